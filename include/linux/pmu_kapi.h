@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * pmuk: performance counters for kernel code.
+ *
+ * This header is all that a consumer includes. The calls are documented where
+ * they are defined, in kernel/pmu_kapi/; Documentation/core-api/pmu-kapi.rst
+ * renders both and has the matrix of what may run beside what.
+ */
+#ifndef _LINUX_PMU_KAPI_H
+#define _LINUX_PMU_KAPI_H
+
+#include <linux/bits.h>
+#include <linux/cleanup.h>
+#include <linux/err.h>
+#include <linux/errno.h>
+#include <linux/types.h>
+#include <uapi/linux/perf_event.h>
+
+struct completion;
+struct pt_regs;
+struct task_struct;
+
+struct pmuk_counter;
+
+/**
+ * enum pmuk_attr_flags - what a counter leaves out, and how it holds its place
+ * @PMUK_EXCLUDE_USER: do not count user space
+ * @PMUK_EXCLUDE_KERNEL: do not count the kernel
+ * @PMUK_EXCLUDE_HV: do not count the hypervisor
+ * @PMUK_EXCLUDE_IDLE: do not count while the idle task runs
+ * @PMUK_EXCLUDE_GUEST: do not count guests. While a guest with a mediated vPMU
+ *	exists, counters without this flag are refused with -EOPNOTSUPP
+ * @PMUK_PINNED: always on the PMU or in error: never multiplexed
+ * @PMUK_NO_THROTTLE: perf core must not throttle this counter's overflows. The
+ *	consumer answers for the interrupt load
+ * @PMUK_INHERIT: children of the task count too; such a counter is read with
+ *	pmuk_counter_read() only
+ */
+enum pmuk_attr_flags {
+	PMUK_EXCLUDE_USER	= BIT(0),
+	PMUK_EXCLUDE_KERNEL	= BIT(1),
+	PMUK_EXCLUDE_HV		= BIT(2),
+	PMUK_EXCLUDE_IDLE	= BIT(3),
+	PMUK_EXCLUDE_GUEST	= BIT(4),
+	PMUK_PINNED		= BIT(5),
+	PMUK_NO_THROTTLE	= BIT(6),
+	PMUK_INHERIT		= BIT(7),
+};
+
+/**
+ * struct pmuk_value - a count and the times that qualify it
+ * @count: events counted since the counter was created, paused spans left out
+ * @time_enabled: nanoseconds for which the counter was enabled (for a task
+ *	counter: while the task ran)
+ * @time_running: nanoseconds of these that it was on the PMU. Smaller than
+ *	@time_enabled when multiplexed: pmuk never scales, the consumer may
+ * @age: nanoseconds since the value was true; 0 from pmuk_counter_read()
+ */
+struct pmuk_value {
+	u64 count;
+	u64 time_enabled;
+	u64 time_running;
+	u64 age;
+};
+
+/**
+ * struct pmuk_sample - what an overflow callback is told
+ * @valid: PERF_SAMPLE_* bits of the fields below that hold
+ * @ip: PERF_SAMPLE_IP, instruction pointer that the PMU or the interrupt saw
+ * @addr: PERF_SAMPLE_ADDR, data address, from PMUs that give one
+ * @weight: PERF_SAMPLE_WEIGHT, hardware's cost of the event, from PMUs that
+ *	give one
+ * @time: PERF_SAMPLE_TIME, nanoseconds on perf's clock, local_clock()
+ * @period: PERF_SAMPLE_PERIOD, the period that has just ended, in events
+ * @value: PERF_SAMPLE_READ, the counter at its overflow
+ * @regs: PERF_SAMPLE_REGS_INTR, the interrupted registers
+ *
+ * IP, PERIOD and REGS_INTR are filled whenever they are to be had; the others
+ * when &pmuk_attr.sample_type asks for them. Valid during the callback only.
+ */
+struct pmuk_sample {
+	u64 valid;
+	u64 ip;
+	u64 addr;
+	u64 weight;
+	u64 time;
+	u64 period;
+	struct pmuk_value value;
+	struct pt_regs *regs;
+};
+
+/**
+ * typedef pmuk_overflow_t - called when a counter's period has elapsed
+ * @c: the counter. Calls marked "any, NMI too" may be made on it
+ * @sample: what is known of the overflow
+ * @data: &pmuk_attr.data
+ *
+ * Context: the PMU's interrupt: NMI where the PMU interrupts so (x86, arm64
+ * with pseudo-NMI), hardirq elsewhere; software events overflow wherever the
+ * event happened. Must not sleep, and must not take locks that are taken
+ * outside of NMI.
+ */
+typedef void (*pmuk_overflow_t)(struct pmuk_counter *c,
+				const struct pmuk_sample *sample, void *data);
+
+/**
+ * struct pmuk_attr - what a counter is to count
+ * @type: PERF_TYPE_*, or the type of a PMU registered with perf
+ * @config: the event, in perf's encoding for @type
+ * @config1: more of the event, in perf's encoding
+ * @config2: more of the event, in perf's encoding
+ * @period: overflow each so many events; 0: count only. At most 2^63 - 1
+ * @random_mask: each period is @period plus a random number under this mask;
+ *	0: each period is @period. On a PMU that reloads before it calls back,
+ *	a period drawn at an overflow is the one after the next
+ * @random_seed: start of the random sequence: one seed, one sequence
+ * @flags: enum pmuk_attr_flags
+ * @sample_type: PERF_SAMPLE_* bits of what @overflow wants to be told beyond
+ *	what is free: ADDR, WEIGHT, TIME, READ
+ * @overflow: called at each overflow, or NULL
+ * @data: handed to @overflow
+ *
+ * Copied by pmuk_counter_create(): need not outlive the call.
+ */
+struct pmuk_attr {
+	u32 type;
+	u64 config;
+	u64 config1;
+	u64 config2;
+	u64 period;
+	u32 random_mask;
+	u64 random_seed;
+	u32 flags;
+	u64 sample_type;
+	pmuk_overflow_t overflow;
+	void *data;
+};
+
+/**
+ * enum pmuk_counter_state - whether a counter counts, and if not, why not
+ * @PMUK_COUNTER_OFF: disabled, or not enabled yet
+ * @PMUK_COUNTER_WAITING: enabled; its task is not running or the PMU is full
+ *	and the counter waits for its turn
+ * @PMUK_COUNTER_ACTIVE: on the PMU, counting unless paused
+ * @PMUK_COUNTER_ERROR: pinned, and could not be placed or was pushed out.
+ *	pmuk_counter_enable() tries again
+ * @PMUK_COUNTER_GONE: its CPU went offline, its task exited or its PMU was
+ *	unregistered. It will not count again
+ */
+enum pmuk_counter_state {
+	PMUK_COUNTER_OFF,
+	PMUK_COUNTER_WAITING,
+	PMUK_COUNTER_ACTIVE,
+	PMUK_COUNTER_ERROR,
+	PMUK_COUNTER_GONE,
+};
+
+#if IS_ENABLED(CONFIG_PMU_KAPI)
+
+struct pmuk_counter *pmuk_counter_create(const struct pmuk_attr *attr, int cpu,
+					 struct task_struct *task);
+void pmuk_counter_destroy(struct pmuk_counter *c);
+int pmuk_counter_destroy_deferred(struct pmuk_counter *c, struct completion *done);
+int pmuk_counter_enable(struct pmuk_counter *c);
+int pmuk_counter_disable(struct pmuk_counter *c);
+int pmuk_counter_pause(struct pmuk_counter *c);
+int pmuk_counter_resume(struct pmuk_counter *c);
+int pmuk_counter_read(struct pmuk_counter *c, struct pmuk_value *value);
+int pmuk_counter_read_local(struct pmuk_counter *c, u64 *count);
+int pmuk_counter_snapshot(struct pmuk_counter *c, struct pmuk_value *value);
+int pmuk_counter_set_period(struct pmuk_counter *c, u64 period);
+int pmuk_counter_state(struct pmuk_counter *c);
+
+#else /* !CONFIG_PMU_KAPI */
+
+static inline struct pmuk_counter *
+pmuk_counter_create(const struct pmuk_attr *attr, int cpu, struct task_struct *task)
+{
+	return ERR_PTR(-EOPNOTSUPP);
+}
+
+static inline void pmuk_counter_destroy(struct pmuk_counter *c) { }
+
+static inline int
+pmuk_counter_destroy_deferred(struct pmuk_counter *c, struct completion *done)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline int pmuk_counter_enable(struct pmuk_counter *c)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline int pmuk_counter_disable(struct pmuk_counter *c)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline int pmuk_counter_pause(struct pmuk_counter *c)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline int pmuk_counter_resume(struct pmuk_counter *c)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline int pmuk_counter_read(struct pmuk_counter *c, struct pmuk_value *value)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline int pmuk_counter_read_local(struct pmuk_counter *c, u64 *count)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline int pmuk_counter_snapshot(struct pmuk_counter *c, struct pmuk_value *value)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline int pmuk_counter_set_period(struct pmuk_counter *c, u64 period)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline int pmuk_counter_state(struct pmuk_counter *c)
+{
+	return -EOPNOTSUPP;
+}
+
+#endif /* CONFIG_PMU_KAPI */
+
+DEFINE_FREE(pmuk_counter, struct pmuk_counter *, if (!IS_ERR_OR_NULL(_T)) pmuk_counter_destroy(_T))
+
+#endif /* _LINUX_PMU_KAPI_H */

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The bare register read of a counter that is on this CPU's PMU.
+ *
+ * pmuk_arch_mask() says once, when a counter is created on a core PMU, whether
+ * its register may be read directly, and how wide it is; pmuk_arch_read() is the
+ * read. perf
+ * core stays the only one that writes these registers. Counters that are not
+ * read directly go through pmu->read().
+ */
+#ifndef _PMU_KAPI_ARCH_H
+#define _PMU_KAPI_ARCH_H
+
+#include <linux/perf_event.h>
+
+/*
+ * Only perf's own types name the core PMU for certain: a dynamic type may be
+ * any driver's, and the register numbers of those mean something else.
+ */
+static inline bool pmuk_arch_core_event(const struct perf_event *event)
+{
+	switch (event->attr.type) {
+	case PERF_TYPE_HARDWARE:
+	case PERF_TYPE_HW_CACHE:
+	case PERF_TYPE_RAW:
+		return event->pmu->task_ctx_nr == perf_hw_context;
+	default:
+		return false;
+	}
+}
+
+#if defined(CONFIG_ARM64) && IS_ENABLED(CONFIG_ARM_PMUV3)
+
+#include <linux/perf/arm_pmu.h>
+#include <linux/perf/arm_pmuv3.h>
+#include <asm/arm_pmuv3.h>
+
+static inline u64 pmuk_arch_mask(const struct perf_event *event)
+{
+	const struct arm_pmu *pmu;
+
+	/* Core PMUs that are not PMUv3 have registers of their own kind. */
+	pmu = to_arm_pmu(event->pmu);
+	if (!pmu->pmuver || !pmuv3_implemented(pmu->pmuver))
+		return 0;
+
+	if (event->hw.flags & (ARMPMU_EVT_47BIT | ARMPMU_EVT_63BIT))
+		return 0;
+	if (!(event->hw.flags & ARMPMU_EVT_64BIT))
+		return GENMASK_ULL(31, 0);
+
+	/* Before PMUv3p5 a 64-bit event may be two registers, chained. */
+	return is_pmuv3p5(pmu->pmuver) ? GENMASK_ULL(63, 0) : 0;
+}
+
+/*
+ * As read_pmevcntrn(), in line and without its warning: a jump table keeps the
+ * reader free of calls.
+ */
+static __always_inline u64 pmuk_arch_read(const struct perf_event *event)
+{
+	int idx = event->hw.idx;
+
+	if (likely(idx == ARMV8_PMU_CYCLE_IDX))
+		return read_pmccntr();
+
+	switch (idx) {
+	PMEVN_CASE(0, RETURN_READ_PMEVCNTRN);
+	PMEVN_CASE(1, RETURN_READ_PMEVCNTRN);
+	PMEVN_CASE(2, RETURN_READ_PMEVCNTRN);
+	PMEVN_CASE(3, RETURN_READ_PMEVCNTRN);
+	PMEVN_CASE(4, RETURN_READ_PMEVCNTRN);
+	PMEVN_CASE(5, RETURN_READ_PMEVCNTRN);
+	PMEVN_CASE(6, RETURN_READ_PMEVCNTRN);
+	PMEVN_CASE(7, RETURN_READ_PMEVCNTRN);
+	PMEVN_CASE(8, RETURN_READ_PMEVCNTRN);
+	PMEVN_CASE(9, RETURN_READ_PMEVCNTRN);
+	PMEVN_CASE(10, RETURN_READ_PMEVCNTRN);
+	PMEVN_CASE(11, RETURN_READ_PMEVCNTRN);
+	PMEVN_CASE(12, RETURN_READ_PMEVCNTRN);
+	PMEVN_CASE(13, RETURN_READ_PMEVCNTRN);
+	PMEVN_CASE(14, RETURN_READ_PMEVCNTRN);
+	PMEVN_CASE(15, RETURN_READ_PMEVCNTRN);
+	PMEVN_CASE(16, RETURN_READ_PMEVCNTRN);
+	PMEVN_CASE(17, RETURN_READ_PMEVCNTRN);
+	PMEVN_CASE(18, RETURN_READ_PMEVCNTRN);
+	PMEVN_CASE(19, RETURN_READ_PMEVCNTRN);
+	PMEVN_CASE(20, RETURN_READ_PMEVCNTRN);
+	PMEVN_CASE(21, RETURN_READ_PMEVCNTRN);
+	PMEVN_CASE(22, RETURN_READ_PMEVCNTRN);
+	PMEVN_CASE(23, RETURN_READ_PMEVCNTRN);
+	PMEVN_CASE(24, RETURN_READ_PMEVCNTRN);
+	PMEVN_CASE(25, RETURN_READ_PMEVCNTRN);
+	PMEVN_CASE(26, RETURN_READ_PMEVCNTRN);
+	PMEVN_CASE(27, RETURN_READ_PMEVCNTRN);
+	PMEVN_CASE(28, RETURN_READ_PMEVCNTRN);
+	PMEVN_CASE(29, RETURN_READ_PMEVCNTRN);
+	PMEVN_CASE(30, RETURN_READ_PMEVCNTRN);
+#ifdef SYS_PMICNTR_EL0
+	case ARMV8_PMU_INSTR_IDX:
+		return read_sysreg_s(SYS_PMICNTR_EL0);
+#endif
+	}
+	return 0;
+}
+
+#elif defined(CONFIG_X86) && defined(CONFIG_CPU_SUP_INTEL)
+
+#include <asm/msr.h>
+#include <asm/perf_event.h>
+
+static inline u64 pmuk_arch_mask(const struct perf_event *event)
+{
+	struct x86_pmu_capability cap;
+	u64 config = event->attr.config;
+
+	/* Slots and topdown metrics: not counters, but fractions of one. */
+	if (event->attr.type == PERF_TYPE_RAW && !(config & 0xff) && (config & 0xff00) >= 0x0400)
+		return 0;
+
+	/* config2 can have the hardware reload the counter by itself. */
+	if (event->attr.config2)
+		return 0;
+
+	perf_get_x86_pmu_capability(&cap);
+	return cap.bit_width_gp ? GENMASK_ULL(cap.bit_width_gp - 1, 0) : 0;
+}
+
+static __always_inline u64 pmuk_arch_read(const struct perf_event *event)
+{
+	return rdpmc(event->hw.event_base_rdpmc);
+}
+
+#else
+
+static inline u64 pmuk_arch_mask(const struct perf_event *event)
+{
+	return 0;
+}
+
+static __always_inline u64 pmuk_arch_read(const struct perf_event *event)
+{
+	return 0;
+}
+
+#endif
+
+/*
+ * Kernel versions differ in where perf core keeps these two. The forms here are
+ * those of the reference kernel; compat-include/ has those of older ones.
+ */
+#ifndef pmuk_ctx_offset
+/* Add to local_clock() for the time of a perf context that is scheduled in. */
+#define pmuk_ctx_offset(ctx)	READ_ONCE((ctx)->time.offset)
+#endif
+
+#ifndef pmuk_pmu_disabled
+/* Whether perf core is reprogramming @pmu on this CPU. */
+#define pmuk_pmu_disabled(pmu)	((*this_cpu_ptr((pmu)->cpu_pmu_context))->pmu_disable_count)
+#endif
+
+#endif /* _PMU_KAPI_ARCH_H */

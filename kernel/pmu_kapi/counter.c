@@ -1,0 +1,472 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * One counter on one CPU or task, over perf core: its life, and the calls on it
+ * that sleep. What may be called anywhere is in local.c.
+ *
+ * perf core owns the hardware. What it does silently, pmuk says: a pinned
+ * counter that cannot be placed, a CPU, task or PMU that has gone.
+ */
+#define pr_fmt(fmt) "pmuk: " fmt
+
+#include <linux/completion.h>
+#include <linux/cpumask.h>
+#include <linux/export.h>
+#include <linux/init.h>
+#include <linux/jiffies.h>
+#include <linux/module.h>
+#include <linux/rcupdate.h>
+#include <linux/slab.h>
+#include <linux/timekeeping.h>
+#include <linux/topology.h>
+
+#include "arch.h"
+#include "internal.h"
+
+#define PMUK_ATTR_FLAGS	(PMUK_EXCLUDE_USER | PMUK_EXCLUDE_KERNEL | PMUK_EXCLUDE_HV |	\
+			 PMUK_EXCLUDE_IDLE | PMUK_EXCLUDE_GUEST | PMUK_PINNED |		\
+			 PMUK_NO_THROTTLE | PMUK_INHERIT)
+
+/* What a callback may ask for, and of that, what the PMU has to be told. */
+#define PMUK_SAMPLE_HARDWARE	(PERF_SAMPLE_ADDR | PERF_SAMPLE_WEIGHT)
+#define PMUK_SAMPLE_TYPE	(PERF_SAMPLE_IP | PERF_SAMPLE_PERIOD | PERF_SAMPLE_REGS_INTR | \
+				 PERF_SAMPLE_TIME | PERF_SAMPLE_READ | PMUK_SAMPLE_HARDWARE)
+
+static struct workqueue_struct *pmuk_wq;
+static atomic_t pmuk_counters = ATOMIC_INIT(0);
+
+/**
+ * pmuk_nr_counters() - how many counters exist
+ *
+ * Lets tests assert that they have left nothing behind.
+ *
+ * Context: Any.
+ * Return: Counters created and not destroyed yet.
+ */
+int pmuk_nr_counters(void)
+{
+	return atomic_read(&pmuk_counters);
+}
+EXPORT_SYMBOL_GPL(pmuk_nr_counters);
+
+static const char *pmuk_attr_fault(const struct pmuk_attr *attr, int cpu,
+				   const struct task_struct *task)
+{
+	if (!task && (cpu < 0 || cpu >= nr_cpu_ids || !cpu_possible(cpu)))
+		return "no such CPU";
+	if (task && cpu != -1)
+		return "a task counter follows its task: cpu must be -1";
+	if (attr->flags & ~PMUK_ATTR_FLAGS)
+		return "unknown flags";
+	if ((attr->flags & PMUK_INHERIT) && (!task || attr->random_mask))
+		return "PMUK_INHERIT needs a task and a fixed period";
+	if (attr->overflow && !attr->period)
+		return "overflow callback without a period";
+	if (attr->random_mask && !attr->period)
+		return "random_mask without a period";
+	if (attr->period > PMUK_PERIOD_MAX - attr->random_mask)
+		return "period too long";
+	return NULL;
+}
+
+static int pmuk_check_attr(const struct pmuk_attr *attr, int cpu, const struct task_struct *task)
+{
+	const char *fault;
+
+	fault = attr ? pmuk_attr_fault(attr, cpu, task) : "no attributes";
+	if (fault) {
+		pr_debug("create: %s\n", fault);
+		return -EINVAL;
+	}
+	if (attr->sample_type & ~(u64)PMUK_SAMPLE_TYPE) {
+		pr_debug("create: sample_type %#llx not supported\n", attr->sample_type);
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+static struct pmuk_counter *pmuk_counter_alloc(const struct pmuk_attr *attr, int node)
+{
+	struct pmuk_counter *c;
+
+	c = kzalloc_node(sizeof(*c), GFP_KERNEL, node);
+	if (!c)
+		return NULL;
+
+	c->attr = *attr;
+	c->frozen = PMUK_RUNNING;
+	c->fast_tick = PMUK_NEVER;
+	c->published = (u32)jiffies - 1;
+	c->quiet = true;
+	c->pub[0].stamp = ktime_get_mono_fast_ns();
+	c->pub[1].stamp = c->pub[0].stamp;
+	seqcount_latch_init(&c->latch);
+	prandom_seed_state(&c->rnd, attr->random_seed);
+	return c;
+}
+
+/*
+ * A pinned CPU counter starts enabled: perf core then places it before it
+ * returns, and its state tells whether it would fit.
+ */
+static bool pmuk_is_tried(const struct pmuk_counter *c, const struct task_struct *task)
+{
+	return (c->attr.flags & PMUK_PINNED) && !task;
+}
+
+static struct perf_event *pmuk_event_create(struct pmuk_counter *c, int cpu,
+					    struct task_struct *task)
+{
+	const struct pmuk_attr *attr = &c->attr;
+	struct perf_event_attr pa = {
+		.type		= attr->type,
+		.size		= sizeof(pa),
+		.config		= attr->config,
+		.config1	= attr->config1,
+		.config2	= attr->config2,
+		.sample_period	= attr->period ? pmuk_next_period(c) : 0,
+		.sample_type	= attr->sample_type & PMUK_SAMPLE_HARDWARE,
+		.disabled	= !pmuk_is_tried(c, task),
+		.inherit	= !!(attr->flags & PMUK_INHERIT),
+		.pinned		= !!(attr->flags & PMUK_PINNED),
+		.exclude_user	= !!(attr->flags & PMUK_EXCLUDE_USER),
+		.exclude_kernel	= !!(attr->flags & PMUK_EXCLUDE_KERNEL),
+		.exclude_hv	= !!(attr->flags & PMUK_EXCLUDE_HV),
+		.exclude_idle	= !!(attr->flags & PMUK_EXCLUDE_IDLE),
+		.exclude_guest	= !!(attr->flags & PMUK_EXCLUDE_GUEST),
+	};
+
+	return perf_event_create_kernel_counter(&pa, cpu, task, pmuk_overflow, c);
+}
+
+/* Last step of a destruction that began in interrupt context, or in NMI. */
+static void pmuk_destroy_work(struct work_struct *work)
+{
+	struct pmuk_counter *c = container_of(work, struct pmuk_counter, work);
+	struct completion *done = c->done;
+
+	irq_work_sync(&c->irq_work);
+	pmuk_counter_destroy(c);
+	if (done)
+		complete(done);
+}
+
+static void pmuk_destroy_irq_work(struct irq_work *irq_work)
+{
+	struct pmuk_counter *c = container_of(irq_work, struct pmuk_counter, irq_work);
+
+	queue_work(pmuk_wq, &c->work);
+}
+
+/* From here on the counter is whole, and pmuk_counter_destroy() ends it. */
+static void pmuk_counter_adopt(struct pmuk_counter *c)
+{
+	c->core = pmuk_arch_core_event(c->event);
+	c->mask = c->core ? pmuk_arch_mask(c->event) : 0;
+	init_irq_work(&c->irq_work, pmuk_destroy_irq_work);
+	INIT_WORK(&c->work, pmuk_destroy_work);
+	__module_get(THIS_MODULE);
+	atomic_inc(&pmuk_counters);
+}
+
+/* End the trial, and forget what was counted in it. */
+static int pmuk_event_end_trial(struct pmuk_counter *c)
+{
+	struct perf_event *event = c->event;
+	u64 enabled;
+
+	if (READ_ONCE(event->state) == PERF_EVENT_STATE_ERROR)
+		return -ENOSPC;
+
+	perf_event_pause(event, true);
+	perf_event_read_value(event, &enabled, &c->tried);
+	local64_set(&event->hw.period_left, 0);
+	return 0;
+}
+
+/**
+ * pmuk_counter_create() - create a counter on a CPU or a task
+ * @attr: what to count; copied
+ * @cpu: the CPU to count on, or -1 with @task
+ * @task: the task to count wherever it runs, or NULL with @cpu
+ *
+ * The counter is disabled until pmuk_counter_enable(). A pinned CPU counter is
+ * placed on its PMU once to see that it fits. Follows pfmk_create_context() and
+ * pfmk_load_context() of perfmon2's KAPI of 2006 for one counter.
+ *
+ * Context: May sleep.
+ * Return: The counter, or an ERR_PTR(): -EINVAL for a NULL @attr, attributes
+ * that contradict each other, or an impossible CPU; -ENODEV if @cpu is offline;
+ * -ESRCH if @task is exiting; -ENOENT if no PMU knows the event; -ENOSPC if it
+ * would not fit; -EOPNOTSUPP if the PMU lacks a capability asked for, or
+ * @attr->sample_type asks for what callbacks do not get; -ENOMEM. A PMU's own
+ * errors are passed on as they are.
+ */
+struct pmuk_counter *pmuk_counter_create(const struct pmuk_attr *attr, int cpu,
+					 struct task_struct *task)
+{
+	struct pmuk_counter *c;
+	int ret;
+
+	ret = pmuk_check_attr(attr, cpu, task);
+	if (ret)
+		return ERR_PTR(ret);
+	if (!task && !cpu_online(cpu))
+		return ERR_PTR(-ENODEV);
+
+	c = pmuk_counter_alloc(attr, task ? NUMA_NO_NODE : cpu_to_node(cpu));
+	if (!c)
+		return ERR_PTR(-ENOMEM);
+
+	c->event = pmuk_event_create(c, cpu, task);
+	if (IS_ERR(c->event)) {
+		ret = PTR_ERR(c->event);
+		pr_debug("create: type %u config %#llx: perf says %d\n",
+			 attr->type, attr->config, ret);
+		kfree(c);
+		return ERR_PTR(ret);
+	}
+	pmuk_counter_adopt(c);
+
+	ret = pmuk_is_tried(c, task) ? pmuk_event_end_trial(c) : 0;
+	if (ret) {
+		pr_debug("create: type %u config %#llx: PMU of CPU %d is full\n",
+			 attr->type, attr->config, cpu);
+		pmuk_counter_destroy(c);
+		return ERR_PTR(ret);
+	}
+	WRITE_ONCE(c->quiet, false);
+	return c;
+}
+EXPORT_SYMBOL_GPL(pmuk_counter_create);
+
+/**
+ * pmuk_counter_destroy() - end a counter
+ * @c: the counter; NULL and an ERR_PTR() are fine
+ *
+ * On return no overflow callback runs or will run. For software events, whose
+ * callbacks may run with interrupts on, this waits for an RCU grace period. The
+ * caller sees to it that no other call on @c is under way.
+ *
+ * Context: May sleep. Not from the overflow callback.
+ */
+void pmuk_counter_destroy(struct pmuk_counter *c)
+{
+	if (IS_ERR_OR_NULL(c))
+		return;
+
+	WRITE_ONCE(c->quiet, true);
+	perf_event_release_kernel(c->event);
+
+	/*
+	 * perf core removes an event by interrupting its CPU, so no callback of
+	 * a core PMU is left, as these run with interrupts off. Others may have
+	 * been what was interrupted.
+	 */
+	if (c->attr.period && !c->core)
+		synchronize_rcu();
+
+	kfree(c);
+	atomic_dec(&pmuk_counters);
+	module_put(THIS_MODULE);
+}
+EXPORT_SYMBOL_GPL(pmuk_counter_destroy);
+
+/**
+ * pmuk_counter_destroy_deferred() - end a counter from anywhere
+ * @c: the counter
+ * @done: completed when no overflow callback runs or will run, and @c is freed;
+ *	may be NULL
+ *
+ * From now on overflows are dropped, and @c may not be used any more. A module
+ * that passes NULL must not be unloaded before its callback is known to have
+ * ended. perfmon2's KAPI of 2006 could not close from an interrupt.
+ *
+ * Context: Any, NMI too, the overflow callback too.
+ * Return: 0; -EINVAL if @c is NULL or an ERR_PTR(), -EBUSY if @c is being
+ * destroyed already. @done is completed only after 0.
+ */
+int pmuk_counter_destroy_deferred(struct pmuk_counter *c, struct completion *done)
+{
+	if (IS_ERR_OR_NULL(c))
+		return -EINVAL;
+	if (atomic_xchg(&c->doomed, 1))
+		return -EBUSY;
+
+	WRITE_ONCE(c->quiet, true);
+	c->done = done;
+	irq_work_queue(&c->irq_work);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(pmuk_counter_destroy_deferred);
+
+static int pmuk_event_state(const struct perf_event *event)
+{
+	enum perf_event_state state = READ_ONCE(event->state);
+
+	if (!(READ_ONCE(event->attach_state) & PERF_ATTACH_CONTEXT) ||
+	    state <= PERF_EVENT_STATE_EXIT)
+		return PMUK_COUNTER_GONE;
+
+	switch (state) {
+	case PERF_EVENT_STATE_ACTIVE:
+		return PMUK_COUNTER_ACTIVE;
+	case PERF_EVENT_STATE_INACTIVE:
+		return PMUK_COUNTER_WAITING;
+	case PERF_EVENT_STATE_OFF:
+		return PMUK_COUNTER_OFF;
+	default:
+		return PMUK_COUNTER_ERROR;
+	}
+}
+
+/* A resume in the middle may have taken out what was read before it. */
+static void pmuk_counter_value(struct pmuk_counter *c, struct pmuk_value *value)
+{
+	u64 frozen, thaws;
+
+	do {
+		thaws = READ_ONCE(c->thaws);
+		value->count = perf_event_read_value(c->event, &value->time_enabled,
+						     &value->time_running);
+		frozen = READ_ONCE(c->frozen);
+	} while (READ_ONCE(c->thaws) != thaws);
+
+	if (frozen != PMUK_RUNNING)
+		value->count = frozen;
+	value->time_enabled -= c->tried;
+	value->time_running -= c->tried;
+	value->age = 0;
+}
+
+/* Below PERF_EVENT_STATE_EXIT an event has lost its PMU. */
+static int pmuk_gone_error(const struct perf_event *event)
+{
+	if (event->hw.target && READ_ONCE(event->state) >= PERF_EVENT_STATE_EXIT)
+		return -ESRCH;
+	return -ENODEV;
+}
+
+/* 0 unless the counter has lost what it counted on, or its place. */
+static int pmuk_counter_fault(const struct pmuk_counter *c)
+{
+	switch (pmuk_event_state(c->event)) {
+	case PMUK_COUNTER_GONE:
+		return pmuk_gone_error(c->event);
+	case PMUK_COUNTER_ERROR:
+		return -EBUSY;
+	default:
+		return 0;
+	}
+}
+
+/**
+ * pmuk_counter_enable() - let a counter count
+ * @c: the counter
+ *
+ * Follows pfmk_start() of perfmon2's KAPI. Enabling an enabled counter does
+ * nothing; enabling one in PMUK_COUNTER_ERROR tries to place it again.
+ *
+ * Context: May sleep.
+ * Return: 0; -EINVAL if @c is NULL or an ERR_PTR(); -ENOSPC if the counter is
+ * pinned and its PMU is full; -ENODEV if its CPU or PMU has gone; -ESRCH if its
+ * task has. A pinned task counter is placed when its task next runs: look at
+ * pmuk_counter_state() then.
+ */
+int pmuk_counter_enable(struct pmuk_counter *c)
+{
+	int ret;
+
+	if (IS_ERR_OR_NULL(c))
+		return -EINVAL;
+
+	/* perf core would take an event that has lost its context, for nothing. */
+	ret = pmuk_counter_fault(c);
+	if (!ret || ret == -EBUSY) {
+		perf_event_enable(c->event);
+		ret = pmuk_counter_fault(c);
+	}
+	if (ret == -EBUSY)
+		ret = -ENOSPC;
+	if (ret)
+		pr_debug("enable: type %u config %#llx: %d\n",
+			 c->attr.type, c->attr.config, ret);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(pmuk_counter_enable);
+
+/**
+ * pmuk_counter_disable() - stop counting and take the counter off its PMU
+ * @c: the counter
+ *
+ * On return the final value is published, and no overflow is reported until
+ * pmuk_counter_enable(). Follows pfmk_stop() of perfmon2's KAPI.
+ *
+ * Context: May sleep.
+ * Return: 0; -EINVAL if @c is NULL or an ERR_PTR().
+ */
+int pmuk_counter_disable(struct pmuk_counter *c)
+{
+	struct pmuk_value value;
+
+	if (IS_ERR_OR_NULL(c))
+		return -EINVAL;
+
+	perf_event_disable(c->event);
+	pmuk_counter_value(c, &value);
+	pmuk_publish(c, &value);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(pmuk_counter_disable);
+
+/**
+ * pmuk_counter_read() - read a counter exactly, from any CPU
+ * @c: the counter
+ * @value: where to put count, time_enabled and time_running
+ *
+ * With PMUK_INHERIT the sum over the task and its children. Reading a counter
+ * that is on another CPU's PMU interrupts that CPU. Follows pfmk_read_pmds().
+ *
+ * Context: May sleep.
+ * Return: 0; -EINVAL if @c or @value is NULL; -EBUSY if the counter was pinned
+ * and pushed out, -ENODEV if its CPU or PMU has gone, -ESRCH if its task has:
+ * then @value holds what was counted until that.
+ */
+int pmuk_counter_read(struct pmuk_counter *c, struct pmuk_value *value)
+{
+	if (IS_ERR_OR_NULL(c) || !value)
+		return -EINVAL;
+
+	pmuk_counter_value(c, value);
+	return pmuk_counter_fault(c);
+}
+EXPORT_SYMBOL_GPL(pmuk_counter_read);
+
+/**
+ * pmuk_counter_state() - whether a counter counts, and if not, why not
+ * @c: the counter
+ *
+ * Context: Any, NMI too.
+ * Return: enum pmuk_counter_state; -EINVAL if @c is NULL or an ERR_PTR().
+ */
+int pmuk_counter_state(struct pmuk_counter *c)
+{
+	return IS_ERR_OR_NULL(c) ? -EINVAL : pmuk_event_state(c->event);
+}
+EXPORT_SYMBOL_GPL(pmuk_counter_state);
+
+static int __init pmuk_init(void)
+{
+	pmuk_wq = alloc_workqueue("pmuk", WQ_UNBOUND, 0);
+	return pmuk_wq ? 0 : -ENOMEM;
+}
+subsys_initcall(pmuk_init);
+
+/* Each counter holds the module: what is left is work that is about to return. */
+static void __exit pmuk_exit(void)
+{
+	destroy_workqueue(pmuk_wq);
+}
+module_exit(pmuk_exit);
+
+MODULE_DESCRIPTION("Performance counters for kernel code");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the files of pmuk share, and who guards it.
+ *
+ * "Owner" below is the one place where a counter can be on a PMU: its CPU for
+ * a CPU counter, whichever CPU runs the task for a task counter. Owner fields
+ * are written there only, with interrupts off or from NMI.
+ */
+#ifndef _PMU_KAPI_INTERNAL_H
+#define _PMU_KAPI_INTERNAL_H
+
+#include <linux/irq_work.h>
+#include <linux/perf_event.h>
+#include <linux/pmu_kapi.h>
+#include <linux/prandom.h>
+#include <linux/seqlock.h>
+#include <linux/workqueue.h>
+
+/* pmuk_counter::frozen of a counter that is not paused. */
+#define PMUK_RUNNING	U64_MAX
+
+/* Not a jiffies value that any machine lives to see. */
+#define PMUK_NEVER	ULONG_MAX
+
+/* Stay below 2^63: perf core keeps what is left of a period as s64. */
+#define PMUK_PERIOD_MAX	((u64)S64_MAX)
+
+struct pmuk_published {
+	struct pmuk_value value;	/* ->age is not used */
+	u64 stamp;			/* ktime_get_mono_fast_ns() */
+};
+
+struct pmuk_counter {
+	/* What a local read touches, together. */
+	struct perf_event *event;	/* const after create */
+	unsigned long fast_tick;	/* owner: jiffies in which reads are fast, or PMUK_NEVER */
+	u64 mask;			/* const: width of the register, 0: not read directly */
+	u64 last;			/* owner: latest count read outside of NMI */
+
+	u64 last_nmi;			/* owner: latest count read in NMI */
+	u64 frozen;			/* owner writes: the count while paused, or PMUK_RUNNING */
+	u64 thaws;			/* owner writes: how often it was resumed */
+	u32 published;			/* owner: jiffies of the latest local read that published */
+
+	struct pmuk_attr attr;		/* const after create, but ->period: owner */
+	u64 tried;			/* const: nanoseconds on the PMU while being created */
+	struct rnd_state rnd;		/* owner */
+	bool core;			/* const: on the CPU's own PMU */
+	bool halted;			/* owner: pause has stopped the PMU, resume starts it */
+	bool quiet;			/* drop overflows: being created or destroyed */
+
+	atomic_t publishing;		/* whoever moved it from 0 to 1 may write pub[] */
+	seqcount_latch_t latch;		/* tells readers which of pub[] is whole */
+	struct pmuk_published pub[2];	/* ->publishing to write, ->latch to read */
+
+	atomic_t doomed;		/* whoever moved it from 0 to 1 queues the destruction */
+	struct irq_work irq_work;	/* deferred destroy: leaves NMI … */
+	struct work_struct work;	/* … and then interrupt context */
+	struct completion *done;	/* written by whoever set ->doomed */
+};
+
+/* local.c */
+void pmuk_overflow(struct perf_event *event, struct perf_sample_data *data, struct pt_regs *regs);
+void pmuk_publish(struct pmuk_counter *c, const struct pmuk_value *value);
+u64 pmuk_next_period(struct pmuk_counter *c);
+
+/* counter.c */
+int pmuk_nr_counters(void);
+
+#endif /* _PMU_KAPI_INTERNAL_H */

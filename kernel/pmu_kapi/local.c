@@ -1,0 +1,595 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What a counter's own CPU does with it: overflow, local read, pause, resume,
+ * period. Everything here may run in NMI: no lock, no allocation, no sleep.
+ *
+ * perf core moves a counter with interrupts off, on the CPU where it is. So
+ * with interrupts off here, what is left is nesting: an NMI that lands inside one
+ * of these functions, or inside perf core's own. Both run to their end before
+ * what they interrupted goes on, so reading twice and comparing finds the first;
+ * the second is told apart by pmuk_pmu_disabled() and by pmuk_nmi_pmu.
+ *
+ * The fast path of pmuk_counter_read_local() leaves interrupts on, as masking
+ * them can cost more than all the rest. It compares one thing more, see there.
+ */
+#define pr_fmt(fmt) "pmuk: " fmt
+
+#include <linux/export.h>
+#include <linux/irqflags.h>
+#include <linux/jiffies.h>
+#include <linux/minmax.h>
+#include <linux/percpu.h>
+#include <linux/preempt.h>
+#include <linux/sched.h>
+#include <linux/sched/clock.h>
+#include <linux/timekeeping.h>
+
+#include "arch.h"
+#include "internal.h"
+
+/* perf core's hw.interrupts of a counter that it has throttled */
+#define PMUK_THROTTLED	U64_MAX
+
+/*
+ * The PMU whose own NMI runs on this CPU. Such an NMI never lands where perf
+ * core reprograms that PMU, any other may.
+ */
+static DEFINE_PER_CPU(struct pmu *, pmuk_nmi_pmu);
+
+static bool pmuk_is_own(const struct pmuk_counter *c)
+{
+	const struct perf_event *event = c->event;
+
+	if (event->hw.target && event->hw.target != current)
+		return false;
+	return event->cpu == -1 || event->cpu == smp_processor_id();
+}
+
+static bool pmuk_is_on(const struct pmuk_counter *c)
+{
+	return READ_ONCE(c->event->oncpu) == raw_smp_processor_id();
+}
+
+/* An NMI that is not the PMU's own may have interrupted it being programmed. */
+static bool pmuk_is_foreign_nmi(const struct pmuk_counter *c)
+{
+	return in_nmi() && __this_cpu_read(pmuk_nmi_pmu) != c->event->pmu;
+}
+
+/*
+ * perf core's count plus what the register holds beyond it. An overflow in the
+ * middle moves the count, or prev_count, or both, and so does a pause and
+ * resume; so when neither has moved, all three belong together.
+ */
+static __always_inline u64 pmuk_count_direct(const struct pmuk_counter *c)
+{
+	const struct perf_event *event = c->event;
+	u64 base, prev, raw;
+
+	do {
+		base = local64_read(&event->count);
+		prev = local64_read(&event->hw.prev_count);
+		raw = pmuk_arch_read(event);
+	} while (unlikely((local64_read(&event->hw.prev_count) != prev) |
+			  (local64_read(&event->count) != base)));
+
+	return base + ((raw - prev) & c->mask);
+}
+
+/* The exact count of a counter that is on this CPU, or off its PMU. */
+static u64 pmuk_count(const struct pmuk_counter *c)
+{
+	struct perf_event *event = c->event;
+
+	if (pmuk_is_on(c)) {
+		if (c->mask && !(READ_ONCE(event->hw.state) & PERF_HES_UPTODATE))
+			return pmuk_count_direct(c);
+		if (!c->mask)
+			event->pmu->read(event);
+	}
+	return local64_read(&event->count);
+}
+
+static void pmuk_times(const struct pmuk_counter *c, struct pmuk_value *value)
+{
+	const struct perf_event *event = c->event;
+	u64 delta = local_clock() + pmuk_ctx_offset(event->ctx) - event->tstamp;
+
+	value->time_enabled = event->total_time_enabled - c->tried;
+	value->time_running = event->total_time_running - c->tried;
+	if (event->state >= PERF_EVENT_STATE_INACTIVE)
+		value->time_enabled += delta;
+	if (event->state >= PERF_EVENT_STATE_ACTIVE)
+		value->time_running += delta;
+}
+
+/*
+ * Local reads take the fast path for the rest of this tick; the next one after
+ * that publishes. Paused counters and those of other PMUs always go slow. An NMI
+ * may pause the counter at any point in here, hence the second look.
+ */
+static void pmuk_allow_fast(struct pmuk_counter *c)
+{
+	if (!c->mask)
+		return;
+	WRITE_ONCE(c->fast_tick, jiffies);
+	barrier();
+	if (READ_ONCE(c->frozen) != PMUK_RUNNING)
+		WRITE_ONCE(c->fast_tick, PMUK_NEVER);
+}
+
+/*
+ * Make @value the snapshot. Whoever finds another one publishing leaves it to
+ * that: an NMI that waited for what it interrupted would wait for ever. An
+ * older value does not replace a newer one.
+ */
+void pmuk_publish(struct pmuk_counter *c, const struct pmuk_value *value)
+{
+	struct pmuk_published pub = { .value = *value };
+
+	if (atomic_cmpxchg_acquire(&c->publishing, 0, 1))
+		return;
+
+	pub.stamp = ktime_get_mono_fast_ns();
+	if (value->count >= c->pub[0].value.count) {
+		write_seqcount_latch_begin(&c->latch);
+		c->pub[0] = pub;
+		write_seqcount_latch(&c->latch);
+		c->pub[1] = pub;
+		write_seqcount_latch_end(&c->latch);
+	}
+	atomic_set_release(&c->publishing, 0);
+}
+
+static void pmuk_publish_local(struct pmuk_counter *c, u64 count)
+{
+	struct pmuk_value value = { .count = count };
+
+	pmuk_times(c, &value);
+	pmuk_publish(c, &value);
+}
+
+/*
+ * The latest count that was read here. An NMI may land inside perf core's
+ * update of this counter, after prev_count has moved and before the count has:
+ * then what is in flight is missing, and this keeps the count from going back.
+ */
+static u64 pmuk_not_less(struct pmuk_counter *c, u64 count)
+{
+	if (!in_nmi()) {
+		c->last = count;
+		return count;
+	}
+	c->last_nmi = max3(count, c->last, c->last_nmi);
+	return c->last_nmi;
+}
+
+/* Whether the calls below make sense on this counter, here and now. */
+static int pmuk_check_local(const struct pmuk_counter *c)
+{
+	if (c->attr.flags & PMUK_INHERIT)
+		return -EOPNOTSUPP;
+	if (!pmuk_is_own(c))
+		return -EINVAL;
+	if (pmuk_is_on(c) && pmuk_is_foreign_nmi(c) && pmuk_pmu_disabled(c->event->pmu))
+		return -EBUSY;
+	return 0;
+}
+
+/* What the fast path leaves: errors, paused counters, other PMUs, and NMI. */
+static int pmuk_read_slow(struct pmuk_counter *c, u64 *count)
+{
+	u64 frozen = READ_ONCE(c->frozen);
+	int ret;
+
+	ret = pmuk_check_local(c);
+	if (ret)
+		return ret;
+	if (!pmuk_is_on(c))
+		return -EBUSY;
+	if (frozen != PMUK_RUNNING) {
+		*count = frozen;
+		return 0;
+	}
+
+	*count = pmuk_not_less(c, pmuk_count(c));
+	if (c->published != (u32)jiffies) {
+		c->published = (u32)jiffies;
+		pmuk_publish_local(c, *count);
+	}
+	pmuk_allow_fast(c);
+	return 0;
+}
+
+/*
+ * Allowed, on this CPU, and not in an NMI: then the register may be read. What
+ * came in between any two steps is found afterwards: perf core stamps a counter
+ * when it takes it off a PMU and when it puts it on one, and the rest moves the
+ * count or prev_count, see pmuk_count_direct(). A task that has moved to another
+ * CPU has had its counters taken off and put on, too.
+ *
+ * Differences are or-ed, for one branch instead of many: nearly always there are
+ * none.
+ */
+static __always_inline bool pmuk_read_fast(struct pmuk_counter *c, u64 *count)
+{
+	const struct perf_event *event = c->event;
+	u64 stamp = READ_ONCE(event->tstamp);
+	u64 base, prev, raw;
+
+	if (unlikely((c->fast_tick ^ jiffies) | (preempt_count() & NMI_MASK) |
+		     (READ_ONCE(event->oncpu) ^ raw_smp_processor_id())))
+		return false;
+
+	base = local64_read(&event->count);
+	prev = local64_read(&event->hw.prev_count);
+	raw = pmuk_arch_read(event);
+	if (unlikely((local64_read(&event->hw.prev_count) ^ prev) |
+		     (local64_read(&event->count) ^ base) |
+		     (READ_ONCE(event->tstamp) ^ stamp)))
+		return false;
+
+	c->last = base + ((raw - prev) & c->mask);
+	*count = c->last;
+	return true;
+}
+
+/* The only call in pmuk_counter_read_local(), which else needs no stack. */
+static noinline int pmuk_read_slow_irqsave(struct pmuk_counter *c, u64 *count)
+{
+	unsigned long flags;
+	int ret;
+
+	local_irq_save(flags);
+	ret = pmuk_read_slow(c, count);
+	local_irq_restore(flags);
+	return ret;
+}
+
+/**
+ * pmuk_counter_read_local() - read a counter on its own CPU, exactly and fast
+ * @c: the counter
+ * @count: where to put the number of events since the counter was created
+ *
+ * On x86 and arm64 this is one read of the counter's register and the loads to
+ * make 64 bits of it; no lock, no interrupts masked, and nothing written that
+ * perf core or another CPU uses. The first read in each tick also publishes the
+ * value for pmuk_counter_snapshot(). A paused counter reads as it was when paused.
+ *
+ * Counts of one counter never go back. In an NMI that interrupted perf core
+ * while it updates this very counter, the count may lack what that update has
+ * in flight, but is not less than any read here before.
+ *
+ * Context: Any, NMI too; on the counter's CPU, and not free to leave it (bound,
+ * or with migration, preemption or interrupts off), or in the context of its
+ * task.
+ * Return: 0; -EINVAL if @c or @count is NULL or @c does not belong to this CPU
+ * or task, -EBUSY if the counter is not on the PMU now (see
+ * pmuk_counter_state()) or an NMI found the PMU being reprogrammed,
+ * -EOPNOTSUPP with PMUK_INHERIT. @count is written on success only.
+ */
+int pmuk_counter_read_local(struct pmuk_counter *c, u64 *count)
+{
+	if (unlikely(!c || !count))
+		return -EINVAL;
+
+	/* Elsewhere than on its own CPU, a CPU counter's register is not its own. */
+	if (IS_ENABLED(CONFIG_DEBUG_PREEMPT) && !c->event->hw.target)
+		(void)smp_processor_id();
+
+	if (likely(pmuk_read_fast(c, count)))
+		return 0;
+	return pmuk_read_slow_irqsave(c, count);
+}
+EXPORT_SYMBOL_GPL(pmuk_counter_read_local);
+
+/**
+ * pmuk_counter_snapshot() - last published value of a counter
+ * @c: the counter
+ * @value: where to put the value and its age in nanoseconds
+ *
+ * Never an IPI, never a wait: a few loads. The value is published at each
+ * overflow, when the counter is paused or disabled, and by the first
+ * pmuk_counter_read_local() in each tick. So it is no older than one tick plus
+ * the time since the owner's last local read, or than one period, whichever is
+ * less; a counter that is neither read locally nor overflows is published only
+ * when it stops. @value->age says how old it is.
+ *
+ * Context: Any, NMI too; from any CPU.
+ * Return: 0; -EINVAL if @c or @value is NULL, -EOPNOTSUPP with PMUK_INHERIT.
+ */
+int pmuk_counter_snapshot(struct pmuk_counter *c, struct pmuk_value *value)
+{
+	struct pmuk_published pub;
+	unsigned int seq;
+	u64 now;
+
+	if (IS_ERR_OR_NULL(c) || !value)
+		return -EINVAL;
+	if (c->attr.flags & PMUK_INHERIT)
+		return -EOPNOTSUPP;
+
+	do {
+		seq = read_seqcount_latch(&c->latch);
+		pub = c->pub[seq & 1];
+	} while (read_seqcount_latch_retry(&c->latch, seq));
+
+	now = ktime_get_mono_fast_ns();
+	*value = pub.value;
+	value->age = now > pub.stamp ? now - pub.stamp : 0;
+	return 0;
+}
+EXPORT_SYMBOL_GPL(pmuk_counter_snapshot);
+
+/*
+ * Whether the PMU may be stopped and started here. Software events have no
+ * hardware to stop, and their stop() may wait for a timer. perf core itself
+ * stops a PMU from that PMU's NMI, so there we may, too; in another NMI nobody
+ * may.
+ */
+static bool pmuk_may_touch(const struct pmuk_counter *c)
+{
+	return pmuk_is_on(c) && !is_software_event(c->event) && !pmuk_is_foreign_nmi(c);
+}
+
+static void pmuk_halt(struct pmuk_counter *c)
+{
+	struct perf_event *event = c->event;
+
+	if (!pmuk_may_touch(c) || (event->hw.state & PERF_HES_STOPPED))
+		return;
+	event->pmu->stop(event, PERF_EF_UPDATE);
+	c->halted = true;
+}
+
+/* A throttled counter is perf core's to start. */
+static void pmuk_unhalt(struct pmuk_counter *c)
+{
+	struct perf_event *event = c->event;
+	bool halted = c->halted;
+
+	if (!pmuk_may_touch(c))
+		return;
+	c->halted = false;
+	if (halted && (event->hw.state & PERF_HES_STOPPED) &&
+	    event->hw.interrupts != PMUK_THROTTLED)
+		event->pmu->start(event, PERF_EF_RELOAD);
+}
+
+/*
+ * The hardware is stopped first, so that what is frozen is final. ->frozen
+ * decides; ->fast_tick only keeps readers from asking it.
+ */
+static void pmuk_freeze(struct pmuk_counter *c)
+{
+	pmuk_halt(c);
+	WRITE_ONCE(c->frozen, pmuk_not_less(c, pmuk_count(c)));
+	barrier();
+	WRITE_ONCE(c->fast_tick, PMUK_NEVER);
+}
+
+/*
+ * perf core starts the hardware again when it reschedules the counter: take out
+ * of its count what came in since. ->frozen stays until the register is right: a
+ * nested read uses it.
+ */
+static void pmuk_thaw(struct pmuk_counter *c)
+{
+	u64 extra = pmuk_count(c) - c->frozen;
+
+	local64_sub(extra, &c->event->count);
+	WRITE_ONCE(c->thaws, c->thaws + 1);
+	pmuk_unhalt(c);
+	barrier();
+	WRITE_ONCE(c->frozen, PMUK_RUNNING);
+}
+
+/**
+ * pmuk_counter_pause() - stop counting at once
+ * @c: the counter
+ *
+ * Hardware counters are stopped, and perf core's time_enabled and time_running
+ * go on. What perf core may count until pmuk_counter_resume(), because it has
+ * rescheduled the counter meanwhile, is left out of every value, and overflows
+ * are not reported. Pausing a paused counter does nothing.
+ *
+ * Context: Any, NMI too; on the counter's CPU, or in the context of its task.
+ * Return: 0; -EINVAL if @c is NULL or does not belong to this CPU or task,
+ * -EBUSY if an NMI found the PMU being reprogrammed, -EOPNOTSUPP with
+ * PMUK_INHERIT.
+ */
+int pmuk_counter_pause(struct pmuk_counter *c)
+{
+	unsigned long flags;
+	int ret;
+
+	if (IS_ERR_OR_NULL(c))
+		return -EINVAL;
+
+	local_irq_save(flags);
+	ret = pmuk_check_local(c);
+	if (!ret && c->frozen == PMUK_RUNNING) {
+		pmuk_freeze(c);
+		pmuk_publish_local(c, c->frozen);
+	}
+	local_irq_restore(flags);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(pmuk_counter_pause);
+
+/**
+ * pmuk_counter_resume() - go on counting where pmuk_counter_pause() stopped
+ * @c: the counter
+ *
+ * Resuming a counter that is not paused does nothing.
+ *
+ * Context: Any, NMI too; on the counter's CPU, or in the context of its task.
+ * Return: As pmuk_counter_pause().
+ */
+int pmuk_counter_resume(struct pmuk_counter *c)
+{
+	unsigned long flags;
+	int ret;
+
+	if (IS_ERR_OR_NULL(c))
+		return -EINVAL;
+
+	local_irq_save(flags);
+	ret = pmuk_check_local(c);
+	if (!ret && c->frozen != PMUK_RUNNING)
+		pmuk_thaw(c);
+	local_irq_restore(flags);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(pmuk_counter_resume);
+
+u64 pmuk_next_period(struct pmuk_counter *c)
+{
+	u32 mask = c->attr.random_mask;
+
+	return c->attr.period + (mask ? prandom_u32_state(&c->rnd) & mask : 0);
+}
+
+/* perf core runs the clocks from a timer, and counts other software events. */
+static void pmuk_set_software_period(struct pmuk_counter *c)
+{
+	struct hw_perf_event *hwc = &c->event->hw;
+
+	hwc->sample_period = pmuk_next_period(c);
+	if (c->attr.type == PERF_TYPE_SOFTWARE && c->attr.config <= PERF_COUNT_SW_TASK_CLOCK)
+		return;
+	hwc->last_period = hwc->sample_period;
+	local64_set(&hwc->period_left, -(s64)hwc->sample_period);
+}
+
+static void pmuk_set_hardware_period(struct pmuk_counter *c)
+{
+	struct hw_perf_event *hwc = &c->event->hw;
+	bool running = c->frozen == PMUK_RUNNING;
+
+	if (running)
+		pmuk_freeze(c);
+	hwc->sample_period = pmuk_next_period(c);
+	local64_set(&hwc->period_left, 0);
+	if (running)
+		pmuk_thaw(c);
+}
+
+/**
+ * pmuk_counter_set_period() - start a new period
+ * @c: a counter that was created with a period
+ * @period: in events, 1 … 2^63 - 1 - &pmuk_attr.random_mask
+ *
+ * The next overflow comes @period events from now, and so does each one after
+ * it. A counter that is off its PMU starts the new period when it comes back;
+ * the clocks, PERF_COUNT_SW_CPU_CLOCK and _TASK_CLOCK, at their next overflow.
+ *
+ * Context: Any, NMI too, the overflow callback too; on the counter's CPU, or in
+ * the context of its task.
+ * Return: 0; -EINVAL if @c is NULL, has no period or does not belong to this
+ * CPU or task, or @period is out of range; -EBUSY if an NMI that is not the
+ * PMU's own found the counter on the PMU; -EOPNOTSUPP with PMUK_INHERIT.
+ */
+int pmuk_counter_set_period(struct pmuk_counter *c, u64 period)
+{
+	unsigned long flags;
+	int ret;
+
+	if (IS_ERR_OR_NULL(c) || !c->attr.period)
+		return -EINVAL;
+	if (!period || period > PMUK_PERIOD_MAX - c->attr.random_mask)
+		return -EINVAL;
+
+	local_irq_save(flags);
+	ret = pmuk_check_local(c);
+	if (!ret && pmuk_is_on(c) && pmuk_is_foreign_nmi(c))
+		ret = -EBUSY;
+	if (!ret) {
+		c->attr.period = period;
+		if (is_software_event(c->event))
+			pmuk_set_software_period(c);
+		else
+			pmuk_set_hardware_period(c);
+	}
+	local_irq_restore(flags);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(pmuk_counter_set_period);
+
+static void pmuk_fill_sample(struct pmuk_counter *c, struct pmuk_sample *sample,
+			     const struct perf_sample_data *data, struct pt_regs *regs)
+{
+	u64 wanted = c->attr.sample_type;
+
+	sample->valid = PERF_SAMPLE_PERIOD | (wanted & PERF_SAMPLE_READ);
+	sample->period = data->period;
+	if (regs) {
+		sample->valid |= PERF_SAMPLE_IP | PERF_SAMPLE_REGS_INTR;
+		sample->regs = regs;
+		sample->ip = instruction_pointer(regs);
+	}
+	if (wanted & data->sample_flags & PERF_SAMPLE_ADDR) {
+		sample->valid |= PERF_SAMPLE_ADDR;
+		sample->addr = data->addr;
+	}
+	if (wanted & data->sample_flags & PERF_SAMPLE_WEIGHT) {
+		sample->valid |= PERF_SAMPLE_WEIGHT;
+		sample->weight = data->weight.full;
+	}
+	if (wanted & PERF_SAMPLE_TIME) {
+		sample->valid |= PERF_SAMPLE_TIME;
+		sample->time = data->sample_flags & PERF_SAMPLE_TIME ? data->time : local_clock();
+	}
+}
+
+/* perf core has just brought its count up to date: that is what it is now. */
+static void pmuk_value_at_overflow(struct pmuk_counter *c, struct pmuk_value *value)
+{
+	value->count = local64_read(&c->event->count);
+	pmuk_times(c, value);
+	pmuk_publish(c, value);
+}
+
+static void pmuk_report(struct pmuk_counter *c, struct perf_event *event,
+			struct perf_sample_data *data, struct pt_regs *regs)
+{
+	struct pmuk_sample sample = {};
+
+	/* An inherited event has its own counts, in a task of its own. */
+	if (event == c->event) {
+		pmuk_value_at_overflow(c, &sample.value);
+		if (c->attr.random_mask)
+			event->hw.sample_period = pmuk_next_period(c);
+	}
+	if (!c->attr.overflow)
+		return;
+
+	pmuk_fill_sample(c, &sample, data, regs);
+	c->attr.overflow(c, &sample, c->attr.data);
+}
+
+/*
+ * perf core's overflow handler. Zeroing hw.interrupts each time keeps perf core
+ * from ever reaching the number at which it throttles.
+ */
+void pmuk_overflow(struct perf_event *event, struct perf_sample_data *data, struct pt_regs *regs)
+{
+	struct pmuk_counter *c = event->overflow_handler_context;
+	struct pmu *outer;
+
+	if (READ_ONCE(c->quiet))
+		return;
+	if (c->attr.flags & PMUK_NO_THROTTLE)
+		event->hw.interrupts = 0;
+	if (READ_ONCE(c->frozen) != PMUK_RUNNING)
+		return;
+
+	if (!in_nmi()) {
+		pmuk_report(c, event, data, regs);
+		return;
+	}
+	outer = __this_cpu_read(pmuk_nmi_pmu);
+	__this_cpu_write(pmuk_nmi_pmu, event->pmu);
+	pmuk_report(c, event, data, regs);
+	__this_cpu_write(pmuk_nmi_pmu, outer);
+}
