@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# The user's commands. The kernel's build reads Kbuild and the Makefiles below, never this one.
+
+KERNEL ?= 7.3
+ARCH ?= arm64
+LANE ?=
+SUITE ?=
+
+flavour := $(if $(filter stock,$(KERNEL)),stock-$(ARCH),$(if $(filter 7.3,$(KERNEL)),$(ARCH)))
+check-flavour = $(if $(flavour),,$(error KERNEL=$(KERNEL): there are 7.3 and stock))
+
+# what the scripts are told through the environment
+export KSRC LANE SUITE
+
+help:
+	@echo 'make run       boot a VM in which kernel code counts cycles, show the table'
+	@echo 'make shell     a shell in that VM, with our modules and perf'
+	@echo 'make test      all tests; LANE=name one lane, SUITE=name one suite'
+	@echo 'make check     what needs no boot: style, sparse, documentation, builds'
+	@echo 'make bench     what a read costs, beside perf: build/bench.json'
+	@echo 'make modules   KDIR=dir: modules for the kernel whose headers are there'
+	@echo 'make series    the patches to mail, against KSRC=dir or Linux 7.3'
+	@echo 'make clean     remove build/; kernels stay in $${PMUK_CACHE:-~/.cache/pmuk}'
+	@echo
+	@echo 'run and shell: KERNEL=7.3 (default) or stock (Debian 6.12, no kernel to build)'
+	@echo '               ARCH=arm64 (default, has a PMU) or x86_64 (software events)'
+	@echo 'KSRC=dir takes Linux 7.3 from there, without touching it, and not from Debian'
+
+run:
+	$(check-flavour)@vm/run $(flavour)
+
+shell:
+	$(check-flavour)@vm/perf $(ARCH) >/dev/null
+	@vm/kernel $(flavour)
+	@vm/boot $(flavour) --append 'quiet kunit.autorun=0'
+
+test check bench series:
+	@vm/$@
+
+modules:
+	@vm/modules '$(KDIR)'
+
+clean:
+	rm -rf build
+
+.PHONY: help run shell test check bench series modules clean

@@ -1,0 +1,108 @@
+# shellcheck shell=bash
+# What the scripts in vm/ share: words for the user, paths, locks, flavours. Sourced, not run.
+
+set -euo pipefail
+shopt -s inherit_errexit
+export LC_ALL=C
+unset MAKEFLAGS MFLAGS MAKELEVEL GNUMAKEFLAGS
+
+top=$(cd "${BASH_SOURCE[0]%/*}/.." && pwd -P)
+# shellcheck disable=SC2034	# used by those who source this
+vm=$top/vm build=$top/build jobs=${JOBS:-$(nproc)}
+cache=${PMUK_CACHE:-$HOME/.cache/pmuk}
+host_arch=$(dpkg --print-architecture)
+mkdir -p "$cache"
+cache=$(cd "$cache" && pwd -P)
+
+say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
+die() { say "$*"; exit 1; }
+
+# lock NAME: wait for and hold NAME until this script ends. Programs that it starts hold it too,
+# so a tree stays locked until the last compiler working on it is gone.
+lock()
+{
+	local fd
+	mkdir -p "$cache/lock"
+	exec {fd}>"$cache/lock/$1"
+	flock -n "$fd" && return
+	say "waiting for another run to finish with $1"
+	flock "$fd"
+}
+
+# scratch: a directory that vanishes when this script ends; its path in $scratch
+scratch()
+{
+	find "$cache" -maxdepth 1 -name "tmp.*" -mmin +1440 -exec rm -rf {} +	# of killed runs
+	scratch=$(mktemp -d "$cache/tmp.XXXXXX")
+	trap 'rm -rf "$scratch"' EXIT
+	trap 'exit 129' HUP
+	trap 'exit 130' INT
+	trap 'exit 143' TERM
+}
+
+# put FILE DEST: install FILE as DEST at once, only when it differs
+put()
+{
+	cmp -s "$1" "$2" && return
+	mkdir -p "${2%/*}"
+	cp "$1" "$2.new"
+	mv "$2.new" "$2"
+}
+
+# arch_of FLAVOUR: arm64 or x86_64
+arch_of()
+{
+	case $1 in
+	arm64|stock-arm64)			echo arm64 ;;
+	x86_64|x86-debug|stock-x86_64)		echo x86_64 ;;
+	*) die "no flavour '$1' (arm64, x86_64, x86-debug, stock-arm64, stock-x86_64)" ;;
+	esac
+}
+
+# deb_arch ARCH: Debian's name for it
+deb_arch()
+{
+	case $1 in
+	arm64)	echo arm64 ;;
+	x86_64)	echo amd64 ;;
+	*) die "no architecture '$1' (arm64, x86_64)" ;;
+	esac
+}
+
+# cross ARCH: the compiler's prefix, empty when this machine is one
+cross()
+{
+	[ "$(deb_arch "$1")" = "$host_arch" ] && return
+	case $1 in
+	arm64)	echo aarch64-linux-gnu- ;;
+	x86_64)	echo x86_64-linux-gnu- ;;
+	esac
+}
+
+# image_of ARCH: where a kernel build leaves what boots
+image_of()
+{
+	case $1 in
+	arm64)	echo arch/arm64/boot/Image ;;
+	x86_64)	echo arch/x86/boot/bzImage ;;
+	esac
+}
+
+# watched LOG CMD...: run CMD, all its output to LOG, one line of progress now and then;
+# when it fails, show what went wrong
+watched()
+{
+	local log=$1; shift
+	mkdir -p "${log%/*}"
+	if ! "$@" 2>&1 | tee "$log" | progress; then
+		grep -vE '^ +[A-Z]+ ' "$log" | grep -iE 'error|undefined|no rule|\*\*\*' | head -20 >&2 ||
+			tail -5 "$log" >&2
+		die "failed; everything it said is in $log"
+	fi
+}
+
+progress()
+{
+	awk '/warning:/ { print; fflush() }
+	     /^ +(CC|LD|AR|AS|HOSTCC|HOSTLD) / && ++n % 300 == 0 { printf "    %d files\n", n; fflush() }' >&2
+}

@@ -1,0 +1,130 @@
+# shellcheck shell=bash disable=SC2154
+# The kernel tree that we build: Linux 7.3 with this checkout laid over it. Sourced after lib.sh.
+#
+# It lives in the cache, one per version, and checkouts take turns: take_tree() locks it and brings
+# it up to date. Only files whose content changes get a new time, so only they are compiled again.
+# .pmuk/ in the tree remembers what is ours (manifest) and what the files that patches/7.3 changes
+# were before (orig/).
+
+# what the checkout has that belongs in a kernel tree
+overlay=(include kernel drivers lib samples Documentation tools scripts)
+patches=$top/patches/7.3
+
+# find_tree: sets $version and $tree
+find_tree()
+{
+	local deb
+	if [ -n "${KSRC-}" ]; then
+		KSRC=$(cd "$KSRC" && pwd -P) || die "KSRC is not a directory"
+		[ -e "$KSRC/Kbuild" ] || die "KSRC=$KSRC is not a kernel tree"
+		version=$(make -s -C "$KSRC" kernelversion)-$(sha1sum <<<"$KSRC" | head -c 8)
+	else
+		deb=$("$vm/apt" fetch linux-source-7.3)
+		version=$(dpkg-deb -f "$deb" Version | tr -c 'A-Za-z0-9.\n' -)
+	fi
+	tree=$cache/src/$version
+	lock "tree-$version"
+	[ -d "$tree" ] || unpack_tree
+	[ -z "${KSRC-}" ] || copy_tree
+}
+
+unpack_tree()
+{
+	local new=$cache/src/unpacking
+	rm -rf "$new"
+	mkdir -p "$new/tree"
+	if [ -z "${KSRC-}" ]; then
+		say "unpacking $(basename "$deb") (1.6 GB, about a minute)"
+		dpkg-deb --fsys-tarfile "$deb" |
+			tar -xO --wildcards './usr/src/linux-source-*.tar.xz' |
+			xz -dc -T0 | tar -x -C "$new/tree" --strip-components=1
+	fi
+	mkdir "$new/tree/.pmuk"
+	mv "$new/tree" "$tree"
+	rmdir "$new"
+}
+
+# copy_tree: make the tree what the user's is; ours stays where it is, originals go to orig/
+copy_tree()
+{
+	local built=(/.config /.config.old /.git /.pmuk /include/config '/include/generated'
+		     '/arch/*/include/generated' '*.o' '*.ko' '*.a' '*.cmd' '*.mod' '*.mod.c' '/vmlinux*')
+	say "copying $KSRC"
+	touch "$tree/.pmuk/manifest"
+	sed 's,^,/,' "$tree/.pmuk/manifest" |
+		rsync -rlpc --delete "${built[@]/#/--exclude=}" --exclude-from=- "$KSRC/" "$tree/"
+	[ ! -d "$tree/.pmuk/orig" ] ||
+		(cd "$tree/.pmuk/orig" && find . -type f) |
+		rsync -rlpc --files-from=- "$KSRC/" "$tree/.pmuk/orig/"
+}
+
+# stage: the files that shall be in the tree, and their names in .pmuk/manifest.new
+stage()
+{
+	local dir file
+	rm -rf "$stage"
+	mkdir "$stage"
+	for dir in "${overlay[@]}"; do
+		[ ! -d "$top/$dir" ] || rsync -rlp --exclude='*~' --exclude='.*' "$top/$dir" "$stage/"
+	done
+	(cd "$stage" && find . -type f -printf '%P\n') | sort >"$pmuk/manifest.new"
+	while read -r file; do
+		die "$file is a file of Linux: change it in patches/7.3"
+	done < <(comm -13 "$pmuk/manifest" "$pmuk/manifest.new" | linux_files)
+	patched | while read -r file; do
+		[ -e "$tree/$file" ] || die "patches/7.3 change $file, which Linux $version has not"
+		[ -e "$pmuk/orig/$file" ] || (cd "$tree" && cp -p --parents "$file" "$pmuk/orig")
+		(cd "$pmuk/orig" && cp -p --parents "$file" "$stage")
+		echo "$file" >>"$pmuk/manifest.new"
+	done
+	for file in "$patches"/*.patch; do
+		[ -e "$file" ] || break
+		(cd "$stage" && patch -p1 -F0 -s --no-backup-if-mismatch) <"$file" >&2 ||
+			die "patches/7.3/${file##*/} does not apply to Linux $version"
+	done
+	sort -u -o "$pmuk/manifest.new" "$pmuk/manifest.new"
+}
+
+# linux_files: of the names on stdin, those that the tree has and that are not ours
+linux_files()
+{
+	while read -r file; do
+		if [ -e "$tree/$file" ]; then echo "$file"; fi
+	done
+}
+
+# patched: the files of Linux that patches/7.3 change
+patched() { cat "$patches"/*.patch 2>/dev/null | sed -n 's,^+++ b/\([^\t]*\).*,\1,p' | sort -u; }
+
+# take_tree: sets $tree; from here until this script ends it is ours alone, and up to date
+take_tree()
+{
+	local file pmuk stage
+	find_tree
+	pmuk=$tree/.pmuk
+	stage=$pmuk/stage
+	mkdir -p "$pmuk/orig"
+	touch "$pmuk/manifest"
+	stage
+	# what an interrupted run leaves must be in the manifest too
+	sort -mu -o "$pmuk/manifest.both" "$pmuk/manifest" "$pmuk/manifest.new"
+	mv "$pmuk/manifest.both" "$pmuk/manifest"
+	rsync -rlpc "$stage/" "$tree/"
+	while read -r file; do
+		drop "$file"
+	done < <(comm -23 "$pmuk/manifest" "$pmuk/manifest.new")
+	mv "$pmuk/manifest.new" "$pmuk/manifest"
+	rm -rf "$stage"
+}
+
+# drop FILE: it is ours no longer
+drop()
+{
+	if [ -e "$pmuk/orig/$1" ]; then
+		cp "$pmuk/orig/$1" "$tree/$1"
+		rm "$pmuk/orig/$1"
+	else
+		rm -f "$tree/$1"
+		rmdir -p --ignore-fail-on-non-empty "$tree/${1%/*}"
+	fi
+}
