@@ -24,7 +24,7 @@ lock()
 	local fd
 	mkdir -p "$cache/lock"
 	exec {fd}>"$cache/lock/$1"
-	flock -n "$fd" && return
+	flock -w 3 "$fd" && return
 	say "waiting for another run to finish with $1"
 	flock "$fd"
 }
@@ -104,5 +104,5 @@ watched()
 progress()
 {
 	awk '/warning:/ { print; fflush() }
-	     /^ +(CC|LD|AR|AS|HOSTCC|HOSTLD) / && ++n % 300 == 0 { printf "    %d files\n", n; fflush() }' >&2
+	     /^ +(CC|LD|AR|AS|HOSTCC|HOSTLD) / && ++n % 100 == 0 { printf "    %d files\n", n; fflush() }' >&2
 }

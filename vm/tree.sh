@@ -15,7 +15,7 @@ find_tree()
 {
 	local deb
 	if [ -n "${KSRC-}" ]; then
-		KSRC=$(cd "$KSRC" && pwd -P) || die "KSRC is not a directory"
+		KSRC=$(cd "$KSRC" 2>/dev/null && pwd -P) || die "KSRC is not a directory"
 		[ -e "$KSRC/Kbuild" ] || die "KSRC=$KSRC is not a kernel tree"
 		version=$(make -s -C "$KSRC" kernelversion)-$(sha1sum <<<"$KSRC" | head -c 8)
 	else
@@ -52,7 +52,7 @@ copy_tree()
 	say "copying $KSRC"
 	touch "$tree/.pmuk/manifest"
 	sed 's,^,/,' "$tree/.pmuk/manifest" |
-		rsync -rlpc --delete "${built[@]/#/--exclude=}" --exclude-from=- "$KSRC/" "$tree/"
+		rsync -qrlpc --delete "${built[@]/#/--exclude=}" --exclude-from=- "$KSRC/" "$tree/"
 	[ ! -d "$tree/.pmuk/orig" ] ||
 		(cd "$tree/.pmuk/orig" && find . -type f) |
 		rsync -rlpc --files-from=- "$KSRC/" "$tree/.pmuk/orig/"

@@ -4,7 +4,8 @@
  *
  * pmuk_arch_mask() says once, when a counter is created on a core PMU, whether
  * its register may be read directly, and how wide it is; pmuk_arch_read() is the
- * read. perf
+ * read; pmuk_arch_place() changes when the PMU driver moves the counter to another
+ * register without perf core knowing. perf
  * core stays the only one that writes these registers. Counters that are not
  * read directly go through pmu->read().
  */
@@ -104,6 +105,12 @@ static __always_inline u64 pmuk_arch_read(const struct perf_event *event)
 	return 0;
 }
 
+/* The driver keeps a counter where it is for as long as it is on the PMU. */
+static __always_inline u64 pmuk_arch_place(const struct perf_event *event)
+{
+	return 0;
+}
+
 #elif defined(CONFIG_X86) && defined(CONFIG_CPU_SUP_INTEL)
 
 #include <asm/msr.h>
@@ -131,6 +138,12 @@ static __always_inline u64 pmuk_arch_read(const struct perf_event *event)
 	return rdpmc(event->hw.event_base_rdpmc);
 }
 
+/* Making room for others, the driver moves counters, and tags where they come. */
+static __always_inline u64 pmuk_arch_place(const struct perf_event *event)
+{
+	return (READ_ONCE(event->hw.last_tag) << 8) + (READ_ONCE(event->hw.idx) & 0xff);
+}
+
 #else
 
 static inline u64 pmuk_arch_mask(const struct perf_event *event)
@@ -139,6 +152,11 @@ static inline u64 pmuk_arch_mask(const struct perf_event *event)
 }
 
 static __always_inline u64 pmuk_arch_read(const struct perf_event *event)
+{
+	return 0;
+}
+
+static __always_inline u64 pmuk_arch_place(const struct perf_event *event)
 {
 	return 0;
 }

@@ -204,9 +204,10 @@ static int pmuk_read_slow(struct pmuk_counter *c, u64 *count)
 /*
  * Allowed, on this CPU, and not in an NMI: then the register may be read. What
  * came in between any two steps is found afterwards: perf core stamps a counter
- * when it takes it off a PMU and when it puts it on one, and the rest moves the
- * count or prev_count, see pmuk_count_direct(). A task that has moved to another
- * CPU has had its counters taken off and put on, too.
+ * when it takes it off a PMU and when it puts it on one, pmuk_arch_place() tells
+ * of moves by the driver, and the rest moves the count or prev_count, see
+ * pmuk_count_direct(). A task that has moved to another CPU has had its counters
+ * taken off and put on, too.
  *
  * Differences are or-ed, for one branch instead of many: nearly always there are
  * none.
@@ -215,6 +216,7 @@ static __always_inline bool pmuk_read_fast(struct pmuk_counter *c, u64 *count)
 {
 	const struct perf_event *event = c->event;
 	u64 stamp = READ_ONCE(event->tstamp);
+	u64 place = pmuk_arch_place(event);
 	u64 base, prev, raw;
 
 	if (unlikely((c->fast_tick ^ jiffies) | (preempt_count() & NMI_MASK) |
@@ -226,7 +228,8 @@ static __always_inline bool pmuk_read_fast(struct pmuk_counter *c, u64 *count)
 	raw = pmuk_arch_read(event);
 	if (unlikely((local64_read(&event->hw.prev_count) ^ prev) |
 		     (local64_read(&event->count) ^ base) |
-		     (READ_ONCE(event->tstamp) ^ stamp)))
+		     (READ_ONCE(event->tstamp) ^ stamp) |
+		     (pmuk_arch_place(event) ^ place)))
 		return false;
 
 	c->last = base + ((raw - prev) & c->mask);
@@ -258,7 +261,7 @@ static noinline int pmuk_read_slow_irqsave(struct pmuk_counter *c, u64 *count)
  *
  * Counts of one counter never go back. In an NMI that interrupted perf core
  * while it updates this very counter, the count may lack what that update has
- * in flight, but is not less than any read here before.
+ * in flight, but is not less than the latest read here that nothing interrupted.
  *
  * Context: Any, NMI too; on the counter's CPU, and not free to leave it (bound,
  * or with migration, preemption or interrupts off), or in the context of its
