@@ -111,14 +111,35 @@ static __always_inline u64 pmuk_arch_place(const struct perf_event *event)
 	return 0;
 }
 
-#elif defined(CONFIG_X86) && defined(CONFIG_CPU_SUP_INTEL)
+#elif defined(CONFIG_X86)
 
+#include <asm/cpuid/api.h>
 #include <asm/msr.h>
 #include <asm/perf_event.h>
+#include <asm/processor.h>
+
+/* As the drivers have it, who do not tell modules. 0: a PMU of another kind. */
+static inline unsigned int pmuk_x86_width(void)
+{
+	union cpuid10_eax eax;
+
+	switch (boot_cpu_data.x86_vendor) {
+	case X86_VENDOR_AMD:
+	case X86_VENDOR_HYGON:
+		return 48;
+	case X86_VENDOR_INTEL:
+		if (!boot_cpu_has(X86_FEATURE_ARCH_PERFMON))
+			return 0;
+		eax.full = cpuid_eax(10);
+		return eax.split.bit_width;
+	default:
+		return 0;
+	}
+}
 
 static inline u64 pmuk_arch_mask(const struct perf_event *event)
 {
-	struct x86_pmu_capability cap;
+	unsigned int width = pmuk_x86_width();
 	u64 config = event->attr.config;
 
 	/* Slots and topdown metrics: not counters, but fractions of one. */
@@ -129,8 +150,7 @@ static inline u64 pmuk_arch_mask(const struct perf_event *event)
 	if (event->attr.config2)
 		return 0;
 
-	perf_get_x86_pmu_capability(&cap);
-	return cap.bit_width_gp ? GENMASK_ULL(cap.bit_width_gp - 1, 0) : 0;
+	return width ? GENMASK_ULL(width - 1, 0) : 0;
 }
 
 static __always_inline u64 pmuk_arch_read(const struct perf_event *event)

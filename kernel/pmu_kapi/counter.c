@@ -162,6 +162,7 @@ static void pmuk_counter_adopt(struct pmuk_counter *c)
 {
 	c->core = pmuk_arch_core_event(c->event);
 	c->mask = c->core ? pmuk_arch_mask(c->event) : 0;
+	c->settle = IRQ_WORK_INIT_HARD(pmuk_settle_irq_work);
 	init_irq_work(&c->irq_work, pmuk_destroy_irq_work);
 	INIT_WORK(&c->work, pmuk_destroy_work);
 	__module_get(THIS_MODULE);
@@ -255,6 +256,7 @@ void pmuk_counter_destroy(struct pmuk_counter *c)
 		return;
 
 	WRITE_ONCE(c->quiet, true);
+	irq_work_sync(&c->settle);
 	perf_event_release_kernel(c->event);
 
 	/*

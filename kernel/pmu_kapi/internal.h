@@ -54,6 +54,7 @@ struct pmuk_counter {
 	struct pmuk_published pub[2];	/* ->publishing to write, ->latch to read */
 
 	atomic_t doomed;		/* whoever moved it from 0 to 1 queues the destruction */
+	struct irq_work settle;		/* what the PMU must do when interrupts are on */
 	struct irq_work irq_work;	/* deferred destroy: leaves NMI … */
 	struct work_struct work;	/* … and then interrupt context */
 	struct completion *done;	/* written by whoever set ->doomed */
@@ -62,6 +63,7 @@ struct pmuk_counter {
 /* local.c */
 void pmuk_overflow(struct perf_event *event, struct perf_sample_data *data, struct pt_regs *regs);
 void pmuk_publish(struct pmuk_counter *c, const struct pmuk_value *value);
+void pmuk_settle_irq_work(struct irq_work *irq_work);
 u64 pmuk_next_period(struct pmuk_counter *c);
 
 /* counter.c */

@@ -277,7 +277,8 @@ int pmuk_counter_read_local(struct pmuk_counter *c, u64 *count)
 		return -EINVAL;
 
 	/* Elsewhere than on its own CPU, a CPU counter's register is not its own. */
-	if (IS_ENABLED(CONFIG_DEBUG_PREEMPT) && !c->event->hw.target)
+	if (IS_ENABLED(CONFIG_DEBUG_PREEMPT) && !c->event->hw.target &&
+	    current->nr_cpus_allowed > 1)
 		(void)smp_processor_id();
 
 	if (likely(pmuk_read_fast(c, count)))
@@ -324,22 +325,11 @@ int pmuk_counter_snapshot(struct pmuk_counter *c, struct pmuk_value *value)
 }
 EXPORT_SYMBOL_GPL(pmuk_counter_snapshot);
 
-/*
- * Whether the PMU may be stopped and started here. Software events have no
- * hardware to stop, and their stop() may wait for a timer. perf core itself
- * stops a PMU from that PMU's NMI, so there we may, too; in another NMI nobody
- * may.
- */
-static bool pmuk_may_touch(const struct pmuk_counter *c)
-{
-	return pmuk_is_on(c) && !is_software_event(c->event) && !pmuk_is_foreign_nmi(c);
-}
-
 static void pmuk_halt(struct pmuk_counter *c)
 {
 	struct perf_event *event = c->event;
 
-	if (!pmuk_may_touch(c) || (event->hw.state & PERF_HES_STOPPED))
+	if (event->hw.state & PERF_HES_STOPPED)
 		return;
 	event->pmu->stop(event, PERF_EF_UPDATE);
 	c->halted = true;
@@ -349,14 +339,48 @@ static void pmuk_halt(struct pmuk_counter *c)
 static void pmuk_unhalt(struct pmuk_counter *c)
 {
 	struct perf_event *event = c->event;
-	bool halted = c->halted;
 
-	if (!pmuk_may_touch(c))
-		return;
-	c->halted = false;
-	if (halted && (event->hw.state & PERF_HES_STOPPED) &&
+	if (c->halted && (event->hw.state & PERF_HES_STOPPED) &&
 	    event->hw.interrupts != PMUK_THROTTLED)
 		event->pmu->start(event, PERF_EF_RELOAD);
+	c->halted = false;
+}
+
+/*
+ * Have the PMU do what ->frozen says, or what it is about to say. Software
+ * events have no hardware to stop, and their stop() may wait for a timer. perf
+ * core itself stops a PMU from that PMU's NMI, so there we may, too. In another
+ * NMI nobody may: then it is done when interrupts are on again.
+ */
+static void pmuk_settle(struct pmuk_counter *c, bool frozen)
+{
+	if (!pmuk_is_on(c) || is_software_event(c->event))
+		return;
+	if (pmuk_is_foreign_nmi(c))
+		irq_work_queue(&c->settle);
+	else if (frozen)
+		pmuk_halt(c);
+	else
+		pmuk_unhalt(c);
+}
+
+static void pmuk_unthrottle(struct perf_event *event)
+{
+	if (event->hw.interrupts != PMUK_THROTTLED)
+		return;
+	event->hw.interrupts = 0;
+	event->pmu->start(event, 0);
+}
+
+/* What could not be done where it was asked for, see who queues ->settle. */
+void pmuk_settle_irq_work(struct irq_work *irq_work)
+{
+	struct pmuk_counter *c = container_of(irq_work, struct pmuk_counter, settle);
+
+	if (pmuk_is_on(c) && is_software_event(c->event))
+		pmuk_unthrottle(c->event);
+	else
+		pmuk_settle(c, READ_ONCE(c->frozen) != PMUK_RUNNING);
 }
 
 /*
@@ -365,7 +389,7 @@ static void pmuk_unhalt(struct pmuk_counter *c)
  */
 static void pmuk_freeze(struct pmuk_counter *c)
 {
-	pmuk_halt(c);
+	pmuk_settle(c, true);
 	WRITE_ONCE(c->frozen, pmuk_not_less(c, pmuk_count(c)));
 	barrier();
 	WRITE_ONCE(c->fast_tick, PMUK_NEVER);
@@ -382,7 +406,7 @@ static void pmuk_thaw(struct pmuk_counter *c)
 
 	local64_sub(extra, &c->event->count);
 	WRITE_ONCE(c->thaws, c->thaws + 1);
-	pmuk_unhalt(c);
+	pmuk_settle(c, false);
 	barrier();
 	WRITE_ONCE(c->frozen, PMUK_RUNNING);
 }
@@ -392,9 +416,10 @@ static void pmuk_thaw(struct pmuk_counter *c)
  * @c: the counter
  *
  * Hardware counters are stopped, and perf core's time_enabled and time_running
- * go on. What perf core may count until pmuk_counter_resume(), because it has
- * rescheduled the counter meanwhile, is left out of every value, and overflows
- * are not reported. Pausing a paused counter does nothing.
+ * go on. What the hardware still counts until pmuk_counter_resume(), because perf
+ * core has rescheduled the counter, or because the call came from an NMI that is
+ * not the PMU's own and the hardware stops only after that, is left out of every
+ * value, and overflows are not reported. Pausing a paused counter does nothing.
  *
  * Context: Any, NMI too; on the counter's CPU, or in the context of its task.
  * Return: 0; -EINVAL if @c is NULL or does not belong to this CPU or task,
@@ -424,6 +449,7 @@ EXPORT_SYMBOL_GPL(pmuk_counter_pause);
  * pmuk_counter_resume() - go on counting where pmuk_counter_pause() stopped
  * @c: the counter
  *
+ * From an NMI that is not the PMU's own, the hardware starts right after that.
  * Resuming a counter that is not paused does nothing.
  *
  * Context: Any, NMI too; on the counter's CPU, or in the context of its task.
@@ -572,9 +598,27 @@ static void pmuk_report(struct pmuk_counter *c, struct perf_event *event,
 }
 
 /*
- * perf core's overflow handler. Zeroing hw.interrupts each time keeps perf core
- * from ever reaching the number at which it throttles.
+ * Zeroing hw.interrupts at each overflow keeps perf core from reaching the number
+ * at which it throttles, unless that number is one: then it has, just now. A
+ * software event may be in the handler of the timer that is to be started again:
+ * that is done after it; but for inherited ones, which perf core starts at its
+ * next tick.
  */
+static void pmuk_never_throttle(struct pmuk_counter *c, struct perf_event *event)
+{
+	bool throttled = event->hw.interrupts == PMUK_THROTTLED;
+
+	if (throttled && is_software_event(event)) {
+		if (event == c->event)
+			irq_work_queue(&c->settle);
+		return;
+	}
+	event->hw.interrupts = 0;
+	if (throttled && (event->hw.state & PERF_HES_STOPPED))
+		event->pmu->start(event, 0);
+}
+
+/* perf core's overflow handler. */
 void pmuk_overflow(struct perf_event *event, struct perf_sample_data *data, struct pt_regs *regs)
 {
 	struct pmuk_counter *c = event->overflow_handler_context;
@@ -583,7 +627,7 @@ void pmuk_overflow(struct perf_event *event, struct perf_sample_data *data, stru
 	if (READ_ONCE(c->quiet))
 		return;
 	if (c->attr.flags & PMUK_NO_THROTTLE)
-		event->hw.interrupts = 0;
+		pmuk_never_throttle(c, event);
 	if (READ_ONCE(c->frozen) != PMUK_RUNNING)
 		return;
 

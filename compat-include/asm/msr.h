@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * 6.16 made rdpmc() a function that returns the value. Can go when 6.15 and
+ * older are no longer built for.
+ */
+#ifndef _PMUK_COMPAT_ASM_MSR_H
+#define _PMUK_COMPAT_ASM_MSR_H
+
+#include_next <asm/msr.h>
+
+/* As a macro it is the old one, with halves to fill in, and rdpmcl() is beside it. */
+#ifdef rdpmc
+#undef rdpmc
+static __always_inline u64 rdpmc(int counter)
+{
+	u64 value;
+
+	rdpmcl(counter, value);
+	return value;
+}
+#endif
+
+#endif /* _PMUK_COMPAT_ASM_MSR_H */

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What perf core keeps elsewhere in older kernels; kernel/pmu_kapi/arch.h has
+ * the names and their current forms.
+ */
+#ifndef _PMUK_COMPAT_LINUX_PERF_EVENT_H
+#define _PMUK_COMPAT_LINUX_PERF_EVENT_H
+
+#include_next <linux/perf_event.h>
+#include <linux/version.h>
+
+/* 7.0 put a context's clock into struct perf_time_ctx. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(7, 0, 0)
+#define pmuk_ctx_offset(ctx)	READ_ONCE((ctx)->timeoffset)
+#endif
+
+/* 6.15 moved pmu_disable_count into what a PMU has for each CPU. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 15, 0)
+#define pmuk_pmu_disabled(pmu)	(*this_cpu_ptr((pmu)->pmu_disable_count))
+#endif
+
+#endif /* _PMUK_COMPAT_LINUX_PERF_EVENT_H */

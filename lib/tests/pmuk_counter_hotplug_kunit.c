@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A CPU goes offline and comes back: its counters are gone for good, and say so,
+ * their counts stay, and nobody else's suffer.
+ */
+#include <linux/completion.h>
+#include <linux/cpu.h>
+#include <linux/jiffies.h>
+#include <linux/kthread.h>
+#include <linux/module.h>
+
+#include "pmuk_test.h"
+
+struct plug {
+	struct pmuk_sim *sim;
+	struct pmuk_attr attr;
+	int cpu, stays;
+};
+
+static void put_online(void *data)
+{
+	struct plug *p = data;
+
+	if (!cpu_online(p->cpu))
+		add_cpu(p->cpu);
+}
+
+static int hotplug_init(struct kunit *test)
+{
+	struct plug *p = kunit_kzalloc(test, sizeof(*p), GFP_KERNEL);
+	int ret;
+
+	KUNIT_ASSERT_NOT_NULL(test, p);
+	ret = pmuk_test_init(test);
+	if (ret)
+		return ret;
+
+	test->priv = p;
+	p->stays = pmuk_test_pin_first(test);
+	p->cpu = pmuk_test_other_cpu(test, p->stays);
+	p->sim = pmuk_test_sim(test, 1, 16);
+	p->attr.type = pmuk_sim_type(p->sim);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_online, p), 0);
+
+	/* Some machines cannot; this one tells by trying. */
+	ret = remove_cpu(p->cpu);
+	if (ret)
+		kunit_skip(test, "CPU %d cannot go offline: %d", p->cpu, ret);
+	return add_cpu(p->cpu);
+}
+
+static void expect_gone(struct kunit *test, struct pmuk_counter *c, u64 count)
+{
+	struct pmuk_value value = { .count = U64_MAX };
+	u64 local;
+
+	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_GONE);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read(c, &value), -ENODEV);
+	KUNIT_EXPECT_EQ(test, value.count, count);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), -ENODEV);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(c, &local), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_snapshot(c, &value), 0);
+	KUNIT_EXPECT_EQ(test, value.count, count);
+}
+
+static void create_refuses_offline_cpu(struct kunit *test)
+{
+	struct plug *p = test->priv;
+
+	KUNIT_ASSERT_EQ(test, remove_cpu(p->cpu), 0);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(pmuk_counter_create(&p->attr, p->cpu, NULL)), -ENODEV);
+	p->attr.flags = PMUK_PINNED;
+	KUNIT_EXPECT_EQ(test, PTR_ERR(pmuk_counter_create(&p->attr, p->cpu, NULL)), -ENODEV);
+	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_nr_events(p->sim), 0);
+}
+
+static void offline_keeps_the_count(struct kunit *test)
+{
+	struct plug *p = test->priv;
+	struct pmuk_counter *c = pmuk_test_enabled(test, &p->attr, p->cpu, NULL);
+
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(p->sim, p->cpu, 0, 100003), 100003);
+	KUNIT_ASSERT_EQ(test, remove_cpu(p->cpu), 0);
+	expect_gone(test, c, 100003);
+	KUNIT_ASSERT_EQ(test, add_cpu(p->cpu), 0);
+	expect_gone(test, c, 100003);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(p->sim, p->cpu, 0, 10), 0);
+	expect_gone(test, c, 100003);
+}
+
+static void offline_of_disabled(struct kunit *test)
+{
+	struct plug *p = test->priv;
+	struct pmuk_counter *c = pmuk_test_enabled(test, &p->attr, p->cpu, NULL);
+
+	pmuk_sim_count_on(p->sim, p->cpu, 0, 77);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
+	KUNIT_ASSERT_EQ(test, remove_cpu(p->cpu), 0);
+	expect_gone(test, c, 77);
+}
+
+static void pause_there(void *data)
+{
+	pmuk_counter_pause(data);
+}
+
+static void offline_of_paused(struct kunit *test)
+{
+	struct plug *p = test->priv;
+	struct pmuk_counter *c = pmuk_test_enabled(test, &p->attr, p->cpu, NULL);
+
+	pmuk_sim_count_on(p->sim, p->cpu, 0, 77);
+	smp_call_function_single(p->cpu, pause_there, c, true);
+	KUNIT_ASSERT_EQ(test, remove_cpu(p->cpu), 0);
+	expect_gone(test, c, 77);
+}
+
+static void other_cpus_count_on(struct kunit *test)
+{
+	struct plug *p = test->priv;
+	struct pmuk_counter *c = pmuk_test_enabled(test, &p->attr, p->stays, NULL);
+	u64 count;
+
+	pmuk_sim_count(p->sim, 0, 10);
+	KUNIT_ASSERT_EQ(test, remove_cpu(p->cpu), 0);
+	pmuk_sim_count(p->sim, 0, 10);
+	KUNIT_ASSERT_EQ(test, add_cpu(p->cpu), 0);
+	pmuk_sim_count(p->sim, 0, 10);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_ACTIVE);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(c, &count), 0);
+	KUNIT_EXPECT_EQ(test, count, 30);
+}
+
+static void new_counter_after_online(struct kunit *test)
+{
+	struct plug *p = test->priv;
+	struct pmuk_value value;
+	struct pmuk_counter *c;
+
+	KUNIT_ASSERT_EQ(test, remove_cpu(p->cpu), 0);
+	KUNIT_ASSERT_EQ(test, add_cpu(p->cpu), 0);
+	c = pmuk_test_enabled(test, &p->attr, p->cpu, NULL);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(p->sim, p->cpu, 0, 5), 5);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read(c, &value), 0);
+	KUNIT_EXPECT_EQ(test, value.count, 5);
+}
+
+struct runner {
+	struct plug *p;
+	struct pmuk_counter *c;
+	u64 total, wrong;
+};
+
+static int count_all_the_time(void *data)
+{
+	struct runner *r = data;
+	u64 count;
+
+	while (!kthread_should_stop()) {
+		/* Off any CPU that goes away, one step may count on neither. */
+		r->total += pmuk_sim_count(r->p->sim, 0, 10);
+		if (pmuk_counter_read_local(r->c, &count) || count != r->total)
+			r->wrong++;
+		cond_resched();
+	}
+	return 0;
+}
+
+/* A task that runs there is moved, and its counter with it. */
+static void task_counter_survives(struct kunit *test)
+{
+	struct plug *p = test->priv;
+	struct runner r = { .p = p };
+	struct task_struct *task = kthread_create(count_all_the_time, &r, "pmuk_runner");
+	struct pmuk_value value;
+	unsigned int i, ret = 0;
+	u64 before;
+
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
+	r.c = pmuk_counter_create(&p->attr, -1, task);
+	if (!IS_ERR(r.c))
+		ret |= pmuk_counter_enable(r.c);
+	wake_up_process(task);
+	for (i = 0; i < 2; i++) {
+		before = READ_ONCE(r.total);
+		ret |= remove_cpu(p->cpu);
+		ret |= add_cpu(p->cpu);
+		/* Kernel threads that are left over are given new CPUs. */
+		set_cpus_allowed_ptr(task, cpu_possible_mask);
+		while (READ_ONCE(r.total) == before && !READ_ONCE(r.wrong))
+			schedule_timeout_uninterruptible(1);
+	}
+	get_task_struct(task);
+	kthread_stop(task);
+	put_task_struct(task);
+
+	KUNIT_EXPECT_EQ(test, ret, 0);
+	KUNIT_EXPECT_EQ(test, r.wrong, 0);
+	KUNIT_EXPECT_GT(test, r.total, 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read(r.c, &value), -ESRCH);
+	KUNIT_EXPECT_EQ(test, value.count, r.total);
+	pmuk_counter_destroy(r.c);
+}
+
+/* Created, read and destroyed while the CPU comes and goes: -ENODEV at worst. */
+static int churn(void *data)
+{
+	struct runner *r = data;
+	struct pmuk_attr attr = r->p->attr;
+	struct pmuk_value value;
+
+	while (!kthread_should_stop()) {
+		struct pmuk_counter *c;
+		int ret;
+
+		attr.flags ^= PMUK_PINNED;
+		c = pmuk_counter_create(&attr, r->p->cpu, NULL);
+		ret = PTR_ERR_OR_ZERO(c) ?: pmuk_counter_enable(c) ?: pmuk_counter_read(c, &value);
+		pmuk_counter_destroy(c);
+		if (ret && ret != -ENODEV)
+			r->wrong++;
+		r->total++;
+		cond_resched();
+	}
+	return 0;
+}
+
+static void create_races_with_hotplug(struct kunit *test)
+{
+	struct plug *p = test->priv;
+	struct runner r = { .p = p };
+	struct task_struct *task = kthread_run(churn, &r, "pmuk_churn");
+	unsigned int i, ret = 0;
+
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
+	for (i = 0; i < 3; i++) {
+		ret |= remove_cpu(p->cpu);
+		ret |= add_cpu(p->cpu);
+	}
+	while (READ_ONCE(r.total) < 100)
+		schedule_timeout_uninterruptible(1);
+	kthread_stop(task);
+	KUNIT_EXPECT_EQ(test, ret, 0);
+	KUNIT_EXPECT_EQ(test, r.wrong, 0);
+	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_nr_events(p->sim), 0);
+}
+
+static struct kunit_case pmuk_counter_hotplug_cases[] = {
+	KUNIT_CASE(create_refuses_offline_cpu),
+	KUNIT_CASE(offline_keeps_the_count),
+	KUNIT_CASE(offline_of_disabled),
+	KUNIT_CASE(offline_of_paused),
+	KUNIT_CASE(other_cpus_count_on),
+	KUNIT_CASE(new_counter_after_online),
+	KUNIT_CASE(task_counter_survives),
+	KUNIT_CASE(create_races_with_hotplug),
+	{}
+};
+
+static struct kunit_suite pmuk_counter_hotplug_suite = {
+	.name = "pmuk_counter_hotplug",
+	.init = hotplug_init,
+	.test_cases = pmuk_counter_hotplug_cases,
+};
+
+kunit_test_suite(pmuk_counter_hotplug_suite);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("KUnit tests of pmuk's counters and CPU hotplug");

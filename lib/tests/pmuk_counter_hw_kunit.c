@@ -1,0 +1,585 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Counters on the machine's own PMU: against the clock, against each other, and
+ * exactly where the PMU has an event that software can make happen.
+ */
+#include <linux/completion.h>
+#include <linux/delay.h>
+#include <linux/jiffies.h>
+#include <linux/ktime.h>
+#include <linux/module.h>
+#include <linux/of.h>
+#include <linux/timekeeping.h>
+
+#include "pmuk_test.h"
+
+static const struct pmuk_attr cycles = {
+	.type = PERF_TYPE_HARDWARE,
+	.config = PERF_COUNT_HW_CPU_CYCLES,
+	.flags = PMUK_NO_THROTTLE,
+};
+
+static int hw_init(struct kunit *test)
+{
+	struct pmuk_counter *c;
+	int ret = pmuk_test_init(test);
+
+	if (ret)
+		return ret;
+
+	c = pmuk_counter_create(&cycles, pmuk_test_pin_first(test), NULL);
+	if (IS_ERR(c))
+		kunit_skip(test, "no PMU that counts cycles: %ld", PTR_ERR(c));
+	pmuk_counter_destroy(c);
+	return 0;
+}
+
+static u64 local_count_of(struct kunit *test, struct pmuk_counter *c)
+{
+	u64 count = U64_MAX;
+
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(c, &count), 0);
+	return count;
+}
+
+static bool on_emulator(void)
+{
+	return IS_ENABLED(CONFIG_OF) && of_machine_is_compatible("linux,dummy-virt");
+}
+
+/* An interrupt between the two reads makes both late. */
+static u64 count_and_time(struct kunit *test, struct pmuk_counter *c, u64 *ns)
+{
+	u64 count;
+
+	local_irq_disable();
+	count = local_count_of(test, c);
+	*ns = ktime_get_ns();
+	local_irq_enable();
+	return count;
+}
+
+/* The emulator's cycle counter runs at 1 GHz, whatever the host's clock. */
+static void cycles_agree_with_the_clock(struct kunit *test)
+{
+	struct pmuk_counter *c = pmuk_test_enabled(test, &cycles, raw_smp_processor_id(), NULL);
+	u64 from, to, begin, end;
+
+	from = count_and_time(test, c, &begin);
+	do {
+		to = count_and_time(test, c, &end);
+	} while (end - begin < NSEC_PER_SEC);
+
+	KUNIT_EXPECT_GT(test, to, from);
+	kunit_info(test, "%llu cycles in %llu ns", to - from, end - begin);
+	if (!on_emulator())
+		return;
+	KUNIT_EXPECT_GE(test, (to - from) * 100, (end - begin) * 98);
+	KUNIT_EXPECT_LE(test, (to - from) * 100, (end - begin) * 102);
+}
+
+/* The direct read and the PMU driver's, in turns. */
+static void reads_agree(struct kunit *test)
+{
+	struct pmuk_counter *c = pmuk_test_enabled(test, &cycles, raw_smp_processor_id(), NULL);
+	struct pmuk_value value;
+	u64 before, after;
+	unsigned int i;
+
+	for (i = 0; i < 1000; i++) {
+		before = local_count_of(test, c);
+		KUNIT_ASSERT_EQ(test, pmuk_counter_read(c, &value), 0);
+		after = local_count_of(test, c);
+		KUNIT_ASSERT_GT(test, value.count, before);
+		KUNIT_ASSERT_GT(test, after, value.count);
+	}
+}
+
+struct storm {
+	u64 last_task;		/* latest count that the task has read */
+	u64 last_irq;		/* and the callback */
+	u64 intent, done;	/* events made to happen: about to be, have been */
+	unsigned int nr, nmis, wrong;
+	int ret;
+};
+
+static void read_in_callback(struct pmuk_counter *c, const struct pmuk_sample *sample, void *data)
+{
+	struct storm *storm = data;
+	u64 count = 0;
+
+	storm->nr++;
+	storm->nmis += !!in_nmi();
+	storm->ret |= pmuk_counter_read_local(c, &count);
+	if (count < READ_ONCE(storm->last_task) || count < storm->last_irq)
+		storm->wrong++;
+	WRITE_ONCE(storm->last_irq, count);
+}
+
+static bool interrupts_as_nmi(void)
+{
+#ifdef CONFIG_ARM64
+	return IS_ENABLED(CONFIG_ARM64_PSEUDO_NMI) && system_uses_irq_prio_masking();
+#else
+	return IS_ENABLED(CONFIG_X86);
+#endif
+}
+
+/* Never back, neither here nor in the overflow, nor from one to the other. */
+static void reads_grow_in_a_storm(struct kunit *test)
+{
+	struct storm *storm = pmuk_test_zalloc(test, sizeof(*storm));
+	struct pmuk_attr attr = cycles;
+	unsigned long end = jiffies + 20 * HZ;
+	unsigned int reads = 0, wrong = 0;
+	struct pmuk_counter *c;
+	struct pmuk_value value;
+	u64 count, least;
+
+	attr.period = 30000;
+	attr.overflow = read_in_callback;
+	attr.data = storm;
+	c = pmuk_test_enabled(test, &attr, raw_smp_processor_id(), NULL);
+	while ((READ_ONCE(storm->nr) < 2000 || reads < 20000) && time_before(jiffies, end)) {
+		least = max(READ_ONCE(storm->last_irq), storm->last_task);
+		if (pmuk_counter_read_local(c, &count) || count < least)
+			wrong++;
+		WRITE_ONCE(storm->last_task, count);
+		reads++;
+	}
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read(c, &value), 0);
+
+	KUNIT_EXPECT_EQ(test, wrong, 0);
+	KUNIT_EXPECT_EQ(test, storm->wrong, 0);
+	KUNIT_EXPECT_EQ(test, storm->ret, 0);
+	KUNIT_EXPECT_GE(test, storm->nr, 2000);
+	KUNIT_EXPECT_GE(test, reads, 20000);
+	KUNIT_EXPECT_EQ(test, storm->nmis, interrupts_as_nmi() ? storm->nr : 0);
+	KUNIT_EXPECT_GE(test, value.count, max(storm->last_task, storm->last_irq));
+	/* Each of them took a period at least. */
+	KUNIT_EXPECT_GE(test, value.count, (u64)storm->nr * attr.period);
+}
+
+static void note_overflow(struct pmuk_counter *c, const struct pmuk_sample *sample, void *data)
+{
+	struct storm *storm = data;
+
+	storm->nr++;
+	storm->nmis += !!in_nmi();
+}
+
+static void overflow_takes_a_period(struct kunit *test)
+{
+	struct storm *storm = pmuk_test_zalloc(test, sizeof(*storm));
+	struct pmuk_attr attr = cycles;
+	unsigned long end = jiffies + 10 * HZ;
+	struct pmuk_counter *c;
+	u64 count;
+
+	attr.period = 1000000;
+	attr.overflow = note_overflow;
+	attr.data = storm;
+	c = pmuk_test_enabled(test, &attr, raw_smp_processor_id(), NULL);
+	while (READ_ONCE(storm->nr) < 100 && time_before(jiffies, end))
+		cpu_relax();
+	KUNIT_EXPECT_EQ(test, pmuk_counter_pause(c), 0);
+	count = local_count_of(test, c);
+	KUNIT_EXPECT_GE(test, storm->nr, 100);
+	/* A virtual CPU that has to wait misses some: the PMU overflows only once. */
+	KUNIT_EXPECT_LE(test, storm->nr, div64_u64(count, attr.period));
+}
+
+static void pause_stops_the_pmu(struct kunit *test)
+{
+	struct pmuk_counter *c = pmuk_test_enabled(test, &cycles, raw_smp_processor_id(), NULL);
+	u64 paused, resumed;
+	unsigned int i;
+
+	for (i = 0; i < 100; i++) {
+		KUNIT_ASSERT_EQ(test, pmuk_counter_pause(c), 0);
+		paused = local_count_of(test, c);
+		pmuk_test_spin(10 * NSEC_PER_USEC);
+		KUNIT_ASSERT_EQ(test, local_count_of(test, c), paused);
+		KUNIT_ASSERT_EQ(test, pmuk_counter_resume(c), 0);
+		pmuk_test_spin(10 * NSEC_PER_USEC);
+		resumed = local_count_of(test, c);
+		KUNIT_ASSERT_GT(test, resumed, paused);
+	}
+}
+
+#define ALIVE	0x600d600dULL
+#define DEAD	0xdeaddeadULL
+
+struct victim {
+	u64 magic;
+	struct completion done;
+	unsigned int nr, late;
+	bool suicide;
+};
+
+static void strike(struct pmuk_counter *c, const struct pmuk_sample *sample, void *data)
+{
+	struct victim *victim = data;
+
+	if (READ_ONCE(victim->magic) != ALIVE)
+		victim->late++;
+	if (++victim->nr == 3 && victim->suicide)
+		pmuk_counter_destroy_deferred(c, &victim->done);
+}
+
+/* By the task, and by the counter's own overflow. */
+static void destroy_in_a_storm(struct kunit *test)
+{
+	struct pmuk_attr attr = cycles;
+	struct victim *victim = pmuk_test_zalloc(test, sizeof(*victim));
+	unsigned int i;
+
+	attr.period = 10000;
+	attr.overflow = strike;
+	attr.data = victim;
+	for (i = 0; i < 200; i++) {
+		unsigned long end = jiffies + 5 * HZ;
+		struct pmuk_counter *c;
+
+		*victim = (struct victim) { .magic = ALIVE, .suicide = i & 1 };
+		init_completion(&victim->done);
+		c = pmuk_counter_create(&attr, raw_smp_processor_id(), NULL);
+		KUNIT_ASSERT_NOT_ERR_OR_NULL(test, c);
+		pmuk_counter_enable(c);
+		while (READ_ONCE(victim->nr) < 3 && time_before(jiffies, end))
+			cpu_relax();
+		if (victim->suicide)
+			wait_for_completion_timeout(&victim->done, 10 * HZ);
+		else
+			pmuk_counter_destroy(c);
+		WRITE_ONCE(victim->magic, DEAD);
+		pmuk_test_spin(30 * NSEC_PER_USEC);
+		KUNIT_ASSERT_GE(test, victim->nr, 3);
+		KUNIT_ASSERT_EQ(test, victim->late, 0);
+		KUNIT_ASSERT_EQ(test, pmuk_nr_counters(), 0);
+	}
+}
+
+#ifdef CONFIG_ARM64
+
+#include <asm/sysreg.h>
+
+/* PMUv3's SW_INCR: counts the writes to a register. */
+static const struct pmuk_attr sw_incr = {
+	.type = PERF_TYPE_RAW,
+	.config = 0,
+	.flags = PMUK_NO_THROTTLE,
+};
+
+static void make_event(void)
+{
+	write_sysreg(GENMASK(30, 0), pmswinc_el0);
+	isb();
+}
+
+static void make_events(unsigned int n)
+{
+	while (n--)
+		make_event();
+}
+
+static void need_made_events(struct kunit *test)
+{
+	struct pmuk_counter *c = pmuk_counter_create(&sw_incr, raw_smp_processor_id(), NULL);
+	u64 count = 0;
+
+	if (!IS_ERR(c) && !pmuk_counter_enable(c)) {
+		make_event();
+		pmuk_counter_read_local(c, &count);
+	}
+	pmuk_counter_destroy(c);
+	if (!count)
+		kunit_skip(test, "this PMU does not count SW_INCR");
+}
+
+/*
+ * QEMU's timer thread updates all registers of a CPU when a cycle counter is about
+ * to overflow, and does not wait for an instruction that writes one: now and then
+ * a write is lost or made twice. With -icount they take turns, and only then there
+ * is an event for instructions.
+ */
+static void need_sound_registers(struct kunit *test)
+{
+	struct pmuk_attr attr = {
+		.type = PERF_TYPE_HARDWARE,
+		.config = PERF_COUNT_HW_INSTRUCTIONS,
+	};
+	struct pmuk_counter *c = pmuk_counter_create(&attr, raw_smp_processor_id(), NULL);
+
+	pmuk_counter_destroy(c);
+	if (IS_ERR(c) && on_emulator())
+		kunit_skip(test, "QEMU's registers are sound with -icount only");
+}
+
+static void made_events_are_counted(struct kunit *test)
+{
+	struct pmuk_counter *c;
+	struct pmuk_value value;
+	unsigned int i;
+
+	need_made_events(test);
+	c = pmuk_test_enabled(test, &sw_incr, raw_smp_processor_id(), NULL);
+	for (i = 1; i <= 1000; i++) {
+		make_event();
+		KUNIT_ASSERT_EQ(test, local_count_of(test, c), i);
+		if (i % 10)
+			continue;
+		KUNIT_ASSERT_EQ(test, pmuk_counter_read(c, &value), 0);
+		KUNIT_ASSERT_EQ(test, value.count, i);
+		KUNIT_ASSERT_EQ(test, local_count_of(test, c), i);
+	}
+}
+
+/* Anything that stops and starts the register neither loses nor invents any. */
+static void made_events_survive_anything(struct kunit *test)
+{
+	struct pmuk_attr attr = sw_incr;
+	struct storm *storm = pmuk_test_zalloc(test, sizeof(*storm));
+	struct pmuk_counter *c;
+	unsigned int i;
+	u64 total = 0;
+
+	need_made_events(test);
+	attr.period = 1000;
+	attr.overflow = note_overflow;
+	attr.data = storm;
+	c = pmuk_test_enabled(test, &attr, raw_smp_processor_id(), NULL);
+	for (i = 0; i < 2000; i++) {
+		make_events(i % 17);
+		total += i % 17;
+		KUNIT_ASSERT_EQ(test, local_count_of(test, c), total);
+		switch (i % 5) {
+		case 0:
+			KUNIT_ASSERT_EQ(test, pmuk_counter_pause(c), 0);
+			make_events(7);
+			KUNIT_ASSERT_EQ(test, local_count_of(test, c), total);
+			KUNIT_ASSERT_EQ(test, pmuk_counter_resume(c), 0);
+			break;
+		case 1:
+			KUNIT_ASSERT_EQ(test, pmuk_counter_disable(c), 0);
+			make_events(7);
+			KUNIT_ASSERT_EQ(test, pmuk_counter_enable(c), 0);
+			break;
+		case 2:
+			KUNIT_ASSERT_EQ(test, pmuk_counter_set_period(c, 1 + i), 0);
+			break;
+		case 3:
+			schedule_timeout_uninterruptible(i % 100 == 3);
+			break;
+		}
+		KUNIT_ASSERT_EQ(test, local_count_of(test, c), total);
+	}
+	KUNIT_EXPECT_GT(test, storm->nr, 0);
+}
+
+static void made_events_overflow(struct kunit *test)
+{
+	struct pmuk_attr attr = sw_incr;
+	struct storm *storm = pmuk_test_zalloc(test, sizeof(*storm));
+	struct pmuk_counter *c;
+	unsigned int i;
+
+	need_made_events(test);
+	attr.period = 10;
+	attr.overflow = note_overflow;
+	attr.data = storm;
+	c = pmuk_test_enabled(test, &attr, raw_smp_processor_id(), NULL);
+	for (i = 1; i <= 1000; i++) {
+		make_events(10);
+		udelay(1);
+		KUNIT_ASSERT_EQ(test, storm->nr, i);
+		KUNIT_ASSERT_EQ(test, local_count_of(test, c), i * 10);
+	}
+	KUNIT_EXPECT_EQ(test, storm->nmis, interrupts_as_nmi() ? storm->nr : 0);
+}
+
+struct watched {
+	struct storm storm;
+	struct pmuk_counter *c;
+};
+
+/* Between any two instructions of the task, its reads and perf core's included. */
+static void watch(struct pmuk_counter *ticker, const struct pmuk_sample *sample, void *data)
+{
+	struct watched *w = data;
+	u64 count;
+
+	w->storm.nr++;
+	if (pmuk_counter_read_local(w->c, &count)) {
+		w->storm.ret++;
+		return;
+	}
+	if (count < READ_ONCE(w->storm.last_task) || count < w->storm.last_irq ||
+	    count > READ_ONCE(w->storm.intent))
+		w->storm.wrong++;
+	w->storm.nmis += count >= READ_ONCE(w->storm.done);
+	w->storm.last_irq = count;
+}
+
+/*
+ * One counter overflows all the time, and looks at another that is being used.
+ * Each of @read is exact, and so are the looks but for the few that find an update
+ * of perf core's under way.
+ */
+static void look_from_overflows(struct kunit *test,
+				u64 (*read)(struct kunit *, struct pmuk_counter *))
+{
+	struct watched *w = pmuk_test_zalloc(test, sizeof(*w));
+	struct pmuk_attr attr = sw_incr, tick = cycles;
+	unsigned long end = jiffies + 20 * HZ;
+	int cpu = raw_smp_processor_id();
+	struct storm *storm = &w->storm;
+	struct pmuk_counter *ticker;
+	u64 count;
+
+	need_made_events(test);
+	need_sound_registers(test);
+	attr.period = 37;
+	w->c = pmuk_test_enabled(test, &attr, cpu, NULL);
+	tick.period = 30000;
+	tick.random_mask = 0xfff;
+	tick.overflow = watch;
+	tick.data = w;
+	ticker = pmuk_test_enabled(test, &tick, cpu, NULL);
+
+	while ((storm->done < 20000 || READ_ONCE(storm->nr) < 2000) && time_before(jiffies, end)) {
+		WRITE_ONCE(storm->intent, storm->intent + 1);
+		make_event();
+		WRITE_ONCE(storm->done, storm->intent);
+		count = read(test, w->c);
+		KUNIT_ASSERT_EQ(test, count, storm->done);
+		WRITE_ONCE(storm->last_task, count);
+	}
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(ticker), 0);
+	KUNIT_EXPECT_EQ(test, storm->wrong, 0);
+	KUNIT_EXPECT_EQ(test, storm->ret, 0);
+	KUNIT_EXPECT_GE(test, storm->nr, 2000);
+	KUNIT_EXPECT_GE(test, storm->done, 20000);
+	KUNIT_EXPECT_GE(test, storm->nmis, storm->nr - storm->nr / 10);
+	kunit_info(test, "%u looks, %u exact", storm->nr, storm->nmis);
+}
+
+static void made_events_read_among_overflows(struct kunit *test)
+{
+	look_from_overflows(test, local_count_of);
+}
+
+static u64 count_of(struct kunit *test, struct pmuk_counter *c)
+{
+	struct pmuk_value value = { .count = U64_MAX };
+
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read(c, &value), 0);
+	return value.count;
+}
+
+static void made_events_fully_read_among_overflows(struct kunit *test)
+{
+	look_from_overflows(test, count_of);
+}
+
+static void made_events_migrate(struct kunit *test)
+{
+	int cpu = raw_smp_processor_id();
+	struct pmuk_counter *c;
+	unsigned int i;
+
+	need_made_events(test);
+	pmuk_test_other_cpu(test, cpu);
+	c = pmuk_test_enabled(test, &sw_incr, -1, current);
+	for (i = 1; i <= 500; i++) {
+		make_events(5);
+		cpu = pmuk_test_pin(test, pmuk_test_next_cpu(cpu));
+		make_events(5);
+		KUNIT_ASSERT_EQ(test, local_count_of(test, c), i * 10);
+	}
+}
+
+/* As many as the PMU has, and not one more. */
+static void pmu_gets_full(struct kunit *test)
+{
+	struct pmuk_attr attr = sw_incr;
+	struct pmuk_counter *c[33];
+	unsigned int nr, i, active = 0;
+	int ret;
+
+	need_made_events(test);
+	attr.flags |= PMUK_PINNED;
+	for (nr = 0; nr < ARRAY_SIZE(c); nr++) {
+		c[nr] = pmuk_counter_create(&attr, raw_smp_processor_id(), NULL);
+		if (IS_ERR(c[nr]))
+			break;
+		KUNIT_EXPECT_EQ(test, kunit_add_action_or_reset(test, pmuk_test_put_counter,
+								c[nr]), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c[nr]), 0);
+	}
+	KUNIT_ASSERT_LT(test, nr, ARRAY_SIZE(c));
+	KUNIT_ASSERT_GT(test, nr, 0);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(c[nr]), -ENOSPC);
+	make_events(100);
+	for (i = 0; i < nr; i++)
+		KUNIT_EXPECT_EQ(test, local_count_of(test, c[i]), 100);
+	kunit_info(test, "%u counters", nr);
+
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c[0]), 0);
+	c[nr] = pmuk_test_enabled(test, &attr, raw_smp_processor_id(), NULL);
+	make_events(10);
+	KUNIT_EXPECT_EQ(test, local_count_of(test, c[nr]), 10);
+
+	/* Now there is one too many; which one is perf core's to choose. */
+	ret = pmuk_counter_enable(c[0]);
+	KUNIT_EXPECT_EQ(test, ret, pmuk_counter_state(c[0]) == PMUK_COUNTER_ERROR ? -ENOSPC : 0);
+	for (i = 0; i <= nr; i++)
+		active += pmuk_counter_state(c[i]) == PMUK_COUNTER_ACTIVE;
+	KUNIT_EXPECT_EQ(test, active, nr);
+}
+
+#else /* !CONFIG_ARM64 */
+
+static void skip_made_events(struct kunit *test)
+{
+	kunit_skip(test, "no event that software can make happen");
+}
+
+#define made_events_are_counted		skip_made_events
+#define made_events_survive_anything	skip_made_events
+#define made_events_overflow		skip_made_events
+#define made_events_read_among_overflows	skip_made_events
+#define made_events_fully_read_among_overflows	skip_made_events
+#define made_events_migrate		skip_made_events
+#define pmu_gets_full			skip_made_events
+
+#endif /* !CONFIG_ARM64 */
+
+static struct kunit_case pmuk_counter_hw_cases[] = {
+	KUNIT_CASE(cycles_agree_with_the_clock),
+	KUNIT_CASE(reads_agree),
+	KUNIT_CASE(reads_grow_in_a_storm),
+	KUNIT_CASE(overflow_takes_a_period),
+	KUNIT_CASE(pause_stops_the_pmu),
+	KUNIT_CASE(destroy_in_a_storm),
+	KUNIT_CASE(made_events_are_counted),
+	KUNIT_CASE(made_events_survive_anything),
+	KUNIT_CASE(made_events_overflow),
+	KUNIT_CASE(made_events_read_among_overflows),
+	KUNIT_CASE(made_events_fully_read_among_overflows),
+	KUNIT_CASE(made_events_migrate),
+	KUNIT_CASE(pmu_gets_full),
+	{}
+};
+
+static struct kunit_suite pmuk_counter_hw_suite = {
+	.name = "pmuk_counter_hw",
+	.init = hw_init,
+	.test_cases = pmuk_counter_hw_cases,
+};
+
+kunit_test_suite(pmuk_counter_hw_suite);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("KUnit tests of pmuk's counters on the machine's PMU");

@@ -1,0 +1,572 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What pmuk's counter calls take, and what they refuse with which errno. Whether
+ * they count right is the other suites' business.
+ */
+#include <linux/completion.h>
+#include <linux/cpumask.h>
+#include <linux/kthread.h>
+#include <linux/module.h>
+#include <linux/sched/task.h>
+
+#include "pmuk_test.h"
+
+static void no_overflow(struct pmuk_counter *c, const struct pmuk_sample *sample, void *data)
+{
+}
+
+/* A PMU and attributes that are good as they are; each case spoils one thing. */
+struct counter_test {
+	struct pmuk_sim *sim;
+	struct pmuk_attr attr;
+	struct perf_event_attr seen;	/* what the PMU was told last */
+	int refuse;			/* what it answers */
+	int cpu;
+};
+
+static int note_attr(const struct perf_event_attr *attr, void *data)
+{
+	struct counter_test *t = data;
+
+	t->seen = *attr;
+	return t->refuse;
+}
+
+static int counter_init(struct kunit *test)
+{
+	struct counter_test *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+	struct pmuk_sim_config config = {
+		.name = "pmuk_sim",
+		.nr_counters = 2,
+		.width = 32,
+		.event_init = note_attr,
+		.data = t,
+	};
+	int ret;
+
+	KUNIT_ASSERT_NOT_NULL(test, t);
+	ret = pmuk_test_init(test);
+	if (ret)
+		return ret;
+
+	test->priv = t;
+	t->sim = pmuk_test_sim_config(test, &config);
+	t->attr.type = pmuk_sim_type(t->sim);
+	t->cpu = pmuk_test_pin_first(test);
+	return 0;
+}
+
+/* What creation says, and that a refused counter leaves no perf event behind. */
+static long create(struct kunit *test, int cpu, struct task_struct *task)
+{
+	struct counter_test *t = test->priv;
+	struct pmuk_counter *c = pmuk_counter_create(&t->attr, cpu, task);
+
+	KUNIT_EXPECT_NOT_NULL(test, c);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_nr_events(t->sim), IS_ERR(c) ? 0 : 1);
+	pmuk_counter_destroy(c);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_nr_events(t->sim), 0);
+	return PTR_ERR_OR_ZERO(c);
+}
+
+static void create_takes_good_attributes(struct kunit *test)
+{
+	struct counter_test *t = test->priv;
+
+	KUNIT_EXPECT_EQ(test, create(test, t->cpu, NULL), 0);
+	KUNIT_EXPECT_EQ(test, create(test, -1, current), 0);
+	t->attr.period = 1;
+	KUNIT_EXPECT_EQ(test, create(test, t->cpu, NULL), 0);
+	t->attr.overflow = no_overflow;
+	KUNIT_EXPECT_EQ(test, create(test, t->cpu, NULL), 0);
+	t->attr.random_mask = 0xff;
+	KUNIT_EXPECT_EQ(test, create(test, t->cpu, NULL), 0);
+}
+
+static void create_refuses_null_attr(struct kunit *test)
+{
+	struct counter_test *t = test->priv;
+
+	KUNIT_EXPECT_EQ(test, PTR_ERR(pmuk_counter_create(NULL, t->cpu, NULL)), -EINVAL);
+}
+
+static void create_refuses_impossible_cpu(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, create(test, -1, NULL), -EINVAL);
+	KUNIT_EXPECT_EQ(test, create(test, -2, NULL), -EINVAL);
+	KUNIT_EXPECT_EQ(test, create(test, nr_cpu_ids, NULL), -EINVAL);
+	KUNIT_EXPECT_EQ(test, create(test, INT_MAX, NULL), -EINVAL);
+	KUNIT_EXPECT_EQ(test, create(test, INT_MIN, NULL), -EINVAL);
+}
+
+static void create_refuses_cpu_and_task(struct kunit *test)
+{
+	struct counter_test *t = test->priv;
+
+	KUNIT_EXPECT_EQ(test, create(test, t->cpu, current), -EINVAL);
+	KUNIT_EXPECT_EQ(test, create(test, -2, current), -EINVAL);
+}
+
+static int do_nothing(void *unused)
+{
+	return 0;
+}
+
+static void create_refuses_dead_task(struct kunit *test)
+{
+	struct task_struct *task = kthread_create(do_nothing, NULL, "pmuk_dead");
+	long ret;
+
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
+	get_task_struct(task);
+	kthread_stop(task);
+	ret = create(test, -1, task);
+	put_task_struct(task);
+	KUNIT_EXPECT_EQ(test, ret, -ESRCH);
+}
+
+static void create_refuses_unknown_pmu(struct kunit *test)
+{
+	struct counter_test *t = test->priv;
+
+	t->attr.type = INT_MAX;
+	KUNIT_EXPECT_EQ(test, create(test, t->cpu, NULL), -ENOENT);
+	KUNIT_EXPECT_EQ(test, create(test, -1, current), -ENOENT);
+	t->attr.type = U32_MAX;
+	KUNIT_EXPECT_EQ(test, create(test, t->cpu, NULL), -ENOENT);
+}
+
+static void create_refuses_unknown_event(struct kunit *test)
+{
+	struct counter_test *t = test->priv;
+
+	t->attr.config = PMUK_SIM_EVENTS;
+	KUNIT_EXPECT_EQ(test, create(test, t->cpu, NULL), -ENOENT);
+	KUNIT_EXPECT_EQ(test, create(test, -1, current), -ENOENT);
+	t->attr.type = PERF_TYPE_SOFTWARE;
+	t->attr.config = PERF_COUNT_SW_MAX;
+	KUNIT_EXPECT_EQ(test, create(test, t->cpu, NULL), -ENOENT);
+}
+
+static void create_refuses_unknown_flags(struct kunit *test)
+{
+	struct counter_test *t = test->priv;
+	unsigned int bit;
+
+	for (bit = ilog2(PMUK_INHERIT) + 1; bit < 32; bit++) {
+		t->attr.flags = BIT(bit);
+		KUNIT_EXPECT_EQ(test, create(test, t->cpu, NULL), -EINVAL);
+		t->attr.flags |= PMUK_PINNED;
+		KUNIT_EXPECT_EQ(test, create(test, t->cpu, NULL), -EINVAL);
+	}
+}
+
+static void create_refuses_callback_without_period(struct kunit *test)
+{
+	struct counter_test *t = test->priv;
+
+	t->attr.overflow = no_overflow;
+	KUNIT_EXPECT_EQ(test, create(test, t->cpu, NULL), -EINVAL);
+}
+
+static void create_refuses_random_without_period(struct kunit *test)
+{
+	struct counter_test *t = test->priv;
+
+	t->attr.random_mask = 0xff;
+	KUNIT_EXPECT_EQ(test, create(test, t->cpu, NULL), -EINVAL);
+}
+
+static void create_refuses_too_long_period(struct kunit *test)
+{
+	struct counter_test *t = test->priv;
+
+	t->attr.period = (u64)S64_MAX + 1;
+	KUNIT_EXPECT_EQ(test, create(test, t->cpu, NULL), -EINVAL);
+	t->attr.period = U64_MAX;
+	KUNIT_EXPECT_EQ(test, create(test, t->cpu, NULL), -EINVAL);
+	t->attr.period = S64_MAX;
+	KUNIT_EXPECT_EQ(test, create(test, t->cpu, NULL), 0);
+
+	/* A random period must not get too long, either. */
+	t->attr.random_mask = 0xff;
+	KUNIT_EXPECT_EQ(test, create(test, t->cpu, NULL), -EINVAL);
+	t->attr.period -= 0xff;
+	KUNIT_EXPECT_EQ(test, create(test, t->cpu, NULL), 0);
+	t->attr.random_mask = U32_MAX;
+	KUNIT_EXPECT_EQ(test, create(test, t->cpu, NULL), -EINVAL);
+}
+
+static void create_refuses_inherit_without_task(struct kunit *test)
+{
+	struct counter_test *t = test->priv;
+
+	t->attr.flags = PMUK_INHERIT;
+	KUNIT_EXPECT_EQ(test, create(test, t->cpu, NULL), -EINVAL);
+	KUNIT_EXPECT_EQ(test, create(test, -1, current), 0);
+}
+
+static void create_refuses_inherit_with_random_period(struct kunit *test)
+{
+	struct counter_test *t = test->priv;
+
+	t->attr.flags = PMUK_INHERIT;
+	t->attr.period = 1000;
+	KUNIT_EXPECT_EQ(test, create(test, -1, current), 0);
+	t->attr.random_mask = 0xff;
+	KUNIT_EXPECT_EQ(test, create(test, -1, current), -EINVAL);
+}
+
+static void create_refuses_unsupported_samples(struct kunit *test)
+{
+	const u64 supported = PERF_SAMPLE_IP | PERF_SAMPLE_ADDR | PERF_SAMPLE_WEIGHT |
+			      PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD | PERF_SAMPLE_READ |
+			      PERF_SAMPLE_REGS_INTR;
+	struct counter_test *t = test->priv;
+	unsigned int bit;
+
+	t->attr.period = 1000;
+	for (bit = 0; bit < 64; bit++) {
+		t->attr.sample_type = BIT_ULL(bit);
+		KUNIT_EXPECT_EQ_MSG(test, create(test, t->cpu, NULL),
+				    supported & BIT_ULL(bit) ? 0 : -EOPNOTSUPP,
+				    "sample_type bit %u", bit);
+	}
+}
+
+static void create_passes_on_what_the_pmu_says(struct kunit *test)
+{
+	static const int says[] = { -EOPNOTSUPP, -EACCES, -EBUSY, -EINVAL, -ENODEV };
+	struct counter_test *t = test->priv;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(says); i++) {
+		t->refuse = says[i];
+		KUNIT_EXPECT_EQ(test, create(test, t->cpu, NULL), says[i]);
+	}
+}
+
+/* Each flag is the bit that perf has for it, and no other. */
+static void create_tells_the_pmu_flags(struct kunit *test)
+{
+	struct counter_test *t = test->priv;
+	unsigned int bit;
+
+	for (bit = 0; bit <= ilog2(PMUK_INHERIT); bit++) {
+		u32 flag = BIT(bit);
+
+		t->attr.flags = flag;
+		KUNIT_ASSERT_EQ(test, create(test, -1, current), 0);
+		KUNIT_EXPECT_EQ(test, !!t->seen.exclude_user, flag == PMUK_EXCLUDE_USER);
+		KUNIT_EXPECT_EQ(test, !!t->seen.exclude_kernel, flag == PMUK_EXCLUDE_KERNEL);
+		KUNIT_EXPECT_EQ(test, !!t->seen.exclude_hv, flag == PMUK_EXCLUDE_HV);
+		KUNIT_EXPECT_EQ(test, !!t->seen.exclude_idle, flag == PMUK_EXCLUDE_IDLE);
+		KUNIT_EXPECT_EQ(test, !!t->seen.exclude_guest, flag == PMUK_EXCLUDE_GUEST);
+		KUNIT_EXPECT_EQ(test, !!t->seen.pinned, flag == PMUK_PINNED);
+		KUNIT_EXPECT_EQ(test, !!t->seen.inherit, flag == PMUK_INHERIT);
+	}
+}
+
+static void create_tells_the_pmu_what_to_count(struct kunit *test)
+{
+	struct counter_test *t = test->priv;
+
+	t->attr.config = 3;
+	t->attr.config1 = 0x1122334455667788;
+	t->attr.config2 = 0x99aabbccddeeff00;
+	t->attr.period = 0x123456789;
+	t->attr.sample_type = PERF_SAMPLE_ADDR | PERF_SAMPLE_WEIGHT | PERF_SAMPLE_TIME;
+	KUNIT_ASSERT_EQ(test, create(test, t->cpu, NULL), 0);
+	KUNIT_EXPECT_EQ(test, t->seen.type, t->attr.type);
+	KUNIT_EXPECT_EQ(test, t->seen.config, t->attr.config);
+	KUNIT_EXPECT_EQ(test, t->seen.config1, t->attr.config1);
+	KUNIT_EXPECT_EQ(test, t->seen.config2, t->attr.config2);
+	KUNIT_EXPECT_EQ(test, t->seen.sample_period, t->attr.period);
+	KUNIT_EXPECT_TRUE(test, t->seen.sample_type & PERF_SAMPLE_ADDR);
+	KUNIT_EXPECT_TRUE(test, t->seen.sample_type & PERF_SAMPLE_WEIGHT);
+}
+
+static void create_copies_attributes(struct kunit *test)
+{
+	struct counter_test *t = test->priv;
+	struct pmuk_counter *c;
+	u64 count;
+
+	c = pmuk_test_counter(test, &t->attr, t->cpu, NULL);
+	memset(&t->attr, 0xff, sizeof(t->attr));
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
+	pmuk_sim_count(t->sim, 0, 5);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(c, &count), 0);
+	KUNIT_EXPECT_EQ(test, count, 5);
+}
+
+static void calls_refuse_null_counter(struct kunit *test)
+{
+	struct pmuk_counter *bad[] = { NULL, ERR_PTR(-ENOENT) };
+	DECLARE_COMPLETION_ONSTACK(done);
+	struct pmuk_value value;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		KUNIT_EXPECT_EQ(test, pmuk_counter_enable(bad[i]), -EINVAL);
+		KUNIT_EXPECT_EQ(test, pmuk_counter_disable(bad[i]), -EINVAL);
+		KUNIT_EXPECT_EQ(test, pmuk_counter_pause(bad[i]), -EINVAL);
+		KUNIT_EXPECT_EQ(test, pmuk_counter_resume(bad[i]), -EINVAL);
+		KUNIT_EXPECT_EQ(test, pmuk_counter_read(bad[i], &value), -EINVAL);
+		KUNIT_EXPECT_EQ(test, pmuk_counter_snapshot(bad[i], &value), -EINVAL);
+		KUNIT_EXPECT_EQ(test, pmuk_counter_set_period(bad[i], 1), -EINVAL);
+		KUNIT_EXPECT_EQ(test, pmuk_counter_state(bad[i]), -EINVAL);
+		KUNIT_EXPECT_EQ(test, pmuk_counter_destroy_deferred(bad[i], &done), -EINVAL);
+		pmuk_counter_destroy(bad[i]);
+	}
+	KUNIT_EXPECT_FALSE(test, completion_done(&done));
+}
+
+static void read_local_refuses_null(struct kunit *test)
+{
+	struct counter_test *t = test->priv;
+	struct pmuk_counter *c = pmuk_test_enabled(test, &t->attr, t->cpu, NULL);
+	u64 count;
+
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(NULL, &count), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(c, NULL), -EINVAL);
+}
+
+static void reads_refuse_null_value(struct kunit *test)
+{
+	struct counter_test *t = test->priv;
+	struct pmuk_counter *c = pmuk_test_enabled(test, &t->attr, t->cpu, NULL);
+
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read(c, NULL), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_snapshot(c, NULL), -EINVAL);
+}
+
+/* Calls of the owner refuse everybody else, and leave what they point to alone. */
+static void expect_not_owner(struct kunit *test, struct pmuk_counter *c)
+{
+	u64 count = 4711;
+
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(c, &count), -EINVAL);
+	KUNIT_EXPECT_EQ(test, count, 4711);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_pause(c), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_resume(c), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_set_period(c, 10), -EINVAL);
+}
+
+static void local_calls_refuse_other_cpu(struct kunit *test)
+{
+	struct counter_test *t = test->priv;
+	int other = pmuk_test_other_cpu(test, t->cpu);
+
+	t->attr.period = 1000;
+	expect_not_owner(test, pmuk_test_enabled(test, &t->attr, other, NULL));
+}
+
+static void local_calls_refuse_other_task(struct kunit *test)
+{
+	struct counter_test *t = test->priv;
+	struct task_struct *task = kthread_create(do_nothing, NULL, "pmuk_other");
+	struct pmuk_counter *c;
+
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
+	t->attr.period = 1000;
+	c = pmuk_counter_create(&t->attr, -1, task);
+	if (!IS_ERR(c))
+		expect_not_owner(test, c);
+	pmuk_counter_destroy(c);
+	kthread_stop(task);
+	KUNIT_EXPECT_FALSE(test, IS_ERR(c));
+}
+
+static void local_calls_refuse_inherit(struct kunit *test)
+{
+	struct counter_test *t = test->priv;
+	struct pmuk_value value;
+	struct pmuk_counter *c;
+	u64 count;
+
+	t->attr.flags = PMUK_INHERIT;
+	t->attr.period = 1000;
+	c = pmuk_test_enabled(test, &t->attr, -1, current);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(c, &count), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_snapshot(c, &value), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_pause(c), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_resume(c), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_set_period(c, 10), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read(c, &value), 0);
+}
+
+static void read_local_refuses_disabled(struct kunit *test)
+{
+	struct counter_test *t = test->priv;
+	struct pmuk_counter *c = pmuk_test_counter(test, &t->attr, t->cpu, NULL);
+	u64 count = 4711;
+
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(c, &count), -EBUSY);
+	KUNIT_ASSERT_EQ(test, pmuk_counter_enable(c), 0);
+	KUNIT_ASSERT_EQ(test, pmuk_counter_disable(c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(c, &count), -EBUSY);
+	KUNIT_EXPECT_EQ(test, count, 4711);
+}
+
+static void set_period_refuses_out_of_range(struct kunit *test)
+{
+	struct counter_test *t = test->priv;
+	struct pmuk_counter *c;
+
+	t->attr.period = 1000;
+	t->attr.random_mask = 0xff;
+	c = pmuk_test_enabled(test, &t->attr, t->cpu, NULL);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_set_period(c, 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_set_period(c, (u64)S64_MAX + 1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_set_period(c, S64_MAX), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_set_period(c, S64_MAX - 0xff), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_set_period(c, 1), 0);
+}
+
+static void set_period_refuses_plain_counter(struct kunit *test)
+{
+	struct counter_test *t = test->priv;
+	struct pmuk_counter *c = pmuk_test_enabled(test, &t->attr, t->cpu, NULL);
+
+	KUNIT_EXPECT_EQ(test, pmuk_counter_set_period(c, 1000), -EINVAL);
+}
+
+static void state_follows_calls(struct kunit *test)
+{
+	struct counter_test *t = test->priv;
+	struct pmuk_counter *c = pmuk_test_counter(test, &t->attr, t->cpu, NULL);
+
+	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_OFF);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_ACTIVE);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_pause(c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_ACTIVE);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_OFF);
+}
+
+/* What is so already is no error, and changes nothing. */
+static void calls_repeat_harmlessly(struct kunit *test)
+{
+	struct counter_test *t = test->priv;
+	struct pmuk_counter *c = pmuk_test_counter(test, &t->attr, t->cpu, NULL);
+	struct pmuk_value value;
+	unsigned int i;
+
+	for (i = 0; i < 2; i++)
+		KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
+	for (i = 0; i < 2; i++)
+		KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
+	pmuk_sim_count(t->sim, 0, 1);
+	for (i = 0; i < 2; i++)
+		KUNIT_EXPECT_EQ(test, pmuk_counter_pause(c), 0);
+	for (i = 0; i < 2; i++)
+		KUNIT_EXPECT_EQ(test, pmuk_counter_resume(c), 0);
+	pmuk_sim_count(t->sim, 0, 1);
+	for (i = 0; i < 2; i++)
+		KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read(c, &value), 0);
+	KUNIT_EXPECT_EQ(test, value.count, 2);
+}
+
+/* With interrupts off the first call cannot have freed anything yet. */
+static void destroy_deferred_refuses_second(struct kunit *test)
+{
+	struct counter_test *t = test->priv;
+	DECLARE_COMPLETION_ONSTACK(done);
+	DECLARE_COMPLETION_ONSTACK(never);
+	struct pmuk_counter *c;
+	int first, second;
+
+	c = pmuk_counter_create(&t->attr, t->cpu, NULL);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, c);
+	local_irq_disable();
+	first = pmuk_counter_destroy_deferred(c, &done);
+	second = pmuk_counter_destroy_deferred(c, &never);
+	local_irq_enable();
+	KUNIT_EXPECT_EQ(test, first, 0);
+	KUNIT_EXPECT_EQ(test, second, -EBUSY);
+	KUNIT_ASSERT_NE(test, wait_for_completion_timeout(&done, 10 * HZ), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
+	KUNIT_EXPECT_FALSE(test, completion_done(&never));
+}
+
+static void destroy_deferred_takes_no_completion(struct kunit *test)
+{
+	struct counter_test *t = test->priv;
+	struct pmuk_counter *c = pmuk_counter_create(&t->attr, t->cpu, NULL);
+	unsigned long end = jiffies + 10 * HZ;
+
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, c);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_destroy_deferred(c, NULL), 0);
+	while (pmuk_nr_counters() && time_before(jiffies, end))
+		schedule_timeout_uninterruptible(1);
+	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_nr_events(t->sim), 0);
+}
+
+static void scope_destroys(struct kunit *test)
+{
+	struct counter_test *t = test->priv;
+
+	{
+		struct pmuk_counter *c __free(pmuk_counter) =
+			pmuk_counter_create(&t->attr, t->cpu, NULL);
+
+		KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 1);
+	}
+	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
+	{
+		struct pmuk_counter *c __free(pmuk_counter) = ERR_PTR(-ENOENT);
+		struct pmuk_counter *none __free(pmuk_counter) = NULL;
+	}
+	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
+}
+
+static struct kunit_case pmuk_counter_cases[] = {
+	KUNIT_CASE(create_takes_good_attributes),
+	KUNIT_CASE(create_refuses_null_attr),
+	KUNIT_CASE(create_refuses_impossible_cpu),
+	KUNIT_CASE(create_refuses_cpu_and_task),
+	KUNIT_CASE(create_refuses_dead_task),
+	KUNIT_CASE(create_refuses_unknown_pmu),
+	KUNIT_CASE(create_refuses_unknown_event),
+	KUNIT_CASE(create_refuses_unknown_flags),
+	KUNIT_CASE(create_refuses_callback_without_period),
+	KUNIT_CASE(create_refuses_random_without_period),
+	KUNIT_CASE(create_refuses_too_long_period),
+	KUNIT_CASE(create_refuses_inherit_without_task),
+	KUNIT_CASE(create_refuses_inherit_with_random_period),
+	KUNIT_CASE(create_refuses_unsupported_samples),
+	KUNIT_CASE(create_passes_on_what_the_pmu_says),
+	KUNIT_CASE(create_tells_the_pmu_flags),
+	KUNIT_CASE(create_tells_the_pmu_what_to_count),
+	KUNIT_CASE(create_copies_attributes),
+	KUNIT_CASE(calls_refuse_null_counter),
+	KUNIT_CASE(read_local_refuses_null),
+	KUNIT_CASE(reads_refuse_null_value),
+	KUNIT_CASE(local_calls_refuse_other_cpu),
+	KUNIT_CASE(local_calls_refuse_other_task),
+	KUNIT_CASE(local_calls_refuse_inherit),
+	KUNIT_CASE(read_local_refuses_disabled),
+	KUNIT_CASE(set_period_refuses_out_of_range),
+	KUNIT_CASE(set_period_refuses_plain_counter),
+	KUNIT_CASE(state_follows_calls),
+	KUNIT_CASE(calls_repeat_harmlessly),
+	KUNIT_CASE(destroy_deferred_refuses_second),
+	KUNIT_CASE(destroy_deferred_takes_no_completion),
+	KUNIT_CASE(scope_destroys),
+	{}
+};
+
+static struct kunit_suite pmuk_counter_suite = {
+	.name = "pmuk_counter",
+	.init = counter_init,
+	.test_cases = pmuk_counter_cases,
+};
+
+kunit_test_suite(pmuk_counter_suite);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("KUnit tests of pmuk's counter calls and their errors");

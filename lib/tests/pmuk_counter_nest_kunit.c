@@ -1,0 +1,556 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Counters in every context, and in the middle of each other: an overflow, a
+ * read, a pause between any two steps of what they interrupt. Each nesting
+ * happens at least NESTINGS times.
+ */
+#include <linux/completion.h>
+#include <linux/jiffies.h>
+#include <linux/module.h>
+
+#include "pmuk_test.h"
+
+#define NESTINGS	1000
+#define PERIOD		700
+
+struct nest {
+	struct pmuk_sim *sim;
+	struct pmuk_counter *c;
+	struct pmuk_sim_hook hook;
+	struct completion done;
+	enum pmuk_irq_level level;	/* where what is injected runs */
+	enum pmuk_sim_point point;	/* where it is injected */
+	bool armed;			/* inject at the next such point */
+	unsigned int injected;
+	unsigned int overflows;
+	unsigned int misplaced;		/* overflows in another context than expected */
+	unsigned int wrong;		/* whatever must not be */
+	u64 least, count, hidden;
+	u64 n;
+	int ret;
+};
+
+static bool is_level(enum pmuk_irq_level level)
+{
+	switch (level) {
+	case PMUK_IRQ_NMI:
+		return in_nmi();
+	case PMUK_IRQ_HARD:
+		return in_hardirq() && !in_nmi();
+	case PMUK_IRQ_SOFT:
+		return in_serving_softirq() && !in_hardirq() && !in_nmi();
+	default:
+		return !in_interrupt();
+	}
+}
+
+static void note_overflow(struct pmuk_counter *c, const struct pmuk_sample *sample, void *data)
+{
+	struct nest *nest = data;
+
+	nest->overflows++;
+	nest->misplaced += !is_level(nest->level);
+}
+
+static struct nest *new_nest(struct kunit *test, enum pmuk_irq_level level)
+{
+	struct nest *nest = pmuk_test_zalloc(test, sizeof(*nest));
+	struct pmuk_attr attr = {
+		.period = PERIOD,
+		.flags = PMUK_NO_THROTTLE,
+		.overflow = note_overflow,
+		.data = nest,
+	};
+	int cpu = pmuk_test_pin_first(test);
+
+	pmuk_test_need_level(test, level);
+	nest->level = level;
+	nest->sim = pmuk_test_sim(test, 1, 12);
+	attr.type = pmuk_sim_type(nest->sim);
+	nest->c = pmuk_test_enabled(test, &attr, cpu, NULL);
+	return nest;
+}
+
+static void set_hook(struct nest *nest,
+		     void (*fn)(struct pmuk_sim *sim, enum pmuk_sim_point point, void *data))
+{
+	nest->hook.fn = fn;
+	nest->hook.data = nest;
+	pmuk_sim_set_hook(nest->sim, &nest->hook);
+}
+
+static void expect_exact(struct kunit *test, struct nest *nest)
+{
+	struct pmuk_value value;
+	u64 count;
+
+	KUNIT_EXPECT_EQ(test, nest->wrong, 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(nest->c, &count), 0);
+	KUNIT_EXPECT_EQ(test, count, pmuk_sim_counted(nest->sim, 0) - nest->hidden);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read(nest->c, &value), 0);
+	KUNIT_EXPECT_EQ(test, value.count, count);
+}
+
+static void count_and_read(void *data)
+{
+	struct nest *nest = data;
+
+	pmuk_sim_count(nest->sim, 0, nest->n);
+	nest->ret = pmuk_counter_read_local(nest->c, &nest->count);
+	nest->wrong += nest->ret || nest->count != pmuk_sim_counted(nest->sim, 0);
+	nest->wrong += pmuk_counter_state(nest->c) != PMUK_COUNTER_ACTIVE;
+}
+
+/* Overflows and reads of this context, and a look from the task at each. */
+static void nest_counts(struct kunit *test, enum pmuk_irq_level level)
+{
+	struct nest *nest = new_nest(test, level);
+	unsigned int i;
+
+	for (i = 0; i < NESTINGS; i++) {
+		nest->n = PERIOD + i;
+		KUNIT_ASSERT_EQ(test, pmuk_irq_run(level, count_and_read, nest), 0);
+		KUNIT_ASSERT_EQ(test, nest->count, pmuk_sim_counted(nest->sim, 0));
+	}
+	KUNIT_EXPECT_EQ(test, nest->overflows, div64_u64(nest->count, PERIOD));
+	KUNIT_EXPECT_GE(test, nest->overflows, NESTINGS);
+	KUNIT_EXPECT_EQ(test, nest->misplaced, 0);
+	expect_exact(test, nest);
+}
+
+PMUK_LEVEL_CASE(nest_counts, task, PMUK_IRQ_TASK)
+PMUK_LEVEL_CASE(nest_counts, softirq, PMUK_IRQ_SOFT)
+PMUK_LEVEL_CASE(nest_counts, hardirq, PMUK_IRQ_HARD)
+PMUK_LEVEL_CASE(nest_counts, nmi, PMUK_IRQ_NMI)
+
+static void pause_here(void *data)
+{
+	struct nest *nest = data;
+
+	nest->ret = pmuk_counter_pause(nest->c);
+}
+
+static void resume_here(void *data)
+{
+	struct nest *nest = data;
+
+	nest->ret = pmuk_counter_resume(nest->c);
+}
+
+/* Paused here, there, resumed there, here: what comes between is not counted. */
+static void nest_pauses(struct kunit *test, enum pmuk_irq_level level)
+{
+	struct nest *nest = new_nest(test, level);
+	unsigned int i;
+	u64 count, total = 0;
+
+	for (i = 0; i < NESTINGS; i++) {
+		total += pmuk_sim_count(nest->sim, 0, 333);
+		KUNIT_ASSERT_EQ(test, pmuk_irq_run(i & 1 ? level : PMUK_IRQ_TASK,
+						   pause_here, nest), 0);
+		KUNIT_ASSERT_EQ(test, nest->ret, 0);
+		nest->hidden += pmuk_sim_count(nest->sim, 0, 444);
+		KUNIT_ASSERT_EQ(test, pmuk_counter_read_local(nest->c, &count), 0);
+		KUNIT_ASSERT_EQ(test, count, total);
+		KUNIT_ASSERT_EQ(test, pmuk_irq_run(i & 2 ? level : PMUK_IRQ_TASK,
+						   resume_here, nest), 0);
+		KUNIT_ASSERT_EQ(test, nest->ret, 0);
+		KUNIT_ASSERT_EQ(test, pmuk_counter_read_local(nest->c, &count), 0);
+		KUNIT_ASSERT_EQ(test, count, total);
+	}
+	KUNIT_EXPECT_EQ(test, total, NESTINGS * 333);
+	/* The hardware stood still, at the latest when interrupts were on again. */
+	KUNIT_EXPECT_EQ(test, nest->hidden, 0);
+	expect_exact(test, nest);
+}
+
+PMUK_LEVEL_CASE(nest_pauses, task, PMUK_IRQ_TASK)
+PMUK_LEVEL_CASE(nest_pauses, softirq, PMUK_IRQ_SOFT)
+PMUK_LEVEL_CASE(nest_pauses, hardirq, PMUK_IRQ_HARD)
+PMUK_LEVEL_CASE(nest_pauses, nmi, PMUK_IRQ_NMI)
+
+static void set_period_here(void *data)
+{
+	struct nest *nest = data;
+
+	nest->ret = pmuk_counter_set_period(nest->c, nest->n);
+}
+
+static void nest_sets_period(struct kunit *test, enum pmuk_irq_level level)
+{
+	struct nest *nest = new_nest(test, level);
+	unsigned int i, before;
+
+	nest->level = PMUK_IRQ_TASK;
+	for (i = 0; i < NESTINGS; i++) {
+		nest->n = 10 + i * 7 % 5000;
+		KUNIT_ASSERT_EQ(test, pmuk_irq_run(level, set_period_here, nest), 0);
+		KUNIT_ASSERT_EQ(test, nest->ret, level == PMUK_IRQ_NMI ? -EBUSY : 0);
+		if (nest->ret)
+			continue;
+		before = nest->overflows;
+		pmuk_sim_count(nest->sim, 0, nest->n - 1);
+		KUNIT_ASSERT_EQ(test, nest->overflows, before);
+		pmuk_sim_count(nest->sim, 0, 1);
+		KUNIT_ASSERT_EQ(test, nest->overflows, before + 1);
+	}
+	expect_exact(test, nest);
+}
+
+PMUK_LEVEL_CASE(nest_sets_period, task, PMUK_IRQ_TASK)
+PMUK_LEVEL_CASE(nest_sets_period, softirq, PMUK_IRQ_SOFT)
+PMUK_LEVEL_CASE(nest_sets_period, hardirq, PMUK_IRQ_HARD)
+PMUK_LEVEL_CASE(nest_sets_period, nmi, PMUK_IRQ_NMI)
+
+static void snapshot_here(void *data)
+{
+	struct nest *nest = data;
+	struct pmuk_value value = { .count = U64_MAX };
+
+	nest->ret = pmuk_counter_snapshot(nest->c, &value);
+	nest->count = value.count;
+}
+
+static void nest_snapshots(struct kunit *test, enum pmuk_irq_level level)
+{
+	struct nest *nest = new_nest(test, level);
+	unsigned int i;
+
+	nest->level = PMUK_IRQ_TASK;
+	for (i = 1; i <= NESTINGS; i++) {
+		/* Published by its overflow. */
+		pmuk_sim_count(nest->sim, 0, PERIOD);
+		KUNIT_ASSERT_EQ(test, pmuk_irq_run(level, snapshot_here, nest), 0);
+		KUNIT_ASSERT_EQ(test, nest->ret, 0);
+		KUNIT_ASSERT_EQ(test, nest->count, i * PERIOD);
+	}
+	KUNIT_EXPECT_EQ(test, nest->overflows, NESTINGS);
+	expect_exact(test, nest);
+}
+
+PMUK_LEVEL_CASE(nest_snapshots, task, PMUK_IRQ_TASK)
+PMUK_LEVEL_CASE(nest_snapshots, softirq, PMUK_IRQ_SOFT)
+PMUK_LEVEL_CASE(nest_snapshots, hardirq, PMUK_IRQ_HARD)
+PMUK_LEVEL_CASE(nest_snapshots, nmi, PMUK_IRQ_NMI)
+
+static void destroy_here(void *data)
+{
+	struct nest *nest = data;
+
+	nest->ret = pmuk_counter_destroy_deferred(nest->c, &nest->done);
+}
+
+static void nest_destroys(struct kunit *test, enum pmuk_irq_level level)
+{
+	struct nest *nest = pmuk_test_zalloc(test, sizeof(*nest));
+	struct pmuk_attr attr = {
+		.period = 1,
+		.overflow = note_overflow,
+		.data = nest,
+	};
+	int cpu = pmuk_test_pin_first(test);
+	unsigned int i, before;
+
+	pmuk_test_need_level(test, level);
+	nest->level = PMUK_IRQ_TASK;
+	nest->sim = pmuk_test_sim(test, 1, 16);
+	attr.type = pmuk_sim_type(nest->sim);
+	attr.flags = PMUK_NO_THROTTLE;
+	for (i = 0; i < NESTINGS / 4; i++) {
+		init_completion(&nest->done);
+		nest->c = pmuk_counter_create(&attr, cpu, NULL);
+		KUNIT_ASSERT_NOT_ERR_OR_NULL(test, nest->c);
+		KUNIT_ASSERT_EQ(test, pmuk_counter_enable(nest->c), 0);
+		pmuk_sim_count(nest->sim, 0, 3);
+		before = nest->overflows;
+		KUNIT_ASSERT_EQ(test, pmuk_irq_run(level, destroy_here, nest), 0);
+		KUNIT_ASSERT_EQ(test, nest->ret, 0);
+		pmuk_sim_count(nest->sim, 0, 3);
+		KUNIT_ASSERT_NE(test, wait_for_completion_timeout(&nest->done, 10 * HZ), 0);
+		KUNIT_ASSERT_EQ(test, pmuk_nr_counters(), 0);
+		KUNIT_ASSERT_EQ(test, pmuk_sim_count(nest->sim, 0, 3), 0);
+		KUNIT_ASSERT_EQ_MSG(test, nest->overflows, before, "called back when doomed");
+	}
+	KUNIT_EXPECT_EQ(test, nest->overflows, 3 * (NESTINGS / 4));
+}
+
+PMUK_LEVEL_CASE(nest_destroys, task, PMUK_IRQ_TASK)
+PMUK_LEVEL_CASE(nest_destroys, softirq, PMUK_IRQ_SOFT)
+PMUK_LEVEL_CASE(nest_destroys, hardirq, PMUK_IRQ_HARD)
+PMUK_LEVEL_CASE(nest_destroys, nmi, PMUK_IRQ_NMI)
+
+/* Runs what is injected, once for each time that the test has armed it. */
+static void inject(struct pmuk_sim *sim, struct nest *nest, enum pmuk_sim_point point,
+		   pmuk_irq_fn_t fn)
+{
+	if (!nest->armed || point != nest->point)
+		return;
+	nest->armed = false;
+	if (pmuk_irq_run(nest->level, fn, nest))
+		nest->wrong++;
+	else
+		nest->injected++;
+}
+
+static void count_one_overflow(void *data)
+{
+	struct nest *nest = data;
+
+	pmuk_sim_count(nest->sim, 0, PERIOD + 1);
+}
+
+static void inject_overflow(struct pmuk_sim *sim, enum pmuk_sim_point point, void *data)
+{
+	inject(sim, data, point, count_one_overflow);
+}
+
+/*
+ * An overflow, and a read of its own: exact, except where the interrupted read
+ * has something in flight; that may be missing, but nothing that was read before.
+ */
+static void overflow_and_read(void *data)
+{
+	struct nest *nest = data;
+	u64 count, total;
+
+	count_one_overflow(nest);
+	total = pmuk_sim_counted(nest->sim, 0);
+	if (pmuk_counter_read_local(nest->c, &count) || count < nest->least || count > total)
+		nest->wrong++;
+	else if (nest->point != PMUK_SIM_MOVED_PREV && count != total)
+		nest->wrong++;
+	nest->least = count;
+}
+
+static void inject_overflow_and_read(struct pmuk_sim *sim, enum pmuk_sim_point point, void *data)
+{
+	inject(sim, data, point, overflow_and_read);
+}
+
+/* What was true at one time while a read was going on is what it says. */
+static void read_in_steps(struct kunit *test, struct nest *nest,
+			  void (*fn)(struct pmuk_sim *, enum pmuk_sim_point, void *))
+{
+	u64 count, before, after;
+	unsigned int i;
+
+	set_hook(nest, fn);
+	for (nest->point = 0; nest->point <= PMUK_SIM_DONE; nest->point++) {
+		nest->injected = 0;
+		nest->overflows = 0;
+		for (i = 0; i < NESTINGS; i++) {
+			pmuk_sim_count(nest->sim, 0, i % 13);
+			before = pmuk_sim_counted(nest->sim, 0);
+			nest->armed = true;
+			KUNIT_ASSERT_EQ(test, pmuk_counter_read_local(nest->c, &count), 0);
+			after = pmuk_sim_counted(nest->sim, 0);
+			KUNIT_ASSERT_EQ(test, after, before + PERIOD + 1);
+			KUNIT_ASSERT_GE(test, count, max(before, nest->least));
+			KUNIT_ASSERT_LE(test, count, after);
+			KUNIT_ASSERT_EQ(test, pmuk_counter_read_local(nest->c, &count), 0);
+			KUNIT_ASSERT_EQ(test, count, after);
+			nest->least = count;
+		}
+		KUNIT_EXPECT_EQ(test, nest->injected, NESTINGS);
+		KUNIT_EXPECT_GE(test, nest->overflows, NESTINGS);
+	}
+	pmuk_sim_set_hook(nest->sim, NULL);
+	KUNIT_EXPECT_EQ(test, nest->point, PMUK_SIM_DONE + 1);
+	expect_exact(test, nest);
+}
+
+static void read_with_overflow_inside(struct kunit *test)
+{
+	struct nest *nest = new_nest(test, PMUK_IRQ_TASK);
+
+	read_in_steps(test, nest, inject_overflow);
+}
+
+static void read_with_nmi_inside(struct kunit *test)
+{
+	struct nest *nest = new_nest(test, PMUK_IRQ_NMI);
+
+	read_in_steps(test, nest, inject_overflow_and_read);
+}
+
+/* As long as it is paused nothing counts, and nobody sees otherwise. */
+static void pause_and_resume(void *data)
+{
+	struct nest *nest = data;
+	u64 first, second, third;
+
+	nest->wrong += !!pmuk_counter_read_local(nest->c, &first);
+	nest->wrong += !!pmuk_counter_pause(nest->c);
+	nest->hidden += pmuk_sim_count(nest->sim, 0, PERIOD + 1);
+	nest->wrong += !!pmuk_counter_read_local(nest->c, &second);
+	nest->wrong += !!pmuk_counter_resume(nest->c);
+	nest->wrong += !!pmuk_counter_read_local(nest->c, &third);
+	nest->wrong += first != second || second != third;
+}
+
+static void inject_pause(struct pmuk_sim *sim, enum pmuk_sim_point point, void *data)
+{
+	inject(sim, data, point, pause_and_resume);
+}
+
+static void read_with_pause_inside(struct kunit *test)
+{
+	struct nest *nest = new_nest(test, PMUK_IRQ_NMI);
+	unsigned int i;
+	u64 count;
+
+	set_hook(nest, inject_pause);
+	for (nest->point = 0; nest->point <= PMUK_SIM_DONE; nest->point++) {
+		nest->injected = 0;
+		for (i = 0; i < NESTINGS; i++) {
+			pmuk_sim_count(nest->sim, 0, 1 + i % 1300);
+			nest->armed = true;
+			KUNIT_ASSERT_EQ(test, pmuk_counter_read_local(nest->c, &count), 0);
+			KUNIT_ASSERT_EQ(test, count, pmuk_sim_counted(nest->sim, 0) - nest->hidden);
+		}
+		KUNIT_EXPECT_EQ(test, nest->injected, NESTINGS);
+	}
+	pmuk_sim_set_hook(nest->sim, NULL);
+	KUNIT_EXPECT_GE(test, nest->hidden, NESTINGS * PERIOD);
+	expect_exact(test, nest);
+}
+
+/* perf core is at it: the registers mean nothing, and an NMI is told so. */
+static void expect_busy(void *data)
+{
+	struct nest *nest = data;
+	u64 count = 4711;
+
+	nest->wrong += pmuk_counter_read_local(nest->c, &count) != -EBUSY;
+	nest->wrong += count != 4711;
+	nest->wrong += pmuk_counter_pause(nest->c) != -EBUSY;
+	nest->wrong += pmuk_counter_resume(nest->c) != -EBUSY;
+	nest->wrong += pmuk_counter_set_period(nest->c, 1) != -EBUSY;
+}
+
+static void inject_expect_busy(struct pmuk_sim *sim, enum pmuk_sim_point point, void *data)
+{
+	inject(sim, data, point, expect_busy);
+}
+
+static void nmi_finds_perf_core_at_work(struct kunit *test)
+{
+	struct nest *nest = new_nest(test, PMUK_IRQ_NMI);
+	unsigned int i;
+
+	nest->point = PMUK_SIM_RELOADING;
+	set_hook(nest, inject_expect_busy);
+	for (i = 0; i < NESTINGS; i++) {
+		pmuk_sim_count(nest->sim, 0, 333);
+		nest->armed = true;
+		KUNIT_ASSERT_EQ(test, pmuk_sim_steal(nest->sim, raw_smp_processor_id(), 0), 0);
+	}
+	pmuk_sim_set_hook(nest->sim, NULL);
+	KUNIT_EXPECT_EQ(test, nest->injected, NESTINGS);
+	expect_exact(test, nest);
+}
+
+/* pmuk itself is at it: it is still paused, then. */
+static void expect_paused(void *data)
+{
+	struct nest *nest = data;
+	u64 count;
+
+	nest->wrong += !!pmuk_counter_read_local(nest->c, &count);
+	nest->wrong += count != nest->count;
+}
+
+static void inject_expect_paused(struct pmuk_sim *sim, enum pmuk_sim_point point, void *data)
+{
+	inject(sim, data, point, expect_paused);
+}
+
+static void nmi_finds_resume_at_work(struct kunit *test)
+{
+	struct nest *nest = new_nest(test, PMUK_IRQ_NMI);
+	unsigned int i;
+
+	nest->point = PMUK_SIM_RELOADING;
+	set_hook(nest, inject_expect_paused);
+	for (i = 0; i < NESTINGS; i++) {
+		nest->count += pmuk_sim_count(nest->sim, 0, 333);
+		KUNIT_ASSERT_EQ(test, pmuk_counter_pause(nest->c), 0);
+		nest->armed = true;
+		KUNIT_ASSERT_EQ(test, pmuk_counter_resume(nest->c), 0);
+	}
+	pmuk_sim_set_hook(nest->sim, NULL);
+	KUNIT_EXPECT_EQ(test, nest->injected, NESTINGS);
+	expect_exact(test, nest);
+}
+
+/* The PMU reports what happened in it, however deep. */
+static void descend(void *data)
+{
+	struct nest *nest = data;
+
+	nest->n = 1 + (nest->n * 31 + 7) % 1000;
+	count_and_read(nest);
+	if (nest->level == PMUK_IRQ_NMI)
+		return;
+	nest->level++;
+	if (pmuk_irq_run(nest->level, descend, nest) == 0)
+		nest->injected++;
+	nest->level--;
+	count_and_read(nest);
+}
+
+/* Task, in it softirq, in it hardirq, in it NMI. */
+static void nest_all_levels(struct kunit *test)
+{
+	struct nest *nest = new_nest(test, PMUK_IRQ_NMI);
+	unsigned int i;
+
+	nest->level = PMUK_IRQ_TASK;
+	for (i = 0; i < NESTINGS; i++)
+		descend(nest);
+	KUNIT_EXPECT_EQ(test, nest->injected, 3 * NESTINGS);
+	KUNIT_EXPECT_GE(test, nest->overflows, NESTINGS);
+	KUNIT_EXPECT_EQ(test, nest->misplaced, 0);
+	expect_exact(test, nest);
+}
+
+static struct kunit_case pmuk_counter_nest_cases[] = {
+	KUNIT_CASE(nest_counts_task),
+	KUNIT_CASE(nest_counts_softirq),
+	KUNIT_CASE(nest_counts_hardirq),
+	KUNIT_CASE(nest_counts_nmi),
+	KUNIT_CASE(nest_pauses_task),
+	KUNIT_CASE(nest_pauses_softirq),
+	KUNIT_CASE(nest_pauses_hardirq),
+	KUNIT_CASE(nest_pauses_nmi),
+	KUNIT_CASE(nest_sets_period_task),
+	KUNIT_CASE(nest_sets_period_softirq),
+	KUNIT_CASE(nest_sets_period_hardirq),
+	KUNIT_CASE(nest_sets_period_nmi),
+	KUNIT_CASE(nest_snapshots_task),
+	KUNIT_CASE(nest_snapshots_softirq),
+	KUNIT_CASE(nest_snapshots_hardirq),
+	KUNIT_CASE(nest_snapshots_nmi),
+	KUNIT_CASE(nest_destroys_task),
+	KUNIT_CASE(nest_destroys_softirq),
+	KUNIT_CASE(nest_destroys_hardirq),
+	KUNIT_CASE(nest_destroys_nmi),
+	KUNIT_CASE(read_with_overflow_inside),
+	KUNIT_CASE(read_with_nmi_inside),
+	KUNIT_CASE(read_with_pause_inside),
+	KUNIT_CASE(nmi_finds_perf_core_at_work),
+	KUNIT_CASE(nmi_finds_resume_at_work),
+	KUNIT_CASE(nest_all_levels),
+	{}
+};
+
+static struct kunit_suite pmuk_counter_nest_suite = {
+	.name = "pmuk_counter_nest",
+	.init = pmuk_test_init,
+	.test_cases = pmuk_counter_nest_cases,
+};
+
+kunit_test_suite(pmuk_counter_nest_suite);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("KUnit tests of pmuk's counters in every context");

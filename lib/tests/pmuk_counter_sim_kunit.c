@@ -1,0 +1,748 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Counts are exact: on a simulated PMU, every way to read a counter gives what
+ * the PMU itself has counted, whatever happens to the counter in between.
+ */
+#include <linux/cpumask.h>
+#include <linux/delay.h>
+#include <linux/jiffies.h>
+#include <linux/kthread.h>
+#include <linux/module.h>
+#include <linux/prandom.h>
+#include <linux/sched/clock.h>
+
+#include "pmuk_test.h"
+
+static struct pmuk_attr sim_attr(const struct pmuk_sim *sim, u64 config)
+{
+	return (struct pmuk_attr) { .type = pmuk_sim_type(sim), .config = config };
+}
+
+static struct pmuk_counter *sim_enabled(struct kunit *test, const struct pmuk_sim *sim,
+					u64 config, int cpu)
+{
+	struct pmuk_attr attr = sim_attr(sim, config);
+
+	return pmuk_test_enabled(test, &attr, cpu, NULL);
+}
+
+static u64 count_of(struct kunit *test, struct pmuk_counter *c)
+{
+	struct pmuk_value value = { .count = U64_MAX };
+
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read(c, &value), 0);
+	return value.count;
+}
+
+static u64 local_count_of(struct kunit *test, struct pmuk_counter *c)
+{
+	u64 count = U64_MAX;
+
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(c, &count), 0);
+	return count;
+}
+
+static u64 snapshot_of(struct kunit *test, struct pmuk_counter *c)
+{
+	struct pmuk_value value = { .count = U64_MAX };
+
+	KUNIT_EXPECT_EQ(test, pmuk_counter_snapshot(c, &value), 0);
+	return value.count;
+}
+
+/* Cross each width's top several times, in steps that meet it and that do not. */
+static void count_over_wraps(struct kunit *test, unsigned int width)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, width);
+	struct pmuk_counter *c;
+	u64 step[] = { 1, 1000, BIT_ULL(width - 1) - 1, BIT_ULL(width - 1), BIT_ULL(width), 12345 };
+	u64 total = 0;
+	unsigned int i;
+
+	c = sim_enabled(test, sim, 0, pmuk_test_pin_first(test));
+	for (i = 0; i < 10 * ARRAY_SIZE(step); i++) {
+		u64 n = step[i % ARRAY_SIZE(step)];
+
+		KUNIT_ASSERT_EQ(test, pmuk_sim_count(sim, 0, n), n);
+		total += n;
+		KUNIT_ASSERT_EQ(test, local_count_of(test, c), total);
+		KUNIT_ASSERT_EQ(test, count_of(test, c), total);
+	}
+	KUNIT_EXPECT_GE(test, total, 10 * BIT_ULL(width));
+	KUNIT_EXPECT_EQ(test, pmuk_sim_counted(sim, 0), total);
+}
+
+static void count_is_exact_at_16_bits(struct kunit *test)
+{
+	count_over_wraps(test, 16);
+}
+
+static void count_is_exact_at_32_bits(struct kunit *test)
+{
+	count_over_wraps(test, 32);
+}
+
+static void count_is_exact_at_48_bits(struct kunit *test)
+{
+	count_over_wraps(test, 48);
+}
+
+/* A register that has wrapped, and whose interrupt is still to come. */
+static void count_is_exact_before_the_interrupt(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 16);
+	struct pmuk_counter *c = sim_enabled(test, sim, 0, pmuk_test_pin_first(test));
+	unsigned int i;
+	u64 total = 0;
+
+	for (i = 0; i < 1000; i++) {
+		total += pmuk_sim_advance(sim, 0, 20011);
+		KUNIT_ASSERT_EQ(test, local_count_of(test, c), total);
+		if (i % 3 == 0)
+			continue;
+		pmuk_sim_interrupt(sim);
+		KUNIT_ASSERT_EQ(test, local_count_of(test, c), total);
+	}
+	KUNIT_EXPECT_EQ(test, total, 1000 * 20011);
+	KUNIT_EXPECT_EQ(test, count_of(test, c), total);
+}
+
+static void counters_do_not_mix(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 3, 32);
+	struct pmuk_counter *zero, *one, *one_again;
+	int cpu = pmuk_test_pin_first(test);
+	unsigned int i;
+
+	zero = sim_enabled(test, sim, 0, cpu);
+	one = sim_enabled(test, sim, 1, cpu);
+	one_again = sim_enabled(test, sim, 1, cpu);
+	for (i = 0; i < 100; i++) {
+		pmuk_sim_count(sim, 0, 3);
+		pmuk_sim_count(sim, 1, 5);
+		pmuk_sim_count(sim, 2, 7);
+	}
+	KUNIT_EXPECT_EQ(test, local_count_of(test, zero), 300);
+	KUNIT_EXPECT_EQ(test, local_count_of(test, one), 500);
+	KUNIT_EXPECT_EQ(test, local_count_of(test, one_again), 500);
+}
+
+/* Read on its own CPU or on another, a counter says the same. */
+static void cpus_do_not_mix(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct pmuk_counter **c;
+	int cpu, on;
+
+	c = kunit_kzalloc(test, nr_cpu_ids * sizeof(*c), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, c);
+	for_each_online_cpu(cpu)
+		c[cpu] = sim_enabled(test, sim, 0, cpu);
+	for_each_online_cpu(cpu)
+		KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(sim, cpu, 0, 1000 + cpu), 1000 + cpu);
+
+	for_each_online_cpu(on) {
+		pmuk_test_pin(test, on);
+		KUNIT_EXPECT_EQ(test, local_count_of(test, c[on]), 1000 + on);
+		for_each_online_cpu(cpu)
+			KUNIT_EXPECT_EQ(test, count_of(test, c[cpu]), 1000 + cpu);
+	}
+}
+
+static void disable_keeps_the_count(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 16);
+	struct pmuk_counter *c = sim_enabled(test, sim, 0, pmuk_test_pin_first(test));
+	unsigned int i;
+
+	for (i = 1; i <= 100; i++) {
+		KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 1001), 1001);
+		KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 1001), 0);
+		KUNIT_ASSERT_EQ(test, count_of(test, c), i * 1001);
+		KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
+		KUNIT_ASSERT_EQ(test, local_count_of(test, c), i * 1001);
+	}
+}
+
+static void pause_stops_the_pmu(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 16);
+	struct pmuk_counter *c = sim_enabled(test, sim, 0, pmuk_test_pin_first(test));
+	unsigned int i;
+
+	for (i = 1; i <= 100; i++) {
+		KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 999), 999);
+		KUNIT_EXPECT_EQ(test, pmuk_counter_pause(c), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 999), 0);
+		KUNIT_ASSERT_EQ(test, local_count_of(test, c), i * 999);
+		KUNIT_ASSERT_EQ(test, count_of(test, c), i * 999);
+		KUNIT_ASSERT_EQ(test, snapshot_of(test, c), i * 999);
+		KUNIT_EXPECT_EQ(test, pmuk_counter_resume(c), 0);
+		KUNIT_ASSERT_EQ(test, local_count_of(test, c), i * 999);
+	}
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 1), 1);
+	KUNIT_EXPECT_EQ(test, local_count_of(test, c), 100 * 999 + 1);
+}
+
+/* perf core starts the register again when it reschedules: that does not count. */
+static void pause_lasts_over_rescheduling(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 16);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_counter *c = sim_enabled(test, sim, 0, cpu);
+	u64 hidden = 0, total = 0;
+	unsigned int i;
+
+	for (i = 0; i < 20; i++) {
+		total += pmuk_sim_count(sim, 0, 100);
+		KUNIT_EXPECT_EQ(test, pmuk_counter_pause(c), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_sim_steal(sim, cpu, 0), 0);
+		hidden += pmuk_sim_count(sim, 0, 77);
+		KUNIT_ASSERT_EQ(test, local_count_of(test, c), total);
+		KUNIT_ASSERT_EQ(test, count_of(test, c), total);
+		KUNIT_EXPECT_EQ(test, pmuk_counter_resume(c), 0);
+		KUNIT_ASSERT_EQ(test, local_count_of(test, c), total);
+		KUNIT_ASSERT_EQ(test, count_of(test, c), total);
+	}
+	KUNIT_EXPECT_EQ(test, total, 20 * 100);
+	KUNIT_EXPECT_EQ(test, hidden, 20 * 77);
+}
+
+/* A pause outlives being off the PMU, and may begin and end there. */
+static void pause_lasts_over_disabling(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 16);
+	struct pmuk_counter *c = sim_enabled(test, sim, 0, pmuk_test_pin_first(test));
+
+	pmuk_sim_count(sim, 0, 10);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_pause(c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
+	pmuk_sim_count(sim, 0, 5);
+	KUNIT_EXPECT_EQ(test, local_count_of(test, c), 10);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_resume(c), 0);
+	KUNIT_EXPECT_EQ(test, count_of(test, c), 10);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 3), 3);
+	KUNIT_EXPECT_EQ(test, local_count_of(test, c), 13);
+
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_pause(c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
+	pmuk_sim_count(sim, 0, 5);
+	KUNIT_EXPECT_EQ(test, local_count_of(test, c), 13);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_resume(c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 4), 4);
+	KUNIT_EXPECT_EQ(test, count_of(test, c), 17);
+}
+
+/* Anything, in any order; the model is one number. */
+static void count_survives_anything(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 12);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_attr attr = sim_attr(sim, 0);
+	struct pmuk_counter *c;
+	bool enabled = true, paused = false;
+	unsigned int did[8] = {}, i;
+	struct rnd_state rnd;
+	u64 n, model = 0;
+
+	attr.period = 700;
+	c = pmuk_test_enabled(test, &attr, cpu, NULL);
+	prandom_seed_state(&rnd, 4711);
+	for (i = 0; i < 4000; i++) {
+		unsigned int what = prandom_u32_state(&rnd) % ARRAY_SIZE(did);
+
+		did[what]++;
+		switch (what) {
+		case 0:
+			KUNIT_ASSERT_EQ(test, pmuk_counter_pause(c), 0);
+			paused = true;
+			break;
+		case 1:
+			KUNIT_ASSERT_EQ(test, pmuk_counter_resume(c), 0);
+			paused = false;
+			break;
+		case 2:
+			KUNIT_ASSERT_EQ(test, pmuk_counter_disable(c), 0);
+			enabled = false;
+			break;
+		case 3:
+			KUNIT_ASSERT_EQ(test, pmuk_counter_enable(c), 0);
+			enabled = true;
+			break;
+		case 4:
+			n = 1 + prandom_u32_state(&rnd) % 10000;
+			KUNIT_ASSERT_EQ(test, pmuk_counter_set_period(c, n), 0);
+			break;
+		case 5:
+			KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, cpu, 0), 0);
+			break;
+		default:
+			n = pmuk_sim_count(sim, 0, prandom_u32_state(&rnd) % 3000);
+			if (!paused)
+				model += n;
+		}
+		KUNIT_ASSERT_EQ(test, count_of(test, c), model);
+		if (enabled)
+			KUNIT_ASSERT_EQ(test, local_count_of(test, c), model);
+	}
+	for (i = 0; i < ARRAY_SIZE(did); i++)
+		KUNIT_EXPECT_GT(test, did[i], 300);
+	KUNIT_EXPECT_GT(test, model, 100000);
+}
+
+/* More counters than the PMU has: turns, and each turn is accounted. */
+static void multiplexed_value_says_so(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	unsigned long end = jiffies + 5 * HZ;
+	unsigned int waited[2] = {}, ran[2] = {}, i;
+	struct pmuk_counter *c[2];
+	struct pmuk_value value;
+	u64 count, running = 0;
+	int cpu = pmuk_test_pin_first(test);
+
+	for (i = 0; i < 2; i++)
+		c[i] = sim_enabled(test, sim, i, cpu);
+
+	while (time_before(jiffies, end) && min(ran[0], ran[1]) < 20) {
+		usleep_range(200, 400);
+		for (i = 0; i < 2; i++) {
+			int ret, state;
+
+			pmuk_sim_count(sim, i, 10);
+			local_irq_disable();
+			ret = pmuk_counter_read_local(c[i], &count);
+			state = pmuk_counter_state(c[i]);
+			local_irq_enable();
+			KUNIT_ASSERT_EQ(test, ret, state == PMUK_COUNTER_ACTIVE ? 0 : -EBUSY);
+			if (!ret) {
+				KUNIT_ASSERT_EQ(test, count, pmuk_sim_counted(sim, i));
+				ran[i]++;
+			} else {
+				KUNIT_ASSERT_EQ(test, state, PMUK_COUNTER_WAITING);
+				waited[i]++;
+			}
+		}
+	}
+	for (i = 0; i < 2; i++) {
+		KUNIT_EXPECT_GE(test, ran[i], 20);
+		KUNIT_EXPECT_GT(test, waited[i], 0);
+		KUNIT_EXPECT_EQ(test, pmuk_counter_read(c[i], &value), 0);
+		KUNIT_EXPECT_EQ(test, value.count, pmuk_sim_counted(sim, i));
+		KUNIT_EXPECT_GT(test, value.count, 0);
+		KUNIT_EXPECT_GT(test, value.time_running, 0);
+		KUNIT_EXPECT_LT(test, value.time_running, value.time_enabled);
+		running += value.time_running;
+	}
+	/* One register: the turns add up to the whole, but for the switching. */
+	KUNIT_EXPECT_LE(test, running, value.time_enabled + value.time_enabled / 4);
+	KUNIT_EXPECT_GE(test, running, value.time_enabled / 2);
+}
+
+static void times_are_true(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct pmuk_attr attr = sim_attr(sim, 0);
+	struct pmuk_value value, local;
+	u64 before, outer, after, count;
+	struct pmuk_counter *c;
+	int cpu = pmuk_test_pin_first(test);
+
+	attr.flags = PMUK_PINNED;
+	c = pmuk_test_counter(test, &attr, cpu, NULL);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read(c, &value), 0);
+	KUNIT_EXPECT_EQ(test, value.count, 0);
+	KUNIT_EXPECT_EQ(test, value.time_enabled, 0);
+	KUNIT_EXPECT_EQ(test, value.time_running, 0);
+
+	outer = local_clock();
+	KUNIT_ASSERT_EQ(test, pmuk_counter_enable(c), 0);
+	before = local_clock();
+	mdelay(10);
+	/* A new tick: this read publishes. */
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(c, &count), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_snapshot(c, &local), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read(c, &value), 0);
+	after = local_clock();
+
+	KUNIT_EXPECT_EQ(test, value.time_enabled, value.time_running);
+	KUNIT_EXPECT_GE(test, value.time_enabled, 10 * NSEC_PER_MSEC);
+	KUNIT_EXPECT_LE(test, value.time_enabled, after - outer);
+	KUNIT_EXPECT_EQ(test, value.age, 0);
+	KUNIT_EXPECT_EQ(test, local.time_enabled, local.time_running);
+	KUNIT_EXPECT_GE(test, local.time_enabled, 9 * NSEC_PER_MSEC);
+	KUNIT_EXPECT_LE(test, local.time_enabled, value.time_enabled);
+	KUNIT_EXPECT_LE(test, local.age, after - before);
+}
+
+static void pinned_refused_when_full(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct pmuk_attr attr = sim_attr(sim, 0);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_counter *first;
+
+	attr.flags = PMUK_PINNED;
+	first = pmuk_test_enabled(test, &attr, cpu, NULL);
+	pmuk_sim_count(sim, 0, 5);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(pmuk_counter_create(&attr, cpu, NULL)), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 1);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_nr_events(sim), 1);
+
+	/* Who was there has not suffered. */
+	KUNIT_EXPECT_EQ(test, pmuk_counter_state(first), PMUK_COUNTER_ACTIVE);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 5);
+	KUNIT_EXPECT_EQ(test, local_count_of(test, first), 10);
+}
+
+static void pinned_refused_at_enable(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct pmuk_attr attr = sim_attr(sim, 0);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_counter *first, *second;
+	u64 count;
+
+	attr.flags = PMUK_PINNED;
+	first = pmuk_test_counter(test, &attr, cpu, NULL);
+	second = pmuk_test_counter(test, &attr, cpu, NULL);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(first), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(second), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_state(second), PMUK_COUNTER_ERROR);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(second, &count), -EBUSY);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(second), -ENOSPC);
+
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(first), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(second), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_state(second), PMUK_COUNTER_ACTIVE);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 5);
+	KUNIT_EXPECT_EQ(test, local_count_of(test, second), 5);
+}
+
+/* Others take all counters while it counts. */
+static void pinned_pushed_out_says_so(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	struct pmuk_attr attr = sim_attr(sim, 0);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_value value = {};
+	struct pmuk_counter *c;
+	u64 count = 4711;
+
+	attr.flags = PMUK_PINNED;
+	c = pmuk_test_enabled(test, &attr, cpu, NULL);
+	pmuk_sim_count(sim, 0, 100);
+	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, cpu, 2), 0);
+
+	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_ERROR);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(c, &count), -EBUSY);
+	KUNIT_EXPECT_EQ(test, count, 4711);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read(c, &value), -EBUSY);
+	KUNIT_EXPECT_EQ(test, value.count, 100);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), -ENOSPC);
+
+	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, cpu, 0), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_ERROR);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_ACTIVE);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 10), 10);
+	KUNIT_EXPECT_EQ(test, local_count_of(test, c), 110);
+}
+
+/* One that is not pinned waits, and says that, too. */
+static void flexible_pushed_out_waits(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_counter *c = sim_enabled(test, sim, 0, cpu);
+	u64 count;
+
+	pmuk_sim_count(sim, 0, 100);
+	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, cpu, 1), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_WAITING);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(c, &count), -EBUSY);
+	KUNIT_EXPECT_EQ(test, count_of(test, c), 100);
+	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, cpu, 0), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_ACTIVE);
+	KUNIT_EXPECT_EQ(test, local_count_of(test, c), 100);
+}
+
+static void exclude_flags_reach_the_pmu(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	struct pmuk_attr attr = sim_attr(sim, 0);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_counter *kernel, *user;
+
+	attr.flags = PMUK_EXCLUDE_KERNEL;
+	user = pmuk_test_enabled(test, &attr, cpu, NULL);
+	attr.flags = PMUK_EXCLUDE_USER | PMUK_EXCLUDE_IDLE | PMUK_EXCLUDE_HV | PMUK_EXCLUDE_GUEST;
+	kernel = pmuk_test_enabled(test, &attr, cpu, NULL);
+	pmuk_sim_count(sim, 0, 5);
+	KUNIT_EXPECT_EQ(test, local_count_of(test, user), 0);
+	KUNIT_EXPECT_EQ(test, local_count_of(test, kernel), 5);
+}
+
+static void snapshot_is_what_was_read(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct pmuk_counter *c = sim_enabled(test, sim, 0, pmuk_test_pin_first(test));
+	struct pmuk_value value;
+	unsigned int i;
+	u64 earlier, before;
+
+	KUNIT_EXPECT_EQ(test, pmuk_counter_snapshot(c, &value), 0);
+	KUNIT_EXPECT_EQ(test, value.count, 0);
+	for (i = 1; i <= 5; i++) {
+		pmuk_sim_count(sim, 0, 100);
+		/* Nobody has read it yet. */
+		KUNIT_EXPECT_EQ(test, snapshot_of(test, c), (i - 1) * 100);
+		mdelay(2 * MSEC_PER_SEC / HZ);
+		before = local_clock();
+		KUNIT_EXPECT_EQ(test, local_count_of(test, c), i * 100);
+		KUNIT_EXPECT_EQ(test, pmuk_counter_snapshot(c, &value), 0);
+		KUNIT_EXPECT_EQ(test, value.count, i * 100);
+		KUNIT_EXPECT_LE(test, value.age, local_clock() - before);
+	}
+	earlier = value.age;
+	mdelay(1);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_snapshot(c, &value), 0);
+	KUNIT_EXPECT_GE(test, value.age, earlier + 1000 * NSEC_PER_USEC);
+}
+
+static void snapshot_is_final_when_disabled(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct pmuk_counter *c = sim_enabled(test, sim, 0, pmuk_test_pin_first(test));
+
+	pmuk_sim_count(sim, 0, 123);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
+	KUNIT_EXPECT_EQ(test, snapshot_of(test, c), 123);
+}
+
+struct deaf_cpu {
+	struct pmuk_sim *sim;
+	struct pmuk_counter *c;
+	atomic_t deaf;
+	atomic_t heard;
+	bool done;
+};
+
+/* Keeps interrupts off, reads now and then, until told to stop. */
+static int be_deaf(void *data)
+{
+	struct deaf_cpu *d = data;
+	unsigned long flags;
+	u64 count;
+
+	local_irq_save(flags);
+	pmuk_sim_count(d->sim, 0, 100);
+	pmuk_counter_read_local(d->c, &count);
+	atomic_set(&d->deaf, 1);
+	while (!READ_ONCE(d->done))
+		cpu_relax();
+	atomic_set(&d->deaf, 0);
+	local_irq_restore(flags);
+	while (!kthread_should_stop())
+		schedule_timeout_interruptible(1);
+	return 0;
+}
+
+static void hear(void *data)
+{
+	struct deaf_cpu *d = data;
+
+	atomic_inc(&d->heard);
+}
+
+/* A snapshot asks nothing of a CPU that would not answer. */
+static void snapshot_needs_no_interrupt(struct kunit *test)
+{
+	struct deaf_cpu d = { .sim = pmuk_test_sim(test, 1, 32) };
+	call_single_data_t csd = CSD_INIT(hear, &d);
+	int cpu = pmuk_test_pin_first(test);
+	int other = pmuk_test_other_cpu(test, cpu);
+	struct task_struct *task;
+	struct pmuk_value value;
+	int ret, i;
+
+	d.c = sim_enabled(test, d.sim, 0, other);
+	task = kthread_create(be_deaf, &d, "pmuk_deaf");
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
+	kthread_bind(task, other);
+	wake_up_process(task);
+	while (!atomic_read(&d.deaf))
+		cpu_relax();
+
+	/* It is deaf indeed: this call is not heard until it listens again. */
+	smp_call_function_single_async(other, &csd);
+	for (i = 0, ret = 0; i < 1000 && !ret; i++)
+		ret = pmuk_counter_snapshot(d.c, &value);
+	KUNIT_EXPECT_EQ(test, atomic_read(&d.heard), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&d.deaf), 1);
+	WRITE_ONCE(d.done, true);
+	kthread_stop(task);
+	while (!atomic_read(&d.heard))
+		cpu_relax();
+
+	KUNIT_EXPECT_EQ(test, i, 1000);
+	KUNIT_EXPECT_EQ(test, ret, 0);
+	KUNIT_EXPECT_EQ(test, value.count, 100);
+}
+
+struct snapshot_race {
+	struct pmuk_sim *sim;
+	struct pmuk_counter *c;
+	u64 published;
+};
+
+/* Counts are multiples of 3 whenever they are published. */
+static int publish_all_the_time(void *data)
+{
+	struct snapshot_race *race = data;
+	u64 count;
+
+	while (!kthread_should_stop()) {
+		pmuk_sim_count(race->sim, 0, 3);
+		pmuk_counter_read_local(race->c, &count);
+		pmuk_counter_pause(race->c);
+		pmuk_counter_resume(race->c);
+		WRITE_ONCE(race->published, race->published + 1);
+		cond_resched();
+	}
+	return 0;
+}
+
+/* From another CPU: never torn, never back. */
+static void snapshot_is_whole(struct kunit *test)
+{
+	struct snapshot_race race = { .sim = pmuk_test_sim(test, 1, 32) };
+	int cpu = pmuk_test_pin_first(test);
+	int other = pmuk_test_other_cpu(test, cpu);
+	unsigned long end = jiffies + 10 * HZ;
+	unsigned int bad = 0, changes = 0, reads = 0;
+	struct pmuk_value value, last = {};
+	struct task_struct *task;
+
+	race.c = sim_enabled(test, race.sim, 0, other);
+	task = kthread_create(publish_all_the_time, &race, "pmuk_publish");
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
+	kthread_bind(task, other);
+	wake_up_process(task);
+
+	while (changes < 2000 && time_before(jiffies, end)) {
+		if (pmuk_counter_snapshot(race.c, &value))
+			bad++;
+		if (value.count % 3 || value.count < last.count ||
+		    value.time_running < last.time_running ||
+		    value.time_running > value.time_enabled)
+			bad++;
+		changes += value.count != last.count;
+		last = value;
+		reads++;
+	}
+	kthread_stop(task);
+	KUNIT_EXPECT_EQ(test, bad, 0);
+	KUNIT_EXPECT_GE(test, changes, 1000);
+	KUNIT_EXPECT_GE(test, race.published, 1000);
+	kunit_info(test, "%u snapshots of %llu", reads, race.published);
+}
+
+/* The same for reads that interrupt the owner, whatever it is doing. */
+static void remote_read_is_whole(struct kunit *test)
+{
+	struct snapshot_race race = { .sim = pmuk_test_sim(test, 1, 16) };
+	int cpu = pmuk_test_pin_first(test);
+	int other = pmuk_test_other_cpu(test, cpu);
+	struct pmuk_value value, last = {};
+	unsigned long end = jiffies + 20 * HZ;
+	unsigned int bad = 0, changes = 0;
+	struct task_struct *task;
+
+	race.c = sim_enabled(test, race.sim, 0, other);
+	task = kthread_create(publish_all_the_time, &race, "pmuk_publish");
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
+	kthread_bind(task, other);
+	wake_up_process(task);
+
+	while (changes < 1000 && time_before(jiffies, end)) {
+		if (pmuk_counter_read(race.c, &value))
+			bad++;
+		if (value.count % 3 || value.count < last.count ||
+		    value.time_running < last.time_running)
+			bad++;
+		changes += value.count != last.count;
+		last = value;
+	}
+	kthread_stop(task);
+	KUNIT_EXPECT_EQ(test, bad, 0);
+	KUNIT_EXPECT_GE(test, changes, 1000);
+	KUNIT_EXPECT_EQ(test, count_of(test, race.c), pmuk_sim_counted(race.sim, 0));
+}
+
+/* The PMU's driver is unloaded under the counter. */
+static void unplugged_pmu_is_gone(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct pmuk_counter *c = sim_enabled(test, sim, 0, pmuk_test_pin_first(test));
+	struct pmuk_value value = {};
+	u64 count;
+
+	pmuk_sim_count(sim, 0, 100);
+	if (pmuk_sim_unplug(sim))
+		kunit_skip(test, "this kernel cannot take events off a PMU that goes away");
+	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_GONE);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read(c, &value), -ENODEV);
+	KUNIT_EXPECT_EQ(test, value.count, 100);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(c, &count), -EBUSY);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_snapshot(c, &value), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), -ENODEV);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_pause(c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_resume(c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
+	KUNIT_EXPECT_EQ(test, snapshot_of(test, c), 100);
+}
+
+static struct kunit_case pmuk_counter_sim_cases[] = {
+	KUNIT_CASE(count_is_exact_at_16_bits),
+	KUNIT_CASE(count_is_exact_at_32_bits),
+	KUNIT_CASE(count_is_exact_at_48_bits),
+	KUNIT_CASE(count_is_exact_before_the_interrupt),
+	KUNIT_CASE(counters_do_not_mix),
+	KUNIT_CASE(cpus_do_not_mix),
+	KUNIT_CASE(disable_keeps_the_count),
+	KUNIT_CASE(pause_stops_the_pmu),
+	KUNIT_CASE(pause_lasts_over_rescheduling),
+	KUNIT_CASE(pause_lasts_over_disabling),
+	KUNIT_CASE(count_survives_anything),
+	KUNIT_CASE(multiplexed_value_says_so),
+	KUNIT_CASE(times_are_true),
+	KUNIT_CASE(pinned_refused_when_full),
+	KUNIT_CASE(pinned_refused_at_enable),
+	KUNIT_CASE(pinned_pushed_out_says_so),
+	KUNIT_CASE(flexible_pushed_out_waits),
+	KUNIT_CASE(exclude_flags_reach_the_pmu),
+	KUNIT_CASE(snapshot_is_what_was_read),
+	KUNIT_CASE(snapshot_is_final_when_disabled),
+	KUNIT_CASE(snapshot_needs_no_interrupt),
+	KUNIT_CASE(snapshot_is_whole),
+	KUNIT_CASE(remote_read_is_whole),
+	KUNIT_CASE(unplugged_pmu_is_gone),
+	{}
+};
+
+static struct kunit_suite pmuk_counter_sim_suite = {
+	.name = "pmuk_counter_sim",
+	.init = pmuk_test_init,
+	.test_cases = pmuk_counter_sim_cases,
+};
+
+kunit_test_suite(pmuk_counter_sim_suite);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("KUnit tests of pmuk's counters on a simulated PMU");

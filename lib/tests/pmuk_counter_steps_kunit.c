@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Whatever can come in the middle of a local read, between any two of its steps.
+ *
+ * kernel/pmu_kapi/local.c is compiled a second time, on registers made of memory,
+ * and each look at what an interrupt may change is a step. Before every step, and
+ * before every pair of steps, each disturbance is made in turn. The count must be
+ * one that was true at some time during the read: neither less than before it
+ * nor more than after it, and so exactly that when nothing was counted meanwhile.
+ */
+#include <kunit/test.h>
+#include <linux/irqflags.h>
+#include <linux/jiffies.h>
+#include <linux/minmax.h>
+#include <linux/module.h>
+#include <linux/perf_event.h>
+#include <linux/preempt.h>
+#include <linux/sched.h>
+#include <linux/sched/clock.h>
+#include <linux/seqlock.h>
+#include <linux/timekeeping.h>
+
+#include "../../kernel/pmu_kapi/internal.h"
+
+#define STEPS_REGS	2
+#define STEPS_PERIOD	1000
+#define STEPS_MAX	16
+
+struct disturbance {
+	const char *name;
+	void (*fn)(void);
+	bool by_interrupt;	/* and not by an NMI, that is */
+};
+
+/* The counter under test, its PMU, and when it is to be disturbed how. */
+static struct {
+	struct perf_event event;
+	struct perf_event_context ctx;
+	struct pmu pmu;
+	struct pmuk_counter c;
+	u64 regs[STEPS_REGS];
+	u64 true_count;		/* what has happened while not paused */
+	unsigned int step;
+	unsigned int when[2];
+	const struct disturbance *what[2];
+	bool disturbing;
+	bool masked;		/* interrupts off */
+	unsigned int disturbed;
+} steps;
+
+/* Only steps of the read count: a disturbance itself is not disturbed. */
+static void step(void)
+{
+	unsigned int i, now;
+
+	if (steps.disturbing)
+		return;
+	now = steps.step++;
+	for (i = 0; i < ARRAY_SIZE(steps.when); i++) {
+		const struct disturbance *what = steps.what[i];
+
+		if (steps.when[i] != now || (steps.masked && what->by_interrupt))
+			continue;
+		steps.disturbing = true;
+		what->fn();
+		steps.disturbing = false;
+		steps.disturbed++;
+	}
+}
+
+static u64 steps_arch_read(const struct perf_event *event)
+{
+	int idx = event->hw.idx;
+
+	step();		/* the register is chosen, and then read */
+	return steps.regs[idx];
+}
+
+#include "pmuk_steps.h"
+#include "../../kernel/pmu_kapi/local.c"
+
+#undef local_irq_save
+#define local_irq_save(flags)		raw_local_irq_save(flags)
+#undef local_irq_restore
+#define local_irq_restore(flags)	raw_local_irq_restore(flags)
+
+/* What a PMU driver does, on one counter. */
+static u64 *steps_reg(void)
+{
+	return &steps.regs[steps.event.hw.idx];
+}
+
+static void steps_update(void)
+{
+	struct perf_event *event = &steps.event;
+	u64 delta = (*steps_reg() - local64_read(&event->hw.prev_count)) & steps.c.mask;
+
+	local64_set(&event->hw.prev_count, *steps_reg());
+	local64_add(delta, &event->count);
+	local64_sub(delta, &event->hw.period_left);
+}
+
+static void steps_reload(void)
+{
+	struct hw_perf_event *hwc = &steps.event.hw;
+	s64 left = local64_read(&hwc->period_left);
+
+	if (left <= 0)
+		left = left <= -(s64)hwc->sample_period ? hwc->sample_period
+							: left + hwc->sample_period;
+	local64_set(&hwc->period_left, left);
+	local64_set(&hwc->prev_count, (u64)-left);
+	*steps_reg() = (u64)-left & steps.c.mask;
+}
+
+static void steps_pmu_stop(struct perf_event *event, int flags)
+{
+	steps_update();
+	event->hw.state = PERF_HES_STOPPED | PERF_HES_UPTODATE;
+}
+
+static void steps_pmu_start(struct perf_event *event, int flags)
+{
+	event->hw.state = 0;
+	steps_reload();
+}
+
+static void steps_happen(u64 n)
+{
+	*steps_reg() = (*steps_reg() + n) & steps.c.mask;
+	steps.true_count += n;
+}
+
+/* The disturbances. */
+static void disturb_count(void)
+{
+	steps_happen(7);
+}
+
+static void disturb_fold(void)
+{
+	steps_happen(7);
+	steps_update();
+}
+
+/* Exactly one period: prev_count ends where it was. */
+static void disturb_overflow_exact(void)
+{
+	steps_happen(local64_read(&steps.event.hw.period_left));
+	steps_update();
+	steps_reload();
+}
+
+static void disturb_overflow_late(void)
+{
+	steps_happen(local64_read(&steps.event.hw.period_left) + 3);
+	steps_update();
+	steps_reload();
+}
+
+/* Restarted, and nothing had come in: the count ends where it was. */
+static void disturb_restart(void)
+{
+	steps_update();
+	local64_set(&steps.event.hw.period_left, 0);
+	steps_reload();
+}
+
+/* Off the PMU and on another register, which others have used before. */
+static void disturb_move(void)
+{
+	steps_update();
+	steps.event.tstamp++;
+	*steps_reg() = 0xdead & steps.c.mask;
+	steps.event.hw.idx ^= 1;
+	steps_reload();
+}
+
+static void disturb_period(void)
+{
+	steps_set_period(&steps.c, STEPS_PERIOD + 11);
+}
+
+static void disturb_pause_resume(void)
+{
+	steps_pause(&steps.c);
+	steps_resume(&steps.c);
+}
+
+/* Paused, rescheduled by perf core, and so it goes on: that is not to be counted. */
+static void disturb_pause_leak(void)
+{
+	steps_pause(&steps.c);
+	steps.event.tstamp++;
+	steps_pmu_start(&steps.event, 0);
+	steps_happen(5);
+	steps.true_count -= 5;
+	steps_resume(&steps.c);
+}
+
+static const struct disturbance disturbances[] = {
+	{ "count", disturb_count },
+	{ "fold", disturb_fold },
+	{ "overflow, exact", disturb_overflow_exact },
+	{ "overflow, late", disturb_overflow_late },
+	{ "restart", disturb_restart },
+	{ "move", disturb_move, true },
+	{ "set_period", disturb_period },
+	{ "pause, resume", disturb_pause_resume },
+	{ "pause, leak, resume", disturb_pause_leak, true },
+};
+
+static void steps_reset(unsigned int width, u64 before)
+{
+	struct pmuk_counter *c = &steps.c;
+
+	memset(&steps, 0, sizeof(steps));
+	steps.when[0] = UINT_MAX;
+	steps.when[1] = UINT_MAX;
+	steps.pmu.stop = steps_pmu_stop;
+	steps.pmu.start = steps_pmu_start;
+	steps.event.pmu = &steps.pmu;
+	steps.event.ctx = &steps.ctx;
+	steps.event.state = PERF_EVENT_STATE_ACTIVE;
+	steps.event.cpu = raw_smp_processor_id();
+	steps.event.oncpu = raw_smp_processor_id();
+	steps.event.tstamp = 1;
+	steps.event.hw.sample_period = STEPS_PERIOD;
+	c->event = &steps.event;
+	c->mask = GENMASK_ULL(width - 1, 0);
+	c->frozen = PMUK_RUNNING;
+	c->attr.period = STEPS_PERIOD;
+	seqcount_latch_init(&c->latch);
+	steps_reload();
+	steps_happen(before);
+}
+
+/* A read, fast or slow, disturbed as arranged. How many steps it took. */
+static unsigned int steps_check(struct kunit *test, bool fast, const char *what)
+{
+	u64 before = steps.true_count, count = 0;
+	unsigned long flags;
+	int ret;
+
+	local_irq_save(flags);		/* for jiffies to stay */
+	steps.c.fast_tick = fast ? jiffies : PMUK_NEVER;
+	steps.step = 0;
+	ret = steps_read_local(&steps.c, &count);
+	steps.when[0] = UINT_MAX;
+	steps.when[1] = UINT_MAX;
+	local_irq_restore(flags);
+
+	if (ret || count < before || count > steps.true_count)
+		KUNIT_FAIL(test, "%s, %s: %d, %llu is not in %llu...%llu", what,
+			   fast ? "fast" : "slow", ret, count, before, steps.true_count);
+	return steps.step;
+}
+
+/* Undisturbed, both paths give the count, at each width and across its wrap. */
+static void steps_exact(struct kunit *test)
+{
+	static const unsigned int widths[] = { 16, 32, 48, 64 };
+	unsigned int i, n;
+
+	migrate_disable();
+	for (i = 0; i < ARRAY_SIZE(widths); i++) {
+		for (n = 0; n < 2 * STEPS_PERIOD; n += 13) {
+			steps_reset(widths[i], n);
+			KUNIT_EXPECT_GE(test, steps_check(test, true, "nothing"), 5);
+			KUNIT_EXPECT_GE(test, steps_check(test, false, "nothing"), 5);
+		}
+	}
+	migrate_enable();
+}
+
+static void steps_disturb(struct kunit *test, bool fast, unsigned int first, unsigned int second)
+{
+	unsigned int i, j, when = first;
+
+	for (i = 0; i < ARRAY_SIZE(disturbances); i++) {
+		for (j = 0; j < (second ? ARRAY_SIZE(disturbances) : 1); j++) {
+			steps_reset(32, second ? 0 : 21);
+			steps.when[0] = when;
+			steps.what[0] = &disturbances[i];
+			if (second) {
+				steps.when[1] = second;
+				steps.what[1] = &disturbances[j];
+			}
+			steps_check(test, fast, disturbances[i].name);
+			/* what comes after a disturbed read must be right, too */
+			steps_check(test, fast, "after it");
+			steps_check(test, false, "after it");
+		}
+	}
+}
+
+static void steps_one(struct kunit *test)
+{
+	unsigned int when;
+
+	migrate_disable();
+	for (when = 0; when < STEPS_MAX; when++) {
+		steps_disturb(test, true, when, 0);
+		steps_disturb(test, false, when, 0);
+	}
+	migrate_enable();
+}
+
+static void steps_two(struct kunit *test)
+{
+	unsigned int first, second, disturbed = 0;
+
+	migrate_disable();
+	for (first = 0; first < STEPS_MAX; first++) {
+		for (second = first + 1; second < STEPS_MAX; second++) {
+			steps_disturb(test, true, first, second);
+			disturbed += steps.disturbed;
+			steps_disturb(test, false, first, second);
+			disturbed += steps.disturbed;
+		}
+	}
+	migrate_enable();
+	KUNIT_EXPECT_GT(test, disturbed, STEPS_MAX);
+}
+
+static struct kunit_case steps_cases[] = {
+	KUNIT_CASE(steps_exact),
+	KUNIT_CASE(steps_one),
+	KUNIT_CASE(steps_two),
+	{}
+};
+
+static struct kunit_suite steps_suite = {
+	.name = "pmuk_counter_steps",
+	.test_cases = steps_cases,
+};
+
+kunit_test_suite(steps_suite);
+
+MODULE_DESCRIPTION("KUnit: what can come in the middle of a local read");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,465 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Counters of software events: what pmuk offers on a machine without a PMU.
+ */
+#include <linux/completion.h>
+#include <linux/delay.h>
+#include <linux/jiffies.h>
+#include <linux/kthread.h>
+#include <linux/module.h>
+#include <linux/sched/clock.h>
+
+#include "pmuk_test.h"
+
+static const struct pmuk_attr clock_attr = {
+	.type = PERF_TYPE_SOFTWARE,
+	.config = PERF_COUNT_SW_CPU_CLOCK,
+	.flags = PMUK_NO_THROTTLE,
+};
+
+static const struct pmuk_attr switches_attr = {
+	.type = PERF_TYPE_SOFTWARE,
+	.config = PERF_COUNT_SW_CONTEXT_SWITCHES,
+	.flags = PMUK_NO_THROTTLE,
+};
+
+static u64 local_count_of(struct kunit *test, struct pmuk_counter *c)
+{
+	u64 count = U64_MAX;
+
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(c, &count), 0);
+	return count;
+}
+
+static u64 count_of(struct kunit *test, struct pmuk_counter *c)
+{
+	struct pmuk_value value = { .count = U64_MAX };
+
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read(c, &value), 0);
+	return value.count;
+}
+
+/* cpu-clock counts nanoseconds of perf's clock. */
+static void clock_counts_nanoseconds(struct kunit *test)
+{
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_counter *c = pmuk_test_counter(test, &clock_attr, cpu, NULL);
+	u64 outer, inner, count;
+
+	outer = local_clock();
+	KUNIT_ASSERT_EQ(test, pmuk_counter_enable(c), 0);
+	inner = local_clock();
+	mdelay(5);
+	inner = local_clock() - inner;
+	count = local_count_of(test, c);
+	outer = local_clock() - outer;
+	KUNIT_EXPECT_GE(test, count, inner);
+	KUNIT_EXPECT_LE(test, count, outer);
+	KUNIT_EXPECT_GT(test, count_of(test, c), count);
+}
+
+static void clock_never_goes_back(struct kunit *test)
+{
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_counter *c = pmuk_test_enabled(test, &clock_attr, cpu, NULL);
+	u64 count, last = 0;
+	unsigned int i;
+
+	for (i = 0; i < 5000; i++) {
+		count = i % 10 ? local_count_of(test, c) : count_of(test, c);
+		KUNIT_ASSERT_GE(test, count, last);
+		last = count;
+	}
+}
+
+struct look {
+	struct pmuk_counter *c;
+	u64 count;
+	int ret;
+};
+
+static void look(void *data)
+{
+	struct look *look = data;
+
+	look->ret = pmuk_counter_read_local(look->c, &look->count);
+}
+
+static void clock_is_read(struct kunit *test, enum pmuk_irq_level level)
+{
+	int cpu = pmuk_test_pin_first(test);
+	struct look there = {};
+	u64 last = 0, count;
+	unsigned int i;
+
+	pmuk_test_need_level(test, level);
+	there.c = pmuk_test_enabled(test, &clock_attr, cpu, NULL);
+	for (i = 0; i < 1000; i++) {
+		KUNIT_ASSERT_EQ(test, pmuk_irq_run(level, look, &there), 0);
+		KUNIT_ASSERT_EQ(test, there.ret, 0);
+		KUNIT_ASSERT_GE(test, there.count, last);
+		count = local_count_of(test, there.c);
+		KUNIT_ASSERT_GE(test, count, there.count);
+		last = count;
+	}
+}
+
+PMUK_LEVEL_CASE(clock_is_read, task, PMUK_IRQ_TASK)
+PMUK_LEVEL_CASE(clock_is_read, softirq, PMUK_IRQ_SOFT)
+PMUK_LEVEL_CASE(clock_is_read, hardirq, PMUK_IRQ_HARD)
+PMUK_LEVEL_CASE(clock_is_read, nmi, PMUK_IRQ_NMI)
+
+static void pause_leaves_time_out(struct kunit *test)
+{
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_counter *c = pmuk_test_enabled(test, &clock_attr, cpu, NULL);
+	struct pmuk_value value;
+	u64 begin = local_clock(), paused = 0, stop, count;
+	unsigned int i;
+
+	begin -= local_count_of(test, c);
+	for (i = 0; i < 20; i++) {
+		KUNIT_ASSERT_EQ(test, pmuk_counter_pause(c), 0);
+		stop = local_clock();
+		count = local_count_of(test, c);
+		pmuk_test_spin(500 * NSEC_PER_USEC);
+		KUNIT_ASSERT_EQ(test, local_count_of(test, c), count);
+		KUNIT_ASSERT_EQ(test, count_of(test, c), count);
+		KUNIT_ASSERT_EQ(test, pmuk_counter_snapshot(c, &value), 0);
+		KUNIT_ASSERT_EQ(test, value.count, count);
+		paused += local_clock() - stop;
+		KUNIT_ASSERT_EQ(test, pmuk_counter_resume(c), 0);
+	}
+	KUNIT_EXPECT_LE(test, local_count_of(test, c), local_clock() - begin - paused);
+	KUNIT_EXPECT_GE(test, paused, 20 * 500 * NSEC_PER_USEC);
+}
+
+static void disable_keeps_the_count(struct kunit *test)
+{
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_counter *c = pmuk_test_enabled(test, &clock_attr, cpu, NULL);
+	struct pmuk_value value;
+	u64 count;
+
+	pmuk_test_spin(100 * NSEC_PER_USEC);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
+	count = count_of(test, c);
+	KUNIT_EXPECT_GE(test, count, 100 * NSEC_PER_USEC);
+	pmuk_test_spin(100 * NSEC_PER_USEC);
+	KUNIT_EXPECT_EQ(test, count_of(test, c), count);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_snapshot(c, &value), 0);
+	KUNIT_EXPECT_EQ(test, value.count, count);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
+	KUNIT_EXPECT_GE(test, local_count_of(test, c), count);
+}
+
+struct overflows {
+	unsigned int nr, elsewhere;
+	u64 last;
+	unsigned int wrong;
+	u64 period;	/* the next, for the callback to set; 0: leave it */
+};
+
+static void note_overflow(struct pmuk_counter *c, const struct pmuk_sample *sample, void *data)
+{
+	struct overflows *o = data;
+	u64 count;
+
+	o->nr++;
+	o->elsewhere += !in_hardirq();
+	if (pmuk_counter_read_local(c, &count) || count < o->last)
+		o->wrong++;
+	o->last = count;
+	if (o->period && pmuk_counter_set_period(c, o->period))
+		o->wrong++;
+}
+
+static bool wait_for_overflows(const struct overflows *o, unsigned int nr)
+{
+	unsigned long end = jiffies + 10 * HZ;
+
+	while (READ_ONCE(o->nr) < nr && time_before(jiffies, end))
+		cpu_relax();
+	return READ_ONCE(o->nr) >= nr;
+}
+
+/* A timer's accuracy: never more than the time allows. */
+static void clock_overflows(struct kunit *test)
+{
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_attr attr = clock_attr;
+	struct overflows *o = pmuk_test_zalloc(test, sizeof(*o));
+	struct pmuk_counter *c;
+	u64 count;
+
+	attr.period = NSEC_PER_MSEC;
+	attr.overflow = note_overflow;
+	attr.data = o;
+	c = pmuk_test_enabled(test, &attr, cpu, NULL);
+	KUNIT_EXPECT_TRUE(test, wait_for_overflows(o, 20));
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
+	count = count_of(test, c);
+	KUNIT_EXPECT_LE(test, o->nr, div64_u64(count, attr.period) + 1);
+	KUNIT_EXPECT_EQ(test, o->wrong, 0);
+	KUNIT_EXPECT_EQ_MSG(test, o->elsewhere, 0, "not in hardirq");
+	o->nr = 0;
+	mdelay(3);
+	KUNIT_EXPECT_EQ(test, o->nr, 0);
+}
+
+static void callback_sets_the_period(struct kunit *test)
+{
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_attr attr = clock_attr;
+	struct overflows *o = pmuk_test_zalloc(test, sizeof(*o));
+	struct pmuk_counter *c;
+	u64 begin;
+
+	o->period = 5 * NSEC_PER_MSEC;
+	attr.period = NSEC_PER_MSEC / 5;
+	attr.overflow = note_overflow;
+	attr.data = o;
+	c = pmuk_test_enabled(test, &attr, cpu, NULL);
+	KUNIT_EXPECT_TRUE(test, wait_for_overflows(o, 2));
+	begin = local_count_of(test, c);
+	KUNIT_EXPECT_TRUE(test, wait_for_overflows(o, 6));
+	/* Four periods of 5 ms, the first of which may have begun already. */
+	KUNIT_EXPECT_GE(test, local_count_of(test, c) - begin, 15 * NSEC_PER_MSEC);
+	KUNIT_EXPECT_EQ(test, o->wrong, 0);
+}
+
+static void paused_clock_does_not_overflow(struct kunit *test)
+{
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_attr attr = clock_attr;
+	struct overflows *o = pmuk_test_zalloc(test, sizeof(*o));
+	struct pmuk_counter *c;
+	unsigned int nr;
+
+	attr.period = NSEC_PER_MSEC / 5;
+	attr.overflow = note_overflow;
+	attr.data = o;
+	c = pmuk_test_enabled(test, &attr, cpu, NULL);
+	KUNIT_EXPECT_TRUE(test, wait_for_overflows(o, 5));
+	KUNIT_EXPECT_EQ(test, pmuk_counter_pause(c), 0);
+	nr = o->nr;
+	mdelay(3);
+	KUNIT_EXPECT_EQ(test, o->nr, nr);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_resume(c), 0);
+	KUNIT_EXPECT_TRUE(test, wait_for_overflows(o, nr + 5));
+}
+
+/* The scheduler keeps its own account. */
+static unsigned long scheduler_count(void)
+{
+	return current->nvcsw + current->nivcsw;
+}
+
+static void switches_are_counted(struct kunit *test)
+{
+	struct pmuk_counter *c = pmuk_test_enabled(test, &switches_attr, -1, current);
+	unsigned long end = jiffies + 10 * HZ;
+	u64 count, before, switched;
+
+	preempt_disable();
+	before = scheduler_count() - local_count_of(test, c);
+	preempt_enable();
+	do {
+		schedule_timeout_uninterruptible(1);
+		preempt_disable();
+		count = local_count_of(test, c);
+		switched = scheduler_count() - before;
+		preempt_enable();
+		KUNIT_ASSERT_EQ(test, count, switched);
+	} while (count < 20 && time_before(jiffies, end));
+	KUNIT_EXPECT_GE(test, count, 20);
+}
+
+static void note_switch(struct pmuk_counter *c, const struct pmuk_sample *sample, void *data)
+{
+	struct overflows *o = data;
+
+	o->nr++;
+}
+
+/* Told from within the scheduler, once for each. */
+static void switches_overflow(struct kunit *test)
+{
+	struct pmuk_attr attr = switches_attr;
+	struct overflows *o = pmuk_test_zalloc(test, sizeof(*o));
+	struct pmuk_counter *c;
+
+	attr.period = 1;
+	attr.overflow = note_switch;
+	attr.data = o;
+	c = pmuk_test_enabled(test, &attr, -1, current);
+	while (local_count_of(test, c) < 20)
+		schedule_timeout_uninterruptible(1);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
+	KUNIT_EXPECT_GE(test, o->nr, 20);
+	KUNIT_EXPECT_EQ(test, count_of(test, c), o->nr);
+}
+
+static void set_period_of_switches(struct kunit *test)
+{
+	struct pmuk_attr attr = switches_attr;
+	struct overflows *o = pmuk_test_zalloc(test, sizeof(*o));
+	struct pmuk_counter *c;
+	u64 before;
+
+	attr.period = 1000000;
+	attr.overflow = note_switch;
+	attr.data = o;
+	c = pmuk_test_enabled(test, &attr, -1, current);
+	usleep_range(50, 100);
+	KUNIT_EXPECT_EQ(test, o->nr, 0);
+	preempt_disable();
+	KUNIT_EXPECT_EQ(test, pmuk_counter_set_period(c, 3), 0);
+	before = local_count_of(test, c);
+	preempt_enable();
+	while (local_count_of(test, c) < before + 30)
+		usleep_range(50, 100);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
+	KUNIT_EXPECT_EQ(test, o->nr, div64_u64(count_of(test, c) - before, 3));
+}
+
+#define ALIVE	0x600d600dULL
+#define DEAD	0xdeaddeadULL
+
+struct victim {
+	u64 magic;
+	atomic_t nr, late;
+};
+
+static void strike(struct pmuk_counter *c, const struct pmuk_sample *sample, void *data)
+{
+	struct victim *victim = data;
+
+	if (READ_ONCE(victim->magic) != ALIVE)
+		atomic_inc(&victim->late);
+	atomic_inc(&victim->nr);
+}
+
+static int switch_all_the_time(void *unused)
+{
+	while (!kthread_should_stop())
+		usleep_range(1, 5);
+	return 0;
+}
+
+/* On the other CPU, in the midst of its switches, or its timer's interrupts. */
+static void destroy_in_storm(struct kunit *test, const struct pmuk_attr *what, u64 period,
+			     bool deferred)
+{
+	int cpu = pmuk_test_pin_first(test);
+	int other = pmuk_test_other_cpu(test, cpu);
+	struct task_struct *task;
+	struct victim *victims;
+	unsigned int i, nr = 100, late = 0;
+
+	victims = pmuk_test_zalloc(test, nr * sizeof(*victims));
+	task = kthread_create(switch_all_the_time, NULL, "pmuk_switch");
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
+	kthread_bind(task, other);
+	wake_up_process(task);
+	for (i = 0; i < nr; i++) {
+		struct pmuk_attr attr = *what;
+		unsigned long end = jiffies + 5 * HZ;
+		DECLARE_COMPLETION_ONSTACK(done);
+		struct pmuk_counter *c;
+
+		attr.period = period;
+		attr.overflow = strike;
+		attr.data = &victims[i];
+		victims[i].magic = ALIVE;
+		c = pmuk_counter_create(&attr, other, NULL);
+		if (IS_ERR(c))
+			break;
+		pmuk_counter_enable(c);
+		while (atomic_read(&victims[i].nr) < 3 && time_before(jiffies, end))
+			cpu_relax();
+		if (deferred) {
+			pmuk_counter_destroy_deferred(c, &done);
+			wait_for_completion(&done);
+		} else {
+			pmuk_counter_destroy(c);
+		}
+		WRITE_ONCE(victims[i].magic, DEAD);
+		if (atomic_read(&victims[i].nr) < 3)
+			break;
+	}
+	kthread_stop(task);
+	KUNIT_EXPECT_EQ(test, i, nr);
+	while (i--)
+		late += atomic_read(&victims[i].late);
+	KUNIT_EXPECT_EQ_MSG(test, late, 0, "callbacks after destruction");
+}
+
+static void destroy_clock_in_storm(struct kunit *test)
+{
+	destroy_in_storm(test, &clock_attr, 20000, false);
+}
+
+static void destroy_switches_in_storm(struct kunit *test)
+{
+	destroy_in_storm(test, &switches_attr, 1, false);
+}
+
+static void destroy_deferred_in_storm(struct kunit *test)
+{
+	destroy_in_storm(test, &switches_attr, 1, true);
+}
+
+/* Counts nothing, and takes all calls. */
+static void dummy_takes_all_calls(struct kunit *test)
+{
+	const struct pmuk_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_DUMMY,
+		.flags = PMUK_PINNED,
+		.period = 1000,
+	};
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_counter *c = pmuk_test_enabled(test, &attr, cpu, NULL);
+
+	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_ACTIVE);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_set_period(c, 10), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_pause(c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_resume(c), 0);
+	KUNIT_EXPECT_EQ(test, local_count_of(test, c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
+	KUNIT_EXPECT_EQ(test, count_of(test, c), 0);
+}
+
+static struct kunit_case pmuk_counter_sw_cases[] = {
+	KUNIT_CASE(clock_counts_nanoseconds),
+	KUNIT_CASE(clock_never_goes_back),
+	KUNIT_CASE(clock_is_read_task),
+	KUNIT_CASE(clock_is_read_softirq),
+	KUNIT_CASE(clock_is_read_hardirq),
+	KUNIT_CASE(clock_is_read_nmi),
+	KUNIT_CASE(pause_leaves_time_out),
+	KUNIT_CASE(disable_keeps_the_count),
+	KUNIT_CASE(clock_overflows),
+	KUNIT_CASE(callback_sets_the_period),
+	KUNIT_CASE(paused_clock_does_not_overflow),
+	KUNIT_CASE(switches_are_counted),
+	KUNIT_CASE(switches_overflow),
+	KUNIT_CASE(set_period_of_switches),
+	KUNIT_CASE(destroy_clock_in_storm),
+	KUNIT_CASE(destroy_switches_in_storm),
+	KUNIT_CASE(destroy_deferred_in_storm),
+	KUNIT_CASE(dummy_takes_all_calls),
+	{}
+};
+
+static struct kunit_suite pmuk_counter_sw_suite = {
+	.name = "pmuk_counter_sw",
+	.init = pmuk_test_init,
+	.test_cases = pmuk_counter_sw_cases,
+};
+
+kunit_test_suite(pmuk_counter_sw_suite);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("KUnit tests of pmuk's counters of software events");

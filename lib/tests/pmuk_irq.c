@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Call a function in task, softirq, hardirq or NMI context, now, for tests.
+ *
+ * Softirq and hardirq come from a tasklet and an irq_work. The NMI is an IPI to
+ * oneself on x86, and elsewhere what the CPU's own PMU interrupts with, if that
+ * is an NMI: a cycle counter then overflows all the time while somebody holds
+ * pmuk_irq_get_nmi(), and the call waits for the next overflow.
+ */
+#define pr_fmt(fmt) "pmuk_irq: " fmt
+
+#include <linux/cpu.h>
+#include <linux/delay.h>
+#include <linux/err.h>
+#include <linux/export.h>
+#include <linux/interrupt.h>
+#include <linux/irq_work.h>
+#include <linux/irqflags.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/percpu.h>
+#include <linux/perf_event.h>
+#include <linux/preempt.h>
+#include <linux/smp.h>
+
+#include "pmuk_irq.h"
+
+/* Longer than an interrupt can be late, even on an emulated machine. */
+#define IRQ_TIMEOUT_US	(2 * USEC_PER_SEC)
+
+/* Made and awaited on one CPU, so order in the program is enough for ->done. */
+struct irq_call {
+	pmuk_irq_fn_t fn;
+	void *data;
+	bool done;
+	struct irq_work irq_work;
+	struct tasklet_struct tasklet;
+};
+
+/* What this CPU's next NMI is to call. */
+static DEFINE_PER_CPU(struct irq_call *, irq_nmi_call);
+
+static DEFINE_MUTEX(irq_nmi_lock);
+static unsigned int irq_nmi_users;	/* irq_nmi_lock */
+static bool irq_no_nmi;			/* irq_nmi_lock: tried, and there is none */
+
+static void irq_call_now(struct irq_call *call)
+{
+	call->fn(call->data);
+	barrier();	/* with the readers of ->done, which call out in between */
+	WRITE_ONCE(call->done, true);
+}
+
+static int irq_wait(const struct irq_call *call)
+{
+	unsigned long us;
+
+	for (us = 0; us < IRQ_TIMEOUT_US; us++) {
+		if (READ_ONCE(call->done))
+			return 0;
+		udelay(1);
+	}
+	return -ETIMEDOUT;
+}
+
+static void irq_tasklet_fn(struct tasklet_struct *tasklet)
+{
+	irq_call_now(container_of(tasklet, struct irq_call, tasklet));
+}
+
+/* A busy CPU may leave softirqs to a thread, hence the sleep. */
+static int irq_run_soft(struct irq_call *call)
+{
+	if (irqs_disabled() || in_interrupt())
+		return -EBUSY;
+
+	tasklet_setup(&call->tasklet, irq_tasklet_fn);
+	local_bh_disable();
+	tasklet_hi_schedule(&call->tasklet);
+	local_bh_enable();
+	while (!READ_ONCE(call->done))
+		usleep_range(50, 100);
+	tasklet_kill(&call->tasklet);
+	return 0;
+}
+
+static void irq_work_fn(struct irq_work *irq_work)
+{
+	irq_call_now(container_of(irq_work, struct irq_call, irq_work));
+}
+
+static int irq_run_hard(struct irq_call *call)
+{
+	if (irqs_disabled() || in_hardirq())
+		return -EBUSY;
+
+	call->irq_work = IRQ_WORK_INIT_HARD(irq_work_fn);
+	preempt_disable();
+	irq_work_queue(&call->irq_work);
+	while (irq_work_is_busy(&call->irq_work))
+		cpu_relax();
+	preempt_enable();
+	return 0;
+}
+
+/* In NMI: make the call that waits here. Whether there was one. */
+static bool irq_handle_nmi(void)
+{
+	struct irq_call *call = this_cpu_xchg(irq_nmi_call, NULL);
+
+	if (!call)
+		return false;
+	irq_call_now(call);
+	return true;
+}
+
+#ifdef CONFIG_X86_LOCAL_APIC
+
+#include <asm/apic.h>
+#include <linux/nmi.h>
+
+static int irq_nmi_handler(unsigned int type, struct pt_regs *regs)
+{
+	return irq_handle_nmi() ? NMI_HANDLED : NMI_DONE;
+}
+
+static int irq_nmi_start(void)
+{
+	return register_nmi_handler(NMI_LOCAL, irq_nmi_handler, 0, "pmuk_irq");
+}
+
+static void irq_nmi_stop(void)
+{
+	unregister_nmi_handler(NMI_LOCAL, "pmuk_irq");
+}
+
+static void irq_nmi_raise(void)
+{
+	apic->send_IPI(smp_processor_id(), NMI_VECTOR);
+}
+
+#else /* !CONFIG_X86_LOCAL_APIC */
+
+/* Often enough not to wait long, seldom enough to get something done. */
+#define IRQ_NMI_CYCLES	50000
+
+/* What perf core sets hw.interrupts to when it has throttled and stopped an event. */
+#define MAX_INTERRUPTS	(~0ULL)
+
+static DEFINE_PER_CPU(struct perf_event *, irq_nmi_event);
+
+static void irq_nmi_overflow(struct perf_event *event, struct perf_sample_data *data,
+			     struct pt_regs *regs)
+{
+	bool throttled = event->hw.interrupts == MAX_INTERRUPTS;
+
+	/* Slow interrupts make perf core lower its limit, down to one in a tick. */
+	event->hw.interrupts = 0;
+	if (throttled)
+		event->pmu->start(event, 0);
+	if (in_nmi())
+		irq_handle_nmi();
+}
+
+static void irq_nmi_stop(void)
+{
+	struct perf_event *event;
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		event = per_cpu(irq_nmi_event, cpu);
+		if (event)
+			perf_event_release_kernel(event);
+		per_cpu(irq_nmi_event, cpu) = NULL;
+	}
+}
+
+static int irq_nmi_start(void)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_HARDWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_HW_CPU_CYCLES,
+		.sample_period = IRQ_NMI_CYCLES,
+		.pinned = 1,
+	};
+	struct perf_event *event;
+	int cpu;
+
+	for_each_online_cpu(cpu) {
+		event = perf_event_create_kernel_counter(&attr, cpu, NULL, irq_nmi_overflow, NULL);
+		if (IS_ERR(event)) {
+			irq_nmi_stop();
+			return -EOPNOTSUPP;
+		}
+		per_cpu(irq_nmi_event, cpu) = event;
+	}
+	return 0;
+}
+
+static void irq_nmi_raise(void)
+{
+}
+
+#endif /* !CONFIG_X86_LOCAL_APIC */
+
+static int irq_run_nmi(struct irq_call *call)
+{
+	unsigned long flags;
+	int ret;
+
+	if (in_nmi())
+		return -EBUSY;
+
+	local_irq_save(flags);
+	this_cpu_write(irq_nmi_call, call);
+	irq_nmi_raise();
+	ret = irq_wait(call);
+	if (ret && !this_cpu_xchg(irq_nmi_call, NULL))
+		ret = 0;	/* has come at the last moment */
+	local_irq_restore(flags);
+	return ret;
+}
+
+static void irq_nothing(void *data)
+{
+}
+
+static int irq_try_nmi(void)
+{
+	struct irq_call call = { .fn = irq_nothing };
+	int ret;
+
+	if (irq_no_nmi)
+		return -EOPNOTSUPP;
+
+	ret = irq_nmi_start();
+	if (!ret && irq_run_nmi(&call)) {
+		irq_nmi_stop();
+		ret = -EOPNOTSUPP;
+	}
+	irq_no_nmi = ret == -EOPNOTSUPP;
+	return ret;
+}
+
+/**
+ * pmuk_irq_get_nmi() - make PMUK_IRQ_NMI available on the CPUs that are online
+ *
+ * Context: May sleep.
+ * Return: 0; -EOPNOTSUPP if this machine has no NMI to offer.
+ */
+int pmuk_irq_get_nmi(void)
+{
+	int ret = 0;
+
+	mutex_lock(&irq_nmi_lock);
+	if (!irq_nmi_users)
+		ret = irq_try_nmi();
+	if (!ret)
+		irq_nmi_users++;
+	mutex_unlock(&irq_nmi_lock);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(pmuk_irq_get_nmi);
+
+/**
+ * pmuk_irq_put_nmi() - undo one pmuk_irq_get_nmi()
+ *
+ * Context: May sleep.
+ */
+void pmuk_irq_put_nmi(void)
+{
+	mutex_lock(&irq_nmi_lock);
+	if (!--irq_nmi_users)
+		irq_nmi_stop();
+	mutex_unlock(&irq_nmi_lock);
+}
+EXPORT_SYMBOL_GPL(pmuk_irq_put_nmi);
+
+/**
+ * pmuk_irq_run() - call a function in a context, on this CPU
+ * @level: the context
+ * @fn: what to call
+ * @data: handed to @fn
+ *
+ * Context: Below @level; NMI from any context that is not NMI, with interrupts
+ * off too. PMUK_IRQ_SOFT may sleep. A caller that cares which CPU it is sees to
+ * it that it stays there.
+ * Return: 0 when @fn has returned; -EBUSY if @level cannot interrupt the caller,
+ * -EOPNOTSUPP without pmuk_irq_get_nmi(), -ETIMEDOUT if no NMI came, -EINVAL.
+ */
+int pmuk_irq_run(enum pmuk_irq_level level, pmuk_irq_fn_t fn, void *data)
+{
+	struct irq_call call = { .fn = fn, .data = data };
+
+	switch (level) {
+	case PMUK_IRQ_TASK:
+		fn(data);
+		return 0;
+	case PMUK_IRQ_SOFT:
+		return irq_run_soft(&call);
+	case PMUK_IRQ_HARD:
+		return irq_run_hard(&call);
+	case PMUK_IRQ_NMI:
+		return READ_ONCE(irq_nmi_users) ? irq_run_nmi(&call) : -EOPNOTSUPP;
+	default:
+		return -EINVAL;
+	}
+}
+EXPORT_SYMBOL_GPL(pmuk_irq_run);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("Run a function in any context, for testing pmuk");

@@ -1,0 +1,669 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A simulated PMU, for testing what counts on one exactly.
+ *
+ * It keeps to what hardware and drivers do: a register of limited width that
+ * wraps, an overflow flag, an interrupt that folds the register into the count
+ * and reloads it, counters that freeze while perf core reprograms the PMU. Its
+ * events happen when a test says so, and it keeps its own account of them.
+ *
+ * A register and the bit that says whether it runs are one word, so that an NMI
+ * which stops a counter in the middle of an event stops it for that event too.
+ * All state is of one CPU and is touched there only, with interrupts off.
+ */
+#define pr_fmt(fmt) "pmuk_sim: " fmt
+
+#include <linux/bitops.h>
+#include <linux/export.h>
+#include <linux/irqflags.h>
+#include <linux/kernel.h>
+#include <linux/module.h>
+#include <linux/percpu.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/smp.h>
+#include <asm/local64.h>
+
+#include "pmuk_sim.h"
+
+/* In pmuk_sim_counter::reg, above the widest register: the counter runs. */
+#define SIM_RUN		BIT_ULL(63)
+
+/* In perf_event_attr::config2: an event that never fits. */
+#define SIM_MISFIT	U64_MAX
+
+struct pmuk_sim_counter {
+	struct perf_event *event;
+	local64_t reg;
+};
+
+struct pmuk_sim_cpu {
+	struct pmuk_sim_counter counters[PMUK_SIM_COUNTERS];
+	unsigned int stolen;			/* written by IPI */
+	unsigned int frozen;			/* nested: > 0 while nothing counts */
+	unsigned long overflowed;		/* bit per counter */
+	local64_t counted[PMUK_SIM_EVENTS];	/* read from anywhere */
+};
+
+struct pmuk_sim {
+	struct pmu pmu;
+	struct pmuk_sim_config config;		/* const after create */
+	u64 mask;				/* const after create */
+	bool unplugged;				/* test thread */
+	atomic_t nr_events;
+	const struct pmuk_sim_hook *hook;	/* test thread writes */
+	struct pmuk_sim_cpu __percpu *cpus;
+};
+
+static struct pmuk_sim *to_sim(struct pmu *pmu)
+{
+	return container_of(pmu, struct pmuk_sim, pmu);
+}
+
+static struct pmuk_sim_cpu *sim_this_cpu(const struct pmuk_sim *sim)
+{
+	return this_cpu_ptr(sim->cpus);
+}
+
+static struct pmuk_sim_counter *sim_counter(struct perf_event *event)
+{
+	return &sim_this_cpu(to_sim(event->pmu))->counters[event->hw.idx];
+}
+
+static void sim_hook(struct pmuk_sim *sim, enum pmuk_sim_point point)
+{
+	const struct pmuk_sim_hook *hook = READ_ONCE(sim->hook);
+
+	if (hook)
+		hook->fn(sim, point, hook->data);
+}
+
+/* Fold what the register has counted into the event, as drivers do. */
+static void sim_update(struct perf_event *event)
+{
+	struct pmuk_sim *sim = to_sim(event->pmu);
+	struct hw_perf_event *hwc = &event->hw;
+	u64 prev, raw, delta;
+
+	sim_hook(sim, PMUK_SIM_ENTERED);
+	do {
+		prev = local64_read(&hwc->prev_count);
+		sim_hook(sim, PMUK_SIM_READ_PREV);
+		raw = local64_read(&sim_counter(event)->reg) & sim->mask;
+		sim_hook(sim, PMUK_SIM_READ_REG);
+	} while (local64_cmpxchg(&hwc->prev_count, prev, raw) != prev);
+
+	sim_hook(sim, PMUK_SIM_MOVED_PREV);
+	delta = (raw - prev) & sim->mask;
+	local64_add(delta, &event->count);
+	sim_hook(sim, PMUK_SIM_COUNTED);
+	local64_sub(delta, &hwc->period_left);
+	sim_hook(sim, PMUK_SIM_DONE);
+}
+
+/* Load the register so that it wraps when the period ends. Whether it has. */
+static bool sim_set_period(struct perf_event *event)
+{
+	struct pmuk_sim *sim = to_sim(event->pmu);
+	struct pmuk_sim_counter *counter = sim_counter(event);
+	struct hw_perf_event *hwc = &event->hw;
+	s64 left = local64_read(&hwc->period_left);
+	s64 period = hwc->sample_period;
+	bool ended = left <= 0;
+
+	if (ended) {
+		left = left <= -period ? period : left + period;
+		local64_set(&hwc->period_left, left);
+		hwc->last_period = period;
+	}
+	left = min_t(s64, left, sim->mask >> 1);
+	local64_set(&hwc->prev_count, (u64)-left);
+	sim_hook(sim, PMUK_SIM_RELOADING);
+	local64_set(&counter->reg, (local64_read(&counter->reg) & SIM_RUN) |
+				   ((u64)-left & sim->mask));
+	perf_event_update_userpage(event);
+	return ended;
+}
+
+/* An NMI may count in between, or start or stop. */
+static void sim_run(struct pmuk_sim_counter *counter, u64 run)
+{
+	u64 old;
+
+	do {
+		old = local64_read(&counter->reg);
+	} while (local64_cmpxchg(&counter->reg, old, (old & ~SIM_RUN) | run) != old);
+}
+
+static void sim_start(struct perf_event *event, int flags)
+{
+	event->hw.state = 0;
+	sim_set_period(event);
+	sim_run(sim_counter(event), SIM_RUN);
+}
+
+static void sim_stop(struct perf_event *event, int flags)
+{
+	struct pmuk_sim_cpu *cpu = sim_this_cpu(to_sim(event->pmu));
+
+	if (event->hw.state & PERF_HES_STOPPED)
+		return;
+
+	sim_run(sim_counter(event), 0);
+	sim_update(event);
+	clear_bit(event->hw.idx, &cpu->overflowed);
+	event->hw.state |= PERF_HES_STOPPED | PERF_HES_UPTODATE;
+}
+
+/* A counter that nobody has taken, or -1. */
+static int sim_find_counter(const struct pmuk_sim *sim)
+{
+	const struct pmuk_sim_cpu *cpu = sim_this_cpu(sim);
+	unsigned int i, left = cpu->stolen;
+	int idx = -1;
+
+	for (i = 0; i < sim->config.nr_counters; i++) {
+		if (cpu->counters[i].event)
+			continue;
+		if (!left)
+			idx = i;
+		else
+			left--;
+	}
+	return idx;
+}
+
+static int sim_add(struct perf_event *event, int flags)
+{
+	struct pmuk_sim *sim = to_sim(event->pmu);
+	struct pmuk_sim_counter *counter;
+	int idx = sim_find_counter(sim);
+
+	if (idx < 0 || event->attr.config2 == SIM_MISFIT)
+		return -EAGAIN;
+
+	event->hw.idx = idx;
+	event->hw.state = PERF_HES_STOPPED | PERF_HES_UPTODATE;
+	counter = sim_counter(event);
+	counter->event = event;
+	local64_set(&counter->reg, 0);
+	if (flags & PERF_EF_START)
+		sim_start(event, PERF_EF_RELOAD);
+	return 0;
+}
+
+static void sim_del(struct perf_event *event, int flags)
+{
+	sim_stop(event, PERF_EF_UPDATE);
+	sim_counter(event)->event = NULL;
+	event->hw.idx = -1;
+	perf_event_update_userpage(event);
+}
+
+static void sim_read(struct perf_event *event)
+{
+	sim_update(event);
+}
+
+static void sim_event_destroy(struct perf_event *event)
+{
+	atomic_dec(&to_sim(event->pmu)->nr_events);
+}
+
+static int sim_event_init(struct perf_event *event)
+{
+	struct pmuk_sim *sim = to_sim(event->pmu);
+	struct hw_perf_event *hwc = &event->hw;
+	int ret = 0;
+
+	if (event->attr.type != event->pmu->type || event->attr.config >= PMUK_SIM_EVENTS)
+		return -ENOENT;
+	if (has_branch_stack(event))
+		return -EOPNOTSUPP;
+	if (sim->config.event_init)
+		ret = sim->config.event_init(&event->attr, sim->config.data);
+	if (ret)
+		return ret;
+
+	hwc->idx = -1;
+	/* Counts without a period wrap all the same, and are to be folded in. */
+	if (!is_sampling_event(event)) {
+		hwc->sample_period = sim->mask >> 1;
+		hwc->last_period = hwc->sample_period;
+		local64_set(&hwc->period_left, hwc->sample_period);
+	}
+	atomic_inc(&sim->nr_events);
+	event->destroy = sim_event_destroy;
+	return 0;
+}
+
+/*
+ * perf core's entry for interrupts is not exported: a modular build does
+ * without its throttling. Where there is any, perf core stops the event itself.
+ */
+static void sim_report(struct perf_event *event, struct perf_sample_data *data,
+		       struct pt_regs *regs)
+{
+#ifdef MODULE
+	perf_overflow_handler_t handler = READ_ONCE(event->overflow_handler);
+
+	if (is_sampling_event(event))
+		handler(event, data, regs);
+#else
+	perf_event_overflow(event, data, regs);
+#endif
+}
+
+static void sim_overflow(struct perf_event *event, struct pt_regs *regs)
+{
+	const struct pmuk_sim_config *config = &to_sim(event->pmu)->config;
+	struct perf_sample_data data;
+
+	sim_update(event);
+	perf_sample_data_init(&data, config->addr, event->hw.last_period);
+	if (config->weight) {
+		data.weight.full = config->weight;
+		data.sample_flags |= PERF_SAMPLE_WEIGHT;
+	}
+	if (sim_set_period(event))
+		sim_report(event, &data, regs);
+}
+
+/* The interrupt: counters are frozen while it is served, as on hardware. */
+static noinline void sim_handle_interrupt(struct pmuk_sim_cpu *cpu)
+{
+	struct pt_regs regs = {};
+	unsigned int i;
+
+	perf_fetch_caller_regs(&regs);
+	cpu->frozen++;
+	for (i = 0; i < PMUK_SIM_COUNTERS; i++) {
+		if (test_and_clear_bit(i, &cpu->overflowed) && cpu->counters[i].event)
+			sim_overflow(cpu->counters[i].event, &regs);
+	}
+	cpu->frozen--;
+}
+
+static void sim_disable(struct pmu *pmu)
+{
+	sim_this_cpu(to_sim(pmu))->frozen++;
+}
+
+static void sim_enable(struct pmu *pmu)
+{
+	struct pmuk_sim_cpu *cpu = sim_this_cpu(to_sim(pmu));
+
+	if (!--cpu->frozen && cpu->overflowed)
+		sim_handle_interrupt(cpu);
+}
+
+/* All events happen in the kernel, some of them in its idle task. */
+static bool sim_filtered(const struct perf_event *event)
+{
+	return event->attr.exclude_kernel ||
+	       (event->attr.exclude_idle && is_idle_task(current));
+}
+
+/*
+ * Let up to @n events happen to a counter, and no more than fit before it
+ * wraps. How many have.
+ */
+static u64 sim_step(const struct pmuk_sim *sim, struct pmuk_sim_cpu *cpu,
+		    unsigned int idx, u64 config, u64 n)
+{
+	struct pmuk_sim_counter *counter = &cpu->counters[idx];
+	u64 old, reg, step;
+
+	do {
+		old = local64_read(&counter->reg);
+		if (cpu->frozen || !counter->event || !(old & SIM_RUN) ||
+		    counter->event->attr.config != config || sim_filtered(counter->event))
+			return 0;
+		reg = old & sim->mask;
+		step = min(n, sim->mask + 1 - reg);
+		reg = (reg + step) & sim->mask;
+	} while (local64_cmpxchg(&counter->reg, old, reg | SIM_RUN) != old);
+
+	local64_add(step, &cpu->counted[config]);
+	if (!reg)
+		set_bit(idx, &cpu->overflowed);
+	return step;
+}
+
+static u64 sim_happen(struct pmuk_sim *sim, u64 config, u64 n, bool interrupt)
+{
+	struct pmuk_sim_cpu *cpu;
+	unsigned long flags;
+	unsigned int i;
+	u64 step, left, counted = 0;
+
+	if (config >= PMUK_SIM_EVENTS)
+		return 0;
+
+	local_irq_save(flags);
+	cpu = sim_this_cpu(sim);
+	for (i = 0; i < sim->config.nr_counters; i++) {
+		for (left = n; left; left -= step) {
+			step = sim_step(sim, cpu, i, config, left);
+			if (!step)
+				break;
+			counted += step;
+			if (interrupt && cpu->overflowed)
+				sim_handle_interrupt(cpu);
+		}
+	}
+	local_irq_restore(flags);
+	return counted;
+}
+
+/**
+ * pmuk_sim_count() - let events happen on this CPU
+ * @sim: the PMU
+ * @config: which event
+ * @n: how often
+ *
+ * Each counter of this CPU that counts @config counts @n; when it wraps it
+ * overflows at once, in the caller's context with interrupts off, and goes on
+ * with the rest, unless the overflow has stopped it.
+ *
+ * Context: Any, NMI too.
+ * Return: what was counted, by all counters together. 0 if none counts @config,
+ * or the PMU is being reprogrammed, or serves an interrupt.
+ */
+u64 pmuk_sim_count(struct pmuk_sim *sim, u64 config, u64 n)
+{
+	return sim_happen(sim, config, n, true);
+}
+EXPORT_SYMBOL_GPL(pmuk_sim_count);
+
+/**
+ * pmuk_sim_advance() - let events happen on this CPU, and no interrupt yet
+ * @sim: the PMU
+ * @config: which event
+ * @n: how often; fewer than fit the register, or a wrap is lost as on hardware
+ *
+ * As pmuk_sim_count(), but a counter that wraps counts on from 0 until
+ * pmuk_sim_interrupt(), as hardware does until its interrupt is served.
+ *
+ * Context: Any, NMI too.
+ * Return: what was counted, by all counters together.
+ */
+u64 pmuk_sim_advance(struct pmuk_sim *sim, u64 config, u64 n)
+{
+	return sim_happen(sim, config, n, false);
+}
+EXPORT_SYMBOL_GPL(pmuk_sim_advance);
+
+/**
+ * pmuk_sim_interrupt() - serve the overflows that are pending on this CPU
+ * @sim: the PMU
+ *
+ * Does nothing while the PMU is being reprogrammed: the overflows are then
+ * served at the end of that.
+ *
+ * Context: Any, NMI too.
+ */
+void pmuk_sim_interrupt(struct pmuk_sim *sim)
+{
+	struct pmuk_sim_cpu *cpu;
+	unsigned long flags;
+
+	local_irq_save(flags);
+	cpu = sim_this_cpu(sim);
+	if (cpu->overflowed && !cpu->frozen)
+		sim_handle_interrupt(cpu);
+	local_irq_restore(flags);
+}
+EXPORT_SYMBOL_GPL(pmuk_sim_interrupt);
+
+struct sim_remote {
+	struct pmuk_sim *sim;
+	u64 config;
+	u64 n;
+	u64 counted;
+};
+
+static void sim_count_here(void *data)
+{
+	struct sim_remote *remote = data;
+
+	remote->counted = pmuk_sim_count(remote->sim, remote->config, remote->n);
+}
+
+/**
+ * pmuk_sim_count_on() - let events happen on a CPU
+ * @sim: the PMU
+ * @cpu: where, by an interrupt unless it is this one
+ * @config: which event
+ * @n: how often
+ *
+ * Context: Task, interrupts on.
+ * Return: as pmuk_sim_count(); 0 if @cpu is offline.
+ */
+u64 pmuk_sim_count_on(struct pmuk_sim *sim, int cpu, u64 config, u64 n)
+{
+	struct sim_remote remote = { .sim = sim, .config = config, .n = n };
+
+	smp_call_function_single(cpu, sim_count_here, &remote, true);
+	return remote.counted;
+}
+EXPORT_SYMBOL_GPL(pmuk_sim_count_on);
+
+/**
+ * pmuk_sim_counted() - what a PMU has counted since it was created
+ * @sim: the PMU
+ * @config: which event
+ *
+ * The PMU's own account, kept apart from perf's: of all CPUs and all counters.
+ * Exact when nothing is being counted.
+ *
+ * Context: Any.
+ * Return: the number of events.
+ */
+u64 pmuk_sim_counted(const struct pmuk_sim *sim, u64 config)
+{
+	u64 sum = 0;
+	int cpu;
+
+	if (config >= PMUK_SIM_EVENTS)
+		return 0;
+	for_each_possible_cpu(cpu)
+		sum += local64_read(&per_cpu_ptr(sim->cpus, cpu)->counted[config]);
+	return sum;
+}
+EXPORT_SYMBOL_GPL(pmuk_sim_counted);
+
+static void sim_steal_here(void *data)
+{
+	struct sim_remote *remote = data;
+
+	sim_this_cpu(remote->sim)->stolen = remote->n;
+}
+
+/* perf core reschedules a CPU when it gets a pinned event, even one that will not fit. */
+static int sim_resched(struct pmuk_sim *sim, int cpu)
+{
+	struct perf_event_attr attr = {
+		.type = sim->pmu.type,
+		.size = sizeof(attr),
+		.config2 = SIM_MISFIT,
+		.pinned = 1,
+	};
+	struct perf_event *event;
+
+	event = perf_event_create_kernel_counter(&attr, cpu, NULL, NULL, NULL);
+	if (IS_ERR(event))
+		return PTR_ERR(event);
+	perf_event_release_kernel(event);
+	return 0;
+}
+
+/**
+ * pmuk_sim_steal() - take counters away, as another user of the PMU would
+ * @sim: the PMU
+ * @cpu: where
+ * @n: how many counters are out of perf's reach from now on; 0: none
+ *
+ * Whatever is on the PMU is rescheduled into what is left.
+ *
+ * Context: May sleep.
+ * Return: 0; -errno if @cpu is offline or there is no memory.
+ */
+int pmuk_sim_steal(struct pmuk_sim *sim, int cpu, unsigned int n)
+{
+	struct sim_remote remote = { .sim = sim, .n = n };
+	int ret;
+
+	ret = smp_call_function_single(cpu, sim_steal_here, &remote, true);
+	return ret ?: sim_resched(sim, cpu);
+}
+EXPORT_SYMBOL_GPL(pmuk_sim_steal);
+
+/**
+ * pmuk_sim_set_hook() - do something in the middle of the driver
+ * @sim: the PMU
+ * @hook: what; must stay until replaced and no call is under way; NULL: nothing
+ *
+ * Context: Any.
+ */
+void pmuk_sim_set_hook(struct pmuk_sim *sim, const struct pmuk_sim_hook *hook)
+{
+	/* What @hook points to, before it is seen by sim_hook(). */
+	smp_store_release(&sim->hook, hook);
+}
+EXPORT_SYMBOL_GPL(pmuk_sim_set_hook);
+
+/**
+ * pmuk_sim_nr_events() - how many perf events exist on a PMU
+ * @sim: the PMU
+ *
+ * Context: Any.
+ * Return: their number, whether they count or not.
+ */
+int pmuk_sim_nr_events(const struct pmuk_sim *sim)
+{
+	return atomic_read(&sim->nr_events);
+}
+EXPORT_SYMBOL_GPL(pmuk_sim_nr_events);
+
+/**
+ * pmuk_sim_type() - a PMU's type
+ * @sim: the PMU
+ *
+ * Context: Any.
+ * Return: what to put into perf_event_attr::type.
+ */
+u32 pmuk_sim_type(const struct pmuk_sim *sim)
+{
+	return sim->pmu.type;
+}
+EXPORT_SYMBOL_GPL(pmuk_sim_type);
+
+static bool sim_config_valid(const struct pmuk_sim_config *config)
+{
+	return config->name && config->nr_counters &&
+	       config->nr_counters <= PMUK_SIM_COUNTERS &&
+	       config->width >= 8 && config->width <= 62;
+}
+
+static void sim_init(struct pmuk_sim *sim, const struct pmuk_sim_config *config)
+{
+	sim->config = *config;
+	sim->mask = GENMASK_ULL(config->width - 1, 0);
+	sim->pmu = (struct pmu) {
+		.module			= THIS_MODULE,
+		.task_ctx_nr		= perf_hw_context,
+		.hrtimer_interval_ms	= config->mux_ms,
+		.pmu_enable		= sim_enable,
+		.pmu_disable		= sim_disable,
+		.event_init		= sim_event_init,
+		.add			= sim_add,
+		.del			= sim_del,
+		.start			= sim_start,
+		.stop			= sim_stop,
+		.read			= sim_read,
+	};
+}
+
+/**
+ * pmuk_sim_create() - make a PMU and register it with perf
+ * @config: what it is like; copied
+ *
+ * Context: May sleep.
+ * Return: the PMU, or ERR_PTR() of -EINVAL for an impossible @config, -ENOMEM, or
+ * what perf_pmu_register() says.
+ */
+struct pmuk_sim *pmuk_sim_create(const struct pmuk_sim_config *config)
+{
+	struct pmuk_sim *sim;
+	int ret = -ENOMEM;
+
+	if (!sim_config_valid(config))
+		return ERR_PTR(-EINVAL);
+
+	sim = kzalloc_node(sizeof(*sim), GFP_KERNEL, NUMA_NO_NODE);
+	if (!sim)
+		return ERR_PTR(-ENOMEM);
+
+	sim_init(sim, config);
+	sim->cpus = alloc_percpu(struct pmuk_sim_cpu);
+	if (!sim->cpus)
+		goto err_free;
+
+	ret = perf_pmu_register(&sim->pmu, config->name, -1);
+	if (ret)
+		goto err_free_cpus;
+	return sim;
+
+err_free_cpus:
+	free_percpu(sim->cpus);
+err_free:
+	kfree(sim);
+	return ERR_PTR(ret);
+}
+EXPORT_SYMBOL_GPL(pmuk_sim_create);
+
+static void sim_unregister(struct pmuk_sim *sim)
+{
+	if (!sim->unplugged)
+		perf_pmu_unregister(&sim->pmu);
+	sim->unplugged = true;
+}
+
+/**
+ * pmuk_sim_unplug() - unregister a PMU while it has events
+ * @sim: the PMU
+ *
+ * pmuk_sim_destroy() is still to be called.
+ *
+ * Context: May sleep.
+ * Return: 0; -EOPNOTSUPP on kernels whose perf core does not take events off a PMU
+ * that goes away, and so has nothing to answer when told.
+ */
+int pmuk_sim_unplug(struct pmuk_sim *sim)
+{
+	if (!__builtin_types_compatible_p(typeof(perf_pmu_unregister), int (struct pmu *)))
+		return -EOPNOTSUPP;
+	sim_unregister(sim);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(pmuk_sim_unplug);
+
+/**
+ * pmuk_sim_destroy() - unregister a PMU and free it
+ * @sim: the PMU, or ERR_PTR(), or NULL
+ *
+ * Context: May sleep.
+ */
+void pmuk_sim_destroy(struct pmuk_sim *sim)
+{
+	if (IS_ERR_OR_NULL(sim))
+		return;
+	sim_unregister(sim);
+	free_percpu(sim->cpus);
+	kfree(sim);
+}
+EXPORT_SYMBOL_GPL(pmuk_sim_destroy);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("Simulated PMU for testing pmuk");

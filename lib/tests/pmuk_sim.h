@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A PMU made of memory, for tests: counters as many and as narrow as wanted,
+ * which count what a test tells them to and overflow where the test is.
+ */
+#ifndef _PMUK_SIM_H
+#define _PMUK_SIM_H
+
+#include <linux/err.h>
+#include <linux/perf_event.h>
+#include <linux/types.h>
+
+/* Event numbers, perf_event_attr::config, are 0 … PMUK_SIM_EVENTS - 1. */
+#define PMUK_SIM_EVENTS		8
+#define PMUK_SIM_COUNTERS	8
+
+struct pmuk_sim;
+
+/**
+ * enum pmuk_sim_point - between which two steps of the driver a hook is called
+ * @PMUK_SIM_ENTERED: nothing read yet
+ * @PMUK_SIM_READ_PREV: hw.prev_count is read, the register is not
+ * @PMUK_SIM_READ_REG: the register is read, hw.prev_count is as it was
+ * @PMUK_SIM_MOVED_PREV: hw.prev_count has moved, the count has not
+ * @PMUK_SIM_COUNTED: the count has moved, hw.period_left has not
+ * @PMUK_SIM_DONE: all is consistent again, and pmu->read() returns
+ * @PMUK_SIM_RELOADING: in pmu->start(), hw.prev_count is set, the register is not
+ * @PMUK_SIM_POINTS: how many there are
+ */
+enum pmuk_sim_point {
+	PMUK_SIM_ENTERED,
+	PMUK_SIM_READ_PREV,
+	PMUK_SIM_READ_REG,
+	PMUK_SIM_MOVED_PREV,
+	PMUK_SIM_COUNTED,
+	PMUK_SIM_DONE,
+	PMUK_SIM_RELOADING,
+	PMUK_SIM_POINTS,
+};
+
+/**
+ * struct pmuk_sim_hook - something to do in the middle of the driver
+ * @fn: called with interrupts off, wherever the driver is
+ * @data: handed to @fn
+ */
+struct pmuk_sim_hook {
+	void (*fn)(struct pmuk_sim *sim, enum pmuk_sim_point point, void *data);
+	void *data;
+};
+
+/**
+ * struct pmuk_sim_config - what a simulated PMU is like
+ * @name: in /sys/bus/event_source/devices; must outlive the PMU
+ * @nr_counters: counters of each CPU, 1 … PMUK_SIM_COUNTERS
+ * @width: bits of each, 8 … 62
+ * @mux_ms: milliseconds between rotations when over-committed; 0: perf's default
+ * @addr: data address reported with each overflow; 0: none
+ * @weight: weight reported with each overflow; 0: none
+ * @event_init: sees the attributes of each event that is created, and may refuse
+ *	it with -errno; may be NULL
+ * @data: handed to @event_init
+ */
+struct pmuk_sim_config {
+	const char *name;
+	unsigned int nr_counters;
+	unsigned int width;
+	unsigned int mux_ms;
+	u64 addr;
+	u64 weight;
+	int (*event_init)(const struct perf_event_attr *attr, void *data);
+	void *data;
+};
+
+struct pmuk_sim *pmuk_sim_create(const struct pmuk_sim_config *config);
+int pmuk_sim_unplug(struct pmuk_sim *sim);
+void pmuk_sim_destroy(struct pmuk_sim *sim);
+u32 pmuk_sim_type(const struct pmuk_sim *sim);
+u64 pmuk_sim_count(struct pmuk_sim *sim, u64 config, u64 n);
+u64 pmuk_sim_count_on(struct pmuk_sim *sim, int cpu, u64 config, u64 n);
+u64 pmuk_sim_advance(struct pmuk_sim *sim, u64 config, u64 n);
+void pmuk_sim_interrupt(struct pmuk_sim *sim);
+u64 pmuk_sim_counted(const struct pmuk_sim *sim, u64 config);
+int pmuk_sim_steal(struct pmuk_sim *sim, int cpu, unsigned int n);
+int pmuk_sim_nr_events(const struct pmuk_sim *sim);
+void pmuk_sim_set_hook(struct pmuk_sim *sim, const struct pmuk_sim_hook *hook);
+
+#endif /* _PMUK_SIM_H */

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The simulated PMU itself, through perf alone: what it counts is what perf
+ * reports. The other suites stand on this.
+ */
+#include <linux/delay.h>
+#include <linux/jiffies.h>
+#include <linux/module.h>
+
+#include "pmuk_test.h"
+
+struct perf_overflows {
+	unsigned int nr;
+	u64 counted_inside;
+	struct pmuk_sim *sim;
+};
+
+static void perf_overflow(struct perf_event *event, struct perf_sample_data *data,
+			  struct pt_regs *regs)
+{
+	struct perf_overflows *overflows = event->overflow_handler_context;
+
+	event->hw.interrupts = 0;	/* not to be throttled */
+	overflows->nr++;
+	overflows->counted_inside += pmuk_sim_count(overflows->sim, event->attr.config, 1);
+}
+
+static void put_event(void *event)
+{
+	perf_event_release_kernel(event);
+}
+
+static struct perf_event *get_event(struct kunit *test, struct perf_event_attr *attr,
+				    struct perf_overflows *overflows)
+{
+	struct perf_event *event;
+
+	attr->size = sizeof(*attr);
+	event = perf_event_create_kernel_counter(attr, raw_smp_processor_id(), NULL,
+						 overflows ? perf_overflow : NULL, overflows);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, event);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_event, event), 0);
+	return event;
+}
+
+static u64 value_of(struct perf_event *event)
+{
+	u64 enabled, running;
+
+	return perf_event_read_value(event, &enabled, &running);
+}
+
+static void sim_refuses_bad_config(struct kunit *test)
+{
+	static const struct pmuk_sim_config bad[] = {
+		{ .nr_counters = 1, .width = 32 },
+		{ .name = "pmuk_sim", .nr_counters = 0, .width = 32 },
+		{ .name = "pmuk_sim", .nr_counters = PMUK_SIM_COUNTERS + 1, .width = 32 },
+		{ .name = "pmuk_sim", .nr_counters = 1, .width = 7 },
+		{ .name = "pmuk_sim", .nr_counters = 1, .width = 63 },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(bad); i++)
+		KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(pmuk_sim_create(&bad[i])), -EINVAL);
+}
+
+static void sim_knows_its_events(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct perf_event_attr attr = {
+		.type = pmuk_sim_type(sim),
+		.size = sizeof(attr),
+		.config = PMUK_SIM_EVENTS,
+	};
+	struct perf_event *event;
+
+	event = perf_event_create_kernel_counter(&attr, 0, NULL, NULL, NULL);
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(event), -ENOENT);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_nr_events(sim), 0);
+}
+
+static void sim_keeps_account_of_events(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct perf_event_attr attr = { .type = pmuk_sim_type(sim), .size = sizeof(attr) };
+	struct perf_event *event;
+
+	event = perf_event_create_kernel_counter(&attr, 0, NULL, NULL, NULL);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, event);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_nr_events(sim), 1);
+	perf_event_release_kernel(event);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_nr_events(sim), 0);
+}
+
+/* Each event number has its own counts, and nothing counts what nobody asked for. */
+static void sim_counts_what_happens(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	struct perf_event_attr attr = { .type = pmuk_sim_type(sim) };
+	struct perf_event *zero, *one;
+
+	pmuk_test_pin_first(test);
+	zero = get_event(test, &attr, NULL);
+	attr.config = 1;
+	one = get_event(test, &attr, NULL);
+
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 12345), 12345);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 1, 7), 7);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 2, 99), 0);
+	KUNIT_EXPECT_EQ(test, value_of(zero), 12345);
+	KUNIT_EXPECT_EQ(test, value_of(one), 7);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_counted(sim, 0), 12345);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_counted(sim, 1), 7);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_counted(sim, 2), 0);
+}
+
+static void sim_counts_on_other_cpus(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct perf_event_attr attr = { .type = pmuk_sim_type(sim) };
+	int cpu = pmuk_test_pin_first(test);
+	int other = pmuk_test_other_cpu(test, cpu);
+	struct perf_event *event = get_event(test, &attr, NULL);
+
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(sim, other, 0, 10), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(sim, cpu, 0, 10), 10);
+	pmuk_test_pin(test, other);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(sim, cpu, 0, 10), 10);
+	KUNIT_EXPECT_EQ(test, value_of(event), 20);
+}
+
+static void sim_wraps(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 8);
+	struct perf_event_attr attr = { .type = pmuk_sim_type(sim) };
+	struct perf_event *event;
+	unsigned int i;
+
+	pmuk_test_pin_first(test);
+	event = get_event(test, &attr, NULL);
+	for (i = 1; i <= 1000; i++) {
+		pmuk_sim_count(sim, 0, i);
+		KUNIT_ASSERT_EQ(test, value_of(event), i * (i + 1) / 2);
+	}
+}
+
+static void sim_overflows(struct kunit *test)
+{
+	struct perf_overflows overflows = { .sim = pmuk_test_sim(test, 1, 16) };
+	struct perf_event_attr attr = {
+		.type = pmuk_sim_type(overflows.sim),
+		.sample_period = 1000,
+	};
+	struct perf_event *event;
+
+	pmuk_test_pin_first(test);
+	event = get_event(test, &attr, &overflows);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(overflows.sim, 0, 999), 999);
+	KUNIT_EXPECT_EQ(test, overflows.nr, 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(overflows.sim, 0, 1), 1);
+	KUNIT_EXPECT_EQ(test, overflows.nr, 1);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(overflows.sim, 0, 9500), 9500);
+	KUNIT_EXPECT_EQ(test, overflows.nr, 10);
+	KUNIT_EXPECT_EQ(test, value_of(event), 10500);
+	KUNIT_EXPECT_EQ_MSG(test, overflows.counted_inside, 0, "counts while interrupting");
+}
+
+/* Hardware counts on between the wrap and the interrupt. */
+static void sim_interrupts_late(struct kunit *test)
+{
+	struct perf_overflows overflows = { .sim = pmuk_test_sim(test, 1, 16) };
+	struct perf_event_attr attr = {
+		.type = pmuk_sim_type(overflows.sim),
+		.sample_period = 1000,
+	};
+	struct perf_event *event;
+
+	pmuk_test_pin_first(test);
+	event = get_event(test, &attr, &overflows);
+	pmuk_sim_advance(overflows.sim, 0, 1030);
+	KUNIT_EXPECT_EQ(test, overflows.nr, 0);
+	pmuk_sim_interrupt(overflows.sim);
+	KUNIT_EXPECT_EQ(test, overflows.nr, 1);
+	KUNIT_EXPECT_EQ(test, value_of(event), 1030);
+	pmuk_sim_interrupt(overflows.sim);
+	KUNIT_EXPECT_EQ(test, overflows.nr, 1);
+
+	/* The next period ends where it would have, had nothing been late. */
+	pmuk_sim_count(overflows.sim, 0, 969);
+	KUNIT_EXPECT_EQ(test, overflows.nr, 1);
+	pmuk_sim_count(overflows.sim, 0, 1);
+	KUNIT_EXPECT_EQ(test, overflows.nr, 2);
+}
+
+static void sim_can_be_full(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	struct perf_event_attr attr = { .type = pmuk_sim_type(sim), .pinned = 1 };
+	struct perf_event *event[3];
+	unsigned int i;
+
+	pmuk_test_pin_first(test);
+	for (i = 0; i < ARRAY_SIZE(event); i++)
+		event[i] = get_event(test, &attr, NULL);
+	KUNIT_EXPECT_EQ(test, event[0]->state, PERF_EVENT_STATE_ACTIVE);
+	KUNIT_EXPECT_EQ(test, event[1]->state, PERF_EVENT_STATE_ACTIVE);
+	KUNIT_EXPECT_EQ(test, event[2]->state, PERF_EVENT_STATE_ERROR);
+}
+
+static void sim_counters_can_be_stolen(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	struct perf_event_attr attr = { .type = pmuk_sim_type(sim) };
+	int cpu = pmuk_test_pin_first(test);
+	struct perf_event *event = get_event(test, &attr, NULL);
+
+	KUNIT_EXPECT_EQ(test, pmuk_sim_steal(sim, cpu, 1), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 1), 1);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_steal(sim, cpu, 2), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 1), 0);
+	KUNIT_EXPECT_EQ(test, event->state, PERF_EVENT_STATE_INACTIVE);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_steal(sim, cpu, 0), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 1), 1);
+	KUNIT_EXPECT_EQ(test, value_of(event), 2);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_nr_events(sim), 1);
+}
+
+static void sim_is_multiplexed(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct perf_event_attr attr = { .type = pmuk_sim_type(sim) };
+	unsigned long end = jiffies + HZ;
+	struct perf_event *zero, *one;
+	u64 counted;
+
+	pmuk_test_pin_first(test);
+	zero = get_event(test, &attr, NULL);
+	attr.config = 1;
+	one = get_event(test, &attr, NULL);
+
+	while (time_before(jiffies, end) &&
+	       !(pmuk_sim_counted(sim, 0) && pmuk_sim_counted(sim, 1))) {
+		local_irq_disable();
+		counted = pmuk_sim_count(sim, 0, 1) + pmuk_sim_count(sim, 1, 1);
+		local_irq_enable();
+		KUNIT_EXPECT_EQ(test, counted, 1);
+		usleep_range(100, 200);
+	}
+	KUNIT_EXPECT_GT(test, pmuk_sim_counted(sim, 0), 0);
+	KUNIT_EXPECT_GT(test, pmuk_sim_counted(sim, 1), 0);
+	KUNIT_EXPECT_EQ(test, value_of(zero), pmuk_sim_counted(sim, 0));
+	KUNIT_EXPECT_EQ(test, value_of(one), pmuk_sim_counted(sim, 1));
+}
+
+static void sim_counts_in_the_kernel_only(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	struct perf_event_attr attr = { .type = pmuk_sim_type(sim), .exclude_kernel = 1 };
+
+	pmuk_test_pin_first(test);
+	get_event(test, &attr, NULL);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 0);
+
+	attr.exclude_kernel = 0;
+	attr.exclude_user = 1;
+	attr.exclude_idle = 1;
+	get_event(test, &attr, NULL);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 5);
+}
+
+/* The steps of pmu->read() come in their order, each once. */
+static void note_point(struct pmuk_sim *sim, enum pmuk_sim_point point, void *data)
+{
+	unsigned int *next = data;
+
+	*next = *next == point ? point + 1 : PMUK_SIM_POINTS + 1;
+}
+
+static void sim_calls_the_hook(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct perf_event_attr attr = { .type = pmuk_sim_type(sim) };
+	unsigned int next = 0;
+	const struct pmuk_sim_hook hook = { .fn = note_point, .data = &next };
+	struct perf_event *event;
+
+	pmuk_test_pin_first(test);
+	event = get_event(test, &attr, NULL);
+	pmuk_sim_set_hook(sim, &hook);
+	value_of(event);
+	pmuk_sim_set_hook(sim, NULL);
+	KUNIT_EXPECT_EQ(test, next, PMUK_SIM_DONE + 1);
+}
+
+struct where {
+	int hardirq, softirq, nmi;
+	int cpu;
+	int again;
+};
+
+static void look_around(void *data)
+{
+	struct where *where = data;
+
+	where->hardirq = !!in_hardirq();
+	where->softirq = !!in_serving_softirq();
+	where->nmi = !!in_nmi();
+	where->cpu = raw_smp_processor_id();
+	if (in_nmi())
+		where->again = pmuk_irq_run(PMUK_IRQ_NMI, look_around, NULL);
+	else if (in_hardirq())
+		where->again = pmuk_irq_run(PMUK_IRQ_HARD, look_around, NULL);
+	else if (in_serving_softirq())
+		where->again = pmuk_irq_run(PMUK_IRQ_SOFT, look_around, NULL);
+}
+
+static void irq_runs_there(struct kunit *test, enum pmuk_irq_level level)
+{
+	struct where where = { .cpu = -1 };
+	int cpu = pmuk_test_pin_first(test);
+
+	pmuk_test_need_level(test, level);
+	KUNIT_ASSERT_EQ(test, pmuk_irq_run(level, look_around, &where), 0);
+	KUNIT_EXPECT_EQ(test, where.cpu, cpu);
+	KUNIT_EXPECT_EQ(test, where.nmi, level == PMUK_IRQ_NMI);
+	if (level != PMUK_IRQ_NMI)
+		KUNIT_EXPECT_EQ(test, where.hardirq, level == PMUK_IRQ_HARD);
+	if (level < PMUK_IRQ_HARD)
+		KUNIT_EXPECT_EQ(test, where.softirq, level == PMUK_IRQ_SOFT);
+	KUNIT_EXPECT_EQ(test, where.again, level == PMUK_IRQ_TASK ? 0 : -EBUSY);
+}
+
+PMUK_LEVEL_CASE(irq_runs_there, task, PMUK_IRQ_TASK)
+PMUK_LEVEL_CASE(irq_runs_there, softirq, PMUK_IRQ_SOFT)
+PMUK_LEVEL_CASE(irq_runs_there, hardirq, PMUK_IRQ_HARD)
+PMUK_LEVEL_CASE(irq_runs_there, nmi, PMUK_IRQ_NMI)
+
+static void irq_refuses_what_it_cannot(struct kunit *test)
+{
+	struct where where;
+
+	KUNIT_EXPECT_EQ(test, pmuk_irq_run(PMUK_IRQ_NMI, look_around, &where), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, pmuk_irq_run(PMUK_IRQ_LEVELS, look_around, &where), -EINVAL);
+}
+
+static struct kunit_case pmuk_sim_cases[] = {
+	KUNIT_CASE(sim_refuses_bad_config),
+	KUNIT_CASE(sim_knows_its_events),
+	KUNIT_CASE(sim_keeps_account_of_events),
+	KUNIT_CASE(sim_counts_what_happens),
+	KUNIT_CASE(sim_counts_on_other_cpus),
+	KUNIT_CASE(sim_counts_in_the_kernel_only),
+	KUNIT_CASE(sim_wraps),
+	KUNIT_CASE(sim_overflows),
+	KUNIT_CASE(sim_interrupts_late),
+	KUNIT_CASE(sim_can_be_full),
+	KUNIT_CASE(sim_counters_can_be_stolen),
+	KUNIT_CASE(sim_is_multiplexed),
+	KUNIT_CASE(sim_calls_the_hook),
+	KUNIT_CASE(irq_runs_there_task),
+	KUNIT_CASE(irq_runs_there_softirq),
+	KUNIT_CASE(irq_runs_there_hardirq),
+	KUNIT_CASE(irq_runs_there_nmi),
+	KUNIT_CASE(irq_refuses_what_it_cannot),
+	{}
+};
+
+static struct kunit_suite pmuk_sim_suite = {
+	.name = "pmuk_sim",
+	.init = pmuk_test_init,
+	.test_cases = pmuk_sim_cases,
+};
+
+kunit_test_suite(pmuk_sim_suite);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("KUnit tests of pmuk's simulated PMU");

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Makes kernel/pmu_kapi/local.c, included after this, call step() before each look
+ * at what an interrupt may change, read registers with steps_arch_read(), and know
+ * from steps.masked whether interrupts are off. Its functions get other names, and
+ * are not exported.
+ */
+#ifndef _PMUK_STEPS_H
+#define _PMUK_STEPS_H
+
+#define _PMU_KAPI_ARCH_H
+#define pmuk_arch_read(event)		steps_arch_read(event)
+#define pmuk_arch_place(event)		((void)(event), 0ULL)
+#undef pmuk_ctx_offset
+#define pmuk_ctx_offset(ctx)		((void)(ctx), 0ULL)
+#undef pmuk_pmu_disabled
+#define pmuk_pmu_disabled(pmu)		((void)(pmu), false)
+
+#define pmuk_counter_read_local		steps_read_local
+#define pmuk_counter_snapshot		steps_snapshot
+#define pmuk_counter_pause		steps_pause
+#define pmuk_counter_resume		steps_resume
+#define pmuk_counter_set_period		steps_set_period
+#define pmuk_overflow			steps_overflow
+#define pmuk_publish			steps_publish
+#define pmuk_next_period		steps_next_period
+#define pmuk_settle_irq_work		steps_settle_irq_work
+
+int steps_read_local(struct pmuk_counter *c, u64 *count);
+int steps_snapshot(struct pmuk_counter *c, struct pmuk_value *value);
+int steps_pause(struct pmuk_counter *c);
+int steps_resume(struct pmuk_counter *c);
+int steps_set_period(struct pmuk_counter *c, u64 period);
+void steps_overflow(struct perf_event *event, struct perf_sample_data *data, struct pt_regs *regs);
+void steps_publish(struct pmuk_counter *c, const struct pmuk_value *value);
+u64 steps_next_period(struct pmuk_counter *c);
+void steps_settle_irq_work(struct irq_work *irq_work);
+
+#undef EXPORT_SYMBOL_GPL
+#define EXPORT_SYMBOL_GPL(symbol)
+#undef pr_fmt
+#undef local_irq_save
+#define local_irq_save(flags)		((flags) = steps.masked, steps.masked = true)
+#undef local_irq_restore
+#define local_irq_restore(flags)	(steps.masked = (flags))
+#undef READ_ONCE
+#define READ_ONCE(x)			({ step(); __READ_ONCE(x); })
+#undef local64_read
+#define local64_read(l)			({ step(); local_read(&(l)->a); })
+
+#endif /* _PMUK_STEPS_H */

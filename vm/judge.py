@@ -1,0 +1,270 @@
+#!/usr/bin/env python3
+"""Judges one lane of `make test` from what it printed.
+
+    vm/judge.py LANE LOG --kunit DIR [--status N] [--suite GLOB] [--result FILE]
+    vm/judge.py LANE LOG --kunit DIR --write-manifest
+    vm/judge.py LANE --selects GLOB
+
+KTAP is parsed by the kernel's own kunit_parser, from DIR = tools/testing/kunit of its tree. vm/lanes/
+has LANE.tests: the tests that must run, with "skip: " before those that must be skipped there; and
+LANE.allow: regular expressions of lines that look bad and are not, with the reason as a comment.
+The lane fails when a test fails, is missing, or is skipped and should not be; when the log has a
+line that a sound kernel does not print; when the KTAP is broken; when the machine did not end well.
+"""
+import argparse
+import fnmatch
+import os
+import re
+import sys
+
+ERROR = 'pmuk-vm: error: '     # how vm/lanes/guest.sh marks what the kernel logged as an error
+
+# What a sound kernel does not print.
+BAD = re.compile('|'.join((
+    r'WARNING: ', r'\bBUG: ', r'kernel BUG at', r'\bOops\b', r'Call [Tt]race:', r'Kernel panic',
+    r'K[AC]SAN: ', r'UBSAN: ', r'KFENCE: ', r'KMSAN: ', r'ODEBUG: ', r'refcount_t: ',
+    r'INFO: (rcu|task|trying|possible|lockdep)', r'rcu: INFO: ', r'detected stall',
+    r'blocked for more than \d+ seconds', r'soft lockup', r'hard LOCKUP',
+    r'possible (circular|recursive|irq)', r'inconsistent lock state', r'suspicious RCU usage',
+    r'sleeping function called', r'scheduling while atomic', r'Invalid wait context',
+    r'unreferenced object', r'new suspected memory leaks', r'bad page', r'list_\w+ corruption',
+    r'general protection fault', r'Unable to handle kernel', r'Internal error: ', r'segfault at ',
+    r'unhandled exception', r'nobody cared', r'Out of memory', ERROR,
+)))
+
+STAMP = re.compile(r'^\[ *\d+\.\d+\](\[ *[CT]\d+\])? ')
+COMMENT = re.compile(r' *# ')      # of KTAP; no kernel begins a line so
+HEADER = re.compile(r'^K?TAP version \d+$')
+SHOWN = 10
+
+
+class Lane:
+    """What vm/lanes/ says of a lane, as far as it is asked for."""
+
+    def __init__(self, directory, name, suite):
+        self.name = name
+        self.suite = suite
+        self.allowed = [re.compile(line) for line in self.lines(directory, 'allow')]
+        self.path = os.path.join(directory, name + '.tests')
+        self.tests = {}
+        for line in self.lines(directory, 'tests'):
+            skip, test = re.fullmatch(r'(skip: )?(\S+)', line.split(' #')[0].strip()).groups()
+            if self.selected(test):
+                self.tests[test] = 'skipped' if skip else 'passed'
+
+    def lines(self, directory, kind):
+        path = os.path.join(directory, f'{self.name}.{kind}')
+        if not os.path.exists(path):
+            return []
+        with open(path, encoding='utf-8') as file:
+            return [line.rstrip('\n') for line in file if line.strip() and line[0] != '#']
+
+    def selected(self, test):
+        """As kunit.filter_glob: SUITE or SUITE.TEST, either with wildcards."""
+        if not self.suite:
+            return True
+        suite, _, case = test.partition('.')
+        glob, _, case_glob = self.suite.partition('.')
+        return fnmatch.fnmatchcase(suite, glob) and fnmatch.fnmatchcase(case, case_glob or '*')
+
+
+class Results:
+    """The tests of a log: name -> (passed|failed|skipped, what it said), and what is wrong with it."""
+
+    def __init__(self, lane, kunit, lines):
+        sys.path.insert(0, kunit)
+        import kunit_parser         # pylint: disable=import-outside-toplevel
+        self.parser = kunit_parser
+        self.lane = lane
+        self.tests = {}
+        self.errors = []
+        for document in self.documents(lines):
+            self.take(kunit_parser.parse_run_tests(document, self))
+
+    # What kunit_parser calls to print: only its errors are of interest.
+    def print_with_timestamp(self, message):
+        if message.startswith('[ERROR]') and not self.harmless(message):
+            self.errors.append(message)
+
+    def red(self, message):
+        return message
+
+    yellow = green = red
+
+    def color_len(self):
+        return 0
+
+    @staticmethod
+    def harmless(message):
+        # KUnit goes on counting suites from one module to the next, and may have none at boot.
+        return 'Test: main: Expected test number' in message or \
+            re.search(r'Test: [\w-]+: Expected test number 1 but found', message) or \
+            'Test: main: 0 tests run!' in message
+
+    @staticmethod
+    def documents(lines):
+        """Each module that is loaded prints a KTAP document of its own."""
+        document = None
+        for line in lines:
+            if HEADER.match(line):
+                if document:
+                    yield document
+                document = []
+            if document is not None:
+                document.append(line)
+        if document:
+            yield document
+
+    def take(self, main):
+        for test in main.subtests:
+            if test.subtests:
+                for case in test.subtests:
+                    self.add(f'{test.name}.{case.name}', case)
+            if not test.subtests:
+                self.add(f'{self.lane.name}.{test.name}', test)
+            elif test.status == self.parser.TestStatus.FAILURE and \
+                    all(case.ok_status() for case in test.subtests):
+                self.add(f'{test.name}.suite', test)
+
+    def add(self, name, test):
+        status = self.parser.TestStatus
+        result = {status.SUCCESS: 'passed', status.SKIPPED: 'skipped'}.get(test.status, 'failed')
+        said = [line.strip() for line in test.log if line.strip()]
+        if result == 'skipped':
+            said = [test.skip_reason or 'no reason given']
+        if self.tests.get(name, ('passed',))[0] != 'failed':
+            self.tests[name] = (result, said)
+
+
+class Verdict:
+    def __init__(self, lane):
+        self.lane = lane
+        self.counts = {'passed': 0, 'failed': 0, 'skipped': 0}
+        self.missing = []
+
+    def say(self, *words):
+        print(f'{self.lane.name}:', *words)
+
+    def fail(self, what, details=()):
+        self.counts['failed'] += 1
+        self.say('FAILED', what)
+        for line in details[:2 * SHOWN]:
+            print('        ' + line)
+        if len(details) > 2 * SHOWN:
+            print(f'        … {len(details) - 2 * SHOWN} more lines')
+
+    @staticmethod
+    def some(names):
+        more = f' and {len(names) - SHOWN} more' if names[SHOWN:] else ''
+        return ', '.join(names[:SHOWN]) + more
+
+    def tests(self, results):
+        for name, wanted in self.lane.tests.items():
+            if name not in results.tests:
+                self.missing.append(name)
+                continue
+            got, said = results.tests[name]
+            if got == wanted:
+                self.counts[got] += 1
+            elif got == 'failed':
+                self.fail(name, said)
+            elif got == 'skipped':
+                self.fail(f'{name}: skipped, and must run here: {said[0]}')
+            else:
+                self.fail(f'{name}: has run, and {os.path.basename(self.lane.path)} says skip')
+        new = []
+        for name, (got, said) in results.tests.items():
+            if name in self.lane.tests or not self.lane.selected(name):
+                continue
+            if got == 'passed':
+                self.counts['passed'] += 1
+                new.append(name)
+            else:
+                self.fail(f'{name}: {got}, and not in {os.path.basename(self.lane.path)}', said)
+        if new:
+            self.say(f'note: not in {os.path.basename(self.lane.path)} yet: {self.some(new)}')
+        if self.missing:
+            self.counts['failed'] += len(self.missing) - 1
+            self.fail(f'missing: {self.some(self.missing)}')
+
+    def console(self, lines):
+        bad = {}        # what it says -> where; guests repeat errors at their end
+        for number, line in enumerate(lines, 1):
+            if BAD.search(line) and not COMMENT.match(line) and \
+                    not any(rule.search(line) for rule in self.lane.allowed):
+                bad.setdefault(line.removeprefix(ERROR), f'line {number}: {line}')
+        self.check('console', not bad, 'has lines that a sound kernel does not print',
+                   list(bad.values()))
+
+    def check(self, name, good, what, details=()):
+        if good:
+            self.counts['passed'] += 1
+        else:
+            self.fail(f'{self.lane.name}.{name}: {what}', details)
+
+    def __str__(self):
+        return ', '.join(f'{count} {what}' for what, count in self.counts.items())
+
+
+ENDS = {124: 'did not come to an end in time', 125: 'the machine died'}
+
+
+def judge(lane, results, lines, status):
+    verdict = Verdict(lane)
+    verdict.check('end', status == 0, ENDS.get(status, f'ended with status {status}'), lines[-SHOWN:])
+    if lines:
+        verdict.console(lines)
+        verdict.check('ktap', results.tests and not results.errors, 'results are broken or missing',
+                      results.errors)
+    verdict.tests(results)
+    return verdict
+
+
+def write_manifest(lane, results):
+    """The results of a log as a manifest, for somebody to look at before it is committed."""
+    with open(lane.path, 'w', encoding='utf-8') as file:
+        print(f'# The tests that lane {lane.name} must run. After a change: vm/test --write-manifest '
+              f'{lane.name},\n# and read the difference.', file=file)
+        for name, (result, said) in sorted(results.tests.items()):
+            print(f'skip: {name} # {said[0]}' if result == 'skipped' else name, file=file)
+
+
+def read_log(path):
+    if not os.path.exists(path):
+        return []
+    with open(path, encoding='utf-8', errors='replace') as file:
+        return [STAMP.sub('', line.rstrip('\r\n')) for line in file]
+
+
+def main():
+    here = os.path.dirname(os.path.abspath(__file__))
+    args = argparse.ArgumentParser()
+    args.add_argument('lane')
+    args.add_argument('log', nargs='?')
+    args.add_argument('--kunit')
+    args.add_argument('--lanes', default=os.path.join(here, 'lanes'))
+    args.add_argument('--status', type=int, default=0)
+    args.add_argument('--suite', default='')
+    args.add_argument('--selects')
+    args.add_argument('--result')
+    args.add_argument('--write-manifest', action='store_true')
+    args = args.parse_args()
+
+    lane = Lane(args.lanes, args.lane, args.selects or args.suite)
+    if args.selects:
+        return 0 if lane.tests else 1
+    lines = read_log(args.log)
+    results = Results(lane, args.kunit, lines)
+    if args.write_manifest:
+        write_manifest(lane, results)
+        return 0
+    verdict = judge(lane, results, lines, args.status)
+    if args.result:
+        with open(args.result, 'w', encoding='utf-8') as file:
+            print(*verdict.counts.values(), file=file)
+    verdict.say(verdict)
+    return 1 if verdict.counts['failed'] else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,74 @@
+# shellcheck shell=sh
+# For the scripts that lanes run in the VM: they set $guest, their suite, check things and report.
+# Results go through the kernel's log, so that no kernel message gets into the middle of a line.
+results=/tmp/results
+nr_results=0
+: >$results
+
+# result STATUS TEST [WHY]
+result()
+{
+	nr_results=$((nr_results + 1))
+	echo "    $1 $nr_results $2${3:+ $3}" >>$results
+}
+
+# check TEST CMD...: passes when CMD succeeds; what a failing CMD says is the reason
+check()
+{
+	if (shift; "$@") >/tmp/said 2>&1; then
+		result ok "$1"
+	else
+		sed "s/^/    # $1: /" /tmp/said >>$results
+		result 'not ok' "$1"
+	fi
+	{ echo "$1:"; cat /tmp/said; } | sed 's/^/guest: /' | log
+}
+
+# skip TEST WHY
+skip() { result ok "$1" "# SKIP $2"; }
+
+log() { while IFS= read -r line; do echo "$line" >/dev/kmsg; done; }
+
+# loaded: our modules, last one first
+loaded() { sed -n 's/^\(pmuk[a-z_]*\|pmu_kapi\) .*/\1/p' /proc/modules; }
+
+# since CMD...: what the kernel says while CMD runs
+since()
+{
+	lines=$(dmesg | wc -l)
+	"$@" || return
+	dmesg | tail -n +$((lines + 1))
+}
+
+# nothing_left: no module of ours, no PMU of ours
+nothing_left()
+{
+	loaded
+	find /sys/bus/event_source/devices -name 'pmuk*'
+	[ -z "$(loaded; find /sys/bus/event_source/devices -name 'pmuk*')" ]
+}
+
+# no_leaks: of memory that is still allocated, everything is still known to somebody
+no_leaks()
+{
+	echo scan >/sys/kernel/debug/kmemleak
+	sleep 6		# younger than that does not count
+	echo scan >/sys/kernel/debug/kmemleak
+	cat /sys/kernel/debug/kmemleak
+	[ -z "$(cat /sys/kernel/debug/kmemleak)" ]
+}
+
+# report: the results as KTAP, and errors that the kernel printed, for the judge
+# shellcheck disable=SC2154	# $guest is theirs
+report()
+{
+	{
+		printf 'KTAP version 1\n1..1\n'
+		printf '    KTAP version 1\n    # Subtest: %s\n    1..%s\n' "$guest" "$nr_results"
+		cat $results
+		if grep -q '^    not ok' $results; then echo "not ok 1 $guest"; else echo "ok 1 $guest"; fi
+	} | log
+	# level 3 and below; and of what is ours warnings, too. KUnit's own words, indented, are no news.
+	dmesg -r | sed -n -e '/^<.>\[[^]]*\]     /d' -e '/^<[0-3]>/p' -e '/^<4>\[[^]]*\] pmuk/p' |
+		sed 's/^<.>\[[^]]*\] /pmuk-vm: error: /' | log
+}
