@@ -33,7 +33,8 @@ struct pmuk_counter;
  * @PMUK_PINNED: always on the PMU or in error: never multiplexed
  * @PMUK_NO_THROTTLE: perf core must not throttle this counter's overflows. The
  *	consumer answers for the interrupt load
- * @PMUK_INHERIT: children of the task count too; such a counter is read with
+ * @PMUK_INHERIT: children that the task forks while the counter is enabled count
+ *	too, until it is destroyed; such a counter is read with
  *	pmuk_counter_read() only
  */
 enum pmuk_attr_flags {
@@ -72,7 +73,7 @@ struct pmuk_value {
  *	give one
  * @time: PERF_SAMPLE_TIME, nanoseconds on perf's clock, local_clock()
  * @period: PERF_SAMPLE_PERIOD, the period that has just ended, in events
- * @value: PERF_SAMPLE_READ, the counter at its overflow
+ * @value: PERF_SAMPLE_READ, the counter at its overflow; not with PMUK_INHERIT
  * @regs: PERF_SAMPLE_REGS_INTR, the interrupted registers
  *
  * IP, PERIOD and REGS_INTR are filled whenever they are to be had; the others

@@ -113,10 +113,10 @@ static __always_inline u64 pmuk_arch_place(const struct perf_event *event)
 
 #elif defined(CONFIG_X86)
 
+#include <linux/processor.h>
 #include <asm/cpuid/api.h>
 #include <asm/msr.h>
 #include <asm/perf_event.h>
-#include <asm/processor.h>
 
 /* As the drivers have it, who do not tell modules. 0: a PMU of another kind. */
 static inline unsigned int pmuk_x86_width(void)

@@ -15,6 +15,7 @@
 #include <linux/jiffies.h>
 #include <linux/module.h>
 #include <linux/rcupdate.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
 #include <linux/topology.h>
@@ -301,18 +302,32 @@ int pmuk_counter_destroy_deferred(struct pmuk_counter *c, struct completion *don
 }
 EXPORT_SYMBOL_GPL(pmuk_counter_destroy_deferred);
 
-static int pmuk_event_state(const struct perf_event *event)
+/*
+ * perf core may swap an inherited event into a child's context, and then it ends
+ * with that child: only the end of its task tells.
+ */
+static bool pmuk_event_gone(const struct perf_event *event)
 {
 	enum perf_event_state state = READ_ONCE(event->state);
 
-	if (!(READ_ONCE(event->attach_state) & PERF_ATTACH_CONTEXT) ||
-	    state <= PERF_EVENT_STATE_EXIT)
+	if (state < PERF_EVENT_STATE_EXIT)
+		return true;
+	if (event->attr.inherit)
+		return event->hw.target->flags & PF_EXITING;
+	return state == PERF_EVENT_STATE_EXIT ||
+	       !(READ_ONCE(event->attach_state) & PERF_ATTACH_CONTEXT);
+}
+
+static int pmuk_event_state(const struct perf_event *event)
+{
+	if (pmuk_event_gone(event))
 		return PMUK_COUNTER_GONE;
 
-	switch (state) {
+	switch (READ_ONCE(event->state)) {
 	case PERF_EVENT_STATE_ACTIVE:
 		return PMUK_COUNTER_ACTIVE;
 	case PERF_EVENT_STATE_INACTIVE:
+	case PERF_EVENT_STATE_EXIT:
 		return PMUK_COUNTER_WAITING;
 	case PERF_EVENT_STATE_OFF:
 		return PMUK_COUNTER_OFF;
@@ -404,7 +419,9 @@ EXPORT_SYMBOL_GPL(pmuk_counter_enable);
  * pmuk_counter_enable(). Follows pfmk_stop() of perfmon2's KAPI.
  *
  * Context: May sleep.
- * Return: 0; -EINVAL if @c is NULL or an ERR_PTR().
+ * Return: 0; -EINVAL if @c is NULL or an ERR_PTR(); -EOPNOTSUPP with
+ * PMUK_INHERIT, as perf core lets modules reach the task's own event only, and
+ * not its children's.
  */
 int pmuk_counter_disable(struct pmuk_counter *c)
 {
@@ -412,6 +429,9 @@ int pmuk_counter_disable(struct pmuk_counter *c)
 
 	if (IS_ERR_OR_NULL(c))
 		return -EINVAL;
+
+	if (c->attr.flags & PMUK_INHERIT)
+		return -EOPNOTSUPP;
 
 	perf_event_disable(c->event);
 	pmuk_counter_value(c, &value);

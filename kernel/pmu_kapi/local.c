@@ -364,10 +364,9 @@ static void pmuk_settle(struct pmuk_counter *c, bool frozen)
 		pmuk_unhalt(c);
 }
 
+/* As perf core does at its next tick, but now. */
 static void pmuk_unthrottle(struct perf_event *event)
 {
-	if (event->hw.interrupts != PMUK_THROTTLED)
-		return;
 	event->hw.interrupts = 0;
 	event->pmu->start(event, 0);
 }
@@ -376,11 +375,13 @@ static void pmuk_unthrottle(struct perf_event *event)
 void pmuk_settle_irq_work(struct irq_work *irq_work)
 {
 	struct pmuk_counter *c = container_of(irq_work, struct pmuk_counter, settle);
+	bool frozen = READ_ONCE(c->frozen) != PMUK_RUNNING;
 
-	if (pmuk_is_on(c) && is_software_event(c->event))
+	if (!frozen && pmuk_is_on(c) && (c->attr.flags & PMUK_NO_THROTTLE) &&
+	    c->event->hw.interrupts == PMUK_THROTTLED)
 		pmuk_unthrottle(c->event);
 	else
-		pmuk_settle(c, READ_ONCE(c->frozen) != PMUK_RUNNING);
+		pmuk_settle(c, frozen);
 }
 
 /*
@@ -550,7 +551,7 @@ static void pmuk_fill_sample(struct pmuk_counter *c, struct pmuk_sample *sample,
 {
 	u64 wanted = c->attr.sample_type;
 
-	sample->valid = PERF_SAMPLE_PERIOD | (wanted & PERF_SAMPLE_READ);
+	sample->valid |= PERF_SAMPLE_PERIOD;
 	sample->period = data->period;
 	if (regs) {
 		sample->valid |= PERF_SAMPLE_IP | PERF_SAMPLE_REGS_INTR;
@@ -584,9 +585,10 @@ static void pmuk_report(struct pmuk_counter *c, struct perf_event *event,
 {
 	struct pmuk_sample sample = {};
 
-	/* An inherited event has its own counts, in a task of its own. */
-	if (event == c->event) {
+	/* Of inherited events each has a part of the count, and any may be ours. */
+	if (!(c->attr.flags & PMUK_INHERIT)) {
 		pmuk_value_at_overflow(c, &sample.value);
+		sample.valid = c->attr.sample_type & PERF_SAMPLE_READ;
 		if (c->attr.random_mask)
 			event->hw.sample_period = pmuk_next_period(c);
 	}
@@ -599,23 +601,16 @@ static void pmuk_report(struct pmuk_counter *c, struct perf_event *event,
 
 /*
  * Zeroing hw.interrupts at each overflow keeps perf core from reaching the number
- * at which it throttles, unless that number is one: then it has, just now. A
- * software event may be in the handler of the timer that is to be started again:
- * that is done after it; but for inherited ones, which perf core starts at its
- * next tick.
+ * at which it throttles, unless that number is one: then it has, just now. The
+ * PMU is stopped when its interrupt ends, and is started again after that; but
+ * inherited events wait for perf core's next tick.
  */
 static void pmuk_never_throttle(struct pmuk_counter *c, struct perf_event *event)
 {
-	bool throttled = event->hw.interrupts == PMUK_THROTTLED;
-
-	if (throttled && is_software_event(event)) {
-		if (event == c->event)
-			irq_work_queue(&c->settle);
-		return;
-	}
-	event->hw.interrupts = 0;
-	if (throttled && (event->hw.state & PERF_HES_STOPPED))
-		event->pmu->start(event, 0);
+	if (event->hw.interrupts != PMUK_THROTTLED)
+		event->hw.interrupts = 0;
+	else if (event == c->event)
+		irq_work_queue(&c->settle);
 }
 
 /* perf core's overflow handler. */

@@ -347,7 +347,11 @@ static int switch_all_the_time(void *unused)
 	return 0;
 }
 
-/* On the other CPU, in the midst of its switches, or its timer's interrupts. */
+/*
+ * On the other CPU, in the midst of its switches, or its timer's interrupts. There
+ * is one more such counter all the time: the first and the last have perf core
+ * patch the scheduler's code, which some emulators get wrong while it runs.
+ */
 static void destroy_in_storm(struct kunit *test, const struct pmuk_attr *what, u64 period,
 			     bool deferred)
 {
@@ -358,6 +362,7 @@ static void destroy_in_storm(struct kunit *test, const struct pmuk_attr *what, u
 	unsigned int i, nr = 100, late = 0;
 
 	victims = pmuk_test_zalloc(test, nr * sizeof(*victims));
+	pmuk_test_enabled(test, what, other, NULL);
 	task = kthread_create(switch_all_the_time, NULL, "pmuk_switch");
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
 	kthread_bind(task, other);

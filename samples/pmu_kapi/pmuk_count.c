@@ -4,7 +4,8 @@
 #include <linux/module.h>
 #include <linux/pmu_kapi.h>
 
-static DEFINE_PER_CPU(struct pmuk_counter *, counters[2]);
+struct pair { struct pmuk_counter *c[2]; };
+static DEFINE_PER_CPU(struct pair, counters);
 
 static struct pmuk_counter *start(int cpu, u32 type, u64 config)
 {
@@ -17,8 +18,8 @@ static struct pmuk_counter *start(int cpu, u32 type, u64 config)
 
 static int print_and_free(int cpu)
 {
-	struct pmuk_counter *a __free(pmuk_counter) = per_cpu(counters, cpu)[0];
-	struct pmuk_counter *b __free(pmuk_counter) = per_cpu(counters, cpu)[1];
+	struct pmuk_counter *a __free(pmuk_counter) = per_cpu_ptr(&counters, cpu)->c[0];
+	struct pmuk_counter *b __free(pmuk_counter) = per_cpu_ptr(&counters, cpu)->c[1];
 	struct pmuk_value va, vb;
 
 	if (pmuk_counter_read(a, &va))
@@ -36,7 +37,7 @@ static int __init pmuk_count_init(void)
 	int cpu, ret = 0, software = 0;
 
 	for_each_online_cpu(cpu) {
-		struct pmuk_counter **c = per_cpu(counters, cpu);
+		struct pmuk_counter **c = per_cpu_ptr(&counters, cpu)->c;
 
 		c[0] = start(cpu, PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES);
 		c[1] = start(cpu, PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
