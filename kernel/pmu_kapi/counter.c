@@ -13,6 +13,7 @@
 #include <linux/export.h>
 #include <linux/init.h>
 #include <linux/jiffies.h>
+#include <linux/minmax.h>
 #include <linux/module.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
@@ -352,6 +353,8 @@ static void pmuk_counter_value(struct pmuk_counter *c, struct pmuk_value *value)
 		value->count = frozen;
 	value->time_enabled -= c->tried;
 	value->time_running -= c->tried;
+	/* perf core reads one after the other, while the task may be switched. */
+	value->time_running = min(value->time_running, value->time_enabled);
 	value->age = 0;
 }
 

@@ -455,30 +455,20 @@ static void inherit_sums_children(struct kunit *test)
 	expect_value(test, c, 0, 10 + ARRAY_SIZE(child) * 1234);
 }
 
-/* Disabled means all of them, those that are born later, too. */
-static void inherit_disables_children(struct kunit *test)
+/* perf core lets nobody outside reach the children: said, not half done. */
+static void inherit_refuses_disable(struct kunit *test)
 {
-	struct child child[2] = {};
-	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
-	struct pmuk_attr attr = task_attr(sim);
+	struct child child = { .sim = pmuk_test_sim(test, 1, 32) };
+	struct pmuk_attr attr = task_attr(child.sim);
 	struct pmuk_counter *c;
 
 	pmuk_test_pin_first(test);
 	attr.flags |= PMUK_INHERIT;
-	attr.period = 100;
-	attr.overflow = note_child_overflow;
-	attr.data = &child[0];
 	c = pmuk_test_enabled(test, &attr, -1, current);
-	child[0].sim = sim;
-	child[1].sim = sim;
-	fork_child(test, &child[0]);
-	KUNIT_EXPECT_EQ(test, child[0].nr, 10);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
-	fork_child(test, &child[1]);
-	reap_child(test, &child[0]);
-	reap_child(test, &child[1]);
-	expect_value(test, c, 0, 1000);
-	KUNIT_EXPECT_EQ(test, child[0].nr, 10);
+	fork_child(test, &child);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), -EOPNOTSUPP);
+	reap_child(test, &child);
+	expect_value(test, c, 0, 1234);
 }
 
 static void without_inherit_children_are_left_out(struct kunit *test)
@@ -513,7 +503,9 @@ static void inherit_tells_childrens_overflows(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, child.nr, 2);
 	KUNIT_EXPECT_EQ(test, child.sample.valid & PERF_SAMPLE_READ, 0);
 	reap_child(test, &child);
-	KUNIT_EXPECT_EQ(test, child.nr, 3);
+	/* Swapped with its parent's at a switch, its event has another remainder. */
+	KUNIT_EXPECT_GE(test, child.nr, 2);
+	KUNIT_EXPECT_LE(test, child.nr, 3);
 }
 
 #else /* MODULE */
@@ -533,7 +525,7 @@ static void inherit_tells_childrens_overflows(struct kunit *test)
 	kunit_skip(test, "kernel_thread() is not exported: a module cannot fork");
 }
 
-static void inherit_disables_children(struct kunit *test)
+static void inherit_refuses_disable(struct kunit *test)
 {
 	kunit_skip(test, "kernel_thread() is not exported: a module cannot fork");
 }
@@ -555,7 +547,7 @@ static struct kunit_case pmuk_counter_task_cases[] = {
 	KUNIT_CASE(inherit_sums_children),
 	KUNIT_CASE(without_inherit_children_are_left_out),
 	KUNIT_CASE(inherit_tells_childrens_overflows),
-	KUNIT_CASE(inherit_disables_children),
+	KUNIT_CASE(inherit_refuses_disable),
 	{}
 };
 
