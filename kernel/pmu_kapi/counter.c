@@ -258,7 +258,6 @@ void pmuk_counter_destroy(struct pmuk_counter *c)
 		return;
 
 	WRITE_ONCE(c->quiet, true);
-	irq_work_sync(&c->settle);
 	perf_event_release_kernel(c->event);
 
 	/*
@@ -269,6 +268,8 @@ void pmuk_counter_destroy(struct pmuk_counter *c)
 	if (c->attr.period && !c->core)
 		synchronize_rcu();
 
+	/* Only now can no overflow queue it any more; it finds ->quiet set. */
+	irq_work_sync(&c->settle);
 	kfree(c);
 	atomic_dec(&pmuk_counters);
 	module_put(THIS_MODULE);

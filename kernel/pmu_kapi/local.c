@@ -377,6 +377,9 @@ void pmuk_settle_irq_work(struct irq_work *irq_work)
 	struct pmuk_counter *c = container_of(irq_work, struct pmuk_counter, settle);
 	bool frozen = READ_ONCE(c->frozen) != PMUK_RUNNING;
 
+	/* Being destroyed: the event may have been released. */
+	if (READ_ONCE(c->quiet))
+		return;
 	if (!frozen && pmuk_is_on(c) && (c->attr.flags & PMUK_NO_THROTTLE) &&
 	    c->event->hw.interrupts == PMUK_THROTTLED)
 		pmuk_unthrottle(c->event);
