@@ -13,8 +13,10 @@
 #include <linux/export.h>
 #include <linux/init.h>
 #include <linux/jiffies.h>
+#include <linux/list.h>
 #include <linux/minmax.h>
 #include <linux/module.h>
+#include <linux/mutex.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
@@ -380,6 +382,20 @@ static int pmuk_counter_fault(const struct pmuk_counter *c)
 	}
 }
 
+/*
+ * A child gets an event as enabled as its parent's was when it was born, and
+ * perf core lets nobody outside enable that one later.
+ */
+static bool pmuk_is_late(struct pmuk_counter *c)
+{
+	struct perf_event *event = c->event;
+
+	if (c->begun || !event->attr.inherit)
+		return false;
+	guard(mutex)(&event->child_mutex);
+	return !list_empty(&event->child_list);
+}
+
 /**
  * pmuk_counter_enable() - let a counter count
  * @c: the counter
@@ -390,7 +406,8 @@ static int pmuk_counter_fault(const struct pmuk_counter *c)
  * Context: May sleep.
  * Return: 0; -EINVAL if @c is NULL or an ERR_PTR(); -ENOSPC if the counter is
  * pinned and its PMU is full; -ENODEV if its CPU or PMU has gone; -ESRCH if its
- * task has. A pinned task counter is placed when its task next runs: look at
+ * task has; -EBUSY with PMUK_INHERIT if the task has children born since the
+ * creation, as these would not be counted: enable before the task forks. A pinned task counter is placed when its task next runs: look at
  * pmuk_counter_state() then.
  */
 int pmuk_counter_enable(struct pmuk_counter *c)
@@ -403,7 +420,10 @@ int pmuk_counter_enable(struct pmuk_counter *c)
 	/* perf core would take an event that has lost its context, for nothing. */
 	ret = pmuk_counter_fault(c);
 	if (!ret || ret == -EBUSY) {
+		if (pmuk_is_late(c))
+			return -EBUSY;
 		perf_event_enable(c->event);
+		c->begun = true;
 		ret = pmuk_counter_fault(c);
 	}
 	if (ret == -EBUSY)

@@ -46,6 +46,7 @@ struct pmuk_counter {
 	u64 tried;			/* const: nanoseconds on the PMU while being created */
 	struct rnd_state rnd;		/* owner */
 	bool core;			/* const: on the CPU's own PMU */
+	bool begun;			/* sleeping calls: was enabled once */
 	bool halted;			/* owner: pause has stopped the PMU, resume starts it */
 	bool quiet;			/* drop overflows: being created or destroyed */
 

@@ -256,7 +256,7 @@ static struct kunit_case pmuk_counter_hotplug_cases[] = {
 	KUNIT_CASE(other_cpus_count_on),
 	KUNIT_CASE(new_counter_after_online),
 	KUNIT_CASE(task_counter_survives),
-	KUNIT_CASE(create_races_with_hotplug),
+	KUNIT_CASE_SLOW(create_races_with_hotplug),
 	{}
 };
 

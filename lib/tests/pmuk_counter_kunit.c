@@ -393,6 +393,8 @@ static void local_calls_refuse_inherit(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_counter_pause(c), -EOPNOTSUPP);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_resume(c), -EOPNOTSUPP);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_set_period(c, 10), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_ACTIVE);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_read(c, &value), 0);
 }
 

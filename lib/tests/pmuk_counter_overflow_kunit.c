@@ -546,7 +546,7 @@ static int storm(void *data)
 	return 0;
 }
 
-#define VICTIMS	300
+#define VICTIMS	200
 
 /* One counter after the other, each destroyed in the midst of its overflows. */
 static void destroy_in_storm(struct kunit *test, bool deferred)
@@ -695,7 +695,7 @@ static void creation_calls_nobody(struct kunit *test)
 }
 
 static struct kunit_case pmuk_counter_overflow_cases[] = {
-	KUNIT_CASE(overflow_comes_each_period),
+	KUNIT_CASE_SLOW(overflow_comes_each_period),
 	KUNIT_CASE(period_goes_on_where_it_stopped),
 	KUNIT_CASE(no_overflow_while_paused),
 	KUNIT_CASE(sample_has_what_is_free),
@@ -712,10 +712,10 @@ static struct kunit_case pmuk_counter_overflow_cases[] = {
 	KUNIT_CASE(callback_pauses),
 	KUNIT_CASE(throttling_can_be_refused),
 	KUNIT_CASE(throttled_counter_pauses),
-	KUNIT_CASE(destroy_ends_callbacks),
-	KUNIT_CASE(destroy_deferred_ends_callbacks),
+	KUNIT_CASE_SLOW(destroy_ends_callbacks),
+	KUNIT_CASE_SLOW(destroy_deferred_ends_callbacks),
 	KUNIT_CASE(callback_destroys_deferred),
-	KUNIT_CASE(creation_calls_nobody),
+	KUNIT_CASE_SLOW(creation_calls_nobody),
 	{}
 };
 

@@ -359,7 +359,7 @@ static void destroy_in_storm(struct kunit *test, const struct pmuk_attr *what, u
 	int other = pmuk_test_other_cpu(test, cpu);
 	struct task_struct *task;
 	struct victim *victims;
-	unsigned int i, nr = 100, late = 0;
+	unsigned int i, nr = 50, late = 0;
 
 	victims = pmuk_test_zalloc(test, nr * sizeof(*victims));
 	pmuk_test_enabled(test, what, other, NULL);
@@ -451,9 +451,9 @@ static struct kunit_case pmuk_counter_sw_cases[] = {
 	KUNIT_CASE(switches_are_counted),
 	KUNIT_CASE(switches_overflow),
 	KUNIT_CASE(set_period_of_switches),
-	KUNIT_CASE(destroy_clock_in_storm),
-	KUNIT_CASE(destroy_switches_in_storm),
-	KUNIT_CASE(destroy_deferred_in_storm),
+	KUNIT_CASE_SLOW(destroy_clock_in_storm),
+	KUNIT_CASE_SLOW(destroy_switches_in_storm),
+	KUNIT_CASE_SLOW(destroy_deferred_in_storm),
 	KUNIT_CASE(dummy_takes_all_calls),
 	{}
 };

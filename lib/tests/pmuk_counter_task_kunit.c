@@ -30,6 +30,8 @@ static int worker_thread(void *data)
 {
 	struct worker *w = data;
 
+	/* Here, as a kthread's own start undoes what others have set. */
+	set_cpus_allowed_ptr(current, cpumask_of(w->cpu));
 	for (;;) {
 		wait_for_completion(&w->told);
 		if (!w->fn)
@@ -72,9 +74,9 @@ static void get_worker(struct kunit *test, struct worker *w, struct pmuk_sim *si
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
 	w->task = get_task_struct(task);
 	w->sim = sim;
+	w->cpu = cpu;
 	init_completion(&w->told);
 	init_completion(&w->did);
-	set_cpus_allowed_ptr(task, cpumask_of(cpu));
 	wake_up_process(task);
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_worker, w), 0);
 }
@@ -455,20 +457,47 @@ static void inherit_sums_children(struct kunit *test)
 	expect_value(test, c, 0, 10 + ARRAY_SIZE(child) * 1234);
 }
 
-/* perf core lets nobody outside reach the children: said, not half done. */
-static void inherit_refuses_disable(struct kunit *test)
+/* Children born before the counter is enabled have events that nobody can reach. */
+static void inherit_must_be_enabled_before_a_fork(struct kunit *test)
 {
 	struct child child = { .sim = pmuk_test_sim(test, 1, 32) };
 	struct pmuk_attr attr = task_attr(child.sim);
+	struct pmuk_counter *early, *late;
+
+	pmuk_test_pin_first(test);
+	attr.flags |= PMUK_INHERIT;
+	early = pmuk_test_enabled(test, &attr, -1, current);
+	late = pmuk_test_counter(test, &attr, -1, current);
+	fork_child(test, &child);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(early), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(late), -EBUSY);
+	reap_child(test, &child);
+	expect_value(test, early, 0, 1234);
+	expect_value(test, late, 0, 0);
+}
+
+/* With it the children's events go, and their callbacks. */
+static void inherit_ends_when_destroyed(struct kunit *test)
+{
+	struct child *child = pmuk_test_zalloc(test, sizeof(*child));
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct pmuk_attr attr = task_attr(sim);
 	struct pmuk_counter *c;
 
 	pmuk_test_pin_first(test);
 	attr.flags |= PMUK_INHERIT;
+	attr.period = 100;
+	attr.overflow = note_child_overflow;
+	attr.data = child;
 	c = pmuk_test_enabled(test, &attr, -1, current);
-	fork_child(test, &child);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), -EOPNOTSUPP);
-	reap_child(test, &child);
-	expect_value(test, c, 0, 1234);
+	child->sim = sim;
+	fork_child(test, child);
+	KUNIT_EXPECT_EQ(test, child->nr, 10);
+	kunit_release_action(test, pmuk_test_put_counter, c);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_nr_events(sim), 0);
+	reap_child(test, child);
+	KUNIT_EXPECT_EQ(test, child->nr, 10);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_counted(sim, 0), 1000);
 }
 
 static void without_inherit_children_are_left_out(struct kunit *test)
@@ -525,7 +554,12 @@ static void inherit_tells_childrens_overflows(struct kunit *test)
 	kunit_skip(test, "kernel_thread() is not exported: a module cannot fork");
 }
 
-static void inherit_refuses_disable(struct kunit *test)
+static void inherit_must_be_enabled_before_a_fork(struct kunit *test)
+{
+	kunit_skip(test, "kernel_thread() is not exported: a module cannot fork");
+}
+
+static void inherit_ends_when_destroyed(struct kunit *test)
 {
 	kunit_skip(test, "kernel_thread() is not exported: a module cannot fork");
 }
@@ -537,7 +571,7 @@ static struct kunit_case pmuk_counter_task_cases[] = {
 	KUNIT_CASE(task_state_follows_its_turns),
 	KUNIT_CASE(own_task_counts),
 	KUNIT_CASE(tasks_do_not_mix),
-	KUNIT_CASE(task_migrates),
+	KUNIT_CASE_SLOW(task_migrates),
 	KUNIT_CASE(period_migrates),
 	KUNIT_CASE(pause_migrates),
 	KUNIT_CASE(exit_keeps_the_count),
@@ -547,7 +581,8 @@ static struct kunit_case pmuk_counter_task_cases[] = {
 	KUNIT_CASE(inherit_sums_children),
 	KUNIT_CASE(without_inherit_children_are_left_out),
 	KUNIT_CASE(inherit_tells_childrens_overflows),
-	KUNIT_CASE(inherit_refuses_disable),
+	KUNIT_CASE(inherit_must_be_enabled_before_a_fork),
+	KUNIT_CASE(inherit_ends_when_destroyed),
 	{}
 };
 
