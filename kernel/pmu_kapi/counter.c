@@ -407,8 +407,8 @@ static bool pmuk_is_late(struct pmuk_counter *c)
  * Return: 0; -EINVAL if @c is NULL or an ERR_PTR(); -ENOSPC if the counter is
  * pinned and its PMU is full; -ENODEV if its CPU or PMU has gone; -ESRCH if its
  * task has; -EBUSY with PMUK_INHERIT if the task has children born since the
- * creation, as these would not be counted: enable before the task forks. A pinned task counter is placed when its task next runs: look at
- * pmuk_counter_state() then.
+ * creation, as these would not be counted: enable before the task forks. A pinned
+ * task counter is placed when its task next runs: look at pmuk_counter_state() then.
  */
 int pmuk_counter_enable(struct pmuk_counter *c)
 {
