@@ -1,0 +1,477 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The record ring: reserve, commit, consume. Knows nothing of perf events, and
+ * builds for user space as well, see tools/testing/pmu_kapi.
+ */
+#include <linux/bits.h>
+#include <linux/errno.h>
+#include <linux/export.h>
+#include <linux/limits.h>
+#include <linux/string.h>
+
+#include "ring.h"
+
+/**
+ * DOC: The record ring
+ *
+ * One CPU writes, its owner, from any nesting of task (preemption off), softirq,
+ * hardirq and NMI. One reader at a time reads, anywhere. Neither waits for the other.
+ *
+ * Positions are bytes since the ring was made, multiples of 8, and never wrap;
+ * position & mask is an offset into the data. The data are mapped twice in a row, so
+ * what begins in the first half is contiguous. In order::
+ *
+ *	oldest or tail <= commit <= head <= limit <= tail + size
+ *
+ *	tail .. commit		whole records, the reader's
+ *	commit .. head		reserved: the outermost writer's first, then those of
+ *				writers that have interrupted it, finished or not
+ *	head .. limit		known to be free
+ *
+ * **Writers nest.** A writer that interrupts another runs to its end before that
+ * goes on, and both are on one CPU. So reserving is a compare-and-exchange that need
+ * be atomic against interrupts only, and a writer whose record begins at commit is the
+ * outermost: when it ends, all up to head is whole, and it publishes that. Others
+ * leave it to it. Between its publishing and the store to commit that says so,
+ * writers that interrupt still leave it to it; hence it looks at head again, and
+ * while it publishes again, commit is odd, which is no record's position.
+ *
+ * **limit** caches where the room ends, so that the fast path touches nothing that
+ * another CPU writes. It may be too low, and 0 is: then the slow path has a look at
+ * why. Pausing sets it to 0 from elsewhere; the owner, which may be about to raise
+ * it, looks at the state after having done so, and pause writes the state
+ * before. What both write is lowered again by whoever comes second.
+ *
+ * **Overwrite mode** moves oldest over whole records before new ones are reserved in
+ * their place, and never beyond commit: what an interrupted writer has reserved
+ * stays its own, and a record that would take it is lost, as in the other modes.
+ *
+ * **A hostile tail**, in a page that user space writes, is believed only if it is
+ * within size below commit; if not, there is no room. It moves the limit and nothing else.
+ *
+ * Between CPUs, "If A reads from B" means: if it sees the value that B has stored.
+ *
+ * LMM(pmuk_ring_peek:A) / LMM(pmuk_output_end:B)
+ *	If peek:A reads from end:B, the reader sees all records up to that position
+ *	whole. Release to acquire. ring-publish.litmus
+ * user space / LMM(pmuk_output_end:A)
+ *	The same for a reader that has the pages mapped, which loads data_head, then
+ *	orders its loads of data after that. ring-publish-user.litmus
+ * LMM(pmuk_ring_room:A) / LMM(pmuk_ring_consume:A)
+ *	If room:A reads from consume:A, what is written over the record that was
+ *	given back is not seen by its reader. Release to acquire, and all that the owner
+ *	writes later is after room:A. ring-room.litmus
+ * LMM(pmuk_ring_raise:A) / LMM(pmuk_ring_forbid:A)
+ *	Of "limit, then state" here and "state, then limit" there, at least one sees
+ *	the other's store, so limit ends at 0, or the state is seen. Full barriers
+ *	on both sides. ring-pause.litmus
+ * LMM(pmuk_ring_claim:A) / LMM(pmuk_ring_release:A)
+ *	If claim:A reads from release:A, a reader sees how far the one before it has
+ *	come. Release to acquire. ring-claim.litmus
+ */
+
+/* pmuk_ring::state */
+#define PMUK_RING_PAUSED	BIT(0)	/* refuse records: discarded */
+#define PMUK_RING_DEAD		BIT(1)	/* the same, for ever */
+#define PMUK_RING_STOPPED	BIT(2)	/* refuse records: lost */
+#define PMUK_RING_READING	BIT(3)	/* has a reader */
+#define PMUK_RING_REFUSE	(PMUK_RING_PAUSED | PMUK_RING_DEAD | PMUK_RING_STOPPED)
+
+/* Not a position that is ever reached. */
+#define PMUK_RING_NEVER		((u64)S64_MAX)
+
+struct pmuk_lost_record {
+	struct perf_event_header header;
+	u64 id;		/* 0: of all that write here */
+	u64 lost;
+};
+
+/* Atomic against whatever interrupts this CPU, and no more than that. */
+static void pmuk_ring_add(u64 *counter, u64 n)
+{
+	u64 old = READ_ONCE(*counter);
+
+	while (!try_cmpxchg_local(counter, &old, old + n))
+		;
+}
+
+static u64 pmuk_ring_take(u64 *counter)
+{
+	u64 old = READ_ONCE(*counter);
+
+	while (!try_cmpxchg_local(counter, &old, 0))
+		;
+	return old;
+}
+
+static u64 pmuk_ring_committed(const struct pmuk_ring *ring)
+{
+	return READ_ONCE(ring->commit) & ~1ULL;
+}
+
+/* Where the oldest record begins. */
+static const u64 *pmuk_ring_begins(const struct pmuk_ring *ring)
+{
+	return ring->mode == PMUK_BUFFER_OVERWRITE ? &ring->oldest : ring->tail_of;
+}
+
+static struct perf_event_header *pmuk_ring_at(const struct pmuk_ring *ring, u64 pos)
+{
+	return (struct perf_event_header *)(ring->data + (pos & ring->mask));
+}
+
+/*
+ * In overwrite mode, make room up to @end and somewhat more, so that not each
+ * record has to. A writer that interrupts this one moves ->oldest as well, before it
+ * overwrites anything: then the exchange fails, and what was read of a header that
+ * may be gone is not used.
+ */
+static void pmuk_ring_forget(struct pmuk_ring *ring, u64 end, u64 commit)
+{
+	u64 oldest = READ_ONCE(ring->oldest);
+	u16 size;
+
+	end += ring->size / 16;
+	while ((s64)(end - oldest) > (s64)ring->size && (s64)(commit - oldest) > 0) {
+		size = READ_ONCE(pmuk_ring_at(ring, oldest)->size);
+		if (try_cmpxchg_local(&ring->oldest, &oldest, oldest + size)) {
+			oldest += size;
+			pmuk_ring_add(&ring->overwritten, 1);
+		}
+	}
+}
+
+static void pmuk_ring_raise(struct pmuk_ring *ring, u64 limit)
+{
+	WRITE_ONCE(ring->limit, limit);
+	smp_mb();	/* LMM(pmuk_ring_raise:A) pairs with pmuk_ring_forbid:A */
+	if ((atomic_read(&ring->state) & PMUK_RING_REFUSE) || READ_ONCE(ring->pending) ||
+	    ring->wakeup_events)
+		WRITE_ONCE(ring->limit, 0);
+}
+
+/* Whether there is room up to @end. */
+static bool pmuk_ring_room(struct pmuk_ring *ring, u64 end)
+{
+	u64 commit = pmuk_ring_committed(ring);
+	u64 tail;
+
+	if (end - commit > ring->size)
+		return false;
+	if (ring->mode == PMUK_BUFFER_OVERWRITE) {
+		pmuk_ring_forget(ring, end, commit);
+		tail = READ_ONCE(ring->oldest);
+	} else {
+		tail = smp_load_acquire(ring->tail_of);	/* LMM(pmuk_ring_room:A) */
+		if (commit - tail > ring->size || end - tail > ring->size)
+			return false;
+	}
+	pmuk_ring_raise(ring, tail + ring->size);
+	return true;
+}
+
+static struct perf_event_header *pmuk_ring_reserve(struct pmuk_ring *ring, u32 type, u32 size,
+						   u32 more)
+{
+	const struct perf_event_header header = { .type = type, .size = size };
+	struct perf_event_header *rec;
+	u64 head;
+
+	/* Without room where ->head no longer is, it has to be looked for again. */
+	for (;;) {
+		head = READ_ONCE(ring->head);
+		if (pmuk_ring_room(ring, head + size + more)) {
+			if (try_cmpxchg_local(&ring->head, &head, head + size))
+				break;
+		} else if (READ_ONCE(ring->head) == head) {
+			return NULL;
+		}
+	}
+
+	rec = pmuk_ring_at(ring, head);
+	*rec = header;
+	return rec;
+}
+
+/* Also called with a ring that is the first member of its buffer. */
+static void pmuk_ring_end(struct pmuk_ring *ring, struct perf_event_header *rec)
+{
+	pmuk_output_end((struct pmuk_buffer *)ring, rec);
+}
+
+static struct perf_event_header *pmuk_ring_lose(struct pmuk_ring *ring)
+{
+	pmuk_ring_add(&ring->lost, 1);
+	pmuk_ring_add(&ring->pending, 1);
+	if (ring->mode == PMUK_BUFFER_STOP)
+		atomic_or(PMUK_RING_STOPPED, &ring->state);
+	WRITE_ONCE(ring->limit, 0);
+	return NULL;
+}
+
+static struct perf_event_header *pmuk_ring_discard(struct pmuk_ring *ring)
+{
+	pmuk_ring_add(&ring->discarded, 1);
+	return NULL;
+}
+
+/* Say what was lost, if there is room for that and for a record of @size. */
+static bool pmuk_ring_tell_lost(struct pmuk_ring *ring, u32 size)
+{
+	struct pmuk_lost_record *lost;
+
+	if (!READ_ONCE(ring->pending))
+		return true;
+	lost = (struct pmuk_lost_record *)pmuk_ring_reserve(ring, PERF_RECORD_LOST,
+							    sizeof(*lost), size);
+	if (!lost)
+		return false;
+	lost->id = 0;
+	lost->lost = pmuk_ring_take(&ring->pending);
+	pmuk_ring_end(ring, &lost->header);
+	return true;
+}
+
+/**
+ * __pmuk_output_begin() - what pmuk_output_begin() leaves
+ * @ring: the buffer's ring
+ * @type: perf_event_header::type
+ * @size: bytes with the header
+ *
+ * Nothing but pmuk_output_begin() calls this.
+ *
+ * Context: As pmuk_output_begin().
+ * Return: As pmuk_output_begin().
+ */
+struct perf_event_header *__pmuk_output_begin(struct pmuk_ring *ring, u32 type, u32 size)
+{
+	int state = atomic_read(&ring->state);
+	struct perf_event_header *rec;
+
+	if (!pmuk_record_size_ok(size) || (state & (PMUK_RING_PAUSED | PMUK_RING_DEAD)))
+		return pmuk_ring_discard(ring);
+	if ((state & PMUK_RING_STOPPED) || !pmuk_ring_tell_lost(ring, size))
+		return pmuk_ring_lose(ring);
+	rec = pmuk_ring_reserve(ring, type, size, 0);
+	if (!rec)
+		return pmuk_ring_lose(ring);
+	if (ring->wakeup_events)
+		pmuk_ring_add(&ring->events, 1);
+	return rec;
+}
+EXPORT_SYMBOL_GPL(__pmuk_output_begin);
+
+/**
+ * __pmuk_output_again() - publish what came in while something was published
+ * @ring: the buffer's ring
+ *
+ * Nothing but pmuk_output_end() calls this.
+ *
+ * Context: As pmuk_output_begin().
+ */
+void __pmuk_output_again(struct pmuk_ring *ring)
+{
+	u64 head;
+
+	do {
+		/* From here on, writers that interrupt leave publishing to this one. */
+		WRITE_ONCE(ring->commit, READ_ONCE(ring->commit) | 1);
+		barrier();	/* the same for the compiler */
+		head = READ_ONCE(ring->head);
+		smp_store_release(&ring->page->data_head, head);	/* LMM(pmuk_output_end:A) */
+		smp_store_release(&ring->commit, head);			/* LMM(pmuk_output_end:B) */
+		barrier();	/* an NMI from here on publishes itself */
+	} while (READ_ONCE(ring->head) != head);
+}
+EXPORT_SYMBOL_GPL(__pmuk_output_again);
+
+/* Of all who are here at once, one moves ->wake_at over @head. */
+static bool pmuk_ring_passes_watermark(struct pmuk_ring *ring, u64 head)
+{
+	u64 at = READ_ONCE(ring->wake_at), next;
+
+	do {
+		if ((s64)(head - at) < 0)
+			return false;
+		next = at + (head - at) / ring->watermark * ring->watermark + ring->watermark;
+	} while (!try_cmpxchg_local(&ring->wake_at, &at, next));
+	return true;
+}
+
+/* The same for records, which the slow path has counted. */
+static bool pmuk_ring_passes_events(struct pmuk_ring *ring)
+{
+	u64 due = READ_ONCE(ring->events) / ring->wakeup_events;
+	u64 done = READ_ONCE(ring->events_done);
+
+	do {
+		if (due <= done)
+			return false;
+	} while (!try_cmpxchg_local(&ring->events_done, &done, due));
+	return true;
+}
+
+/**
+ * __pmuk_output_wake() - wake the consumer, if it is time
+ * @ring: the buffer's ring
+ *
+ * Nothing but pmuk_output_end() calls this.
+ *
+ * Context: As pmuk_output_begin().
+ */
+void __pmuk_output_wake(struct pmuk_ring *ring)
+{
+	if (ring->wakeup_events ? !pmuk_ring_passes_events(ring) :
+				  !pmuk_ring_passes_watermark(ring, pmuk_ring_committed(ring)))
+		return;
+	pmuk_ring_add(&ring->wakeups, 1);
+	ring->wake(ring);
+}
+EXPORT_SYMBOL_GPL(__pmuk_output_wake);
+
+/*
+ * Give a reserved record up. The latest one of all just goes; behind any other,
+ * something has to stand in its place: a record that tells of 0 lost ones.
+ */
+void pmuk_ring_skip(struct pmuk_ring *ring, struct perf_event_header *rec)
+{
+	u64 head = READ_ONCE(ring->head);
+	u64 start = head - rec->size;
+
+	pmuk_ring_add(&ring->discarded, 1);
+	if (pmuk_ring_at(ring, start) == rec && try_cmpxchg_local(&ring->head, &head, start))
+		return;
+	rec->type = PERF_RECORD_LOST_SAMPLES;
+	rec->misc = 0;
+	*(u64 *)(rec + 1) = 0;
+	pmuk_ring_end(ring, rec);
+}
+
+static void pmuk_ring_forbid(struct pmuk_ring *ring, int state)
+{
+	atomic_or(state, &ring->state);
+	smp_mb__after_atomic();	/* LMM(pmuk_ring_forbid:A) pairs with pmuk_ring_raise:A */
+	WRITE_ONCE(ring->limit, 0);
+}
+
+/* Records are refused from now on. Those that are being written will be finished. */
+void pmuk_ring_pause(struct pmuk_ring *ring)
+{
+	pmuk_ring_forbid(ring, PMUK_RING_PAUSED);
+}
+
+/* What a reader reads in overwrite mode may not move under it. */
+int pmuk_ring_resume(struct pmuk_ring *ring)
+{
+	int state = atomic_read(&ring->state);
+
+	do {
+		if (ring->mode == PMUK_BUFFER_OVERWRITE && (state & PMUK_RING_READING))
+			return -EBUSY;
+	} while (!atomic_try_cmpxchg_release(&ring->state, &state, state & ~PMUK_RING_PAUSED));
+	return 0;
+}
+
+void pmuk_ring_restart(struct pmuk_ring *ring)
+{
+	atomic_andnot(PMUK_RING_STOPPED, &ring->state);
+}
+
+void pmuk_ring_kill(struct pmuk_ring *ring)
+{
+	pmuk_ring_forbid(ring, PMUK_RING_DEAD);
+}
+
+bool pmuk_ring_is_paused(const struct pmuk_ring *ring)
+{
+	return atomic_read(&ring->state) & PMUK_RING_PAUSED;
+}
+
+void pmuk_ring_stat(const struct pmuk_ring *ring, struct pmuk_buffer_stat *stat)
+{
+	stat->consumed = READ_ONCE(ring->consumed);
+	stat->overwritten = READ_ONCE(ring->overwritten);
+	stat->lost = READ_ONCE(ring->lost);
+	stat->discarded = READ_ONCE(ring->discarded);
+	stat->wakeups = READ_ONCE(ring->wakeups);
+	stat->head = pmuk_ring_committed(ring);
+	stat->tail = READ_ONCE(*pmuk_ring_begins(ring));
+}
+
+/* In overwrite mode the caller has seen to it that no writer is left since the pause. */
+int pmuk_ring_claim(struct pmuk_ring *ring, struct pmuk_reader *r)
+{
+	int state = atomic_read(&ring->state);
+
+	do {
+		if (state & PMUK_RING_READING)
+			return -EBUSY;
+		if (ring->mode == PMUK_BUFFER_OVERWRITE && !(state & PMUK_RING_PAUSED))
+			return -EBUSY;
+	} while (!atomic_try_cmpxchg_acquire(&ring->state, &state,	/* LMM(pmuk_ring_claim:A) */
+					     state | PMUK_RING_READING));
+
+	r->ring = ring;
+	r->pos = *pmuk_ring_begins(ring);
+	r->head = r->pos;
+	return 0;
+}
+
+/* While the owner publishes again, ->commit may step back for a moment: not a new head. */
+struct perf_event_header *pmuk_ring_peek(struct pmuk_reader *r)
+{
+	struct pmuk_ring *ring = r->ring;
+	u64 head;
+
+	if (r->pos == r->head) {
+		head = smp_load_acquire(&ring->commit) & ~1ULL;	/* LMM(pmuk_ring_peek:A) */
+		if ((s64)(head - r->pos) <= 0)
+			return NULL;
+		r->head = head;
+	}
+	return pmuk_ring_at(ring, r->pos);
+}
+
+void pmuk_ring_consume(struct pmuk_reader *r)
+{
+	struct pmuk_ring *ring = r->ring;
+
+	if (r->pos == r->head)
+		return;
+	r->pos += pmuk_ring_at(ring, r->pos)->size;
+	ring->consumed++;
+	if (ring->mode == PMUK_BUFFER_OVERWRITE)
+		WRITE_ONCE(ring->oldest, r->pos);
+	else
+		smp_store_release(&ring->tail, r->pos);	/* LMM(pmuk_ring_consume:A) */
+}
+
+void pmuk_ring_release(struct pmuk_reader *r)
+{
+	struct pmuk_ring *ring = r->ring;
+
+	WRITE_ONCE(ring->page->data_tail, r->pos);
+	atomic_fetch_andnot_release(PMUK_RING_READING, &ring->state);	/* LMM(pmuk_ring_release:A) */
+	r->ring = NULL;
+}
+
+void pmuk_ring_init(struct pmuk_ring *ring, const struct pmuk_ring_config *config)
+{
+	memset(ring, 0, sizeof(*ring));
+	ring->data = config->data;
+	ring->size = config->size;
+	ring->mask = config->size ? config->size - 1 : 0;
+	ring->page = config->page;
+	ring->mode = config->mode;
+	ring->tail_of = config->user_tail ? (u64 *)&config->page->data_tail : &ring->tail;
+	ring->watermark = config->watermark;
+	ring->wakeup_events = config->wakeup_events;
+	ring->wake = config->wake;
+	ring->wake_at = config->watermark ?: PMUK_RING_NEVER;
+	if (config->wakeup_events)
+		ring->wake_at = 0;
+	atomic_set(&ring->state, 0);
+
+	config->page->data_head = 0;
+	config->page->data_tail = 0;
+}
