@@ -13,13 +13,17 @@
 #include <linux/cleanup.h>
 #include <linux/err.h>
 #include <linux/errno.h>
+#include <linux/pmu_kapi_ring.h>
+#include <linux/poll.h>
 #include <linux/types.h>
 #include <uapi/linux/perf_event.h>
 
 struct completion;
 struct pt_regs;
 struct task_struct;
+struct vm_area_struct;
 
+struct pmuk_buffer;
 struct pmuk_counter;
 
 /**
@@ -117,9 +121,22 @@ typedef void (*pmuk_overflow_t)(struct pmuk_counter *c,
  * @random_seed: start of the random sequence: one seed, one sequence
  * @flags: enum pmuk_attr_flags
  * @sample_type: PERF_SAMPLE_* bits of what @overflow wants to be told beyond
- *	what is free: ADDR, WEIGHT, TIME, READ
+ *	what is free: ADDR, WEIGHT, TIME, READ. With @buffer, what its records
+ *	hold: these and IDENTIFIER, IP, TID, ID, STREAM_ID, CPU, PERIOD, CALLCHAIN
+ *	(the kernel's, at most 64 deep), RAW (@cookie, and then what the PMU gives)
+ * @read_format: PERF_FORMAT_* bits, the layout of PERF_SAMPLE_READ in records:
+ *	TOTAL_TIME_ENABLED, TOTAL_TIME_RUNNING, ID, GROUP
  * @overflow: called at each overflow, or NULL
  * @data: handed to @overflow
+ * @buffer: each overflow writes a PERF_RECORD_SAMPLE here, before @overflow is
+ *	called; or NULL. A CPU counter's is a buffer of that CPU, and other counters
+ *	may share it. A task counter's has no CPU, and just a control page. The
+ *	first counter of a buffer is the one that its control page describes
+ * @peers: counters on the same CPU, whose values records hold, too, as the other
+ *	members of a PERF_FORMAT_GROUP; where one is not on the PMU, the value last
+ *	published. Destroying a peer leaves its last value in the records
+ * @nr_peers: how many, at most PMUK_PEERS_MAX
+ * @cookie: the consumer's own, in the PERF_SAMPLE_RAW of this counter's records
  *
  * Copied by pmuk_counter_create(): need not outlive the call.
  */
@@ -133,9 +150,16 @@ struct pmuk_attr {
 	u64 random_seed;
 	u32 flags;
 	u64 sample_type;
+	u64 read_format;
 	pmuk_overflow_t overflow;
 	void *data;
+	struct pmuk_buffer *buffer;
+	struct pmuk_counter *const *peers;
+	u32 nr_peers;
+	u64 cookie;
 };
+
+#define PMUK_PEERS_MAX	16
 
 /**
  * enum pmuk_counter_state - whether a counter counts, and if not, why not
@@ -156,6 +180,38 @@ enum pmuk_counter_state {
 	PMUK_COUNTER_GONE,
 };
 
+/**
+ * enum pmuk_buffer_flags - who reads a buffer
+ * @PMUK_BUFFER_USER_TAIL: user space, through a writable map: it gives records back
+ *	by the control page's data_tail, and its first map decides how many pages of
+ *	data there are. The kernel does not read such a buffer
+ */
+enum pmuk_buffer_flags {
+	PMUK_BUFFER_USER_TAIL	= BIT(0),
+};
+
+/**
+ * struct pmuk_buffer_attr - what a buffer is to be like
+ * @nr_pages: pages of data: a power of two, or 0 for a control page only
+ * @mode: what to do when full
+ * @watermark: wake the consumer each so many bytes; 0: each full page
+ * @wakeup_events: wake the consumer each so many records instead, if not 0
+ * @flags: enum pmuk_buffer_flags
+ * @completion: the caller's, completed at each wakeup, or NULL. Initialised and
+ *	waited on by the caller, who may complete it for reasons of its own, too;
+ *	must outlive the buffer
+ *
+ * Copied by pmuk_buffer_create(): need not outlive the call.
+ */
+struct pmuk_buffer_attr {
+	u32 nr_pages;
+	enum pmuk_buffer_mode mode;
+	u32 watermark;
+	u32 wakeup_events;
+	u32 flags;
+	struct completion *completion;
+};
+
 #if IS_ENABLED(CONFIG_PMU_KAPI)
 
 struct pmuk_counter *pmuk_counter_create(const struct pmuk_attr *attr, int cpu,
@@ -171,6 +227,23 @@ int pmuk_counter_read_local(struct pmuk_counter *c, u64 *count);
 int pmuk_counter_snapshot(struct pmuk_counter *c, struct pmuk_value *value);
 int pmuk_counter_set_period(struct pmuk_counter *c, u64 period);
 int pmuk_counter_state(struct pmuk_counter *c);
+u64 pmuk_counter_id(struct pmuk_counter *c);
+
+struct pmuk_buffer *pmuk_buffer_create(const struct pmuk_buffer_attr *attr, int cpu);
+void pmuk_buffer_destroy(struct pmuk_buffer *b);
+const struct perf_event_mmap_page *pmuk_buffer_control(struct pmuk_buffer *b);
+const void *pmuk_buffer_data(struct pmuk_buffer *b, size_t *size);
+int pmuk_buffer_stat(struct pmuk_buffer *b, struct pmuk_buffer_stat *stat);
+int pmuk_buffer_pause(struct pmuk_buffer *b);
+int pmuk_buffer_resume(struct pmuk_buffer *b);
+int pmuk_buffer_restart(struct pmuk_buffer *b);
+int pmuk_buffer_claim(struct pmuk_buffer *b, struct pmuk_reader *r);
+const struct perf_event_header *pmuk_buffer_peek(struct pmuk_reader *r);
+void pmuk_buffer_consume(struct pmuk_reader *r);
+void pmuk_buffer_release(struct pmuk_reader *r);
+int pmuk_buffer_mmap(struct pmuk_buffer *b, struct vm_area_struct *vma);
+__poll_t pmuk_buffer_poll(struct pmuk_buffer *b, struct file *file, poll_table *wait);
+void pmuk_output_skip(struct pmuk_buffer *b, struct perf_event_header *rec);
 
 #else /* !CONFIG_PMU_KAPI */
 
@@ -233,8 +306,89 @@ static inline int pmuk_counter_state(struct pmuk_counter *c)
 	return -EOPNOTSUPP;
 }
 
+static inline u64 pmuk_counter_id(struct pmuk_counter *c)
+{
+	return 0;
+}
+
+static inline struct pmuk_buffer *
+pmuk_buffer_create(const struct pmuk_buffer_attr *attr, int cpu)
+{
+	return ERR_PTR(-EOPNOTSUPP);
+}
+
+static inline void pmuk_buffer_destroy(struct pmuk_buffer *b) { }
+
+static inline const struct perf_event_mmap_page *pmuk_buffer_control(struct pmuk_buffer *b)
+{
+	return NULL;
+}
+
+static inline const void *pmuk_buffer_data(struct pmuk_buffer *b, size_t *size)
+{
+	return NULL;
+}
+
+static inline int pmuk_buffer_stat(struct pmuk_buffer *b, struct pmuk_buffer_stat *stat)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline int pmuk_buffer_pause(struct pmuk_buffer *b)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline int pmuk_buffer_resume(struct pmuk_buffer *b)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline int pmuk_buffer_restart(struct pmuk_buffer *b)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline int pmuk_buffer_claim(struct pmuk_buffer *b, struct pmuk_reader *r)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline const struct perf_event_header *pmuk_buffer_peek(struct pmuk_reader *r)
+{
+	return NULL;
+}
+
+static inline void pmuk_buffer_consume(struct pmuk_reader *r) { }
+static inline void pmuk_buffer_release(struct pmuk_reader *r) { }
+
+static inline int pmuk_buffer_mmap(struct pmuk_buffer *b, struct vm_area_struct *vma)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline __poll_t pmuk_buffer_poll(struct pmuk_buffer *b, struct file *file,
+					poll_table *wait)
+{
+	return EPOLLERR;
+}
+
+static inline void pmuk_output_skip(struct pmuk_buffer *b, struct perf_event_header *rec) { }
+
 #endif /* CONFIG_PMU_KAPI */
 
+/**
+ * pmuk_for_each_record() - all that is there to read
+ * @rec: the record, in place: const struct perf_event_header *
+ * @r: the reader, see pmuk_buffer_claim()
+ *
+ * Each is given back when the next one's turn comes; after a break, @rec is still
+ * there to be read.
+ */
+#define pmuk_for_each_record(rec, r)	\
+	for (; ((rec) = pmuk_buffer_peek(r)); pmuk_buffer_consume(r))
+
+DEFINE_FREE(pmuk_buffer, struct pmuk_buffer *, if (!IS_ERR_OR_NULL(_T)) pmuk_buffer_destroy(_T))
 DEFINE_FREE(pmuk_counter, struct pmuk_counter *, if (!IS_ERR_OR_NULL(_T)) pmuk_counter_destroy(_T))
 
 #endif /* _LINUX_PMU_KAPI_H */

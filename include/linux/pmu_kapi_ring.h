@@ -9,6 +9,7 @@
 #include <linux/atomic.h>
 #include <linux/cache.h>
 #include <linux/compiler.h>
+#include <linux/kconfig.h>
 #include <linux/types.h>
 #include <uapi/linux/perf_event.h>
 #include <asm/barrier.h>
@@ -99,9 +100,20 @@ struct pmuk_reader {
 	u64 head;		/* records are whole up to here */
 };
 
+#if IS_ENABLED(CONFIG_PMU_KAPI)
 struct perf_event_header *__pmuk_output_begin(struct pmuk_ring *ring, u32 type, u32 size);
 void __pmuk_output_again(struct pmuk_ring *ring);
 void __pmuk_output_wake(struct pmuk_ring *ring);
+#else
+static inline struct perf_event_header *
+__pmuk_output_begin(struct pmuk_ring *ring, u32 type, u32 size)
+{
+	return NULL;
+}
+
+static inline void __pmuk_output_again(struct pmuk_ring *ring) { }
+static inline void __pmuk_output_wake(struct pmuk_ring *ring) { }
+#endif
 
 #define PMUK_RECORD_ALIGN	8
 #define PMUK_RECORD_MIN		16	/* so that a given up one can be a PERF_RECORD_LOST_SAMPLES */

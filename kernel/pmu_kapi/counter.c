@@ -24,6 +24,7 @@
 #include <linux/topology.h>
 
 #include "arch.h"
+#include "buffer.h"
 #include "internal.h"
 
 #define PMUK_ATTR_FLAGS	(PMUK_EXCLUDE_USER | PMUK_EXCLUDE_KERNEL | PMUK_EXCLUDE_HV |	\
@@ -31,9 +32,19 @@
 			 PMUK_NO_THROTTLE | PMUK_INHERIT)
 
 /* What a callback may ask for, and of that, what the PMU has to be told. */
-#define PMUK_SAMPLE_HARDWARE	(PERF_SAMPLE_ADDR | PERF_SAMPLE_WEIGHT)
+#define PMUK_SAMPLE_HARDWARE	(PERF_SAMPLE_ADDR | PERF_SAMPLE_WEIGHT | PERF_SAMPLE_RAW)
 #define PMUK_SAMPLE_TYPE	(PERF_SAMPLE_IP | PERF_SAMPLE_PERIOD | PERF_SAMPLE_REGS_INTR | \
-				 PERF_SAMPLE_TIME | PERF_SAMPLE_READ | PMUK_SAMPLE_HARDWARE)
+				 PERF_SAMPLE_TIME | PERF_SAMPLE_READ | PERF_SAMPLE_ADDR |	\
+				 PERF_SAMPLE_WEIGHT)
+
+/* What records can hold. */
+#define PMUK_RECORD_TYPE	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID |	\
+				 PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR | PERF_SAMPLE_ID |		\
+				 PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD |	\
+				 PERF_SAMPLE_READ | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_RAW |	\
+				 PERF_SAMPLE_WEIGHT)
+#define PMUK_READ_FORMAT	(PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING | \
+				 PERF_FORMAT_ID | PERF_FORMAT_GROUP)
 
 static struct workqueue_struct *pmuk_wq;
 static atomic_t pmuk_counters = ATOMIC_INIT(0);
@@ -44,7 +55,8 @@ static atomic_t pmuk_counters = ATOMIC_INIT(0);
  * Lets tests assert that they have left nothing behind.
  *
  * Context: Any.
- * Return: Counters created and not destroyed yet.
+ * Return: Counters created and not destroyed yet. A destroyed one that is a peer of
+ * another counts until that one is destroyed, too.
  */
 int pmuk_nr_counters(void)
 {
@@ -75,14 +87,19 @@ static const char *pmuk_attr_fault(const struct pmuk_attr *attr, int cpu,
 static int pmuk_check_attr(const struct pmuk_attr *attr, int cpu, const struct task_struct *task)
 {
 	const char *fault;
+	u64 wanted;
 
 	fault = attr ? pmuk_attr_fault(attr, cpu, task) : "no attributes";
+	if (!fault)
+		fault = pmuk_format_fault(attr, cpu);
 	if (fault) {
 		pr_debug("create: %s\n", fault);
 		return -EINVAL;
 	}
-	if (attr->sample_type & ~(u64)PMUK_SAMPLE_TYPE) {
-		pr_debug("create: sample_type %#llx not supported\n", attr->sample_type);
+	wanted = attr->buffer ? PMUK_RECORD_TYPE : PMUK_SAMPLE_TYPE;
+	if ((attr->sample_type & ~wanted) || (attr->read_format & ~PMUK_READ_FORMAT)) {
+		pr_debug("create: sample_type %#llx, read_format %#llx not supported\n",
+			 attr->sample_type, attr->read_format);
 		return -EOPNOTSUPP;
 	}
 	return 0;
@@ -105,7 +122,50 @@ static struct pmuk_counter *pmuk_counter_alloc(const struct pmuk_attr *attr, int
 	c->pub[1].stamp = c->pub[0].stamp;
 	seqcount_latch_init(&c->latch);
 	prandom_seed_state(&c->rnd, attr->random_seed);
+	kref_init(&c->ref);
 	return c;
+}
+
+/* What a record needs of others lives as long as this counter. */
+static void pmuk_counter_take_others(struct pmuk_counter *c)
+{
+	unsigned int i;
+
+	c->nr_peers = c->attr.nr_peers;
+	for (i = 0; i < c->nr_peers; i++) {
+		c->peers[i] = c->attr.peers[i];
+		kref_get(&c->peers[i]->ref);
+	}
+	c->attr.peers = NULL;	/* the caller's */
+
+	if (!c->attr.buffer)
+		return;
+	pmuk_buffer_get(c->attr.buffer);
+	c->on_page = !cmpxchg(&c->attr.buffer->self, NULL, c);
+	c->record_size = pmuk_format_size(c);
+}
+
+static void pmuk_counter_free(struct kref *ref)
+{
+	struct pmuk_counter *c = container_of(ref, struct pmuk_counter, ref);
+
+	kfree(c);
+	atomic_dec(&pmuk_counters);
+	module_put(THIS_MODULE);
+}
+
+/* The event has gone. A peer may have others of its own, but not this one. */
+static void pmuk_counter_put_others(struct pmuk_counter *c)
+{
+	unsigned int i;
+
+	for (i = 0; i < c->nr_peers; i++)
+		kref_put(&c->peers[i]->ref, pmuk_counter_free);
+	if (!c->attr.buffer)
+		return;
+	if (c->on_page)
+		cmpxchg(&c->attr.buffer->self, c, NULL);
+	pmuk_buffer_put(c->attr.buffer);
 }
 
 /*
@@ -142,6 +202,20 @@ static struct perf_event *pmuk_event_create(struct pmuk_counter *c, int cpu,
 	return perf_event_create_kernel_counter(&pa, cpu, task, pmuk_overflow, c);
 }
 
+/**
+ * pmuk_counter_id() - what tells a counter's records from others'
+ * @c: the counter
+ *
+ * Context: Any, NMI too.
+ * Return: perf's id of the counter, never 0, never used again; 0 if @c is NULL or an
+ * ERR_PTR().
+ */
+u64 pmuk_counter_id(struct pmuk_counter *c)
+{
+	return IS_ERR_OR_NULL(c) ? 0 : c->id;
+}
+EXPORT_SYMBOL_GPL(pmuk_counter_id);
+
 /* Last step of a destruction that began in interrupt context, or in NMI. */
 static void pmuk_destroy_work(struct work_struct *work)
 {
@@ -169,6 +243,8 @@ static void pmuk_counter_adopt(struct pmuk_counter *c)
 	c->settle = IRQ_WORK_INIT_HARD(pmuk_settle_irq_work);
 	init_irq_work(&c->irq_work, pmuk_destroy_irq_work);
 	INIT_WORK(&c->work, pmuk_destroy_work);
+	c->id = c->event->id;
+	pmuk_counter_take_others(c);
 	__module_get(THIS_MODULE);
 	atomic_inc(&pmuk_counters);
 }
@@ -203,8 +279,8 @@ static int pmuk_event_end_trial(struct pmuk_counter *c)
  * that contradict each other, or an impossible CPU; -ENODEV if @cpu is offline;
  * -ESRCH if @task is exiting; -ENOENT if no PMU knows the event; -ENOSPC if it
  * would not fit; -EOPNOTSUPP if the PMU lacks a capability asked for, or
- * @attr->sample_type asks for what callbacks do not get; -ENOMEM. A PMU's own
- * errors are passed on as they are.
+ * @attr->sample_type or @attr->read_format ask for what callbacks and records do not
+ * have; -ENOMEM. A PMU's own errors are passed on as they are.
  */
 struct pmuk_counter *pmuk_counter_create(const struct pmuk_attr *attr, int cpu,
 					 struct task_struct *task)
@@ -272,9 +348,8 @@ void pmuk_counter_destroy(struct pmuk_counter *c)
 
 	/* Only now can no overflow queue it any more; it finds ->quiet set. */
 	irq_work_sync(&c->settle);
-	kfree(c);
-	atomic_dec(&pmuk_counters);
-	module_put(THIS_MODULE);
+	pmuk_counter_put_others(c);
+	kref_put(&c->ref, pmuk_counter_free);
 }
 EXPORT_SYMBOL_GPL(pmuk_counter_destroy);
 

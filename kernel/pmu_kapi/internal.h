@@ -10,6 +10,7 @@
 #define _PMU_KAPI_INTERNAL_H
 
 #include <linux/irq_work.h>
+#include <linux/kref.h>
 #include <linux/perf_event.h>
 #include <linux/pmu_kapi.h>
 #include <linux/prandom.h>
@@ -43,6 +44,7 @@ struct pmuk_counter {
 	u32 published;			/* owner: jiffies of the latest local read that published */
 
 	struct pmuk_attr attr;		/* const after create, but ->period: owner */
+	bool on_page;			/* const: the one on its buffer's control page */
 	u64 tried;			/* const: nanoseconds on the PMU while being created */
 	struct rnd_state rnd;		/* owner */
 	bool core;			/* const: on the CPU's own PMU */
@@ -53,6 +55,12 @@ struct pmuk_counter {
 	atomic_t publishing;		/* whoever moved it from 0 to 1 may write pub[] */
 	seqcount_latch_t latch;		/* tells readers which of pub[] is whole */
 	struct pmuk_published pub[2];	/* ->publishing to write, ->latch to read */
+
+	u64 id;				/* const: perf's, in records */
+	unsigned int record_size;	/* const: of a record, without callchain and raw data */
+	unsigned int nr_peers;		/* const */
+	struct pmuk_counter *peers[PMUK_PEERS_MAX];	/* const; each referred to */
+	struct kref ref;		/* the creator, and whose peer it is */
 
 	atomic_t doomed;		/* whoever moved it from 0 to 1 queues the destruction */
 	struct irq_work settle;		/* what the PMU must do when interrupts are on */
@@ -69,5 +77,17 @@ u64 pmuk_next_period(struct pmuk_counter *c);
 
 /* counter.c */
 int pmuk_nr_counters(void);
+
+/* buffer.c */
+int pmuk_nr_buffers(void);
+
+/* format.c */
+const char *pmuk_format_fault(const struct pmuk_attr *attr, int cpu);
+unsigned int pmuk_format_size(const struct pmuk_counter *c);
+void pmuk_format_sample(struct pmuk_counter *c, const struct pmuk_sample *sample,
+			const struct perf_sample_data *data);
+
+/* page.c */
+void pmuk_page_publish(struct pmuk_counter *c, const struct pmuk_value *value);
 
 #endif /* _PMU_KAPI_INTERNAL_H */

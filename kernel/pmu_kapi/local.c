@@ -138,6 +138,8 @@ void pmuk_publish(struct pmuk_counter *c, const struct pmuk_value *value)
 		c->pub[1] = pub;
 		write_seqcount_latch_end(&c->latch);
 	}
+	if (c->on_page)
+		pmuk_page_publish(c, &c->pub[0].value);
 	atomic_set_release(&c->publishing, 0);
 }
 
@@ -595,11 +597,14 @@ static void pmuk_report(struct pmuk_counter *c, struct perf_event *event,
 		if (c->attr.random_mask)
 			event->hw.sample_period = pmuk_next_period(c);
 	}
-	if (!c->attr.overflow)
+	if (!c->attr.overflow && !c->record_size)
 		return;
 
 	pmuk_fill_sample(c, &sample, data, regs);
-	c->attr.overflow(c, &sample, c->attr.data);
+	if (c->record_size)
+		pmuk_format_sample(c, &sample, data);
+	if (c->attr.overflow)
+		c->attr.overflow(c, &sample, c->attr.data);
 }
 
 /*

@@ -68,6 +68,10 @@
  * LMM(pmuk_ring_claim:A) / LMM(pmuk_ring_release:A)
  *	If claim:A reads from release:A, a reader sees how far the one before it has
  *	come. Release to acquire. ring-claim.litmus
+ * LMM(__pmuk_output_begin:A) / LMM(pmuk_ring_reset:A)
+ *	If begin:A reads from reset:A, the owner sees where the data are now. Release
+ *	to acquire; and no writer is left from before, as that waits for all of
+ *	them. ring-reset.litmus
  */
 
 /* pmuk_ring::state */
@@ -75,7 +79,9 @@
 #define PMUK_RING_DEAD		BIT(1)	/* the same, for ever */
 #define PMUK_RING_STOPPED	BIT(2)	/* refuse records: lost */
 #define PMUK_RING_READING	BIT(3)	/* has a reader */
-#define PMUK_RING_REFUSE	(PMUK_RING_PAUSED | PMUK_RING_DEAD | PMUK_RING_STOPPED)
+#define PMUK_RING_HELD		BIT(4)	/* refuse records: discarded, for pmuk_ring_reset() */
+#define PMUK_RING_DISCARD	(PMUK_RING_PAUSED | PMUK_RING_DEAD | PMUK_RING_HELD)
+#define PMUK_RING_REFUSE	(PMUK_RING_DISCARD | PMUK_RING_STOPPED)
 
 /* Not a position that is ever reached. */
 #define PMUK_RING_NEVER		((u64)S64_MAX)
@@ -245,10 +251,10 @@ static bool pmuk_ring_tell_lost(struct pmuk_ring *ring, u32 size)
  */
 struct perf_event_header *__pmuk_output_begin(struct pmuk_ring *ring, u32 type, u32 size)
 {
-	int state = atomic_read(&ring->state);
+	int state = atomic_read_acquire(&ring->state);	/* LMM(__pmuk_output_begin:A) */
 	struct perf_event_header *rec;
 
-	if (!pmuk_record_size_ok(size) || (state & (PMUK_RING_PAUSED | PMUK_RING_DEAD)))
+	if (!pmuk_record_size_ok(size) || (state & PMUK_RING_DISCARD))
 		return pmuk_ring_discard(ring);
 	if ((state & PMUK_RING_STOPPED) || !pmuk_ring_tell_lost(ring, size))
 		return pmuk_ring_lose(ring);
@@ -382,9 +388,27 @@ void pmuk_ring_kill(struct pmuk_ring *ring)
 	pmuk_ring_forbid(ring, PMUK_RING_DEAD);
 }
 
-bool pmuk_ring_is_paused(const struct pmuk_ring *ring)
+void pmuk_ring_hold(struct pmuk_ring *ring)
 {
-	return atomic_read(&ring->state) & PMUK_RING_PAUSED;
+	pmuk_ring_forbid(ring, PMUK_RING_HELD);
+}
+
+/* Other data pages. The caller holds the ring, and no writer is left since. */
+void pmuk_ring_reset(struct pmuk_ring *ring, u8 *data, u64 size)
+{
+	ring->data = data;
+	ring->size = size;
+	ring->mask = size ? size - 1 : 0;
+	ring->head = 0;
+	ring->limit = 0;
+	ring->commit = 0;
+	ring->oldest = 0;
+	ring->tail = 0;
+	if (!ring->wakeup_events)
+		ring->wake_at = ring->watermark ?: PMUK_RING_NEVER;
+	ring->page->data_head = 0;
+	ring->page->data_tail = 0;
+	atomic_fetch_andnot_release(PMUK_RING_HELD, &ring->state);	/* LMM(pmuk_ring_reset:A) */
 }
 
 void pmuk_ring_stat(const struct pmuk_ring *ring, struct pmuk_buffer_stat *stat)
@@ -398,7 +422,14 @@ void pmuk_ring_stat(const struct pmuk_ring *ring, struct pmuk_buffer_stat *stat)
 	stat->tail = READ_ONCE(*pmuk_ring_begins(ring));
 }
 
-/* In overwrite mode the caller has seen to it that no writer is left since the pause. */
+/* Begin again at the oldest record, when no writer is left since the pause. */
+void pmuk_ring_rewind(struct pmuk_reader *r)
+{
+	r->pos = *pmuk_ring_begins(r->ring);
+	r->head = r->pos;
+}
+
+/* In overwrite mode, writers that were there at the pause may go on for a while. */
 int pmuk_ring_claim(struct pmuk_ring *ring, struct pmuk_reader *r)
 {
 	int state = atomic_read(&ring->state);
@@ -412,8 +443,7 @@ int pmuk_ring_claim(struct pmuk_ring *ring, struct pmuk_reader *r)
 					     state | PMUK_RING_READING));
 
 	r->ring = ring;
-	r->pos = *pmuk_ring_begins(ring);
-	r->head = r->pos;
+	pmuk_ring_rewind(r);
 	return 0;
 }
 
@@ -458,20 +488,11 @@ void pmuk_ring_release(struct pmuk_reader *r)
 void pmuk_ring_init(struct pmuk_ring *ring, const struct pmuk_ring_config *config)
 {
 	memset(ring, 0, sizeof(*ring));
-	ring->data = config->data;
-	ring->size = config->size;
-	ring->mask = config->size ? config->size - 1 : 0;
 	ring->page = config->page;
 	ring->mode = config->mode;
 	ring->tail_of = config->user_tail ? (u64 *)&config->page->data_tail : &ring->tail;
 	ring->watermark = config->watermark;
 	ring->wakeup_events = config->wakeup_events;
 	ring->wake = config->wake;
-	ring->wake_at = config->watermark ?: PMUK_RING_NEVER;
-	if (config->wakeup_events)
-		ring->wake_at = 0;
-	atomic_set(&ring->state, 0);
-
-	config->page->data_head = 0;
-	config->page->data_tail = 0;
+	pmuk_ring_reset(ring, config->data, config->size);
 }

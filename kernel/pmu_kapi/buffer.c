@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A buffer's life, its wakeups, and its consumer in the kernel. Records are
+ * written and read in ring.c; user space gets at them through mmap.c.
+ */
+#define pr_fmt(fmt) "pmuk: " fmt
+
+#include <linux/completion.h>
+#include <linux/cpumask.h>
+#include <linux/export.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/rcupdate.h>
+#include <linux/slab.h>
+#include <linux/topology.h>
+
+#include "buffer.h"
+#include "internal.h"
+
+static_assert(offsetof(struct pmuk_buffer, ring) == 0);
+
+static atomic_t pmuk_buffers = ATOMIC_INIT(0);
+
+/**
+ * pmuk_nr_buffers() - how many buffers exist
+ *
+ * Lets tests assert that they have left nothing behind. A buffer exists as long as
+ * its creator, a counter or a map has it.
+ *
+ * Context: Any.
+ * Return: Buffers created and not gone yet.
+ */
+int pmuk_nr_buffers(void)
+{
+	return atomic_read(&pmuk_buffers);
+}
+EXPORT_SYMBOL_GPL(pmuk_nr_buffers);
+
+/* Where waking is allowed: once for each time that the ring has passed its watermark. */
+static void pmuk_buffer_wake_up(struct irq_work *work)
+{
+	struct pmuk_buffer *b = container_of(work, struct pmuk_buffer, wake_work);
+
+	if (b->completion)
+		complete(b->completion);
+	atomic_set(&b->unseen, 1);
+	wake_up_interruptible_all(&b->waitq);
+}
+
+static void pmuk_buffer_wake(struct pmuk_ring *ring)
+{
+	irq_work_queue(&container_of(ring, struct pmuk_buffer, ring)->wake_work);
+}
+
+static const char *pmuk_buffer_fault(const struct pmuk_buffer_attr *attr, int cpu)
+{
+	if (attr->flags & ~PMUK_BUFFER_USER_TAIL)
+		return "unknown flags";
+	if (attr->mode > PMUK_BUFFER_STOP)
+		return "unknown mode";
+	if (!pmuk_pages_nr_ok(attr->nr_pages))
+		return "nr_pages is neither 0 nor a power of two";
+	if (cpu == -1 && attr->nr_pages)
+		return "data pages need a CPU that writes them";
+	if (cpu != -1 && (cpu < 0 || cpu >= nr_cpu_ids || !cpu_possible(cpu)))
+		return "no such CPU";
+	if (attr->watermark && attr->wakeup_events)
+		return "watermark and wakeup_events";
+	if (attr->mode == PMUK_BUFFER_OVERWRITE && (attr->flags & PMUK_BUFFER_USER_TAIL))
+		return "overwriting and user space giving records back";
+	return NULL;
+}
+
+static void pmuk_buffer_init_ring(struct pmuk_buffer *b, const struct pmuk_buffer_attr *attr)
+{
+	struct perf_event_mmap_page *page = page_address(b->control);
+	const struct pmuk_ring_config config = {
+		.page		= page,
+		.data		= b->data.map,
+		.size		= (u64)b->data.nr * PAGE_SIZE,
+		.mode		= attr->mode,
+		.watermark	= attr->watermark ?: PAGE_SIZE,
+		.wakeup_events	= attr->wakeup_events,
+		.user_tail	= b->user_tail,
+		.wake		= pmuk_buffer_wake,
+	};
+
+	page->size = offsetof(struct perf_event_mmap_page, data_head);
+	page->cap_bit0_is_deprecated = 1;
+	page->data_offset = PAGE_SIZE;
+	page->data_size = config.size;
+	pmuk_ring_init(&b->ring, &config);
+}
+
+static void pmuk_buffer_free(struct pmuk_buffer *b)
+{
+	pmuk_pages_free(&b->data);
+	if (b->control)
+		__free_page(b->control);
+	kfree(b);
+}
+
+static struct pmuk_buffer *pmuk_buffer_alloc(const struct pmuk_buffer_attr *attr, int cpu)
+{
+	int node = cpu == -1 ? NUMA_NO_NODE : cpu_to_node(cpu);
+	struct pmuk_buffer *b = kzalloc_node(sizeof(*b), GFP_KERNEL, node);
+
+	if (!b)
+		return NULL;
+	b->control = alloc_pages_node(node, GFP_KERNEL | __GFP_ZERO, 0);
+	if (!b->control || pmuk_pages_alloc(&b->data, attr->nr_pages, node)) {
+		pmuk_buffer_free(b);
+		return NULL;
+	}
+
+	b->cpu = cpu;
+	b->user_tail = attr->flags & PMUK_BUFFER_USER_TAIL;
+	b->completion = attr->completion;
+	mutex_init(&b->lock);
+	init_irq_work(&b->wake_work, pmuk_buffer_wake_up);
+	init_waitqueue_head(&b->waitq);
+	kref_init(&b->ref);
+	pmuk_buffer_init_ring(b, attr);
+	return b;
+}
+
+/**
+ * pmuk_buffer_create() - create a buffer that one CPU writes
+ * @attr: what it is to be like; copied
+ * @cpu: the CPU that writes it, or -1 for a control page only, for a task counter
+ *
+ * Counters write it when they are created with it as &pmuk_attr.buffer; anybody may
+ * write it with pmuk_output_begin(). Its layout is perf's, see perf_event_open(2):
+ * a control page, data pages, and in these records. Follows the sampling buffer
+ * of perfmon2's KAPI of 2006 and the output ABI of 2009.
+ *
+ * Context: May sleep.
+ * Return: The buffer, or an ERR_PTR(): -EINVAL for a NULL @attr, attributes that
+ * contradict each other, or an impossible CPU; -ENOMEM.
+ */
+struct pmuk_buffer *pmuk_buffer_create(const struct pmuk_buffer_attr *attr, int cpu)
+{
+	const char *fault = attr ? pmuk_buffer_fault(attr, cpu) : "no attributes";
+	struct pmuk_buffer *b;
+
+	if (fault) {
+		pr_debug("buffer: %s\n", fault);
+		return ERR_PTR(-EINVAL);
+	}
+	b = pmuk_buffer_alloc(attr, cpu);
+	if (!b)
+		return ERR_PTR(-ENOMEM);
+	__module_get(THIS_MODULE);
+	atomic_inc(&pmuk_buffers);
+	return b;
+}
+EXPORT_SYMBOL_GPL(pmuk_buffer_create);
+
+static void pmuk_buffer_last_put(struct kref *ref)
+{
+	pmuk_buffer_free(container_of(ref, struct pmuk_buffer, ref));
+	atomic_dec(&pmuk_buffers);
+	module_put(THIS_MODULE);
+}
+
+void pmuk_buffer_get(struct pmuk_buffer *b)
+{
+	kref_get(&b->ref);
+}
+
+void pmuk_buffer_put(struct pmuk_buffer *b)
+{
+	kref_put(&b->ref, pmuk_buffer_last_put);
+}
+
+/**
+ * pmuk_buffer_destroy() - end a buffer
+ * @b: the buffer; NULL and an ERR_PTR() are fine
+ *
+ * On return nothing is written, and the completion is not touched any more. Counters
+ * that are still there count on, and their records are discarded. Maps stay readable
+ * until they are unmapped. The caller sees to it that there is no reader, nobody in
+ * pmuk_buffer_poll(), and no other call on @b under way.
+ *
+ * Context: May sleep. Waits for an RCU grace period.
+ */
+void pmuk_buffer_destroy(struct pmuk_buffer *b)
+{
+	if (IS_ERR_OR_NULL(b))
+		return;
+
+	pmuk_ring_kill(&b->ring);
+	/* Writers have preemption off. */
+	synchronize_rcu();
+	irq_work_sync(&b->wake_work);
+	wake_up_interruptible_all(&b->waitq);
+	pmuk_buffer_put(b);
+}
+EXPORT_SYMBOL_GPL(pmuk_buffer_destroy);
+
+/**
+ * pmuk_buffer_control() - the control page of a buffer
+ * @b: the buffer
+ *
+ * data_head tells how far records have been written; and ::lock, ::index, ::offset,
+ * ::time_enabled and ::time_running describe the first counter of the buffer.
+ * User space that may write its map can write anything here, so kernel code
+ * that needs to rely on what it reads calls pmuk_buffer_stat().
+ *
+ * Context: Any, NMI too.
+ * Return: The page, until @b is destroyed; NULL if @b is NULL or an ERR_PTR().
+ */
+const struct perf_event_mmap_page *pmuk_buffer_control(struct pmuk_buffer *b)
+{
+	return IS_ERR_OR_NULL(b) ? NULL : b->ring.page;
+}
+EXPORT_SYMBOL_GPL(pmuk_buffer_control);
+
+/**
+ * pmuk_buffer_data() - the data pages of a buffer
+ * @b: the buffer
+ * @size: where to put their size in bytes; may be NULL
+ *
+ * What lies at position p of the ring is at offset p modulo the size; the pages are
+ * mapped twice in a row, so that each record that begins in them is contiguous.
+ *
+ * Context: Any, NMI too.
+ * Return: The data, until @b is destroyed; NULL if @b is NULL or an ERR_PTR(), has no
+ * data pages, or is one whose size user space decides.
+ */
+const void *pmuk_buffer_data(struct pmuk_buffer *b, size_t *size)
+{
+	bool has = !IS_ERR_OR_NULL(b) && !b->user_tail && b->ring.size;
+
+	if (size)
+		*size = has ? b->ring.size : 0;
+	return has ? b->ring.data : NULL;
+}
+EXPORT_SYMBOL_GPL(pmuk_buffer_data);
+
+/**
+ * pmuk_buffer_stat() - what became of the records of a buffer
+ * @b: the buffer
+ * @stat: where to put it
+ *
+ * Exact when nobody is writing or reading.
+ *
+ * Context: Any, NMI too; from any CPU.
+ * Return: 0; -EINVAL if @b or @stat is NULL or an ERR_PTR().
+ */
+int pmuk_buffer_stat(struct pmuk_buffer *b, struct pmuk_buffer_stat *stat)
+{
+	if (IS_ERR_OR_NULL(b) || IS_ERR_OR_NULL(stat))
+		return -EINVAL;
+	pmuk_ring_stat(&b->ring, stat);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(pmuk_buffer_stat);
+
+/**
+ * pmuk_buffer_pause() - refuse records from now on
+ * @b: the buffer
+ *
+ * They are counted as discarded. Records that are being written will be finished. A
+ * flight recorder is frozen with this, where something has gone wrong, and read
+ * later.
+ *
+ * Context: Any, NMI too; from any CPU.
+ * Return: 0; -EINVAL if @b is NULL or an ERR_PTR().
+ */
+int pmuk_buffer_pause(struct pmuk_buffer *b)
+{
+	if (IS_ERR_OR_NULL(b))
+		return -EINVAL;
+	pmuk_ring_pause(&b->ring);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(pmuk_buffer_pause);
+
+/**
+ * pmuk_buffer_resume() - take records again, after pmuk_buffer_pause()
+ * @b: the buffer
+ *
+ * Context: Any, NMI too; from any CPU.
+ * Return: 0; -EINVAL if @b is NULL or an ERR_PTR(), -EBUSY if it overwrites and has a
+ * reader.
+ */
+int pmuk_buffer_resume(struct pmuk_buffer *b)
+{
+	return IS_ERR_OR_NULL(b) ? -EINVAL : pmuk_ring_resume(&b->ring);
+}
+EXPORT_SYMBOL_GPL(pmuk_buffer_resume);
+
+/**
+ * pmuk_buffer_restart() - take records again, after a PMUK_BUFFER_STOP buffer was full
+ * @b: the buffer
+ *
+ * What was lost is told by the PERF_RECORD_LOST before the next record. Without
+ * room for these two, the buffer stops again. Follows pfmk_restart() of perfmon2's KAPI.
+ *
+ * Context: Any, NMI too; from any CPU.
+ * Return: 0; -EINVAL if @b is NULL or an ERR_PTR().
+ */
+int pmuk_buffer_restart(struct pmuk_buffer *b)
+{
+	if (IS_ERR_OR_NULL(b))
+		return -EINVAL;
+	pmuk_ring_restart(&b->ring);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(pmuk_buffer_restart);
+
+/**
+ * pmuk_buffer_claim() - become the reader of a buffer
+ * @b: the buffer
+ * @r: the reader; the caller's, until pmuk_buffer_release()
+ *
+ * A buffer that overwrites is paused first; it is then read from its oldest record
+ * to its newest, and cannot be resumed before the release.
+ *
+ * Context: May sleep if the buffer overwrites, as it then waits for an RCU grace
+ * period; any but NMI otherwise.
+ * Return: 0; -EINVAL if @b or @r is NULL or an ERR_PTR(), -EPERM if user space reads
+ * the buffer, -EBUSY if there is a reader already, or if the buffer overwrites and
+ * is not paused.
+ */
+int pmuk_buffer_claim(struct pmuk_buffer *b, struct pmuk_reader *r)
+{
+	int ret;
+
+	if (IS_ERR_OR_NULL(b) || IS_ERR_OR_NULL(r))
+		return -EINVAL;
+	if (b->user_tail)
+		return -EPERM;
+
+	ret = pmuk_ring_claim(&b->ring, r);
+	if (!ret && b->ring.mode == PMUK_BUFFER_OVERWRITE) {
+		/* Writers have preemption off: those from before the pause end now. */
+		synchronize_rcu();
+		pmuk_ring_rewind(r);
+	}
+	return ret;
+}
+EXPORT_SYMBOL_GPL(pmuk_buffer_claim);
+
+/**
+ * pmuk_buffer_peek() - the oldest record that was not consumed
+ * @r: the reader
+ *
+ * Context: Any; the reader's.
+ * Return: The record, in place and whole, until it is consumed; or NULL if there is
+ * none.
+ */
+const struct perf_event_header *pmuk_buffer_peek(struct pmuk_reader *r)
+{
+	return pmuk_ring_peek(r);
+}
+EXPORT_SYMBOL_GPL(pmuk_buffer_peek);
+
+/**
+ * pmuk_buffer_consume() - give the record back that was peeked at
+ * @r: the reader
+ *
+ * Its room is free from now on. Without a peek before it this does nothing.
+ *
+ * Context: Any; the reader's.
+ */
+void pmuk_buffer_consume(struct pmuk_reader *r)
+{
+	pmuk_ring_consume(r);
+}
+EXPORT_SYMBOL_GPL(pmuk_buffer_consume);
+
+/**
+ * pmuk_buffer_release() - end reading
+ * @r: the reader
+ *
+ * What was not consumed is for the next reader.
+ *
+ * Context: Any; the reader's.
+ */
+void pmuk_buffer_release(struct pmuk_reader *r)
+{
+	pmuk_ring_release(r);
+}
+EXPORT_SYMBOL_GPL(pmuk_buffer_release);
+
+/**
+ * pmuk_output_skip() - give a reserved record up
+ * @b: the buffer
+ * @rec: what pmuk_output_begin() has returned
+ *
+ * In place of pmuk_output_end(). Counted as discarded. If others have been written
+ * behind it, readers find a PERF_RECORD_LOST_SAMPLES of 0 in its place.
+ *
+ * Context: As pmuk_output_begin().
+ */
+void pmuk_output_skip(struct pmuk_buffer *b, struct perf_event_header *rec)
+{
+	pmuk_ring_skip(&b->ring, rec);
+}
+EXPORT_SYMBOL_GPL(pmuk_output_skip);

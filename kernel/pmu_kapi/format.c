@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The built-in record format, perf's own: PERF_RECORD_SAMPLE as perf_event_open(2)
+ * and the UAPI header describe it, with the fields that the counter's attributes ask
+ * for. Runs where the overflow does, in NMI too.
+ */
+#include <linux/export.h>
+#include <linux/math.h>
+#include <linux/sched.h>
+#include <linux/smp.h>
+#include <linux/stacktrace.h>
+#include <linux/string.h>
+
+#include "buffer.h"
+#include "internal.h"
+
+/* On the stack of the overflow, which may be an NMI's: not too deep. */
+#define PMUK_CALLCHAIN_MAX	64
+
+/* What is worked out before a record's size is known. */
+struct pmuk_extras {
+	unsigned int nr_ips;		/* of ips[], from first on */
+	unsigned int first;
+	unsigned int raw;		/* bytes of the PMU's raw data */
+	unsigned long ips[PMUK_CALLCHAIN_MAX];
+};
+
+/* What is wrong with the record that @attr asks for, or NULL. */
+const char *pmuk_format_fault(const struct pmuk_attr *attr, int cpu)
+{
+	unsigned int i;
+
+	if (!attr->buffer)
+		return attr->nr_peers || attr->read_format ? "peers or read_format, and no buffer" :
+							     NULL;
+	if (IS_ERR(attr->buffer) || attr->buffer->cpu != cpu)
+		return "a buffer of another CPU";
+	if (attr->nr_peers > PMUK_PEERS_MAX || (attr->nr_peers && !attr->peers))
+		return "peers that are none, or too many";
+	if (attr->nr_peers && (!(attr->sample_type & PERF_SAMPLE_READ) ||
+			       !(attr->read_format & PERF_FORMAT_GROUP)))
+		return "peers need PERF_SAMPLE_READ and PERF_FORMAT_GROUP";
+	for (i = 0; i < attr->nr_peers; i++) {
+		if (IS_ERR_OR_NULL(attr->peers[i]) || attr->peers[i]->event->cpu != cpu)
+			return "a peer on another CPU";
+	}
+	return NULL;
+}
+
+static unsigned int pmuk_format_read_size(const struct pmuk_counter *c)
+{
+	u64 format = c->attr.read_format;
+	unsigned int each = 1 + !!(format & PERF_FORMAT_ID);
+	unsigned int times = !!(format & PERF_FORMAT_TOTAL_TIME_ENABLED) +
+			     !!(format & PERF_FORMAT_TOTAL_TIME_RUNNING);
+
+	if (!(format & PERF_FORMAT_GROUP))
+		return (each + times) * sizeof(u64);
+	return (1 + times + each * (1 + c->nr_peers)) * sizeof(u64);
+}
+
+/* Bytes of each record of a counter, header and all that has a fixed size; 0: none. */
+unsigned int pmuk_format_size(const struct pmuk_counter *c)
+{
+	u64 fixed = c->attr.sample_type & ~(u64)(PERF_SAMPLE_READ | PERF_SAMPLE_CALLCHAIN |
+						 PERF_SAMPLE_RAW);
+	unsigned int size = sizeof(struct perf_event_header) + hweight64(fixed) * sizeof(u64);
+
+	if (!c->attr.period || c->attr.buffer->cpu == -1)
+		return 0;
+	if (c->attr.sample_type & PERF_SAMPLE_READ)
+		size += pmuk_format_read_size(c);
+	return max_t(unsigned int, size, PMUK_RECORD_MIN);
+}
+
+/*
+ * The stack that was interrupted begins at @ip. Above it, there is what the
+ * interrupt has put there; below, who called it.
+ */
+static void pmuk_format_unwind(struct pmuk_extras *x, const struct pmuk_sample *sample)
+{
+	unsigned int nr;
+
+	if (!sample->regs || user_mode(sample->regs))
+		return;
+	nr = stack_trace_save(x->ips, PMUK_CALLCHAIN_MAX, 0);
+	while (x->first < nr && x->ips[x->first] != sample->ip)
+		x->first++;
+	if (x->first == nr) {
+		x->first = 0;
+		x->ips[0] = sample->ip;
+		nr = 1;
+	}
+	x->nr_ips = nr - x->first;
+}
+
+static unsigned int pmuk_format_raw_size(const struct perf_sample_data *data)
+{
+	const struct perf_raw_frag *frag;
+	unsigned int size = 0;
+
+	if (!(data->sample_flags & PERF_SAMPLE_RAW) || !data->raw)
+		return 0;
+	for (frag = &data->raw->frag; ; frag = frag->next) {
+		size += frag->size;
+		if (perf_raw_frag_last(frag))
+			return size;
+	}
+}
+
+/* With the cookie before it, and a u32 before that, up to a multiple of 8. */
+static unsigned int pmuk_format_raw_total(unsigned int raw)
+{
+	return round_up(sizeof(u32) + sizeof(u64) + raw, sizeof(u64));
+}
+
+static unsigned int pmuk_format_extras(const struct pmuk_counter *c, struct pmuk_extras *x,
+				       const struct pmuk_sample *sample,
+				       const struct perf_sample_data *data)
+{
+	unsigned int size = 0;
+
+	x->nr_ips = 0;
+	x->first = 0;
+	if (c->attr.sample_type & PERF_SAMPLE_CALLCHAIN) {
+		pmuk_format_unwind(x, sample);
+		size += (1 + !!x->nr_ips + x->nr_ips) * sizeof(u64);
+	}
+	if (c->attr.sample_type & PERF_SAMPLE_RAW) {
+		x->raw = pmuk_format_raw_size(data);
+		size += pmuk_format_raw_total(x->raw);
+	}
+	return size;
+}
+
+/* A peer's count now, if it is on the PMU, or else when it was last published. */
+static u64 pmuk_format_peer(struct pmuk_counter *peer)
+{
+	struct pmuk_value value = {};
+	u64 count;
+
+	if (!READ_ONCE(peer->quiet) && !pmuk_counter_read_local(peer, &count))
+		return count;
+	pmuk_counter_snapshot(peer, &value);
+	return value.count;
+}
+
+static u64 *pmuk_format_read(u64 *p, struct pmuk_counter *c, const struct pmuk_value *value)
+{
+	u64 format = c->attr.read_format;
+	unsigned int i;
+
+	*p++ = format & PERF_FORMAT_GROUP ? 1 + c->nr_peers : value->count;
+	if (format & PERF_FORMAT_TOTAL_TIME_ENABLED)
+		*p++ = value->time_enabled;
+	if (format & PERF_FORMAT_TOTAL_TIME_RUNNING)
+		*p++ = value->time_running;
+	if (format & PERF_FORMAT_GROUP)
+		*p++ = value->count;
+	if (format & PERF_FORMAT_ID)
+		*p++ = c->id;
+	for (i = 0; i < c->nr_peers; i++) {
+		*p++ = pmuk_format_peer(c->peers[i]);
+		if (format & PERF_FORMAT_ID)
+			*p++ = c->peers[i]->id;
+	}
+	return p;
+}
+
+static u64 *pmuk_format_callchain(u64 *p, const struct pmuk_extras *x)
+{
+	unsigned int i;
+
+	*p++ = !!x->nr_ips + x->nr_ips;
+	if (x->nr_ips)
+		*p++ = PERF_CONTEXT_KERNEL;
+	for (i = 0; i < x->nr_ips; i++)
+		*p++ = x->ips[x->first + i];
+	return p;
+}
+
+static void *pmuk_format_frag(void *to, const struct perf_raw_frag *frag)
+{
+	if (frag->copy)
+		frag->copy(to, frag->data, 0, frag->size);
+	else
+		memcpy(to, frag->data, frag->size);
+	return to + frag->size;
+}
+
+static u64 *pmuk_format_raw(u64 *p, const struct pmuk_counter *c, const struct pmuk_extras *x,
+			    const struct perf_sample_data *data)
+{
+	unsigned int total = pmuk_format_raw_total(x->raw);
+	void *end = (void *)p + total, *to = p;
+	const struct perf_raw_frag *frag;
+
+	*(u32 *)to = total - sizeof(u32);
+	to += sizeof(u32);
+	memcpy(to, &c->attr.cookie, sizeof(u64));	/* not aligned */
+	to += sizeof(u64);
+	for (frag = x->raw ? &data->raw->frag : NULL; frag;
+	     frag = perf_raw_frag_last(frag) ? NULL : frag->next)
+		to = pmuk_format_frag(to, frag);
+	memset(to, 0, end - to);
+	return end;
+}
+
+static u64 pmuk_format_tid(void)
+{
+	struct { u32 pid, tid; } both = { task_tgid_nr(current), task_pid_nr(current) };
+
+	return *(u64 *)&both;
+}
+
+/* In the order of the ABI. */
+static u64 *pmuk_format_fields(u64 *p, struct pmuk_counter *c, const struct pmuk_sample *sample)
+{
+	const u64 type = c->attr.sample_type;
+
+	if (type & PERF_SAMPLE_IDENTIFIER)
+		*p++ = c->id;
+	if (type & PERF_SAMPLE_IP)
+		*p++ = sample->ip;
+	if (type & PERF_SAMPLE_TID)
+		*p++ = pmuk_format_tid();
+	if (type & PERF_SAMPLE_TIME)
+		*p++ = sample->time;
+	if (type & PERF_SAMPLE_ADDR)
+		*p++ = sample->addr;
+	if (type & PERF_SAMPLE_ID)
+		*p++ = c->id;
+	if (type & PERF_SAMPLE_STREAM_ID)
+		*p++ = c->id;
+	if (type & PERF_SAMPLE_CPU)
+		*p++ = raw_smp_processor_id();	/* and 32 bits of 0 */
+	if (type & PERF_SAMPLE_PERIOD)
+		*p++ = sample->period;
+	return p;
+}
+
+static u16 pmuk_format_misc(const struct pmuk_sample *sample)
+{
+	if (!sample->regs)
+		return PERF_RECORD_MISC_CPUMODE_UNKNOWN;
+	return user_mode(sample->regs) ? PERF_RECORD_MISC_USER : PERF_RECORD_MISC_KERNEL;
+}
+
+/* Write what @sample tells into the counter's buffer; if that is full, it counts. */
+void pmuk_format_sample(struct pmuk_counter *c, const struct pmuk_sample *sample,
+			const struct perf_sample_data *data)
+{
+	struct perf_event_header *rec;
+	struct pmuk_extras x;
+	unsigned int size;
+	u64 *p;
+
+	size = c->record_size + pmuk_format_extras(c, &x, sample, data);
+	rec = pmuk_output_begin(c->attr.buffer, PERF_RECORD_SAMPLE, size);
+	if (!rec)
+		return;
+
+	rec->misc = pmuk_format_misc(sample);
+	p = pmuk_format_fields((u64 *)(rec + 1), c, sample);
+	if (c->attr.sample_type & PERF_SAMPLE_READ)
+		p = pmuk_format_read(p, c, &sample->value);
+	if (c->attr.sample_type & PERF_SAMPLE_CALLCHAIN)
+		p = pmuk_format_callchain(p, &x);
+	if (c->attr.sample_type & PERF_SAMPLE_RAW)
+		p = pmuk_format_raw(p, c, &x, data);
+	if (c->attr.sample_type & PERF_SAMPLE_WEIGHT)
+		*p++ = sample->weight;
+	pmuk_output_end(c->attr.buffer, rec);
+}

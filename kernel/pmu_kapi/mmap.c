@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A buffer handed to user space by a consumer's own file: mmap and poll.
+ *
+ * The geometry is that of perf's output ABI of 2009: 1 + 2^n pages, or the control
+ * page alone, all maps of one size. Data pages are mapped read-only whatever is asked
+ * for; the control page is writable if user space gives records back.
+ */
+#define pr_fmt(fmt) "pmuk: " fmt
+
+#include <linux/capability.h>
+#include <linux/export.h>
+#include <linux/mm.h>
+#include <linux/rcupdate.h>
+#include <linux/sched/signal.h>
+#include <linux/topology.h>
+
+#include "buffer.h"
+
+static const char *pmuk_mmap_fault(const struct pmuk_buffer *b, const struct vm_area_struct *vma)
+{
+	if (!(vma->vm_flags & VM_SHARED))
+		return "not shared";
+	if (vma->vm_pgoff)
+		return "an offset";
+	if (vma->vm_flags & VM_EXEC)
+		return "executable";
+	if (!pmuk_pages_nr_ok(vma_pages(vma) - 1))
+		return "neither 1 nor 1 + 2^n pages";
+	if (b->cpu == -1 && vma_pages(vma) != 1)
+		return "data pages of a buffer that has just a control page";
+	if (!b->user_tail && vma_pages(vma) != 1 + b->data.nr)
+		return "not the size of the buffer";
+	return NULL;
+}
+
+/* Pages that a process has locked; as perf does, apart from those of mlock(2). */
+static int pmuk_mmap_charge(struct vm_area_struct *vma)
+{
+	u64 limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
+	atomic64_t *pinned = &vma->vm_mm->pinned_vm;
+
+	if (atomic64_add_return(vma_pages(vma), pinned) <= limit || capable(CAP_IPC_LOCK))
+		return 0;
+	atomic64_sub(vma_pages(vma), pinned);
+	return -EPERM;
+}
+
+static void pmuk_mmap_uncharge(struct vm_area_struct *vma)
+{
+	atomic64_sub(vma_pages(vma), &vma->vm_mm->pinned_vm);
+}
+
+/*
+ * Other data pages, as nobody has mapped those that are there. Writers have
+ * preemption off: the grace period is over when none is left that uses the old ones.
+ */
+static int pmuk_mmap_resize(struct pmuk_buffer *b, unsigned int nr)
+{
+	struct perf_event_mmap_page *page = page_address(b->control);
+	struct pmuk_pages data;
+
+	if (pmuk_pages_alloc(&data, nr, cpu_to_node(b->cpu)))
+		return -ENOMEM;
+	pmuk_ring_hold(&b->ring);
+	synchronize_rcu();
+	swap(b->data, data);
+	page->data_size = (u64)nr * PAGE_SIZE;
+	pmuk_ring_reset(&b->ring, b->data.map, (u64)nr * PAGE_SIZE);
+	pmuk_pages_free(&data);
+	return 0;
+}
+
+static int pmuk_mmap_fit(struct pmuk_buffer *b, unsigned int nr)
+{
+	if (nr == b->data.nr)
+		return 0;
+	return b->maps ? -EBUSY : pmuk_mmap_resize(b, nr);
+}
+
+/*
+ * All of it now, so that there is no fault to be served later. A write to what is
+ * read-only here asks pmuk_mmap_mkwrite().
+ */
+static int pmuk_mmap_insert(struct pmuk_buffer *b, struct vm_area_struct *vma)
+{
+	pgprot_t prot = vm_get_page_prot(vma->vm_flags & ~(VM_SHARED | VM_WRITE));
+	unsigned long i, nr = vma_pages(vma);
+	struct page *page;
+	int ret;
+
+	for (i = 0; i < nr; i++) {
+		page = i ? b->data.pages[i - 1] : b->control;
+		ret = remap_pfn_range(vma, vma->vm_start + i * PAGE_SIZE, page_to_pfn(page),
+				      PAGE_SIZE, prot);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+static vm_fault_t pmuk_mmap_mkwrite(struct vm_fault *vmf)
+{
+	return vmf->pgoff ? VM_FAULT_SIGBUS : 0;
+}
+
+static int pmuk_mmap_may_split(struct vm_area_struct *vma, unsigned long addr)
+{
+	return -EINVAL;
+}
+
+/* mremap(2) moves a map: the new one is opened, and then the old one is closed. */
+static void pmuk_mmap_open(struct vm_area_struct *vma)
+{
+	struct pmuk_buffer *b = vma->vm_private_data;
+
+	pmuk_buffer_get(b);
+	atomic64_add(vma_pages(vma), &vma->vm_mm->pinned_vm);
+	guard(mutex)(&b->lock);
+	b->maps++;
+}
+
+static void pmuk_mmap_close(struct vm_area_struct *vma)
+{
+	struct pmuk_buffer *b = vma->vm_private_data;
+
+	pmuk_mmap_uncharge(vma);
+	scoped_guard(mutex, &b->lock)
+		b->maps--;
+	pmuk_buffer_put(b);
+}
+
+static const struct vm_operations_struct pmuk_mmap_ops = {
+	.open		= pmuk_mmap_open,
+	.close		= pmuk_mmap_close,
+	.may_split	= pmuk_mmap_may_split,
+	.pfn_mkwrite	= pmuk_mmap_mkwrite,
+};
+
+static int pmuk_mmap_locked(struct pmuk_buffer *b, struct vm_area_struct *vma)
+{
+	int ret;
+
+	ret = pmuk_mmap_fit(b, vma_pages(vma) - 1);
+	if (ret)
+		return ret;
+	ret = pmuk_mmap_charge(vma);
+	if (ret)
+		return ret;
+	ret = pmuk_mmap_insert(b, vma);
+	if (ret) {
+		pmuk_mmap_uncharge(vma);
+		return ret;
+	}
+	b->maps++;
+	return 0;
+}
+
+/**
+ * pmuk_buffer_mmap() - map a buffer into user space
+ * @b: the buffer
+ * @vma: what the consumer's file_operations::mmap was given
+ *
+ * The control page, and the data pages behind it, as perf_event_open(2) describes
+ * them. Maps are shared, at offset 0, and are neither inherited by fork(2), nor
+ * split, nor grown. With PMUK_BUFFER_USER_TAIL the control page may be written, and
+ * the first map decides how many data pages there are; once all maps are gone, the
+ * next one may decide differently. A map holds the buffer, and may outlive
+ * pmuk_buffer_destroy(): the consumer's file keeps its module until then. Pages are
+ * accounted in mm_struct::pinned_vm, under RLIMIT_MEMLOCK.
+ *
+ * Context: May sleep, in file_operations::mmap.
+ * Return: 0; -EINVAL if @b is NULL or an ERR_PTR(), or the size, offset or kind of
+ * map is wrong; -EACCES if it is writable and user space does not read the buffer;
+ * -EBUSY if it is of another size than those that are there; -EPERM if it exceeds
+ * RLIMIT_MEMLOCK; -ENOMEM.
+ */
+int pmuk_buffer_mmap(struct pmuk_buffer *b, struct vm_area_struct *vma)
+{
+	const char *fault;
+	int ret;
+
+	if (IS_ERR_OR_NULL(b))
+		return -EINVAL;
+	fault = pmuk_mmap_fault(b, vma);
+	if (fault) {
+		pr_debug("mmap: %s\n", fault);
+		return -EINVAL;
+	}
+	if (!b->user_tail && (vma->vm_flags & VM_WRITE))
+		return -EACCES;
+
+	scoped_guard(mutex, &b->lock)
+		ret = pmuk_mmap_locked(b, vma);
+	if (ret)
+		return ret;
+
+	pmuk_buffer_get(b);
+	if (!b->user_tail)
+		vm_flags_clear(vma, VM_MAYWRITE);
+	vm_flags_mod(vma, VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP, VM_MAYEXEC);
+	vma->vm_private_data = b;
+	vma->vm_ops = &pmuk_mmap_ops;
+	return 0;
+}
+EXPORT_SYMBOL_GPL(pmuk_buffer_mmap);
+
+/**
+ * pmuk_buffer_poll() - poll a buffer
+ * @b: the buffer
+ * @file: what the consumer's file_operations::poll was given
+ * @wait: the same
+ *
+ * Context: May sleep, in file_operations::poll.
+ * Return: EPOLLIN | EPOLLRDNORM once for each time that the buffer has passed its
+ * watermark, however often that was since it was last asked; EPOLLERR if @b is NULL or
+ * an ERR_PTR().
+ */
+__poll_t pmuk_buffer_poll(struct pmuk_buffer *b, struct file *file, poll_table *wait)
+{
+	if (IS_ERR_OR_NULL(b))
+		return EPOLLERR;
+	poll_wait(file, &b->waitq, wait);
+	return atomic_xchg(&b->unseen, 0) ? EPOLLIN | EPOLLRDNORM : 0;
+}
+EXPORT_SYMBOL_GPL(pmuk_buffer_poll);
