@@ -17,7 +17,7 @@
 
 #include "buffer.h"
 
-static const char *pmuk_mmap_fault(const struct pmuk_buffer *b, const struct vm_area_struct *vma)
+static const char *pmuk_mmap_fault(const struct pmuk_buffer *b, struct vm_area_struct *vma)
 {
 	if (!(vma->vm_flags & VM_SHARED))
 		return "not shared";

@@ -36,6 +36,10 @@ void steps_publish(struct pmuk_counter *c, const struct pmuk_value *value);
 u64 steps_next_period(struct pmuk_counter *c);
 void steps_settle_irq_work(struct irq_work *irq_work);
 
+/* No buffers here, and what is behind them is not exported. */
+#define pmuk_format_sample(c, sample, data)	do { } while (0)
+#define pmuk_page_publish(c, value)		do { } while (0)
+
 #undef EXPORT_SYMBOL_GPL
 #define EXPORT_SYMBOL_GPL(symbol)
 #undef pr_fmt
