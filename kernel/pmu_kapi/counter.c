@@ -141,7 +141,7 @@ static void pmuk_counter_take_others(struct pmuk_counter *c)
 	if (!c->attr.buffer)
 		return;
 	pmuk_buffer_get(c->attr.buffer);
-	c->on_page = !cmpxchg(&c->attr.buffer->self, NULL, c);
+	pmuk_page_attach(c);
 	c->record_size = pmuk_format_size(c);
 }
 
@@ -163,8 +163,7 @@ static void pmuk_counter_put_others(struct pmuk_counter *c)
 		kref_put(&c->peers[i]->ref, pmuk_counter_free);
 	if (!c->attr.buffer)
 		return;
-	if (c->on_page)
-		cmpxchg(&c->attr.buffer->self, c, NULL);
+	pmuk_page_detach(c);
 	pmuk_buffer_put(c->attr.buffer);
 }
 

@@ -44,7 +44,7 @@ struct pmuk_counter {
 	u32 published;			/* owner: jiffies of the latest local read that published */
 
 	struct pmuk_attr attr;		/* const after create, but ->period: owner */
-	bool on_page;			/* const: the one on its buffer's control page */
+	bool on_page;			/* const: publishes on its buffer's control page */
 	u64 tried;			/* const: nanoseconds on the PMU while being created */
 	struct rnd_state rnd;		/* owner */
 	bool core;			/* const: on the CPU's own PMU */
@@ -88,6 +88,9 @@ void pmuk_format_sample(struct pmuk_counter *c, const struct pmuk_sample *sample
 			const struct perf_sample_data *data);
 
 /* page.c */
+void pmuk_page_attach(struct pmuk_counter *c);
+void pmuk_page_detach(struct pmuk_counter *c);
 void pmuk_page_publish(struct pmuk_counter *c, const struct pmuk_value *value);
+void pmuk_page_refresh(struct pmuk_counter *c);
 
 #endif /* _PMU_KAPI_INTERNAL_H */

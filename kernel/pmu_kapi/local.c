@@ -413,6 +413,8 @@ static void pmuk_thaw(struct pmuk_counter *c)
 	local64_sub(extra, &c->event->count);
 	WRITE_ONCE(c->thaws, c->thaws + 1);
 	pmuk_settle(c, false);
+	if (c->core && c->attr.buffer && !pmuk_is_foreign_nmi(c))
+		pmuk_page_refresh(c);
 	barrier();
 	WRITE_ONCE(c->frozen, PMUK_RUNNING);
 }

@@ -3,15 +3,33 @@
  * What a control page tells of its counter, as in the self-monitoring page of 2009:
  * lock, index, offset and the times, read again if the lock has moved.
  *
- * Without help from perf core, index is 0: the register is not to be read, and offset
- * is the value last published.
+ * Counters of the CPU's own PMU have theirs kept up to date by perf core, where that can:
+ * then user space that may read registers adds index's register to offset. For
+ * all others index is 0, and offset is the value last published.
  */
+#include <linux/compiler.h>
 #include <asm/barrier.h>
 
 #include "buffer.h"
 #include "internal.h"
 
-/* Called by one at a time, see pmuk_counter::publishing. */
+/* The first one of the buffer is on its page until it ends. */
+void pmuk_page_attach(struct pmuk_counter *c)
+{
+	struct pmuk_buffer *b = c->attr.buffer;
+
+	if ((c->attr.flags & PMUK_INHERIT) || cmpxchg(&b->self, NULL, c))
+		return;
+	c->on_page = !c->core || !perf_event_set_kernel_page(c->event, b->ring.page);
+}
+
+/* The event has gone. */
+void pmuk_page_detach(struct pmuk_counter *c)
+{
+	cmpxchg(&c->attr.buffer->self, c, NULL);
+}
+
+/* For what perf core leaves to us. One at a time, see pmuk_counter::publishing. */
 void pmuk_page_publish(struct pmuk_counter *c, const struct pmuk_value *value)
 {
 	struct perf_event_mmap_page *page = c->attr.buffer->ring.page;
@@ -25,4 +43,19 @@ void pmuk_page_publish(struct pmuk_counter *c, const struct pmuk_value *value)
 	WRITE_ONCE(page->time_running, value->time_running);
 	smp_wmb();	/* a reader that sees the lock even again sees what is before it */
 	WRITE_ONCE(page->lock, lock + 2);
+}
+
+/*
+ * pmuk has changed perf core's count. The PMU's interrupt may land in here, and
+ * updates the page itself when it has moved prev_count.
+ */
+void pmuk_page_refresh(struct pmuk_counter *c)
+{
+	struct perf_event *event = c->event;
+	u64 prev;
+
+	do {
+		prev = local64_read(&event->hw.prev_count);
+		perf_event_update_userpage(event);
+	} while (local64_read(&event->hw.prev_count) != prev);
 }

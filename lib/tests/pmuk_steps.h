@@ -39,6 +39,7 @@ void steps_settle_irq_work(struct irq_work *irq_work);
 /* No buffers here, and what is behind them is not exported. */
 #define pmuk_format_sample(c, sample, data)	do { } while (0)
 #define pmuk_page_publish(c, value)		do { } while (0)
+#define pmuk_page_refresh(c)			do { } while (0)
 
 #undef EXPORT_SYMBOL_GPL
 #define EXPORT_SYMBOL_GPL(symbol)
