@@ -378,17 +378,29 @@ static inline void pmuk_output_skip(struct pmuk_buffer *b, struct perf_event_hea
 #endif /* CONFIG_PMU_KAPI */
 
 /**
+ * pmuk_buffer_next() - give a record back and peek at the one after it
+ * @r: the reader
+ *
+ * Context: Any; the reader's.
+ * Return: As pmuk_buffer_peek().
+ */
+static inline const struct perf_event_header *pmuk_buffer_next(struct pmuk_reader *r)
+{
+	pmuk_buffer_consume(r);
+	return pmuk_buffer_peek(r);
+}
+
+/**
  * pmuk_for_each_record() - all that is there to read
  * @rec: the record, in place: const struct perf_event_header *
  * @r: the reader, see pmuk_buffer_claim()
  *
- * Each is given back when the next one's turn comes; after a break, @rec is still
- * there to be read.
+ * Each is given back when the next one's turn comes; after a break, @rec was not.
  */
-#define pmuk_for_each_record(rec, r)	\
-	for (; ((rec) = pmuk_buffer_peek(r)); pmuk_buffer_consume(r))
+#define pmuk_for_each_record(rec, r)	for (; ((rec) = pmuk_buffer_next(r)); )
 
 DEFINE_FREE(pmuk_buffer, struct pmuk_buffer *, if (!IS_ERR_OR_NULL(_T)) pmuk_buffer_destroy(_T))
+
 DEFINE_FREE(pmuk_counter, struct pmuk_counter *, if (!IS_ERR_OR_NULL(_T)) pmuk_counter_destroy(_T))
 
 #endif /* _LINUX_PMU_KAPI_H */

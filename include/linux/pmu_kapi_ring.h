@@ -96,7 +96,8 @@ struct pmuk_ring {
 struct pmuk_reader {
 	/* private: */
 	struct pmuk_ring *ring;
-	u64 pos;		/* of the record that is peeked at */
+	u64 pos;		/* of the oldest record that was not consumed */
+	u64 end;		/* of that one, if it was peeked at, or else its beginning */
 	u64 head;		/* records are whole up to here */
 };
 
@@ -116,7 +117,7 @@ static inline void __pmuk_output_wake(struct pmuk_ring *ring) { }
 #endif
 
 #define PMUK_RECORD_ALIGN	8
-#define PMUK_RECORD_MIN		16	/* so that a given up one can be a PERF_RECORD_LOST_SAMPLES */
+#define PMUK_RECORD_MIN		16	/* a given up one is a PERF_RECORD_LOST_SAMPLES */
 #define PMUK_RECORD_MAX		0xfff8	/* perf_event_header::size is 16 bits */
 
 /* A buffer begins with its ring, see kernel/pmu_kapi/buffer.c. */

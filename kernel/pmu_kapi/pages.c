@@ -3,6 +3,7 @@
  * The data pages of a buffer, mapped twice in a row: what begins in the first half
  * is contiguous however far it goes.
  */
+#include <linux/bits.h>
 #include <linux/gfp.h>
 #include <linux/log2.h>
 #include <linux/mm.h>
@@ -12,7 +13,7 @@
 #include "buffer.h"
 
 /* 2 GiB with pages of 4 KiB: positions are 64 bits wide, sizes are not to be silly. */
-#define PMUK_PAGES_MAX	(1U << 19)
+#define PMUK_PAGES_MAX	BIT(19)
 
 bool pmuk_pages_nr_ok(unsigned long nr)
 {

@@ -426,6 +426,7 @@ void pmuk_ring_stat(const struct pmuk_ring *ring, struct pmuk_buffer_stat *stat)
 void pmuk_ring_rewind(struct pmuk_reader *r)
 {
 	r->pos = *pmuk_ring_begins(r->ring);
+	r->end = r->pos;
 	r->head = r->pos;
 }
 
@@ -451,6 +452,7 @@ int pmuk_ring_claim(struct pmuk_ring *ring, struct pmuk_reader *r)
 struct perf_event_header *pmuk_ring_peek(struct pmuk_reader *r)
 {
 	struct pmuk_ring *ring = r->ring;
+	struct perf_event_header *rec;
 	u64 head;
 
 	if (r->pos == r->head) {
@@ -459,16 +461,18 @@ struct perf_event_header *pmuk_ring_peek(struct pmuk_reader *r)
 			return NULL;
 		r->head = head;
 	}
-	return pmuk_ring_at(ring, r->pos);
+	rec = pmuk_ring_at(ring, r->pos);
+	r->end = r->pos + rec->size;
+	return rec;
 }
 
 void pmuk_ring_consume(struct pmuk_reader *r)
 {
 	struct pmuk_ring *ring = r->ring;
 
-	if (r->pos == r->head)
+	if (r->pos == r->end)
 		return;
-	r->pos += pmuk_ring_at(ring, r->pos)->size;
+	r->pos = r->end;
 	ring->consumed++;
 	if (ring->mode == PMUK_BUFFER_OVERWRITE)
 		WRITE_ONCE(ring->oldest, r->pos);
@@ -481,7 +485,8 @@ void pmuk_ring_release(struct pmuk_reader *r)
 	struct pmuk_ring *ring = r->ring;
 
 	WRITE_ONCE(ring->page->data_tail, r->pos);
-	atomic_fetch_andnot_release(PMUK_RING_READING, &ring->state);	/* LMM(pmuk_ring_release:A) */
+	/* LMM(pmuk_ring_release:A) */
+	atomic_fetch_andnot_release(PMUK_RING_READING, &ring->state);
 	r->ring = NULL;
 }
 

@@ -37,9 +37,14 @@ u64 steps_next_period(struct pmuk_counter *c);
 void steps_settle_irq_work(struct irq_work *irq_work);
 
 /* No buffers here, and what is behind them is not exported. */
-#define pmuk_format_sample(c, sample, data)	do { } while (0)
-#define pmuk_page_publish(c, value)		do { } while (0)
-#define pmuk_page_refresh(c)			do { } while (0)
+#define pmuk_format_sample		steps_format_sample
+#define pmuk_page_publish		steps_page_publish
+#define pmuk_page_refresh		steps_page_refresh
+
+static inline void steps_format_sample(struct pmuk_counter *c, const struct pmuk_sample *sample,
+				       const struct perf_sample_data *data) { }
+static inline void steps_page_publish(struct pmuk_counter *c, const struct pmuk_value *value) { }
+static inline void steps_page_refresh(struct pmuk_counter *c) { }
 
 #undef EXPORT_SYMBOL_GPL
 #define EXPORT_SYMBOL_GPL(symbol)
