@@ -377,6 +377,8 @@ static inline void pmuk_output_skip(struct pmuk_buffer *b, struct perf_event_hea
 
 #endif /* CONFIG_PMU_KAPI */
 
+DEFINE_FREE(pmuk_buffer, struct pmuk_buffer *, pmuk_buffer_destroy(_T))
+
 /**
  * pmuk_buffer_next() - give a record back and peek at the one after it
  * @r: the reader
@@ -398,8 +400,6 @@ static inline const struct perf_event_header *pmuk_buffer_next(struct pmuk_reade
  * Each is given back when the next one's turn comes; after a break, @rec was not.
  */
 #define pmuk_for_each_record(rec, r)	for (; ((rec) = pmuk_buffer_next(r)); )
-
-DEFINE_FREE(pmuk_buffer, struct pmuk_buffer *, if (!IS_ERR_OR_NULL(_T)) pmuk_buffer_destroy(_T))
 
 DEFINE_FREE(pmuk_counter, struct pmuk_counter *, if (!IS_ERR_OR_NULL(_T)) pmuk_counter_destroy(_T))
 
