@@ -19,7 +19,7 @@
 #define pmuk_pmu_disabled(pmu)	(*this_cpu_ptr((pmu)->pmu_disable_count))
 #endif
 
-/* Needs a change to perf core, see patches/7.3/0001-*: without it, user space reads no registers. */
+/* Needs a change to perf core, patches/7.3/0001-*: without it user space reads no registers. */
 static inline bool perf_event_set_kernel_page(struct perf_event *event,
 					      struct perf_event_mmap_page *page)
 {

@@ -194,7 +194,8 @@ enum pmuk_buffer_flags {
  * struct pmuk_buffer_attr - what a buffer is to be like
  * @nr_pages: pages of data: a power of two, or 0 for a control page only
  * @mode: what to do when full
- * @watermark: wake the consumer each so many bytes; 0: each full page
+ * @watermark: wake the consumer each so many bytes; 0: each full page. It is also
+ *	woken when the first of some records is lost
  * @wakeup_events: wake the consumer each so many records instead, if not 0
  * @flags: enum pmuk_buffer_flags
  * @completion: the caller's, completed at each wakeup, or NULL. Initialised and

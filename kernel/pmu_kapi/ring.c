@@ -92,13 +92,14 @@ struct pmuk_lost_record {
 	u64 lost;
 };
 
-/* Atomic against whatever interrupts this CPU, and no more than that. */
-static void pmuk_ring_add(u64 *counter, u64 n)
+/* Atomic against whatever interrupts this CPU, and no more than that. Returns what was. */
+static u64 pmuk_ring_add(u64 *counter, u64 n)
 {
 	u64 old = READ_ONCE(*counter);
 
 	while (!try_cmpxchg_local(counter, &old, old + n))
 		;
+	return old;
 }
 
 static u64 pmuk_ring_take(u64 *counter)
@@ -205,12 +206,20 @@ static void pmuk_ring_end(struct pmuk_ring *ring, struct perf_event_header *rec)
 	pmuk_output_end((struct pmuk_buffer *)ring, rec);
 }
 
+static void pmuk_ring_wake(struct pmuk_ring *ring)
+{
+	pmuk_ring_add(&ring->wakeups, 1);
+	ring->wake(ring);
+}
+
+/* The first of some wakes the consumer: it may be waiting for more than there is room for. */
 static struct perf_event_header *pmuk_ring_lose(struct pmuk_ring *ring)
 {
 	pmuk_ring_add(&ring->lost, 1);
-	pmuk_ring_add(&ring->pending, 1);
 	if (ring->mode == PMUK_BUFFER_STOP)
 		atomic_or(PMUK_RING_STOPPED, &ring->state);
+	if (!pmuk_ring_add(&ring->pending, 1))
+		pmuk_ring_wake(ring);
 	WRITE_ONCE(ring->limit, 0);
 	return NULL;
 }
@@ -330,8 +339,7 @@ void __pmuk_output_wake(struct pmuk_ring *ring)
 	if (ring->wakeup_events ? !pmuk_ring_passes_events(ring) :
 				  !pmuk_ring_passes_watermark(ring, pmuk_ring_committed(ring)))
 		return;
-	pmuk_ring_add(&ring->wakeups, 1);
-	ring->wake(ring);
+	pmuk_ring_wake(ring);
 }
 EXPORT_SYMBOL_GPL(__pmuk_output_wake);
 

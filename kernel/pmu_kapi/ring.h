@@ -14,7 +14,7 @@
  * @watermark: bytes between wakeups; 0: none
  * @wakeup_events: records between wakeups; 0: by @watermark
  * @user_tail: user space consumes, and tells by @page->data_tail
- * @wake: wakes the consumer; called by the owner, in NMI too
+ * @wake: wakes the consumer, also when something is lost; called by the owner, in NMI too
  */
 struct pmuk_ring_config {
 	struct perf_event_mmap_page *page;
