@@ -24,6 +24,7 @@ static inline void pmuk_test_residue(void *data)
 	struct kunit *test = data;
 
 	KUNIT_EXPECT_EQ_MSG(test, pmuk_nr_counters(), 0, "counters left behind");
+	KUNIT_EXPECT_EQ_MSG(test, pmuk_nr_buffers(), 0, "buffers left behind");
 }
 
 /* For kunit_suite::init. Registered first, so it looks when all else is gone. */
