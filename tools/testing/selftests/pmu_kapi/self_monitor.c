@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A task reads its own cycles from the control page of /dev/pmuk_self, by the protocol of
+ * perf's self-monitoring page, without a system call where it may read the register.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "../kselftest_harness.h"
+
+#define USER_ACCESS	"/proc/sys/kernel/perf_user_access"
+#define barrier()	asm volatile("" ::: "memory")
+
+#ifdef __aarch64__
+#define CASE(n)		case n: asm volatile("mrs %0, pmevcntr" #n "_el0" : "=r" (count)); break;
+static uint64_t read_register(unsigned int i)
+{
+	uint64_t count = 0;
+
+	switch (i) {
+	CASE(0) CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7)
+	CASE(8) CASE(9) CASE(10) CASE(11) CASE(12) CASE(13) CASE(14) CASE(15)
+	CASE(16) CASE(17) CASE(18) CASE(19) CASE(20) CASE(21) CASE(22) CASE(23)
+	CASE(24) CASE(25) CASE(26) CASE(27) CASE(28) CASE(29) CASE(30)
+	case 31:
+		asm volatile("mrs %0, pmccntr_el0" : "=r" (count));
+	}
+	return count;
+}
+#else
+static uint64_t read_register(unsigned int i)
+{
+	return 0;
+}
+#endif
+
+/* As the comment at struct perf_event_mmap_page in the UAPI header has it. */
+static uint64_t read_self(volatile struct perf_event_mmap_page *page, int *direct)
+{
+	uint64_t count, reg;
+	uint32_t lock, index;
+
+	do {
+		lock = page->lock;
+		barrier();
+		count = page->offset;
+		index = page->index;
+		*direct = page->cap_user_rdpmc && index;
+		if (*direct) {
+			reg = read_register(index - 1) << (64 - page->pmc_width);
+			count += (int64_t)reg >> (64 - page->pmc_width);
+		}
+		barrier();
+	} while (page->lock != lock || (lock & 1));
+	return count;
+}
+
+static int write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY), ret;
+
+	if (fd < 0)
+		return -1;
+	ret = write(fd, text, strlen(text)) < 0;
+	close(fd);
+	return ret;
+}
+
+FIXTURE(self)
+{
+	int fd;
+	volatile struct perf_event_mmap_page *page;
+};
+
+FIXTURE_SETUP(self)
+{
+	write_file(USER_ACCESS, "1");
+	self->page = NULL;
+	self->fd = open("/dev/pmuk_self", O_RDWR);
+	if (self->fd < 0 && errno == ENOENT)
+		SKIP(return, "no PMU that counts cycles, or no /dev/pmuk_self");
+	ASSERT_GE(self->fd, 0);
+	self->page = mmap(NULL, getpagesize(), PROT_READ, MAP_SHARED, self->fd, 0);
+	ASSERT_NE((void *)self->page, MAP_FAILED);
+}
+
+FIXTURE_TEARDOWN(self)
+{
+	if (self->page)
+		munmap((void *)self->page, getpagesize());
+	if (self->fd >= 0)
+		close(self->fd);
+	write_file(USER_ACCESS, "0");
+}
+
+static uint64_t read_call(int fd)
+{
+	uint64_t count = 0;
+
+	return read(fd, &count, sizeof(count)) == sizeof(count) ? count : ~0ULL;
+}
+
+/* What the page gives lies between two system calls, and never goes back. */
+static int check_reads(int fd, volatile struct perf_event_mmap_page *page, int n, uint64_t *last,
+		       int *direct)
+{
+	uint64_t before, self, after;
+
+	while (n--) {
+		before = read_call(fd);
+		self = read_self(page, direct);
+		after = read_call(fd);
+		if (!*direct)
+			continue;
+		if (self < before || self > after || self < *last) {
+			printf("# %llu, then %llu, then %llu; before these %llu\n",
+			       (unsigned long long)before, (unsigned long long)self,
+			       (unsigned long long)after, (unsigned long long)*last);
+			return 0;
+		}
+		*last = self;
+	}
+	return 1;
+}
+
+TEST_F(self, reads_its_own_counter)
+{
+	uint64_t last = 0;
+	int direct;
+
+	read_self(self->page, &direct);
+	if (!direct)
+		SKIP(return, "this kernel lets nobody read registers: index is 0");
+	EXPECT_TRUE(check_reads(self->fd, self->page, 20000, &last, &direct));
+	EXPECT_TRUE(direct);
+}
+
+TEST_F(self, reads_across_migration)
+{
+	int i, direct, cpus = sysconf(_SC_NPROCESSORS_ONLN), moves = 0;
+	uint64_t last = 0;
+	cpu_set_t set;
+
+	read_self(self->page, &direct);
+	if (!direct)
+		SKIP(return, "this kernel lets nobody read registers: index is 0");
+	for (i = 0; i < 2000; i++) {
+		CPU_ZERO(&set);
+		CPU_SET(i % cpus, &set);
+		ASSERT_EQ(sched_setaffinity(0, sizeof(set), &set), 0);
+		moves += sched_getcpu() == i % cpus;
+		ASSERT_TRUE(check_reads(self->fd, self->page, 5, &last, &direct));
+		ASSERT_TRUE(direct);
+	}
+	EXPECT_EQ(moves, 2000);
+}
+
+/* Without a register to read, there is no index, and the page is still to be read. */
+TEST_F(self, page_is_consistent_anyway)
+{
+	uint64_t count, before;
+	int direct;
+
+	write_file(USER_ACCESS, "0");
+	close(self->fd);
+	munmap((void *)self->page, getpagesize());
+	self->fd = open("/dev/pmuk_self", O_RDWR);
+	ASSERT_GE(self->fd, 0);
+	self->page = mmap(NULL, getpagesize(), PROT_READ, MAP_SHARED, self->fd, 0);
+	ASSERT_NE((void *)self->page, MAP_FAILED);
+
+	before = read_call(self->fd);
+	count = read_self(self->page, &direct);
+	EXPECT_EQ(direct, 0);
+	EXPECT_EQ(self->page->index, 0);
+	EXPECT_LE(count, read_call(self->fd));
+	EXPECT_GT(before, 0);
+}
+
+TEST_HARNESS_MAIN
