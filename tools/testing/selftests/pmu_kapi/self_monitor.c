@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -20,18 +21,44 @@
 #define barrier()	asm volatile("" ::: "memory")
 
 #ifdef __aarch64__
-#define CASE(n)		case n: asm volatile("mrs %0, pmevcntr" #n "_el0" : "=r" (count)); break;
+#define READ(register)	asm volatile("mrs %0, " register : "=r" (count))
+
+/* The counters that machines with a PMUv3 have mostly got, and that of cycles. */
 static uint64_t read_register(unsigned int i)
 {
-	uint64_t count = 0;
+	uint64_t count;
 
 	switch (i) {
-	CASE(0) CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7)
-	CASE(8) CASE(9) CASE(10) CASE(11) CASE(12) CASE(13) CASE(14) CASE(15)
-	CASE(16) CASE(17) CASE(18) CASE(19) CASE(20) CASE(21) CASE(22) CASE(23)
-	CASE(24) CASE(25) CASE(26) CASE(27) CASE(28) CASE(29) CASE(30)
+	case 0:
+		READ("pmevcntr0_el0");
+		break;
+	case 1:
+		READ("pmevcntr1_el0");
+		break;
+	case 2:
+		READ("pmevcntr2_el0");
+		break;
+	case 3:
+		READ("pmevcntr3_el0");
+		break;
+	case 4:
+		READ("pmevcntr4_el0");
+		break;
+	case 5:
+		READ("pmevcntr5_el0");
+		break;
+	case 6:
+		READ("pmevcntr6_el0");
+		break;
+	case 7:
+		READ("pmevcntr7_el0");
+		break;
 	case 31:
-		asm volatile("mrs %0, pmccntr_el0" : "=r" (count));
+		READ("pmccntr_el0");
+		break;
+	default:
+		fprintf(stderr, "no code for counter %u\n", i);
+		exit(1);
 	}
 	return count;
 }
@@ -42,24 +69,26 @@ static uint64_t read_register(unsigned int i)
 }
 #endif
 
+#define LOAD(x)		__atomic_load_n(&(x), __ATOMIC_RELAXED)
+
 /* As the comment at struct perf_event_mmap_page in the UAPI header has it. */
-static uint64_t read_self(volatile struct perf_event_mmap_page *page, int *direct)
+static uint64_t read_self(struct perf_event_mmap_page *page, int *direct)
 {
 	uint64_t count, reg;
 	uint32_t lock, index;
 
 	do {
-		lock = page->lock;
+		lock = LOAD(page->lock);
 		barrier();
-		count = page->offset;
-		index = page->index;
+		count = LOAD(page->offset);
+		index = LOAD(page->index);
 		*direct = page->cap_user_rdpmc && index;
 		if (*direct) {
 			reg = read_register(index - 1) << (64 - page->pmc_width);
 			count += (int64_t)reg >> (64 - page->pmc_width);
 		}
 		barrier();
-	} while (page->lock != lock || (lock & 1));
+	} while (LOAD(page->lock) != lock || (lock & 1));
 	return count;
 }
 
@@ -77,7 +106,7 @@ static int write_file(const char *path, const char *text)
 FIXTURE(self)
 {
 	int fd;
-	volatile struct perf_event_mmap_page *page;
+	struct perf_event_mmap_page *page;
 };
 
 FIXTURE_SETUP(self)
@@ -89,13 +118,13 @@ FIXTURE_SETUP(self)
 		SKIP(return, "no PMU that counts cycles, or no /dev/pmuk_self");
 	ASSERT_GE(self->fd, 0);
 	self->page = mmap(NULL, getpagesize(), PROT_READ, MAP_SHARED, self->fd, 0);
-	ASSERT_NE((void *)self->page, MAP_FAILED);
+	ASSERT_NE(self->page, MAP_FAILED);
 }
 
 FIXTURE_TEARDOWN(self)
 {
 	if (self->page)
-		munmap((void *)self->page, getpagesize());
+		munmap(self->page, getpagesize());
 	if (self->fd >= 0)
 		close(self->fd);
 	write_file(USER_ACCESS, "0");
@@ -109,7 +138,7 @@ static uint64_t read_call(int fd)
 }
 
 /* What the page gives lies between two system calls, and never goes back. */
-static int check_reads(int fd, volatile struct perf_event_mmap_page *page, int n, uint64_t *last,
+static int check_reads(int fd, struct perf_event_mmap_page *page, int n, uint64_t *last,
 		       int *direct)
 {
 	uint64_t before, self, after;
@@ -171,11 +200,11 @@ TEST_F(self, page_is_consistent_anyway)
 
 	write_file(USER_ACCESS, "0");
 	close(self->fd);
-	munmap((void *)self->page, getpagesize());
+	munmap(self->page, getpagesize());
 	self->fd = open("/dev/pmuk_self", O_RDWR);
 	ASSERT_GE(self->fd, 0);
 	self->page = mmap(NULL, getpagesize(), PROT_READ, MAP_SHARED, self->fd, 0);
-	ASSERT_NE((void *)self->page, MAP_FAILED);
+	ASSERT_NE(self->page, MAP_FAILED);
 
 	before = read_call(self->fd);
 	count = read_self(self->page, &direct);
