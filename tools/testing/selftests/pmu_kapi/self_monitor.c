@@ -18,11 +18,9 @@
 #include "../kselftest_harness.h"
 
 #define USER_ACCESS	"/proc/sys/kernel/perf_user_access"
-#define barrier()	asm volatile("" ::: "memory")
+#define barrier()	__atomic_signal_fence(__ATOMIC_SEQ_CST)
 
 #ifdef __aarch64__
-#define READ(register)	asm volatile("mrs %0, " register : "=r" (count))
-
 /* The counters that machines with a PMUv3 have mostly got, and that of cycles. */
 static uint64_t read_register(unsigned int i)
 {
@@ -30,31 +28,31 @@ static uint64_t read_register(unsigned int i)
 
 	switch (i) {
 	case 0:
-		READ("pmevcntr0_el0");
+		asm volatile("mrs %0, pmevcntr0_el0" : "=r" (count));
 		break;
 	case 1:
-		READ("pmevcntr1_el0");
+		asm volatile("mrs %0, pmevcntr1_el0" : "=r" (count));
 		break;
 	case 2:
-		READ("pmevcntr2_el0");
+		asm volatile("mrs %0, pmevcntr2_el0" : "=r" (count));
 		break;
 	case 3:
-		READ("pmevcntr3_el0");
+		asm volatile("mrs %0, pmevcntr3_el0" : "=r" (count));
 		break;
 	case 4:
-		READ("pmevcntr4_el0");
+		asm volatile("mrs %0, pmevcntr4_el0" : "=r" (count));
 		break;
 	case 5:
-		READ("pmevcntr5_el0");
+		asm volatile("mrs %0, pmevcntr5_el0" : "=r" (count));
 		break;
 	case 6:
-		READ("pmevcntr6_el0");
+		asm volatile("mrs %0, pmevcntr6_el0" : "=r" (count));
 		break;
 	case 7:
-		READ("pmevcntr7_el0");
+		asm volatile("mrs %0, pmevcntr7_el0" : "=r" (count));
 		break;
 	case 31:
-		READ("pmccntr_el0");
+		asm volatile("mrs %0, pmccntr_el0" : "=r" (count));
 		break;
 	default:
 		fprintf(stderr, "no code for counter %u\n", i);
