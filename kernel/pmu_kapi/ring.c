@@ -289,8 +289,8 @@ void __pmuk_output_again(struct pmuk_ring *ring)
 	u64 head;
 
 	do {
-		/* From here on, writers that interrupt leave publishing to this one. */
-		WRITE_ONCE(ring->commit, READ_ONCE(ring->commit) | 1);
+		/* Writers that interrupt now leave it to this one. LMM(pmuk_output_end:B) */
+		smp_store_release(&ring->commit, READ_ONCE(ring->commit) | 1);
 		barrier();	/* the same for the compiler */
 		head = READ_ONCE(ring->head);
 		smp_store_release(&ring->page->data_head, head);	/* LMM(pmuk_output_end:A) */
