@@ -65,9 +65,14 @@
  *	Of "limit, then state" here and "state, then limit" there, at least one sees
  *	the other's store, so limit ends at 0, or the state is seen. Full barriers
  *	on both sides. ring-pause.litmus
+ *	And when a grace period has passed since forbid:A, no writer goes by an old
+ *	limit. ring-freeze.litmus
  * LMM(pmuk_ring_claim:A) / LMM(pmuk_ring_release:A)
  *	If claim:A reads from release:A, a reader sees how far the one before it has
  *	come. Release to acquire. ring-claim.litmus
+ * LMM(__pmuk_output_begin:A) / LMM(pmuk_ring_resume:A)
+ *	If begin:A reads from resume:A, what is written is not seen by who has read
+ *	before that. Release to acquire. ring-resume.litmus
  * LMM(__pmuk_output_begin:A) / LMM(pmuk_ring_reset:A)
  *	If begin:A reads from reset:A, the owner sees where the data are now. Release
  *	to acquire; and no writer is left from before, as that waits for all of
@@ -382,6 +387,7 @@ int pmuk_ring_resume(struct pmuk_ring *ring)
 	do {
 		if (ring->mode == PMUK_BUFFER_OVERWRITE && (state & PMUK_RING_READING))
 			return -EBUSY;
+		/* LMM(pmuk_ring_resume:A) */
 	} while (!atomic_try_cmpxchg_release(&ring->state, &state, state & ~PMUK_RING_PAUSED));
 	return 0;
 }
@@ -407,11 +413,12 @@ void pmuk_ring_reset(struct pmuk_ring *ring, u8 *data, u64 size)
 	ring->data = data;
 	ring->size = size;
 	ring->mask = size ? size - 1 : 0;
-	ring->head = 0;
-	ring->limit = 0;
-	ring->commit = 0;
-	ring->oldest = 0;
-	ring->tail = 0;
+	/* Nobody uses these now, but somebody may look. */
+	WRITE_ONCE(ring->head, 0);
+	WRITE_ONCE(ring->limit, 0);
+	WRITE_ONCE(ring->commit, 0);
+	WRITE_ONCE(ring->oldest, 0);
+	WRITE_ONCE(ring->tail, 0);
 	if (!ring->wakeup_events)
 		ring->wake_at = ring->watermark ?: PMUK_RING_NEVER;
 	ring->page->data_head = 0;

@@ -288,7 +288,7 @@ static void rings_relay_close(struct rings *r) { }
 
 #ifndef MODULE	/* not exported */
 /* Less than what tracepoints and BPF programs do to get something there. */
-static int rec_perf(void *what, unsigned int n)
+static int rec_perf_bare(void *what, unsigned int n)
 {
 	const struct perf_event_header header = {
 		.type = PERF_RECORD_SAMPLE,
@@ -309,7 +309,8 @@ static int rec_perf(void *what, unsigned int n)
 	return 0;
 }
 
-static int rec_perf_time(void *what, unsigned int n)
+/* As perf's records have it, and ours in rec_pmuk_time. */
+static int rec_perf(void *what, unsigned int n)
 {
 	struct perf_output_handle handle;
 	struct perf_sample_data data;
@@ -373,7 +374,7 @@ static const struct bench_way rings_ways[] = {
 #ifndef MODULE
 	/* last: without an event they are left out */
 	{ "rec_perf", NULL, rec_perf },
-	{ "rec_perf_time", NULL, rec_perf_time },
+	{ "rec_perf_bare", NULL, rec_perf_bare },
 	{ "rec_perf_sample", NULL, rec_perf_sample },
 #endif
 };
@@ -615,7 +616,7 @@ static ssize_t run_write(struct file *file, const char __user *user, size_t coun
 	m->private = perf;
 	if (n) {
 		r->perf = perf->private_data;
-		ret = rec_perf(r, n);
+		ret = rec_perf_bare(r, n);
 	}
 	return ret ?: count;
 }
