@@ -384,6 +384,7 @@ PMUK_LEVEL_CASE(wakes_from, nmi, PMUK_IRQ_NMI)
 struct end {
 	struct completion more;
 	struct pmuk_buffer *b;
+	struct pmuk_counter *c;		/* has the buffer, too: what is late finds memory */
 	bool started, ended;		/* the writer's span in which destroy has to wait */
 	int cpu;
 };
@@ -399,6 +400,9 @@ static struct end *new_end(struct kunit *test)
 	e->cpu = pmuk_test_other_cpu(test, pmuk_test_pin_first(test));
 	e->b = pmuk_buffer_create(&attr, e->cpu);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, e->b);
+	e->c = pmuk_counter_create(&(struct pmuk_attr){
+		.type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_DUMMY, .buffer = e->b,
+		}, e->cpu, NULL);
 	return e;
 }
 
@@ -409,9 +413,9 @@ static void destroy_waits_for(struct kunit *test, int (*writer)(void *data))
 	struct task_struct *task = kthread_create(writer, e, "pmuk_writer");
 	unsigned int before;
 
-	if (IS_ERR(task))
+	if (IS_ERR(task) || IS_ERR(e->c))
 		pmuk_buffer_destroy(e->b);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task) || IS_ERR(e->c));
 	kthread_bind(task, e->cpu);
 	wake_up_process(task);
 	while (!READ_ONCE(e->started))
@@ -423,6 +427,7 @@ static void destroy_waits_for(struct kunit *test, int (*writer)(void *data))
 	kthread_stop(task);
 	usleep_range(10000, 11000);
 	KUNIT_EXPECT_EQ(test, READ_ONCE(e->more.done), before);
+	pmuk_counter_destroy(e->c);
 }
 
 static void wait_for_stop(void)
@@ -546,6 +551,7 @@ static void destroy_once_in_storm(struct kunit *test, struct storm *storm)
 	KUNIT_EXPECT_GT(test, last.discarded, first.discarded);
 	KUNIT_EXPECT_EQ(test, pmuk_nr_buffers(), 1);
 	pmuk_counter_destroy(c);
+	pmuk_counter_destroy(e->c);
 	KUNIT_EXPECT_EQ(test, pmuk_nr_buffers(), 0);
 }
 
