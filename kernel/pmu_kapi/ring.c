@@ -297,6 +297,10 @@ void __pmuk_output_again(struct pmuk_ring *ring)
 		smp_store_release(&ring->commit, head);			/* LMM(pmuk_output_end:B) */
 		barrier();	/* an NMI from here on publishes itself */
 	} while (READ_ONCE(ring->head) != head);
+
+	/* The caller looks at what it has published itself, which may not be enough. */
+	if ((s64)(head - READ_ONCE(ring->wake_at)) >= 0)
+		__pmuk_output_wake(ring);
 }
 EXPORT_SYMBOL_GPL(__pmuk_output_again);
 
