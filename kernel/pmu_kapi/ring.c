@@ -150,10 +150,12 @@ static void pmuk_ring_forget(struct pmuk_ring *ring, u64 end, u64 commit)
 
 static void pmuk_ring_raise(struct pmuk_ring *ring, u64 limit)
 {
+	/* Not for a moment: the fast path does not count them. */
+	if (ring->wakeup_events)
+		return;
 	WRITE_ONCE(ring->limit, limit);
 	smp_mb();	/* LMM(pmuk_ring_raise:A) pairs with pmuk_ring_forbid:A */
-	if ((atomic_read(&ring->state) & PMUK_RING_REFUSE) || READ_ONCE(ring->pending) ||
-	    ring->wakeup_events)
+	if ((atomic_read(&ring->state) & PMUK_RING_REFUSE) || READ_ONCE(ring->pending))
 		WRITE_ONCE(ring->limit, 0);
 }
 
