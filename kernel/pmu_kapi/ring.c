@@ -288,11 +288,17 @@ EXPORT_SYMBOL_GPL(__pmuk_output_begin);
  */
 void __pmuk_output_again(struct pmuk_ring *ring)
 {
-	u64 head;
+	u64 commit, head;
 
 	do {
-		/* Writers that interrupt now leave it to this one. LMM(pmuk_output_end:B) */
-		smp_store_release(&ring->commit, READ_ONCE(ring->commit) | 1);
+		/*
+		 * Writers that interrupt now leave it to this one. What they have published
+		 * until then stays: a reader may have given it back.
+		 */
+		commit = READ_ONCE(ring->commit);
+		while (!try_cmpxchg_release(&ring->commit, &commit,	/* LMM(pmuk_output_end:B) */
+					    commit | 1))
+			;
 		barrier();	/* the same for the compiler */
 		head = READ_ONCE(ring->head);
 		smp_store_release(&ring->page->data_head, head);	/* LMM(pmuk_output_end:A) */
@@ -462,7 +468,6 @@ int pmuk_ring_claim(struct pmuk_ring *ring, struct pmuk_reader *r)
 	return 0;
 }
 
-/* While the owner publishes again, ->commit may step back for a moment: not a new head. */
 struct perf_event_header *pmuk_ring_peek(struct pmuk_reader *r)
 {
 	struct pmuk_ring *ring = r->ring;
