@@ -492,7 +492,7 @@ void pmuk_ring_consume(struct pmuk_reader *r)
 	if (r->pos == r->end)
 		return;
 	r->pos = r->end;
-	ring->consumed++;
+	WRITE_ONCE(ring->consumed, ring->consumed + 1);
 	if (ring->mode == PMUK_BUFFER_OVERWRITE)
 		WRITE_ONCE(ring->oldest, r->pos);
 	else
