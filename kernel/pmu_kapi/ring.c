@@ -155,10 +155,12 @@ static void pmuk_ring_forget(struct pmuk_ring *ring, u64 end, u64 commit)
 
 static void pmuk_ring_raise(struct pmuk_ring *ring, u64 limit)
 {
+	/* Not for a moment: the fast path does not count them. */
+	if (ring->wakeup_events)
+		return;
 	WRITE_ONCE(ring->limit, limit);
 	smp_mb();	/* LMM(pmuk_ring_raise:A) pairs with pmuk_ring_forbid:A */
-	if ((atomic_read(&ring->state) & PMUK_RING_REFUSE) || READ_ONCE(ring->pending) ||
-	    ring->wakeup_events)
+	if ((atomic_read(&ring->state) & PMUK_RING_REFUSE) || READ_ONCE(ring->pending))
 		WRITE_ONCE(ring->limit, 0);
 }
 
@@ -291,17 +293,27 @@ EXPORT_SYMBOL_GPL(__pmuk_output_begin);
  */
 void __pmuk_output_again(struct pmuk_ring *ring)
 {
-	u64 head;
+	u64 commit, head;
 
 	do {
-		/* Writers that interrupt now leave it to this one. LMM(pmuk_output_end:B) */
-		smp_store_release(&ring->commit, READ_ONCE(ring->commit) | 1);
+		/*
+		 * Writers that interrupt now leave it to this one. What they have published
+		 * until then stays: a reader may have given it back.
+		 */
+		commit = READ_ONCE(ring->commit);
+		while (!try_cmpxchg_release(&ring->commit, &commit,	/* LMM(pmuk_output_end:B) */
+					    commit | 1))
+			;
 		barrier();	/* the same for the compiler */
 		head = READ_ONCE(ring->head);
 		smp_store_release(&ring->page->data_head, head);	/* LMM(pmuk_output_end:A) */
 		smp_store_release(&ring->commit, head);			/* LMM(pmuk_output_end:B) */
 		barrier();	/* an NMI from here on publishes itself */
 	} while (READ_ONCE(ring->head) != head);
+
+	/* The caller looks at what it has published itself, which may not be enough. */
+	if ((s64)(head - READ_ONCE(ring->wake_at)) >= 0)
+		__pmuk_output_wake(ring);
 }
 EXPORT_SYMBOL_GPL(__pmuk_output_again);
 
@@ -463,7 +475,6 @@ int pmuk_ring_claim(struct pmuk_ring *ring, struct pmuk_reader *r)
 	return 0;
 }
 
-/* While the owner publishes again, ->commit may step back for a moment: not a new head. */
 struct perf_event_header *pmuk_ring_peek(struct pmuk_reader *r)
 {
 	struct pmuk_ring *ring = r->ring;
@@ -488,7 +499,7 @@ void pmuk_ring_consume(struct pmuk_reader *r)
 	if (r->pos == r->end)
 		return;
 	r->pos = r->end;
-	ring->consumed++;
+	WRITE_ONCE(ring->consumed, ring->consumed + 1);
 	if (ring->mode == PMUK_BUFFER_OVERWRITE)
 		WRITE_ONCE(ring->oldest, r->pos);
 	else
