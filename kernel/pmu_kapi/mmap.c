@@ -19,7 +19,7 @@
 
 static const char *pmuk_mmap_fault(const struct pmuk_buffer *b, struct vm_area_struct *vma)
 {
-	if (!(vma->vm_flags & VM_SHARED))
+	if (!(vma->vm_flags & VM_MAYSHARE))
 		return "not shared";
 	if (vma->vm_pgoff)
 		return "an offset";
