@@ -19,7 +19,7 @@
 
 static const char *pmuk_mmap_fault(const struct pmuk_buffer *b, struct vm_area_struct *vma)
 {
-	if (!(vma->vm_flags & VM_SHARED))
+	if (!(vma->vm_flags & VM_MAYSHARE))
 		return "not shared";
 	if (vma->vm_pgoff)
 		return "an offset";
@@ -141,19 +141,17 @@ static int pmuk_mmap_locked(struct pmuk_buffer *b, struct vm_area_struct *vma)
 {
 	int ret;
 
-	ret = pmuk_mmap_fit(b, vma_pages(vma) - 1);
-	if (ret)
-		return ret;
 	ret = pmuk_mmap_charge(vma);
 	if (ret)
 		return ret;
-	ret = pmuk_mmap_insert(b, vma);
-	if (ret) {
+	ret = pmuk_mmap_fit(b, vma_pages(vma) - 1);
+	if (!ret)
+		ret = pmuk_mmap_insert(b, vma);
+	if (ret)
 		pmuk_mmap_uncharge(vma);
-		return ret;
-	}
-	b->maps++;
-	return 0;
+	else
+		b->maps++;
+	return ret;
 }
 
 /**

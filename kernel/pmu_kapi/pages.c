@@ -20,12 +20,16 @@ bool pmuk_pages_nr_ok(unsigned long nr)
 	return !nr || (is_power_of_2(nr) && nr <= PMUK_PAGES_MAX);
 }
 
+/* Whoever asks for more than there is gets nothing, and nobody is killed for it. */
 static int pmuk_pages_fill(struct pmuk_pages *p, int node)
 {
+	const gfp_t gfp = GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN | __GFP_RETRY_MAYFAIL;
 	unsigned int i;
 
+	if (si_mem_available() < p->nr)
+		return -ENOMEM;
 	for (i = 0; i < p->nr; i++) {
-		p->pages[i] = alloc_pages_node(node, GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN, 0);
+		p->pages[i] = alloc_pages_node(node, gfp, 0);
 		if (!p->pages[i])
 			return -ENOMEM;
 		p->pages[p->nr + i] = p->pages[i];

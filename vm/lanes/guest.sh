@@ -58,6 +58,21 @@ no_leaks()
 	[ -z "$(cat /sys/kernel/debug/kmemleak)" ]
 }
 
+# kselftest PROGRAM...: their TAP, each a document of its own; one that does not come to its end
+# leaves tests out, or fails by its status
+kselftest()
+{
+	for program in "$@"; do
+		status=0
+		"$program" >/tmp/tap 2>&1 || status=$?
+		{
+			printf 'KTAP version 1\n1..1\n    KTAP version 1\n    # Subtest: %s\n' "$program"
+			sed -E -n -e 's/^/    /' -e '/^    (not )?ok |^    1\.\.|^    # /p' /tmp/tap
+			if [ "$status" -eq 0 ]; then echo "ok 1 $program"; else echo "not ok 1 $program"; fi
+		} | log
+	done
+}
+
 # report: the results as KTAP, and errors that the kernel printed, for the judge
 # shellcheck disable=SC2154	# $guest is theirs
 report()

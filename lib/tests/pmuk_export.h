@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What /dev/pmuk_export is asked, by tools/testing/selftests/pmu_kapi/. For tests: no ABI.
+ */
+#ifndef _PMUK_EXPORT_H
+#define _PMUK_EXPORT_H
+
+#include <linux/ioctl.h>
+#include <linux/perf_event.h>
+#include <linux/types.h>
+
+/**
+ * enum pmuk_export_event - what the counter of a buffer counts
+ * @PMUK_EXPORT_NOTHING: no counter
+ * @PMUK_EXPORT_CLOCK: nanoseconds
+ * @PMUK_EXPORT_CYCLES: the CPU's cycles
+ */
+enum pmuk_export_event {
+	PMUK_EXPORT_NOTHING,
+	PMUK_EXPORT_CLOCK,
+	PMUK_EXPORT_CYCLES,
+};
+
+/**
+ * enum pmuk_export_context - who writes records
+ * @PMUK_EXPORT_TASK: a task
+ * @PMUK_EXPORT_IRQ: an interrupt, which may come while a task writes
+ * @PMUK_EXPORT_CONTEXTS: how many there are
+ */
+enum pmuk_export_context {
+	PMUK_EXPORT_TASK,
+	PMUK_EXPORT_IRQ,
+	PMUK_EXPORT_CONTEXTS,
+};
+
+/**
+ * struct pmuk_export_attr - a buffer, and its counter
+ * @nr_pages: as in struct pmuk_buffer_attr, as are the next four
+ * @mode: see there
+ * @watermark: see there
+ * @wakeup_events: see there
+ * @flags: see there
+ * @cpu: which CPU writes it, or -1
+ * @event: enum pmuk_export_event, on that CPU
+ * @pad: 0
+ * @period: as in struct pmuk_attr
+ */
+struct pmuk_export_attr {
+	__u32 nr_pages;
+	__u32 mode;
+	__u32 watermark;
+	__u32 wakeup_events;
+	__u32 flags;
+	__s32 cpu;
+	__u32 event;
+	__u32 pad;
+	__u64 period;
+};
+
+/**
+ * struct pmuk_export_write - records to be written
+ * @nr: how many
+ * @size: how large, see struct pmuk_export_record
+ * @context: enum pmuk_export_context
+ * @pad: 0
+ */
+struct pmuk_export_write {
+	__u32 nr;
+	__u32 size;
+	__u32 context;
+	__u32 pad;
+};
+
+/**
+ * struct pmuk_export_record - what is written
+ * @header: of type PMUK_EXPORT_RECORD
+ * @context: who wrote it
+ * @pad: 0
+ * @seq: how many records @context tried to write into this buffer before this one
+ * @fill: up to the end: pmuk_export_fill() of @seq and of the index
+ */
+struct pmuk_export_record {
+	struct perf_event_header header;
+	__u32 context;
+	__u32 pad;
+	__u64 seq;
+	__u64 fill[];
+};
+
+#define PMUK_EXPORT_RECORD	1000
+
+static inline __u64 pmuk_export_fill(__u64 seq, __u64 i)
+{
+	return (seq + 1) * 0x9e3779b97f4a7c15ULL + i;
+}
+
+/**
+ * struct pmuk_export_stat - struct pmuk_buffer_stat, as far as it is of interest
+ * @lost: see there
+ * @discarded: see there
+ * @wakeups: see there
+ * @head: see there
+ */
+struct pmuk_export_stat {
+	__u64 lost;
+	__u64 discarded;
+	__u64 wakeups;
+	__u64 head;
+};
+
+/**
+ * struct pmuk_export_value - struct pmuk_value
+ * @count: see there
+ * @time_enabled: see there
+ * @time_running: see there
+ */
+struct pmuk_export_value {
+	__u64 count;
+	__u64 time_enabled;
+	__u64 time_running;
+};
+
+/* Once for each file: create its buffer, and enable its counter. */
+#define PMUK_EXPORT_CREATE	_IOW('p', 0xe0, struct pmuk_export_attr)
+/* By a task on the buffer's CPU, or -EXDEV. Returns how many records there was room for. */
+#define PMUK_EXPORT_WRITE	_IOW('p', 0xe1, struct pmuk_export_write)
+#define PMUK_EXPORT_STAT	_IOR('p', 0xe2, struct pmuk_export_stat)
+/* Read the counter. Disabling it publishes its final value. */
+#define PMUK_EXPORT_READ	_IOR('p', 0xe3, struct pmuk_export_value)
+#define PMUK_EXPORT_DISABLE	_IO('p', 0xe4)
+/* End the buffer, not its counter; -EBUSY if it was ever polled. */
+#define PMUK_EXPORT_DESTROY	_IO('p', 0xe5)
+/* Of the whole machine. */
+#define PMUK_EXPORT_NR_BUFFERS	_IO('p', 0xe6)
+
+#endif /* _PMUK_EXPORT_H */

@@ -1,0 +1,760 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * How user space may map a buffer of /dev/pmuk_export, and how it may not: sizes, rights,
+ * what becomes of a map, and who pays for it.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "export.h"
+#include "../kselftest_harness.h"
+
+#define DATA_PAGES	8
+#define PAGES		(1 + DATA_PAGES)
+#define TOO_MANY	(1UL << 20)	/* data pages */
+
+/* A buffer that is mapped in one way: refused with .error, or good. */
+FIXTURE(geometry)
+{
+	int fd;
+};
+
+FIXTURE_VARIANT(geometry)
+{
+	unsigned int flags;
+	int cpu;
+	size_t pages;
+	int prot;
+	int map;
+	size_t offset;
+	int error;
+};
+
+#define GEOMETRY(name, ...)			\
+	FIXTURE_VARIANT_ADD(geometry, name)	\
+	{					\
+		.prot = PROT_READ,		\
+		.map = MAP_SHARED,		\
+		.pages = PAGES,			\
+		__VA_ARGS__			\
+	}
+
+GEOMETRY(fixed);
+GEOMETRY(fixed_without_data,		.pages = 1,		.error = EINVAL);
+GEOMETRY(fixed_half,			.pages = 1 + 4,		.error = EINVAL);
+GEOMETRY(fixed_twice,			.pages = 1 + 16,	.error = EINVAL);
+GEOMETRY(fixed_without_control,		.pages = 8,		.error = EINVAL);
+GEOMETRY(fixed_too_large,		.pages = 1 + TOO_MANY,	.error = EINVAL);
+GEOMETRY(fixed_at_offset,		.offset = 1,		.error = EINVAL);
+GEOMETRY(fixed_behind_itself,		.offset = PAGES,	.error = EINVAL);
+GEOMETRY(fixed_private,			.map = MAP_PRIVATE,	.error = EINVAL);
+GEOMETRY(fixed_executable,		.prot = PROT_READ | PROT_EXEC,	.error = EINVAL);
+GEOMETRY(fixed_writable,		.prot = PROT_READ | PROT_WRITE,	.error = EACCES);
+GEOMETRY(fixed_not_accessible,		.prot = PROT_NONE);
+GEOMETRY(user_tail,			.flags = USER_TAIL);
+GEOMETRY(user_tail_writable,		.flags = USER_TAIL, .prot = PROT_READ | PROT_WRITE);
+GEOMETRY(user_tail_without_data,	.flags = USER_TAIL, .pages = 1);
+GEOMETRY(user_tail_one_page,		.flags = USER_TAIL, .pages = 1 + 1);
+GEOMETRY(user_tail_many_pages,		.flags = USER_TAIL, .pages = 1 + 1024);
+GEOMETRY(user_tail_three_pages,		.flags = USER_TAIL, .pages = 1 + 3,	.error = EINVAL);
+GEOMETRY(user_tail_five_pages,		.flags = USER_TAIL, .pages = 1 + 5,	.error = EINVAL);
+GEOMETRY(user_tail_without_control,	.flags = USER_TAIL, .pages = 16,	.error = EINVAL);
+GEOMETRY(user_tail_too_large,		.flags = USER_TAIL, .pages = 1 + TOO_MANY, .error = EINVAL);
+GEOMETRY(user_tail_at_offset,		.flags = USER_TAIL, .offset = 1,	.error = EINVAL);
+GEOMETRY(user_tail_private,		.flags = USER_TAIL, .map = MAP_PRIVATE,	.error = EINVAL);
+GEOMETRY(user_tail_private_writable,	.flags = USER_TAIL, .map = MAP_PRIVATE,
+					.prot = PROT_READ | PROT_WRITE,	.error = EINVAL);
+GEOMETRY(user_tail_executable,		.flags = USER_TAIL, .prot = PROT_READ | PROT_EXEC,
+					.error = EINVAL);
+GEOMETRY(page_only,			.cpu = -1, .pages = 1);
+GEOMETRY(page_only_and_data,		.cpu = -1, .pages = 1 + 1,	.error = EINVAL);
+GEOMETRY(page_only_user_tail_and_data,	.cpu = -1, .flags = USER_TAIL, .pages = 1 + 1,
+					.error = EINVAL);
+
+FIXTURE_SETUP(geometry)
+{
+	struct pmuk_export_attr attr = {
+		.nr_pages = variant->cpu == -1 ? 0 : DATA_PAGES,
+		.flags = variant->flags,
+		.cpu = variant->cpu,
+	};
+
+	catch_faults();
+	self->fd = export_open();
+	ASSERT_GE(self->fd, 0);
+	ASSERT_EQ(export_create(self->fd, &attr), 0);
+}
+
+FIXTURE_TEARDOWN(geometry)
+{
+	close(self->fd);
+}
+
+TEST_F(geometry, maps)
+{
+	size_t page_size = getpagesize();
+	struct perf_event_mmap_page *page;
+
+	page = mmap(NULL, variant->pages * page_size, variant->prot, variant->map, self->fd,
+		    variant->offset * page_size);
+	if (variant->error) {
+		EXPECT_EQ(page, MAP_FAILED);
+		EXPECT_EQ(errno, variant->error);
+		EXPECT_EQ(pinned_pages(), 0);
+		return;
+	}
+	ASSERT_NE(page, MAP_FAILED);
+	EXPECT_EQ(pinned_pages(), variant->pages);
+	if (variant->prot == PROT_NONE) {
+		EXPECT_EQ(fault_of_read(page), SIGSEGV);
+		ASSERT_EQ(mprotect(page, variant->pages * page_size, PROT_READ), 0);
+	}
+	EXPECT_EQ(page->data_offset, page_size);
+	EXPECT_EQ(page->data_size, (variant->pages - 1) * page_size);
+	EXPECT_EQ(unmap_pages(page, variant->pages), 0);
+	EXPECT_EQ(pinned_pages(), 0);
+}
+
+/* A buffer of either kind, mapped as it should be. */
+FIXTURE(map)
+{
+	int fd;
+	int buffers;		/* that there were before */
+	size_t page_size;
+	size_t size;
+	int prot;
+	uint8_t *at;
+	struct perf_event_mmap_page *page;
+};
+
+FIXTURE_VARIANT(map)
+{
+	unsigned int flags;
+};
+
+FIXTURE_VARIANT_ADD(map, fixed)
+{
+	.flags = 0,
+};
+
+FIXTURE_VARIANT_ADD(map, user_tail)
+{
+	.flags = USER_TAIL,
+};
+
+FIXTURE_SETUP(map)
+{
+	struct pmuk_export_attr attr = { .nr_pages = DATA_PAGES, .flags = variant->flags };
+
+	catch_faults();
+	self->buffers = nr_buffers();
+	self->page_size = getpagesize();
+	self->size = PAGES * self->page_size;
+	self->prot = variant->flags ? PROT_READ | PROT_WRITE : PROT_READ;
+	self->fd = export_open();
+	ASSERT_GE(self->fd, 0);
+	ASSERT_EQ(export_create(self->fd, &attr), 0);
+	ASSERT_EQ(stay_on(attr.cpu), 0);
+	self->at = map_pages(self->fd, PAGES, self->prot);
+	ASSERT_NE(self->at, MAP_FAILED);
+	self->page = (void *)self->at;
+}
+
+FIXTURE_TEARDOWN(map)
+{
+	if (self->at)
+		munmap(self->at, self->size);
+	close(self->fd);
+	EXPECT_EQ(pinned_pages(), 0);
+	EXPECT_EQ(nr_buffers(), self->buffers);
+}
+
+TEST_F(map, has_the_geometry_in_its_page)
+{
+	EXPECT_EQ(self->page->data_offset, self->page_size);
+	EXPECT_EQ(self->page->data_size, DATA_PAGES * self->page_size);
+	EXPECT_EQ(self->page->data_head, 0);
+	EXPECT_EQ(self->page->index, 0);
+	EXPECT_EQ(export_write(self->fd, 3, 64, PMUK_EXPORT_TASK), 3);
+	EXPECT_EQ(self->page->data_head, 3 * 64);
+}
+
+/* Whatever way user space finds: pages are as they were. */
+TEST_F(map, data_cannot_be_written)
+{
+	int zero = open("/dev/zero", O_RDONLY), mem = open("/proc/self/mem", O_RDWR);
+	uint64_t *data;
+	size_t i;
+
+	ASSERT_GE(zero, 0);
+	ASSERT_GE(mem, 0);
+	ASSERT_EQ(export_write(self->fd, 200, 64, PMUK_EXPORT_TASK), 200);
+	for (i = 1; i < PAGES; i++) {
+		data = (void *)(self->at + i * self->page_size);
+		EXPECT_EQ(fault_of_write(data, 1), variant->flags ? SIGBUS : SIGSEGV);
+		EXPECT_EQ(read(zero, data, 64), -1);
+		EXPECT_EQ(errno, EFAULT);
+		EXPECT_EQ(pwrite(mem, "12345678", 8, (uintptr_t)data), -1);
+		EXPECT_EQ(fault_of_read(data), 0);
+		if (i <= 200 * 64 / self->page_size)
+			EXPECT_EQ(*(uint32_t *)data, PMUK_EXPORT_RECORD);
+	}
+}
+
+TEST_F(map, page_can_be_written_by_who_reads)
+{
+	int zero = open("/dev/zero", O_RDONLY);
+
+	EXPECT_EQ(fault_of_write(&self->page->data_tail, 8), variant->flags ? 0 : SIGSEGV);
+	EXPECT_EQ(self->page->data_tail, variant->flags ? 8 : 0);
+	EXPECT_EQ(read(zero, &self->page->data_tail, 8), variant->flags ? 8 : -1);
+	EXPECT_EQ(self->page->data_tail, 0);
+}
+
+TEST_F(map, rights_cannot_be_gained_later)
+{
+	uint8_t *data = self->at + self->page_size;
+
+	EXPECT_EQ(mprotect(self->at, self->size, PROT_READ | PROT_EXEC), -1);
+	EXPECT_EQ(errno, EACCES);
+	EXPECT_EQ(mprotect(self->at, self->size, PROT_READ), 0);
+	EXPECT_EQ(mprotect(self->at, self->size, PROT_READ | PROT_WRITE),
+		  variant->flags ? 0 : -1);
+	if (!variant->flags)
+		EXPECT_EQ(errno, EACCES);
+	EXPECT_EQ(fault_of_write(data, 1), variant->flags ? SIGBUS : SIGSEGV);
+
+	/* again, with a page that has been written */
+	EXPECT_EQ(fault_of_write(&self->page->data_tail, 8), variant->flags ? 0 : SIGSEGV);
+	EXPECT_EQ(mprotect(self->at, self->size, PROT_NONE), 0);
+	EXPECT_EQ(fault_of_read(data), SIGSEGV);
+	EXPECT_EQ(mprotect(self->at, self->size, self->prot), 0);
+	EXPECT_EQ(fault_of_write(&self->page->data_tail, 0), variant->flags ? 0 : SIGSEGV);
+	EXPECT_EQ(fault_of_write(data, 1), variant->flags ? SIGBUS : SIGSEGV);
+	EXPECT_EQ(fault_of_read(data), 0);
+}
+
+TEST_F(map, advice_changes_nothing)
+{
+	EXPECT_EQ(madvise(self->at, self->size, MADV_DOFORK), -1);
+	EXPECT_EQ(madvise(self->at, self->size, MADV_DODUMP), -1);
+	EXPECT_EQ(madvise(self->at, self->size, MADV_DONTNEED), -1);
+	EXPECT_EQ(madvise(self->at, self->size, MADV_REMOVE), -1);
+	EXPECT_EQ(fault_of_read(self->at + self->size - 8), 0);
+}
+
+TEST_F(map, splits_for_nobody)
+{
+	void *to = mmap(NULL, self->page_size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	size_t i;
+
+	ASSERT_NE(to, MAP_FAILED);
+	for (i = 0; i < PAGES; i++) {
+		EXPECT_EQ(munmap(self->at + i * self->page_size, self->page_size), -1);
+		EXPECT_EQ(errno, EINVAL);
+		EXPECT_EQ(mprotect(self->at + i * self->page_size, self->page_size, PROT_NONE), -1);
+		EXPECT_EQ(errno, EINVAL);
+		EXPECT_EQ(mremap(self->at + i * self->page_size, self->page_size, self->page_size,
+				 MREMAP_MAYMOVE | MREMAP_FIXED, to), MAP_FAILED);
+		EXPECT_EQ(mmap(self->at + i * self->page_size, self->page_size, PROT_READ,
+			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), MAP_FAILED);
+	}
+	EXPECT_EQ(mremap(self->at, self->size, self->size - self->page_size, 0), MAP_FAILED);
+	EXPECT_EQ(errno, EINVAL);
+	EXPECT_EQ(pinned_pages(), PAGES);
+	for (i = 0; i < PAGES; i++)
+		EXPECT_EQ(fault_of_read(self->at + i * self->page_size), 0);
+}
+
+TEST_F(map, does_not_grow)
+{
+	EXPECT_EQ(mremap(self->at, self->size, self->size + self->page_size, 0), MAP_FAILED);
+	EXPECT_EQ(mremap(self->at, self->size, 2 * self->size, MREMAP_MAYMOVE), MAP_FAILED);
+	EXPECT_EQ(mremap(self->at, 0, self->size, MREMAP_MAYMOVE), MAP_FAILED);
+	EXPECT_EQ(mremap(self->at, self->size, self->size, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, 0),
+		  MAP_FAILED);
+	EXPECT_EQ(pinned_pages(), PAGES);
+	EXPECT_EQ(fault_of_read(self->at + self->size - 8), 0);
+}
+
+TEST_F(map, moves)
+{
+	uint8_t *place[2] = { self->at };
+	int i;
+
+	ASSERT_EQ(export_write(self->fd, 10, 64, PMUK_EXPORT_TASK), 10);
+	place[1] = mmap(NULL, self->size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(place[1], MAP_FAILED);
+	for (i = 1; i <= 101; i++) {
+		ASSERT_EQ(mremap(self->at, self->size, self->size, MREMAP_MAYMOVE | MREMAP_FIXED,
+				 place[i % 2]), place[i % 2]);
+		EXPECT_EQ(fault_of_read(self->at), SIGSEGV);
+		EXPECT_EQ(pinned_pages(), PAGES);
+		self->at = place[i % 2];
+		self->page = (void *)self->at;
+	}
+
+	/* it is what it was */
+	EXPECT_EQ(self->page->data_head, 10 * 64);
+	EXPECT_EQ(*(uint32_t *)(self->at + self->page_size), PMUK_EXPORT_RECORD);
+	EXPECT_EQ(fault_of_write(&self->page->data_tail, 64), variant->flags ? 0 : SIGSEGV);
+	EXPECT_EQ(fault_of_write(self->at + self->page_size, 1),
+		  variant->flags ? SIGBUS : SIGSEGV);
+	EXPECT_EQ(fault_of_write(self->at + self->size - 8, 1),
+		  variant->flags ? SIGBUS : SIGSEGV);
+	EXPECT_EQ(munmap(self->at, self->size), 0);
+	EXPECT_EQ(pinned_pages(), 0);
+	self->at = map_pages(self->fd, PAGES, self->prot);
+	EXPECT_NE(self->at, MAP_FAILED);
+}
+
+TEST_F(map, replaces_itself)
+{
+	int i;
+
+	for (i = 0; i < 20; i++)
+		ASSERT_EQ(mmap(self->at, self->size, self->prot, MAP_SHARED | MAP_FIXED, self->fd,
+			       0), self->at);
+	EXPECT_EQ(pinned_pages(), PAGES);
+	EXPECT_EQ(export_write(self->fd, 1, 64, PMUK_EXPORT_TASK), 1);
+	EXPECT_EQ(self->page->data_head, 64);
+}
+
+TEST_F(map, is_not_inherited)
+{
+	int status;
+	pid_t child = fork();
+
+	ASSERT_GE(child, 0);
+	if (!child)
+		_exit(fault_of_read(self->at) == SIGSEGV &&
+		      fault_of_read(self->at + self->size - 8) == SIGSEGV &&
+		      pinned_pages() == 0 ? 0 : 1);
+	ASSERT_EQ(waitpid(child, &status, 0), child);
+	EXPECT_TRUE(WIFEXITED(status));
+	EXPECT_EQ(WEXITSTATUS(status), 0);
+	EXPECT_EQ(fault_of_read(self->at), 0);
+	EXPECT_EQ(pinned_pages(), PAGES);
+}
+
+TEST_F(map, may_be_there_several_times)
+{
+	struct perf_event_mmap_page *other[3];
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		other[i] = map_pages(self->fd, PAGES, PROT_READ);
+		ASSERT_NE(other[i], MAP_FAILED);
+		EXPECT_EQ(pinned_pages(), (2 + i) * PAGES);
+	}
+	EXPECT_EQ(export_write(self->fd, 1, 64, PMUK_EXPORT_TASK), 1);
+	for (i = 0; i < 3; i++) {
+		EXPECT_EQ(other[i]->data_head, 64);
+		EXPECT_EQ(unmap_pages(other[i], PAGES), 0);
+	}
+	EXPECT_EQ(pinned_pages(), PAGES);
+}
+
+TEST_F(map, others_have_its_size)
+{
+	static const size_t sizes[] = { 1, 1 + 1, 1 + 4, 1 + 16 };
+	unsigned int i;
+
+	for (i = 0; i < 4; i++) {
+		EXPECT_EQ(map_pages(self->fd, sizes[i], PROT_READ), MAP_FAILED);
+		EXPECT_EQ(errno, variant->flags ? EBUSY : EINVAL);
+	}
+	EXPECT_EQ(pinned_pages(), PAGES);
+	EXPECT_EQ(self->page->data_size, DATA_PAGES * self->page_size);
+}
+
+/* The first map decides, if user space reads; each of these has to hold all that it can. */
+TEST_F(map, next_one_may_have_another_size)
+{
+	static const size_t sizes[] = { 2, 1, 16, 8, 1, 64, 0, 2 };
+	unsigned int i;
+	int room, lost;
+
+	for (i = 0; i < 8; i++) {
+		if (self->at)
+			ASSERT_EQ(munmap(self->at, self->size), 0);
+		self->at = map_pages(self->fd, 1 + sizes[i], self->prot);
+		if (!variant->flags && sizes[i] != DATA_PAGES) {
+			EXPECT_EQ(self->at, MAP_FAILED);
+			EXPECT_EQ(errno, EINVAL);
+			self->at = NULL;
+			continue;
+		}
+		ASSERT_NE(self->at, MAP_FAILED);
+		self->page = (void *)self->at;
+		self->size = (1 + sizes[i]) * self->page_size;
+		EXPECT_EQ(pinned_pages(), 1 + sizes[i]);
+		EXPECT_EQ(self->page->data_size, sizes[i] * self->page_size);
+		EXPECT_EQ(self->page->data_head, 0);
+		EXPECT_EQ(fault_of_read(self->at + self->size - 8), 0);
+		if (!variant->flags)
+			continue;
+
+		/* in all but the first there is a PERF_RECORD_LOST, too, in place of one */
+		room = sizes[i] * self->page_size / 64;
+		lost = i && room;
+		EXPECT_EQ(export_write(self->fd, room, 64, PMUK_EXPORT_TASK), room - lost);
+		EXPECT_EQ(export_write(self->fd, 1, 64, PMUK_EXPORT_TASK), 0);
+		EXPECT_EQ(self->page->data_head, (room - lost) * 64 + lost * 24);
+	}
+}
+
+TEST_F(map, outlives_the_descriptor)
+{
+	EXPECT_EQ(close(self->fd), 0);
+	EXPECT_EQ(nr_buffers(), self->buffers + 1);
+	EXPECT_EQ(fault_of_read(self->at + self->size - 8), 0);
+	EXPECT_EQ(munmap(self->at, self->size), 0);
+	EXPECT_EQ(nr_buffers(), self->buffers);
+	self->at = NULL;
+	self->fd = -1;
+}
+
+/* What has been written stays; nothing is added, not by a counter that goes on either. */
+TEST_F(map, outlives_the_buffer)
+{
+	struct pmuk_export_attr attr = {
+		.nr_pages = DATA_PAGES,
+		.flags = variant->flags,
+		.event = PMUK_EXPORT_CLOCK,
+		.period = 100000,
+	};
+	uint8_t *before = malloc(self->size), *at;
+	struct perf_event_mmap_page *page;
+	int i, fd = export_open();
+
+	ASSERT_EQ(export_create(fd, &attr), 0);
+	at = map_pages(fd, PAGES, PROT_READ);
+	ASSERT_NE(at, MAP_FAILED);
+	page = (void *)at;
+	for (i = 0; i < 2000 && LOAD(page->data_head) < 5 * 24; i++)
+		usleep(1000);
+	EXPECT_GE(LOAD(page->data_head), 5 * 24);
+
+	ASSERT_EQ(ioctl(fd, PMUK_EXPORT_DESTROY), 0);
+	memcpy(before, at, self->size);
+	EXPECT_EQ(export_write(fd, 1, 64, PMUK_EXPORT_TASK), -1);
+	EXPECT_EQ(errno, ENODEV);
+	EXPECT_EQ(map_pages(fd, PAGES, PROT_READ), MAP_FAILED);
+	EXPECT_EQ(errno, ENODEV);
+	EXPECT_EQ(nr_buffers(), self->buffers + 2);
+	usleep(50000);
+	EXPECT_EQ(((struct perf_event_mmap_page *)before)->data_head, page->data_head);
+	EXPECT_EQ(memcmp(before + self->page_size, at + self->page_size,
+			 self->size - self->page_size), 0);
+	EXPECT_EQ(munmap(at, self->size), 0);
+	close(fd);
+	EXPECT_EQ(nr_buffers(), self->buffers + 1);
+	free(before);
+}
+
+TEST_F(map, ends_with_its_process)
+{
+	struct pmuk_export_attr attr = { .nr_pages = DATA_PAGES, .flags = variant->flags };
+	int status, fd;
+	pid_t child = fork();
+
+	ASSERT_GE(child, 0);
+	if (!child) {
+		fd = export_open();
+		if (export_create(fd, &attr) || map_pages(fd, PAGES, PROT_READ) == MAP_FAILED ||
+		    map_pages(fd, PAGES, PROT_READ) == MAP_FAILED ||
+		    map_pages(self->fd, PAGES, PROT_READ) == MAP_FAILED ||
+		    pinned_pages() != 3 * PAGES || nr_buffers() != self->buffers + 2)
+			_exit(1);
+		kill(getpid(), SIGKILL);
+	}
+	ASSERT_EQ(waitpid(child, &status, 0), child);
+	EXPECT_TRUE(WIFSIGNALED(status));
+	EXPECT_EQ(nr_buffers(), self->buffers + 1);
+	EXPECT_EQ(fault_of_read(self->at), 0);
+}
+
+/* Whoever may not lock more, is nobody, and has a descriptor from somebody who is. */
+FIXTURE(limit)
+{
+	int fd;
+	struct perf_event_mmap_page *page;
+};
+
+FIXTURE_VARIANT(limit)
+{
+	unsigned int flags;
+};
+
+FIXTURE_VARIANT_ADD(limit, fixed)
+{
+	.flags = 0,
+};
+
+FIXTURE_VARIANT_ADD(limit, user_tail)
+{
+	.flags = USER_TAIL,
+};
+
+FIXTURE_SETUP(limit)
+{
+	struct pmuk_export_attr attr = { .nr_pages = DATA_PAGES, .flags = variant->flags };
+	size_t size = (3 * PAGES - 1) * getpagesize();
+	struct rlimit limit = { size, size };
+
+	self->fd = export_open();
+	ASSERT_GE(self->fd, 0);
+	ASSERT_EQ(export_create(self->fd, &attr), 0);
+	ASSERT_EQ(stay_on(attr.cpu), 0);
+	ASSERT_EQ(export_write(self->fd, 5, 64, PMUK_EXPORT_TASK), 5);
+	ASSERT_EQ(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
+	ASSERT_EQ(setresuid(65534, 65534, 65534), 0);
+	self->page = map_pages(self->fd, PAGES, PROT_READ);
+	ASSERT_NE(self->page, MAP_FAILED);
+}
+
+FIXTURE_TEARDOWN(limit)
+{
+	EXPECT_EQ(unmap_pages(self->page, PAGES), 0);
+	EXPECT_EQ(pinned_pages(), 0);
+	close(self->fd);
+}
+
+TEST_F(limit, counts_each_map)
+{
+	void *second, *third;
+
+	second = map_pages(self->fd, PAGES, PROT_READ);
+	ASSERT_NE(second, MAP_FAILED);
+	EXPECT_EQ(pinned_pages(), 2 * PAGES);
+	EXPECT_EQ(map_pages(self->fd, PAGES, PROT_READ), MAP_FAILED);
+	EXPECT_EQ(errno, EPERM);
+	EXPECT_EQ(pinned_pages(), 2 * PAGES);
+
+	EXPECT_EQ(unmap_pages(second, PAGES), 0);
+	EXPECT_EQ(pinned_pages(), PAGES);
+	third = map_pages(self->fd, PAGES, PROT_READ);
+	ASSERT_NE(third, MAP_FAILED);
+	EXPECT_EQ(unmap_pages(third, PAGES), 0);
+}
+
+/* It costs no memory to be refused, and what was written is still there. */
+TEST_F(limit, is_looked_at_first)
+{
+	size_t many = variant->flags ? 1024 : DATA_PAGES;
+	struct rlimit none = { 0, 0 };
+
+	EXPECT_EQ(unmap_pages(self->page, PAGES), 0);
+	ASSERT_EQ(setrlimit(RLIMIT_MEMLOCK, &none), 0);
+	EXPECT_EQ(map_pages(self->fd, 1 + many, PROT_READ), MAP_FAILED);
+	EXPECT_EQ(errno, EPERM);
+	EXPECT_EQ(pinned_pages(), 0);
+	EXPECT_EQ(export_stat(self->fd).head, 5 * 64);
+	self->page = mmap(NULL, PAGES * getpagesize(), PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS,
+			  -1, 0);
+}
+
+/* A buffer that is written all the time. */
+struct load {
+	pthread_t thread;
+	int fd;
+	uint32_t context;
+	bool stop;
+	uint64_t tried;
+	uint64_t written;
+};
+
+static void *load_run(void *data)
+{
+	struct load *load = data;
+	int ret;
+
+	if (stay_on(0))
+		return NULL;
+	while (!LOAD(load->stop)) {
+		ret = export_write(load->fd, 50, 64, load->context);
+		if (ret < 0)
+			break;
+		load->tried += 50;
+		load->written += ret;
+	}
+	return NULL;
+}
+
+static int load_start(struct load load[], int fd)
+{
+	uint32_t i;
+
+	for (i = 0; i < PMUK_EXPORT_CONTEXTS; i++) {
+		load[i] = (struct load){ .fd = fd, .context = i };
+		if (pthread_create(&load[i].thread, NULL, load_run, &load[i]))
+			return -1;
+	}
+	return 0;
+}
+
+static struct load load_stop(struct load load[])
+{
+	struct load sum = {};
+	uint32_t i;
+
+	for (i = 0; i < PMUK_EXPORT_CONTEXTS; i++) {
+		STORE(load[i].stop, true);
+		pthread_join(load[i].thread, NULL);
+		sum.tried += load[i].tried;
+		sum.written += load[i].written;
+	}
+	return sum;
+}
+
+/* What is in its beginning, once there is something. */
+static bool begins_well(const uint8_t *at)
+{
+	const struct perf_event_mmap_page *page = (const void *)at;
+	const struct perf_event_header *first = (const void *)(at + getpagesize());
+	uint64_t end = now_ms() + 5000;
+
+	while (!__atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE)) {
+		if (now_ms() > end)
+			return false;
+		sched_yield();
+	}
+	return (first->type == PMUK_EXPORT_RECORD && first->size == 64) ||
+		(first->type == PERF_RECORD_LOST && first->size == 24);
+}
+
+TEST(maps_come_and_go_under_load)
+{
+	struct pmuk_export_attr attr = { .nr_pages = DATA_PAGES, .flags = USER_TAIL };
+	struct load load[PMUK_EXPORT_CONTEXTS], sum;
+	int i, fd = export_open(), buffers = nr_buffers();
+	size_t pages;
+	uint8_t *at;
+
+	ASSERT_EQ(export_create(fd, &attr), 0);
+	ASSERT_EQ(stay_away(), 0);
+	ASSERT_EQ(load_start(load, fd), 0);
+	for (i = 0; i < 150; i++) {
+		pages = 1 + (1 << i % 5);
+		at = map_pages(fd, pages, PROT_READ | PROT_WRITE);
+		ASSERT_NE(at, MAP_FAILED);
+		EXPECT_TRUE(begins_well(at));
+		EXPECT_EQ(unmap_pages(at, pages), 0);
+	}
+	sum = load_stop(load);
+	EXPECT_GT(sum.written, 1000);
+	EXPECT_EQ(sum.tried - sum.written, export_stat(fd).lost + export_stat(fd).discarded);
+	EXPECT_EQ(pinned_pages(), 0);
+	close(fd);
+	EXPECT_EQ(nr_buffers(), buffers);
+}
+
+static void *remap_run(void *data)
+{
+	struct load *load = data;
+	void *at;
+
+	for (;;) {
+		at = map_pages(load->fd, PAGES, PROT_READ);
+		if (at == MAP_FAILED)
+			return NULL;
+		load->written++;
+		unmap_pages(at, PAGES);
+	}
+}
+
+/* While one task writes, in two contexts, and one maps, another closes the file. */
+TEST(files_are_closed_under_load)
+{
+	struct pmuk_export_attr attr = { .nr_pages = DATA_PAGES };
+	struct load load[PMUK_EXPORT_CONTEXTS], mapper, sum;
+	int i, fd, buffers = nr_buffers();
+	uint64_t tried = 0, maps = 0;
+
+	for (i = 0; i < 40; i++) {
+		fd = export_open();
+		ASSERT_EQ(export_create(fd, &attr), 0);
+		ASSERT_EQ(load_start(load, fd), 0);
+		mapper = (struct load){ .fd = fd };
+		ASSERT_EQ(pthread_create(&mapper.thread, NULL, remap_run, &mapper), 0);
+		usleep(5000 + i * 500);
+		close(fd);
+		sum = load_stop(load);
+		pthread_join(mapper.thread, NULL);
+		tried += sum.tried;
+		maps += mapper.written;
+	}
+	EXPECT_GT(tried, 1000);
+	EXPECT_GT(maps, 100);
+	EXPECT_EQ(pinned_pages(), 0);
+	EXPECT_EQ(nr_buffers(), buffers);
+}
+
+/* A buffer's end, while somebody writes and maps. */
+TEST(buffers_are_destroyed_under_load)
+{
+	struct pmuk_export_attr attr = { .nr_pages = DATA_PAGES };
+	struct load load[PMUK_EXPORT_CONTEXTS], mapper, sum;
+	int i, fd, buffers = nr_buffers();
+	uint64_t tried = 0, maps = 0;
+
+	for (i = 0; i < 40; i++) {
+		fd = export_open();
+		ASSERT_EQ(export_create(fd, &attr), 0);
+		ASSERT_EQ(load_start(load, fd), 0);
+		mapper = (struct load){ .fd = fd };
+		ASSERT_EQ(pthread_create(&mapper.thread, NULL, remap_run, &mapper), 0);
+		usleep(5000 + i * 500);
+		EXPECT_EQ(ioctl(fd, PMUK_EXPORT_DESTROY), 0);
+		sum = load_stop(load);
+		pthread_join(mapper.thread, NULL);
+		EXPECT_EQ(nr_buffers(), buffers);
+		close(fd);
+		tried += sum.tried;
+		maps += mapper.written;
+	}
+	EXPECT_GT(tried, 1000);
+	EXPECT_GT(maps, 100);
+}
+
+/* Neither is anybody killed for want of memory, nor anything lost that was there. */
+TEST(memory_is_not_used_up)
+{
+	struct pmuk_export_attr attr = { .nr_pages = DATA_PAGES, .flags = USER_TAIL };
+	size_t half = TOO_MANY / 2, physical = sysconf(_SC_PHYS_PAGES);
+	int fd = export_open();
+
+	if (physical > half)
+		SKIP(return, "there is memory for the largest buffer");
+	ASSERT_EQ(export_create(fd, &attr), 0);
+	ASSERT_EQ(stay_on(attr.cpu), 0);
+	ASSERT_EQ(export_write(fd, 5, 64, PMUK_EXPORT_TASK), 5);
+	EXPECT_EQ(map_pages(fd, 1 + half, PROT_READ), MAP_FAILED);
+	EXPECT_EQ(errno, ENOMEM);
+	EXPECT_EQ(pinned_pages(), 0);
+	EXPECT_EQ(export_stat(fd).head, 5 * 64);
+	close(fd);
+}
+
+/* Who may only read the file may map it, too, and has no more rights than that. */
+TEST(file_may_be_open_for_reading)
+{
+	struct pmuk_export_attr attr = { .nr_pages = DATA_PAGES, .flags = USER_TAIL };
+	int fd = open("/dev/pmuk_export", O_RDONLY);
+	void *at;
+
+	ASSERT_EQ(export_create(fd, &attr), 0);
+	EXPECT_EQ(map_pages(fd, PAGES, PROT_READ | PROT_WRITE), MAP_FAILED);
+	EXPECT_EQ(errno, EACCES);
+	at = map_pages(fd, PAGES, PROT_READ);
+	ASSERT_NE(at, MAP_FAILED);
+	EXPECT_EQ(mprotect(at, PAGES * getpagesize(), PROT_READ | PROT_WRITE), -1);
+	EXPECT_EQ(unmap_pages(at, PAGES), 0);
+	close(fd);
+}
+
+TEST_HARNESS_MAIN

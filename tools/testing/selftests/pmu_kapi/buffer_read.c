@@ -1,0 +1,761 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Reading a buffer of /dev/pmuk_export from user space, by perf's ABI: records, loss, poll,
+ * the counter on the control page; and what a reader can do that means harm.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+
+#include "export.h"
+#include "../kselftest_harness.h"
+
+#define DATA_PAGES	8
+#define PAGES		(1 + DATA_PAGES)
+#define SIZE		64	/* of a record, where it does not matter */
+
+struct lost_record {
+	struct perf_event_header header;
+	uint64_t id;
+	uint64_t lost;
+};
+
+/* Reads records as perf does, each into a place of its own, as they may wrap. */
+struct reader {
+	struct perf_event_mmap_page *page;
+	const uint8_t *data;
+	uint64_t next[PMUK_EXPORT_CONTEXTS];	/* what each will write at the earliest */
+	uint64_t records;
+	uint64_t missing;			/* of which nothing was found */
+	uint64_t told;				/* ... but that they were lost */
+};
+
+static void reader_copy(const struct reader *r, void *to, uint64_t pos, size_t size)
+{
+	size_t at = pos % r->page->data_size, first = r->page->data_size - at;
+
+	if (first > size)
+		first = size;
+	memcpy(to, r->data + at, first);
+	memcpy((uint8_t *)to + first, r->data, size - first);
+}
+
+/* Whether it is whole, and newer than those before it. */
+static bool reader_take(struct reader *r, const struct pmuk_export_record *rec)
+{
+	size_t i, words = (rec->header.size - sizeof(*rec)) / sizeof(rec->fill[0]);
+
+	if (rec->context >= PMUK_EXPORT_CONTEXTS || rec->seq < r->next[rec->context])
+		return false;
+	for (i = 0; i < words; i++) {
+		if (rec->fill[i] != pmuk_export_fill(rec->seq, i))
+			return false;
+	}
+	r->missing += rec->seq - r->next[rec->context];
+	r->next[rec->context] = rec->seq + 1;
+	r->records++;
+	return true;
+}
+
+static bool reader_look(struct reader *r, const struct perf_event_header *rec)
+{
+	const struct lost_record *lost = (const void *)rec;
+
+	if (rec->type == PMUK_EXPORT_RECORD && rec->size >= RECORD_MIN && rec->size % 8 == 0)
+		return reader_take(r, (const void *)rec);
+	if (rec->type != PERF_RECORD_LOST || rec->size != sizeof(*lost) || lost->id || !lost->lost)
+		return false;
+	r->told += lost->lost;
+	return true;
+}
+
+/* All that is there. Returns whether it is what it should be. */
+static bool reader_read(struct reader *r)
+{
+	uint64_t head = __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE);
+	uint64_t tail = r->page->data_tail;
+	static _Alignas(8) uint8_t buffer[1 << 16];
+	struct perf_event_header *rec = (void *)buffer;
+
+	if (head - tail > r->page->data_size)
+		return false;
+	while (tail != head) {
+		reader_copy(r, rec, tail, sizeof(*rec));
+		if (rec->size < sizeof(*rec) || rec->size > head - tail) {
+			printf("# size %u at %llu\n", rec->size, (unsigned long long)tail);
+			return false;
+		}
+		reader_copy(r, rec, tail, rec->size);
+		if (!reader_look(r, rec)) {
+			printf("# bad record of type %u at %llu\n", rec->type,
+			       (unsigned long long)tail);
+			return false;
+		}
+		tail += rec->size;
+		__atomic_store_n(&r->page->data_tail, tail, __ATOMIC_RELEASE);
+	}
+	return true;
+}
+
+/* Begin again, behind all that was tried so far. */
+static void reader_resume(struct reader *r, const uint64_t tried[])
+{
+	uint32_t i;
+
+	for (i = 0; i < PMUK_EXPORT_CONTEXTS; i++)
+		r->next[i] = tried[i];
+	r->records = 0;
+	r->missing = 0;
+	r->told = 0;
+	__atomic_store_n(&r->page->data_tail, r->page->data_head, __ATOMIC_RELEASE);
+}
+
+/* A buffer that user space reads, and who writes it. */
+FIXTURE(records)
+{
+	int fd;
+	struct reader reader;
+};
+
+FIXTURE_SETUP(records)
+{
+	struct pmuk_export_attr attr = { .nr_pages = DATA_PAGES, .flags = USER_TAIL };
+	struct reader *r = &self->reader;
+
+	self->fd = export_open();
+	ASSERT_GE(self->fd, 0);
+	ASSERT_EQ(export_create(self->fd, &attr), 0);
+	ASSERT_EQ(stay_on(attr.cpu), 0);
+	r->page = map_pages(self->fd, PAGES, PROT_READ | PROT_WRITE);
+	ASSERT_NE(r->page, MAP_FAILED);
+	r->data = (uint8_t *)r->page + r->page->data_offset;
+}
+
+FIXTURE_TEARDOWN(records)
+{
+	unmap_pages(self->reader.page, PAGES);
+	close(self->fd);
+}
+
+TEST_F(records, are_what_was_written)
+{
+	struct reader *r = &self->reader;
+	uint64_t written = 0;
+	uint32_t size;
+
+	/* all sizes, and all places in the buffer where a record may begin to wrap */
+	for (size = RECORD_MIN; size <= 4096; size += 8) {
+		ASSERT_EQ(export_write(self->fd, 5, size, size / 8 % 2), 5);
+		written += 5 * size;
+		ASSERT_TRUE(reader_read(r));
+	}
+	EXPECT_EQ(r->records, 5 * ((4096 - RECORD_MIN) / 8 + 1));
+	EXPECT_EQ(r->missing, 0);
+	EXPECT_EQ(r->told, 0);
+	EXPECT_EQ(r->page->data_head, written);
+	EXPECT_GT(r->page->data_head, 100 * r->page->data_size);
+}
+
+TEST_F(records, of_bad_sizes_are_refused)
+{
+	EXPECT_EQ(export_write(self->fd, 1, RECORD_MIN + 4, PMUK_EXPORT_TASK), 0);
+	EXPECT_EQ(export_write(self->fd, 1, 1 << 16, PMUK_EXPORT_TASK), 0);
+	EXPECT_EQ(export_stat(self->fd).discarded, 2);
+	EXPECT_EQ(export_write(self->fd, 1, 0xfff8, PMUK_EXPORT_TASK), 0);
+	EXPECT_EQ(export_stat(self->fd).lost, 1);
+	EXPECT_EQ(self->reader.page->data_head, 0);
+}
+
+TEST_F(records, that_were_lost_are_told)
+{
+	struct reader *r = &self->reader;
+	const int room = r->page->data_size / SIZE;
+	int i;
+
+	for (i = 1; i <= 5; i++) {
+		/* from the second time on there is a PERF_RECORD_LOST, too */
+		ASSERT_EQ(export_write(self->fd, room + 7, SIZE, PMUK_EXPORT_TASK),
+			  room - (i > 1));
+		EXPECT_EQ(export_stat(self->fd).lost, i * 7 + i - 1);
+		ASSERT_TRUE(reader_read(r));
+		EXPECT_EQ(r->told, (i - 1) * 7 + (i > 1 ? i - 2 : 0));
+		EXPECT_EQ(r->missing, r->told);
+	}
+	ASSERT_EQ(export_write(self->fd, 1, SIZE, PMUK_EXPORT_TASK), 1);
+	ASSERT_TRUE(reader_read(r));
+	EXPECT_EQ(r->told, export_stat(self->fd).lost);
+	EXPECT_EQ(r->missing, r->told);
+	EXPECT_EQ(r->records + r->missing, 5 * (room + 7) + 1);
+}
+
+/* Writes from one context until it is told to stop. */
+struct writer {
+	pthread_t thread;
+	int fd;
+	uint32_t context;
+	bool stop;
+	uint64_t tried;
+	uint64_t written;
+};
+
+static void *writer_run(void *data)
+{
+	struct writer *w = data;
+	int ret;
+
+	if (stay_on(0))
+		return NULL;
+	while (!LOAD(w->stop)) {
+		ret = export_write(w->fd, 20, SIZE, w->context);
+		if (ret < 0)
+			break;
+		w->written += ret;
+		w->tried += 20;
+	}
+	return NULL;
+}
+
+static int writers_start(struct writer w[], int fd)
+{
+	uint32_t i;
+
+	for (i = 0; i < PMUK_EXPORT_CONTEXTS; i++) {
+		w[i] = (struct writer){ .fd = fd, .context = i };
+		if (pthread_create(&w[i].thread, NULL, writer_run, &w[i]))
+			return -1;
+	}
+	return 0;
+}
+
+static void writers_stop(struct writer w[], uint64_t tried[], uint64_t *written)
+{
+	uint32_t i;
+
+	*written = 0;
+	for (i = 0; i < PMUK_EXPORT_CONTEXTS; i++) {
+		STORE(w[i].stop, true);
+		pthread_join(w[i].thread, NULL);
+		tried[i] = w[i].tried;
+		*written += w[i].written;
+	}
+}
+
+TEST_F(records, are_read_while_they_are_written)
+{
+	uint64_t tried[PMUK_EXPORT_CONTEXTS], written, end = now_ms() + 10000;
+	struct writer w[PMUK_EXPORT_CONTEXTS];
+	struct reader *r = &self->reader;
+	bool good = true;
+
+	ASSERT_EQ(stay_away(), 0);
+	ASSERT_EQ(writers_start(w, self->fd), 0);
+	while (good && r->page->data_head < 50 * r->page->data_size && now_ms() < end)
+		good = reader_read(r);
+	writers_stop(w, tried, &written);
+	EXPECT_TRUE(good);
+	EXPECT_GE(r->page->data_head, 50 * r->page->data_size);
+
+	/* two more tell what was lost, and what was lost last */
+	ASSERT_EQ(stay_on(0), 0);
+	ASSERT_TRUE(reader_read(r));
+	EXPECT_EQ(export_write(self->fd, 1, SIZE, PMUK_EXPORT_TASK), 1);
+	EXPECT_EQ(export_write(self->fd, 1, SIZE, PMUK_EXPORT_IRQ), 1);
+	ASSERT_TRUE(reader_read(r));
+	EXPECT_EQ(r->next[PMUK_EXPORT_TASK], tried[PMUK_EXPORT_TASK] + 1);
+	EXPECT_EQ(r->next[PMUK_EXPORT_IRQ], tried[PMUK_EXPORT_IRQ] + 1);
+	EXPECT_EQ(r->records, written + 2);
+	EXPECT_EQ(r->missing, export_stat(self->fd).lost);
+	EXPECT_EQ(r->told, r->missing);
+	EXPECT_GT(tried[PMUK_EXPORT_TASK], 0);
+	EXPECT_GT(tried[PMUK_EXPORT_IRQ], 0);
+}
+
+/* Tails that no reader has, relative to the head, or not; and whether that leaves room. */
+FIXTURE(hostile)
+{
+	int fd;
+	struct reader reader;
+	uint64_t tried[PMUK_EXPORT_CONTEXTS];
+};
+
+FIXTURE_VARIANT(hostile)
+{
+	bool absolute;
+	int64_t tail;
+	bool room;
+};
+
+#define HOSTILE(name, ...) FIXTURE_VARIANT_ADD(hostile, name) { __VA_ARGS__ }
+
+HOSTILE(ahead,			.tail = 8);
+HOSTILE(ahead_by_a_record,	.tail = SIZE);
+HOSTILE(ahead_by_a_buffer,	.tail = DATA_PAGES * 4096);
+HOSTILE(far_ahead,		.tail = 1LL << 40);
+HOSTILE(behind_by_a_buffer,	.tail = -DATA_PAGES * 4096 - 8);
+HOSTILE(far_behind,		.tail = -(1LL << 40));
+HOSTILE(far_away,		.tail = 1LL << 62);
+HOSTILE(odd_ahead,		.tail = 1);
+HOSTILE(zero,			.absolute = true, .tail = 0);
+HOSTILE(all_ones,		.absolute = true, .tail = -1);
+HOSTILE(highest_bit,		.absolute = true, .tail = 1LL << 63);
+HOSTILE(highest_positive,	.absolute = true, .tail = (1ULL << 63) - 1);
+HOSTILE(in_a_record,		.tail = -SIZE - 24,	.room = true);
+HOSTILE(odd,			.tail = -SIZE - 3,	.room = true);
+
+FIXTURE_SETUP(hostile)
+{
+	struct pmuk_export_attr attr = { .nr_pages = DATA_PAGES, .flags = USER_TAIL };
+	struct reader *r = &self->reader;
+
+	if (getpagesize() != 4096)
+		SKIP(return, "tails are for pages of 4096 bytes");
+	self->fd = export_open();
+	ASSERT_GE(self->fd, 0);
+	ASSERT_EQ(export_create(self->fd, &attr), 0);
+	ASSERT_EQ(stay_on(attr.cpu), 0);
+	r->page = map_pages(self->fd, PAGES, PROT_READ | PROT_WRITE);
+	ASSERT_NE(r->page, MAP_FAILED);
+	r->data = (uint8_t *)r->page + r->page->data_offset;
+
+	/* more than once through all of it, so that 0 is no good tail, and no more room */
+	while (export_stat(self->fd).head < 2 * r->page->data_size) {
+		ASSERT_GT(export_write(self->fd, 64, SIZE, PMUK_EXPORT_TASK), 0);
+		ASSERT_TRUE(reader_read(r));
+	}
+	self->tried[PMUK_EXPORT_TASK] = r->next[PMUK_EXPORT_TASK];
+	self->tried[PMUK_EXPORT_TASK] += r->page->data_size / SIZE;
+	ASSERT_EQ(export_write(self->fd, r->page->data_size / SIZE, SIZE, PMUK_EXPORT_TASK),
+		  r->page->data_size / SIZE);
+}
+
+FIXTURE_TEARDOWN(hostile)
+{
+	unmap_pages(self->reader.page, PAGES);
+	close(self->fd);
+}
+
+TEST_F(hostile, tail_only_loses)
+{
+	struct reader *r = &self->reader;
+	uint64_t head = r->page->data_head;
+	int written;
+
+	STORE(r->page->data_tail, variant->absolute ? variant->tail : head + variant->tail);
+	written = export_write(self->fd, 1000, SIZE, PMUK_EXPORT_TASK);
+	self->tried[PMUK_EXPORT_TASK] += 1000;
+	EXPECT_EQ(written > 0, variant->room);
+	EXPECT_EQ(export_stat(self->fd).lost, 1000 - written);
+	EXPECT_EQ(r->page->data_head - head, (uint64_t)written * SIZE);
+	EXPECT_LE(r->page->data_head - head, r->page->data_size);
+
+	/* a sane one: what is told next is what was lost, and records are whole again */
+	reader_resume(r, self->tried);
+	EXPECT_EQ(export_write(self->fd, 100, SIZE, PMUK_EXPORT_TASK), 100);
+	EXPECT_TRUE(reader_read(r));
+	EXPECT_EQ(r->records, 100);
+	EXPECT_EQ(r->missing, 0);
+	EXPECT_EQ(r->told, 1000 - written);
+}
+
+/* Odd ones, near ones, good ones. */
+static uint64_t some_tail(struct perf_event_mmap_page *page, int i)
+{
+	uint64_t head = LOAD(page->data_head), random = ((uint64_t)rand() << 40) ^
+		((uint64_t)rand() << 20) ^ rand();
+
+	switch (i % 5) {
+	case 0:
+		return random;
+	case 1:
+		return head - random % (2 * page->data_size);
+	case 2:
+		return head + random % (2 * page->data_size);
+	case 3:
+		return head - random % page->data_size / 8 * 8;
+	default:
+		return head;
+	}
+}
+
+TEST_F(records, go_on_under_a_random_tail)
+{
+	uint64_t tried[PMUK_EXPORT_CONTEXTS], written, lost;
+	struct writer w[PMUK_EXPORT_CONTEXTS];
+	struct reader *r = &self->reader;
+	int i;
+
+	srand(1);
+	ASSERT_EQ(stay_away(), 0);
+	ASSERT_EQ(writers_start(w, self->fd), 0);
+	for (i = 0; i < 10000; i++) {
+		STORE(r->page->data_tail, some_tail(r->page, i));
+		if (i % 7 == 0)
+			usleep(200);	/* so each kind stays for a while */
+	}
+	writers_stop(w, tried, &written);
+	lost = export_stat(self->fd).lost;
+	EXPECT_EQ(tried[PMUK_EXPORT_TASK] + tried[PMUK_EXPORT_IRQ], written + lost);
+	EXPECT_GT(written, 1000);
+	EXPECT_GT(lost, 1000);
+
+	ASSERT_EQ(stay_on(0), 0);
+	reader_resume(r, tried);
+	EXPECT_EQ(export_write(self->fd, 100, SIZE, PMUK_EXPORT_TASK), 100);
+	EXPECT_EQ(export_write(self->fd, 100, SIZE, PMUK_EXPORT_IRQ), 100);
+	EXPECT_TRUE(reader_read(r));
+	EXPECT_EQ(r->records, 200);
+	EXPECT_EQ(r->missing, 0);
+}
+
+/* The kernel believes nothing of the page but the tail. */
+TEST_F(records, go_on_under_a_scribbled_page)
+{
+	uint64_t tried[PMUK_EXPORT_CONTEXTS], written, lost;
+	struct writer w[PMUK_EXPORT_CONTEXTS];
+	struct reader *r = &self->reader;
+	struct perf_event_mmap_page sane = *r->page;
+	int i;
+
+	ASSERT_EQ(stay_away(), 0);
+	ASSERT_EQ(writers_start(w, self->fd), 0);
+	for (i = 0; i < 200; i++) {
+		memset(r->page, i % 2 ? 0xff : rand(), getpagesize());
+		usleep(1000);
+		STORE(r->page->data_tail, export_stat(self->fd).head);
+		usleep(1000);
+	}
+	writers_stop(w, tried, &written);
+	lost = export_stat(self->fd).lost;
+	EXPECT_EQ(tried[PMUK_EXPORT_TASK] + tried[PMUK_EXPORT_IRQ], written + lost);
+	EXPECT_GT(written, 1000);
+	EXPECT_GT(lost, 1000);
+
+	ASSERT_EQ(stay_on(0), 0);
+	*r->page = sane;
+	r->page->data_tail = export_stat(self->fd).head;
+	EXPECT_GE(export_write(self->fd, 1, SIZE, PMUK_EXPORT_TASK), 1);
+	tried[PMUK_EXPORT_TASK]++;
+	reader_resume(r, tried);
+	EXPECT_EQ(export_write(self->fd, 100, SIZE, PMUK_EXPORT_TASK), 100);
+	EXPECT_TRUE(reader_read(r));
+	EXPECT_EQ(r->records, 100);
+	EXPECT_EQ(r->missing, 0);
+	EXPECT_EQ(r->told, 0);
+}
+
+/* Waiting for records: .records of them are one event. */
+FIXTURE(poll)
+{
+	int fd;
+	struct perf_event_mmap_page *page;
+};
+
+FIXTURE_VARIANT(poll)
+{
+	uint32_t watermark;
+	uint32_t wakeup_events;
+	int records;
+};
+
+FIXTURE_VARIANT_ADD(poll, full_page)
+{
+	.records = 4096 / SIZE,
+};
+
+FIXTURE_VARIANT_ADD(poll, watermark)
+{
+	.watermark = 10 * SIZE,
+	.records = 10,
+};
+
+FIXTURE_VARIANT_ADD(poll, small_watermark)
+{
+	.watermark = 1,
+	.records = 1,
+};
+
+FIXTURE_VARIANT_ADD(poll, wakeup_events)
+{
+	.wakeup_events = 3,
+	.records = 3,
+};
+
+FIXTURE_SETUP(poll)
+{
+	struct pmuk_export_attr attr = {
+		.nr_pages = DATA_PAGES,
+		.flags = USER_TAIL,
+		.watermark = variant->watermark,
+		.wakeup_events = variant->wakeup_events,
+	};
+
+	if (getpagesize() != 4096)
+		SKIP(return, "a page is thought to have 4096 bytes");
+	self->fd = export_open();
+	ASSERT_GE(self->fd, 0);
+	ASSERT_EQ(export_create(self->fd, &attr), 0);
+	ASSERT_EQ(stay_on(attr.cpu), 0);
+	self->page = map_pages(self->fd, PAGES, PROT_READ | PROT_WRITE);
+	ASSERT_NE(self->page, MAP_FAILED);
+}
+
+FIXTURE_TEARDOWN(poll)
+{
+	unmap_pages(self->page, PAGES);
+	close(self->fd);
+}
+
+/* The events within so many milliseconds. */
+static int poll_for(int fd, int ms)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	int ret = poll(&p, 1, ms);
+
+	return ret == 1 ? p.revents : ret;
+}
+
+/* As a reader does that has read all. */
+static void give_back(struct perf_event_mmap_page *page)
+{
+	__atomic_store_n(&page->data_tail, page->data_head, __ATOMIC_RELEASE);
+}
+
+TEST_F(poll, tells_each_event_once)
+{
+	int i;
+
+	EXPECT_EQ(poll_for(self->fd, 0), 0);
+	for (i = 1; i <= 40; i++) {
+		if (variant->records > 1) {
+			EXPECT_EQ(export_write(self->fd, variant->records - 1, SIZE, i % 2),
+				  variant->records - 1);
+			EXPECT_EQ(poll_for(self->fd, i < 5 ? 20 : 0), 0);
+		}
+		EXPECT_EQ(export_write(self->fd, 1, SIZE, i % 2), 1);
+		EXPECT_EQ(poll_for(self->fd, 5000), POLLIN);
+		EXPECT_EQ(poll_for(self->fd, i < 5 ? 20 : 0), 0);
+		EXPECT_EQ(export_stat(self->fd).wakeups, i);
+		give_back(self->page);
+	}
+}
+
+TEST_F(poll, tells_several_as_one_if_late)
+{
+	EXPECT_EQ(export_write(self->fd, 5 * variant->records, SIZE, PMUK_EXPORT_TASK),
+		  5 * variant->records);
+	EXPECT_EQ(export_stat(self->fd).wakeups, 5);
+	EXPECT_EQ(poll_for(self->fd, 5000), POLLIN);
+	EXPECT_EQ(poll_for(self->fd, 20), 0);
+}
+
+TEST_F(poll, tells_of_loss)
+{
+	int room = self->page->data_size / SIZE;
+
+	EXPECT_EQ(export_write(self->fd, room, SIZE, PMUK_EXPORT_TASK), room);
+	while (poll_for(self->fd, 20))
+		;
+	EXPECT_EQ(export_write(self->fd, 5, SIZE, PMUK_EXPORT_TASK), 0);
+	EXPECT_EQ(poll_for(self->fd, 5000), POLLIN);
+	EXPECT_EQ(export_write(self->fd, 5, SIZE, PMUK_EXPORT_TASK), 0);
+	EXPECT_EQ(poll_for(self->fd, 20), 0);
+}
+
+struct poller {
+	pthread_t thread;
+	int fd;
+	bool *stop;
+	int *told;
+};
+
+static void *poller_run(void *data)
+{
+	struct poller *p = data;
+
+	while (!LOAD(*p->stop)) {
+		if (poll_for(p->fd, 100) == POLLIN)
+			__atomic_add_fetch(p->told, 1, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+/* Each event is for one of those that wait, and it does not matter for which. */
+TEST_F(poll, tells_one_of_several_readers)
+{
+	struct poller pollers[4];
+	bool stop = false;
+	int i, told = 0;
+	uint64_t end;
+
+	for (i = 0; i < 4; i++) {
+		pollers[i] = (struct poller){ .fd = self->fd, .stop = &stop, .told = &told };
+		ASSERT_EQ(pthread_create(&pollers[i].thread, NULL, poller_run, &pollers[i]), 0);
+	}
+	for (i = 1; i <= 50; i++) {
+		EXPECT_EQ(export_write(self->fd, variant->records, SIZE, i % 2), variant->records);
+		for (end = now_ms() + 5000; LOAD(told) < i && now_ms() < end; )
+			usleep(100);
+		EXPECT_EQ(LOAD(told), i);
+		give_back(self->page);
+	}
+	STORE(stop, true);
+	for (i = 0; i < 4; i++)
+		pthread_join(pollers[i].thread, NULL);
+	EXPECT_EQ(told, 50);
+}
+
+TEST_F(poll, keeps_the_buffer)
+{
+	EXPECT_EQ(poll_for(self->fd, 0), 0);
+	EXPECT_EQ(ioctl(self->fd, PMUK_EXPORT_DESTROY), -1);
+	EXPECT_EQ(errno, EBUSY);
+}
+
+TEST(poll_without_a_buffer)
+{
+	int fd = export_open();
+
+	EXPECT_EQ(poll_for(fd, 0), POLLERR);
+	close(fd);
+}
+
+/* A counter on the control page. */
+FIXTURE(page)
+{
+	int fd;
+	struct perf_event_mmap_page *page;
+};
+
+FIXTURE_VARIANT(page)
+{
+	uint32_t event;
+	uint64_t period;
+};
+
+FIXTURE_VARIANT_ADD(page, clock)
+{
+	.event = PMUK_EXPORT_CLOCK,
+	.period = 200000,
+};
+
+FIXTURE_VARIANT_ADD(page, cycles)
+{
+	.event = PMUK_EXPORT_CYCLES,
+	.period = 1000000,
+};
+
+FIXTURE_SETUP(page)
+{
+	struct pmuk_export_attr attr = {
+		.nr_pages = 1,
+		.flags = USER_TAIL,
+		.event = variant->event,
+		.period = variant->period,
+	};
+
+	self->page = NULL;
+	self->fd = export_open();
+	ASSERT_GE(self->fd, 0);
+	if (export_create(self->fd, &attr)) {
+		ASSERT_EQ(errno, ENOENT);
+		SKIP(return, "no PMU that counts cycles");
+	}
+	self->page = map_pages(self->fd, 1 + 1, PROT_READ | PROT_WRITE);
+	ASSERT_NE(self->page, MAP_FAILED);
+}
+
+FIXTURE_TEARDOWN(page)
+{
+	if (self->page)
+		unmap_pages(self->page, 1 + 1);
+	close(self->fd);
+}
+
+/* The protocol of struct perf_event_mmap_page, between CPUs. */
+static uint32_t read_page(const struct perf_event_mmap_page *page,
+			  struct pmuk_export_value *value)
+{
+	uint32_t lock, index;
+
+	do {
+		while ((lock = __atomic_load_n(&page->lock, __ATOMIC_ACQUIRE)) & 1)
+			;
+		index = LOAD(page->index);
+		value->count = LOAD(page->offset);
+		value->time_enabled = LOAD(page->time_enabled);
+		value->time_running = LOAD(page->time_running);
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	} while (LOAD(page->lock) != lock);
+	return index;
+}
+
+static void *busy_run(void *stop)
+{
+	if (!stay_on(0)) {
+		while (!LOAD(*(bool *)stop))
+			;
+	}
+	return NULL;
+}
+
+/* This kernel lets nobody read registers here, so index is 0, and the rest is all there is. */
+TEST_F(page, follows_the_counter)
+{
+	struct pmuk_export_value value = {}, last = {}, final;
+	uint64_t end = now_ms() + 10000;
+	int changes = 0, bad = 0;
+	bool stop = false;
+	pthread_t busy;
+
+	ASSERT_EQ(stay_away(), 0);
+	ASSERT_EQ(pthread_create(&busy, NULL, busy_run, &stop), 0);
+	while (changes < 200 && now_ms() < end) {
+		bad += read_page(self->page, &value) != 0;
+		bad += value.count < last.count;
+		bad += value.time_enabled < last.time_enabled;
+		bad += value.time_running > value.time_enabled;
+		changes += value.count != last.count;
+		last = value;
+	}
+	STORE(stop, true);
+	pthread_join(busy, NULL);
+	EXPECT_EQ(bad, 0);
+	EXPECT_EQ(changes, 200);
+
+	ASSERT_EQ(ioctl(self->fd, PMUK_EXPORT_DISABLE), 0);
+	ASSERT_EQ(ioctl(self->fd, PMUK_EXPORT_READ, &final), 0);
+	EXPECT_EQ(read_page(self->page, &value), 0);
+	EXPECT_EQ(value.count, final.count);
+	EXPECT_GE(final.count, last.count);
+	if (variant->event != PMUK_EXPORT_CLOCK)
+		return;		/* perf core keeps this one, and its times are of another moment */
+	EXPECT_EQ(value.time_enabled, final.time_enabled);
+	EXPECT_EQ(value.time_running, final.time_running);
+}
+
+/* Whatever its reader writes into it, the next update puts right, and the count is not of it. */
+TEST(page_is_put_right)
+{
+	struct pmuk_export_attr attr = { .flags = USER_TAIL, .event = PMUK_EXPORT_CLOCK };
+	struct pmuk_export_value value, final;
+	struct perf_event_mmap_page *page;
+	int fd = export_open();
+
+	ASSERT_EQ(export_create(fd, &attr), 0);
+	page = map_pages(fd, 1, PROT_READ | PROT_WRITE);
+	ASSERT_NE(page, MAP_FAILED);
+	STORE(page->lock, 0xffffffff);
+	STORE(page->index, 77);
+	STORE(page->offset, 1ULL << 62);
+	ASSERT_EQ(ioctl(fd, PMUK_EXPORT_DISABLE), 0);
+	ASSERT_EQ(ioctl(fd, PMUK_EXPORT_READ, &final), 0);
+	EXPECT_EQ(LOAD(page->lock) % 2, 0);
+	EXPECT_EQ(read_page(page, &value), 0);
+	EXPECT_EQ(value.count, final.count);
+	EXPECT_LT(final.count, 1ULL << 62);
+	unmap_pages(page, 1);
+	close(fd);
+}
+
+TEST_HARNESS_MAIN

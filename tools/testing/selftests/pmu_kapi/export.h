@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What the tests of /dev/pmuk_export share: see lib/tests/pmuk_export.h. */
+#ifndef _PMUK_SELFTEST_EXPORT_H
+#define _PMUK_SELFTEST_EXPORT_H
+
+#include <fcntl.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../../../../lib/tests/pmuk_export.h"
+
+/* Of the kernel's headers, which are not for user space. */
+#define USER_TAIL	1	/* PMUK_BUFFER_USER_TAIL */
+#define RECORD_MIN	sizeof(struct pmuk_export_record)
+
+#define LOAD(x)		__atomic_load_n(&(x), __ATOMIC_RELAXED)
+#define STORE(x, v)	__atomic_store_n(&(x), (v), __ATOMIC_RELAXED)
+
+static inline int export_open(void)
+{
+	return open("/dev/pmuk_export", O_RDWR | O_CLOEXEC);
+}
+
+static inline int export_create(int fd, const struct pmuk_export_attr *attr)
+{
+	return ioctl(fd, PMUK_EXPORT_CREATE, attr);
+}
+
+/* Returns how many were written, or -1; the caller is where they are written. */
+static inline int export_write(int fd, uint32_t nr, uint32_t size, uint32_t context)
+{
+	struct pmuk_export_write what = { .nr = nr, .size = size, .context = context };
+
+	return ioctl(fd, PMUK_EXPORT_WRITE, &what);
+}
+
+static inline struct pmuk_export_stat export_stat(int fd)
+{
+	struct pmuk_export_stat stat;
+
+	if (ioctl(fd, PMUK_EXPORT_STAT, &stat))
+		memset(&stat, 0xff, sizeof(stat));
+	return stat;
+}
+
+static inline int nr_buffers(void)
+{
+	int fd = export_open(), nr = ioctl(fd, PMUK_EXPORT_NR_BUFFERS);
+
+	close(fd);
+	return nr;
+}
+
+static inline int stay_on(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	return sched_setaffinity(0, sizeof(set), &set);
+}
+
+/* Another one than the first, if there is one. */
+static inline int stay_away(void)
+{
+	return stay_on(sysconf(_SC_NPROCESSORS_ONLN) > 1);
+}
+
+static inline void *map_pages(int fd, size_t pages, int prot)
+{
+	return mmap(NULL, pages * getpagesize(), prot, MAP_SHARED, fd, 0);
+}
+
+static inline int unmap_pages(void *at, size_t pages)
+{
+	return munmap(at, pages * getpagesize());
+}
+
+/* A line of /proc/self/status, in pages. */
+static inline long pinned_pages(void)
+{
+	FILE *f = fopen("/proc/self/status", "r");
+	char line[128];
+	long kib = -1;
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "VmPin: %ld kB", &kib) == 1)
+			break;
+	}
+	if (f)
+		fclose(f);
+	return kib < 0 ? -1 : kib * 1024 / getpagesize();
+}
+
+static inline uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000ULL + t.tv_nsec / 1000000;
+}
+
+static sigjmp_buf fault_jump;
+
+static inline void fault_handler(int signal)
+{
+	siglongjmp(fault_jump, signal);
+}
+
+static inline void catch_faults(void)
+{
+	signal(SIGSEGV, fault_handler);
+	signal(SIGBUS, fault_handler);
+}
+
+/* The signal that it raises to read or to write there; 0 if none. */
+static inline int fault_of_read(const void *at)
+{
+	int sig = sigsetjmp(fault_jump, 1);
+
+	if (!sig)
+		(void)*(const volatile uint64_t *)at;
+	return sig;
+}
+
+static inline int fault_of_write(void *at, uint64_t value)
+{
+	int sig = sigsetjmp(fault_jump, 1);
+
+	if (!sig)
+		*(volatile uint64_t *)at = value;
+	return sig;
+}
+
+#endif /* _PMUK_SELFTEST_EXPORT_H */
