@@ -43,6 +43,15 @@ static void drop_loses_the_newest(struct kunit *test)
 	KUNIT_EXPECT_GT(test, tb->bytes, 50 * PAGE_SIZE);
 }
 
+/* Until one is lost. */
+static void write_until_full(struct pmuk_test_buffer *tb, u32 size)
+{
+	unsigned int i;
+
+	for (i = 0; pmuk_test_write(tb, size); i++)
+		KUNIT_ASSERT_LT_MSG(tb->test, i, PAGE_SIZE / size, "never full");
+}
+
 /* Exactly what was lost, once, and before anything newer. */
 static void loss_is_told_before_the_next_record(struct kunit *test)
 {
@@ -53,8 +62,7 @@ static void loss_is_told_before_the_next_record(struct kunit *test)
 	unsigned int lost, i;
 
 	for (lost = 1; lost < 100; lost++) {
-		while (pmuk_test_write(tb, 64))
-			;
+		write_until_full(tb, 64);
 		for (i = 1; i < lost; i++)
 			KUNIT_ASSERT_FALSE(test, pmuk_test_write(tb, 64));
 		pmuk_test_drain(tb);
@@ -82,8 +90,7 @@ static void stop_waits_for_restart(struct kunit *test)
 	struct pmuk_test_buffer *tb = pmuk_test_buffer(test, &(struct pmuk_buffer_attr){
 		.nr_pages = 1, .mode = PMUK_BUFFER_STOP });
 
-	while (pmuk_test_write(tb, 128))
-		;
+	write_until_full(tb, 128);
 	pmuk_test_drain(tb);
 	KUNIT_EXPECT_FALSE(test, pmuk_test_write(tb, 128));
 	KUNIT_EXPECT_EQ(test, pmuk_test_stat(tb).lost, 2);
