@@ -263,6 +263,7 @@ void pmuk_format_sample(struct pmuk_counter *c, const struct pmuk_sample *sample
 		return;
 
 	rec->misc = pmuk_format_misc(sample);
+	*(u64 *)(rec + 1) = 0;	/* no field is there, if none was asked for */
 	p = pmuk_format_fields((u64 *)(rec + 1), c, sample);
 	if (c->attr.sample_type & PERF_SAMPLE_READ)
 		p = pmuk_format_read(p, c, &sample->value);
