@@ -151,16 +151,19 @@ pmuk_output_begin(struct pmuk_buffer *b, u32 type, u32 size)
 {
 	const struct perf_event_header header = { .type = type, .size = size };
 	struct pmuk_ring *ring = pmuk_buffer_ring(b);
-	u64 head = READ_ONCE(ring->head);
+	u64 head = READ_ONCE(ring->head), next;
 	struct perf_event_header *rec;
 
 	do {
+		next = head + size;
 		if (unlikely(!pmuk_record_size_ok(size) ||
-			     (s64)(READ_ONCE(ring->limit) - head - size) < 0))
+			     (s64)(READ_ONCE(ring->limit) - next) < 0))
 			return __pmuk_output_begin(ring, type, size);
-	} while (unlikely(!try_cmpxchg_local(&ring->head, &head, head + size)));
+	} while (unlikely(!try_cmpxchg_local(&ring->head, &head, next)));
 
 	rec = (struct perf_event_header *)(ring->data + (head & ring->mask));
+	if (!rec)
+		__builtin_unreachable();	/* so that callers need not check here */
 	*rec = header;
 	return rec;
 }

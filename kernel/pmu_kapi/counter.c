@@ -334,6 +334,9 @@ void pmuk_counter_destroy(struct pmuk_counter *c)
 	if (IS_ERR_OR_NULL(c))
 		return;
 
+	/* Its last value stays in the records of those whose peer it is. */
+	if (kref_read(&c->ref) > 1)
+		pmuk_counter_disable(c);
 	WRITE_ONCE(c->quiet, true);
 	perf_event_release_kernel(c->event);
 

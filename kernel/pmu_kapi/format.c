@@ -6,6 +6,7 @@
  */
 #include <linux/export.h>
 #include <linux/math.h>
+#include <linux/minmax.h>
 #include <linux/sched.h>
 #include <linux/smp.h>
 #include <linux/stacktrace.h>
@@ -70,7 +71,7 @@ unsigned int pmuk_format_size(const struct pmuk_counter *c)
 		return 0;
 	if (c->attr.sample_type & PERF_SAMPLE_READ)
 		size += pmuk_format_read_size(c);
-	return max_t(unsigned int, size, PMUK_RECORD_MIN);
+	return size;
 }
 
 /*
@@ -256,6 +257,7 @@ void pmuk_format_sample(struct pmuk_counter *c, const struct pmuk_sample *sample
 	u64 *p;
 
 	size = c->record_size + pmuk_format_extras(c, &x, sample, data);
+	size = max_t(unsigned int, size, PMUK_RECORD_MIN);
 	rec = pmuk_output_begin(c->attr.buffer, PERF_RECORD_SAMPLE, size);
 	if (!rec)
 		return;

@@ -65,9 +65,14 @@
  *	Of "limit, then state" here and "state, then limit" there, at least one sees
  *	the other's store, so limit ends at 0, or the state is seen. Full barriers
  *	on both sides. ring-pause.litmus
+ *	And when a grace period has passed since forbid:A, no writer goes by an old
+ *	limit. ring-freeze.litmus
  * LMM(pmuk_ring_claim:A) / LMM(pmuk_ring_release:A)
  *	If claim:A reads from release:A, a reader sees how far the one before it has
  *	come. Release to acquire. ring-claim.litmus
+ * LMM(__pmuk_output_begin:A) / LMM(pmuk_ring_resume:A)
+ *	If begin:A reads from resume:A, what is written is not seen by who has read
+ *	before that. Release to acquire. ring-resume.litmus
  * LMM(__pmuk_output_begin:A) / LMM(pmuk_ring_reset:A)
  *	If begin:A reads from reset:A, the owner sees where the data are now. Release
  *	to acquire; and no writer is left from before, as that waits for all of
@@ -150,10 +155,12 @@ static void pmuk_ring_forget(struct pmuk_ring *ring, u64 end, u64 commit)
 
 static void pmuk_ring_raise(struct pmuk_ring *ring, u64 limit)
 {
+	/* Not for a moment: the fast path does not count them. */
+	if (ring->wakeup_events)
+		return;
 	WRITE_ONCE(ring->limit, limit);
 	smp_mb();	/* LMM(pmuk_ring_raise:A) pairs with pmuk_ring_forbid:A */
-	if ((atomic_read(&ring->state) & PMUK_RING_REFUSE) || READ_ONCE(ring->pending) ||
-	    ring->wakeup_events)
+	if ((atomic_read(&ring->state) & PMUK_RING_REFUSE) || READ_ONCE(ring->pending))
 		WRITE_ONCE(ring->limit, 0);
 }
 
@@ -286,17 +293,27 @@ EXPORT_SYMBOL_GPL(__pmuk_output_begin);
  */
 void __pmuk_output_again(struct pmuk_ring *ring)
 {
-	u64 head;
+	u64 commit, head;
 
 	do {
-		/* From here on, writers that interrupt leave publishing to this one. */
-		WRITE_ONCE(ring->commit, READ_ONCE(ring->commit) | 1);
+		/*
+		 * Writers that interrupt now leave it to this one. What they have published
+		 * until then stays: a reader may have given it back.
+		 */
+		commit = READ_ONCE(ring->commit);
+		while (!try_cmpxchg_release(&ring->commit, &commit,	/* LMM(pmuk_output_end:B) */
+					    commit | 1))
+			;
 		barrier();	/* the same for the compiler */
 		head = READ_ONCE(ring->head);
 		smp_store_release(&ring->page->data_head, head);	/* LMM(pmuk_output_end:A) */
 		smp_store_release(&ring->commit, head);			/* LMM(pmuk_output_end:B) */
 		barrier();	/* an NMI from here on publishes itself */
 	} while (READ_ONCE(ring->head) != head);
+
+	/* The caller looks at what it has published itself, which may not be enough. */
+	if ((s64)(head - READ_ONCE(ring->wake_at)) >= 0)
+		__pmuk_output_wake(ring);
 }
 EXPORT_SYMBOL_GPL(__pmuk_output_again);
 
@@ -382,6 +399,7 @@ int pmuk_ring_resume(struct pmuk_ring *ring)
 	do {
 		if (ring->mode == PMUK_BUFFER_OVERWRITE && (state & PMUK_RING_READING))
 			return -EBUSY;
+		/* LMM(pmuk_ring_resume:A) */
 	} while (!atomic_try_cmpxchg_release(&ring->state, &state, state & ~PMUK_RING_PAUSED));
 	return 0;
 }
@@ -407,11 +425,12 @@ void pmuk_ring_reset(struct pmuk_ring *ring, u8 *data, u64 size)
 	ring->data = data;
 	ring->size = size;
 	ring->mask = size ? size - 1 : 0;
-	ring->head = 0;
-	ring->limit = 0;
-	ring->commit = 0;
-	ring->oldest = 0;
-	ring->tail = 0;
+	/* Nobody uses these now, but somebody may look. */
+	WRITE_ONCE(ring->head, 0);
+	WRITE_ONCE(ring->limit, 0);
+	WRITE_ONCE(ring->commit, 0);
+	WRITE_ONCE(ring->oldest, 0);
+	WRITE_ONCE(ring->tail, 0);
 	if (!ring->wakeup_events)
 		ring->wake_at = ring->watermark ?: PMUK_RING_NEVER;
 	ring->page->data_head = 0;
@@ -456,7 +475,6 @@ int pmuk_ring_claim(struct pmuk_ring *ring, struct pmuk_reader *r)
 	return 0;
 }
 
-/* While the owner publishes again, ->commit may step back for a moment: not a new head. */
 struct perf_event_header *pmuk_ring_peek(struct pmuk_reader *r)
 {
 	struct pmuk_ring *ring = r->ring;
@@ -481,7 +499,7 @@ void pmuk_ring_consume(struct pmuk_reader *r)
 	if (r->pos == r->end)
 		return;
 	r->pos = r->end;
-	ring->consumed++;
+	WRITE_ONCE(ring->consumed, ring->consumed + 1);
 	if (ring->mode == PMUK_BUFFER_OVERWRITE)
 		WRITE_ONCE(ring->oldest, r->pos);
 	else

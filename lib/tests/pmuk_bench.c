@@ -1,39 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * What each way to read a counter costs per call: <debugfs>/pmuk_bench/run.
- * Reading that file measures, and gives lines "name value".
- *
- * All ways read the same pinned cycles counter, on its own CPU, with interrupts
- * on. They take turns, so that what disturbs one disturbs all; medians of all
- * turns are printed. The cost of an empty loop is subtracted; that of the call,
- * of its arguments and of what the caller must do around it is not, since
- * whoever reads pays it.
+ * Reading that file measures, see pmuk_bench.h. All ways read the same pinned
+ * cycles counter, on its own CPU.
  */
-#include <linux/cleanup.h>
 #include <linux/debugfs.h>
 #include <linux/irqflags.h>
-#include <linux/ktime.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
-#include <linux/seq_file.h>
-#include <linux/slab.h>
-#include <linux/smp.h>
-#include <linux/sort.h>
 #include <linux/workqueue.h>
 
 #include "../../kernel/pmu_kapi/arch.h"
 #include "../../kernel/pmu_kapi/internal.h"
-
-#define TURNS	41
-#define CALLS	500	/* per turn; divides 1000 */
-
-static int bench_empty(struct pmuk_counter *c, unsigned int n)
-{
-	do {
-		barrier();
-	} while (--n);
-	return 0;
-}
+#include "pmuk_bench.h"
 
 /* The one instruction that reads the register; which one is known beforehand. */
 #if defined(CONFIG_ARM64) && IS_ENABLED(CONFIG_ARM_PMUV3)
@@ -43,8 +22,10 @@ static int bench_empty(struct pmuk_counter *c, unsigned int n)
 		read_sysreg(pmevcntr##i##_el0);	\
 	} while (--n)
 
-static int bench_raw(struct pmuk_counter *c, unsigned int n)
+static int bench_raw(void *what, unsigned int n)
 {
+	const struct pmuk_counter *c = what;
+
 	if (c->event->hw.idx != ARMV8_PMU_CYCLE_IDX) {
 		PMEVN_SWITCH(c->event->hw.idx, BENCH_READ_PMEVCNTRN);
 		return 0;
@@ -57,9 +38,9 @@ static int bench_raw(struct pmuk_counter *c, unsigned int n)
 
 #else
 
-static int bench_raw(struct pmuk_counter *c, unsigned int n)
+static int bench_raw(void *what, unsigned int n)
 {
-	const struct perf_event *event = c->event;
+	const struct perf_event *event = ((struct pmuk_counter *)what)->event;
 
 	do {
 		pmuk_arch_read(event);
@@ -69,8 +50,9 @@ static int bench_raw(struct pmuk_counter *c, unsigned int n)
 
 #endif
 
-static int bench_pmuk_local(struct pmuk_counter *c, unsigned int n)
+static int bench_pmuk_local(void *what, unsigned int n)
 {
+	struct pmuk_counter *c = what;
 	u64 count;
 	int ret;
 
@@ -80,8 +62,9 @@ static int bench_pmuk_local(struct pmuk_counter *c, unsigned int n)
 	return ret;
 }
 
-static int bench_pmuk_snapshot(struct pmuk_counter *c, unsigned int n)
+static int bench_pmuk_snapshot(void *what, unsigned int n)
 {
+	struct pmuk_counter *c = what;
 	struct pmuk_value value;
 	int ret;
 
@@ -91,8 +74,9 @@ static int bench_pmuk_snapshot(struct pmuk_counter *c, unsigned int n)
 	return ret;
 }
 
-static int bench_pmuk(struct pmuk_counter *c, unsigned int n)
+static int bench_pmuk(void *what, unsigned int n)
 {
+	struct pmuk_counter *c = what;
 	struct pmuk_value value;
 	int ret;
 
@@ -103,9 +87,9 @@ static int bench_pmuk(struct pmuk_counter *c, unsigned int n)
 }
 
 /* What modules do today that want it fast. */
-static int bench_pmu(struct pmuk_counter *c, unsigned int n)
+static int bench_pmu(void *what, unsigned int n)
 {
-	struct perf_event *event = c->event;
+	struct perf_event *event = ((struct pmuk_counter *)what)->event;
 	unsigned long flags;
 
 	do {
@@ -119,8 +103,9 @@ static int bench_pmu(struct pmuk_counter *c, unsigned int n)
 }
 
 #ifndef MODULE	/* not exported */
-static int bench_perf_local(struct pmuk_counter *c, unsigned int n)
+static int bench_perf_local(void *what, unsigned int n)
 {
+	struct pmuk_counter *c = what;
 	u64 count;
 	int ret;
 
@@ -131,8 +116,9 @@ static int bench_perf_local(struct pmuk_counter *c, unsigned int n)
 }
 #endif
 
-static int bench_perf_value(struct pmuk_counter *c, unsigned int n)
+static int bench_perf_value(void *what, unsigned int n)
 {
+	struct pmuk_counter *c = what;
 	u64 enabled, running;
 
 	do {
@@ -141,134 +127,46 @@ static int bench_perf_value(struct pmuk_counter *c, unsigned int n)
 	return 0;
 }
 
-static const struct bench_way {
-	const char *name;
-	int (*calls)(struct pmuk_counter *c, unsigned int n);
-} bench_ways[] = {
-	{ "empty", bench_empty },	/* first: subtracted from the others */
-	{ "read_raw", bench_raw },
-	{ "read_pmuk_local", bench_pmuk_local },
-	{ "read_pmuk_snapshot", bench_pmuk_snapshot },
-	{ "read_pmuk", bench_pmuk },
-	{ "read_pmu", bench_pmu },
+static const struct bench_way bench_ways[] = {
+	{ "empty", NULL, bench_empty },	/* first: subtracted from the others */
+	{ "read_raw", NULL, bench_raw },
+	{ "read_pmuk_local", NULL, bench_pmuk_local },
+	{ "read_pmuk_snapshot", NULL, bench_pmuk_snapshot },
+	{ "read_pmuk", NULL, bench_pmuk },
+	{ "read_pmu", NULL, bench_pmu },
 #ifndef MODULE
-	{ "read_perf_local", bench_perf_local },
+	{ "read_perf_local", NULL, bench_perf_local },
 #endif
-	{ "read_perf_value", bench_perf_value },
+	{ "read_perf_value", NULL, bench_perf_value },
 };
-
-#define WAYS	ARRAY_SIZE(bench_ways)
-
-struct bench {
-	struct pmuk_counter *cycles;	/* what is read */
-	struct pmuk_counter *insns;	/* what that costs; NULL if it cannot be counted: */
-	long insns_error;		/* ... because of this */
-	u64 ns[WAYS][TURNS];
-	u64 insn[WAYS][TURNS];
-};
-
-static struct pmuk_counter *bench_counter(u64 config)
-{
-	const struct pmuk_attr attr = {
-		.type	= PERF_TYPE_HARDWARE,
-		.config	= config,
-		.flags	= PMUK_PINNED,
-	};
-	struct pmuk_counter *c __free(pmuk_counter) =
-		pmuk_counter_create(&attr, raw_smp_processor_id(), NULL);
-	int ret = IS_ERR(c) ? PTR_ERR(c) : pmuk_counter_enable(c);
-
-	return ret ? ERR_PTR(ret) : no_free_ptr(c);
-}
-
-/* What surrounds the calls costs the same in each way, the empty one too. */
-static int bench_turn(struct bench *b, int way, int turn)
-{
-	u64 start, before = 0, after = 0;
-	int ret;
-
-	pmuk_counter_read_local(b->insns, &before);
-	start = ktime_get_ns();
-	ret = bench_ways[way].calls(b->cycles, CALLS);
-	b->ns[way][turn] = ktime_get_ns() - start;
-	pmuk_counter_read_local(b->insns, &after);
-	b->insn[way][turn] = after - before;
-	return ret;
-}
 
 /* Bound to one CPU by work_on_cpu(). */
 static long bench_measure(void *data)
 {
 	struct pmuk_counter *cycles __free(pmuk_counter) = bench_counter(PERF_COUNT_HW_CPU_CYCLES);
-	struct pmuk_counter *insns __free(pmuk_counter) = bench_counter(PERF_COUNT_HW_INSTRUCTIONS);
 	struct bench *b = data;
-	int way, turn, ret;
 
 	if (IS_ERR(cycles))
 		return PTR_ERR(cycles);
-	b->cycles = cycles;
-	b->insns = IS_ERR(insns) ? NULL : insns;
-	b->insns_error = PTR_ERR_OR_ZERO(insns);
-
-	for (turn = 0; turn < TURNS; turn++) {
-		for (way = 0; way < WAYS; way++) {
-			ret = bench_turn(b, way, turn);
-			if (ret)
-				return ret;
-		}
-	}
-	return 0;
-}
-
-static int bench_compare(const void *a, const void *b)
-{
-	u64 x = *(const u64 *)a, y = *(const u64 *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-/* The median, in thousandths, per call, less @empty. */
-static u64 bench_cost(u64 turns[], u64 empty)
-{
-	u64 cost;
-
-	sort(turns, TURNS, sizeof(turns[0]), bench_compare, NULL);
-	cost = turns[TURNS / 2] * (1000 / CALLS);
-	return cost > empty ? cost - empty : 0;
-}
-
-static void bench_print(struct seq_file *m, const char *unit, u64 turns[][TURNS])
-{
-	u64 empty = bench_cost(turns[0], 0), cost;
-	int way;
-
-	for (way = 1; way < WAYS; way++) {
-		cost = bench_cost(turns[way], empty);
-		seq_printf(m, "%s_%s %llu.%03llu\n", bench_ways[way].name, unit,
-			   cost / 1000, cost % 1000);
-	}
+	b->what = cycles;
+	return bench_run(b);
 }
 
 static int run_show(struct seq_file *m, void *unused)
 {
 	static DEFINE_MUTEX(one_at_a_time);
-	struct bench *b __free(kfree) = kzalloc(sizeof(*b), GFP_KERNEL);
+	struct bench_turns *turns __free(kfree) = bench_alloc_turns(ARRAY_SIZE(bench_ways));
+	struct bench b = { .ways = bench_ways, .nr = ARRAY_SIZE(bench_ways), .turns = turns };
 	long ret;
 
-	if (!b)
+	if (!turns)
 		return -ENOMEM;
 
 	guard(mutex)(&one_at_a_time);
-	ret = work_on_cpu(raw_smp_processor_id(), bench_measure, b);
+	ret = work_on_cpu(raw_smp_processor_id(), bench_measure, &b);
 	if (ret)
 		return ret;
-
-	bench_print(m, "ns", b->ns);
-	if (b->insns_error)
-		seq_printf(m, "# no _insn: instructions cannot be counted here (%ld)\n",
-			   b->insns_error);
-	else
-		bench_print(m, "insn", b->insn);
+	bench_print(m, &b);
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(run);

@@ -68,7 +68,10 @@ static void irq_tasklet_fn(struct tasklet_struct *tasklet)
 	irq_call_now(container_of(tasklet, struct irq_call, tasklet));
 }
 
-/* A busy CPU may leave softirqs to a thread, hence the sleep. */
+/*
+ * Enabling softirqs runs what is pending, and first of all this. Other softirqs may
+ * have been at it for so long that the rest is left to a thread: then once more.
+ */
 static int irq_run_soft(struct irq_call *call)
 {
 	if (irqs_disabled() || in_interrupt())
@@ -78,9 +81,11 @@ static int irq_run_soft(struct irq_call *call)
 	local_bh_disable();
 	tasklet_hi_schedule(&call->tasklet);
 	local_bh_enable();
-	while (!READ_ONCE(call->done))
-		usleep_range(50, 100);
-	tasklet_kill(&call->tasklet);
+	while (!READ_ONCE(call->done)) {
+		local_bh_disable();
+		local_bh_enable();
+	}
+	tasklet_unlock_spin_wait(&call->tasklet);
 	return 0;
 }
 
@@ -284,8 +289,7 @@ EXPORT_SYMBOL_GPL(pmuk_irq_put_nmi);
  * @data: handed to @fn
  *
  * Context: Below @level; NMI from any context that is not NMI, with interrupts
- * off too. PMUK_IRQ_SOFT may sleep. A caller that cares which CPU it is sees to
- * it that it stays there.
+ * off too. A caller that cares which CPU it is sees to it that it stays there.
  * Return: 0 when @fn has returned; -EBUSY if @level cannot interrupt the caller,
  * -EOPNOTSUPP without pmuk_irq_get_nmi(), -ETIMEDOUT if no NMI came, -EINVAL.
  */

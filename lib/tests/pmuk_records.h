@@ -31,13 +31,25 @@ struct pmuk_test_buffer {
 };
 
 /* Whoever interrupts this one takes another number. */
-static inline void pmuk_test_fill(struct pmuk_test_buffer *tb, struct perf_event_header *rec)
+static inline void pmuk_test_number(struct pmuk_test_buffer *tb, struct perf_event_header *rec)
 {
-	u64 *word = (u64 *)(rec + 1), number = tb->number++;
+	*(u64 *)(rec + 1) = tb->number++;
+}
+
+/* What follows from the number. */
+static inline void pmuk_test_fill_rest(struct perf_event_header *rec)
+{
+	u64 *word = (u64 *)(rec + 1);
 	unsigned int i;
 
-	for (i = 0; i < rec->size / 8 - 1; i++)
-		word[i] = number + i * 0x9e3779b97f4a7c15ULL;
+	for (i = 1; i < rec->size / 8 - 1; i++)
+		word[i] = word[0] + i * 0x9e3779b97f4a7c15ULL;
+}
+
+static inline void pmuk_test_fill(struct pmuk_test_buffer *tb, struct perf_event_header *rec)
+{
+	pmuk_test_number(tb, rec);
+	pmuk_test_fill_rest(rec);
 }
 
 static inline bool pmuk_test_write(struct pmuk_test_buffer *tb, u32 size)

@@ -5,8 +5,10 @@
  */
 #include <kunit/test.h>
 #include <linux/completion.h>
+#include <linux/kthread.h>
 #include <linux/module.h>
 #include <linux/preempt.h>
+#include <linux/prandom.h>
 
 #include "pmuk_test.h"
 #include "pmuk_records.h"
@@ -39,6 +41,40 @@ static void drop_loses_the_newest(struct kunit *test)
 	}
 	KUNIT_EXPECT_EQ(test, tb->seen_lost, pmuk_test_stat(tb).lost - 8);
 	KUNIT_EXPECT_GT(test, tb->bytes, 50 * PAGE_SIZE);
+}
+
+/* Exactly what was lost, once, and before anything newer. */
+static void loss_is_told_before_the_next_record(struct kunit *test)
+{
+	struct pmuk_test_buffer *tb = pmuk_test_buffer(test, &(struct pmuk_buffer_attr){
+		.nr_pages = 1 });
+	const struct perf_event_header *rec;
+	struct pmuk_reader r;
+	unsigned int lost, i;
+
+	for (lost = 1; lost < 100; lost++) {
+		while (pmuk_test_write(tb, 64))
+			;
+		for (i = 1; i < lost; i++)
+			KUNIT_ASSERT_FALSE(test, pmuk_test_write(tb, 64));
+		pmuk_test_drain(tb);
+		KUNIT_ASSERT_TRUE(test, pmuk_test_write(tb, 64));
+		KUNIT_ASSERT_TRUE(test, pmuk_test_write(tb, 64));
+
+		KUNIT_ASSERT_EQ(test, pmuk_buffer_claim(tb->b, &r), 0);
+		rec = pmuk_buffer_next(&r);
+		KUNIT_ASSERT_EQ(test, rec->type, PERF_RECORD_LOST);
+		KUNIT_ASSERT_EQ(test, ((const u64 *)rec)[2], lost);
+		pmuk_test_look(tb, rec);
+		for (i = 0; i < 2; i++) {
+			rec = pmuk_buffer_next(&r);
+			KUNIT_ASSERT_TRUE(test, rec && pmuk_test_look(tb, rec));
+		}
+		KUNIT_ASSERT_NULL(test, pmuk_buffer_next(&r));
+		pmuk_buffer_release(&r);
+	}
+	KUNIT_EXPECT_EQ(test, tb->seen_lost, pmuk_test_stat(tb).lost);
+	KUNIT_EXPECT_EQ(test, tb->seen_told, 99);
 }
 
 static void stop_waits_for_restart(struct kunit *test)
@@ -80,6 +116,61 @@ static void overwrite_keeps_the_newest(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_test_stat(tb).discarded, 20);
 	KUNIT_EXPECT_EQ(test, pmuk_test_stat(tb).lost, 0);
 	KUNIT_EXPECT_GT(test, pmuk_test_stat(tb).overwritten, 10000);
+}
+
+/* Records of ours from tail to head, without taking any. */
+static unsigned int records_left(struct pmuk_test_buffer *tb)
+{
+	struct pmuk_buffer_stat stat = pmuk_test_stat(tb);
+	const struct perf_event_header *rec;
+	unsigned int n = 0;
+	const void *data;
+	size_t size;
+
+	data = pmuk_buffer_data(tb->b, &size);
+	for (; stat.tail < stat.head; stat.tail += rec->size) {
+		rec = data + stat.tail % size;
+		KUNIT_ASSERT_GE(tb->test, rec->size, PMUK_RECORD_MIN);
+		n += rec->type == PMUK_TEST_RECORD;
+	}
+	KUNIT_EXPECT_EQ(tb->test, stat.tail, stat.head);
+	return n;
+}
+
+/* At any time, in any mode, whatever was done. */
+static void nothing_is_unaccounted(struct kunit *test)
+{
+	static const enum pmuk_buffer_mode modes[] = {
+		PMUK_BUFFER_DROP, PMUK_BUFFER_OVERWRITE, PMUK_BUFFER_STOP };
+	struct rnd_state rnd;
+	unsigned int i, j;
+
+	prandom_seed_state(&rnd, 3);
+	for (i = 0; i < ARRAY_SIZE(modes); i++) {
+		struct pmuk_test_buffer *tb = pmuk_test_buffer(test, &(struct pmuk_buffer_attr){
+			.nr_pages = 1, .mode = modes[i] });
+		struct pmuk_buffer_stat stat;
+
+		for (j = 0; j < 3000; j++) {
+			pmuk_test_write(tb, prandom_u32_state(&rnd) % 300 & ~3);
+			if (prandom_u32_state(&rnd) % 200 == 0) {
+				pmuk_buffer_pause(tb->b);
+				tb->gap_is_fine = true;
+				pmuk_test_write(tb, 64);
+				pmuk_test_drain(tb);
+				pmuk_buffer_resume(tb->b);
+				pmuk_buffer_restart(tb->b);
+			}
+			stat = pmuk_test_stat(tb);
+			KUNIT_ASSERT_EQ(test, tb->attempts + tb->seen_told,
+					stat.consumed + stat.overwritten + stat.lost +
+					stat.discarded + records_left(tb));
+		}
+		KUNIT_EXPECT_GT(test, stat.consumed, 0);
+		KUNIT_EXPECT_GT(test, stat.discarded, 0);
+		KUNIT_EXPECT_GT(test, modes[i] == PMUK_BUFFER_OVERWRITE ? stat.overwritten :
+				      stat.lost, 0);
+	}
 }
 
 static void bad_sizes_are_discarded(struct kunit *test)
@@ -227,6 +318,29 @@ static void watermark_in_records(struct kunit *test)
 	}
 }
 
+/* What is published at once wakes once, however many watermarks it passes. */
+static void watermarks_passed_at_once(struct kunit *test)
+{
+	struct pmuk_test_buffer *tb = pmuk_test_buffer(test, &(struct pmuk_buffer_attr){
+		.nr_pages = 1, .watermark = 128 });
+	struct perf_event_header *outer;
+	unsigned int i;
+
+	for (i = 1; i <= 100; i++) {
+		scoped_guard(preempt) {
+			outer = pmuk_output_begin(tb->b, PMUK_TEST_RECORD, 512);
+			KUNIT_EXPECT_NOT_NULL(test, outer);
+			pmuk_test_fill(tb, outer);
+			pmuk_test_write(tb, 512);
+			KUNIT_EXPECT_EQ(test, pmuk_test_stat(tb).wakeups, i - 1);
+			pmuk_output_end(tb->b, outer);
+		}
+		tb->attempts++;
+		KUNIT_ASSERT_EQ(test, pmuk_test_stat(tb).wakeups, i);
+		pmuk_test_drain(tb);
+	}
+}
+
 /* A watermark that cannot be reached does not leave the consumer asleep. */
 static void loss_wakes_once(struct kunit *test)
 {
@@ -266,6 +380,42 @@ static void one_reader_at_a_time(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_test_drain(tb), 2);
 }
 
+struct rival {
+	struct pmuk_buffer *b;
+	struct completion done;
+	int claimed, resumed;
+};
+
+static int rival_tries(void *data)
+{
+	struct rival *rival = data;
+	struct pmuk_reader r;
+
+	rival->claimed = pmuk_buffer_claim(rival->b, &r);
+	rival->resumed = pmuk_buffer_resume(rival->b);
+	complete(&rival->done);
+	return 0;
+}
+
+static void readers_of_other_tasks_wait(struct kunit *test)
+{
+	struct pmuk_test_buffer *tb = pmuk_test_buffer(test, &(struct pmuk_buffer_attr){
+		.nr_pages = 1, .mode = PMUK_BUFFER_OVERWRITE });
+	struct rival *rival = pmuk_test_zalloc(test, sizeof(*rival));
+	struct pmuk_reader r;
+
+	rival->b = tb->b;
+	init_completion(&rival->done);
+	pmuk_test_write(tb, 64);
+	pmuk_buffer_pause(tb->b);
+	KUNIT_ASSERT_EQ(test, pmuk_buffer_claim(tb->b, &r), 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(kthread_run(rival_tries, rival, "pmuk_rival")));
+	wait_for_completion(&rival->done);
+	pmuk_buffer_release(&r);
+	KUNIT_EXPECT_EQ(test, rival->claimed, -EBUSY);
+	KUNIT_EXPECT_EQ(test, rival->resumed, -EBUSY);
+}
+
 /* It reads some, peeks at one, and is gone: the next one goes on with that. */
 static void next_reader_goes_on(struct kunit *test)
 {
@@ -291,8 +441,10 @@ static void next_reader_goes_on(struct kunit *test)
 static struct kunit_case pmuk_ring_cases[] = {
 	KUNIT_CASE(fresh_buffer_is_empty),
 	KUNIT_CASE(drop_loses_the_newest),
+	KUNIT_CASE(loss_is_told_before_the_next_record),
 	KUNIT_CASE(stop_waits_for_restart),
 	KUNIT_CASE(overwrite_keeps_the_newest),
+	KUNIT_CASE(nothing_is_unaccounted),
 	KUNIT_CASE(bad_sizes_are_discarded),
 	KUNIT_CASE(largest_record_fits),
 	KUNIT_CASE(given_up_records_are_not_seen),
@@ -301,8 +453,10 @@ static struct kunit_case pmuk_ring_cases[] = {
 	KUNIT_CASE(watermark_in_bytes),
 	KUNIT_CASE(watermark_is_a_page_by_default),
 	KUNIT_CASE(watermark_in_records),
+	KUNIT_CASE(watermarks_passed_at_once),
 	KUNIT_CASE(loss_wakes_once),
 	KUNIT_CASE(one_reader_at_a_time),
+	KUNIT_CASE(readers_of_other_tasks_wait),
 	KUNIT_CASE(next_reader_goes_on),
 	{}
 };

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * How pmuk_bench*.c measure. Several ways to do something take turns on one CPU, with
+ * interrupts on, so that what disturbs one disturbs all; medians of all turns are
+ * printed, as lines "name value". The first way is an empty loop: its cost is
+ * subtracted; that of a call, of its arguments and of what the caller must do around
+ * it is not, since whoever calls pays it.
+ */
+#ifndef _PMUK_BENCH_H
+#define _PMUK_BENCH_H
+
+#include <linux/cleanup.h>
+#include <linux/err.h>
+#include <linux/ktime.h>
+#include <linux/pmu_kapi.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+#include <linux/smp.h>
+#include <linux/sort.h>
+
+#define BENCH_TURNS	41
+#define BENCH_CALLS	500	/* per turn; divides 1000 */
+
+/**
+ * struct bench_way - one of the ways that are compared
+ * @name: in the output, with _ns or _insn
+ * @before: makes ready for a turn, not measured; or NULL
+ * @calls: does it @n times; 0, or an error that ends the measurement
+ */
+struct bench_way {
+	const char *name;
+	int (*before)(void *what);
+	int (*calls)(void *what, unsigned int n);
+};
+
+struct bench_turns {
+	u64 ns[BENCH_TURNS];
+	u64 insn[BENCH_TURNS];
+};
+
+/**
+ * struct bench - a measurement
+ * @ways: what is compared; the first is bench_empty()
+ * @nr: how many
+ * @what: handed to them
+ * @turns: the result, for each way
+ * @insns_error: why instructions could not be counted, or 0
+ */
+struct bench {
+	const struct bench_way *ways;
+	unsigned int nr;
+	void *what;
+	struct bench_turns *turns;
+	long insns_error;
+};
+
+static inline int bench_empty(void *what, unsigned int n)
+{
+	do {
+		barrier();
+	} while (--n);
+	return 0;
+}
+
+static inline struct pmuk_counter *bench_counter(u64 config)
+{
+	const struct pmuk_attr attr = {
+		.type	= PERF_TYPE_HARDWARE,
+		.config	= config,
+		.flags	= PMUK_PINNED,
+	};
+	struct pmuk_counter *c __free(pmuk_counter) =
+		pmuk_counter_create(&attr, raw_smp_processor_id(), NULL);
+	int ret = IS_ERR(c) ? PTR_ERR(c) : pmuk_counter_enable(c);
+
+	return ret ? ERR_PTR(ret) : no_free_ptr(c);
+}
+
+/* What surrounds the calls costs the same in each way, the empty one too. */
+static inline int bench_turn(struct bench *b, struct pmuk_counter *insns, int way, int turn)
+{
+	struct bench_turns *turns = &b->turns[way];
+	u64 start, before = 0, after = 0;
+	int ret;
+
+	ret = b->ways[way].before ? b->ways[way].before(b->what) : 0;
+	if (ret)
+		return ret;
+	pmuk_counter_read_local(insns, &before);
+	start = ktime_get_ns();
+	ret = b->ways[way].calls(b->what, BENCH_CALLS);
+	turns->ns[turn] = ktime_get_ns() - start;
+	pmuk_counter_read_local(insns, &after);
+	turns->insn[turn] = after - before;
+	return ret;
+}
+
+/* The caller is bound to one CPU. */
+static inline int bench_run(struct bench *b)
+{
+	struct pmuk_counter *insns __free(pmuk_counter) = bench_counter(PERF_COUNT_HW_INSTRUCTIONS);
+	int way, turn, ret;
+
+	b->insns_error = PTR_ERR_OR_ZERO(insns);
+	for (turn = 0; turn < BENCH_TURNS; turn++) {
+		for (way = 0; way < b->nr; way++) {
+			ret = bench_turn(b, b->insns_error ? NULL : insns, way, turn);
+			if (ret)
+				return ret;
+		}
+	}
+	return 0;
+}
+
+static inline struct bench_turns *bench_alloc_turns(unsigned int nr)
+{
+	return kcalloc(nr, sizeof(struct bench_turns), GFP_KERNEL);
+}
+
+static inline int bench_compare(const void *a, const void *b)
+{
+	u64 x = *(const u64 *)a, y = *(const u64 *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static inline u64 bench_median(u64 values[], unsigned int nr)
+{
+	sort(values, nr, sizeof(values[0]), bench_compare, NULL);
+	return values[nr / 2];
+}
+
+/* The median, in thousandths, per call, less @empty. */
+static inline u64 bench_cost(u64 turns[], u64 empty)
+{
+	u64 cost = bench_median(turns, BENCH_TURNS) * (1000 / BENCH_CALLS);
+
+	return cost > empty ? cost - empty : 0;
+}
+
+static inline void bench_print_one(struct seq_file *m, const char *name, const char *unit,
+				   u64 cost)
+{
+	seq_printf(m, "%s_%s %llu.%03llu\n", name, unit, cost / 1000, cost % 1000);
+}
+
+static inline void bench_print(struct seq_file *m, struct bench *b)
+{
+	u64 empty = bench_cost(b->turns[0].ns, 0);
+	int way;
+
+	for (way = 1; way < b->nr; way++)
+		bench_print_one(m, b->ways[way].name, "ns", bench_cost(b->turns[way].ns, empty));
+	if (b->insns_error) {
+		seq_printf(m, "# no _insn: instructions cannot be counted here (%ld)\n",
+			   b->insns_error);
+		return;
+	}
+	empty = bench_cost(b->turns[0].insn, 0);
+	for (way = 1; way < b->nr; way++)
+		bench_print_one(m, b->ways[way].name, "insn",
+				bench_cost(b->turns[way].insn, empty));
+}
+
+#endif /* _PMUK_BENCH_H */

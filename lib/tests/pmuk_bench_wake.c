@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * How long a consumer waits: <debugfs>/pmuk_bench_wake/run. Reading that file
+ * measures the time from a counter's overflow, as the record that it wrote has it,
+ * until the kernel thread that each record wakes runs; the median. The thread is
+ * SCHED_FIFO, on the counter's CPU, which is busy with something else.
+ *
+ * tools/testing/selftests/pmu_kapi/bench_rings.c measures poll(2) in the same way.
+ */
+#include <linux/completion.h>
+#include <linux/debugfs.h>
+#include <linux/jiffies.h>
+#include <linux/kthread.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/sched.h>
+#include <linux/sched/clock.h>
+#include <linux/workqueue.h>
+
+#include "pmuk_bench.h"
+
+#define WAKES		101
+#define PERIOD		1000000		/* cycles */
+#define PATIENCE	(10 * HZ)
+
+struct wake {
+	struct completion woken;
+	struct pmuk_reader reader;
+	unsigned int nr;
+	bool stop;
+	u64 ns[WAKES];
+};
+
+/* As the counter below asks for it. */
+struct wake_record {
+	struct perf_event_header header;
+	u64 time;
+};
+
+static void wake_take(struct wake *w, u64 now)
+{
+	const struct perf_event_header *header;
+
+	pmuk_for_each_record(header, &w->reader) {
+		const struct wake_record *rec = (const struct wake_record *)header;
+
+		if (header->type == PERF_RECORD_SAMPLE && w->nr < WAKES) {
+			w->ns[w->nr] = now - rec->time;
+			WRITE_ONCE(w->nr, w->nr + 1);
+		}
+	}
+}
+
+static int wake_consumer(void *data)
+{
+	struct wake *w = data;
+	u64 now;
+
+	for (;;) {
+		wait_for_completion(&w->woken);
+		now = local_clock();
+		if (READ_ONCE(w->stop))
+			break;
+		wake_take(w, now);
+	}
+	while (!kthread_should_stop())
+		schedule_timeout_interruptible(1);
+	return 0;
+}
+
+static int wake_overflow(struct wake *w, struct pmuk_buffer *b)
+{
+	const struct pmuk_attr attr = {
+		.type		= PERF_TYPE_HARDWARE,
+		.config		= PERF_COUNT_HW_CPU_CYCLES,
+		.period		= PERIOD,
+		.flags		= PMUK_PINNED,
+		.sample_type	= PERF_SAMPLE_TIME,
+		.buffer		= b,
+	};
+	struct pmuk_counter *c __free(pmuk_counter) =
+		pmuk_counter_create(&attr, raw_smp_processor_id(), NULL);
+	unsigned long end = jiffies + PATIENCE;
+	int ret = IS_ERR(c) ? PTR_ERR(c) : pmuk_counter_enable(c);
+
+	if (ret)
+		return ret;
+	while (READ_ONCE(w->nr) < WAKES && time_before(jiffies, end))
+		cond_resched();
+	return w->nr < WAKES ? -ETIMEDOUT : 0;
+}
+
+static int wake_with_consumer(struct wake *w, struct pmuk_buffer *b)
+{
+	struct task_struct *task;
+	int ret = pmuk_buffer_claim(b, &w->reader);
+
+	if (ret)
+		return ret;
+	task = kthread_create_on_cpu(wake_consumer, w, raw_smp_processor_id(), "pmuk_wake/%u");
+	if (IS_ERR(task)) {
+		pmuk_buffer_release(&w->reader);
+		return PTR_ERR(task);
+	}
+	sched_set_fifo(task);
+	wake_up_process(task);
+
+	ret = wake_overflow(w, b);
+	WRITE_ONCE(w->stop, true);
+	complete(&w->woken);
+	kthread_stop(task);
+	pmuk_buffer_release(&w->reader);
+	return ret;
+}
+
+/* Bound to one CPU by work_on_cpu(). */
+static long wake_measure(void *data)
+{
+	struct wake *w = data;
+	const struct pmuk_buffer_attr attr = {
+		.nr_pages	= 1,
+		.wakeup_events	= 1,
+		.completion	= &w->woken,
+	};
+	struct pmuk_buffer *b __free(pmuk_buffer) =
+		pmuk_buffer_create(&attr, raw_smp_processor_id());
+
+	return IS_ERR(b) ? PTR_ERR(b) : wake_with_consumer(w, b);
+}
+
+static int run_show(struct seq_file *m, void *unused)
+{
+	static DEFINE_MUTEX(one_at_a_time);
+	struct wake *w __free(kfree) = kzalloc(sizeof(*w), GFP_KERNEL);
+	long ret;
+
+	if (!w)
+		return -ENOMEM;
+
+	init_completion(&w->woken);
+	guard(mutex)(&one_at_a_time);
+	ret = work_on_cpu(raw_smp_processor_id(), wake_measure, w);
+	if (ret)
+		return ret;
+	bench_print_one(m, "wake_pmuk", "ns", bench_median(w->ns, WAKES) * 1000);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(run);
+
+static struct dentry *bench_dir;
+
+static int __init pmuk_bench_wake_init(void)
+{
+	bench_dir = debugfs_create_dir("pmuk_bench_wake", NULL);
+	debugfs_create_file("run", 0400, bench_dir, NULL, &run_fops);
+	return 0;
+}
+module_init(pmuk_bench_wake_init);
+
+static void __exit pmuk_bench_wake_exit(void)
+{
+	debugfs_remove(bench_dir);
+}
+module_exit(pmuk_bench_wake_exit);
+
+MODULE_DESCRIPTION("How long a consumer waits: pmuk's wakeup");
+MODULE_LICENSE("GPL");

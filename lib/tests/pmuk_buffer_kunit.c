@@ -1,0 +1,821 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Buffers as a whole: what is refused, waiting for one in each of the ways that a
+ * completion can be waited for, their control page, and their end, whatever is
+ * still going on.
+ */
+#include <linux/completion.h>
+#include <linux/dcache.h>
+#include <linux/debugfs.h>
+#include <linux/delay.h>
+#include <linux/jiffies.h>
+#include <linux/kthread.h>
+#include <linux/module.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/task.h>
+
+#include "pmuk_test.h"
+#include "pmuk_records.h"
+
+static void expect_refused(struct kunit *test, const struct pmuk_buffer_attr *attr, int cpu,
+			   const char *what)
+{
+	struct pmuk_buffer *b = pmuk_buffer_create(attr, cpu);
+
+	KUNIT_EXPECT_EQ_MSG(test, PTR_ERR_OR_ZERO(b), -EINVAL, "%s", what);
+	pmuk_buffer_destroy(b);
+}
+
+static void create_refuses_bad_attributes(struct kunit *test)
+{
+	static const struct {
+		struct pmuk_buffer_attr attr;
+		const char *what;
+	} bad[] = {
+		{ { .nr_pages = 1, .flags = PMUK_BUFFER_USER_TAIL << 1 }, "flags" },
+		{ { .nr_pages = 1, .flags = 1U << 31 }, "flags" },
+		{ { .nr_pages = 1, .mode = PMUK_BUFFER_STOP + 1 }, "mode" },
+		{ { .nr_pages = 1, .mode = -1 }, "mode" },
+		{ { .nr_pages = 3 }, "nr_pages" },
+		{ { .nr_pages = 1 << 20 }, "nr_pages" },
+		{ { .nr_pages = U32_MAX }, "nr_pages" },
+		{ { .nr_pages = 1, .watermark = 8, .wakeup_events = 1 }, "two watermarks" },
+		{ { .nr_pages = 1, .mode = PMUK_BUFFER_OVERWRITE,
+		    .flags = PMUK_BUFFER_USER_TAIL }, "overwritten with a tail" },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(bad); i++)
+		expect_refused(test, &bad[i].attr, 0, bad[i].what);
+	expect_refused(test, NULL, 0, "no attributes");
+}
+
+static void create_refuses_impossible_cpu(struct kunit *test)
+{
+	const struct pmuk_buffer_attr attr = { .nr_pages = 1 };
+
+	expect_refused(test, &attr, -1, "pages and no CPU");
+	expect_refused(test, &attr, -2, "CPU -2");
+	expect_refused(test, &attr, nr_cpu_ids, "too high a CPU");
+	expect_refused(test, &attr, INT_MAX, "far too high a CPU");
+	expect_refused(test, &attr, INT_MIN, "far too low a CPU");
+}
+
+static void create_takes_good_attributes(struct kunit *test)
+{
+	static const struct pmuk_buffer_attr good[] = {
+		{ .nr_pages = 0 }, { .nr_pages = 1 }, { .nr_pages = 64 },
+		{ .nr_pages = 2, .mode = PMUK_BUFFER_OVERWRITE },
+		{ .nr_pages = 2, .mode = PMUK_BUFFER_STOP, .watermark = 1 },
+		{ .nr_pages = 2, .wakeup_events = 1 },
+		{ .nr_pages = 2, .flags = PMUK_BUFFER_USER_TAIL },
+	};
+	struct pmuk_buffer *b;
+	unsigned int i;
+	size_t size;
+
+	for (i = 0; i < ARRAY_SIZE(good); i++) {
+		b = pmuk_buffer_create(&good[i], cpumask_first(cpu_online_mask));
+		KUNIT_ASSERT_EQ(test, PTR_ERR_OR_ZERO(b), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_nr_buffers(), 1);
+		KUNIT_EXPECT_NOT_NULL(test, pmuk_buffer_control(b));
+		pmuk_buffer_data(b, &size);
+		KUNIT_EXPECT_EQ(test, size, good[i].flags ? 0 : good[i].nr_pages * PAGE_SIZE);
+		pmuk_buffer_destroy(b);
+		KUNIT_EXPECT_EQ(test, pmuk_nr_buffers(), 0);
+	}
+	b = pmuk_buffer_create(&good[0], -1);
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(b), 0);
+	pmuk_buffer_destroy(b);
+}
+
+static void calls_refuse_no_buffer(struct kunit *test)
+{
+	struct pmuk_buffer *none[] = { NULL, ERR_PTR(-ENOMEM) };
+	struct pmuk_buffer_stat stat;
+	struct pmuk_reader r;
+	unsigned int i;
+	size_t size;
+
+	for (i = 0; i < ARRAY_SIZE(none); i++) {
+		size = 1;
+		KUNIT_EXPECT_NULL(test, pmuk_buffer_control(none[i]));
+		KUNIT_EXPECT_NULL(test, pmuk_buffer_data(none[i], &size));
+		KUNIT_EXPECT_EQ(test, size, 0);
+		KUNIT_EXPECT_NULL(test, pmuk_buffer_data(none[i], NULL));
+		KUNIT_EXPECT_EQ(test, pmuk_buffer_stat(none[i], &stat), -EINVAL);
+		KUNIT_EXPECT_EQ(test, pmuk_buffer_pause(none[i]), -EINVAL);
+		KUNIT_EXPECT_EQ(test, pmuk_buffer_resume(none[i]), -EINVAL);
+		KUNIT_EXPECT_EQ(test, pmuk_buffer_restart(none[i]), -EINVAL);
+		KUNIT_EXPECT_EQ(test, pmuk_buffer_claim(none[i], &r), -EINVAL);
+		KUNIT_EXPECT_EQ(test, pmuk_buffer_mmap(none[i], NULL), -EINVAL);
+		KUNIT_EXPECT_EQ(test, (__force u32)pmuk_buffer_poll(none[i], NULL, NULL),
+				(__force u32)EPOLLERR);
+		pmuk_buffer_destroy(none[i]);
+	}
+}
+
+static void calls_refuse_no_answer(struct kunit *test)
+{
+	struct pmuk_test_buffer *tb = pmuk_test_buffer(test, &(struct pmuk_buffer_attr){
+		.nr_pages = 1 });
+
+	KUNIT_EXPECT_EQ(test, pmuk_buffer_stat(tb->b, NULL), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_buffer_stat(tb->b, ERR_PTR(-ENOMEM)), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_buffer_claim(tb->b, NULL), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_buffer_claim(tb->b, ERR_PTR(-ENOMEM)), -EINVAL);
+	KUNIT_EXPECT_NOT_NULL(test, pmuk_buffer_data(tb->b, NULL));
+}
+
+/* What user space reads, the kernel does not. */
+static void user_buffer_has_no_kernel_reader(struct kunit *test)
+{
+	const struct pmuk_buffer_attr attr = { .nr_pages = 1, .flags = PMUK_BUFFER_USER_TAIL };
+	struct pmuk_buffer *b = pmuk_buffer_create(&attr, 0);
+	struct pmuk_reader r;
+
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, b);
+	KUNIT_EXPECT_EQ(test, pmuk_buffer_claim(b, &r), -EPERM);
+	KUNIT_EXPECT_NULL(test, pmuk_buffer_data(b, NULL));
+	pmuk_buffer_destroy(b);
+}
+
+#define WATERMARK	512
+
+/* A buffer, and who waits for it. */
+struct waiting {
+	struct completion more;		/* the buffer's */
+	struct completion ended;	/* the thread is done waiting */
+	struct pmuk_test_buffer *tb;
+	struct task_struct *task;
+	long (*wait)(struct completion *more);
+	unsigned int woken;
+	unsigned int empty;		/* woken with nothing there */
+	bool ending;
+	long ret;
+};
+
+static struct waiting *new_waiting(struct kunit *test)
+{
+	struct waiting *w = pmuk_test_zalloc(test, sizeof(*w));
+
+	init_completion(&w->more);
+	init_completion(&w->ended);
+	w->tb = pmuk_test_buffer(test, &(struct pmuk_buffer_attr){
+		.nr_pages = 4, .watermark = WATERMARK, .completion = &w->more });
+	return w;
+}
+
+static void write_a_watermark(struct pmuk_test_buffer *tb)
+{
+	unsigned int i;
+
+	for (i = 0; i < WATERMARK / 64; i++)
+		pmuk_test_write(tb, 64);
+}
+
+static void write_in_context(void *tb)
+{
+	write_a_watermark(tb);
+}
+
+static bool waiting_start(struct waiting *w, int (*fn)(void *data))
+{
+	w->task = kthread_run(fn, w, "pmuk_wait");
+	if (IS_ERR(w->task))
+		return false;
+	get_task_struct(w->task);
+	return true;
+}
+
+/* Whether *@seen gets there. */
+static bool comes_to(const unsigned int *seen, unsigned int n)
+{
+	unsigned long end = jiffies + 10 * HZ;
+
+	while (READ_ONCE(*seen) < n && time_before(jiffies, end))
+		usleep_range(50, 100);
+	return READ_ONCE(*seen) == n;
+}
+
+/* The wakeup is an interrupt; give it its time. */
+static unsigned int nr_completions(struct completion *more)
+{
+	unsigned int n = 0;
+
+	while (wait_for_completion_timeout(more, msecs_to_jiffies(50)))
+		n++;
+	return n;
+}
+
+static int consume_until_told(void *data)
+{
+	struct waiting *w = data;
+
+	for (;;) {
+		wait_for_completion(&w->more);
+		if (READ_ONCE(w->ending))
+			break;
+		w->empty += !pmuk_test_drain(w->tb);
+		WRITE_ONCE(w->woken, w->woken + 1);
+	}
+	complete(&w->ended);
+	return 0;
+}
+
+/* Each watermark wakes, no record does, and the consumer's own end does, too. */
+static void consumer_wakes_per_watermark(struct kunit *test)
+{
+	struct waiting *w = new_waiting(test);
+	unsigned int i;
+
+	KUNIT_ASSERT_TRUE(test, waiting_start(w, consume_until_told));
+	for (i = 1; i <= 200; i++) {
+		write_a_watermark(w->tb);
+		if (!comes_to(&w->woken, i))
+			break;
+	}
+	KUNIT_EXPECT_EQ(test, i, 201);
+	pmuk_test_write(w->tb, 64);
+	usleep_range(5000, 6000);
+	KUNIT_EXPECT_EQ(test, w->woken, 200);
+	KUNIT_EXPECT_EQ(test, w->empty, 0);
+	KUNIT_EXPECT_EQ(test, pmuk_test_stat(w->tb).wakeups, 200);
+
+	WRITE_ONCE(w->ending, true);
+	complete(&w->more);
+	wait_for_completion(&w->ended);
+	put_task_struct(w->task);
+	KUNIT_EXPECT_EQ(test, w->woken, 200);
+}
+
+static long wait_interruptible(struct completion *more)
+{
+	return wait_for_completion_interruptible(more);
+}
+
+static long wait_killable(struct completion *more)
+{
+	return wait_for_completion_killable(more);
+}
+
+static long wait_interruptible_timeout(struct completion *more)
+{
+	return wait_for_completion_interruptible_timeout(more, 20 * HZ);
+}
+
+static long wait_killable_timeout(struct completion *more)
+{
+	return wait_for_completion_killable_timeout(more, 20 * HZ);
+}
+
+static int wait_with_signals(void *data)
+{
+	struct waiting *w = data;
+
+	allow_signal(SIGKILL);
+	allow_signal(SIGINT);
+	WRITE_ONCE(w->woken, 1);
+	w->ret = w->wait(&w->more);
+	flush_signals(current);
+	complete(&w->ended);
+	return 0;
+}
+
+/* What the wait returns when a watermark has been passed, or a signal has come first. */
+static long outcome(struct kunit *test, long (*wait)(struct completion *more), int signal)
+{
+	struct waiting *w = new_waiting(test);
+
+	w->wait = wait;
+	KUNIT_ASSERT_TRUE(test, waiting_start(w, wait_with_signals));
+	KUNIT_EXPECT_TRUE(test, comes_to(&w->woken, 1));
+	usleep_range(1000, 2000);
+	KUNIT_EXPECT_FALSE_MSG(test, completion_done(&w->ended), "did not wait");
+	if (signal)
+		send_sig(signal, w->task, 1);
+	else
+		write_a_watermark(w->tb);
+	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&w->ended, 10 * HZ), 0);
+	complete_all(&w->more);		/* whatever went wrong, it ends */
+	put_task_struct(w->task);
+	return w->ret;
+}
+
+static void waits_end_with_a_signal(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, outcome(test, wait_interruptible, SIGINT), -ERESTARTSYS);
+	KUNIT_EXPECT_EQ(test, outcome(test, wait_killable, SIGKILL), -ERESTARTSYS);
+	KUNIT_EXPECT_EQ(test, outcome(test, wait_interruptible_timeout, SIGINT), -ERESTARTSYS);
+	KUNIT_EXPECT_EQ(test, outcome(test, wait_killable_timeout, SIGKILL), -ERESTARTSYS);
+}
+
+static void waits_end_with_a_watermark(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, outcome(test, wait_interruptible, 0), 0);
+	KUNIT_EXPECT_EQ(test, outcome(test, wait_killable, 0), 0);
+	KUNIT_EXPECT_GT(test, outcome(test, wait_interruptible_timeout, 0), 0);
+	KUNIT_EXPECT_GT(test, outcome(test, wait_killable_timeout, 0), 0);
+}
+
+static void waits_end_with_their_time(struct kunit *test)
+{
+	struct waiting *w = new_waiting(test);
+
+	pmuk_test_write(w->tb, 64);
+	KUNIT_EXPECT_EQ(test, wait_for_completion_timeout(&w->more, 2), 0);
+	KUNIT_EXPECT_EQ(test, wait_for_completion_interruptible_timeout(&w->more, 2), 0);
+	KUNIT_EXPECT_EQ(test, wait_for_completion_killable_timeout(&w->more, 2), 0);
+	write_a_watermark(w->tb);
+	KUNIT_EXPECT_GT(test, wait_for_completion_timeout(&w->more, 10 * HZ), 0);
+	KUNIT_EXPECT_EQ(test, wait_for_completion_timeout(&w->more, 2), 0);
+}
+
+/* It is the caller's: what the caller has completed counts, before and after. */
+static void completion_is_shared(struct kunit *test)
+{
+	struct waiting *w = pmuk_test_zalloc(test, sizeof(*w));
+
+	init_completion(&w->more);
+	complete(&w->more);
+	w->tb = pmuk_test_buffer(test, &(struct pmuk_buffer_attr){
+		.nr_pages = 4, .watermark = WATERMARK, .completion = &w->more });
+	KUNIT_EXPECT_EQ(test, nr_completions(&w->more), 1);
+
+	write_a_watermark(w->tb);
+	complete(&w->more);
+	KUNIT_EXPECT_EQ(test, nr_completions(&w->more), 2);
+}
+
+/* Two buffers, one who waits. */
+static void completion_is_of_many_buffers(struct kunit *test)
+{
+	struct waiting *w = new_waiting(test);
+	struct pmuk_test_buffer *other = pmuk_test_buffer(test, &(struct pmuk_buffer_attr){
+		.nr_pages = 4, .watermark = WATERMARK, .completion = &w->more });
+
+	write_a_watermark(w->tb);
+	KUNIT_EXPECT_EQ(test, nr_completions(&w->more), 1);
+	write_a_watermark(other);
+	KUNIT_EXPECT_EQ(test, nr_completions(&w->more), 1);
+}
+
+/* From each context; NMI may not wake anybody itself. */
+static void wakes_from(struct kunit *test, enum pmuk_irq_level level)
+{
+	struct waiting *w = new_waiting(test);
+	unsigned int i;
+
+	pmuk_test_need_level(test, level);
+	for (i = 0; i < 100; i++) {
+		KUNIT_ASSERT_EQ(test, pmuk_irq_run(level, write_in_context, w->tb), 0);
+		KUNIT_ASSERT_NE(test, wait_for_completion_timeout(&w->more, 10 * HZ), 0);
+		KUNIT_ASSERT_EQ(test, pmuk_test_drain(w->tb), WATERMARK / 64);
+	}
+	KUNIT_EXPECT_EQ(test, nr_completions(&w->more), 0);
+}
+
+PMUK_LEVEL_CASE(wakes_from, task, PMUK_IRQ_TASK)
+PMUK_LEVEL_CASE(wakes_from, softirq, PMUK_IRQ_SOFT)
+PMUK_LEVEL_CASE(wakes_from, hardirq, PMUK_IRQ_HARD)
+PMUK_LEVEL_CASE(wakes_from, nmi, PMUK_IRQ_NMI)
+
+/* What must not change any more once a buffer is destroyed. */
+struct end {
+	struct completion more;
+	struct pmuk_buffer *b;
+	struct pmuk_counter *c;		/* has the buffer, too: what is late finds memory */
+	bool started, ended;		/* the writer's span in which destroy has to wait */
+	int cpu;
+};
+
+static struct end *new_end(struct kunit *test)
+{
+	struct end *e = pmuk_test_zalloc(test, sizeof(*e));
+	const struct pmuk_buffer_attr attr = {
+		.nr_pages = 1, .mode = PMUK_BUFFER_OVERWRITE, .watermark = 16,
+		.completion = &e->more };
+
+	init_completion(&e->more);
+	e->cpu = pmuk_test_other_cpu(test, pmuk_test_pin_first(test));
+	e->b = pmuk_buffer_create(&attr, e->cpu);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, e->b);
+	e->c = pmuk_counter_create(&(struct pmuk_attr){
+		.type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_DUMMY, .buffer = e->b,
+		}, e->cpu, NULL);
+	return e;
+}
+
+/* Destroys while the writer is at it; nothing may come after that. */
+static void destroy_waits_for(struct kunit *test, int (*writer)(void *data))
+{
+	struct end *e = new_end(test);
+	struct task_struct *task = kthread_create(writer, e, "pmuk_writer");
+	unsigned int before;
+
+	if (IS_ERR(task) || IS_ERR(e->c))
+		pmuk_buffer_destroy(e->b);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task) || IS_ERR(e->c));
+	kthread_bind(task, e->cpu);
+	wake_up_process(task);
+	while (!READ_ONCE(e->started))
+		cpu_relax();
+	pmuk_buffer_destroy(e->b);
+	KUNIT_EXPECT_TRUE_MSG(test, READ_ONCE(e->ended), "a writer was left");
+	before = READ_ONCE(e->more.done);
+	KUNIT_EXPECT_EQ(test, before, 1);
+	kthread_stop(task);
+	usleep_range(10000, 11000);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(e->more.done), before);
+	pmuk_counter_destroy(e->c);
+}
+
+static void wait_for_stop(void)
+{
+	while (!kthread_should_stop())
+		usleep_range(100, 200);
+}
+
+static int write_slowly(void *data)
+{
+	struct end *e = data;
+	struct perf_event_header *rec;
+
+	preempt_disable();
+	rec = pmuk_output_begin(e->b, PMUK_TEST_RECORD, 64);
+	WRITE_ONCE(e->started, true);
+	pmuk_test_spin(20 * NSEC_PER_MSEC);
+	WRITE_ONCE(e->ended, true);
+	if (rec)
+		pmuk_output_end(e->b, rec);
+	preempt_enable();
+	wait_for_stop();
+	return 0;
+}
+
+/* The record is done, and its wakeup is pending. */
+static int wake_late(void *data)
+{
+	struct end *e = data;
+	struct perf_event_header *rec;
+
+	local_irq_disable();
+	rec = pmuk_output_begin(e->b, PMUK_TEST_RECORD, 64);
+	if (rec)
+		pmuk_output_end(e->b, rec);
+	WRITE_ONCE(e->started, true);
+	pmuk_test_spin(20 * NSEC_PER_MSEC);
+	WRITE_ONCE(e->ended, true);
+	local_irq_enable();
+	wait_for_stop();
+	return 0;
+}
+
+static void destroy_waits_for_the_writer(struct kunit *test)
+{
+	unsigned int i;
+
+	for (i = 0; i < 10; i++)
+		destroy_waits_for(test, write_slowly);
+}
+
+static void destroy_waits_for_the_wakeup(struct kunit *test)
+{
+	unsigned int i;
+
+	for (i = 0; i < 10; i++)
+		destroy_waits_for(test, wake_late);
+}
+
+struct storm {
+	struct pmuk_sim *sim;
+	atomic_t overflows;
+};
+
+static void note_overflow(struct pmuk_counter *c, const struct pmuk_sample *sample, void *data)
+{
+	struct storm *storm = data;
+
+	atomic_inc(&storm->overflows);
+}
+
+static int storm(void *data)
+{
+	struct storm *storm = data;
+
+	while (!kthread_should_stop()) {
+		pmuk_sim_count(storm->sim, 0, 10);
+		cond_resched();
+	}
+	return 0;
+}
+
+static bool storm_goes_on(struct storm *storm, int more)
+{
+	int from = atomic_read(&storm->overflows);
+	unsigned long end = jiffies + 10 * HZ;
+
+	while (atomic_read(&storm->overflows) - from < more && time_before(jiffies, end))
+		usleep_range(50, 100);
+	return atomic_read(&storm->overflows) - from >= more;
+}
+
+/* The counter still has the buffer, so this test may still look at it. */
+static void destroy_once_in_storm(struct kunit *test, struct storm *storm)
+{
+	struct end *e = new_end(test);
+	const struct pmuk_attr attr = {
+		.type = pmuk_sim_type(storm->sim), .period = 1, .flags = PMUK_NO_THROTTLE,
+		.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TIME,
+		.overflow = note_overflow, .data = storm, .buffer = e->b,
+	};
+	struct pmuk_counter *c = pmuk_counter_create(&attr, e->cpu, NULL);
+	struct pmuk_buffer_stat first, last;
+	unsigned int done;
+
+	if (IS_ERR(c))
+		pmuk_buffer_destroy(e->b);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(c));
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
+	KUNIT_EXPECT_TRUE(test, storm_goes_on(storm, 20));
+	pmuk_buffer_destroy(e->b);
+	done = READ_ONCE(e->more.done);
+	pmuk_buffer_stat(e->b, &first);
+	KUNIT_EXPECT_TRUE(test, storm_goes_on(storm, 20));
+	pmuk_buffer_stat(e->b, &last);
+	KUNIT_EXPECT_GT(test, done, 0);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(e->more.done), done);
+	KUNIT_EXPECT_GT(test, first.head, 0);
+	KUNIT_EXPECT_EQ(test, last.head, first.head);
+	KUNIT_EXPECT_EQ(test, last.lost, first.lost);
+	KUNIT_EXPECT_GT(test, last.discarded, first.discarded);
+	KUNIT_EXPECT_EQ(test, pmuk_nr_buffers(), 1);
+	pmuk_counter_destroy(c);
+	pmuk_counter_destroy(e->c);
+	KUNIT_EXPECT_EQ(test, pmuk_nr_buffers(), 0);
+}
+
+static void destroy_ends_records(struct kunit *test)
+{
+	struct storm *s = pmuk_test_zalloc(test, sizeof(*s));
+	int other = pmuk_test_other_cpu(test, pmuk_test_pin_first(test));
+	struct task_struct *task;
+	unsigned int i;
+
+	s->sim = pmuk_test_sim(test, 1, 16);
+	task = kthread_create(storm, s, "pmuk_storm");
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
+	kthread_bind(task, other);
+	wake_up_process(task);
+	for (i = 0; i < 50; i++)
+		destroy_once_in_storm(test, s);
+	kthread_stop(task);
+	KUNIT_EXPECT_GE(test, atomic_read(&s->overflows), 2000);
+}
+
+static void expect_page_shows(struct kunit *test, struct pmuk_buffer *b, struct pmuk_counter *c)
+{
+	const struct perf_event_mmap_page *page = pmuk_buffer_control(b);
+	struct pmuk_value value;
+
+	KUNIT_EXPECT_EQ(test, pmuk_counter_snapshot(c, &value), 0);
+	KUNIT_EXPECT_EQ(test, page->lock & 1, 0);
+	KUNIT_EXPECT_EQ(test, page->index, 0);
+	KUNIT_EXPECT_EQ(test, (u64)page->offset, value.count);
+	KUNIT_EXPECT_EQ(test, page->time_enabled, value.time_enabled);
+	KUNIT_EXPECT_EQ(test, page->time_running, value.time_running);
+}
+
+/* Of the first counter that has the buffer, and of the next one when that has gone. */
+static void page_shows_the_first_counter(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	struct pmuk_test_buffer *tb = pmuk_test_buffer(test, &(struct pmuk_buffer_attr){});
+	const struct perf_event_mmap_page *page = pmuk_buffer_control(tb->b);
+	struct pmuk_attr attr = { .type = pmuk_sim_type(sim), .period = 1000, .buffer = tb->b };
+	struct pmuk_counter *first, *second, *third;
+	int cpu = pmuk_test_pin_first(test);
+	u32 lock;
+
+	KUNIT_EXPECT_EQ(test, page->data_size, 0);
+	KUNIT_EXPECT_EQ(test, page->data_offset, PAGE_SIZE);
+	first = pmuk_test_enabled(test, &attr, cpu, NULL);
+	attr.config = 1;
+	second = pmuk_test_enabled(test, &attr, cpu, NULL);
+
+	lock = page->lock;
+	pmuk_sim_count(sim, 0, 2500);
+	expect_page_shows(test, tb->b, first);
+	KUNIT_EXPECT_EQ(test, (u64)page->offset, 2000);
+	KUNIT_EXPECT_GT(test, page->lock, lock);
+	pmuk_sim_count(sim, 1, 7000);
+	KUNIT_EXPECT_EQ(test, (u64)page->offset, 2000);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(first), 0);
+	expect_page_shows(test, tb->b, first);
+	KUNIT_EXPECT_EQ(test, (u64)page->offset, 2500);
+	KUNIT_EXPECT_GT(test, page->time_running, 0);
+
+	kunit_release_action(test, pmuk_test_put_counter, first);
+	attr.config = 2;
+	kunit_release_action(test, pmuk_test_put_counter, second);
+	third = pmuk_test_enabled(test, &attr, cpu, NULL);
+	pmuk_sim_count(sim, 2, 9999);
+	expect_page_shows(test, tb->b, third);
+	KUNIT_EXPECT_EQ(test, (u64)page->offset, 9000);
+	kunit_release_action(test, pmuk_test_put_counter, third);
+	tb->attempts += 2 + 7 + 9;	/* all lost, as there are no data pages */
+}
+
+/* A task has no CPU, and no records: a page that shows what it counts. */
+static void page_shows_a_task(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	const struct pmuk_buffer_attr none = {};
+	struct pmuk_attr attr = { .type = pmuk_sim_type(sim), .period = 1000 };
+	struct pmuk_counter *c;
+
+	pmuk_test_pin_first(test);
+	attr.buffer = pmuk_buffer_create(&none, -1);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, attr.buffer);
+	c = pmuk_counter_create(&attr, -1, current);
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(c), 0);
+	if (!IS_ERR(c)) {
+		KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 3500), 3500);
+		KUNIT_EXPECT_EQ(test, (u64)pmuk_buffer_control(attr.buffer)->offset, 3000);
+		KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
+		expect_page_shows(test, attr.buffer, c);
+		KUNIT_EXPECT_EQ(test, (u64)pmuk_buffer_control(attr.buffer)->offset, 3500);
+	}
+	pmuk_counter_destroy(c);
+	pmuk_buffer_destroy(attr.buffer);
+}
+
+#if defined(CONFIG_FAILSLAB) && defined(CONFIG_FAIL_PAGE_ALLOC) &&			\
+	defined(CONFIG_FAULT_INJECTION_DEBUG_FS)
+
+/* A knob in debugfs is a variable that its inode points to. */
+struct knob {
+	const char *dir, *name;
+	unsigned long wanted;
+	size_t size;
+	void *at;
+	unsigned long was;
+};
+
+static unsigned long knob_get(const struct knob *k)
+{
+	switch (k->size) {
+	case sizeof(bool):
+		return READ_ONCE(*(bool *)k->at);
+	case sizeof(u32):
+		return READ_ONCE(*(u32 *)k->at);
+	default:
+		return READ_ONCE(*(unsigned long *)k->at);
+	}
+}
+
+static void knob_set(const struct knob *k, unsigned long value)
+{
+	switch (k->size) {
+	case sizeof(bool):
+		WRITE_ONCE(*(bool *)k->at, value);
+		break;
+	case sizeof(u32):
+		WRITE_ONCE(*(u32 *)k->at, value);
+		break;
+	default:
+		WRITE_ONCE(*(unsigned long *)k->at, value);
+	}
+}
+
+static void knob_put(void *data)
+{
+	const struct knob *k = data;
+
+	knob_set(k, k->was);
+}
+
+static void knob_turn(struct kunit *test, struct knob *k)
+{
+	struct dentry *dir = debugfs_lookup(k->dir, NULL), *dentry;
+
+	KUNIT_ASSERT_NOT_NULL(test, dir);
+	dentry = debugfs_lookup(k->name, dir);
+	dput(dir);
+	KUNIT_ASSERT_NOT_NULL(test, dentry);
+	k->at = d_inode(dentry)->i_private;
+	dput(dentry);
+	k->was = knob_get(k);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, knob_put, k), 0);
+	knob_set(k, k->wanted);
+}
+
+/* By default allocations that may wait never fail, nor do single pages. */
+static void let_any_allocation_fail(struct kunit *test)
+{
+	static struct knob knobs[] = {
+		{ "failslab", "ignore-gfp-wait", false, sizeof(bool) },
+		{ "failslab", "verbose", 0, sizeof(unsigned long) },
+		{ "fail_page_alloc", "ignore-gfp-wait", false, sizeof(bool) },
+		{ "fail_page_alloc", "ignore-gfp-highmem", false, sizeof(bool) },
+		{ "fail_page_alloc", "min-order", 0, sizeof(u32) },
+		{ "fail_page_alloc", "verbose", 0, sizeof(unsigned long) },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(knobs); i++)
+		knob_turn(test, &knobs[i]);
+}
+
+/*
+ * The first allocation fails, the second, … until none is left to. One that creation
+ * survives may have been somebody else's: then that one is tried again.
+ */
+static void sweep(struct kunit *test, u32 nr_pages, unsigned int fewest)
+{
+	const struct pmuk_buffer_attr attr = { .nr_pages = nr_pages };
+	unsigned int nth = 1, left = 0, failed = 0, survived = 0, tries;
+
+	let_any_allocation_fail(test);
+	for (tries = 0; !left && tries < 400; tries++) {
+		struct pmuk_buffer *b;
+
+		current->fail_nth = nth;
+		b = pmuk_buffer_create(&attr, cpumask_first(cpu_online_mask));
+		left = current->fail_nth;
+		current->fail_nth = 0;
+		if (IS_ERR(b)) {
+			KUNIT_EXPECT_EQ_MSG(test, left, 0, "failed without a reason");
+			KUNIT_EXPECT_EQ(test, PTR_ERR(b), -ENOMEM);
+			failed++;
+			nth++;
+		} else {
+			nth += !left && ++survived % 4 == 0;
+		}
+		pmuk_buffer_destroy(b);
+		KUNIT_EXPECT_EQ(test, pmuk_nr_buffers(), 0);
+	}
+	KUNIT_EXPECT_GT_MSG(test, left, 0, "never succeeded");
+	KUNIT_EXPECT_GE(test, failed, fewest);
+	kunit_info(test, "%u allocations failed", failed);
+}
+
+#else
+
+static void sweep(struct kunit *test, u32 nr_pages, unsigned int fewest)
+{
+	kunit_skip(test, "needs FAILSLAB, FAIL_PAGE_ALLOC and FAULT_INJECTION_DEBUG_FS");
+}
+
+#endif
+
+/* At least: the buffer, and its control page. */
+static void fail_without_pages(struct kunit *test)
+{
+	sweep(test, 0, 2);
+}
+
+/* And the list of pages, each of these, and where they are mapped. */
+static void fail_with_pages(struct kunit *test)
+{
+	sweep(test, 8, 2 + 1 + 8 + 1);
+}
+
+static struct kunit_case pmuk_buffer_cases[] = {
+	KUNIT_CASE(create_refuses_bad_attributes),
+	KUNIT_CASE(create_refuses_impossible_cpu),
+	KUNIT_CASE(create_takes_good_attributes),
+	KUNIT_CASE(calls_refuse_no_buffer),
+	KUNIT_CASE(calls_refuse_no_answer),
+	KUNIT_CASE(user_buffer_has_no_kernel_reader),
+	KUNIT_CASE_SLOW(consumer_wakes_per_watermark),
+	KUNIT_CASE(waits_end_with_a_signal),
+	KUNIT_CASE(waits_end_with_a_watermark),
+	KUNIT_CASE(waits_end_with_their_time),
+	KUNIT_CASE(completion_is_shared),
+	KUNIT_CASE(completion_is_of_many_buffers),
+	KUNIT_CASE(wakes_from_task),
+	KUNIT_CASE(wakes_from_softirq),
+	KUNIT_CASE(wakes_from_hardirq),
+	KUNIT_CASE(wakes_from_nmi),
+	KUNIT_CASE_SLOW(destroy_waits_for_the_writer),
+	KUNIT_CASE_SLOW(destroy_waits_for_the_wakeup),
+	KUNIT_CASE_SLOW(destroy_ends_records),
+	KUNIT_CASE(page_shows_the_first_counter),
+	KUNIT_CASE(page_shows_a_task),
+	KUNIT_CASE(fail_without_pages),
+	KUNIT_CASE(fail_with_pages),
+	{}
+};
+
+static struct kunit_suite pmuk_buffer_suite = {
+	.name = "pmuk_buffer",
+	.init = pmuk_test_init,
+	.test_cases = pmuk_buffer_cases,
+};
+
+kunit_test_suite(pmuk_buffer_suite);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("KUnit tests of pmuk's buffers");

@@ -1,0 +1,703 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Samples in a buffer, read back by a parser of the documented layout: each field
+ * with each other, the other counters of a group, and whose record it is.
+ */
+#include <linux/module.h>
+#include <linux/prandom.h>
+#include <linux/sched/clock.h>
+
+#include "pmuk_test.h"
+#include "pmuk_parse.h"
+
+#define PERIOD	1000
+#define ADDR	0xabcdef0123ULL
+#define WEIGHT	77
+#define COOKIE	0x1122334455667788ULL
+
+static const u64 all_fields[] = {
+	PERF_SAMPLE_IDENTIFIER, PERF_SAMPLE_IP, PERF_SAMPLE_TID, PERF_SAMPLE_TIME,
+	PERF_SAMPLE_ADDR, PERF_SAMPLE_ID, PERF_SAMPLE_STREAM_ID, PERF_SAMPLE_CPU,
+	PERF_SAMPLE_PERIOD, PERF_SAMPLE_READ, PERF_SAMPLE_CALLCHAIN, PERF_SAMPLE_RAW,
+	PERF_SAMPLE_WEIGHT,
+};
+
+/* A counter of event 0 that writes records, and what is known of them otherwise. */
+struct sampler {
+	struct kunit *test;
+	struct pmuk_sim *sim;
+	struct pmuk_buffer *b;
+	struct pmuk_attr attr;
+	struct pmuk_counter *c;
+	int cpu;
+
+	u64 overflows;		/* as called back */
+	struct pmuk_sample told;	/* at the latest */
+	u64 total;		/* events since the counter was created */
+	u64 before, after;	/* times around the latest overflow */
+	u64 peers[PMUK_PEERS_MAX];	/* values that the next record has to have */
+	u64 caller;		/* an address on the stack of the overflow */
+};
+
+static void note_overflow(struct pmuk_counter *c, const struct pmuk_sample *sample, void *data)
+{
+	struct sampler *s = data;
+
+	s->overflows++;
+	s->told = *sample;
+}
+
+static void put_buffer(void *data)
+{
+	pmuk_buffer_destroy(data);
+}
+
+static struct pmuk_buffer *format_buffer(struct kunit *test, unsigned int nr_pages, int cpu)
+{
+	const struct pmuk_buffer_attr attr = { .nr_pages = nr_pages };
+	struct pmuk_buffer *b = pmuk_buffer_create(&attr, cpu);
+
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, b);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_buffer, b), 0);
+	return b;
+}
+
+static struct sampler *new_sampler(struct kunit *test, unsigned int nr_pages)
+{
+	static const struct pmuk_sim_config config = {
+		.name = "pmuk_sim", .nr_counters = PMUK_SIM_COUNTERS, .width = 32,
+		.addr = ADDR, .weight = WEIGHT,
+	};
+	struct sampler *s = pmuk_test_zalloc(test, sizeof(*s));
+
+	s->test = test;
+	s->sim = pmuk_test_sim_config(test, &config);
+	s->cpu = pmuk_test_pin_first(test);
+	s->b = format_buffer(test, nr_pages, s->cpu);
+	s->attr = (struct pmuk_attr){
+		.type = pmuk_sim_type(s->sim), .period = PERIOD, .flags = PMUK_NO_THROTTLE,
+		.overflow = note_overflow, .data = s, .buffer = s->b, .cookie = COOKIE,
+	};
+	return s;
+}
+
+static void start(struct sampler *s)
+{
+	s->c = pmuk_test_enabled(s->test, &s->attr, s->cpu, NULL);
+	s->total = 0;
+}
+
+static void stop(struct sampler *s)
+{
+	kunit_release_action(s->test, pmuk_test_put_counter, s->c);
+}
+
+static noinline void overflow_once(struct sampler *s)
+{
+	u64 overflows = s->overflows;
+
+	s->caller = (unsigned long)__builtin_return_address(0);
+	s->before = local_clock();
+	s->total += pmuk_sim_count(s->sim, 0, PERIOD);
+	s->after = local_clock();
+	KUNIT_EXPECT_EQ(s->test, s->overflows, overflows + 1);
+}
+
+static void check_whose(struct sampler *s, const struct pmuk_parsed *p)
+{
+	u64 type = s->attr.sample_type, id = pmuk_counter_id(s->c);
+
+	KUNIT_EXPECT_NE(s->test, id, 0);
+	if (type & PERF_SAMPLE_IDENTIFIER)
+		KUNIT_EXPECT_EQ(s->test, p->identifier, id);
+	if (type & PERF_SAMPLE_ID)
+		KUNIT_EXPECT_EQ(s->test, p->id, id);
+	if (type & PERF_SAMPLE_STREAM_ID)
+		KUNIT_EXPECT_EQ(s->test, p->stream_id, id);
+}
+
+static void check_where(struct sampler *s, const struct pmuk_parsed *p)
+{
+	u64 type = s->attr.sample_type;
+
+	KUNIT_EXPECT_EQ(s->test, p->misc, PERF_RECORD_MISC_KERNEL);
+	if (type & PERF_SAMPLE_IP) {
+		KUNIT_EXPECT_EQ(s->test, p->ip, s->told.ip);
+		KUNIT_EXPECT_NE(s->test, p->ip, 0);
+	}
+	if (type & PERF_SAMPLE_TID) {
+		KUNIT_EXPECT_EQ(s->test, p->pid, task_tgid_nr(current));
+		KUNIT_EXPECT_EQ(s->test, p->tid, task_pid_nr(current));
+	}
+	if (type & PERF_SAMPLE_CPU) {
+		KUNIT_EXPECT_EQ(s->test, p->cpu, s->cpu);
+		KUNIT_EXPECT_EQ(s->test, p->cpu_reserved, 0);
+	}
+	if (type & PERF_SAMPLE_TIME) {
+		KUNIT_EXPECT_GE(s->test, p->time, s->before);
+		KUNIT_EXPECT_LE(s->test, p->time, s->after);
+		KUNIT_EXPECT_EQ(s->test, p->time, s->told.time);
+	}
+}
+
+static void check_what(struct sampler *s, const struct pmuk_parsed *p)
+{
+	u64 type = s->attr.sample_type;
+
+	if (type & PERF_SAMPLE_ADDR)
+		KUNIT_EXPECT_EQ(s->test, p->addr, ADDR);
+	if (type & PERF_SAMPLE_PERIOD)
+		KUNIT_EXPECT_EQ(s->test, p->period, PERIOD);
+	if (type & PERF_SAMPLE_WEIGHT)
+		KUNIT_EXPECT_EQ(s->test, p->weight, WEIGHT);
+	if (type & PERF_SAMPLE_RAW) {
+		static const u8 padding[4];
+		u64 cookie = s->attr.cookie;
+
+		KUNIT_ASSERT_EQ(s->test, p->raw_size, sizeof(cookie) + sizeof(padding));
+		KUNIT_EXPECT_MEMEQ(s->test, p->raw, &cookie, sizeof(cookie));
+		KUNIT_EXPECT_MEMEQ(s->test, p->raw + sizeof(cookie), padding, sizeof(padding));
+	}
+}
+
+static void check_read(struct sampler *s, const struct pmuk_parsed *p)
+{
+	u64 format = s->attr.read_format;
+	unsigned int i;
+
+	if (!(s->attr.sample_type & PERF_SAMPLE_READ))
+		return;
+	KUNIT_ASSERT_EQ(s->test, p->nr, 1 + s->attr.nr_peers);
+	KUNIT_EXPECT_EQ(s->test, p->values[0], s->total);
+	if (format & PERF_FORMAT_TOTAL_TIME_ENABLED)
+		KUNIT_EXPECT_EQ(s->test, p->enabled, s->told.value.time_enabled);
+	if (format & PERF_FORMAT_TOTAL_TIME_RUNNING)
+		KUNIT_EXPECT_EQ(s->test, p->running, s->told.value.time_running);
+	if (format & PERF_FORMAT_ID)
+		KUNIT_EXPECT_EQ(s->test, p->ids[0], pmuk_counter_id(s->c));
+	for (i = 0; i < s->attr.nr_peers; i++)
+		KUNIT_EXPECT_EQ_MSG(s->test, p->values[1 + i], s->peers[i], "peer %u", i);
+}
+
+/* From what was interrupted to who called it. */
+static void check_callchain(struct sampler *s, const struct pmuk_parsed *p)
+{
+	unsigned int i, found = 0;
+
+	if (!(s->attr.sample_type & PERF_SAMPLE_CALLCHAIN))
+		return;
+	KUNIT_ASSERT_GE(s->test, p->nr_ips, 2);
+	KUNIT_EXPECT_EQ(s->test, p->ips[0], PERF_CONTEXT_KERNEL);
+	KUNIT_EXPECT_EQ(s->test, p->ips[1], s->told.ip);
+	for (i = 2; i < p->nr_ips; i++)
+		found += p->ips[i] == s->caller;
+	KUNIT_EXPECT_EQ(s->test, found, 1);
+}
+
+static void parse(struct sampler *s, const struct perf_event_header *rec, struct pmuk_parsed *p)
+{
+	KUNIT_ASSERT_EQ_MSG(s->test, pmuk_parse_sample(rec, s->attr.sample_type,
+						       s->attr.read_format, p), 0,
+			    "sample_type %#llx, read_format %#llx", s->attr.sample_type,
+			    s->attr.read_format);
+}
+
+/* Exactly one record there, as it should be. */
+static void check_one(struct sampler *s)
+{
+	const struct perf_event_header *rec;
+	struct pmuk_parsed p;
+	struct pmuk_reader r;
+
+	KUNIT_ASSERT_EQ(s->test, pmuk_buffer_claim(s->b, &r), 0);
+	rec = pmuk_buffer_peek(&r);
+	KUNIT_ASSERT_NOT_NULL(s->test, rec);
+	parse(s, rec, &p);
+	check_whose(s, &p);
+	check_where(s, &p);
+	check_what(s, &p);
+	check_read(s, &p);
+	check_callchain(s, &p);
+	KUNIT_EXPECT_NULL(s->test, pmuk_buffer_next(&r));
+	pmuk_buffer_release(&r);
+}
+
+static void check_some(struct sampler *s)
+{
+	unsigned int i;
+
+	start(s);
+	for (i = 0; i < 5; i++) {
+		overflow_once(s);
+		check_one(s);
+	}
+	stop(s);
+}
+
+static void each_field_alone(struct kunit *test)
+{
+	struct sampler *s = new_sampler(test, 1);
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(all_fields); i++) {
+		s->attr.sample_type = all_fields[i];
+		check_some(s);
+	}
+	KUNIT_EXPECT_EQ(test, s->overflows, 5 * ARRAY_SIZE(all_fields));
+}
+
+static u64 random_fields(struct rnd_state *rnd)
+{
+	u64 fields = 0;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(all_fields); i++)
+		fields |= prandom_u32_state(rnd) % 2 ? all_fields[i] : 0;
+	return fields ?: PERF_SAMPLE_IP;
+}
+
+static u64 random_format(struct rnd_state *rnd)
+{
+	return prandom_u32_state(rnd) & (PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_GROUP |
+					 PERF_FORMAT_TOTAL_TIME_RUNNING | PERF_FORMAT_ID);
+}
+
+static void fields_in_any_combination(struct kunit *test)
+{
+	struct sampler *s = new_sampler(test, 1);
+	struct rnd_state rnd;
+	unsigned int i;
+
+	prandom_seed_state(&rnd, 1);
+	for (i = 0; i < 150; i++) {
+		s->attr.sample_type = random_fields(&rnd);
+		s->attr.read_format = random_format(&rnd);
+		check_some(s);
+	}
+	s->attr.sample_type = 0;
+	for (i = 0; i < ARRAY_SIZE(all_fields); i++)
+		s->attr.sample_type |= all_fields[i];
+	check_some(s);
+	KUNIT_EXPECT_EQ(test, s->overflows, 151 * 5);
+}
+
+/* Nothing asked for: a header, and what makes it a record. */
+static void no_field_at_all(struct kunit *test)
+{
+	struct sampler *s = new_sampler(test, 1);
+	const struct perf_event_header *rec;
+	struct pmuk_reader r;
+
+	start(s);
+	overflow_once(s);
+	KUNIT_ASSERT_EQ(test, pmuk_buffer_claim(s->b, &r), 0);
+	rec = pmuk_buffer_peek(&r);
+	KUNIT_ASSERT_NOT_NULL(test, rec);
+	KUNIT_EXPECT_EQ(test, rec->type, PERF_RECORD_SAMPLE);
+	KUNIT_EXPECT_EQ(test, rec->size, PMUK_RECORD_MIN);
+	pmuk_buffer_release(&r);
+	stop(s);
+}
+
+#define NR_PEERS	3
+
+/* Counters of the events 1 … NR_PEERS. */
+static void new_peers(struct sampler *s, struct pmuk_counter **peers)
+{
+	unsigned int i;
+
+	for (i = 0; i < NR_PEERS; i++) {
+		const struct pmuk_attr attr = { .type = s->attr.type, .config = 1 + i };
+
+		peers[i] = pmuk_test_enabled(s->test, &attr, s->cpu, NULL);
+	}
+	s->attr.sample_type = PERF_SAMPLE_READ | PERF_SAMPLE_IDENTIFIER;
+	s->attr.read_format = PERF_FORMAT_GROUP | PERF_FORMAT_ID;
+	s->attr.peers = peers;
+	s->attr.nr_peers = NR_PEERS;
+}
+
+/* Something for the peers to count. */
+static void peers_count(struct sampler *s, u64 n)
+{
+	unsigned int i;
+
+	for (i = 0; i < NR_PEERS; i++)
+		s->peers[i] += pmuk_sim_count(s->sim, 1 + i, n * (i + 1));
+}
+
+/* Exact at each overflow, in any layout of the group. */
+static void group_has_its_peers(struct kunit *test)
+{
+	struct pmuk_counter *peers[NR_PEERS];
+	struct sampler *s = new_sampler(test, 1);
+	struct rnd_state rnd;
+	unsigned int i, j;
+
+	prandom_seed_state(&rnd, 2);
+	new_peers(s, peers);
+	for (i = 0; i < 40; i++) {
+		s->attr.sample_type = random_fields(&rnd) | PERF_SAMPLE_READ;
+		s->attr.read_format = random_format(&rnd) | PERF_FORMAT_GROUP;
+		start(s);
+		for (j = 0; j < 5; j++) {
+			peers_count(s, 100 * i + j);
+			overflow_once(s);
+			check_one(s);
+		}
+		stop(s);
+	}
+	KUNIT_EXPECT_GT(test, s->peers[NR_PEERS - 1], 0);
+}
+
+/* Each by its own id. */
+static void group_tells_its_members_apart(struct kunit *test)
+{
+	struct pmuk_counter *peers[NR_PEERS];
+	struct sampler *s = new_sampler(test, 1);
+	const struct perf_event_header *rec;
+	struct pmuk_parsed p;
+	struct pmuk_reader r;
+	unsigned int i;
+
+	new_peers(s, peers);
+	start(s);
+	overflow_once(s);
+	KUNIT_ASSERT_EQ(test, pmuk_buffer_claim(s->b, &r), 0);
+	rec = pmuk_buffer_peek(&r);
+	KUNIT_ASSERT_NOT_NULL(test, rec);
+	parse(s, rec, &p);
+	for (i = 0; i < NR_PEERS; i++) {
+		KUNIT_EXPECT_EQ(test, p.ids[1 + i], pmuk_counter_id(peers[i]));
+		KUNIT_EXPECT_NE(test, p.ids[1 + i], p.ids[i]);
+	}
+	pmuk_buffer_release(&r);
+	stop(s);
+}
+
+/* Off the PMU, a peer is what it was when it was on it; and so it is when destroyed. */
+static void peer_keeps_its_last_value(struct kunit *test)
+{
+	struct pmuk_counter *peers[NR_PEERS];
+	struct sampler *s = new_sampler(test, 1);
+
+	new_peers(s, peers);
+	start(s);
+	peers_count(s, 10);
+	overflow_once(s);
+	check_one(s);
+
+	peers_count(s, 100);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(peers[0]), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(s->sim, 1, 5), 0);
+	overflow_once(s);
+	check_one(s);
+
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(peers[0]), 0);
+	peers_count(s, 1000);
+	kunit_release_action(test, pmuk_test_put_counter, peers[1]);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(s->sim, 2, 5), 0);
+	overflow_once(s);
+	check_one(s);
+
+	peers_count(s, 10000);
+	kunit_release_action(test, pmuk_test_put_counter, peers[0]);
+	kunit_release_action(test, pmuk_test_put_counter, peers[2]);
+	overflow_once(s);
+	check_one(s);
+	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 1 + NR_PEERS);
+	stop(s);
+	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
+}
+
+/* Two write one buffer, in turns: who it was, and its own numbers. */
+static void counters_share_a_buffer(struct kunit *test)
+{
+	struct sampler *a = new_sampler(test, 1), *b = pmuk_test_zalloc(test, sizeof(*b));
+	unsigned int i;
+
+	a->attr.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_READ | PERF_SAMPLE_RAW;
+	*b = *a;
+	b->attr.data = b;
+	b->attr.config = 1;
+	b->attr.cookie = ~COOKIE;
+	start(a);
+	start(b);
+	KUNIT_EXPECT_NE(test, pmuk_counter_id(a->c), pmuk_counter_id(b->c));
+	for (i = 0; i < 20; i++) {
+		overflow_once(a);
+		check_one(a);
+		b->total += pmuk_sim_count(b->sim, 1, PERIOD);
+		check_one(b);
+	}
+	KUNIT_EXPECT_EQ(test, b->overflows, 20);
+	stop(b);
+	stop(a);
+}
+
+/* A callback for each, and a record for each or its loss: nothing in between. */
+static void callback_and_buffer_agree(struct kunit *test)
+{
+	struct sampler *s = new_sampler(test, 1);
+	const struct perf_event_header *rec;
+	u64 records = 0, lost = 0, last = 0;
+	struct pmuk_buffer_stat stat;
+	struct pmuk_parsed p;
+	struct pmuk_reader r;
+	unsigned int i;
+
+	s->attr.sample_type = PERF_SAMPLE_READ | PERF_SAMPLE_IDENTIFIER;
+	start(s);
+	for (i = 1; i <= 50; i++) {
+		pmuk_sim_count(s->sim, 0, PERIOD * 11 * i);
+		KUNIT_ASSERT_EQ(test, pmuk_buffer_claim(s->b, &r), 0);
+		pmuk_for_each_record(rec, &r) {
+			if (rec->type == PERF_RECORD_LOST) {
+				lost += ((const u64 *)rec)[2];
+				last += PERIOD * ((const u64 *)rec)[2];
+				continue;
+			}
+			parse(s, rec, &p);
+			KUNIT_ASSERT_EQ(test, p.values[0], last + PERIOD);
+			last = p.values[0];
+			records++;
+		}
+		pmuk_buffer_release(&r);
+	}
+	KUNIT_EXPECT_EQ(test, pmuk_buffer_stat(s->b, &stat), 0);
+	KUNIT_EXPECT_EQ(test, s->overflows, 11 * 50 * 51 / 2);
+	KUNIT_EXPECT_EQ(test, s->overflows, records + stat.lost);
+	KUNIT_EXPECT_GT(test, lost, 0);
+	KUNIT_EXPECT_GT(test, records, 1000);
+	stop(s);
+}
+
+/* Paused, no records; and none of a counter that only counts. */
+static void no_overflow_no_record(struct kunit *test)
+{
+	struct sampler *s = new_sampler(test, 1);
+	struct pmuk_attr plain = s->attr;
+	struct pmuk_buffer_stat stat;
+	struct pmuk_counter *c;
+
+	s->attr.sample_type = PERF_SAMPLE_IP;
+	start(s);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_pause(s->c), 0);
+	pmuk_sim_count(s->sim, 0, 10 * PERIOD);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_resume(s->c), 0);
+	plain.config = 1;
+	plain.period = 0;
+	plain.overflow = NULL;
+	c = pmuk_test_enabled(test, &plain, s->cpu, NULL);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(s->sim, 1, 10 * PERIOD), 10 * PERIOD);
+	KUNIT_EXPECT_EQ(test, pmuk_buffer_stat(s->b, &stat), 0);
+	KUNIT_EXPECT_EQ(test, stat.head + stat.lost + stat.discarded, 0);
+	KUNIT_EXPECT_EQ(test, s->overflows, 0);
+	kunit_release_action(test, pmuk_test_put_counter, c);
+	stop(s);
+}
+
+static void expect_refused(struct sampler *s, const char *what, int errno)
+{
+	struct pmuk_counter *c = pmuk_counter_create(&s->attr, s->cpu, NULL);
+
+	KUNIT_EXPECT_TRUE_MSG(s->test, IS_ERR(c), "%s", what);
+	KUNIT_EXPECT_EQ_MSG(s->test, PTR_ERR_OR_ZERO(c), errno, "%s", what);
+	pmuk_counter_destroy(c);
+}
+
+static void buffer_must_be_of_the_same_cpu(struct kunit *test)
+{
+	struct sampler *s = new_sampler(test, 1);
+	int other = pmuk_test_other_cpu(test, s->cpu);
+	struct pmuk_counter *c;
+
+	s->attr.buffer = format_buffer(test, 1, other);
+	expect_refused(s, "another CPU's", -EINVAL);
+	s->attr.buffer = format_buffer(test, 0, -1);
+	expect_refused(s, "no CPU's", -EINVAL);
+	s->attr.buffer = ERR_PTR(-ENOMEM);
+	expect_refused(s, "none", -EINVAL);
+
+	s->attr.buffer = s->b;
+	c = pmuk_counter_create(&s->attr, -1, current);
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(c), -EINVAL);
+	pmuk_counter_destroy(c);
+}
+
+static void layout_needs_a_buffer(struct kunit *test)
+{
+	struct sampler *s = new_sampler(test, 1);
+	struct pmuk_counter *peers[NR_PEERS];
+
+	s->attr.buffer = NULL;
+	s->attr.read_format = PERF_FORMAT_ID;
+	expect_refused(s, "read_format", -EINVAL);
+	new_peers(s, peers);
+	s->attr.read_format = 0;
+	expect_refused(s, "peers", -EINVAL);
+}
+
+static void unknown_fields_are_refused(struct kunit *test)
+{
+	struct sampler *s = new_sampler(test, 1);
+	unsigned int bit, i;
+	u64 known = 0;
+
+	for (i = 0; i < ARRAY_SIZE(all_fields); i++)
+		known |= all_fields[i];
+	for (bit = 0; bit < 64; bit++) {
+		s->attr.sample_type = BIT_ULL(bit);
+		if (!(s->attr.sample_type & known))
+			expect_refused(s, "sample_type", -EOPNOTSUPP);
+	}
+	KUNIT_EXPECT_EQ(test, known & PERF_SAMPLE_REGS_INTR, 0);
+
+	known = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING |
+		PERF_FORMAT_ID | PERF_FORMAT_GROUP;
+	s->attr.sample_type = PERF_SAMPLE_READ;
+	for (bit = 0; bit < 64; bit++) {
+		s->attr.read_format = BIT_ULL(bit);
+		if (!(s->attr.read_format & known))
+			expect_refused(s, "read_format", -EOPNOTSUPP);
+	}
+}
+
+static void bad_peers_are_refused(struct kunit *test)
+{
+	struct sampler *s = new_sampler(test, 1);
+	struct pmuk_counter *peers[PMUK_PEERS_MAX + 1] = {}, *good;
+	unsigned int i;
+
+	new_peers(s, peers);
+	good = peers[0];
+	s->attr.sample_type = PERF_SAMPLE_IDENTIFIER;
+	expect_refused(s, "no READ", -EINVAL);
+	s->attr.sample_type = PERF_SAMPLE_READ;
+	s->attr.read_format = PERF_FORMAT_ID;
+	expect_refused(s, "no GROUP", -EINVAL);
+
+	s->attr.read_format = PERF_FORMAT_GROUP;
+	s->attr.peers = NULL;
+	expect_refused(s, "no array", -EINVAL);
+	s->attr.peers = peers;
+	peers[1] = NULL;
+	expect_refused(s, "NULL", -EINVAL);
+	peers[1] = ERR_PTR(-ENOMEM);
+	expect_refused(s, "ERR_PTR", -EINVAL);
+
+	for (i = 0; i < ARRAY_SIZE(peers); i++)
+		peers[i] = good;
+	s->attr.nr_peers = PMUK_PEERS_MAX + 1;
+	expect_refused(s, "too many", -EINVAL);
+	s->attr.nr_peers = U32_MAX;
+	expect_refused(s, "far too many", -EINVAL);
+	s->attr.nr_peers = PMUK_PEERS_MAX;
+	start(s);
+	overflow_once(s);
+	check_one(s);
+	stop(s);
+}
+
+static void peers_must_be_of_the_same_cpu(struct kunit *test)
+{
+	struct sampler *s = new_sampler(test, 1);
+	const struct pmuk_attr attr = { .type = s->attr.type, .config = 1 };
+	struct pmuk_counter *peer;
+
+	s->attr.sample_type = PERF_SAMPLE_READ;
+	s->attr.read_format = PERF_FORMAT_GROUP;
+	s->attr.peers = &peer;
+	s->attr.nr_peers = 1;
+	peer = pmuk_test_counter(test, &attr, -1, current);
+	expect_refused(s, "a task's", -EINVAL);
+	peer = pmuk_test_counter(test, &attr, pmuk_test_other_cpu(test, s->cpu), NULL);
+	expect_refused(s, "another CPU's", -EINVAL);
+}
+
+/* Kernel symbols have names. */
+static bool is_known_code(u64 ip)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "%ps", (void *)(unsigned long)ip);
+	return strncmp(name, "0x", 2);
+}
+
+/* The machine's own PMU, in its own interrupt. */
+static void cycles_are_sampled(struct kunit *test)
+{
+	struct pmuk_attr attr = {
+		.type = PERF_TYPE_HARDWARE, .config = PERF_COUNT_HW_CPU_CYCLES,
+		.period = 200000, .flags = PMUK_EXCLUDE_USER | PMUK_NO_THROTTLE,
+		.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
+			       PERF_SAMPLE_CPU | PERF_SAMPLE_READ | PERF_SAMPLE_CALLCHAIN,
+	};
+	int cpu = pmuk_test_pin_first(test);
+	u64 n = 0, time = local_clock(), count = 0;
+	const struct perf_event_header *rec;
+	struct pmuk_parsed p;
+	struct pmuk_counter *c;
+	struct pmuk_reader r;
+
+	attr.buffer = format_buffer(test, 64, cpu);
+	c = pmuk_counter_create(&attr, cpu, NULL);
+	if (c == ERR_PTR(-ENOENT) || c == ERR_PTR(-EOPNOTSUPP))
+		kunit_skip(test, "no PMU that counts cycles: %pe", c);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(c));
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
+	pmuk_test_spin(200 * NSEC_PER_MSEC);
+	pmuk_counter_destroy(c);
+
+	KUNIT_ASSERT_EQ(test, pmuk_buffer_claim(attr.buffer, &r), 0);
+	pmuk_for_each_record(rec, &r) {
+		if (rec->type == PERF_RECORD_LOST)
+			continue;
+		KUNIT_ASSERT_EQ(test, pmuk_parse_sample(rec, attr.sample_type, 0, &p), 0);
+		KUNIT_ASSERT_TRUE_MSG(test, is_known_code(p.ip), "%#llx", p.ip);
+		KUNIT_ASSERT_GE(test, p.time, time);
+		KUNIT_ASSERT_GT(test, p.values[0], count);
+		KUNIT_ASSERT_GE(test, p.values[0], (n + 1) * attr.period);
+		KUNIT_ASSERT_EQ(test, p.cpu, cpu);
+		KUNIT_ASSERT_GE(test, p.nr_ips, 2);
+		KUNIT_ASSERT_EQ(test, p.ips[0], PERF_CONTEXT_KERNEL);
+		KUNIT_ASSERT_EQ(test, p.ips[1], p.ip);
+		time = p.time;
+		count = p.values[0];
+		n++;
+	}
+	pmuk_buffer_release(&r);
+	KUNIT_EXPECT_LE(test, time, local_clock());
+	KUNIT_EXPECT_GE_MSG(test, n, 20, "too few samples");
+	kunit_info(test, "%llu samples", n);
+}
+
+static struct kunit_case pmuk_format_cases[] = {
+	KUNIT_CASE_SLOW(each_field_alone),
+	KUNIT_CASE_SLOW(fields_in_any_combination),
+	KUNIT_CASE(no_field_at_all),
+	KUNIT_CASE_SLOW(group_has_its_peers),
+	KUNIT_CASE(group_tells_its_members_apart),
+	KUNIT_CASE(peer_keeps_its_last_value),
+	KUNIT_CASE(counters_share_a_buffer),
+	KUNIT_CASE(callback_and_buffer_agree),
+	KUNIT_CASE(no_overflow_no_record),
+	KUNIT_CASE(buffer_must_be_of_the_same_cpu),
+	KUNIT_CASE(layout_needs_a_buffer),
+	KUNIT_CASE(unknown_fields_are_refused),
+	KUNIT_CASE(bad_peers_are_refused),
+	KUNIT_CASE(peers_must_be_of_the_same_cpu),
+	KUNIT_CASE(cycles_are_sampled),
+	{}
+};
+
+static struct kunit_suite pmuk_format_suite = {
+	.name = "pmuk_format",
+	.init = pmuk_test_init,
+	.test_cases = pmuk_format_cases,
+};
+
+kunit_test_suite(pmuk_format_suite);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("KUnit tests of pmuk's records");

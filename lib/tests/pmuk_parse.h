@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What user space reads PERF_RECORD_SAMPLE with: written from the layout in
+ * include/uapi/linux/perf_event.h and perf_event_open(2), and from nothing of pmuk's.
+ */
+#ifndef _PMUK_PARSE_H
+#define _PMUK_PARSE_H
+
+#include <linux/string.h>
+#include <linux/types.h>
+#include <uapi/linux/perf_event.h>
+
+#define PMUK_PARSE_MEMBERS	32	/* of a group */
+
+struct pmuk_parsed {
+	u16 misc;
+	u64 identifier, ip, time, addr, id, stream_id, period, weight;
+	u32 pid, tid, cpu, cpu_reserved;
+	u64 enabled, running;			/* of PERF_SAMPLE_READ */
+	u64 nr;					/* members; 1 without PERF_FORMAT_GROUP */
+	u64 values[PMUK_PARSE_MEMBERS];
+	u64 ids[PMUK_PARSE_MEMBERS];
+	u64 nr_ips;
+	const u64 *ips;				/* in the record */
+	u32 raw_size;
+	const u8 *raw;				/* in the record */
+};
+
+/* The next 64 bits, or an error that stays. */
+struct pmuk_cursor {
+	const u8 *at, *end;
+	bool bad;
+};
+
+static inline const void *pmuk_parse_bytes(struct pmuk_cursor *cur, u64 n)
+{
+	const void *at = cur->at;
+
+	if (cur->bad || n > cur->end - cur->at) {
+		cur->bad = true;
+		return NULL;
+	}
+	cur->at += n;
+	return at;
+}
+
+static inline u64 pmuk_parse_u64(struct pmuk_cursor *cur)
+{
+	const void *at = pmuk_parse_bytes(cur, sizeof(u64));
+	u64 value = 0;
+
+	if (at)
+		memcpy(&value, at, sizeof(value));
+	return value;
+}
+
+static inline u32 pmuk_parse_u32(struct pmuk_cursor *cur)
+{
+	const void *at = pmuk_parse_bytes(cur, sizeof(u32));
+	u32 value = 0;
+
+	if (at)
+		memcpy(&value, at, sizeof(value));
+	return value;
+}
+
+/*
+ * struct read_format: { u64 value; u64 enabled; u64 running; u64 id; }, or with
+ * PERF_FORMAT_GROUP { u64 nr; u64 enabled; u64 running; { u64 value; u64 id; } [nr]; },
+ * each without what was not asked for.
+ */
+static inline void pmuk_parse_read(struct pmuk_cursor *cur, u64 format, struct pmuk_parsed *p)
+{
+	bool group = format & PERF_FORMAT_GROUP;
+	unsigned int i;
+
+	p->nr = 1;
+	if (group)
+		p->nr = pmuk_parse_u64(cur);
+	else
+		p->values[0] = pmuk_parse_u64(cur);
+	if (format & PERF_FORMAT_TOTAL_TIME_ENABLED)
+		p->enabled = pmuk_parse_u64(cur);
+	if (format & PERF_FORMAT_TOTAL_TIME_RUNNING)
+		p->running = pmuk_parse_u64(cur);
+	if (p->nr > PMUK_PARSE_MEMBERS)
+		cur->bad = true;
+	for (i = 0; !cur->bad && i < p->nr; i++) {
+		if (group)
+			p->values[i] = pmuk_parse_u64(cur);
+		if (format & PERF_FORMAT_ID)
+			p->ids[i] = pmuk_parse_u64(cur);
+	}
+}
+
+static inline void pmuk_parse_fixed(struct pmuk_cursor *cur, u64 type, struct pmuk_parsed *p)
+{
+	if (type & PERF_SAMPLE_IDENTIFIER)
+		p->identifier = pmuk_parse_u64(cur);
+	if (type & PERF_SAMPLE_IP)
+		p->ip = pmuk_parse_u64(cur);
+	if (type & PERF_SAMPLE_TID) {
+		p->pid = pmuk_parse_u32(cur);
+		p->tid = pmuk_parse_u32(cur);
+	}
+	if (type & PERF_SAMPLE_TIME)
+		p->time = pmuk_parse_u64(cur);
+	if (type & PERF_SAMPLE_ADDR)
+		p->addr = pmuk_parse_u64(cur);
+	if (type & PERF_SAMPLE_ID)
+		p->id = pmuk_parse_u64(cur);
+	if (type & PERF_SAMPLE_STREAM_ID)
+		p->stream_id = pmuk_parse_u64(cur);
+	if (type & PERF_SAMPLE_CPU) {
+		p->cpu = pmuk_parse_u32(cur);
+		p->cpu_reserved = pmuk_parse_u32(cur);
+	}
+	if (type & PERF_SAMPLE_PERIOD)
+		p->period = pmuk_parse_u64(cur);
+}
+
+/* Returns 0, or -EINVAL if @rec is not a sample of that layout, to the last byte. */
+static inline int pmuk_parse_sample(const struct perf_event_header *rec, u64 type, u64 format,
+				    struct pmuk_parsed *p)
+{
+	struct pmuk_cursor cur = {
+		.at = (const u8 *)(rec + 1), .end = (const u8 *)rec + rec->size };
+
+	*p = (struct pmuk_parsed){ .misc = rec->misc };
+	if (rec->type != PERF_RECORD_SAMPLE || rec->size % 8)
+		return -EINVAL;
+	pmuk_parse_fixed(&cur, type, p);
+	if (type & PERF_SAMPLE_READ)
+		pmuk_parse_read(&cur, format, p);
+	if (type & PERF_SAMPLE_CALLCHAIN) {
+		p->nr_ips = pmuk_parse_u64(&cur);
+		p->ips = pmuk_parse_bytes(&cur, p->nr_ips * sizeof(u64));
+	}
+	if (type & PERF_SAMPLE_RAW) {
+		p->raw_size = pmuk_parse_u32(&cur);
+		p->raw = pmuk_parse_bytes(&cur, p->raw_size);
+	}
+	if (type & PERF_SAMPLE_WEIGHT)
+		p->weight = pmuk_parse_u64(&cur);
+	return cur.bad || cur.at != cur.end ? -EINVAL : 0;
+}
+
+#endif /* _PMUK_PARSE_H */

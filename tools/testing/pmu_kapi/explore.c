@@ -1,0 +1,833 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * All interleavings of nested writers. A write - begin, fill, end - is run instruction by
+ * instruction; at each of them, all that can interrupt it there is tried: the whole is saved, the
+ * interruption and the rest are run, the result is looked at, and the whole is set back.
+ *
+ * Also at each instruction, what a reader could see has to be whole.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "machine.h"
+#include "test.h"
+
+#define SIZE		4096
+#define WRITES		4
+#define OLD_ID		1000	/* ids of what was there before: this and up */
+#define READ_MAX	128
+
+/* One write, and what became of it. */
+struct write {
+	u64 id;
+	u32 size;
+	bool skip;
+	bool tried;
+	bool reserved;		/* seen when it was run by steps */
+	bool ended;
+	struct perf_event_header *rec;
+	bool seen;		/* by look() */
+};
+
+/* Where it starts from. */
+struct scenario {
+	const char *name;
+	enum pmuk_buffer_mode mode;
+	u32 watermark;
+	u32 wakeup_events;
+	u32 sizes[WRITES - 1];	/* the outermost's, then those that interrupt */
+	bool skip;		/* the outermost is given up */
+	u32 before;		/* bytes that were there and are consumed: where in the ring */
+	u32 free;		/* of the data; those that are not hold old records */
+	u32 pending;		/* losses, not told yet */
+	u32 old;		/* bytes of an old record, 256 if none are given */
+	bool slow;		/* limit is not known */
+	bool may_lose;
+};
+
+/* What is saved and set back, besides memory that is not this program's alone. */
+static struct live {
+	struct pmuk_ring ring;
+	struct write writes[WRITES];
+	u64 wakes;
+	u64 early;		/* wakeups before what they are for was published */
+	u64 start;		/* head before the first write */
+	u64 start_lost;		/* told before */
+	u64 records;		/* written before that */
+	u64 base;		/* consumed + overwritten before */
+	struct pmuk_reader reader;
+	u64 read[READ_MAX];	/* ids that the reader has had */
+	u64 reads;
+	u64 torn;
+} live;
+
+struct image {
+	struct live live;
+	u64 data_head;
+	u64 data_tail;
+	u8 data[SIZE];
+};
+
+static struct pmuk_ring_config config;
+static const struct scenario *scenario;
+static u64 explored;
+
+static void save(struct image *image)
+{
+	image->live = live;
+	image->data_head = config.page->data_head;
+	image->data_tail = config.page->data_tail;
+	memcpy(image->data, config.data, SIZE);
+}
+
+static void load(const struct image *image)
+{
+	live = image->live;
+	config.page->data_head = image->data_head;
+	config.page->data_tail = image->data_tail;
+	memcpy(config.data, image->data, SIZE);
+}
+
+static struct perf_event_header *at(u64 pos)
+{
+	return (struct perf_event_header *)(config.data + (pos & (SIZE - 1)));
+}
+
+static void wake(struct pmuk_ring *ring)
+{
+	u64 commit = ring->commit & ~1ULL;
+
+	live.wakes++;
+	if (scenario->watermark && commit / scenario->watermark * scenario->watermark < live.start)
+		live.early++;
+}
+
+/* ---- what runs as a machine: no library, no floating point ---- */
+
+static void run_write(void *arg)
+{
+	struct write *w = arg;
+	struct perf_event_header *rec;
+
+	rec = pmuk_output_begin(test_buffer(&live.ring), TEST_RECORD, w->size);
+	w->rec = rec;
+	if (!rec)
+		return;
+	test_fill(rec, w->id, w->size);
+	if (w->skip)
+		pmuk_ring_skip(&live.ring, rec);
+	else
+		pmuk_output_end(test_buffer(&live.ring), rec);
+}
+
+/* What is left to a write that was interrupted right after it has published. */
+static void run_again(void *arg)
+{
+	(void)arg;
+	__pmuk_output_again(&live.ring);
+}
+
+static void run_pause(void *arg)
+{
+	pmuk_ring_pause(arg);
+}
+
+static void run_reader(void *arg)
+{
+	struct pmuk_reader *r = arg;
+	struct perf_event_header *rec;
+
+	while ((rec = pmuk_ring_peek(r))) {
+		if (rec->type == TEST_RECORD && live.reads < READ_MAX) {
+			live.read[live.reads++] = ((struct test_record *)rec)->id;
+			live.torn += !test_whole(rec);
+		}
+		pmuk_ring_consume(r);
+	}
+}
+
+/* ---- looking at the ring ---- */
+
+static bool overwrites(void)
+{
+	return scenario->mode == PMUK_BUFFER_OVERWRITE;
+}
+
+static u64 begins(void)
+{
+	return overwrites() ? live.ring.oldest : live.ring.tail;
+}
+
+/* What look() has found. */
+struct found {
+	u64 records;
+	u64 lost_records;	/* since the start */
+	u64 told;		/* by those */
+	u64 fillers;
+	const char *wrong;
+};
+
+static struct write *write_of(u64 id)
+{
+	return id && id <= WRITES ? &live.writes[id - 1] : NULL;
+}
+
+/* One record; @old is the id of the latest old one, 0 before the first. */
+static const char *look_at(u64 pos, struct found *found, u64 *old)
+{
+	struct perf_event_header *rec = at(pos);
+	u64 id = ((struct test_record *)rec)->id;
+	struct write *w = write_of(id);
+
+	if (rec->type == PERF_RECORD_LOST) {
+		if (rec->size != sizeof(struct test_lost_record) || id)
+			return "a bad PERF_RECORD_LOST";
+		if (pos >= live.start) {
+			found->lost_records++;
+			found->told += ((struct test_lost_record *)rec)->lost;
+		}
+		return NULL;
+	}
+	if (rec->type == PERF_RECORD_LOST_SAMPLES) {
+		found->fillers++;
+		return id || pos < live.start ? "a bad filler" : NULL;
+	}
+	if (!test_whole(rec))
+		return "a record that is not whole";
+	if (!w) {
+		if (id < OLD_ID || pos >= live.start || (*old && id != *old + 1))
+			return "an old record out of order";
+		*old = id;
+		return NULL;
+	}
+	if (w->seen || pos < live.start || rec->size != w->size)
+		return "a new record that is not where it should be";
+	w->seen = true;
+	return NULL;
+}
+
+/* All that a reader sees, up to @head. */
+static struct found look(u64 head)
+{
+	struct found found = {};
+	u64 pos = begins(), old = 0;
+	int i;
+
+	for (i = 0; i < WRITES; i++)
+		live.writes[i].seen = false;
+	for (; !found.wrong && (s64)(head - pos) > 0; pos += at(pos)->size) {
+		found.records++;
+		found.wrong = look_at(pos, &found, &old);
+		if (!pmuk_record_size_ok(at(pos)->size))
+			found.wrong = "a bad size";
+	}
+	if (!found.wrong && pos != head && head > begins())
+		found.wrong = "the last record ends elsewhere";
+	return found;
+}
+
+static void check_view(void)
+{
+	const char *wrong = look(live.ring.commit & ~1ULL).wrong;
+
+	if (!wrong)
+		wrong = look(config.page->data_head).wrong;
+	if (!wrong && config.page->data_head < (live.ring.commit & ~1ULL))
+		wrong = "data_head is behind commit";
+	if (wrong)
+		FAIL("%s: a reader sees %s", scenario->name, wrong);
+}
+
+static void check_counts(const struct found *found)
+{
+	u64 bytes = live.ring.head - live.start, written = 0, refused = 0, skipped = 0;
+	bool complete = begins() <= live.start || !overwrites();
+	u64 there, i, lost_records;
+	struct write *w;
+
+	for (i = 0; i < WRITES; i++) {
+		w = &live.writes[i];
+		refused += w->tried && !w->rec;
+		skipped += w->tried && w->rec && w->skip;
+		if (!w->tried || !w->rec || w->skip) {
+			EXPECT(!w->seen);
+			continue;
+		}
+		written++;
+		bytes -= w->size;
+		EXPECT(w->seen || !complete || live.ring.tail > live.start);
+	}
+	bytes -= found->fillers * live.writes[0].size;
+	EXPECT_EQ(bytes % sizeof(struct test_lost_record), 0);
+	lost_records = bytes / sizeof(struct test_lost_record);
+	EXPECT(found->fillers <= skipped);
+
+	there = live.ring.consumed + live.ring.overwritten + found->records;
+	EXPECT_EQ(there, live.records + written + found->fillers + lost_records);
+	EXPECT_EQ(live.ring.discarded + live.ring.lost,
+		  skipped + refused + scenario->pending);
+	if (!scenario->may_lose)
+		EXPECT_EQ(live.ring.lost, scenario->pending);
+	if (complete && live.ring.tail <= live.start) {
+		EXPECT_EQ(found->lost_records, lost_records);
+		EXPECT_EQ(found->told + live.ring.pending, live.ring.lost);
+	}
+}
+
+static void check_wakeups(void)
+{
+	u64 losses = live.ring.lost - scenario->pending;
+	u64 head = live.ring.head, crossed, events = 0;
+	int i;
+
+	EXPECT_EQ(live.wakes, live.ring.wakeups);
+	EXPECT_EQ(live.early, 0);
+	if (scenario->watermark) {
+		crossed = head / scenario->watermark - live.start / scenario->watermark;
+		EXPECT(live.wakes <= crossed + losses && !live.wakes == !(crossed + losses));
+		EXPECT(live.ring.wake_at > head);
+	}
+	if (scenario->wakeup_events) {
+		for (i = 0; i < WRITES; i++)
+			events += !!live.writes[i].rec;
+		EXPECT_EQ(live.ring.events, events);
+		EXPECT(live.wakes <= events / scenario->wakeup_events + losses);
+		if (!scenario->skip && !losses)
+			EXPECT_EQ(live.ring.events_done, events / scenario->wakeup_events);
+	}
+}
+
+/* After all have ended. */
+static void check(void)
+{
+	struct found found = look(live.ring.head);
+	u64 limit = live.ring.limit;
+
+	if (found.wrong)
+		FAIL("%s: %s", scenario->name, found.wrong);
+	EXPECT_EQ(live.ring.commit, live.ring.head);
+	EXPECT_EQ(config.page->data_head, live.ring.head);
+	EXPECT(live.ring.head - begins() <= SIZE);
+	EXPECT(limit <= begins() + SIZE);
+	if (live.ring.pending)
+		EXPECT_EQ(limit, 0);
+	check_counts(&found);
+	check_wakeups();
+}
+
+static void try(int i)
+{
+	live.writes[i].tried = true;
+	run_write(&live.writes[i]);
+}
+
+/* All is read, one more is written, and nothing lost is left to tell. */
+static void check_after(bool paused)
+{
+	bool complete = !overwrites() && live.ring.tail <= live.start;
+	struct found found;
+	struct pmuk_reader r;
+
+	if (overwrites())
+		pmuk_ring_pause(&live.ring);
+	if (paused) {
+		EXPECT_EQ(live.ring.limit, 0);
+		EXPECT(!pmuk_output_begin(test_buffer(&live.ring), TEST_RECORD, 16));
+		EXPECT_EQ(live.ring.limit, 0);
+	}
+	live.reads = 0;
+	found = look(live.ring.head);
+	EXPECT_EQ(pmuk_ring_claim(&live.ring, &r), 0);
+	run_reader(&r);
+	EXPECT(!live.torn);
+	EXPECT_EQ(begins(), live.ring.head);
+	pmuk_ring_release(&r);
+	EXPECT_EQ(pmuk_ring_resume(&live.ring), 0);
+	pmuk_ring_restart(&live.ring);
+	try(WRITES - 1);
+	EXPECT(live.writes[WRITES - 1].rec);
+	EXPECT_EQ(live.ring.pending, 0);
+	found.told += look(live.ring.head).told;
+	if (complete)
+		EXPECT_EQ(found.told, live.ring.lost);
+	explored++;
+}
+
+/* ---- where it starts from ---- */
+
+static void put_old(u32 size)
+{
+	struct perf_event_header *rec;
+
+	rec = pmuk_output_begin(test_buffer(&live.ring), TEST_RECORD, size);
+	if (!rec)
+		return;
+	test_fill(rec, OLD_ID + live.records++, size);
+	pmuk_output_end(test_buffer(&live.ring), rec);
+}
+
+static void put_all(u32 bytes)
+{
+	u32 old = scenario->old ?: 256, size;
+
+	for (; bytes; bytes -= size) {
+		size = bytes < 2 * old ? bytes : old;
+		put_old(size);
+	}
+}
+
+static void consume(u64 nr)
+{
+	struct pmuk_reader r;
+
+	pmuk_ring_claim(&live.ring, &r);
+	for (; nr && pmuk_ring_peek(&r); nr--)
+		pmuk_ring_consume(&r);
+	pmuk_ring_release(&r);
+}
+
+static void start(const struct scenario *s)
+{
+	u32 n;
+
+	scenario = s;
+	memset(&live, 0, sizeof(live));
+	memset(config.data, 0xee, SIZE);
+	config.mode = s->mode;
+	config.watermark = s->watermark;
+	config.wakeup_events = s->wakeup_events;
+	config.wake = wake;
+	pmuk_ring_init(&live.ring, &config);
+
+	if (overwrites()) {
+		put_all(s->before);
+	} else {
+		put_all(s->before / 16 * 8);
+		consume(-1);
+		put_all(s->before - s->before / 16 * 8);
+		consume(-1);
+	}
+	/* Losses need a full ring; what is free then is consumed. */
+	if (s->pending) {
+		if (s->free)
+			put_old(s->free);
+		put_all(SIZE - s->free);
+		for (n = 0; n < s->pending; n++)
+			put_old(64);
+		if (s->free)
+			consume(1);
+	} else {
+		put_all(SIZE - s->free);
+	}
+	if (s->slow)
+		live.ring.limit = 0;
+
+	for (n = 0; n < WRITES; n++) {
+		live.writes[n].id = n + 1;
+		live.writes[n].size = n < WRITES - 1 ? s->sizes[n] : 32;
+	}
+	live.writes[0].skip = s->skip;
+	EXPECT_EQ(live.ring.lost, s->pending);
+	EXPECT_EQ(live.ring.pending, s->pending);
+	live.start = live.ring.head;
+	live.wakes = 0;
+	live.ring.wakeups = 0;
+	live.ring.events = 0;
+	live.ring.events_done = 0;
+}
+
+/* ---- exploring ---- */
+
+static struct machine outer, inner;
+
+/* A step, and whether it has reserved the record of @w. */
+static bool step(struct machine *m, struct write *w)
+{
+	u64 head = live.ring.head;
+	bool more = machine_step(m);
+
+	if (live.ring.head == head + w->size)
+		w->reserved = true;
+	check_view();
+	return more;
+}
+
+static u64 pos_of(const struct write *w)
+{
+	u64 head = live.ring.head;
+
+	return head - 1 - ((head - 1 - ((u8 *)w->rec - config.data)) & (SIZE - 1));
+}
+
+/* @later was tried while @earlier was under way. */
+static void check_order(const struct write *earlier, const struct write *later, bool reserved)
+{
+	if (!earlier->rec || !later->rec || earlier->skip || !earlier->seen || !later->seen)
+		return;
+	EXPECT_EQ(pos_of(earlier) < pos_of(later), reserved);
+}
+
+static struct image first, second;
+static struct machine_image first_outer, second_outer, second_inner;
+
+/* All instructions of an interrupting write are interrupted. */
+static void interrupt(void)
+{
+	struct write *w = live.writes;
+	bool before[3];
+
+	w[1].tried = true;
+	machine_start(&inner, run_write, &w[1]);
+	do {
+		save(&second);
+		machine_save(&inner, &second_inner);
+		before[0] = w[0].reserved;
+		before[1] = w[1].reserved;
+		try(2);
+		check_view();
+		machine_finish(&inner);
+		check_view();
+		machine_finish(&outer);
+		check();
+		check_order(&w[0], &w[1], before[0]);
+		check_order(&w[0], &w[2], before[0]);
+		check_order(&w[1], &w[2], before[1]);
+		check_after(false);
+		load(&second);
+		machine_load(&inner, &second_inner);
+		machine_load(&outer, &first_outer);
+	} while (step(&inner, &w[1]) && !failed());
+}
+
+static void explore_nested(const struct scenario *s)
+{
+	start(s);
+	live.writes[0].tried = true;
+	machine_start(&outer, run_write, &live.writes[0]);
+	do {
+		save(&first);
+		machine_save(&outer, &first_outer);
+		interrupt();
+		load(&first);
+		machine_load(&outer, &first_outer);
+	} while (step(&outer, &live.writes[0]) && !failed());
+	machine_finish(&outer);
+	check();
+}
+
+/* After one interruption, all instructions that are left are interrupted by another one. */
+static void interrupt_again(bool drain)
+{
+	struct write *w = live.writes;
+	bool before = w[0].reserved, stopped, more;
+
+	try(1);
+	if (drain)
+		consume(-1);
+	check_view();
+	stopped = scenario->mode == PMUK_BUFFER_STOP && !w[1].rec;
+	do {
+		bool now = w[0].reserved;
+
+		save(&second);
+		machine_save(&outer, &second_outer);
+		try(2);
+		EXPECT(!stopped || !w[2].rec);
+		check_view();
+		machine_finish(&outer);
+		check();
+		check_order(&w[0], &w[1], before);
+		check_order(&w[0], &w[2], now);
+		check_order(&w[1], &w[2], true);
+		check_after(false);
+		load(&second);
+		machine_load(&outer, &second_outer);
+		more = step(&outer, &w[0]);
+	} while (more && !failed());
+}
+
+static void explore_twice(const struct scenario *s, void (*function)(void *), bool drain)
+{
+	start(s);
+	live.writes[0].tried = function == run_write;
+	machine_start(&outer, function, &live.writes[0]);
+	do {
+		save(&first);
+		machine_save(&outer, &first_outer);
+		interrupt_again(drain);
+		load(&first);
+		machine_load(&outer, &first_outer);
+	} while (step(&outer, &live.writes[0]) && !failed());
+}
+
+/*
+ * Something on another CPU: begun at each instruction of a write, and interrupted by the rest of
+ * that after each of its own.
+ */
+static void beside(void (*function)(void *), void *arg)
+{
+	bool more;
+
+	machine_start(&inner, function, arg);
+	do {
+		save(&second);
+		machine_save(&inner, &second_inner);
+		machine_finish(&outer);
+		check_view();
+		machine_finish(&inner);
+		if (function == run_reader)
+			run_reader(arg);
+		check();
+		EXPECT(!live.torn);
+		if (live.reader.ring)
+			pmuk_ring_release(&live.reader);
+		check_after(function == run_pause);
+		load(&second);
+		machine_load(&inner, &second_inner);
+		machine_load(&outer, &first_outer);
+		more = machine_step(&inner);
+		check_view();
+	} while (more && !failed());
+}
+
+static void explore_beside(const struct scenario *s, void (*function)(void *))
+{
+	void *arg = function == run_pause ? (void *)&live.ring : (void *)&live.reader;
+
+	start(s);
+	if (function == run_reader)
+		EXPECT_EQ(pmuk_ring_claim(&live.ring, &live.reader), 0);
+	live.writes[0].tried = true;
+	machine_start(&outer, run_write, &live.writes[0]);
+	do {
+		save(&first);
+		machine_save(&outer, &first_outer);
+		beside(function, arg);
+		load(&first);
+		machine_load(&outer, &first_outer);
+	} while (step(&outer, &live.writes[0]) && !failed());
+}
+
+static void explore(const struct scenario *s)
+{
+	u64 before = explored;
+
+	if (!failed())
+		explore_nested(s);
+	if (!failed())
+		explore_twice(s, run_write, false);
+	if (!failed() && !overwrites() && !s->may_lose)
+		explore_twice(s, run_write, true);
+	EXPECT(failed() || explored - before > 1000);
+	if (failed())
+		FAIL("%s: before %u, free %u, pending %u, watermark %u, slow %d, sizes %u %u %u",
+		     s->name, s->before, s->free, s->pending, s->watermark, s->slow,
+		     s->sizes[0], s->sizes[1], s->sizes[2]);
+}
+
+/* ---- the tests ---- */
+
+#define SIZES	{ 64, 48, 40 }
+
+static void test_room(void)
+{
+	struct scenario s = { .name = "room", .sizes = SIZES, .before = 4096, .free = 2048 };
+
+	explore(&s);
+	s.slow = true;
+	explore(&s);
+	s.before = 2048 - 24;	/* the outermost across the end of the data */
+	explore(&s);
+	s.before = 2048 - 80;	/* the second one */
+	s.slow = false;
+	explore(&s);
+}
+
+static void test_again(void)
+{
+	struct scenario s = {
+		.name = "again", .sizes = SIZES, .before = 4096, .free = 1024, .watermark = 64,
+	};
+
+	for (s.before = 4096; s.before < 4096 + s.watermark; s.before += 16) {
+		explore_twice(&s, run_again, false);
+		explore_twice(&s, run_again, true);
+	}
+	s.watermark = 0;
+	s.free = 48;	/* just enough; it has to see what the reader gives back */
+	explore_twice(&s, run_again, true);
+	s.mode = PMUK_BUFFER_OVERWRITE;
+	s.free = 0;
+	explore_twice(&s, run_again, false);
+}
+
+static void test_full(void)
+{
+	struct scenario s = { .name = "full", .sizes = SIZES, .before = 4000, .may_lose = true };
+
+	for (s.free = 0; s.free <= 160; s.free += 16) {
+		s.slow = s.free % 48 == 0;
+		explore(&s);
+	}
+}
+
+static void test_lost(void)
+{
+	struct scenario s = {
+		.name = "lost", .sizes = SIZES, .before = 4000, .pending = 2, .may_lose = true,
+	};
+
+	for (s.free = 0; s.free <= 224; s.free += 32)
+		explore(&s);
+	s.free = 2048;
+	s.may_lose = false;
+	explore(&s);
+}
+
+static void test_stop(void)
+{
+	struct scenario s = {
+		.name = "stop", .mode = PMUK_BUFFER_STOP, .sizes = SIZES, .may_lose = true,
+	};
+
+	for (s.free = 0; s.free <= 176; s.free += 16)
+		explore(&s);
+}
+
+static void test_overwrite(void)
+{
+	struct scenario s = {
+		.name = "overwrite", .mode = PMUK_BUFFER_OVERWRITE, .sizes = SIZES, .old = 64,
+	};
+
+	for (s.before = 4096; s.before <= 4416; s.before += 80) {
+		s.slow = false;
+		explore(&s);
+		s.slow = true;
+		explore(&s);
+	}
+}
+
+/* The outermost one takes so much of the ring that the others have to be lost, or just not. */
+static void test_overwrite_full(void)
+{
+	struct scenario s = {
+		.name = "overwrite full", .mode = PMUK_BUFFER_OVERWRITE, .sizes = SIZES,
+		.before = 4096, .may_lose = true, .old = 1024,
+	};
+
+	for (s.sizes[0] = SIZE; s.sizes[0] >= SIZE - 96; s.sizes[0] -= 32)
+		explore(&s);
+}
+
+static void test_skip(void)
+{
+	struct scenario s = { .name = "skip", .sizes = SIZES, .before = 4096, .skip = true };
+
+	s.free = 2048;
+	explore(&s);
+	s.slow = true;
+	explore(&s);
+	s.may_lose = true;
+	for (s.free = 16; s.free <= 160; s.free += 48)
+		explore(&s);
+	s.pending = 1;
+	for (s.free = 32; s.free <= 176; s.free += 48)
+		explore(&s);
+	s.mode = PMUK_BUFFER_OVERWRITE;
+	s.pending = 0;
+	s.free = 0;
+	for (s.before = 4096; s.before <= 4416; s.before += 128)
+		explore(&s);
+}
+
+static void test_watermark(void)
+{
+	struct scenario s = { .name = "watermark", .sizes = SIZES, .free = 1024 };
+
+	for (s.watermark = 64; s.watermark <= 128; s.watermark *= 2)
+		for (s.before = 4096; s.before < 4096 + s.watermark; s.before += 16)
+			explore(&s);
+	s.watermark = 100;
+	explore(&s);
+}
+
+static void test_wakeup_events(void)
+{
+	struct scenario s = { .name = "wakeup events", .sizes = SIZES, .free = 1024 };
+
+	s.before = 4096;
+	for (s.wakeup_events = 1; s.wakeup_events <= 3; s.wakeup_events++)
+		explore(&s);
+}
+
+static void test_pause(void)
+{
+	struct scenario s = { .name = "pause", .sizes = SIZES, .before = 4096, .free = 2048 };
+	int slow;
+
+	for (slow = 0; slow <= 1 && !failed(); slow++) {
+		s.may_lose = true;
+		s.slow = slow;
+		s.mode = PMUK_BUFFER_DROP;
+		s.free = 2048;
+		explore_beside(&s, run_pause);
+		s.pending = 1;
+		explore_beside(&s, run_pause);
+		s.pending = 0;
+		s.mode = PMUK_BUFFER_OVERWRITE;
+		s.free = 0;
+		explore_beside(&s, run_pause);
+		s.skip = true;
+		explore_beside(&s, run_pause);
+		s.skip = false;
+	}
+}
+
+static void test_reader(void)
+{
+	struct scenario s = { .name = "reader", .sizes = SIZES, .before = 4096,
+			      .may_lose = true, .old = 1024 };
+
+	for (s.free = 0; s.free <= 192 && !failed(); s.free += 96) {
+		s.slow = false;
+		explore_beside(&s, run_reader);
+		s.slow = true;
+		explore_beside(&s, run_reader);
+	}
+	s.free = SIZE - 192;
+	explore_beside(&s, run_reader);
+	s.skip = true;
+	explore_beside(&s, run_reader);
+	s.pending = 3;
+	explore_beside(&s, run_reader);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct test tests[] = {
+		{ "room", test_room },
+		{ "again", test_again },
+		{ "full", test_full },
+		{ "lost", test_lost },
+		{ "stop", test_stop },
+		{ "overwrite", test_overwrite },
+		{ "overwrite_full", test_overwrite_full },
+		{ "skip", test_skip },
+		{ "watermark", test_watermark },
+		{ "wakeup_events", test_wakeup_events },
+		{ "pause", test_pause },
+		{ "reader", test_reader },
+	};
+	int status;
+
+	if (!machine_setup())
+		skip_tests = "single steps are for x86_64 only";
+	config.size = SIZE;
+	map_ring(&config);
+	status = run_tests(tests, ARRAY_SIZE(tests), argc, argv);
+	if (explored)
+		printf("# %llu interleavings\n", explored);
+	return status;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef _TEST_LINUX_TYPES_H
+#define _TEST_LINUX_TYPES_H
+
+#include_next <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+typedef __s64 s64;
+
+struct test_atomic {
+	int counter;
+};
+
+typedef struct test_atomic atomic_t;
+
+#endif /* _TEST_LINUX_TYPES_H */

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A machine is registers and a stack. It is entered as if returning from an interrupt, with the
+ * trap flag set for one instruction, and left from the signal handler below, or at its end.
+ * Floating point registers stay as they are: machines have none.
+ */
+#define _GNU_SOURCE
+#include <assert.h>
+#include <err.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include "machine.h"
+
+#ifdef __x86_64__
+
+#define TRAP_FLAG	0x100
+
+static_assert(REG_R8 == 0 && REG_RDI == 8 && REG_RSP == 15 && REG_RIP == 16 && REG_EFL == 17,
+	      "what the assembly below takes for granted");
+
+static struct machine *running;
+
+__asm__(".text\n"
+	"machine_enter:\n"
+	"	push	%rbx\n"
+	"	push	%rbp\n"
+	"	push	%r12\n"
+	"	push	%r13\n"
+	"	push	%r14\n"
+	"	push	%r15\n"
+	"	mov	%rsp, machine_caller(%rip)\n"
+	"	mov	%ss, %eax\n"
+	"	push	%rax\n"
+	"	push	15*8(%rdi)\n"
+	"	push	17*8(%rdi)\n"
+	"	mov	%cs, %eax\n"
+	"	push	%rax\n"
+	"	push	16*8(%rdi)\n"
+	"	mov	0*8(%rdi), %r8\n"
+	"	mov	1*8(%rdi), %r9\n"
+	"	mov	2*8(%rdi), %r10\n"
+	"	mov	3*8(%rdi), %r11\n"
+	"	mov	4*8(%rdi), %r12\n"
+	"	mov	5*8(%rdi), %r13\n"
+	"	mov	6*8(%rdi), %r14\n"
+	"	mov	7*8(%rdi), %r15\n"
+	"	mov	9*8(%rdi), %rsi\n"
+	"	mov	10*8(%rdi), %rbp\n"
+	"	mov	11*8(%rdi), %rbx\n"
+	"	mov	12*8(%rdi), %rdx\n"
+	"	mov	13*8(%rdi), %rax\n"
+	"	mov	14*8(%rdi), %rcx\n"
+	"	mov	8*8(%rdi), %rdi\n"
+	"	iretq\n"	/* sets the trap flag for what comes after it */
+	"machine_end:\n"
+	"	mov	machine_caller(%rip), %rsp\n"
+	"	pop	%r15\n"
+	"	pop	%r14\n"
+	"	pop	%r13\n"
+	"	pop	%r12\n"
+	"	pop	%rbp\n"
+	"	pop	%rbx\n"
+	"	ret\n"
+	"	.local	machine_caller\n"
+	"	.comm	machine_caller, 8, 8\n");
+
+static void handler(int signal, siginfo_t *info, void *context)
+{
+	greg_t *regs = ((ucontext_t *)context)->uc_mcontext.gregs;
+
+	(void)signal;
+	(void)info;
+	regs[REG_EFL] &= ~TRAP_FLAG;
+	memcpy(running->regs, regs, sizeof(running->regs));
+	running->done = regs[REG_RIP] == (greg_t)machine_end;
+	regs[REG_RIP] = (greg_t)machine_end;
+}
+
+bool machine_setup(void)
+{
+	struct sigaction action = {
+		.sa_sigaction = handler,
+		.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER,
+	};
+	stack_t stack = { .ss_size = 1 << 16 };
+
+	stack.ss_sp = malloc(stack.ss_size);
+	if (!stack.ss_sp || sigaltstack(&stack, NULL) || sigaction(SIGTRAP, &action, NULL))
+		err(2, "machine");
+	return true;
+}
+
+void machine_start(struct machine *m, void (*function)(void *), void *arg)
+{
+	u64 *top;
+
+	if (!m->stack) {
+		m->stack = aligned_alloc(64, MACHINE_STACK);
+		if (!m->stack)
+			err(2, "machine");
+	}
+	top = (u64 *)(m->stack + MACHINE_STACK) - 3;	/* aligned as behind a call */
+	*top = (u64)machine_end;
+	memset(m->regs, 0, sizeof(m->regs));
+	m->regs[REG_RSP] = (greg_t)top;
+	m->regs[REG_RIP] = (greg_t)function;
+	m->regs[REG_RDI] = (greg_t)arg;
+	m->regs[REG_EFL] = 0x202;	/* interrupts are on, as always */
+	m->done = false;
+}
+
+bool machine_step(struct machine *m)
+{
+	running = m;
+	m->regs[REG_EFL] |= TRAP_FLAG;
+	machine_enter(m->regs);
+	return !m->done;
+}
+
+void machine_finish(struct machine *m)
+{
+	if (!m->done)
+		machine_enter(m->regs);
+	m->done = true;
+}
+
+/* Offset of what is in use, with what may be written below the stack pointer. */
+static size_t used(const struct machine *m)
+{
+	return (u8 *)m->regs[REG_RSP] - 128 - m->stack;
+}
+
+void machine_save(const struct machine *m, struct machine_image *image)
+{
+	size_t from = used(m);
+
+	memcpy(image->regs, m->regs, sizeof(m->regs));
+	image->done = m->done;
+	memcpy(image->stack + from, m->stack + from, MACHINE_STACK - from);
+}
+
+void machine_load(struct machine *m, const struct machine_image *image)
+{
+	size_t from;
+
+	memcpy(m->regs, image->regs, sizeof(m->regs));
+	m->done = image->done;
+	from = used(m);
+	memcpy(m->stack + from, image->stack + from, MACHINE_STACK - from);
+}
+
+#else
+
+bool machine_setup(void)
+{
+	return false;
+}
+
+void machine_start(struct machine *m, void (*function)(void *), void *arg)
+{
+	function(arg);
+	m->done = true;
+}
+
+bool machine_step(struct machine *m)
+{
+	return !m->done;
+}
+
+void machine_finish(struct machine *m)
+{
+	m->done = true;
+}
+
+void machine_save(const struct machine *m, struct machine_image *image)
+{
+	image->done = m->done;
+}
+
+void machine_load(struct machine *m, const struct machine_image *image)
+{
+	m->done = image->done;
+}
+
+#endif

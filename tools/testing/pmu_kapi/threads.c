@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A writer and readers at the same time, for the sanitizers. What is in the records is written and
+ * read by plain accesses: nothing but the ring's own ordering keeps them apart. A test that has not
+ * seen the ring wrap, full, and empty fails.
+ */
+#include <err.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "test.h"
+
+#define SIZE		16384
+#define ENOUGH		1000	/* of all that a stress test has to see */
+#define ATTEMPTS	200000	/* at least */
+#define TOO_MANY	20000000
+
+static struct pmuk_ring ring;
+static struct pmuk_ring_config config;
+static u64 attempts;		/* the writer's, and its ids */
+static u64 written, bytes;	/* the writer's */
+static bool written_all;
+static int busy;		/* the writer is in the ring */
+
+/* Of the readers, one after the other. */
+static u64 next, seen, told, empty;
+
+static void wake(struct pmuk_ring *r)
+{
+	(void)r;
+}
+
+static void set_up(enum pmuk_buffer_mode mode, bool user_tail)
+{
+	config = (struct pmuk_ring_config) {
+		.mode = mode, .size = SIZE, .user_tail = user_tail, .watermark = SIZE / 4,
+		.wake = wake,
+	};
+	map_ring(&config);
+	pmuk_ring_init(&ring, &config);
+	attempts = 0;
+	written = 0;
+	bytes = 0;
+	next = 0;
+	seen = 0;
+	told = 0;
+	empty = 0;
+	written_all = false;
+}
+
+static void put(void)
+{
+	u32 size = 16 + attempts * 40 % 504;
+	struct perf_event_header *rec;
+
+	rec = pmuk_output_begin(test_buffer(&ring), TEST_RECORD, size);
+	if (rec) {
+		test_fill(rec, attempts, size);
+		written++;
+		bytes += size;
+		pmuk_output_end(test_buffer(&ring), rec);
+	}
+	attempts++;
+}
+
+static bool stressed(void)
+{
+	return attempts >= ATTEMPTS && ring.head / SIZE >= ENOUGH && ring.lost >= ENOUGH;
+}
+
+/* In bursts, to find the ring full and to leave it empty. */
+static void *writer(void *arg)
+{
+	u64 n;
+
+	(void)arg;
+	for (n = 1; n <= TOO_MANY && !stressed() && !failed(); n++) {
+		put();
+		if (n % 256 == 0)
+			usleep(50);
+	}
+	__atomic_store_n(&written_all, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static bool no_more(void)
+{
+	return failed() || __atomic_load_n(&written_all, __ATOMIC_ACQUIRE);
+}
+
+static void look_at(const struct perf_event_header *rec)
+{
+	const struct test_lost_record *lost = (const void *)rec;
+
+	if (rec->type == PERF_RECORD_LOST) {
+		told += lost->lost;
+		next += lost->lost;
+		return;
+	}
+	EXPECT(test_whole(rec));
+	EXPECT_EQ(((const struct test_record *)rec)->id, next);
+	next++;
+	seen++;
+}
+
+static void relax(void)
+{
+	empty++;
+	usleep(10);
+}
+
+/* As the kernel's consumer does; others wait for their turn. */
+static u64 take_turn(u64 nr)
+{
+	struct perf_event_header *rec;
+	struct pmuk_reader r;
+	u64 n = 0;
+
+	if (pmuk_ring_claim(&ring, &r))
+		return nr;
+	for (n = 0; n < nr; n++) {
+		rec = pmuk_ring_peek(&r);
+		if (!rec)
+			break;
+		look_at(rec);
+		pmuk_ring_consume(&r);
+	}
+	if (n < nr)
+		empty++;
+	pmuk_ring_release(&r);
+	return n;
+}
+
+static void *reader(void *arg)
+{
+	bool last;
+	u64 n;
+
+	(void)arg;
+	do {
+		last = no_more();
+		n = take_turn(64);
+		if (!n)
+			usleep(10);
+	} while (!last || n);
+	return NULL;
+}
+
+/* As user space does with the pages mapped. */
+static void *mapped_reader(void *arg)
+{
+	u64 pos = 0, head;
+	bool last;
+
+	(void)arg;
+	do {
+		last = no_more();
+		/* so that what is read of records is not older */
+		head = smp_load_acquire(&config.page->data_head);
+		if (pos == head)
+			relax();
+		while (pos != head && !failed()) {
+			struct perf_event_header *rec;
+
+			rec = (void *)(config.data + (pos & (SIZE - 1)));
+			look_at(rec);
+			pos += rec->size;
+			/* after the last look at it */
+			smp_store_release(&config.page->data_tail, pos);
+		}
+	} while (!last || pos != head);
+	return NULL;
+}
+
+static void *hostile_reader(void *arg)
+{
+	u64 random = 1;
+
+	(void)arg;
+	while (!no_more()) {
+		random = random * 6364136223846793005ULL + 1442695040888963407ULL;
+		WRITE_ONCE(config.page->data_tail, random & 1 ? random :
+			   READ_ONCE(config.page->data_head) - (random >> 40) % SIZE);
+	}
+	return NULL;
+}
+
+/* Somebody who looks at the counts while they move. */
+static void *watcher(void *arg)
+{
+	struct pmuk_buffer_stat s, before = {};
+
+	(void)arg;
+	while (!no_more()) {
+		pmuk_ring_stat(&ring, &s);
+		EXPECT(s.consumed >= before.consumed && s.lost >= before.lost &&
+		       s.head >= before.head && s.overwritten >= before.overwritten &&
+		       s.wakeups >= before.wakeups && s.discarded >= before.discarded);
+		before = s;
+		usleep(100);
+	}
+	return NULL;
+}
+
+static void run(void *(*const functions[])(void *), int nr)
+{
+	pthread_t threads[4];
+	int i;
+
+	for (i = 0; i < nr; i++)
+		if (pthread_create(&threads[i], NULL, functions[i], NULL))
+			err(2, "pthread_create");
+	for (i = 0; i < nr; i++)
+		pthread_join(threads[i], NULL);
+}
+
+static void conserve(struct pmuk_buffer_stat *s)
+{
+	u64 lost_records, there = 0, pos;
+
+	pmuk_ring_stat(&ring, s);
+	lost_records = (s->head - bytes) / sizeof(struct test_lost_record);
+	EXPECT_EQ((s->head - bytes) % sizeof(struct test_lost_record), 0);
+	EXPECT_EQ(attempts, written + s->lost + s->discarded);
+	if (config.user_tail)
+		return;
+	for (pos = s->tail; pos < s->head; there++)
+		pos += ((struct perf_event_header *)(config.data + (pos & (SIZE - 1))))->size;
+	EXPECT_EQ(s->consumed + s->overwritten + there, written + lost_records);
+}
+
+static void check_drop(void)
+{
+	struct pmuk_buffer_stat s;
+
+	conserve(&s);
+	EXPECT_EQ(seen, written);
+	EXPECT_EQ(told + ring.pending, s.lost);
+	EXPECT_EQ(next + ring.pending, attempts);
+	EXPECT_EQ(s.discarded, 0);
+	/* Was it a stress? */
+	EXPECT(s.head / SIZE >= ENOUGH);
+	EXPECT(s.lost >= ENOUGH && told >= ENOUGH);
+	EXPECT(empty >= ENOUGH / 10);
+	EXPECT(s.wakeups >= ENOUGH);
+	unmap_ring(&config);
+}
+
+static void test_drop(void)
+{
+	static void *(*const functions[])(void *) = { writer, reader, watcher };
+
+	set_up(PMUK_BUFFER_DROP, false);
+	run(functions, ARRAY_SIZE(functions));
+	check_drop();
+}
+
+static void test_turns(void)
+{
+	static void *(*const functions[])(void *) = { writer, reader, reader };
+
+	set_up(PMUK_BUFFER_DROP, false);
+	run(functions, ARRAY_SIZE(functions));
+	check_drop();
+}
+
+static void test_mapped(void)
+{
+	static void *(*const functions[])(void *) = { writer, mapped_reader, watcher };
+
+	set_up(PMUK_BUFFER_DROP, true);
+	run(functions, ARRAY_SIZE(functions));
+	check_drop();
+}
+
+static void test_hostile(void)
+{
+	static void *(*const functions[])(void *) = { writer, hostile_reader };
+	struct pmuk_buffer_stat s;
+
+	set_up(PMUK_BUFFER_DROP, true);
+	run(functions, ARRAY_SIZE(functions));
+	conserve(&s);
+	EXPECT(s.lost >= ENOUGH && written >= ENOUGH);
+	unmap_ring(&config);
+}
+
+/* Tells when it is in the ring, as the kernel knows from a context on another CPU. */
+static void *overwriter(void *arg)
+{
+	u64 n;
+
+	(void)arg;
+	for (n = 1; !no_more(); n++) {
+		__atomic_store_n(&busy, 1, __ATOMIC_RELAXED);
+		smp_mb();	/* busy, then the ring; pairs with snapshots() */
+		put();
+		__atomic_store_n(&busy, 0, __ATOMIC_RELEASE);
+		if (n % 1024 == 0)
+			usleep(50);
+	}
+	return NULL;
+}
+
+/* All that is there, the newest last; between them only what was refused while paused. */
+static u64 read_snapshot(struct pmuk_reader *r, u64 *latest)
+{
+	struct perf_event_header *rec;
+	u64 n, id;
+
+	for (n = 0; (rec = pmuk_ring_peek(r)); n++) {
+		id = ((struct test_record *)rec)->id;
+		EXPECT(test_whole(rec));
+		EXPECT(id >= *latest);
+		*latest = id + 1;
+		pmuk_ring_consume(r);
+		if (failed())
+			break;
+	}
+	return n;
+}
+
+static void *snapshots(void *arg)
+{
+	struct pmuk_reader r;
+	u64 latest = 0, n;
+
+	(void)arg;
+	for (n = 0; n < 2 * ENOUGH && !failed(); n++) {
+		pmuk_ring_pause(&ring);
+		smp_mb();	/* the pause, then busy; pairs with overwriter() */
+		while (__atomic_load_n(&busy, __ATOMIC_ACQUIRE))
+			;
+		EXPECT_EQ(pmuk_ring_claim(&ring, &r), 0);
+		seen += read_snapshot(&r, &latest);
+		pmuk_ring_release(&r);
+		EXPECT_EQ(pmuk_ring_resume(&ring), 0);
+		usleep(n % 64);
+	}
+	__atomic_store_n(&written_all, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static void test_snapshots(void)
+{
+	static void *(*const functions[])(void *) = { overwriter, snapshots, watcher };
+	struct pmuk_buffer_stat s;
+
+	set_up(PMUK_BUFFER_OVERWRITE, false);
+	run(functions, ARRAY_SIZE(functions));
+	conserve(&s);
+	EXPECT_EQ(seen, s.consumed);
+	EXPECT_EQ(s.lost, 0);
+	EXPECT(s.consumed >= ENOUGH && s.overwritten >= ENOUGH && s.discarded >= ENOUGH);
+	EXPECT(s.head / SIZE >= ENOUGH);
+	unmap_ring(&config);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct test tests[] = {
+		{ "drop", test_drop },
+		{ "turns", test_turns },
+		{ "mapped", test_mapped },
+		{ "hostile", test_hostile },
+		{ "snapshots", test_snapshots },
+	};
+
+	return run_tests(tests, ARRAY_SIZE(tests), argc, argv);
+}

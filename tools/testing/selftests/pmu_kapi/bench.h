@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * How the programs here measure, as lib/tests/pmuk_bench.h does: on one CPU, by turns,
+ * the median of them, less an empty loop's. They print lines "name value".
+ */
+#ifndef _PMUK_SELFTEST_BENCH_H
+#define _PMUK_SELFTEST_BENCH_H
+
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TURNS	41
+#define CALLS	500
+
+static inline void fail(const char *what)
+{
+	fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, what, strerror(errno));
+	exit(1);
+}
+
+static inline int open_event(struct perf_event_attr *attr, int pid, int cpu)
+{
+	attr->size = sizeof(*attr);
+	return syscall(SYS_perf_event_open, attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+/* Pinned, nothing excluded, of this task. */
+static inline int open_counter(uint64_t config)
+{
+	struct perf_event_attr attr = {
+		.type	= PERF_TYPE_HARDWARE,
+		.config	= config,
+		.pinned	= 1,
+	};
+
+	return open_event(&attr, 0, -1);
+}
+
+/* 0 if @fd is no counter */
+static inline uint64_t read_counter(int fd)
+{
+	uint64_t count;
+
+	return read(fd, &count, sizeof(count)) == sizeof(count) ? count : 0;
+}
+
+static inline uint64_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ULL + t.tv_nsec;
+}
+
+/**
+ * struct way - one of the ways that are compared
+ * @name: in the output; NULL: not printed
+ * @before: makes ready for a turn, not measured; or NULL
+ * @calls: does it CALLS times
+ * @base: index of the way whose cost is subtracted
+ */
+struct way {
+	const char *name;
+	void (*before)(void);
+	void (*calls)(void);
+	int base;
+
+	uint64_t ns[TURNS];
+	uint64_t insn[TURNS];
+};
+
+static inline void calls_empty(void)
+{
+	for (int i = 0; i < CALLS; i++)
+		asm volatile("" : : : "memory");
+}
+
+static inline void take_turn(struct way *way, int insns, int turn)
+{
+	uint64_t before, start;
+
+	if (way->before)
+		way->before();
+	before = read_counter(insns);
+	start = now();
+	way->calls();
+	way->ns[turn] = now() - start;
+	way->insn[turn] = read_counter(insns) - before;
+}
+
+static inline int compare(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static inline double median(uint64_t *values, int nr)
+{
+	qsort(values, nr, sizeof(*values), compare);
+	return values[nr / 2];
+}
+
+/* Without a counter of instructions there is no _insn. */
+static inline void measure(struct way *ways, int nr)
+{
+	int insns = open_counter(PERF_COUNT_HW_INSTRUCTIONS);
+
+	for (int turn = 0; turn < TURNS; turn++) {
+		for (int i = 0; i < nr; i++)
+			take_turn(&ways[i], insns, turn);
+	}
+	for (int i = 0; i < nr; i++) {
+		struct way *way = &ways[i], *base = &ways[way->base];
+
+		if (!way->name)
+			continue;
+		printf("%s_ns %.3f\n", way->name,
+		       (median(way->ns, TURNS) - median(base->ns, TURNS)) / CALLS);
+		if (insns >= 0)
+			printf("%s_insn %.3f\n", way->name,
+			       (median(way->insn, TURNS) - median(base->insn, TURNS)) / CALLS);
+	}
+	if (insns >= 0)
+		close(insns);
+}
+
+static inline int stay_on_this_cpu(void)
+{
+	int cpu = sched_getcpu();
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+	return cpu;
+}
+
+#endif /* _PMUK_SELFTEST_BENCH_H */
