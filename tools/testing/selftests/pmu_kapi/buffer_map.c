@@ -579,7 +579,7 @@ static void *load_run(void *data)
 		ret = export_write(load->fd, 50, 64, load->context);
 		if (ret < 0)
 			break;
-		load->tried += 50;
+		STORE(load->tried, load->tried + 50);
 		load->written += ret;
 	}
 	return NULL;
@@ -662,9 +662,20 @@ static void *remap_run(void *data)
 		at = map_pages(load->fd, PAGES, PROT_READ);
 		if (at == MAP_FAILED)
 			return NULL;
-		load->written++;
+		STORE(load->written, load->written + 1);
 		unmap_pages(at, PAGES);
 	}
+}
+
+/* Until all are under way, and somewhat more, so that it ends at some point or other. */
+static void wait_for_load(struct load load[], struct load *mapper, int turn)
+{
+	uint64_t end = now_ms() + 5000;
+
+	while ((LOAD(mapper->written) < 3 || !LOAD(load[PMUK_EXPORT_TASK].tried) ||
+		!LOAD(load[PMUK_EXPORT_IRQ].tried)) && now_ms() < end)
+		usleep(500);
+	usleep(turn * 50);
 }
 
 /* While one task writes, in two contexts, and one maps, another closes the file. */
@@ -681,15 +692,15 @@ TEST(files_are_closed_under_load)
 		ASSERT_EQ(load_start(load, fd), 0);
 		mapper = (struct load){ .fd = fd };
 		ASSERT_EQ(pthread_create(&mapper.thread, NULL, remap_run, &mapper), 0);
-		usleep(5000 + i * 500);
+		wait_for_load(load, &mapper, i);
 		close(fd);
 		sum = load_stop(load);
 		pthread_join(mapper.thread, NULL);
 		tried += sum.tried;
 		maps += mapper.written;
 	}
-	EXPECT_GT(tried, 1000);
-	EXPECT_GT(maps, 100);
+	EXPECT_GE(tried, 40 * 2 * 50);
+	EXPECT_GE(maps, 40 * 3);
 	EXPECT_EQ(pinned_pages(), 0);
 	EXPECT_EQ(nr_buffers(), buffers);
 }
@@ -708,7 +719,7 @@ TEST(buffers_are_destroyed_under_load)
 		ASSERT_EQ(load_start(load, fd), 0);
 		mapper = (struct load){ .fd = fd };
 		ASSERT_EQ(pthread_create(&mapper.thread, NULL, remap_run, &mapper), 0);
-		usleep(5000 + i * 500);
+		wait_for_load(load, &mapper, i);
 		EXPECT_EQ(ioctl(fd, PMUK_EXPORT_DESTROY), 0);
 		sum = load_stop(load);
 		pthread_join(mapper.thread, NULL);
@@ -717,8 +728,8 @@ TEST(buffers_are_destroyed_under_load)
 		tried += sum.tried;
 		maps += mapper.written;
 	}
-	EXPECT_GT(tried, 1000);
-	EXPECT_GT(maps, 100);
+	EXPECT_GE(tried, 40 * 2 * 50);
+	EXPECT_GE(maps, 40 * 3);
 }
 
 /* Neither is anybody killed for want of memory, nor anything lost that was there. */
