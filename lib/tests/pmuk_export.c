@@ -127,11 +127,11 @@ static long export_write(struct export *e, void __user *from)
 static struct pmuk_counter *export_counter(const struct pmuk_export_attr *what,
 					   struct pmuk_buffer *buffer)
 {
+	bool clock = what->event == PMUK_EXPORT_CLOCK;
 	const struct pmuk_attr attr = {
-		.type		= what->event == PMUK_EXPORT_CLOCK ? PERF_TYPE_SOFTWARE :
-								     PERF_TYPE_HARDWARE,
-		.config		= what->event == PMUK_EXPORT_CLOCK ? PERF_COUNT_SW_CPU_CLOCK :
-								     PERF_COUNT_HW_CPU_CYCLES,
+		.type		= clock ? PERF_TYPE_SOFTWARE : PERF_TYPE_HARDWARE,
+		.config		= clock ? (u64)PERF_COUNT_SW_CPU_CLOCK :
+					  (u64)PERF_COUNT_HW_CPU_CYCLES,
 		.period		= what->period,
 		.sample_type	= what->period ? PERF_SAMPLE_IP | PERF_SAMPLE_TIME : 0,
 		.buffer		= buffer,
