@@ -40,7 +40,9 @@
  * another CPU writes. It may be too low, and 0 is: then the slow path has a look at
  * why. Pausing sets it to 0 from elsewhere; the owner, which may be about to raise
  * it, looks at the state after having done so, and pause writes the state
- * before. What both write is lowered again by whoever comes second.
+ * before. What both write is lowered again by whoever comes second. A writer that
+ * interrupts the one about to raise it, and loses a record, sets it to 0 as well; so it
+ * is raised by compare-and-exchange, from a value that nothing else stores.
  *
  * **Overwrite mode** moves oldest over whole records before new ones are reserved in
  * their place, and never beyond commit: what an interrupted writer has reserved
@@ -87,6 +89,9 @@
 #define PMUK_RING_HELD		BIT(4)	/* refuse records: discarded, for pmuk_ring_reset() */
 #define PMUK_RING_DISCARD	(PMUK_RING_PAUSED | PMUK_RING_DEAD | PMUK_RING_HELD)
 #define PMUK_RING_REFUSE	(PMUK_RING_DISCARD | PMUK_RING_STOPPED)
+
+/* pmuk_ring::limit: as 0, and about to be raised */
+#define PMUK_RING_RAISING	1
 
 /* Not a position that is ever reached. */
 #define PMUK_RING_NEVER		((u64)S64_MAX)
@@ -155,12 +160,21 @@ static void pmuk_ring_forget(struct pmuk_ring *ring, u64 end, u64 commit)
 
 static void pmuk_ring_raise(struct pmuk_ring *ring, u64 limit)
 {
+	u64 raising = PMUK_RING_RAISING;
+
 	/* Not for a moment: the fast path does not count them. */
 	if (ring->wakeup_events)
 		return;
-	WRITE_ONCE(ring->limit, limit);
+	WRITE_ONCE(ring->limit, PMUK_RING_RAISING);
+	barrier();	/* a writer that interrupts and loses is seen here, or stores 0 there */
+	if (READ_ONCE(ring->pending) || (atomic_read(&ring->state) & PMUK_RING_STOPPED)) {
+		WRITE_ONCE(ring->limit, 0);
+		return;
+	}
+	if (!try_cmpxchg_local(&ring->limit, &raising, limit))
+		return;
 	smp_mb();	/* LMM(pmuk_ring_raise:A) pairs with pmuk_ring_forbid:A */
-	if ((atomic_read(&ring->state) & PMUK_RING_REFUSE) || READ_ONCE(ring->pending))
+	if (atomic_read(&ring->state) & PMUK_RING_REFUSE)
 		WRITE_ONCE(ring->limit, 0);
 }
 

@@ -693,6 +693,13 @@ static void test_stop(void)
 
 	for (s.free = 0; s.free <= 176; s.free += 16)
 		explore(&s);
+	/* The second one is too large, the third is not, and comes too late. */
+	s.sizes[0] = 40;
+	s.sizes[1] = 64;
+	s.sizes[2] = 32;
+	s.slow = true;
+	for (s.free = 40; s.free <= 88; s.free += 16)
+		explore(&s);
 }
 
 static void test_overwrite(void)
