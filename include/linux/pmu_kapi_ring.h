@@ -42,7 +42,9 @@ enum pmuk_buffer_mode {
  * @head: bytes written since the buffer was created, whole records only
  * @tail: bytes that were given back or overwritten
  *
- * Attempts are the sum of the first four and of the records between @tail and @head.
+ * What producers have attempted is the sum of the first four and of the records between
+ * @tail and @head, less those of the ring's own making: each PERF_RECORD_LOST, and each
+ * PERF_RECORD_LOST_SAMPLES of 0 in the place of a record given up.
  */
 struct pmuk_buffer_stat {
 	u64 consumed;
