@@ -179,8 +179,9 @@ void pmuk_buffer_put(struct pmuk_buffer *b)
  *
  * On return nothing is written, and the completion is not touched any more. Counters
  * that are still there count on, and their records are discarded. Maps stay readable
- * until they are unmapped. The caller sees to it that there is no reader, nobody in
- * pmuk_buffer_poll(), and no other call on @b under way.
+ * until they are unmapped. The caller sees to it that there is no reader, no other call
+ * on @b under way, and nobody who has polled @b and still waits: a consumer whose file
+ * can be polled destroys its buffer when that file is released.
  *
  * Context: May sleep. Waits for an RCU grace period.
  */
