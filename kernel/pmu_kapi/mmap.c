@@ -211,8 +211,8 @@ EXPORT_SYMBOL_GPL(pmuk_buffer_mmap);
  *
  * Context: May sleep, in file_operations::poll.
  * Return: EPOLLIN | EPOLLRDNORM once for each time that the buffer has passed its
- * watermark, however often that was since it was last asked, and to whoever asks first; EPOLLERR if @b is NULL or
- * an ERR_PTR().
+ * watermark, however often that was since it was last asked, and to whoever asks
+ * first; EPOLLERR if @b is NULL or an ERR_PTR().
  */
 __poll_t pmuk_buffer_poll(struct pmuk_buffer *b, struct file *file, poll_table *wait)
 {
