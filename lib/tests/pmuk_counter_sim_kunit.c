@@ -602,17 +602,16 @@ struct snapshot_race {
 	u64 published;
 };
 
-/*
- * Counts are multiples of 4 whenever they are published, and whenever they are read:
- * a counter that wraps takes a step in two parts, of which 4 divides each.
- */
+/* Periods are whole steps: the register wraps between two of them, never in one. */
+#define RACE_STEP	4096
+
 static int publish_all_the_time(void *data)
 {
 	struct snapshot_race *race = data;
 	u64 count;
 
 	while (!kthread_should_stop()) {
-		pmuk_sim_count(race->sim, 0, 4);
+		pmuk_sim_count(race->sim, 0, RACE_STEP);
 		pmuk_counter_read_local(race->c, &count);
 		pmuk_counter_pause(race->c);
 		pmuk_counter_resume(race->c);
@@ -622,6 +621,20 @@ static int publish_all_the_time(void *data)
 		cond_resched();
 	}
 	return 0;
+}
+
+static struct task_struct *start_race(struct kunit *test, struct snapshot_race *race, int cpu)
+{
+	struct pmuk_attr attr = sim_attr(race->sim, 0);
+	struct task_struct *task;
+
+	attr.period = 4 * RACE_STEP;
+	race->c = pmuk_test_enabled(test, &attr, cpu, NULL);
+	task = kthread_create(publish_all_the_time, race, "pmuk_publish");
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
+	kthread_bind(task, cpu);
+	wake_up_process(task);
+	return task;
 }
 
 /* From another CPU: never torn, never back. */
@@ -635,16 +648,11 @@ static void snapshot_is_whole(struct kunit *test)
 	struct pmuk_value value, last = {};
 	struct task_struct *task;
 
-	race.c = sim_enabled(test, race.sim, 0, other);
-	task = kthread_create(publish_all_the_time, &race, "pmuk_publish");
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
-	kthread_bind(task, other);
-	wake_up_process(task);
-
+	task = start_race(test, &race, other);
 	while (changes < 1000 && time_before(jiffies, end)) {
 		if (pmuk_counter_snapshot(race.c, &value))
 			bad++;
-		if (value.count % 4 || value.count < last.count ||
+		if (value.count % RACE_STEP || value.count < last.count ||
 		    value.time_running < last.time_running ||
 		    value.time_running > value.time_enabled)
 			bad++;
@@ -670,16 +678,11 @@ static void remote_read_is_whole(struct kunit *test)
 	unsigned int bad = 0, changes = 0;
 	struct task_struct *task;
 
-	race.c = sim_enabled(test, race.sim, 0, other);
-	task = kthread_create(publish_all_the_time, &race, "pmuk_publish");
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
-	kthread_bind(task, other);
-	wake_up_process(task);
-
+	task = start_race(test, &race, other);
 	while (changes < 300 && time_before(jiffies, end)) {
 		if (pmuk_counter_read(race.c, &value))
 			bad++;
-		if (value.count % 4 || value.count < last.count ||
+		if (value.count % RACE_STEP || value.count < last.count ||
 		    value.time_running < last.time_running)
 			bad++;
 		changes += value.count != last.count;
