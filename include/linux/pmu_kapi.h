@@ -130,8 +130,8 @@ typedef void (*pmuk_overflow_t)(struct pmuk_counter *c,
  * @data: handed to @overflow
  * @buffer: each overflow writes a PERF_RECORD_SAMPLE here, before @overflow is
  *	called; or NULL. A CPU counter's is a buffer of that CPU, and other counters
- *	may share it. A task counter's has no CPU, and just a control page. The
- *	first counter of a buffer is the one that its control page describes
+ *	may share it. A task counter's has no CPU, and just a control page: no records
+ *	are written. The first counter of a buffer is the one that its control page describes
  * @peers: counters on the same CPU, whose values records hold, too, as the other
  *	members of a PERF_FORMAT_GROUP; where one is not on the PMU, the value last
  *	published. Destroying a peer leaves its last value in the records
@@ -192,10 +192,12 @@ enum pmuk_buffer_flags {
 
 /**
  * struct pmuk_buffer_attr - what a buffer is to be like
- * @nr_pages: pages of data: a power of two, or 0 for a control page only
+ * @nr_pages: pages of data: a power of two, or 0 for a control page only. With
+ *	PMUK_BUFFER_USER_TAIL, how many there are while none are mapped
  * @mode: what to do when full
- * @watermark: wake the consumer each so many bytes; 0: each full page. It is also
- *	woken when the first of some records is lost
+ * @watermark: wake the consumer each so many bytes; 0: each full page. At most half of
+ *	the data. It is also woken when the first of some records is lost, or the buffer
+ *	stops
  * @wakeup_events: wake the consumer each so many records instead, if not 0
  * @flags: enum pmuk_buffer_flags
  * @completion: the caller's, completed at each wakeup, or NULL. Initialised and
@@ -242,6 +244,7 @@ int pmuk_buffer_claim(struct pmuk_buffer *b, struct pmuk_reader *r);
 const struct perf_event_header *pmuk_buffer_peek(struct pmuk_reader *r);
 void pmuk_buffer_consume(struct pmuk_reader *r);
 void pmuk_buffer_release(struct pmuk_reader *r);
+int pmuk_buffer_revoke(struct pmuk_buffer *b);
 int pmuk_buffer_mmap(struct pmuk_buffer *b, struct vm_area_struct *vma);
 __poll_t pmuk_buffer_poll(struct pmuk_buffer *b, struct file *file, poll_table *wait);
 void pmuk_output_skip(struct pmuk_buffer *b, struct perf_event_header *rec);
@@ -362,6 +365,11 @@ static inline const struct perf_event_header *pmuk_buffer_peek(struct pmuk_reade
 
 static inline void pmuk_buffer_consume(struct pmuk_reader *r) { }
 static inline void pmuk_buffer_release(struct pmuk_reader *r) { }
+
+static inline int pmuk_buffer_revoke(struct pmuk_buffer *b)
+{
+	return -EOPNOTSUPP;
+}
 
 static inline int pmuk_buffer_mmap(struct pmuk_buffer *b, struct vm_area_struct *vma)
 {

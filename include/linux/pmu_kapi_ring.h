@@ -38,9 +38,13 @@ enum pmuk_buffer_mode {
  * @lost: records for which there was no room
  * @discarded: records refused while paused or of a bad size, or given up by
  *	pmuk_output_skip()
- * @wakeups: how often the consumer was woken
+ * @wakeups: how often the consumer was due to be woken. When two are due before
+ *	interrupts are on again, it is woken once
  * @head: bytes written since the buffer was created, whole records only
  * @tail: bytes that were given back or overwritten
+ *
+ * @head and @tail begin again at 0 when user space, which reads the buffer, has decided on
+ * another size of it, or has unmapped it.
  *
  * What producers have attempted is the sum of the first four and of the records between
  * @tail and @head, less those of the ring's own making: each PERF_RECORD_LOST, and each
@@ -72,7 +76,7 @@ struct pmuk_ring {
 	u64 size;		/* const while written: bytes of data, 0 or a power of two */
 	const u64 *tail_of;	/* const: ->tail, or what user space writes */
 	enum pmuk_buffer_mode mode;	/* const */
-	u32 watermark;		/* const: bytes between wakeups; 0: none */
+	u32 watermark;		/* const while written: bytes between wakeups; 0: none */
 	u32 wakeup_events;	/* const: records between wakeups; 0: by bytes */
 	void (*wake)(struct pmuk_ring *ring);	/* const; called in NMI, too */
 

@@ -71,6 +71,12 @@ static const char *pmuk_buffer_fault(const struct pmuk_buffer_attr *attr, int cp
 	return NULL;
 }
 
+/* A consumer that is woken when the buffer is full is woken too late. */
+u32 pmuk_buffer_watermark(const struct pmuk_buffer *b, u64 size)
+{
+	return min_t(u64, b->watermark ?: PAGE_SIZE, size / 2);
+}
+
 static void pmuk_buffer_init_ring(struct pmuk_buffer *b, const struct pmuk_buffer_attr *attr)
 {
 	struct perf_event_mmap_page *page = page_address(b->control);
@@ -79,13 +85,13 @@ static void pmuk_buffer_init_ring(struct pmuk_buffer *b, const struct pmuk_buffe
 		.data		= b->data.map,
 		.size		= (u64)b->data.nr * PAGE_SIZE,
 		.mode		= attr->mode,
-		.watermark	= attr->watermark ?: PAGE_SIZE,
+		.watermark	= pmuk_buffer_watermark(b, (u64)b->data.nr * PAGE_SIZE),
 		.wakeup_events	= attr->wakeup_events,
 		.user_tail	= b->user_tail,
 		.wake		= pmuk_buffer_wake,
 	};
 
-	page->size = offsetof(struct perf_event_mmap_page, data_head);
+	page->size = offsetof(struct perf_event_mmap_page, __reserved);
 	page->cap_bit0_is_deprecated = 1;
 	page->data_offset = PAGE_SIZE;
 	page->data_size = config.size;
@@ -115,6 +121,8 @@ static struct pmuk_buffer *pmuk_buffer_alloc(const struct pmuk_buffer_attr *attr
 
 	b->cpu = cpu;
 	b->user_tail = attr->flags & PMUK_BUFFER_USER_TAIL;
+	b->own_nr = attr->nr_pages;
+	b->watermark = attr->watermark;
 	b->completion = attr->completion;
 	mutex_init(&b->lock);
 	init_irq_work(&b->wake_work, pmuk_buffer_wake_up);
@@ -194,7 +202,6 @@ void pmuk_buffer_destroy(struct pmuk_buffer *b)
 	/* Writers have preemption off. */
 	synchronize_rcu();
 	irq_work_sync(&b->wake_work);
-	wake_up_interruptible_all(&b->waitq);
 	pmuk_buffer_put(b);
 }
 EXPORT_SYMBOL_GPL(pmuk_buffer_destroy);
@@ -203,7 +210,8 @@ EXPORT_SYMBOL_GPL(pmuk_buffer_destroy);
  * pmuk_buffer_control() - the control page of a buffer
  * @b: the buffer
  *
- * data_head tells how far records have been written; and ::lock, ::index, ::offset,
+ * data_head tells how far records have been written, and data_tail how far the
+ * kernel's consumer had come when it last released the buffer; ::lock, ::index, ::offset,
  * ::time_enabled and ::time_running describe the first counter of the buffer.
  * User space that may write its map can write anything here, so kernel code
  * that needs to rely on what it reads calls pmuk_buffer_stat().
@@ -385,6 +393,26 @@ void pmuk_buffer_release(struct pmuk_reader *r)
 	pmuk_ring_release(r);
 }
 EXPORT_SYMBOL_GPL(pmuk_buffer_release);
+
+/**
+ * pmuk_buffer_revoke() - end the reading of one who will not do so itself
+ * @b: the buffer
+ *
+ * For a reader that has died, or has lost its struct pmuk_reader. What it had not
+ * consumed is for the next reader. The caller sees to it that the old one makes no call
+ * any more, and uses no record.
+ *
+ * Context: Any, NMI too.
+ * Return: 0, also when there is no reader; -EINVAL if @b is NULL or an ERR_PTR().
+ */
+int pmuk_buffer_revoke(struct pmuk_buffer *b)
+{
+	if (IS_ERR_OR_NULL(b))
+		return -EINVAL;
+	pmuk_ring_revoke(&b->ring);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(pmuk_buffer_revoke);
 
 /**
  * pmuk_output_skip() - give a reserved record up

@@ -23,6 +23,8 @@ struct pmuk_buffer {
 	struct pmuk_ring ring;		/* first, see pmuk_buffer_ring() */
 	int cpu;			/* const: the owner, or -1: control page only */
 	bool user_tail;			/* const */
+	unsigned int own_nr;		/* const: data pages while nobody maps them */
+	u32 watermark;			/* const: as asked for */
 	struct completion *completion;	/* const: the caller's */
 	struct page *control;		/* const */
 	struct pmuk_pages data;		/* ->lock; const unless ->user_tail */
@@ -37,6 +39,7 @@ struct pmuk_buffer {
 };
 
 /* buffer.c */
+u32 pmuk_buffer_watermark(const struct pmuk_buffer *b, u64 size);
 void pmuk_buffer_get(struct pmuk_buffer *b);
 void pmuk_buffer_put(struct pmuk_buffer *b);
 

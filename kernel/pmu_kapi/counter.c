@@ -96,7 +96,7 @@ static int pmuk_check_attr(const struct pmuk_attr *attr, int cpu, const struct t
 		pr_debug("create: %s\n", fault);
 		return -EINVAL;
 	}
-	wanted = attr->buffer ? PMUK_RECORD_TYPE : PMUK_SAMPLE_TYPE;
+	wanted = attr->buffer && cpu != -1 ? PMUK_RECORD_TYPE : PMUK_SAMPLE_TYPE;
 	if ((attr->sample_type & ~wanted) || (attr->read_format & ~PMUK_READ_FORMAT)) {
 		pr_debug("create: sample_type %#llx, read_format %#llx not supported\n",
 			 attr->sample_type, attr->read_format);
@@ -198,7 +198,15 @@ static struct perf_event *pmuk_event_create(struct pmuk_counter *c, int cpu,
 		.exclude_guest	= !!(attr->flags & PMUK_EXCLUDE_GUEST),
 	};
 
-	return perf_event_create_kernel_counter(&pa, cpu, task, pmuk_overflow, c);
+	struct perf_event *event;
+
+	event = perf_event_create_kernel_counter(&pa, cpu, task, pmuk_overflow, c);
+	/* Where the driver has moved it, the buffer is not its own. */
+	if (!IS_ERR(event) && attr->buffer && event->cpu != cpu) {
+		perf_event_release_kernel(event);
+		return ERR_PTR(-EINVAL);
+	}
+	return event;
 }
 
 /**
@@ -275,7 +283,8 @@ static int pmuk_event_end_trial(struct pmuk_counter *c)
  *
  * Context: May sleep.
  * Return: The counter, or an ERR_PTR(): -EINVAL for a NULL @attr, attributes
- * that contradict each other, or an impossible CPU; -ENODEV if @cpu is offline;
+ * that contradict each other, an impossible CPU, or a buffer of a CPU other than the
+ * one on which the PMU's driver has all its events; -ENODEV if @cpu is offline;
  * -ESRCH if @task is exiting; -ENOENT if no PMU knows the event; -ENOSPC if it
  * would not fit; -EOPNOTSUPP if the PMU lacks a capability asked for, or
  * @attr->sample_type or @attr->read_format ask for what callbacks and records do not
@@ -417,16 +426,19 @@ static int pmuk_event_state(const struct perf_event *event)
 	}
 }
 
-/* A resume in the middle may have taken out what was read before it. */
+/*
+ * A resume in the middle may have taken out what was read before it. Whoever sees
+ * its ->frozen sees its ->thaws, and whoever sees that sees the count without it.
+ */
 static void pmuk_counter_value(struct pmuk_counter *c, struct pmuk_value *value)
 {
 	u64 frozen, thaws;
 
 	do {
-		thaws = READ_ONCE(c->thaws);
+		thaws = smp_load_acquire(&c->thaws);	/* pairs with pmuk_thaw() */
 		value->count = perf_event_read_value(c->event, &value->time_enabled,
 						     &value->time_running);
-		frozen = READ_ONCE(c->frozen);
+		frozen = smp_load_acquire(&c->frozen);	/* pairs with pmuk_thaw() */
 	} while (READ_ONCE(c->thaws) != thaws);
 
 	if (frozen != PMUK_RUNNING)

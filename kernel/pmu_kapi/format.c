@@ -36,6 +36,8 @@ const char *pmuk_format_fault(const struct pmuk_attr *attr, int cpu)
 							     NULL;
 	if (IS_ERR(attr->buffer) || attr->buffer->cpu != cpu)
 		return "a buffer of another CPU";
+	if (cpu == -1 && (attr->read_format || attr->nr_peers))
+		return "records of a task counter, whose buffer has none";
 	if (attr->nr_peers > PMUK_PEERS_MAX || (attr->nr_peers && !attr->peers))
 		return "peers that are none, or too many";
 	if (attr->nr_peers && (!(attr->sample_type & PERF_SAMPLE_READ) ||
@@ -207,11 +209,13 @@ static u64 *pmuk_format_raw(u64 *p, const struct pmuk_counter *c, const struct p
 	return end;
 }
 
-static u64 pmuk_format_tid(void)
+static u64 pmuk_format_pair(u32 first, u32 second)
 {
-	struct { u32 pid, tid; } both = { task_tgid_nr(current), task_pid_nr(current) };
+	u32 both[] = { first, second };
+	u64 pair;
 
-	return *(u64 *)&both;
+	memcpy(&pair, both, sizeof(pair));
+	return pair;
 }
 
 /* In the order of the ABI. */
@@ -224,7 +228,7 @@ static u64 *pmuk_format_fields(u64 *p, struct pmuk_counter *c, const struct pmuk
 	if (type & PERF_SAMPLE_IP)
 		*p++ = sample->ip;
 	if (type & PERF_SAMPLE_TID)
-		*p++ = pmuk_format_tid();
+		*p++ = pmuk_format_pair(task_tgid_nr(current), task_pid_nr(current));
 	if (type & PERF_SAMPLE_TIME)
 		*p++ = sample->time;
 	if (type & PERF_SAMPLE_ADDR)
@@ -234,7 +238,7 @@ static u64 *pmuk_format_fields(u64 *p, struct pmuk_counter *c, const struct pmuk
 	if (type & PERF_SAMPLE_STREAM_ID)
 		*p++ = c->id;
 	if (type & PERF_SAMPLE_CPU)
-		*p++ = raw_smp_processor_id();	/* and 32 bits of 0 */
+		*p++ = pmuk_format_pair(raw_smp_processor_id(), 0);
 	if (type & PERF_SAMPLE_PERIOD)
 		*p++ = sample->period;
 	return p;

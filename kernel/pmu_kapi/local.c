@@ -411,12 +411,11 @@ static void pmuk_thaw(struct pmuk_counter *c)
 	u64 extra = pmuk_count(c) - c->frozen;
 
 	local64_sub(extra, &c->event->count);
-	WRITE_ONCE(c->thaws, c->thaws + 1);
+	smp_store_release(&c->thaws, c->thaws + 1);	/* pairs with pmuk_counter_value() */
 	pmuk_settle(c, false);
 	if (c->core && c->attr.buffer && !pmuk_is_foreign_nmi(c))
 		pmuk_page_refresh(c);
-	barrier();
-	WRITE_ONCE(c->frozen, PMUK_RUNNING);
+	smp_store_release(&c->frozen, PMUK_RUNNING);	/* pairs with pmuk_counter_value() */
 }
 
 /**

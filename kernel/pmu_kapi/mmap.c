@@ -55,27 +55,45 @@ static void pmuk_mmap_uncharge(struct vm_area_struct *vma)
  * Other data pages, as nobody has mapped those that are there. Writers have
  * preemption off: the grace period is over when none is left that uses the old ones.
  */
-static int pmuk_mmap_resize(struct pmuk_buffer *b, unsigned int nr)
+static void pmuk_mmap_swap(struct pmuk_buffer *b, struct pmuk_pages *data)
 {
 	struct perf_event_mmap_page *page = page_address(b->control);
-	struct pmuk_pages data;
+	u64 size = (u64)data->nr * PAGE_SIZE;
 
-	if (pmuk_pages_alloc(&data, nr, cpu_to_node(b->cpu)))
-		return -ENOMEM;
 	pmuk_ring_hold(&b->ring);
 	synchronize_rcu();
-	swap(b->data, data);
-	page->data_size = (u64)nr * PAGE_SIZE;
-	pmuk_ring_reset(&b->ring, b->data.map, (u64)nr * PAGE_SIZE);
-	pmuk_pages_free(&data);
-	return 0;
+	swap(b->data, *data);
+	page->data_size = size;
+	pmuk_ring_reset(&b->ring, b->data.map, size, pmuk_buffer_watermark(b, size));
+	pmuk_pages_free(data);
 }
 
 static int pmuk_mmap_fit(struct pmuk_buffer *b, unsigned int nr)
 {
+	struct pmuk_pages data;
+
 	if (nr == b->data.nr)
 		return 0;
-	return b->maps ? -EBUSY : pmuk_mmap_resize(b, nr);
+	if (pmuk_pages_alloc(&data, nr, cpu_to_node(b->cpu)))
+		return -ENOMEM;
+	pmuk_mmap_swap(b, &data);
+	return 0;
+}
+
+/*
+ * Nobody has it mapped any more, nor is charged for it: what user space has decided
+ * on goes, and so do its records. Without memory for its own size, a buffer has
+ * no data, and what is written is lost, until somebody maps it.
+ */
+static void pmuk_mmap_unfit(struct pmuk_buffer *b)
+{
+	struct pmuk_pages data = {};
+
+	if (b->maps || !b->user_tail || b->cpu == -1)
+		return;
+	if (pmuk_pages_alloc(&data, b->own_nr, cpu_to_node(b->cpu)))
+		pr_debug("munmap: no memory for %u pages\n", b->own_nr);
+	pmuk_mmap_swap(b, &data);
 }
 
 /*
@@ -125,8 +143,10 @@ static void pmuk_mmap_close(struct vm_area_struct *vma)
 	struct pmuk_buffer *b = vma->vm_private_data;
 
 	pmuk_mmap_uncharge(vma);
-	scoped_guard(mutex, &b->lock)
+	scoped_guard(mutex, &b->lock) {
 		b->maps--;
+		pmuk_mmap_unfit(b);
+	}
 	pmuk_buffer_put(b);
 }
 
@@ -139,18 +159,23 @@ static const struct vm_operations_struct pmuk_mmap_ops = {
 
 static int pmuk_mmap_locked(struct pmuk_buffer *b, struct vm_area_struct *vma)
 {
+	unsigned int nr = vma_pages(vma) - 1;
 	int ret;
 
+	if (b->maps && nr != b->data.nr)
+		return -EBUSY;
 	ret = pmuk_mmap_charge(vma);
 	if (ret)
 		return ret;
-	ret = pmuk_mmap_fit(b, vma_pages(vma) - 1);
+	ret = pmuk_mmap_fit(b, nr);
 	if (!ret)
 		ret = pmuk_mmap_insert(b, vma);
-	if (ret)
-		pmuk_mmap_uncharge(vma);
-	else
+	if (!ret) {
 		b->maps++;
+		return 0;
+	}
+	pmuk_mmap_uncharge(vma);
+	pmuk_mmap_unfit(b);
 	return ret;
 }
 
@@ -162,8 +187,8 @@ static int pmuk_mmap_locked(struct pmuk_buffer *b, struct vm_area_struct *vma)
  * The control page, and the data pages behind it, as perf_event_open(2) describes
  * them. Maps are shared, at offset 0, and are neither inherited by fork(2), nor
  * split, nor grown. With PMUK_BUFFER_USER_TAIL the control page may be written, and
- * the first map decides how many data pages there are; once all maps are gone, the
- * next one may decide differently. A map holds the buffer, and may outlive
+ * the first map decides how many data pages there are; once all maps are gone, so are
+ * the records, and the next one may decide differently. A map holds the buffer, and may outlive
  * pmuk_buffer_destroy(): the consumer's file keeps its module until then. Pages are
  * accounted in mm_struct::pinned_vm, under RLIMIT_MEMLOCK.
  *

@@ -3,11 +3,13 @@
  * What a control page tells of its counter, as in the self-monitoring page of 2009:
  * lock, index, offset and the times, read again if the lock has moved.
  *
- * Counters of the CPU's own PMU have theirs kept up to date by perf core, where that can:
- * then user space that may read registers adds index's register to offset. For
- * all others index is 0, and offset is the value last published.
+ * On arm64 counters of the CPU's own PMU have theirs kept up to date by perf core, where
+ * that can: then user space that may read registers adds index's register to offset. For
+ * all others index is 0, and offset is the value last published. So it is on x86, where
+ * reading registers is allowed to who has mapped a perf event, which this is not.
  */
 #include <linux/compiler.h>
+#include <linux/kconfig.h>
 #include <asm/barrier.h>
 
 #include "buffer.h"
@@ -20,7 +22,8 @@ void pmuk_page_attach(struct pmuk_counter *c)
 
 	if ((c->attr.flags & PMUK_INHERIT) || cmpxchg(&b->self, NULL, c))
 		return;
-	c->on_page = !c->core || !perf_event_set_kernel_page(c->event, b->ring.page);
+	c->on_page = !IS_ENABLED(CONFIG_ARM64) || !c->core ||
+		     !perf_event_set_kernel_page(c->event, b->ring.page);
 }
 
 /* The event has gone. */

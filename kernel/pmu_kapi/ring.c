@@ -7,6 +7,7 @@
 #include <linux/errno.h>
 #include <linux/export.h>
 #include <linux/limits.h>
+#include <linux/minmax.h>
 #include <linux/string.h>
 
 #include "ring.h"
@@ -75,6 +76,10 @@
  * LMM(__pmuk_output_begin:A) / LMM(pmuk_ring_resume:A)
  *	If begin:A reads from resume:A, what is written is not seen by who has read
  *	before that. Release to acquire. ring-resume.litmus
+ * LMM(__pmuk_output_begin:A) / LMM(pmuk_ring_restart:A)
+ *	If begin:A reads from restart:A, there is the room that was given back before
+ *	that, so that the ring does not stop again. Release to acquire.
+ *	ring-restart.litmus
  * LMM(__pmuk_output_begin:A) / LMM(pmuk_ring_reset:A)
  *	If begin:A reads from reset:A, the owner sees where the data are now. Release
  *	to acquire; and no writer is left from before, as that waits for all of
@@ -92,6 +97,9 @@
 
 /* pmuk_ring::limit: as 0, and about to be raised */
 #define PMUK_RING_RAISING	1
+
+/* Bytes of old records given up at once: this may be an NMI. */
+#define PMUK_RING_AHEAD		4096
 
 /* Not a position that is ever reached. */
 #define PMUK_RING_NEVER		((u64)S64_MAX)
@@ -148,7 +156,7 @@ static void pmuk_ring_forget(struct pmuk_ring *ring, u64 end, u64 commit)
 	u64 oldest = READ_ONCE(ring->oldest);
 	u16 size;
 
-	end += ring->size / 16;
+	end += min_t(u64, ring->size / 16, PMUK_RING_AHEAD);
 	while ((s64)(end - oldest) > (s64)ring->size && (s64)(commit - oldest) > 0) {
 		size = READ_ONCE(pmuk_ring_at(ring, oldest)->size);
 		if (try_cmpxchg_local(&ring->oldest, &oldest, oldest + size)) {
@@ -191,7 +199,10 @@ static bool pmuk_ring_room(struct pmuk_ring *ring, u64 end)
 		tail = READ_ONCE(ring->oldest);
 	} else {
 		tail = smp_load_acquire(ring->tail_of);	/* LMM(pmuk_ring_room:A) */
-		if (commit - tail > ring->size || end - tail > ring->size)
+		/* Who has the pages mapped may know before ->commit does what is published. */
+		if (tail - commit <= end - commit)
+			tail = commit;
+		if (end - tail > ring->size)
 			return false;
 	}
 	pmuk_ring_raise(ring, tail + ring->size);
@@ -233,13 +244,19 @@ static void pmuk_ring_wake(struct pmuk_ring *ring)
 	ring->wake(ring);
 }
 
-/* The first of some wakes the consumer: it may be waiting for more than there is room for. */
-static struct perf_event_header *pmuk_ring_lose(struct pmuk_ring *ring)
+/*
+ * The first of some wakes the consumer: it may be waiting for more than there is room
+ * for. So does each stop. What is lost because of a stop does not stop the ring
+ * again: it may have been restarted since.
+ */
+static struct perf_event_header *pmuk_ring_lose(struct pmuk_ring *ring, int state)
 {
+	bool tell = !pmuk_ring_add(&ring->pending, 1);
+
 	pmuk_ring_add(&ring->lost, 1);
-	if (ring->mode == PMUK_BUFFER_STOP)
-		atomic_or(PMUK_RING_STOPPED, &ring->state);
-	if (!pmuk_ring_add(&ring->pending, 1))
+	if (ring->mode == PMUK_BUFFER_STOP && !(state & PMUK_RING_STOPPED))
+		tell |= !(atomic_fetch_or(PMUK_RING_STOPPED, &ring->state) & PMUK_RING_STOPPED);
+	if (tell)
 		pmuk_ring_wake(ring);
 	WRITE_ONCE(ring->limit, 0);
 	return NULL;
@@ -287,10 +304,10 @@ struct perf_event_header *__pmuk_output_begin(struct pmuk_ring *ring, u32 type, 
 	if (!pmuk_record_size_ok(size) || (state & PMUK_RING_DISCARD))
 		return pmuk_ring_discard(ring);
 	if ((state & PMUK_RING_STOPPED) || !pmuk_ring_tell_lost(ring, size))
-		return pmuk_ring_lose(ring);
+		return pmuk_ring_lose(ring, state);
 	rec = pmuk_ring_reserve(ring, type, size, 0);
 	if (!rec)
-		return pmuk_ring_lose(ring);
+		return pmuk_ring_lose(ring, state);
 	if (ring->wakeup_events)
 		pmuk_ring_add(&ring->events, 1);
 	return rec;
@@ -420,7 +437,7 @@ int pmuk_ring_resume(struct pmuk_ring *ring)
 
 void pmuk_ring_restart(struct pmuk_ring *ring)
 {
-	atomic_andnot(PMUK_RING_STOPPED, &ring->state);
+	atomic_fetch_andnot_release(PMUK_RING_STOPPED, &ring->state);	/* LMM(pmuk_ring_restart:A) */
 }
 
 void pmuk_ring_kill(struct pmuk_ring *ring)
@@ -434,8 +451,9 @@ void pmuk_ring_hold(struct pmuk_ring *ring)
 }
 
 /* Other data pages. The caller holds the ring, and no writer is left since. */
-void pmuk_ring_reset(struct pmuk_ring *ring, u8 *data, u64 size)
+void pmuk_ring_reset(struct pmuk_ring *ring, u8 *data, u64 size, u32 watermark)
 {
+	ring->watermark = watermark;
 	ring->data = data;
 	ring->size = size;
 	ring->mask = size ? size - 1 : 0;
@@ -446,7 +464,7 @@ void pmuk_ring_reset(struct pmuk_ring *ring, u8 *data, u64 size)
 	WRITE_ONCE(ring->oldest, 0);
 	WRITE_ONCE(ring->tail, 0);
 	if (!ring->wakeup_events)
-		ring->wake_at = ring->watermark ?: PMUK_RING_NEVER;
+		ring->wake_at = watermark ?: PMUK_RING_NEVER;
 	ring->page->data_head = 0;
 	ring->page->data_tail = 0;
 	atomic_fetch_andnot_release(PMUK_RING_HELD, &ring->state);	/* LMM(pmuk_ring_reset:A) */
@@ -520,13 +538,17 @@ void pmuk_ring_consume(struct pmuk_reader *r)
 		smp_store_release(&ring->tail, r->pos);	/* LMM(pmuk_ring_consume:A) */
 }
 
-void pmuk_ring_release(struct pmuk_reader *r)
+/* For one that has died: the caller knows that it is not in here. */
+void pmuk_ring_revoke(struct pmuk_ring *ring)
 {
-	struct pmuk_ring *ring = r->ring;
-
-	WRITE_ONCE(ring->page->data_tail, r->pos);
 	/* LMM(pmuk_ring_release:A) */
 	atomic_fetch_andnot_release(PMUK_RING_READING, &ring->state);
+}
+
+void pmuk_ring_release(struct pmuk_reader *r)
+{
+	WRITE_ONCE(r->ring->page->data_tail, r->pos);
+	pmuk_ring_revoke(r->ring);
 	r->ring = NULL;
 }
 
@@ -536,8 +558,7 @@ void pmuk_ring_init(struct pmuk_ring *ring, const struct pmuk_ring_config *confi
 	ring->page = config->page;
 	ring->mode = config->mode;
 	ring->tail_of = config->user_tail ? (u64 *)&config->page->data_tail : &ring->tail;
-	ring->watermark = config->watermark;
 	ring->wakeup_events = config->wakeup_events;
 	ring->wake = config->wake;
-	pmuk_ring_reset(ring, config->data, config->size);
+	pmuk_ring_reset(ring, config->data, config->size, config->watermark);
 }

@@ -34,7 +34,7 @@ int pmuk_ring_resume(struct pmuk_ring *ring);
 void pmuk_ring_restart(struct pmuk_ring *ring);
 void pmuk_ring_kill(struct pmuk_ring *ring);
 void pmuk_ring_hold(struct pmuk_ring *ring);
-void pmuk_ring_reset(struct pmuk_ring *ring, u8 *data, u64 size);
+void pmuk_ring_reset(struct pmuk_ring *ring, u8 *data, u64 size, u32 watermark);
 void pmuk_ring_stat(const struct pmuk_ring *ring, struct pmuk_buffer_stat *stat);
 
 int pmuk_ring_claim(struct pmuk_ring *ring, struct pmuk_reader *r);
@@ -42,5 +42,6 @@ void pmuk_ring_rewind(struct pmuk_reader *r);
 struct perf_event_header *pmuk_ring_peek(struct pmuk_reader *r);
 void pmuk_ring_consume(struct pmuk_reader *r);
 void pmuk_ring_release(struct pmuk_reader *r);
+void pmuk_ring_revoke(struct pmuk_ring *ring);
 
 #endif /* _PMU_KAPI_RING_H */

@@ -381,7 +381,7 @@ static const struct bench_way rings_ways[] = {
 
 #define PERF_WAYS	(IS_BUILTIN(CONFIG_PMUK_BENCH) ? 3 : 0)
 
-/* A buffer of this CPU that wakes nobody. */
+/* A buffer of this CPU that wakes nobody, and that as rarely as can be. */
 static struct pmuk_buffer *rings_buffer(enum pmuk_buffer_mode mode)
 {
 	const struct pmuk_buffer_attr attr = {

@@ -525,6 +525,51 @@ static void buffer_must_be_of_the_same_cpu(struct kunit *test)
 	pmuk_counter_destroy(c);
 }
 
+/* The PMU's driver has all events of the machine on one CPU. */
+static void buffer_must_be_where_the_driver_counts(struct kunit *test)
+{
+	static const struct pmuk_sim_config config = {
+		.name = "pmuk_uncore", .nr_counters = 1, .width = 32, .uncore = true,
+	};
+	struct sampler *s = new_sampler(test, 1);
+	int first = s->cpu;
+
+	s->attr.type = pmuk_sim_type(pmuk_test_sim_config(test, &config));
+	s->cpu = pmuk_test_other_cpu(test, first);
+	s->attr.buffer = format_buffer(test, 1, s->cpu);
+	expect_refused(s, "another CPU's", -EINVAL);
+	s->cpu = first;
+	s->attr.buffer = s->b;
+	start(s);
+	stop(s);
+}
+
+static void expect_no_records(struct sampler *s, const char *what, int errno)
+{
+	struct pmuk_counter *c = pmuk_counter_create(&s->attr, -1, current);
+
+	KUNIT_EXPECT_EQ_MSG(s->test, PTR_ERR_OR_ZERO(c), errno, "%s", what);
+	pmuk_counter_destroy(c);
+}
+
+/* What would be in records that are never written is refused. */
+static void page_of_a_task_has_no_records(struct kunit *test)
+{
+	struct sampler *s = new_sampler(test, 1);
+
+	s->attr.buffer = format_buffer(test, 0, -1);
+	expect_no_records(s, "a callback", 0);
+	s->attr.sample_type = PERF_SAMPLE_TIME | PERF_SAMPLE_READ;
+	expect_no_records(s, "a callback that is told more", 0);
+	s->attr.read_format = PERF_FORMAT_ID;
+	expect_no_records(s, "read_format", -EINVAL);
+	s->attr.read_format = 0;
+	s->attr.sample_type = PERF_SAMPLE_TID;
+	expect_no_records(s, "TID", -EOPNOTSUPP);
+	s->attr.sample_type = PERF_SAMPLE_CALLCHAIN;
+	expect_no_records(s, "CALLCHAIN", -EOPNOTSUPP);
+}
+
 static void layout_needs_a_buffer(struct kunit *test)
 {
 	struct sampler *s = new_sampler(test, 1);
@@ -683,6 +728,8 @@ static struct kunit_case pmuk_format_cases[] = {
 	KUNIT_CASE(callback_and_buffer_agree),
 	KUNIT_CASE(no_overflow_no_record),
 	KUNIT_CASE(buffer_must_be_of_the_same_cpu),
+	KUNIT_CASE(buffer_must_be_where_the_driver_counts),
+	KUNIT_CASE(page_of_a_task_has_no_records),
 	KUNIT_CASE(layout_needs_a_buffer),
 	KUNIT_CASE(unknown_fields_are_refused),
 	KUNIT_CASE(bad_peers_are_refused),

@@ -312,6 +312,23 @@ static void watermark_is_a_page_by_default(struct kunit *test)
 	}
 }
 
+/* And not more than half of the data: a full buffer is too late. */
+static void watermark_is_at_most_half(struct kunit *test)
+{
+	static const u32 watermarks[] = { 0, PAGE_SIZE / 2 + 8, U32_MAX };
+	struct pmuk_test_buffer *tb;
+	unsigned int i, n;
+
+	for (i = 0; i < ARRAY_SIZE(watermarks); i++) {
+		tb = pmuk_test_buffer(test, &(struct pmuk_buffer_attr){
+			.nr_pages = 1, .watermark = watermarks[i] });
+		for (n = 0; n < PAGE_SIZE / 64; n++)
+			pmuk_test_write(tb, 64);
+		KUNIT_EXPECT_EQ(test, pmuk_test_stat(tb).wakeups, 2);
+		pmuk_test_drain(tb);
+	}
+}
+
 static void watermark_in_records(struct kunit *test)
 {
 	struct pmuk_test_buffer *tb = pmuk_test_buffer(test, &(struct pmuk_buffer_attr){
@@ -352,7 +369,7 @@ static void watermarks_passed_at_once(struct kunit *test)
 static void loss_wakes_once(struct kunit *test)
 {
 	struct pmuk_test_buffer *tb = pmuk_test_buffer(test, &(struct pmuk_buffer_attr){
-		.nr_pages = 1, .watermark = 1 << 20 });
+		.nr_pages = 1, .wakeup_events = 1 << 20 });
 	unsigned int i;
 
 	for (i = 0; i < 200; i++)
@@ -445,6 +462,31 @@ static void next_reader_goes_on(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_test_stat(tb).consumed, 20);
 }
 
+/* It does not even say so. */
+static void dead_reader_costs_nothing_else(struct kunit *test)
+{
+	struct pmuk_test_buffer *tb = pmuk_test_buffer(test, &(struct pmuk_buffer_attr){
+		.nr_pages = 1 });
+	struct pmuk_reader dead, r;
+	unsigned int i;
+
+	for (i = 0; i < 100; i++)
+		pmuk_test_write(tb, 64);
+	KUNIT_ASSERT_EQ(test, pmuk_buffer_claim(tb->b, &dead), 0);
+	pmuk_test_look(tb, pmuk_buffer_peek(&dead));
+	pmuk_test_look(tb, pmuk_buffer_next(&dead));
+	pmuk_buffer_consume(&dead);
+	pmuk_buffer_peek(&dead);
+	KUNIT_EXPECT_EQ(test, pmuk_buffer_claim(tb->b, &r), -EBUSY);
+	KUNIT_EXPECT_EQ(test, pmuk_buffer_revoke(tb->b), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_buffer_revoke(tb->b), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_test_drain(tb), PAGE_SIZE / 64 - 2);
+	KUNIT_EXPECT_EQ(test, pmuk_test_stat(tb).consumed, PAGE_SIZE / 64);
+	KUNIT_EXPECT_EQ(test, pmuk_test_stat(tb).lost, 100 - PAGE_SIZE / 64);
+	KUNIT_EXPECT_EQ(test, pmuk_buffer_revoke(NULL), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_buffer_revoke(ERR_PTR(-ENOMEM)), -EINVAL);
+}
+
 static struct kunit_case pmuk_ring_cases[] = {
 	KUNIT_CASE(fresh_buffer_is_empty),
 	KUNIT_CASE(drop_loses_the_newest),
@@ -459,12 +501,14 @@ static struct kunit_case pmuk_ring_cases[] = {
 	KUNIT_CASE(inner_records_never_take_the_outer),
 	KUNIT_CASE(watermark_in_bytes),
 	KUNIT_CASE(watermark_is_a_page_by_default),
+	KUNIT_CASE(watermark_is_at_most_half),
 	KUNIT_CASE(watermark_in_records),
 	KUNIT_CASE(watermarks_passed_at_once),
 	KUNIT_CASE(loss_wakes_once),
 	KUNIT_CASE(one_reader_at_a_time),
 	KUNIT_CASE(readers_of_other_tasks_wait),
 	KUNIT_CASE(next_reader_goes_on),
+	KUNIT_CASE(dead_reader_costs_nothing_else),
 	{}
 };
 

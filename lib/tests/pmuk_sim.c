@@ -14,6 +14,7 @@
 #define pr_fmt(fmt) "pmuk_sim: " fmt
 
 #include <linux/bitops.h>
+#include <linux/cpumask.h>
 #include <linux/export.h>
 #include <linux/irqflags.h>
 #include <linux/kernel.h>
@@ -226,6 +227,8 @@ static int sim_event_init(struct perf_event *event)
 		return ret;
 
 	hwc->idx = -1;
+	if (sim->config.uncore)
+		event->cpu = cpumask_first(cpu_online_mask);
 	/* Counts without a period wrap all the same, and are to be folded in. */
 	if (!is_sampling_event(event)) {
 		hwc->sample_period = sim->mask >> 1;

@@ -56,6 +56,7 @@ struct pmuk_sim_hook {
  * @mux_ms: milliseconds between rotations when over-committed; 0: perf's default
  * @addr: data address reported with each overflow; 0: none
  * @weight: weight reported with each overflow; 0: none
+ * @uncore: the machine has one, on its first CPU, wherever events are asked for
  * @event_init: sees the attributes of each event that is created, and may refuse
  *	it with -errno; may be NULL
  * @data: handed to @event_init
@@ -67,6 +68,7 @@ struct pmuk_sim_config {
 	unsigned int mux_ms;
 	u64 addr;
 	u64 weight;
+	bool uncore;
 	int (*event_init)(const struct perf_event_attr *attr, void *data);
 	void *data;
 };

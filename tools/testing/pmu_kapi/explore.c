@@ -53,6 +53,7 @@ static struct live {
 	u64 wakes;
 	u64 early;		/* wakeups before what they are for was published */
 	u64 start;		/* head before the first write */
+	u64 committed;		/* when somebody had a look */
 	u64 start_lost;		/* told before */
 	u64 records;		/* written before that */
 	u64 base;		/* consumed + overwritten before */
@@ -229,12 +230,16 @@ static struct found look(u64 head)
 
 static void check_view(void)
 {
-	const char *wrong = look(live.ring.commit & ~1ULL).wrong;
+	u64 commit = live.ring.commit & ~1ULL;
+	const char *wrong = look(commit).wrong;
 
 	if (!wrong)
 		wrong = look(config.page->data_head).wrong;
-	if (!wrong && config.page->data_head < (live.ring.commit & ~1ULL))
+	if (!wrong && config.page->data_head < commit)
 		wrong = "data_head is behind commit";
+	if (!wrong && commit < live.committed)
+		wrong = "commit going back";
+	live.committed = commit;
 	if (wrong)
 		FAIL("%s: a reader sees %s", scenario->name, wrong);
 }

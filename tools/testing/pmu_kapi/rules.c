@@ -304,6 +304,47 @@ static void test_stop(void)
 	tear_down();
 }
 
+/* Each stop wakes the consumer, and what is lost for it does not stop the ring again. */
+static void test_stop_wakes(void)
+{
+	set_up(PMUK_BUFFER_STOP);
+	fill_up(64);
+	EXPECT(!put(64));
+	EXPECT_EQ(rig.wakes, 1);
+	EXPECT(!put(64));
+	EXPECT_EQ(rig.wakes, 1);
+	pmuk_ring_restart(&rig.ring);
+	EXPECT(!put(64));		/* no room, and nothing told yet */
+	EXPECT_EQ(rig.wakes, 2);
+	EXPECT(!put(64));
+	EXPECT_EQ(rig.wakes, 2);
+	EXPECT_EQ(get(-1), 64);
+	pmuk_ring_restart(&rig.ring);
+	EXPECT(put(64));
+	EXPECT_EQ(get(-1), 2);
+	EXPECT_EQ(rig.told, 4);
+	EXPECT_EQ(rig.wakes, 2);
+	tear_down();
+}
+
+static void test_revoke(void)
+{
+	struct pmuk_reader dead, r;
+
+	set_up(PMUK_BUFFER_DROP);
+	EXPECT(put(64));
+	EXPECT(put(64));
+	EXPECT_EQ(pmuk_ring_claim(&rig.ring, &dead), 0);
+	EXPECT(pmuk_ring_peek(&dead));
+	pmuk_ring_consume(&dead);
+	EXPECT(pmuk_ring_peek(&dead));
+	EXPECT_EQ(pmuk_ring_claim(&rig.ring, &r), -EBUSY);
+	pmuk_ring_revoke(&rig.ring);
+	rig.next = 1;
+	EXPECT_EQ(get(-1), 1);
+	tear_down();
+}
+
 static void test_watermark(void)
 {
 	const struct pmuk_ring_config config = {
@@ -520,6 +561,25 @@ static void test_user_tail(void)
 	unmap_ring(&rig.config);
 }
 
+/* User space that has seen data_head when ->commit was not there yet: nothing is lost. */
+static void test_early_tail(void)
+{
+	const struct pmuk_ring_config config = { .size = SIZE, .user_tail = true };
+	struct perf_event_header *rec;
+
+	set_up_with(&config);
+	fill_up(64);
+	tell_tail(64);
+	rec = begin(64);
+	EXPECT(rec);
+	tell_tail(SIZE + 64);
+	rig.attempts++;
+	EXPECT(pmuk_output_begin(test_buffer(&rig.ring), TEST_RECORD, 64));
+	EXPECT_EQ(rig.ring.limit, SIZE + SIZE);	/* what is reserved stays its writer's */
+	EXPECT_EQ(rig.ring.lost, 0);
+	unmap_ring(&rig.config);
+}
+
 /* With this tail, one record: reserved between commit and a ring's length from it, or lost. */
 static void defy(u64 tail, u32 size)
 {
@@ -615,6 +675,8 @@ int main(int argc, char **argv)
 		{ "overwrite", test_overwrite },
 		{ "overwrite_unfinished", test_overwrite_unfinished },
 		{ "stop", test_stop },
+		{ "stop_wakes", test_stop_wakes },
+		{ "revoke", test_revoke },
 		{ "watermark", test_watermark },
 		{ "wakeup_events", test_wakeup_events },
 		{ "skip", test_skip },
@@ -623,6 +685,7 @@ int main(int argc, char **argv)
 		{ "bad_sizes", test_bad_sizes },
 		{ "no_data", test_no_data },
 		{ "user_tail", test_user_tail },
+		{ "early_tail", test_early_tail },
 		{ "hostile_tail", test_hostile_tail },
 		{ "hostile_tail_nested", test_hostile_tail_nested },
 	};

@@ -27,9 +27,12 @@ static int busy;		/* the writer is in the ring */
 /* Of the readers, one after the other. */
 static u64 next, seen, told, empty;
 
+static int woken;		/* the reader was told to have a look */
+
 static void wake(struct pmuk_ring *r)
 {
 	(void)r;
+	__atomic_store_n(&woken, 1, __ATOMIC_RELEASE);
 }
 
 static void set_up(enum pmuk_buffer_mode mode, bool user_tail)
@@ -47,6 +50,7 @@ static void set_up(enum pmuk_buffer_mode mode, bool user_tail)
 	seen = 0;
 	told = 0;
 	empty = 0;
+	woken = 0;
 	written_all = false;
 }
 
@@ -275,6 +279,45 @@ static void test_mapped(void)
 	check_drop();
 }
 
+/* Waits for wakeups and nothing else, as long as there is a writer. */
+static bool wait_until_woken(void)
+{
+	int patience;
+
+	for (patience = 0; patience < 500000; patience++) {
+		if (__atomic_exchange_n(&woken, 0, __ATOMIC_ACQUIRE) || no_more())
+			return true;
+		usleep(10);
+	}
+	FAIL("nobody has woken the reader");
+	return false;
+}
+
+static void *restarting_reader(void *arg)
+{
+	bool last;
+
+	(void)arg;
+	do {
+		last = no_more();
+		if (!wait_until_woken())
+			break;
+		while (take_turn(64))
+			;
+		pmuk_ring_restart(&ring);
+	} while (!last);
+	return NULL;
+}
+
+static void test_stops(void)
+{
+	static void *(*const functions[])(void *) = { writer, restarting_reader, watcher };
+
+	set_up(PMUK_BUFFER_STOP, false);
+	run(functions, ARRAY_SIZE(functions));
+	check_drop();
+}
+
 static void test_hostile(void)
 {
 	static void *(*const functions[])(void *) = { writer, hostile_reader };
@@ -364,6 +407,7 @@ int main(int argc, char **argv)
 		{ "drop", test_drop },
 		{ "turns", test_turns },
 		{ "mapped", test_mapped },
+		{ "stops", test_stops },
 		{ "hostile", test_hostile },
 		{ "snapshots", test_snapshots },
 	};

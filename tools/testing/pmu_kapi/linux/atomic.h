@@ -17,6 +17,7 @@
 #define atomic_read_acquire(v)		__atomic_load_n(&(v)->counter, __ATOMIC_ACQUIRE)
 #define atomic_or(i, v)			__atomic_fetch_or(&(v)->counter, i, __ATOMIC_RELAXED)
 #define atomic_andnot(i, v)		__atomic_fetch_and(&(v)->counter, ~(i), __ATOMIC_RELAXED)
+#define atomic_fetch_or(i, v)		__atomic_fetch_or(&(v)->counter, i, __ATOMIC_SEQ_CST)
 #define atomic_fetch_andnot_release(i, v) \
 	__atomic_fetch_and(&(v)->counter, ~(i), __ATOMIC_RELEASE)
 #define atomic_try_cmpxchg_acquire(v, old, new) \

@@ -407,6 +407,30 @@ TEST_F(map, next_one_may_have_another_size)
 	}
 }
 
+/* What user space has decided on, and read, goes with its last map: nobody pays for it any more. */
+TEST_F(map, leaves_nothing_when_unmapped)
+{
+	uint64_t own = DATA_PAGES * self->page_size;
+
+	ASSERT_EQ(export_write(self->fd, 3, 64, PMUK_EXPORT_TASK), 3);
+	ASSERT_EQ(munmap(self->at, self->size), 0);
+	EXPECT_EQ(export_stat(self->fd).head, variant->flags ? 0 : 3 * 64);
+	if (variant->flags) {
+		self->size = (1 + 8 * DATA_PAGES) * self->page_size;
+		self->at = map_pages(self->fd, 1 + 8 * DATA_PAGES, self->prot);
+		ASSERT_NE(self->at, MAP_FAILED);
+		EXPECT_EQ(export_write(self->fd, 3, 64, PMUK_EXPORT_TASK), 3);
+		ASSERT_EQ(munmap(self->at, self->size), 0);
+		EXPECT_EQ(export_write(self->fd, own / 64 + 10, 64, PMUK_EXPORT_TASK), own / 64);
+	}
+	self->size = PAGES * self->page_size;
+	self->at = map_pages(self->fd, PAGES, self->prot);
+	ASSERT_NE(self->at, MAP_FAILED);
+	self->page = (void *)self->at;
+	EXPECT_EQ(self->page->data_size, own);
+	EXPECT_EQ(self->page->data_head, variant->flags ? own : 3 * 64);
+}
+
 TEST_F(map, outlives_the_descriptor)
 {
 	EXPECT_EQ(close(self->fd), 0);
