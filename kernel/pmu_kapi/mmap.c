@@ -168,14 +168,18 @@ static int pmuk_mmap_locked(struct pmuk_buffer *b, struct vm_area_struct *vma)
 	if (ret)
 		return ret;
 	ret = pmuk_mmap_fit(b, nr);
-	if (!ret)
-		ret = pmuk_mmap_insert(b, vma);
-	if (!ret) {
-		b->maps++;
-		return 0;
-	}
-	pmuk_mmap_uncharge(vma);
+	if (ret)
+		goto out_uncharge;
+	ret = pmuk_mmap_insert(b, vma);
+	if (ret)
+		goto out_unfit;
+	b->maps++;
+	return 0;
+
+out_unfit:
 	pmuk_mmap_unfit(b);
+out_uncharge:
+	pmuk_mmap_uncharge(vma);
 	return ret;
 }
 

@@ -200,9 +200,9 @@ static bool pmuk_ring_room(struct pmuk_ring *ring, u64 end)
 	} else {
 		tail = smp_load_acquire(ring->tail_of);	/* LMM(pmuk_ring_room:A) */
 		/* Who has the pages mapped may know before ->commit does what is published. */
-		if (tail - commit <= end - commit)
+		if (tail - commit <= READ_ONCE(ring->head) - commit)
 			tail = commit;
-		if (end - tail > ring->size)
+		if (commit - tail > ring->size || end - tail > ring->size)
 			return false;
 	}
 	pmuk_ring_raise(ring, tail + ring->size);
@@ -437,7 +437,8 @@ int pmuk_ring_resume(struct pmuk_ring *ring)
 
 void pmuk_ring_restart(struct pmuk_ring *ring)
 {
-	atomic_fetch_andnot_release(PMUK_RING_STOPPED, &ring->state);	/* LMM(pmuk_ring_restart:A) */
+	/* LMM(pmuk_ring_restart:A) */
+	atomic_fetch_andnot_release(PMUK_RING_STOPPED, &ring->state);
 }
 
 void pmuk_ring_kill(struct pmuk_ring *ring)

@@ -134,6 +134,11 @@ static void run_pause(void *arg)
 	pmuk_ring_pause(arg);
 }
 
+static void run_restart(void *arg)
+{
+	pmuk_ring_restart(arg);
+}
+
 static void run_reader(void *arg)
 {
 	struct pmuk_reader *r = arg;
@@ -584,6 +589,8 @@ static void beside(void (*function)(void *), void *arg)
 		if (function == run_reader)
 			run_reader(arg);
 		check();
+		if (function == run_restart)
+			EXPECT_EQ(atomic_read(&live.ring.state), 0);
 		EXPECT(!live.torn);
 		if (live.reader.ring)
 			pmuk_ring_release(&live.reader);
@@ -598,7 +605,7 @@ static void beside(void (*function)(void *), void *arg)
 
 static void explore_beside(const struct scenario *s, void (*function)(void *))
 {
-	void *arg = function == run_pause ? (void *)&live.ring : (void *)&live.reader;
+	void *arg = function == run_reader ? (void *)&live.reader : (void *)&live.ring;
 
 	start(s);
 	if (function == run_reader)
@@ -797,6 +804,16 @@ static void test_pause(void)
 	}
 }
 
+/* There is room, so what goes on beside a restart must not stop the ring again. */
+static void test_restart(void)
+{
+	struct scenario s = { .name = "restart", .sizes = SIZES, .before = 4096, .free = 1024,
+			      .mode = PMUK_BUFFER_STOP, .may_lose = true };
+
+	for (s.pending = 1; s.pending <= 2; s.pending++)
+		explore_beside(&s, run_restart);
+}
+
 static void test_reader(void)
 {
 	struct scenario s = { .name = "reader", .sizes = SIZES, .before = 4096,
@@ -830,6 +847,7 @@ int main(int argc, char **argv)
 		{ "watermark", test_watermark },
 		{ "wakeup_events", test_wakeup_events },
 		{ "pause", test_pause },
+		{ "restart", test_restart },
 		{ "reader", test_reader },
 	};
 	int status;

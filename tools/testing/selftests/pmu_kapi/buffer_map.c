@@ -571,13 +571,17 @@ TEST_F(limit, is_looked_at_first)
 {
 	size_t many = variant->flags ? 1024 : DATA_PAGES;
 	struct rlimit none = { 0, 0 };
+	uint64_t head;
 
 	EXPECT_EQ(unmap_pages(self->page, PAGES), 0);
+	ASSERT_EQ(export_write(self->fd, 5, 64, PMUK_EXPORT_TASK), 5);
+	head = export_stat(self->fd).head;
 	ASSERT_EQ(setrlimit(RLIMIT_MEMLOCK, &none), 0);
 	EXPECT_EQ(map_pages(self->fd, 1 + many, PROT_READ), MAP_FAILED);
 	EXPECT_EQ(errno, EPERM);
 	EXPECT_EQ(pinned_pages(), 0);
-	EXPECT_EQ(export_stat(self->fd).head, 5 * 64);
+	EXPECT_GT(head, 0);
+	EXPECT_EQ(export_stat(self->fd).head, head);
 	self->page = mmap(NULL, PAGES * getpagesize(), PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS,
 			  -1, 0);
 }
