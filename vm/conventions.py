@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """This project's own rules for its kernel files, where no checker of Linux has them.
 
-    vm/conventions.py KIND TOP      KIND: exports, functions, files
+    vm/conventions.py KIND TOP      KIND: exports, functions, files, errnos
 
 Prints what breaks a rule, and ends with 1 if something does.
 """
@@ -31,6 +31,8 @@ def exports(top):
             if not found[0].startswith('EXPORT_SYMBOL_GPL('):
                 yield f'{path}: {found[0]} is not EXPORT_SYMBOL_GPL'
         for name in re.findall(r'^EXPORT_SYMBOL_GPL\((\w+)\)', text, re.M):
+            if re.search(r'/\*\*\n \* var ' + name + ' - ', text):
+                continue    # data: no context, and nothing that it returns
             doc = re.search(r'/\*\*\n \* ' + name + r'\(\) - .*?\*/\n(.*?)\n?\{', text, re.S)
             if not doc:
                 yield f'{path}: {name}() is exported and has no kernel-doc'
@@ -90,8 +92,63 @@ def files(top):
                 yield f'{path}: no #include_next of what it completes'
 
 
+ERRNO = re.compile(r'-(E[A-Z0-9]+)\b')
+ROWS = re.compile(r'^static const struct row (\w+)_rows\[\] = {\n(.*?)^};', re.M | re.S)
+NEXT_TO = 3     # lines from a call on, to the one that says what it returns
+
+
+def returned(top, calls):
+    """What each of @calls is documented to return, also by "as" and another call's name."""
+    said = {}
+    for path, text in sources(top, '.c'):
+        if path.startswith('kernel/'):
+            for call, doc in re.findall(r'/\*\*\n \* (\w+)\(\) - (.*?)\*/', text, re.S):
+                if call in calls:
+                    said[call] = doc.partition('\n * Return:')[2]
+
+    def names(call):
+        referred = re.findall(r'\b[Aa]s (\w+)\(\)', said[call])
+        return set(ERRNO.findall(said[call])).union(*(names(other) for other in referred if other in calls))
+
+    return {call: names(call) for call in said}
+
+
+def asserted(top, calls):
+    """Pairs of a call and an errno, next to each other in a test or in a table of that call."""
+    for path, text in sources(top, '.c'):
+        if not path.startswith('lib/tests/pmuk_'):
+            continue
+        lines = text.splitlines()
+        for call in calls:
+            for number, line in enumerate(lines):
+                if call + '(' in line:
+                    near = '\n'.join(lines[number:number + 1 + NEXT_TO])
+                    yield from ((call, name) for name in ERRNO.findall(near))
+            # the sweep expects -ENOMEM of each call that it makes
+            if path.endswith('/pmuk_context_fail_kunit.c') and call + '(' in text:
+                yield call, 'ENOMEM'
+        for table, rows in ROWS.findall(text):
+            of = [call for call in calls if f'pmuk_{table}_'.startswith(call + '_')]
+            yield from ((max(of, key=len), name) for name in ERRNO.findall(rows) if of)
+
+
+def errnos(top):
+    """Each errno that a call on contexts is documented to return, a test expects of it."""
+    with open(os.path.join(top, 'include/linux/pmu_kapi_context.h'), encoding='utf-8') as header:
+        calls = re.findall(r'^(?:int|struct pmuk_context \*) ?(pmuk_\w+)\([^;{]*;', header.read(), re.M)
+    documented, tested = returned(top, calls), set(asserted(top, calls))
+    print(f'{sum(map(len, documented.values()))} errnos of {len(documented)} calls')
+    for call in calls:
+        if call not in documented:
+            yield f'{call}(): no kernel-doc'
+        for name in sorted(documented.get(call, ())):
+            if (call, name) not in tested:
+                yield f'{call}(): no test expects -{name}'
+
+
 def main():
-    broken = list({'exports': exports, 'functions': functions, 'files': files}[sys.argv[1]](sys.argv[2]))
+    kinds = {'exports': exports, 'functions': functions, 'files': files, 'errnos': errnos}
+    broken = list(kinds[sys.argv[1]](sys.argv[2]))
     for line in broken:
         print(line)
     return 1 if broken else 0

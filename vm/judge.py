@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 """Judges one lane of `make test` from what it printed.
 
-    vm/judge.py LANE LOG --kunit DIR [--status N] [--suite GLOB] [--result FILE]
+    vm/judge.py LANE LOG --kunit DIR [--status N] [--suite GLOB] [--result FILE] [--ours FILE]
     vm/judge.py LANE LOG --kunit DIR --write-manifest
     vm/judge.py LANE --selects GLOB
 
 KTAP is parsed by the kernel's own kunit_parser, from DIR = tools/testing/kunit of its tree. vm/lanes/
 has LANE.tests: the tests that must run, with "skip: " before those that must be skipped there; and
 LANE.allow: regular expressions of lines that look bad and are not, with the reason as a comment.
+--ours FILE names functions of ours; those called pmuk_... need no such list.
 The lane fails when a test fails, is missing, or is skipped and should not be; when the log has a
 line that a sound kernel does not print; when the KTAP is broken; when the machine did not end well.
 """
 import argparse
+import collections
 import fnmatch
 import os
 import re
@@ -32,6 +34,12 @@ BAD = re.compile('|'.join((
     r'unhandled exception', r'nobody cared', r'Out of memory', ERROR,
 )))
 
+# What KCSAN says of a data race: its name, its two accesses, and the functions on their stacks.
+RACE = re.compile(r'BUG: KCSAN: (.*)')
+ACCESS = re.compile(r'.* to 0x\w+ of \d+ bytes by ')
+FRAME = re.compile(r' +(?:\+-> reordered to: )?(\S+)\+0x\w+/0x\w+(?: \[(\w+)\])?')
+RULE = '=' * 66
+
 STAMP = re.compile(r'^\[ *\d+\.\d+\](\[ *[CT]\d+\])? ')
 COMMENT = re.compile(r' *# ')      # of KTAP; no kernel begins a line so
 HEADER = re.compile(r'^K?TAP version \d+$')
@@ -41,8 +49,9 @@ SHOWN = 10
 class Lane:
     """What vm/lanes/ says of a lane, as far as it is asked for."""
 
-    def __init__(self, directory, name, suite):
+    def __init__(self, directory, name, suite, ours):
         self.name = name
+        self.ours = ours
         self.suite = suite
         self.allowed = [re.compile(line) for line in self.lines(directory, 'allow')]
         self.path = os.path.join(directory, name + '.tests')
@@ -66,6 +75,22 @@ class Lane:
         suite, _, case = test.partition('.')
         glob, _, case_glob = self.suite.partition('.')
         return fnmatch.fnmatchcase(suite, glob) and fnmatch.fnmatchcase(case, case_glob or '*')
+
+
+    def has_made(self, report):
+        """Whether an access of a data race is by a function of ours, or by what that has called, such
+        as memcpy(). What perf core does on its own account when we call it is not."""
+        depth = 2
+        for line in report:
+            frame = FRAME.match(line)
+            if ACCESS.match(line):
+                depth = 0
+            elif frame:
+                depth += 1
+                if depth <= 2 and (frame[1].startswith('pmuk_') or frame[1] in self.ours or
+                                   frame[2] and frame[2].startswith(('pmuk_', 'pmu_kapi'))):
+                    return True
+        return False
 
 
 class Results:
@@ -136,6 +161,17 @@ class Results:
             self.tests[name] = (result, said)
 
 
+def reports(lines):
+    """The data races that KCSAN reports: what it calls each, and its lines."""
+    race = start = None
+    for number, line in enumerate(lines + [RULE]):
+        if RACE.match(line):
+            race, start = RACE.match(line)[1], number
+        elif race and line == RULE:
+            yield race, lines[start:number]
+            race = None
+
+
 class Verdict:
     def __init__(self, lane):
         self.lane = lane
@@ -187,9 +223,27 @@ class Verdict:
             self.counts['failed'] += len(self.missing) - 1
             self.fail(f'missing: {self.some(self.missing)}')
 
+    def races(self, lines):
+        """Fails the data races of ours, and counts the kernel's own. What is left are the lines
+        without these reports, and without what guests repeat of them."""
+        ours, others, said = {}, collections.Counter(), {RULE}
+        for race, report in reports(lines):
+            said.update(report)
+            if self.lane.has_made(report):
+                ours.setdefault(race, report)
+            else:
+                others[race] += 1
+        for race, report in ours.items():
+            self.fail(f'{self.lane.name}.race: {race}', report[1:])
+        if others:
+            self.say(f'note: {others.total()} data races that are the kernel\'s own: '
+                     f'{self.some([race for race, _ in others.most_common()])}')
+        return ['' if RACE.match(line) or line.startswith(ERROR) and line.removeprefix(ERROR) in said
+                else line for line in lines]
+
     def console(self, lines):
         bad = {}        # what it says -> where; guests repeat errors at their end
-        for number, line in enumerate(lines, 1):
+        for number, line in enumerate(self.races(lines), 1):
             if BAD.search(line) and not COMMENT.match(line) and \
                     not any(rule.search(line) for rule in self.lane.allowed):
                 bad.setdefault(line.removeprefix(ERROR), f'line {number}: {line}')
@@ -247,10 +301,11 @@ def main():
     args.add_argument('--suite', default='')
     args.add_argument('--selects')
     args.add_argument('--result')
+    args.add_argument('--ours', default='')
     args.add_argument('--write-manifest', action='store_true')
     args = args.parse_args()
 
-    lane = Lane(args.lanes, args.lane, args.selects or args.suite)
+    lane = Lane(args.lanes, args.lane, args.selects or args.suite, set(read_log(args.ours)))
     if args.selects:
         return 0 if lane.tests else 1
     lines = read_log(args.log)

@@ -54,8 +54,8 @@ arch_of()
 {
 	case $1 in
 	arm64|arm64-bench|stock-arm64)		echo arm64 ;;
-	x86_64|x86-debug|stock-x86_64)		echo x86_64 ;;
-	*) die "no flavour '$1' (arm64, arm64-bench, x86_64, x86-debug, stock-arm64, stock-x86_64)" ;;
+	x86_64|x86-debug|x86-kcsan|stock-x86_64)		echo x86_64 ;;
+	*) die "no flavour '$1' (arm64, arm64-bench, x86_64, x86-debug, x86-kcsan, stock-arm64, stock-x86_64)" ;;
 	esac
 }
 

@@ -79,6 +79,7 @@ stage()
 	done
 	for file in "$patches"/*.patch; do
 		[ -e "$file" ] || break
+		grep -q '^--- a/' "$file" || continue	# files of ours only
 		(cd "$stage" && patch -p1 -F0 -s --no-backup-if-mismatch) <"$file" >&2 ||
 			die "patches/7.3/${file##*/} does not apply to Linux $version"
 	done

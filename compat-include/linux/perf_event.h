@@ -17,6 +17,12 @@
 /* 6.15 moved pmu_disable_count into what a PMU has for each CPU. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 15, 0)
 #define pmuk_pmu_disabled(pmu)	(*this_cpu_ptr((pmu)->pmu_disable_count))
+#define pmuk_cpu_pmu_context(pmu, cpu)	per_cpu_ptr((pmu)->cpu_pmu_context, cpu)
+#endif
+
+/* 7.3 has x86 count NMIs beside its other interrupts. */
+#if defined(CONFIG_X86) && LINUX_VERSION_CODE < KERNEL_VERSION(7, 3, 0)
+#define pmuk_arch_nmis()	raw_cpu_read(irq_stat.__nmi_count)
 #endif
 
 /* Needs a change to perf core, patches/7.3/0001-*: without it user space reads no registers. */

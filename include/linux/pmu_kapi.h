@@ -215,6 +215,8 @@ struct pmuk_buffer_attr {
 	struct completion *completion;
 };
 
+#include <linux/pmu_kapi_context.h>
+
 #if IS_ENABLED(CONFIG_PMU_KAPI)
 
 struct pmuk_counter *pmuk_counter_create(const struct pmuk_attr *attr, int cpu,
@@ -410,6 +412,7 @@ static inline const struct perf_event_header *pmuk_buffer_next(struct pmuk_reade
  */
 #define pmuk_for_each_record(rec, r)	for (; ((rec) = pmuk_buffer_next(r)); )
 
+DEFINE_FREE(pmuk_context, struct pmuk_context *, pmuk_close(_T))
 DEFINE_FREE(pmuk_counter, struct pmuk_counter *, if (!IS_ERR_OR_NULL(_T)) pmuk_counter_destroy(_T))
 
 #endif /* _LINUX_PMU_KAPI_H */

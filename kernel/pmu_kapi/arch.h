@@ -32,6 +32,7 @@ static inline bool pmuk_arch_core_event(const struct perf_event *event)
 
 #if defined(CONFIG_ARM64) && IS_ENABLED(CONFIG_ARM_PMUV3)
 
+#include <linux/kernel_stat.h>
 #include <linux/perf/arm_pmu.h>
 #include <linux/perf/arm_pmuv3.h>
 #include <asm/arm_pmuv3.h>
@@ -54,56 +55,76 @@ static inline u64 pmuk_arch_mask(const struct perf_event *event)
 	return is_pmuv3p5(pmu->pmuver) ? GENMASK_ULL(63, 0) : 0;
 }
 
+#define PMUK_READ_PMEVCNTRN(n)			\
+	do {					\
+		*raw = read_sysreg(pmevcntr##n##_el0);	\
+		return true;			\
+	} while (0)
+
 /*
  * As read_pmevcntrn(), in line and without its warning: a jump table keeps the
- * reader free of calls.
+ * reader free of calls. False if the counter is in no register.
  */
-static __always_inline u64 pmuk_arch_read(const struct perf_event *event)
+static __always_inline bool pmuk_arch_read_on(const struct perf_event *event, u64 *raw)
 {
-	int idx = event->hw.idx;
+	int idx = READ_ONCE(event->hw.idx);
 
-	if (likely(idx == ARMV8_PMU_CYCLE_IDX))
-		return read_pmccntr();
+	if (likely(idx == ARMV8_PMU_CYCLE_IDX)) {
+		*raw = read_pmccntr();
+		return true;
+	}
 
 	switch (idx) {
-	PMEVN_CASE(0, RETURN_READ_PMEVCNTRN);
-	PMEVN_CASE(1, RETURN_READ_PMEVCNTRN);
-	PMEVN_CASE(2, RETURN_READ_PMEVCNTRN);
-	PMEVN_CASE(3, RETURN_READ_PMEVCNTRN);
-	PMEVN_CASE(4, RETURN_READ_PMEVCNTRN);
-	PMEVN_CASE(5, RETURN_READ_PMEVCNTRN);
-	PMEVN_CASE(6, RETURN_READ_PMEVCNTRN);
-	PMEVN_CASE(7, RETURN_READ_PMEVCNTRN);
-	PMEVN_CASE(8, RETURN_READ_PMEVCNTRN);
-	PMEVN_CASE(9, RETURN_READ_PMEVCNTRN);
-	PMEVN_CASE(10, RETURN_READ_PMEVCNTRN);
-	PMEVN_CASE(11, RETURN_READ_PMEVCNTRN);
-	PMEVN_CASE(12, RETURN_READ_PMEVCNTRN);
-	PMEVN_CASE(13, RETURN_READ_PMEVCNTRN);
-	PMEVN_CASE(14, RETURN_READ_PMEVCNTRN);
-	PMEVN_CASE(15, RETURN_READ_PMEVCNTRN);
-	PMEVN_CASE(16, RETURN_READ_PMEVCNTRN);
-	PMEVN_CASE(17, RETURN_READ_PMEVCNTRN);
-	PMEVN_CASE(18, RETURN_READ_PMEVCNTRN);
-	PMEVN_CASE(19, RETURN_READ_PMEVCNTRN);
-	PMEVN_CASE(20, RETURN_READ_PMEVCNTRN);
-	PMEVN_CASE(21, RETURN_READ_PMEVCNTRN);
-	PMEVN_CASE(22, RETURN_READ_PMEVCNTRN);
-	PMEVN_CASE(23, RETURN_READ_PMEVCNTRN);
-	PMEVN_CASE(24, RETURN_READ_PMEVCNTRN);
-	PMEVN_CASE(25, RETURN_READ_PMEVCNTRN);
-	PMEVN_CASE(26, RETURN_READ_PMEVCNTRN);
-	PMEVN_CASE(27, RETURN_READ_PMEVCNTRN);
-	PMEVN_CASE(28, RETURN_READ_PMEVCNTRN);
-	PMEVN_CASE(29, RETURN_READ_PMEVCNTRN);
-	PMEVN_CASE(30, RETURN_READ_PMEVCNTRN);
+	PMEVN_CASE(0, PMUK_READ_PMEVCNTRN);
+	PMEVN_CASE(1, PMUK_READ_PMEVCNTRN);
+	PMEVN_CASE(2, PMUK_READ_PMEVCNTRN);
+	PMEVN_CASE(3, PMUK_READ_PMEVCNTRN);
+	PMEVN_CASE(4, PMUK_READ_PMEVCNTRN);
+	PMEVN_CASE(5, PMUK_READ_PMEVCNTRN);
+	PMEVN_CASE(6, PMUK_READ_PMEVCNTRN);
+	PMEVN_CASE(7, PMUK_READ_PMEVCNTRN);
+	PMEVN_CASE(8, PMUK_READ_PMEVCNTRN);
+	PMEVN_CASE(9, PMUK_READ_PMEVCNTRN);
+	PMEVN_CASE(10, PMUK_READ_PMEVCNTRN);
+	PMEVN_CASE(11, PMUK_READ_PMEVCNTRN);
+	PMEVN_CASE(12, PMUK_READ_PMEVCNTRN);
+	PMEVN_CASE(13, PMUK_READ_PMEVCNTRN);
+	PMEVN_CASE(14, PMUK_READ_PMEVCNTRN);
+	PMEVN_CASE(15, PMUK_READ_PMEVCNTRN);
+	PMEVN_CASE(16, PMUK_READ_PMEVCNTRN);
+	PMEVN_CASE(17, PMUK_READ_PMEVCNTRN);
+	PMEVN_CASE(18, PMUK_READ_PMEVCNTRN);
+	PMEVN_CASE(19, PMUK_READ_PMEVCNTRN);
+	PMEVN_CASE(20, PMUK_READ_PMEVCNTRN);
+	PMEVN_CASE(21, PMUK_READ_PMEVCNTRN);
+	PMEVN_CASE(22, PMUK_READ_PMEVCNTRN);
+	PMEVN_CASE(23, PMUK_READ_PMEVCNTRN);
+	PMEVN_CASE(24, PMUK_READ_PMEVCNTRN);
+	PMEVN_CASE(25, PMUK_READ_PMEVCNTRN);
+	PMEVN_CASE(26, PMUK_READ_PMEVCNTRN);
+	PMEVN_CASE(27, PMUK_READ_PMEVCNTRN);
+	PMEVN_CASE(28, PMUK_READ_PMEVCNTRN);
+	PMEVN_CASE(29, PMUK_READ_PMEVCNTRN);
+	PMEVN_CASE(30, PMUK_READ_PMEVCNTRN);
 #ifdef SYS_PMICNTR_EL0
 	case ARMV8_PMU_INSTR_IDX:
-		return read_sysreg_s(SYS_PMICNTR_EL0);
+		*raw = read_sysreg_s(SYS_PMICNTR_EL0);
+		return true;
 #endif
 	}
-	return 0;
+	return false;
 }
+
+static __always_inline u64 pmuk_arch_read(const struct perf_event *event)
+{
+	u64 raw;
+
+	return pmuk_arch_read_on(event, &raw) ? raw : 0;
+}
+
+/* All of them, on this CPU: timers, IPIs, and pseudo-NMIs, too. */
+#define pmuk_arch_irqs()	raw_cpu_read(kstat.irqs_sum)
+#define pmuk_arch_nmis()	pmuk_arch_irqs()
 
 /* The driver keeps a counter where it is for as long as it is on the PMU. */
 static __always_inline u64 pmuk_arch_place(const struct perf_event *event)
@@ -115,6 +136,7 @@ static __always_inline u64 pmuk_arch_place(const struct perf_event *event)
 
 #include <linux/processor.h>
 #include <asm/cpuid/api.h>
+#include <asm/hardirq.h>
 #include <asm/msr.h>
 #include <asm/perf_event.h>
 
@@ -158,6 +180,11 @@ static __always_inline u64 pmuk_arch_read(const struct perf_event *event)
 	return rdpmc(event->hw.event_base_rdpmc);
 }
 
+/* On this CPU. */
+#ifndef pmuk_arch_nmis
+#define pmuk_arch_nmis()	raw_cpu_read(irq_stat.counts[IRQ_COUNT_NMI])
+#endif
+
 /* Making room for others, the driver moves counters, and tags where they come. */
 static __always_inline u64 pmuk_arch_place(const struct perf_event *event)
 {
@@ -183,6 +210,11 @@ static __always_inline u64 pmuk_arch_place(const struct perf_event *event)
 
 #endif
 
+/* Where NMIs are not counted, who reads several counters cannot tell whether one came between. */
+#ifndef pmuk_arch_nmis
+#define pmuk_arch_nmis()	0
+#endif
+
 /*
  * Kernel versions differ in where perf core keeps these two. The forms here are
  * those of the reference kernel; compat-include/ has those of older ones.
@@ -193,7 +225,7 @@ static __always_inline u64 pmuk_arch_place(const struct perf_event *event)
 #endif
 
 #ifndef pmuk_pmu_disabled
-/* Whether perf core is reprogramming @pmu on this CPU. */
+/* How many are reprogramming @pmu on this CPU, one in the middle of the other. */
 #define pmuk_pmu_disabled(pmu)	((*this_cpu_ptr((pmu)->cpu_pmu_context))->pmu_disable_count)
 #endif
 

@@ -12,6 +12,7 @@
 #include <linux/module.h>
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
+#include <linux/smp.h>
 #include <linux/topology.h>
 
 #include "buffer.h"
@@ -43,6 +44,8 @@ static void pmuk_buffer_wake_up(struct irq_work *work)
 
 	if (b->completion)
 		complete(b->completion);
+	if (b->notify)
+		b->notify(b);
 	atomic_set(&b->unseen, 1);
 	wake_up_interruptible_all(&b->waitq);
 }
@@ -52,7 +55,20 @@ static void pmuk_buffer_wake(struct pmuk_ring *ring)
 	irq_work_queue(&container_of(ring, struct pmuk_buffer, ring)->wake_work);
 }
 
-static const char *pmuk_buffer_fault(const struct pmuk_buffer_attr *attr, int cpu)
+static void pmuk_buffer_wake_here(void *data)
+{
+	pmuk_buffer_wake(data);
+}
+
+/* The ring wakes for the first lost record of many: now for the others. CPU hotplug is held. */
+void pmuk_buffer_tell(struct pmuk_buffer *b)
+{
+	if (smp_call_function_single(b->cpu, pmuk_buffer_wake_here, &b->ring, true))
+		pmuk_buffer_wake(&b->ring);	/* it is offline */
+	irq_work_sync(&b->wake_work);
+}
+
+const char *pmuk_buffer_fault(const struct pmuk_buffer_attr *attr, int cpu)
 {
 	if (attr->flags & ~PMUK_BUFFER_USER_TAIL)
 		return "unknown flags";
@@ -195,16 +211,29 @@ void pmuk_buffer_put(struct pmuk_buffer *b)
  */
 void pmuk_buffer_destroy(struct pmuk_buffer *b)
 {
-	if (IS_ERR_OR_NULL(b))
-		return;
-
-	pmuk_ring_kill(&b->ring);
-	/* Writers have preemption off. */
-	synchronize_rcu();
-	irq_work_sync(&b->wake_work);
-	pmuk_buffer_put(b);
+	if (!IS_ERR_OR_NULL(b))
+		pmuk_buffers_destroy(&b, 1);
 }
 EXPORT_SYMBOL_GPL(pmuk_buffer_destroy);
+
+/* Those that are there, in one grace period. */
+void pmuk_buffers_destroy(struct pmuk_buffer **buffers, unsigned int nr)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr; i++) {
+		if (buffers[i])
+			pmuk_ring_kill(&buffers[i]->ring);
+	}
+	/* Writers have preemption off. */
+	synchronize_rcu();
+	for (i = 0; i < nr; i++) {
+		if (!buffers[i])
+			continue;
+		irq_work_sync(&buffers[i]->wake_work);
+		pmuk_buffer_put(buffers[i]);
+	}
+}
 
 /**
  * pmuk_buffer_control() - the control page of a buffer

@@ -33,12 +33,19 @@ struct pmuk_buffer {
 
 	struct irq_work wake_work;	/* from the writer's context to where one may wake */
 	wait_queue_head_t waitq;	/* who polls */
+	void (*notify)(struct pmuk_buffer *b);	/* const: a context's, at each wakeup */
+	void *notify_data;		/* const */
+	u64 lost_told;			/* ->wake_work: of what ->notify has told */
+	u64 mark_told;			/* the same: where the watermark was then */
 	atomic_t unseen;		/* a wakeup that poll has not told of */
 	struct pmuk_counter *self;	/* first to move it from NULL: on the control page */
 	struct kref ref;		/* the creator, counters, maps */
 };
 
 /* buffer.c */
+void pmuk_buffer_tell(struct pmuk_buffer *b);
+void pmuk_buffers_destroy(struct pmuk_buffer **buffers, unsigned int nr);
+const char *pmuk_buffer_fault(const struct pmuk_buffer_attr *attr, int cpu);
 u32 pmuk_buffer_watermark(const struct pmuk_buffer *b, u64 size);
 void pmuk_buffer_get(struct pmuk_buffer *b);
 void pmuk_buffer_put(struct pmuk_buffer *b);

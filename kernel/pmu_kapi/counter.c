@@ -31,22 +31,9 @@
 			 PMUK_EXCLUDE_IDLE | PMUK_EXCLUDE_GUEST | PMUK_PINNED |		\
 			 PMUK_NO_THROTTLE | PMUK_INHERIT)
 
-/* What a callback may ask for, and of that, what the PMU has to be told. */
+/* Of PMUK_SAMPLE_TYPE, and for records, what the PMU has to be told. */
 #define PMUK_SAMPLE_HARDWARE	(PERF_SAMPLE_ADDR | PERF_SAMPLE_WEIGHT | PERF_SAMPLE_RAW)
-#define PMUK_SAMPLE_TYPE	(PERF_SAMPLE_IP | PERF_SAMPLE_PERIOD | PERF_SAMPLE_REGS_INTR | \
-				 PERF_SAMPLE_TIME | PERF_SAMPLE_READ | PERF_SAMPLE_ADDR |	\
-				 PERF_SAMPLE_WEIGHT)
-
-/* What records can hold. */
-#define PMUK_RECORD_TYPE	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID |	\
-				 PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR | PERF_SAMPLE_ID |		\
-				 PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD |	\
-				 PERF_SAMPLE_READ | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_RAW |	\
-				 PERF_SAMPLE_WEIGHT)
-#define PMUK_READ_FORMAT	(PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING | \
-				 PERF_FORMAT_ID | PERF_FORMAT_GROUP)
-
-static struct workqueue_struct *pmuk_wq;
+struct workqueue_struct *pmuk_wq;
 static atomic_t pmuk_counters = ATOMIC_INIT(0);
 
 /**
@@ -84,10 +71,17 @@ static const char *pmuk_attr_fault(const struct pmuk_attr *attr, int cpu,
 	return NULL;
 }
 
+/* Fields of records are known if there are any, those of a callback's sample if not. */
+static bool pmuk_fields_known(const struct pmuk_attr *attr, int cpu)
+{
+	if (attr->buffer && cpu != -1)
+		return pmuk_format_known(attr->sample_type, attr->read_format);
+	return !(attr->sample_type & ~PMUK_SAMPLE_TYPE);
+}
+
 static int pmuk_check_attr(const struct pmuk_attr *attr, int cpu, const struct task_struct *task)
 {
 	const char *fault;
-	u64 wanted;
 
 	fault = attr ? pmuk_attr_fault(attr, cpu, task) : "no attributes";
 	if (!fault)
@@ -96,8 +90,7 @@ static int pmuk_check_attr(const struct pmuk_attr *attr, int cpu, const struct t
 		pr_debug("create: %s\n", fault);
 		return -EINVAL;
 	}
-	wanted = attr->buffer && cpu != -1 ? PMUK_RECORD_TYPE : PMUK_SAMPLE_TYPE;
-	if ((attr->sample_type & ~wanted) || (attr->read_format & ~PMUK_READ_FORMAT)) {
+	if (!pmuk_fields_known(attr, cpu)) {
 		pr_debug("create: sample_type %#llx, read_format %#llx not supported\n",
 			 attr->sample_type, attr->read_format);
 		return -EOPNOTSUPP;
@@ -142,7 +135,8 @@ static void pmuk_counter_take_others(struct pmuk_counter *c)
 		return;
 	pmuk_buffer_get(c->attr.buffer);
 	pmuk_page_attach(c);
-	c->record_size = pmuk_format_size(c);
+	if (c->attr.period && c->attr.buffer->cpu != -1)
+		c->record_size = pmuk_format_size(c);
 }
 
 static void pmuk_counter_free(struct kref *ref)
@@ -201,8 +195,8 @@ static struct perf_event *pmuk_event_create(struct pmuk_counter *c, int cpu,
 	struct perf_event *event;
 
 	event = perf_event_create_kernel_counter(&pa, cpu, task, pmuk_overflow, c);
-	/* Where the driver has moved it, the buffer is not its own. */
-	if (!IS_ERR(event) && attr->buffer && event->cpu != cpu) {
+	/* Where the driver has moved it, neither the buffer nor the context's CPU is its own. */
+	if (!IS_ERR(event) && (attr->buffer || c->handler) && event->cpu != cpu) {
 		perf_event_release_kernel(event);
 		return ERR_PTR(-EINVAL);
 	}
@@ -293,12 +287,20 @@ static int pmuk_event_end_trial(struct pmuk_counter *c)
 struct pmuk_counter *pmuk_counter_create(const struct pmuk_attr *attr, int cpu,
 					 struct task_struct *task)
 {
+	int ret = pmuk_check_attr(attr, cpu, task);
+
+	return ret ? ERR_PTR(ret) : pmuk_counter_make(attr, cpu, task, NULL, NULL);
+}
+EXPORT_SYMBOL_GPL(pmuk_counter_create);
+
+/* With attributes that are good; with a context's slot and handler, or NULL. */
+struct pmuk_counter *pmuk_counter_make(const struct pmuk_attr *attr, int cpu,
+				       struct task_struct *task, pmuk_handler_t handler,
+				       void *slot)
+{
 	struct pmuk_counter *c;
 	int ret;
 
-	ret = pmuk_check_attr(attr, cpu, task);
-	if (ret)
-		return ERR_PTR(ret);
 	if (!task && !cpu_online(cpu))
 		return ERR_PTR(-ENODEV);
 
@@ -306,6 +308,8 @@ struct pmuk_counter *pmuk_counter_create(const struct pmuk_attr *attr, int cpu,
 	if (!c)
 		return ERR_PTR(-ENOMEM);
 
+	c->handler = handler;
+	c->slot = slot;
 	c->event = pmuk_event_create(c, cpu, task);
 	if (IS_ERR(c->event)) {
 		ret = PTR_ERR(c->event);
@@ -326,7 +330,6 @@ struct pmuk_counter *pmuk_counter_create(const struct pmuk_attr *attr, int cpu,
 	WRITE_ONCE(c->quiet, false);
 	return c;
 }
-EXPORT_SYMBOL_GPL(pmuk_counter_create);
 
 /**
  * pmuk_counter_destroy() - end a counter
@@ -343,26 +346,36 @@ void pmuk_counter_destroy(struct pmuk_counter *c)
 	if (IS_ERR_OR_NULL(c))
 		return;
 
-	/* Its last value stays in the records of those whose peer it is. */
-	if (kref_read(&c->ref) > 1)
-		pmuk_counter_disable(c);
-	WRITE_ONCE(c->quiet, true);
-	perf_event_release_kernel(c->event);
-
 	/*
 	 * perf core removes an event by interrupting its CPU, so no callback of
 	 * a core PMU is left, as these run with interrupts off. Others may have
 	 * been what was interrupted.
 	 */
+	pmuk_counter_end(c);
 	if (c->attr.period && !c->core)
 		synchronize_rcu();
+	pmuk_counter_finish(c);
+}
+EXPORT_SYMBOL_GPL(pmuk_counter_destroy);
 
+/* The first half of destroying a counter: what comes of it from now on is dropped. */
+void pmuk_counter_end(struct pmuk_counter *c)
+{
+	/* Its last value stays in the records of those whose peer it is. */
+	if (kref_read(&c->ref) > 1)
+		pmuk_counter_disable(c);
+	WRITE_ONCE(c->quiet, true);
+	perf_event_release_kernel(c->event);
+}
+
+/* The second half, when a grace period has passed, or no callback is left for other reasons. */
+void pmuk_counter_finish(struct pmuk_counter *c)
+{
 	/* Only now can no overflow queue it any more; it finds ->quiet set. */
 	irq_work_sync(&c->settle);
 	pmuk_counter_put_others(c);
 	kref_put(&c->ref, pmuk_counter_free);
 }
-EXPORT_SYMBOL_GPL(pmuk_counter_destroy);
 
 /**
  * pmuk_counter_destroy_deferred() - end a counter from anywhere
@@ -403,7 +416,7 @@ static bool pmuk_event_gone(const struct perf_event *event)
 	if (state < PERF_EVENT_STATE_EXIT)
 		return true;
 	if (event->attr.inherit)
-		return event->hw.target->flags & PF_EXITING;
+		return READ_ONCE(event->hw.target->flags) & PF_EXITING;
 	return state == PERF_EVENT_STATE_EXIT ||
 	       !(READ_ONCE(event->attach_state) & PERF_ATTACH_CONTEXT);
 }
@@ -456,6 +469,11 @@ static int pmuk_gone_error(const struct perf_event *event)
 	if (event->hw.target && READ_ONCE(event->state) >= PERF_EVENT_STATE_EXIT)
 		return -ESRCH;
 	return -ENODEV;
+}
+
+bool pmuk_counter_is_pmu_gone(const struct pmuk_counter *c)
+{
+	return READ_ONCE(c->event->state) < PERF_EVENT_STATE_EXIT;
 }
 
 /* 0 unless the counter has lost what it counted on, or its place. */
@@ -591,14 +609,34 @@ EXPORT_SYMBOL_GPL(pmuk_counter_state);
 
 static int __init pmuk_init(void)
 {
+	int ret;
+
 	pmuk_wq = alloc_workqueue("pmuk", WQ_UNBOUND, 0);
-	return pmuk_wq ? 0 : -ENOMEM;
+	if (!pmuk_wq)
+		return -ENOMEM;
+	ret = pmuk_contexts_init();
+	if (ret)
+		goto err_wq;
+	ret = pmuk_formats_init();
+	if (ret)
+		goto err_contexts;
+	pmuk_debugfs_init();
+	return 0;
+
+err_contexts:
+	pmuk_contexts_exit();
+err_wq:
+	destroy_workqueue(pmuk_wq);
+	return ret;
 }
 subsys_initcall(pmuk_init);
 
-/* Each counter holds the module: what is left is work that is about to return. */
+/* Each counter and context holds the module: what is left is work that is about to return. */
 static void __exit pmuk_exit(void)
 {
+	pmuk_debugfs_exit();
+	pmuk_formats_exit();
+	pmuk_contexts_exit();
 	destroy_workqueue(pmuk_wq);
 }
 module_exit(pmuk_exit);

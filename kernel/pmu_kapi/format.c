@@ -26,6 +26,20 @@ struct pmuk_extras {
 	unsigned long ips[PMUK_CALLCHAIN_MAX];
 };
 
+/* What records can hold. */
+#define PMUK_RECORD_TYPE	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID |	\
+				 PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR | PERF_SAMPLE_ID |		\
+				 PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD |	\
+				 PERF_SAMPLE_READ | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_RAW |	\
+				 PERF_SAMPLE_WEIGHT)
+#define PMUK_READ_FORMAT	(PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING | \
+				 PERF_FORMAT_ID | PERF_FORMAT_GROUP)
+
+bool pmuk_format_known(u64 sample_type, u64 read_format)
+{
+	return !(sample_type & ~PMUK_RECORD_TYPE) && !(read_format & ~PMUK_READ_FORMAT);
+}
+
 /* What is wrong with the record that @attr asks for, or NULL. */
 const char *pmuk_format_fault(const struct pmuk_attr *attr, int cpu)
 {
@@ -62,15 +76,13 @@ static unsigned int pmuk_format_read_size(const struct pmuk_counter *c)
 	return (1 + times + each * (1 + c->nr_peers)) * sizeof(u64);
 }
 
-/* Bytes of each record of a counter, header and all that has a fixed size; 0: none. */
+/* Bytes of each record of a counter: header and all that has a fixed size. */
 unsigned int pmuk_format_size(const struct pmuk_counter *c)
 {
 	u64 fixed = c->attr.sample_type & ~(u64)(PERF_SAMPLE_READ | PERF_SAMPLE_CALLCHAIN |
 						 PERF_SAMPLE_RAW);
 	unsigned int size = sizeof(struct perf_event_header) + hweight64(fixed) * sizeof(u64);
 
-	if (!c->attr.period || c->attr.buffer->cpu == -1)
-		return 0;
 	if (c->attr.sample_type & PERF_SAMPLE_READ)
 		size += pmuk_format_read_size(c);
 	return size;
@@ -143,9 +155,9 @@ static u64 pmuk_format_peer(struct pmuk_counter *peer)
 	u64 count;
 
 	if (!READ_ONCE(peer->quiet) && !pmuk_counter_read_local(peer, &count))
-		return count;
+		return count + peer->offset;
 	pmuk_counter_snapshot(peer, &value);
-	return value.count;
+	return value.count + peer->offset;
 }
 
 static u64 *pmuk_format_read(u64 *p, struct pmuk_counter *c, const struct pmuk_value *value)
@@ -251,9 +263,9 @@ static u16 pmuk_format_misc(const struct pmuk_sample *sample)
 	return user_mode(sample->regs) ? PERF_RECORD_MISC_USER : PERF_RECORD_MISC_KERNEL;
 }
 
-/* Write what @sample tells into the counter's buffer; if that is full, it counts. */
-void pmuk_format_sample(struct pmuk_counter *c, const struct pmuk_sample *sample,
-			const struct perf_sample_data *data)
+/* Write what @sample tells into a buffer of this CPU; if that is full, it counts. */
+void pmuk_format_sample(struct pmuk_counter *c, struct pmuk_buffer *b,
+			const struct pmuk_sample *sample, const struct perf_sample_data *data)
 {
 	struct perf_event_header *rec;
 	struct pmuk_extras x;
@@ -262,7 +274,7 @@ void pmuk_format_sample(struct pmuk_counter *c, const struct pmuk_sample *sample
 
 	size = c->record_size + pmuk_format_extras(c, &x, sample, data);
 	size = max_t(unsigned int, size, PMUK_RECORD_MIN);
-	rec = pmuk_output_begin(c->attr.buffer, PERF_RECORD_SAMPLE, size);
+	rec = pmuk_output_begin(b, PERF_RECORD_SAMPLE, size);
 	if (!rec)
 		return;
 
@@ -277,5 +289,5 @@ void pmuk_format_sample(struct pmuk_counter *c, const struct pmuk_sample *sample
 		p = pmuk_format_raw(p, c, &x, data);
 	if (c->attr.sample_type & PERF_SAMPLE_WEIGHT)
 		*p++ = sample->weight;
-	pmuk_output_end(c->attr.buffer, rec);
+	pmuk_output_end(b, rec);
 }

@@ -26,10 +26,19 @@
 /* Stay below 2^63: perf core keeps what is left of a period as s64. */
 #define PMUK_PERIOD_MAX	((u64)S64_MAX)
 
+/* What a struct pmuk_sample can have. */
+#define PMUK_SAMPLE_TYPE	(PERF_SAMPLE_IP | PERF_SAMPLE_PERIOD | PERF_SAMPLE_REGS_INTR | \
+				 PERF_SAMPLE_TIME | PERF_SAMPLE_READ | PERF_SAMPLE_ADDR |	\
+				 PERF_SAMPLE_WEIGHT)
+
 struct pmuk_published {
 	struct pmuk_value value;	/* ->age is not used */
 	u64 stamp;			/* ktime_get_mono_fast_ns() */
 };
+
+/* As pmuk_overflow_t, and what perf's records need beside. */
+typedef void (*pmuk_handler_t)(struct pmuk_counter *c, const struct pmuk_sample *sample,
+			       const struct perf_sample_data *data);
 
 struct pmuk_counter {
 	/* What a local read touches, together. */
@@ -50,16 +59,22 @@ struct pmuk_counter {
 	bool core;			/* const: on the CPU's own PMU */
 	bool begun;			/* sleeping calls: was enabled once */
 	bool halted;			/* owner: pause has stopped the PMU, resume starts it */
+	bool overdue;			/* owner: and found an overflow that was not served */
 	bool quiet;			/* drop overflows: being created or destroyed */
 
 	atomic_t publishing;		/* whoever moved it from 0 to 1 may write pub[] */
 	seqcount_latch_t latch;		/* tells readers which of pub[] is whole */
 	struct pmuk_published pub[2];	/* ->publishing to write, ->latch to read */
 
+	pmuk_handler_t handler;		/* const: a context's, in place of attr.overflow */
+	void *slot;			/* const: the context's */
+	u64 offset;			/* const while enabled: a context adds it to the count */
+
 	u64 id;				/* const: perf's, in records */
-	unsigned int record_size;	/* const: of a record, without callchain and raw data */
-	unsigned int nr_peers;		/* const */
-	struct pmuk_counter *peers[PMUK_PEERS_MAX];	/* const; each referred to */
+	/* These are const while the counter is enabled. */
+	unsigned int record_size;	/* of a record, without callchain and raw data */
+	unsigned int nr_peers;
+	struct pmuk_counter *peers[PMUK_PEERS_MAX];	/* each referred to, unless a context's */
 	struct kref ref;		/* the creator, and whose peer it is */
 
 	atomic_t doomed;		/* whoever moved it from 0 to 1 queues the destruction */
@@ -69,14 +84,39 @@ struct pmuk_counter {
 	struct completion *done;	/* written by whoever set ->doomed */
 };
 
+/* counter.c */
+extern struct workqueue_struct *pmuk_wq;
+
+struct pmuk_counter *pmuk_counter_make(const struct pmuk_attr *attr, int cpu,
+				       struct task_struct *task, pmuk_handler_t handler,
+				       void *slot);
+void pmuk_counter_end(struct pmuk_counter *c);
+void pmuk_counter_finish(struct pmuk_counter *c);
+bool pmuk_counter_is_pmu_gone(const struct pmuk_counter *c);
+
 /* local.c */
+int pmuk_counters_read_local(struct pmuk_counter *const *counters, u64 *counts, unsigned int n);
+void pmuk_counter_rearm(struct pmuk_counter *c, u64 period);
+bool pmuk_counter_take_pending(struct pmuk_counter *c);
+void pmuk_counter_late_sample(struct pmuk_counter *c, struct pmuk_sample *sample);
 void pmuk_overflow(struct perf_event *event, struct perf_sample_data *data, struct pt_regs *regs);
 void pmuk_publish(struct pmuk_counter *c, const struct pmuk_value *value);
 void pmuk_settle_irq_work(struct irq_work *irq_work);
 u64 pmuk_next_period(struct pmuk_counter *c);
 
-/* counter.c */
 int pmuk_nr_counters(void);
+
+/* context.c */
+int pmuk_contexts_init(void);
+void pmuk_contexts_exit(void);
+
+/* histogram.c */
+int pmuk_formats_init(void);
+void pmuk_formats_exit(void);
+
+/* debugfs.c */
+void pmuk_debugfs_init(void);
+void pmuk_debugfs_exit(void);
 
 /* buffer.c */
 int pmuk_nr_buffers(void);
@@ -84,8 +124,9 @@ int pmuk_nr_buffers(void);
 /* format.c */
 const char *pmuk_format_fault(const struct pmuk_attr *attr, int cpu);
 unsigned int pmuk_format_size(const struct pmuk_counter *c);
-void pmuk_format_sample(struct pmuk_counter *c, const struct pmuk_sample *sample,
-			const struct perf_sample_data *data);
+bool pmuk_format_known(u64 sample_type, u64 read_format);
+void pmuk_format_sample(struct pmuk_counter *c, struct pmuk_buffer *b,
+			const struct pmuk_sample *sample, const struct perf_sample_data *data);
 
 /* page.c */
 void pmuk_page_attach(struct pmuk_counter *c);

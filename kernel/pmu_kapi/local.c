@@ -31,8 +31,8 @@
 #define PMUK_THROTTLED	U64_MAX
 
 /*
- * The PMU whose own NMI runs on this CPU. Such an NMI never lands where perf
- * core reprograms that PMU, any other may.
+ * The PMU whose own NMI runs on this CPU. Such an NMI seldom lands where that PMU is
+ * reprogrammed, when it was under way as the PMU stopped; any other may at any time.
  */
 static DEFINE_PER_CPU(struct pmu *, pmuk_nmi_pmu);
 
@@ -166,16 +166,24 @@ static u64 pmuk_not_less(struct pmuk_counter *c, u64 count)
 	return c->last_nmi;
 }
 
-/* Whether the calls below make sense on this counter, here and now. */
-static int pmuk_check_local(const struct pmuk_counter *c)
+/* Whether the calls below make sense on this counter, here. */
+static int pmuk_check_own(const struct pmuk_counter *c)
 {
 	if (c->attr.flags & PMUK_INHERIT)
 		return -EOPNOTSUPP;
-	if (!pmuk_is_own(c))
-		return -EINVAL;
-	if (pmuk_is_on(c) && pmuk_is_foreign_nmi(c) && pmuk_pmu_disabled(c->event->pmu))
-		return -EBUSY;
-	return 0;
+	return pmuk_is_own(c) ? 0 : -EINVAL;
+}
+
+/* An NMI has found its register being programmed. */
+static bool pmuk_is_moving(const struct pmuk_counter *c)
+{
+	return in_nmi() && pmuk_is_on(c) && pmuk_pmu_disabled(c->event->pmu);
+}
+
+/* And now. */
+static int pmuk_check_local(const struct pmuk_counter *c)
+{
+	return pmuk_check_own(c) ?: (pmuk_is_moving(c) ? -EBUSY : 0);
 }
 
 /* What the fast path leaves: errors, paused counters, other PMUs, and NMI. */
@@ -184,7 +192,7 @@ static int pmuk_read_slow(struct pmuk_counter *c, u64 *count)
 	u64 frozen = READ_ONCE(c->frozen);
 	int ret;
 
-	ret = pmuk_check_local(c);
+	ret = pmuk_check_own(c);
 	if (ret)
 		return ret;
 	if (!pmuk_is_on(c))
@@ -193,6 +201,8 @@ static int pmuk_read_slow(struct pmuk_counter *c, u64 *count)
 		*count = frozen;
 		return 0;
 	}
+	if (pmuk_is_moving(c))
+		return -EBUSY;
 
 	*count = pmuk_not_less(c, pmuk_count(c));
 	if (c->published != (u32)jiffies) {
@@ -289,6 +299,48 @@ int pmuk_counter_read_local(struct pmuk_counter *c, u64 *count)
 }
 EXPORT_SYMBOL_GPL(pmuk_counter_read_local);
 
+/* One after the other. A context that is unloaded meanwhile leaves NULL in their places. */
+static int pmuk_counters_read_once(struct pmuk_counter *const *counters, u64 *counts,
+				   unsigned int n)
+{
+	unsigned int i;
+	int ret = 0;
+
+	for (i = 0; i < n; i++) {
+		struct pmuk_counter *c = READ_ONCE(counters[i]);
+
+		if (unlikely(!c))
+			ret = -EBUSY;
+		else if (unlikely(!pmuk_read_fast(c, &counts[i])))
+			ret = pmuk_read_slow(c, &counts[i]);
+		if (unlikely(ret))
+			return ret;
+		counts[i] += c->offset;
+	}
+	return 0;
+}
+
+/* So often NMIs may come in between. */
+#define PMUK_READ_TRIES	8
+
+/* Several counters that are all on this CPU, in one instant: neither interrupt nor NMI between. */
+int pmuk_counters_read_local(struct pmuk_counter *const *counters, u64 *counts, unsigned int n)
+{
+	unsigned int tries = PMUK_READ_TRIES;
+	unsigned long flags, nmis;
+	int ret;
+
+	local_irq_save(flags);
+	do {
+		nmis = pmuk_arch_nmis();
+		barrier();
+		ret = pmuk_counters_read_once(counters, counts, n);
+		barrier();
+	} while (!ret && pmuk_arch_nmis() != nmis && --tries);
+	local_irq_restore(flags);
+	return tries ? ret : -EBUSY;
+}
+
 /**
  * pmuk_counter_snapshot() - last published value of a counter
  * @c: the counter
@@ -349,6 +401,23 @@ static void pmuk_unhalt(struct pmuk_counter *c)
 }
 
 /*
+ * As perf_pmu_disable(), which modules have not: while a counter is being programmed, its
+ * register and hw.prev_count do not belong together, and an NMI is not to read them. In its own
+ * NMI a PMU is stopped, and its driver does this.
+ */
+static void pmuk_pmu_hold(struct pmu *pmu)
+{
+	if (!in_nmi() && !pmuk_pmu_disabled(pmu)++)
+		pmu->pmu_disable(pmu);
+}
+
+static void pmuk_pmu_release(struct pmu *pmu)
+{
+	if (!in_nmi() && !--pmuk_pmu_disabled(pmu))
+		pmu->pmu_enable(pmu);
+}
+
+/*
  * Have the PMU do what ->frozen says, or what it is about to say. Software
  * events have no hardware to stop, and their stop() may wait for a timer. perf
  * core itself stops a PMU from that PMU's NMI, so there we may, too. In another
@@ -356,21 +425,31 @@ static void pmuk_unhalt(struct pmuk_counter *c)
  */
 static void pmuk_settle(struct pmuk_counter *c, bool frozen)
 {
+	struct pmu *pmu = c->event->pmu;
+
 	if (!pmuk_is_on(c) || is_software_event(c->event))
 		return;
-	if (pmuk_is_foreign_nmi(c))
+	if (pmuk_is_foreign_nmi(c)) {
 		irq_work_queue(&c->settle);
-	else if (frozen)
+		return;
+	}
+	pmuk_pmu_hold(pmu);
+	if (frozen)
 		pmuk_halt(c);
 	else
 		pmuk_unhalt(c);
+	pmuk_pmu_release(pmu);
 }
 
 /* As perf core does at its next tick, but now. */
 static void pmuk_unthrottle(struct perf_event *event)
 {
+	struct pmu *pmu = event->pmu;
+
+	pmuk_pmu_hold(pmu);
 	event->hw.interrupts = 0;
-	event->pmu->start(event, 0);
+	pmu->start(event, 0);
+	pmuk_pmu_release(pmu);
 }
 
 /* What could not be done where it was asked for, see who queues ->settle. */
@@ -389,6 +468,12 @@ void pmuk_settle_irq_work(struct irq_work *irq_work)
 		pmuk_settle(c, frozen);
 }
 
+/* Whether a halted counter has overflowed, and its interrupt is still to be served. */
+static bool pmuk_is_overdue(const struct pmuk_counter *c)
+{
+	return c->halted && c->attr.period && local64_read(&c->event->hw.period_left) <= 0;
+}
+
 /*
  * The hardware is stopped first, so that what is frozen is final. ->frozen
  * decides; ->fast_tick only keeps readers from asking it.
@@ -396,6 +481,7 @@ void pmuk_settle_irq_work(struct irq_work *irq_work)
 static void pmuk_freeze(struct pmuk_counter *c)
 {
 	pmuk_settle(c, true);
+	c->overdue = pmuk_is_overdue(c);
 	WRITE_ONCE(c->frozen, pmuk_not_less(c, pmuk_count(c)));
 	barrier();
 	WRITE_ONCE(c->fast_tick, PMUK_NEVER);
@@ -486,27 +572,33 @@ u64 pmuk_next_period(struct pmuk_counter *c)
 	return c->attr.period + (mask ? prandom_u32_state(&c->rnd) & mask : 0);
 }
 
+/* All of it is left, for when the counter is started again. Software events count up to 0. */
+static void pmuk_begin_period(struct pmuk_counter *c)
+{
+	struct hw_perf_event *hwc = &c->event->hw;
+	s64 period = pmuk_next_period(c);
+
+	hwc->sample_period = period;
+	hwc->last_period = period;
+	local64_set(&hwc->period_left, is_software_event(c->event) ? -period : period);
+}
+
 /* perf core runs the clocks from a timer, and counts other software events. */
 static void pmuk_set_software_period(struct pmuk_counter *c)
 {
-	struct hw_perf_event *hwc = &c->event->hw;
-
-	hwc->sample_period = pmuk_next_period(c);
 	if (c->attr.type == PERF_TYPE_SOFTWARE && c->attr.config <= PERF_COUNT_SW_TASK_CLOCK)
-		return;
-	hwc->last_period = hwc->sample_period;
-	local64_set(&hwc->period_left, -(s64)hwc->sample_period);
+		c->event->hw.sample_period = pmuk_next_period(c);
+	else
+		pmuk_begin_period(c);
 }
 
 static void pmuk_set_hardware_period(struct pmuk_counter *c)
 {
-	struct hw_perf_event *hwc = &c->event->hw;
 	bool running = c->frozen == PMUK_RUNNING;
 
 	if (running)
 		pmuk_freeze(c);
-	hwc->sample_period = pmuk_next_period(c);
-	local64_set(&hwc->period_left, 0);
+	pmuk_begin_period(c);
 	if (running)
 		pmuk_thaw(c);
 }
@@ -594,16 +686,19 @@ static void pmuk_report(struct pmuk_counter *c, struct perf_event *event,
 	/* Of inherited events each has a part of the count, and any may be ours. */
 	if (!(c->attr.flags & PMUK_INHERIT)) {
 		pmuk_value_at_overflow(c, &sample.value);
+		sample.value.count += c->offset;
 		sample.valid = c->attr.sample_type & PERF_SAMPLE_READ;
 		if (c->attr.random_mask)
 			event->hw.sample_period = pmuk_next_period(c);
 	}
-	if (!c->attr.overflow && !c->record_size)
+	if (!c->attr.overflow && !c->record_size && !c->handler)
 		return;
 
 	pmuk_fill_sample(c, &sample, data, regs);
-	if (c->record_size)
-		pmuk_format_sample(c, &sample, data);
+	if (c->handler)
+		c->handler(c, &sample, data);
+	else if (c->record_size)
+		pmuk_format_sample(c, c->attr.buffer, &sample, data);
 	if (c->attr.overflow)
 		c->attr.overflow(c, &sample, c->attr.data);
 }
@@ -620,6 +715,54 @@ static void pmuk_never_throttle(struct pmuk_counter *c, struct perf_event *event
 		event->hw.interrupts = 0;
 	else if (event == c->event)
 		irq_work_queue(&c->settle);
+}
+
+/*
+ * Of a disabled counter, which nobody else touches: it is not paused any more, and
+ * begins a new period if @period is not 0.
+ */
+void pmuk_counter_rearm(struct pmuk_counter *c, u64 period)
+{
+	if (c->frozen != PMUK_RUNNING)
+		pmuk_thaw(c);
+	c->halted = false;
+	if (!period)
+		return;
+	c->attr.period = period;
+	pmuk_begin_period(c);
+}
+
+/*
+ * Whether a disabled counter has overflowed without its interrupt being served: taking
+ * it off the PMU drops that, but not what it has counted beyond its period. Of a paused one
+ * it is known from when it was paused.
+ */
+bool pmuk_counter_take_pending(struct pmuk_counter *c)
+{
+	struct hw_perf_event *hwc = &c->event->hw;
+	s64 left = local64_read(&hwc->period_left);
+
+	if (c->frozen != PMUK_RUNNING)
+		return c->overdue;
+	if (!c->attr.period || is_software_event(c->event) || left > 0)
+		return false;
+	left += hwc->sample_period;
+	local64_set(&hwc->period_left, max(left, 0));
+	return true;
+}
+
+/* What is still known of an overflow that is handled late: where it was, nobody knows. */
+void pmuk_counter_late_sample(struct pmuk_counter *c, struct pmuk_sample *sample)
+{
+	u64 wanted = c->attr.sample_type & (PERF_SAMPLE_READ | PERF_SAMPLE_TIME);
+
+	*sample = (struct pmuk_sample){
+		.valid	= wanted | PERF_SAMPLE_PERIOD,
+		.period	= c->event->hw.last_period,
+		.time	= wanted & PERF_SAMPLE_TIME ? local_clock() : 0,
+	};
+	pmuk_counter_snapshot(c, &sample->value);
+	sample->value.count += c->offset;
 }
 
 /* perf core's overflow handler. */

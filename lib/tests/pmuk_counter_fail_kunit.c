@@ -4,61 +4,14 @@
  * second, … until none is left to fail. The answer is -ENOMEM, and nothing stays.
  */
 #include <linux/completion.h>
-#include <linux/dcache.h>
-#include <linux/debugfs.h>
 #include <linux/kthread.h>
 #include <linux/module.h>
 #include <linux/sched/task.h>
 
+#include "pmuk_fail.h"
 #include "pmuk_test.h"
 
-#if defined(CONFIG_FAILSLAB) && defined(CONFIG_FAULT_INJECTION_DEBUG_FS)
-
-/* A knob in debugfs/failslab is a variable that its inode points to. */
-struct knobs {
-	struct dentry *dir, *ignore_dentry, *verbose_dentry;
-	bool *ignore_gfp_wait, was_ignoring;
-	unsigned long *verbose, was_verbose;
-};
-
-static void put_knobs(void *data)
-{
-	struct knobs *k = data;
-
-	if (k->ignore_gfp_wait)
-		WRITE_ONCE(*k->ignore_gfp_wait, k->was_ignoring);
-	if (k->verbose)
-		WRITE_ONCE(*k->verbose, k->was_verbose);
-	dput(k->ignore_dentry);
-	dput(k->verbose_dentry);
-	dput(k->dir);
-}
-
-static void *knob(struct kunit *test, struct dentry *dentry)
-{
-	KUNIT_ASSERT_NOT_NULL(test, dentry);
-	KUNIT_ASSERT_NOT_NULL(test, d_inode(dentry)->i_private);
-	return d_inode(dentry)->i_private;
-}
-
-/* By default only atomic allocations fail, and each says so at length. */
-static void let_any_allocation_fail(struct kunit *test)
-{
-	struct knobs *k = kunit_kzalloc(test, sizeof(*k), GFP_KERNEL);
-
-	KUNIT_ASSERT_NOT_NULL(test, k);
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_knobs, k), 0);
-	k->dir = debugfs_lookup("failslab", NULL);
-	KUNIT_ASSERT_NOT_NULL(test, k->dir);
-	k->ignore_dentry = debugfs_lookup("ignore-gfp-wait", k->dir);
-	k->verbose_dentry = debugfs_lookup("verbose", k->dir);
-	k->ignore_gfp_wait = knob(test, k->ignore_dentry);
-	k->was_ignoring = READ_ONCE(*k->ignore_gfp_wait);
-	k->verbose = knob(test, k->verbose_dentry);
-	k->was_verbose = READ_ONCE(*k->verbose);
-	WRITE_ONCE(*k->ignore_gfp_wait, false);
-	WRITE_ONCE(*k->verbose, 0);
-}
+#ifdef PMUK_CAN_FAIL
 
 /* The counter, when its @nth allocation fails; *@left is 0 if that one was made. */
 static struct pmuk_counter *create_failing(const struct pmuk_attr *attr, int cpu,
@@ -106,7 +59,7 @@ static void sweep(struct kunit *test, u32 flags, bool on_task, unsigned int fewe
 	int cpu = on_task ? -1 : pmuk_test_pin_first(test);
 	unsigned int nth = 1, left = 0, failed = 0, survived = 0, tries;
 
-	let_any_allocation_fail(test);
+	pmuk_let_any_allocation_fail(test);
 	for (tries = 0; !left && tries < 200; tries++) {
 		struct task_struct *task = on_task ? fresh_task(test) : NULL;
 		struct pmuk_counter *c = create_failing(&attr, cpu, task, nth, &left);

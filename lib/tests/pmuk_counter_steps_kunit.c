@@ -37,6 +37,7 @@ static struct {
 	struct perf_event event;
 	struct perf_event_context ctx;
 	struct pmu pmu;
+	int pmu_disabled;
 	struct pmuk_counter c;
 	u64 regs[STEPS_REGS];
 	u64 true_count;		/* what has happened while not paused */
@@ -46,6 +47,7 @@ static struct {
 	bool disturbing;
 	bool masked;		/* interrupts off */
 	unsigned int disturbed;
+	unsigned long irqs;	/* what has interrupted */
 } steps;
 
 /* Only steps of the read count: a disturbance itself is not disturbed. */
@@ -62,6 +64,7 @@ static void step(void)
 		if (steps.when[i] != now || (steps.masked && what->by_interrupt))
 			continue;
 		steps.disturbing = true;
+		steps.irqs++;
 		what->fn();
 		steps.disturbing = false;
 		steps.disturbed++;
@@ -78,6 +81,12 @@ static u64 steps_arch_read(const struct perf_event *event)
 
 #include "pmuk_steps.h"
 #include "../../kernel/pmu_kapi/local.c"
+
+/* The same for reads of a group, which are told that they were interrupted. */
+#define pmuk_arch_irqs()		READ_ONCE(steps.irqs)
+#define pmuk_arch_read_on(event, raw)	((*(raw) = steps_arch_read(event)), true)
+
+#include "../../kernel/pmu_kapi/group.h"
 
 #undef local_irq_save
 #define local_irq_save(flags)		raw_local_irq_save(flags)
@@ -111,6 +120,10 @@ static void steps_reload(void)
 	local64_set(&hwc->period_left, left);
 	local64_set(&hwc->prev_count, (u64)-left);
 	*steps_reg() = (u64)-left & steps.c.mask;
+}
+
+static void steps_pmu_nothing(struct pmu *pmu)
+{
 }
 
 static void steps_pmu_stop(struct perf_event *event, int flags)
@@ -217,6 +230,8 @@ static void steps_reset(unsigned int width, u64 before)
 	memset(&steps, 0, sizeof(steps));
 	steps.when[0] = UINT_MAX;
 	steps.when[1] = UINT_MAX;
+	steps.pmu.pmu_disable = steps_pmu_nothing;
+	steps.pmu.pmu_enable = steps_pmu_nothing;
 	steps.pmu.stop = steps_pmu_stop;
 	steps.pmu.start = steps_pmu_start;
 	steps.event.pmu = &steps.pmu;
@@ -323,10 +338,65 @@ static void steps_two(struct kunit *test)
 	KUNIT_EXPECT_GT(test, disturbed, STEPS_MAX);
 }
 
+static struct pmuk_group *steps_groups[NR_CPUS];
+
+/* One counter in two places: both are read in one instant, or it is not done in this way. */
+static bool steps_check_group(struct kunit *test, struct pmuk_group *group, const char *what)
+{
+	u64 before = steps.true_count, counts[2] = {};
+	unsigned long flags;
+	bool done;
+
+	local_irq_save(flags);		/* for jiffies to stay */
+	group->fast_tick = jiffies;
+	steps.step = 0;
+	done = pmuk_group_read(steps_groups, counts, 2);
+	local_irq_restore(flags);
+
+	if (done && (counts[0] != counts[1] || counts[0] < before || counts[1] > steps.true_count))
+		KUNIT_FAIL(test, "%s: %llu, %llu are not one in %llu...%llu", what, counts[0],
+			   counts[1], before, steps.true_count);
+	/* An NMI that comes next reads no less than this. */
+	if (steps.c.last > steps.true_count)
+		KUNIT_FAIL(test, "%s: leaves %llu, more than %llu", what, steps.c.last,
+			   steps.true_count);
+	return done;
+}
+
+static void steps_in_group(struct kunit *test)
+{
+	struct pmuk_group *group = kunit_kzalloc(test, struct_size(group, counters, 2), GFP_KERNEL);
+	unsigned int i, when, disturbed = 0;
+
+	KUNIT_ASSERT_NOT_NULL(test, group);
+	group->nr = 2;
+	group->counters[0] = &steps.c;
+	group->counters[1] = &steps.c;
+	migrate_disable();
+	steps_groups[raw_smp_processor_id()] = group;
+	steps_reset(32, 21);
+	KUNIT_EXPECT_TRUE(test, steps_check_group(test, group, "nothing"));
+	KUNIT_EXPECT_EQ(test, steps.c.last, 21);
+	for (when = 0; when < 2 * STEPS_MAX; when++) {
+		for (i = 0; i < ARRAY_SIZE(disturbances); i++) {
+			steps_reset(32, 21);
+			steps.when[0] = when;
+			steps.what[0] = &disturbances[i];
+			steps_check_group(test, group, disturbances[i].name);
+			disturbed += steps.disturbed;
+			steps.when[0] = UINT_MAX;
+			steps_check(test, false, "after it");
+		}
+	}
+	migrate_enable();
+	KUNIT_EXPECT_GT(test, disturbed, STEPS_MAX);
+}
+
 static struct kunit_case steps_cases[] = {
 	KUNIT_CASE(steps_exact),
 	KUNIT_CASE(steps_one),
 	KUNIT_CASE(steps_two),
+	KUNIT_CASE(steps_in_group),
 	{}
 };
 

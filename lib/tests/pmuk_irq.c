@@ -58,6 +58,8 @@ static int irq_wait(const struct irq_call *call)
 	for (us = 0; us < IRQ_TIMEOUT_US; us++) {
 		if (READ_ONCE(call->done))
 			return 0;
+		if (us % 100 == 99)
+			pmuk_irq_nudge();
 		udelay(1);
 	}
 	return -ETIMEDOUT;

@@ -5,7 +5,12 @@
 #ifndef _PMUK_IRQ_H
 #define _PMUK_IRQ_H
 
+#include <linux/of.h>
 #include <linux/types.h>
+
+#ifdef CONFIG_ARM64
+#include <asm/sysreg.h>
+#endif
 
 /**
  * enum pmuk_irq_level - what is interrupted by nothing below it
@@ -24,6 +29,18 @@ enum pmuk_irq_level {
 };
 
 typedef void (*pmuk_irq_fn_t)(void *data);
+
+/*
+ * What overflows while the PMU is stopped interrupts when that goes on. QEMU forgets to, if a
+ * handler has stopped counters meanwhile, until something touches the flags: this sets none.
+ */
+static inline void pmuk_irq_nudge(void)
+{
+#ifdef CONFIG_ARM64
+	if (IS_ENABLED(CONFIG_OF) && of_machine_is_compatible("linux,dummy-virt"))
+		write_sysreg(0, pmovsset_el0);
+#endif
+}
 
 int pmuk_irq_get_nmi(void);
 void pmuk_irq_put_nmi(void);

@@ -16,6 +16,7 @@
 #include <linux/bitops.h>
 #include <linux/cpumask.h>
 #include <linux/export.h>
+#include <linux/hrtimer.h>
 #include <linux/irqflags.h>
 #include <linux/kernel.h>
 #include <linux/module.h>
@@ -26,6 +27,11 @@
 #include <asm/local64.h>
 
 #include "pmuk_sim.h"
+
+/* compat-include/ has the form of older kernels. */
+#ifndef pmuk_cpu_pmu_context
+#define pmuk_cpu_pmu_context(pmu, cpu)	(*per_cpu_ptr((pmu)->cpu_pmu_context, cpu))
+#endif
 
 /* In pmuk_sim_counter::reg, above the widest register: the counter runs. */
 #define SIM_RUN		BIT_ULL(63)
@@ -626,10 +632,28 @@ err_free:
 }
 EXPORT_SYMBOL_GPL(pmuk_sim_create);
 
+/*
+ * perf core frees a PMU's timers with the PMU, and does not cancel them: one that rotates counters
+ * is still queued for a while when the last of them has gone.
+ */
+static void sim_cancel_rotation(struct pmuk_sim *sim)
+{
+	struct perf_cpu_pmu_context *cpc;
+	unsigned int cpu;
+
+	for_each_possible_cpu(cpu) {
+		cpc = pmuk_cpu_pmu_context(&sim->pmu, cpu);
+		if (cpc)
+			hrtimer_cancel(&cpc->hrtimer);
+	}
+}
+
 static void sim_unregister(struct pmuk_sim *sim)
 {
-	if (!sim->unplugged)
-		perf_pmu_unregister(&sim->pmu);
+	if (sim->unplugged)
+		return;
+	sim_cancel_rotation(sim);
+	perf_pmu_unregister(&sim->pmu);
 	sim->unplugged = true;
 }
 

@@ -11,10 +11,12 @@
 #define _PMU_KAPI_ARCH_H
 #define pmuk_arch_read(event)		steps_arch_read(event)
 #define pmuk_arch_place(event)		((void)(event), 0ULL)
+#undef pmuk_arch_nmis
+#define pmuk_arch_nmis()		0UL
 #undef pmuk_ctx_offset
 #define pmuk_ctx_offset(ctx)		((void)(ctx), 0ULL)
 #undef pmuk_pmu_disabled
-#define pmuk_pmu_disabled(pmu)		((void)(pmu), false)
+#define pmuk_pmu_disabled(pmu)		(*((void)(pmu), &steps.pmu_disabled))
 
 #define pmuk_counter_read_local		steps_read_local
 #define pmuk_counter_snapshot		steps_snapshot
@@ -25,6 +27,10 @@
 #define pmuk_publish			steps_publish
 #define pmuk_next_period		steps_next_period
 #define pmuk_settle_irq_work		steps_settle_irq_work
+#define pmuk_counters_read_local	steps_counters_read_local
+#define pmuk_counter_rearm		steps_rearm
+#define pmuk_counter_take_pending	steps_take_pending
+#define pmuk_counter_late_sample	steps_late_sample
 
 int steps_read_local(struct pmuk_counter *c, u64 *count);
 int steps_snapshot(struct pmuk_counter *c, struct pmuk_value *value);
@@ -35,13 +41,18 @@ void steps_overflow(struct perf_event *event, struct perf_sample_data *data, str
 void steps_publish(struct pmuk_counter *c, const struct pmuk_value *value);
 u64 steps_next_period(struct pmuk_counter *c);
 void steps_settle_irq_work(struct irq_work *irq_work);
+int steps_counters_read_local(struct pmuk_counter *const *counters, u64 *counts, unsigned int n);
+void steps_rearm(struct pmuk_counter *c, u64 period);
+bool steps_take_pending(struct pmuk_counter *c);
+void steps_late_sample(struct pmuk_counter *c, struct pmuk_sample *sample);
 
 /* No buffers here, and what is behind them is not exported. */
 #define pmuk_format_sample		steps_format_sample
 #define pmuk_page_publish		steps_page_publish
 #define pmuk_page_refresh		steps_page_refresh
 
-static inline void steps_format_sample(struct pmuk_counter *c, const struct pmuk_sample *sample,
+static inline void steps_format_sample(struct pmuk_counter *c, struct pmuk_buffer *b,
+				       const struct pmuk_sample *sample,
 				       const struct perf_sample_data *data) { }
 static inline void steps_page_publish(struct pmuk_counter *c, const struct pmuk_value *value) { }
 static inline void steps_page_refresh(struct pmuk_counter *c) { }

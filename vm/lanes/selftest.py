@@ -66,6 +66,26 @@ SPLAT = '''[    2.000004] ------------[ cut here ]------------
 [    2.000004] WARNING: kernel/events/core.c:1 at perf_event_read+0x1/0x2, CPU#0: kunit/1
 [    2.000005]     ok 1 waits'''
 
+RACE = '''[    2.000004] ==================================================================
+[    2.000004] BUG: KCSAN: data-race in wake_up / try_to_wake_up
+[    2.000004] 
+[    2.000004] write to 0xff11 of 8 bytes by task 1 on cpu 0:
+[    2.000004]  wake_up+0x1/0x2
+[    2.000004] 
+[    2.000004] read to 0xff11 of 8 bytes by interrupt on cpu 1:
+[    2.000004]  {}
+[    2.000004] 
+[    2.000004] ==================================================================
+[    2.000005]     ok 1 waits
+[    2.000005] pmuk-vm: error: ==================================================================
+[    2.000005] pmuk-vm: error: BUG: KCSAN: data-race in wake_up / try_to_wake_up
+[    2.000005] pmuk-vm: error: read to 0xff11 of 8 bytes by interrupt on cpu 1:'''
+
+
+def race(*stack):
+    return swap('[    2.000005]     ok 1 waits', RACE.format('\n[    2.000004]  '.join(stack)))
+
+
 # name: log, status of the machine, what the verdict says, arguments
 CASES = {
     'sound': (LOG, 0, '7 passed, 0 failed, 1 skipped'),
@@ -86,6 +106,14 @@ CASES = {
     'all is well, and the status is not': (LOG, 3, 'ended with status 3'),
     'a suite fails on its own': (swap('ok 2 two', 'not ok 2 two'), 0, 'two.suite'),
     'a warning': (swap('[    2.000005]     ok 1 waits', SPLAT), 0, 'WARNING: kernel/events'),
+    'sound, though others race': (race('schedule+0x1/0x2'), 0, '7 passed, 0 failed, 1 skipped'),
+    'sound, though ours has called it': (race('a+0x1/0x2', 'b+0x1/0x2', 'pmuk_c+0x1/0x2'), 0,
+                                         'wake_up / try_to_wake_up'),
+    'a race of ours': (race('pmuk_post.part.0+0x1/0x2'), 0, 'lane.race: data-race in wake_up'),
+    'a race in what ours calls': (race('memcpy+0x1/0x2', 'pmuk_post+0x1/0x2'), 0, 'lane.race: '),
+    'a race of a module of ours': (race('post+0x1/0x2 [pmuk_count]'), 0, 'lane.race: '),
+    'a race of a test': (race('post+0x1/0x2'), 0, 'lane.race: '),
+    'a warning in a race of others': (race('a+0x1/0x2', 'WARNING: at a.c'), 0, 'WARNING: at a.c'),
     'no log': ('', 1, 'missing: '),
 }
 
@@ -106,13 +134,14 @@ def run(directory, kunit, log, status, *args):
         file.write(log)
     judge = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'judge.py')
     return subprocess.run([sys.executable, judge, 'lane', path, '--kunit', kunit, '--lanes', directory,
-                           '--status', str(status), *args], capture_output=True, text=True, check=False)
+                           '--status', str(status), '--ours', os.path.join(directory, 'lane.ours'),
+                           *args], capture_output=True, text=True, check=False)
 
 
 def main():
     failed = 0
     with tempfile.TemporaryDirectory() as directory:
-        for kind, text in (('tests', MANIFEST), ('allow', ALLOWED)):
+        for kind, text in (('tests', MANIFEST), ('allow', ALLOWED), ('ours', 'post\n')):
             with open(os.path.join(directory, 'lane.' + kind), 'w', encoding='utf-8') as file:
                 file.write(text)
         for name, (log, status, says, *args) in CASES.items():

@@ -1,0 +1,545 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Contexts: counters of a whole target - a CPU, many, a task - in event sets that take
+ * turns, with a buffer on each CPU and messages to one consumer. Included by
+ * linux/pmu_kapi.h, which is what consumers include.
+ *
+ * The calls keep the verbs of perfmon2's KAPI of 2006, pfmk_ being pmuk_ here.
+ */
+#ifndef _LINUX_PMU_KAPI_CONTEXT_H
+#define _LINUX_PMU_KAPI_CONTEXT_H
+
+#include <linux/atomic.h>
+#include <linux/bits.h>
+#include <linux/compiler.h>
+#include <linux/err.h>
+#include <linux/errno.h>
+#include <linux/types.h>
+#include <linux/uuid.h>
+
+struct completion;
+struct cpumask;
+struct module;
+struct perf_sample_data;
+struct pmuk_context;
+struct pmuk_counter;
+struct pmuk_sample;
+struct pmuk_value;
+struct task_struct;
+
+/* Counters of one event set; each is known by its number in it. */
+#define PMUK_SET_COUNTERS	32
+
+/**
+ * enum pmuk_context_flags - how a context behaves
+ * @PMUK_CTX_MASK: when a counter with PMUK_PMD_NOTIFY overflows, all of its CPU or task
+ *	stop until pmuk_restart(), or until that CPU goes offline and comes back. Not for
+ *	PMUK_TARGET_TREE
+ */
+enum pmuk_context_flags {
+	PMUK_CTX_MASK		= BIT(0),
+};
+
+/**
+ * struct pmuk_context_attr - what a context is to be like
+ * @flags: enum pmuk_context_flags
+ * @buffer: each CPU's; without data pages there are no buffers. Its completion is to be
+ *	NULL: there are messages
+ * @format: the uuid of what handles overflows, see pmuk_register_format(); NULL: perf's
+ *	records
+ * @format_arg: what that wants to know, of its own kind; copied. For perf's
+ *	records a struct pmuk_perf_format
+ * @format_arg_size: its bytes
+ * @completion: the caller's, completed for each message, or NULL. Initialised and
+ *	waited on by the caller or by pmuk_read(); the caller may complete it for reasons
+ *	of its own, too. Must outlive the context
+ */
+struct pmuk_context_attr {
+	u32 flags;
+	struct pmuk_buffer_attr buffer;
+	const uuid_t *format;
+	const void *format_arg;
+	size_t format_arg_size;
+	struct completion *completion;
+};
+
+/**
+ * struct pmuk_perf_format - what perf's records are to hold
+ * @sample_type: as &pmuk_attr.sample_type with a buffer
+ * @read_format: as &pmuk_attr.read_format
+ */
+struct pmuk_perf_format {
+	u64 sample_type;
+	u64 read_format;
+};
+
+/**
+ * enum pmuk_target_type - what a context can be loaded on
+ * @PMUK_TARGET_CPU: one CPU
+ * @PMUK_TARGET_CPUS: some CPUs, or all; those that come online later join
+ * @PMUK_TARGET_TASK: a task, wherever it runs
+ * @PMUK_TARGET_TREE: a task, and all that it forks from then on
+ */
+enum pmuk_target_type {
+	PMUK_TARGET_CPU,
+	PMUK_TARGET_CPUS,
+	PMUK_TARGET_TASK,
+	PMUK_TARGET_TREE,
+};
+
+/**
+ * struct pmuk_target - where a context counts
+ * @type: which kind
+ * @cpu: the CPU of PMUK_TARGET_CPU
+ * @cpus: those of PMUK_TARGET_CPUS, copied; NULL: all
+ * @task: the task
+ * @failed_cpu: when pmuk_load_context() or pmuk_start() fail for a counter that
+ *	could not be placed: on which CPU, or -1; else not written
+ * @failed_set: and in which set
+ * @failed_num: and which one
+ */
+struct pmuk_target {
+	enum pmuk_target_type type;
+	int cpu;
+	const struct cpumask *cpus;
+	struct task_struct *task;
+	int failed_cpu;
+	u16 failed_set;
+	u16 failed_num;
+};
+
+/**
+ * struct pmuk_pmc - which event a counter counts
+ * @set: the event set
+ * @num: the counter's number in it, below PMUK_SET_COUNTERS
+ * @type: as in struct pmuk_attr, as are the next four
+ * @config: see there
+ * @config1: see there
+ * @config2: see there
+ * @flags: see there; not PMUK_INHERIT, which the target decides on
+ * @ret: 0, or -errno if it is this entry that has failed
+ */
+struct pmuk_pmc {
+	u16 set;
+	u16 num;
+	u32 type;
+	u64 config;
+	u64 config1;
+	u64 config2;
+	u32 flags;
+	int ret;
+};
+
+/**
+ * enum pmuk_pmd_flags - what an overflow of a counter does
+ * @PMUK_PMD_NOTIFY: a PMUK_MSG_OVERFLOW
+ */
+enum pmuk_pmd_flags {
+	PMUK_PMD_NOTIFY		= BIT(0),
+};
+
+/**
+ * struct pmuk_pmd - how a counter counts
+ * @set: the event set
+ * @num: the counter's number in it
+ * @flags: enum pmuk_pmd_flags
+ * @value: the count, summed over all CPUs, goes on from here
+ * @short_reset: events until the counter overflows; 0: as @long_reset. Both 0: it does not
+ * @long_reset: the same for the first overflow after pmuk_restart(); 0: as @short_reset
+ * @random_mask: each period is longer by a random number under this mask
+ * @random_seed: start of the random sequence, which each CPU has for itself
+ * @reset_peers: counters of the set, by number, that begin a new period when this one
+ *	overflows
+ * @sample_peers: counters of the set, by number, whose values records of this one
+ *	hold, too: with PERF_SAMPLE_READ and PERF_FORMAT_GROUP
+ * @switch_overflows: the next set's turn comes when this one has overflowed so often;
+ *	0: not for that
+ * @cookie: the consumer's own, in the PERF_SAMPLE_RAW of records, and for formats
+ * @ret: 0, or -errno if it is this entry that has failed
+ */
+struct pmuk_pmd {
+	u16 set;
+	u16 num;
+	u32 flags;
+	u64 value;
+	u64 short_reset;
+	u64 long_reset;
+	u32 random_mask;
+	u64 random_seed;
+	u32 reset_peers;
+	u32 sample_peers;
+	u32 switch_overflows;
+	u64 cookie;
+	int ret;
+};
+
+/**
+ * struct pmuk_pmd_read - what a counter has counted
+ * @set: the event set
+ * @num: the counter's number in it
+ * @cpu: of which CPU, or -1: of all together, with &pmuk_pmd.value
+ * @count: events: of one CPU, since the context was loaded or the value was written; of all
+ *	together, of earlier targets, too
+ * @time_enabled: nanoseconds for which it was to count, summed with @cpu -1
+ * @time_running: nanoseconds of these that it was on the PMU
+ * @ret: 0, or -errno if it is this entry that has failed
+ */
+struct pmuk_pmd_read {
+	u16 set;
+	u16 num;
+	int cpu;
+	u64 count;
+	u64 time_enabled;
+	u64 time_running;
+	int ret;
+};
+
+/**
+ * struct pmuk_set_desc - an event set
+ * @id: its id; sets take turns in this order
+ * @timeout: nanoseconds of its turn; 0: no end by time. At least PMUK_SET_TIMEOUT_MIN
+ * @ret: 0, or -errno if it is this entry that has failed
+ */
+struct pmuk_set_desc {
+	u16 id;
+	u64 timeout;
+	int ret;
+};
+
+#define PMUK_SET_TIMEOUT_MIN	100000
+
+/**
+ * struct pmuk_set_info - how an event set has done
+ * @id: its id
+ * @cpu: on which CPU, or -1: on all together
+ * @runs: how often its turn has come
+ * @active_duration: nanoseconds that its turns have taken
+ * @replayed: overflows that were pending when a turn ended, handled when the next began
+ * @overflowed: by number, the counters that have overflowed in the latest turn
+ * @switch_max: nanoseconds, the longest that an exchange of one set for another has taken there
+ * @late_max: nanoseconds, the longest from when a turn was due until it had begun there
+ * @ret: 0, or -errno if it is this entry that has failed
+ */
+struct pmuk_set_info {
+	u16 id;
+	int cpu;
+	u64 runs;
+	u64 active_duration;
+	u64 replayed;
+	u32 overflowed;
+	u64 switch_max;
+	u64 late_max;
+	int ret;
+};
+
+/**
+ * enum pmuk_msg_kind - what a message tells
+ * @PMUK_MSG_OVERFLOW: a counter with PMUK_PMD_NOTIFY has overflowed
+ * @PMUK_MSG_WATERMARK: a buffer has passed its watermark
+ * @PMUK_MSG_LOST: records were lost; the count is of records
+ * @PMUK_MSG_SWITCH: another event set's turn has come by a counter's overflows
+ * @PMUK_MSG_COUNTER_LOST: a pinned counter was pushed off its PMU; or it could not be placed
+ *	on a CPU that came online, where for now none of the context counts
+ * @PMUK_MSG_CPU_ONLINE: a CPU of the target has come online, and counts
+ * @PMUK_MSG_CPU_OFFLINE: a CPU of the target goes offline. Its counts stay
+ * @PMUK_MSG_EXIT: the target's task has exited
+ * @PMUK_MSG_PMU_GONE: the PMU of a counter was unregistered
+ * @PMUK_MSG_KINDS: how many there are
+ */
+enum pmuk_msg_kind {
+	PMUK_MSG_OVERFLOW,
+	PMUK_MSG_WATERMARK,
+	PMUK_MSG_LOST,
+	PMUK_MSG_SWITCH,
+	PMUK_MSG_COUNTER_LOST,
+	PMUK_MSG_CPU_ONLINE,
+	PMUK_MSG_CPU_OFFLINE,
+	PMUK_MSG_EXIT,
+	PMUK_MSG_PMU_GONE,
+	PMUK_MSG_KINDS,
+};
+
+/**
+ * struct pmuk_msg - something has happened
+ * @kind: what
+ * @cpu: where
+ * @count: how often, since the latest message of this kind and CPU was read
+ * @counters: by number, the counters that it happened to. One that overflows while a message
+ *	is read may be in that, and be counted in the next one
+ * @set: of the latest one, the set
+ */
+struct pmuk_msg {
+	enum pmuk_msg_kind kind;
+	int cpu;
+	u64 count;
+	u32 counters;
+	u16 set;
+};
+
+/**
+ * enum pmuk_format_action - what is to become of an overflow
+ * @PMUK_FORMAT_NOTIFY: a PMUK_MSG_OVERFLOW
+ * @PMUK_FORMAT_RESET: the counter goes on with its short reset. Without this, it does
+ *	not overflow again before pmuk_restart()
+ * @PMUK_FORMAT_MASK: all counters of the CPU or task stop until pmuk_restart()
+ *
+ * With PMUK_TARGET_TREE each overflow is reset, and none masks.
+ */
+enum pmuk_format_action {
+	PMUK_FORMAT_NOTIFY	= BIT(0),
+	PMUK_FORMAT_RESET	= BIT(1),
+	PMUK_FORMAT_MASK	= BIT(2),
+};
+
+/**
+ * struct pmuk_format_event - an overflow, as a format sees it
+ * @buffer: this CPU's, or NULL
+ * @area: this CPU's, of as many bytes as the format wanted, or NULL
+ * @cpu: this CPU
+ * @set: the event set
+ * @num: the counter's number in it
+ * @cookie: &pmuk_pmd.cookie
+ * @notify: the counter has PMUK_PMD_NOTIFY
+ * @mask: it has, and the context has PMUK_CTX_MASK
+ * @sample: what is known of the overflow
+ */
+struct pmuk_format_event {
+	struct pmuk_buffer *buffer;
+	void *area;
+	int cpu;
+	u16 set;
+	u16 num;
+	u64 cookie;
+	bool notify;
+	bool mask;
+	const struct pmuk_sample *sample;
+	/* private: for perf's records */
+	struct pmuk_counter *counter;
+	const struct perf_sample_data *data;
+};
+
+/**
+ * struct pmuk_format - what handles the overflows of a context
+ * @name: for people
+ * @uuid: for contexts
+ * @owner: THIS_MODULE, which stays while a context uses the format. NULL where the same
+ *	module has the contexts, too: with THIS_MODULE they would keep it from being unloaded
+ * @sample_type: what handlers want to be told in each struct pmuk_sample, as
+ *	&pmuk_attr.sample_type
+ * @validate: looks at the argument of a new context: 0, or -errno; may be NULL if there
+ *	is none. May sleep
+ * @getsize: how many bytes each CPU's area is to have; NULL: none. May sleep
+ * @init: a CPU's area, zeroed, is there, before anything is handled on that CPU: 0, or
+ *	-errno. May sleep; may be NULL
+ * @handler: an overflow: enum pmuk_format_action. NMI where the PMU interrupts so. Runs on
+ *	one CPU at a time for each area, but may interrupt itself
+ * @restart: pmuk_restart() is about to restart a CPU. May sleep; may be NULL
+ * @exit: a CPU's area goes, after the last handler. May sleep; may be NULL
+ */
+struct pmuk_format {
+	const char *name;
+	uuid_t uuid;
+	struct module *owner;
+	u64 sample_type;
+	int (*validate)(const void *arg, size_t size, const struct pmuk_context_attr *attr);
+	size_t (*getsize)(const void *arg, size_t size);
+	int (*init)(void *area, int cpu, const void *arg, size_t size);
+	u32 (*handler)(const struct pmuk_format_event *event);
+	void (*restart)(void *area, int cpu);
+	void (*exit)(void *area, int cpu);
+};
+
+/**
+ * struct pmuk_histogram_arg - format_arg of pmuk_format_histogram
+ * @base: first address of the range
+ * @size: bytes of it, not 0; it may end with the address space, and not go beyond
+ * @shift: log2 of each bucket's bytes, below 64
+ *
+ * At most 2^21 buckets, or the context is refused with -E2BIG; what else is wrong, or a
+ * buffer, which would stay empty, with -EINVAL.
+ */
+struct pmuk_histogram_arg {
+	u64 base;
+	u64 size;
+	u8 shift;
+};
+
+/**
+ * struct pmuk_histogram - a CPU's area of a context with pmuk_format_histogram
+ * @base: as in struct pmuk_histogram_arg, as are the next two
+ * @size: see there
+ * @shift: see there
+ * @nr: how many buckets there are
+ * @other: overflows at addresses out of the range, and those whose address is not known
+ * @counts: overflows in each bucket: that of address ip is (ip - @base) >> @shift
+ *
+ * Written by its CPU, in NMI too; read with atomic64_read() from anywhere, see
+ * pmuk_format_area().
+ */
+struct pmuk_histogram {
+	u64 base;
+	u64 size;
+	u8 shift;
+	u64 nr;
+	atomic64_t other;
+	atomic64_t counts[];
+};
+
+/*
+ * For &pmuk_context_attr.format: no records, but counts. &pmuk_context_attr.format_arg is a
+ * struct pmuk_histogram_arg, and each CPU's area a struct pmuk_histogram.
+ */
+static const uuid_t pmuk_format_histogram __maybe_unused =
+	UUID_INIT(0x2f0c5a6e, 0x7c0e, 0x4d0b, 0x9a, 0x51, 0x3e, 0x86, 0x1b, 0xd4, 0x77, 0xc2);
+
+#if IS_ENABLED(CONFIG_PMU_KAPI)
+
+struct pmuk_context *pmuk_create_context(const struct pmuk_context_attr *attr);
+int pmuk_close(struct pmuk_context *ctx);
+int pmuk_close_deferred(struct pmuk_context *ctx, struct completion *done);
+int pmuk_write_pmcs(struct pmuk_context *ctx, struct pmuk_pmc *req, int count);
+int pmuk_write_pmds(struct pmuk_context *ctx, struct pmuk_pmd *req, int count);
+int pmuk_read_pmds(struct pmuk_context *ctx, struct pmuk_pmd_read *req, int count);
+int pmuk_load_context(struct pmuk_context *ctx, struct pmuk_target *target);
+int pmuk_unload_context(struct pmuk_context *ctx);
+int pmuk_start(struct pmuk_context *ctx, struct pmuk_target *failed);
+int pmuk_stop(struct pmuk_context *ctx);
+int pmuk_restart(struct pmuk_context *ctx);
+int pmuk_create_evtsets(struct pmuk_context *ctx, struct pmuk_set_desc *req, int count);
+int pmuk_delete_evtsets(struct pmuk_context *ctx, struct pmuk_set_desc *req, int count);
+int pmuk_getinfo_evtsets(struct pmuk_context *ctx, struct pmuk_set_info *req, int count);
+int pmuk_switch_evtset(struct pmuk_context *ctx, u16 id);
+int pmuk_read(struct pmuk_context *ctx, struct pmuk_msg *msg, bool noblock);
+int pmuk_read_timeout(struct pmuk_context *ctx, struct pmuk_msg *msg, unsigned long timeout);
+int pmuk_read_local(struct pmuk_context *ctx, u64 *counts, unsigned int n);
+int pmuk_snapshot(struct pmuk_context *ctx, u16 set, struct pmuk_value *values, unsigned int n);
+struct pmuk_buffer *pmuk_buffer(struct pmuk_context *ctx, int cpu);
+void *pmuk_format_area(struct pmuk_context *ctx, int cpu);
+int pmuk_register_format(struct pmuk_format *format);
+int pmuk_unregister_format(struct pmuk_format *format);
+
+#else /* !CONFIG_PMU_KAPI */
+
+static inline struct pmuk_context *pmuk_create_context(const struct pmuk_context_attr *attr)
+{
+	return ERR_PTR(-EOPNOTSUPP);
+}
+
+static inline int pmuk_close(struct pmuk_context *ctx)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline int pmuk_close_deferred(struct pmuk_context *ctx, struct completion *done)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline int pmuk_write_pmcs(struct pmuk_context *ctx, struct pmuk_pmc *req, int count)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline int pmuk_write_pmds(struct pmuk_context *ctx, struct pmuk_pmd *req, int count)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline int pmuk_read_pmds(struct pmuk_context *ctx, struct pmuk_pmd_read *req, int count)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline int pmuk_load_context(struct pmuk_context *ctx, struct pmuk_target *target)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline int pmuk_unload_context(struct pmuk_context *ctx)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline int pmuk_start(struct pmuk_context *ctx, struct pmuk_target *failed)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline int pmuk_stop(struct pmuk_context *ctx)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline int pmuk_restart(struct pmuk_context *ctx)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline int
+pmuk_create_evtsets(struct pmuk_context *ctx, struct pmuk_set_desc *req, int count)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline int
+pmuk_delete_evtsets(struct pmuk_context *ctx, struct pmuk_set_desc *req, int count)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline int
+pmuk_getinfo_evtsets(struct pmuk_context *ctx, struct pmuk_set_info *req, int count)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline int pmuk_switch_evtset(struct pmuk_context *ctx, u16 id)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline int pmuk_read(struct pmuk_context *ctx, struct pmuk_msg *msg, bool noblock)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline int
+pmuk_read_timeout(struct pmuk_context *ctx, struct pmuk_msg *msg, unsigned long timeout)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline int pmuk_read_local(struct pmuk_context *ctx, u64 *counts, unsigned int n)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline int
+pmuk_snapshot(struct pmuk_context *ctx, u16 set, struct pmuk_value *values, unsigned int n)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline struct pmuk_buffer *pmuk_buffer(struct pmuk_context *ctx, int cpu)
+{
+	return NULL;
+}
+
+static inline void *pmuk_format_area(struct pmuk_context *ctx, int cpu)
+{
+	return NULL;
+}
+
+static inline int pmuk_register_format(struct pmuk_format *format)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline int pmuk_unregister_format(struct pmuk_format *format)
+{
+	return -EOPNOTSUPP;
+}
+
+#endif /* CONFIG_PMU_KAPI */
+
+#endif /* _LINUX_PMU_KAPI_CONTEXT_H */

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * /sys/kernel/debug/pmuk: which contexts are live, what became of their records, and what
+ * they cost. For people; its format is no ABI.
+ */
+#include <linux/capability.h>
+#include <linux/debugfs.h>
+#include <linux/init.h>
+#include <linux/jump_label.h>
+#include <linux/sched.h>
+#include <linux/seq_file.h>
+
+#include "buffer.h"
+#include "context.h"
+
+/* Nanoseconds in overflows are measured while somebody wants them: it costs two clocks each. */
+DEFINE_STATIC_KEY_FALSE(pmuk_measures);
+
+static struct dentry *pmuk_dir;
+
+static const char *const pmuk_targets[] = {
+	[PMUK_TARGET_CPU] = "cpu",
+	[PMUK_TARGET_CPUS] = "cpus",
+	[PMUK_TARGET_TASK] = "task",
+	[PMUK_TARGET_TREE] = "tree",
+};
+
+static void pmuk_show_buffer(struct seq_file *m, struct pmuk_buffer *b)
+{
+	struct pmuk_buffer_stat stat;
+
+	pmuk_buffer_stat(b, &stat);
+	seq_printf(m, "  buffer cpu %d pages %u head %llu tail %llu consumed %llu", b->cpu,
+		   b->data.nr, stat.head, stat.tail, stat.consumed);
+	seq_printf(m, " lost %llu discarded %llu overwritten %llu wakeups %llu\n", stat.lost,
+		   stat.discarded, stat.overwritten, stat.wakeups);
+}
+
+static void pmuk_show_inst(struct seq_file *m, struct pmuk_inst *inst)
+{
+	guard(mutex)(&inst->lock);
+	seq_printf(m, "  instance cpu %d %s set %d%s overflows %llu overflow_ns %llu", inst->cpu,
+		   inst->live ? "live" : "offline", inst->active ? inst->active->set->id : -1,
+		   atomic_read(&inst->masked) ? " masked" : "", atomic64_read(&inst->overflows),
+		   atomic64_read(&inst->cost_ns));
+	seq_printf(m, " switches %llu switch_ns %llu switch_max_ns %llu late_max_ns %llu\n",
+		   inst->switches, inst->switch_ns, inst->switch_max_ns, inst->late_max_ns);
+}
+
+static void pmuk_show_context(struct seq_file *m, struct pmuk_context *ctx)
+{
+	struct pmuk_set *set;
+	unsigned long id, sets = 0, counters = 0;
+	unsigned int cpu;
+
+	guard(mutex)(&ctx->lock);
+	xa_for_each(&ctx->sets, id, set) {
+		sets++;
+		counters += hweight32(set->defined);
+	}
+	seq_printf(m, "context %llu format %s target %s %s sets %lu counters %lu messages %llu",
+		   ctx->id, ctx->format->name, ctx->loaded ? pmuk_targets[ctx->target] : "none",
+		   ctx->running ? "running" : "stopped", sets, counters,
+		   atomic64_read(&ctx->mail.posted));
+	if (ctx->task)
+		seq_printf(m, " task %d", task_pid_nr(ctx->task));
+	seq_putc(m, '\n');
+	for (cpu = 0; cpu < nr_cpu_ids; cpu++) {
+		if (ctx->insts[cpu])
+			pmuk_show_inst(m, ctx->insts[cpu]);
+		if (ctx->buffers[cpu])
+			pmuk_show_buffer(m, ctx->buffers[cpu]);
+	}
+}
+
+static int pmuk_contexts_show(struct seq_file *m, void *unused)
+{
+	struct pmuk_context *ctx;
+
+	guard(mutex)(&pmuk_contexts_lock);
+	list_for_each_entry(ctx, &pmuk_contexts, all)
+		pmuk_show_context(m, ctx);
+	return 0;
+}
+
+static int pmuk_contexts_open(struct inode *inode, struct file *file)
+{
+	if (!perfmon_capable())
+		return -EACCES;
+	return single_open(file, pmuk_contexts_show, NULL);
+}
+
+static const struct file_operations pmuk_contexts_fops = {
+	.owner		= THIS_MODULE,
+	.open		= pmuk_contexts_open,
+	.read		= seq_read,
+	.llseek		= seq_lseek,
+	.release	= single_release,
+};
+
+static int pmuk_measure_get(void *data, u64 *value)
+{
+	*value = static_key_enabled(&pmuk_measures);
+	return 0;
+}
+
+static int pmuk_measure_set(void *data, u64 value)
+{
+	if (!perfmon_capable())
+		return -EACCES;
+	if (value)
+		static_branch_enable(&pmuk_measures);
+	else
+		static_branch_disable(&pmuk_measures);
+	return 0;
+}
+
+DEFINE_DEBUGFS_ATTRIBUTE(pmuk_measure_fops, pmuk_measure_get, pmuk_measure_set, "%llu\n");
+
+void __init pmuk_debugfs_init(void)
+{
+	pmuk_dir = debugfs_create_dir("pmuk", NULL);
+	debugfs_create_file("contexts", 0400, pmuk_dir, NULL, &pmuk_contexts_fops);
+	debugfs_create_file("measure", 0600, pmuk_dir, NULL, &pmuk_measure_fops);
+}
+
+void pmuk_debugfs_exit(void)
+{
+	debugfs_remove(pmuk_dir);
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The fast path of pmuk_read_local(): counters of one CPU, read together.
+ *
+ * Nothing moves a counter of this CPU but what interrupts. Where all interrupts are counted,
+ * NMIs too, one look at that replaces the looks that pmuk_counter_read_local() has at each
+ * counter, and it tells that all were read in one instant: that takes less than masking.
+ */
+#ifndef _PMU_KAPI_GROUP_H
+#define _PMU_KAPI_GROUP_H
+
+#include <linux/irqflags.h>
+#include <linux/jiffies.h>
+#include <linux/preempt.h>
+#include <linux/smp.h>
+
+#include "arch.h"
+#include "internal.h"
+
+/* Those of an event set, on one CPU. */
+struct pmuk_group {
+	unsigned long fast_tick;	/* owner: jiffies in which reads are fast, or PMUK_NEVER */
+	unsigned int nr;		/* const */
+	struct pmuk_counter *counters[];	/* inst->lock, RCU: NULL while offline */
+};
+
+#ifdef pmuk_arch_irqs
+
+/* Who interrupts may stop the counters, and end them before this goes on. */
+static __always_inline bool pmuk_group_read_one(struct pmuk_counter *c, u64 *count)
+{
+	const struct perf_event *event;
+	u64 raw;
+
+	if (unlikely(!c))
+		return false;
+	event = c->event;
+	if (unlikely(!pmuk_arch_read_on(event, &raw)))
+		return false;
+	raw -= local64_read(&event->hw.prev_count);
+	*count = local64_read(&event->count) + (raw & c->mask);
+	return true;
+}
+
+/* What is now known to be right: NMIs that land in the middle of an update go by ->last. */
+static __always_inline bool pmuk_group_keep_one(struct pmuk_counter *c, u64 *count)
+{
+	if (unlikely(!c))
+		return false;
+	c->last = *count;
+	*count += c->offset;
+	return true;
+}
+
+static __always_inline bool pmuk_group_read_here(struct pmuk_group *group, u64 *counts,
+						 unsigned int n)
+{
+	unsigned long irqs = pmuk_arch_irqs();
+	unsigned int i;
+
+	if (unlikely(!group || ((group->fast_tick ^ jiffies) | (preempt_count() & NMI_MASK)) ||
+		     n > group->nr))
+		return false;
+	barrier();	/* an interrupt from here on is counted, or comes after all is read */
+	for (i = 0; i < n; i++) {
+		if (unlikely(!pmuk_group_read_one(READ_ONCE(group->counters[i]), &counts[i])))
+			return false;
+	}
+	barrier();
+	if (unlikely(pmuk_arch_irqs() != irqs))
+		return false;
+	for (i = 0; i < n; i++) {
+		if (unlikely(!pmuk_group_keep_one(READ_ONCE(group->counters[i]), &counts[i])))
+			return false;
+	}
+	barrier();
+	return likely(pmuk_arch_irqs() == irqs);	/* or ->last may be older than before */
+}
+
+/* Whether it could be done in this way. @groups is by CPU. */
+static __always_inline bool pmuk_group_read(struct pmuk_group *const *groups, u64 *counts,
+					    unsigned int n)
+{
+	bool done;
+
+	preempt_disable_notrace();
+	done = pmuk_group_read_here(READ_ONCE(groups[raw_smp_processor_id()]), counts, n);
+	preempt_enable_notrace();
+	return done;
+}
+
+#else
+
+static __always_inline bool pmuk_group_read(struct pmuk_group *const *groups, u64 *counts,
+					    unsigned int n)
+{
+	return false;
+}
+
+#endif
+
+#endif /* _PMU_KAPI_GROUP_H */

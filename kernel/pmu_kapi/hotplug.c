@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * CPUs come and go, and contexts follow.
+ *
+ * The callbacks only note what they see and leave the rest to a worker: perf core takes
+ * the hotplug lock for some events, so counters are neither made nor ended under it.
+ */
+
+#include <linux/cpuhotplug.h>
+#include <linux/cpumask.h>
+#include <linux/init.h>
+#include <linux/rcupdate.h>
+
+#include "context.h"
+
+static int pmuk_hotplug_state;
+
+static int pmuk_cpu_online(unsigned int cpu, struct hlist_node *node)
+{
+	struct pmuk_context *ctx = hlist_entry(node, struct pmuk_context, node);
+
+	cpumask_set_cpu(cpu, ctx->online);
+	smp_mb();	/* pairs with pmuk_context_add_inst() */
+	if (READ_ONCE(ctx->insts[cpu]))
+		queue_work(pmuk_wq, &ctx->hotplug);
+	return 0;
+}
+
+static int pmuk_cpu_offline(unsigned int cpu, struct hlist_node *node)
+{
+	struct pmuk_context *ctx = hlist_entry(node, struct pmuk_context, node);
+	struct pmuk_inst *inst;
+
+	cpumask_clear_cpu(cpu, ctx->online);
+	smp_mb();	/* pairs with pmuk_context_add_inst() and pmuk_hotplug_inst() */
+	guard(rcu)();
+	inst = READ_ONCE(ctx->insts[cpu]);
+	if (!inst)
+		return 0;
+	atomic_set(&inst->stale, 1);
+	pmuk_post(ctx, PMUK_MSG_CPU_OFFLINE, cpu, 1, 0, 0);
+	queue_work(pmuk_wq, &ctx->hotplug);
+	return 0;
+}
+
+static int pmuk_inst_resume(struct pmuk_inst *inst, struct pmuk_target *failed)
+{
+	struct pmuk_context *ctx = inst->ctx;
+	int ret = inst->live ? 0 : pmuk_inst_place(inst, failed);
+
+	return ret || !ctx->running ? ret : pmuk_inst_start(inst, ctx->start_set, failed);
+}
+
+/* Its CPU is online again. Where it has no place the watch tries again, and it is told once. */
+static void pmuk_inst_rejoin(struct pmuk_inst *inst)
+{
+	struct pmuk_target failed = {};
+	int ret = pmuk_inst_resume(inst, &failed);
+
+	if (!ret)
+		pmuk_post(inst->ctx, PMUK_MSG_CPU_ONLINE, inst->cpu, 1, 0, 0);
+	else if (!atomic_read(&inst->stale) && !inst->missed)
+		pmuk_post(inst->ctx, PMUK_MSG_COUNTER_LOST, inst->cpu, 1,
+			  BIT(failed.failed_num), failed.failed_set);
+	inst->missed = ret && !atomic_read(&inst->stale);
+}
+
+/* The watch's. */
+void pmuk_inst_check_place(struct pmuk_inst *inst)
+{
+	if (inst->missed && !atomic_read(&inst->stale))
+		pmuk_inst_rejoin(inst);
+}
+
+/* However often it went and came since: what is stale goes, and what can count does. */
+static void pmuk_hotplug_inst(struct pmuk_inst *inst)
+{
+	if (inst->live && atomic_read(&inst->stale)) {
+		pmuk_inst_retire(inst);
+		synchronize_rcu();
+		pmuk_inst_finish(inst);
+	}
+	if (inst->live)
+		return;
+	atomic_set(&inst->stale, 0);
+	smp_mb();	/* pairs with pmuk_cpu_offline(): it is offline, or will be stale again */
+	if (cpumask_test_cpu(inst->cpu, inst->ctx->online))
+		pmuk_inst_rejoin(inst);
+	else
+		inst->missed = false;
+}
+
+void pmuk_hotplug_work(struct work_struct *work)
+{
+	struct pmuk_context *ctx = container_of(work, struct pmuk_context, hotplug);
+	struct pmuk_inst *inst;
+	unsigned int cpu;
+
+	guard(mutex)(&ctx->lock);
+	if (!ctx->loaded)
+		return;
+	for (cpu = 0; !pmuk_target_is_task(ctx) && (inst = pmuk_inst_from(ctx, &cpu)); cpu++)
+		pmuk_hotplug_inst(inst);
+}
+
+/* Each CPU that is online is told of at once. */
+int pmuk_hotplug_add(struct pmuk_context *ctx)
+{
+	cpumask_clear(ctx->online);
+	return cpuhp_state_add_instance(pmuk_hotplug_state, &ctx->node);
+}
+
+void pmuk_hotplug_remove(struct pmuk_context *ctx)
+{
+	cpuhp_state_remove_instance_nocalls(pmuk_hotplug_state, &ctx->node);
+}
+
+int __init pmuk_hotplug_init(void)
+{
+	int ret = cpuhp_setup_state_multi(CPUHP_AP_ONLINE_DYN, "pmuk:online", pmuk_cpu_online,
+					  pmuk_cpu_offline);
+
+	if (ret < 0)
+		return ret;
+	pmuk_hotplug_state = ret;
+	return 0;
+}
+
+void pmuk_hotplug_exit(void)
+{
+	cpuhp_remove_multi_state(pmuk_hotplug_state);
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Messages of a context to its consumer. What happens again before it was read is
+ * counted on the pile of its kind and CPU, so none is lost and memory is bounded.
+ *
+ * A pile that gets its first one owes the consumer one completion, and gives it from an
+ * irq_work, as it may have been posted in NMI. So there are as many completions as
+ * messages to be read, each is consumed by the read that takes one, and the next
+ * wait sleeps.
+ */
+#include <linux/bitmap.h>
+#include <linux/completion.h>
+#include <linux/export.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/smp.h>
+
+#include "context.h"
+
+static void pmuk_mail_complete(struct irq_work *work)
+{
+	struct pmuk_mailbox *mail = container_of(work, struct pmuk_mailbox, irq_work);
+	int owed = atomic_xchg(&mail->owed, 0);
+
+	for (; owed; owed--)
+		complete(mail->completion);
+}
+
+int pmuk_mail_init(struct pmuk_mailbox *mail, struct completion *completion)
+{
+	mail->nr = nr_cpu_ids * PMUK_MSG_KINDS;
+	mail->completion = completion;
+	raw_spin_lock_init(&mail->lock);
+	init_irq_work(&mail->irq_work, pmuk_mail_complete);
+	mail->piles = kvcalloc(mail->nr, sizeof(*mail->piles), GFP_KERNEL);
+	mail->full = bitmap_zalloc(mail->nr, GFP_KERNEL);
+	return mail->piles && mail->full ? 0 : -ENOMEM;
+}
+
+/* Nobody posts any more. The completion is not touched after this. */
+void pmuk_mail_end(struct pmuk_mailbox *mail)
+{
+	irq_work_sync(&mail->irq_work);
+	bitmap_free(mail->full);
+	kvfree(mail->piles);
+}
+
+/* From anywhere, NMI too. */
+void pmuk_post(struct pmuk_context *ctx, enum pmuk_msg_kind kind, int cpu, u64 count,
+	       u32 counters, u16 set)
+{
+	struct pmuk_mailbox *mail = &ctx->mail;
+	unsigned int nr = cpu * PMUK_MSG_KINDS + kind;
+	struct pmuk_pile *pile = &mail->piles[nr];
+
+	atomic_or(counters, &pile->counters);
+	WRITE_ONCE(pile->set, set);
+	atomic64_inc(&mail->posted);
+	if (atomic64_fetch_add(count, &pile->count))
+		return;
+	set_bit(nr, mail->full);
+	if (!mail->completion)
+		return;
+	atomic_inc(&mail->owed);
+	irq_work_queue(&mail->irq_work);
+}
+
+/* As find_next_bit(), for words that others set bits in meanwhile: each is read once. */
+static unsigned int pmuk_mail_next(const struct pmuk_mailbox *mail, unsigned int from)
+{
+	unsigned int nr;
+	unsigned long word;
+
+	for (nr = from; nr < mail->nr; nr = round_up(nr + 1, BITS_PER_LONG)) {
+		word = READ_ONCE(mail->full[BIT_WORD(nr)]) & BITMAP_FIRST_WORD_MASK(nr);
+		if (word)
+			return round_down(nr, BITS_PER_LONG) + __ffs(word);
+	}
+	return mail->nr;
+}
+
+/* Piles take turns, so that a busy one hides no other. */
+static bool pmuk_mail_take(struct pmuk_mailbox *mail, struct pmuk_msg *msg)
+{
+	struct pmuk_pile *pile;
+	unsigned int nr;
+
+	guard(raw_spinlock_irqsave)(&mail->lock);
+	nr = pmuk_mail_next(mail, mail->next);
+	if (nr >= mail->nr)
+		nr = pmuk_mail_next(mail, 0);
+	if (nr >= mail->nr)
+		return false;
+
+	mail->next = nr + 1;
+	clear_bit(nr, mail->full);
+	smp_mb__after_atomic();	/* whoever posts after the count was taken sets it again */
+	pile = &mail->piles[nr];
+	msg->kind = nr % PMUK_MSG_KINDS;
+	msg->cpu = nr / PMUK_MSG_KINDS;
+	msg->count = atomic64_xchg(&pile->count, 0);
+	/* After the count: those that it counts have been noted before. */
+	msg->counters = atomic_xchg(&pile->counters, 0);
+	msg->set = READ_ONCE(pile->set);
+	return true;
+}
+
+static int pmuk_mail_wait(struct pmuk_mailbox *mail, long timeout)
+{
+	long left;
+
+	if (!mail->completion)
+		return -EINVAL;
+	left = wait_for_completion_interruptible_timeout(mail->completion, timeout);
+	if (left < 0)
+		return left;
+	return left ? 0 : -ETIMEDOUT;
+}
+
+/*
+ * Whose completion was consumed nobody knows: by a wait of the caller's own, or for another
+ * context that shares it. So a message is taken without one, too.
+ */
+static int pmuk_mail_try(struct pmuk_mailbox *mail, struct pmuk_msg *msg)
+{
+	bool taken = pmuk_mail_take(mail, msg);
+	bool completed = mail->completion && try_wait_for_completion(mail->completion);
+
+	if (taken)
+		return 1;
+	return completed ? 0 : -EAGAIN;
+}
+
+static int pmuk_mail_read(struct pmuk_context *ctx, struct pmuk_msg *msg, long timeout)
+{
+	int ret;
+
+	if (IS_ERR_OR_NULL(ctx) || IS_ERR_OR_NULL(msg))
+		return -EINVAL;
+	if (!timeout)
+		return pmuk_mail_try(&ctx->mail, msg);
+	ret = pmuk_mail_wait(&ctx->mail, timeout);
+	return ret ?: pmuk_mail_take(&ctx->mail, msg);
+}
+
+/**
+ * pmuk_read() - take a message
+ * @ctx: the context
+ * @msg: where to put it
+ * @noblock: do not wait for one
+ *
+ * Consumes one completion of &pmuk_context_attr.completion, whoever has completed that. Where
+ * the caller has waited for it, or pmuk_read() of another context that shares it has returned
+ * 0, read with @noblock: that takes a message whose completion was consumed already. One
+ * that has not come yet is found by a later read, which then returns 0.
+ *
+ * Follows pfmk_read() of perfmon2's KAPI, which never copied the message out, and left its
+ * completion behind for the next wait.
+ *
+ * Context: May sleep; any but NMI with @noblock.
+ * Return: 1 and the message; 0 if somebody else has completed the completion and there is
+ * none; -EAGAIN if @noblock and there is nothing; -ERESTARTSYS if a signal came first;
+ * -EINVAL if @ctx or @msg is NULL or an ERR_PTR(), or there is no completion to wait for.
+ */
+int pmuk_read(struct pmuk_context *ctx, struct pmuk_msg *msg, bool noblock)
+{
+	return pmuk_mail_read(ctx, msg, noblock ? 0 : MAX_SCHEDULE_TIMEOUT);
+}
+EXPORT_SYMBOL_GPL(pmuk_read);
+
+/**
+ * pmuk_read_timeout() - take a message, or give up waiting
+ * @ctx: the context
+ * @msg: where to put it
+ * @timeout: in jiffies; 0: do not wait
+ *
+ * Context: May sleep.
+ * Return: As pmuk_read(); -ETIMEDOUT when the time is over, -EAGAIN if @timeout is 0.
+ */
+int pmuk_read_timeout(struct pmuk_context *ctx, struct pmuk_msg *msg, unsigned long timeout)
+{
+	return pmuk_mail_read(ctx, msg, min_t(unsigned long, timeout, MAX_SCHEDULE_TIMEOUT));
+}
+EXPORT_SYMBOL_GPL(pmuk_read_timeout);

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Which formats there are, and perf's, which always is: what handles the overflows of a
+ * context. A format is in use, and its module stays, as long as a context has it.
+ */
+#define pr_fmt(fmt) "pmuk: " fmt
+
+#include <linux/cleanup.h>
+#include <linux/export.h>
+#include <linux/list.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "context.h"
+
+struct pmuk_registered {
+	struct list_head node;
+	struct pmuk_format *format;
+	unsigned int users;
+};
+
+static DEFINE_MUTEX(pmuk_formats_lock);
+static LIST_HEAD(pmuk_formats);		/* pmuk_formats_lock */
+
+/* Records as perf writes them, into the CPU's buffer if there is one. */
+static int pmuk_perf_validate(const void *arg, size_t size, const struct pmuk_context_attr *attr)
+{
+	const struct pmuk_perf_format *perf = arg;
+
+	if (!size)
+		return 0;
+	if (size != sizeof(*perf))
+		return -EINVAL;
+	return pmuk_format_known(perf->sample_type, perf->read_format) ? 0 : -EOPNOTSUPP;
+}
+
+static u32 pmuk_perf_handler(const struct pmuk_format_event *event)
+{
+	u32 action = PMUK_FORMAT_RESET;
+
+	if (event->buffer)
+		pmuk_format_sample(event->counter, event->buffer, event->sample, event->data);
+	if (event->notify)
+		action |= PMUK_FORMAT_NOTIFY | (event->mask ? PMUK_FORMAT_MASK : 0);
+	return action;
+}
+
+static struct pmuk_format pmuk_perf_format = {
+	.name		= "perf",
+	.owner		= THIS_MODULE,
+	.validate	= pmuk_perf_validate,
+	.handler	= pmuk_perf_handler,
+};
+
+bool pmuk_format_is_perf(const struct pmuk_format *format)
+{
+	return format == &pmuk_perf_format;
+}
+
+static struct pmuk_registered *pmuk_format_lookup(const uuid_t *uuid, const char *name)
+{
+	struct pmuk_registered *r;
+
+	list_for_each_entry(r, &pmuk_formats, node) {
+		if (uuid_equal(&r->format->uuid, uuid) || (name && !strcmp(r->format->name, name)))
+			return r;
+	}
+	return NULL;
+}
+
+/* The format, and its module held; NULL if there is none. */
+struct pmuk_format *pmuk_format_find(const uuid_t *uuid)
+{
+	struct pmuk_registered *r;
+
+	if (!uuid)
+		return &pmuk_perf_format;
+	guard(mutex)(&pmuk_formats_lock);
+	r = pmuk_format_lookup(uuid, NULL);
+	if (!r || !try_module_get(r->format->owner))
+		return NULL;
+	r->users++;
+	return r->format;
+}
+
+void pmuk_format_put(struct pmuk_format *format)
+{
+	if (pmuk_format_is_perf(format))
+		return;
+	guard(mutex)(&pmuk_formats_lock);
+	pmuk_format_lookup(&format->uuid, NULL)->users--;
+	module_put(format->owner);
+}
+
+static const char *pmuk_format_wrong(const struct pmuk_format *format)
+{
+	if (!format->name || !*format->name || !format->handler)
+		return "a name and a handler are needed";
+	if (uuid_is_null(&format->uuid))
+		return "a uuid is needed";
+	if ((format->init || format->exit) && !format->getsize)
+		return "init or exit of no area";
+	if (format->sample_type & ~PMUK_SAMPLE_TYPE)
+		return "unknown sample_type";
+	return NULL;
+}
+
+/**
+ * pmuk_register_format() - add a way to handle overflows
+ * @format: what it is like; stays the caller's, unchanged, until it is unregistered
+ *
+ * Follows pfm_register_smpl_fmt() of perfmon2.
+ *
+ * Context: May sleep.
+ * Return: 0; -EINVAL if @format is NULL or an ERR_PTR(), or something of it is missing or
+ * unknown; -EEXIST if there is one of this name or uuid; -ENOMEM.
+ */
+int pmuk_register_format(struct pmuk_format *format)
+{
+	const char *wrong = IS_ERR_OR_NULL(format) ? "no format" : pmuk_format_wrong(format);
+	struct pmuk_registered *r;
+
+	if (wrong) {
+		pr_debug("register_format: %s\n", wrong);
+		return -EINVAL;
+	}
+	r = kzalloc(sizeof(*r), GFP_KERNEL);
+	if (!r)
+		return -ENOMEM;
+	r->format = format;
+	guard(mutex)(&pmuk_formats_lock);
+	if (pmuk_format_lookup(&format->uuid, format->name) ||
+	    !strcmp(format->name, pmuk_perf_format.name)) {
+		kfree(r);
+		return -EEXIST;
+	}
+	list_add_tail(&r->node, &pmuk_formats);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(pmuk_register_format);
+
+/**
+ * pmuk_unregister_format() - take a format away
+ * @format: what was registered
+ *
+ * Context: May sleep.
+ * Return: 0; -EINVAL if @format is NULL or an ERR_PTR(), -ENOENT if it is not registered,
+ * -EBUSY if a context uses it.
+ */
+int pmuk_unregister_format(struct pmuk_format *format)
+{
+	struct pmuk_registered *r;
+
+	if (IS_ERR_OR_NULL(format))
+		return -EINVAL;
+	guard(mutex)(&pmuk_formats_lock);
+	r = pmuk_format_lookup(&format->uuid, NULL);
+	if (!r || r->format != format)
+		return -ENOENT;
+	if (r->users)
+		return -EBUSY;
+	list_del(&r->node);
+	kfree(r);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(pmuk_unregister_format);

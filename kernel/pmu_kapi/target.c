@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Where a context counts: it is loaded on a CPU, on many, or on a task, and unloaded.
+ */
+#define pr_fmt(fmt) "pmuk: " fmt
+
+#include <linux/cpumask.h>
+#include <linux/err.h>
+#include <linux/export.h>
+#include <linux/rcupdate.h>
+#include <linux/sched/task.h>
+
+#include <trace/events/pmu_kapi.h>
+
+#include "context.h"
+
+static void pmuk_context_drop_insts(struct pmuk_context *ctx)
+{
+	struct pmuk_inst *inst, *dropped = NULL;
+	unsigned int cpu;
+
+	for (cpu = 0; (inst = pmuk_inst_from(ctx, &cpu)); cpu++)
+		pmuk_inst_retire(inst);
+	pmuk_pmds_keep(ctx);
+	for (cpu = 0; (inst = pmuk_inst_from(ctx, &cpu)); cpu++) {
+		WRITE_ONCE(ctx->insts[cpu], NULL);
+		inst->next = dropped;
+		dropped = inst;
+	}
+	synchronize_rcu();	/* overflows, and who reads locally or from elsewhere */
+	while (dropped) {
+		inst = dropped;
+		dropped = inst->next;
+		pmuk_inst_finish(inst);
+		pmuk_inst_free(inst);
+	}
+}
+
+static const char *pmuk_target_fault(const struct pmuk_target *target)
+{
+	switch (target->type) {
+	case PMUK_TARGET_CPU:
+		return target->cpu < 0 || target->cpu >= nr_cpu_ids || !cpu_possible(target->cpu) ?
+			"no such CPU" : NULL;
+	case PMUK_TARGET_CPUS:
+		return target->cpus && !cpumask_intersects(target->cpus, cpu_possible_mask) ?
+			"no CPUs" : NULL;
+	case PMUK_TARGET_TASK:
+	case PMUK_TARGET_TREE:
+		return IS_ERR_OR_NULL(target->task) ? "no task" : NULL;
+	default:
+		return "no such type";
+	}
+}
+
+/* A child's event begins its periods by itself, and its values are nobody's to read. */
+static bool pmuk_pmd_fits_tree(const struct pmuk_pmd *pmd)
+{
+	return !pmd->random_mask && !pmd->long_reset && !pmd->reset_peers && !pmd->sample_peers;
+}
+
+static bool pmuk_set_fits_tree(const struct pmuk_set *set)
+{
+	unsigned int num;
+
+	for (num = 0; num < PMUK_SET_COUNTERS; num++) {
+		if ((set->defined & BIT(num)) && !pmuk_pmd_fits_tree(&set->defs[num].pmd))
+			return false;
+	}
+	return true;
+}
+
+static bool pmuk_records_have_values(const struct pmuk_context *ctx)
+{
+	const struct pmuk_perf_format *perf = ctx->format_arg;
+
+	return pmuk_format_is_perf(ctx->format) && perf && (perf->sample_type & PERF_SAMPLE_READ);
+}
+
+/* What perf core cannot do with the events of children. */
+static const char *pmuk_tree_lacks(struct pmuk_context *ctx)
+{
+	struct pmuk_set *set;
+	unsigned long id, nr = 0;
+
+	if (ctx->flags & PMUK_CTX_MASK)
+		return "a task's children cannot be masked";
+	if (pmuk_records_have_values(ctx))
+		return "a task's children have no values for records";
+	xa_for_each(&ctx->sets, id, set) {
+		if (nr++)
+			return "a task's children cannot take turns";
+		if (!pmuk_set_fits_tree(set))
+			return "a task's children have one fixed period, and no peers";
+	}
+	return NULL;
+}
+
+static void pmuk_context_set_target(struct pmuk_context *ctx, const struct pmuk_target *target)
+{
+	ctx->target = target->type;
+	cpumask_clear(ctx->cpus);
+	if (pmuk_target_is_task(ctx))
+		ctx->task = get_task_struct(target->task);
+	else if (target->type == PMUK_TARGET_CPU)
+		cpumask_set_cpu(target->cpu, ctx->cpus);
+	else
+		cpumask_and(ctx->cpus, target->cpus ?: cpu_possible_mask, cpu_possible_mask);
+}
+
+/* First it is there for hotplug, so that what comes and goes meanwhile is not missed. */
+static int pmuk_context_add_inst(struct pmuk_context *ctx, int cpu, struct pmuk_target *failed)
+{
+	struct pmuk_inst *inst = pmuk_inst_alloc(ctx, pmuk_target_is_task(ctx) ? -1 : cpu);
+	int ret;
+
+	if (!inst)
+		return -ENOMEM;
+	smp_store_release(&ctx->insts[cpu], inst);	/* pairs with pmuk_snapshot() */
+	if (pmuk_target_is_task(ctx))
+		return pmuk_inst_place(inst, failed);
+	smp_mb();	/* pairs with pmuk_cpu_online() and pmuk_cpu_offline() */
+	if (!cpumask_test_cpu(cpu, ctx->online))
+		return 0;
+	ret = pmuk_inst_place(inst, failed);
+	/* It has gone offline in between: pmuk_hotplug_work() sees to it. */
+	return ret == -ENODEV && atomic_read(&inst->stale) ? 0 : ret;
+}
+
+static int pmuk_context_place_cpus(struct pmuk_context *ctx, struct pmuk_target *target)
+{
+	int cpu, ret;
+
+	ret = pmuk_hotplug_add(ctx);
+	if (ret)
+		return ret;
+	if (!cpumask_intersects(ctx->cpus, ctx->online))
+		ret = -ENODEV;
+	for_each_cpu(cpu, ctx->cpus) {
+		if (!ret)
+			ret = pmuk_context_add_inst(ctx, cpu, target);
+	}
+	if (ret)
+		pmuk_hotplug_remove(ctx);
+	return ret;
+}
+
+static int pmuk_context_place(struct pmuk_context *ctx, struct pmuk_target *target)
+{
+	int ret = pmuk_context_make_storage(ctx);
+
+	if (ret)
+		return ret;
+	if (pmuk_target_is_task(ctx))
+		ret = pmuk_context_add_inst(ctx, 0, target);
+	else
+		ret = pmuk_context_place_cpus(ctx, target);
+	if (ret)
+		pmuk_context_drop_insts(ctx);
+	return ret;
+}
+
+static void pmuk_context_put_task(struct pmuk_context *ctx)
+{
+	if (ctx->task)
+		put_task_struct(ctx->task);
+	ctx->task = NULL;
+}
+
+static int pmuk_context_load(struct pmuk_context *ctx, struct pmuk_target *target)
+{
+	const char *lacks = target->type == PMUK_TARGET_TREE ? pmuk_tree_lacks(ctx) : NULL;
+	int ret;
+
+	if (ctx->loaded)
+		return -EBUSY;
+	if (xa_empty(&ctx->sets))
+		return -EINVAL;
+	if (lacks) {
+		pr_debug("load: %s\n", lacks);
+		return -EOPNOTSUPP;
+	}
+	pmuk_context_set_target(ctx, target);
+	ret = pmuk_context_place(ctx, target);
+	if (ret) {
+		pmuk_context_put_task(ctx);
+		return ret;
+	}
+	ctx->start_set = pmuk_set_first(ctx);
+	WRITE_ONCE(ctx->loaded, true);
+	return 0;
+}
+
+/**
+ * pmuk_load_context() - choose where a context counts
+ * @ctx: the context
+ * @target: where; its failed_* tell which counter could not be placed
+ *
+ * All counters are made there, stopped, on each CPU of the target that is online, or none
+ * is. Pinned ones are placed once to see that those of a set fit together. CPUs that come
+ * online later join; what a CPU has counted stays when it goes. Counts go on
+ * where they were when the context was unloaded. Follows pfmk_load_context(), which knew
+ * CPUs only.
+ *
+ * Context: May sleep.
+ * Return: 0; -EINVAL if @ctx or @target is NULL or an ERR_PTR(), or the target is impossible,
+ * or there is no event set, or a PMU has an event on another CPU than the target's; -EBUSY if
+ * @ctx is loaded, or with PMUK_TARGET_TREE the task has forked meanwhile; -EOPNOTSUPP for what
+ * cannot be done with a task's children: several sets, PMUK_CTX_MASK, random or long periods,
+ * peers, PERF_SAMPLE_READ in records; -ENODEV if no CPU of the target is online; -ENOMEM; as
+ * pmuk_counter_create(); and what &pmuk_format.init says.
+ */
+int pmuk_load_context(struct pmuk_context *ctx, struct pmuk_target *target)
+{
+	const char *fault;
+	int ret;
+
+	if (IS_ERR_OR_NULL(ctx) || IS_ERR_OR_NULL(target))
+		return -EINVAL;
+	fault = pmuk_target_fault(target);
+	if (fault) {
+		pr_debug("load: %s\n", fault);
+		return -EINVAL;
+	}
+	guard(mutex)(&ctx->lock);
+	ret = pmuk_context_load(ctx, target);
+	trace_pmuk_context_load(ctx->id, ret);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(pmuk_load_context);
+
+static void pmuk_context_unload(struct pmuk_context *ctx)
+{
+	pmuk_context_stop(ctx);
+	pmuk_context_drop_insts(ctx);
+	pmuk_context_put_task(ctx);
+}
+
+/**
+ * pmuk_unload_context() - take a context away from where it counts
+ * @ctx: the context
+ *
+ * It is stopped first. Counts and buffers stay. Follows pfmk_unload_context().
+ *
+ * Context: May sleep.
+ * Return: 0; -EINVAL if @ctx is NULL or an ERR_PTR(); -ENODEV if it is not loaded.
+ */
+int pmuk_unload_context(struct pmuk_context *ctx)
+{
+	if (IS_ERR_OR_NULL(ctx))
+		return -EINVAL;
+	guard(mutex)(&ctx->lock);
+	if (!ctx->loaded)
+		return -ENODEV;
+	WRITE_ONCE(ctx->loaded, false);
+	if (!pmuk_target_is_task(ctx))
+		pmuk_hotplug_remove(ctx);
+	pmuk_context_unload(ctx);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(pmuk_unload_context);

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What contexts cost: <debugfs>/pmuk_bench_context/run. Four counters read at once, started,
+ * stopped, exchanged for four others, loaded; on one CPU, beside the same done by hand with
+ * perf's kernel API. Reads are measured as in pmuk_bench.h, the others one at a time.
+ */
+#include <linux/debugfs.h>
+#include <linux/delay.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/workqueue.h>
+
+#include "../../kernel/pmu_kapi/internal.h"
+#include "pmuk_bench.h"
+
+#define COUNTERS	4
+
+struct contexts {
+	struct pmuk_context *ctx;
+	struct perf_event *events[2 * COUNTERS];
+	u64 counts[COUNTERS];
+	struct seq_file *m;
+};
+
+/* ---- reads ---- */
+
+static int group_pmuk(void *what, unsigned int n)
+{
+	struct contexts *c = what;
+	int ret;
+
+	do {
+		ret = pmuk_read_local(c->ctx, c->counts, COUNTERS);
+	} while (--n);
+	return ret;
+}
+
+static int group_perf(void *what, unsigned int n)
+{
+	struct contexts *c = what;
+	u64 enabled, running;
+	unsigned int i;
+
+	do {
+		for (i = 0; i < COUNTERS; i++)
+			c->counts[i] = perf_event_read_value(c->events[i], &enabled, &running);
+	} while (--n);
+	return 0;
+}
+
+/* Not at once: a PMU has no room for both. */
+static const struct bench_way ctx_ways[] = {
+	{ "empty", NULL, bench_empty },
+	{ "group_pmuk", NULL, group_pmuk },
+};
+
+static const struct bench_way hand_ways[] = {
+	{ "empty", NULL, bench_empty },
+	{ "group_perf", NULL, group_perf },
+};
+
+/* ---- what sleeps ---- */
+
+struct step {
+	const char *name;
+	int (*call)(struct contexts *c);
+};
+
+static int ctx_load(struct contexts *c)
+{
+	struct pmuk_target target = { .type = PMUK_TARGET_CPU, .cpu = raw_smp_processor_id() };
+
+	return pmuk_load_context(c->ctx, &target);
+}
+
+static int ctx_start(struct contexts *c)
+{
+	return pmuk_start(c->ctx, NULL);
+}
+
+static int ctx_switch(struct contexts *c)
+{
+	return pmuk_switch_evtset(c->ctx, 1);
+}
+
+static int ctx_stop(struct contexts *c)
+{
+	return pmuk_stop(c->ctx);
+}
+
+static int ctx_unload(struct contexts *c)
+{
+	return pmuk_unload_context(c->ctx);
+}
+
+static int hand_load(struct contexts *c)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_HARDWARE, .config = PERF_COUNT_HW_CPU_CYCLES,
+		.size = sizeof(attr), .disabled = 1,
+	};
+	unsigned int i;
+
+	for (i = 0; i < 2 * COUNTERS; i++) {
+		c->events[i] = perf_event_create_kernel_counter(&attr, raw_smp_processor_id(),
+								NULL, NULL, NULL);
+		if (IS_ERR(c->events[i]))
+			return PTR_ERR(c->events[i]);
+	}
+	return 0;
+}
+
+static int hand_start(struct contexts *c)
+{
+	unsigned int i;
+
+	for (i = 0; i < COUNTERS; i++)
+		perf_event_enable(c->events[i]);
+	return 0;
+}
+
+static int hand_switch(struct contexts *c)
+{
+	unsigned int i;
+
+	for (i = 0; i < COUNTERS; i++)
+		perf_event_disable(c->events[i]);
+	for (i = 0; i < COUNTERS; i++)
+		perf_event_enable(c->events[COUNTERS + i]);
+	return 0;
+}
+
+static int hand_stop(struct contexts *c)
+{
+	unsigned int i;
+
+	for (i = 0; i < COUNTERS; i++)
+		perf_event_disable(c->events[COUNTERS + i]);
+	return 0;
+}
+
+static int hand_unload(struct contexts *c)
+{
+	unsigned int i;
+
+	for (i = 0; i < 2 * COUNTERS; i++) {
+		if (!IS_ERR_OR_NULL(c->events[i]))
+			perf_event_release_kernel(c->events[i]);
+		c->events[i] = NULL;
+	}
+	return 0;
+}
+
+/* From nothing to nothing. */
+static const struct step steps[] = {
+	{ "ctx_load", ctx_load }, { "ctx_start", ctx_start }, { "ctx_switch", ctx_switch },
+	{ "ctx_stop", ctx_stop }, { "ctx_unload", ctx_unload },
+	{ "hand_load", hand_load }, { "hand_start", hand_start }, { "hand_switch", hand_switch },
+	{ "hand_stop", hand_stop }, { "hand_unload", hand_unload },
+};
+
+static int measure_steps(struct contexts *c)
+{
+	static u64 ns[ARRAY_SIZE(steps)][BENCH_TURNS];
+	unsigned int turn, i;
+	u64 start;
+	int ret;
+
+	for (turn = 0; turn < BENCH_TURNS; turn++) {
+		for (i = 0; i < ARRAY_SIZE(steps); i++) {
+			start = ktime_get_ns();
+			ret = steps[i].call(c);
+			ns[i][turn] = ktime_get_ns() - start;
+			if (ret)
+				return ret;
+		}
+	}
+	for (i = 0; i < ARRAY_SIZE(steps); i++)
+		bench_print_one(c->m, steps[i].name, "ns",
+				1000 * bench_median(ns[i], BENCH_TURNS));
+	return 0;
+}
+
+/* A second in which the whole machine's sets take turns: the worst that has happened. */
+static int measure_turns(struct contexts *c)
+{
+	struct pmuk_target machine = { .type = PMUK_TARGET_CPUS };
+	struct pmuk_set_desc sets[] = {
+		{ .id = 0, .timeout = NSEC_PER_MSEC }, { .id = 1, .timeout = NSEC_PER_MSEC },
+	};
+	struct pmuk_set_info info = { .cpu = -1 };
+	int ret;
+
+	if (pmuk_create_evtsets(c->ctx, sets, 2) != 2)
+		return -EINVAL;
+	ret = pmuk_load_context(c->ctx, &machine) ?: pmuk_start(c->ctx, NULL);
+	if (!ret) {
+		msleep(MSEC_PER_SEC);
+		pmuk_getinfo_evtsets(c->ctx, &info, 1);
+		bench_print_one(c->m, "ctx_turn_exchange", "ns", 1000 * info.switch_max);
+		bench_print_one(c->m, "ctx_turn_late", "ns", 1000 * info.late_max);
+	}
+	pmuk_unload_context(c->ctx);
+	return ret;
+}
+
+static int measure_ways(struct contexts *c, const struct bench_way ways[2])
+{
+	struct bench_turns *turns __free(kfree) = bench_alloc_turns(2);
+	struct bench b = { .ways = ways, .nr = 2, .what = c, .turns = turns };
+	int ret = turns ? bench_run(&b) : -ENOMEM;
+
+	if (!ret)
+		bench_print(c->m, &b);
+	return ret;
+}
+
+static int measure_reads(struct contexts *c)
+{
+	int ret;
+
+	ret = ctx_load(c) ?: ctx_start(c) ?: measure_ways(c, ctx_ways);
+	pmuk_unload_context(c->ctx);
+	if (!ret)
+		ret = hand_load(c) ?: hand_start(c) ?: measure_ways(c, hand_ways);
+	hand_unload(c);
+	return ret;
+}
+
+static int make_context(struct contexts *c)
+{
+	const struct pmuk_context_attr attr = {};
+	struct pmuk_set_desc set = { .id = 1 };
+	struct pmuk_pmc pmc = {
+		.type = PERF_TYPE_HARDWARE, .config = PERF_COUNT_HW_CPU_CYCLES,
+	};
+
+	c->ctx = pmuk_create_context(&attr);
+	if (IS_ERR(c->ctx))
+		return PTR_ERR(c->ctx);
+	if (pmuk_create_evtsets(c->ctx, &set, 1) != 1)
+		return set.ret;
+	for (pmc.set = 0; pmc.set < 2; pmc.set++) {
+		for (pmc.num = 0; pmc.num < COUNTERS; pmc.num++) {
+			if (pmuk_write_pmcs(c->ctx, &pmc, 1) != 1)
+				return pmc.ret;
+		}
+	}
+	return 0;
+}
+
+/* Bound to one CPU by work_on_cpu(). */
+static long measure(void *data)
+{
+	struct contexts *c = data;
+	int ret = make_context(c);
+
+	if (!ret)
+		ret = measure_steps(c);
+	if (!ret)
+		ret = measure_reads(c);
+	if (!ret)
+		ret = measure_turns(c);
+	pmuk_close(c->ctx);
+	return ret;
+}
+
+static int run_show(struct seq_file *m, void *unused)
+{
+	static DEFINE_MUTEX(one_at_a_time);
+	struct contexts c = { .m = m };
+
+	guard(mutex)(&one_at_a_time);
+	return work_on_cpu(raw_smp_processor_id(), measure, &c);
+}
+DEFINE_SHOW_ATTRIBUTE(run);
+
+static struct dentry *bench_dir;
+
+static int __init pmuk_bench_context_init(void)
+{
+	bench_dir = debugfs_create_dir("pmuk_bench_context", NULL);
+	debugfs_create_file("run", 0400, bench_dir, NULL, &run_fops);
+	return 0;
+}
+module_init(pmuk_bench_context_init);
+
+static void __exit pmuk_bench_context_exit(void)
+{
+	debugfs_remove(bench_dir);
+}
+module_exit(pmuk_bench_context_exit);
+
+MODULE_DESCRIPTION("What contexts cost: pmuk beside perf");
+MODULE_LICENSE("GPL");

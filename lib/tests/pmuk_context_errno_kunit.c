@@ -1,0 +1,929 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What the calls on contexts return when they do not do what was asked for: a table for each
+ * call, of how that is provoked, on which kinds of target, and what is returned. What other
+ * suites see on each kind is not here once more.
+ */
+#include <linux/completion.h>
+#include <linux/cpu.h>
+#include <linux/kthread.h>
+#include <linux/module.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/task.h>
+
+#include "pmuk_place.h"
+
+#define PERIOD		100
+#define COUNTERS	4	/* of the PMU of each place */
+#define NO_SET		9
+#define NO_PERIOD	0	/* the counter without one, and that with one */
+#define WITH_PERIOD	1
+#define MORE		5	/* from there on numbers are free */
+
+#define CPU		BIT(PMUK_TARGET_CPU)
+#define CPUS		BIT(PMUK_TARGET_CPUS)
+#define TASK		BIT(PMUK_TARGET_TASK)
+#define TREE		BIT(PMUK_TARGET_TREE)
+#define ALL		(CPU | CPUS | TASK | TREE)
+
+/* What has been done with the context when the call is made. */
+enum state {
+	NEW,
+	LOADED,
+	STARTED,
+};
+
+struct attempt {
+	struct kunit *test;
+	struct pmuk_place *p;
+	const struct row *row;
+	struct pmuk_context *ctx;
+	struct completion *more;	/* its own */
+	int elsewhere;			/* an online CPU that is not of the target */
+	int ret;
+};
+
+struct row {
+	int ret;			/* what is to be returned */
+	u32 on;				/* kinds of target */
+	enum state state;
+	int (*fn)(struct attempt *a);	/* makes the call */
+	const char *how;
+	struct pmuk_pmd pmd;		/* for calls that want one */
+	enum pmuk_irq_level level;	/* where the call is made */
+};
+
+struct table {
+	const struct row *rows;
+	unsigned int nr;
+};
+
+/* ---- one attempt ---- */
+
+static void add_counters(struct attempt *a)
+{
+	const struct pmuk_pmd pmd = { .num = WITH_PERIOD, .short_reset = PERIOD,
+				      .flags = PMUK_PMD_NOTIFY };
+
+	pmuk_ctx_add(a->test, a->ctx, a->p->sim, 0, NO_PERIOD, 0, 0);
+	pmuk_ctx_add(a->test, a->ctx, a->p->sim, 0, WITH_PERIOD, 1, PMUK_NO_THROTTLE);
+	pmuk_ctx_write_pmd(a->test, a->ctx, &pmd);
+}
+
+/* The completion outlives the context, as the actions of a test case are undone in reverse. */
+static void new_context(struct attempt *a)
+{
+	struct pmuk_context_attr attr = {};
+
+	a->more = pmuk_test_zalloc(a->test, sizeof(*a->more));
+	init_completion(a->more);
+	attr.completion = a->more;
+	a->ctx = pmuk_ctx_create(a->test, &attr);
+	add_counters(a);
+	if (a->row->state >= LOADED)
+		pmuk_place_load(a->p, a->ctx);
+	if (a->row->state == STARTED)
+		pmuk_ctx_start(a->test, a->ctx);
+}
+
+static void try_row(struct attempt *a)
+{
+	struct kunit *test = a->test;
+
+	new_context(a);
+	KUNIT_EXPECT_EQ_MSG(test, a->row->fn(a), a->row->ret, "%s, on %s", a->row->how,
+			    pmuk_place_name(a->p));
+	if (a->ctx)
+		kunit_release_action(test, pmuk_ctx_put, a->ctx);
+	KUNIT_EXPECT_EQ_MSG(test, pmuk_nr_counters(), 0, "%s", a->row->how);
+}
+
+/* All but one CPU are the target of PMUK_TARGET_CPUS, so that there is another. */
+static void try_rows_on(struct pmuk_place *p)
+{
+	const struct table *table = p->test->priv;
+	int elsewhere = pmuk_test_other_cpu(p->test, p->cpu);
+	static struct cpumask cpus;
+	unsigned int i;
+
+	cpumask_copy(&cpus, cpu_possible_mask);
+	cpumask_clear_cpu(elsewhere, &cpus);
+	if (p->target.type == PMUK_TARGET_CPUS)
+		p->target.cpus = &cpus;
+	for (i = 0; i < table->nr; i++) {
+		struct attempt a = { .test = p->test, .p = p, .row = &table->rows[i],
+				     .elsewhere = elsewhere };
+
+		if (a.row->on & BIT(p->target.type))
+			try_row(&a);
+	}
+}
+
+static void try_rows(struct kunit *test, const struct row *rows, unsigned int nr)
+{
+	struct table *table = pmuk_test_zalloc(test, sizeof(*table));
+
+	table->rows = rows;
+	table->nr = nr;
+	test->priv = table;
+	pmuk_on_each_place(test, try_rows_on);
+}
+
+/* The case of a table, by whose name vm/check knows the call that its errors are of. */
+#define TABLE_CASE(name)							\
+	static void name(struct kunit *test)					\
+	{									\
+		try_rows(test, name##_rows, ARRAY_SIZE(name##_rows));		\
+	}
+
+/* What a call says, or of the one entry of its vector. */
+static int entry(int done, const int *ret)
+{
+	if (done < 0)
+		return done;
+	return done ? 0 : *ret;
+}
+
+/* The task of a target does it, or who is on its CPU. */
+static int in_place(struct attempt *a, void (*fn)(struct pmuk_place *p))
+{
+	a->p->data = a;
+	if (pmuk_place_is_task(a->p))
+		pmuk_place_tell(a->p, fn);
+	else
+		fn(a->p);
+	return a->ret;
+}
+
+/* ---- load_context ---- */
+
+static int load(struct attempt *a)
+{
+	a->p->target.failed_cpu = INT_MIN;
+	return pmuk_load_context(a->ctx, &a->p->target);
+}
+
+/* It is this counter that could not be placed, and none is there. */
+static void expect_failed(struct attempt *a, u16 num)
+{
+	KUNIT_EXPECT_EQ(a->test, a->p->target.failed_cpu,
+			pmuk_place_is_task(a->p) ? -1 : a->p->cpu);
+	KUNIT_EXPECT_EQ(a->test, a->p->target.failed_set, 0);
+	KUNIT_EXPECT_EQ(a->test, a->p->target.failed_num, num);
+}
+
+static int load_failing_at(struct attempt *a, u16 num)
+{
+	int ret = load(a);
+
+	expect_failed(a, num);
+	KUNIT_EXPECT_EQ(a->test, pmuk_nr_counters(), 0);
+	KUNIT_EXPECT_EQ(a->test, pmuk_sim_nr_events(a->p->sim), 0);
+	KUNIT_EXPECT_EQ(a->test, pmuk_unload_context(a->ctx), -ENODEV);
+	return ret;
+}
+
+static int load_unknown_event(struct attempt *a)
+{
+	pmuk_ctx_add(a->test, a->ctx, a->p->sim, 0, MORE, PMUK_SIM_EVENTS, 0);
+	return load_failing_at(a, MORE);
+}
+
+/* Each fits alone; the last one does not with all others. */
+static int load_too_many(struct attempt *a)
+{
+	unsigned int i;
+
+	for (i = 0; i <= COUNTERS; i++)
+		pmuk_ctx_add(a->test, a->ctx, a->p->sim, 0, MORE + i, 2, PMUK_PINNED);
+	return load_failing_at(a, MORE + COUNTERS);
+}
+
+static int refuse(const struct perf_event_attr *attr, void *data)
+{
+	return -EOPNOTSUPP;
+}
+
+static int load_on_poor_pmu(struct attempt *a)
+{
+	const struct pmuk_sim_config config = { .name = "pmuk_sim2", .nr_counters = 1,
+						.width = 32, .event_init = refuse };
+	struct pmuk_sim *poor = pmuk_test_sim_config(a->test, &config);
+	int ret;
+
+	pmuk_ctx_add(a->test, a->ctx, poor, 0, MORE, 0, 0);
+	ret = load_failing_at(a, MORE);
+	kunit_release_action(a->test, pmuk_test_put_sim, poor);
+	return ret;
+}
+
+static int load_without_sets(struct attempt *a)
+{
+	struct pmuk_set_desc set = {};
+
+	KUNIT_EXPECT_EQ(a->test, pmuk_delete_evtsets(a->ctx, &set, 1), 1);
+	return load(a);
+}
+
+static const struct row load_context_rows[] = {
+	{ -EINVAL, ALL, NEW, load_without_sets, "no event set" },
+	{ -EBUSY, ALL, STARTED, load, "started already" },
+	{ -ENOENT, ALL, NEW, load_unknown_event, "no PMU knows the event" },
+	{ -ENOSPC, CPU | CPUS, NEW, load_too_many, "pinned counters that do not fit together" },
+	{ -EOPNOTSUPP, ALL, NEW, load_on_poor_pmu, "the PMU lacks a capability" },
+};
+
+TABLE_CASE(load_context)
+
+static void put_online(void *cpu)
+{
+	if (!cpu_online((long)cpu))
+		add_cpu((long)cpu);
+}
+
+/* Nothing is left of it, and it loads as soon as one is back. */
+static int load_offline(struct attempt *a)
+{
+	struct pmuk_target target = a->p->target;
+	void *cpu = (void *)(long)a->elsewhere;
+	int ret;
+
+	KUNIT_ASSERT_EQ(a->test, kunit_add_action_or_reset(a->test, put_online, cpu), 0);
+	ret = remove_cpu(a->elsewhere);
+	/* Some machines cannot, and tell when it is tried. */
+	if (ret == -EOPNOTSUPP || ret == -EPERM)
+		kunit_skip(a->test, "CPU %d cannot go offline: %d", a->elsewhere, ret);
+	KUNIT_ASSERT_EQ(a->test, ret, 0);
+	target.cpu = a->elsewhere;
+	target.cpus = cpumask_of(a->elsewhere);
+	ret = pmuk_load_context(a->ctx, &target);
+	KUNIT_EXPECT_EQ(a->test, pmuk_nr_counters(), 0);
+	KUNIT_EXPECT_EQ(a->test, pmuk_start(a->ctx, NULL), -ENODEV);
+	kunit_release_action(a->test, put_online, cpu);
+	KUNIT_EXPECT_EQ(a->test, pmuk_load_context(a->ctx, &target), 0);
+	return ret;
+}
+
+static const struct row load_context_offline_rows[] = {
+	{ -ENODEV, CPU | CPUS, NEW, load_offline, "its only CPU is offline" },
+};
+
+TABLE_CASE(load_context_offline)
+
+/* ---- start, restart, switch_evtset ---- */
+
+static void steal(struct attempt *a, unsigned int n)
+{
+	KUNIT_EXPECT_EQ(a->test, pmuk_sim_steal(a->p->sim, a->p->cpu, n), 0);
+}
+
+/* A task's is placed when the task runs next. */
+static int start_without_room(struct attempt *a)
+{
+	int ret;
+
+	pmuk_ctx_add(a->test, a->ctx, a->p->sim, 0, MORE, 2, PMUK_PINNED);
+	KUNIT_EXPECT_EQ(a->test, load(a), 0);
+	steal(a, COUNTERS);
+	ret = pmuk_start(a->ctx, &a->p->target);
+	if (ret)
+		expect_failed(a, MORE);
+	steal(a, 0);
+	return ret;
+}
+
+static const struct row start_rows[] = {
+	{ -ENOSPC, CPU | CPUS, NEW, start_without_room, "no room for a pinned counter" },
+	{ 0, TASK | TREE, NEW, start_without_room, "no room for a pinned counter yet" },
+};
+
+TABLE_CASE(start)
+
+static int switch_to_first(struct attempt *a)
+{
+	return pmuk_switch_evtset(a->ctx, 0);
+}
+
+static int switch_to_none(struct attempt *a)
+{
+	return pmuk_switch_evtset(a->ctx, NO_SET);
+}
+
+static int switch_unloaded(struct attempt *a)
+{
+	KUNIT_EXPECT_EQ(a->test, pmuk_unload_context(a->ctx), 0);
+	return pmuk_switch_evtset(a->ctx, 0);
+}
+
+static const struct row switch_evtset_rows[] = {
+	{ -ENODEV, ALL, NEW, switch_to_first, "not loaded" },
+	{ -ENODEV, ALL, NEW, switch_to_none, "not loaded, and no such set" },
+	{ -ENODEV, ALL, STARTED, switch_unloaded, "not loaded any more" },
+	{ -ENOENT, ALL, LOADED, switch_to_none, "no such set, loaded" },
+	{ -ENOENT, ALL, STARTED, switch_to_none, "no such set, started" },
+	{ 0, ALL, LOADED, switch_to_first, "its turn is first" },
+	{ 0, ALL, STARTED, switch_to_first, "it is its turn" },
+};
+
+TABLE_CASE(switch_evtset)
+
+/* ---- event sets ---- */
+
+static int create_set(struct attempt *a)
+{
+	struct pmuk_set_desc set = { .id = NO_SET };
+
+	return entry(pmuk_create_evtsets(a->ctx, &set, 1), &set.ret);
+}
+
+static const struct row create_evtsets_rows[] = {
+	{ -EBUSY, ALL, LOADED, create_set, "loaded" },
+	{ -EBUSY, ALL, STARTED, create_set, "started" },
+};
+
+TABLE_CASE(create_evtsets)
+
+static int delete_set(struct attempt *a)
+{
+	struct pmuk_set_desc set = {};
+
+	return entry(pmuk_delete_evtsets(a->ctx, &set, 1), &set.ret);
+}
+
+static const struct row delete_evtsets_rows[] = {
+	{ -EBUSY, ALL, LOADED, delete_set, "loaded" },
+};
+
+TABLE_CASE(delete_evtsets)
+
+static int getinfo(struct attempt *a, u16 id, int cpu)
+{
+	struct pmuk_set_info info = { .id = id, .cpu = cpu };
+
+	return entry(pmuk_getinfo_evtsets(a->ctx, &info, 1), &info.ret);
+}
+
+static int getinfo_here(struct attempt *a)
+{
+	return getinfo(a, 0, a->p->cpu);
+}
+
+static int getinfo_elsewhere(struct attempt *a)
+{
+	return getinfo(a, 0, a->elsewhere);
+}
+
+static int getinfo_impossible(struct attempt *a)
+{
+	return getinfo(a, 0, nr_cpu_ids);
+}
+
+static int getinfo_of_none(struct attempt *a)
+{
+	return getinfo(a, NO_SET, -1);
+}
+
+static const struct row getinfo_evtsets_rows[] = {
+	{ -ENODEV, ALL, NEW, getinfo_here, "not loaded" },
+	{ -ENODEV, TASK | TREE, LOADED, getinfo_here, "CPUs, of a task" },
+	{ -ENODEV, TASK | TREE, STARTED, getinfo_here, "CPUs, of a task that counts" },
+	{ -ENODEV, ALL, LOADED, getinfo_elsewhere, "a CPU that is not of the target" },
+	{ -EINVAL, ALL, LOADED, getinfo_impossible, "an impossible CPU" },
+	{ -ENOENT, ALL, LOADED, getinfo_of_none, "no such set" },
+	{ 0, CPU | CPUS, LOADED, getinfo_here, "a CPU of the target" },
+};
+
+TABLE_CASE(getinfo_evtsets)
+
+/* ---- write_pmcs, write_pmds, read_pmds ---- */
+
+static int write_pmc(struct attempt *a, u16 set, u16 num)
+{
+	struct pmuk_pmc pmc = { .set = set, .num = num, .type = pmuk_sim_type(a->p->sim) };
+
+	return entry(pmuk_write_pmcs(a->ctx, &pmc, 1), &pmc.ret);
+}
+
+static int write_pmc_again(struct attempt *a)
+{
+	return write_pmc(a, 0, NO_PERIOD);
+}
+
+static int write_pmc_of_no_set(struct attempt *a)
+{
+	return write_pmc(a, NO_SET, 0);
+}
+
+static int write_pmc_impossible(struct attempt *a)
+{
+	return write_pmc(a, 0, PMUK_SET_COUNTERS);
+}
+
+static const struct row write_pmcs_rows[] = {
+	{ -ENOENT, CPU, NEW, write_pmc_of_no_set, "no such set" },
+	{ -EINVAL, CPU, NEW, write_pmc_impossible, "an impossible number" },
+	{ -EBUSY, ALL, LOADED, write_pmc_of_no_set, "loaded, and no such set" },
+	{ -EBUSY, ALL, STARTED, write_pmc_again, "started" },
+};
+
+TABLE_CASE(write_pmcs)
+
+/* What was not changed overflows as it did. */
+static void expect_period(struct attempt *a)
+{
+	unsigned int nr = pmuk_place_is_task(a->p) ? a->p->nr : 1;
+	u64 n;
+
+	pmuk_ctx_start(a->test, a->ctx);
+	if (pmuk_place_is_task(a->p))
+		n = pmuk_place_feed(a->p, 1, PERIOD);
+	else
+		n = pmuk_ctx_feed(a->p->sim, a->p->cpu, 1, PERIOD);
+	KUNIT_EXPECT_EQ(a->test, n, nr * PERIOD);
+	KUNIT_EXPECT_EQ(a->test, pmuk_ctx_next(a->test, a->ctx).count, nr);
+}
+
+static int write_pmd(struct attempt *a)
+{
+	struct pmuk_pmd pmd = a->row->pmd;
+	int ret = entry(pmuk_write_pmds(a->ctx, &pmd, 1), &pmd.ret);
+
+	if (ret == -EBUSY && a->row->state == LOADED)
+		expect_period(a);
+	return ret;
+}
+
+static const struct row write_pmds_rows[] = {
+	{ -EBUSY, ALL, STARTED, write_pmd, "started" },
+	{ -EBUSY, ALL, LOADED, write_pmd, "a period, and there was none",
+	  .pmd = { .num = NO_PERIOD, .short_reset = PERIOD } },
+	{ -EBUSY, ALL, LOADED, write_pmd, "a long period, and there was none",
+	  .pmd = { .num = NO_PERIOD, .long_reset = PERIOD } },
+	{ -EBUSY, ALL, LOADED, write_pmd, "no period any more", .pmd = { .num = WITH_PERIOD } },
+	{ -EBUSY, ALL, LOADED, write_pmd, "random periods",
+	  .pmd = { .num = WITH_PERIOD, .short_reset = PERIOD, .random_mask = 1 } },
+	{ -EBUSY, TREE, LOADED, write_pmd, "another period, of children",
+	  .pmd = { .num = WITH_PERIOD, .short_reset = 2 * PERIOD } },
+	{ -EBUSY, TREE, LOADED, write_pmd, "a long period, of children",
+	  .pmd = { .num = WITH_PERIOD, .short_reset = PERIOD, .long_reset = PERIOD } },
+	{ -EBUSY, TREE, LOADED, write_pmd, "peers to reset, of children",
+	  .pmd = { .num = WITH_PERIOD, .short_reset = PERIOD, .reset_peers = 1 } },
+	{ -EBUSY, TREE, LOADED, write_pmd, "peers in records, of children",
+	  .pmd = { .num = WITH_PERIOD, .short_reset = PERIOD, .sample_peers = 1 } },
+	{ 0, CPU | CPUS | TASK, LOADED, write_pmd, "what children cannot have",
+	  .pmd = { .num = WITH_PERIOD, .short_reset = 2 * PERIOD, .long_reset = PERIOD,
+		   .reset_peers = 1, .sample_peers = 1 } },
+	{ 0, ALL, LOADED, write_pmd, "what is not fixed",
+	  .pmd = { .num = WITH_PERIOD, .short_reset = PERIOD, .cookie = 1 } },
+	{ -ENOENT, ALL, LOADED, write_pmd, "no such set", .pmd = { .set = NO_SET } },
+	{ -EINVAL, ALL, LOADED, write_pmd, "an impossible number",
+	  .pmd = { .num = PMUK_SET_COUNTERS } },
+};
+
+TABLE_CASE(write_pmds)
+
+static int read_pmd(struct attempt *a, u16 set, u16 num, int cpu)
+{
+	struct pmuk_pmd_read read = { .set = set, .num = num, .cpu = cpu };
+
+	return entry(pmuk_read_pmds(a->ctx, &read, 1), &read.ret);
+}
+
+static int read_pmd_of_no_set(struct attempt *a)
+{
+	return read_pmd(a, NO_SET, 0, -1);
+}
+
+static int read_pmd_of_none(struct attempt *a)
+{
+	return read_pmd(a, 0, MORE, -1);
+}
+
+static int read_pmd_impossible(struct attempt *a)
+{
+	return read_pmd(a, 0, PMUK_SET_COUNTERS, -1);
+}
+
+static int read_pmd_impossible_cpu(struct attempt *a)
+{
+	return read_pmd(a, 0, 0, nr_cpu_ids);
+}
+
+static int read_pmd_elsewhere(struct attempt *a)
+{
+	return read_pmd(a, 0, 0, a->elsewhere);
+}
+
+/* Once its CPU, or its task there, has found no place for it. */
+static int read_pmd_pushed_out(struct attempt *a)
+{
+	int ret;
+
+	pmuk_ctx_add(a->test, a->ctx, a->p->sim, 0, MORE, 2, PMUK_PINNED);
+	KUNIT_EXPECT_EQ(a->test, load(a), 0);
+	pmuk_ctx_start(a->test, a->ctx);
+	in_place(a, pmuk_place_count_here);
+	steal(a, COUNTERS);
+	in_place(a, pmuk_place_count_here);
+	ret = read_pmd(a, 0, MORE, -1);
+	steal(a, 0);
+	return ret;
+}
+
+static const struct row read_pmds_rows[] = {
+	{ -ENOENT, ALL, STARTED, read_pmd_of_no_set, "no such set" },
+	{ -ENOENT, ALL, STARTED, read_pmd_of_none, "no such counter" },
+	{ -EINVAL, ALL, STARTED, read_pmd_impossible, "an impossible number" },
+	{ -EINVAL, ALL, STARTED, read_pmd_impossible_cpu, "an impossible CPU" },
+	{ -ENODEV, ALL, STARTED, read_pmd_elsewhere, "a CPU that is not of the target" },
+	{ -EBUSY, ALL, NEW, read_pmd_pushed_out, "a pinned counter, pushed out" },
+};
+
+TABLE_CASE(read_pmds)
+
+/* ---- a PMU that is gone ---- */
+
+static void unplug(struct attempt *a)
+{
+	if (pmuk_sim_unplug(a->p->sim))
+		kunit_skip(a->test, "this perf core does not let PMUs with events go");
+}
+
+static int start_without_pmu(struct attempt *a)
+{
+	int ret;
+
+	unplug(a);
+	ret = pmuk_start(a->ctx, &a->p->target);
+	expect_failed(a, NO_PERIOD);
+	return ret;
+}
+
+static const struct row start_unplugged_rows[] = {
+	{ -ENODEV, ALL, LOADED, start_without_pmu, "its PMU is gone" },
+};
+
+TABLE_CASE(start_unplugged)
+
+static int read_pmd_without_pmu(struct attempt *a)
+{
+	unplug(a);
+	return read_pmd(a, 0, NO_PERIOD, -1);
+}
+
+static const struct row read_pmds_unplugged_rows[] = {
+	{ -ENODEV, ALL, STARTED, read_pmd_without_pmu, "its PMU is gone" },
+};
+
+TABLE_CASE(read_pmds_unplugged)
+
+/* ---- read, read_timeout ---- */
+
+struct waiter {
+	struct pmuk_context *ctx;
+	struct completion ended;
+	bool forever, waiting;
+	int ret;
+};
+
+static int wait_for_message(void *data)
+{
+	struct waiter *w = data;
+	struct pmuk_msg msg;
+
+	allow_signal(SIGINT);
+	WRITE_ONCE(w->waiting, true);
+	w->ret = w->forever ? pmuk_read(w->ctx, &msg, false) :
+			      pmuk_read_timeout(w->ctx, &msg, PMUK_CTX_PATIENCE);
+	flush_signals(current);
+	complete(&w->ended);
+	return 0;
+}
+
+/* Also a signal that has come before the wait has begun ends it. */
+static int interrupt_wait(struct attempt *a, bool forever)
+{
+	struct waiter *w = pmuk_test_zalloc(a->test, sizeof(*w));
+	struct task_struct *task;
+
+	w->ctx = a->ctx;
+	w->forever = forever;
+	init_completion(&w->ended);
+	task = kthread_run(wait_for_message, w, "pmuk_wait");
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(a->test, task);
+	get_task_struct(task);
+	KUNIT_EXPECT_TRUE(a->test, pmuk_ctx_comes(READ_ONCE(w->waiting)));
+	send_sig(SIGINT, task, 1);
+	wait_for_completion(&w->ended);
+	put_task_struct(task);
+	return w->ret;
+}
+
+static int read_interrupted(struct attempt *a)
+{
+	return interrupt_wait(a, true);
+}
+
+static int wait_interrupted(struct attempt *a)
+{
+	return interrupt_wait(a, false);
+}
+
+static void read_at(void *data)
+{
+	struct attempt *a = data;
+	struct pmuk_msg msg;
+
+	a->ret = pmuk_read(a->ctx, &msg, true);
+}
+
+static int read_now(struct attempt *a)
+{
+	KUNIT_EXPECT_EQ(a->test, pmuk_irq_run(a->row->level, read_at, a), 0);
+	return a->ret;
+}
+
+static int read_completed(struct attempt *a)
+{
+	complete(a->more);
+	return read_now(a);
+}
+
+/* The message's own completion is consumed with it, and then there is nothing. */
+static int read_overflow(struct attempt *a)
+{
+	int ret;
+
+	KUNIT_EXPECT_EQ(a->test, pmuk_ctx_feed(a->p->sim, a->p->cpu, 1, PERIOD), PERIOD);
+	KUNIT_EXPECT_TRUE(a->test, pmuk_ctx_comes(completion_done(a->more)));
+	ret = read_now(a);
+	KUNIT_EXPECT_FALSE(a->test, completion_done(a->more));
+	KUNIT_EXPECT_EQ(a->test, read_now(a), -EAGAIN);
+	return ret;
+}
+
+static int read_no_message(struct attempt *a)
+{
+	return pmuk_read(a->ctx, NULL, true);
+}
+
+static const struct row read_rows[] = {
+	{ -EAGAIN, ALL, STARTED, read_now, "nothing, in a task" },
+	{ -EAGAIN, CPU, STARTED, read_now, "nothing, in softirq", .level = PMUK_IRQ_SOFT },
+	{ -EAGAIN, CPU, STARTED, read_now, "nothing, in hardirq", .level = PMUK_IRQ_HARD },
+	{ 0, CPU, STARTED, read_completed, "completed, in a task" },
+	{ 0, CPU, STARTED, read_completed, "completed, in softirq", .level = PMUK_IRQ_SOFT },
+	{ 0, CPU, STARTED, read_completed, "completed, in hardirq", .level = PMUK_IRQ_HARD },
+	{ 1, CPU, STARTED, read_overflow, "a message, in a task" },
+	{ 1, CPU, STARTED, read_overflow, "a message, in softirq", .level = PMUK_IRQ_SOFT },
+	{ 1, CPU, STARTED, read_overflow, "a message, in hardirq", .level = PMUK_IRQ_HARD },
+	{ -ERESTARTSYS, ALL, STARTED, read_interrupted, "a signal" },
+	{ -EINVAL, CPU, STARTED, read_no_message, "no message" },
+};
+
+TABLE_CASE(read)
+
+static int wait_for(struct attempt *a, unsigned long timeout)
+{
+	struct pmuk_msg msg;
+
+	return pmuk_read_timeout(a->ctx, &msg, timeout);
+}
+
+static int wait_briefly(struct attempt *a)
+{
+	return wait_for(a, 2);
+}
+
+static int wait_not(struct attempt *a)
+{
+	return wait_for(a, 0);
+}
+
+static int wait_completed(struct attempt *a)
+{
+	complete(a->more);
+	return wait_for(a, PMUK_CTX_PATIENCE);
+}
+
+static int wait_for_nothing(struct attempt *a)
+{
+	return pmuk_read_timeout(a->ctx, NULL, 1);
+}
+
+static const struct row read_timeout_rows[] = {
+	{ -ERESTARTSYS, ALL, STARTED, wait_interrupted, "a signal" },
+	{ -ETIMEDOUT, ALL, STARTED, wait_briefly, "the time is over" },
+	{ -EAGAIN, ALL, STARTED, wait_not, "no time" },
+	{ 0, CPU, STARTED, wait_completed, "completed" },
+	{ -EINVAL, CPU, STARTED, wait_for_nothing, "no message" },
+};
+
+TABLE_CASE(read_timeout)
+
+/* ---- read_local, snapshot ---- */
+
+static void read_two(struct pmuk_place *p)
+{
+	struct attempt *a = p->data;
+	u64 counts[2];
+
+	a->ret = pmuk_read_local(a->ctx, counts, 2);
+}
+
+static void read_three(struct pmuk_place *p)
+{
+	struct attempt *a = p->data;
+	u64 counts[3];
+
+	a->ret = pmuk_read_local(a->ctx, counts, 3);
+}
+
+static int read_local_all(struct attempt *a)
+{
+	return in_place(a, read_two);
+}
+
+static int read_local_more(struct attempt *a)
+{
+	return in_place(a, read_three);
+}
+
+/* On another CPU, or in another task. */
+static int read_local_elsewhere(struct attempt *a)
+{
+	u64 counts[2];
+	int ret;
+
+	if (!pmuk_place_is_task(a->p))
+		pmuk_test_pin(a->test, a->elsewhere);
+	ret = pmuk_read_local(a->ctx, counts, 2);
+	pmuk_test_pin(a->test, a->p->cpu);
+	return ret;
+}
+
+/* And when there is room again, it reads what it has counted. */
+static int read_local_without_room(struct attempt *a)
+{
+	int ret;
+
+	KUNIT_EXPECT_EQ(a->test, in_place(a, read_two), 0);
+	steal(a, COUNTERS);
+	ret = in_place(a, read_two);
+	steal(a, 0);
+	KUNIT_EXPECT_TRUE(a->test, pmuk_ctx_comes(!in_place(a, read_two)));
+	return ret;
+}
+
+static const struct row read_local_rows[] = {
+	{ 0, CPU | CPUS | TASK, STARTED, read_local_all, "where it counts" },
+	{ -EINVAL, CPU | CPUS, NEW, read_local_all, "not loaded" },
+	{ -EINVAL, CPU | CPUS | TASK, STARTED, read_local_more, "more than the set has" },
+	{ -EINVAL, ALL, STARTED, read_local_elsewhere, "not on its CPU, or not its task" },
+	{ -EBUSY, ALL, LOADED, read_local_all, "stopped" },
+	{ -EBUSY, CPU | CPUS | TASK, STARTED, read_local_without_room, "not on the PMU" },
+	{ -EOPNOTSUPP, TREE, STARTED, read_local_all, "children" },
+};
+
+TABLE_CASE(read_local)
+
+static int snapshot_of(struct attempt *a, u16 set, unsigned int n)
+{
+	struct pmuk_value values[3];
+
+	return pmuk_snapshot(a->ctx, set, values, n);
+}
+
+static int snapshot_all(struct attempt *a)
+{
+	return snapshot_of(a, 0, 2);
+}
+
+static int snapshot_more(struct attempt *a)
+{
+	return snapshot_of(a, 0, 3);
+}
+
+static int snapshot_of_none(struct attempt *a)
+{
+	return snapshot_of(a, NO_SET, 1);
+}
+
+static int snapshot_unloaded(struct attempt *a)
+{
+	KUNIT_EXPECT_EQ(a->test, pmuk_unload_context(a->ctx), 0);
+	return snapshot_all(a);
+}
+
+static int snapshot_to_nowhere(struct attempt *a)
+{
+	return pmuk_snapshot(a->ctx, 0, NULL, 1);
+}
+
+/* What was counted is there when it is stopped, by whoever asks. */
+static int snapshot_of_counts(struct attempt *a)
+{
+	struct pmuk_value values[2] = {};
+	int ret;
+
+	a->p->config = 0;
+	a->p->n = 7;
+	in_place(a, pmuk_place_count_here);
+	KUNIT_EXPECT_EQ(a->test, pmuk_stop(a->ctx), 0);
+	ret = pmuk_snapshot(a->ctx, 0, values, 2);
+	KUNIT_EXPECT_EQ(a->test, values[0].count, 7);
+	KUNIT_EXPECT_EQ(a->test, values[1].count, 0);
+	KUNIT_EXPECT_GT(a->test, values[0].time_running, 0);
+	return ret;
+}
+
+static const struct row snapshot_rows[] = {
+	{ 0, CPU | CPUS | TASK, STARTED, snapshot_of_counts, "counts" },
+	{ 0, CPU | CPUS | TASK, LOADED, snapshot_all, "stopped" },
+	{ -EINVAL, CPU | CPUS | TASK, STARTED, snapshot_more, "more than the set has" },
+	{ -EINVAL, CPU | CPUS | TASK, STARTED, snapshot_of_none, "no such set" },
+	{ -EINVAL, ALL, STARTED, snapshot_to_nowhere, "nowhere to put them" },
+	{ -ENODEV, ALL, NEW, snapshot_all, "not loaded yet" },
+	{ -ENODEV, ALL, STARTED, snapshot_unloaded, "not loaded any more" },
+	{ -EOPNOTSUPP, TREE, LOADED, snapshot_all, "children, stopped" },
+	{ -EOPNOTSUPP, TREE, STARTED, snapshot_all, "children" },
+};
+
+TABLE_CASE(snapshot)
+
+/* ---- close, close_deferred ---- */
+
+/* Until interrupts are on again, it is only about to be closed. */
+static int close_once_more(struct attempt *a, bool deferred)
+{
+	struct completion *done = pmuk_test_zalloc(a->test, sizeof(*done));
+	int first, again;
+
+	init_completion(done);
+	kunit_remove_action(a->test, pmuk_ctx_put, a->ctx);
+	scoped_guard(irqsave) {
+		first = pmuk_close_deferred(a->ctx, done);
+		again = deferred ? pmuk_close_deferred(a->ctx, NULL) : pmuk_close(a->ctx);
+	}
+	KUNIT_EXPECT_EQ(a->test, first, 0);
+	wait_for_completion(done);
+	a->ctx = NULL;
+	return again;
+}
+
+static int close_again(struct attempt *a)
+{
+	return close_once_more(a, false);
+}
+
+static int close_deferred_again(struct attempt *a)
+{
+	return close_once_more(a, true);
+}
+
+static const struct row close_rows[] = {
+	{ -EBUSY, ALL, NEW, close_again, "being closed, not loaded" },
+	{ -EBUSY, ALL, STARTED, close_again, "being closed" },
+};
+
+TABLE_CASE(close)
+
+static const struct row close_deferred_rows[] = {
+	{ -EBUSY, ALL, NEW, close_deferred_again, "being closed, not loaded" },
+	{ -EBUSY, ALL, STARTED, close_deferred_again, "being closed" },
+};
+
+TABLE_CASE(close_deferred)
+
+static struct kunit_case pmuk_context_errno_cases[] = {
+	KUNIT_CASE(load_context),
+	KUNIT_CASE(load_context_offline),
+	KUNIT_CASE(start),
+	KUNIT_CASE(start_unplugged),
+	KUNIT_CASE(switch_evtset),
+	KUNIT_CASE(create_evtsets),
+	KUNIT_CASE(delete_evtsets),
+	KUNIT_CASE(getinfo_evtsets),
+	KUNIT_CASE(write_pmcs),
+	KUNIT_CASE(write_pmds),
+	KUNIT_CASE(read_pmds),
+	KUNIT_CASE(read_pmds_unplugged),
+	KUNIT_CASE(read),
+	KUNIT_CASE(read_timeout),
+	KUNIT_CASE(read_local),
+	KUNIT_CASE(snapshot),
+	KUNIT_CASE(close),
+	KUNIT_CASE(close_deferred),
+	{}
+};
+
+static struct kunit_suite pmuk_context_errno_suite = {
+	.name = "pmuk_context_errno",
+	.init = pmuk_test_init,
+	.test_cases = pmuk_context_errno_cases,
+};
+
+kunit_test_suite(pmuk_context_errno_suite);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("KUnit tests of pmuk's contexts: what each call returns when it fails");

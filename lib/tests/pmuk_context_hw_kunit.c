@@ -1,0 +1,720 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * pmuk_read_local() on the machine's own PMU: all counters of the event set whose turn it is,
+ * in one instant, and never back, whatever becomes of the counters meanwhile.
+ *
+ * Where reads of a group have a fast path, each test sees that it was taken: every other read
+ * is made with that hidden which the other path begins with.
+ */
+#include <linux/hrtimer.h>
+#include <linux/module.h>
+#include <linux/timekeeping.h>
+
+#include "../../kernel/pmu_kapi/context.h"
+#include "pmuk_ctx.h"
+#include "pmuk_hw.h"
+
+#define NR	4		/* counters of each set, all of one event */
+#define SETS	2
+
+#ifdef pmuk_arch_irqs
+#define HAS_FAST	true
+#else
+#define HAS_FAST	false
+#endif
+
+/* What was read of a set, last. */
+struct seen {
+	u64 task[NR];
+	u64 nmi[NR];
+};
+
+struct reads {
+	unsigned int nr, busy, failed, wrong;
+	unsigned int fast;		/* by the fast path alone */
+	unsigned int changes;		/* from busy to not, and back */
+	bool was_busy;
+};
+
+struct hw {
+	struct kunit *test;
+	struct pmuk_context *ctx;
+	int cpu;
+	struct seen seen[SETS];
+	u64 counts[NR];			/* the task's latest read */
+	struct reads task;		/* the task's */
+	struct reads nmi;		/* in whatever interrupts it */
+	bool has_nmi;			/* pmuk_irq_run() can make one */
+	unsigned int troubles;
+	struct perf_event *others[8];
+	u64 sums[SETS][NR];		/* of all CPUs */
+};
+
+static struct hw *new_hw(struct kunit *test, const struct pmuk_context_attr *attr)
+{
+	struct hw *hw = pmuk_test_zalloc(test, sizeof(*hw));
+
+	hw->test = test;
+	hw->cpu = pmuk_test_pin_first(test);
+	hw->ctx = pmuk_ctx_create(test, attr);
+	return hw;
+}
+
+/* Counters of set @set, which exists. */
+static void add_counters(struct hw *hw, u16 set, const struct pmuk_attr *attr, u64 period)
+{
+	unsigned int num;
+
+	for (num = 0; num < NR; num++) {
+		struct pmuk_pmc pmc = { .set = set, .num = num, .type = attr->type,
+					.config = attr->config, .flags = attr->flags };
+		/* Each its own, so that they overflow apart from each other. */
+		struct pmuk_pmd pmd = { .set = set, .num = num,
+					.short_reset = period ? period + 1009 * num : 0,
+					.flags = period ? PMUK_PMD_NOTIFY : 0 };
+
+		KUNIT_ASSERT_EQ(hw->test, pmuk_write_pmcs(hw->ctx, &pmc, 1), 1);
+		pmuk_ctx_write_pmd(hw->test, hw->ctx, &pmd);
+	}
+}
+
+static void begin(struct hw *hw)
+{
+	pmuk_ctx_load(hw->test, hw->ctx, hw->cpu);
+	pmuk_ctx_start(hw->test, hw->ctx);
+}
+
+static struct pmuk_inst *inst_of(const struct hw *hw)
+{
+	return READ_ONCE(hw->ctx->insts[hw->cpu]);
+}
+
+/* Which set's turn it is here, or -1. */
+static int set_of(const struct hw *hw)
+{
+	const struct pmuk_inst *inst = inst_of(hw);
+	const struct pmuk_turn *turn = inst ? READ_ONCE(inst->active) : NULL;
+
+	return turn ? turn - inst->turns : -1;
+}
+
+/* 0 if the fast path has given the counts: the other one finds nothing to read. */
+static int read_fast_alone(struct hw *hw, u64 *counts)
+{
+	struct pmuk_inst *inst;
+	int ret;
+
+	guard(preempt)();
+	inst = inst_of(hw);
+	WRITE_ONCE(hw->ctx->insts[hw->cpu], NULL);
+	barrier();	/* with interrupts, which look there, too */
+	ret = pmuk_read_local(hw->ctx, counts, NR);
+	barrier();
+	WRITE_ONCE(hw->ctx->insts[hw->cpu], inst);
+	return ret;
+}
+
+/* Every other read, the first and any that needs the other path in the usual way. */
+static int read_either(struct hw *hw, u64 *counts)
+{
+	if (hw->task.nr++ % 2 && !read_fast_alone(hw, counts)) {
+		hw->task.fast++;
+		return 0;
+	}
+	return pmuk_read_local(hw->ctx, counts, NR);
+}
+
+static void note(struct reads *reads, int ret, const u64 *counts, const u64 *least)
+{
+	unsigned int i;
+
+	reads->changes += reads->was_busy != (ret == -EBUSY);
+	reads->was_busy = ret == -EBUSY;
+	if (ret == -EBUSY)
+		reads->busy++;
+	else if (ret)
+		reads->failed++;
+	for (i = 0; !ret && i < NR; i++)
+		reads->wrong += counts[i] < least[i];
+}
+
+/* Not less than was read before, here or by what has interrupted this. */
+static void look(struct hw *hw)
+{
+	u64 least[NR] = {};
+	struct seen *seen;
+	int set, ret;
+	unsigned int i;
+
+	guard(preempt)();	/* so that the turn does not end */
+	set = set_of(hw);
+	if (set < 0)
+		return;
+	seen = &hw->seen[set];
+	for (i = 0; i < NR; i++)
+		least[i] = max(seen->task[i], READ_ONCE(seen->nmi[i]));
+	ret = read_either(hw, hw->counts);
+	note(&hw->task, ret, hw->counts, least);
+	for (i = 0; !ret && i < NR; i++)
+		WRITE_ONCE(seen->task[i], hw->counts[i]);
+}
+
+/* Wherever the task is. It has hidden what is read here, or is between two turns: then not. */
+static void look_from_nmi(void *data)
+{
+	struct hw *hw = data;
+	u64 counts[NR], least[NR];
+	struct seen *seen;
+	int ret, set = set_of(hw);
+	unsigned int i;
+
+	if (set < 0)
+		return;
+	seen = &hw->seen[set];
+	for (i = 0; i < NR; i++)
+		least[i] = max(READ_ONCE(seen->task[i]), seen->nmi[i]);
+	ret = pmuk_read_local(hw->ctx, counts, NR);
+	hw->nmi.nr++;
+	note(&hw->nmi, ret, counts, least);
+	for (i = 0; !ret && i < NR; i++)
+		WRITE_ONCE(seen->nmi[i], counts[i]);
+}
+
+static void look_from_overflow(struct pmuk_counter *c, const struct pmuk_sample *sample,
+			       void *data)
+{
+	look_from_nmi(data);
+}
+
+/* Overflows all the time, and looks. Pinned, as what comes and goes is not to end that. */
+static struct pmuk_counter *start_looking(struct hw *hw)
+{
+	struct pmuk_attr attr = PMUK_HW_CYCLES;
+
+	attr.flags |= PMUK_PINNED;
+	attr.period = 50000;
+	attr.random_mask = 0xfff;
+	attr.overflow = look_from_overflow;
+	attr.data = hw;
+	return pmuk_test_enabled(hw->test, &attr, hw->cpu, NULL);
+}
+
+/* ---- never back ---- */
+
+struct trouble {
+	u32 flags;			/* of the context */
+	unsigned int sets;
+	u64 timeout;			/* of each set's turn */
+	u64 period;			/* of each counter */
+	void (*begin)(struct hw *hw);
+	void (*make)(struct hw *hw);
+	bool (*enough)(const struct hw *hw);
+};
+
+static bool enough_troubles(const struct hw *hw)
+{
+	return hw->troubles >= 100;
+}
+
+static bool enough_overflows(const struct hw *hw)
+{
+	return atomic64_read(&inst_of(hw)->overflows) >= 2000;
+}
+
+static bool enough_changes(const struct hw *hw)
+{
+	return hw->task.changes >= 20;
+}
+
+static bool enough_switches(const struct hw *hw)
+{
+	return hw->troubles >= 100 && inst_of(hw)->switches >= 200;
+}
+
+static bool enough_reads(const struct hw *hw)
+{
+	return hw->task.nr >= 20000 && (hw->task.fast >= 2000 || !HAS_FAST) && hw->nmi.nr >= 500;
+}
+
+/* Somebody else's event on this CPU. */
+static struct perf_event *new_other(struct hw *hw)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_HARDWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_HW_CPU_CYCLES,
+	};
+	struct perf_event *event;
+
+	event = perf_event_create_kernel_counter(&attr, hw->cpu, NULL, NULL, NULL);
+	KUNIT_EXPECT_FALSE(hw->test, IS_ERR(event));
+	return event;
+}
+
+static void put_other(struct hw *hw, unsigned int i)
+{
+	if (!IS_ERR_OR_NULL(hw->others[i]))
+		perf_event_release_kernel(hw->others[i]);
+	hw->others[i] = NULL;
+}
+
+static void put_others(void *data)
+{
+	struct hw *hw = data;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(hw->others); i++)
+		put_other(hw, i);
+}
+
+static void get_ready_for_others(struct hw *hw)
+{
+	KUNIT_ASSERT_EQ(hw->test, kunit_add_action_or_reset(hw->test, put_others, hw), 0);
+}
+
+/* More events than the PMU has counters: perf core lets them take turns. */
+static void begin_crowd(struct hw *hw)
+{
+	unsigned int i;
+
+	get_ready_for_others(hw);
+	for (i = 0; i < ARRAY_SIZE(hw->others); i++)
+		hw->others[i] = new_other(hw);
+}
+
+/* One or two at a time, for which there may be room or not. */
+static void come_and_go(struct hw *hw)
+{
+	unsigned int i = hw->troubles++ % 3;
+
+	if (hw->others[i])
+		put_other(hw, i);
+	else
+		hw->others[i] = new_other(hw);
+}
+
+static void switch_sets(struct hw *hw)
+{
+	KUNIT_EXPECT_EQ(hw->test, pmuk_switch_evtset(hw->ctx, hw->troubles++ % SETS), 0);
+}
+
+/* Counts of a CPU begin anew, the sums go on. */
+static void reload(struct hw *hw)
+{
+	struct kunit *test = hw->test;
+	unsigned int num;
+	u64 sum;
+
+	KUNIT_EXPECT_EQ(test, pmuk_unload_context(hw->ctx), 0);
+	memset(hw->seen, 0, sizeof(hw->seen));
+	for (num = 0; num < NR; num++) {
+		sum = pmuk_ctx_count(test, hw->ctx, 0, num, -1);
+		KUNIT_EXPECT_GE(test, sum, hw->sums[0][num] + hw->counts[num]);
+		hw->sums[0][num] = sum;
+	}
+	begin(hw);
+	hw->troubles++;
+}
+
+static void restart(struct hw *hw)
+{
+	if (!atomic_read(&inst_of(hw)->masked))
+		return;
+	KUNIT_EXPECT_EQ(hw->test, pmuk_restart(hw->ctx), 0);
+	hw->troubles++;
+}
+
+static void make_all(struct hw *hw)
+{
+	switch (hw->task.nr / 50 % 3) {
+	case 0:
+		return come_and_go(hw);
+	case 1:
+		return switch_sets(hw);
+	case 2:
+		return restart(hw);
+	}
+}
+
+static struct hw *begin_trouble(struct kunit *test, const struct trouble *t)
+{
+	const struct pmuk_context_attr attr = { .flags = t->flags };
+	const struct pmuk_attr cycles = PMUK_HW_CYCLES;
+	struct hw *hw = new_hw(test, &attr);
+	unsigned int set;
+
+	hw->has_nmi = !pmuk_irq_get_nmi();
+	if (hw->has_nmi)
+		KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, pmuk_test_put_nmi, NULL), 0);
+	for (set = 0; set < t->sets; set++) {
+		pmuk_ctx_add_set(test, hw->ctx, set, t->timeout);
+		add_counters(hw, set, &cycles, t->period);
+	}
+	begin(hw);
+	if (t->begin)
+		t->begin(hw);
+	return hw;
+}
+
+static void reads_grow(struct kunit *test, const struct trouble *t)
+{
+	struct hw *hw = begin_trouble(test, t);
+	struct pmuk_counter *ticker = start_looking(hw);
+	unsigned long end = jiffies + PMUK_CTX_PATIENCE;
+	unsigned int i;
+
+	while (!(enough_reads(hw) && t->enough(hw)) && time_before(jiffies, end)) {
+		for (i = 0; i < 50; i++)
+			look(hw);
+		pmuk_irq_nudge();
+		if (hw->has_nmi)
+			KUNIT_ASSERT_EQ(test, pmuk_irq_run(PMUK_IRQ_NMI, look_from_nmi, hw), 0);
+		if (t->make)
+			t->make(hw);
+	}
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(ticker), 0);
+	KUNIT_EXPECT_TRUE(test, enough_reads(hw));
+	KUNIT_EXPECT_TRUE(test, t->enough(hw));
+	KUNIT_EXPECT_EQ(test, hw->task.wrong, 0);
+	KUNIT_EXPECT_EQ(test, hw->task.failed, 0);
+	KUNIT_EXPECT_EQ(test, hw->nmi.wrong, 0);
+	KUNIT_EXPECT_EQ(test, hw->nmi.failed, 0);
+	kunit_info(test, "%u reads, %u fast, %u busy; %u in overflows, %u busy; %u troubles",
+		   hw->task.nr, hw->task.fast, hw->task.busy, hw->nmi.nr, hw->nmi.busy,
+		   hw->troubles);
+}
+
+static void grow_in_a_storm(struct kunit *test)
+{
+	static const struct trouble storm = {
+		.sets = 1, .period = 200000, .enough = enough_overflows };
+
+	reads_grow(test, &storm);
+}
+
+static void grow_while_perf_rotates(struct kunit *test)
+{
+	static const struct trouble crowd = {
+		.sets = 1, .period = 200000, .begin = begin_crowd, .enough = enough_changes };
+
+	reads_grow(test, &crowd);
+}
+
+static void grow_while_others_come_and_go(struct kunit *test)
+{
+	static const struct trouble others = {
+		.sets = 1, .period = 200000, .begin = get_ready_for_others, .make = come_and_go,
+		.enough = enough_troubles };
+
+	reads_grow(test, &others);
+}
+
+static void grow_while_sets_take_turns(struct kunit *test)
+{
+	static const struct trouble turns = {
+		.sets = SETS, .period = 200000, .timeout = NSEC_PER_MSEC, .make = switch_sets,
+		.enough = enough_switches };
+
+	reads_grow(test, &turns);
+}
+
+static void grow_over_reloads(struct kunit *test)
+{
+	static const struct trouble reloads = {
+		.sets = 1, .period = 200000, .make = reload, .enough = enough_troubles };
+
+	reads_grow(test, &reloads);
+}
+
+static void grow_over_masks(struct kunit *test)
+{
+	static const struct trouble masks = {
+		.flags = PMUK_CTX_MASK, .sets = 1, .period = 200000, .make = restart,
+		.enough = enough_troubles };
+
+	reads_grow(test, &masks);
+}
+
+static void grow_in_all_of_that(struct kunit *test)
+{
+	static const struct trouble all = {
+		.flags = PMUK_CTX_MASK, .sets = SETS, .period = 200000,
+		.timeout = 2 * NSEC_PER_MSEC, .begin = get_ready_for_others, .make = make_all,
+		.enough = enough_switches };
+
+	reads_grow(test, &all);
+}
+
+/* ---- one instant ---- */
+
+/* Each read of another kind lies between two local ones. */
+static void agree_with_full_reads(struct kunit *test)
+{
+	const struct pmuk_attr cycles = PMUK_HW_CYCLES;
+	struct hw *hw = new_hw(test, NULL);
+	struct pmuk_value value;
+	u64 before[NR], count;
+	unsigned int i, num;
+
+	add_counters(hw, 0, &cycles, 200000);
+	begin(hw);
+	for (i = 0; i < 1000; i++) {
+		num = i % NR;
+		KUNIT_ASSERT_EQ(test, read_either(hw, before), 0);
+		count = pmuk_ctx_count(test, hw->ctx, 0, num, hw->cpu);
+		KUNIT_ASSERT_EQ(test, read_either(hw, hw->counts), 0);
+		KUNIT_ASSERT_GT(test, count, before[num]);
+		KUNIT_ASSERT_LT(test, count, hw->counts[num]);
+		KUNIT_ASSERT_EQ(test, pmuk_counter_read(inst_of(hw)->turns[0].counters[num],
+							&value), 0);
+		KUNIT_ASSERT_EQ(test, read_either(hw, before), 0);
+		KUNIT_ASSERT_GT(test, value.count, hw->counts[num]);
+		KUNIT_ASSERT_LT(test, value.count, before[num]);
+	}
+	KUNIT_EXPECT_GE(test, hw->task.fast, HAS_FAST ? i / 2 : 0);
+}
+
+struct moment {
+	u64 before, after;	/* ktime_get_ns() */
+	u64 counts[NR];
+};
+
+/* By the fast path, where there is one: then nothing has interrupted it. */
+static void take_moment(struct hw *hw, struct moment *m)
+{
+	int ret;
+
+	do {
+		KUNIT_ASSERT_EQ(hw->test, pmuk_read_local(hw->ctx, m->counts, NR), 0);
+		m->before = ktime_get_ns();
+		ret = HAS_FAST ? read_fast_alone(hw, m->counts) :
+				 pmuk_read_local(hw->ctx, m->counts, NR);
+		m->after = ktime_get_ns();
+	} while (ret);
+}
+
+/* On the emulator all have counted the time that has passed; with -icount, to the nanosecond. */
+static void intervals_are_equal(struct kunit *test)
+{
+	bool exact = pmuk_hw_on_emulator() && pmuk_hw_counts_instructions();
+	const struct pmuk_attr cycles = PMUK_HW_CYCLES;
+	struct hw *hw = new_hw(test, NULL);
+	struct moment from, to;
+	u64 passed, least, most;
+	unsigned int i, num;
+
+	add_counters(hw, 0, &cycles, 0);
+	begin(hw);
+	for (i = 0; i < 200; i++) {
+		take_moment(hw, &from);
+		pmuk_test_spin(100 * NSEC_PER_USEC);
+		take_moment(hw, &to);
+		/* The clock's own steps are of 16 ns. */
+		least = to.before - from.after - 16;
+		most = to.after - from.before + 16;
+		for (num = 0; num < NR; num++) {
+			passed = to.counts[num] - from.counts[num];
+			if (exact)
+				KUNIT_ASSERT_EQ(test, passed, to.counts[0] - from.counts[0]);
+			if (!pmuk_hw_on_emulator())
+				continue;
+			KUNIT_ASSERT_GE(test, passed, least);
+			KUNIT_ASSERT_LE(test, passed, most);
+		}
+	}
+}
+
+#ifdef CONFIG_ARM64
+
+static const struct pmuk_attr made = PMUK_HW_MADE;
+
+/* Interrupts that make events, in the middle of anything. */
+struct maker {
+	struct hrtimer timer;
+	u64 intent, done;	/* about to be made, made */
+	bool armed;
+};
+
+/*
+ * One event in each interrupt: an overflow may throttle its counter, which then counts again
+ * when that interrupt is over.
+ */
+static enum hrtimer_restart make_from_timer(struct hrtimer *timer)
+{
+	struct maker *m = container_of(timer, struct maker, timer);
+
+	WRITE_ONCE(m->intent, m->intent + 1);
+	pmuk_hw_make_event();
+	WRITE_ONCE(m->done, m->intent);
+	WRITE_ONCE(m->armed, false);
+	return HRTIMER_NORESTART;
+}
+
+static void stop_maker(void *data)
+{
+	struct maker *m = data;
+
+	hrtimer_cancel(&m->timer);
+}
+
+static struct maker *new_maker(struct kunit *test)
+{
+	struct maker *m = pmuk_test_zalloc(test, sizeof(*m));
+
+	hrtimer_setup(&m->timer, make_from_timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, stop_maker, m), 0);
+	return m;
+}
+
+/* Soon, and each time after another number of steps. */
+static void arm_maker(struct maker *m)
+{
+	u64 ns = 10000 + 97 * (m->done % 64);
+
+	if (READ_ONCE(m->armed))
+		return;
+	WRITE_ONCE(m->armed, true);
+	hrtimer_start(&m->timer, ns_to_ktime(ns), HRTIMER_MODE_REL_PINNED_HARD);
+}
+
+/* Whether all are equal, and of a time in the read. */
+static bool is_one_instant(const u64 *counts, u64 least, u64 most)
+{
+	unsigned int i;
+
+	for (i = 0; i < NR; i++) {
+		if (counts[i] != counts[0] || counts[i] < least || counts[i] > most)
+			return false;
+	}
+	return true;
+}
+
+static void read_among_made_events(struct kunit *test, u64 period)
+{
+	unsigned long end = jiffies + PMUK_CTX_PATIENCE;
+	struct hw *hw = new_hw(test, NULL);
+	struct maker *m;
+	unsigned int num;
+	u64 least;
+
+	pmuk_hw_need_made_events(test);
+	add_counters(hw, 0, &made, period);
+	begin(hw);
+	m = new_maker(test);
+	while ((READ_ONCE(m->done) < 5000 || hw->task.nr < 20000) && time_before(jiffies, end)) {
+		arm_maker(m);
+		least = READ_ONCE(m->done);
+		KUNIT_ASSERT_EQ(test, read_either(hw, hw->counts), 0);
+		if (!is_one_instant(hw->counts, least, READ_ONCE(m->intent)))
+			hw->task.wrong++;
+	}
+	stop_maker(m);
+	KUNIT_EXPECT_EQ(test, hw->task.wrong, 0);
+	KUNIT_EXPECT_GE(test, m->done, 5000);
+	KUNIT_EXPECT_GE(test, hw->task.nr, 20000);
+	KUNIT_EXPECT_GE(test, hw->task.fast, HAS_FAST ? 5000 : 0);
+	KUNIT_ASSERT_EQ(test, pmuk_read_local(hw->ctx, hw->counts, NR), 0);
+	for (num = 0; num < NR; num++) {
+		KUNIT_EXPECT_EQ(test, hw->counts[num], m->done);
+		KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, hw->ctx, 0, num, -1), m->done);
+	}
+	kunit_info(test, "%u reads, %u fast; %llu events", hw->task.nr, hw->task.fast, m->done);
+}
+
+static void made_events_in_one_instant(struct kunit *test)
+{
+	read_among_made_events(test, 0);
+}
+
+/* And what has interrupted the read moves counts from the register elsewhere. */
+static void made_events_in_one_instant_with_overflows(struct kunit *test)
+{
+	read_among_made_events(test, 3);
+}
+
+static void expect_made(struct hw *hw, u64 count)
+{
+	unsigned int num;
+
+	KUNIT_ASSERT_EQ(hw->test, pmuk_read_local(hw->ctx, hw->counts, NR), 0);
+	for (num = 0; num < NR; num++) {
+		KUNIT_ASSERT_EQ(hw->test, hw->counts[num], count);
+		KUNIT_ASSERT_EQ(hw->test, pmuk_ctx_count(hw->test, hw->ctx, 0, num, -1), count);
+	}
+}
+
+/* Whether two reads in a tick can be made such that the second one is fast. */
+static bool gets_fast(struct hw *hw)
+{
+	return !pmuk_read_local(hw->ctx, hw->counts, NR) && !read_fast_alone(hw, hw->counts);
+}
+
+#define MASK_PERIOD	100
+
+/* Frozen as they were at the overflow, until a restart, and then on from there. */
+static void masked_counts_are_frozen(struct kunit *test)
+{
+	const struct pmuk_context_attr attr = { .flags = PMUK_CTX_MASK };
+	const struct pmuk_pmd pmd = { .short_reset = MASK_PERIOD, .flags = PMUK_PMD_NOTIFY };
+	struct hw *hw = new_hw(test, &attr);
+	unsigned int i;
+
+	pmuk_hw_need_made_events(test);
+	add_counters(hw, 0, &made, 0);
+	pmuk_ctx_write_pmd(test, hw->ctx, &pmd);
+	begin(hw);
+	for (i = 1; i <= 50; i++) {
+		KUNIT_ASSERT_EQ(test, !HAS_FAST || pmuk_ctx_comes(gets_fast(hw)), true);
+		pmuk_hw_make_events(MASK_PERIOD - 1);
+		expect_made(hw, i * MASK_PERIOD - 1);
+		pmuk_hw_make_event();
+		KUNIT_ASSERT_TRUE(test, pmuk_ctx_comes(atomic_read(&inst_of(hw)->masked)));
+		expect_made(hw, i * MASK_PERIOD);
+		KUNIT_ASSERT_NE(test, read_fast_alone(hw, hw->counts), 0);
+		pmuk_hw_make_events(i);
+		expect_made(hw, i * MASK_PERIOD);
+		KUNIT_ASSERT_NE(test, read_fast_alone(hw, hw->counts), 0);
+		KUNIT_ASSERT_EQ(test, pmuk_restart(hw->ctx), 0);
+		expect_made(hw, i * MASK_PERIOD);
+	}
+}
+
+#else /* !CONFIG_ARM64 */
+
+static void skip_made_events(struct kunit *test)
+{
+	kunit_skip(test, "no event that software can make happen");
+}
+
+#define made_events_in_one_instant			skip_made_events
+#define made_events_in_one_instant_with_overflows	skip_made_events
+#define masked_counts_are_frozen			skip_made_events
+
+#endif /* !CONFIG_ARM64 */
+
+static struct kunit_case pmuk_context_hw_cases[] = {
+	KUNIT_CASE_SLOW(grow_in_a_storm),
+	KUNIT_CASE_SLOW(grow_while_perf_rotates),
+	KUNIT_CASE_SLOW(grow_while_others_come_and_go),
+	KUNIT_CASE_SLOW(grow_while_sets_take_turns),
+	KUNIT_CASE_SLOW(grow_over_reloads),
+	KUNIT_CASE_SLOW(grow_over_masks),
+	KUNIT_CASE_SLOW(grow_in_all_of_that),
+	KUNIT_CASE(agree_with_full_reads),
+	KUNIT_CASE(intervals_are_equal),
+	KUNIT_CASE(made_events_in_one_instant),
+	KUNIT_CASE(made_events_in_one_instant_with_overflows),
+	KUNIT_CASE(masked_counts_are_frozen),
+	{}
+};
+
+static struct kunit_suite pmuk_context_hw_suite = {
+	.name = "pmuk_context_hw",
+	.init = pmuk_hw_init,
+	.test_cases = pmuk_context_hw_cases,
+};
+
+kunit_test_suite(pmuk_context_hw_suite);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("KUnit tests of pmuk's contexts on the machine's PMU");

@@ -1,0 +1,1420 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Contexts: what each call refuses, all or nothing, what becomes of a target that goes, and
+ * what may be called anywhere.
+ */
+#include <linux/completion.h>
+#include <linux/irqflags.h>
+#include <linux/module.h>
+#include <linux/uuid.h>
+
+#include "../../kernel/pmu_kapi/context.h"
+#include "pmuk_parse.h"
+#include "pmuk_place.h"
+
+#define PERIOD	100
+
+/* ---- what is refused ---- */
+
+static void expect_create(struct kunit *test, const struct pmuk_context_attr *attr, int error)
+{
+	struct pmuk_context *ctx = pmuk_create_context(attr);
+
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(ctx), error);
+	pmuk_close(ctx);
+}
+
+static void create_refuses_bad_attributes(struct kunit *test)
+{
+	const struct pmuk_context_attr bad[] = {
+		{ .flags = PMUK_CTX_MASK << 1 },
+		{ .buffer = { .nr_pages = 3 } },
+		{ .buffer = { .nr_pages = 1, .flags = ~0 } },
+		{ .buffer = { .nr_pages = 1, .mode = PMUK_BUFFER_STOP + 1 } },
+		{ .buffer = { .nr_pages = 1, .watermark = 8, .wakeup_events = 1 } },
+		{ .buffer = { .nr_pages = 1, .completion = pmuk_test_zalloc(test, 64) } },
+		{ .format_arg = test },
+		{ .format_arg_size = 8 },
+		{ .format_arg = test, .format_arg_size = sizeof(struct pmuk_perf_format) + 1 },
+	};
+	const struct pmuk_perf_format odd[] = {
+		{ .sample_type = PERF_SAMPLE_STACK_USER }, { .read_format = PERF_FORMAT_LOST } };
+	const struct pmuk_context_attr strange[] = {
+		{ .format_arg = &odd[0], .format_arg_size = sizeof(odd[0]) },
+		{ .format_arg = &odd[1], .format_arg_size = sizeof(odd[1]) },
+	};
+	const uuid_t uuid = UUID_INIT(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11);
+	const struct pmuk_context_attr unknown = { .format = &uuid };
+	unsigned int i;
+
+	expect_create(test, NULL, -EINVAL);
+	for (i = 0; i < ARRAY_SIZE(bad); i++)
+		expect_create(test, &bad[i], -EINVAL);
+	for (i = 0; i < ARRAY_SIZE(strange); i++)
+		expect_create(test, &strange[i], -EOPNOTSUPP);
+	expect_create(test, &unknown, -ENOENT);
+}
+
+static void expect_refuses_context(struct kunit *test, struct pmuk_context *bad)
+{
+	struct pmuk_target target = {};
+	struct pmuk_value value;
+	struct pmuk_msg msg;
+
+	KUNIT_EXPECT_EQ(test, pmuk_write_pmcs(bad, NULL, 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_write_pmds(bad, NULL, 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_read_pmds(bad, NULL, 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_load_context(bad, &target), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_unload_context(bad), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_start(bad, &target), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(bad), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_restart(bad), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_read(bad, &msg, true), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_read_timeout(bad, &msg, 1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_snapshot(bad, 0, &value, 1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_close(bad), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_close_deferred(bad, NULL), -EINVAL);
+	KUNIT_EXPECT_NULL(test, pmuk_buffer(bad, 0));
+	KUNIT_EXPECT_NULL(test, pmuk_format_area(bad, 0));
+}
+
+static void calls_refuse_no_context(struct kunit *test)
+{
+	u64 count;
+
+	KUNIT_EXPECT_EQ(test, pmuk_read_local(NULL, &count, 1), -EINVAL);
+	expect_refuses_context(test, NULL);
+	expect_refuses_context(test, ERR_PTR(-ENOMEM));
+}
+
+static void calls_refuse_bad_vectors(struct kunit *test)
+{
+	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
+	struct pmuk_pmd_read read = {};
+	struct pmuk_value value;
+	struct pmuk_pmc pmc = {};
+	struct pmuk_pmd pmd = {};
+	u64 count;
+
+	KUNIT_EXPECT_EQ(test, pmuk_write_pmcs(ctx, &pmc, -1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_write_pmds(ctx, &pmd, -1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_read_pmds(ctx, &read, -1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_write_pmcs(ctx, NULL, 1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_write_pmds(ctx, NULL, 1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_read_pmds(ctx, NULL, 1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_write_pmcs(ctx, NULL, 0), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_write_pmds(ctx, NULL, 0), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_read_pmds(ctx, NULL, 0), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_read(ctx, NULL, true), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_read_local(ctx, NULL, 1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_read_local(ctx, &count, 1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_snapshot(ctx, 0, NULL, 1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_snapshot(ctx, 0, ERR_PTR(-ENOMEM), 1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_snapshot(ctx, 0, &value, 1), -ENODEV);
+	KUNIT_EXPECT_NULL(test, pmuk_buffer(ctx, -1));
+	KUNIT_EXPECT_NULL(test, pmuk_buffer(ctx, nr_cpu_ids));
+	KUNIT_EXPECT_NULL(test, pmuk_format_area(ctx, -1));
+	KUNIT_EXPECT_NULL(test, pmuk_format_area(ctx, nr_cpu_ids));
+}
+
+/* Where there is no completion, there is nothing to wait for. */
+static void read_refuses_to_wait_for_nothing(struct kunit *test)
+{
+	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
+	struct pmuk_msg msg;
+
+	KUNIT_EXPECT_EQ(test, pmuk_read(ctx, &msg, false), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_read_timeout(ctx, &msg, 1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_read(ctx, &msg, true), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, pmuk_read_timeout(ctx, &msg, 0), -EAGAIN);
+}
+
+static void write_pmcs_checks_entries(struct kunit *test)
+{
+	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
+	static const struct {
+		struct pmuk_pmc pmc;
+		int ret;
+	} cases[] = {
+		{ { .set = 1 }, -ENOENT },
+		{ { .num = PMUK_SET_COUNTERS }, -EINVAL },
+		{ { .num = U16_MAX }, -EINVAL },
+		{ { .flags = PMUK_INHERIT }, -EINVAL },
+		{ { .flags = BIT(31) }, -EINVAL },
+		{ { .num = 31, .flags = PMUK_PINNED | PMUK_EXCLUDE_IDLE, .type = ~0 }, 0 },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct pmuk_pmc pmc = cases[i].pmc;
+
+		KUNIT_EXPECT_EQ(test, pmuk_write_pmcs(ctx, &pmc, 1), !cases[i].ret);
+		KUNIT_EXPECT_EQ(test, pmc.ret, cases[i].ret);
+	}
+}
+
+static void write_pmds_checks_entries(struct kunit *test)
+{
+	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
+	static const struct {
+		struct pmuk_pmd pmd;
+		int ret;
+	} cases[] = {
+		{ { .set = 1 }, -ENOENT },
+		{ { .num = PMUK_SET_COUNTERS }, -EINVAL },
+		{ { .short_reset = 1, .flags = PMUK_PMD_NOTIFY << 1 }, -EINVAL },
+		{ { .short_reset = (u64)S64_MAX + 1 }, -EINVAL },
+		{ { .short_reset = 1, .long_reset = (u64)S64_MAX + 1 }, -EINVAL },
+		{ { .short_reset = S64_MAX, .random_mask = 1 }, -EINVAL },
+		{ { .flags = PMUK_PMD_NOTIFY }, -EINVAL },
+		{ { .random_mask = 1 }, -EINVAL },
+		{ { .reset_peers = 1 }, -EINVAL },
+		{ { .sample_peers = 2 }, -EINVAL },
+		{ { .switch_overflows = 1 }, -EINVAL },
+		{ { .num = 1, .short_reset = 1, .sample_peers = BIT(1) }, -EINVAL },
+		{ { .num = 31, .short_reset = 1, .sample_peers = GENMASK(16, 0) }, -EINVAL },
+		{ { .num = 31, .short_reset = 1, .sample_peers = GENMASK(15, 0) }, 0 },
+		{ { .short_reset = S64_MAX - 1, .random_mask = 1, .random_seed = 1 }, 0 },
+		{ { .value = U64_MAX, .cookie = U64_MAX }, 0 },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct pmuk_pmd pmd = cases[i].pmd;
+
+		KUNIT_EXPECT_EQ_MSG(test, pmuk_write_pmds(ctx, &pmd, 1), !cases[i].ret, "%u", i);
+		KUNIT_EXPECT_EQ_MSG(test, pmd.ret, cases[i].ret, "%u", i);
+	}
+}
+
+static void expect_write_pmd(struct kunit *test, struct pmuk_context *ctx,
+			     const struct pmuk_pmd *pmd, int ret)
+{
+	struct pmuk_pmd copy = *pmd;
+
+	KUNIT_EXPECT_EQ(test, pmuk_write_pmds(ctx, &copy, 1), !ret);
+	KUNIT_EXPECT_EQ(test, copy.ret, ret);
+}
+
+/* Whether there is a period, and what is random of it, perf core is told once. */
+static void write_pmds_while_loaded(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
+	int cpu = pmuk_test_pin_first(test);
+	const struct pmuk_pmd plain = {}, sampling = { .num = 1, .short_reset = PERIOD };
+	const struct pmuk_pmd samples = { .short_reset = 1 }, stops = { .num = 1 };
+	const struct pmuk_pmd shorter = { .num = 1, .short_reset = 10, .flags = PMUK_PMD_NOTIFY };
+	const struct pmuk_pmd random = { .num = 1, .short_reset = 10, .random_mask = 1 };
+
+	pmuk_ctx_add(test, ctx, sim, 0, 0, 0, 0);
+	pmuk_ctx_add(test, ctx, sim, 0, 1, 1, PMUK_NO_THROTTLE);
+	expect_write_pmd(test, ctx, &sampling, 0);
+	pmuk_ctx_load(test, ctx, cpu);
+	expect_write_pmd(test, ctx, &plain, 0);
+	expect_write_pmd(test, ctx, &samples, -EBUSY);
+	expect_write_pmd(test, ctx, &stops, -EBUSY);
+	expect_write_pmd(test, ctx, &random, -EBUSY);
+	expect_write_pmd(test, ctx, &shorter, 0);
+	pmuk_ctx_start(test, ctx);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_feed(sim, cpu, 1, 35), 35);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_next(test, ctx).count, 3);
+	KUNIT_EXPECT_EQ(test, pmuk_unload_context(ctx), 0);
+	expect_write_pmd(test, ctx, &stops, 0);
+	expect_write_pmd(test, ctx, &samples, 0);
+}
+
+static void expect_read_pmd(struct kunit *test, struct pmuk_context *ctx, u16 set, u16 num,
+			    int cpu, int ret)
+{
+	struct pmuk_pmd_read read = { .set = set, .num = num, .cpu = cpu };
+
+	KUNIT_EXPECT_EQ(test, pmuk_read_pmds(ctx, &read, 1), !ret);
+	KUNIT_EXPECT_EQ(test, read.ret, ret);
+}
+
+static void read_pmds_checks_entries(struct kunit *test)
+{
+	int cpu = pmuk_test_pin_first(test), other = pmuk_test_other_cpu(test, cpu);
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
+
+	pmuk_ctx_add(test, ctx, sim, 0, 1, 0, 0);
+	expect_read_pmd(test, ctx, 0, 1, -1, 0);
+	expect_read_pmd(test, ctx, 0, 1, cpu, -ENODEV);
+	pmuk_ctx_load(test, ctx, cpu);
+	expect_read_pmd(test, ctx, 0, 1, cpu, 0);
+	expect_read_pmd(test, ctx, 0, 1, -1, 0);
+	expect_read_pmd(test, ctx, 1, 1, -1, -ENOENT);
+	expect_read_pmd(test, ctx, 0, 0, -1, -ENOENT);
+	expect_read_pmd(test, ctx, 0, PMUK_SET_COUNTERS, -1, -EINVAL);
+	expect_read_pmd(test, ctx, 0, 1, -2, -EINVAL);
+	expect_read_pmd(test, ctx, 0, 1, INT_MIN, -EINVAL);
+	expect_read_pmd(test, ctx, 0, 1, nr_cpu_ids, -EINVAL);
+	expect_read_pmd(test, ctx, 0, 1, INT_MAX, -EINVAL);
+	expect_read_pmd(test, ctx, 0, 1, other, -ENODEV);
+}
+
+static void expect_load(struct kunit *test, struct pmuk_context *ctx, struct pmuk_target target,
+			int ret)
+{
+	target.failed_cpu = 77;
+	KUNIT_EXPECT_EQ(test, pmuk_load_context(ctx, &target), ret);
+	KUNIT_EXPECT_EQ(test, target.failed_cpu, 77);
+	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
+}
+
+static void load_refuses_bad_targets(struct kunit *test)
+{
+	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
+	struct pmuk_target target = {};
+	static struct cpumask none;
+	unsigned int i;
+	const struct pmuk_target bad[] = {
+		{ .type = PMUK_TARGET_TREE + 1, .cpu = 0 },
+		{ .type = PMUK_TARGET_CPU, .cpu = -1 },
+		{ .type = PMUK_TARGET_CPU, .cpu = nr_cpu_ids },
+		{ .type = PMUK_TARGET_CPU, .cpu = INT_MIN },
+		{ .type = PMUK_TARGET_CPUS, .cpus = &none },
+		{ .type = PMUK_TARGET_TASK },
+		{ .type = PMUK_TARGET_TREE },
+		{ .type = PMUK_TARGET_TASK, .task = ERR_PTR(-ESRCH) },
+	};
+
+	pmuk_ctx_add(test, ctx, pmuk_test_sim(test, 1, 32), 0, 0, 0, 0);
+	for (i = 0; i < ARRAY_SIZE(bad); i++)
+		expect_load(test, ctx, bad[i], -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_load_context(ctx, NULL), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_load_context(ctx, ERR_PTR(-ENOMEM)), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_load_context(ctx, &target), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_load_context(ctx, &target), -EBUSY);
+}
+
+/* What perf core cannot do with children's events; without it, it loads. */
+static void load_refuses_what_trees_lack(struct kunit *test)
+{
+	const struct pmuk_perf_format values = { .sample_type = PERF_SAMPLE_READ };
+	const struct pmuk_context_attr masks = { .flags = PMUK_CTX_MASK };
+	const struct pmuk_context_attr reads = {
+		.format_arg = &values, .format_arg_size = sizeof(values) };
+	const struct pmuk_pmd lacks[] = {
+		{ .short_reset = PERIOD, .random_mask = 7 },
+		{ .short_reset = PERIOD, .long_reset = 2 * PERIOD },
+		{ .short_reset = PERIOD, .reset_peers = 2 },
+		{ .short_reset = PERIOD, .sample_peers = 2 },
+	};
+	struct pmuk_target target = { .type = PMUK_TARGET_TREE, .task = current };
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct pmuk_set_desc set = { .id = 1 };
+	struct pmuk_context *ctx;
+	unsigned int i;
+
+	expect_load(test, pmuk_ctx_create(test, &masks), target, -EOPNOTSUPP);
+	expect_load(test, pmuk_ctx_create(test, &reads), target, -EOPNOTSUPP);
+	ctx = pmuk_ctx_create(test, NULL);
+	for (i = 0; i < ARRAY_SIZE(lacks); i++) {
+		expect_write_pmd(test, ctx, &lacks[i], 0);
+		pmuk_ctx_add(test, ctx, sim, 0, 0, 0, 0);
+		expect_load(test, ctx, target, -EOPNOTSUPP);
+		kunit_release_action(test, pmuk_ctx_put, ctx);
+		ctx = pmuk_ctx_create(test, NULL);
+	}
+	pmuk_ctx_add_set(test, ctx, 1, 0);
+	expect_load(test, ctx, target, -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, pmuk_delete_evtsets(ctx, &set, 1), 1);
+	KUNIT_EXPECT_EQ(test, pmuk_load_context(ctx, &target), 0);
+}
+
+static void load_refuses_unknown_events(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
+	struct pmuk_target target = { .cpu = pmuk_test_pin_first(test), .failed_cpu = -1 };
+
+	pmuk_ctx_add(test, ctx, sim, 0, 5, 0, 0);
+	pmuk_ctx_add_set(test, ctx, 3, 0);
+	pmuk_ctx_add(test, ctx, sim, 3, 8, PMUK_SIM_EVENTS, 0);
+	KUNIT_EXPECT_EQ(test, pmuk_load_context(ctx, &target), -ENOENT);
+	KUNIT_EXPECT_EQ(test, target.failed_cpu, target.cpu);
+	KUNIT_EXPECT_EQ(test, target.failed_set, 3);
+	KUNIT_EXPECT_EQ(test, target.failed_num, 8);
+	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_nr_events(sim), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_start(ctx, NULL), -ENODEV);
+	pmuk_ctx_add(test, ctx, sim, 3, 8, 1, 0);
+	KUNIT_EXPECT_EQ(test, pmuk_load_context(ctx, &target), 0);
+}
+
+static void load_refuses_an_exited_task(struct kunit *test)
+{
+	static const enum pmuk_target_type types[] = { PMUK_TARGET_TASK, PMUK_TARGET_TREE };
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(types); i++) {
+		struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
+		struct pmuk_place *p = pmuk_place(test, sim, types[i]);
+
+		pmuk_ctx_add(test, ctx, sim, 0, 6, 0, 0);
+		pmuk_place_dismiss(p);
+		KUNIT_EXPECT_EQ(test, pmuk_load_context(ctx, &p->target), -ESRCH);
+		KUNIT_EXPECT_EQ(test, p->target.failed_cpu, -1);
+		KUNIT_EXPECT_EQ(test, p->target.failed_num, 6);
+		KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
+	}
+}
+
+/* ---- all or nothing ---- */
+
+/* Two sets of two pinned counters, on all CPUs, with buffers. */
+static struct pmuk_context *pinned_ctx(struct kunit *test, struct pmuk_sim *sim)
+{
+	const struct pmuk_context_attr attr = { .buffer = { .nr_pages = 1 } };
+	struct pmuk_context *ctx = pmuk_ctx_create(test, &attr);
+
+	pmuk_ctx_add_set(test, ctx, 5, 0);
+	pmuk_ctx_add(test, ctx, sim, 0, 0, 0, PMUK_PINNED);
+	pmuk_ctx_add(test, ctx, sim, 5, 2, 0, PMUK_PINNED);
+	pmuk_ctx_add(test, ctx, sim, 5, 9, 1, PMUK_PINNED);
+	return ctx;
+}
+
+static void expect_no_room(struct kunit *test, struct pmuk_sim *sim, struct pmuk_context *ctx,
+			   int cpu, u16 set, u16 num)
+{
+	struct pmuk_target target = { .type = PMUK_TARGET_CPUS };
+
+	KUNIT_EXPECT_EQ(test, pmuk_load_context(ctx, &target), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, target.failed_cpu, cpu);
+	KUNIT_EXPECT_EQ(test, target.failed_set, set);
+	KUNIT_EXPECT_EQ(test, target.failed_num, num);
+	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_nr_events(sim), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_start(ctx, NULL), -ENODEV);
+	KUNIT_EXPECT_EQ(test, pmuk_unload_context(ctx), -ENODEV);
+}
+
+/* On one CPU each fits alone, and not all of the second set together; then not even alone. */
+static void load_is_all_or_nothing(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	int cpu, last = pmuk_test_other_cpu(test, pmuk_test_pin_first(test));
+	struct pmuk_context *ctx = pinned_ctx(test, sim);
+	struct pmuk_target target = { .type = PMUK_TARGET_CPUS };
+
+	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, last, 1), 0);
+	expect_no_room(test, sim, ctx, last, 5, 9);
+	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, last, 2), 0);
+	expect_no_room(test, sim, ctx, last, 0, 0);
+	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, last, 0), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_load_context(ctx, &target), 0);
+	for_each_online_cpu(cpu)
+		pmuk_sim_count_on(sim, cpu, 0, 50);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_counted(sim, 0), 0);
+	pmuk_ctx_start(test, ctx);
+	for_each_online_cpu(cpu)
+		KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(sim, cpu, 0, 5), 5);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 0, -1), 5 * num_online_cpus());
+}
+
+/* Those that are not pinned have turns on the PMU, and say for how long. */
+static void load_shares_what_is_not_pinned(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
+	struct pmuk_pmd_read read = { .num = 1, .cpu = -1 };
+	int cpu = pmuk_test_pin_first(test);
+
+	pmuk_ctx_add(test, ctx, sim, 0, 0, 0, 0);
+	pmuk_ctx_add(test, ctx, sim, 0, 1, 1, 0);
+	pmuk_ctx_load(test, ctx, cpu);
+	pmuk_ctx_start(test, ctx);
+	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(pmuk_sim_count(sim, 1, 5)));
+	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(pmuk_sim_count(sim, 0, 5)));
+	KUNIT_EXPECT_EQ(test, pmuk_stop(ctx), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_read_pmds(ctx, &read, 1), 1);
+	KUNIT_EXPECT_EQ(test, read.count, 5);
+	KUNIT_EXPECT_GT(test, read.time_running, 0);
+	KUNIT_EXPECT_LT(test, read.time_running, read.time_enabled);
+}
+
+/* A driver that has all events on one CPU would count them once for each CPU. */
+static void load_refuses_what_counts_elsewhere(struct kunit *test)
+{
+	static const struct pmuk_sim_config config = {
+		.name = "pmuk_uncore", .nr_counters = 1, .width = 32, .uncore = true,
+	};
+	struct pmuk_sim *sim = pmuk_test_sim_config(test, &config);
+	struct pmuk_target target = { .type = PMUK_TARGET_CPUS };
+	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
+	int cpu = pmuk_test_pin_first(test), other = pmuk_test_other_cpu(test, cpu);
+
+	pmuk_ctx_add(test, ctx, sim, 0, 3, 0, 0);
+	KUNIT_EXPECT_EQ(test, pmuk_load_context(ctx, &target), -EINVAL);
+	KUNIT_EXPECT_EQ(test, target.failed_cpu, other);
+	KUNIT_EXPECT_EQ(test, target.failed_num, 3);
+	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
+	pmuk_ctx_load(test, ctx, cpu);
+	pmuk_ctx_start(test, ctx);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 5);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 3, -1), 5);
+}
+
+/* What one event has counted is not added to another's. */
+static void another_event_counts_from_nothing(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
+	int cpu = pmuk_test_pin_first(test);
+	u64 config;
+
+	for (config = 0; config < 2; config++) {
+		pmuk_ctx_add(test, ctx, sim, 0, 0, config, 0);
+		pmuk_ctx_load(test, ctx, cpu);
+		pmuk_ctx_start(test, ctx);
+		KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, config, 5), 5);
+		KUNIT_EXPECT_EQ(test, pmuk_unload_context(ctx), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 0, -1), 5);
+		pmuk_ctx_add(test, ctx, sim, 0, 0, config, 0);
+		KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 0, -1), 5);
+	}
+}
+
+/* Room that was there when it was loaded is gone on one CPU: it is started on none. */
+static void start_is_all_or_nothing(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	int cpu = pmuk_test_pin_first(test), last = pmuk_test_other_cpu(test, cpu);
+	struct pmuk_context *ctx = pinned_ctx(test, sim);
+	struct pmuk_target failed = {};
+
+	pmuk_ctx_load(test, ctx, -1);
+	KUNIT_ASSERT_EQ(test, pmuk_switch_evtset(ctx, 5), 0);
+	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, last, 1), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_start(ctx, &failed), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, failed.failed_cpu, last);
+	KUNIT_EXPECT_EQ(test, failed.failed_set, 5);
+	KUNIT_EXPECT_EQ(test, failed.failed_num, 9);
+	KUNIT_EXPECT_EQ(test, pmuk_start(ctx, NULL), -ENOSPC);
+	for_each_online_cpu(cpu)
+		KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(sim, cpu, 0, 5), 0);
+	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, last, 0), 0);
+	pmuk_ctx_start(test, ctx);
+	for_each_online_cpu(cpu)
+		KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(sim, cpu, 1, 5), 5);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 5, 9, last), 5);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 5, 2, -1), 0);
+}
+
+/* A context goes from one target to the next, and its counts go on. */
+static void counts_go_from_target_to_target(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
+	const struct pmuk_pmd pmd = { .value = 1000 };
+	struct pmuk_pmd_read read = { .cpu = -1 };
+	u64 sum = 1000, enabled = 0;
+	unsigned int i;
+
+	pmuk_ctx_add(test, ctx, sim, 0, 0, 0, 0);
+	pmuk_ctx_write_pmd(test, ctx, &pmd);
+	for (i = 0; i < 2 * PMUK_PLACE_KINDS; i++) {
+		struct pmuk_place *p = pmuk_place(test, sim, i % PMUK_PLACE_KINDS);
+
+		pmuk_place_load(p, ctx);
+		pmuk_ctx_start(test, ctx);
+		sum += pmuk_place_count(p, 0, i + 1);
+		KUNIT_EXPECT_EQ(test, pmuk_read_pmds(ctx, &read, 1), 1);
+		KUNIT_EXPECT_EQ(test, read.count, sum);
+		KUNIT_EXPECT_GT(test, read.time_enabled, enabled);
+		KUNIT_EXPECT_EQ(test, pmuk_unload_context(ctx), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_read_pmds(ctx, &read, 1), 1);
+		KUNIT_EXPECT_EQ(test, read.count, sum);
+		enabled = read.time_enabled;
+	}
+	pmuk_ctx_write_pmd(test, ctx, &pmd);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 0, -1), 1000);
+}
+
+/* Two contexts on one CPU know nothing of each other. */
+static void contexts_do_not_mix(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	struct pmuk_context *ctx[2];
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		ctx[i] = pmuk_ctx_create(test, NULL);
+		pmuk_ctx_add(test, ctx[i], sim, 0, 0, 0, 0);
+		pmuk_ctx_load(test, ctx[i], pmuk_test_pin_first(test));
+		pmuk_ctx_start(test, ctx[i]);
+		KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 5 * (i + 1));
+	}
+	KUNIT_EXPECT_EQ(test, pmuk_stop(ctx[0]), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 5);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx[0], 0, 0, -1), 10);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx[1], 0, 0, -1), 10);
+}
+
+/* ---- targets and counters that go ---- */
+
+/* One message, for whoever waits for it, and the counts stay. */
+static void expect_exit(struct kunit *test, struct pmuk_sim *sim, enum pmuk_target_type type)
+{
+	struct completion *done = pmuk_test_zalloc(test, sizeof(*done));
+	const struct pmuk_context_attr attr = { .completion = done };
+	struct pmuk_place *p = pmuk_place(test, sim, type);
+	struct pmuk_pmd_read read = { .cpu = -1 };
+	struct pmuk_context *ctx;
+	struct pmuk_msg msg;
+
+	init_completion(done);
+	ctx = pmuk_ctx_create(test, &attr);
+	pmuk_ctx_add(test, ctx, sim, 0, 0, 0, 0);
+	pmuk_ctx_add(test, ctx, sim, 0, 1, 1, 0);
+	pmuk_place_load(p, ctx);
+	pmuk_ctx_start(test, ctx);
+	pmuk_place_tell(p, pmuk_place_count_here);
+	p->n = 100003;
+	pmuk_place_tell(p, pmuk_place_count_here);
+	pmuk_place_dismiss(p);
+	KUNIT_EXPECT_EQ(test, pmuk_read_timeout(ctx, &msg, PMUK_CTX_PATIENCE), 1);
+	KUNIT_EXPECT_EQ(test, msg.kind, PMUK_MSG_EXIT);
+	KUNIT_EXPECT_EQ(test, msg.count, 1);
+	KUNIT_EXPECT_EQ(test, pmuk_read_pmds(ctx, &read, 1), 0);
+	KUNIT_EXPECT_EQ(test, read.ret, -ESRCH);
+	KUNIT_EXPECT_EQ(test, read.count, 100003);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(ctx), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_start(ctx, &p->target), -ESRCH);
+	KUNIT_EXPECT_EQ(test, p->target.failed_cpu, -1);
+	KUNIT_EXPECT_EQ(test, pmuk_unload_context(ctx), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_read_pmds(ctx, &read, 1), 1);
+	KUNIT_EXPECT_EQ(test, read.count, 100003);
+	KUNIT_EXPECT_EQ(test, pmuk_read(ctx, &msg, true), -EAGAIN);
+}
+
+static void exit_of_a_task_is_told(struct kunit *test)
+{
+	expect_exit(test, pmuk_test_sim(test, 2, 32), PMUK_TARGET_TASK);
+}
+
+static void exit_of_a_tree_is_told(struct kunit *test)
+{
+	expect_exit(test, pmuk_test_sim(test, 2, 32), PMUK_TARGET_TREE);
+}
+
+/* Each counter of it, once. */
+static void pmu_that_goes_is_told(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
+	struct pmuk_pmd_read read = { .num = 4, .cpu = -1 };
+	struct pmuk_msg msg;
+
+	pmuk_ctx_add(test, ctx, sim, 0, 3, 0, 0);
+	pmuk_ctx_add(test, ctx, sim, 0, 4, 0, 0);
+	pmuk_ctx_load(test, ctx, pmuk_test_pin_first(test));
+	pmuk_ctx_start(test, ctx);
+	pmuk_sim_count(sim, 0, 77);
+	if (pmuk_sim_unplug(sim))
+		kunit_skip(test, "this perf core does not let PMUs with events go");
+	msg = pmuk_ctx_next(test, ctx);
+	KUNIT_EXPECT_EQ(test, msg.kind, PMUK_MSG_PMU_GONE);
+	if (msg.counters != (BIT(3) | BIT(4)))
+		msg.counters |= pmuk_ctx_next(test, ctx).counters;
+	KUNIT_EXPECT_EQ(test, msg.counters, BIT(3) | BIT(4));
+	KUNIT_EXPECT_EQ(test, pmuk_read_pmds(ctx, &read, 1), 0);
+	KUNIT_EXPECT_EQ(test, read.ret, -ENODEV);
+	KUNIT_EXPECT_EQ(test, read.count, 77);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(ctx), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_start(ctx, NULL), -ENODEV);
+	KUNIT_EXPECT_EQ(test, pmuk_unload_context(ctx), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 3, -1), 77);
+	KUNIT_EXPECT_EQ(test, pmuk_read(ctx, &msg, true), -EAGAIN);
+}
+
+/* It is told once each time, and a restart tries it again. */
+static void pinned_counter_pushed_out_is_told(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_pmd_read read = { .num = 2, .cpu = cpu };
+	struct pmuk_msg msg;
+	unsigned int i;
+
+	pmuk_ctx_add(test, ctx, sim, 0, 2, 0, PMUK_PINNED);
+	pmuk_ctx_load(test, ctx, cpu);
+	pmuk_ctx_start(test, ctx);
+	for (i = 1; i <= 2; i++) {
+		KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 10), 10);
+		KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, cpu, 1), 0);
+		msg = pmuk_ctx_next(test, ctx);
+		KUNIT_EXPECT_EQ(test, msg.kind, PMUK_MSG_COUNTER_LOST);
+		KUNIT_EXPECT_EQ(test, msg.cpu, cpu);
+		KUNIT_EXPECT_EQ(test, msg.counters, BIT(2));
+		KUNIT_EXPECT_EQ(test, msg.count, 1);
+		KUNIT_EXPECT_EQ(test, pmuk_read_pmds(ctx, &read, 1), 0);
+		KUNIT_EXPECT_EQ(test, read.ret, -EBUSY);
+		KUNIT_EXPECT_EQ(test, read.count, i * 10);
+		KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, cpu, 0), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_restart(ctx), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_read(ctx, &msg, true), -EAGAIN);
+	}
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 10), 10);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 2, cpu), 30);
+}
+
+/* ---- a task and its children ---- */
+
+/* A child: on a CPU of its own it counts when born and when let go, and then ends. */
+struct kin {
+	struct pmuk_place *p;
+	struct completion go, counted;
+	int cpu;
+	u64 n;
+	bool is_counted;
+	pid_t pid;
+};
+
+#ifndef MODULE
+
+static void kin_count(const struct kin *kin)
+{
+	if (kin->is_counted)
+		pmuk_place_feed_here(kin->p, 0, kin->n);
+	else
+		pmuk_sim_count(kin->p->sim, 0, kin->n);
+}
+
+static int kin_thread(void *data)
+{
+	struct kin *kin = data;
+
+	set_cpus_allowed_ptr(current, cpumask_of(kin->cpu));
+	kin_count(kin);
+	complete(&kin->counted);
+	wait_for_completion(&kin->go);
+	kin_count(kin);
+	complete(&kin->counted);
+	wait_for_completion(&kin->go);
+	do_exit(0);
+}
+
+static void fork_kin(struct pmuk_place *p)
+{
+	struct kin *kin = p->data;
+
+	kernel_sigaction(SIGCHLD, SIG_DFL);
+	kin->pid = kernel_thread(kin_thread, kin, "pmuk_kin", CLONE_FS | CLONE_FILES | SIGCHLD);
+	if (kin->pid > 0)
+		wait_for_completion(&kin->counted);
+}
+
+static void reap_kin(struct pmuk_place *p)
+{
+	struct kin *kin = p->data;
+
+	complete(&kin->go);
+	kernel_wait(kin->pid, NULL);
+}
+
+/* A child that has counted @n. One kin_counts() and one put_kin() are to follow. */
+static struct kin *new_kin(struct kunit *test, struct pmuk_place *p, int cpu, u64 n)
+{
+	struct kin *kin = pmuk_test_zalloc(test, sizeof(*kin));
+
+	kin->p = p;
+	kin->cpu = cpu;
+	kin->n = n;
+	kin->is_counted = p->target.type == PMUK_TARGET_TREE;
+	init_completion(&kin->go);
+	init_completion(&kin->counted);
+	p->data = kin;
+	pmuk_place_tell(p, fork_kin);
+	KUNIT_ASSERT_GT(test, kin->pid, 0);
+	return kin;
+}
+
+static void kin_counts(struct kin *kin)
+{
+	complete(&kin->go);
+	wait_for_completion(&kin->counted);
+}
+
+static void put_kin(struct kin *kin)
+{
+	kin->p->data = kin;
+	pmuk_place_tell(kin->p, reap_kin);
+}
+
+static void need_children(struct kunit *test) { }
+
+#else /* MODULE */
+
+static struct kin *new_kin(struct kunit *test, struct pmuk_place *p, int cpu, u64 n)
+{
+	return NULL;
+}
+
+static void kin_counts(struct kin *kin) { }
+static void put_kin(struct kin *kin) { }
+
+static void need_children(struct kunit *test)
+{
+	kunit_skip(test, "kernel_thread() is not exported: a module cannot fork");
+}
+
+#endif /* MODULE */
+
+/* Records of a CPU's buffer that parse as @type says, or -1. */
+static int read_samples(struct pmuk_context *ctx, int cpu, u64 type, u64 format,
+			struct pmuk_parsed *last)
+{
+	const struct perf_event_header *rec;
+	struct pmuk_reader r;
+	int n = 0;
+
+	if (pmuk_buffer_claim(pmuk_buffer(ctx, cpu), &r))
+		return -1;
+	pmuk_for_each_record(rec, &r)
+		n = n < 0 || pmuk_parse_sample(rec, type, format, last) ? -1 : n + 1;
+	pmuk_buffer_release(&r);
+	return n;
+}
+
+#define TREE_TYPE	(PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD | \
+			 PERF_SAMPLE_RAW)
+
+/* A tree's, with records, started; its task has children on @cpu then. */
+static struct pmuk_context *tree_ctx(struct kunit *test, struct pmuk_place *p)
+{
+	static const struct pmuk_perf_format format = { .sample_type = TREE_TYPE };
+	const struct pmuk_context_attr attr = {
+		.buffer = { .nr_pages = 2 },
+		.format_arg = &format,
+		.format_arg_size = sizeof(format),
+	};
+	const struct pmuk_pmd pmd = { .short_reset = PERIOD, .cookie = 0xc00c1e };
+	struct pmuk_context *ctx = pmuk_ctx_create(test, &attr);
+
+	pmuk_ctx_add(test, ctx, p->sim, 0, 0, 0, PMUK_NO_THROTTLE);
+	pmuk_ctx_write_pmd(test, ctx, &pmd);
+	pmuk_place_load(p, ctx);
+	pmuk_ctx_start(test, ctx);
+	return ctx;
+}
+
+/* A child writes the buffer of the CPU where it runs. */
+static void children_write_the_buffers_of_their_cpus(struct kunit *test)
+{
+	int cpu = pmuk_test_pin_first(test), other = pmuk_test_other_cpu(test, cpu);
+	struct pmuk_place *p = pmuk_place(test, pmuk_test_sim(test, 1, 32), PMUK_TARGET_TREE);
+	struct pmuk_parsed sample = {};
+	struct pmuk_context *ctx;
+	struct kin *kin;
+	u64 cookie = 0;
+
+	need_children(test);
+	ctx = tree_ctx(test, p);
+	kin = new_kin(test, p, other, 3 * PERIOD);
+	p->n = 2 * PERIOD;
+	pmuk_place_tell(p, pmuk_place_feed_task);
+	KUNIT_EXPECT_EQ(test, read_samples(ctx, cpu, TREE_TYPE, 0, &sample), 2);
+	KUNIT_EXPECT_EQ(test, sample.cpu, cpu);
+	KUNIT_EXPECT_EQ(test, sample.tid, task_pid_nr(p->task));
+	KUNIT_EXPECT_EQ(test, read_samples(ctx, other, TREE_TYPE, 0, &sample), 3);
+	KUNIT_EXPECT_EQ(test, sample.cpu, other);
+	KUNIT_EXPECT_EQ(test, sample.tid, kin->pid);
+	KUNIT_EXPECT_EQ(test, sample.period, PERIOD);
+	KUNIT_ASSERT_EQ(test, sample.raw_size, 12);
+	memcpy(&cookie, sample.raw, sizeof(cookie));
+	KUNIT_EXPECT_EQ(test, cookie, 0xc00c1e);
+	kin_counts(kin);
+	put_kin(kin);
+	KUNIT_EXPECT_EQ(test, read_samples(ctx, other, TREE_TYPE, 0, &sample), 3);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 0, -1), 8 * PERIOD);
+}
+
+/* Children that live count, as do those that have exited; what is stopped leaves out both. */
+static void children_are_counted_while_started(struct kunit *test)
+{
+	struct pmuk_place *p = pmuk_place(test, pmuk_test_sim(test, 1, 32), PMUK_TARGET_TREE);
+	struct pmuk_context *ctx;
+	struct kin *kin[2];
+	struct pmuk_parsed sample;
+
+	need_children(test);
+	ctx = tree_ctx(test, p);
+	kin[0] = new_kin(test, p, p->cpu, PERIOD);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 0, -1), PERIOD);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(ctx), 0);
+	kin_counts(kin[0]);
+	kin[1] = new_kin(test, p, p->cpu, 2 * PERIOD);
+	pmuk_place_feed(p, 0, 10 * PERIOD);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 0, -1), PERIOD);
+
+	pmuk_ctx_start(test, ctx);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 0, -1), PERIOD);
+	kin_counts(kin[1]);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 0, -1), 3 * PERIOD);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(ctx), 0);
+	put_kin(kin[0]);
+	put_kin(kin[1]);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 0, -1), 3 * PERIOD);
+	KUNIT_EXPECT_EQ(test, pmuk_unload_context(ctx), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 0, -1), 3 * PERIOD);
+	/* Overflows while stopped were dropped. */
+	KUNIT_EXPECT_EQ(test, read_samples(ctx, p->cpu, TREE_TYPE, 0, &sample), 3);
+}
+
+/* Unloaded while its children count, and never a callback after that. */
+static void children_outlive_the_context(struct kunit *test)
+{
+	struct pmuk_place *p = pmuk_place(test, pmuk_test_sim(test, 1, 32), PMUK_TARGET_TREE);
+	struct pmuk_context *ctx;
+	struct kin *kin;
+
+	need_children(test);
+	ctx = tree_ctx(test, p);
+	kin = new_kin(test, p, p->cpu, 3 * PERIOD);
+	KUNIT_EXPECT_EQ(test, pmuk_unload_context(ctx), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_nr_events(p->sim), 0);
+	kin->is_counted = false;
+	kin_counts(kin);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 0, -1), 3 * PERIOD);
+	kunit_release_action(test, pmuk_ctx_put, ctx);
+	put_kin(kin);
+}
+
+/* perf core would not have it changed. */
+static void periods_of_a_tree_stay_while_loaded(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct pmuk_place *p = pmuk_place(test, sim, PMUK_TARGET_TREE);
+	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
+	const struct pmuk_pmd pmd = { .short_reset = PERIOD };
+	const struct pmuk_pmd longer = { .short_reset = 2 * PERIOD };
+	const struct pmuk_pmd notify = { .short_reset = PERIOD, .flags = PMUK_PMD_NOTIFY };
+
+	pmuk_ctx_add(test, ctx, sim, 0, 0, 0, PMUK_NO_THROTTLE);
+	pmuk_ctx_write_pmd(test, ctx, &pmd);
+	pmuk_place_load(p, ctx);
+	expect_write_pmd(test, ctx, &longer, -EBUSY);
+	expect_write_pmd(test, ctx, &notify, 0);
+	pmuk_ctx_start(test, ctx);
+	pmuk_place_feed(p, 0, 3 * PERIOD);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_next(test, ctx).count, 3 * p->nr);
+	KUNIT_EXPECT_EQ(test, pmuk_unload_context(ctx), 0);
+	expect_write_pmd(test, ctx, &longer, 0);
+}
+
+/* A task's context counts that task and no child of it. */
+static void children_of_a_task_are_left_out(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct pmuk_place *p = pmuk_place(test, sim, PMUK_TARGET_TASK);
+	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
+	struct kin *kin;
+
+	need_children(test);
+	pmuk_ctx_add(test, ctx, sim, 0, 0, 0, 0);
+	pmuk_place_load(p, ctx);
+	pmuk_ctx_start(test, ctx);
+	pmuk_place_count(p, 0, 5);
+	kin = new_kin(test, p, p->cpu, 1000);
+	kin_counts(kin);
+	put_kin(kin);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 0, -1), 5);
+}
+
+/* ---- what may be called anywhere ---- */
+
+struct local {
+	struct pmuk_context *ctx;
+	struct pmuk_place *p;
+	enum pmuk_irq_level level;
+	unsigned int n;
+	u64 counts[3];
+	struct pmuk_value values[3];
+	int ret;
+};
+
+static void read_local(void *data)
+{
+	struct local *l = data;
+
+	l->ret = pmuk_read_local(l->ctx, l->counts, l->n);
+}
+
+static void snapshot(void *data)
+{
+	struct local *l = data;
+
+	l->ret = pmuk_snapshot(l->ctx, 0, l->values, l->n);
+}
+
+static struct local *new_local(struct kunit *test, struct pmuk_place *p)
+{
+	struct local *l = pmuk_test_zalloc(test, sizeof(*l));
+
+	l->p = p;
+	l->ctx = pmuk_ctx_create(test, NULL);
+	pmuk_ctx_add(test, l->ctx, p->sim, 0, 7, 1, 0);
+	pmuk_ctx_add(test, l->ctx, p->sim, 0, 2, 0, 0);
+	pmuk_place_load(p, l->ctx);
+	return l;
+}
+
+static void expect_local(struct kunit *test, struct local *l, enum pmuk_irq_level level,
+			 unsigned int n, int ret)
+{
+	l->n = n;
+	memset(l->counts, 0xff, sizeof(l->counts));
+	KUNIT_EXPECT_EQ(test, pmuk_irq_run(level, read_local, l), 0);
+	KUNIT_EXPECT_EQ(test, l->ret, ret);
+}
+
+/* In the order of their numbers, and no more than asked for. */
+static void read_local_at(struct kunit *test, enum pmuk_irq_level level)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	struct local *l;
+
+	pmuk_test_need_level(test, level);
+	l = new_local(test, pmuk_place(test, sim, PMUK_TARGET_CPU));
+	expect_local(test, l, level, 2, -EBUSY);
+	pmuk_ctx_start(test, l->ctx);
+	pmuk_sim_count(sim, 0, 100003);
+	pmuk_sim_count(sim, 1, 9);
+	expect_local(test, l, level, 3, -EINVAL);
+	expect_local(test, l, level, 0, 0);
+	KUNIT_EXPECT_EQ(test, l->counts[0], U64_MAX);
+	expect_local(test, l, level, 1, 0);
+	KUNIT_EXPECT_EQ(test, l->counts[0], 100003);
+	KUNIT_EXPECT_EQ(test, l->counts[1], U64_MAX);
+	expect_local(test, l, level, 2, 0);
+	KUNIT_EXPECT_EQ(test, l->counts[0], 100003);
+	KUNIT_EXPECT_EQ(test, l->counts[1], 9);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(l->ctx), 0);
+	expect_local(test, l, level, 1, -EBUSY);
+	KUNIT_EXPECT_EQ(test, pmuk_unload_context(l->ctx), 0);
+	expect_local(test, l, level, 1, -EINVAL);
+}
+
+PMUK_LEVEL_CASE(read_local_at, task, PMUK_IRQ_TASK)
+PMUK_LEVEL_CASE(read_local_at, soft, PMUK_IRQ_SOFT)
+PMUK_LEVEL_CASE(read_local_at, hard, PMUK_IRQ_HARD)
+PMUK_LEVEL_CASE(read_local_at, nmi, PMUK_IRQ_NMI)
+
+/* Not elsewhere: not on a CPU that is not the target's, and not in another task. */
+static void read_local_elsewhere(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	struct local *l = new_local(test, pmuk_place(test, sim, PMUK_TARGET_CPU));
+
+	pmuk_ctx_start(test, l->ctx);
+	pmuk_test_pin(test, pmuk_test_other_cpu(test, l->p->cpu));
+	expect_local(test, l, PMUK_IRQ_TASK, 1, -EINVAL);
+	expect_local(test, l, PMUK_IRQ_HARD, 1, -EINVAL);
+
+	l = new_local(test, pmuk_place(test, sim, PMUK_TARGET_TASK));
+	pmuk_ctx_start(test, l->ctx);
+	expect_local(test, l, PMUK_IRQ_TASK, 1, -EINVAL);
+}
+
+static void read_local_by_task(struct pmuk_place *p)
+{
+	struct local *l = p->data;
+
+	pmuk_sim_count(p->sim, 0, 5);
+	l->ret = pmuk_irq_run(l->level, read_local, l) ?: l->ret;
+}
+
+static void read_local_in_its_task(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	struct local *l = new_local(test, pmuk_place(test, sim, PMUK_TARGET_TASK));
+
+	pmuk_ctx_start(test, l->ctx);
+	l->n = 2;
+	l->p->data = l;
+	for (l->level = PMUK_IRQ_TASK; l->level < PMUK_IRQ_NMI; l->level++) {
+		pmuk_place_tell(l->p, read_local_by_task);
+		KUNIT_EXPECT_EQ(test, l->ret, 0);
+		KUNIT_EXPECT_EQ(test, l->counts[0], 5 * (l->level + 1));
+		KUNIT_EXPECT_EQ(test, l->counts[1], 0);
+	}
+}
+
+static void trees_have_no_local_values(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	struct local *l = new_local(test, pmuk_place(test, sim, PMUK_TARGET_TREE));
+
+	pmuk_ctx_start(test, l->ctx);
+	l->n = 2;
+	l->p->data = l;
+	pmuk_place_tell(l->p, read_local_by_task);
+	KUNIT_EXPECT_EQ(test, l->ret, -EOPNOTSUPP);
+	snapshot(l);
+	KUNIT_EXPECT_EQ(test, l->ret, -EOPNOTSUPP);
+}
+
+/* An NMI right after the first counter was read, in which both count: once, or each time. */
+struct intruder {
+	struct pmuk_sim *sim;
+	struct pmuk_sim_hook hook;
+	unsigned int passes;	/* how many are disturbed */
+	unsigned int reads;	/* that the PMU has done */
+	unsigned int counted;
+	int ret;
+};
+
+static void count_both(void *data)
+{
+	struct intruder *i = data;
+
+	i->counted++;
+	pmuk_sim_count(i->sim, 0, 5);
+	pmuk_sim_count(i->sim, 1, 5);
+}
+
+/* Two counters: the PMU reads the first one first, in each pass. */
+static void intrude(struct pmuk_sim *sim, enum pmuk_sim_point point, void *data)
+{
+	struct intruder *i = data;
+
+	if (point != PMUK_SIM_DONE || in_nmi() || i->reads++ % 2 || i->counted >= i->passes)
+		return;
+	i->ret |= pmuk_irq_run(PMUK_IRQ_NMI, count_both, i);
+}
+
+static struct intruder *new_intruder(struct kunit *test, struct pmuk_sim *sim)
+{
+	struct intruder *i = pmuk_test_zalloc(test, sizeof(*i));
+
+	i->sim = sim;
+	i->hook.fn = intrude;
+	i->hook.data = i;
+	return i;
+}
+
+static void intrude_on(struct kunit *test, struct local *l, struct intruder *i,
+		       unsigned int passes)
+{
+	i->passes = passes;
+	i->reads = 0;
+	i->counted = 0;
+	pmuk_sim_set_hook(i->sim, &i->hook);
+	read_local(l);
+	pmuk_sim_set_hook(i->sim, NULL);
+	KUNIT_EXPECT_EQ(test, i->ret, 0);
+	KUNIT_EXPECT_GE(test, i->counted, 1);
+}
+
+/* Both as before the NMI, or both as after it; where NMIs never end, nothing. */
+static void read_local_is_one_instant(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	struct intruder *i;
+	struct local *l;
+	unsigned int passes;
+
+	pmuk_test_need_nmi(test);
+	i = new_intruder(test, sim);
+	l = new_local(test, pmuk_place(test, sim, PMUK_TARGET_CPU));
+	pmuk_ctx_start(test, l->ctx);
+	l->n = 2;
+	for (passes = 1; passes <= 3; passes++) {
+		intrude_on(test, l, i, passes);
+		if (passes == 1)
+			KUNIT_EXPECT_EQ(test, l->ret, 0);
+		if (!l->ret)
+			KUNIT_EXPECT_EQ(test, l->counts[0], l->counts[1]);
+		else
+			KUNIT_EXPECT_EQ(test, l->ret, -EBUSY);
+		expect_local(test, l, PMUK_IRQ_TASK, 2, 0);
+		KUNIT_EXPECT_EQ(test, l->counts[0], l->counts[1]);
+	}
+	intrude_on(test, l, i, UINT_MAX);
+	KUNIT_EXPECT_EQ(test, l->ret, -EBUSY);
+}
+
+/* Reads where the context is loaded, without an end until it is being unloaded. */
+struct reader {
+	struct pmuk_context *ctx;
+	struct task_struct *task;
+	struct completion reads;
+	int cpu;
+	bool done;
+};
+
+static int read_while_unloaded(void *data)
+{
+	struct reader *r = data;
+	struct pmuk_inst *inst;
+	u64 end;
+
+	set_cpus_allowed_ptr(current, cpumask_of(r->cpu));
+	preempt_disable();
+	inst = READ_ONCE(r->ctx->insts[r->cpu]);
+	complete(&r->reads);
+	while (READ_ONCE(r->ctx->insts[r->cpu]) == inst)
+		cpu_relax();
+	/* What it has found stays until it is done. */
+	end = ktime_get_ns() + 20 * NSEC_PER_MSEC;
+	while (ktime_get_ns() < end)
+		cpu_relax();
+	smp_store_release(&r->done, true);	/* pairs with unload_waits_for_who_reads() */
+	preempt_enable();
+	return 0;
+}
+
+static void unload_waits_for_who_reads(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	int cpu = pmuk_test_pin_first(test), other = pmuk_test_other_cpu(test, cpu);
+	struct reader *r = pmuk_test_zalloc(test, sizeof(*r));
+
+	r->ctx = pmuk_ctx_create(test, NULL);
+	r->cpu = other;
+	init_completion(&r->reads);
+	pmuk_ctx_add(test, r->ctx, sim, 0, 0, 0, 0);
+	pmuk_ctx_load(test, r->ctx, other);
+	r->task = kthread_create(read_while_unloaded, r, "pmuk_reader");
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, r->task);
+	get_task_struct(r->task);
+	wake_up_process(r->task);
+	wait_for_completion(&r->reads);
+	KUNIT_EXPECT_EQ(test, pmuk_unload_context(r->ctx), 0);
+	/* pairs with read_while_unloaded() */
+	KUNIT_EXPECT_TRUE(test, smp_load_acquire(&r->done));
+	kthread_stop(r->task);
+	put_task_struct(r->task);
+}
+
+static void expect_snapshot(struct kunit *test, struct local *l, enum pmuk_irq_level level,
+			    unsigned int n, int ret)
+{
+	l->n = n;
+	KUNIT_EXPECT_EQ(test, pmuk_irq_run(level, snapshot, l), 0);
+	KUNIT_EXPECT_EQ(test, l->ret, ret);
+}
+
+/* Sums what each CPU has published, and when stopped all is. */
+static void snapshot_at(struct kunit *test, enum pmuk_irq_level level)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	struct pmuk_place *p;
+	struct local *l;
+
+	pmuk_test_need_level(test, level);
+	p = pmuk_place(test, sim, PMUK_TARGET_CPUS);
+	l = new_local(test, p);
+	expect_snapshot(test, l, level, 3, -EINVAL);
+	expect_snapshot(test, l, level, 2, 0);
+	KUNIT_EXPECT_EQ(test, l->values[0].count, 0);
+	pmuk_ctx_start(test, l->ctx);
+	pmuk_place_count(p, 0, 1000);
+	pmuk_place_count(p, 1, 10);
+	expect_snapshot(test, l, level, 2, 0);
+	KUNIT_EXPECT_LE(test, l->values[0].count, 1000 * p->nr);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(l->ctx), 0);
+	expect_snapshot(test, l, level, 2, 0);
+	KUNIT_EXPECT_EQ(test, l->values[0].count, 1000 * p->nr);
+	KUNIT_EXPECT_EQ(test, l->values[1].count, 10 * p->nr);
+	KUNIT_EXPECT_GT(test, l->values[0].time_running, 0);
+	KUNIT_EXPECT_LE(test, l->values[0].time_running, l->values[0].time_enabled);
+	expect_snapshot(test, l, level, 1, 0);
+	KUNIT_EXPECT_EQ(test, pmuk_snapshot(l->ctx, 1, l->values, 1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_unload_context(l->ctx), 0);
+	expect_snapshot(test, l, level, 1, -ENODEV);
+}
+
+PMUK_LEVEL_CASE(snapshot_at, task, PMUK_IRQ_TASK)
+PMUK_LEVEL_CASE(snapshot_at, hard, PMUK_IRQ_HARD)
+PMUK_LEVEL_CASE(snapshot_at, nmi, PMUK_IRQ_NMI)
+
+/* ---- ending from anywhere ---- */
+
+struct ending {
+	struct pmuk_context *ctx;
+	struct completion done;
+	int ret, again, third;
+};
+
+/* Until interrupts are on again, it is only about to be closed. */
+static void end_it(void *data)
+{
+	struct ending *e = data;
+
+	guard(irqsave)();
+	e->ret = pmuk_close_deferred(e->ctx, &e->done);
+	e->again = pmuk_close_deferred(e->ctx, NULL);
+	e->third = pmuk_close(e->ctx);
+}
+
+static struct ending *new_ending(struct kunit *test)
+{
+	struct ending *e = pmuk_test_zalloc(test, sizeof(*e));
+
+	init_completion(&e->done);
+	return e;
+}
+
+static void expect_ended(struct kunit *test, struct ending *e, struct pmuk_sim *sim)
+{
+	KUNIT_EXPECT_EQ(test, e->ret, 0);
+	KUNIT_ASSERT_NE(test, wait_for_completion_timeout(&e->done, PMUK_CTX_PATIENCE), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_nr_buffers(), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_nr_events(sim), 0);
+}
+
+/* With buffers, while counters overflow. */
+static void close_deferred_at(struct kunit *test, enum pmuk_irq_level level)
+{
+	const struct pmuk_context_attr attr = { .buffer = { .nr_pages = 1 } };
+	const struct pmuk_pmd pmd = { .short_reset = 10, .flags = PMUK_PMD_NOTIFY };
+	enum pmuk_target_type type;
+
+	pmuk_test_need_level(test, level);
+	for (type = 0; type < PMUK_PLACE_KINDS; type++) {
+		struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+		struct pmuk_place *p = pmuk_place(test, sim, type);
+		struct ending *e = new_ending(test);
+
+		e->ctx = pmuk_create_context(&attr);
+		KUNIT_ASSERT_FALSE(test, IS_ERR(e->ctx));
+		pmuk_ctx_add(test, e->ctx, sim, 0, 0, 0, PMUK_NO_THROTTLE);
+		pmuk_ctx_write_pmd(test, e->ctx, &pmd);
+		pmuk_place_load(p, e->ctx);
+		pmuk_ctx_start(test, e->ctx);
+		pmuk_place_count(p, 0, 200);
+		KUNIT_EXPECT_EQ(test, pmuk_irq_run(level, end_it, e), 0);
+		KUNIT_EXPECT_EQ(test, e->again, -EBUSY);
+		KUNIT_EXPECT_EQ(test, e->third, -EBUSY);
+		pmuk_place_count(p, 0, 200);
+		expect_ended(test, e, sim);
+		KUNIT_EXPECT_EQ(test, pmuk_place_count(p, 0, 200), 0);
+		/* Its name is the next one's. */
+		kunit_release_action(test, pmuk_test_put_sim, sim);
+	}
+}
+
+PMUK_LEVEL_CASE(close_deferred_at, task, PMUK_IRQ_TASK)
+PMUK_LEVEL_CASE(close_deferred_at, soft, PMUK_IRQ_SOFT)
+PMUK_LEVEL_CASE(close_deferred_at, hard, PMUK_IRQ_HARD)
+PMUK_LEVEL_CASE(close_deferred_at, nmi, PMUK_IRQ_NMI)
+
+/* Ends its context from the very overflow that it handles. */
+static struct {
+	struct ending *ending;
+	unsigned int handled;
+} ender;
+
+static u32 ender_handler(const struct pmuk_format_event *event)
+{
+	if (!ender.handled++)
+		end_it(ender.ending);
+	return PMUK_FORMAT_RESET | PMUK_FORMAT_NOTIFY;
+}
+
+static struct pmuk_format ender_format = {
+	.name		= "pmuk_ender",
+	.uuid		= UUID_INIT(0x3f2c1d4e, 0x88a1, 0x4b5a, 1, 2, 3, 4, 5, 6, 7, 8),
+	.owner		= THIS_MODULE,
+	.handler	= ender_handler,
+};
+
+static void put_ender(void *unused)
+{
+	pmuk_unregister_format(&ender_format);
+}
+
+static void close_deferred_in_handler(struct kunit *test)
+{
+	const struct pmuk_context_attr attr = { .format = &ender_format.uuid,
+						.buffer = { .nr_pages = 1 } };
+	const struct pmuk_pmd pmd = { .short_reset = PERIOD };
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	struct ending *e = new_ending(test);
+
+	ender.ending = e;
+	ender.handled = 0;
+	KUNIT_ASSERT_EQ(test, pmuk_register_format(&ender_format), 0);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_ender, NULL), 0);
+	e->ctx = pmuk_create_context(&attr);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(e->ctx));
+	pmuk_ctx_add(test, e->ctx, sim, 0, 0, 0, PMUK_NO_THROTTLE);
+	pmuk_ctx_write_pmd(test, e->ctx, &pmd);
+	pmuk_test_pin_first(test);
+	pmuk_ctx_load(test, e->ctx, -1);
+	pmuk_ctx_start(test, e->ctx);
+	pmuk_sim_count(sim, 0, 2 * PERIOD);
+	expect_ended(test, e, sim);
+	KUNIT_EXPECT_EQ(test, e->again, -EBUSY);
+	KUNIT_EXPECT_GE(test, ender.handled, 1);
+	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&ender_format), 0);
+}
+
+static struct kunit_case pmuk_context_cases[] = {
+	KUNIT_CASE(create_refuses_bad_attributes),
+	KUNIT_CASE(calls_refuse_no_context),
+	KUNIT_CASE(calls_refuse_bad_vectors),
+	KUNIT_CASE(read_refuses_to_wait_for_nothing),
+	KUNIT_CASE(write_pmcs_checks_entries),
+	KUNIT_CASE(write_pmds_checks_entries),
+	KUNIT_CASE(write_pmds_while_loaded),
+	KUNIT_CASE(read_pmds_checks_entries),
+	KUNIT_CASE(load_refuses_bad_targets),
+	KUNIT_CASE(load_refuses_what_trees_lack),
+	KUNIT_CASE(load_refuses_unknown_events),
+	KUNIT_CASE(load_refuses_an_exited_task),
+	KUNIT_CASE(load_is_all_or_nothing),
+	KUNIT_CASE(load_shares_what_is_not_pinned),
+	KUNIT_CASE(load_refuses_what_counts_elsewhere),
+	KUNIT_CASE(another_event_counts_from_nothing),
+	KUNIT_CASE(start_is_all_or_nothing),
+	KUNIT_CASE(counts_go_from_target_to_target),
+	KUNIT_CASE(contexts_do_not_mix),
+	KUNIT_CASE(exit_of_a_task_is_told),
+	KUNIT_CASE(exit_of_a_tree_is_told),
+	KUNIT_CASE(pmu_that_goes_is_told),
+	KUNIT_CASE(pinned_counter_pushed_out_is_told),
+	KUNIT_CASE(children_write_the_buffers_of_their_cpus),
+	KUNIT_CASE(children_are_counted_while_started),
+	KUNIT_CASE(children_outlive_the_context),
+	KUNIT_CASE(periods_of_a_tree_stay_while_loaded),
+	KUNIT_CASE(children_of_a_task_are_left_out),
+	KUNIT_CASE(read_local_at_task),
+	KUNIT_CASE(read_local_at_soft),
+	KUNIT_CASE(read_local_at_hard),
+	KUNIT_CASE(read_local_at_nmi),
+	KUNIT_CASE(read_local_elsewhere),
+	KUNIT_CASE(read_local_in_its_task),
+	KUNIT_CASE(trees_have_no_local_values),
+	KUNIT_CASE(read_local_is_one_instant),
+	KUNIT_CASE(unload_waits_for_who_reads),
+	KUNIT_CASE(snapshot_at_task),
+	KUNIT_CASE(snapshot_at_hard),
+	KUNIT_CASE(snapshot_at_nmi),
+	KUNIT_CASE(close_deferred_at_task),
+	KUNIT_CASE(close_deferred_at_soft),
+	KUNIT_CASE(close_deferred_at_hard),
+	KUNIT_CASE(close_deferred_at_nmi),
+	KUNIT_CASE(close_deferred_in_handler),
+	{}
+};
+
+static struct kunit_suite pmuk_context_suite = {
+	.name = "pmuk_context",
+	.init = pmuk_test_init,
+	.test_cases = pmuk_context_cases,
+};
+
+kunit_test_suite(pmuk_context_suite);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("KUnit tests of pmuk's contexts");

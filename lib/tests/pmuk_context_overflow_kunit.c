@@ -1,0 +1,725 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What an overflow of a context's counter does: records and what they hold, periods, peers,
+ * stopping until a restart. No record is lost uncounted.
+ */
+#include <linux/kthread.h>
+#include <linux/module.h>
+#include <linux/sched/clock.h>
+
+#include "pmuk_parse.h"
+#include "pmuk_place.h"
+
+#define PERIOD	100
+
+/* A context on the test's CPU, or on all, and what its records hold. */
+struct sampler {
+	struct pmuk_sim *sim;
+	struct pmuk_context *ctx;
+	struct pmuk_perf_format format;
+	int cpu;
+	u64 restarts;
+};
+
+static struct sampler *new_sampler(struct kunit *test, struct pmuk_context_attr attr, u64 type,
+				   u64 read_format)
+{
+	struct sampler *s = pmuk_test_zalloc(test, sizeof(*s));
+
+	s->cpu = pmuk_test_pin_first(test);
+	s->sim = pmuk_test_sim(test, 4, 32);
+	s->format.sample_type = type;
+	s->format.read_format = read_format;
+	attr.format_arg = &s->format;
+	attr.format_arg_size = sizeof(s->format);
+	s->ctx = pmuk_ctx_create(test, &attr);
+	return s;
+}
+
+/* Counter @num counts event @num; @pmd is of counter 0. */
+static void start_sampler(struct kunit *test, struct sampler *s, unsigned int nr,
+			  const struct pmuk_pmd *pmd)
+{
+	unsigned int num;
+
+	for (num = 0; num < nr; num++)
+		pmuk_ctx_add(test, s->ctx, s->sim, 0, num, num, PMUK_NO_THROTTLE);
+	pmuk_ctx_write_pmd(test, s->ctx, pmd);
+	pmuk_ctx_load(test, s->ctx, s->cpu);
+	pmuk_ctx_start(test, s->ctx);
+}
+
+static void feed(struct kunit *test, struct sampler *s, u64 config, u64 n)
+{
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_feed(s->sim, s->cpu, config, n), n);
+}
+
+static void expect_count(struct kunit *test, struct sampler *s, u16 num, u64 count)
+{
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, s->ctx, 0, num, -1), count);
+}
+
+/* Overflows told since the latest look. */
+static u64 told(struct kunit *test, struct sampler *s)
+{
+	struct pmuk_msg msg;
+	u64 sum = 0;
+
+	while (pmuk_read(s->ctx, &msg, true) == 1)
+		sum += msg.kind == PMUK_MSG_OVERFLOW ? msg.count : 0;
+	return sum;
+}
+
+/* Reads up to @max samples. Returns how many there were, and what they have lost. */
+static unsigned int take(struct kunit *test, struct sampler *s, int cpu,
+			 struct pmuk_parsed *samples, unsigned int max, u64 *lost)
+{
+	const struct perf_event_header *rec;
+	struct pmuk_reader r;
+	unsigned int n = 0;
+
+	KUNIT_ASSERT_EQ(test, pmuk_buffer_claim(pmuk_buffer(s->ctx, cpu), &r), 0);
+	pmuk_for_each_record(rec, &r) {
+		if (rec->type == PERF_RECORD_LOST && lost) {
+			*lost += ((const u64 *)(rec + 1))[1];
+			continue;
+		}
+		KUNIT_EXPECT_EQ(test, pmuk_parse_sample(rec, s->format.sample_type,
+							s->format.read_format,
+							&samples[n % max]), 0);
+		n++;
+	}
+	pmuk_buffer_release(&r);
+	return n;
+}
+
+#define MANY	8
+
+static struct pmuk_parsed *new_samples(struct kunit *test)
+{
+	return pmuk_test_zalloc(test, MANY * sizeof(struct pmuk_parsed));
+}
+
+static const struct pmuk_context_attr buffered = { .buffer = { .nr_pages = 1 } };
+
+/* Each with the value of its counter then, and what the consumer has given it. */
+static void records_hold_what_was_asked_for(struct kunit *test)
+{
+	const struct pmuk_pmd pmd = { .short_reset = PERIOD, .cookie = 0x1234567890abcdef };
+	struct sampler *s = new_sampler(test, buffered, PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD |
+					PERF_SAMPLE_TIME | PERF_SAMPLE_READ | PERF_SAMPLE_RAW, 0);
+	struct pmuk_parsed *p = new_samples(test);
+	u64 cookie, before = local_clock();
+	unsigned int i;
+
+	start_sampler(test, s, 1, &pmd);
+	feed(test, s, 0, 3 * PERIOD + 50);
+	KUNIT_ASSERT_EQ(test, take(test, s, s->cpu, p, MANY, NULL), 3);
+	for (i = 0; i < 3; i++) {
+		KUNIT_EXPECT_EQ(test, p[i].cpu, s->cpu);
+		KUNIT_EXPECT_EQ(test, p[i].period, PERIOD);
+		KUNIT_EXPECT_EQ(test, p[i].values[0], (i + 1) * PERIOD);
+		KUNIT_EXPECT_GE(test, p[i].time, before);
+		KUNIT_EXPECT_LE(test, p[i].time, local_clock());
+		KUNIT_ASSERT_EQ(test, p[i].raw_size, 12);
+		memcpy(&cookie, p[i].raw, sizeof(cookie));
+		KUNIT_EXPECT_EQ(test, cookie, pmd.cookie);
+		before = p[i].time;
+	}
+}
+
+/* Values go on where the counts do: over a stop, and with a cookie of its own each time. */
+static void records_go_on_after_a_stop(struct kunit *test)
+{
+	struct pmuk_pmd pmd = { .short_reset = PERIOD, .cookie = 1 };
+	struct sampler *s = new_sampler(test, buffered, PERF_SAMPLE_READ | PERF_SAMPLE_RAW, 0);
+	struct pmuk_parsed *p = new_samples(test);
+
+	start_sampler(test, s, 1, &pmd);
+	feed(test, s, 0, PERIOD + 60);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(s->ctx), 0);
+	pmuk_ctx_start(test, s->ctx);
+	/* A new start, a new period. */
+	feed(test, s, 0, PERIOD - 1);
+	KUNIT_EXPECT_EQ(test, take(test, s, s->cpu, p, MANY, NULL), 1);
+	feed(test, s, 0, 1);
+	KUNIT_EXPECT_EQ(test, take(test, s, s->cpu, p, MANY, NULL), 1);
+	KUNIT_EXPECT_EQ(test, p[0].values[0], 2 * PERIOD + 60);
+	KUNIT_EXPECT_EQ(test, p[0].raw[0], 1);
+
+	KUNIT_EXPECT_EQ(test, pmuk_stop(s->ctx), 0);
+	pmd.cookie = 2;
+	pmd.short_reset = 10;
+	pmuk_ctx_write_pmd(test, s->ctx, &pmd);
+	pmuk_ctx_start(test, s->ctx);
+	feed(test, s, 0, 10);
+	KUNIT_EXPECT_EQ(test, take(test, s, s->cpu, p, MANY, NULL), 1);
+	KUNIT_EXPECT_EQ(test, p[0].values[0], 10);
+	KUNIT_EXPECT_EQ(test, p[0].raw[0], 2);
+}
+
+#define GROUP	(PERF_FORMAT_GROUP | PERF_FORMAT_ID | PERF_FORMAT_TOTAL_TIME_ENABLED)
+
+/* Values of those of the set that were named, in the order of their numbers. */
+static void sample_peers_are_in_records(struct kunit *test)
+{
+	const struct pmuk_pmd pmd = { .short_reset = PERIOD, .sample_peers = BIT(3) | BIT(1) };
+	struct sampler *s = new_sampler(test, buffered, PERF_SAMPLE_READ | PERF_SAMPLE_CPU, GROUP);
+	struct pmuk_parsed *p = new_samples(test);
+
+	start_sampler(test, s, 4, &pmd);
+	feed(test, s, 1, 7);
+	feed(test, s, 2, 8);
+	feed(test, s, 3, 9);
+	feed(test, s, 0, PERIOD);
+	feed(test, s, 3, 100);
+	feed(test, s, 0, PERIOD);
+	KUNIT_ASSERT_EQ(test, take(test, s, s->cpu, p, MANY, NULL), 2);
+	KUNIT_ASSERT_EQ(test, p[0].nr, 3);
+	KUNIT_EXPECT_EQ(test, p[0].values[0], PERIOD);
+	KUNIT_EXPECT_EQ(test, p[0].values[1], 7);
+	KUNIT_EXPECT_EQ(test, p[0].values[2], 9);
+	KUNIT_ASSERT_EQ(test, p[1].nr, 3);
+	KUNIT_EXPECT_EQ(test, p[1].values[0], 2 * PERIOD);
+	KUNIT_EXPECT_EQ(test, p[1].values[1], 7);
+	KUNIT_EXPECT_EQ(test, p[1].values[2], 109);
+	KUNIT_EXPECT_NE(test, p[0].ids[1], p[0].ids[2]);
+	KUNIT_EXPECT_EQ(test, p[0].cpu, s->cpu);
+}
+
+/* Where records have no room for peers, they are left out. */
+static void sample_peers_need_a_group(struct kunit *test)
+{
+	const struct pmuk_pmd pmd = { .short_reset = PERIOD, .sample_peers = BIT(3) | BIT(1) };
+	static const u64 types[] = { PERF_SAMPLE_READ | PERF_SAMPLE_CPU, PERF_SAMPLE_CPU };
+	struct pmuk_parsed *p = new_samples(test);
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(types); i++) {
+		struct sampler *s = new_sampler(test, buffered, types[i], i ? GROUP : 0);
+
+		start_sampler(test, s, 4, &pmd);
+		feed(test, s, 0, 5 * PERIOD);
+		KUNIT_EXPECT_EQ(test, take(test, s, s->cpu, p, MANY, NULL), 5);
+		KUNIT_EXPECT_EQ(test, p[4].cpu, s->cpu);
+		KUNIT_EXPECT_EQ(test, p[4].values[0], i ? 0 : 5 * PERIOD);
+		kunit_release_action(test, pmuk_ctx_put, s->ctx);
+		kunit_release_action(test, pmuk_test_put_sim, s->sim);
+	}
+}
+
+/* A peer whose period was nearly over begins a new one, and one that has none counts on. */
+static void reset_peers_begin_again(struct kunit *test)
+{
+	struct sampler *s = new_sampler(test, buffered, 0, 0);
+	const struct pmuk_pmd pmd = { .short_reset = PERIOD, .reset_peers = BIT(1) | BIT(3) };
+	const struct pmuk_pmd peer = { .num = 1, .short_reset = PERIOD, .flags = PMUK_PMD_NOTIFY };
+	const struct pmuk_pmd other = { .num = 2, .short_reset = PERIOD, .flags = PMUK_PMD_NOTIFY };
+
+	pmuk_ctx_write_pmd(test, s->ctx, &peer);
+	pmuk_ctx_write_pmd(test, s->ctx, &other);
+	start_sampler(test, s, 4, &pmd);
+	feed(test, s, 1, PERIOD - 1);
+	feed(test, s, 2, PERIOD - 1);
+	feed(test, s, 3, 5);
+	feed(test, s, 0, PERIOD);
+	feed(test, s, 1, PERIOD - 1);
+	KUNIT_EXPECT_EQ(test, told(test, s), 0);
+	feed(test, s, 1, 1);
+	KUNIT_EXPECT_EQ(test, told(test, s), 1);
+	feed(test, s, 2, 1);
+	KUNIT_EXPECT_EQ(test, told(test, s), 1);
+	feed(test, s, 3, 5);
+	expect_count(test, s, 1, 2 * PERIOD - 1);
+	expect_count(test, s, 3, 10);
+}
+
+/* One counter for two: a period that begins while its counter waits has not ended. */
+static void reset_peers_that_wait_have_not_overflowed(struct kunit *test)
+{
+	const struct pmuk_pmd pmd = { .short_reset = PERIOD, .reset_peers = BIT(1) };
+	const struct pmuk_pmd peer = { .num = 1, .short_reset = PERIOD };
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
+	int cpu = pmuk_test_pin_first(test);
+	unsigned int i;
+
+	pmuk_ctx_add_set(test, ctx, 1, 0);
+	pmuk_ctx_add(test, ctx, sim, 0, 0, 0, PMUK_NO_THROTTLE);
+	pmuk_ctx_add(test, ctx, sim, 0, 1, 1, PMUK_NO_THROTTLE);
+	pmuk_ctx_write_pmd(test, ctx, &pmd);
+	pmuk_ctx_write_pmd(test, ctx, &peer);
+	pmuk_ctx_load(test, ctx, cpu);
+	pmuk_ctx_start(test, ctx);
+	for (i = 0; i < 20; i++) {
+		KUNIT_ASSERT_EQ(test, pmuk_ctx_feed(sim, cpu, 0, PERIOD), PERIOD);
+		KUNIT_ASSERT_EQ(test, pmuk_switch_evtset(ctx, 1), 0);
+		KUNIT_ASSERT_EQ(test, pmuk_switch_evtset(ctx, 0), 0);
+	}
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(ctx, 0, cpu).replayed, 0);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 1, -1), 0);
+}
+
+static const struct pmuk_context_attr masking = { .flags = PMUK_CTX_MASK,
+						  .buffer = { .nr_pages = 1 } };
+
+/* All stop at the overflow, at once; after the restart one long period, and then short ones. */
+static void masked_until_restart(struct kunit *test)
+{
+	const struct pmuk_pmd pmd = { .short_reset = PERIOD, .long_reset = 3 * PERIOD,
+				      .flags = PMUK_PMD_NOTIFY };
+	struct sampler *s = new_sampler(test, masking, PERF_SAMPLE_PERIOD, 0);
+	static const u64 periods[] = { PERIOD, 3 * PERIOD, 3 * PERIOD };
+	struct pmuk_parsed *p = new_samples(test);
+	u64 sum = 0;
+	unsigned int i;
+
+	start_sampler(test, s, 2, &pmd);
+	for (i = 0; i < ARRAY_SIZE(periods); i++) {
+		KUNIT_EXPECT_EQ(test, pmuk_sim_count(s->sim, 1, 5), 5);
+		KUNIT_EXPECT_EQ(test, pmuk_sim_count(s->sim, 0, 10 * PERIOD), periods[i]);
+		KUNIT_EXPECT_EQ(test, pmuk_sim_count(s->sim, 0, PERIOD), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_sim_count(s->sim, 1, 5), 0);
+		sum += periods[i];
+		expect_count(test, s, 0, sum);
+		expect_count(test, s, 1, (i + 1) * 5);
+		KUNIT_EXPECT_EQ(test, told(test, s), 1);
+		KUNIT_EXPECT_EQ(test, take(test, s, s->cpu, p, MANY, NULL), 1);
+		KUNIT_EXPECT_EQ(test, p[0].period, periods[i]);
+		KUNIT_EXPECT_EQ(test, pmuk_restart(s->ctx), 0);
+	}
+}
+
+/* Who does not notify, does not mask; its period goes on over another one's restart. */
+static void masked_by_those_that_notify(struct kunit *test)
+{
+	const struct pmuk_pmd pmd = { .short_reset = PERIOD, .flags = PMUK_PMD_NOTIFY };
+	const struct pmuk_pmd plain = { .num = 1, .short_reset = PERIOD };
+	struct sampler *s = new_sampler(test, masking, PERF_SAMPLE_CPU, 0);
+	struct pmuk_parsed *p = new_samples(test);
+
+	pmuk_ctx_write_pmd(test, s->ctx, &plain);
+	start_sampler(test, s, 2, &pmd);
+	feed(test, s, 1, 2 * PERIOD + 60);
+	KUNIT_EXPECT_EQ(test, take(test, s, s->cpu, p, MANY, NULL), 2);
+	KUNIT_EXPECT_EQ(test, told(test, s), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(s->sim, 0, 2 * PERIOD), PERIOD);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(s->sim, 1, 5), 0);
+	KUNIT_EXPECT_EQ(test, take(test, s, s->cpu, p, MANY, NULL), 1);
+	KUNIT_EXPECT_EQ(test, pmuk_restart(s->ctx), 0);
+	feed(test, s, 1, 39);
+	KUNIT_EXPECT_EQ(test, take(test, s, s->cpu, p, MANY, NULL), 0);
+	feed(test, s, 1, 1);
+	KUNIT_EXPECT_EQ(test, take(test, s, s->cpu, p, MANY, NULL), 1);
+	expect_count(test, s, 1, 3 * PERIOD);
+}
+
+/* Two that overflow at once: what comes together with the one that masks is not lost. */
+static void masked_with_another_overflow(struct kunit *test)
+{
+	struct pmuk_pmd pmd = { .short_reset = PERIOD, .flags = PMUK_PMD_NOTIFY };
+	struct sampler *s = new_sampler(test, masking, PERF_SAMPLE_CPU, 0);
+	struct pmuk_parsed *p = new_samples(test);
+
+	pmd.num = 1;
+	pmuk_ctx_write_pmd(test, s->ctx, &pmd);
+	pmd.num = 0;
+	start_sampler(test, s, 2, &pmd);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_advance(s->sim, 1, PERIOD + 30), PERIOD + 30);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_advance(s->sim, 0, PERIOD), PERIOD);
+	pmuk_sim_interrupt(s->sim);
+	KUNIT_EXPECT_EQ(test, told(test, s), 2);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(s->ctx, 0, s->cpu).overflowed, BIT(0) | BIT(1));
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(s->sim, 1, 1), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_restart(s->ctx), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(s->sim, 1, 1), 1);
+	KUNIT_EXPECT_EQ(test, told(test, s), 0);
+	KUNIT_EXPECT_EQ(test, take(test, s, s->cpu, p, MANY, NULL), 2);
+	expect_count(test, s, 0, PERIOD);
+	expect_count(test, s, 1, PERIOD + 31);
+}
+
+#define POLLED	1000
+
+/* Restarts as soon as it is told, from another CPU. */
+static int restart_when_told(void *data)
+{
+	struct sampler *s = data;
+	struct pmuk_msg msg;
+
+	while (!kthread_should_stop()) {
+		if (pmuk_read(s->ctx, &msg, true) != 1) {
+			cond_resched();
+			continue;
+		}
+		s->restarts += msg.kind == PMUK_MSG_OVERFLOW ? msg.count : 0;
+		pmuk_restart(s->ctx);
+	}
+	return 0;
+}
+
+/* When an overflow is told, it has masked: a restart then is none too early. */
+static void masked_before_it_is_told(struct kunit *test)
+{
+	const struct pmuk_pmd pmd = { .short_reset = PERIOD, .flags = PMUK_PMD_NOTIFY };
+	struct sampler *s = new_sampler(test, masking, 0, 0);
+	int other = pmuk_test_other_cpu(test, s->cpu);
+	struct task_struct *task;
+	unsigned int i;
+
+	start_sampler(test, s, 1, &pmd);
+	task = kthread_run_on_cpu(restart_when_told, s, other, "pmuk_restart/%u");
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
+	for (i = 0; i < POLLED; i++) {
+		if (pmuk_ctx_feed(s->sim, s->cpu, 0, PERIOD) != PERIOD)
+			break;
+	}
+	kthread_stop(task);
+	KUNIT_EXPECT_EQ(test, i, POLLED);
+	/* What a paused counter has seen, see pmuk_counter_pause(), is in none of them. */
+	s->restarts += told(test, s);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, s->ctx, 0, 0, -1) / PERIOD, s->restarts);
+}
+
+/* A stop and a start are a restart, too, but with the short period. */
+static void masked_until_started_again(struct kunit *test)
+{
+	const struct pmuk_pmd pmd = { .short_reset = PERIOD, .long_reset = 3 * PERIOD,
+				      .flags = PMUK_PMD_NOTIFY };
+	struct sampler *s = new_sampler(test, masking, 0, 0);
+
+	start_sampler(test, s, 2, &pmd);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(s->sim, 0, 10 * PERIOD), PERIOD);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(s->ctx), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_restart(s->ctx), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(s->sim, 0, 5), 0);
+	expect_count(test, s, 0, PERIOD);
+	pmuk_ctx_start(test, s->ctx);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(s->sim, 1, 5), 5);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(s->sim, 0, 10 * PERIOD), PERIOD);
+	expect_count(test, s, 0, 2 * PERIOD);
+	KUNIT_EXPECT_EQ(test, pmuk_unload_context(s->ctx), 0);
+	expect_count(test, s, 0, 2 * PERIOD);
+	expect_count(test, s, 1, 5);
+}
+
+/* Others count on while one CPU is masked. */
+static void masked_one_cpu_at_a_time(struct kunit *test)
+{
+	const struct pmuk_pmd pmd = { .short_reset = PERIOD, .flags = PMUK_PMD_NOTIFY };
+	struct sampler *s = new_sampler(test, masking, 0, 0);
+	int cpu = s->cpu, other = pmuk_test_other_cpu(test, cpu);
+	struct pmuk_msg msg;
+
+	s->cpu = -1;
+	start_sampler(test, s, 2, &pmd);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(s->sim, other, 0, 2 * PERIOD), PERIOD);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(s->sim, cpu, 1, 5), 5);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(s->sim, other, 1, 5), 0);
+	msg = pmuk_ctx_next(test, s->ctx);
+	KUNIT_EXPECT_EQ(test, msg.kind, PMUK_MSG_OVERFLOW);
+	KUNIT_EXPECT_EQ(test, msg.cpu, other);
+	KUNIT_EXPECT_EQ(test, pmuk_restart(s->ctx), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(s->sim, other, 1, 5), 5);
+}
+
+/* The NMI of one PMU, in the middle of another one being programmed. */
+struct meddler {
+	struct pmuk_sim *sim;
+	struct pmuk_sim_hook hook;
+	unsigned int nr;
+	u64 counted;
+	int ret;
+};
+
+static void overflow_here(void *data)
+{
+	struct meddler *m = data;
+
+	m->counted = pmuk_sim_count(m->sim, 0, 2 * PERIOD);
+}
+
+static void meddle(struct pmuk_sim *sim, enum pmuk_sim_point point, void *data)
+{
+	struct meddler *m = data;
+
+	if (point == PMUK_SIM_RELOADING && !in_nmi() && !m->nr++)
+		m->ret = pmuk_irq_run(PMUK_IRQ_NMI, overflow_here, m);
+}
+
+/*
+ * A counter of the other PMU is paused only when that may be. Its own overflow, which was
+ * pending, comes before that, and is not told: it is masked already.
+ */
+static void masked_before_another_pmu_is_paused(struct kunit *test)
+{
+	const struct pmuk_sim_config config = {
+		.name = "pmuk_sim_other", .nr_counters = 4, .width = 32 };
+	const struct pmuk_pmd pmd = { .short_reset = PERIOD, .flags = PMUK_PMD_NOTIFY };
+	const struct pmuk_pmd peer = { .num = 1, .short_reset = PERIOD, .flags = PMUK_PMD_NOTIFY };
+	struct meddler *m = pmuk_test_zalloc(test, sizeof(*m));
+	struct pmuk_parsed *p = new_samples(test);
+	struct pmuk_attr attr = { .config = 1 };
+	struct pmuk_sim *other;
+	struct sampler *s;
+
+	pmuk_test_need_nmi(test);
+	other = pmuk_test_sim_config(test, &config);
+	s = new_sampler(test, masking, PERF_SAMPLE_CPU, 0);
+	m->sim = s->sim;
+	m->hook.fn = meddle;
+	m->hook.data = m;
+	/* Pinned, it stays where it is when one that is not comes. */
+	pmuk_ctx_add(test, s->ctx, other, 0, 1, 0, PMUK_PINNED | PMUK_NO_THROTTLE);
+	pmuk_ctx_write_pmd(test, s->ctx, &peer);
+	start_sampler(test, s, 1, &pmd);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_advance(other, 0, PERIOD), PERIOD);
+
+	attr.type = pmuk_sim_type(other);
+	pmuk_sim_set_hook(other, &m->hook);
+	pmuk_test_enabled(test, &attr, s->cpu, NULL);
+	pmuk_sim_set_hook(other, NULL);
+	KUNIT_EXPECT_EQ(test, m->ret, 0);
+	KUNIT_EXPECT_EQ(test, m->counted, PERIOD);
+	KUNIT_EXPECT_EQ(test, told(test, s), 1);
+	KUNIT_EXPECT_EQ(test, take(test, s, s->cpu, p, MANY, NULL), 1);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(other, 0, 5), 0);
+	expect_count(test, s, 1, PERIOD);
+
+	KUNIT_EXPECT_EQ(test, pmuk_restart(s->ctx), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(s->sim, 0, 5), 5);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(other, 0, 2 * PERIOD), PERIOD);
+	KUNIT_EXPECT_EQ(test, told(test, s), 1);
+	expect_count(test, s, 0, PERIOD + 5);
+	expect_count(test, s, 1, 2 * PERIOD);
+}
+
+#define RANDOM_MASK	0x3f
+
+/* Periods are what the seed makes of them, within the mask, and add up to the count. */
+static void random_periods(struct kunit *test)
+{
+	const struct pmuk_pmd pmd = { .short_reset = PERIOD, .random_mask = RANDOM_MASK,
+				      .random_seed = 42, .flags = PMUK_PMD_NOTIFY };
+	struct sampler *s = new_sampler(test, buffered, PERF_SAMPLE_PERIOD | PERF_SAMPLE_READ, 0);
+	struct pmuk_parsed *p = new_samples(test);
+	unsigned int i, n, different = 0;
+	u64 sum = 0;
+
+	start_sampler(test, s, 1, &pmd);
+	feed(test, s, 0, 5 * (PERIOD + RANDOM_MASK));
+	n = take(test, s, s->cpu, p, MANY, NULL);
+	KUNIT_ASSERT_GE(test, n, 5);
+	KUNIT_ASSERT_LE(test, n, MANY);
+	for (i = 0; i < n; i++) {
+		sum += p[i].period;
+		KUNIT_EXPECT_GE(test, p[i].period, PERIOD);
+		KUNIT_EXPECT_LE(test, p[i].period, PERIOD + RANDOM_MASK);
+		KUNIT_EXPECT_EQ(test, p[i].values[0], sum);
+		different += p[i].period != p[0].period;
+	}
+	KUNIT_EXPECT_GT(test, different, 0);
+	KUNIT_EXPECT_EQ(test, told(test, s), n);
+}
+
+#define SEQUENCE	5		/* periods that are compared, of MANY at most */
+
+/* A context with random periods of counter 0, to be loaded on @p. */
+static struct sampler *new_random(struct pmuk_place *p, u64 seed)
+{
+	const struct pmuk_pmd pmd = { .short_reset = PERIOD, .random_mask = RANDOM_MASK,
+				      .random_seed = seed };
+	struct pmuk_context_attr attr = buffered;
+	struct sampler *s = pmuk_test_zalloc(p->test, sizeof(*s));
+
+	s->sim = p->sim;
+	s->format.sample_type = PERF_SAMPLE_PERIOD;
+	attr.format_arg = &s->format;
+	attr.format_arg_size = sizeof(s->format);
+	s->ctx = pmuk_ctx_create(p->test, &attr);
+	pmuk_ctx_add(p->test, s->ctx, p->sim, 0, 0, 0, PMUK_NO_THROTTLE);
+	pmuk_ctx_write_pmd(p->test, s->ctx, &pmd);
+	return s;
+}
+
+/* How many periods on @cpu are as @wanted, which the first ones of all become. */
+static unsigned int compare_periods(struct pmuk_place *p, struct sampler *s, int cpu, u64 *wanted)
+{
+	struct pmuk_parsed *samples = new_samples(p->test);
+	unsigned int i, same = 0, n = take(p->test, s, cpu, samples, MANY, NULL);
+
+	KUNIT_EXPECT_GE(p->test, n, SEQUENCE);
+	KUNIT_EXPECT_LE(p->test, n, MANY);
+	for (i = 0; i < SEQUENCE; i++) {
+		wanted[i] = wanted[i] ?: samples[i].period;
+		same += samples[i].period == wanted[i];
+		KUNIT_EXPECT_GE(p->test, samples[i].period, PERIOD);
+		KUNIT_EXPECT_LE(p->test, samples[i].period, PERIOD + RANDOM_MASK);
+	}
+	return same;
+}
+
+/* Loaded, run and unloaded: those of the first CPU where all are the same, or else 0. */
+static unsigned int run_random(struct pmuk_place *p, struct sampler *s, u64 *wanted)
+{
+	unsigned int same;
+	int cpu;
+
+	pmuk_place_load(p, s->ctx);
+	pmuk_ctx_start(p->test, s->ctx);
+	pmuk_place_feed(p, 0, SEQUENCE * (PERIOD + RANDOM_MASK));
+	KUNIT_EXPECT_EQ(p->test, pmuk_unload_context(s->ctx), 0);
+	same = compare_periods(p, s, p->cpu, wanted);
+	if (p->target.type != PMUK_TARGET_CPUS)
+		return same;
+	for_each_online_cpu(cpu) {
+		if (cpu != p->cpu && compare_periods(p, s, cpu, wanted) != same)
+			return 0;
+	}
+	return same;
+}
+
+/* Twice each, unloaded in between; a second context begins as the first one did. */
+static void seed_makes_periods_on(struct pmuk_place *p)
+{
+	u64 wanted[SEQUENCE] = {}, others[SEQUENCE] = {};
+	struct sampler *s;
+	unsigned int i;
+
+	if (p->target.type == PMUK_TARGET_TREE)
+		return;		/* children's periods are not random */
+	for (i = 0; i < 4; i++) {
+		if (i % 2 == 0)
+			s = new_random(p, 42);
+		KUNIT_EXPECT_EQ(p->test, run_random(p, s, wanted), SEQUENCE);
+		if (i % 2)
+			kunit_release_action(p->test, pmuk_ctx_put, s->ctx);
+	}
+	s = new_random(p, 43);
+	KUNIT_EXPECT_EQ(p->test, run_random(p, s, others), SEQUENCE);
+	KUNIT_EXPECT_NE(p->test, memcmp(wanted, others, sizeof(wanted)), 0);
+	kunit_release_action(p->test, pmuk_ctx_put, s->ctx);
+}
+
+static void seed_makes_periods(struct kunit *test)
+{
+	pmuk_on_each_place(test, seed_makes_periods_on);
+}
+
+/* ---- nothing is lost uncounted ---- */
+
+static struct pmuk_buffer_stat buffer_stat(struct kunit *test, struct sampler *s, int cpu)
+{
+	struct pmuk_buffer_stat stat = {};
+
+	KUNIT_EXPECT_EQ(test, pmuk_buffer_stat(pmuk_buffer(s->ctx, cpu), &stat), 0);
+	return stat;
+}
+
+/* More than fits, on each CPU another number: what was not read was lost, and counted. */
+static void overflows_are_records_or_lost(struct kunit *test)
+{
+	const struct pmuk_pmd pmd = { .short_reset = PERIOD, .flags = PMUK_PMD_NOTIFY };
+	struct sampler *s = new_sampler(test, buffered, PERF_SAMPLE_CPU | PERF_SAMPLE_TIME |
+					PERF_SAMPLE_ID | PERF_SAMPLE_PERIOD, 0);
+	struct pmuk_parsed *p = new_samples(test);
+	u64 all = 0, lost, nr;
+	unsigned int got;
+	int cpu;
+
+	s->cpu = -1;
+	start_sampler(test, s, 1, &pmd);
+	for_each_online_cpu(cpu) {
+		nr = PAGE_SIZE / 40 + 30 * (cpu + 1);
+		all += nr;
+		KUNIT_EXPECT_EQ(test, pmuk_ctx_feed(s->sim, cpu, 0, nr * PERIOD), nr * PERIOD);
+		got = take(test, s, cpu, p, MANY, NULL);
+		KUNIT_EXPECT_EQ(test, p[0].cpu, cpu);
+		KUNIT_EXPECT_EQ(test, pmuk_ctx_feed(s->sim, cpu, 0, PERIOD), PERIOD);
+		all++;
+		lost = 0;
+		got += take(test, s, cpu, p, MANY, &lost);
+		KUNIT_EXPECT_EQ(test, buffer_stat(test, s, cpu).lost, lost);
+		KUNIT_EXPECT_EQ(test, buffer_stat(test, s, cpu).discarded, 0);
+		KUNIT_EXPECT_EQ(test, got + lost, nr + 1);
+		KUNIT_EXPECT_GT(test, lost, 0);
+	}
+	KUNIT_EXPECT_EQ(test, told(test, s), all);
+	expect_count(test, s, 0, all * PERIOD);
+}
+
+/* A full buffer that stops takes records again after a restart, and counts go on. */
+static void restart_restarts_buffers(struct kunit *test)
+{
+	const struct pmuk_context_attr stopping = {
+		.buffer = { .nr_pages = 1, .mode = PMUK_BUFFER_STOP } };
+	const struct pmuk_pmd pmd = { .short_reset = PERIOD };
+	struct sampler *s = new_sampler(test, stopping, PERF_SAMPLE_TIME, 0);
+	struct pmuk_parsed *p = new_samples(test);
+	unsigned int fits = PAGE_SIZE / 16;
+	u64 lost = 0;
+
+	start_sampler(test, s, 1, &pmd);
+	feed(test, s, 0, (fits + 10) * PERIOD);
+	KUNIT_EXPECT_EQ(test, take(test, s, s->cpu, p, MANY, NULL), fits);
+	feed(test, s, 0, 5 * PERIOD);
+	KUNIT_EXPECT_EQ(test, take(test, s, s->cpu, p, MANY, NULL), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_restart(s->ctx), 0);
+	feed(test, s, 0, 5 * PERIOD);
+	KUNIT_EXPECT_EQ(test, take(test, s, s->cpu, p, MANY, &lost), 5);
+	KUNIT_EXPECT_EQ(test, lost, 15);
+	expect_count(test, s, 0, (fits + 20) * PERIOD);
+}
+
+/* What was recorded stays when the context is unloaded, and is gone on from. */
+static void buffers_stay_while_unloaded(struct kunit *test)
+{
+	const struct pmuk_pmd pmd = { .short_reset = PERIOD };
+	struct sampler *s = new_sampler(test, buffered, PERF_SAMPLE_CPU, 0);
+	struct pmuk_parsed *p = new_samples(test);
+	struct pmuk_buffer *b;
+
+	start_sampler(test, s, 1, &pmd);
+	b = pmuk_buffer(s->ctx, s->cpu);
+	feed(test, s, 0, 3 * PERIOD);
+	KUNIT_EXPECT_EQ(test, pmuk_unload_context(s->ctx), 0);
+	KUNIT_EXPECT_PTR_EQ(test, pmuk_buffer(s->ctx, s->cpu), b);
+	pmuk_ctx_load(test, s->ctx, -1);
+	pmuk_ctx_start(test, s->ctx);
+	KUNIT_EXPECT_PTR_EQ(test, pmuk_buffer(s->ctx, s->cpu), b);
+	feed(test, s, 0, 2 * PERIOD);
+	KUNIT_EXPECT_EQ(test, take(test, s, s->cpu, p, MANY, NULL), 5);
+}
+
+static struct kunit_case pmuk_context_overflow_cases[] = {
+	KUNIT_CASE(records_hold_what_was_asked_for),
+	KUNIT_CASE(records_go_on_after_a_stop),
+	KUNIT_CASE(sample_peers_are_in_records),
+	KUNIT_CASE(sample_peers_need_a_group),
+	KUNIT_CASE(reset_peers_begin_again),
+	KUNIT_CASE(reset_peers_that_wait_have_not_overflowed),
+	KUNIT_CASE(masked_until_restart),
+	KUNIT_CASE(masked_by_those_that_notify),
+	KUNIT_CASE(masked_with_another_overflow),
+	KUNIT_CASE_SLOW(masked_before_it_is_told),
+	KUNIT_CASE(masked_until_started_again),
+	KUNIT_CASE(masked_one_cpu_at_a_time),
+	KUNIT_CASE(masked_before_another_pmu_is_paused),
+	KUNIT_CASE(random_periods),
+	KUNIT_CASE(seed_makes_periods),
+	KUNIT_CASE(overflows_are_records_or_lost),
+	KUNIT_CASE(restart_restarts_buffers),
+	KUNIT_CASE(buffers_stay_while_unloaded),
+	{}
+};
+
+static struct kunit_suite pmuk_context_overflow_suite = {
+	.name = "pmuk_context_overflow",
+	.init = pmuk_test_init,
+	.test_cases = pmuk_context_overflow_cases,
+};
+
+kunit_test_suite(pmuk_context_overflow_suite);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("KUnit tests of pmuk's contexts: overflows and records");

@@ -1,0 +1,1290 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Event sets: what is refused, whose turn it is and when that ends, and that no event and no
+ * overflow is lost or told twice between two turns.
+ */
+#include <linux/bitops.h>
+#include <linux/completion.h>
+#include <linux/kthread.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+
+#include "../../kernel/pmu_kapi/context.h"
+#include "pmuk_place.h"
+
+#define PERIOD	100
+#define SHORT	PMUK_SET_TIMEOUT_MIN
+
+/* ---- sets come and go ---- */
+
+static void calls_refuse_bad_arguments(struct kunit *test)
+{
+	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
+	struct pmuk_context *bad[] = { NULL, ERR_PTR(-ENOMEM) };
+	struct pmuk_set_desc desc = { .id = 1 };
+	struct pmuk_set_info info = { .cpu = -1 };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		KUNIT_EXPECT_EQ(test, pmuk_create_evtsets(bad[i], &desc, 1), -EINVAL);
+		KUNIT_EXPECT_EQ(test, pmuk_delete_evtsets(bad[i], &desc, 1), -EINVAL);
+		KUNIT_EXPECT_EQ(test, pmuk_getinfo_evtsets(bad[i], &info, 1), -EINVAL);
+		KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(bad[i], 0), -EINVAL);
+	}
+	KUNIT_EXPECT_EQ(test, pmuk_create_evtsets(ctx, &desc, -1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_delete_evtsets(ctx, &desc, -1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_getinfo_evtsets(ctx, &info, -1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_create_evtsets(ctx, NULL, 1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_delete_evtsets(ctx, NULL, 1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_getinfo_evtsets(ctx, NULL, 1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_create_evtsets(ctx, NULL, 0), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_delete_evtsets(ctx, NULL, 0), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_getinfo_evtsets(ctx, NULL, 0), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(ctx, 0), -ENODEV);
+}
+
+static void timeout_is_checked(struct kunit *test)
+{
+	static const u64 good[] = { 0, SHORT, S64_MAX };
+	static const u64 bad[] = { 1, SHORT - 1, (u64)S64_MAX + 1, U64_MAX };
+	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(good); i++)
+		pmuk_ctx_add_set(test, ctx, 1, good[i]);
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		struct pmuk_set_desc desc = { .id = 2, .timeout = bad[i] };
+
+		KUNIT_EXPECT_EQ(test, pmuk_create_evtsets(ctx, &desc, 1), 0);
+		KUNIT_EXPECT_EQ(test, desc.ret, -EINVAL);
+	}
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(ctx, 1, -1).ret, 0);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(ctx, 2, -1).ret, -ENOENT);
+}
+
+/* Each call says how far it got, and the entry what was wrong; the rest is not touched. */
+static void calls_say_how_far_they_got(struct kunit *test)
+{
+	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
+	struct pmuk_set_desc add[] = { { .id = 9, .ret = 1 }, { .id = 8, .timeout = 1, .ret = 1 },
+				       { .id = 7, .ret = 1 } };
+	struct pmuk_set_info info[] = { { .id = 9, .cpu = -1, .ret = 1 },
+					{ .id = 8, .cpu = -1, .ret = 1 },
+					{ .id = 0, .cpu = -1, .ret = 1 } };
+	struct pmuk_set_desc del[] = { { .id = 9, .ret = 1 }, { .id = 9, .ret = 1 },
+				       { .id = 0, .ret = 1 } };
+
+	KUNIT_EXPECT_EQ(test, pmuk_create_evtsets(ctx, add, 3), 1);
+	KUNIT_EXPECT_EQ(test, add[0].ret, 0);
+	KUNIT_EXPECT_EQ(test, add[1].ret, -EINVAL);
+	KUNIT_EXPECT_EQ(test, add[2].ret, 1);
+
+	KUNIT_EXPECT_EQ(test, pmuk_getinfo_evtsets(ctx, info, 3), 1);
+	KUNIT_EXPECT_EQ(test, info[0].ret, 0);
+	KUNIT_EXPECT_EQ(test, info[1].ret, -ENOENT);
+	KUNIT_EXPECT_EQ(test, info[2].ret, 1);
+
+	KUNIT_EXPECT_EQ(test, pmuk_delete_evtsets(ctx, del, 3), 1);
+	KUNIT_EXPECT_EQ(test, del[0].ret, 0);
+	KUNIT_EXPECT_EQ(test, del[1].ret, -ENOENT);
+	KUNIT_EXPECT_EQ(test, del[2].ret, 1);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(ctx, 0, -1).ret, 0);
+}
+
+static void getinfo_knows_its_cpus(struct kunit *test)
+{
+	int cpu = pmuk_test_pin_first(test), other = pmuk_test_other_cpu(test, cpu);
+	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
+
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(ctx, 0, cpu).ret, -ENODEV);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(ctx, 0, -2).ret, -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(ctx, 0, nr_cpu_ids).ret, -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(ctx, 0, INT_MAX).ret, -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(ctx, 0, INT_MIN).ret, -EINVAL);
+	pmuk_ctx_load(test, ctx, cpu);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(ctx, 0, cpu).ret, 0);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(ctx, 0, -1).ret, 0);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(ctx, 0, other).ret, -ENODEV);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(ctx, 1, cpu).ret, -ENOENT);
+	KUNIT_EXPECT_EQ(test, pmuk_unload_context(ctx), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(ctx, 0, cpu).ret, -ENODEV);
+}
+
+static void sets_stay_while_loaded(struct kunit *test)
+{
+	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
+	struct pmuk_set_desc desc = { .id = 1 };
+	struct pmuk_target target = { .cpu = pmuk_test_pin_first(test) };
+
+	pmuk_ctx_load(test, ctx, target.cpu);
+	KUNIT_EXPECT_EQ(test, pmuk_create_evtsets(ctx, &desc, 1), -EBUSY);
+	KUNIT_EXPECT_EQ(test, pmuk_delete_evtsets(ctx, &desc, 1), -EBUSY);
+	KUNIT_EXPECT_EQ(test, pmuk_unload_context(ctx), 0);
+	desc.id = 0;
+	KUNIT_EXPECT_EQ(test, pmuk_delete_evtsets(ctx, &desc, 1), 1);
+	KUNIT_EXPECT_EQ(test, pmuk_load_context(ctx, &target), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_create_evtsets(ctx, &desc, 1), 1);
+	pmuk_ctx_load(test, ctx, target.cpu);
+}
+
+/* All that there can be; where each allocation is slow, each 16th of them. */
+#define ID_STEP		(IS_ENABLED(CONFIG_KASAN) ? 16 : 1)
+#define NR_IDS		(65536 / ID_STEP)
+
+static void free_descs(void *descs)
+{
+	kvfree(descs);
+}
+
+/* Each id once, up to the last one, in no order. */
+static struct pmuk_set_desc *all_ids(struct kunit *test)
+{
+	struct pmuk_set_desc *descs = kvcalloc(NR_IDS, sizeof(*descs), GFP_KERNEL);
+	unsigned int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, descs);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, free_descs, descs), 0);
+	for (i = 0; i < NR_IDS; i++)
+		descs[i].id = (i * 40503 % NR_IDS + 1) * ID_STEP - 1;
+	return descs;
+}
+
+static void all_ids_are_sets(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
+	struct pmuk_set_desc *descs = all_ids(test);
+	int cpu = pmuk_test_pin_first(test);
+
+	KUNIT_EXPECT_EQ(test, pmuk_create_evtsets(ctx, descs, NR_IDS), NR_IDS);
+	pmuk_ctx_add(test, ctx, sim, U16_MAX, 0, 0, 0);
+	pmuk_ctx_load(test, ctx, cpu);
+	pmuk_ctx_start(test, ctx);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(ctx, 0, cpu).runs, 1);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(ctx, U16_MAX), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 5);
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(ctx, 0x7fff), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(ctx, 0x7fff, cpu).runs, 1);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(ctx, 0x7fef, cpu).runs, 0);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(ctx, U16_MAX, cpu).runs, 1);
+	KUNIT_EXPECT_EQ(test, pmuk_unload_context(ctx), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_delete_evtsets(ctx, descs, NR_IDS), NR_IDS);
+	KUNIT_EXPECT_EQ(test, pmuk_delete_evtsets(ctx, descs, 1), 0);
+	KUNIT_EXPECT_EQ(test, descs[0].ret, -ENOENT);
+}
+
+/* ---- whose turn it is ---- */
+
+/* Three sets, each with a counter of @config and of one that only it has. */
+static const u16 ids[] = { 3, 7, 200 };
+
+struct turns {
+	struct pmuk_sim *sim;
+	struct pmuk_context *ctx;
+	int cpu;			/* or -1: all */
+};
+
+static void add_sets(struct kunit *test, struct turns *t, const u64 *timeouts,
+		     const struct pmuk_pmd *pmd)
+{
+	static const unsigned int order[] = { 1, 2, 0 };
+	struct pmuk_set_desc zero = {};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(ids); i++) {
+		unsigned int n = order[i];
+		struct pmuk_pmd copy = *pmd;
+
+		pmuk_ctx_add_set(test, t->ctx, ids[n], timeouts[n]);
+		pmuk_ctx_add(test, t->ctx, t->sim, ids[n], 0, 0, PMUK_NO_THROTTLE);
+		pmuk_ctx_add(test, t->ctx, t->sim, ids[n], 5, n + 1, PMUK_NO_THROTTLE);
+		copy.set = ids[n];
+		pmuk_ctx_write_pmd(test, t->ctx, &copy);
+	}
+	KUNIT_ASSERT_EQ(test, pmuk_delete_evtsets(t->ctx, &zero, 1), 1);
+}
+
+/* Loaded, on @cpu or all, and not started. */
+static struct turns *new_turns(struct kunit *test, int cpu, const u64 *timeouts, u32 flags,
+			       const struct pmuk_pmd *pmd)
+{
+	const struct pmuk_context_attr attr = { .flags = flags };
+	const struct pmuk_pmd plain = {};
+	struct turns *t = pmuk_test_zalloc(test, sizeof(*t));
+
+	t->cpu = cpu;
+	t->sim = pmuk_test_sim(test, 2, 32);
+	t->ctx = pmuk_ctx_create(test, &attr);
+	add_sets(test, t, timeouts, pmd ?: &plain);
+	pmuk_ctx_load(test, t->ctx, cpu);
+	return t;
+}
+
+static const u64 by_call[ARRAY_SIZE(ids)], by_time[ARRAY_SIZE(ids)] = { SHORT, SHORT, SHORT };
+
+static void switch_by_call(struct kunit *test)
+{
+	struct turns *t = new_turns(test, pmuk_test_pin_first(test), by_call, 0, NULL);
+	unsigned int i, n;
+
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(t->ctx, 0), -ENOENT);
+	pmuk_ctx_start(test, t->ctx);
+	for (i = 0; i < 9; i++) {
+		KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(t->ctx, ids[i % 3]), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_sim_count(t->sim, 0, 10 + i), 10 + i);
+		for (n = 0; n < 3; n++)
+			KUNIT_EXPECT_EQ(test, pmuk_sim_count(t->sim, n + 1, 1), n == i % 3);
+	}
+	for (n = 0; n < 3; n++) {
+		KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, t->ctx, ids[n], 0, -1), 39 + 3 * n);
+		KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, t->ctx, ids[n], 5, t->cpu), 3);
+		KUNIT_EXPECT_EQ(test, pmuk_ctx_info(t->ctx, ids[n], -1).runs, 3);
+	}
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(t->ctx, ids[2]), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(t->ctx, ids[2], -1).runs, 3);
+}
+
+/* The first turn is the lowest set's, or that of who was called for. */
+static void first_turn_is_chosen(struct kunit *test)
+{
+	struct turns *t = new_turns(test, pmuk_test_pin_first(test), by_call, 0, NULL);
+
+	pmuk_ctx_start(test, t->ctx);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(t->sim, 1, 1), 1);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(t->ctx), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(t->ctx, ids[1]), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(t->sim, 2, 1), 0);
+	pmuk_ctx_start(test, t->ctx);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(t->sim, 1, 1), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(t->sim, 2, 1), 1);
+	KUNIT_EXPECT_EQ(test, pmuk_unload_context(t->ctx), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(t->ctx, ids[1]), -ENODEV);
+	pmuk_ctx_load(test, t->ctx, t->cpu);
+	pmuk_ctx_start(test, t->ctx);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(t->sim, 1, 1), 1);
+}
+
+/* On each CPU by itself, in the order of ids: no set is a turn ahead of those before it. */
+static void expect_round_robin(struct kunit *test, struct turns *t, int cpu)
+{
+	u64 runs[3], i;
+
+	for (i = 0; i < 3; i++)
+		runs[i] = pmuk_ctx_info(t->ctx, ids[i], cpu).runs;
+	KUNIT_EXPECT_GE(test, runs[0], runs[1]);
+	KUNIT_EXPECT_GE(test, runs[1], runs[2]);
+	KUNIT_EXPECT_LE(test, runs[0], runs[2] + 1);
+	KUNIT_EXPECT_GE(test, runs[2], 10);
+}
+
+static void sets_take_turns_on_each_cpu(struct kunit *test)
+{
+	struct turns *t = new_turns(test, -1, by_time, 0, NULL);
+	int cpu;
+
+	pmuk_ctx_start(test, t->ctx);
+	for_each_online_cpu(cpu)
+		KUNIT_EXPECT_TRUE(test, pmuk_ctx_runs(t->ctx, ids[2], cpu, 10));
+	KUNIT_EXPECT_EQ(test, pmuk_stop(t->ctx), 0);
+	for_each_online_cpu(cpu)
+		expect_round_robin(test, t, cpu);
+}
+
+/* Who has no end by time keeps its turn. A single set has no other to give it to. */
+static void timeout_ends_a_turn_if_there_is_one(struct kunit *test)
+{
+	static const u64 first_only[] = { SHORT, 0, SHORT };
+	struct turns *t = new_turns(test, pmuk_test_pin_first(test), first_only, 0, NULL);
+	struct pmuk_context *single = pmuk_ctx_create(test, NULL);
+
+	pmuk_ctx_add_set(test, single, 0, SHORT);
+	pmuk_ctx_load(test, single, t->cpu);
+	pmuk_ctx_start(test, single);
+	pmuk_ctx_start(test, t->ctx);
+	KUNIT_EXPECT_TRUE(test, pmuk_ctx_runs(t->ctx, ids[1], t->cpu, 1));
+	usleep_range(3000, 4000);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(t->ctx, ids[0], t->cpu).runs, 1);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(t->ctx, ids[1], t->cpu).runs, 1);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(t->ctx, ids[2], t->cpu).runs, 0);
+	KUNIT_EXPECT_GT(test, pmuk_ctx_info(t->ctx, ids[0], t->cpu).switch_max, 0);
+	KUNIT_EXPECT_GT(test, pmuk_ctx_info(t->ctx, ids[0], t->cpu).late_max, 0);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(single, 0, t->cpu).runs, 1);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(single, 0, t->cpu).switch_max, 0);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(single, 0, t->cpu).late_max, 0);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(t->ctx), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(t->sim, 0, 1), 0);
+}
+
+/* Created once more, a set has another timeout, and its counters as before. */
+static void timeout_can_be_changed(struct kunit *test)
+{
+	struct turns *t = new_turns(test, pmuk_test_pin_first(test), by_call, 0, NULL);
+
+	KUNIT_ASSERT_EQ(test, pmuk_unload_context(t->ctx), 0);
+	pmuk_ctx_add_set(test, t->ctx, ids[0], SHORT);
+	pmuk_ctx_load(test, t->ctx, t->cpu);
+	pmuk_ctx_start(test, t->ctx);
+	KUNIT_EXPECT_TRUE(test, pmuk_ctx_runs(t->ctx, ids[1], t->cpu, 1));
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(t->sim, 2, 3), 3);
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(t->ctx, ids[0]), 0);
+	KUNIT_EXPECT_TRUE(test, pmuk_ctx_runs(t->ctx, ids[1], t->cpu, 2));
+}
+
+/* Sets whose counters are none have turns like any other. */
+static void empty_set_has_its_turn(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
+	int cpu = pmuk_test_pin_first(test);
+	u64 count;
+
+	pmuk_ctx_add(test, ctx, sim, 0, 0, 0, 0);
+	pmuk_ctx_add_set(test, ctx, 1, 0);
+	pmuk_ctx_load(test, ctx, cpu);
+	pmuk_ctx_start(test, ctx);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 2), 2);
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(ctx, 1), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 2), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_read_local(ctx, &count, 1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_read_local(ctx, &count, 0), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(ctx, 0), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 2), 2);
+	KUNIT_EXPECT_EQ(test, pmuk_read_local(ctx, &count, 1), 0);
+	KUNIT_EXPECT_EQ(test, count, 4);
+}
+
+/* ---- by overflows ---- */
+
+#define LIMIT	3
+
+static const struct pmuk_pmd by_overflows = {
+	.short_reset = PERIOD, .switch_overflows = LIMIT,
+};
+
+/* Everything that has happened to a context, by kind. */
+struct told {
+	u64 counts[PMUK_MSG_KINDS];
+	u32 counters[PMUK_MSG_KINDS];
+};
+
+static void hear(struct pmuk_context *ctx, struct told *told)
+{
+	struct pmuk_msg msg;
+
+	while (pmuk_read(ctx, &msg, true) == 1) {
+		told->counts[msg.kind] += msg.count;
+		told->counters[msg.kind] |= msg.counters;
+	}
+}
+
+/* The last overflow asks; the turn ends soon after that, and not before. */
+static void switch_by_overflows(struct kunit *test)
+{
+	struct turns *t = new_turns(test, pmuk_test_pin_first(test), by_call, 0, &by_overflows);
+	struct told told = {};
+	unsigned int i, n;
+
+	pmuk_ctx_start(test, t->ctx);
+	for (i = 1; i <= 9; i++) {
+		pmuk_ctx_feed(t->sim, t->cpu, 0, LIMIT * PERIOD);
+		KUNIT_ASSERT_TRUE(test, pmuk_ctx_runs(t->ctx, ids[i % 3], t->cpu, i / 3 + 1));
+	}
+	KUNIT_EXPECT_EQ(test, pmuk_stop(t->ctx), 0);
+	for (n = 0; n < 3; n++) {
+		KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, t->ctx, ids[n], 0, -1),
+				3 * LIMIT * PERIOD);
+		KUNIT_EXPECT_EQ(test, pmuk_ctx_info(t->ctx, ids[n], -1).runs, 3 + !n);
+	}
+	hear(t->ctx, &told);
+	KUNIT_EXPECT_EQ(test, told.counts[PMUK_MSG_SWITCH], 9);
+	KUNIT_EXPECT_EQ(test, told.counts[PMUK_MSG_OVERFLOW], 0);
+}
+
+/* Each turn has overflows of its own. */
+static void overflows_are_counted_by_turn(struct kunit *test)
+{
+	struct turns *t = new_turns(test, pmuk_test_pin_first(test), by_call, 0, &by_overflows);
+	struct told told = {};
+
+	pmuk_ctx_start(test, t->ctx);
+	pmuk_ctx_feed(t->sim, t->cpu, 0, (LIMIT - 1) * PERIOD);
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(t->ctx, ids[1]), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(t->ctx, ids[0]), 0);
+	pmuk_ctx_feed(t->sim, t->cpu, 0, (LIMIT - 1) * PERIOD);
+	usleep_range(2000, 3000);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(t->ctx, ids[1], -1).runs, 1);
+	pmuk_sim_count(t->sim, 0, PERIOD);
+	KUNIT_EXPECT_TRUE(test, pmuk_ctx_runs(t->ctx, ids[1], t->cpu, 2));
+	KUNIT_EXPECT_EQ(test, pmuk_stop(t->ctx), 0);
+	hear(t->ctx, &told);
+	KUNIT_EXPECT_EQ(test, told.counts[PMUK_MSG_SWITCH], 1);
+}
+
+static void switch_message_names_the_set(struct kunit *test)
+{
+	struct turns *t = new_turns(test, pmuk_test_pin_first(test), by_call, 0, &by_overflows);
+	struct pmuk_msg msg;
+
+	pmuk_ctx_start(test, t->ctx);
+	pmuk_ctx_feed(t->sim, t->cpu, 0, LIMIT * PERIOD);
+	msg = pmuk_ctx_next(test, t->ctx);
+	KUNIT_EXPECT_EQ(test, msg.kind, PMUK_MSG_SWITCH);
+	KUNIT_EXPECT_EQ(test, msg.count, 1);
+	KUNIT_EXPECT_EQ(test, msg.cpu, t->cpu);
+	KUNIT_EXPECT_EQ(test, msg.set, ids[1]);
+	KUNIT_EXPECT_EQ(test, pmuk_read(t->ctx, &msg, true), -EAGAIN);
+}
+
+/* ---- what is pending ---- */
+
+static const struct pmuk_pmd notify = { .short_reset = PERIOD, .flags = PMUK_PMD_NOTIFY };
+
+static void expect_no_message(struct kunit *test, struct pmuk_context *ctx)
+{
+	struct pmuk_msg msg;
+
+	KUNIT_EXPECT_EQ(test, pmuk_read(ctx, &msg, true), -EAGAIN);
+}
+
+static void expect_overflow(struct kunit *test, struct pmuk_context *ctx, int cpu, u16 set,
+			    u64 count)
+{
+	struct pmuk_msg msg = pmuk_ctx_next(test, ctx);
+
+	KUNIT_EXPECT_EQ(test, msg.kind, PMUK_MSG_OVERFLOW);
+	KUNIT_EXPECT_EQ(test, msg.count, count);
+	KUNIT_EXPECT_EQ(test, msg.cpu, cpu);
+	KUNIT_EXPECT_EQ(test, msg.set, set);
+	KUNIT_EXPECT_EQ(test, msg.counters, BIT(0));
+	expect_no_message(test, ctx);
+}
+
+/* Once, when the next turn begins, and the period goes on where it was. */
+static void pending_overflow_is_replayed(struct kunit *test)
+{
+	struct turns *t = new_turns(test, pmuk_test_pin_first(test), by_call, 0, &notify);
+
+	pmuk_ctx_start(test, t->ctx);
+	pmuk_sim_count(t->sim, 0, 50);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_advance(t->sim, 0, 70), 70);
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(t->ctx, ids[1]), 0);
+	expect_no_message(test, t->ctx);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(t->ctx, ids[0], -1).replayed, 0);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(t->ctx, ids[0], -1).overflowed, 0);
+
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(t->ctx, ids[0]), 0);
+	expect_overflow(test, t->ctx, t->cpu, ids[0], 1);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(t->ctx, ids[0], -1).replayed, 1);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(t->ctx, ids[0], -1).overflowed, 1);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, t->ctx, ids[0], 0, -1), 120);
+
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(t->ctx, ids[2]), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(t->ctx, ids[0]), 0);
+	expect_no_message(test, t->ctx);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(t->ctx, ids[0], -1).replayed, 1);
+	pmuk_sim_count(t->sim, 0, 79);
+	expect_no_message(test, t->ctx);
+	pmuk_sim_count(t->sim, 0, 1);
+	expect_overflow(test, t->ctx, t->cpu, ids[0], 1);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, t->ctx, ids[0], 0, -1), 200);
+}
+
+struct advance {
+	struct pmuk_sim *sim;
+	u64 n;
+};
+
+static void advance_here(void *data)
+{
+	struct advance *advance = data;
+
+	pmuk_sim_advance(advance->sim, 0, advance->n);
+}
+
+/* On the CPU on which it was pending, whoever calls. */
+static void replay_is_on_its_cpu(struct kunit *test)
+{
+	int here = pmuk_test_pin_first(test), other = pmuk_test_other_cpu(test, here);
+	struct turns *t = new_turns(test, other, by_call, PMUK_CTX_MASK, &notify);
+	struct advance advance = { .sim = t->sim, .n = PERIOD + 1 };
+
+	pmuk_ctx_start(test, t->ctx);
+	KUNIT_EXPECT_EQ(test, smp_call_function_single(other, advance_here, &advance, true), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(t->ctx, ids[1]), 0);
+	expect_no_message(test, t->ctx);
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(t->ctx, ids[0]), 0);
+	expect_overflow(test, t->ctx, other, ids[0], 1);
+	/* It has masked, as it would have then. */
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(t->sim, other, 1, 5), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_restart(t->ctx), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(t->sim, other, 1, 5), 5);
+}
+
+static void replay_counts_as_an_overflow_of_its_turn(struct kunit *test)
+{
+	static const struct pmuk_pmd one = { .short_reset = PERIOD, .switch_overflows = 1 };
+	struct turns *t = new_turns(test, pmuk_test_pin_first(test), by_call, 0, &one);
+	struct pmuk_msg msg;
+
+	pmuk_ctx_start(test, t->ctx);
+	pmuk_sim_advance(t->sim, 0, PERIOD);
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(t->ctx, ids[2]), 0);
+	expect_no_message(test, t->ctx);
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(t->ctx, ids[0]), 0);
+	KUNIT_EXPECT_TRUE(test, pmuk_ctx_runs(t->ctx, ids[1], t->cpu, 1));
+	msg = pmuk_ctx_next(test, t->ctx);
+	KUNIT_EXPECT_EQ(test, msg.kind, PMUK_MSG_SWITCH);
+	KUNIT_EXPECT_EQ(test, msg.set, ids[1]);
+}
+
+/* That of a turn which pmuk_stop() ends is not a new run's. */
+static void stop_forgets_what_is_pending(struct kunit *test)
+{
+	struct turns *t = new_turns(test, pmuk_test_pin_first(test), by_call, 0, &notify);
+
+	pmuk_ctx_start(test, t->ctx);
+	pmuk_sim_advance(t->sim, 0, PERIOD + 5);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(t->ctx), 0);
+	pmuk_ctx_start(test, t->ctx);
+	expect_no_message(test, t->ctx);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(t->ctx, ids[0], -1).replayed, 0);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, t->ctx, ids[0], 0, -1), PERIOD + 5);
+	pmuk_sim_count(t->sim, 0, PERIOD);
+	expect_overflow(test, t->ctx, t->cpu, ids[0], 1);
+}
+
+/* ---- what is told of it ---- */
+
+static void overflowed_is_of_the_latest_turn(struct kunit *test)
+{
+	struct turns *t = new_turns(test, pmuk_test_pin_first(test), by_call, 0, &notify);
+
+	pmuk_ctx_start(test, t->ctx);
+	pmuk_sim_count(t->sim, 0, PERIOD);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(t->ctx, ids[0], -1).overflowed, BIT(0));
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(t->ctx, ids[1]), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(t->ctx, ids[0], -1).overflowed, BIT(0));
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(t->ctx, ids[1], -1).overflowed, 0);
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(t->ctx, ids[0]), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(t->ctx, ids[0], -1).overflowed, 0);
+}
+
+/* What a span of running may add up to: from without, and from within. */
+struct span {
+	u64 begun, began, ending, ended;
+};
+
+static void expect_durations(struct kunit *test, struct turns *t, int cpu, struct span *span)
+{
+	u64 sum = 0;
+	unsigned int i;
+
+	for (i = 0; i < 3; i++)
+		sum += pmuk_ctx_info(t->ctx, ids[i], cpu).active_duration;
+	KUNIT_EXPECT_GE(test, sum, span->ending - span->began);
+	KUNIT_EXPECT_LE(test, sum, span->ended - span->begun);
+}
+
+/* All turns together have taken the time for which the context ran, to the nanosecond. */
+static void durations_add_up(struct kunit *test)
+{
+	struct turns *t = new_turns(test, -1, by_time, 0, NULL);
+	struct span span;
+	u64 sum;
+	int cpu;
+
+	span.begun = ktime_get_ns();
+	pmuk_ctx_start(test, t->ctx);
+	span.began = ktime_get_ns();
+	for_each_online_cpu(cpu)
+		KUNIT_EXPECT_TRUE(test, pmuk_ctx_runs(t->ctx, ids[2], cpu, 8));
+	span.ending = ktime_get_ns();
+	span.ended = U64_MAX;
+	for_each_online_cpu(cpu)
+		expect_durations(test, t, cpu, &span);
+	span.ending = ktime_get_ns();
+	KUNIT_EXPECT_EQ(test, pmuk_stop(t->ctx), 0);
+	span.ended = ktime_get_ns();
+	for_each_online_cpu(cpu)
+		expect_durations(test, t, cpu, &span);
+
+	sum = pmuk_ctx_info(t->ctx, ids[1], -1).active_duration;
+	for_each_online_cpu(cpu)
+		sum -= pmuk_ctx_info(t->ctx, ids[1], cpu).active_duration;
+	KUNIT_EXPECT_EQ(test, sum, 0);
+}
+
+/* ---- a long run, measured from without ---- */
+
+#define LONG_RUN	(NSEC_PER_SEC / 2)
+#define TURNS		5		/* at least, of each set */
+#define ATTEMPTS	20
+
+/* A way to let turns end. */
+struct way {
+	u64 timeouts[ARRAY_SIZE(ids)];
+	struct pmuk_pmd pmd;
+	bool calls;
+};
+
+static const struct way in_time = { .timeouts = { 1000000, 1500000, 2000000 } };
+
+static const struct way with_overflows = {
+	.pmd = { .short_reset = PERIOD, .switch_overflows = LIMIT },
+};
+
+static const struct way on_call = { .calls = true };
+
+/* A context that runs for long, and what it should have to say of that. */
+struct run {
+	struct turns t;
+	struct pmuk_place *p;
+	const struct way *way;
+	int *parts;			/* what has turns of its own: CPUs, or -1 for a task */
+	unsigned int nr_parts;
+	unsigned int calls;
+	struct span span;
+	u64 busy;			/* what the task has run, by the scheduler's account */
+};
+
+/* 0 where there is no task. */
+static u64 task_ran(const struct run *r)
+{
+	/* It waits, or is about to, and a little is of no consequence. */
+	return r->p->task ? data_race(r->p->task->se.sum_exec_runtime) : 0;
+}
+
+static void be_busy(struct pmuk_place *p)
+{
+	pmuk_sim_count(p->sim, 0, LIMIT * PERIOD);
+	pmuk_test_spin(500000);
+}
+
+/* A little of what there is to count; no CPU waits for long for who is to stop it. */
+static void go_on(struct run *r)
+{
+	int cpu;
+
+	if (pmuk_place_is_task(r->p))
+		pmuk_place_tell(r->p, be_busy);
+	else
+		for_each_online_cpu(cpu)
+			pmuk_sim_count_on(r->t.sim, cpu, 0, LIMIT * PERIOD);
+	usleep_range(200, 400);
+	if (r->way->calls)
+		pmuk_switch_evtset(r->t.ctx, ids[r->calls++ % ARRAY_SIZE(ids)]);
+}
+
+static bool had_turns(const struct run *r, int cpu)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(ids); i++) {
+		if (pmuk_ctx_info(r->t.ctx, ids[i], cpu).runs < TURNS)
+			return false;
+	}
+	return true;
+}
+
+static bool all_had_turns(const struct run *r)
+{
+	unsigned int i;
+
+	for (i = 0; i < r->nr_parts; i++) {
+		if (!had_turns(r, r->parts[i]))
+			return false;
+	}
+	return true;
+}
+
+/* The longer it took to start, the longer, so that this is little of the whole. */
+static void run_for_long(struct kunit *test, struct run *r)
+{
+	unsigned long patience = jiffies + 6 * PMUK_CTX_PATIENCE;
+	struct span *s = &r->span;
+	u64 least;
+
+	s->begun = ktime_get_ns();
+	pmuk_ctx_start(test, r->t.ctx);
+	s->began = ktime_get_ns();
+	least = max(LONG_RUN, 500 * (s->began - s->begun));
+	r->busy = task_ran(r);
+	do {
+		go_on(r);
+		s->ending = ktime_get_ns();
+	} while ((s->ending - s->began < least || !all_had_turns(r)) &&
+		 time_before(jiffies, patience));
+	r->busy = task_ran(r) - r->busy;
+	s->ending = ktime_get_ns();
+	KUNIT_EXPECT_EQ(test, pmuk_stop(r->t.ctx), 0);
+	s->ended = ktime_get_ns();
+	KUNIT_EXPECT_TRUE(test, all_had_turns(r));
+}
+
+/* Whether both ends are known to half a percent; not where somebody came in between. */
+static bool is_exact(const struct span *s)
+{
+	u64 ran = s->ending - s->began;
+
+	return (s->ended - s->begun - ran) * 200 <= ran;
+}
+
+struct sums {
+	u64 active, enabled, running;
+};
+
+static struct sums sum_up(struct kunit *test, struct run *r, int cpu)
+{
+	struct sums sums = {};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(ids); i++) {
+		struct pmuk_set_info info = pmuk_ctx_info(r->t.ctx, ids[i], cpu);
+		struct pmuk_pmd_read read = { .set = ids[i], .cpu = cpu };
+
+		KUNIT_EXPECT_EQ(test, info.ret, 0);
+		KUNIT_EXPECT_EQ(test, pmuk_read_pmds(r->t.ctx, &read, 1), 1);
+		KUNIT_EXPECT_LE(test, read.time_running, read.time_enabled);
+		sums.active += info.active_duration;
+		sums.enabled += read.time_enabled;
+		sums.running += read.time_running;
+	}
+	return sums;
+}
+
+/*
+ * A turn includes the exchange before it, in which no counter is enabled, and which is told
+ * apart. A task's counters have time while the task runs.
+ */
+static void expect_long_run(struct kunit *test, struct run *r, int cpu)
+{
+	const struct pmuk_inst *inst = r->t.ctx->insts[max(cpu, 0)];
+	u64 ran = r->span.ending - r->span.began, percent = ran / 100;
+	struct sums sums = sum_up(test, r, cpu);
+
+	KUNIT_EXPECT_LE_MSG(test, abs_diff(sums.active, ran) * 100, ran, "CPU %d", cpu);
+	KUNIT_EXPECT_LE_MSG(test, sums.enabled, sums.active + percent, "CPU %d", cpu);
+	KUNIT_EXPECT_GE_MSG(test, sums.enabled + inst->switch_ns + percent,
+			    pmuk_place_is_task(r->p) ? r->busy : sums.active, "CPU %d", cpu);
+	KUNIT_EXPECT_EQ(test, sums.running, sums.enabled);
+}
+
+static struct run *new_run(struct kunit *test, enum pmuk_target_type type, const struct way *way)
+{
+	struct run *r = pmuk_test_zalloc(test, sizeof(*r));
+	int cpu;
+
+	r->way = way;
+	r->t.sim = pmuk_test_sim(test, 2, 32);
+	r->p = pmuk_place(test, r->t.sim, type);
+	r->parts = pmuk_test_zalloc(test, nr_cpu_ids * sizeof(*r->parts));
+	if (r->p->task)
+		r->parts[r->nr_parts++] = -1;
+	else
+		for_each_online_cpu(cpu)
+			r->parts[r->nr_parts++] = cpu;
+	r->t.ctx = pmuk_ctx_create(test, NULL);
+	add_sets(test, &r->t, way->timeouts, &way->pmd);
+	pmuk_place_load(r->p, r->t.ctx);
+	return r;
+}
+
+static void durations_are_the_time(struct kunit *test, enum pmuk_target_type type,
+				   const struct way *way)
+{
+	struct run *r;
+	unsigned int i;
+
+	for (i = 0; i < ATTEMPTS; i++) {
+		r = new_run(test, type, way);
+		run_for_long(test, r);
+		if (is_exact(&r->span))
+			break;
+		kunit_release_action(test, pmuk_ctx_put, r->t.ctx);
+		if (r->p->task)
+			kunit_release_action(test, pmuk_place_put, r->p);
+		kunit_release_action(test, pmuk_test_put_sim, r->t.sim);
+	}
+	KUNIT_ASSERT_LT_MSG(test, i, ATTEMPTS, "start and stop took too long each time");
+	for (i = 0; i < r->nr_parts; i++)
+		expect_long_run(test, r, r->parts[i]);
+}
+
+#define DURATIONS_CASE(target, way)							\
+	static void durations_are_the_time_##target##_##way(struct kunit *test)		\
+	{										\
+		durations_are_the_time(test, PMUK_TARGET_##target, &(way));		\
+	}
+
+DURATIONS_CASE(CPUS, in_time)
+DURATIONS_CASE(CPUS, with_overflows)
+DURATIONS_CASE(CPUS, on_call)
+DURATIONS_CASE(TASK, in_time)
+DURATIONS_CASE(TASK, with_overflows)
+DURATIONS_CASE(TASK, on_call)
+
+/* ---- masked ---- */
+
+static void expect_stands_still(struct kunit *test, struct turns *t)
+{
+	unsigned int n;
+
+	for (n = 0; n < 4; n++)
+		KUNIT_EXPECT_EQ(test, pmuk_sim_count(t->sim, n, 7), 0);
+}
+
+static u64 all_runs(struct turns *t)
+{
+	u64 sum = 0;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(ids); i++)
+		sum += pmuk_ctx_info(t->ctx, ids[i], -1).runs;
+	return sum;
+}
+
+/* Far longer than a turn is, so that one that comes nevertheless is seen. */
+static void no_turn_while_masked(struct kunit *test)
+{
+	struct turns *t = new_turns(test, pmuk_test_pin_first(test), by_time, PMUK_CTX_MASK,
+				    &notify);
+	struct pmuk_msg msg;
+	u64 runs;
+
+	pmuk_ctx_start(test, t->ctx);
+	KUNIT_EXPECT_TRUE(test, pmuk_ctx_runs(t->ctx, ids[2], t->cpu, 2));
+	/* None counts while one turn gives way to the next. */
+	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(pmuk_sim_count(t->sim, 0, PERIOD) &&
+					       pmuk_read(t->ctx, &msg, true) == 1));
+	expect_stands_still(test, t);
+	runs = all_runs(t);
+	usleep_range(20 * SHORT / NSEC_PER_USEC, 25 * SHORT / NSEC_PER_USEC);
+	expect_stands_still(test, t);
+	KUNIT_EXPECT_EQ(test, all_runs(t), runs);
+	KUNIT_EXPECT_EQ(test, pmuk_restart(t->ctx), 0);
+	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(all_runs(t) > runs + 6));
+}
+
+/* What an overflow that masks has asked for is done when it may be. */
+static void masking_overflow_ends_its_turn(struct kunit *test)
+{
+	static const struct pmuk_pmd both = { .short_reset = PERIOD, .flags = PMUK_PMD_NOTIFY,
+					      .switch_overflows = 1 };
+	struct turns *t = new_turns(test, pmuk_test_pin_first(test), by_call, PMUK_CTX_MASK, &both);
+	struct told told = {};
+
+	pmuk_ctx_start(test, t->ctx);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(t->sim, 0, 2 * PERIOD), PERIOD);
+	usleep_range(2000, 3000);
+	KUNIT_EXPECT_EQ(test, all_runs(t), 1);
+	KUNIT_EXPECT_EQ(test, pmuk_restart(t->ctx), 0);
+	KUNIT_EXPECT_TRUE(test, pmuk_ctx_runs(t->ctx, ids[1], t->cpu, 1));
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(t->sim, 2, 7), 7);
+	hear(t->ctx, &told);
+	KUNIT_EXPECT_EQ(test, told.counts[PMUK_MSG_OVERFLOW], 1);
+	KUNIT_EXPECT_EQ(test, told.counts[PMUK_MSG_SWITCH], 1);
+}
+
+static void call_waits_for_the_restart(struct kunit *test)
+{
+	struct turns *t = new_turns(test, pmuk_test_pin_first(test), by_call, PMUK_CTX_MASK,
+				    &notify);
+
+	pmuk_ctx_start(test, t->ctx);
+	pmuk_sim_count(t->sim, 0, PERIOD);
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(t->ctx, ids[1]), 0);
+	expect_stands_still(test, t);
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(t->ctx, ids[2]), 0);
+	expect_stands_still(test, t);
+	KUNIT_EXPECT_EQ(test, all_runs(t), 1);
+	KUNIT_EXPECT_EQ(test, pmuk_restart(t->ctx), 0);
+	KUNIT_EXPECT_TRUE(test, pmuk_ctx_runs(t->ctx, ids[2], t->cpu, 1));
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(t->sim, 0, 5), 5);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(t->ctx, ids[1], -1).runs, 0);
+	/* All counts again when its turn comes. */
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(t->ctx, ids[0]), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(t->sim, 0, 5), 5);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(t->sim, 1, 5), 5);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, t->ctx, ids[0], 0, -1), PERIOD + 5);
+}
+
+/* Called back, or stopped: nothing of it is left. */
+static void call_can_be_taken_back(struct kunit *test)
+{
+	struct turns *t = new_turns(test, pmuk_test_pin_first(test), by_call, PMUK_CTX_MASK,
+				    &notify);
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		pmuk_ctx_start(test, t->ctx);
+		pmuk_sim_count(t->sim, 0, PERIOD);
+		KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(t->ctx, ids[1]), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(t->ctx, ids[0]), 0);
+		if (i)
+			KUNIT_EXPECT_EQ(test, pmuk_restart(t->ctx), 0);
+		else
+			KUNIT_EXPECT_EQ(test, pmuk_stop(t->ctx), 0);
+	}
+	usleep_range(2000, 3000);
+	KUNIT_EXPECT_EQ(test, all_runs(t), 2);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(t->sim, 0, 5), 5);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(t->sim, 1, 5), 5);
+}
+
+/* ---- one that cannot be placed ---- */
+
+static void lost_counter_keeps_no_other_from_counting(struct kunit *test)
+{
+	const struct pmuk_sim_config config = { .name = "pmuk_sim2", .nr_counters = 1,
+						.width = 32 };
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct pmuk_sim *full = pmuk_test_sim_config(test, &config);
+	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
+	int cpu = pmuk_test_pin_first(test);
+
+	pmuk_ctx_add(test, ctx, sim, 0, 0, 1, 0);
+	pmuk_ctx_add_set(test, ctx, 1, 0);
+	pmuk_ctx_add(test, ctx, full, 1, 0, 0, PMUK_PINNED);
+	pmuk_ctx_add(test, ctx, sim, 1, 1, 0, 0);
+	pmuk_ctx_load(test, ctx, cpu);
+	pmuk_ctx_start(test, ctx);
+	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(full, cpu, 1), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(ctx, 1), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(full, 0, 5), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 5);
+	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(full, cpu, 0), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(ctx, 0), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(ctx, 1), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(full, 0, 5), 5);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 1, 0, -1), 5);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 1, 1, -1), 5);
+}
+
+/* ---- under load ---- */
+
+#define OFFERS	500
+
+/* Who makes events on a CPU, from a context, while turns come and go there. */
+struct source {
+	struct pmuk_sim *sim;
+	struct task_struct *task;
+	enum pmuk_irq_level level;
+	u64 offered;
+	unsigned int failed;
+};
+
+static void count_here(void *data)
+{
+	struct source *s = data;
+
+	pmuk_sim_count(s->sim, s->offered % 4, 7);
+	pmuk_sim_count(s->sim, 0, 13);
+}
+
+static int make_events(void *data)
+{
+	struct source *s = data;
+
+	while (!kthread_should_stop()) {
+		s->failed += !!pmuk_irq_run(s->level, count_here, s);
+		WRITE_ONCE(s->offered, s->offered + 1);
+		cond_resched();
+	}
+	return 0;
+}
+
+static void start_sources(struct kunit *test, struct turns *t, struct source *sources,
+			  enum pmuk_irq_level level)
+{
+	int cpu;
+
+	for_each_online_cpu(cpu) {
+		struct source *s = &sources[cpu];
+
+		s->sim = t->sim;
+		s->level = level;
+		s->task = kthread_create(make_events, s, "pmuk_events");
+		KUNIT_ASSERT_NOT_ERR_OR_NULL(test, s->task);
+		kthread_bind(s->task, cpu);
+		wake_up_process(s->task);
+	}
+}
+
+/* Until there was enough of both. */
+static void let_them_run(struct kunit *test, struct turns *t, struct source *sources)
+{
+	int cpu;
+
+	for_each_online_cpu(cpu) {
+		KUNIT_EXPECT_TRUE(test, pmuk_ctx_runs(t->ctx, ids[2], cpu, 4));
+		KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(READ_ONCE(sources[cpu].offered) >= OFFERS));
+	}
+}
+
+static void stop_sources(struct kunit *test, struct source *sources)
+{
+	int cpu;
+
+	for_each_online_cpu(cpu) {
+		kthread_stop(sources[cpu].task);
+		KUNIT_EXPECT_EQ(test, sources[cpu].failed, 0);
+		KUNIT_EXPECT_GE(test, sources[cpu].offered, OFFERS);
+	}
+}
+
+/* Each event the PMU has counted is in the set whose turn it was, and in no other. */
+static void expect_conserved(struct kunit *test, struct turns *t)
+{
+	u64 sum = 0;
+	unsigned int n;
+
+	for (n = 0; n < 3; n++) {
+		u64 own = pmuk_ctx_count(test, t->ctx, ids[n], 5, -1);
+
+		KUNIT_EXPECT_EQ(test, own, pmuk_sim_counted(t->sim, n + 1));
+		KUNIT_EXPECT_GT(test, own, 0);
+		sum += pmuk_ctx_count(test, t->ctx, ids[n], 0, -1);
+	}
+	KUNIT_EXPECT_EQ(test, sum, pmuk_sim_counted(t->sim, 0));
+}
+
+/* And each period of each counter was one overflow, handled or still pending. */
+static u64 periods(struct kunit *test, struct turns *t)
+{
+	unsigned int n;
+	u64 sum = 0;
+	int cpu;
+
+	for_each_online_cpu(cpu) {
+		for (n = 0; n < 3; n++)
+			sum += div_u64(pmuk_ctx_count(test, t->ctx, ids[n], 0, cpu), PERIOD);
+	}
+	return sum;
+}
+
+static void storm_is_conserved(struct kunit *test, enum pmuk_irq_level level)
+{
+	static const struct pmuk_pmd pmd = { .short_reset = PERIOD, .flags = PMUK_PMD_NOTIFY,
+					     .switch_overflows = 20 };
+	struct source *sources = pmuk_test_zalloc(test, nr_cpu_ids * sizeof(*sources));
+	struct turns *t = new_turns(test, -1, by_time, 0, &pmd);
+	struct told told = {};
+
+	pmuk_test_need_level(test, level);
+	pmuk_ctx_start(test, t->ctx);
+	start_sources(test, t, sources, level);
+	let_them_run(test, t, sources);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(t->ctx), 0);
+	stop_sources(test, sources);
+	expect_conserved(test, t);
+	hear(t->ctx, &told);
+	KUNIT_EXPECT_EQ(test, told.counts[PMUK_MSG_OVERFLOW], periods(test, t));
+	KUNIT_EXPECT_GT(test, told.counts[PMUK_MSG_OVERFLOW], 50);
+	KUNIT_EXPECT_EQ(test, told.counters[PMUK_MSG_OVERFLOW], BIT(0));
+	KUNIT_EXPECT_LE(test, told.counts[PMUK_MSG_SWITCH], all_runs(t));
+}
+
+PMUK_LEVEL_CASE(storm_is_conserved, task, PMUK_IRQ_TASK)
+PMUK_LEVEL_CASE(storm_is_conserved, softirq, PMUK_IRQ_SOFT)
+PMUK_LEVEL_CASE(storm_is_conserved, hardirq, PMUK_IRQ_HARD)
+PMUK_LEVEL_CASE(storm_is_conserved, nmi, PMUK_IRQ_NMI)
+
+/* Calls from here, at sets that change by time as well: none is lost among them. */
+static void calls_and_timers_mix(struct kunit *test)
+{
+	struct source *sources = pmuk_test_zalloc(test, nr_cpu_ids * sizeof(*sources));
+	struct turns *t = new_turns(test, -1, by_time, 0, NULL);
+	unsigned int i;
+
+	pmuk_ctx_start(test, t->ctx);
+	start_sources(test, t, sources, PMUK_IRQ_TASK);
+	for (i = 0; i < 24; i++)
+		KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(t->ctx, ids[i % 3]), 0);
+	let_them_run(test, t, sources);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(t->ctx), 0);
+	stop_sources(test, sources);
+	expect_conserved(test, t);
+}
+
+/* ---- the end ---- */
+
+static void stop_ends_turns(struct kunit *test)
+{
+	struct turns *t = new_turns(test, -1, by_time, 0, NULL);
+	unsigned int i;
+	u64 runs;
+
+	for (i = 0; i < 10; i++) {
+		runs = all_runs(t);
+		pmuk_ctx_start(test, t->ctx);
+		KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(all_runs(t) > runs + i));
+		KUNIT_EXPECT_EQ(test, pmuk_stop(t->ctx), 0);
+		runs = all_runs(t);
+		usleep_range(2 * SHORT / NSEC_PER_USEC, 3 * SHORT / NSEC_PER_USEC);
+		KUNIT_EXPECT_EQ(test, all_runs(t), runs);
+		expect_stands_still(test, t);
+	}
+}
+
+static void unload_ends_turns(struct kunit *test)
+{
+	struct turns *t = new_turns(test, -1, by_time, 0, NULL);
+	unsigned int i;
+
+	for (i = 0; i < 6; i++) {
+		pmuk_ctx_start(test, t->ctx);
+		KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(all_runs(t) > num_online_cpus() + i));
+		KUNIT_EXPECT_EQ(test, pmuk_unload_context(t->ctx), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
+		KUNIT_EXPECT_EQ(test, all_runs(t), 0);
+		pmuk_ctx_load(test, t->ctx, -1);
+	}
+}
+
+struct closing {
+	struct pmuk_context *ctx;
+	struct completion done;
+	int ret;
+};
+
+static void close_here(void *data)
+{
+	struct closing *c = data;
+
+	c->ret = pmuk_close_deferred(c->ctx, &c->done);
+}
+
+/* Whatever timer and work there is, ends with the context. */
+static void close_ends_turns(struct kunit *test)
+{
+	struct closing *c = pmuk_test_zalloc(test, sizeof(*c));
+	unsigned int i;
+
+	for (i = 0; i < 6; i++) {
+		struct turns *t = new_turns(test, -1, by_time, 0, NULL);
+
+		pmuk_ctx_start(test, t->ctx);
+		KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(all_runs(t) > num_online_cpus() + i));
+		init_completion(&c->done);
+		c->ctx = t->ctx;
+		if (i % 3) {
+			kunit_remove_action(test, pmuk_ctx_put, t->ctx);
+			KUNIT_EXPECT_EQ(test, pmuk_irq_run(i % 3, close_here, c), 0);
+			KUNIT_EXPECT_EQ(test, c->ret, 0);
+			KUNIT_ASSERT_NE(test, wait_for_completion_timeout(&c->done,
+									  PMUK_CTX_PATIENCE), 0);
+		} else {
+			kunit_release_action(test, pmuk_ctx_put, t->ctx);
+		}
+		KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
+		kunit_release_action(test, pmuk_test_put_sim, t->sim);
+	}
+}
+
+/* ---- of a task ---- */
+
+struct busy {
+	struct pmuk_sim *sim;
+	struct task_struct *task;
+	bool go;
+};
+
+static int busy_task(void *data)
+{
+	struct busy *b = data;
+
+	while (!kthread_should_stop()) {
+		if (READ_ONCE(b->go))
+			pmuk_sim_count(b->sim, 0, 3);
+		else
+			usleep_range(50, 100);
+		cond_resched();
+	}
+	return 0;
+}
+
+/* Its sets take turns wherever it runs, and all that it did is counted. */
+static void task_has_turns(struct kunit *test)
+{
+	struct busy *b = pmuk_test_zalloc(test, sizeof(*b));
+	struct turns *t = pmuk_test_zalloc(test, sizeof(*t));
+	struct pmuk_target target = { .type = PMUK_TARGET_TASK };
+	u64 sum = 0;
+	unsigned int i;
+
+	t->sim = pmuk_test_sim(test, 2, 32);
+	b->sim = t->sim;
+	t->ctx = pmuk_ctx_create(test, NULL);
+	add_sets(test, t, by_time, &notify);
+	b->task = kthread_run(busy_task, b, "pmuk_busy");
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, b->task);
+	target.task = b->task;
+	KUNIT_EXPECT_EQ(test, pmuk_load_context(t->ctx, &target), 0);
+	pmuk_ctx_start(test, t->ctx);
+	WRITE_ONCE(b->go, true);
+	KUNIT_EXPECT_TRUE(test, pmuk_ctx_runs(t->ctx, ids[2], -1, 3));
+	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(pmuk_sim_counted(t->sim, 0) > 3 * PERIOD));
+	KUNIT_EXPECT_EQ(test, pmuk_stop(t->ctx), 0);
+	for (i = 0; i < 3; i++)
+		sum += pmuk_ctx_count(test, t->ctx, ids[i], 0, -1);
+	kthread_stop(b->task);
+	KUNIT_EXPECT_EQ(test, sum, pmuk_sim_counted(t->sim, 0));
+}
+
+static struct kunit_case pmuk_evtset_cases[] = {
+	KUNIT_CASE(calls_refuse_bad_arguments),
+	KUNIT_CASE(timeout_is_checked),
+	KUNIT_CASE(calls_say_how_far_they_got),
+	KUNIT_CASE(getinfo_knows_its_cpus),
+	KUNIT_CASE(sets_stay_while_loaded),
+	KUNIT_CASE(all_ids_are_sets),
+	KUNIT_CASE(switch_by_call),
+	KUNIT_CASE(first_turn_is_chosen),
+	KUNIT_CASE(sets_take_turns_on_each_cpu),
+	KUNIT_CASE(timeout_ends_a_turn_if_there_is_one),
+	KUNIT_CASE(timeout_can_be_changed),
+	KUNIT_CASE(empty_set_has_its_turn),
+	KUNIT_CASE(switch_by_overflows),
+	KUNIT_CASE(overflows_are_counted_by_turn),
+	KUNIT_CASE(switch_message_names_the_set),
+	KUNIT_CASE(pending_overflow_is_replayed),
+	KUNIT_CASE(replay_is_on_its_cpu),
+	KUNIT_CASE(replay_counts_as_an_overflow_of_its_turn),
+	KUNIT_CASE(stop_forgets_what_is_pending),
+	KUNIT_CASE(overflowed_is_of_the_latest_turn),
+	KUNIT_CASE(durations_add_up),
+	KUNIT_CASE_SLOW(durations_are_the_time_CPUS_in_time),
+	KUNIT_CASE_SLOW(durations_are_the_time_CPUS_with_overflows),
+	KUNIT_CASE_SLOW(durations_are_the_time_CPUS_on_call),
+	KUNIT_CASE_SLOW(durations_are_the_time_TASK_in_time),
+	KUNIT_CASE_SLOW(durations_are_the_time_TASK_with_overflows),
+	KUNIT_CASE_SLOW(durations_are_the_time_TASK_on_call),
+	KUNIT_CASE(no_turn_while_masked),
+	KUNIT_CASE(masking_overflow_ends_its_turn),
+	KUNIT_CASE(call_waits_for_the_restart),
+	KUNIT_CASE(call_can_be_taken_back),
+	KUNIT_CASE(lost_counter_keeps_no_other_from_counting),
+	KUNIT_CASE(storm_is_conserved_task),
+	KUNIT_CASE(storm_is_conserved_softirq),
+	KUNIT_CASE(storm_is_conserved_hardirq),
+	KUNIT_CASE(storm_is_conserved_nmi),
+	KUNIT_CASE(calls_and_timers_mix),
+	KUNIT_CASE(stop_ends_turns),
+	KUNIT_CASE(unload_ends_turns),
+	KUNIT_CASE(close_ends_turns),
+	KUNIT_CASE(task_has_turns),
+	{}
+};
+
+static struct kunit_suite pmuk_evtset_suite = {
+	.name = "pmuk_evtset",
+	.init = pmuk_test_init,
+	.test_cases = pmuk_evtset_cases,
+};
+
+kunit_test_suite(pmuk_evtset_suite);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("KUnit tests of pmuk's event sets");

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the suites on the machine's own PMU share: whether there is one, what of it an
+ * emulator has, and events that software can make happen.
+ */
+#ifndef _PMUK_HW_H
+#define _PMUK_HW_H
+
+#include <linux/of.h>
+
+#include "pmuk_test.h"
+
+#define PMUK_HW_CYCLES {			\
+	.type = PERF_TYPE_HARDWARE,		\
+	.config = PERF_COUNT_HW_CPU_CYCLES,	\
+	.flags = PMUK_NO_THROTTLE,		\
+}
+
+/* For kunit_suite::init: skips where no PMU counts cycles. */
+static inline int pmuk_hw_init(struct kunit *test)
+{
+	const struct pmuk_attr cycles = PMUK_HW_CYCLES;
+	struct pmuk_counter *c;
+	int ret = pmuk_test_init(test);
+
+	if (ret)
+		return ret;
+
+	c = pmuk_counter_create(&cycles, pmuk_test_pin_first(test), NULL);
+	if (IS_ERR(c))
+		kunit_skip(test, "no PMU that counts cycles: %pe", c);
+	pmuk_counter_destroy(c);
+	return 0;
+}
+
+/* Its cycle counter runs at 1 GHz, whatever the host's clock. */
+static inline bool pmuk_hw_on_emulator(void)
+{
+	return IS_ENABLED(CONFIG_OF) && of_machine_is_compatible("linux,dummy-virt");
+}
+
+/* Only with -icount there is an event for instructions, and each takes a nanosecond. */
+static inline bool pmuk_hw_counts_instructions(void)
+{
+	const struct pmuk_attr attr = {
+		.type = PERF_TYPE_HARDWARE,
+		.config = PERF_COUNT_HW_INSTRUCTIONS,
+	};
+	struct pmuk_counter *c = pmuk_counter_create(&attr, raw_smp_processor_id(), NULL);
+
+	pmuk_counter_destroy(c);
+	return !IS_ERR(c);
+}
+
+static inline bool pmuk_hw_interrupts_as_nmi(void)
+{
+#ifdef CONFIG_ARM64
+	return IS_ENABLED(CONFIG_ARM64_PSEUDO_NMI) && system_uses_irq_prio_masking();
+#else
+	return IS_ENABLED(CONFIG_X86);
+#endif
+}
+
+#ifdef CONFIG_ARM64
+
+#include <asm/sysreg.h>
+
+/* PMUv3's SW_INCR: counts the writes to a register. */
+#define PMUK_HW_MADE {				\
+	.type = PERF_TYPE_RAW,			\
+	.config = 0,				\
+	.flags = PMUK_NO_THROTTLE,		\
+}
+
+static inline void pmuk_hw_make_event(void)
+{
+	write_sysreg(GENMASK(30, 0), pmswinc_el0);
+	isb();
+}
+
+static inline void pmuk_hw_make_events(unsigned int n)
+{
+	while (n--)
+		pmuk_hw_make_event();
+}
+
+static inline void pmuk_hw_need_made_events(struct kunit *test)
+{
+	const struct pmuk_attr attr = PMUK_HW_MADE;
+	struct pmuk_counter *c = pmuk_counter_create(&attr, raw_smp_processor_id(), NULL);
+	u64 count = 0;
+
+	if (!IS_ERR(c) && !pmuk_counter_enable(c)) {
+		pmuk_hw_make_event();
+		pmuk_counter_read_local(c, &count);
+	}
+	pmuk_counter_destroy(c);
+	if (!count)
+		kunit_skip(test, "this PMU does not count SW_INCR");
+}
+
+/*
+ * QEMU's timer thread updates all registers of a CPU when a cycle counter is about
+ * to overflow, and does not wait for an instruction that writes one: now and then
+ * a write is lost or made twice. With -icount they take turns.
+ */
+static inline void pmuk_hw_need_sound_registers(struct kunit *test)
+{
+	if (pmuk_hw_on_emulator() && !pmuk_hw_counts_instructions())
+		kunit_skip(test, "QEMU's registers are sound with -icount only");
+}
+
+#endif /* CONFIG_ARM64 */
+
+#endif /* _PMUK_HW_H */

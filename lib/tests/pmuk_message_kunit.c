@@ -1,0 +1,794 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Messages: each kind, none lost wherever it comes from, and as many completions as
+ * messages, so that who waits is woken for each and for nothing else.
+ */
+#include <linux/completion.h>
+#include <linux/cpu.h>
+#include <linux/kthread.h>
+#include <linux/module.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/task.h>
+
+#include "pmuk_ctx.h"
+
+#define PERIOD	10
+#define PATIENT	PMUK_CTX_PATIENCE
+#define SOON	2			/* jiffies for which nothing is to come */
+
+/* A context on all CPUs with a counter each of events 0 and 1, that tells of its overflows. */
+struct mail {
+	struct pmuk_sim *sim;
+	struct pmuk_context *ctx;
+	struct completion *more;	/* of ->own, or another's, or NULL */
+	struct completion own;
+	int cpu;
+};
+
+static void add_counter(struct kunit *test, struct mail *m, u16 num)
+{
+	const struct pmuk_pmd pmd = { .num = num, .short_reset = PERIOD,
+				      .flags = PMUK_PMD_NOTIFY };
+
+	pmuk_ctx_add(test, m->ctx, m->sim, 0, num, num, PMUK_NO_THROTTLE);
+	pmuk_ctx_write_pmd(test, m->ctx, &pmd);
+}
+
+static void start_mail(struct kunit *test, struct mail *m, struct pmuk_context_attr *attr)
+{
+	attr->completion = m->more;
+	m->ctx = pmuk_ctx_create(test, attr);
+	add_counter(test, m, 0);
+	add_counter(test, m, 1);
+	pmuk_ctx_load(test, m->ctx, -1);
+	pmuk_ctx_start(test, m->ctx);
+}
+
+static struct mail *alloc_mail(struct kunit *test)
+{
+	struct mail *m = pmuk_test_zalloc(test, sizeof(*m));
+
+	init_completion(&m->own);
+	m->cpu = pmuk_test_pin_first(test);
+	m->sim = pmuk_test_sim(test, 4, 32);
+	return m;
+}
+
+/* The caller's completion is @more, or its own. */
+static struct mail *new_mail(struct kunit *test, struct completion *more)
+{
+	struct pmuk_context_attr attr = {};
+	struct mail *m = alloc_mail(test);
+
+	m->more = more ?: &m->own;
+	start_mail(test, m, &attr);
+	return m;
+}
+
+static struct mail *new_mail_without(struct kunit *test)
+{
+	struct pmuk_context_attr attr = {};
+	struct mail *m = alloc_mail(test);
+
+	start_mail(test, m, &attr);
+	return m;
+}
+
+static void overflow(struct mail *m, int cpu, u64 config, u64 times)
+{
+	pmuk_ctx_feed(m->sim, cpu, config, times * PERIOD);
+}
+
+static void expect_silence(struct kunit *test, struct mail *m)
+{
+	struct pmuk_msg msg;
+
+	KUNIT_EXPECT_EQ(test, pmuk_read(m->ctx, &msg, true), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, pmuk_read_timeout(m->ctx, &msg, SOON), -ETIMEDOUT);
+	KUNIT_EXPECT_FALSE(test, completion_done(m->more));
+}
+
+static void expect_message(struct kunit *test, struct mail *m, const struct pmuk_msg *expected)
+{
+	struct pmuk_msg msg;
+
+	memset(&msg, 0xa5, sizeof(msg));
+	KUNIT_ASSERT_EQ(test, pmuk_read_timeout(m->ctx, &msg, PATIENT), 1);
+	KUNIT_EXPECT_EQ(test, msg.kind, expected->kind);
+	KUNIT_EXPECT_EQ(test, msg.cpu, expected->cpu);
+	KUNIT_EXPECT_EQ(test, msg.count, expected->count);
+	KUNIT_EXPECT_EQ(test, msg.counters, expected->counters);
+	KUNIT_EXPECT_EQ(test, msg.set, expected->set);
+}
+
+/* ---- reading ---- */
+
+static void read_refuses_bad_arguments(struct kunit *test)
+{
+	struct mail *m = new_mail(test, NULL);
+	struct pmuk_msg msg;
+
+	KUNIT_EXPECT_EQ(test, pmuk_read(NULL, &msg, true), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_read(NULL, &msg, false), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_read(ERR_PTR(-ENOMEM), &msg, true), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_read(m->ctx, NULL, true), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_read(m->ctx, ERR_PTR(-ENOMEM), false), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_read_timeout(NULL, &msg, 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_read_timeout(m->ctx, NULL, 1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_read_timeout(m->ctx, &msg, 0), -EAGAIN);
+	expect_silence(test, m);
+}
+
+/* What 2006 never did: the message is there, and all of it. */
+static void message_is_copied_out(struct kunit *test)
+{
+	struct mail *m = new_mail(test, NULL);
+
+	overflow(m, m->cpu, 1, 1);
+	expect_message(test, m, &(struct pmuk_msg){
+		.kind = PMUK_MSG_OVERFLOW, .cpu = m->cpu, .count = 1, .counters = BIT(1) });
+	expect_silence(test, m);
+}
+
+static void message_names_all_counters(struct kunit *test)
+{
+	struct mail *m = new_mail(test, NULL);
+
+	overflow(m, m->cpu, 0, 3);
+	overflow(m, m->cpu, 1, 4);
+	expect_message(test, m, &(struct pmuk_msg){
+		.kind = PMUK_MSG_OVERFLOW, .cpu = m->cpu, .count = 7, .counters = 3 });
+	expect_silence(test, m);
+	overflow(m, m->cpu, 0, 1);
+	expect_message(test, m, &(struct pmuk_msg){
+		.kind = PMUK_MSG_OVERFLOW, .cpu = m->cpu, .count = 1, .counters = 1 });
+}
+
+/* 2006 left its completion behind, so that the next wait ended at once; and was silent after 8. */
+static void each_message_has_one_completion(struct kunit *test)
+{
+	struct mail *m = new_mail(test, NULL);
+	unsigned int i;
+
+	for (i = 1; i <= 100; i++) {
+		overflow(m, m->cpu, 0, i);
+		expect_message(test, m, &(struct pmuk_msg){
+			.kind = PMUK_MSG_OVERFLOW, .cpu = m->cpu, .count = i, .counters = 1 });
+		KUNIT_ASSERT_FALSE(test, completion_done(m->more));
+	}
+	expect_silence(test, m);
+}
+
+/* Whatever the caller has made of it stays, before and after. */
+static void completion_stays_the_callers(struct kunit *test)
+{
+	struct mail *m = new_mail(test, NULL);
+	struct pmuk_msg msg;
+	unsigned int i;
+	int cpu, n = 0;
+
+	complete(m->more);
+	complete(m->more);
+	for_each_online_cpu(cpu) {
+		overflow(m, cpu, 0, 1);
+		n++;
+	}
+	for (i = 0; i < n; i++)
+		KUNIT_EXPECT_EQ(test, pmuk_read_timeout(m->ctx, &msg, PATIENT), 1);
+	KUNIT_EXPECT_EQ(test, pmuk_read_timeout(m->ctx, &msg, PATIENT), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_read(m->ctx, &msg, false), 0);
+	expect_silence(test, m);
+	complete(m->more);
+	KUNIT_EXPECT_EQ(test, pmuk_read(m->ctx, &msg, true), 0);
+	expect_silence(test, m);
+}
+
+static void no_completion_no_wait(struct kunit *test)
+{
+	struct mail *m = new_mail_without(test);
+	struct pmuk_msg msg;
+
+	KUNIT_EXPECT_EQ(test, pmuk_read(m->ctx, &msg, true), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, pmuk_read(m->ctx, &msg, false), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_read_timeout(m->ctx, &msg, 1), -EINVAL);
+	overflow(m, m->cpu, 0, 5);
+	KUNIT_EXPECT_EQ(test, pmuk_read(m->ctx, &msg, false), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_read(m->ctx, &msg, true), 1);
+	KUNIT_EXPECT_EQ(test, msg.count, 5);
+	KUNIT_EXPECT_EQ(test, pmuk_read_timeout(m->ctx, &msg, 0), -EAGAIN);
+}
+
+/* The caller waits, among other things, and then reads what there is. */
+static void caller_may_wait(struct kunit *test)
+{
+	struct mail *m = new_mail(test, NULL);
+	struct pmuk_msg msg;
+	unsigned int i;
+
+	for (i = 0; i < 10; i++) {
+		overflow(m, m->cpu, 0, 2);
+		KUNIT_ASSERT_NE(test, wait_for_completion_timeout(m->more, PATIENT), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_read(m->ctx, &msg, true), 1);
+		KUNIT_EXPECT_EQ(test, msg.count, 2);
+		KUNIT_EXPECT_EQ(test, pmuk_read(m->ctx, &msg, true), -EAGAIN);
+	}
+	expect_silence(test, m);
+}
+
+/* A read that finds nothing of its own says so, and the other's message is there. */
+static void contexts_share_a_completion(struct kunit *test)
+{
+	struct mail *a = new_mail(test, NULL), *b = pmuk_test_zalloc(test, sizeof(*b));
+	struct pmuk_context_attr attr = {};
+	struct pmuk_msg msg;
+
+	b->more = a->more;
+	b->sim = a->sim;
+	start_mail(test, b, &attr);
+	/* Both count it. */
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(a->sim, 0, PERIOD), 2 * PERIOD);
+	KUNIT_EXPECT_EQ(test, pmuk_read_timeout(a->ctx, &msg, PATIENT), 1);
+	KUNIT_EXPECT_EQ(test, msg.count, 1);
+	KUNIT_EXPECT_EQ(test, pmuk_read_timeout(a->ctx, &msg, PATIENT), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_read(a->ctx, &msg, true), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, pmuk_read(b->ctx, &msg, true), 1);
+	KUNIT_EXPECT_EQ(test, msg.count, 1);
+	expect_silence(test, a);
+	expect_silence(test, b);
+}
+
+/* ---- fairness ---- */
+
+/* A CPU at which something happens all the time hides no other's. */
+static void busy_cpu_hides_no_other(struct kunit *test)
+{
+	struct mail *m = new_mail(test, NULL);
+	int quiet = pmuk_test_other_cpu(test, m->cpu);
+	unsigned int seen = 0, i;
+	struct pmuk_msg msg;
+
+	for (i = 0; i < 100; i++) {
+		overflow(m, quiet, 0, 1);
+		overflow(m, m->cpu, 0, 1);
+		KUNIT_ASSERT_EQ(test, pmuk_read_timeout(m->ctx, &msg, PATIENT), 1);
+		seen += msg.cpu == quiet;
+		overflow(m, m->cpu, 0, 1);
+		KUNIT_ASSERT_EQ(test, pmuk_read_timeout(m->ctx, &msg, PATIENT), 1);
+		seen += msg.cpu == quiet;
+		KUNIT_ASSERT_EQ(test, seen, i + 1);
+	}
+}
+
+/* ---- who waits ---- */
+
+struct reader {
+	struct mail *m;
+	struct task_struct *task;
+	struct completion ended;
+	bool ending, waiting;
+	u64 counts, messages, nothing;
+	int ret;
+};
+
+static int read_until_told(void *data)
+{
+	struct reader *r = data;
+	struct pmuk_msg msg;
+	int ret;
+
+	do {
+		WRITE_ONCE(r->waiting, true);
+		ret = pmuk_read(r->m->ctx, &msg, false);
+		if (ret == 1) {
+			r->counts += msg.count;
+			r->messages++;
+		}
+		r->nothing += !ret;
+	} while (ret >= 0 && !(ret == 0 && READ_ONCE(r->ending)));
+	r->ret = ret;
+	complete(&r->ended);
+	return 0;
+}
+
+static int read_with_signals(void *data)
+{
+	allow_signal(SIGINT);
+	read_until_told(data);
+	flush_signals(current);
+	return 0;
+}
+
+static void start_reader(struct kunit *test, struct reader *r, struct mail *m,
+			 int (*fn)(void *data))
+{
+	r->m = m;
+	init_completion(&r->ended);
+	r->task = kthread_run(fn, r, "pmuk_read");
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, r->task);
+	get_task_struct(r->task);
+	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(READ_ONCE(r->waiting)));
+}
+
+static void put_reader(struct kunit *test, struct reader *r)
+{
+	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&r->ended, PATIENT), 0);
+	put_task_struct(r->task);
+}
+
+/* Also one that has come before the wait has begun ends it. */
+static void signal_ends_the_wait(struct kunit *test)
+{
+	struct mail *m = new_mail(test, NULL);
+	struct reader *r = pmuk_test_zalloc(test, sizeof(*r));
+
+	start_reader(test, r, m, read_with_signals);
+	send_sig(SIGINT, r->task, 1);
+	put_reader(test, r);
+	KUNIT_EXPECT_EQ(test, r->ret, -ERESTARTSYS);
+	KUNIT_EXPECT_EQ(test, r->messages, 0);
+	overflow(m, m->cpu, 0, 1);
+	expect_message(test, m, &(struct pmuk_msg){
+		.kind = PMUK_MSG_OVERFLOW, .cpu = m->cpu, .count = 1, .counters = 1 });
+	expect_silence(test, m);
+}
+
+#define READERS	3
+
+/* Whoever gets them, all are got; the end is as many completions as there are readers. */
+static void readers_share_the_messages(struct kunit *test)
+{
+	struct mail *m = new_mail(test, NULL);
+	struct reader *r = pmuk_test_zalloc(test, READERS * sizeof(*r));
+	u64 counts = 0, nothing = 0;
+	unsigned int i;
+	struct pmuk_msg msg;
+	int cpu;
+
+	for (i = 0; i < READERS; i++)
+		start_reader(test, &r[i], m, read_until_told);
+	for (i = 0; i < 200; i++) {
+		for_each_online_cpu(cpu)
+			overflow(m, cpu, 0, 1);
+	}
+	for (i = 0; i < READERS; i++)
+		WRITE_ONCE(r[i].ending, true);
+	for (i = 0; i < READERS; i++)
+		complete(m->more);
+	for (i = 0; i < READERS; i++) {
+		put_reader(test, &r[i]);
+		counts += r[i].counts;
+		nothing += r[i].nothing;
+	}
+	/* What was completed after the last one has ended. */
+	while (pmuk_read_timeout(m->ctx, &msg, SOON) == 1)
+		counts += msg.count;
+	KUNIT_EXPECT_EQ(test, counts, 200 * num_online_cpus());
+	KUNIT_EXPECT_EQ(test, nothing, READERS);
+	expect_silence(test, m);
+}
+
+/* ---- none is lost ---- */
+
+struct poster {
+	struct mail *m;
+	struct task_struct *task;
+	bool nmi;
+	unsigned int did[PMUK_IRQ_LEVELS];
+	unsigned int failed;
+};
+
+static void overflow_here(void *data)
+{
+	struct poster *p = data;
+
+	pmuk_sim_count(p->m->sim, 0, PERIOD);
+}
+
+#define POSTS	400
+
+/* From each context in turn, on its own CPU. */
+static int post_from_everywhere(void *data)
+{
+	struct poster *p = data;
+	unsigned int i, level;
+
+	for (i = 0; i < POSTS; i++) {
+		level = i % (p->nmi ? PMUK_IRQ_LEVELS : PMUK_IRQ_NMI);
+		if (pmuk_irq_run(level, overflow_here, p))
+			p->failed++;
+		else
+			p->did[level]++;
+		if (level == PMUK_IRQ_TASK)
+			cond_resched();
+	}
+	while (!kthread_should_stop())
+		usleep_range(100, 200);
+	return 0;
+}
+
+static void put_nmi_if(struct kunit *test, bool *nmi)
+{
+	*nmi = !pmuk_irq_get_nmi();
+	if (*nmi)
+		KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, pmuk_test_put_nmi, NULL), 0);
+}
+
+static void start_posters(struct kunit *test, struct mail *m, struct poster *posters)
+{
+	bool nmi;
+	int cpu;
+
+	put_nmi_if(test, &nmi);
+	for_each_online_cpu(cpu) {
+		struct poster *p = &posters[cpu];
+
+		p->m = m;
+		p->nmi = nmi;
+		p->task = kthread_create(post_from_everywhere, p, "pmuk_post");
+		KUNIT_ASSERT_NOT_ERR_OR_NULL(test, p->task);
+		kthread_bind(p->task, cpu);
+		wake_up_process(p->task);
+	}
+}
+
+static bool posters_are_done(const struct poster *posters)
+{
+	unsigned int i, sum;
+	int cpu;
+
+	for_each_online_cpu(cpu) {
+		sum = READ_ONCE(posters[cpu].failed);
+		for (i = 0; i < PMUK_IRQ_LEVELS; i++)
+			sum += READ_ONCE(posters[cpu].did[i]);
+		if (sum < POSTS)
+			return false;
+	}
+	return true;
+}
+
+static void end_posters(struct kunit *test, struct poster *posters)
+{
+	unsigned int level;
+	int cpu;
+
+	for_each_online_cpu(cpu) {
+		struct poster *p = &posters[cpu];
+
+		kthread_stop(p->task);
+		KUNIT_EXPECT_EQ(test, p->failed, 0);
+		for (level = 0; level < (p->nmi ? PMUK_IRQ_LEVELS : PMUK_IRQ_NMI); level++)
+			KUNIT_EXPECT_GE(test, p->did[level], POSTS / PMUK_IRQ_LEVELS);
+	}
+}
+
+/* Throttled, some may not have been counted: fewer than half of them. */
+static u64 posted(struct kunit *test, struct mail *m, int cpu)
+{
+	u64 n = div64_u64(pmuk_ctx_count(test, m->ctx, 0, 0, cpu), PERIOD);
+
+	KUNIT_EXPECT_GE(test, n, POSTS / 2);
+	return n;
+}
+
+/* Read while they come: the sums are right, CPU by CPU. */
+static void none_is_lost(struct kunit *test)
+{
+	struct mail *m = new_mail(test, NULL);
+	struct poster *posters = pmuk_test_zalloc(test, nr_cpu_ids * sizeof(*posters));
+	u64 *counts = pmuk_test_zalloc(test, nr_cpu_ids * sizeof(*counts));
+	unsigned int messages = 0;
+	struct pmuk_msg msg;
+	bool done;
+	int cpu;
+
+	start_posters(test, m, posters);
+	do {
+		done = posters_are_done(posters);
+		while (pmuk_read_timeout(m->ctx, &msg, SOON) == 1) {
+			KUNIT_EXPECT_EQ(test, msg.kind, PMUK_MSG_OVERFLOW);
+			KUNIT_EXPECT_EQ(test, msg.counters | 1, 1);
+			counts[msg.cpu] += msg.count;
+			messages++;
+		}
+	} while (!done);
+	end_posters(test, posters);
+	for_each_online_cpu(cpu)
+		KUNIT_EXPECT_EQ(test, counts[cpu], posted(test, m, cpu));
+	KUNIT_EXPECT_GE(test, messages, num_online_cpus());
+	expect_silence(test, m);
+}
+
+/* However many, they are one message of each CPU, with one completion. */
+static void unread_ones_are_counted(struct kunit *test)
+{
+	struct mail *m = new_mail(test, NULL);
+	struct poster *posters = pmuk_test_zalloc(test, nr_cpu_ids * sizeof(*posters));
+	int cpu;
+
+	start_posters(test, m, posters);
+	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(posters_are_done(posters)));
+	end_posters(test, posters);
+	for_each_online_cpu(cpu)
+		expect_message(test, m, &(struct pmuk_msg){
+			.kind = PMUK_MSG_OVERFLOW, .cpu = cpu, .counters = 1,
+			.count = posted(test, m, cpu) });
+	expect_silence(test, m);
+}
+
+/* ---- of buffers ---- */
+
+#define RECORD	16			/* bytes: a header and PERF_SAMPLE_IP */
+
+static struct mail *new_mail_with_buffer(struct kunit *test, const struct pmuk_buffer_attr *buffer)
+{
+	static const struct pmuk_perf_format ip = { .sample_type = PERF_SAMPLE_IP };
+	struct pmuk_context_attr attr = {
+		.buffer = *buffer, .format_arg = &ip, .format_arg_size = sizeof(ip) };
+	struct mail *m = alloc_mail(test);
+
+	m->more = &m->own;
+	start_mail(test, m, &attr);
+	return m;
+}
+
+struct heard {
+	u64 counts[PMUK_MSG_KINDS];
+};
+
+static void hear(struct mail *m, struct heard *heard)
+{
+	struct pmuk_msg msg;
+
+	while (pmuk_read_timeout(m->ctx, &msg, SOON) == 1)
+		heard->counts[msg.kind] += msg.count;
+}
+
+static void watermark_is_told(struct kunit *test)
+{
+	struct mail *m = new_mail_with_buffer(test, &(struct pmuk_buffer_attr){
+		.nr_pages = 4, .wakeup_events = 8 });
+	struct heard heard = {};
+	unsigned int i;
+
+	overflow(m, m->cpu, 0, 7);
+	hear(m, &heard);
+	KUNIT_EXPECT_EQ(test, heard.counts[PMUK_MSG_WATERMARK], 0);
+	for (i = 1; i <= 5; i++) {
+		overflow(m, m->cpu, 0, 8);
+		hear(m, &heard);
+		KUNIT_EXPECT_EQ(test, heard.counts[PMUK_MSG_WATERMARK], i);
+		KUNIT_EXPECT_EQ(test, heard.counts[PMUK_MSG_OVERFLOW], 7 + 8 * i);
+	}
+	KUNIT_EXPECT_EQ(test, heard.counts[PMUK_MSG_LOST], 0);
+	expect_silence(test, m);
+}
+
+static void drain(struct kunit *test, struct pmuk_buffer *b)
+{
+	const struct perf_event_header *rec;
+	struct pmuk_reader r;
+
+	KUNIT_ASSERT_EQ(test, pmuk_buffer_claim(b, &r), 0);
+	pmuk_for_each_record(rec, &r)
+		;
+	pmuk_buffer_release(&r);
+}
+
+/* Told when it begins, and what came after that with the next wakeup. */
+static void losses_add_up(struct kunit *test)
+{
+	struct mail *m = new_mail_with_buffer(test, &(struct pmuk_buffer_attr){
+		.nr_pages = 1, .watermark = PAGE_SIZE / 2 });
+	struct pmuk_buffer *b = pmuk_buffer(m->ctx, m->cpu);
+	struct pmuk_buffer_stat stat;
+	struct heard heard = {};
+	unsigned int i;
+	u64 marks = 0;
+
+	for (i = 0; i < 5; i++) {
+		overflow(m, m->cpu, 0, PAGE_SIZE / RECORD + 1);
+		hear(m, &heard);
+		KUNIT_EXPECT_EQ(test, pmuk_buffer_stat(b, &stat), 0);
+		KUNIT_EXPECT_GT(test, stat.lost, 0);
+		KUNIT_EXPECT_EQ(test, heard.counts[PMUK_MSG_LOST], stat.lost);
+		overflow(m, m->cpu, 0, 3);
+		drain(test, b);
+		overflow(m, m->cpu, 0, PAGE_SIZE / RECORD / 2 + 2);
+		hear(m, &heard);
+		KUNIT_EXPECT_EQ(test, pmuk_buffer_stat(b, &stat), 0);
+		KUNIT_EXPECT_EQ(test, heard.counts[PMUK_MSG_LOST], stat.lost);
+		KUNIT_EXPECT_GE(test, heard.counts[PMUK_MSG_WATERMARK], marks + 2);
+		marks = heard.counts[PMUK_MSG_WATERMARK];
+		drain(test, b);
+	}
+	expect_silence(test, m);
+}
+
+/* ---- of what goes away ---- */
+
+/* An idle CPU does not look after its counters: be busy for more than a tick on each. */
+static void expect_watch_tells(struct kunit *test, struct mail *m, const struct pmuk_msg *expected)
+{
+	unsigned long end = jiffies + PATIENT;
+	int cpu;
+
+	do {
+		for_each_online_cpu(cpu) {
+			pmuk_test_pin(test, cpu);
+			pmuk_test_spin(2 * TICK_NSEC);
+		}
+	} while (!completion_done(m->more) && time_before(jiffies, end));
+	pmuk_test_pin(test, m->cpu);
+	expect_message(test, m, expected);
+	expect_silence(test, m);
+}
+
+static void lost_place_is_told(struct kunit *test)
+{
+	struct mail *m = alloc_mail(test);
+	struct pmuk_context_attr attr = { .completion = &m->own };
+
+	m->more = &m->own;
+	m->ctx = pmuk_ctx_create(test, &attr);
+	pmuk_ctx_add(test, m->ctx, m->sim, 0, 4, 0, PMUK_PINNED);
+	pmuk_ctx_load(test, m->ctx, m->cpu);
+	pmuk_ctx_start(test, m->ctx);
+	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(m->sim, m->cpu, 4), 0);
+	expect_watch_tells(test, m, &(struct pmuk_msg){
+		.kind = PMUK_MSG_COUNTER_LOST, .cpu = m->cpu, .count = 1, .counters = BIT(4) });
+}
+
+static void pmu_gone_is_told(struct kunit *test)
+{
+	struct mail *m = alloc_mail(test);
+	struct pmuk_context_attr attr = { .completion = &m->own };
+
+	m->more = &m->own;
+	m->ctx = pmuk_ctx_create(test, &attr);
+	pmuk_ctx_add(test, m->ctx, m->sim, 0, 4, 0, 0);
+	pmuk_ctx_load(test, m->ctx, m->cpu);
+	pmuk_ctx_start(test, m->ctx);
+	if (pmuk_sim_unplug(m->sim))
+		kunit_skip(test, "perf core of this kernel takes no events off a PMU that goes");
+	expect_watch_tells(test, m, &(struct pmuk_msg){
+		.kind = PMUK_MSG_PMU_GONE, .cpu = m->cpu, .count = 1, .counters = BIT(4) });
+}
+
+static int sleep_until_stopped(void *data)
+{
+	while (!kthread_should_stop())
+		usleep_range(100, 200);
+	return 0;
+}
+
+static void exit_is_told(struct kunit *test)
+{
+	struct mail *m = alloc_mail(test);
+	struct pmuk_context_attr attr = { .completion = &m->own };
+	struct pmuk_target target = { .type = PMUK_TARGET_TASK };
+
+	m->more = &m->own;
+	m->ctx = pmuk_ctx_create(test, &attr);
+	pmuk_ctx_add(test, m->ctx, m->sim, 0, 0, 0, 0);
+	pmuk_ctx_add(test, m->ctx, m->sim, 0, 1, 1, 0);
+	target.task = kthread_run(sleep_until_stopped, NULL, "pmuk_exit");
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, target.task);
+	KUNIT_EXPECT_EQ(test, pmuk_load_context(m->ctx, &target), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_start(m->ctx, NULL), 0);
+	kthread_stop(target.task);
+	expect_watch_tells(test, m, &(struct pmuk_msg){
+		.kind = PMUK_MSG_EXIT, .count = 1, .counters = BIT(0) | BIT(1) });
+}
+
+static void put_online(void *data)
+{
+	int cpu = *(int *)data;
+
+	if (!cpu_online(cpu))
+		add_cpu(cpu);
+}
+
+static void hotplug_is_told(struct kunit *test)
+{
+	struct mail *m = new_mail(test, NULL);
+	int *cpu = pmuk_test_zalloc(test, sizeof(*cpu));
+	int ret;
+
+	*cpu = pmuk_test_other_cpu(test, m->cpu);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_online, cpu), 0);
+	ret = remove_cpu(*cpu);
+	if (ret)
+		kunit_skip(test, "CPU %d cannot go offline: %d", *cpu, ret);
+	expect_message(test, m, &(struct pmuk_msg){
+		.kind = PMUK_MSG_CPU_OFFLINE, .cpu = *cpu, .count = 1 });
+	expect_silence(test, m);
+	KUNIT_ASSERT_EQ(test, add_cpu(*cpu), 0);
+	expect_message(test, m, &(struct pmuk_msg){
+		.kind = PMUK_MSG_CPU_ONLINE, .cpu = *cpu, .count = 1 });
+	expect_silence(test, m);
+}
+
+/* ---- the end ---- */
+
+struct closing {
+	struct pmuk_context *ctx;
+	struct completion done;
+	int ret;
+};
+
+static void close_here(void *data)
+{
+	struct closing *c = data;
+
+	c->ret = pmuk_close_deferred(c->ctx, &c->done);
+}
+
+/* From interrupts too, with buffers: nothing is completed after that. */
+static void close_ends_messages(struct kunit *test, enum pmuk_irq_level level)
+{
+	struct mail *m = new_mail_with_buffer(test, &(struct pmuk_buffer_attr){
+		.nr_pages = 1, .wakeup_events = 1 });
+	struct closing *c = pmuk_test_zalloc(test, sizeof(*c));
+	unsigned int done;
+	int cpu;
+
+	pmuk_test_need_level(test, level);
+	init_completion(&c->done);
+	c->ctx = m->ctx;
+	for_each_online_cpu(cpu)
+		overflow(m, cpu, 0, 3);
+	kunit_remove_action(test, pmuk_ctx_put, m->ctx);
+	KUNIT_EXPECT_EQ(test, pmuk_irq_run(level, close_here, c), 0);
+	KUNIT_EXPECT_EQ(test, c->ret, 0);
+	KUNIT_ASSERT_NE(test, wait_for_completion_timeout(&c->done, PATIENT), 0);
+	done = READ_ONCE(m->more->done);
+	/* Of each CPU, overflows and watermarks. */
+	KUNIT_EXPECT_EQ(test, done, 2 * num_online_cpus());
+	for_each_online_cpu(cpu)
+		KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(m->sim, cpu, 0, PERIOD), 0);
+	usleep_range(2000, 3000);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(m->more->done), done);
+}
+
+PMUK_LEVEL_CASE(close_ends_messages, task, PMUK_IRQ_TASK)
+PMUK_LEVEL_CASE(close_ends_messages, softirq, PMUK_IRQ_SOFT)
+PMUK_LEVEL_CASE(close_ends_messages, hardirq, PMUK_IRQ_HARD)
+PMUK_LEVEL_CASE(close_ends_messages, nmi, PMUK_IRQ_NMI)
+
+static struct kunit_case pmuk_message_cases[] = {
+	KUNIT_CASE(read_refuses_bad_arguments),
+	KUNIT_CASE(message_is_copied_out),
+	KUNIT_CASE(message_names_all_counters),
+	KUNIT_CASE(each_message_has_one_completion),
+	KUNIT_CASE(completion_stays_the_callers),
+	KUNIT_CASE(no_completion_no_wait),
+	KUNIT_CASE(caller_may_wait),
+	KUNIT_CASE(contexts_share_a_completion),
+	KUNIT_CASE(busy_cpu_hides_no_other),
+	KUNIT_CASE(signal_ends_the_wait),
+	KUNIT_CASE(readers_share_the_messages),
+	KUNIT_CASE(none_is_lost),
+	KUNIT_CASE(unread_ones_are_counted),
+	KUNIT_CASE(watermark_is_told),
+	KUNIT_CASE(losses_add_up),
+	KUNIT_CASE(lost_place_is_told),
+	KUNIT_CASE(pmu_gone_is_told),
+	KUNIT_CASE(exit_is_told),
+	KUNIT_CASE(hotplug_is_told),
+	KUNIT_CASE(close_ends_messages_task),
+	KUNIT_CASE(close_ends_messages_softirq),
+	KUNIT_CASE(close_ends_messages_hardirq),
+	KUNIT_CASE(close_ends_messages_nmi),
+	{}
+};
+
+static struct kunit_suite pmuk_message_suite = {
+	.name = "pmuk_message",
+	.init = pmuk_test_init,
+	.test_cases = pmuk_message_cases,
+};
+
+kunit_test_suite(pmuk_message_suite);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("KUnit tests of pmuk's messages");

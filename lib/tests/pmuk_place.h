@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The kinds of target that a context can be loaded on, each with a way to let events happen
+ * on all of it: for a task, by the task itself, and for its children by one of them.
+ */
+#ifndef _PMUK_PLACE_H
+#define _PMUK_PLACE_H
+
+#include <linux/completion.h>
+#include <linux/cpumask.h>
+#include <linux/kthread.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/task.h>
+
+#include "pmuk_ctx.h"
+
+#define PMUK_PLACE_KINDS	(PMUK_TARGET_TREE + 1)
+
+/* kernel_thread() is not exported: a module's tasks have no children. */
+#ifdef MODULE
+#define PMUK_PLACE_CAN_FORK	0
+#else
+#define PMUK_PLACE_CAN_FORK	1
+#endif
+
+struct pmuk_place {
+	struct kunit *test;
+	struct pmuk_sim *sim;
+	struct pmuk_target target;
+	unsigned int nr;		/* in how many places each event happens */
+	int cpu;			/* one of them */
+	u64 config, n;			/* events that happen */
+	u64 counted;			/* what the PMU says to that */
+
+	struct task_struct *task;	/* does what it is told, and waits otherwise */
+	struct completion told, did;
+	void (*fn)(struct pmuk_place *p);	/* what it is told */
+	void (*by)(struct pmuk_place *p);	/* how it lets events happen */
+	void *data;
+	bool dismissed;
+};
+
+static inline const char *pmuk_place_name(const struct pmuk_place *p)
+{
+	static const char *const names[] = { "CPU", "CPUS", "TASK", "TREE" };
+
+	return names[p->target.type];
+}
+
+static inline bool pmuk_place_is_task(const struct pmuk_place *p)
+{
+	return p->target.type == PMUK_TARGET_TASK || p->target.type == PMUK_TARGET_TREE;
+}
+
+static inline int pmuk_place_thread(void *data)
+{
+	struct pmuk_place *p = data;
+
+	/* Here, as a kthread's own start undoes what others have set. */
+	set_cpus_allowed_ptr(current, cpumask_of(p->cpu));
+	for (;;) {
+		wait_for_completion(&p->told);
+		if (!p->fn)
+			return 0;
+		p->fn(p);
+		complete(&p->did);
+	}
+}
+
+/* Let the task of @p do something, and wait until it has. */
+static inline void pmuk_place_tell(struct pmuk_place *p, void (*fn)(struct pmuk_place *p))
+{
+	p->fn = fn;
+	complete(&p->told);
+	wait_for_completion(&p->did);
+}
+
+/* The task exits; its task_struct stays until the test case ends. */
+static inline void pmuk_place_dismiss(struct pmuk_place *p)
+{
+	if (!p->task || p->dismissed)
+		return;
+	p->dismissed = true;
+	p->fn = NULL;
+	complete(&p->told);
+	kthread_stop(p->task);
+}
+
+static inline void pmuk_place_put(void *data)
+{
+	struct pmuk_place *p = data;
+
+	pmuk_place_dismiss(p);
+	put_task_struct(p->task);
+}
+
+static inline void pmuk_place_get_task(struct pmuk_place *p)
+{
+	struct task_struct *task = kthread_create(pmuk_place_thread, p, "pmuk_place");
+
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(p->test, task);
+	p->task = get_task_struct(task);
+	p->target.task = task;
+	init_completion(&p->told);
+	init_completion(&p->did);
+	wake_up_process(task);
+	KUNIT_ASSERT_EQ(p->test, kunit_add_action_or_reset(p->test, pmuk_place_put, p), 0);
+}
+
+/* Where the test is bound, if it is one CPU. */
+static inline struct pmuk_place *pmuk_place(struct kunit *test, struct pmuk_sim *sim,
+					    enum pmuk_target_type type)
+{
+	struct pmuk_place *p = pmuk_test_zalloc(test, sizeof(*p));
+
+	p->test = test;
+	p->sim = sim;
+	p->target.type = type;
+	p->cpu = pmuk_test_pin_first(test);
+	p->target.cpu = type == PMUK_TARGET_CPU ? p->cpu : -1;
+	p->nr = type == PMUK_TARGET_CPUS ? num_online_cpus() : 1;
+	if (type == PMUK_TARGET_TREE)
+		p->nr += PMUK_PLACE_CAN_FORK;
+	if (pmuk_place_is_task(p))
+		pmuk_place_get_task(p);
+	return p;
+}
+
+static inline void pmuk_place_count_here(struct pmuk_place *p)
+{
+	p->counted += pmuk_sim_count(p->sim, p->config, p->n);
+}
+
+/* As pmuk_ctx_feed(), in this task. */
+static inline u64 pmuk_place_feed_here(struct pmuk_place *p, u64 config, u64 n)
+{
+	u64 left = n;
+
+	(void)pmuk_ctx_comes(!(left -= min(left, pmuk_sim_count(p->sim, config, left))));
+	return n - left;
+}
+
+static inline void pmuk_place_feed_task(struct pmuk_place *p)
+{
+	p->counted += pmuk_place_feed_here(p, p->config, p->n);
+}
+
+#ifndef MODULE
+
+static inline int pmuk_place_child(void *data)
+{
+	struct pmuk_place *p = data;
+
+	p->by(p);
+	do_exit(0);
+}
+
+/* By this task, and then by a child of it, which has exited when this returns. */
+static inline void pmuk_place_by_both(struct pmuk_place *p)
+{
+	pid_t pid;
+
+	p->by(p);
+	kernel_sigaction(SIGCHLD, SIG_DFL);
+	pid = kernel_thread(pmuk_place_child, p, "pmuk_child", CLONE_FS | CLONE_FILES | SIGCHLD);
+	if (pid < 0 || kernel_wait(pid, NULL) != pid)
+		p->counted = U64_MAX;
+}
+
+#else /* MODULE */
+
+static inline void pmuk_place_by_both(struct pmuk_place *p)
+{
+	p->by(p);
+}
+
+#endif
+
+static inline u64 pmuk_place_by_tasks(struct pmuk_place *p, u64 config, u64 n,
+				      void (*by)(struct pmuk_place *p))
+{
+	p->config = config;
+	p->n = n;
+	p->counted = 0;
+	p->by = by;
+	pmuk_place_tell(p, p->target.type == PMUK_TARGET_TREE ? pmuk_place_by_both : by);
+	return p->counted;
+}
+
+/*
+ * Let @n events happen in each of the places: the target counts pmuk_place::nr times @n,
+ * unless its counters are stopped, or overflow: then see pmuk_place_feed().
+ */
+static inline u64 pmuk_place_count(struct pmuk_place *p, u64 config, u64 n)
+{
+	u64 counted = 0;
+	int cpu;
+
+	if (pmuk_place_is_task(p))
+		return pmuk_place_by_tasks(p, config, n, pmuk_place_count_here);
+	if (p->target.type == PMUK_TARGET_CPU)
+		return pmuk_sim_count_on(p->sim, p->cpu, config, n);
+	for_each_online_cpu(cpu)
+		counted += pmuk_sim_count_on(p->sim, cpu, config, n);
+	return counted;
+}
+
+/* The same, for one counter that counts all of that, however often it overflows. */
+static inline u64 pmuk_place_feed(struct pmuk_place *p, u64 config, u64 n)
+{
+	u64 counted = 0;
+	int cpu;
+
+	if (pmuk_place_is_task(p))
+		return pmuk_place_by_tasks(p, config, n, pmuk_place_feed_task);
+	if (p->target.type == PMUK_TARGET_CPU)
+		return pmuk_ctx_feed(p->sim, p->cpu, config, n);
+	for_each_online_cpu(cpu)
+		counted += pmuk_ctx_feed(p->sim, cpu, config, n);
+	return counted;
+}
+
+static inline void pmuk_place_load(struct pmuk_place *p, struct pmuk_context *ctx)
+{
+	KUNIT_ASSERT_EQ(p->test, pmuk_load_context(ctx, &p->target), 0);
+}
+
+/* Runs @fn on each kind of target, with a PMU of its own. */
+static inline void pmuk_on_each_place(struct kunit *test, void (*fn)(struct pmuk_place *p))
+{
+	enum pmuk_target_type type;
+
+	for (type = 0; type < PMUK_PLACE_KINDS; type++) {
+		struct pmuk_sim *sim = pmuk_test_sim(test, 4, 32);
+		struct pmuk_place *p = pmuk_place(test, sim, type);
+		bool ok = READ_ONCE(test->status) == KUNIT_SUCCESS;
+
+		fn(p);
+		if (ok && READ_ONCE(test->status) != KUNIT_SUCCESS)
+			kunit_err(test, "with target %s", pmuk_place_name(p));
+		if (pmuk_place_is_task(p))
+			kunit_release_action(test, pmuk_place_put, p);
+		kunit_release_action(test, pmuk_test_put_sim, sim);
+	}
+}
+
+#endif /* _PMUK_PLACE_H */

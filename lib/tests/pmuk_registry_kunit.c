@@ -1,0 +1,865 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Formats: which are refused, what is asked of one and when, that each of its steps may
+ * fail, and that an overflow becomes what its handler says; and the histogram.
+ */
+#include <linux/completion.h>
+#include <linux/kthread.h>
+#include <linux/module.h>
+
+#include "pmuk_ctx.h"
+
+#define PERIOD	100
+#define LONG	350
+#define AREA	200			/* bytes */
+#define COOKIE	0xc00c1eULL
+
+/* What the test format is to do, and what it was asked. One test at a time. */
+static struct probe {
+	int validate_ret, init_ret;
+	unsigned int init_fails_at;	/* the n-th init() does, from 1 on; 0: none */
+	size_t size;
+	u32 action;
+	enum pmuk_irq_level level;	/* where handlers are to run */
+
+	unsigned int validated, sized, inits, exits, restarts;
+	cpumask_t inited, exited;
+	atomic_t handled;
+	unsigned int wrong;		/* whatever must not be */
+	struct pmuk_format_event event;	/* the latest */
+	struct pmuk_sample sample;
+	const void *arg;
+} probe;
+
+static int probe_validate(const void *arg, size_t size, const struct pmuk_context_attr *attr)
+{
+	probe.validated++;
+	probe.arg = arg;
+	probe.wrong += (size && size != sizeof(u64)) || !attr->format;
+	return probe.validate_ret;
+}
+
+static size_t probe_getsize(const void *arg, size_t size)
+{
+	probe.sized++;
+	probe.wrong += size && *(const u64 *)arg != COOKIE;
+	return probe.size;
+}
+
+static int probe_init(void *area, int cpu, const void *arg, size_t size)
+{
+	probe.wrong += !!memchr_inv(area, 0, probe.size);
+	probe.wrong += size && *(const u64 *)arg != COOKIE;
+	if (++probe.inits == probe.init_fails_at)
+		return probe.init_ret;
+	probe.wrong += cpumask_test_and_set_cpu(cpu, &probe.inited);
+	memset(area, cpu + 1, probe.size);
+	return 0;
+}
+
+static void probe_exit(void *area, int cpu)
+{
+	probe.exits++;
+	probe.wrong += !cpumask_test_cpu(cpu, &probe.inited);
+	probe.wrong += cpumask_test_and_set_cpu(cpu, &probe.exited);
+	probe.wrong += !!memchr_inv(area, cpu + 1, probe.size);
+}
+
+static void probe_restart(void *area, int cpu)
+{
+	probe.restarts++;
+	probe.wrong += *(u8 *)area != (u8)(cpu + 1);
+}
+
+static bool is_level(enum pmuk_irq_level level)
+{
+	switch (level) {
+	case PMUK_IRQ_NMI:
+		return in_nmi();
+	case PMUK_IRQ_HARD:
+		return in_hardirq() && !in_nmi();
+	case PMUK_IRQ_SOFT:
+		return in_serving_softirq() && !in_hardirq() && !in_nmi();
+	default:
+		return !in_interrupt();
+	}
+}
+
+static u32 probe_handler(const struct pmuk_format_event *event)
+{
+	atomic_inc(&probe.handled);
+	probe.wrong += event->cpu != smp_processor_id();
+	probe.wrong += cpumask_test_cpu(event->cpu, &probe.exited);
+	probe.wrong += !event->area != !probe.size;
+	probe.wrong += event->area && *(u8 *)event->area != (u8)(event->cpu + 1);
+	probe.wrong += !is_level(probe.level);
+	probe.event = *event;
+	probe.sample = *event->sample;
+	return probe.action;
+}
+
+static struct pmuk_format probe_format = {
+	.name		= "probe",
+	.uuid		= UUID_INIT(0x0ddba11, 0x1234, 0x5678, 1, 2, 3, 4, 5, 6, 7, 8),
+	.owner		= THIS_MODULE,
+	.validate	= probe_validate,
+	.getsize	= probe_getsize,
+	.init		= probe_init,
+	.handler	= probe_handler,
+	.restart	= probe_restart,
+	.exit		= probe_exit,
+};
+
+static const uuid_t other_uuid = UUID_INIT(0x0ddba11, 0x1234, 0x5678, 8, 7, 6, 5, 4, 3, 2, 1);
+
+static void unregister(void *format)
+{
+	pmuk_unregister_format(format);
+}
+
+static void use_probe(struct kunit *test)
+{
+	probe = (struct probe){ .size = AREA, .action = PMUK_FORMAT_RESET };
+	KUNIT_ASSERT_EQ(test, pmuk_register_format(&probe_format), 0);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, unregister, &probe_format), 0);
+}
+
+/* A context whose counter overflows each PERIOD events 0, and after a restart, LONG. */
+struct ctx {
+	struct pmuk_sim *sim;
+	struct pmuk_context *ctx;
+	int cpu;
+};
+
+static struct ctx *alloc_ctx(struct kunit *test)
+{
+	struct ctx *c = pmuk_test_zalloc(test, sizeof(*c));
+
+	c->cpu = pmuk_test_pin_first(test);
+	c->sim = pmuk_test_sim(test, 2, 32);
+	return c;
+}
+
+static void start_ctx(struct kunit *test, struct ctx *c, const struct pmuk_context_attr *attr,
+		      u32 flags, int cpu)
+{
+	const struct pmuk_pmd pmd = { .num = 3, .short_reset = PERIOD, .long_reset = LONG,
+				      .flags = flags, .cookie = COOKIE };
+
+	c->ctx = pmuk_ctx_create(test, attr);
+	pmuk_ctx_add(test, c->ctx, c->sim, 0, 3, 0, PMUK_NO_THROTTLE);
+	pmuk_ctx_add(test, c->ctx, c->sim, 0, 4, 1, 0);
+	pmuk_ctx_write_pmd(test, c->ctx, &pmd);
+	pmuk_ctx_load(test, c->ctx, cpu);
+	pmuk_ctx_start(test, c->ctx);
+}
+
+static struct ctx *new_ctx(struct kunit *test)
+{
+	const struct pmuk_context_attr attr = { .format = &probe_format.uuid };
+	struct ctx *c;
+
+	use_probe(test);
+	c = alloc_ctx(test);
+	start_ctx(test, c, &attr, 0, c->cpu);
+	return c;
+}
+
+static void feed(struct ctx *c, u64 n)
+{
+	pmuk_ctx_feed(c->sim, c->cpu, 0, n);
+}
+
+static int handled(void)
+{
+	return atomic_read(&probe.handled);
+}
+
+/* ---- the registry ---- */
+
+static void register_refuses_bad_formats(struct kunit *test)
+{
+	static const struct {
+		struct pmuk_format format;
+		int ret;
+		const char *what;
+	} bad[] = {
+		{ { .handler = probe_handler, .uuid = other_uuid }, -EINVAL, "no name" },
+		{ { .name = "", .handler = probe_handler }, -EINVAL, "empty name" },
+		{ { .name = "x" }, -EINVAL, "no handler" },
+		{ { .name = "x", .handler = probe_handler }, -EINVAL, "no uuid" },
+	};
+	struct pmuk_format f;
+	unsigned int i;
+
+	KUNIT_EXPECT_EQ(test, pmuk_register_format(NULL), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_register_format(ERR_PTR(-ENOMEM)), -EINVAL);
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		f = bad[i].format;
+		KUNIT_EXPECT_EQ_MSG(test, pmuk_register_format(&f), bad[i].ret, "%s", bad[i].what);
+	}
+	f = (struct pmuk_format){ .name = "x", .uuid = other_uuid, .handler = probe_handler,
+				  .init = probe_init };
+	KUNIT_EXPECT_EQ(test, pmuk_register_format(&f), -EINVAL);
+	f.init = NULL;
+	f.exit = probe_exit;
+	KUNIT_EXPECT_EQ(test, pmuk_register_format(&f), -EINVAL);
+	f.exit = NULL;
+	f.sample_type = PERF_SAMPLE_BRANCH_STACK;
+	KUNIT_EXPECT_EQ(test, pmuk_register_format(&f), -EINVAL);
+	f.sample_type = 1ULL << 63;
+	KUNIT_EXPECT_EQ(test, pmuk_register_format(&f), -EINVAL);
+}
+
+static void names_and_uuids_are_unique(struct kunit *test)
+{
+	struct pmuk_format f = { .name = "perf", .uuid = other_uuid, .handler = probe_handler };
+
+	use_probe(test);
+	KUNIT_EXPECT_EQ(test, pmuk_register_format(&probe_format), -EEXIST);
+	KUNIT_EXPECT_EQ(test, pmuk_register_format(&f), -EEXIST);
+	f.name = "histogram";
+	KUNIT_EXPECT_EQ(test, pmuk_register_format(&f), -EEXIST);
+	f.name = "probe";
+	KUNIT_EXPECT_EQ(test, pmuk_register_format(&f), -EEXIST);
+	f.name = "another";
+	f.uuid = probe_format.uuid;
+	KUNIT_EXPECT_EQ(test, pmuk_register_format(&f), -EEXIST);
+	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&f), -ENOENT);
+	f.uuid = pmuk_format_histogram;
+	KUNIT_EXPECT_EQ(test, pmuk_register_format(&f), -EEXIST);
+	f.uuid = other_uuid;
+	KUNIT_EXPECT_EQ(test, pmuk_register_format(&f), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&f), 0);
+}
+
+static void unregister_knows_who_is_there(struct kunit *test)
+{
+	const struct pmuk_context_attr attr = { .format = &probe_format.uuid };
+	struct pmuk_context *a, *b;
+
+	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(NULL), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(ERR_PTR(-ENOMEM)), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&probe_format), -ENOENT);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(pmuk_create_context(&attr)), -ENOENT);
+	use_probe(test);
+	a = pmuk_ctx_create(test, &attr);
+	b = pmuk_ctx_create(test, &attr);
+	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&probe_format), -EBUSY);
+	kunit_release_action(test, pmuk_ctx_put, a);
+	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&probe_format), -EBUSY);
+	kunit_release_action(test, pmuk_ctx_put, b);
+	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&probe_format), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&probe_format), -ENOENT);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(pmuk_create_context(&attr)), -ENOENT);
+}
+
+#ifdef MODULE
+static void users_hold_the_module(struct kunit *test)
+{
+	const struct pmuk_context_attr attr = { .format = &probe_format.uuid };
+	int before = module_refcount(THIS_MODULE);
+	struct pmuk_context *ctx;
+
+	use_probe(test);
+	KUNIT_EXPECT_EQ(test, module_refcount(THIS_MODULE), before);
+	ctx = pmuk_ctx_create(test, &attr);
+	KUNIT_EXPECT_EQ(test, module_refcount(THIS_MODULE), before + 1);
+	kunit_release_action(test, pmuk_ctx_put, ctx);
+	KUNIT_EXPECT_EQ(test, module_refcount(THIS_MODULE), before);
+	probe.validate_ret = -EDOM;
+	KUNIT_EXPECT_EQ(test, PTR_ERR(pmuk_create_context(&attr)), -EDOM);
+	KUNIT_EXPECT_EQ(test, module_refcount(THIS_MODULE), before);
+}
+#else
+static void users_hold_the_module(struct kunit *test)
+{
+	kunit_skip(test, "built in: there is no module to hold");
+}
+#endif
+
+/* ---- each step may fail ---- */
+
+static void validate_may_refuse(struct kunit *test)
+{
+	const u64 cookie = COOKIE;
+	const struct pmuk_context_attr attr = { .format = &probe_format.uuid,
+		.format_arg = &cookie, .format_arg_size = sizeof(cookie) };
+
+	use_probe(test);
+	probe.validate_ret = -EDOM;
+	KUNIT_EXPECT_EQ(test, PTR_ERR(pmuk_create_context(&attr)), -EDOM);
+	KUNIT_EXPECT_EQ(test, probe.validated, 1);
+	KUNIT_EXPECT_PTR_EQ(test, probe.arg, (const void *)&cookie);
+	KUNIT_EXPECT_EQ(test, probe.wrong, 0);
+	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&probe_format), 0);
+}
+
+/* Who does not look at an argument is not given one. */
+static void argument_needs_a_validate(struct kunit *test)
+{
+	const u64 cookie = COOKIE;
+	struct pmuk_format f = { .name = "plain", .uuid = other_uuid, .handler = probe_handler };
+	struct pmuk_context_attr attr = { .format = &other_uuid,
+		.format_arg = &cookie, .format_arg_size = sizeof(cookie) };
+	struct pmuk_context *ctx;
+
+	KUNIT_ASSERT_EQ(test, pmuk_register_format(&f), 0);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(pmuk_create_context(&attr)), -EINVAL);
+	attr.format_arg_size = 0;
+	KUNIT_EXPECT_EQ(test, PTR_ERR(pmuk_create_context(&attr)), -EINVAL);
+	attr.format_arg = NULL;
+	ctx = pmuk_create_context(&attr);
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(ctx), 0);
+	pmuk_close(ctx);
+	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&f), 0);
+}
+
+static int load_all(struct pmuk_context *ctx)
+{
+	struct pmuk_target target = { .type = PMUK_TARGET_CPUS };
+
+	return pmuk_load_context(ctx, &target);
+}
+
+static void impossible_size_is_no_memory(struct kunit *test)
+{
+	const struct pmuk_context_attr attr = { .format = &probe_format.uuid };
+	struct pmuk_context *ctx;
+
+	use_probe(test);
+	ctx = pmuk_ctx_create(test, &attr);
+	probe.size = SIZE_MAX;
+	KUNIT_EXPECT_EQ(test, load_all(ctx), -ENOMEM);
+	KUNIT_EXPECT_NULL(test, pmuk_format_area(ctx, 0));
+	probe.size = AREA;
+	KUNIT_EXPECT_EQ(test, load_all(ctx), 0);
+	kunit_release_action(test, pmuk_ctx_put, ctx);
+	KUNIT_EXPECT_EQ(test, probe.inits, num_possible_cpus());
+	KUNIT_EXPECT_EQ(test, probe.exits, num_possible_cpus());
+	KUNIT_EXPECT_EQ(test, probe.wrong, 0);
+}
+
+/* On each CPU in turn. What was done before stays, and is done once. */
+static void init_may_fail(struct kunit *test)
+{
+	const u64 cookie = COOKIE;
+	const struct pmuk_context_attr attr = { .format = &probe_format.uuid,
+		.format_arg = &cookie, .format_arg_size = sizeof(cookie) };
+	unsigned int n = num_possible_cpus(), i;
+	struct pmuk_context *ctx;
+
+	use_probe(test);
+	for (i = 1; i <= n; i++) {
+		probe = (struct probe){ .size = AREA, .init_fails_at = i, .init_ret = -EDOM };
+		ctx = pmuk_ctx_create(test, &attr);
+		KUNIT_EXPECT_EQ(test, load_all(ctx), -EDOM);
+		KUNIT_EXPECT_EQ(test, probe.inits, i);
+		KUNIT_EXPECT_EQ(test, probe.exits, 0);
+		if (i & 1) {
+			KUNIT_EXPECT_EQ(test, load_all(ctx), 0);
+			KUNIT_EXPECT_EQ(test, probe.inits, n + 1);
+		}
+		kunit_release_action(test, pmuk_ctx_put, ctx);
+		KUNIT_EXPECT_TRUE(test, cpumask_equal(&probe.inited, &probe.exited));
+		KUNIT_EXPECT_EQ(test, cpumask_weight(&probe.exited), i & 1 ? n : i - 1);
+		KUNIT_EXPECT_EQ(test, probe.wrong, 0);
+		KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
+	}
+	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&probe_format), 0);
+}
+
+/* ---- areas ---- */
+
+static void areas_are_of_their_cpus(struct kunit *test)
+{
+	struct ctx *c = new_ctx(test);
+	int cpu;
+
+	KUNIT_EXPECT_NOT_NULL(test, pmuk_format_area(c->ctx, c->cpu));
+	KUNIT_EXPECT_EQ(test, probe.inits, 1);
+	KUNIT_EXPECT_NULL(test, pmuk_format_area(c->ctx, -1));
+	KUNIT_EXPECT_NULL(test, pmuk_format_area(c->ctx, nr_cpu_ids));
+	KUNIT_EXPECT_NULL(test, pmuk_format_area(NULL, 0));
+	KUNIT_EXPECT_NULL(test, pmuk_format_area(ERR_PTR(-ENOMEM), 0));
+	KUNIT_EXPECT_EQ(test, pmuk_unload_context(c->ctx), 0);
+	KUNIT_EXPECT_EQ(test, probe.exits, 0);
+	pmuk_ctx_load(test, c->ctx, -1);
+	pmuk_ctx_start(test, c->ctx);
+	KUNIT_EXPECT_EQ(test, probe.inits, num_possible_cpus());
+	for_each_online_cpu(cpu) {
+		KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(c->sim, cpu, 0, PERIOD), PERIOD);
+		KUNIT_EXPECT_PTR_EQ(test, probe.event.area, pmuk_format_area(c->ctx, cpu));
+		KUNIT_EXPECT_EQ(test, probe.event.cpu, cpu);
+		probe.level = PMUK_IRQ_HARD;	/* all but the first are interrupted */
+	}
+	kunit_release_action(test, pmuk_ctx_put, c->ctx);
+	KUNIT_EXPECT_EQ(test, probe.exits, num_possible_cpus());
+	KUNIT_EXPECT_EQ(test, handled(), num_online_cpus());
+	KUNIT_EXPECT_EQ(test, probe.wrong, 0);
+}
+
+static int storm(void *data)
+{
+	struct ctx *c = data;
+
+	while (!kthread_should_stop()) {
+		pmuk_sim_count(c->sim, 0, PERIOD);
+		cond_resched();
+	}
+	return 0;
+}
+
+/* In the middle of overflows: the handler finds no area that is gone, see probe_handler(). */
+static void exit_comes_after_the_last_handler(struct kunit *test)
+{
+	const struct pmuk_context_attr attr = { .format = &probe_format.uuid };
+	struct ctx *c = alloc_ctx(test);
+	int other = pmuk_test_other_cpu(test, c->cpu);
+	struct task_struct *task;
+	unsigned int i;
+
+	use_probe(test);
+	task = kthread_create(storm, c, "pmuk_storm");
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
+	kthread_bind(task, other);
+	wake_up_process(task);
+	for (i = 1; i <= 8; i++) {
+		int from = handled();
+
+		cpumask_clear(&probe.exited);
+		cpumask_clear(&probe.inited);
+		start_ctx(test, c, &attr, 0, other);
+		KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(handled() - from > 20));
+		kunit_release_action(test, pmuk_ctx_put, c->ctx);
+		KUNIT_EXPECT_EQ(test, probe.exits, i);
+	}
+	kthread_stop(task);
+	KUNIT_EXPECT_EQ(test, probe.wrong, 0);
+}
+
+/* ---- what a handler is told ---- */
+
+static void handler_is_told(struct kunit *test)
+{
+	const struct pmuk_context_attr attr = { .format = &probe_format.uuid,
+		.flags = PMUK_CTX_MASK, .buffer = { .nr_pages = 1 } };
+	struct ctx *c = alloc_ctx(test);
+
+	use_probe(test);
+	start_ctx(test, c, &attr, PMUK_PMD_NOTIFY, c->cpu);
+	feed(c, PERIOD);
+	KUNIT_EXPECT_EQ(test, handled(), 1);
+	KUNIT_EXPECT_EQ(test, probe.event.set, 0);
+	KUNIT_EXPECT_EQ(test, probe.event.num, 3);
+	KUNIT_EXPECT_EQ(test, probe.event.cookie, COOKIE);
+	KUNIT_EXPECT_TRUE(test, probe.event.notify);
+	KUNIT_EXPECT_TRUE(test, probe.event.mask);
+	KUNIT_EXPECT_PTR_EQ(test, probe.event.buffer, pmuk_buffer(c->ctx, c->cpu));
+	KUNIT_EXPECT_EQ(test, probe.sample.valid & (PERF_SAMPLE_IP | PERF_SAMPLE_PERIOD),
+			PERF_SAMPLE_IP | PERF_SAMPLE_PERIOD);
+	KUNIT_EXPECT_EQ(test, probe.sample.period, PERIOD);
+	KUNIT_EXPECT_NE(test, probe.sample.ip, 0);
+	KUNIT_EXPECT_EQ(test, probe.wrong, 0);
+}
+
+/* What a format asks for, it is given. */
+static void handler_is_told_what_it_wants(struct kunit *test)
+{
+	const struct pmuk_context_attr attr = { .format = &probe_format.uuid };
+	struct ctx *c = alloc_ctx(test);
+
+	probe_format.sample_type = PERF_SAMPLE_TIME | PERF_SAMPLE_READ;
+	use_probe(test);
+	start_ctx(test, c, &attr, 0, c->cpu);
+	feed(c, 3 * PERIOD);
+	probe_format.sample_type = 0;
+	KUNIT_EXPECT_EQ(test, handled(), 3);
+	KUNIT_EXPECT_TRUE(test, probe.sample.valid & PERF_SAMPLE_TIME);
+	KUNIT_EXPECT_TRUE(test, probe.sample.valid & PERF_SAMPLE_READ);
+	KUNIT_EXPECT_EQ(test, probe.sample.value.count, 3 * PERIOD);
+	KUNIT_EXPECT_NE(test, probe.sample.time, 0);
+}
+
+static void overflow_here(void *data)
+{
+	struct ctx *c = data;
+
+	pmuk_sim_count(c->sim, 0, PERIOD);
+}
+
+/* There where the PMU interrupts, and nowhere else. */
+static void handler_runs_in(struct kunit *test, enum pmuk_irq_level level)
+{
+	struct ctx *c = new_ctx(test);
+	unsigned int i;
+
+	pmuk_test_need_level(test, level);
+	probe.level = level;
+	for (i = 0; i < 100; i++)
+		KUNIT_ASSERT_EQ(test, pmuk_irq_run(level, overflow_here, c), 0);
+	KUNIT_EXPECT_EQ(test, (u64)handled() * PERIOD,
+			pmuk_ctx_count(test, c->ctx, 0, 3, -1));
+	KUNIT_EXPECT_GE(test, handled(), 50);
+	KUNIT_EXPECT_EQ(test, probe.wrong, 0);
+}
+
+PMUK_LEVEL_CASE(handler_runs_in, task, PMUK_IRQ_TASK)
+PMUK_LEVEL_CASE(handler_runs_in, softirq, PMUK_IRQ_SOFT)
+PMUK_LEVEL_CASE(handler_runs_in, hardirq, PMUK_IRQ_HARD)
+PMUK_LEVEL_CASE(handler_runs_in, nmi, PMUK_IRQ_NMI)
+
+/* ---- what it says ---- */
+
+static void expect_messages(struct kunit *test, struct ctx *c, u64 n)
+{
+	struct pmuk_msg msg = {};
+
+	KUNIT_EXPECT_EQ(test, pmuk_read(c->ctx, &msg, true), n ? 1 : -EAGAIN);
+	KUNIT_EXPECT_EQ(test, msg.count, n);
+}
+
+/* With a reset each short period overflows, and all counts. */
+static void expect_reset(struct kunit *test, struct ctx *c)
+{
+	feed(c, 5 * PERIOD + 10);
+	KUNIT_EXPECT_EQ(test, handled(), 5);
+	expect_messages(test, c, probe.action & PMUK_FORMAT_NOTIFY ? 5 : 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(c->sim, 1, 7), 7);
+	/* Nothing waits for this. */
+	KUNIT_EXPECT_EQ(test, pmuk_restart(c->ctx), 0);
+	KUNIT_EXPECT_EQ(test, probe.restarts, 1);
+	feed(c, PERIOD - 10);
+	KUNIT_EXPECT_EQ(test, handled(), 6);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, c->ctx, 0, 3, -1), 6 * PERIOD);
+}
+
+/* The first overflow after a restart is a long period away, those after it short ones. */
+static void expect_long_period(struct kunit *test, struct ctx *c)
+{
+	KUNIT_EXPECT_EQ(test, pmuk_restart(c->ctx), 0);
+	KUNIT_EXPECT_EQ(test, probe.restarts, 1);
+	probe.action = PMUK_FORMAT_RESET;
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(c->sim, 1, 7), 7);
+	feed(c, LONG - 1);
+	KUNIT_EXPECT_EQ(test, handled(), 1);
+	feed(c, 1);
+	KUNIT_EXPECT_EQ(test, handled(), 2);
+	feed(c, PERIOD - 1);
+	KUNIT_EXPECT_EQ(test, handled(), 2);
+	feed(c, 1);
+	KUNIT_EXPECT_EQ(test, handled(), 3);
+	feed(c, PERIOD);
+	KUNIT_EXPECT_EQ(test, handled(), 4);
+}
+
+/* Without one, it counts on and is silent. */
+static void expect_silent(struct kunit *test, struct ctx *c)
+{
+	feed(c, 20 * PERIOD + 10);
+	KUNIT_EXPECT_EQ(test, handled(), 1);
+	expect_messages(test, c, !!(probe.action & PMUK_FORMAT_NOTIFY));
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, c->ctx, 0, 3, -1), 20 * PERIOD + 10);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(c->sim, 1, 7), 7);
+	expect_long_period(test, c);
+}
+
+/* Masked, nothing counts. */
+static void expect_masked(struct kunit *test, struct ctx *c)
+{
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(c->sim, 0, 3 * PERIOD), PERIOD);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(c->sim, 0, PERIOD), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(c->sim, 1, 7), 0);
+	KUNIT_EXPECT_EQ(test, handled(), 1);
+	expect_messages(test, c, !!(probe.action & PMUK_FORMAT_NOTIFY));
+	expect_long_period(test, c);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, c->ctx, 0, 3, -1), LONG + 3 * PERIOD);
+}
+
+static void handler_decides(struct kunit *test, u32 action)
+{
+	struct ctx *c = new_ctx(test);
+
+	probe.action = action;
+	if (action & PMUK_FORMAT_MASK)
+		expect_masked(test, c);
+	else if (action & PMUK_FORMAT_RESET)
+		expect_reset(test, c);
+	else
+		expect_silent(test, c);
+	KUNIT_EXPECT_EQ(test, probe.wrong, 0);
+}
+
+#define DECIDES_CASE(name, action) \
+	static void handler_decides_##name(struct kunit *test) { handler_decides(test, action); }
+
+DECIDES_CASE(nothing, 0)
+DECIDES_CASE(notify, PMUK_FORMAT_NOTIFY)
+DECIDES_CASE(reset, PMUK_FORMAT_RESET)
+DECIDES_CASE(reset_notify, PMUK_FORMAT_RESET | PMUK_FORMAT_NOTIFY)
+DECIDES_CASE(mask, PMUK_FORMAT_MASK)
+DECIDES_CASE(mask_notify, PMUK_FORMAT_MASK | PMUK_FORMAT_NOTIFY)
+DECIDES_CASE(mask_reset, PMUK_FORMAT_MASK | PMUK_FORMAT_RESET)
+DECIDES_CASE(all, PMUK_FORMAT_MASK | PMUK_FORMAT_RESET | PMUK_FORMAT_NOTIFY)
+
+/* A restart in the middle of another set's turn is one for all. */
+static void restart_reaches_other_sets(struct kunit *test)
+{
+	const struct pmuk_context_attr attr = { .format = &probe_format.uuid };
+	struct ctx *c = alloc_ctx(test);
+
+	use_probe(test);
+	probe.action = 0;
+	start_ctx(test, c, &attr, 0, c->cpu);
+	KUNIT_EXPECT_EQ(test, pmuk_unload_context(c->ctx), 0);
+	pmuk_ctx_add_set(test, c->ctx, 1, 0);
+	pmuk_ctx_load(test, c->ctx, c->cpu);
+	pmuk_ctx_start(test, c->ctx);
+	feed(c, PERIOD);
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(c->ctx, 1), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_restart(c->ctx), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(c->ctx, 0), 0);
+	feed(c, LONG - 1);
+	KUNIT_EXPECT_EQ(test, handled(), 1);
+	feed(c, 1);
+	KUNIT_EXPECT_EQ(test, handled(), 2);
+}
+
+/* What was pending in between two turns is told of, with what is still known. */
+static void replayed_overflow_has_no_place(struct kunit *test)
+{
+	const struct pmuk_context_attr attr = { .format = &probe_format.uuid };
+	struct ctx *c = alloc_ctx(test);
+
+	use_probe(test);
+	start_ctx(test, c, &attr, 0, c->cpu);
+	KUNIT_EXPECT_EQ(test, pmuk_unload_context(c->ctx), 0);
+	pmuk_ctx_add_set(test, c->ctx, 1, 0);
+	pmuk_ctx_load(test, c->ctx, c->cpu);
+	pmuk_ctx_start(test, c->ctx);
+	pmuk_sim_advance(c->sim, 0, PERIOD);
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(c->ctx, 1), 0);
+	KUNIT_EXPECT_EQ(test, handled(), 0);
+	probe.sample.valid = 1;
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(c->ctx, 0), 0);
+	KUNIT_EXPECT_EQ(test, handled(), 1);
+	KUNIT_EXPECT_EQ(test, probe.sample.valid, PERF_SAMPLE_PERIOD);
+	KUNIT_EXPECT_EQ(test, probe.sample.period, PERIOD);
+	KUNIT_EXPECT_EQ(test, probe.sample.value.count, PERIOD);
+	KUNIT_EXPECT_EQ(test, probe.event.num, 3);
+	KUNIT_EXPECT_EQ(test, probe.wrong, 0);
+}
+
+/* ---- the histogram ---- */
+
+static int try_histogram(const struct pmuk_histogram_arg *arg, size_t size, u32 nr_pages)
+{
+	const struct pmuk_context_attr attr = { .format = &pmuk_format_histogram,
+		.format_arg = arg, .format_arg_size = size, .buffer.nr_pages = nr_pages };
+	struct pmuk_context *ctx = pmuk_create_context(&attr);
+
+	if (IS_ERR(ctx))
+		return PTR_ERR(ctx);
+	pmuk_close(ctx);
+	return 0;
+}
+
+static void histogram_checks_its_argument(struct kunit *test)
+{
+	static const struct {
+		struct pmuk_histogram_arg arg;
+		int ret;
+	} tries[] = {
+		{ { .base = 0, .size = 1 }, 0 },
+		{ { .base = U64_MAX, .size = 1 }, 0 },
+		{ { .base = 1, .size = U64_MAX, .shift = 63 }, 0 },
+		{ { .base = 0, .size = 1 << 21 }, 0 },
+		{ { .base = 0, .size = (1 << 21) + 1 }, -E2BIG },
+		{ { .base = 0, .size = U64_MAX }, -E2BIG },
+		{ { .base = 0, .size = 0 }, -EINVAL },
+		{ { .base = 2, .size = U64_MAX, .shift = 63 }, -EINVAL },
+		{ { .base = U64_MAX, .size = 2 }, -EINVAL },
+		{ { .base = 0, .size = 1, .shift = 64 }, -EINVAL },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(tries); i++)
+		KUNIT_EXPECT_EQ_MSG(test, try_histogram(&tries[i].arg, sizeof(tries[i].arg), 0),
+				    tries[i].ret, "try %u", i);
+	KUNIT_EXPECT_EQ(test, try_histogram(&tries[0].arg, 1, 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, try_histogram(NULL, 0, 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, try_histogram(&tries[0].arg, sizeof(tries[0].arg), 1), -EINVAL);
+}
+
+static struct ctx *new_histogram(struct kunit *test, const struct pmuk_histogram_arg *arg,
+				 int cpu)
+{
+	const struct pmuk_context_attr attr = { .format = &pmuk_format_histogram,
+		.format_arg = arg, .format_arg_size = sizeof(*arg) };
+	struct ctx *c = alloc_ctx(test);
+
+	start_ctx(test, c, &attr, 0, cpu);
+	return c;
+}
+
+static noinline void overflow_once(struct ctx *c)
+{
+	pmuk_sim_count(c->sim, 0, PERIOD);
+}
+
+/* Where the simulated PMU's overflows are seen to happen: always at the same place. */
+static u64 ip_of_overflow(struct kunit *test)
+{
+	struct ctx *c = new_ctx(test);
+
+	overflow_once(c);
+	KUNIT_ASSERT_EQ(test, handled(), 1);
+	kunit_release_action(test, pmuk_ctx_put, c->ctx);
+	kunit_release_action(test, pmuk_test_put_sim, c->sim);
+	return probe.sample.ip;
+}
+
+static u64 sum_but(const struct pmuk_histogram *h, u64 but)
+{
+	u64 i, sum = 0;
+
+	for (i = 0; i < h->nr; i++)
+		sum += i == but ? 0 : atomic64_read(&h->counts[i]);
+	return sum;
+}
+
+/* @bucket of so many is the one, or none: then it is out of range. */
+static void expect_bucket(struct kunit *test, const struct pmuk_histogram_arg *arg, u64 nr,
+			  u64 bucket)
+{
+	struct ctx *c = new_histogram(test, arg, pmuk_test_pin_first(test));
+	struct pmuk_histogram *h = pmuk_format_area(c->ctx, c->cpu);
+	unsigned int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, h);
+	KUNIT_EXPECT_EQ(test, h->nr, nr);
+	for (i = 0; i < 7; i++)
+		overflow_once(c);
+	KUNIT_EXPECT_EQ(test, sum_but(h, bucket), 0);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&h->other), bucket < nr ? 0 : 7);
+	if (bucket < nr)
+		KUNIT_EXPECT_EQ(test, atomic64_read(&h->counts[bucket]), 7);
+	kunit_release_action(test, pmuk_ctx_put, c->ctx);
+	kunit_release_action(test, pmuk_test_put_sim, c->sim);
+}
+
+static void histogram_has_linear_buckets(struct kunit *test)
+{
+	u64 ip = ip_of_overflow(test);
+	const struct {
+		struct pmuk_histogram_arg arg;
+		u64 nr, bucket;
+	} each[] = {
+		{ { ip, 1, 0 }, 1, 0 },
+		{ { ip, 64, 4 }, 4, 0 },
+		{ { ip - 15, 64, 4 }, 4, 0 },
+		{ { ip - 16, 64, 4 }, 4, 1 },
+		{ { ip - 63, 64, 4 }, 4, 3 },
+		{ { ip - 64, 65, 4 }, 5, 4 },
+		{ { ip - 64, 64, 4 }, 4, U64_MAX },
+		{ { ip + 1, 64, 4 }, 4, U64_MAX },
+		{ { 0, U64_MAX, 60 }, 16, ip >> 60 },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(each); i++)
+		expect_bucket(test, &each[i].arg, each[i].nr, each[i].bucket);
+}
+
+/* From each context, and on each CPU: all there is, to the last one. */
+static void histogram_is_exact_in(struct kunit *test, enum pmuk_irq_level level)
+{
+	const struct pmuk_histogram_arg arg = { .base = 0, .size = U64_MAX, .shift = 60 };
+	struct ctx *c = new_histogram(test, &arg, -1);
+	struct pmuk_histogram *h;
+	unsigned int i;
+	int cpu;
+
+	pmuk_test_need_level(test, level);
+	for_each_online_cpu(cpu) {
+		pmuk_test_pin(test, cpu);
+		for (i = 0; i < 100; i++)
+			KUNIT_ASSERT_EQ(test, pmuk_irq_run(level, overflow_here, c), 0);
+		h = pmuk_format_area(c->ctx, cpu);
+		KUNIT_ASSERT_NOT_NULL(test, h);
+		KUNIT_EXPECT_EQ(test, sum_but(h, U64_MAX) * PERIOD,
+				pmuk_ctx_count(test, c->ctx, 0, 3, cpu));
+		KUNIT_EXPECT_EQ(test, atomic64_read(&h->other), 0);
+		KUNIT_EXPECT_GE(test, sum_but(h, U64_MAX), 50);
+	}
+}
+
+PMUK_LEVEL_CASE(histogram_is_exact_in, task, PMUK_IRQ_TASK)
+PMUK_LEVEL_CASE(histogram_is_exact_in, softirq, PMUK_IRQ_SOFT)
+PMUK_LEVEL_CASE(histogram_is_exact_in, hardirq, PMUK_IRQ_HARD)
+PMUK_LEVEL_CASE(histogram_is_exact_in, nmi, PMUK_IRQ_NMI)
+
+/* It asks for no message unless the counter does, and masks if the context does, too. */
+static void histogram_notifies_and_masks(struct kunit *test)
+{
+	const struct pmuk_histogram_arg arg = { .base = 0, .size = U64_MAX, .shift = 60 };
+	const struct pmuk_context_attr attr = { .format = &pmuk_format_histogram,
+		.format_arg = &arg, .format_arg_size = sizeof(arg), .flags = PMUK_CTX_MASK };
+	struct ctx *c = alloc_ctx(test);
+
+	start_ctx(test, c, &attr, PMUK_PMD_NOTIFY, c->cpu);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(c->sim, 0, 2 * PERIOD), PERIOD);
+	expect_messages(test, c, 1);
+	KUNIT_EXPECT_EQ(test, pmuk_restart(c->ctx), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(c->sim, 0, 2 * LONG), LONG);
+	expect_messages(test, c, 1);
+	KUNIT_EXPECT_EQ(test, sum_but(pmuk_format_area(c->ctx, c->cpu), U64_MAX), 2);
+}
+
+static struct kunit_case pmuk_registry_cases[] = {
+	KUNIT_CASE(register_refuses_bad_formats),
+	KUNIT_CASE(names_and_uuids_are_unique),
+	KUNIT_CASE(unregister_knows_who_is_there),
+	KUNIT_CASE(users_hold_the_module),
+	KUNIT_CASE(validate_may_refuse),
+	KUNIT_CASE(argument_needs_a_validate),
+	KUNIT_CASE(impossible_size_is_no_memory),
+	KUNIT_CASE(init_may_fail),
+	KUNIT_CASE(areas_are_of_their_cpus),
+	KUNIT_CASE(exit_comes_after_the_last_handler),
+	KUNIT_CASE(handler_is_told),
+	KUNIT_CASE(handler_is_told_what_it_wants),
+	KUNIT_CASE(handler_runs_in_task),
+	KUNIT_CASE(handler_runs_in_softirq),
+	KUNIT_CASE(handler_runs_in_hardirq),
+	KUNIT_CASE(handler_runs_in_nmi),
+	KUNIT_CASE(handler_decides_nothing),
+	KUNIT_CASE(handler_decides_notify),
+	KUNIT_CASE(handler_decides_reset),
+	KUNIT_CASE(handler_decides_reset_notify),
+	KUNIT_CASE(handler_decides_mask),
+	KUNIT_CASE(handler_decides_mask_notify),
+	KUNIT_CASE(handler_decides_mask_reset),
+	KUNIT_CASE(handler_decides_all),
+	KUNIT_CASE(restart_reaches_other_sets),
+	KUNIT_CASE(replayed_overflow_has_no_place),
+	KUNIT_CASE(histogram_checks_its_argument),
+	KUNIT_CASE(histogram_has_linear_buckets),
+	KUNIT_CASE(histogram_is_exact_in_task),
+	KUNIT_CASE(histogram_is_exact_in_softirq),
+	KUNIT_CASE(histogram_is_exact_in_hardirq),
+	KUNIT_CASE(histogram_is_exact_in_nmi),
+	KUNIT_CASE(histogram_notifies_and_masks),
+	{}
+};
+
+static struct kunit_suite pmuk_registry_suite = {
+	.name = "pmuk_registry",
+	.init = pmuk_test_init,
+	.test_cases = pmuk_registry_cases,
+};
+
+kunit_test_suite(pmuk_registry_suite);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("KUnit tests of pmuk's formats");

@@ -1,0 +1,1017 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Everything at once: threads that make every call of contexts at random, valid and not,
+ * those that may be called anywhere from softirq, hardirq and NMI too, while counters
+ * overflow, CPUs and a format come and go, and tasks fork and exit. In the end all is
+ * accounted for and gone: records, overflows that were to be told, and what was counted.
+ *
+ * The seed is printed, and taken: pmuk_torture_kunit.seed=N. With .seconds=N it goes on longer;
+ * it goes on until each call was made, and each thing has happened, often enough.
+ */
+#include <linux/completion.h>
+#include <linux/cpu.h>
+#include <linux/delay.h>
+#include <linux/jiffies.h>
+#include <linux/kthread.h>
+#include <linux/module.h>
+#include <linux/moduleparam.h>
+#include <linux/mutex.h>
+#include <linux/prandom.h>
+#include <linux/random.h>
+#include <linux/uuid.h>
+
+#include "pmuk_place.h"
+
+static unsigned int seconds = 2;
+module_param(seconds, uint, 0644);
+MODULE_PARM_DESC(seconds, "how long");
+
+static ulong seed;
+module_param(seed, ulong, 0644);
+MODULE_PARM_DESC(seed, "of all that is random; 0: another one each time");
+
+#define SLOTS		4	/* replaced again and again; one more is kept to the end */
+#define ACTORS		6
+#define MORE_SECONDS	150	/* at most, until enough has happened */
+#define CALLS		3	/* of each, in each context */
+#define EVENTS		2	/* 0 and 1 are for all, KEPT_EVENT for the kept context */
+#define KEPT_EVENT	2
+#define RECORD		1000	/* a type of ours */
+#define RECORD_SIZE	64
+
+enum op {
+	/* These sleep. */
+	OP_REPLACE, OP_WRITE_PMCS, OP_WRITE_PMDS, OP_READ_PMDS, OP_LOAD, OP_UNLOAD, OP_START,
+	OP_STOP, OP_RESTART, OP_CREATE_SETS, OP_DELETE_SETS, OP_GETINFO, OP_SWITCH, OP_WAIT,
+	OP_CONSUME, OP_FORMAT,
+	/* These may be called anywhere. */
+	OP_ANYWHERE,
+	OP_READ_LOCAL = OP_ANYWHERE, OP_SNAPSHOT, OP_OUTPUT, OP_COUNT, OP_PAUSE, OP_RESUME,
+	OP_CLOSE_DEFERRED,
+	OP_READ,	/* anywhere but in NMI */
+	OPS,
+};
+
+/* What has to happen, besides calls. */
+enum event {
+	EVENT_REPLACE, EVENT_OVERFLOW, EVENT_TOLD, EVENT_HOTPLUG, EVENT_EXIT, EVENT_FORK,
+	EVENT_CREATE_OTHER, EVENT_KEEP_OTHER, EVENT_END_OTHER, EVENT_KEPT_READ,
+	EVENT_KINDS,
+};
+
+static const struct {
+	const char *name;
+	unsigned int least;
+} events[] = {
+	[EVENT_REPLACE]		= { "contexts", 10 },
+	[EVENT_OVERFLOW]	= { "overflows", 100 },
+	[EVENT_TOLD]		= { "told", 100 },
+	[EVENT_HOTPLUG]		= { "hotplugs", CALLS },
+	[EVENT_EXIT]		= { "exits", CALLS },
+	[EVENT_FORK]		= { "forks", CALLS },
+	[EVENT_CREATE_OTHER]	= { "of the other format", CALLS },
+	[EVENT_KEEP_OTHER]	= { "it was in use", 1 },
+	[EVENT_END_OTHER]	= { "it went", CALLS },
+	[EVENT_KEPT_READ]	= { "kept counts read", CALLS },
+};
+
+static_assert(ARRAY_SIZE(events) == EVENT_KINDS);
+
+/* One context, and what is known of it: it is used by many, and replaced by one. */
+struct slot {
+	atomic_t users;			/* -1: being replaced */
+	struct pmuk_context *ctx;
+	bool kept;			/* never replaced */
+	bool counted;			/* by a format of ours, which counts what it attempts */
+	atomic64_t told_overflows;	/* by messages */
+	struct completion more, closed;
+	u64 seen[NR_CPUS];		/* each one's reader: records */
+	u64 made[NR_CPUS];		/* of them, of the ring's own making */
+	u64 told[NR_CPUS];		/* losses */
+	struct mutex lock;		/* of the kept one's count */
+	u64 count;			/* ->lock: that was read last */
+};
+
+struct torture {
+	struct kunit *test;
+	struct pmuk_sim *sim;
+	struct slot slots[SLOTS + 1];
+	bool has_nmi;
+	atomic64_t done[OPS][PMUK_IRQ_LEVELS];
+	atomic64_t events[EVENT_KINDS];
+	atomic64_t bad;
+	struct mutex other_lock;	/* the other format's comings and goings */
+	bool other_is_there;		/* ->other_lock writes: it may be used */
+	atomic_t other_areas;
+};
+
+static struct torture *torture;		/* the one that runs */
+
+struct actor {
+	struct rnd_state rnd;
+	struct task_struct *task;
+	struct task_struct *victim;	/* the latest … */
+	u32 n;				/* … counts that, more or less … */
+	struct completion done;		/* … and is about to exit */
+};
+
+struct act {
+	struct actor *actor;
+	struct slot *slot;
+	enum op op;
+	u32 a, b;
+};
+
+static void happened(enum event event)
+{
+	atomic64_inc(&torture->events[event]);
+}
+
+static void bad(const char *what)
+{
+	if (atomic64_inc_return(&torture->bad) <= 10)
+		kunit_err(torture->test, "%s", what);
+}
+
+/* ---- our formats ---- */
+
+struct area {
+	atomic64_t attempts;
+	atomic64_t told;		/* overflows, by a message */
+};
+
+/* On the CPU that both are of; preemption is off. */
+static void output(struct pmuk_buffer *b, struct area *area)
+{
+	struct perf_event_header *rec;
+
+	if (area)
+		atomic64_inc(&area->attempts);
+	rec = pmuk_output_begin(b, RECORD, RECORD_SIZE);
+	if (!rec)
+		return;
+	memset64((u64 *)(rec + 1), (unsigned long)rec, RECORD_SIZE / 8 - 1);
+	pmuk_output_end(b, rec);
+}
+
+static size_t format_size(const void *arg, size_t size)
+{
+	return sizeof(struct area);
+}
+
+/*
+ * Masked counters that perf core reschedules count on, for nobody. So the kept context's, by
+ * its cookie, are not, and what the PMU has counted remains what was counted.
+ */
+static u32 action_of(u64 n, u64 cookie)
+{
+	if (n % 509 == 0 && cookie != KEPT_EVENT)
+		return PMUK_FORMAT_NOTIFY | PMUK_FORMAT_MASK;
+	if (n % 127 == 0)
+		return PMUK_FORMAT_NOTIFY;
+	return PMUK_FORMAT_RESET | (n % 3 ? 0 : PMUK_FORMAT_NOTIFY);
+}
+
+static u32 format_handler(const struct pmuk_format_event *event)
+{
+	struct area *area = event->area;
+	u32 action = action_of(atomic64_read(&area->attempts), event->cookie);
+
+	happened(EVENT_OVERFLOW);
+	if (event->buffer)
+		output(event->buffer, area);
+	if (action & PMUK_FORMAT_NOTIFY)
+		atomic64_inc(&area->told);
+	return action;
+}
+
+static struct pmuk_format torture_format = {
+	.name		= "torture",
+	.uuid		= UUID_INIT(0x1f8e5cd0, 0x8f0e, 0x4e0b, 0x9c, 0x4d, 0x10, 0x3b, 0x57, 0x22,
+				    0x5e, 0x01),
+	.owner		= THIS_MODULE,
+	.getsize	= format_size,
+	.handler	= format_handler,
+};
+
+/* The same, but it comes and goes, if nobody uses it. */
+static void other_is_used(void)
+{
+	if (!READ_ONCE(torture->other_is_there))
+		bad("a format is used that has gone");
+}
+
+static int other_init(void *area, int cpu, const void *arg, size_t size)
+{
+	other_is_used();
+	atomic_inc(&torture->other_areas);
+	return 0;
+}
+
+static u32 other_handler(const struct pmuk_format_event *event)
+{
+	other_is_used();
+	return format_handler(event);
+}
+
+static void other_exit(void *area, int cpu)
+{
+	other_is_used();
+	atomic_dec(&torture->other_areas);
+}
+
+static struct pmuk_format other_format = {
+	.name		= "torture, too",
+	.uuid		= UUID_INIT(0x1f8e5cd0, 0x8f0e, 0x4e0b, 0x9c, 0x4d, 0x10, 0x3b, 0x57, 0x22,
+				    0x5e, 0x02),
+	.owner		= THIS_MODULE,
+	.getsize	= format_size,
+	.init		= other_init,
+	.handler	= other_handler,
+	.exit		= other_exit,
+};
+
+static void register_other(void)
+{
+	bool was_there = torture->other_is_there;
+	int ret;
+
+	WRITE_ONCE(torture->other_is_there, true);
+	ret = pmuk_register_format(&other_format);
+	if (ret != (was_there ? -EEXIST : 0))
+		bad("register_format");
+}
+
+static void unregister_other(void)
+{
+	int ret = pmuk_unregister_format(&other_format);
+
+	if (ret == -EBUSY && torture->other_is_there) {
+		happened(EVENT_KEEP_OTHER);
+	} else if (ret != (torture->other_is_there ? 0 : -ENOENT)) {
+		bad("unregister_format");
+	} else if (!ret) {
+		WRITE_ONCE(torture->other_is_there, false);
+		if (atomic_read(&torture->other_areas))
+			bad("areas of a format that has gone");
+		happened(EVENT_END_OTHER);
+	}
+}
+
+static void act_format(u32 a)
+{
+	guard(mutex)(&torture->other_lock);
+	if (a & BIT(0))
+		register_other();
+	else
+		unregister_other();
+}
+
+/* ---- reading ---- */
+
+static bool is_whole(const struct perf_event_header *rec)
+{
+	const u64 *word = (const u64 *)(rec + 1);
+	unsigned int i;
+
+	if (rec->size < 16 || rec->size % 8)
+		return false;
+	for (i = 1; rec->type == RECORD && i < RECORD_SIZE / 8 - 1; i++) {
+		if (word[i] != word[0])
+			return false;
+	}
+	return true;
+}
+
+static void look_at(struct slot *slot, int cpu, const struct perf_event_header *rec)
+{
+	slot->seen[cpu]++;
+	switch (rec->type) {
+	case PERF_RECORD_LOST:
+		slot->told[cpu] += ((const u64 *)(rec + 1))[1];
+		slot->made[cpu]++;
+		break;
+	case PERF_RECORD_LOST_SAMPLES:
+		slot->made[cpu]++;
+		break;
+	case RECORD:
+	case PERF_RECORD_SAMPLE:
+		break;
+	default:
+		bad("a record that nobody writes");
+	}
+	if (!is_whole(rec))
+		bad("a record that is not whole");
+}
+
+static void consume(struct slot *slot, int cpu)
+{
+	struct pmuk_buffer *b = pmuk_buffer(slot->ctx, cpu);
+	const struct perf_event_header *rec;
+	struct pmuk_reader r;
+
+	if (!b || pmuk_buffer_claim(b, &r))
+		return;
+	pmuk_for_each_record(rec, &r)
+		look_at(slot, cpu, rec);
+	pmuk_buffer_release(&r);
+}
+
+static void take(struct slot *slot, const struct pmuk_msg *msg)
+{
+	if (msg->kind == PMUK_MSG_OVERFLOW)
+		atomic64_add(msg->count, &slot->told_overflows);
+}
+
+/* ---- contexts come and go ---- */
+
+static bool get(struct slot *slot)
+{
+	return atomic_inc_unless_negative(&slot->users);
+}
+
+static void put(struct slot *slot)
+{
+	atomic_dec(&slot->users);
+}
+
+/* Nobody else is there: all is accounted for. */
+static void account_records(struct slot *slot, int cpu)
+{
+	struct pmuk_buffer *b = pmuk_buffer(slot->ctx, cpu);
+	struct area *area = pmuk_format_area(slot->ctx, cpu);
+	struct pmuk_buffer_stat stat;
+	u64 attempts;
+
+	if (!b)
+		return;
+	pmuk_buffer_pause(b);
+	consume(slot, cpu);
+	pmuk_buffer_stat(b, &stat);
+	if (stat.head != stat.tail || stat.consumed != slot->seen[cpu])
+		bad("what is there is not what was consumed");
+	if (slot->told[cpu] > stat.lost)
+		bad("more losses told than there are");
+	attempts = area ? atomic64_read(&area->attempts) : 0;
+	if (!slot->counted || attempts + slot->made[cpu] ==
+			      stat.consumed + stat.overwritten + stat.lost + stat.discarded)
+		return;
+	bad("attempts are not accounted for");
+	kunit_err(torture->test, "CPU %d, slot %ld: attempts %llu and %llu; %llu %llu %llu %llu",
+		  cpu, (long)(slot - torture->slots), attempts, slot->made[cpu],
+		  stat.consumed, stat.overwritten, stat.lost, stat.discarded);
+}
+
+static void account_overflows(struct slot *slot)
+{
+	struct pmuk_msg msg;
+	struct area *area;
+	u64 sum = 0;
+	int cpu;
+
+	while (pmuk_read(slot->ctx, &msg, true) == 1)
+		take(slot, &msg);
+	for_each_possible_cpu(cpu) {
+		area = pmuk_format_area(slot->ctx, cpu);
+		sum += area ? atomic64_read(&area->told) : 0;
+	}
+	atomic64_add(sum, &torture->events[EVENT_TOLD]);
+	if (slot->counted && atomic64_read(&slot->told_overflows) != sum)
+		bad("overflows that were to be told are not those that were");
+}
+
+/* However often it was stopped, unloaded, and its CPUs went: nobody else counts that event. */
+static void account_count(struct slot *slot)
+{
+	struct pmuk_pmd_read read = { .cpu = -1 };
+	u64 counted = pmuk_sim_counted(torture->sim, KEPT_EVENT);
+
+	KUNIT_EXPECT_EQ(torture->test, pmuk_read_pmds(slot->ctx, &read, 1), 1);
+	KUNIT_EXPECT_EQ(torture->test, read.count, counted);
+	KUNIT_EXPECT_GT(torture->test, counted, 1000);
+}
+
+static void close_context(struct slot *slot, bool deferred)
+{
+	int cpu;
+
+	if (!slot->ctx)
+		return;
+	pmuk_unload_context(slot->ctx);
+	for_each_possible_cpu(cpu)
+		account_records(slot, cpu);
+	account_overflows(slot);
+	if (slot->kept)
+		account_count(slot);
+	if (!deferred) {
+		if (pmuk_close(slot->ctx))
+			bad("close");
+	} else if (pmuk_close_deferred(slot->ctx, &slot->closed)) {
+		bad("close_deferred");
+	} else {
+		wait_for_completion(&slot->closed);
+	}
+	slot->ctx = NULL;
+}
+
+/* Something that counts, to begin with. */
+static void set_up(struct pmuk_context *ctx, u32 a, u64 config)
+{
+	struct pmuk_pmc pmc = { .type = pmuk_sim_type(torture->sim), .config = config };
+	struct pmuk_pmd pmd = { .short_reset = 7, .long_reset = 20, .flags = PMUK_PMD_NOTIFY,
+				.cookie = config };
+	struct pmuk_target target = { .type = PMUK_TARGET_CPUS };
+
+	pmuk_write_pmcs(ctx, &pmc, 1);
+	pmuk_write_pmds(ctx, &pmd, 1);
+	if (a & BIT(6) && !pmuk_load_context(ctx, &target))
+		pmuk_start(ctx, NULL);
+}
+
+static void forget(struct slot *slot)
+{
+	memset(slot->seen, 0, sizeof(slot->seen));
+	memset(slot->made, 0, sizeof(slot->made));
+	memset(slot->told, 0, sizeof(slot->told));
+	atomic64_set(&slot->told_overflows, 0);
+}
+
+static void open_context(struct slot *slot, u32 a)
+{
+	static const struct pmuk_perf_format perf = {
+		.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_READ,
+		.read_format = PERF_FORMAT_GROUP | PERF_FORMAT_ID,
+	};
+	struct pmuk_context_attr attr = {
+		.flags = a & BIT(0) ? PMUK_CTX_MASK : 0,
+		.completion = &slot->more,
+		.buffer.nr_pages = 1 << (a >> 1) % 3,
+	};
+	bool other = !slot->kept && (a & BIT(7));
+	struct pmuk_context *ctx;
+
+	slot->counted = a & BIT(4);
+	attr.buffer.mode = slot->counted && (a & BIT(5)) ? PMUK_BUFFER_STOP : PMUK_BUFFER_DROP;
+	if (slot->counted) {
+		attr.format = other ? &other_format.uuid : &torture_format.uuid;
+	} else {
+		attr.format_arg = &perf;
+		attr.format_arg_size = sizeof(perf);
+	}
+	forget(slot);
+	ctx = pmuk_create_context(&attr);
+	slot->ctx = IS_ERR(ctx) ? NULL : ctx;
+	if (!slot->ctx && !(slot->counted && other && PTR_ERR(ctx) == -ENOENT))
+		bad("create_context");
+	if (!slot->ctx)
+		return;
+	if (slot->counted && other)
+		happened(EVENT_CREATE_OTHER);
+	set_up(ctx, a, slot->kept ? KEPT_EVENT : 0);
+}
+
+static void replace(struct slot *slot, u32 a)
+{
+	if (slot->kept || atomic_cmpxchg(&slot->users, 0, -1))
+		return;
+	close_context(slot, a & BIT(8));
+	open_context(slot, a);
+	happened(EVENT_REPLACE);
+	atomic64_inc(&torture->done[OP_REPLACE][PMUK_IRQ_TASK]);
+	atomic_set(&slot->users, 0);
+}
+
+/* ---- the calls ---- */
+
+static void count_some(u32 n)
+{
+	pmuk_sim_count(torture->sim, n % (EVENTS + 1), n % 300);
+}
+
+/* The task of a context: it counts, has a child that does if it can, and exits. */
+#ifndef MODULE
+
+static int child(void *data)
+{
+	struct actor *actor = data;
+
+	count_some(actor->n);
+	usleep_range(100, 1000);
+	count_some(actor->n / 3);
+	happened(EVENT_FORK);
+	do_exit(0);
+}
+
+static void fork_child(struct actor *actor)
+{
+	pid_t pid;
+
+	kernel_sigaction(SIGCHLD, SIG_DFL);
+	pid = kernel_thread(child, actor, "pmuk_child", CLONE_FS | CLONE_FILES | SIGCHLD);
+	if (pid < 0 || kernel_wait(pid, NULL) != pid)
+		bad("a victim has no child");
+}
+
+#else /* MODULE */
+
+static void fork_child(struct actor *actor) { }
+
+#endif /* MODULE */
+
+static int victim(void *data)
+{
+	struct actor *actor = data;
+
+	count_some(actor->n);
+	fork_child(actor);
+	usleep_range(500, 5000);
+	happened(EVENT_EXIT);
+	complete(&actor->done);
+	return 0;
+}
+
+static void end_victim(struct actor *actor)
+{
+	if (!actor->victim)
+		return;
+	wait_for_completion(&actor->done);	/* kthread_stop() ends its wait for the child */
+	kthread_stop(actor->victim);
+	put_task_struct(actor->victim);
+	actor->victim = NULL;
+}
+
+static struct task_struct *new_victim(struct actor *actor, u32 n)
+{
+	struct task_struct *task;
+
+	end_victim(actor);
+	actor->n = n;
+	task = kthread_create(victim, actor, "pmuk_victim");
+	if (IS_ERR(task))
+		return NULL;
+	actor->victim = get_task_struct(task);
+	return task;
+}
+
+static void load(struct act *act)
+{
+	struct pmuk_context *ctx = act->slot->ctx;
+	u32 a = act->a, b = act->b;
+	struct pmuk_target target = {
+		.type = a % (PMUK_TARGET_TREE + 2), .cpu = b % (nr_cpu_ids + 1), .task = current };
+	struct task_struct *task = NULL;
+
+	/* A stopped tree's children count on, for nobody. */
+	if (act->slot->kept)
+		target.type = a % PMUK_TARGET_TREE;
+	if (target.type > PMUK_TARGET_CPUS && (b & BIT(8)))
+		task = new_victim(act->actor, a >> 4);
+	if (task)
+		target.task = task;
+	pmuk_load_context(ctx, &target);
+	pmuk_start(ctx, &target);
+	if (task)
+		wake_up_process(task);
+}
+
+/* It never goes back. */
+static void read_kept(struct slot *slot)
+{
+	struct pmuk_pmd_read read = { .cpu = -1 };
+
+	guard(mutex)(&slot->lock);
+	if (pmuk_read_pmds(slot->ctx, &read, 1) != 1)
+		return;
+	if (read.count < slot->count)
+		bad("a count went back");
+	slot->count = read.count;
+	happened(EVENT_KEPT_READ);
+}
+
+static void write_pmcs(struct slot *slot, u32 a, u32 b)
+{
+	struct pmuk_pmc pmc[2] = {
+		{ .set = a % 3, .num = b % 4, .type = pmuk_sim_type(torture->sim),
+		  .config = a % EVENTS },
+		{ .set = a % 3, .num = b % 33, .type = PERF_TYPE_SOFTWARE,
+		  .config = PERF_COUNT_SW_CPU_CLOCK },
+	};
+
+	if (b & BIT(9))
+		pmc[0].flags = PMUK_PINNED;
+	pmuk_write_pmcs(slot->ctx, pmc, 1 + (b & BIT(10) ? 1 : 0));
+}
+
+static void write_pmds(struct slot *slot, u32 a, u32 b)
+{
+	struct pmuk_pmd pmd = {
+		.set = a % 3, .num = b % 4, .flags = a >> 8 & PMUK_PMD_NOTIFY,
+		.short_reset = b & BIT(11) ? 0 : 7 + a % 100, .long_reset = b & BIT(12) ? 1000 : 0,
+		.random_mask = b & BIT(13) ? 15 : 0, .random_seed = a,
+		.reset_peers = a >> 4 & 15, .sample_peers = a >> 8 & 15,
+		.switch_overflows = b & BIT(14) ? 3 : 0,
+	};
+
+	pmuk_write_pmds(slot->ctx, &pmd, 1);
+}
+
+static void read_pmds(struct slot *slot, u32 a, u32 b)
+{
+	struct pmuk_pmd_read read[2] = {
+		{ .set = a % 3, .num = b % 4, .cpu = (int)(a % (nr_cpu_ids + 2)) - 1 },
+		{ .set = b % 3, .num = a % 4, .cpu = -1 },
+	};
+
+	pmuk_read_pmds(slot->ctx, read, 2);
+	if (slot->kept)
+		read_kept(slot);
+}
+
+static void sets(struct slot *slot, enum op op, u32 a)
+{
+	struct pmuk_set_desc desc = {
+		.id = a % 3, .timeout = a & BIT(9) ? PMUK_SET_TIMEOUT_MIN : 0 };
+	struct pmuk_set_info info = { .id = a % 3, .cpu = (int)(a >> 8) % 4 - 1 };
+
+	if (op == OP_CREATE_SETS)
+		pmuk_create_evtsets(slot->ctx, &desc, 1);
+	else if (op == OP_DELETE_SETS)
+		pmuk_delete_evtsets(slot->ctx, &desc, 1);
+	else
+		pmuk_getinfo_evtsets(slot->ctx, &info, 1);
+}
+
+static void act_asleep(struct act *act)
+{
+	struct slot *slot = act->slot;
+	u32 a = act->a, b = act->b;
+	struct pmuk_msg msg;
+
+	switch (act->op) {
+	case OP_WRITE_PMCS:
+		return write_pmcs(slot, a, b);
+	case OP_WRITE_PMDS:
+		return write_pmds(slot, a, b);
+	case OP_READ_PMDS:
+		return read_pmds(slot, a, b);
+	case OP_LOAD:
+		return load(act);
+	case OP_UNLOAD:
+		pmuk_unload_context(slot->ctx);
+		break;
+	case OP_START:
+		pmuk_start(slot->ctx, NULL);
+		break;
+	case OP_STOP:
+		pmuk_stop(slot->ctx);
+		break;
+	case OP_RESTART:
+		pmuk_restart(slot->ctx);
+		break;
+	case OP_SWITCH:
+		pmuk_switch_evtset(slot->ctx, a % 3);
+		break;
+	case OP_WAIT:
+		if (pmuk_read_timeout(slot->ctx, &msg, 1) == 1)
+			take(slot, &msg);
+		break;
+	case OP_CONSUME:
+		return consume(slot, a % nr_cpu_ids);
+	case OP_FORMAT:
+		return act_format(a);
+	default:
+		return sets(slot, act->op, a);
+	}
+}
+
+/* A record is written by its CPU, and counted; the buffer may be there before the area is. */
+static void output_here(struct slot *slot)
+{
+	int cpu = smp_processor_id();
+	struct pmuk_buffer *b = pmuk_buffer(slot->ctx, cpu);
+	struct area *area = pmuk_format_area(slot->ctx, cpu);
+
+	if (b && (area || !slot->counted))
+		output(b, area);
+}
+
+/* In whatever context; what is chosen for this CPU is used on it. */
+static void act_anywhere(void *data)
+{
+	struct act *act = data;
+	struct pmuk_context *ctx = act->slot->ctx;
+	struct pmuk_buffer *b = pmuk_buffer(ctx, act->a % nr_cpu_ids);
+	struct pmuk_value values[4];
+	struct pmuk_msg msg;
+	u64 counts[4];
+
+	guard(preempt)();
+	switch (act->op) {
+	case OP_READ_LOCAL:
+		pmuk_read_local(ctx, counts, act->a % 5);
+		break;
+	case OP_SNAPSHOT:
+		pmuk_snapshot(ctx, act->a % 4, values, act->b % 5);
+		break;
+	case OP_OUTPUT:
+		output_here(act->slot);
+		break;
+	case OP_COUNT:
+		pmuk_sim_count(torture->sim, act->a % (EVENTS + 1), act->b % 300);
+		break;
+	case OP_PAUSE:
+		if (act->a % 8 == 0)
+			pmuk_buffer_pause(b);
+		break;
+	case OP_RESUME:
+		pmuk_buffer_resume(b);
+		break;
+	default:
+		if (pmuk_read(ctx, &msg, true) == 1)
+			take(act->slot, &msg);
+	}
+}
+
+/* The last one who uses a context may do so anywhere. */
+static void close_anywhere(void *data)
+{
+	struct act *act = data;
+	struct slot *slot = act->slot;
+
+	if (pmuk_close_deferred(slot->ctx, &slot->closed))
+		bad("close_deferred");
+}
+
+static void act_close(struct act *act, enum pmuk_irq_level level)
+{
+	struct slot *slot = act->slot;
+
+	if (slot->kept || act->a % 4 || atomic_cmpxchg(&slot->users, 0, -1))
+		return;
+	if (slot->ctx) {
+		if (pmuk_irq_run(level, close_anywhere, act)) {
+			level = PMUK_IRQ_TASK;
+			close_anywhere(act);
+		}
+		wait_for_completion(&slot->closed);
+		slot->ctx = NULL;
+		atomic64_inc(&torture->done[OP_CLOSE_DEFERRED][level]);
+	}
+	open_context(slot, act->b);
+	atomic_set(&slot->users, 0);
+}
+
+/* The kept context counts its one event, from nothing, to the end. */
+static bool is_spared(const struct act *act)
+{
+	return act->slot->kept && (act->op == OP_WRITE_PMCS || act->op == OP_WRITE_PMDS ||
+				   act->op == OP_DELETE_SETS);
+}
+
+static void act_once(struct act *act, enum pmuk_irq_level level)
+{
+	int ret = 0;
+
+	if (!act->slot->ctx || is_spared(act))
+		return;
+	if (act->op < OP_ANYWHERE)
+		act_asleep(act);
+	else
+		ret = pmuk_irq_run(level, act_anywhere, act);
+	if (!ret)
+		atomic64_inc(&torture->done[act->op][level]);
+}
+
+/* Whether a call may be made there. */
+static bool is_allowed(enum op op, enum pmuk_irq_level level)
+{
+	if (op < OP_ANYWHERE)
+		return level == PMUK_IRQ_TASK;
+	return level < PMUK_IRQ_NMI || (op != OP_READ && torture->has_nmi);
+}
+
+static int actor_run(void *data)
+{
+	struct actor *actor = data;
+
+	while (!kthread_should_stop()) {
+		struct act act = {
+			.actor = actor,
+			.slot = &torture->slots[prandom_u32_state(&actor->rnd) % (SLOTS + 1)],
+			.op = prandom_u32_state(&actor->rnd) % OPS,
+			.a = prandom_u32_state(&actor->rnd), .b = prandom_u32_state(&actor->rnd),
+		};
+		enum pmuk_irq_level level = prandom_u32_state(&actor->rnd) % PMUK_IRQ_LEVELS;
+
+		if (act.a & BIT(20))
+			act.op = OP_COUNT;
+		if (!is_allowed(act.op, level))
+			level = act.op < OP_ANYWHERE ? PMUK_IRQ_TASK : PMUK_IRQ_HARD;
+		if (act.op == OP_REPLACE) {
+			replace(act.slot, act.a);
+		} else if (act.op == OP_CLOSE_DEFERRED) {
+			act_close(&act, level);
+		} else if (get(act.slot)) {
+			act_once(&act, level);
+			put(act.slot);
+		}
+		cond_resched();
+	}
+	end_victim(actor);
+	return 0;
+}
+
+/* ---- the machine ---- */
+
+/* An NMI that is the PMU's own does not come back with the CPU. */
+static bool can_plug(void)
+{
+	return IS_ENABLED(CONFIG_HOTPLUG_CPU) && num_possible_cpus() > 1 &&
+	       (IS_ENABLED(CONFIG_X86) || !torture->has_nmi);
+}
+
+static void plug_once(struct rnd_state *rnd)
+{
+	int cpu = 1 + prandom_u32_state(rnd) % max(1U, num_possible_cpus() - 1);
+
+	if (!cpu_possible(cpu) || remove_cpu(cpu))
+		return;
+	usleep_range(1000, 20000);
+	if (add_cpu(cpu))
+		bad("a CPU does not come back");
+	happened(EVENT_HOTPLUG);
+}
+
+static int plugger_run(void *data)
+{
+	struct rnd_state rnd;
+
+	prandom_seed_state(&rnd, *(u64 *)data);
+	while (!kthread_should_stop()) {
+		if (can_plug())
+			plug_once(&rnd);
+		usleep_range(20000, 100000);
+	}
+	return 0;
+}
+
+static struct task_struct *run(struct kunit *test, int (*fn)(void *), void *data)
+{
+	struct task_struct *task = kthread_run(fn, data, "pmuk_torture");
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	return task;
+}
+
+static u64 least(enum event event)
+{
+	if ((event == EVENT_HOTPLUG && !can_plug()) ||
+	    (event == EVENT_FORK && !PMUK_PLACE_CAN_FORK))
+		return 0;
+	return events[event].least;
+}
+
+static u64 calls(enum op op, enum pmuk_irq_level level)
+{
+	return atomic64_read(&torture->done[op][level]);
+}
+
+static bool is_enough(void)
+{
+	enum pmuk_irq_level level;
+	enum event event;
+	enum op op;
+
+	for (op = 0; op < OPS; op++) {
+		for (level = 0; level < PMUK_IRQ_LEVELS; level++) {
+			if (is_allowed(op, level) && calls(op, level) < CALLS)
+				return false;
+		}
+	}
+	for (event = 0; event < EVENT_KINDS; event++) {
+		if (atomic64_read(&torture->events[event]) < least(event))
+			return false;
+	}
+	return true;
+}
+
+static void torment(void)
+{
+	unsigned long end = jiffies + seconds * HZ, limit = end + MORE_SECONDS * HZ;
+
+	while (time_before(jiffies, end) || (time_before(jiffies, limit) && !is_enough()))
+		msleep(50);
+}
+
+static void expect_stress(struct kunit *test)
+{
+	enum pmuk_irq_level level;
+	enum event event;
+	enum op op;
+
+	for (level = 0; level < PMUK_IRQ_LEVELS; level++) {
+		u64 sum = 0;
+
+		for (op = 0; op < OPS; op++) {
+			sum += calls(op, level);
+			if (is_allowed(op, level))
+				KUNIT_EXPECT_GE_MSG(test, calls(op, level), CALLS,
+						    "call %d at level %d", op, level);
+		}
+		kunit_info(test, "calls at level %d: %llu", level, sum);
+		if (level < PMUK_IRQ_NMI || torture->has_nmi)
+			KUNIT_EXPECT_GE(test, sum, 100);
+	}
+	for (event = 0; event < EVENT_KINDS; event++) {
+		u64 n = atomic64_read(&torture->events[event]);
+
+		kunit_info(test, "%s: %llu", events[event].name, n);
+		KUNIT_EXPECT_GE_MSG(test, n, least(event), "%s", events[event].name);
+	}
+}
+
+static void put_formats(void *data)
+{
+	struct kunit *test = data;
+
+	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&torture_format), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&other_format),
+			torture->other_is_there ? 0 : -ENOENT);
+	KUNIT_EXPECT_EQ(test, atomic_read(&torture->other_areas), 0);
+}
+
+static void set_up_slots(void)
+{
+	struct slot *slot;
+	u32 a;
+
+	for (slot = torture->slots; slot <= &torture->slots[SLOTS]; slot++) {
+		a = (slot - torture->slots) * 0x11;
+		init_completion(&slot->more);
+		init_completion(&slot->closed);
+		mutex_init(&slot->lock);
+		slot->kept = slot == &torture->slots[SLOTS];
+		open_context(slot, slot->kept ? BIT(4) | BIT(6) : a);
+	}
+}
+
+static void set_up_torture(struct kunit *test, u64 start)
+{
+	torture = pmuk_test_zalloc(test, sizeof(*torture));
+	torture->test = test;
+	mutex_init(&torture->other_lock);
+	torture->sim = pmuk_test_sim(test, 4, 20);
+	KUNIT_ASSERT_EQ(test, pmuk_register_format(&torture_format), 0);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_formats, test), 0);
+	kunit_info(test, "seed %llu, %u seconds", start, seconds);
+	torture->has_nmi = !pmuk_irq_get_nmi();
+	set_up_slots();
+	KUNIT_ASSERT_NOT_NULL(test, torture->slots[SLOTS].ctx);
+}
+
+static void all_at_once(struct kunit *test)
+{
+	static struct actor actors[ACTORS];
+	u64 start = seed ?: get_random_u32();
+	struct task_struct *plugger;
+	unsigned int i;
+
+	set_up_torture(test, start);
+	for (i = 0; i < ACTORS; i++) {
+		prandom_seed_state(&actors[i].rnd, start + i);
+		init_completion(&actors[i].done);
+		actors[i].task = run(test, actor_run, &actors[i]);
+	}
+	plugger = run(test, plugger_run, &start);
+
+	torment();
+
+	kthread_stop(plugger);
+	for (i = 0; i < ACTORS; i++)
+		kthread_stop(actors[i].task);
+	for (i = 0; i <= SLOTS; i++)
+		close_context(&torture->slots[i], false);
+	if (torture->has_nmi)
+		pmuk_irq_put_nmi();
+	expect_stress(test);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&torture->bad), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_nr_events(torture->sim), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_nr_buffers(), 0);
+}
+
+static struct kunit_case pmuk_torture_cases[] = {
+	KUNIT_CASE_SLOW(all_at_once),
+	{}
+};
+
+static struct kunit_suite pmuk_torture_suite = {
+	.name = "pmuk_torture",
+	.init = pmuk_test_init,
+	.test_cases = pmuk_torture_cases,
+};
+
+kunit_test_suite(pmuk_torture_suite);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("Torture of pmuk's contexts");

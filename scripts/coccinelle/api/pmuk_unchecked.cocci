@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0
+/// Find what pmuk's create calls return, used without IS_ERR() or compared with
+/// NULL, which it never is.
+//# pmuk's calls refuse an ERR_PTR() with -EINVAL: the reason is lost, not the
+//# machine. Whom an object is handed to may check it, and is not looked into.
+///
+// Confidence: Moderate
+// Options: --no-includes --include-headers
+// Keywords: pmuk_counter_create, pmuk_buffer_create, pmuk_create_context, IS_ERR
+
+virtual context
+virtual org
+virtual report
+
+// One expression may check and use, in this order or, for NULL, in the other.
+@guarded@
+iterator name scoped_guard;
+expression x, E;
+identifier ask =~ "ERR";
+position p;
+@@
+
+(
+ (<+... ask(..., x, ...) ...+>) || (<+... x@p ...+>)
+|
+ (<+... x@p ...+>) || (<+... ask(..., x, ...) ...+>)
+|
+ (<+... ask(..., x, ...) ...+>) && (<+... x@p ...+>)
+|
+ (<+... x@p ...+>) && (<+... ask(..., x, ...) ...+>)
+|
+ (<+... ask(..., x, ...) ...+>) ?: (<+... x@p ...+>)
+|
+ (<+... ask(..., x, ...) ...+>) ? E : (<+... x@p ...+>)
+|
+ (<+... ask(..., x, ...) ...+>) ? (<+... x@p ...+>) : E
+)
+
+@used exists@
+attribute name __free;
+expression x, E;
+identifier make =~ "^pmuk_(counter_create|buffer_create|create_context)$";
+identifier use =~ "^pmuk_(counter_[^d]|buffer_[^d]|counter_disable|[^bc])";
+identifier other !~ "^pmuk_";
+position made, p != guarded.p;
+@@
+
+x = make@made(...)
+... when != x = E
+    when != other(..., x, ...)
+use(..., x@p, ...)
+
+@compared exists@
+attribute name __free;
+expression x, E;
+identifier make =~ "^pmuk_(counter_create|buffer_create|create_context)$";
+identifier other !~ "^pmuk_";
+position made, p != guarded.p;
+@@
+
+x = make@made(...)
+... when != x = E
+    when != other(..., x, ...)
+(
+x@p == NULL
+|
+x@p != NULL
+)
+
+@depends on context@
+position used.p;
+expression x;
+@@
+
+* x@p
+
+@depends on context@
+position compared.p;
+expression x;
+@@
+
+* x@p
+
+@script:python depends on report@
+made << used.made;
+make << used.make;
+p << used.p;
+@@
+
+coccilib.report.print_report(p[0],
+    "ERROR: result of %s() on line %s used without IS_ERR()" % (make, made[0].line))
+
+@script:python depends on report@
+made << compared.made;
+make << compared.make;
+p << compared.p;
+@@
+
+coccilib.report.print_report(p[0],
+    "ERROR: result of %s() on line %s is never NULL: use IS_ERR()" % (make, made[0].line))
+
+@script:python depends on org@
+made << used.made;
+make << used.make;
+p << used.p;
+@@
+
+cocci.print_main(make, made)
+cocci.print_secs("used without IS_ERR()", p)
+
+@script:python depends on org@
+made << compared.made;
+make << compared.make;
+p << compared.p;
+@@
+
+cocci.print_main(make, made)
+cocci.print_secs("never NULL", p)

@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What <debugfs>/pmuk tells of a context of /dev/pmuk_live, whom it tells, and that it measures
+ * what overflows cost when it is asked to, and only then.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+
+#include "live.h"
+#include "../kselftest_harness.h"
+
+#define PMUK		"/sys/kernel/debug/pmuk"
+#define CONTEXTS	PMUK "/contexts"
+#define MEASURE		PMUK "/measure"
+#define NOBODY		65534
+#define RECORD		24	/* bytes: header, where and when */
+#define FILE_MAX	65536
+#define BIT(nr)		((uint64_t)1 << (nr))
+
+/* A CPU of a context. */
+struct shown_cpu {
+	bool there;
+	char state[16];
+	int set;
+	uint64_t overflows, overflow_ns, switches, switch_ns, switch_max_ns, late_max_ns;
+	uint64_t pages, head, tail, consumed, lost, discarded, overwritten, wakeups;
+};
+
+/* All of it, and the latest context. */
+struct shown {
+	int nr;
+	uint64_t id;
+	char format[32], target[16], state[16];
+	uint64_t sets, counters, messages;
+	struct shown_cpu cpus[MAX_CPUS];
+};
+
+static bool parse_context(struct shown *s, const char *line)
+{
+	memset(s->cpus, 0, sizeof(s->cpus));
+	s->nr++;
+	return sscanf(line, "context %*u format %31s target %15s %15s ", s->format, s->target,
+		      s->state) == 3 &&
+		number_of(line, "context", &s->id) && number_of(line, "sets", &s->sets) &&
+		number_of(line, "counters", &s->counters) &&
+		number_of(line, "messages", &s->messages);
+}
+
+static bool parse_instance(struct shown *s, const char *line)
+{
+	struct shown_cpu at = { .there = true };
+	int cpu;
+
+	if (sscanf(line, "  instance cpu %d %15s set %d ", &cpu, at.state, &at.set) != 3 ||
+	    cpu < 0 || cpu >= MAX_CPUS)
+		return false;
+	s->cpus[cpu] = at;
+	return number_of(line, "overflows", &s->cpus[cpu].overflows) &&
+		number_of(line, "overflow_ns", &s->cpus[cpu].overflow_ns) &&
+		number_of(line, "switches", &s->cpus[cpu].switches) &&
+		number_of(line, "switch_ns", &s->cpus[cpu].switch_ns) &&
+		number_of(line, "switch_max_ns", &s->cpus[cpu].switch_max_ns) &&
+		number_of(line, "late_max_ns", &s->cpus[cpu].late_max_ns);
+}
+
+static bool parse_buffer(struct shown *s, const char *line)
+{
+	struct shown_cpu *at;
+	int cpu;
+
+	if (sscanf(line, "  buffer cpu %d", &cpu) != 1 || cpu < 0 || cpu >= MAX_CPUS)
+		return false;
+	at = &s->cpus[cpu];
+	return number_of(line, "pages", &at->pages) && number_of(line, "head", &at->head) &&
+		number_of(line, "tail", &at->tail) && number_of(line, "consumed", &at->consumed) &&
+		number_of(line, "lost", &at->lost) &&
+		number_of(line, "discarded", &at->discarded) &&
+		number_of(line, "overwritten", &at->overwritten) &&
+		number_of(line, "wakeups", &at->wakeups);
+}
+
+static bool parse_line(struct shown *s, const char *line)
+{
+	if (!strncmp(line, "context ", 8))
+		return parse_context(s, line);
+	return parse_instance(s, line) || parse_buffer(s, line);
+}
+
+/* Whether every line is what it is to be. */
+static bool show(struct shown *s)
+{
+	static char text[FILE_MAX];
+	char *line, *rest;
+
+	memset(s, 0, sizeof(*s));
+	if (read_file(CONTEXTS, text, sizeof(text)) < 0)
+		return false;
+	for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		if (!parse_line(s, line)) {
+			printf("# not understood: %s\n", line);
+			return false;
+		}
+	}
+	return true;
+}
+
+FIXTURE(live)
+{
+	int fd;
+	int cpus;
+	struct shown first, second;
+};
+
+FIXTURE_SETUP(live)
+{
+	struct pmuk_live_attr attr = live_clock(NSEC_PER_MSEC);
+
+	self->fd = live_open();
+	ASSERT_GE(self->fd, 0);
+	self->cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	ASSERT_LE(self->cpus, MAX_CPUS);
+	ASSERT_TRUE(show(&self->second));
+	ASSERT_EQ(live_create(self->fd, &attr), 0);
+	ASSERT_TRUE(show(&self->first));
+	ASSERT_EQ(self->first.nr, self->second.nr + 1);
+	ASSERT_GT(self->first.id, self->second.id);
+}
+
+FIXTURE_TEARDOWN(live)
+{
+	write_file(MEASURE, "0");
+	write_file("/sys/devices/system/cpu/cpu1/online", "1");
+	close(self->fd);
+}
+
+/* Whether on each CPU something has overflowed, was lost, and sets have taken turns. */
+static bool has_moved(struct shown *s, int cpus)
+{
+	int cpu;
+
+	if (!show(s))
+		return false;
+	for (cpu = 0; cpu < cpus; cpu++) {
+		if (!s->cpus[cpu].overflows || !s->cpus[cpu].lost || s->cpus[cpu].switches < 3)
+			return false;
+	}
+	return true;
+}
+
+/* Whether on each CPU another @n overflows have been since @then. */
+static bool has_overflowed(struct shown *s, const struct shown *then, int cpus, uint64_t n)
+{
+	int cpu;
+
+	if (!show(s))
+		return false;
+	for (cpu = 0; cpu < cpus; cpu++) {
+		if (s->cpus[cpu].overflows < then->cpus[cpu].overflows + n)
+			return false;
+	}
+	return true;
+}
+
+static void expect_sound(struct __test_metadata *_metadata, const struct shown_cpu *at)
+{
+	EXPECT_TRUE(at->there);
+	EXPECT_EQ(at->pages, 1);
+	EXPECT_LE(at->head, getpagesize());
+	EXPECT_EQ(at->tail, 0);
+	EXPECT_EQ(at->consumed, 0);
+	EXPECT_EQ(at->overwritten, 0);
+	EXPECT_LE(at->switch_max_ns, at->switch_ns);
+}
+
+static void expect_later(struct __test_metadata *_metadata, const struct shown_cpu *then,
+			 const struct shown_cpu *now)
+{
+	EXPECT_GE(now->overflows, then->overflows);
+	EXPECT_GE(now->overflow_ns, then->overflow_ns);
+	EXPECT_GE(now->switches, then->switches);
+	EXPECT_GE(now->switch_ns, then->switch_ns);
+	EXPECT_GE(now->switch_max_ns, then->switch_max_ns);
+	EXPECT_GE(now->late_max_ns, then->late_max_ns);
+	EXPECT_GE(now->head, then->head);
+	EXPECT_GE(now->lost, then->lost);
+	EXPECT_GE(now->wakeups, then->wakeups);
+}
+
+/* What it is, and that numbers move, forward. */
+TEST_F(live, is_shown)
+{
+	struct shown *s = &self->first;
+	int cpu;
+
+	EXPECT_STREQ(s->format, "perf");
+	EXPECT_STREQ(s->target, "cpus");
+	EXPECT_STREQ(s->state, "running");
+	EXPECT_EQ(s->sets, 2);
+	EXPECT_EQ(s->counters, 2);
+	ASSERT_TRUE(comes(has_moved(&self->second, self->cpus)));
+	EXPECT_EQ(self->second.id, s->id);
+	EXPECT_GT(self->second.messages, s->messages);
+	for (cpu = 0; cpu < self->cpus; cpu++) {
+		struct shown_cpu *at = &self->second.cpus[cpu];
+
+		EXPECT_STREQ(at->state, "live");
+		EXPECT_TRUE(at->set == 0 || at->set == 1);
+		EXPECT_GT(at->switch_ns, 0);
+		expect_sound(_metadata, at);
+		expect_later(_metadata, &s->cpus[cpu], at);
+	}
+}
+
+/* When it is stopped nothing moves, and all adds up. */
+TEST_F(live, adds_up)
+{
+	struct pmuk_live_cpu at;
+	int cpu;
+
+	ASSERT_TRUE(comes(has_moved(&self->first, self->cpus)));
+	ASSERT_EQ(ioctl(self->fd, PMUK_LIVE_STOP), 0);
+	ASSERT_TRUE(show(&self->first));
+	EXPECT_STREQ(self->first.state, "stopped");
+	for (cpu = 0; cpu < self->cpus; cpu++) {
+		struct shown_cpu *s = &self->first.cpus[cpu];
+
+		ASSERT_EQ(live_look(self->fd, cpu, &at), 0);
+		EXPECT_EQ(s->set, -1);
+		EXPECT_EQ(s->switches + 1, at.runs[0] + at.runs[1]);
+		EXPECT_EQ(s->overflows, s->head / RECORD + s->lost + s->discarded);
+		EXPECT_EQ(s->head % RECORD, 0);
+	}
+	usleep(50000);
+	ASSERT_TRUE(show(&self->second));
+	for (cpu = 0; cpu < self->cpus; cpu++) {
+		EXPECT_EQ(memcmp(&self->first.cpus[cpu], &self->second.cpus[cpu],
+				 sizeof(struct shown_cpu)), 0);
+	}
+}
+
+TEST_F(live, is_gone_when_closed)
+{
+	ASSERT_EQ(ioctl(self->fd, PMUK_LIVE_CLOSE), 0);
+	ASSERT_TRUE(show(&self->second));
+	EXPECT_EQ(self->second.nr, self->first.nr - 1);
+	EXPECT_TRUE(!self->second.nr || self->second.id < self->first.id);
+}
+
+static bool is_in_state(struct shown *s, int cpu, const char *state)
+{
+	return show(s) && !strcmp(s->cpus[cpu].state, state);
+}
+
+/* A CPU that is offline is shown as such, with what it had. */
+TEST_F(live, shows_hotplug)
+{
+	ASSERT_TRUE(comes(has_moved(&self->first, self->cpus)));
+	if (self->cpus < 2 || write_file("/sys/devices/system/cpu/cpu1/online", "0"))
+		SKIP(return, "no CPU can go offline");
+	EXPECT_TRUE(comes(is_in_state(&self->second, 1, "offline")));
+	EXPECT_STREQ(self->second.cpus[0].state, "live");
+	EXPECT_EQ(self->second.cpus[1].set, -1);
+	expect_later(_metadata, &self->first.cpus[1], &self->second.cpus[1]);
+	ASSERT_EQ(write_file("/sys/devices/system/cpu/cpu1/online", "1"), 0);
+	EXPECT_TRUE(comes(is_in_state(&self->first, 1, "live")));
+	EXPECT_TRUE(comes(has_overflowed(&self->second, &self->first, self->cpus, 3)));
+}
+
+/* What overflows cost is measured while that is wanted. */
+TEST_F(live, measures_when_asked)
+{
+	struct shown *a = &self->first, *b = &self->second;
+	char text[16];
+	int cpu;
+
+	ASSERT_GT(read_file(MEASURE, text, sizeof(text)), 0);
+	EXPECT_STREQ(text, "0\n");
+	ASSERT_TRUE(comes(has_overflowed(b, a, self->cpus, 5)));
+	for (cpu = 0; cpu < self->cpus; cpu++)
+		EXPECT_EQ(b->cpus[cpu].overflow_ns, 0);
+
+	ASSERT_EQ(write_file(MEASURE, "1"), 0);
+	ASSERT_GT(read_file(MEASURE, text, sizeof(text)), 0);
+	EXPECT_STREQ(text, "1\n");
+	ASSERT_TRUE(show(a));
+	ASSERT_TRUE(comes(has_overflowed(b, a, self->cpus, 5)));
+	for (cpu = 0; cpu < self->cpus; cpu++)
+		EXPECT_GT(b->cpus[cpu].overflow_ns, a->cpus[cpu].overflow_ns);
+
+	/* the last of those that are measured ends with the next ones' beginning, at the latest */
+	ASSERT_EQ(write_file(MEASURE, "0"), 0);
+	ASSERT_TRUE(show(b));
+	ASSERT_TRUE(comes(has_overflowed(a, b, self->cpus, 5)));
+	ASSERT_TRUE(comes(has_overflowed(b, a, self->cpus, 5)));
+	for (cpu = 0; cpu < self->cpus; cpu++)
+		EXPECT_EQ(b->cpus[cpu].overflow_ns, a->cpus[cpu].overflow_ns);
+}
+
+/* What is no number is refused, and changes nothing. */
+TEST_F(live, measure_takes_numbers_only)
+{
+	static const char *const odd[] = {
+		"yes", "-1", "1x", "0x", " ", "99999999999999999999", NULL
+	};
+	char text[16];
+	int i, on;
+
+	for (on = 0; on < 2; on++) {
+		ASSERT_EQ(write_file(MEASURE, on ? "1" : "0"), 0);
+		for (i = 0; odd[i]; i++) {
+			EXPECT_EQ(write_file(MEASURE, odd[i]), -1);
+			EXPECT_TRUE(errno == EINVAL || errno == ERANGE) {
+				TH_LOG("'%s': %s", odd[i], strerror(errno));
+			}
+		}
+		ASSERT_GT(read_file(MEASURE, text, sizeof(text)), 0);
+		EXPECT_STREQ(text, on ? "1\n" : "0\n");
+	}
+}
+
+/* ---- who may look; these tests are processes of their own, and give up what they are ---- */
+
+static int errno_of_open(int dir, const char *path, int flags)
+{
+	int fd = openat(dir, path, flags | O_CLOEXEC);
+
+	if (fd < 0)
+		return errno;
+	close(fd);
+	return 0;
+}
+
+static int errno_of_write(const char *path, const char *text)
+{
+	return write_file(path, text) ? errno : 0;
+}
+
+/* Root as it is, but for these capabilities. */
+static int drop(uint64_t caps)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2];
+	int i;
+
+	if (syscall(SYS_capget, &header, data))
+		return -1;
+	for (i = 0; i < 2; i++) {
+		data[i].effective &= ~(uint32_t)(caps >> (32 * i));
+		data[i].permitted &= ~(uint32_t)(caps >> (32 * i));
+		data[i].inheritable = 0;
+	}
+	return syscall(SYS_capset, &header, data);
+}
+
+#define PERFMON		BIT(CAP_PERFMON)
+#define SYS_ADMIN	BIT(CAP_SYS_ADMIN)
+
+/* By its name, and where the directory itself is open to it. */
+TEST(nobody_may_not)
+{
+	int dir = open(PMUK, O_PATH | O_DIRECTORY);
+
+	ASSERT_GE(dir, 0);
+	ASSERT_EQ(setgroups(0, NULL), 0);
+	ASSERT_EQ(setresgid(NOBODY, NOBODY, NOBODY), 0);
+	ASSERT_EQ(setresuid(NOBODY, NOBODY, NOBODY), 0);
+	EXPECT_EQ(errno_of_open(AT_FDCWD, CONTEXTS, O_RDONLY), EACCES);
+	EXPECT_EQ(errno_of_open(dir, "contexts", O_RDONLY), EACCES);
+	EXPECT_EQ(errno_of_open(dir, "measure", O_RDONLY), EACCES);
+	EXPECT_EQ(errno_of_open(dir, "measure", O_WRONLY), EACCES);
+}
+
+TEST(root_without_capabilities_may_not)
+{
+	char text[16] = "";
+
+	ASSERT_EQ(drop(PERFMON | SYS_ADMIN), 0);
+	EXPECT_EQ(errno_of_open(AT_FDCWD, CONTEXTS, O_RDONLY), EACCES);
+	EXPECT_EQ(errno_of_write(MEASURE, "1"), EACCES);
+	EXPECT_EQ(errno_of_write(MEASURE, "0"), EACCES);
+	EXPECT_GT(read_file(MEASURE, text, sizeof(text)), 0);
+	EXPECT_STREQ(text, "0\n");
+}
+
+/* Either will do. */
+TEST(perfmon_may)
+{
+	ASSERT_EQ(drop(SYS_ADMIN), 0);
+	EXPECT_EQ(errno_of_open(AT_FDCWD, CONTEXTS, O_RDONLY), 0);
+	EXPECT_EQ(errno_of_write(MEASURE, "0"), 0);
+}
+
+TEST(sys_admin_may)
+{
+	ASSERT_EQ(drop(PERFMON), 0);
+	EXPECT_EQ(errno_of_open(AT_FDCWD, CONTEXTS, O_RDONLY), 0);
+	EXPECT_EQ(errno_of_write(MEASURE, "0"), 0);
+}
+
+TEST(contexts_is_to_be_read_only)
+{
+	ASSERT_EQ(drop(BIT(CAP_DAC_OVERRIDE)), 0);
+	EXPECT_EQ(errno_of_open(AT_FDCWD, CONTEXTS, O_WRONLY), EACCES);
+	EXPECT_EQ(errno_of_open(AT_FDCWD, CONTEXTS, O_RDONLY), 0);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The machine suspends under a started context of /dev/pmuk_live, as far as it can, and wakes:
+ * no count goes back, each CPU counts on, sets take turns, and time is what the clock says.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+
+#include "live.h"
+#include "../kselftest_harness.h"
+
+#define POWER		"/sys/power/"
+#define DELAY		"/sys/module/suspend/parameters/pm_test_delay"
+#define IDLE_DRIVER	"/sys/devices/system/cpu/cpuidle/current_driver"
+#define WAKE_MS_MAX	16000
+
+FIXTURE(suspend)
+{
+	int fd;
+	int cpus;
+	uint64_t since;
+	struct pmuk_live_cpu before[MAX_CPUS], after[MAX_CPUS];
+};
+
+/* How far it goes: how deep, where it turns round, and what becomes of CPUs on that way. */
+FIXTURE_VARIANT(suspend)
+{
+	const char *state;
+	const char *until;
+	bool cpus_go;
+	bool wake;		/* somebody has to wake it */
+	bool lent;		/* only if its sleep is the device's */
+};
+
+FIXTURE_VARIANT_ADD(suspend, devices)
+{
+	.state = "freeze", .until = "devices",
+};
+
+FIXTURE_VARIANT_ADD(suspend, to_idle)
+{
+	.state = "freeze", .until = "none", .wake = true,
+};
+
+FIXTURE_VARIANT_ADD(suspend, processors)
+{
+	.state = "mem", .until = "processors", .cpus_go = true,
+};
+
+FIXTURE_VARIANT_ADD(suspend, core)
+{
+	.state = "mem", .until = "core", .cpus_go = true,
+};
+
+FIXTURE_VARIANT_ADD(suspend, to_memory)
+{
+	.state = "mem", .until = "none", .cpus_go = true, .lent = true,
+};
+
+static bool file_has(const char *path, const char *word)
+{
+	char text[256];
+
+	return read_file(path, text, sizeof(text)) >= 0 && strstr(text, word);
+}
+
+static bool is_lent(int fd)
+{
+	return ioctl(fd, PMUK_LIVE_LEND_SLEEP, 0) == 1;
+}
+
+/* Whether the machine suspends to memory by itself. */
+static bool has_sleep(int fd)
+{
+	return file_has(POWER "mem_sleep", "deep") && !is_lent(fd);
+}
+
+/* Cycles where the PMU has them, which then overflow as its interrupts come. */
+static int start(int fd)
+{
+	struct pmuk_live_attr cycles = live_clock(20000000), ns = live_clock(20000000);
+
+	cycles.type = PERF_TYPE_HARDWARE;
+	cycles.config = PERF_COUNT_HW_CPU_CYCLES;
+	return live_create(fd, &cycles) ? live_create(fd, &ns) : 0;
+}
+
+FIXTURE_SETUP(suspend)
+{
+	self->fd = live_open();
+	ASSERT_GE(self->fd, 0);
+	self->cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	ASSERT_LE(self->cpus, MAX_CPUS);
+	if (access(POWER "pm_test", W_OK))
+		SKIP(return, "no suspend, or none that can be tested");
+	if (variant->lent && has_sleep(self->fd))
+		SKIP(return, "its firmware sleeps, and nobody wakes it");
+	if (variant->wake && !access(IDLE_DRIVER, R_OK) && !file_has(IDLE_DRIVER, "none"))
+		SKIP(return, "its idle driver stops the timer that is to wake it");
+	self->since = now_ns();
+	ASSERT_EQ(start(self->fd), 0);
+	ASSERT_EQ(write_file(DELAY, "1"), 0);
+	ASSERT_EQ(write_file(POWER "pm_test", variant->until), 0);
+}
+
+FIXTURE_TEARDOWN(suspend)
+{
+	write_file(POWER "pm_test", "none");
+	write_file(DELAY, "5");
+	if (is_lent(self->fd))
+		write_file(POWER "mem_sleep", "s2idle");
+	close(self->fd);
+}
+
+/* Returns 0, or -1 and errno. */
+static int to_memory(int fd)
+{
+	if (!has_sleep(fd))
+		ioctl(fd, PMUK_LIVE_LEND_SLEEP, 1);
+	if (write_file(POWER "mem_sleep", "deep"))
+		return -1;
+	return write_file(POWER "state", "mem");
+}
+
+/* Wakes it later and later, until that is not on its way down: EBUSY. */
+static int to_idle(int fd)
+{
+	unsigned int ms;
+
+	for (ms = 250; ms <= WAKE_MS_MAX; ms *= 2) {
+		if (ioctl(fd, PMUK_LIVE_WAKE, ms))
+			return -1;
+		if (!write_file(POWER "state", "freeze"))
+			return 0;
+		if (errno != EBUSY)
+			return -1;
+	}
+	return -1;
+}
+
+static int go_to_sleep(int fd, const char *state, bool wake)
+{
+	if (wake)
+		return to_idle(fd);
+	if (!strcmp(state, "mem"))
+		return to_memory(fd);
+	return write_file(POWER "state", state);
+}
+
+static int nr_suspends(void)
+{
+	char text[32] = "-1";
+	int nr = -1;
+
+	if (read_file(POWER "suspend_stats/success", text, sizeof(text)) > 0)
+		sscanf(text, "%d", &nr);
+	return nr;
+}
+
+static bool look_at_all(int fd, int cpus, struct pmuk_live_cpu *at)
+{
+	int cpu;
+
+	for (cpu = 0; cpu < cpus; cpu++) {
+		if (live_look(fd, cpu, &at[cpu]))
+			return false;
+	}
+	return true;
+}
+
+/* Whether it is told that all CPUs but the first have come back. */
+static bool are_back(int fd, int cpus)
+{
+	struct pmuk_live_cpu at;
+	int cpu;
+
+	for (cpu = 1; cpu < cpus; cpu++) {
+		if (live_look(fd, cpu, &at) || !at.online)
+			return false;
+	}
+	return true;
+}
+
+/* Whether each set on each CPU has counted, and had its turn, since @then. */
+static bool have_gone_on(int fd, int cpus, const struct pmuk_live_cpu *then)
+{
+	struct pmuk_live_cpu at;
+	int cpu, set;
+
+	for (cpu = 0; cpu < cpus; cpu++) {
+		if (live_look(fd, cpu, &at))
+			return false;
+		for (set = 0; set < PMUK_LIVE_SETS; set++) {
+			if (at.counts[set] <= then[cpu].counts[set] ||
+			    at.time_running[set] <= then[cpu].time_running[set] ||
+			    at.runs[set] < then[cpu].runs[set] + 2)
+				return false;
+		}
+	}
+	return true;
+}
+
+static void expect_not_back(struct __test_metadata *_metadata, const struct pmuk_live_cpu *before,
+			    const struct pmuk_live_cpu *after)
+{
+	int set;
+
+	for (set = 0; set < PMUK_LIVE_SETS; set++) {
+		EXPECT_GE(after->counts[set], before->counts[set]);
+		EXPECT_GE(after->time_running[set], before->time_running[set]);
+		EXPECT_GE(after->runs[set], before->runs[set]);
+		EXPECT_GE(after->duration[set], before->duration[set]);
+	}
+}
+
+/* A CPU that has gone is told of once, and so it is when it is back. */
+static void expect_told(struct __test_metadata *_metadata, const struct pmuk_live_cpu *at,
+			bool went)
+{
+	EXPECT_EQ(at->offline, went);
+	EXPECT_EQ(at->online, went);
+	EXPECT_EQ(at->counter_lost, 0);
+}
+
+TEST_F_TIMEOUT(suspend, counts_go_on, 180)
+{
+	int cpu, cpus = self->cpus, fd = self->fd, suspends = nr_suspends();
+
+	ASSERT_TRUE(comes(live_has_run(fd, cpus, 3)));
+	ASSERT_TRUE(look_at_all(fd, cpus, self->before));
+	ASSERT_EQ(go_to_sleep(fd, variant->state, variant->wake), 0) {
+		TH_LOG("%s until %s: %s", variant->state, variant->until, strerror(errno));
+	}
+	ASSERT_EQ(nr_suspends(), suspends + 1);
+
+	ASSERT_TRUE(!variant->cpus_go || comes(are_back(fd, cpus)));
+	ASSERT_TRUE(look_at_all(fd, cpus, self->after));
+	for (cpu = 0; cpu < cpus; cpu++)
+		expect_not_back(_metadata, &self->before[cpu], &self->after[cpu]);
+	ASSERT_TRUE(comes(have_gone_on(fd, cpus, self->after)));
+
+	ASSERT_TRUE(look_at_all(fd, cpus, self->after));
+	for (cpu = 0; cpu < cpus; cpu++) {
+		struct pmuk_live_cpu *at = &self->after[cpu];
+
+		expect_told(_metadata, at, variant->cpus_go && cpu);
+		EXPECT_LE(at->duration[0] + at->duration[1], now_ns() - self->since);
+	}
+}
+
+/* What it has counted until it was stopped stays while the machine sleeps, and nothing more. */
+TEST_F_TIMEOUT(suspend, stopped_stays_stopped, 180)
+{
+	int cpu, set, cpus = self->cpus, fd = self->fd;
+
+	ASSERT_TRUE(comes(live_has_run(fd, cpus, 3)));
+	ASSERT_EQ(ioctl(fd, PMUK_LIVE_STOP), 0);
+	ASSERT_TRUE(look_at_all(fd, cpus, self->before));
+	ASSERT_EQ(go_to_sleep(fd, variant->state, variant->wake), 0);
+	ASSERT_TRUE(!variant->cpus_go || comes(are_back(fd, cpus)));
+	ASSERT_TRUE(look_at_all(fd, cpus, self->after));
+	for (cpu = 0; cpu < cpus; cpu++) {
+		for (set = 0; set < PMUK_LIVE_SETS; set++) {
+			EXPECT_EQ(self->after[cpu].counts[set], self->before[cpu].counts[set]);
+			EXPECT_EQ(self->after[cpu].runs[set], self->before[cpu].runs[set]);
+			EXPECT_EQ(self->after[cpu].duration[set], self->before[cpu].duration[set]);
+		}
+	}
+}
+
+TEST_HARNESS_MAIN

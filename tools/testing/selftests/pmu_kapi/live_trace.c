@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What tracepoints tell of the life of a context of /dev/pmuk_live: its begin and end, each turn
+ * of its sets, each overflow, each record lost.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "live.h"
+#include "../kselftest_harness.h"
+
+#define TRACING		"/sys/kernel/tracing/instances/pmuk_live"
+
+/* What was told of a CPU. */
+struct told_cpu {
+	uint64_t switches, overflows, lost;
+	int set;		/* whose turn it was last; -1: none yet */
+	bool odd;		/* a switch from another set than that, or to none or the same */
+};
+
+struct told {
+	int creates, loads, closes, other;
+	uint64_t id;			/* of the create */
+	int load;		/* its value */
+	bool in_order;		/* create, load, all else, close */
+	struct told_cpu cpus[MAX_CPUS];
+};
+
+FIXTURE(trace)
+{
+	int fd;
+	int cpus;
+	struct told told;
+};
+
+static int in_instance(const char *file, const char *text)
+{
+	int dir = open(TRACING, O_PATH | O_DIRECTORY), ret;
+
+	if (dir < 0)
+		return -1;
+	ret = write_at(dir, file, text);
+	close(dir);
+	return ret;
+}
+
+FIXTURE_SETUP(trace)
+{
+	self->fd = live_open();
+	ASSERT_GE(self->fd, 0);
+	self->cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	ASSERT_LE(self->cpus, MAX_CPUS);
+	rmdir(TRACING);		/* of one that did not come to its end */
+	ASSERT_EQ(mkdir(TRACING, 0700), 0);
+	ASSERT_EQ(in_instance("trace_clock", "mono"), 0);
+	ASSERT_EQ(in_instance("events/pmu_kapi/enable", "1"), 0);
+}
+
+FIXTURE_TEARDOWN(trace)
+{
+	in_instance("events/pmu_kapi/enable", "0");
+	close(self->fd);
+	EXPECT_EQ(rmdir(TRACING), 0);
+}
+
+static bool is_of(const struct told *t, uint64_t id)
+{
+	return t->creates == 1 && t->id == id;
+}
+
+static void take_create(struct told *t, uint64_t id, int value)
+{
+	t->in_order &= !t->creates && !value;
+	t->creates++;
+	t->id = id;
+}
+
+static void take_load(struct told *t, uint64_t id, int value)
+{
+	t->in_order &= is_of(t, id) && !t->closes;
+	t->loads++;
+	t->load = value;
+}
+
+static void take_close(struct told *t, uint64_t id, int value)
+{
+	t->in_order &= is_of(t, id) && t->loads && !value;
+	t->closes++;
+}
+
+static void take_switch(struct told *t, uint64_t id, int cpu, unsigned int from, unsigned int to)
+{
+	struct told_cpu *at = &t->cpus[cpu];
+
+	t->in_order &= is_of(t, id) && t->loads && !t->closes;
+	at->odd |= from == to || to > 1 || (at->set >= 0 && from != (unsigned int)at->set);
+	at->set = to;
+	at->switches++;
+}
+
+static void take_overflow(struct told *t, uint64_t id, int cpu, unsigned int set, unsigned int num)
+{
+	t->in_order &= is_of(t, id) && t->loads && !t->closes;
+	t->cpus[cpu].odd |= set > 1 || num;
+	t->cpus[cpu].overflows++;
+}
+
+static void take_lost(struct told *t, uint64_t id, int cpu, uint64_t count)
+{
+	t->in_order &= is_of(t, id) && t->loads && !t->closes;
+	t->cpus[cpu].lost += count;
+}
+
+static void take_of_cpu(struct told *t, const char *line, uint64_t id, uint64_t cpu)
+{
+	uint64_t a, b;
+
+	if (!strncmp(line, "pmuk_switch: ", 13) && number_of(line, "from", &a) &&
+	    number_of(line, "to", &b) && strstr(line, " ns="))
+		take_switch(t, id, cpu, a, b);
+	else if (!strncmp(line, "pmuk_overflow: ", 15) && number_of(line, "set", &a) &&
+		 number_of(line, "counter", &b) && strstr(line, " action=0x"))
+		take_overflow(t, id, cpu, a, b);
+	else if (!strncmp(line, "pmuk_lost: ", 11) && number_of(line, "count", &a))
+		take_lost(t, id, cpu, a);
+	else
+		t->other++;
+}
+
+static void take_line(struct told *t, const char *line)
+{
+	uint64_t id, cpu;
+	int value;
+
+	line = strstr(line, ": pmuk_");
+	if (!line)
+		return;
+	line += 2;
+	if (!number_of(line, "context", &id))
+		t->other++;
+	else if (sscanf(line, "pmuk_context_create: %*s value=%d", &value) == 1)
+		take_create(t, id, value);
+	else if (sscanf(line, "pmuk_context_load: %*s value=%d", &value) == 1)
+		take_load(t, id, value);
+	else if (sscanf(line, "pmuk_context_close: %*s value=%d", &value) == 1)
+		take_close(t, id, value);
+	else if (number_of(line, "cpu", &cpu) && cpu < MAX_CPUS)
+		take_of_cpu(t, line, id, cpu);
+	else
+		t->other++;
+}
+
+/* All that was traced, once nobody traces any more. */
+static bool take_all(struct told *t)
+{
+	char line[512];
+	FILE *f;
+	int i;
+
+	memset(t, 0, sizeof(*t));
+	t->in_order = true;
+	for (i = 0; i < MAX_CPUS; i++)
+		t->cpus[i].set = -1;
+	if (in_instance("events/pmu_kapi/enable", "0"))
+		return false;
+	f = fopen(TRACING "/trace", "r");
+	while (f && fgets(line, sizeof(line), f))
+		take_line(t, line);
+	if (f)
+		fclose(f);
+	return f;
+}
+
+/* What a stopped context says itself of a CPU, in <debugfs>/pmuk/contexts; the latest one's. */
+static bool shown(int cpu, uint64_t *overflows, uint64_t *lost)
+{
+	FILE *f = fopen("/sys/kernel/debug/pmuk/contexts", "r");
+	char line[512];
+	int at, found = 0;
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (!strncmp(line, "context ", 8))
+			found = 0;
+		else if (sscanf(line, "  instance cpu %d", &at) == 1 && at == cpu)
+			found += number_of(line, "overflows", overflows);
+		else if (sscanf(line, "  buffer cpu %d", &at) == 1 && at == cpu)
+			found += number_of(line, "lost", lost);
+	}
+	if (f)
+		fclose(f);
+	return found == 2;
+}
+
+struct truth {
+	uint64_t switches, overflows, lost, messages_lost;
+};
+
+/* Whether messages on each CPU have told of a loss: of its first records, at least. */
+static bool have_lost(int fd, int cpus)
+{
+	struct pmuk_live_cpu at;
+	int cpu;
+
+	for (cpu = 0; cpu < cpus; cpu++) {
+		if (live_look(fd, cpu, &at) || !at.records_lost)
+			return false;
+	}
+	return true;
+}
+
+/* A context is created, does all that it can, and is closed; and what it said of that. */
+static void live_and_close(struct __test_metadata *_metadata, int fd, int cpus,
+			   struct truth *truth)
+{
+	struct pmuk_live_attr attr = live_clock(2 * NSEC_PER_MSEC);
+	struct pmuk_live_cpu at;
+	int cpu;
+
+	ASSERT_EQ(live_create(fd, &attr), 0);
+	ASSERT_TRUE(comes(live_has_run(fd, cpus, 3) && have_lost(fd, cpus)));
+	ASSERT_EQ(ioctl(fd, PMUK_LIVE_STOP), 0);
+	for (cpu = 0; cpu < cpus; cpu++) {
+		ASSERT_EQ(live_look(fd, cpu, &at), 0);
+		ASSERT_TRUE(shown(cpu, &truth[cpu].overflows, &truth[cpu].lost));
+		truth[cpu].switches = at.runs[0] + at.runs[1] - 1;
+		truth[cpu].messages_lost = at.records_lost;
+	}
+	ASSERT_EQ(ioctl(fd, PMUK_LIVE_CLOSE), 0);
+}
+
+TEST_F(trace, tells_a_life)
+{
+	struct truth truth[MAX_CPUS];
+	struct told *t = &self->told;
+	int cpu;
+
+	live_and_close(_metadata, self->fd, self->cpus, truth);
+	ASSERT_TRUE(take_all(t));
+	EXPECT_EQ(t->creates, 1);
+	EXPECT_EQ(t->loads, 1);
+	EXPECT_EQ(t->load, 0);
+	EXPECT_EQ(t->closes, 1);
+	EXPECT_EQ(t->other, 0);
+	EXPECT_TRUE(t->in_order);
+	for (cpu = 0; cpu < self->cpus; cpu++) {
+		EXPECT_EQ(t->cpus[cpu].switches, truth[cpu].switches);
+		EXPECT_EQ(t->cpus[cpu].overflows, truth[cpu].overflows);
+		EXPECT_EQ(t->cpus[cpu].lost, truth[cpu].messages_lost);
+		EXPECT_LE(t->cpus[cpu].lost, truth[cpu].lost);
+		EXPECT_FALSE(t->cpus[cpu].odd);
+	}
+}
+
+/* One that cannot be loaded: why, and its end. */
+TEST_F(trace, tells_why_not)
+{
+	struct pmuk_live_attr attr = live_clock(0);
+	struct told *t = &self->told;
+	int why;
+
+	attr.type = 0x7fffffff;
+	ASSERT_EQ(live_create(self->fd, &attr), -1);
+	why = errno;
+	ASSERT_TRUE(take_all(t));
+	EXPECT_EQ(t->creates, 1);
+	EXPECT_EQ(t->loads, 1);
+	EXPECT_EQ(t->load, -why);
+	EXPECT_EQ(t->closes, 1);
+	EXPECT_TRUE(t->in_order);
+}
+
+/* While nobody traces, nothing is told. */
+TEST_F(trace, is_silent_when_off)
+{
+	struct pmuk_live_attr attr = live_clock(2 * NSEC_PER_MSEC);
+	struct told *t = &self->told;
+
+	ASSERT_EQ(in_instance("events/pmu_kapi/enable", "0"), 0);
+	ASSERT_EQ(live_create(self->fd, &attr), 0);
+	ASSERT_TRUE(comes(live_has_run(self->fd, self->cpus, 3)));
+	ASSERT_EQ(ioctl(self->fd, PMUK_LIVE_CLOSE), 0);
+	ASSERT_TRUE(take_all(t));
+	EXPECT_EQ(t->creates + t->loads + t->closes + t->other, 0);
+}
+
+TEST_HARNESS_MAIN
