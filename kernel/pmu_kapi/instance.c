@@ -123,9 +123,10 @@ static void pmuk_slot_reset(struct pmuk_slot *slot)
 	for (i = 0; peers && i < slot->turn->nr; i++) {
 		struct pmuk_slot *peer = &slot->turn->slots[i];
 
-		if (peer != slot && (peers & BIT(peer->num)))
-			pmuk_counter_set_period(slot->turn->counters[i],
-						pmuk_slot_period(peer, false));
+		if (peer != slot && (peers & BIT(peer->num)) &&
+		    !pmuk_counter_set_period(slot->turn->counters[i],
+					     pmuk_slot_period(peer, false)))
+			peer->longer = false;
 	}
 }
 
@@ -665,8 +666,15 @@ static void pmuk_slot_restart(struct pmuk_slot *slot)
 
 	pmuk_counter_disable(c);
 	pmuk_counter_rearm(c, slot->hit ? pmuk_slot_period(slot, true) : 0);
-	slot->longer = slot->hit;
+	if (slot->hit)
+		slot->longer = pmuk_slot_period(slot, true) != pmuk_slot_period(slot, false);
 	slot->hit = false;
+}
+
+/* What masks while turns are exchanged stops counters of both. */
+static bool pmuk_slot_awaits_restart(const struct pmuk_slot *slot)
+{
+	return slot->hit || READ_ONCE((*pmuk_slot_counter(slot))->frozen) != PMUK_RUNNING;
 }
 
 /* One that has its place again may lose it again. */
@@ -688,8 +696,10 @@ static void pmuk_turn_restart(struct pmuk_inst *inst, struct pmuk_turn *turn, bo
 {
 	unsigned int i;
 
+	/* Of the active one each: what could not be paused at once may be just now. */
+	masked = masked && turn == inst->active;
 	for (i = 0; i < turn->nr; i++) {
-		if (masked || turn->slots[i].hit)
+		if (masked || pmuk_slot_awaits_restart(&turn->slots[i]))
 			pmuk_slot_restart(&turn->slots[i]);
 	}
 	if (turn == inst->active)

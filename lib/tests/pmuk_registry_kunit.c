@@ -625,6 +625,36 @@ static void restart_reaches_other_sets(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, handled(), 2);
 }
 
+/* Masked by another counter, and restarted, it is still in its long period: one, not more. */
+static void restart_of_another_keeps_the_long_period(struct kunit *test)
+{
+	const struct pmuk_context_attr attr = { .format = &probe_format.uuid };
+	const struct pmuk_pmd another = { .num = 4, .short_reset = PERIOD };
+	struct ctx *c = alloc_ctx(test);
+
+	use_probe(test);
+	probe.action = PMUK_FORMAT_MASK;
+	start_ctx(test, c, &attr, 0, c->cpu);
+	KUNIT_EXPECT_EQ(test, pmuk_unload_context(c->ctx), 0);
+	pmuk_ctx_write_pmd(test, c->ctx, &another);
+	pmuk_ctx_load(test, c->ctx, c->cpu);
+	pmuk_ctx_start(test, c->ctx);
+	feed(c, PERIOD);
+	KUNIT_EXPECT_EQ(test, pmuk_restart(c->ctx), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_feed(c->sim, c->cpu, 1, PERIOD), PERIOD);
+	KUNIT_EXPECT_EQ(test, handled(), 2);
+	KUNIT_EXPECT_EQ(test, pmuk_restart(c->ctx), 0);
+	probe.action = PMUK_FORMAT_RESET;
+	feed(c, LONG - 1);
+	KUNIT_EXPECT_EQ(test, handled(), 2);
+	feed(c, 1);
+	KUNIT_EXPECT_EQ(test, handled(), 3);
+	feed(c, PERIOD - 1);
+	KUNIT_EXPECT_EQ(test, handled(), 3);
+	feed(c, 1);
+	KUNIT_EXPECT_EQ(test, handled(), 4);
+}
+
 /* What was pending in between two turns is told of, with what is still known. */
 static void replayed_overflow_has_no_place(struct kunit *test)
 {
@@ -842,6 +872,7 @@ static struct kunit_case pmuk_registry_cases[] = {
 	KUNIT_CASE(handler_decides_mask_reset),
 	KUNIT_CASE(handler_decides_all),
 	KUNIT_CASE(restart_reaches_other_sets),
+	KUNIT_CASE(restart_of_another_keeps_the_long_period),
 	KUNIT_CASE(replayed_overflow_has_no_place),
 	KUNIT_CASE(histogram_checks_its_argument),
 	KUNIT_CASE(histogram_has_linear_buckets),
