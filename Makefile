@@ -18,7 +18,7 @@ help:
 	@echo 'make shell     a shell in that VM, with our modules and perf'
 	@echo 'make test      all tests; LANE=name one lane, SUITE=name one suite'
 	@echo 'make check     what needs no boot: style, sparse, documentation, builds'
-	@echo 'make bench     what a read and a record cost, beside perf: build/bench.json'
+	@echo 'make bench     what a read, a record, a switch cost, beside perf: build/bench.json'
 	@echo 'make modules   KDIR=dir: modules for the kernel whose headers are there'
 	@echo 'make series    the patches to mail, against KSRC=dir or Linux 7.3'
 	@echo 'make clean     remove build/; kernels stay in $${PMUK_CACHE:-~/.cache/pmuk}'

@@ -39,6 +39,8 @@ RACE = re.compile(r'BUG: KCSAN: (.*)')
 ACCESS = re.compile(r'.* to 0x\w+ of \d+ bytes by ')
 FRAME = re.compile(r' +(?:\+-> reordered to: )?(\S+)\+0x\w+/0x\w+(?: \[(\w+)\])?')
 RULE = '=' * 66
+# What only accesses the memory that it is handed: its caller is who races.
+HANDED = re.compile(r'(__)?(mem|str|list_|rb_|bitmap_|_find_|sort|bsearch|k[vz]?m?alloc|kv?free|_?copy_)')
 
 STAMP = re.compile(r'^\[ *\d+\.\d+\](\[ *[CT]\d+\])? ')
 COMMENT = re.compile(r' *# ')      # of KTAP; no kernel begins a line so
@@ -78,18 +80,19 @@ class Lane:
 
 
     def has_made(self, report):
-        """Whether an access of a data race is by a function of ours, or by what that has called, such
-        as memcpy(). What perf core does on its own account when we call it is not."""
-        depth = 2
+        """Whether an access of a data race is by a function of ours, or by memcpy() and the like for
+        one. What others do on their own account when we call them is not: perf core's counts, or
+        the flags of the current task."""
+        nearest = False
         for line in report:
             frame = FRAME.match(line)
             if ACCESS.match(line):
-                depth = 0
-            elif frame:
-                depth += 1
-                if depth <= 2 and (frame[1].startswith('pmuk_') or frame[1] in self.ours or
-                                   frame[2] and frame[2].startswith(('pmuk_', 'pmu_kapi'))):
+                nearest = True
+            elif frame and nearest:
+                if frame[1].startswith('pmuk_') or frame[1] in self.ours or \
+                        frame[2] and frame[2].startswith(('pmuk_', 'pmu_kapi')):
                     return True
+                nearest = HANDED.match(frame[1])
         return False
 
 

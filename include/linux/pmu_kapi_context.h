@@ -149,7 +149,7 @@ enum pmuk_pmd_flags {
  * @random_mask: each period is longer by a random number under this mask
  * @random_seed: start of the random sequence, which each CPU has for itself
  * @reset_peers: counters of the set, by number, that begin a new period when this one
- *	overflows
+ *	overflows; from an NMI of this one's PMU only such of the same PMU
  * @sample_peers: counters of the set, by number, whose values records of this one
  *	hold, too: with PERF_SAMPLE_READ and PERF_FORMAT_GROUP
  * @switch_overflows: the next set's turn comes when this one has overflowed so often;
@@ -302,6 +302,9 @@ enum pmuk_format_action {
  * @notify: the counter has PMUK_PMD_NOTIFY
  * @mask: it has, and the context has PMUK_CTX_MASK
  * @sample: what is known of the overflow
+ * @counter: what has overflowed, for calls that may be made in NMI: with PMUK_FORMAT_RESET, a
+ *	period that the handler sets by pmuk_counter_set_period() is this CPU's from then on,
+ *	until it is started again
  */
 struct pmuk_format_event {
 	struct pmuk_buffer *buffer;
@@ -313,8 +316,8 @@ struct pmuk_format_event {
 	bool notify;
 	bool mask;
 	const struct pmuk_sample *sample;
-	/* private: for perf's records */
 	struct pmuk_counter *counter;
+	/* private: for perf's records */
 	const struct perf_sample_data *data;
 };
 

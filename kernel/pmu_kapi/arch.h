@@ -123,8 +123,8 @@ static __always_inline u64 pmuk_arch_read(const struct perf_event *event)
 }
 
 /* All of them, on this CPU: timers, IPIs, and pseudo-NMIs, too. */
-#define pmuk_arch_irqs()	raw_cpu_read(kstat.irqs_sum)
-#define pmuk_arch_nmis()	pmuk_arch_irqs()
+#define pmuk_arch_irqs()	((const unsigned long *)raw_cpu_ptr(&kstat.irqs_sum))
+#define pmuk_arch_nmis()	READ_ONCE(*pmuk_arch_irqs())
 
 /* The driver keeps a counter where it is for as long as it is on the PMU. */
 static __always_inline u64 pmuk_arch_place(const struct perf_event *event)

@@ -371,6 +371,8 @@ static void pmuk_context_tell_lost(struct pmuk_context *ctx)
 	struct pmuk_buffer *b;
 	unsigned int cpu;
 
+	if (!ctx->battr.nr_pages)
+		return;
 	guard(cpus_read_lock)();
 	for_each_possible_cpu(cpu) {
 		b = ctx->buffers[cpu];

@@ -5,9 +5,9 @@
  * Sets take turns in the order of their ids, on each CPU by itself. A turn ends by
  * time, by a counter's overflows, or by call. What ends it - a timer, an NMI - only asks;
  * the counters are exchanged by a worker on that CPU, as perf core may sleep in that, and
- * not so often that it does nothing else. One
- * turn lasts until the next one begins, so that durations add up to the time that the context
- * ran; what the exchange has taken of it is told apart, see pmuk_inst::switch_ns.
+ * not so often that it does nothing else. One turn lasts until the next one begins, so that
+ * durations add up to the time that the context ran; what the exchange has taken of it is told
+ * apart, see pmuk_inst::switch_ns.
  */
 #define pr_fmt(fmt) "pmuk: " fmt
 
@@ -298,7 +298,7 @@ void pmuk_inst_show_group(struct pmuk_inst *inst, bool on)
 	if (inst->cpu < 0)
 		return;
 	on = on && turn->nr && pmuk_turn_is_direct(turn);
-	turn->group->fast_tick = PMUK_NEVER;
+	WRITE_ONCE(turn->group->fast_tick, PMUK_NEVER);
 	WRITE_ONCE(inst->ctx->groups[inst->cpu], on ? turn->group : NULL);
 	smp_mb();	/* pairs with pmuk_inst_mask(): that hides it, or is seen here */
 	if (on && atomic_read(&inst->masked))

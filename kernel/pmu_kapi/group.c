@@ -7,6 +7,7 @@
 #include <linux/err.h>
 #include <linux/export.h>
 #include <linux/irqflags.h>
+#include <linux/preempt.h>
 #include <linux/rcupdate.h>
 #include <linux/smp.h>
 #include <linux/string.h>
@@ -20,6 +21,18 @@ static struct pmuk_inst *pmuk_context_own(struct pmuk_context *ctx)
 	if (task)
 		return task == current ? READ_ONCE(ctx->insts[0]) : NULL;
 	return READ_ONCE(ctx->insts[raw_smp_processor_id()]);
+}
+
+/*
+ * For the rest of this tick; but not while masked, though a restart that is masked again before it
+ * ends shows the group for a moment. An NMI may mask at any point in here, hence the look after.
+ */
+static void pmuk_group_allow_fast(const struct pmuk_inst *inst, struct pmuk_group *group)
+{
+	WRITE_ONCE(group->fast_tick, jiffies);
+	barrier();
+	if (atomic_read(&inst->masked))
+		WRITE_ONCE(group->fast_tick, PMUK_NEVER);
 }
 
 /* Once in each tick all are published; until the next one, reads of the group are fast. */
@@ -40,8 +53,19 @@ static noinline int pmuk_read_local_slow(struct pmuk_context *ctx, u64 *counts, 
 		return -EINVAL;
 	ret = pmuk_counters_read_local(turn->counters, counts, n);
 	if (!ret && n == turn->nr && !in_nmi())
-		turn->group->fast_tick = jiffies;
+		pmuk_group_allow_fast(inst, turn->group);
 	return ret;
+}
+
+static noinline int pmuk_read_local_preemptible(struct pmuk_context *ctx, u64 *counts,
+						unsigned int n)
+{
+	bool done;
+
+	preempt_disable_notrace();
+	done = pmuk_group_read(ctx->groups, counts, n);
+	preempt_enable_notrace();
+	return done ? 0 : pmuk_read_local_slow(ctx, counts, n);
 }
 
 /**
@@ -64,6 +88,8 @@ int pmuk_read_local(struct pmuk_context *ctx, u64 *counts, unsigned int n)
 {
 	if (unlikely(!ctx || !counts))
 		return -EINVAL;
+	if (unlikely(!preempt_count()))
+		return pmuk_read_local_preemptible(ctx, counts, n);
 	if (likely(pmuk_group_read(ctx->groups, counts, n)))
 		return 0;
 	return pmuk_read_local_slow(ctx, counts, n);
@@ -105,7 +131,7 @@ int pmuk_snapshot(struct pmuk_context *ctx, u16 set, struct pmuk_value *values, 
 
 	if (IS_ERR_OR_NULL(ctx) || IS_ERR_OR_NULL(values))
 		return -EINVAL;
-	if (READ_ONCE(ctx->loaded) && ctx->target == PMUK_TARGET_TREE)
+	if (READ_ONCE(ctx->loaded) && READ_ONCE(ctx->target) == PMUK_TARGET_TREE)
 		return -EOPNOTSUPP;
 	memset(values, 0, n * sizeof(*values));
 	guard(rcu)();

@@ -52,41 +52,66 @@ static __always_inline bool pmuk_group_keep_one(struct pmuk_counter *c, u64 *cou
 	return true;
 }
 
-static __always_inline bool pmuk_group_read_here(struct pmuk_group *group, u64 *counts,
-						 unsigned int n)
+static __always_inline bool pmuk_group_read_each(struct pmuk_group *group, u64 *counts,
+						 unsigned int n, const unsigned long *irqs)
 {
-	unsigned long irqs = pmuk_arch_irqs();
+	unsigned long before = READ_ONCE(*irqs);
 	unsigned int i;
 
-	if (unlikely(!group || ((group->fast_tick ^ jiffies) | (preempt_count() & NMI_MASK)) ||
-		     n > group->nr))
-		return false;
 	barrier();	/* an interrupt from here on is counted, or comes after all is read */
 	for (i = 0; i < n; i++) {
 		if (unlikely(!pmuk_group_read_one(READ_ONCE(group->counters[i]), &counts[i])))
 			return false;
 	}
 	barrier();
-	if (unlikely(pmuk_arch_irqs() != irqs))
+	if (unlikely(READ_ONCE(*irqs) != before))
 		return false;
 	for (i = 0; i < n; i++) {
 		if (unlikely(!pmuk_group_keep_one(READ_ONCE(group->counters[i]), &counts[i])))
 			return false;
 	}
 	barrier();
-	return likely(pmuk_arch_irqs() == irqs);	/* or ->last may be older than before */
+	return likely(READ_ONCE(*irqs) == before);	/* or ->last may be older than before */
 }
 
-/* Whether it could be done in this way. @groups is by CPU. */
+/* The same for two, which is what most want: nothing is looked up twice. */
+static __always_inline bool pmuk_group_read_two(struct pmuk_group *group, u64 *counts,
+						const unsigned long *irqs)
+{
+	struct pmuk_counter *c = READ_ONCE(group->counters[0]);
+	struct pmuk_counter *d = READ_ONCE(group->counters[1]);
+	unsigned long before = READ_ONCE(*irqs);
+	u64 count_c, count_d;
+
+	barrier();
+	if (unlikely(!pmuk_group_read_one(c, &count_c) || !pmuk_group_read_one(d, &count_d)))
+		return false;
+	barrier();
+	if (unlikely(READ_ONCE(*irqs) != before))
+		return false;
+	pmuk_group_keep_one(c, &count_c);
+	pmuk_group_keep_one(d, &count_d);
+	counts[0] = count_c;
+	counts[1] = count_d;
+	barrier();
+	return likely(READ_ONCE(*irqs) == before);
+}
+
+/*
+ * Whether it could be done in this way. @groups is by CPU. Preemption is off: counters that are
+ * retired meanwhile are freed later.
+ */
 static __always_inline bool pmuk_group_read(struct pmuk_group *const *groups, u64 *counts,
 					    unsigned int n)
 {
-	bool done;
+	struct pmuk_group *group = READ_ONCE(groups[raw_smp_processor_id()]);
 
-	preempt_disable_notrace();
-	done = pmuk_group_read_here(READ_ONCE(groups[raw_smp_processor_id()]), counts, n);
-	preempt_enable_notrace();
-	return done;
+	if (unlikely(!group || n > group->nr || ((READ_ONCE(group->fast_tick) ^ jiffies) |
+						 (preempt_count() & NMI_MASK))))
+		return false;
+	if (likely(n == 2))
+		return pmuk_group_read_two(group, counts, pmuk_arch_irqs());
+	return pmuk_group_read_each(group, counts, n, pmuk_arch_irqs());
 }
 
 #else

@@ -36,6 +36,9 @@
  */
 static DEFINE_PER_CPU(struct pmu *, pmuk_nmi_pmu);
 
+/* The same for an interrupt that is no NMI. */
+static DEFINE_PER_CPU(struct pmu *, pmuk_irq_pmu);
+
 static bool pmuk_is_own(const struct pmuk_counter *c)
 {
 	const struct perf_event *event = c->event;
@@ -403,17 +406,21 @@ static void pmuk_unhalt(struct pmuk_counter *c)
 /*
  * As perf_pmu_disable(), which modules have not: while a counter is being programmed, its
  * register and hw.prev_count do not belong together, and an NMI is not to read them. In its own
- * NMI a PMU is stopped, and its driver does this.
+ * interrupt a PMU is stopped already, and it is for its driver to start it.
  */
 static void pmuk_pmu_hold(struct pmu *pmu)
 {
-	if (!in_nmi() && !pmuk_pmu_disabled(pmu)++)
+	if (in_nmi())
+		return;
+	if (!pmuk_pmu_disabled(pmu)++ && __this_cpu_read(pmuk_irq_pmu) != pmu)
 		pmu->pmu_disable(pmu);
 }
 
 static void pmuk_pmu_release(struct pmu *pmu)
 {
-	if (!in_nmi() && !--pmuk_pmu_disabled(pmu))
+	if (in_nmi())
+		return;
+	if (!--pmuk_pmu_disabled(pmu) && __this_cpu_read(pmuk_irq_pmu) != pmu)
 		pmu->pmu_enable(pmu);
 }
 
@@ -441,14 +448,15 @@ static void pmuk_settle(struct pmuk_counter *c, bool frozen)
 	pmuk_pmu_release(pmu);
 }
 
-/* As perf core does at its next tick, but now. */
-static void pmuk_unthrottle(struct perf_event *event)
+/* As perf core does at its next tick, but now; and a counter that is paused stays so. */
+static void pmuk_unthrottle(struct pmuk_counter *c, struct perf_event *event)
 {
 	struct pmu *pmu = event->pmu;
 
 	pmuk_pmu_hold(pmu);
 	event->hw.interrupts = 0;
-	pmu->start(event, 0);
+	if (!c->halted)
+		pmu->start(event, 0);
 	pmuk_pmu_release(pmu);
 }
 
@@ -463,7 +471,7 @@ void pmuk_settle_irq_work(struct irq_work *irq_work)
 		return;
 	if (!frozen && pmuk_is_on(c) && (c->attr.flags & PMUK_NO_THROTTLE) &&
 	    c->event->hw.interrupts == PMUK_THROTTLED)
-		pmuk_unthrottle(c->event);
+		pmuk_unthrottle(c, c->event);
 	else
 		pmuk_settle(c, frozen);
 }
@@ -704,15 +712,19 @@ static void pmuk_report(struct pmuk_counter *c, struct perf_event *event,
 }
 
 /*
- * Zeroing hw.interrupts at each overflow keeps perf core from reaching the number
- * at which it throttles, unless that number is one: then it has, just now. The
- * PMU is stopped when its interrupt ends, and is started again after that; but
- * inherited events wait for perf core's next tick.
+ * Zeroing hw.interrupts at each overflow keeps perf core from reaching the number at which it
+ * throttles, unless that is one, as it is once interrupts were slow: then it has, just now. An
+ * event that perf core has stopped before it calls is started here, as this may be with
+ * interrupts off for long. Timers cannot be started within themselves, nor a PMU before its
+ * driver has stopped it: that waits for the end of the interrupt, and for perf core's next tick
+ * where the event is inherited.
  */
 static void pmuk_never_throttle(struct pmuk_counter *c, struct perf_event *event)
 {
 	if (event->hw.interrupts != PMUK_THROTTLED)
 		event->hw.interrupts = 0;
+	else if ((event->hw.state & PERF_HES_STOPPED) && !is_software_event(event))
+		pmuk_unthrottle(c, event);
 	else if (event == c->event)
 		irq_work_queue(&c->settle);
 }
@@ -768,22 +780,18 @@ void pmuk_counter_late_sample(struct pmuk_counter *c, struct pmuk_sample *sample
 /* perf core's overflow handler. */
 void pmuk_overflow(struct perf_event *event, struct perf_sample_data *data, struct pt_regs *regs)
 {
+	struct pmu * __percpu *serving = in_nmi() ? &pmuk_nmi_pmu : &pmuk_irq_pmu;
 	struct pmuk_counter *c = event->overflow_handler_context;
 	struct pmu *outer;
 
 	if (READ_ONCE(c->quiet))
 		return;
+
+	outer = __this_cpu_read(*serving);
+	__this_cpu_write(*serving, event->pmu);
 	if (c->attr.flags & PMUK_NO_THROTTLE)
 		pmuk_never_throttle(c, event);
-	if (READ_ONCE(c->frozen) != PMUK_RUNNING)
-		return;
-
-	if (!in_nmi()) {
+	if (READ_ONCE(c->frozen) == PMUK_RUNNING)
 		pmuk_report(c, event, data, regs);
-		return;
-	}
-	outer = __this_cpu_read(pmuk_nmi_pmu);
-	__this_cpu_write(pmuk_nmi_pmu, event->pmu);
-	pmuk_report(c, event, data, regs);
-	__this_cpu_write(pmuk_nmi_pmu, outer);
+	__this_cpu_write(*serving, outer);
 }

@@ -98,10 +98,10 @@ static const char *pmuk_tree_lacks(struct pmuk_context *ctx)
 
 static void pmuk_context_set_target(struct pmuk_context *ctx, const struct pmuk_target *target)
 {
-	ctx->target = target->type;
+	WRITE_ONCE(ctx->target, target->type);	/* for pmuk_snapshot() */
 	cpumask_clear(ctx->cpus);
 	if (pmuk_target_is_task(ctx))
-		ctx->task = get_task_struct(target->task);
+		WRITE_ONCE(ctx->task, get_task_struct(target->task));	/* for pmuk_read_local() */
 	else if (target->type == PMUK_TARGET_CPU)
 		cpumask_set_cpu(target->cpu, ctx->cpus);
 	else
@@ -162,9 +162,11 @@ static int pmuk_context_place(struct pmuk_context *ctx, struct pmuk_target *targ
 
 static void pmuk_context_put_task(struct pmuk_context *ctx)
 {
-	if (ctx->task)
-		put_task_struct(ctx->task);
-	ctx->task = NULL;
+	struct task_struct *task = ctx->task;
+
+	WRITE_ONCE(ctx->task, NULL);
+	if (task)
+		put_task_struct(task);
 }
 
 static int pmuk_context_load(struct pmuk_context *ctx, struct pmuk_target *target)

@@ -392,8 +392,9 @@ static void be_busy_once(struct busy *b)
 	b->last = read.count;
 	b->wrong += pmuk_snapshot(ctx, 0, &value, 1) != 0;
 	b->wrong += pmuk_restart(ctx) != 0;
-	if (b->turns++ % 4 == 0)
+	if (b->turns % 4 == 0)
 		b->wrong += pmuk_stop(ctx) != 0;
+	WRITE_ONCE(b->turns, b->turns + 1);
 }
 
 static int busy_thread(void *data)
@@ -450,7 +451,7 @@ static int load_thread(void *data)
 	struct pmuk_target all = { .type = PMUK_TARGET_CPUS };
 
 	while (!kthread_should_stop()) {
-		bool single = l->loads++ & 1;
+		bool single = l->loads & 1;
 		int ret = pmuk_load_context(l->p->ctx, single ? &one : &all);
 
 		l->wrong += ret && !(single && ret == -ENODEV);
@@ -458,6 +459,7 @@ static int load_thread(void *data)
 			l->wrong += pmuk_start(l->p->ctx, NULL) != 0;
 			l->wrong += pmuk_unload_context(l->p->ctx) != 0;
 		}
+		WRITE_ONCE(l->loads, l->loads + 1);
 		cond_resched();
 	}
 	return 0;

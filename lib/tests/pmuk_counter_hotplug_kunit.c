@@ -160,9 +160,9 @@ static int count_all_the_time(void *data)
 
 	while (!kthread_should_stop()) {
 		/* Off any CPU that goes away, one step may count on neither. */
-		r->total += pmuk_sim_count(r->p->sim, 0, 10);
+		WRITE_ONCE(r->total, r->total + pmuk_sim_count(r->p->sim, 0, 10));
 		if (pmuk_counter_read_local(r->c, &count) || count != r->total)
-			r->wrong++;
+			WRITE_ONCE(r->wrong, r->wrong + 1);
 		cond_resched();
 	}
 	return 0;
@@ -221,7 +221,7 @@ static int churn(void *data)
 		pmuk_counter_destroy(c);
 		if (ret && ret != -ENODEV)
 			r->wrong++;
-		r->total++;
+		WRITE_ONCE(r->total, r->total + 1);
 		cond_resched();
 	}
 	return 0;

@@ -22,34 +22,48 @@ static u64 local_count_of(struct kunit *test, struct pmuk_counter *c)
 	return count;
 }
 
-/* An interrupt between the two reads makes both late. */
-static u64 count_and_time(struct kunit *test, struct pmuk_counter *c, u64 *ns)
+/* At one moment. False: there was something between the two. */
+static bool count_and_time(struct kunit *test, struct pmuk_counter *c, u64 *count, u64 *ns)
 {
-	u64 count;
+	u64 before;
 
 	local_irq_disable();
-	count = local_count_of(test, c);
+	before = ktime_get_ns();
+	*count = local_count_of(test, c);
 	*ns = ktime_get_ns();
 	local_irq_enable();
-	return count;
+	return *ns - before < 20 * NSEC_PER_USEC;
 }
 
+/*
+ * In small steps. What takes longer is left out: the host may have been away while
+ * perf core had the PMU stopped, as it does in ticks.
+ */
 static void cycles_agree_with_the_clock(struct kunit *test)
 {
 	struct pmuk_counter *c = pmuk_test_enabled(test, &cycles, raw_smp_processor_id(), NULL);
-	u64 from, to, begin, end;
+	u64 from = 0, to, begin = 0, end, counted = 0, passed = 0;
+	unsigned long until = jiffies + 20 * HZ;
+	bool was_sound = false, sound;
 
-	from = count_and_time(test, c, &begin);
-	do {
-		to = count_and_time(test, c, &end);
-	} while (end - begin < NSEC_PER_SEC);
+	while (passed < NSEC_PER_SEC / 2 && time_before(jiffies, until)) {
+		sound = count_and_time(test, c, &to, &end);
+		if (sound && was_sound && end - begin < 100 * NSEC_PER_USEC) {
+			counted += to - from;
+			passed += end - begin;
+		}
+		was_sound = sound;
+		from = to;
+		begin = end;
+	}
 
-	KUNIT_EXPECT_GT(test, to, from);
-	kunit_info(test, "%llu cycles in %llu ns", to - from, end - begin);
+	KUNIT_EXPECT_GE(test, passed, NSEC_PER_SEC / 2);
+	KUNIT_EXPECT_GT(test, counted, 0);
+	kunit_info(test, "%llu cycles in %llu ns", counted, passed);
 	if (!pmuk_hw_on_emulator())
 		return;
-	KUNIT_EXPECT_GE(test, (to - from) * 100, (end - begin) * 98);
-	KUNIT_EXPECT_LE(test, (to - from) * 100, (end - begin) * 102);
+	KUNIT_EXPECT_GE(test, counted * 100, passed * 98);
+	KUNIT_EXPECT_LE(test, counted * 100, passed * 102);
 }
 
 /* The direct read and the PMU driver's, in turns. */
@@ -70,6 +84,9 @@ static void reads_agree(struct kunit *test)
 }
 
 struct storm {
+	struct pmuk_hw_guard guard;
+	struct pmuk_hw_pace pace;
+	u64 reads;		/* that the task has done */
 	u64 last_task;		/* latest count that the task has read */
 	u64 last_irq;		/* and the callback */
 	u64 intent, done;	/* events made to happen: about to be, have been */
@@ -80,18 +97,22 @@ struct storm {
 static void read_in_callback(struct pmuk_counter *c, const struct pmuk_sample *sample, void *data)
 {
 	struct storm *storm = data;
+	unsigned int losses = storm->guard.losses;
 	u64 count = 0;
 	int ret;
 
 	storm->nr++;
 	storm->nmis += !!in_nmi();
+	pmuk_hw_keep_pace(&storm->pace, c, READ_ONCE(storm->reads), 8);
 	ret = pmuk_counter_read_local(c, &count);
 	if (ret == -EBUSY) {	/* the PMU was being stopped when this came */
 		storm->busy++;
 		return;
 	}
 	storm->ret |= ret;
-	if (count < READ_ONCE(storm->last_task) || count < storm->last_irq)
+	if (pmuk_hw_losses(&storm->guard) != losses)
+		WRITE_ONCE(storm->last_task, 0);
+	else if (count < READ_ONCE(storm->last_task) || count < storm->last_irq)
 		storm->wrong++;
 	WRITE_ONCE(storm->last_irq, count);
 }
@@ -102,21 +123,29 @@ static void reads_grow_in_a_storm(struct kunit *test)
 	struct storm *storm = pmuk_test_zalloc(test, sizeof(*storm));
 	struct pmuk_attr attr = cycles;
 	unsigned long end = jiffies + 20 * HZ;
-	unsigned int reads = 0, wrong = 0;
+	unsigned int wrong = 0, losses;
 	struct pmuk_counter *c;
 	struct pmuk_value value;
 	u64 count, least;
+	int ret;
 
 	attr.period = 30000;
 	attr.overflow = read_in_callback;
 	attr.data = storm;
+	storm->pace.period = attr.period;
+	pmuk_hw_guard_start(test, &storm->guard, raw_smp_processor_id());
 	c = pmuk_test_enabled(test, &attr, raw_smp_processor_id(), NULL);
-	while ((READ_ONCE(storm->nr) < 2000 || reads < 20000) && time_before(jiffies, end)) {
+	while ((READ_ONCE(storm->nr) < 2000 || storm->reads < 20000) &&
+	       time_before(jiffies, end)) {
+		losses = READ_ONCE(storm->guard.losses);
 		least = max(READ_ONCE(storm->last_irq), storm->last_task);
-		if (pmuk_counter_read_local(c, &count) || count < least)
+		ret = pmuk_counter_read_local(c, &count);
+		if (pmuk_hw_losses(&storm->guard) != losses)
+			WRITE_ONCE(storm->last_irq, 0);
+		else if (ret || count < least)
 			wrong++;
 		WRITE_ONCE(storm->last_task, count);
-		reads++;
+		WRITE_ONCE(storm->reads, storm->reads + 1);
 	}
 	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_read(c, &value), 0);
@@ -124,9 +153,9 @@ static void reads_grow_in_a_storm(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, wrong, 0);
 	KUNIT_EXPECT_EQ(test, storm->wrong, 0);
 	KUNIT_EXPECT_EQ(test, storm->ret, 0);
-	KUNIT_EXPECT_LE(test, storm->busy, storm->nr / 100);
+	KUNIT_EXPECT_LE(test, storm->busy, storm->nr / 10);	/* a busy host delays NMIs */
 	KUNIT_EXPECT_GE(test, storm->nr, 2000);
-	KUNIT_EXPECT_GE(test, reads, 20000);
+	KUNIT_EXPECT_GE(test, storm->reads, 20000);
 	KUNIT_EXPECT_EQ(test, storm->nmis, pmuk_hw_interrupts_as_nmi() ? storm->nr : 0);
 	KUNIT_EXPECT_GE(test, value.count, max(storm->last_task, storm->last_irq));
 	/* Each of them took a period at least. */
@@ -185,6 +214,7 @@ static void pause_stops_the_pmu(struct kunit *test)
 
 struct victim {
 	u64 magic;
+	struct pmuk_hw_pace pace;
 	struct completion done;
 	unsigned int nr, late;
 	bool suicide;
@@ -194,6 +224,7 @@ static void strike(struct pmuk_counter *c, const struct pmuk_sample *sample, voi
 {
 	struct victim *victim = data;
 
+	pmuk_hw_keep_pace(&victim->pace, c, 0, 64);
 	if (READ_ONCE(victim->magic) != ALIVE)
 		victim->late++;
 	if (++victim->nr == 3 && victim->suicide)
@@ -214,7 +245,8 @@ static void destroy_in_a_storm(struct kunit *test)
 		unsigned long end = jiffies + 5 * HZ;
 		struct pmuk_counter *c;
 
-		*victim = (struct victim) { .magic = ALIVE, .suicide = i & 1 };
+		*victim = (struct victim) { .magic = ALIVE, .pace.period = attr.period,
+					    .suicide = i & 1 };
 		init_completion(&victim->done);
 		c = pmuk_counter_create(&attr, raw_smp_processor_id(), NULL);
 		KUNIT_ASSERT_NOT_ERR_OR_NULL(test, c);
@@ -330,6 +362,7 @@ static void watch(struct pmuk_counter *ticker, const struct pmuk_sample *sample,
 	struct watched *w = data;
 	u64 count;
 
+	pmuk_hw_keep_pace(&w->storm.pace, ticker, READ_ONCE(w->storm.done), 8);
 	w->storm.nr++;
 	if (pmuk_counter_read_local(w->c, &count)) {
 		w->storm.ret++;
@@ -366,6 +399,7 @@ static void look_from_overflows(struct kunit *test,
 	tick.random_mask = 0xfff;
 	tick.overflow = watch;
 	tick.data = w;
+	storm->pace.period = tick.period;
 	ticker = pmuk_test_enabled(test, &tick, cpu, NULL);
 
 	while ((storm->done < 20000 || READ_ONCE(storm->nr) < 2000) && time_before(jiffies, end)) {

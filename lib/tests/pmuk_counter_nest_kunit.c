@@ -30,26 +30,12 @@ struct nest {
 	int ret;
 };
 
-static bool is_level(enum pmuk_irq_level level)
-{
-	switch (level) {
-	case PMUK_IRQ_NMI:
-		return in_nmi();
-	case PMUK_IRQ_HARD:
-		return in_hardirq() && !in_nmi();
-	case PMUK_IRQ_SOFT:
-		return in_serving_softirq() && !in_hardirq() && !in_nmi();
-	default:
-		return !in_interrupt();
-	}
-}
-
 static void note_overflow(struct pmuk_counter *c, const struct pmuk_sample *sample, void *data)
 {
 	struct nest *nest = data;
 
 	nest->overflows++;
-	nest->misplaced += !is_level(nest->level);
+	nest->misplaced += !pmuk_irq_is(nest->level);
 }
 
 static struct nest *new_nest(struct kunit *test, enum pmuk_irq_level level)

@@ -83,7 +83,7 @@ static u64 steps_arch_read(const struct perf_event *event)
 #include "../../kernel/pmu_kapi/local.c"
 
 /* The same for reads of a group, which are told that they were interrupted. */
-#define pmuk_arch_irqs()		READ_ONCE(steps.irqs)
+#define pmuk_arch_irqs()		((const unsigned long *)&steps.irqs)
 #define pmuk_arch_read_on(event, raw)	((*(raw) = steps_arch_read(event)), true)
 
 #include "../../kernel/pmu_kapi/group.h"
@@ -338,24 +338,29 @@ static void steps_two(struct kunit *test)
 	KUNIT_EXPECT_GT(test, disturbed, STEPS_MAX);
 }
 
+#define STEPS_GROUP	3
+
 static struct pmuk_group *steps_groups[NR_CPUS];
 
-/* One counter in two places: both are read in one instant, or it is not done in this way. */
+/* One counter in two places or more: all are read in one instant, or it is not done in this way. */
 static bool steps_check_group(struct kunit *test, struct pmuk_group *group, const char *what)
 {
-	u64 before = steps.true_count, counts[2] = {};
+	u64 before = steps.true_count, counts[STEPS_GROUP] = {};
 	unsigned long flags;
+	unsigned int i;
 	bool done;
 
 	local_irq_save(flags);		/* for jiffies to stay */
 	group->fast_tick = jiffies;
 	steps.step = 0;
-	done = pmuk_group_read(steps_groups, counts, 2);
+	done = pmuk_group_read(steps_groups, counts, group->nr);
 	local_irq_restore(flags);
 
-	if (done && (counts[0] != counts[1] || counts[0] < before || counts[1] > steps.true_count))
-		KUNIT_FAIL(test, "%s: %llu, %llu are not one in %llu...%llu", what, counts[0],
-			   counts[1], before, steps.true_count);
+	for (i = 0; done && i < group->nr; i++) {
+		if (counts[i] != counts[0] || counts[i] < before || counts[i] > steps.true_count)
+			KUNIT_FAIL(test, "%s: %llu, %llu are not one in %llu...%llu", what,
+				   counts[0], counts[i], before, steps.true_count);
+	}
 	/* An NMI that comes next reads no less than this. */
 	if (steps.c.last > steps.true_count)
 		KUNIT_FAIL(test, "%s: leaves %llu, more than %llu", what, steps.c.last,
@@ -363,21 +368,14 @@ static bool steps_check_group(struct kunit *test, struct pmuk_group *group, cons
 	return done;
 }
 
-static void steps_in_group(struct kunit *test)
+static void steps_in_group_of(struct kunit *test, struct pmuk_group *group)
 {
-	struct pmuk_group *group = kunit_kzalloc(test, struct_size(group, counters, 2), GFP_KERNEL);
 	unsigned int i, when, disturbed = 0;
 
-	KUNIT_ASSERT_NOT_NULL(test, group);
-	group->nr = 2;
-	group->counters[0] = &steps.c;
-	group->counters[1] = &steps.c;
-	migrate_disable();
-	steps_groups[raw_smp_processor_id()] = group;
 	steps_reset(32, 21);
 	KUNIT_EXPECT_TRUE(test, steps_check_group(test, group, "nothing"));
 	KUNIT_EXPECT_EQ(test, steps.c.last, 21);
-	for (when = 0; when < 2 * STEPS_MAX; when++) {
+	for (when = 0; when < group->nr * STEPS_MAX; when++) {
 		for (i = 0; i < ARRAY_SIZE(disturbances); i++) {
 			steps_reset(32, 21);
 			steps.when[0] = when;
@@ -388,8 +386,24 @@ static void steps_in_group(struct kunit *test)
 			steps_check(test, false, "after it");
 		}
 	}
-	migrate_enable();
 	KUNIT_EXPECT_GT(test, disturbed, STEPS_MAX);
+}
+
+/* Two have a way of their own. */
+static void steps_in_group(struct kunit *test)
+{
+	struct pmuk_group *group = kunit_kzalloc(test, struct_size(group, counters, STEPS_GROUP),
+						 GFP_KERNEL);
+	unsigned int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, group);
+	for (i = 0; i < STEPS_GROUP; i++)
+		group->counters[i] = &steps.c;
+	migrate_disable();
+	steps_groups[raw_smp_processor_id()] = group;
+	for (group->nr = 2; group->nr <= STEPS_GROUP; group->nr++)
+		steps_in_group_of(test, group);
+	migrate_enable();
 }
 
 static struct kunit_case steps_cases[] = {

@@ -26,7 +26,7 @@ struct worker {
 	bool dismissed;
 };
 
-static int worker_thread(void *data)
+static int count_where_told(void *data)
 {
 	struct worker *w = data;
 
@@ -69,7 +69,7 @@ static void put_worker(void *data)
 
 static void get_worker(struct kunit *test, struct worker *w, struct pmuk_sim *sim, int cpu)
 {
-	struct task_struct *task = kthread_create(worker_thread, w, "pmuk_worker");
+	struct task_struct *task = kthread_create(count_where_told, w, "pmuk_worker");
 
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
 	w->task = get_task_struct(task);

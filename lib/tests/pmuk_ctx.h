@@ -38,7 +38,7 @@ static inline struct pmuk_context *pmuk_ctx_create(struct kunit *test,
 	const struct pmuk_context_attr none = {};
 	struct pmuk_context *ctx = pmuk_create_context(attr ?: &none);
 
-	KUNIT_ASSERT_FALSE_MSG(test, IS_ERR(ctx), "create: %ld", PTR_ERR(ctx));
+	KUNIT_ASSERT_FALSE_MSG(test, IS_ERR(ctx), "create: %pe", ctx);
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, pmuk_ctx_put, ctx), 0);
 	return ctx;
 }
@@ -109,8 +109,8 @@ static inline bool pmuk_ctx_runs(struct pmuk_context *ctx, u16 set, int cpu, u64
 }
 
 /*
- * One counter counts all of @n on @cpu, however often that overflows: where interrupts have been
- * slow, perf core throttles at the first overflow, and lets it go on after that interrupt.
+ * One counter counts all of @n on @cpu, however often that overflows: this waits while it is
+ * stopped, be it masked until somebody restarts it, or throttled until perf core's next tick.
  */
 static inline bool pmuk_ctx_feed_some(struct pmuk_sim *sim, int cpu, u64 config, u64 *left)
 {

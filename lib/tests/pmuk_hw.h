@@ -7,6 +7,7 @@
 #define _PMUK_HW_H
 
 #include <linux/of.h>
+#include <linux/timekeeping.h>
 
 #include "pmuk_test.h"
 
@@ -59,6 +60,68 @@ static inline bool pmuk_hw_interrupts_as_nmi(void)
 #else
 	return IS_ENABLED(CONFIG_X86);
 #endif
+}
+
+/*
+ * QEMU's timer thread updates all counters of a CPU when one is about to overflow. When that comes
+ * while the CPU is between two exception levels, for which they are being updated as well, all of
+ * them begin at next to nothing: most are ahead then by what was left of their period, and one
+ * that had just overflowed goes back. It befalls one overflow in fifty or so; none with -icount.
+ *
+ * A guard is a counter that is seconds away from its overflow: it leaps ahead of the clock by that.
+ */
+struct pmuk_hw_guard {
+	struct pmuk_counter *c;		/* NULL: counters are sound here */
+	s64 ahead;			/* of the clock at the latest look, at most */
+	unsigned int losses;		/* how often it has leapt */
+};
+
+static inline void pmuk_hw_guard_start(struct kunit *test, struct pmuk_hw_guard *guard, int cpu)
+{
+	struct pmuk_attr attr = PMUK_HW_CYCLES;
+
+	if (!pmuk_hw_on_emulator() || pmuk_hw_counts_instructions())
+		return;
+	attr.flags |= PMUK_PINNED;
+	guard->ahead = S64_MAX / 2;
+	guard->c = pmuk_test_enabled(test, &attr, cpu, NULL);
+}
+
+/* How often until now. Else it only falls behind, while its PMU is stopped. */
+static inline unsigned int pmuk_hw_losses(struct pmuk_hw_guard *guard)
+{
+	u64 count, before = ktime_get_mono_fast_ns(), after;
+
+	if (!guard->c || pmuk_counter_read_local(guard->c, &count))
+		return guard->losses;
+	after = ktime_get_mono_fast_ns();
+	if ((s64)(count - after) > READ_ONCE(guard->ahead) + (s64)NSEC_PER_MSEC)
+		WRITE_ONCE(guard->losses, guard->losses + 1);
+	WRITE_ONCE(guard->ahead, count - before);
+	return guard->losses;
+}
+
+/*
+ * Overflows that take longer than their period, as they may on a slow emulator, leave no time for
+ * what they interrupt, and nothing throttles them. Who makes storms calls this in each: when that
+ * has done nothing more in so many of them, they are to come half as often.
+ */
+struct pmuk_hw_pace {
+	u64 period;
+	u64 done;		/* by what is interrupted, when last looked at */
+	unsigned int idle;	/* overflows since */
+};
+
+static inline void pmuk_hw_keep_pace(struct pmuk_hw_pace *pace, struct pmuk_counter *c, u64 done,
+				     unsigned int patience)
+{
+	if (done != pace->done)
+		pace->idle = 0;
+	pace->done = done;
+	if (++pace->idle % patience)
+		return;
+	pace->period *= 2;
+	pmuk_counter_set_period(c, pace->period);
 }
 
 #ifdef CONFIG_ARM64

@@ -6,6 +6,7 @@
 #define _PMUK_IRQ_H
 
 #include <linux/of.h>
+#include <linux/preempt.h>
 #include <linux/types.h>
 
 #ifdef CONFIG_ARM64
@@ -29,6 +30,21 @@ enum pmuk_irq_level {
 };
 
 typedef void (*pmuk_irq_fn_t)(void *data);
+
+/* Whether the caller runs at @level. */
+static inline bool pmuk_irq_is(enum pmuk_irq_level level)
+{
+	switch (level) {
+	case PMUK_IRQ_NMI:
+		return in_nmi();
+	case PMUK_IRQ_HARD:
+		return in_hardirq() && !in_nmi();
+	case PMUK_IRQ_SOFT:
+		return in_serving_softirq() && !in_hardirq() && !in_nmi();
+	default:
+		return !in_interrupt();
+	}
+}
 
 /*
  * What overflows while the PMU is stopped interrupts when that goes on. QEMU forgets to, if a

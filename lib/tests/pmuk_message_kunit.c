@@ -395,9 +395,9 @@ static int post_from_everywhere(void *data)
 	for (i = 0; i < POSTS; i++) {
 		level = i % (p->nmi ? PMUK_IRQ_LEVELS : PMUK_IRQ_NMI);
 		if (pmuk_irq_run(level, overflow_here, p))
-			p->failed++;
+			WRITE_ONCE(p->failed, p->failed + 1);
 		else
-			p->did[level]++;
+			WRITE_ONCE(p->did[level], p->did[level] + 1);
 		if (level == PMUK_IRQ_TASK)
 			cond_resched();
 	}

@@ -144,20 +144,16 @@ static inline void pmuk_test_put_buffer(void *data)
 	KUNIT_EXPECT_EQ(tb->test, tb->attempts + tb->seen_told + tb->seen_dummies,
 			stat.consumed + stat.overwritten + stat.lost + stat.discarded);
 	pmuk_buffer_destroy(tb->b);
-	kfree(tb);
 }
 
 /* For the time of a test case, on the first CPU, where the test is bound from now on. */
 static inline struct pmuk_test_buffer *pmuk_test_buffer(struct kunit *test,
 							const struct pmuk_buffer_attr *attr)
 {
-	struct pmuk_test_buffer *tb = kzalloc(sizeof(*tb), GFP_KERNEL);
+	struct pmuk_test_buffer *tb = pmuk_test_zalloc(test, sizeof(*tb));
 
-	KUNIT_ASSERT_NOT_NULL(test, tb);
 	tb->test = test;
 	tb->b = pmuk_buffer_create(attr, pmuk_test_pin_first(test));
-	if (IS_ERR(tb->b))
-		kfree(tb);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(tb->b));
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, pmuk_test_put_buffer, tb), 0);
 	return tb;

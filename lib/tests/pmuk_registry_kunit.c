@@ -71,20 +71,6 @@ static void probe_restart(void *area, int cpu)
 	probe.wrong += *(u8 *)area != (u8)(cpu + 1);
 }
 
-static bool is_level(enum pmuk_irq_level level)
-{
-	switch (level) {
-	case PMUK_IRQ_NMI:
-		return in_nmi();
-	case PMUK_IRQ_HARD:
-		return in_hardirq() && !in_nmi();
-	case PMUK_IRQ_SOFT:
-		return in_serving_softirq() && !in_hardirq() && !in_nmi();
-	default:
-		return !in_interrupt();
-	}
-}
-
 static u32 probe_handler(const struct pmuk_format_event *event)
 {
 	atomic_inc(&probe.handled);
@@ -92,7 +78,7 @@ static u32 probe_handler(const struct pmuk_format_event *event)
 	probe.wrong += cpumask_test_cpu(event->cpu, &probe.exited);
 	probe.wrong += !event->area != !probe.size;
 	probe.wrong += event->area && *(u8 *)event->area != (u8)(event->cpu + 1);
-	probe.wrong += !is_level(probe.level);
+	probe.wrong += !pmuk_irq_is(probe.level);
 	probe.event = *event;
 	probe.sample = *event->sample;
 	return probe.action;

@@ -47,7 +47,7 @@ struct pmuk_sim_counter {
 struct pmuk_sim_cpu {
 	struct pmuk_sim_counter counters[PMUK_SIM_COUNTERS];
 	unsigned int stolen;			/* written by IPI */
-	unsigned int frozen;			/* nested: > 0 while nothing counts */
+	bool frozen;				/* nothing counts, until the PMU is enabled */
 	unsigned long overflowed;		/* bit per counter */
 	local64_t counted[PMUK_SIM_EVENTS];	/* read from anywhere */
 };
@@ -285,24 +285,25 @@ static noinline void sim_handle_interrupt(struct pmuk_sim_cpu *cpu)
 	unsigned int i;
 
 	perf_fetch_caller_regs(&regs);
-	cpu->frozen++;
+	cpu->frozen = true;
 	for (i = 0; i < PMUK_SIM_COUNTERS; i++) {
 		if (test_and_clear_bit(i, &cpu->overflowed) && cpu->counters[i].event)
 			sim_overflow(cpu->counters[i].event, &regs);
 	}
-	cpu->frozen--;
+	cpu->frozen = false;
 }
 
 static void sim_disable(struct pmu *pmu)
 {
-	sim_this_cpu(to_sim(pmu))->frozen++;
+	sim_this_cpu(to_sim(pmu))->frozen = true;
 }
 
 static void sim_enable(struct pmu *pmu)
 {
 	struct pmuk_sim_cpu *cpu = sim_this_cpu(to_sim(pmu));
 
-	if (!--cpu->frozen && cpu->overflowed)
+	cpu->frozen = false;
+	if (cpu->overflowed)
 		sim_handle_interrupt(cpu);
 }
 

@@ -87,7 +87,7 @@ static inline struct pmuk_counter *pmuk_test_counter(struct kunit *test,
 {
 	struct pmuk_counter *c = pmuk_counter_create(attr, cpu, task);
 
-	KUNIT_ASSERT_FALSE_MSG(test, IS_ERR(c), "create: %ld", PTR_ERR(c));
+	KUNIT_ASSERT_FALSE_MSG(test, IS_ERR(c), "create: %pe", c);
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, pmuk_test_put_counter, c), 0);
 	return c;
 }

@@ -109,6 +109,8 @@ CASES = {
     'sound, though others race': (race('schedule+0x1/0x2'), 0, '7 passed, 0 failed, 1 skipped'),
     'sound, though ours has called it': (race('a+0x1/0x2', 'b+0x1/0x2', 'pmuk_c+0x1/0x2'), 0,
                                          'wake_up / try_to_wake_up'),
+    'sound, though on its own account': (race('device_del+0x1/0x2', 'pmuk_c+0x1/0x2'), 0,
+                                         '7 passed, 0 failed, 1 skipped'),
     'a race of ours': (race('pmuk_post.part.0+0x1/0x2'), 0, 'lane.race: data-race in wake_up'),
     'a race in what ours calls': (race('memcpy+0x1/0x2', 'pmuk_post+0x1/0x2'), 0, 'lane.race: '),
     'a race of a module of ours': (race('post+0x1/0x2 [pmuk_count]'), 0, 'lane.race: '),

@@ -16,9 +16,10 @@
 
 #include "../../../../lib/tests/pmuk_live.h"
 
+#define BIT(nr)		((uint64_t)1 << (nr))
 #define NSEC_PER_MSEC	1000000ULL
 #define NSEC_PER_SEC	1000000000ULL
-#define PATIENCE	(20 * NSEC_PER_SEC)	/* longer than it can take, if it comes */
+#define PATIENCE	(60 * NSEC_PER_SEC)	/* longer than it can take, if it comes */
 #define MAX_CPUS	64
 
 static inline uint64_t now_ns(void)

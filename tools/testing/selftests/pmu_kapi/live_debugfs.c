@@ -5,21 +5,17 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <grp.h>
-#include <linux/capability.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
 
 #include "live.h"
+#include "rights.h"
 #include "../kselftest_harness.h"
 
 #define PMUK		"/sys/kernel/debug/pmuk"
 #define CONTEXTS	PMUK "/contexts"
 #define MEASURE		PMUK "/measure"
-#define NOBODY		65534
 #define RECORD		24	/* bytes: header, where and when */
 #define FILE_MAX	65536
-#define BIT(nr)		((uint64_t)1 << (nr))
 
 /* A CPU of a context. */
 struct shown_cpu {
@@ -324,36 +320,9 @@ TEST_F(live, measure_takes_numbers_only)
 
 /* ---- who may look; these tests are processes of their own, and give up what they are ---- */
 
-static int errno_of_open(int dir, const char *path, int flags)
-{
-	int fd = openat(dir, path, flags | O_CLOEXEC);
-
-	if (fd < 0)
-		return errno;
-	close(fd);
-	return 0;
-}
-
 static int errno_of_write(const char *path, const char *text)
 {
 	return write_file(path, text) ? errno : 0;
-}
-
-/* Root as it is, but for these capabilities. */
-static int drop(uint64_t caps)
-{
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct data[2];
-	int i;
-
-	if (syscall(SYS_capget, &header, data))
-		return -1;
-	for (i = 0; i < 2; i++) {
-		data[i].effective &= ~(uint32_t)(caps >> (32 * i));
-		data[i].permitted &= ~(uint32_t)(caps >> (32 * i));
-		data[i].inheritable = 0;
-	}
-	return syscall(SYS_capset, &header, data);
 }
 
 #define PERFMON		BIT(CAP_PERFMON)
@@ -365,13 +334,11 @@ TEST(nobody_may_not)
 	int dir = open(PMUK, O_PATH | O_DIRECTORY);
 
 	ASSERT_GE(dir, 0);
-	ASSERT_EQ(setgroups(0, NULL), 0);
-	ASSERT_EQ(setresgid(NOBODY, NOBODY, NOBODY), 0);
-	ASSERT_EQ(setresuid(NOBODY, NOBODY, NOBODY), 0);
-	EXPECT_EQ(errno_of_open(AT_FDCWD, CONTEXTS, O_RDONLY), EACCES);
-	EXPECT_EQ(errno_of_open(dir, "contexts", O_RDONLY), EACCES);
-	EXPECT_EQ(errno_of_open(dir, "measure", O_RDONLY), EACCES);
-	EXPECT_EQ(errno_of_open(dir, "measure", O_WRONLY), EACCES);
+	ASSERT_EQ(be_nobody(0), 0);
+	EXPECT_EQ(errno_of_open(CONTEXTS, O_RDONLY), EACCES);
+	EXPECT_EQ(errno_of_open_at(dir, "contexts", O_RDONLY), EACCES);
+	EXPECT_EQ(errno_of_open_at(dir, "measure", O_RDONLY), EACCES);
+	EXPECT_EQ(errno_of_open_at(dir, "measure", O_WRONLY), EACCES);
 }
 
 TEST(root_without_capabilities_may_not)
@@ -379,7 +346,7 @@ TEST(root_without_capabilities_may_not)
 	char text[16] = "";
 
 	ASSERT_EQ(drop(PERFMON | SYS_ADMIN), 0);
-	EXPECT_EQ(errno_of_open(AT_FDCWD, CONTEXTS, O_RDONLY), EACCES);
+	EXPECT_EQ(errno_of_open(CONTEXTS, O_RDONLY), EACCES);
 	EXPECT_EQ(errno_of_write(MEASURE, "1"), EACCES);
 	EXPECT_EQ(errno_of_write(MEASURE, "0"), EACCES);
 	EXPECT_GT(read_file(MEASURE, text, sizeof(text)), 0);
@@ -390,22 +357,22 @@ TEST(root_without_capabilities_may_not)
 TEST(perfmon_may)
 {
 	ASSERT_EQ(drop(SYS_ADMIN), 0);
-	EXPECT_EQ(errno_of_open(AT_FDCWD, CONTEXTS, O_RDONLY), 0);
+	EXPECT_EQ(errno_of_open(CONTEXTS, O_RDONLY), 0);
 	EXPECT_EQ(errno_of_write(MEASURE, "0"), 0);
 }
 
 TEST(sys_admin_may)
 {
 	ASSERT_EQ(drop(PERFMON), 0);
-	EXPECT_EQ(errno_of_open(AT_FDCWD, CONTEXTS, O_RDONLY), 0);
+	EXPECT_EQ(errno_of_open(CONTEXTS, O_RDONLY), 0);
 	EXPECT_EQ(errno_of_write(MEASURE, "0"), 0);
 }
 
 TEST(contexts_is_to_be_read_only)
 {
 	ASSERT_EQ(drop(BIT(CAP_DAC_OVERRIDE)), 0);
-	EXPECT_EQ(errno_of_open(AT_FDCWD, CONTEXTS, O_WRONLY), EACCES);
-	EXPECT_EQ(errno_of_open(AT_FDCWD, CONTEXTS, O_RDONLY), 0);
+	EXPECT_EQ(errno_of_open(CONTEXTS, O_WRONLY), EACCES);
+	EXPECT_EQ(errno_of_open(CONTEXTS, O_RDONLY), 0);
 }
 
 TEST_HARNESS_MAIN
