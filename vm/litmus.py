@@ -63,7 +63,8 @@ def read(path):
 
 def collect(top):
     """The DOC: blocks, the sources without them, and the tests: name -> text."""
-    paths = [path for place in ('kernel/pmu_kapi/*.[ch]', 'include/linux/*.h')
+    paths = [path for place in ('kernel/pmu_kapi/*.[ch]', 'include/linux/*.h',
+                                             'drivers/watchdog/pmuk_wdt/*.[ch]')
              for path in sorted(glob.glob(os.path.join(top, place)))]
     text = ''.join(map(read, paths))
     tests = {os.path.basename(path): read(path)

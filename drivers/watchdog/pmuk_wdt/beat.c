@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The beat of each CPU: a timer interrupt that says that interrupts arrive, looks after its
+ * neighbours, and sees to it that its own NMI does come.
+ *
+ * A CPU looks at the one after it, and goes on from there while what it sees does not beat. So of
+ * several in a row that are stuck, be it one after the other, as they all come to want the lock
+ * that the first one holds, each is found by the last one before them that is not; and a CPU that
+ * is found by nobody is one whose own NMI has to do.
+ */
+#define pr_fmt(fmt) "pmuk_wdt: " fmt
+
+#include <linux/atomic.h>
+#include <linux/console.h>
+#include <linux/cpuhotplug.h>
+#include <linux/cpumask.h>
+#include <linux/math64.h>
+#include <linux/minmax.h>
+#include <linux/nmi.h>
+#include <linux/pmu_kapi.h>
+#include <linux/printk.h>
+#include <linux/sched.h>
+#include <linux/smp.h>
+#include <linux/timekeeping.h>
+
+#include "wdt.h"
+
+/**
+ * DOC: pmuk_wdt ordering
+ *
+ * Beats of other CPUs are read without a lock, and are a moment old. What must not be is that one
+ * of before a CPU was offline, or stuck, is taken for its latest. "If A reads from B" means: if it
+ * sees the value that B has stored.
+ *
+ * LMM(pmuk_wdt_next_cpu:A) / LMM(pmuk_wdt_online:A)
+ *	If next_cpu:A reads from online:A, the beat that is read then is of that time online, or
+ *	later. A full barrier to a read barrier. wdt-online.litmus
+ * LMM(pmuk_wdt_report_other:A) / LMM(pmuk_wdt_recovered:A)
+ *	If report_other:A reads from recovered:A, the beat that is read then is the one that ended
+ *	the lockup, or later. Release to a full barrier. wdt-recover.litmus
+ *
+ * A CPU that goes offline leaves the mask at the end. The time that its beat is compared with was
+ * taken before the mask was read, so it is not old then.
+ */
+
+/* ---- the CPU's own NMI ---- */
+
+/* So many beats in which the counter is gone, or in which it is silent, are no accident. */
+#define PMUK_WDT_BLIND_GONE	4
+#define PMUK_WDT_BLIND_SILENT	2
+
+/* One that has come online may have to wait for its counter, which a worker makes. */
+#define PMUK_WDT_BLIND_ONLINE	16
+#define PMUK_WDT_ONLINE_NS	NSEC_PER_SEC
+
+/* ->own last: an NMI in between changes nothing, and one after it finds what it has to undo. */
+static void pmuk_wdt_lose_own(struct pmuk_wdt_cpu *c, const char *why)
+{
+	WRITE_ONCE(c->lost, why);
+	barrier();
+	WRITE_ONCE(c->own, false);
+	c->blind = 0;
+}
+
+/* A counter overflows after what it was armed for, whatever its clock is; but for NMIs held up. */
+static bool pmuk_wdt_is_overdue(const struct pmuk_wdt_cpu *c, u64 count)
+{
+	s64 events = c->armed_events + c->armed_events / 8 + PMUK_WDT_EVENTS_MIN;
+
+	return (s64)(count - c->nmi_count) > events;
+}
+
+/* It may still be armed as it was before the CPU went offline. */
+void pmuk_wdt_expect(struct pmuk_wdt_cpu *c, u64 count)
+{
+	c->nmi_count = count;
+	c->armed_events = 4 * PMUK_WDT_TEST_EVENTS +
+			  pmuk_wdt_events(&c->clock, pmuk_wdt.times.threshold / 2);
+}
+
+static unsigned int pmuk_wdt_patience(const struct pmuk_wdt_cpu *c, int err)
+{
+	if (!c->own)
+		return max_t(u64, PMUK_WDT_BLIND_ONLINE,
+			     div64_u64(PMUK_WDT_ONLINE_NS, pmuk_wdt.times.beat));
+	return err ? PMUK_WDT_BLIND_GONE : PMUK_WDT_BLIND_SILENT;
+}
+
+/* A CPU that is idle does not count, and its NMI stays away; that is no loss. */
+static void pmuk_wdt_check_own(struct pmuk_wdt_cpu *c, int err, u64 count)
+{
+	if (!c->own && c->lost)
+		return;
+	if (!err && !c->armed_events)
+		pmuk_wdt_expect(c, count);	/* is the first to find a counter */
+	if (!err && !pmuk_wdt_is_overdue(c, count))
+		c->blind = 0;
+	else if (++c->blind >= pmuk_wdt_patience(c, err))
+		pmuk_wdt_lose_own(c, err ? "it has no counter" : "it counts, and no NMI comes");
+}
+
+static void pmuk_wdt_count(struct pmuk_wdt_cpu *c)
+{
+	struct pmuk_context *ctx = READ_ONCE(pmuk_wdt.ctx);
+	u64 count = 0;
+	int err = ctx ? pmuk_read_local(ctx, &count, 1) : -ENODEV;
+
+	c->counted = false;
+	barrier();	/* an NMI in between goes by no count at all */
+	c->beat_count = count;
+	barrier();
+	c->counted = !err;
+	pmuk_wdt_check_own(c, err, count);
+}
+
+/* ---- the neighbours ---- */
+
+static int pmuk_wdt_next_cpu(int cpu)
+{
+	int next = cpumask_next(cpu, &pmuk_wdt.watched);	/* LMM(pmuk_wdt_next_cpu:A) */
+
+	return next < nr_cpu_ids ? next : cpumask_first(&pmuk_wdt.watched);
+}
+
+/*
+ * Where touches are not seen, it may be this CPU that writes to a console, if anybody does. One
+ * that the hypervisor has taken off gets no more than that: it may say so of those that halt, too.
+ */
+static bool pmuk_wdt_is_cpu_touched(const struct pmuk_wdt_cpu *c, int cpu)
+{
+	if (READ_ONCE(c->watch.touched) || vcpu_is_preempted(cpu) ||
+	    nmi_watchdog_touches(cpu) != READ_ONCE(c->touches))
+		return true;
+	return !nmi_watchdog_sees_touches() && is_console_locked();
+}
+
+static bool pmuk_wdt_is_cpu_silent(const struct pmuk_wdt_cpu *self, int cpu, u64 now)
+{
+	const struct pmuk_wdt_times *t = &pmuk_wdt.times;
+	const struct pmuk_wdt_cpu *c = pmuk_wdt_of(cpu);
+	u64 beat = READ_ONCE(c->beat_at);
+
+	return pmuk_wdt_is_silent(beat, &self->gaps, pmuk_wdt_is_cpu_touched(c, cpu), now, t);
+}
+
+/* Where an NMI of its own will tell, and tell more, that is waited for. */
+static bool pmuk_wdt_is_mine_to_report(int cpu, u64 now)
+{
+	const struct pmuk_wdt_cpu *c = pmuk_wdt_of(cpu);
+
+	if (pmuk_wdt_is_telling(c, now))
+		return false;
+	return !READ_ONCE(c->own) ||
+	       pmuk_wdt_is_own_due(READ_ONCE(c->nmi_at), READ_ONCE(c->armed_ns), now,
+				   &pmuk_wdt.times);
+}
+
+static void pmuk_wdt_check_neighbours(struct pmuk_wdt_cpu *self, u64 now)
+{
+	int next = pmuk_wdt_next_cpu(smp_processor_id()), cpu = next;
+	unsigned int left = nr_cpu_ids;
+	u64 beat;
+
+	for (; cpu < nr_cpu_ids && cpu != smp_processor_id() && left; left--) {
+		smp_rmb();	/* pairs with pmuk_wdt_online() */
+		beat = READ_ONCE(pmuk_wdt_of(cpu)->beat_at);
+		if (pmuk_wdt_is_beating(beat, now, &pmuk_wdt.times)) {
+			if (cpu == next)
+				pmuk_wdt_forget_gaps(&self->gaps, beat);
+			return;
+		}
+		if (pmuk_wdt_is_cpu_silent(self, cpu, now) && pmuk_wdt_is_mine_to_report(cpu, now))
+			pmuk_wdt_report_other(self, cpu, now);
+		cpu = pmuk_wdt_next_cpu(cpu);
+	}
+}
+
+/* ---- the beat ---- */
+
+/* The latest beat of any CPU. When all were late together, it was the machine that stood still. */
+void pmuk_wdt_say_alive(u64 now)
+{
+	u64 was = atomic64_xchg(&pmuk_wdt.alive_at, now);
+	bool kgdb = pmuk_wdt_is_in_kgdb();
+
+	if (kgdb ? now > was : pmuk_wdt_is_stop(was, now, &pmuk_wdt.times))
+		pmuk_wdt_device_credit(&pmuk_wdt.dev, now - was, kgdb);
+}
+
+/* A CPU that beats is one that can work, so the worker is not left to one that is stuck. */
+static void pmuk_wdt_let_manage(u64 now)
+{
+	u64 when = atomic64_read(&pmuk_wdt.manage_at);
+
+	if (now < when)
+		return;
+	if (atomic64_cmpxchg(&pmuk_wdt.manage_at, when, now + pmuk_wdt.times.threshold / 4) == when)
+		schedule_work(&pmuk_wdt.manage);
+}
+
+static void pmuk_wdt_restart_watch(struct pmuk_wdt_cpu *c, u64 now)
+{
+	pmuk_wdt_watch_anew(&c->watch, now);
+	WRITE_ONCE(c->touches, nmi_watchdog_touches(smp_processor_id()));
+}
+
+/* Returns up to when the machine has run for certain: it may have stood still since then. */
+static u64 pmuk_wdt_own_beat(struct pmuk_wdt_cpu *c, u64 now)
+{
+	u64 latest = c->beat_at;
+
+	pmuk_wdt_note_beat(&c->gaps, latest, now, &pmuk_wdt.times);
+	pmuk_wdt_restart_watch(c, now);
+	WRITE_ONCE(c->beat_at, now);
+	pmuk_wdt_count(c);
+	if (atomic_read(&c->reported))
+		pmuk_wdt_recovered(c, now);
+	return pmuk_wdt_is_stop(latest, now, &pmuk_wdt.times) ? latest : now;
+}
+
+static enum hrtimer_restart pmuk_wdt_beat(struct hrtimer *timer)
+{
+	struct pmuk_wdt_cpu *c = container_of(timer, struct pmuk_wdt_cpu, beat);
+	u64 now = ktime_get_mono_fast_ns(), ran;
+
+	pmuk_wdt_say_alive(now);
+	ran = pmuk_wdt_own_beat(c, now);	/* may print, which takes its time */
+	if (!pmuk_wdt_is_quiet())
+		pmuk_wdt_check_neighbours(c, now);
+	pmuk_wdt_device_check(&pmuk_wdt.dev, ran, NULL);
+	pmuk_wdt_device_pay(&pmuk_wdt.dev);
+	pmuk_wdt_flush(c);
+	pmuk_wdt_let_manage(now);
+	hrtimer_forward(timer, ktime_get(), ns_to_ktime(pmuk_wdt.times.beat));
+	return HRTIMER_RESTART;
+}
+
+/* ---- CPUs come and go; both run on the CPU itself ---- */
+
+static int pmuk_wdt_online(unsigned int cpu)
+{
+	struct pmuk_wdt_cpu *c = pmuk_wdt_of(cpu);
+	u64 now = ktime_get_mono_fast_ns();
+
+	WRITE_ONCE(c->own, false);
+	WRITE_ONCE(c->lost, NULL);
+	c->blind = 0;
+	c->counted = false;
+	c->gaps = (struct pmuk_wdt_gaps){ .end = now };
+	c->armed_events = 0;
+	atomic_set(&c->reported, 0);
+	WRITE_ONCE(c->stuck_since, 0);
+	pmuk_wdt_restart_watch(c, now);
+	WRITE_ONCE(c->nmi_at, 0);
+	WRITE_ONCE(c->beat_at, now);
+	smp_mb__before_atomic();	/* pairs with pmuk_wdt_check_neighbours() */
+	cpumask_set_cpu(cpu, &pmuk_wdt.watched);	/* LMM(pmuk_wdt_online:A) */
+
+	hrtimer_setup(&c->beat, pmuk_wdt_beat, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
+	hrtimer_start(&c->beat, ns_to_ktime(pmuk_wdt.times.beat), HRTIMER_MODE_REL_PINNED_HARD);
+	return 0;
+}
+
+static int pmuk_wdt_offline(unsigned int cpu)
+{
+	struct pmuk_wdt_cpu *c = pmuk_wdt_of(cpu);
+
+	cpumask_clear_cpu(cpu, &pmuk_wdt.watched);
+	hrtimer_cancel(&c->beat);
+	WRITE_ONCE(c->own, false);
+	return 0;
+}
+
+/* All CPUs that are online beat when this returns. */
+int pmuk_wdt_beats_start(struct pmuk_wdt *w)
+{
+	int state;
+
+	atomic64_set(&w->alive_at, ktime_get_mono_fast_ns());
+	atomic64_set(&w->manage_at, 0);
+	state = cpuhp_setup_state(CPUHP_AP_ONLINE_DYN, "watchdog/pmuk:online", pmuk_wdt_online,
+				  pmuk_wdt_offline);
+	if (state < 0)
+		return state;
+	w->hotplug = state;
+	return 0;
+}
+
+void pmuk_wdt_beats_stop(struct pmuk_wdt *w)
+{
+	cpuhp_remove_state(w->hotplug);
+}

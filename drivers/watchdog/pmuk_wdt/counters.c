@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The context with a cycle counter on each CPU. A CPU that has none to spare is left out until
+ * the watchdog is armed again, one whose counter is taken later is tried again and again; where
+ * overflows are no NMIs, the counters are given back.
+ */
+#define pr_fmt(fmt) "pmuk_wdt: " fmt
+
+#include <linux/cpumask.h>
+#include <linux/err.h>
+#include <linux/module.h>
+#include <linux/pmu_kapi.h>
+#include <linux/printk.h>
+#include <linux/processor.h>
+#include <linux/rcupdate.h>
+#include <linux/smp.h>
+#include <linux/timekeeping.h>
+
+#include "wdt.h"
+
+/* So long a CPU waits for its NMI, interrupts off. */
+#define PMUK_WDT_TEST_NS	(40 * NSEC_PER_MSEC)
+
+static const uuid_t pmuk_wdt_uuid =
+	UUID_INIT(0x6d3b9a01, 0x52ce, 0x4b7f, 0x9c, 0x18, 0x70, 0xe4, 0x2f, 0xa6, 0x0d, 0x5b);
+
+static struct pmuk_format pmuk_wdt_format = {
+	.name		= "pmuk_wdt",
+	.sample_type	= PERF_SAMPLE_READ,
+	.handler	= pmuk_wdt_nmi,
+};
+
+int pmuk_wdt_counters_init(void)
+{
+	pmuk_wdt_format.uuid = pmuk_wdt_uuid;
+	return pmuk_register_format(&pmuk_wdt_format);
+}
+
+void pmuk_wdt_counters_exit(void)
+{
+	pmuk_unregister_format(&pmuk_wdt_format);
+}
+
+static int pmuk_wdt_describe(struct pmuk_context *ctx, u32 flags)
+{
+	struct pmuk_pmc pmc = {
+		.type	= PERF_TYPE_HARDWARE,
+		.config	= PERF_COUNT_HW_CPU_CYCLES,
+		.flags	= PMUK_PINNED | PMUK_NO_THROTTLE | flags,
+	};
+	struct pmuk_pmd pmd = { .short_reset = PMUK_WDT_TEST_EVENTS };
+
+	if (pmuk_write_pmcs(ctx, &pmc, 1) != 1)
+		return pmc.ret ?: -EBUSY;
+	return pmuk_write_pmds(ctx, &pmd, 1) == 1 ? 0 : pmd.ret ?: -EBUSY;
+}
+
+/* On all CPUs of the mask, or on none. */
+static int pmuk_wdt_try(struct pmuk_context *ctx, const struct cpumask *cpus, int *failed_cpu)
+{
+	struct pmuk_target target = {
+		.type		= PMUK_TARGET_CPUS,
+		.cpus		= cpus,
+		.failed_cpu	= -1,
+	};
+	int ret = pmuk_load_context(ctx, &target);
+
+	if (!ret) {
+		ret = pmuk_start(ctx, &target);
+		if (ret)
+			pmuk_unload_context(ctx);
+	}
+	*failed_cpu = target.failed_cpu;
+	return ret;
+}
+
+/* Those that have no counter to spare are left out, one after the other. */
+static int pmuk_wdt_place(struct pmuk_context *ctx, struct cpumask *cpus)
+{
+	int cpu, ret;
+
+	cpumask_copy(cpus, cpu_possible_mask);
+	do {
+		ret = pmuk_wdt_try(ctx, cpus, &cpu);
+		if (ret != -ENOSPC || cpu < 0)
+			return ret;
+		cpumask_clear_cpu(cpu, cpus);
+	} while (cpumask_intersects(cpus, cpu_online_mask));
+	return ret;
+}
+
+/* While a guest has the PMU to itself, counters leave guests out or are refused. */
+static int pmuk_wdt_place_somehow(struct pmuk_context *ctx, struct cpumask *cpus)
+{
+	int ret = pmuk_wdt_describe(ctx, 0);
+
+	if (!ret)
+		ret = pmuk_wdt_place(ctx, cpus);
+	if (ret != -EOPNOTSUPP)
+		return ret;
+	ret = pmuk_wdt_describe(ctx, PMUK_EXCLUDE_GUEST);
+	return ret ?: pmuk_wdt_place(ctx, cpus);
+}
+
+/* Beats have begun. */
+int pmuk_wdt_counters_start(struct pmuk_wdt *w)
+{
+	const struct pmuk_context_attr attr = { .format = &pmuk_wdt_uuid };
+	struct pmuk_context *ctx = pmuk_create_context(&attr);
+	int ret;
+
+	if (IS_ERR(ctx))
+		return PTR_ERR(ctx);
+	WRITE_ONCE(w->plain, false);
+	ret = pmuk_wdt_place_somehow(ctx, w->counted);
+	if (ret) {
+		cpumask_clear(w->counted);
+		pmuk_close(ctx);
+		return ret;
+	}
+	WRITE_ONCE(w->ctx, ctx);
+	return 0;
+}
+
+/* A beat under way, which runs with interrupts off, may still read the context. */
+void pmuk_wdt_counters_stop(struct pmuk_wdt *w)
+{
+	struct pmuk_context *ctx = w->ctx;
+
+	if (!ctx)
+		return;
+	WRITE_ONCE(w->ctx, NULL);
+	synchronize_rcu();
+	pmuk_close(ctx);
+	cpumask_clear(w->counted);
+}
+
+/* ---- the self-test ---- */
+
+/* As a lockup would: interrupts are off. An NMI that fires says so itself. */
+static void pmuk_wdt_test_cpu(void *data)
+{
+	const struct pmuk_wdt_cpu *c = this_cpu_ptr(&pmuk_wdt_cpus);
+	u64 end = ktime_get_mono_fast_ns() + PMUK_WDT_TEST_NS;
+
+	while (!READ_ONCE(c->own) && ktime_get_mono_fast_ns() < end)
+		cpu_relax();
+}
+
+static bool pmuk_wdt_has_own(void)
+{
+	int cpu;
+
+	for_each_online_cpu(cpu) {
+		if (READ_ONCE(pmuk_wdt_of(cpu)->own))
+			return true;
+	}
+	return false;
+}
+
+/* All CPUs at once. Those of others are believed when they have fired. */
+void pmuk_wdt_counters_test(struct pmuk_wdt *w)
+{
+	if (w->ctx)
+		on_each_cpu_mask(w->counted, pmuk_wdt_test_cpu, NULL, true);
+}
+
+/* ---- later on; ->lock is held ---- */
+
+/* A CPU that is stuck is not to be waited for. */
+static bool pmuk_wdt_has_lost(const struct pmuk_wdt *w)
+{
+	bool lost = false;
+	int cpu;
+
+	for_each_cpu_and(cpu, &w->watched, w->counted) {
+		if (atomic_read(&pmuk_wdt_of(cpu)->reported))
+			return false;
+		if (READ_ONCE(pmuk_wdt_of(cpu)->lost) && !READ_ONCE(pmuk_wdt_of(cpu)->own))
+			lost = true;
+	}
+	return lost;
+}
+
+/* That no NMI has come says little while the machine is busy, but that an interrupt has, all. */
+void pmuk_wdt_counters_judge(struct pmuk_wdt *w)
+{
+	if (!w->ctx || !READ_ONCE(w->plain) || pmuk_wdt_has_own())
+		return;
+	pr_notice("counters interrupt, but not by NMI: they are given back\n");
+	pmuk_wdt_counters_stop(w);
+}
+
+/* Whoever has taken a counter may have given it back: each that is off its PMU is tried again. */
+void pmuk_wdt_counters_retry(struct pmuk_wdt *w)
+{
+	if (w->ctx && pmuk_wdt_has_lost(w))
+		pmuk_restart(w->ctx);
+}

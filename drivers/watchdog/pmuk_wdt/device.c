@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The watchdog device: user space pings it, and when it does no more, the machine restarts,
+ * though each CPU may spin with interrupts off.
+ *
+ * The times at which that is to be are plain words, which beats and NMIs look at. Whoever finds
+ * one over claims it by exchanging the very time that it saw for none, so a ping in between
+ * wins. Beats do this as long as any CPU has them, and NMIs when none has.
+ *
+ * Governors of pretimeouts are not fit for NMI: watchdog_notify_pretimeout() takes a spinlock,
+ * which the CPU that is interrupted may hold, and the panic governor panics under it. So a
+ * pretimeout prints what this CPU does, and owes the governor's call, which the next beat pays
+ * through an irq_work. Where no CPU takes interrupts any more, no governor is called; with
+ * pretimeout_panic the NMI itself panics, by nmi_panic(), which is made for that.
+ */
+#define pr_fmt(fmt) "pmuk_wdt: " fmt
+
+#include <linux/atomic.h>
+#include <linux/errno.h>
+#include <linux/hardirq.h>
+#include <linux/irq_work.h>
+#include <linux/kernel.h>
+#include <linux/math64.h>
+#include <linux/module.h>
+#include <linux/moduleparam.h>
+#include <linux/panic.h>
+#include <linux/printk.h>
+#include <linux/reboot.h>
+#include <linux/string.h>
+#include <linux/timekeeping.h>
+
+#include "wdt.h"
+
+#define PMUK_WDT_TIMEOUT	60	/* seconds */
+#define PMUK_WDT_TIMEOUT_MAX	65535
+
+static unsigned int timeout = PMUK_WDT_TIMEOUT;
+module_param(timeout, uint, 0444);
+MODULE_PARM_DESC(timeout, "Seconds from a ping to the restart, 1 to 65535 (default 60)");
+
+static unsigned int pretimeout;
+module_param(pretimeout, uint, 0444);
+MODULE_PARM_DESC(pretimeout, "Seconds before the restart at which a warning comes, below timeout; 0: none (default 0)");
+
+static bool nowayout = WATCHDOG_NOWAYOUT;
+module_param(nowayout, bool, 0444);
+MODULE_PARM_DESC(nowayout, "The device cannot be stopped once it was started");
+
+static bool pretimeout_panic;
+module_param(pretimeout_panic, bool, 0644);
+MODULE_PARM_DESC(pretimeout_panic, "Panic at the pretimeout, from NMI if need be (default 0)");
+
+enum pmuk_wdt_action {
+	PMUK_WDT_RESTART,
+	PMUK_WDT_PANIC,
+	PMUK_WDT_NOTHING,
+};
+
+static const char *const pmuk_wdt_actions[] = {
+	[PMUK_WDT_RESTART]	= "restart",
+	[PMUK_WDT_PANIC]	= "panic",
+	[PMUK_WDT_NOTHING]	= "none",
+};
+
+static enum pmuk_wdt_action action = PMUK_WDT_RESTART;
+
+static int pmuk_wdt_action_set(const char *value, const struct kernel_param *kp)
+{
+	int found = sysfs_match_string(pmuk_wdt_actions, value);
+
+	if (found < 0)
+		return found;
+	WRITE_ONCE(action, found);
+	return 0;
+}
+
+static int pmuk_wdt_action_get(char *buffer, const struct kernel_param *kp)
+{
+	return sysfs_emit(buffer, "%s\n", pmuk_wdt_actions[READ_ONCE(action)]);
+}
+
+static const struct kernel_param_ops pmuk_wdt_action_ops = {
+	.set = pmuk_wdt_action_set,
+	.get = pmuk_wdt_action_get,
+};
+
+module_param_cb(action, &pmuk_wdt_action_ops, NULL, 0644);
+MODULE_PARM_DESC(action, "When user space has not pinged in time: restart, panic or none (default restart)");
+
+/* ---- what happens when time is over; in NMI, or in a beat ---- */
+
+static bool pmuk_wdt_claim(u64 *when, u64 now)
+{
+	u64 seen = READ_ONCE(*when);
+
+	return seen && now >= seen && cmpxchg64(when, seen, 0) == seen;
+}
+
+static void pmuk_wdt_expire(struct pt_regs *regs)
+{
+	enum pmuk_wdt_action how = READ_ONCE(action);
+
+	pr_emerg("no ping in time: %s\n", pmuk_wdt_actions[how]);
+	if (how == PMUK_WDT_NOTHING)
+		return;
+	/* In a panic that has got stuck another one does not help. */
+	if (how == PMUK_WDT_PANIC && !pmuk_wdt_is_quiet())
+		pmuk_wdt_die(regs, "pmuk_wdt: no ping in time");
+	emergency_restart();
+}
+
+static void pmuk_wdt_pretimeout(struct pmuk_wdt_device *d, struct pt_regs *regs)
+{
+	pr_emerg("no ping: pretimeout of %u s\n", READ_ONCE(d->wdd.pretimeout));
+	atomic_set(&d->owed, 1);
+	if (in_nmi()) {
+		pmuk_wdt_show_here(this_cpu_ptr(&pmuk_wdt_cpus), regs);
+		atomic_set(&pmuk_wdt.unflushed, 1);
+	}
+	if (READ_ONCE(pretimeout_panic))
+		pmuk_wdt_die(regs, "pmuk_wdt: pretimeout");
+}
+
+/* @regs: those that the NMI has interrupted, or NULL. */
+void pmuk_wdt_device_check(struct pmuk_wdt_device *d, u64 now, struct pt_regs *regs)
+{
+	if (pmuk_wdt_claim(&d->pre_at, now) && !pmuk_wdt_is_quiet())
+		pmuk_wdt_pretimeout(d, regs);
+	if (pmuk_wdt_claim(&d->expires, now))
+		pmuk_wdt_expire(regs);
+}
+
+static u64 pmuk_wdt_until(const u64 *when, u64 now)
+{
+	u64 seen = READ_ONCE(*when);
+
+	return seen ? pmuk_wdt_left(seen, now) : U64_MAX;
+}
+
+/* How long a counter may be armed for, for the sake of the device; it may start meanwhile. */
+u64 pmuk_wdt_device_next(const struct pmuk_wdt_device *d, u64 now, u64 threshold)
+{
+	u64 timeout_ns = READ_ONCE(d->wdd.timeout) * NSEC_PER_SEC;
+	u64 pre_ns = READ_ONCE(d->wdd.pretimeout) * NSEC_PER_SEC;
+	u64 left = pmuk_wdt_left(timeout_ns, pre_ns);
+
+	left = min3(left, pmuk_wdt_until(&d->pre_at, now), pmuk_wdt_until(&d->expires, now));
+	return pmuk_wdt_next(left, pmuk_wdt_times(min(threshold, timeout_ns)).slack);
+}
+
+static void pmuk_wdt_delay(u64 *when, u64 ns)
+{
+	u64 seen = READ_ONCE(*when);
+
+	if (seen)
+		cmpxchg64(when, seen, seen + ns);	/* a ping in between gives more */
+}
+
+/*
+ * No CPU has beaten for so long: it may be that the machine has stood still. Of several times
+ * between two pings the longest one is credited, or a machine that is stuck again and again would
+ * have time for ever. In kgdb all of them are.
+ */
+void pmuk_wdt_device_credit(struct pmuk_wdt_device *d, u64 ns, bool kgdb)
+{
+	u64 was = kgdb ? 0 : atomic64_read(&d->credited);
+
+	if (ns <= was || (!kgdb && atomic64_cmpxchg(&d->credited, was, ns) != was))
+		return;
+	pmuk_wdt_delay(&d->expires, ns - was);
+	pmuk_wdt_delay(&d->pre_at, ns - was);
+}
+
+static void pmuk_wdt_notify(struct irq_work *work)
+{
+	struct pmuk_wdt_device *d = container_of(work, struct pmuk_wdt_device, notify);
+
+	watchdog_notify_pretimeout(&d->wdd);
+}
+
+/* By a beat, where interrupts arrive. */
+void pmuk_wdt_device_pay(struct pmuk_wdt_device *d)
+{
+	if (atomic_read(&d->owed) && atomic_xchg(&d->owed, 0))
+		irq_work_queue(&d->notify);
+}
+
+/* ---- what user space does; ->lock is held ---- */
+
+/* When to restart, and to warn of that; 0: not. Who looks in between sees times that were right. */
+static void pmuk_wdt_device_set(struct pmuk_wdt_device *d, u64 expires, u64 pre_at)
+{
+	WRITE_ONCE(d->pre_at, pre_at);
+	WRITE_ONCE(d->expires, expires);
+}
+
+static void pmuk_wdt_device_ping(struct pmuk_wdt_device *d)
+{
+	u64 now = d->suspended ? 0 : ktime_get_mono_fast_ns();
+	u64 expires = now + d->wdd.timeout * NSEC_PER_SEC;
+	u64 pre_at = d->wdd.pretimeout ? expires - d->wdd.pretimeout * NSEC_PER_SEC : 0;
+
+	atomic64_set(&d->credited, 0);
+	if (d->suspended) {
+		d->held = expires;
+		d->held_pre = pre_at;
+	} else {
+		pmuk_wdt_device_set(d, expires, pre_at);
+	}
+}
+
+static struct pmuk_wdt_device *pmuk_wdt_device_of(struct watchdog_device *wdd)
+{
+	return container_of(wdd, struct pmuk_wdt_device, wdd);
+}
+
+static int pmuk_wdt_ping_op(struct watchdog_device *wdd)
+{
+	struct pmuk_wdt_device *d = pmuk_wdt_device_of(wdd);
+
+	guard(mutex)(&d->lock);
+	pmuk_wdt_device_ping(d);
+	return 0;
+}
+
+static int pmuk_wdt_stop_op(struct watchdog_device *wdd)
+{
+	struct pmuk_wdt_device *d = pmuk_wdt_device_of(wdd);
+
+	guard(mutex)(&d->lock);
+	d->held = 0;
+	d->held_pre = 0;
+	pmuk_wdt_device_set(d, 0, 0);
+	return 0;
+}
+
+/* The core pings after this, if the device runs. */
+static int pmuk_wdt_set_timeout_op(struct watchdog_device *wdd, unsigned int seconds)
+{
+	WRITE_ONCE(wdd->timeout, seconds);
+	if (wdd->pretimeout >= seconds)
+		WRITE_ONCE(wdd->pretimeout, 0);
+	return 0;
+}
+
+/* From the next ping on. */
+static int pmuk_wdt_set_pretimeout_op(struct watchdog_device *wdd, unsigned int seconds)
+{
+	WRITE_ONCE(wdd->pretimeout, seconds);
+	return 0;
+}
+
+static unsigned int pmuk_wdt_get_timeleft_op(struct watchdog_device *wdd)
+{
+	struct pmuk_wdt_device *d = pmuk_wdt_device_of(wdd);
+	u64 left;
+
+	guard(mutex)(&d->lock);
+	left = d->suspended ? d->held :
+	       pmuk_wdt_left(READ_ONCE(d->expires), ktime_get_mono_fast_ns());
+	return div_u64(left + NSEC_PER_SEC - 1, NSEC_PER_SEC);
+}
+
+static const struct watchdog_info pmuk_wdt_info = {
+	.identity	= "pmuk NMI watchdog",
+	.options	= WDIOF_SETTIMEOUT | WDIOF_PRETIMEOUT | WDIOF_KEEPALIVEPING |
+			  WDIOF_MAGICCLOSE,
+};
+
+static const struct watchdog_ops pmuk_wdt_ops = {
+	.owner		= THIS_MODULE,
+	.start		= pmuk_wdt_ping_op,
+	.stop		= pmuk_wdt_stop_op,
+	.ping		= pmuk_wdt_ping_op,
+	.set_timeout	= pmuk_wdt_set_timeout_op,
+	.set_pretimeout	= pmuk_wdt_set_pretimeout_op,
+	.get_timeleft	= pmuk_wdt_get_timeleft_op,
+};
+
+/* ---- suspend: user space is frozen, and its time stands still ---- */
+
+static u64 pmuk_wdt_hold(u64 when, u64 now)
+{
+	return when ? max(pmuk_wdt_left(when, now), 1ULL) : 0;
+}
+
+void pmuk_wdt_device_suspend(struct pmuk_wdt_device *d)
+{
+	u64 now = ktime_get_mono_fast_ns();
+
+	guard(mutex)(&d->lock);
+	if (d->suspended)
+		return;
+	d->held = pmuk_wdt_hold(READ_ONCE(d->expires), now);
+	d->held_pre = pmuk_wdt_hold(READ_ONCE(d->pre_at), now);
+	d->suspended = true;
+	pmuk_wdt_device_set(d, 0, 0);
+}
+
+void pmuk_wdt_device_resume(struct pmuk_wdt_device *d)
+{
+	u64 now = ktime_get_mono_fast_ns();
+
+	guard(mutex)(&d->lock);
+	if (!d->suspended)
+		return;
+	d->suspended = false;
+	pmuk_wdt_device_set(d, d->held ? now + d->held : 0, d->held_pre ? now + d->held_pre : 0);
+	d->held = 0;
+	d->held_pre = 0;
+}
+
+/* ---- the device comes and goes ---- */
+
+int pmuk_wdt_device_init(struct pmuk_wdt_device *d)
+{
+	struct watchdog_device *wdd = &d->wdd;
+
+	mutex_init(&d->lock);
+	init_irq_work(&d->notify, pmuk_wdt_notify);
+	wdd->info = &pmuk_wdt_info;
+	wdd->ops = &pmuk_wdt_ops;
+	wdd->groups = pmuk_wdt_groups;
+	wdd->timeout = PMUK_WDT_TIMEOUT;
+	wdd->min_timeout = 1;
+	wdd->max_timeout = PMUK_WDT_TIMEOUT_MAX;
+	watchdog_init_timeout(wdd, timeout, NULL);
+	if (watchdog_pretimeout_invalid(wdd, pretimeout))
+		pr_warn("pretimeout is not less than the timeout: none\n");
+	else
+		wdd->pretimeout = pretimeout;
+	watchdog_set_nowayout(wdd, nowayout);
+	return watchdog_register_device(wdd);
+}
+
+/* A device that runs keeps the module, so this one does not. */
+void pmuk_wdt_device_exit(struct pmuk_wdt_device *d)
+{
+	watchdog_unregister_device(&d->wdd);
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What the overflow of a CPU's cycle counter does: it looks whether beats still come, learns the
+ * clock from how long the counter has taken, and arms it for as long as may be.
+ *
+ * Runs in NMI; where the PMU interrupts by plain interrupts it sees no lockup, and is not used.
+ * Takes no lock, waits for nobody, and its loops are short.
+ */
+#include <linux/atomic.h>
+#include <linux/hardirq.h>
+#include <linux/kernel.h>
+#include <linux/kgdb.h>
+#include <linux/nmi.h>
+#include <linux/panic.h>
+#include <linux/pmu_kapi.h>
+#include <linux/timekeeping.h>
+
+#include "wdt.h"
+
+bool pmuk_wdt_is_in_kgdb(void)
+{
+#ifdef CONFIG_KGDB
+	return atomic_read(&kgdb_active) != -1;
+#else
+	return false;
+#endif
+}
+
+/* All CPUs are silent, and that is meant to be, in a machine that is halted, too. */
+bool pmuk_wdt_is_quiet(void)
+{
+	return READ_ONCE(pmuk_wdt.panicking) || panic_in_progress() || pmuk_wdt_is_in_kgdb() ||
+	       READ_ONCE(system_state) > SYSTEM_RUNNING;
+}
+
+/* Drivers of consoles do not all touch, so whoever writes to one is taken to have done so. */
+static bool pmuk_wdt_is_touched(struct pmuk_wdt_cpu *c)
+{
+	if (nmi_watchdog_touches(smp_processor_id()) != c->touches)
+		return true;
+	return pmuk_wdt_is_printing(c, pmuk_wdt_trace(c));
+}
+
+/* What is credited is looked at only when it decides. */
+static void pmuk_wdt_judge(struct pmuk_wdt_cpu *c, const struct pmuk_sample *sample, u64 now)
+{
+	const struct pmuk_wdt_times *t = &pmuk_wdt.times;
+	struct pmuk_wdt_watch *watch = &c->watch;
+
+	if (!pmuk_wdt_is_due(watch, t, now) || atomic_read(&c->reported))
+		return;
+	if (c->counted)
+		pmuk_wdt_credit_stop(watch, now,
+				     pmuk_wdt_ran(&c->clock, c->nmi_count - c->beat_count));
+	if (!pmuk_wdt_is_due(watch, t, now))
+		return;
+	if (!watch->touched)
+		pmuk_wdt_credit_touch(watch, pmuk_wdt_is_touched(c));
+	if (pmuk_wdt_is_due(watch, t, now) && pmuk_wdt_is_sure(watch, t, now))
+		pmuk_wdt_report_own(c, sample->regs, now);
+}
+
+/*
+ * While somebody beats, that one sees to the device. After a stop of the machine nobody has for
+ * long; so it is not enough to see that once, and there is time for a beat until the second look.
+ */
+static void pmuk_wdt_judge_device(struct pmuk_wdt_cpu *c, const struct pmuk_sample *sample, u64 now)
+{
+	const struct pmuk_wdt_times *t = &pmuk_wdt.times;
+	u64 alive = atomic64_read(&pmuk_wdt.alive_at);
+
+	if (now <= alive + 2 * t->beat + t->grace)
+		return;
+	if (c->silent_at <= alive)
+		c->silent_at = now;
+	else if (now - c->silent_at >= t->beat)
+		pmuk_wdt_device_check(&pmuk_wdt.dev, now, sample->regs);
+}
+
+/* One that was reported stays watched, for the device; there is no hurry. */
+static u64 pmuk_wdt_own_next(const struct pmuk_wdt_cpu *c, u64 now)
+{
+	const struct pmuk_wdt_times *t = &pmuk_wdt.times;
+	u64 left = t->wait;
+
+	if (!atomic_read(&c->reported))
+		left = pmuk_wdt_until_look(&c->watch, t, now);
+	return pmuk_wdt_next(left, t->slack);
+}
+
+static void pmuk_wdt_arm(struct pmuk_wdt_cpu *c, struct pmuk_counter *counter, u64 now)
+{
+	const struct pmuk_wdt_times *t = &pmuk_wdt.times;
+	u64 next = pmuk_wdt_own_next(c, now);
+	u64 device = pmuk_wdt_device_next(&pmuk_wdt.dev, now, t->threshold);
+	u64 events;
+
+	next = min(next, max(device, t->beat + t->beat / 64));	/* a time over is looked at twice */
+	events = pmuk_wdt_events(&c->clock, next);
+	if (pmuk_counter_set_period(counter, events))
+		return;
+	c->armed_events = events;
+	WRITE_ONCE(c->armed_ns, next);
+}
+
+static void pmuk_wdt_note(struct pmuk_wdt_cpu *c, const struct pmuk_sample *sample, u64 now)
+{
+	if (sample->value.count > c->nmi_count)
+		pmuk_wdt_learn(&c->clock, sample->value.count - c->nmi_count, now - c->nmi_at);
+	WRITE_ONCE(c->nmi_at, now);
+	c->nmi_count = sample->value.count;
+	if (sample->valid & PERF_SAMPLE_IP)
+		WRITE_ONCE(c->nmi_ip, sample->ip);
+}
+
+/* The first one only says when it was, and that NMIs do come. */
+static void pmuk_wdt_first(struct pmuk_wdt_cpu *c, const struct pmuk_sample *sample, u64 now)
+{
+	pmuk_wdt_expect(c, sample->value.count);
+	WRITE_ONCE(c->armed_ns, 0);
+	WRITE_ONCE(c->nmi_at, now);
+}
+
+/* Nothing is to be said of this CPU now, nor of it when this ends before its next beat. */
+static bool pmuk_wdt_is_excused(const struct pmuk_wdt_cpu *c, int cpu, u64 now)
+{
+	return pmuk_wdt_is_quiet() || pmuk_wdt_is_telling(c, now) ||
+	       !cpumask_test_cpu(cpu, &pmuk_wdt.watched);
+}
+
+static void pmuk_wdt_overflow(struct pmuk_wdt_cpu *c, const struct pmuk_format_event *event,
+			      u64 now)
+{
+	const struct pmuk_sample *sample = event->sample;
+
+	pmuk_wdt_note(c, sample, now);
+	if (pmuk_wdt_is_excused(c, event->cpu, now))
+		pmuk_wdt_watch_anew(&c->watch, now);
+	else
+		pmuk_wdt_judge(c, sample, now);
+	if (pmuk_wdt_is_in_kgdb())
+		pmuk_wdt_say_alive(now);
+	else
+		pmuk_wdt_judge_device(c, sample, now);
+	pmuk_wdt_arm(c, event->counter, now);
+}
+
+static void pmuk_wdt_note_cost(struct pmuk_wdt_cpu *c, u64 now)
+{
+	u64 cost = ktime_get_mono_fast_ns() - now;
+
+	WRITE_ONCE(c->nmis, c->nmis + 1);
+	WRITE_ONCE(c->cost_ns, c->cost_ns + cost);
+	if (cost > c->cost_max_ns)
+		WRITE_ONCE(c->cost_max_ns, cost);
+}
+
+/* The format's handler. */
+u32 pmuk_wdt_nmi(const struct pmuk_format_event *event)
+{
+	struct pmuk_wdt_cpu *c = this_cpu_ptr(&pmuk_wdt_cpus);
+	u64 now = ktime_get_mono_fast_ns();
+
+	if (!in_nmi() || !(event->sample->valid & PERF_SAMPLE_READ)) {
+		WRITE_ONCE(pmuk_wdt.plain, true);
+		pmuk_counter_set_period(event->counter, PMUK_WDT_EVENTS_UNUSED);
+		return PMUK_FORMAT_RESET;
+	}
+	if (!c->own) {
+		WRITE_ONCE(c->lost, NULL);
+		WRITE_ONCE(c->own, true);
+	}
+	if (c->nmi_at)
+		pmuk_wdt_overflow(c, event, now);
+	else
+		pmuk_wdt_first(c, event->sample, now);
+	pmuk_wdt_note_cost(c, now);
+	return PMUK_FORMAT_RESET;
+}

@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What people are told of a CPU that is stuck, by itself in NMI or by another one's beat.
+ *
+ * printk() may be called in NMI, but consoles that need a lock lag behind until somebody prints
+ * outside of it: the next beat of any CPU does. Reports take turns where that is to be had
+ * soon, and are printed in a muddle rather than not at all.
+ *
+ * CPUs that get stuck together make one report: the first of them lists those that are
+ * silent, and each adds its registers and its stack when its own time comes.
+ */
+#define pr_fmt(fmt) "pmuk_wdt: " fmt
+
+#include <linux/atomic.h>
+#include <linux/cpumask.h>
+#include <linux/debug_locks.h>
+#include <linux/hardirq.h>
+#include <linux/kernel.h>
+#include <linux/nmi.h>
+#include <linux/panic.h>
+#include <linux/printk.h>
+#include <linux/processor.h>
+#include <linux/ptrace.h>
+#include <linux/sched.h>
+#include <linux/smp.h>
+#include <linux/stacktrace.h>
+#include <linux/string.h>
+#include <linux/timekeeping.h>
+
+#include "wdt.h"
+
+/* Of a report that lists CPUs: more than these are only counted. */
+#define PMUK_WDT_LISTED		16
+
+/* ---- stacks and registers ---- */
+
+/* Of this CPU, with what the NMI has interrupted at its end. */
+unsigned int pmuk_wdt_trace(struct pmuk_wdt_cpu *c)
+{
+	return stack_trace_save(c->trace, PMUK_WDT_FRAMES, 1);
+}
+
+/* Names that stacks have which write to a console: the core's, and those of UARTs that are slow. */
+static const char *const pmuk_wdt_printers[] = {
+	"console_", "nbcon_", "vprintk_emit", "serial8250_console_", "pl011_console_",
+};
+
+static bool pmuk_wdt_is_printer(unsigned long ip)
+{
+	unsigned int i;
+	char name[64];
+
+	snprintf(name, sizeof(name), "%ps", (void *)ip);
+	for (i = 0; i < ARRAY_SIZE(pmuk_wdt_printers); i++) {
+		if (str_has_prefix(name, pmuk_wdt_printers[i]))
+			return true;
+	}
+	return false;
+}
+
+bool pmuk_wdt_is_printing(const struct pmuk_wdt_cpu *c, unsigned int frames)
+{
+	unsigned int i;
+
+	for (i = 0; i < frames; i++) {
+		if (pmuk_wdt_is_printer(c->trace[i]))
+			return true;
+	}
+	return false;
+}
+
+#if defined(CONFIG_ARM64)
+static void pmuk_wdt_show_regs(const struct pt_regs *regs)
+{
+	unsigned int i;
+
+	pr_crit("pc %pS lr %pS\n", (void *)regs->pc, (void *)regs->regs[30]);
+	pr_crit("sp %016llx pstate %08llx\n", regs->sp, regs->pstate);
+	for (i = 0; i < 30; i += 3)
+		pr_crit("x%-2u %016llx x%-2u %016llx x%-2u %016llx\n", i, regs->regs[i],
+			i + 1, regs->regs[i + 1], i + 2, regs->regs[i + 2]);
+}
+#elif defined(CONFIG_X86_64)
+static void pmuk_wdt_show_regs(const struct pt_regs *regs)
+{
+	pr_crit("ip %pS flags %08lx\n", (void *)regs->ip, regs->flags);
+	pr_crit("sp %016lx bp %016lx ax %016lx\n", regs->sp, regs->bp, regs->ax);
+	pr_crit("bx %016lx cx %016lx dx %016lx\n", regs->bx, regs->cx, regs->dx);
+	pr_crit("si %016lx di %016lx r8 %016lx\n", regs->si, regs->di, regs->r8);
+	pr_crit("r9 %016lx r10 %016lx r11 %016lx\n", regs->r9, regs->r10, regs->r11);
+	pr_crit("r12 %016lx r13 %016lx r14 %016lx\n", regs->r12, regs->r13, regs->r14);
+	pr_crit("r15 %016lx\n", regs->r15);
+}
+#else
+static void pmuk_wdt_show_regs(const struct pt_regs *regs)
+{
+	pr_crit("ip %pS\n", (void *)instruction_pointer((struct pt_regs *)regs));
+}
+#endif
+
+/* Where the stack of what was interrupted begins; above that is the NMI's. */
+static unsigned int pmuk_wdt_first_frame(const struct pmuk_wdt_cpu *c, unsigned int frames,
+					 struct pt_regs *regs)
+{
+	unsigned int i;
+
+	for (i = 0; regs && i < frames; i++) {
+		if (c->trace[i] == instruction_pointer(regs))
+			return i;
+	}
+	return 0;
+}
+
+/* In NMI, on the CPU that it is about. */
+void pmuk_wdt_show_here(struct pmuk_wdt_cpu *c, struct pt_regs *regs)
+{
+	unsigned int i, frames = pmuk_wdt_trace(c);
+
+	if (regs)
+		pmuk_wdt_show_regs(regs);
+	pr_crit("Stack:\n");
+	for (i = pmuk_wdt_first_frame(c, frames, regs); i < frames; i++)
+		pr_crit(" %pS\n", (void *)c->trace[i]);
+	debug_show_held_locks(current);
+}
+
+/* ---- turns at printing ---- */
+
+/* Of waiting for another CPU that prints: some milliseconds. */
+#define PMUK_WDT_PRINT_TRIES	50000
+
+static bool pmuk_wdt_print_begin(void)
+{
+	unsigned int tries;
+
+	for (tries = 0; tries < PMUK_WDT_PRINT_TRIES; tries++) {
+		if (__printk_cpu_sync_try_get())
+			return true;
+		cpu_relax();
+	}
+	return false;
+}
+
+static void pmuk_wdt_print_end(bool mine)
+{
+	if (mine)
+		__printk_cpu_sync_put();
+}
+
+/* ---- by a beat: consoles may take long, also of what others have printed ---- */
+
+/* So long a CPU that prints is not suspected: half a minute and more was seen on serial lines. */
+#define PMUK_WDT_TELLING_NS	(60 * NSEC_PER_SEC)
+
+bool pmuk_wdt_is_telling(const struct pmuk_wdt_cpu *c, u64 now)
+{
+	u64 since = READ_ONCE(c->telling_at);
+
+	return since && now < since + PMUK_WDT_TELLING_NS;
+}
+
+/* The kernel's own detectors are told as well. */
+static void pmuk_wdt_tell(struct pmuk_wdt_cpu *self)
+{
+	touch_nmi_watchdog();
+	WRITE_ONCE(self->telling_at, ktime_get_mono_fast_ns());
+}
+
+static void pmuk_wdt_told(struct pmuk_wdt_cpu *self)
+{
+	u64 now = ktime_get_mono_fast_ns();
+
+	touch_nmi_watchdog();
+	pmuk_wdt_watch_anew(&self->watch, now);
+	WRITE_ONCE(self->touches, nmi_watchdog_touches(smp_processor_id()));
+	WRITE_ONCE(self->beat_at, now);
+	WRITE_ONCE(self->telling_at, 0);
+}
+
+/* ---- reports ---- */
+
+void pmuk_wdt_die(struct pt_regs *regs, const char *why)
+{
+	if (in_nmi())
+		nmi_panic(regs, why);
+	else
+		panic("%s", why);
+}
+
+static u64 pmuk_wdt_ms(u64 now, u64 since)
+{
+	return now > since ? div_u64(now - since, NSEC_PER_MSEC) : 0;
+}
+
+/* Whether this begins a report; if not, it belongs to one that another CPU has begun. */
+static bool pmuk_wdt_is_first(u64 now)
+{
+	u64 was = atomic64_read(&pmuk_wdt.report_at);
+
+	if (was && now < was + pmuk_wdt.times.threshold)
+		return false;
+	return atomic64_cmpxchg(&pmuk_wdt.report_at, was, now) == was;
+}
+
+/* How late, at least: the lockup may have begun when the next beat was due. */
+static void pmuk_wdt_note_report(struct pmuk_wdt_cpu *c, u64 now)
+{
+	const struct pmuk_wdt_times *t = &pmuk_wdt.times;
+	u64 beat = READ_ONCE(c->beat_at), begin = beat + t->beat + t->threshold;
+	u64 late = div64_u64(now > begin ? now - begin : 0, t->threshold / 32);
+
+	WRITE_ONCE(c->stuck_since, beat);
+	atomic_inc(&c->late[min_t(u64, late, PMUK_WDT_BUCKETS - 1)]);
+	atomic_inc(&c->reports);
+	atomic_inc(&pmuk_wdt.reports);
+}
+
+/* Those that are likely to be of the same report. */
+static void pmuk_wdt_list_others(int culprit, u64 now)
+{
+	unsigned int more = 0, listed = 0;
+	int cpu;
+
+	for_each_cpu(cpu, &pmuk_wdt.watched) {
+		u64 beat = READ_ONCE(pmuk_wdt_of(cpu)->beat_at);
+
+		if (cpu == culprit || now <= beat + pmuk_wdt.times.threshold / 2)
+			continue;
+		if (listed++ < PMUK_WDT_LISTED)
+			pr_crit("CPU %d is silent for %llu ms, too\n", cpu, pmuk_wdt_ms(now, beat));
+		else
+			more++;
+	}
+	if (more)
+		pr_crit("and %u more CPUs\n", more);
+}
+
+/* In NMI. */
+void pmuk_wdt_report_own(struct pmuk_wdt_cpu *c, struct pt_regs *regs, u64 now)
+{
+	int cpu = smp_processor_id();
+	bool first, mine;
+
+	if (atomic_cmpxchg(&c->reported, 0, 1))
+		return;
+	pmuk_wdt_note_report(c, now);
+	first = pmuk_wdt_is_first(now);
+	mine = pmuk_wdt_print_begin();
+	pr_emerg("CPU %d is stuck with interrupts off for %llu ms%s, in %s[%d]\n", cpu,
+		 pmuk_wdt_ms(now, c->beat_at), first ? "" : ", too", current->comm,
+		 task_pid_nr(current));
+	if (first)
+		pmuk_wdt_list_others(cpu, now);
+	pmuk_wdt_show_here(c, regs);
+	pmuk_wdt_print_end(mine);
+
+	atomic_set(&pmuk_wdt.unflushed, 1);
+	if (first && READ_ONCE(pmuk_wdt_all_backtraces))
+		atomic_set(&pmuk_wdt.all_wanted, 1);
+	if (READ_ONCE(pmuk_wdt_panic))
+		pmuk_wdt_die(regs, "pmuk_wdt: hard lockup");
+}
+
+/* Longer than this no CPU takes to answer an NMI. */
+#define PMUK_WDT_ANSWER		NSEC_PER_SEC
+
+/* The architecture waits, for ten seconds if need be: one that waits so long is not asked again. */
+static void pmuk_wdt_ask(int cpu)
+{
+	u64 start = ktime_get_mono_fast_ns();
+
+	if (cpu < 0)
+		trigger_all_cpu_backtrace();
+	else
+		trigger_single_cpu_backtrace(cpu);
+	if (ktime_get_mono_fast_ns() - start > PMUK_WDT_ANSWER) {
+		WRITE_ONCE(pmuk_wdt.backtraces, false);
+		pr_warn("CPUs do not answer NMIs: not asked again\n");
+	}
+}
+
+static void pmuk_wdt_show_last(const struct pmuk_wdt_cpu *c, u64 now)
+{
+	u64 nmi = READ_ONCE(c->nmi_at);
+
+	if (nmi)
+		pr_crit("Its latest NMI was %llu ms ago, at %pS\n", pmuk_wdt_ms(now, nmi),
+			(void *)READ_ONCE(c->nmi_ip));
+	else
+		pr_crit("It has no NMI of its own\n");
+}
+
+/* By another CPU's beat. What was looked at before it was claimed may be of before a recovery. */
+void pmuk_wdt_report_other(struct pmuk_wdt_cpu *self, int cpu, u64 now)
+{
+	struct pmuk_wdt_cpu *c = pmuk_wdt_of(cpu);
+	bool first, mine;
+
+	if (atomic_cmpxchg(&c->reported, 0, 1))	/* LMM(pmuk_wdt_report_other:A) */
+		return;
+	if (now <= READ_ONCE(c->beat_at) + pmuk_wdt.times.threshold) {
+		WRITE_ONCE(c->stuck_since, 0);
+		atomic_set(&c->reported, 0);
+		return;
+	}
+	pmuk_wdt_note_report(c, now);
+	first = pmuk_wdt_is_first(now);
+	pmuk_wdt_tell(self);
+	mine = pmuk_wdt_print_begin();
+	pr_emerg("CPU %d is stuck or halted with interrupts off for %llu ms%s, as CPU %d sees it\n",
+		 cpu, pmuk_wdt_ms(now, c->stuck_since), first ? "" : ", too", smp_processor_id());
+	pmuk_wdt_show_last(c, now);
+	if (first)
+		pmuk_wdt_list_others(cpu, now);
+	pmuk_wdt_print_end(mine);
+
+	if (first && READ_ONCE(pmuk_wdt_all_backtraces))
+		atomic_set(&pmuk_wdt.all_wanted, 1);
+	else if (READ_ONCE(pmuk_wdt.backtraces))
+		pmuk_wdt_ask(cpu);
+	pmuk_wdt_told(self);
+	if (READ_ONCE(pmuk_wdt_panic))
+		pmuk_wdt_die(NULL, "pmuk_wdt: hard lockup");
+}
+
+/* By its own beat. A neighbour may have been about to report it, and does not now. */
+void pmuk_wdt_recovered(struct pmuk_wdt_cpu *self, u64 now)
+{
+	u64 since = self->stuck_since;
+
+	if (since) {
+		pmuk_wdt_tell(self);
+		pr_warn("CPU %d has recovered after %llu ms\n", smp_processor_id(),
+			pmuk_wdt_ms(now, since));
+		pmuk_wdt_told(self);
+		WRITE_ONCE(self->stuck_since, 0);
+	}
+	atomic_set_release(&self->reported, 0);	/* LMM(pmuk_wdt_recovered:A) */
+}
+
+static void pmuk_wdt_show_all(void)
+{
+	if (READ_ONCE(pmuk_wdt.backtraces))
+		pmuk_wdt_ask(-1);
+	else
+		pr_info("CPUs cannot be asked for their stacks here\n");
+}
+
+/* By a beat: what was left by a report from NMI. */
+void pmuk_wdt_flush(struct pmuk_wdt_cpu *self)
+{
+	bool lines = atomic_read(&pmuk_wdt.unflushed) && atomic_xchg(&pmuk_wdt.unflushed, 0);
+	bool all = atomic_read(&pmuk_wdt.all_wanted) && atomic_xchg(&pmuk_wdt.all_wanted, 0);
+
+	if (!lines && !all)
+		return;
+	pmuk_wdt_tell(self);
+	if (lines)
+		pr_info("the report above was printed in NMI\n");
+	if (all)
+		pmuk_wdt_show_all();
+	pmuk_wdt_told(self);
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A CPU that locks up for an exact time, and says when, for tests and measurements of watchdogs.
+ * Write "HOW CPU NANOSECONDS" to pmuk_lockup in debugfs, HOW being
+ *	spin	the CPU spins with interrupts off
+ *	halt	the same, and its counters stand still, as those of a CPU that is halted do
+ *	mute	the CPU goes on, but its counters do not interrupt
+ *	print	the CPU writes to a slow console with interrupts off
+ * "halt" and "mute" need arm64's counters, which an emulator lets count while a CPU is halted.
+ */
+#define pr_fmt(fmt) "pmuk_lockup: " fmt
+
+#include <linux/console.h>
+#include <linux/cpumask.h>
+#include <linux/debugfs.h>
+#include <linux/delay.h>
+#include <linux/irqflags.h>
+#include <linux/kernel.h>
+#include <linux/math64.h>
+#include <linux/module.h>
+#include <linux/processor.h>
+#include <linux/string.h>
+#include <linux/time64.h>
+#include <linux/timekeeping.h>
+#include <linux/uaccess.h>
+#include <linux/workqueue.h>
+
+#ifdef CONFIG_ARM64
+#include <asm/sysreg.h>
+#endif
+
+#define LOCKUP_MAX_NS	(600ULL * NSEC_PER_SEC)
+
+struct lockup {
+	unsigned int how;
+	unsigned int cpu;
+	u64 ns;
+};
+
+enum { LOCKUP_SPIN, LOCKUP_HALT, LOCKUP_MUTE, LOCKUP_PRINT };
+
+static const char *const lockup_names[] = { "spin", "halt", "mute", "print" };
+
+#ifdef CONFIG_ARM64
+#define LOCKUP_HAS_COUNTERS	true
+#define PMCR_E			1	/* counters are enabled */
+
+static u64 stop_counters(void)
+{
+	u64 pmcr = read_sysreg(pmcr_el0);
+
+	write_sysreg(pmcr & ~PMCR_E, pmcr_el0);
+	isb();
+	return pmcr;
+}
+
+static void start_counters(u64 pmcr)
+{
+	write_sysreg(pmcr, pmcr_el0);
+	isb();
+}
+
+static u64 mute(void)
+{
+	u64 enabled = read_sysreg(pmintenset_el1);
+
+	write_sysreg(enabled, pmintenclr_el1);
+	isb();
+	return enabled;
+}
+
+static void unmute(u64 enabled)
+{
+	write_sysreg(enabled, pmintenset_el1);
+	isb();
+}
+#else
+#define LOCKUP_HAS_COUNTERS	false
+
+static u64 stop_counters(void) { return 0; }
+static void start_counters(u64 state) { }
+static u64 mute(void) { return 0; }
+static void unmute(u64 state) { }
+#endif
+
+static void spin(u64 ns)
+{
+	u64 end = ktime_get_mono_fast_ns() + ns;
+
+	while (ktime_get_mono_fast_ns() < end)
+		cpu_relax();
+}
+
+/* On its CPU. A loaded machine may let the message wait, but its time is right. */
+static long lock_up(void *data)
+{
+	const struct lockup *lockup = data;
+	unsigned long flags;
+	u64 state = 0;
+
+	pr_info("CPU %u begins\n", lockup->cpu);
+	local_irq_save(flags);
+	if (lockup->how == LOCKUP_HALT)
+		state = stop_counters();
+	spin(lockup->ns);
+	if (lockup->how == LOCKUP_HALT)
+		start_counters(state);
+	local_irq_restore(flags);
+	pr_info("CPU %u ends\n", lockup->cpu);
+	return 0;
+}
+
+static long be_mute(void *data)
+{
+	const struct lockup *lockup = data;
+	u64 state = mute();
+
+	pr_info("CPU %u is silent\n", lockup->cpu);
+	msleep(div_u64(lockup->ns, NSEC_PER_MSEC));
+	unmute(state);
+	pr_info("CPU %u is heard\n", lockup->cpu);
+	return 0;
+}
+
+/* As a serial line at 115200 baud. */
+static void slow_write(struct console *console, const char *text, unsigned int length)
+{
+	while (length--)
+		spin(86800);
+}
+
+static struct console slow_console = {
+	.name	= "pmuk_slow",
+	.write	= slow_write,
+	.index	= -1,
+};
+
+static long print(void *data)
+{
+	const struct lockup *lockup = data;
+	unsigned long flags;
+	u64 end;
+
+	slow_console.flags = CON_ENABLED;	/* which unregister_console() takes back */
+	register_console(&slow_console);
+	pr_info("CPU %u begins\n", lockup->cpu);
+	local_irq_save(flags);
+	end = ktime_get_mono_fast_ns() + lockup->ns;
+	while (ktime_get_mono_fast_ns() < end)
+		pr_info("printed with interrupts off\n");
+	local_irq_restore(flags);
+	unregister_console(&slow_console);
+	pr_info("CPU %u ends\n", lockup->cpu);
+	return 0;
+}
+
+static long (*const lockup_fns[])(void *data) = {
+	[LOCKUP_SPIN]	= lock_up,
+	[LOCKUP_HALT]	= lock_up,
+	[LOCKUP_MUTE]	= be_mute,
+	[LOCKUP_PRINT]	= print,
+};
+
+static int parse(char *text, struct lockup *lockup)
+{
+	char name[8];
+	int how;
+
+	if (sscanf(text, "%7s %u %llu", name, &lockup->cpu, &lockup->ns) != 3)
+		return -EINVAL;
+	how = match_string(lockup_names, ARRAY_SIZE(lockup_names), name);
+	if (how < 0 || lockup->cpu >= nr_cpu_ids || lockup->ns > LOCKUP_MAX_NS)
+		return -EINVAL;
+	if (!cpu_online(lockup->cpu))
+		return -ENODEV;
+	if ((how == LOCKUP_HALT || how == LOCKUP_MUTE) && !LOCKUP_HAS_COUNTERS)
+		return -EOPNOTSUPP;
+	lockup->how = how;
+	return 0;
+}
+
+static ssize_t lockup_write(struct file *file, const char __user *user, size_t count,
+			    loff_t *ppos)
+{
+	struct lockup lockup;
+	char text[64] = {};
+	int ret;
+
+	if (count >= sizeof(text))
+		return -EINVAL;
+	if (copy_from_user(text, user, count))
+		return -EFAULT;
+	ret = parse(text, &lockup);
+	if (ret)
+		return ret;
+	ret = work_on_cpu(lockup.cpu, lockup_fns[lockup.how], &lockup);
+	return ret ?: count;
+}
+
+static const struct file_operations lockup_fops = {
+	.owner	= THIS_MODULE,
+	.open	= simple_open,
+	.write	= lockup_write,
+};
+
+static struct dentry *lockup_file;
+
+static int __init lockup_init(void)
+{
+	lockup_file = debugfs_create_file("pmuk_lockup", 0200, NULL, NULL, &lockup_fops);
+	return 0;
+}
+module_init(lockup_init);
+
+static void __exit lockup_exit(void)
+{
+	debugfs_remove(lockup_file);
+}
+module_exit(lockup_exit);
+
+MODULE_DESCRIPTION("CPUs that lock up for an exact time");
+MODULE_LICENSE("GPL");

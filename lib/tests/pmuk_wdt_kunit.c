@@ -1,0 +1,604 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The watchdog's arithmetic on a simulated clock and counter: reports come in time at whatever
+ * clock, NMIs are few, lockups that are too short are none, and what is credited is bounded.
+ */
+#include <kunit/test.h>
+#include <linux/module.h>
+
+#include "../../drivers/watchdog/pmuk_wdt/math.h"
+
+/* Nanoseconds at which simulations begin: any, but not near 0. */
+#define START	(1000ULL * NSEC_PER_SEC)
+
+static const u64 thresholds[] = {
+	PMUK_WDT_THRESHOLD_MIN, 1 * NSEC_PER_SEC, 2 * NSEC_PER_SEC, 10ULL * NSEC_PER_SEC,
+	PMUK_WDT_THRESHOLD_MAX,
+};
+
+/* In 1/60 of the clock learnt. */
+static const unsigned int factors[] = { 20, 25, 30, 45, 60, 80, 90, 120, 150, 180 };
+
+/* A CPU, its counter, and what is known of it. */
+struct sim {
+	struct pmuk_wdt_times t;
+	struct pmuk_wdt_clock clock;
+	struct pmuk_wdt_watch watch;
+	u64 now;
+	u64 rate;			/* the counter's, as struct pmuk_wdt_clock has it */
+	unsigned int nmis;
+};
+
+static const u64 rates[] = { 100000, 1048576, 5000000 };	/* 0.1, 1 and 5 GHz */
+
+static void sim_begin(struct sim *s, u64 threshold, u64 rate)
+{
+	*s = (struct sim){ .t = pmuk_wdt_times(threshold), .now = START, .rate = rate };
+	s->clock.rate = rate;
+	s->clock.top = rate;
+	s->watch.since = START;
+}
+
+/* The counter runs until it overflows; the NMI learns. */
+static void sim_nmi(struct sim *s)
+{
+	u64 left = pmuk_wdt_until_look(&s->watch, &s->t, s->now);
+	u64 events = pmuk_wdt_events(&s->clock, pmuk_wdt_next(left, s->t.slack));
+	u64 ns = max(div64_u64(events << PMUK_WDT_RATE_SHIFT, s->rate), 1ULL);
+
+	s->now += ns;
+	s->nmis++;
+	pmuk_wdt_learn(&s->clock, events, ns);
+}
+
+static bool sim_reports(struct sim *s)
+{
+	return pmuk_wdt_is_due(&s->watch, &s->t, s->now) &&
+	       pmuk_wdt_is_sure(&s->watch, &s->t, s->now);
+}
+
+/* Until the lockup is reported; the clock changes to @rate after @change NMIs. */
+static u64 sim_lockup(struct sim *s, u64 rate, unsigned int change)
+{
+	unsigned int nmis = 0;
+
+	do {
+		if (nmis++ == change)
+			s->rate = rate;
+		sim_nmi(s);
+	} while (!sim_reports(s) && nmis < 1000);
+	return s->now;
+}
+
+/* Beats come, and have no drift; the latest one is what an NMI at s->now sees. */
+static void sim_beats(struct sim *s)
+{
+	u64 passed = s->now - START;
+
+	s->watch.since = START + passed - passed % s->t.beat;
+}
+
+/* ---- times ---- */
+
+static void times_fit_in_a_quarter(struct kunit *test)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(thresholds); i++) {
+		const struct pmuk_wdt_times t = pmuk_wdt_times(thresholds[i]);
+
+		KUNIT_EXPECT_EQ(test, t.wait, t.threshold + t.beat + t.grace);
+		KUNIT_EXPECT_LE(test, t.beat + t.grace + t.slack + PMUK_WDT_SLOWER * t.look +
+				t.threshold / 128, t.threshold / 4);
+		KUNIT_EXPECT_GT(test, t.beat, 0ULL);
+	}
+}
+
+static void next_is_in_time_at_a_third_of_the_clock(struct kunit *test)
+{
+	const struct pmuk_wdt_times t = pmuk_wdt_times(NSEC_PER_SEC);
+	u64 left;
+
+	for (left = 0; left < 2 * t.threshold; left += t.threshold / 1000) {
+		u64 next = pmuk_wdt_next(left, t.slack);
+
+		KUNIT_EXPECT_LE(test, PMUK_WDT_SLOWER * next,
+				left + t.slack + PMUK_WDT_SLOWER * t.slack / 128);
+		KUNIT_EXPECT_GE(test, next, min(left, t.slack / 3));
+	}
+}
+
+static void next_is_the_rest_at_last(struct kunit *test)
+{
+	const struct pmuk_wdt_times t = pmuk_wdt_times(NSEC_PER_SEC);
+
+	KUNIT_EXPECT_EQ(test, pmuk_wdt_next(0, t.slack), 0ULL);
+	KUNIT_EXPECT_GE(test, pmuk_wdt_next(t.slack / 2, t.slack), t.slack / 2);
+	KUNIT_EXPECT_LT(test, pmuk_wdt_next(t.slack, t.slack), t.slack);
+}
+
+/* ---- lockups ---- */
+
+/* The lockup begins @phase after the latest beat, and just after an NMI. */
+static void check_lockup(struct kunit *test, struct sim *s, u64 rate, unsigned int change,
+			 u64 phase)
+{
+	u64 begin = START + phase, end, threshold = s->t.threshold;
+
+	s->now = begin;
+	end = sim_lockup(s, rate, change);
+	KUNIT_EXPECT_GE_MSG(test, end - begin, threshold, "threshold %llu rate %llu to %llu at %u",
+			    threshold, s->clock.top, rate, change);
+	KUNIT_EXPECT_LE_MSG(test, end - begin, threshold + threshold / 4,
+			    "threshold %llu rate %llu to %llu at %u", threshold, s->clock.top,
+			    rate, change);
+}
+
+static void check_lockups(struct kunit *test, u64 threshold, u64 rate, u64 changed)
+{
+	unsigned int change, phase;
+	struct sim s;
+
+	for (change = 0; change < 6; change++) {
+		for (phase = 0; phase < 8; phase++) {
+			sim_begin(&s, threshold, rate);
+			check_lockup(test, &s, changed, change, s.t.beat * phase / 8);
+		}
+	}
+}
+
+static void lockups_are_reported_in_time(struct kunit *test)
+{
+	unsigned int i, j, k;
+
+	for (i = 0; i < ARRAY_SIZE(thresholds); i++) {
+		for (j = 0; j < ARRAY_SIZE(rates); j++) {
+			for (k = 0; k < ARRAY_SIZE(factors); k++)
+				check_lockups(test, thresholds[i], rates[j],
+					      rates[j] * factors[k] / 60);
+		}
+	}
+}
+
+/* What an idle CPU has counted says little of its clock. */
+static void lockups_after_idle_are_reported_in_time(struct kunit *test)
+{
+	unsigned int i, idle;
+	struct sim s;
+
+	for (i = 0; i < ARRAY_SIZE(thresholds); i++) {
+		for (idle = 2; idle < 5000; idle *= 3) {
+			sim_begin(&s, thresholds[i], 1048576);
+			s.clock.rate /= idle;
+			check_lockup(test, &s, 1048576, 0, s.t.beat / 2);
+		}
+	}
+}
+
+static void short_lockups_are_not_reported(struct kunit *test)
+{
+	unsigned int i, k;
+	struct sim s;
+
+	for (i = 0; i < ARRAY_SIZE(thresholds); i++) {
+		for (k = 0; k < ARRAY_SIZE(factors); k++) {
+			sim_begin(&s, thresholds[i], 1048576);
+			s.now = START + s.t.beat + s.t.grace;
+			s.rate = s.rate * factors[k] / 60;
+			while (s.now < START + s.t.beat + s.t.grace + s.t.threshold * 99 / 100) {
+				KUNIT_ASSERT_FALSE(test, pmuk_wdt_is_due(&s.watch, &s.t, s.now));
+				sim_nmi(&s);
+			}
+		}
+	}
+}
+
+/* ---- NMIs are few ---- */
+
+static void nmis_are_few_while_all_is_well(struct kunit *test)
+{
+	unsigned int i, k, n;
+	struct sim s;
+
+	for (i = 0; i < ARRAY_SIZE(thresholds); i++) {
+		for (k = 0; k < ARRAY_SIZE(factors); k++) {
+			sim_begin(&s, thresholds[i], 1048576);
+			s.rate = s.rate * factors[k] / 60;
+			for (n = 0; s.now < START + s.t.threshold; n++) {
+				sim_nmi(&s);
+				sim_beats(&s);
+			}
+			KUNIT_EXPECT_LE(test, n - 1, 4U);	/* the last was beyond */
+		}
+	}
+}
+
+/* The clock goes up and down by three, again and again. */
+static void nmis_are_few_on_average(struct kunit *test)
+{
+	const unsigned int turns = 100;
+	struct sim s;
+
+	sim_begin(&s, NSEC_PER_SEC, 1048576);
+	while (s.now < START + turns * s.t.threshold) {
+		s.rate = s.nmis & 1 ? 1048576 : 3 * 1048576;
+		sim_nmi(&s);
+		sim_beats(&s);
+	}
+	KUNIT_EXPECT_LE(test, s.nmis, 4 * turns);
+}
+
+static void nmis_are_few_in_a_lockup(struct kunit *test)
+{
+	unsigned int i, k;
+	struct sim s;
+
+	for (i = 0; i < ARRAY_SIZE(thresholds); i++) {
+		for (k = 0; k < ARRAY_SIZE(factors); k++) {
+			sim_begin(&s, thresholds[i], 1048576);
+			s.rate = s.rate * factors[k] / 60;
+			while (s.now <= START + s.t.threshold)
+				sim_nmi(&s);
+			KUNIT_EXPECT_LE(test, s.nmis - 1, 4U);
+		}
+	}
+}
+
+/* ---- the clock ---- */
+
+static void clock_is_learnt(struct kunit *test)
+{
+	struct pmuk_wdt_clock clock = {};
+
+	pmuk_wdt_learn(&clock, 1000000000, NSEC_PER_SEC);
+	KUNIT_EXPECT_EQ(test, clock.rate, 1ULL << PMUK_WDT_RATE_SHIFT);
+	KUNIT_EXPECT_EQ(test, clock.top, clock.rate);
+	KUNIT_EXPECT_EQ(test, pmuk_wdt_khz(clock.rate), 1000000ULL);
+	KUNIT_EXPECT_EQ(test, pmuk_wdt_events(&clock, NSEC_PER_SEC), 1000000000ULL);
+}
+
+static void clock_is_followed_at_once(struct kunit *test)
+{
+	struct pmuk_wdt_clock clock = {};
+
+	pmuk_wdt_learn(&clock, 1000000000, NSEC_PER_SEC);
+	pmuk_wdt_learn(&clock, 300000000, NSEC_PER_SEC);
+	KUNIT_EXPECT_EQ(test, pmuk_wdt_khz(clock.rate + 1), 300000ULL);
+	pmuk_wdt_learn(&clock, 3000000000ULL, NSEC_PER_SEC);
+	KUNIT_EXPECT_EQ(test, pmuk_wdt_khz(clock.rate), 3000000ULL);
+}
+
+static void top_of_the_clock_decays(struct kunit *test)
+{
+	struct pmuk_wdt_clock clock = {};
+	unsigned int i;
+
+	pmuk_wdt_learn(&clock, 1000000000, NSEC_PER_SEC);
+	pmuk_wdt_learn(&clock, 1000000, NSEC_PER_SEC);
+	KUNIT_EXPECT_EQ(test, clock.top, (1ULL << PMUK_WDT_RATE_SHIFT) * 15 / 16);
+	for (i = 0; i < 200; i++)
+		pmuk_wdt_learn(&clock, 1000000, NSEC_PER_SEC);
+	KUNIT_EXPECT_LT(test, clock.top, 1ULL << (PMUK_WDT_RATE_SHIFT - 4));
+	KUNIT_EXPECT_GE(test, clock.top, clock.rate);
+}
+
+static void clock_has_bounds(struct kunit *test)
+{
+	struct pmuk_wdt_clock clock = {};
+
+	pmuk_wdt_learn(&clock, 0, NSEC_PER_SEC);
+	KUNIT_EXPECT_EQ(test, clock.rate, 1ULL);
+	KUNIT_EXPECT_EQ(test, pmuk_wdt_events(&clock, 1), PMUK_WDT_EVENTS_MIN);
+	pmuk_wdt_learn(&clock, U64_MAX, 0);
+	KUNIT_EXPECT_EQ(test, clock.rate, PMUK_WDT_RATE_MAX);
+	KUNIT_EXPECT_EQ(test, pmuk_wdt_events(&clock, PMUK_WDT_THRESHOLD_MAX),
+			PMUK_WDT_THRESHOLD_MAX << 4);
+}
+
+/* ---- credit ---- */
+
+/* After a stop of the machine an NMI may come before the beat that is due. */
+static void one_look_is_not_enough(struct kunit *test)
+{
+	struct sim s;
+	u64 end;
+
+	sim_begin(&s, NSEC_PER_SEC, 1048576);
+	s.now = START + 30ULL * NSEC_PER_SEC;
+	KUNIT_EXPECT_FALSE(test, sim_reports(&s));
+	KUNIT_EXPECT_EQ(test, pmuk_wdt_until_look(&s.watch, &s.t, s.now), s.t.look);
+	end = s.now + s.t.look;
+	s.now = end - 1;
+	KUNIT_EXPECT_FALSE(test, sim_reports(&s));
+	s.now = end;
+	KUNIT_EXPECT_TRUE(test, sim_reports(&s));
+	pmuk_wdt_watch_anew(&s.watch, s.now);
+	KUNIT_EXPECT_EQ(test, s.watch.due_at, 0ULL);
+	KUNIT_EXPECT_FALSE(test, sim_reports(&s));
+}
+
+/* What gives more time begins with the first look anew. */
+static void credit_is_looked_at_anew(struct kunit *test)
+{
+	struct sim s;
+
+	sim_begin(&s, NSEC_PER_SEC, 1048576);
+	s.now = START + s.t.wait;
+	KUNIT_EXPECT_FALSE(test, sim_reports(&s));
+	pmuk_wdt_credit_touch(&s.watch, true);
+	s.now += s.t.threshold;
+	KUNIT_EXPECT_FALSE(test, sim_reports(&s));
+	s.now += s.t.look;
+	KUNIT_EXPECT_TRUE(test, sim_reports(&s));
+}
+
+static void touches_give_one_threshold(struct kunit *test)
+{
+	struct sim s;
+	unsigned int i;
+
+	sim_begin(&s, NSEC_PER_SEC, 1048576);
+	for (i = 0; i < 100; i++)
+		pmuk_wdt_credit_touch(&s.watch, true);
+	KUNIT_EXPECT_EQ(test, pmuk_wdt_deadline(&s.watch, &s.t), START + s.t.wait + s.t.threshold);
+	pmuk_wdt_credit_touch(&s.watch, false);
+	KUNIT_EXPECT_TRUE(test, s.watch.touched);
+}
+
+/* The machine stands still for 30 s; its clock does not, its counters do. */
+static void stops_are_credited(struct kunit *test)
+{
+	u64 ran = NSEC_PER_SEC / 10, events = 100000000;
+	struct sim s;
+
+	sim_begin(&s, NSEC_PER_SEC, 1 << PMUK_WDT_RATE_SHIFT);
+	s.now = START + 30ULL * NSEC_PER_SEC + ran;
+	KUNIT_EXPECT_TRUE(test, pmuk_wdt_is_due(&s.watch, &s.t, s.now));
+	pmuk_wdt_credit_stop(&s.watch, s.now, pmuk_wdt_ran(&s.clock, events));
+	KUNIT_EXPECT_FALSE(test, pmuk_wdt_is_due(&s.watch, &s.t, s.now));
+	KUNIT_EXPECT_EQ(test, s.watch.since, s.now - PMUK_WDT_STOPPED * ran);
+}
+
+static void stops_are_credited_once(struct kunit *test)
+{
+	struct sim s;
+	u64 since;
+
+	sim_begin(&s, NSEC_PER_SEC, 1048576);
+	pmuk_wdt_credit_stop(&s.watch, START + 30ULL * NSEC_PER_SEC, 0);
+	since = s.watch.since;
+	pmuk_wdt_credit_stop(&s.watch, START + 60ULL * NSEC_PER_SEC, 0);
+	KUNIT_EXPECT_EQ(test, s.watch.since, since);
+}
+
+/* At a third of the clock and more a CPU that spins gets no credit, so its report is not late. */
+static void slow_clocks_are_not_credited(struct kunit *test)
+{
+	unsigned int k;
+	struct sim s;
+
+	for (k = 0; k < ARRAY_SIZE(factors); k++) {
+		u64 ns = 2ULL * NSEC_PER_SEC, events;
+
+		sim_begin(&s, NSEC_PER_SEC, 1048576);
+		events = ns / 60 * factors[k] * 1048576 / (1 << PMUK_WDT_RATE_SHIFT);
+		pmuk_wdt_credit_stop(&s.watch, START + ns, pmuk_wdt_ran(&s.clock, events));
+		KUNIT_EXPECT_FALSE(test, s.watch.stopped);
+		KUNIT_EXPECT_EQ(test, s.watch.since, START);
+	}
+}
+
+static void stops_of_the_future_are_not_credited(struct kunit *test)
+{
+	struct sim s;
+
+	sim_begin(&s, NSEC_PER_SEC, 1048576);
+	pmuk_wdt_credit_stop(&s.watch, START - 1, 0);
+	KUNIT_EXPECT_FALSE(test, s.watch.stopped);
+}
+
+/* ---- neighbours ---- */
+
+static const struct pmuk_wdt_gaps no_gaps;
+
+static void neighbours_are_silent_after_a_while(struct kunit *test)
+{
+	const struct pmuk_wdt_times t = pmuk_wdt_times(NSEC_PER_SEC);
+
+	KUNIT_EXPECT_FALSE(test, pmuk_wdt_is_silent(START, &no_gaps, false, START + t.wait - 1,
+						    &t));
+	KUNIT_EXPECT_TRUE(test, pmuk_wdt_is_silent(START, &no_gaps, false, START + t.wait, &t));
+	KUNIT_EXPECT_FALSE(test, pmuk_wdt_is_silent(START, &no_gaps, true, START + t.wait, &t));
+	KUNIT_EXPECT_TRUE(test, pmuk_wdt_is_silent(START, &no_gaps, true,
+						   START + t.wait + t.threshold, &t));
+}
+
+/* A stop of the machine is not held against a neighbour; what was before and comes after is. */
+static void neighbours_are_not_judged_by_who_was_stopped(struct kunit *test)
+{
+	const struct pmuk_wdt_times t = pmuk_wdt_times(NSEC_PER_SEC);
+	const u64 stop = 30ULL * NSEC_PER_SEC, before = t.threshold / 2;
+	u64 now = START + before, end;
+	struct pmuk_wdt_gaps gaps = {};
+
+	pmuk_wdt_note_beat(&gaps, now - 3 * t.beat - t.grace, now, &t);
+	KUNIT_EXPECT_EQ(test, gaps.ns, 0ULL);
+	pmuk_wdt_note_beat(&gaps, now, now + stop, &t);
+	now += stop;
+	end = START + stop + t.wait;
+	KUNIT_EXPECT_FALSE(test, pmuk_wdt_is_silent(START, &gaps, false, now, &t));
+	KUNIT_EXPECT_FALSE(test, pmuk_wdt_is_silent(START, &gaps, false, end - 1, &t));
+	KUNIT_EXPECT_TRUE(test, pmuk_wdt_is_silent(START, &gaps, false, end, &t));
+	/* one that has beaten since then has not been stopped */
+	KUNIT_EXPECT_TRUE(test, pmuk_wdt_is_silent(now, &gaps, false, now + t.wait, &t));
+}
+
+/* One that runs half of the time takes longer, but sees it, however long that has gone on. */
+static void neighbours_with_gaps_see_it_later(struct kunit *test)
+{
+	const struct pmuk_wdt_times t = pmuk_wdt_times(NSEC_PER_SEC);
+	const u64 gap = t.threshold / 4;
+	struct pmuk_wdt_gaps gaps = { .end = START, .ns = 100 * t.threshold };
+	u64 now = START;
+
+	while (!pmuk_wdt_is_silent(START, &gaps, false, now, &t) &&
+	       now < START + 10 * t.threshold) {
+		pmuk_wdt_note_beat(&gaps, now, now + gap, &t);
+		now += 2 * gap;		/* with beats */
+	}
+	KUNIT_EXPECT_GE(test, now - START, 2 * t.threshold);
+	KUNIT_EXPECT_LE(test, now - START, 5 * t.threshold);
+}
+
+/* Long after them, gaps are forgotten. */
+static void gaps_are_forgotten(struct kunit *test)
+{
+	const struct pmuk_wdt_times t = pmuk_wdt_times(NSEC_PER_SEC);
+	const u64 gap = t.threshold / 4;
+	struct pmuk_wdt_gaps gaps = {};
+
+	pmuk_wdt_note_beat(&gaps, START, START + 10 * t.threshold, &t);
+	pmuk_wdt_note_beat(&gaps, START + 20 * t.threshold, START + 20 * t.threshold + gap, &t);
+	KUNIT_EXPECT_EQ(test, gaps.ns, gap);
+}
+
+/* One that was itself stuck a moment ago gives a neighbour no more than what it misses since. */
+static void gaps_before_a_beat_do_not_count(struct kunit *test)
+{
+	const struct pmuk_wdt_times t = pmuk_wdt_times(NSEC_PER_SEC);
+	const u64 gap = t.threshold / 4, beat = START + t.threshold / 8;
+	struct pmuk_wdt_gaps gaps = {};
+	u64 late = beat + t.threshold - gap, end = beat + gap + t.wait;
+
+	pmuk_wdt_note_beat(&gaps, START - 2 * t.threshold, START, &t);
+	pmuk_wdt_forget_gaps(&gaps, beat);
+	pmuk_wdt_note_beat(&gaps, late, late + gap, &t);
+	KUNIT_EXPECT_FALSE(test, pmuk_wdt_is_silent(beat, &gaps, false, end - 1, &t));
+	KUNIT_EXPECT_TRUE(test, pmuk_wdt_is_silent(beat, &gaps, false, end, &t));
+}
+
+/* A gap that a beat was in counts from there. */
+static void gaps_count_from_a_beat(struct kunit *test)
+{
+	const struct pmuk_wdt_times t = pmuk_wdt_times(NSEC_PER_SEC);
+	const u64 beat = START + t.threshold / 2, end = START + t.threshold;
+	struct pmuk_wdt_gaps gaps = {};
+
+	pmuk_wdt_note_beat(&gaps, START, end, &t);
+	pmuk_wdt_forget_gaps(&gaps, beat);
+	KUNIT_EXPECT_EQ(test, gaps.ns, end - beat);
+	pmuk_wdt_forget_gaps(&gaps, end);
+	KUNIT_EXPECT_EQ(test, gaps.ns, 0ULL);
+}
+
+/* The last one before a row of those that do not beat looks at them all, and in time. */
+static void silent_neighbours_are_looked_past(struct kunit *test)
+{
+	const struct pmuk_wdt_times t = pmuk_wdt_times(NSEC_PER_SEC);
+	u64 stuck, now;
+
+	KUNIT_EXPECT_TRUE(test, pmuk_wdt_is_beating(START, START + t.beat + t.grace, &t));
+	/* The one between gets stuck at any time before it would have reported. */
+	for (stuck = START; stuck <= START + t.wait; stuck += t.beat) {
+		now = START;
+		while (pmuk_wdt_is_beating(stuck, now, &t) ||
+		       !pmuk_wdt_is_silent(START, &no_gaps, false, now, &t))
+			now += t.beat;
+		KUNIT_EXPECT_GE(test, now - START, t.threshold);
+		KUNIT_EXPECT_LE(test, now - START, t.threshold + t.threshold / 4);
+	}
+}
+
+/* For the device: a short time beside the threshold may be long for it. */
+static void short_stops_are_stops(struct kunit *test)
+{
+	const struct pmuk_wdt_times t = pmuk_wdt_times(60ULL * NSEC_PER_SEC);
+
+	KUNIT_EXPECT_FALSE(test, pmuk_wdt_is_stop(START, START + t.beat, &t));
+	KUNIT_EXPECT_FALSE(test, pmuk_wdt_is_stop(START + 1, START, &t));
+	KUNIT_EXPECT_TRUE(test, pmuk_wdt_is_stop(START, START + 4ULL * NSEC_PER_SEC, &t));
+}
+
+static void own_nmis_are_waited_for(struct kunit *test)
+{
+	const struct pmuk_wdt_times t = pmuk_wdt_times(NSEC_PER_SEC);
+	u64 armed;
+
+	for (armed = t.look; armed < t.threshold; armed += t.look) {
+		u64 last = START + 3 * armed;
+
+		KUNIT_EXPECT_FALSE(test, pmuk_wdt_is_own_due(START, armed, last - armed - 1, &t));
+		KUNIT_EXPECT_TRUE(test, pmuk_wdt_is_own_due(START, armed, last, &t));
+	}
+}
+
+/* When a neighbour, whose beats come at @phase, reports a CPU that halted after its NMI at @nmi. */
+static u64 neighbour_reports(const struct pmuk_wdt_times *t, u64 nmi, u64 phase)
+{
+	u64 armed = pmuk_wdt_next(START + t->wait - nmi, t->slack);
+	u64 now = START + phase;
+
+	while (!pmuk_wdt_is_silent(START, &no_gaps, false, now, t) ||
+	       !pmuk_wdt_is_own_due(nmi, armed, now, t))
+		now += t->beat;
+	return now;
+}
+
+/* A CPU that was to have its own NMI, and is halted with interrupts off right after one. */
+static void halted_cpus_are_reported_in_time(struct kunit *test)
+{
+	const struct pmuk_wdt_times t = pmuk_wdt_times(NSEC_PER_SEC);
+	u64 phase, nmi, end;
+
+	for (nmi = START; nmi < START + t.wait; nmi += t.look) {
+		for (phase = 0; phase < t.beat; phase += t.beat / 8) {
+			end = neighbour_reports(&t, nmi, phase);
+			KUNIT_EXPECT_GE(test, end - START, t.threshold + t.beat);
+			KUNIT_EXPECT_LE(test, end - START, t.threshold + t.threshold / 4);
+		}
+	}
+}
+
+static struct kunit_case pmuk_wdt_cases[] = {
+	KUNIT_CASE(times_fit_in_a_quarter),
+	KUNIT_CASE(next_is_in_time_at_a_third_of_the_clock),
+	KUNIT_CASE(next_is_the_rest_at_last),
+	KUNIT_CASE(lockups_are_reported_in_time),
+	KUNIT_CASE(lockups_after_idle_are_reported_in_time),
+	KUNIT_CASE(short_lockups_are_not_reported),
+	KUNIT_CASE(nmis_are_few_while_all_is_well),
+	KUNIT_CASE(nmis_are_few_on_average),
+	KUNIT_CASE(nmis_are_few_in_a_lockup),
+	KUNIT_CASE(clock_is_learnt),
+	KUNIT_CASE(clock_is_followed_at_once),
+	KUNIT_CASE(top_of_the_clock_decays),
+	KUNIT_CASE(clock_has_bounds),
+	KUNIT_CASE(one_look_is_not_enough),
+	KUNIT_CASE(credit_is_looked_at_anew),
+	KUNIT_CASE(touches_give_one_threshold),
+	KUNIT_CASE(stops_are_credited),
+	KUNIT_CASE(stops_are_credited_once),
+	KUNIT_CASE(slow_clocks_are_not_credited),
+	KUNIT_CASE(stops_of_the_future_are_not_credited),
+	KUNIT_CASE(neighbours_are_silent_after_a_while),
+	KUNIT_CASE(neighbours_are_not_judged_by_who_was_stopped),
+	KUNIT_CASE(neighbours_with_gaps_see_it_later),
+	KUNIT_CASE(gaps_are_forgotten),
+	KUNIT_CASE(gaps_before_a_beat_do_not_count),
+	KUNIT_CASE(gaps_count_from_a_beat),
+	KUNIT_CASE(silent_neighbours_are_looked_past),
+	KUNIT_CASE(short_stops_are_stops),
+	KUNIT_CASE(own_nmis_are_waited_for),
+	KUNIT_CASE(halted_cpus_are_reported_in_time),
+	{}
+};
+
+static struct kunit_suite pmuk_wdt_suite = {
+	.name = "pmuk_wdt",
+	.test_cases = pmuk_wdt_cases,
+};
+
+kunit_test_suite(pmuk_wdt_suite);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("KUnit tests of the watchdog's arithmetic");

@@ -1,0 +1,24 @@
+# From the kernel's log: of each lockup that pmuk_lockup or test_lockup made on one CPU, its CPU, how long
+# it was and when it was reported, in thresholds, by us and by the kernel's own detector; - if it was not:
+#	CPU LENGTH OURS THEIRS
+# and, if there were any, how many reports of ours were of another CPU, of none, or one more of the same:
+#	alien NUMBER
+# -v threshold=MILLISECONDS
+function seconds() { match($0, /[0-9]+\.[0-9]+/); return substr($0, RSTART, RLENGTH) }
+function part(when) { return when == "" ? "-" : sprintf("%.3f", (when - begin) * 1000 / threshold) }
+function finish() {
+	print cpu, part(seconds()), part(ours), part(theirs)
+	begin = ""
+}
+/pmuk_lockup: CPU [0-9]+ begins/ { begin = seconds(); cpu = $(NF - 1); ours = theirs = ""; next }
+/test_lockup: START/ { begin = seconds(); cpu = "?"; ours = theirs = ""; next }
+/pmuk_wdt: CPU [0-9]+ is stuck/ {
+	if (begin == "" || ours != "" || (cpu != "?" && $0 !~ "CPU " cpu " is stuck"))
+		alien++
+	else
+		ours = seconds()
+}
+begin == "" { next }
+/Watchdog detected hard LOCKUP/ && theirs == "" { theirs = seconds() }
+/pmuk_lockup: CPU [0-9]+ ends/ || /test_lockup: FINISH/ { finish() }
+END { if (alien) print "alien", alien }

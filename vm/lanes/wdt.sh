@@ -1,0 +1,117 @@
+# shellcheck shell=sh
+# For scripts that let CPUs lock up in the VM. What the kernel says goes through "heard", which takes it off
+# the log: what is left there in the end was not meant to be said.
+wdt=/sys/class/watchdog/watchdog0/pmuk_wdt
+heard=/tmp/heard
+
+listen()
+{
+	dmesg -c | grep -E 'pmuk_wdt: .*(is stuck|no longer by)' >>/tmp/unheard
+	: >$heard
+}
+
+# what was reported and no test has asked for
+nothing_unheard()
+{
+	listen
+	cat /tmp/unheard
+	[ ! -s /tmp/unheard ]
+}
+
+hear() { dmesg -c >>$heard; }
+
+# says PATTERN: the kernel has said it since we listened; if not, tells what it has said
+says()
+{
+	hear
+	grep -Eq "$1" $heard && return
+	echo "not said: $1"
+	tail -40 $heard
+	return 1
+}
+
+# says_in SECONDS PATTERN
+says_in()
+{
+	end=$(($(cut -d. -f1 /proc/uptime) + $1))
+	until says "$2" >/tmp/unsaid; do
+		[ "$(cut -d. -f1 /proc/uptime)" -le $end ] || { cat /tmp/unsaid; return 1; }
+		sleep 0.05
+	done
+}
+
+# said TIMES PATTERN: of what we have heard
+said()
+{
+	times=$(grep -c "$2" $heard)
+	[ "$times" -eq "$1" ] && return
+	echo "said $times times: $2"
+	return 1
+}
+
+says_not() { if says "$1" >/dev/null; then grep -E "$1" $heard; return 1; fi; }
+
+# arm [PARAMETER...]: loads it
+arm() { listen; modprobe pmuk_wdt "$@"; }
+threshold() { echo "$1" >$wdt/threshold_ms; }
+
+# rungs NAME...: those of the CPUs that are online, each once
+rungs()
+{
+	for cpu in /sys/devices/system/cpu/cpu[0-9]*; do
+		[ "$(cat "$cpu/online" 2>/dev/null || echo 1)" = 0 ] || cat "$cpu/pmuk_wdt/rung"
+	done | sort -u | tr '\n' ' '
+}
+
+# rungs_are NAME...: in the end, for it may take a moment until each CPU's NMI has fired
+rungs_are()
+{
+	tries=10
+	until [ "$(rungs)" = "$* " ]; do
+		if [ $((tries -= 1)) -eq 0 ]; then
+			echo "rungs: $(rungs)"
+			cat /sys/kernel/debug/pmuk/watchdog
+			return 1
+		fi
+		sleep 0.3
+	done
+}
+
+# test_lockup OPTION...: the kernel's own. Packed, for busybox loads what fails, as this does when it is done, once
+# more; but what is packed the kernel does not unpack, so the first time is none.
+test_lockup()
+{
+	gzip -c /modules/test_lockup.ko >/tmp/test_lockup.ko.gz
+	insmod /tmp/test_lockup.ko.gz "$@" 2>/dev/null || :
+}
+
+# lockup HOW CPU MILLISECONDS: see pmuk_lockup
+lockup() { echo "$1 $2 ${3}000000" >/sys/kernel/debug/pmuk_lockup; }
+
+# some_time MILLISECONDS: any, below that
+some_time() { usleep $(($(od -An -N3 -tu4 /dev/urandom) % ($1 * 1000))); }
+
+# lockups NUMBER MILLISECONDS THRESHOLD HOW: on each CPU by turns, at any moment; lines of lockups.awk
+lockups()
+{
+	i=0
+	listen
+	while [ $i -lt "$1" ]; do
+		some_time "$3"
+		lockup "${4:-spin}" $((i % $(nproc))) "$2" || return
+		i=$((i + 1))
+	done
+	sleep 0.2
+	hear
+	awk -v threshold="$3" -f /lockups.awk $heard
+}
+
+# caught NUMBER: as lockups() has told of as many in /tmp/lockups, all were reported, none before 1.0, none of another
+# CPU or twice, none after 1.75, and no more than one in ten after 1.25: a host that is busy takes CPUs away, from
+# those that look as well
+caught()
+{
+	sort -n -k3 /tmp/lockups | sed -n -e '1p' -e "$(($1 / 2))p" -e '$p'
+	awk -v wanted="$1" '$3 == "-" || $3 < 1.0 || $3 > 1.75 || /^alien/ { bad++; print } $3 > 1.25 { late++; print }
+		END { exit !(NR == wanted && !bad && late * 10 <= wanted) }' /tmp/lockups
+}
