@@ -15,7 +15,7 @@ export KSRC LANE SUITE
 
 help:
 	@echo 'make run       boot a VM in which kernel code counts cycles, show the table'
-	@echo 'make shell     a shell in that VM, with our modules and perf'
+	@echo 'make shell     a shell in that VM, with our modules, pmuk and perf'
 	@echo 'make test      all tests; LANE=name one lane, SUITE=name one suite'
 	@echo 'make check     what needs no boot: style, sparse, documentation, builds'
 	@echo 'make bench     what a read, a record, a switch cost, beside perf: build/bench.json'
@@ -33,7 +33,7 @@ run:
 shell:
 	$(check-flavour)@vm/perf $(ARCH) >/dev/null
 	@vm/kernel $(flavour)
-	@vm/boot $(flavour) --append 'quiet kunit.autorun=0'
+	@vm/boot $(flavour) --append 'quiet kunit.autorun=0' --add $$(vm/tool $(ARCH))
 
 test check bench series:
 	@vm/$@

@@ -10,7 +10,7 @@ import re
 import statistics
 import sys
 
-OVERLAY = ('include', 'kernel', 'drivers', 'lib', 'samples')
+OVERLAY = ('include', 'kernel', 'drivers', 'lib', 'samples', 'tools/pmuk')
 COMMENT = re.compile(r'/\*.*?\*/', re.S)
 
 
@@ -83,7 +83,7 @@ def files(top):
             found = re.search(pattern, COMMENT.sub('', text) if 'only' in why else text)
             if found:
                 yield f'{path}: {found[0]}: {why}'
-        if path.startswith(('kernel/', 'include/')) and path.endswith(('.c', '.h')):
+        if path.startswith(('kernel/', 'include/', 'tools/pmuk/')) and path.endswith(('.c', '.h')):
             if not re.match(r'//.*\n/\*|/\*.*\*/\n/\*', text):
                 yield f'{path}: does not open with what it is for'
     for path, text in sources(top, '.h', 'compat-include'):

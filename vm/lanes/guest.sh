@@ -48,6 +48,25 @@ nothing_left()
 	[ -z "$(loaded; find /sys/bus/event_source/devices -name 'pmuk*')" ]
 }
 
+# sched_says LINE...: each is one of those that /proc/pmuk_sched/cpus begins with, and time has been accounted
+sched_says()
+{
+	cat /proc/pmuk_sched/cpus
+	for line in 'state on' "$@"; do grep -qxF "$line" /proc/pmuk_sched/cpus || return; done
+	awk '$1 == "cpu" && $3 <= 0 { bad = 1 } END { exit bad }' /proc/pmuk_sched/cpus
+}
+
+# sched_counts FIELD: and on each CPU its tasks, or idle, have counted: FIELD of the counts is more than 0
+sched_counts()
+{
+	awk -v field="$1" '$1 == "cpu" { tasks[$2] = $(8 + field) }
+			   $1 == "idle" && tasks[$2] + $(4 + field) <= 0 { bad = 1 }
+			   END { exit bad }' /proc/pmuk_sched/cpus
+}
+
+# shellcheck disable=SC2034	# theirs to use
+sched_programs='sched_cgroups sched_params sched_stats sched_storm sched_stream'
+
 # no_leaks: of memory that is still allocated, everything is still known to somebody
 no_leaks()
 {

@@ -15,13 +15,12 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <linux/bpf.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
-#include "bench.h"
+#include "bench_bpf.h"
 
 #define RUN		"/sys/kernel/debug/pmuk_bench_rings/run"
 #define PAYLOAD		64
@@ -139,64 +138,39 @@ static struct {
 	uint8_t *data;
 } bpf;
 
-static int sys_bpf(int cmd, union bpf_attr *attr)
-{
-	return syscall(SYS_bpf, cmd, attr, sizeof(*attr));
-}
-
-#define INSN(c, dst, src, offset, value)	\
-	{ .code = (c), .dst_reg = (dst), .src_reg = (src), .off = (offset), .imm = (value) }
 #define STACK(offset)	INSN(BPF_ST | BPF_MEM | BPF_DW, BPF_REG_10, 0, offset, 0x5a5a5a5a)
-#define MOV(dst, value)	INSN(BPF_ALU64 | BPF_MOV | BPF_K, dst, 0, 0, value)
 
-static int bpf_load(int is_output)
+static int bpf_load_writer(int is_output)
 {
 	struct bpf_insn insns[] = {
 		STACK(-64), STACK(-56), STACK(-48), STACK(-40),
 		STACK(-32), STACK(-24), STACK(-16), STACK(-8),
-		INSN(BPF_LD | BPF_DW | BPF_IMM, BPF_REG_1, BPF_PSEUDO_MAP_FD, 0, bpf.map),
-		INSN(0, 0, 0, 0, 0),
-		INSN(BPF_ALU64 | BPF_MOV | BPF_X, BPF_REG_2, BPF_REG_10, 0, 0),
-		INSN(BPF_ALU64 | BPF_ADD | BPF_K, BPF_REG_2, 0, 0, -PAYLOAD),
+		LOAD_MAP(BPF_REG_1, bpf.map), LOAD_MAP_END,
+		MOV_REG(BPF_REG_2, BPF_REG_10),
+		ADD(BPF_REG_2, -PAYLOAD),
 		MOV(BPF_REG_3, PAYLOAD),
 		MOV(BPF_REG_4, BPF_RB_NO_WAKEUP),
-		is_output ? (struct bpf_insn)INSN(BPF_JMP | BPF_CALL, 0, 0, 0,
-						  BPF_FUNC_ringbuf_output) :
+		is_output ? (struct bpf_insn)CALL(ringbuf_output) :
 			    (struct bpf_insn)MOV(BPF_REG_0, 0),
-		INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0),
+		EXIT,
 	};
-	union bpf_attr attr = {
-		.prog_type	= BPF_PROG_TYPE_SOCKET_FILTER,
-		.insns		= (uintptr_t)insns,
-		.insn_cnt	= sizeof(insns) / sizeof(struct bpf_insn),
-		.license	= (uintptr_t)"GPL",
-	};
-	int fd = sys_bpf(BPF_PROG_LOAD, &attr);
 
-	if (fd < 0)
-		fail("BPF_PROG_LOAD");
-	return fd;
+	return bpf_load(BPF_PROG_TYPE_SOCKET_FILTER, insns, sizeof(insns) / sizeof(*insns));
 }
 
 static void bpf_open(void)
 {
-	union bpf_attr attr = {
-		.map_type	= BPF_MAP_TYPE_RINGBUF,
-		.max_entries	= RING_SIZE,
-	};
 	size_t page_size = sysconf(_SC_PAGESIZE);
 
-	bpf.map = sys_bpf(BPF_MAP_CREATE, &attr);
-	if (bpf.map < 0)
-		fail("BPF_MAP_CREATE");
+	bpf.map = bpf_make_map(BPF_MAP_TYPE_RINGBUF, 0, 0, RING_SIZE);
 	bpf.consumer = mmap(NULL, page_size, PROT_READ | PROT_WRITE, MAP_SHARED, bpf.map, 0);
 	bpf.producer = mmap(NULL, page_size + 2 * RING_SIZE, PROT_READ, MAP_SHARED, bpf.map,
 			    page_size);
 	if (bpf.consumer == MAP_FAILED || bpf.producer == MAP_FAILED)
 		fail("mmap of a BPF ring");
 	bpf.data = (uint8_t *)bpf.producer + page_size;
-	bpf.output = bpf_load(1);
-	bpf.overhead = bpf_load(0);
+	bpf.output = bpf_load_writer(1);
+	bpf.overhead = bpf_load_writer(0);
 }
 
 static void bpf_run(int program)

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
+/*
+ * What user space reads from /dev/pmuk_sched: each switch of a CPU from one task to the next, in
+ * a ring that is mapped as perf's are, see perf_event_open(2).
+ */
+#ifndef _UAPI_LINUX_PMUK_SCHED_H
+#define _UAPI_LINUX_PMUK_SCHED_H
+
+#include <linux/ioctl.h>
+#include <linux/perf_event.h>
+#include <linux/types.h>
+
+/* perf_event_header::type of struct pmuk_sched_switch, above all that perf has */
+#define PMUK_SCHED_RECORD_SWITCH	0x70730001
+
+/* perf_event_header::misc: why the previous task has left the CPU */
+#define PMUK_SCHED_VOLUNTARY		0	/* it waits for something, or has ended */
+#define PMUK_SCHED_SAME			1	/* preempted by a task of the same cgroup */
+#define PMUK_SCHED_OTHER		2	/* preempted by a task of another cgroup */
+#define PMUK_SCHED_CLASS_MASK		3
+#define PMUK_SCHED_INVALID		4	/* counts are not complete */
+
+/**
+ * struct pmuk_sched_switch - a CPU went from one task to the next
+ * @header: type PMUK_SCHED_RECORD_SWITCH, the size of this, and PMUK_SCHED_* in misc
+ * @time: ns on the CPU's task clock; differences are run slices
+ * @prev_pid: of the task that has left, 0 if that is the idle task
+ * @next_pid: of the task that follows, 0 if that is the idle task
+ * @run: ns of the slice of @prev_pid that ends here; U32_MAX stands for more, too
+ * @wait: ns that @prev_pid was ready before that slice, saturated likewise
+ * @counts: of the first two events in that slice, of @prev_pid alone
+ */
+struct pmuk_sched_switch {
+	struct perf_event_header header;
+	__u64 time;
+	__u32 prev_pid;
+	__u32 next_pid;
+	__u32 run;
+	__u32 wait;
+	__u64 counts[2];
+};
+
+/* pmuk_sched_stream::mode: what becomes of a switch for which there is no room */
+#define PMUK_SCHED_DROP		0	/* lost; a PERF_RECORD_LOST tells how many */
+#define PMUK_SCHED_OVERWRITE	1	/* takes the place of the oldest */
+
+/**
+ * struct pmuk_sched_stream - which switches a file is to have
+ * @cpu: of this CPU
+ * @nr_pages: data pages of the ring, a power of two; what is mapped is one page more
+ * @mode: PMUK_SCHED_DROP or PMUK_SCHED_OVERWRITE
+ * @watermark: bytes after which poll(2) returns; 0: the kernel's choice
+ */
+struct pmuk_sched_stream {
+	__u32 cpu;
+	__u32 nr_pages;
+	__u32 mode;
+	__u32 watermark;
+};
+
+/**
+ * struct pmuk_sched_stat - what became of a CPU's switches, all taken at one moment
+ * @lost: for which there was no room, or while nothing was mapped
+ * @discarded: refused while the ring was frozen
+ * @head: bytes written until then, as data_head
+ * @switches: of that CPU since the stream began: records up to @head, plus @lost, plus
+ *	@discarded. (With PMUK_SCHED_OVERWRITE not all of these records are still there.)
+ */
+struct pmuk_sched_stat {
+	__u64 lost;
+	__u64 discarded;
+	__u64 head;
+	__u64 switches;
+};
+
+/* Once for each file. EBUSY: another file has that CPU; EINVAL; ENODEV: there is no such CPU. */
+#define PMUK_SCHED_STREAM	_IOW('p', 0xc0, struct pmuk_sched_stream)
+#define PMUK_SCHED_STAT		_IOR('p', 0xc1, struct pmuk_sched_stat)
+/* Freezes the ring, to read what PMUK_SCHED_OVERWRITE has left in it; and lets it go on. */
+#define PMUK_SCHED_PAUSE	_IO('p', 0xc2)
+#define PMUK_SCHED_RESUME	_IO('p', 0xc3)
+
+#endif /* _UAPI_LINUX_PMUK_SCHED_H */

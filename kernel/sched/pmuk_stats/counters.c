@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The counters: one context of the whole machine, pinned, so that a count is either whole or
+ * missing. Events that cannot be had are left out one by one, and told.
+ */
+#define pr_fmt(fmt) "pmuk_sched: " fmt
+
+#include <linux/err.h>
+#include <linux/kernel.h>
+#include <linux/printk.h>
+#include <linux/string.h>
+
+#include "stats.h"
+
+static const struct {
+	const char *name;
+	u64 config;
+} pmuk_sched_names[] = {
+	{ "cycles",			PERF_COUNT_HW_CPU_CYCLES },
+	{ "instructions",		PERF_COUNT_HW_INSTRUCTIONS },
+	{ "cache-references",		PERF_COUNT_HW_CACHE_REFERENCES },
+	{ "cache-misses",		PERF_COUNT_HW_CACHE_MISSES },
+	{ "branches",			PERF_COUNT_HW_BRANCH_INSTRUCTIONS },
+	{ "branch-misses",		PERF_COUNT_HW_BRANCH_MISSES },
+	{ "bus-cycles",			PERF_COUNT_HW_BUS_CYCLES },
+	{ "stalled-cycles-frontend",	PERF_COUNT_HW_STALLED_CYCLES_FRONTEND },
+	{ "stalled-cycles-backend",	PERF_COUNT_HW_STALLED_CYCLES_BACKEND },
+	{ "ref-cycles",			PERF_COUNT_HW_REF_CPU_CYCLES },
+};
+
+static int pmuk_sched_parse_raw(struct pmuk_sched_event *e)
+{
+	e->type = PERF_TYPE_RAW;
+	return kstrtou64(e->name + 1, 16, &e->config);
+}
+
+/* TYPE:CONFIG */
+static int pmuk_sched_parse_pair(struct pmuk_sched_event *e)
+{
+	char type[sizeof(e->name)];
+	char *config;
+
+	strscpy(type, e->name);
+	config = strchr(type, ':');
+	if (!config)
+		return -EINVAL;
+	*config++ = '\0';
+	return kstrtou32(type, 0, &e->type) ?: kstrtou64(config, 0, &e->config);
+}
+
+static int pmuk_sched_parse_one(struct pmuk_sched_event *e)
+{
+	unsigned int i;
+
+	e->missing = 0;
+	e->type = PERF_TYPE_HARDWARE;
+	for (i = 0; i < ARRAY_SIZE(pmuk_sched_names); i++) {
+		if (!strcmp(e->name, pmuk_sched_names[i].name)) {
+			e->config = pmuk_sched_names[i].config;
+			return 0;
+		}
+	}
+	if (e->name[0] == 'r' && !pmuk_sched_parse_raw(e))
+		return 0;
+	return pmuk_sched_parse_pair(e);
+}
+
+/* Comma separated, up to PMUK_SCHED_EVENTS. Returns how many, or -errno. */
+int pmuk_sched_parse(const char *names, struct pmuk_sched_event *events)
+{
+	unsigned int nr = 0;
+	size_t len;
+
+	if (!names[0] || names[0] == '\n')
+		return 0;
+	for (;; names += len + 1) {
+		len = strcspn(names, ",\n");
+		if (nr == PMUK_SCHED_EVENTS)
+			return -E2BIG;
+		if (!len || len >= sizeof(events->name))
+			return -EINVAL;
+		memcpy(events[nr].name, names, len);
+		events[nr].name[len] = '\0';
+		if (pmuk_sched_parse_one(&events[nr]))
+			return -EINVAL;
+		nr++;
+		if (names[len] != ',')
+			return nr;
+	}
+}
+
+/* Those that have not been found missing, in order. */
+static void pmuk_sched_choose(struct pmuk_sched *s)
+{
+	unsigned int i;
+
+	s->nr = 0;
+	for (i = 0; i < s->nr_asked; i++) {
+		if (!s->asked[i].missing)
+			s->order[s->nr++] = i;
+	}
+	s->ipc = s->nr >= 2 && s->order[1] == 1;
+}
+
+static int pmuk_sched_describe(struct pmuk_sched *s, u32 flags)
+{
+	unsigned int i;
+
+	for (i = 0; i < s->nr; i++) {
+		struct pmuk_pmc pmc = {
+			.num	= i,
+			.type	= s->asked[s->order[i]].type,
+			.config	= s->asked[s->order[i]].config,
+			.flags	= PMUK_PINNED | flags,
+		};
+
+		if (pmuk_write_pmcs(s->ctx, &pmc, 1) != 1)
+			return pmc.ret ?: -EBUSY;
+	}
+	return 0;
+}
+
+/* On all CPUs. Which event it was that could not be had is in @num, or PMUK_SET_COUNTERS. */
+static int pmuk_sched_place(struct pmuk_sched *s, u32 flags, u16 *num)
+{
+	struct pmuk_target target = { .type = PMUK_TARGET_CPUS, .failed_cpu = -1 };
+	int ret = pmuk_sched_describe(s, flags);
+
+	*num = PMUK_SET_COUNTERS;
+	if (ret)
+		return ret;
+	ret = pmuk_load_context(s->ctx, &target);
+	if (!ret) {
+		ret = pmuk_start(s->ctx, &target);
+		if (ret)
+			pmuk_unload_context(s->ctx);
+	}
+	if (ret && target.failed_cpu >= 0)
+		*num = target.failed_num;
+	return ret;
+}
+
+void pmuk_sched_counters_stop(struct pmuk_sched *s)
+{
+	if (s->ctx)
+		pmuk_close(s->ctx);
+	s->ctx = NULL;
+}
+
+static int pmuk_sched_try(struct pmuk_sched *s, u32 flags, u16 *num)
+{
+	const struct pmuk_context_attr attr = {};
+	int ret;
+
+	s->ctx = pmuk_create_context(&attr);
+	if (IS_ERR(s->ctx)) {
+		ret = PTR_ERR(s->ctx);
+		s->ctx = NULL;
+		*num = PMUK_SET_COUNTERS;
+		return ret;
+	}
+	ret = pmuk_sched_place(s, flags, num);
+	if (ret)
+		pmuk_sched_counters_stop(s);
+	return ret;
+}
+
+/* While a guest has the PMU to itself, counters leave guests out or are refused. */
+static int pmuk_sched_try_somehow(struct pmuk_sched *s, u16 *num)
+{
+	int ret = pmuk_sched_try(s, 0, num);
+
+	return ret == -EOPNOTSUPP ? pmuk_sched_try(s, PMUK_EXCLUDE_GUEST, num) : ret;
+}
+
+/* Without the one that was refused, or without the last if nobody says which. */
+static void pmuk_sched_do_without(struct pmuk_sched *s, u16 num, int why)
+{
+	struct pmuk_sched_event *e = &s->asked[s->order[min_t(u16, num, s->nr - 1)]];
+
+	e->missing = why;
+	pr_notice("%s cannot be counted: %d\n", e->name, why);
+	pmuk_sched_choose(s);
+}
+
+/* As many as there are, which may be none. */
+int pmuk_sched_counters_start(struct pmuk_sched *s)
+{
+	unsigned int i;
+	u16 num;
+	int ret;
+
+	for (i = 0; i < s->nr_asked; i++)
+		s->asked[i].missing = 0;
+	pmuk_sched_choose(s);
+	while (s->nr) {
+		ret = pmuk_sched_try_somehow(s, &num);
+		if (ret == -ENOMEM)
+			return ret;
+		if (!ret)
+			return 0;
+		pmuk_sched_do_without(s, num, ret);
+	}
+	return 0;
+}

@@ -1,0 +1,508 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Scheduler statistics: what each task's time has bought. Cycles, instructions and what else
+ * is asked for, and how long it ran and waited, of each CPU, task, process and cgroup, cheap
+ * enough to be left on. See Documentation/admin-guide/pmuk-sched-stats.rst.
+ *
+ * This file turns it on and off. Tracepoints are found by name, so that it works as a module
+ * on a kernel that does not know it. Off is static keys, and nothing else.
+ */
+#define pr_fmt(fmt) "pmuk_sched: " fmt
+
+#include <linux/cpuhotplug.h>
+#include <linux/init.h>
+#include <linux/kernel.h>
+#include <linux/module.h>
+#include <linux/moduleparam.h>
+#include <linux/sched/switch_hook.h>
+#include <linux/smp.h>
+#include <linux/string.h>
+#include <linux/timekeeping.h>
+#include <linux/tracepoint.h>
+#include <trace/events/cgroup.h>
+#include <trace/events/sched.h>
+#include <trace/events/task.h>
+
+#include "stats.h"
+
+#define PMUK_SCHED_WATCH	HZ
+
+struct pmuk_sched pmuk_sched = {
+	.lock		= __SPIN_LOCK_UNLOCKED(pmuk_sched.lock),
+	.on_lock	= __MUTEX_INITIALIZER(pmuk_sched.on_lock),
+};
+
+/* ---- tracepoints ---- */
+
+/* Which of them are about cgroups, about tasks, and about switches: from here on. */
+#define PMUK_SCHED_CGROUP	0
+#define PMUK_SCHED_TASK		3
+#define PMUK_SCHED_SWITCH	5
+
+static struct {
+	const char *name;
+	void *probe;
+	struct tracepoint *tp;
+} pmuk_sched_probes[] = {
+	[PMUK_SCHED_CGROUP] = { "cgroup_mkdir", pmuk_sched_cgroup_mkdir },
+	{ "cgroup_rmdir", pmuk_sched_cgroup_rmdir },
+	{ "cgroup_attach_task", pmuk_sched_cgroup_attach },
+	[PMUK_SCHED_TASK] = { "task_newtask", pmuk_sched_newtask },
+	{ "sched_process_free", pmuk_sched_free },
+#ifndef CONFIG_SCHED_SWITCH_HOOK
+	[PMUK_SCHED_SWITCH] = { "sched_switch", pmuk_sched_switch },
+#endif
+};
+
+#define PMUK_SCHED_PROBES	ARRAY_SIZE(pmuk_sched_probes)
+
+static_assert(PMUK_SCHED_PROBES ==
+	      PMUK_SCHED_SWITCH + !IS_ENABLED(CONFIG_SCHED_SWITCH_HOOK));
+
+/* task_newtask's flags are unsigned long or u64, by the kernel's age; they are not looked at. */
+static void __maybe_unused pmuk_sched_check_probes(void)
+{
+	check_trace_callback_type_sched_process_free(pmuk_sched_free);
+	check_trace_callback_type_cgroup_mkdir(pmuk_sched_cgroup_mkdir);
+	check_trace_callback_type_cgroup_rmdir(pmuk_sched_cgroup_rmdir);
+	check_trace_callback_type_cgroup_attach_task(pmuk_sched_cgroup_attach);
+	check_trace_callback_type_sched_switch(pmuk_sched_switch);
+}
+
+static void pmuk_sched_find_probe(struct tracepoint *tp, void *data)
+{
+	unsigned int i;
+
+	for (i = 0; i < PMUK_SCHED_PROBES; i++) {
+		if (!strcmp(tp->name, pmuk_sched_probes[i].name))
+			pmuk_sched_probes[i].tp = tp;
+	}
+}
+
+/* Without cgroups, their tracepoints are not there. */
+static bool pmuk_sched_needs_probe(unsigned int i)
+{
+	return IS_ENABLED(CONFIG_CGROUPS) || strncmp(pmuk_sched_probes[i].name, "cgroup", 6);
+}
+
+static int pmuk_sched_find_probes(void)
+{
+	unsigned int i;
+
+	for_each_kernel_tracepoint(pmuk_sched_find_probe, NULL);
+	for (i = 0; i < PMUK_SCHED_PROBES; i++) {
+		if (!pmuk_sched_probes[i].tp && pmuk_sched_needs_probe(i)) {
+			pr_err("this kernel has no tracepoint %s\n", pmuk_sched_probes[i].name);
+			return -ENOENT;
+		}
+	}
+	return 0;
+}
+
+/* [@from, @to), the last one first. */
+static void pmuk_sched_untrace(unsigned int from, unsigned int to)
+{
+	while (to-- > from) {
+		if (pmuk_sched_probes[to].tp)
+			tracepoint_probe_unregister(pmuk_sched_probes[to].tp,
+						    pmuk_sched_probes[to].probe, NULL);
+	}
+	tracepoint_synchronize_unregister();
+}
+
+static int pmuk_sched_trace(unsigned int from, unsigned int to)
+{
+	unsigned int i;
+	int ret;
+
+	for (i = from; i < to; i++) {
+		if (!pmuk_sched_probes[i].tp)
+			continue;
+		ret = tracepoint_probe_register(pmuk_sched_probes[i].tp,
+						pmuk_sched_probes[i].probe, NULL);
+		if (ret) {
+			pmuk_sched_untrace(from, i);
+			return ret;
+		}
+	}
+	return 0;
+}
+
+#ifdef CONFIG_SCHED_SWITCH_HOOK
+
+static int pmuk_sched_trace_switches(void)
+{
+	return sched_switch_hook_set(pmuk_sched_switch);
+}
+
+static void pmuk_sched_untrace_switches(void)
+{
+	sched_switch_hook_clear();
+}
+
+#else
+
+static int pmuk_sched_trace_switches(void)
+{
+	return pmuk_sched_trace(PMUK_SCHED_SWITCH, PMUK_SCHED_PROBES);
+}
+
+static void pmuk_sched_untrace_switches(void)
+{
+	pmuk_sched_untrace(PMUK_SCHED_SWITCH, PMUK_SCHED_PROBES);
+}
+
+#endif /* CONFIG_SCHED_SWITCH_HOOK */
+
+/* ---- on and off; ->on_lock is held ---- */
+
+static void pmuk_sched_forget_cpus(void)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		struct pmuk_sched_cpu *c = per_cpu_ptr(&pmuk_sched_cpus, cpu);
+
+		memset(c, 0, offsetof(struct pmuk_sched_cpu, sink));
+		memset_after(c, 0, sink);
+	}
+}
+
+/* Who is there, and from then on who comes. */
+static int pmuk_sched_know(struct pmuk_sched *s)
+{
+	int ret = pmuk_sched_tasks_init();
+
+	if (ret)
+		return ret;
+	ret = pmuk_sched_cgroups_init();
+	if (ret)
+		goto err_tasks;
+	pmuk_sched_forget_cpus();
+	ret = pmuk_sched_trace(PMUK_SCHED_CGROUP, PMUK_SCHED_TASK);
+	if (ret)
+		goto err_cgroups;
+	pmuk_sched_cgroups_seed();	/* tasks are in cgroups that are known */
+	ret = pmuk_sched_trace(PMUK_SCHED_TASK, PMUK_SCHED_SWITCH);
+	if (ret)
+		goto err_traced;
+	pmuk_sched_tasks_seed();
+	return 0;
+
+err_traced:
+	pmuk_sched_untrace(PMUK_SCHED_CGROUP, PMUK_SCHED_TASK);
+err_cgroups:
+	pmuk_sched_cgroups_exit();
+err_tasks:
+	pmuk_sched_tasks_exit();
+	return ret;
+}
+
+static void pmuk_sched_unknow(struct pmuk_sched *s)
+{
+	pmuk_sched_untrace(PMUK_SCHED_CGROUP, PMUK_SCHED_SWITCH);
+	pmuk_sched_cgroups_exit();
+	pmuk_sched_tasks_exit();
+}
+
+/* All totals begin at 0. */
+static int pmuk_sched_account(struct pmuk_sched *s)
+{
+	int ret = pmuk_sched_know(s);
+
+	if (ret)
+		return ret;
+	ret = pmuk_sched_trace_switches();
+	if (ret) {
+		pmuk_sched_unknow(s);
+		return ret;
+	}
+	/* Not earlier: who runs now is known by its next switch only. */
+	s->since = ktime_get_ns();
+	WRITE_ONCE(s->begun, true);
+	on_each_cpu(pmuk_sched_begin, NULL, true);
+	return 0;
+}
+
+static void pmuk_sched_unaccount(struct pmuk_sched *s)
+{
+	pmuk_sched_untrace_switches();
+	WRITE_ONCE(s->begun, false);
+	on_each_cpu(pmuk_sched_end, NULL, true);
+	pmuk_sched_unknow(s);
+}
+
+static int pmuk_sched_turn_on(struct pmuk_sched *s)
+{
+	int ret;
+
+	if (s->on)
+		return 0;
+	ret = pmuk_sched_counters_start(s);
+	if (ret)
+		return ret;
+	ret = pmuk_sched_account(s);
+	if (ret) {
+		pmuk_sched_counters_stop(s);
+		return ret;
+	}
+	s->on = true;
+	schedule_delayed_work(&s->watch, PMUK_SCHED_WATCH);
+	return 0;
+}
+
+static void pmuk_sched_turn_off(struct pmuk_sched *s)
+{
+	if (!s->on)
+		return;
+	s->on = false;
+	cancel_delayed_work(&s->watch);	/* which looks at ->on */
+	pmuk_sched_unaccount(s);
+	pmuk_sched_counters_stop(s);
+}
+
+static int pmuk_sched_reset(struct pmuk_sched *s)
+{
+	int ret;
+
+	if (!s->on)
+		return 0;
+	pmuk_sched_unaccount(s);
+	ret = pmuk_sched_account(s);
+	if (ret) {
+		s->on = false;
+		pmuk_sched_counters_stop(s);
+	}
+	return ret;
+}
+
+/* ---- what a switch may not do itself ---- */
+
+static bool pmuk_sched_is_uncounted(const struct pmuk_sched *s)
+{
+	int cpu;
+
+	for_each_online_cpu(cpu) {
+		if (s->nr && READ_ONCE(per_cpu(pmuk_sched_cpus, cpu).counted) ==
+			     PMUK_SCHED_UNCOUNTED)
+			return true;
+	}
+	return false;
+}
+
+/* Where nothing is switched, or was not yet. */
+static bool pmuk_sched_has_lost(const struct pmuk_sched *s)
+{
+	bool lost = false;
+	struct pmuk_msg msg;
+
+	while (s->nr && pmuk_read(s->ctx, &msg, true) > 0)
+		lost |= msg.kind == PMUK_MSG_COUNTER_LOST;
+	return lost;
+}
+
+static bool pmuk_sched_has_strays(struct pmuk_sched *s)
+{
+	u64 strays = pmuk_sched_nr_strays();
+
+	return strays != xchg(&s->strays, strays);
+}
+
+/* Whoever has taken a counter may have given it back; and there may be memory for strays. */
+static void pmuk_sched_watch(struct work_struct *work)
+{
+	struct pmuk_sched *s = container_of(to_delayed_work(work), struct pmuk_sched, watch);
+
+	guard(mutex)(&s->on_lock);
+	if (!s->on)
+		return;
+	if (pmuk_sched_has_lost(s) || pmuk_sched_is_uncounted(s)) {
+		on_each_cpu(pmuk_sched_look, NULL, true);	/* while they are lost */
+		pmuk_restart(s->ctx);
+	}
+	if (pmuk_sched_has_strays(s))
+		pmuk_sched_tasks_seed();
+	schedule_delayed_work(&s->watch, PMUK_SCHED_WATCH);
+}
+
+/*
+ * Both on that CPU, while others find no work for it. That it was offline is not idle time. With
+ * interrupts off, as whoever turns us off tells all CPUs by one.
+ */
+static int pmuk_sched_online(unsigned int cpu)
+{
+	guard(irqsave)();
+	this_cpu_write(pmuk_sched_up, true);
+	if (READ_ONCE(pmuk_sched.begun))
+		pmuk_sched_begin(NULL);
+	return 0;
+}
+
+static int pmuk_sched_offline(unsigned int cpu)
+{
+	guard(irqsave)();
+	pmuk_sched_look(NULL);
+	this_cpu_write(pmuk_sched_up, false);
+	pmuk_sched_end(NULL);
+	return 0;
+}
+
+/* ---- parameters ---- */
+
+static bool pmuk_sched_wanted = true;	/* ->on_lock, once we are loaded */
+static bool pmuk_sched_loaded;		/* ->on_lock */
+static char pmuk_sched_names[PMUK_SCHED_EVENTS * 33] = "cycles,instructions";
+
+static int pmuk_sched_set_enabled(const char *val, const struct kernel_param *kp)
+{
+	bool on;
+	int ret = kstrtobool(val, &on);
+
+	if (ret)
+		return ret;
+	guard(mutex)(&pmuk_sched.on_lock);
+	if (pmuk_sched_loaded && on)
+		ret = pmuk_sched_turn_on(&pmuk_sched);
+	else if (pmuk_sched_loaded)
+		pmuk_sched_turn_off(&pmuk_sched);
+	if (!ret)
+		pmuk_sched_wanted = on;
+	return ret;
+}
+
+static int pmuk_sched_get_enabled(char *buffer, const struct kernel_param *kp)
+{
+	guard(mutex)(&pmuk_sched.on_lock);
+	return sysfs_emit(buffer, "%d\n", pmuk_sched_loaded ? pmuk_sched.on : pmuk_sched_wanted);
+}
+
+static const struct kernel_param_ops pmuk_sched_enabled_ops = {
+	.set	= pmuk_sched_set_enabled,
+	.get	= pmuk_sched_get_enabled,
+};
+
+module_param_cb(enabled, &pmuk_sched_enabled_ops, NULL, 0644);
+MODULE_PARM_DESC(enabled, "Account from now on; 0 ends that and forgets (default 1)");
+
+static int pmuk_sched_set_events(const char *val, const struct kernel_param *kp)
+{
+	struct pmuk_sched_event events[PMUK_SCHED_EVENTS] = {};
+	struct pmuk_sched *s = &pmuk_sched;
+	int nr = pmuk_sched_parse(val, events);
+	bool was;
+
+	if (nr < 0) {
+		pr_debug("events are up to %d of perf's names, rHEX or TYPE:CONFIG, by commas\n",
+			 PMUK_SCHED_EVENTS);
+		return nr;
+	}
+	guard(mutex)(&s->on_lock);
+	was = s->on;
+	pmuk_sched_turn_off(s);
+	memcpy(s->asked, events, sizeof(events));
+	s->nr_asked = nr;
+	strscpy(pmuk_sched_names, val);
+	return was ? pmuk_sched_turn_on(s) : 0;
+}
+
+static int pmuk_sched_get_events(char *buffer, const struct kernel_param *kp)
+{
+	guard(mutex)(&pmuk_sched.on_lock);
+	return sysfs_emit(buffer, "%s\n", strim(pmuk_sched_names));
+}
+
+static const struct kernel_param_ops pmuk_sched_events_ops = {
+	.set	= pmuk_sched_set_events,
+	.get	= pmuk_sched_get_events,
+};
+
+module_param_cb(events, &pmuk_sched_events_ops, NULL, 0644);
+MODULE_PARM_DESC(events, "What to count: perf's names, rHEX or TYPE:CONFIG, up to four (default cycles,instructions)");
+
+static int pmuk_sched_set_reset(const char *val, const struct kernel_param *kp)
+{
+	bool reset;
+	int ret = kstrtobool(val, &reset);
+
+	if (ret || !reset)
+		return ret;
+	guard(mutex)(&pmuk_sched.on_lock);
+	return pmuk_sched_reset(&pmuk_sched);
+}
+
+static const struct kernel_param_ops pmuk_sched_reset_ops = {
+	.set	= pmuk_sched_set_reset,
+};
+
+module_param_cb(reset, &pmuk_sched_reset_ops, NULL, 0200);
+MODULE_PARM_DESC(reset, "1: all totals begin again at 0");
+
+/* ---- load and unload ---- */
+
+static int pmuk_sched_load(struct pmuk_sched *s)
+{
+	int ret;
+
+	guard(mutex)(&s->on_lock);
+	if (!s->nr_asked && pmuk_sched_names[0])
+		s->nr_asked = pmuk_sched_parse(pmuk_sched_names, s->asked);
+	ret = pmuk_sched_wanted ? pmuk_sched_turn_on(s) : 0;
+	pmuk_sched_loaded = !ret;
+	return ret;
+}
+
+static void pmuk_sched_unload(struct pmuk_sched *s)
+{
+	scoped_guard(mutex, &s->on_lock) {
+		pmuk_sched_turn_off(s);
+		pmuk_sched_loaded = false;
+	}
+	cancel_delayed_work_sync(&s->watch);
+}
+
+static int __init pmuk_sched_init(void)
+{
+	struct pmuk_sched *s = &pmuk_sched;
+	int ret = pmuk_sched_find_probes();
+
+	if (ret)
+		return ret;
+	INIT_DEFERRABLE_WORK(&s->watch, pmuk_sched_watch);
+	ret = cpuhp_setup_state(CPUHP_AP_ONLINE_DYN, "pmuk_sched:online",
+				pmuk_sched_online, pmuk_sched_offline);
+	if (ret < 0)
+		return ret;
+	s->cpuhp = ret;
+	ret = pmuk_sched_load(s);
+	if (ret)
+		goto err_cpuhp;
+	ret = pmuk_sched_show_init();
+	if (ret)
+		goto err_on;
+	ret = pmuk_sched_stream_init();
+	if (ret)
+		goto err_show;
+	return 0;
+
+err_show:
+	pmuk_sched_show_exit();
+err_on:
+	pmuk_sched_unload(s);
+err_cpuhp:
+	cpuhp_remove_state(s->cpuhp);
+	return ret;
+}
+late_initcall(pmuk_sched_init);	/* PMUs are there by then */
+
+static void __exit pmuk_sched_exit(void)
+{
+	pmuk_sched_stream_exit();
+	pmuk_sched_show_exit();
+	pmuk_sched_unload(&pmuk_sched);
+	cpuhp_remove_state(pmuk_sched.cpuhp);
+	rcu_barrier();	/* what was freed by it */
+}
+module_exit(pmuk_sched_exit);
+
+MODULE_DESCRIPTION("Scheduler statistics with performance counters");
+MODULE_LICENSE("GPL");

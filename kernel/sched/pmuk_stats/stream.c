@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * /dev/pmuk_sched: the switches of a CPU as records in a ring that user space maps. Each open
+ * file has one CPU's, and each CPU one file.
+ */
+#define pr_fmt(fmt) "pmuk_sched: " fmt
+
+#include <linux/capability.h>
+#include <linux/cleanup.h>
+#include <linux/cpu.h>
+#include <linux/err.h>
+#include <linux/fs.h>
+#include <linux/miscdevice.h>
+#include <linux/module.h>
+#include <linux/printk.h>
+#include <linux/slab.h>
+#include <linux/smp.h>
+#include <linux/uaccess.h>
+
+#include "stats.h"
+
+static_assert(sizeof(struct pmuk_sched_switch) == 48);
+
+/* So many data pages at most: 64 MiB of 4 KiB pages. */
+#define PMUK_SCHED_PAGES_MAX	16384
+
+struct pmuk_sched_file {
+	struct mutex lock;		/* from no sink to one, once */
+	struct pmuk_sched_sink *sink;	/* ->lock writes */
+	int cpu;			/* written before ->sink */
+};
+
+/* Whose CPU is whose. */
+static DEFINE_MUTEX(pmuk_sched_sinks);
+
+static struct pmuk_sched_sink *pmuk_sched_sink_make(const struct pmuk_sched_stream *what)
+{
+	const struct pmuk_buffer_attr attr = {
+		.nr_pages	= what->nr_pages,
+		.mode		= what->mode == PMUK_SCHED_OVERWRITE ? PMUK_BUFFER_OVERWRITE :
+								       PMUK_BUFFER_DROP,
+		.flags		= what->mode == PMUK_SCHED_OVERWRITE ? 0 : PMUK_BUFFER_USER_TAIL,
+		.watermark	= what->watermark,
+	};
+	struct pmuk_sched_sink *sink = kzalloc(sizeof(*sink), GFP_KERNEL);
+	void *err;
+
+	if (!sink)
+		return ERR_PTR(-ENOMEM);
+	sink->buffer = pmuk_buffer_create(&attr, what->cpu);
+	if (IS_ERR(sink->buffer)) {
+		err = sink->buffer;
+		kfree(sink);
+		return err;
+	}
+	return sink;
+}
+
+static void pmuk_sched_sink_free(struct pmuk_sched_sink *sink)
+{
+	pmuk_buffer_destroy(sink->buffer);
+	kfree(sink);
+}
+
+static int pmuk_sched_sink_show(struct pmuk_sched_sink *sink, int cpu)
+{
+	struct pmuk_sched_cpu *c = per_cpu_ptr(&pmuk_sched_cpus, cpu);
+
+	guard(mutex)(&pmuk_sched_sinks);
+	if (rcu_access_pointer(c->sink))
+		return -EBUSY;
+	rcu_assign_pointer(c->sink, sink);
+	return 0;
+}
+
+static void pmuk_sched_sink_hide(int cpu)
+{
+	guard(mutex)(&pmuk_sched_sinks);
+	RCU_INIT_POINTER(per_cpu_ptr(&pmuk_sched_cpus, cpu)->sink, NULL);
+}
+
+static const char *pmuk_sched_stream_fault(const struct pmuk_sched_stream *what)
+{
+	if (what->mode > PMUK_SCHED_OVERWRITE)
+		return "no such mode";
+	if (!what->nr_pages || what->nr_pages > PMUK_SCHED_PAGES_MAX)
+		return "1 to 16384 pages, a power of two";
+	return NULL;
+}
+
+static long pmuk_sched_stream(struct pmuk_sched_file *f, void __user *from)
+{
+	struct pmuk_sched_stream what;
+	struct pmuk_sched_sink *sink;
+	const char *fault;
+	int ret;
+
+	if (copy_from_user(&what, from, sizeof(what)))
+		return -EFAULT;
+	fault = pmuk_sched_stream_fault(&what);
+	if (fault) {
+		pr_debug("stream: %s\n", fault);
+		return -EINVAL;
+	}
+	if (what.cpu >= nr_cpu_ids || !cpu_possible(what.cpu))
+		return -ENODEV;
+
+	guard(mutex)(&f->lock);
+	if (f->sink)
+		return -EBUSY;
+	sink = pmuk_sched_sink_make(&what);
+	if (IS_ERR(sink))
+		return PTR_ERR(sink);
+	ret = pmuk_sched_sink_show(sink, what.cpu);
+	if (ret) {
+		pmuk_sched_sink_free(sink);
+		return ret;
+	}
+	f->cpu = what.cpu;
+	smp_store_release(&f->sink, sink);	/* with its CPU; pairs with pmuk_sched_sink_of() */
+	return 0;
+}
+
+/* NULL: none yet. It stays until the file is released. */
+static struct pmuk_sched_sink *pmuk_sched_sink_of(struct file *file)
+{
+	struct pmuk_sched_file *f = file->private_data;
+
+	return smp_load_acquire(&f->sink);	/* pairs with pmuk_sched_stream() */
+}
+
+struct pmuk_sched_stat_job {
+	struct pmuk_sched_sink *sink;
+	struct pmuk_sched_stat stat;
+};
+
+/* On the sink's CPU, between two switches; or it is offline, and has none. */
+static void pmuk_sched_stat_here(void *data)
+{
+	struct pmuk_sched_stat_job *job = data;
+	struct pmuk_buffer_stat stat;
+
+	pmuk_buffer_stat(job->sink->buffer, &stat);
+	job->stat.lost = stat.lost;
+	job->stat.discarded = stat.discarded;
+	job->stat.head = stat.head;
+	job->stat.switches = READ_ONCE(job->sink->switches);
+}
+
+static long pmuk_sched_stat(struct pmuk_sched_sink *sink, int cpu, void __user *to)
+{
+	struct pmuk_sched_stat_job job = { .sink = sink };
+
+	scoped_guard(cpus_read_lock) {
+		if (smp_call_function_single(cpu, pmuk_sched_stat_here, &job, true))
+			pmuk_sched_stat_here(&job);
+	}
+	return copy_to_user(to, &job.stat, sizeof(job.stat)) ? -EFAULT : 0;
+}
+
+static long pmuk_sched_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+{
+	struct pmuk_sched_sink *sink = pmuk_sched_sink_of(file);
+	struct pmuk_sched_file *f = file->private_data;
+
+	if (cmd == PMUK_SCHED_STREAM)
+		return pmuk_sched_stream(f, (void __user *)arg);
+	if (!sink)
+		return -ENODEV;
+	switch (cmd) {
+	case PMUK_SCHED_STAT:
+		return pmuk_sched_stat(sink, f->cpu, (void __user *)arg);
+	case PMUK_SCHED_PAUSE:
+		return pmuk_buffer_pause(sink->buffer);
+	case PMUK_SCHED_RESUME:
+		return pmuk_buffer_resume(sink->buffer);
+	default:
+		return -ENOTTY;
+	}
+}
+
+static int pmuk_sched_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	struct pmuk_sched_sink *sink = pmuk_sched_sink_of(file);
+
+	if (!sink)
+		return -ENODEV;
+	if (vma_pages(vma) > 1 + PMUK_SCHED_PAGES_MAX)
+		return -EINVAL;
+	return pmuk_buffer_mmap(sink->buffer, vma);
+}
+
+static __poll_t pmuk_sched_poll(struct file *file, poll_table *wait)
+{
+	struct pmuk_sched_sink *sink = pmuk_sched_sink_of(file);
+
+	return sink ? pmuk_buffer_poll(sink->buffer, file, wait) : EPOLLERR;
+}
+
+static int pmuk_sched_file_make(struct file *file)
+{
+	struct pmuk_sched_file *f = kzalloc(sizeof(*f), GFP_KERNEL);
+
+	if (!f)
+		return -ENOMEM;
+	mutex_init(&f->lock);
+	file->private_data = f;
+	return 0;
+}
+
+static int pmuk_sched_open(struct inode *inode, struct file *file)
+{
+	return perfmon_capable() ? pmuk_sched_file_make(file) : -EACCES;
+}
+
+/* There are no maps any more: each holds the file. A switch under way may still write. */
+static int pmuk_sched_release(struct inode *inode, struct file *file)
+{
+	struct pmuk_sched_file *f = file->private_data;
+
+	if (f->sink) {
+		pmuk_sched_sink_hide(f->cpu);
+		synchronize_rcu();
+		pmuk_sched_sink_free(f->sink);
+	}
+	kfree(f);
+	return 0;
+}
+
+static const struct file_operations pmuk_sched_fops = {
+	.owner		= THIS_MODULE,
+	.open		= pmuk_sched_open,
+	.release	= pmuk_sched_release,
+	.unlocked_ioctl	= pmuk_sched_ioctl,
+	.compat_ioctl	= compat_ptr_ioctl,
+	.mmap		= pmuk_sched_mmap,
+	.poll		= pmuk_sched_poll,
+};
+
+static struct miscdevice pmuk_sched_device = {
+	.minor	= MISC_DYNAMIC_MINOR,
+	.name	= "pmuk_sched",
+	.mode	= 0666,	/* see pmuk_sched_open() */
+	.fops	= &pmuk_sched_fops,
+};
+
+int pmuk_sched_stream_init(void)
+{
+	return misc_register(&pmuk_sched_device);
+}
+
+void pmuk_sched_stream_exit(void)
+{
+	misc_deregister(&pmuk_sched_device);
+}

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What happens at each switch: one read of the CPU's counters, and additions. No lock, no
+ * allocation, no wakeup, and no clock is read: the scheduler has stamped who comes with the
+ * CPU's task clock, which leaves interrupts out where the kernel tells them apart, and knows
+ * how long who goes had waited before it ran.
+ */
+#include <linux/irqflags.h>
+#include <linux/kernel.h>
+#include <linux/sched.h>
+#include <linux/smp.h>
+#include <linux/string.h>
+
+#include "stats.h"
+
+DEFINE_PER_CPU_ALIGNED(struct pmuk_sched_cpu, pmuk_sched_cpus);
+DEFINE_PER_CPU(bool, pmuk_sched_up);
+
+/* Only the owner writes, others read. */
+static __always_inline void pmuk_sched_sum(u64 *sum, u64 n)
+{
+	WRITE_ONCE(*sum, *sum + n);
+}
+
+static __always_inline struct pmuk_sched_task *
+pmuk_sched_who(struct pmuk_sched_cpu *c, const struct task_struct *p)
+{
+	struct pmuk_sched_task *t;
+
+	if (!p->pid)
+		return pmuk_sched_idle(c);
+	t = pmuk_sched_find(p);
+	if (likely(t))
+		return t;
+	pmuk_sched_sum(&c->strays, 1);
+	return pmuk_sched_stray(c);
+}
+
+static __always_inline u64 pmuk_sched_count_one(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t,
+						unsigned int i, u64 now)
+{
+	u64 delta = now - c->base[i];
+
+	WRITE_ONCE(c->base[i], now);
+	pmuk_sched_sum(&t->counts[i], delta);
+	return delta;
+}
+
+/* The next slice can be accounted in the short way: two counters, which count. */
+static void pmuk_sched_set_plain(struct pmuk_sched_cpu *c)
+{
+	c->plain = pmuk_sched.nr == 2 && pmuk_sched.ipc && c->counted == PMUK_SCHED_COUNTED;
+}
+
+/* Nobody's: what was counted between when counters were lost and when they are back. */
+static void pmuk_sched_skip_one(struct pmuk_sched_cpu *c, unsigned int i, const u64 *now)
+{
+	WRITE_ONCE(c->firsts[i], c->firsts[i] + now[i] - c->base[i]);
+	WRITE_ONCE(c->base[i], now[i]);
+}
+
+/* This slice is not counted, or not as a whole. @now: from here on they count again; or NULL. */
+static void pmuk_sched_skip(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t, const u64 *now)
+{
+	unsigned int i;
+
+	set_bit(PMUK_SCHED_INVALID_BIT, &t->key);
+	WRITE_ONCE(c->lapsed, true);
+	WRITE_ONCE(c->counted, now ? PMUK_SCHED_RESUMED : PMUK_SCHED_UNCOUNTED);
+	for (i = 0; i < pmuk_sched.nr; i++) {
+		c->slice[i] = 0;
+		if (now)
+			pmuk_sched_skip_one(c, i, now);
+	}
+}
+
+/* Whatever there is to count, and however it is; ->slice says what. */
+static noinline void pmuk_sched_count_slow(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t)
+{
+	u64 now[PMUK_SCHED_EVENTS];
+	unsigned int i;
+
+	if (!pmuk_sched.nr)
+		return;
+	if (pmuk_read_local(pmuk_sched.ctx, now, pmuk_sched.nr)) {
+		pmuk_sched_skip(c, t, NULL);
+		return;
+	}
+	if (c->counted == PMUK_SCHED_UNCOUNTED) {
+		pmuk_sched_skip(c, t, now);
+		return;
+	}
+	WRITE_ONCE(c->counted, PMUK_SCHED_COUNTED);
+	for (i = 0; i < pmuk_sched.nr; i++)
+		c->slice[i] = pmuk_sched_count_one(c, t, i, now[i]);	/* the rest stays 0 */
+}
+
+/* And for how long. A class that does not stamp who comes has it begin where the last one has. */
+static __always_inline u64
+pmuk_sched_time(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t, u64 now)
+{
+	u64 run = now - c->start;
+
+	if (unlikely((s64)run < 0))
+		return 0;
+	WRITE_ONCE(c->start, now);
+	pmuk_sched_sum(&t->run, run);
+	return run;
+}
+
+static __always_inline unsigned int
+pmuk_sched_how(bool preempt, unsigned int prev_state, const struct pmuk_sched_task *prev,
+	       const struct pmuk_sched_task *next)
+{
+	unsigned int how = PMUK_SCHED_SAME +
+			   (READ_ONCE(prev->cgroup) != READ_ONCE(next->cgroup));
+
+	return prev_state && !preempt ? PMUK_SCHED_VOLUNTARY : how;
+}
+
+/* Tasks' own waits are what the scheduler has of them, see pmuk_sched_add_task(). */
+static __always_inline void pmuk_sched_waited(struct pmuk_sched_cpu *c, u64 wait)
+{
+	pmuk_sched_sum(&c->wait, wait);
+	pmuk_sched_sum(&c->waits[pmuk_sched_time_bucket(wait)], 1);
+}
+
+static __always_inline u32 pmuk_sched_saturate(u64 ns)
+{
+	return min_t(u64, ns, U32_MAX);
+}
+
+/* Of what has just been accounted. What cannot be written is counted by the ring. */
+static __always_inline void
+pmuk_sched_record(struct pmuk_sched_sink *sink, const struct pmuk_sched_cpu *c,
+		  const struct task_struct *prev, const struct task_struct *next, u16 misc,
+		  u64 run, u64 wait, u64 cycles, u64 insns)
+{
+	struct pmuk_sched_switch *rec;
+
+	WRITE_ONCE(sink->switches, sink->switches + 1);
+	rec = (struct pmuk_sched_switch *)pmuk_output_begin(sink->buffer, PMUK_SCHED_RECORD_SWITCH,
+							    sizeof(*rec));
+	if (!rec)
+		return;
+	rec->header.misc = misc;
+	rec->time = c->start;
+	rec->prev_pid = prev->pid;
+	rec->next_pid = next->pid;
+	rec->run = pmuk_sched_saturate(run);
+	rec->wait = pmuk_sched_saturate(wait);
+	rec->counts[0] = cycles;
+	rec->counts[1] = insns;
+	pmuk_output_end(sink->buffer, &rec->header);
+}
+
+static __always_inline void pmuk_sched_bought(struct pmuk_sched_cpu *c, u64 cycles, u64 insns)
+{
+	pmuk_sched_sum(&c->ipcs[pmuk_sched_ipc_bucket(cycles, insns)], 1);
+}
+
+/* Whatever there is to count, of a slice that may have been looked at; ->slice says what. */
+static void pmuk_sched_count_whole(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t)
+{
+	unsigned int i;
+
+	pmuk_sched_count_slow(c, t);
+	for (i = 0; i < pmuk_sched.nr; i++) {
+		c->slice[i] += c->parts[i];
+		c->parts[i] = 0;
+	}
+}
+
+/* Idle that began before we did: nobody knows when, so all of it is left out. */
+static u64 pmuk_sched_forget(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t, u64 run)
+{
+	c->fresh = false;
+	WRITE_ONCE(t->run, t->run - run);
+	WRITE_ONCE(c->first, c->first + run);
+	return 0;
+}
+
+/* What is not the rule: other than two counters, or lost ones; a slice that was looked at; idle. */
+static noinline void pmuk_sched_finish(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t,
+				       const struct task_struct *prev,
+				       const struct task_struct *next, unsigned int how, u64 run,
+				       u64 wait)
+{
+	struct pmuk_sched_sink *sink = rcu_dereference_sched(c->sink);
+	bool whole;
+
+	if (unlikely(c->fresh))
+		run = pmuk_sched_forget(c, t, run);
+	pmuk_sched_count_whole(c, t);
+	whole = c->counted == PMUK_SCHED_COUNTED && !c->torn;
+	run += c->part;
+	c->part = 0;
+	c->torn = false;
+	if (t != pmuk_sched_idle(c)) {
+		pmuk_sched_sum(&c->slices[how][pmuk_sched_time_bucket(run)], 1);
+		pmuk_sched_waited(c, wait);
+		if (pmuk_sched.ipc && whole)
+			pmuk_sched_bought(c, c->slice[0], c->slice[1]);
+	}
+	if (sink)
+		pmuk_sched_record(sink, c, prev, next,
+				  how | (pmuk_sched.nr && !whole ? PMUK_SCHED_INVALID : 0),
+				  run, wait, c->slice[0], c->slice[1]);
+	pmuk_sched_set_plain(c);
+}
+
+/* The probe of sched_switch: interrupts are off, and the CPU's run queue is locked. */
+void pmuk_sched_switch(void *data, bool preempt, struct task_struct *prev,
+		       struct task_struct *next, unsigned int prev_state)
+{
+	struct pmuk_sched_cpu *c = this_cpu_ptr(&pmuk_sched_cpus);
+	struct pmuk_sched_task *t = c->task, *n;
+	struct pmuk_sched_sink *sink;
+	u64 run, wait, now[2];
+	unsigned int how;
+
+	if (unlikely(!t))
+		return;
+	n = pmuk_sched_who(c, next);
+	how = pmuk_sched_how(preempt, prev_state, t, n);
+	run = pmuk_sched_time(c, t, next->se.exec_start);
+	wait = pmuk_sched_delay(prev) - c->delay;
+	WRITE_ONCE(t->left[how], t->left[how] + 1);
+	c->delay = pmuk_sched_delay(next);
+	c->task = n;
+
+	if (unlikely(!c->plain || t == pmuk_sched_idle(c) ||
+		     pmuk_read_local(pmuk_sched.ctx, now, 2))) {
+		pmuk_sched_finish(c, t, prev, next, how, run, wait);
+		return;
+	}
+	pmuk_sched_sum(&c->slices[how][pmuk_sched_time_bucket(run)], 1);
+	pmuk_sched_waited(c, wait);
+	now[0] = pmuk_sched_count_one(c, t, 0, now[0]);
+	now[1] = pmuk_sched_count_one(c, t, 1, now[1]);
+	pmuk_sched_bought(c, now[0], now[1]);
+	sink = rcu_dereference_sched(c->sink);
+	if (unlikely(sink))
+		pmuk_sched_record(sink, c, prev, next, how, run, wait, now[0], now[1]);
+}
+
+/*
+ * What the task that runs now has had so far, for who wants to know. Its time is as of the
+ * latest tick, or of when the scheduler last had a look.
+ */
+void pmuk_sched_look(void *data)
+{
+	struct pmuk_sched_cpu *c = this_cpu_ptr(&pmuk_sched_cpus);
+	unsigned long flags;
+	unsigned int i;
+
+	local_irq_save(flags);
+	if (c->task) {
+		pmuk_sched_count_slow(c, c->task);
+		c->part += pmuk_sched_time(c, c->task, current->se.exec_start);
+		for (i = 0; i < pmuk_sched.nr; i++)
+			c->parts[i] += c->slice[i];
+		c->torn |= c->counted != PMUK_SCHED_COUNTED;
+		c->plain = false;
+	}
+	local_irq_restore(flags);
+}
+
+void pmuk_sched_end(void *data)
+{
+	this_cpu_write(pmuk_sched_cpus.task, NULL);
+}
+
+/* From here on, on a CPU that others cannot take us from. Of what was before, the sums are kept. */
+void pmuk_sched_begin(void *data)
+{
+	struct pmuk_sched_cpu *c = this_cpu_ptr(&pmuk_sched_cpus);
+	u64 now = current->se.exec_start, counts[PMUK_SCHED_EVENTS];
+	unsigned long flags;
+	unsigned int i;
+
+	if (!__this_cpu_read(pmuk_sched_up))
+		return;
+	local_irq_save(flags);
+	WRITE_ONCE(c->first, c->first + now - c->start);
+	WRITE_ONCE(c->start, now);
+	c->fresh = is_idle_task(current);
+	c->part = 0;
+	c->torn = false;
+	memset(c->parts, 0, sizeof(c->parts));
+	WRITE_ONCE(c->counted, PMUK_SCHED_UNCOUNTED);
+	if (pmuk_sched.nr && !pmuk_read_local(pmuk_sched.ctx, counts, pmuk_sched.nr)) {
+		WRITE_ONCE(c->counted, PMUK_SCHED_COUNTED);
+		for (i = 0; i < pmuk_sched.nr; i++)
+			pmuk_sched_skip_one(c, i, counts);
+	}
+	c->plain = false;	/* the first one is looked at */
+	c->delay = pmuk_sched_delay(current);
+	c->task = pmuk_sched_who(c, current);
+	local_irq_restore(flags);
+}
+
+/* How many slices were of tasks that are not known. */
+u64 pmuk_sched_nr_strays(void)
+{
+	u64 strays = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		strays += READ_ONCE(per_cpu(pmuk_sched_cpus, cpu).strays);
+	return strays;
+}
+
+/* What tasks have had: all that was accounted, less what idle has had. */
+void pmuk_sched_cpu_totals(struct pmuk_sched_cpu *c, struct pmuk_sched_totals *sum)
+{
+	const struct pmuk_sched_task *idle = pmuk_sched_idle(c);
+	unsigned int i, how;
+
+	*sum = (struct pmuk_sched_totals){};
+	sum->run = READ_ONCE(c->start) - READ_ONCE(c->first) - READ_ONCE(idle->run);
+	sum->wait = READ_ONCE(c->wait);
+	for (how = 0; how < PMUK_SCHED_HOWS; how++) {
+		for (i = 0; i < PMUK_SCHED_BUCKETS; i++)
+			sum->left[how] += READ_ONCE(c->slices[how][i]);
+	}
+	for (i = 0; i < pmuk_sched.nr; i++)
+		sum->counts[i] = READ_ONCE(c->base[i]) - READ_ONCE(c->firsts[i]) -
+				 READ_ONCE(idle->counts[i]);
+	sum->invalid = READ_ONCE(c->lapsed);
+}

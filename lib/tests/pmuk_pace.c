@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Tasks of known pace, for tests in user space: a simulated PMU whose events happen when a task
+ * says so, as many as it says, while it is on its CPU. In <debugfs>/pmuk_pace:
+ *
+ *	pmu	write "COUNTERS WIDTH": a PMU of so many counters of so many bits, in place of the
+ *		one before, which is EBUSY while it has perf events; "0": none.
+ *		Read "TYPE EVENTS": as in perf_event_attr, and how many perf events there are
+ *	add	write "EVENT N ...": each happens so often on the writer's CPU, with no other task
+ *		in between. ENODATA: one of them is not counted by anybody
+ *	add_on	write "CPU EVENT N ...": on that CPU, whatever runs there
+ *	steal	write "CPU N": so many of its counters are out of reach; 0: none
+ */
+#include <linux/debugfs.h>
+#include <linux/err.h>
+#include <linux/fs.h>
+#include <linux/kernel.h>
+#include <linux/module.h>
+#include <linux/preempt.h>
+#include <linux/rwsem.h>
+#include <linux/uaccess.h>
+
+#include "pmuk_sim.h"
+
+#define PACE_EVENTS	8
+#define PACE_TEXT	256
+
+/* The PMU stays while it is held for reading. */
+static DECLARE_RWSEM(pace_sem);
+static struct pmuk_sim *pace_sim;	/* NULL: none */
+
+struct pace_event {
+	u64 config;
+	u64 n;
+};
+
+/* Up to PACE_EVENTS. Returns how many. */
+static int pace_parse(const char *text, struct pace_event *events)
+{
+	int nr, len;
+
+	for (nr = 0; nr < PACE_EVENTS; nr++) {
+		if (sscanf(text, "%llu %llu%n", &events[nr].config, &events[nr].n, &len) != 2)
+			break;
+		text += len;
+	}
+	return nr && (!*text || *text == '\n') ? nr : -EINVAL;
+}
+
+static int pace_add(const struct pace_event *events, int nr)
+{
+	int i, ret = 0;
+
+	guard(preempt)();
+	for (i = 0; i < nr; i++) {
+		if (!pmuk_sim_count(pace_sim, events[i].config, events[i].n) && events[i].n)
+			ret = -ENODATA;
+	}
+	return ret;
+}
+
+static int pace_write_add(const char *text)
+{
+	struct pace_event events[PACE_EVENTS];
+	int nr = pace_parse(text, events);
+
+	return nr < 0 ? nr : pace_add(events, nr);
+}
+
+static int pace_write_add_on(const char *text)
+{
+	struct pace_event events[PACE_EVENTS];
+	int cpu, len, nr, i, ret = 0;
+
+	if (sscanf(text, "%d %n", &cpu, &len) != 1 || cpu < 0 || cpu >= nr_cpu_ids)
+		return -EINVAL;
+	nr = pace_parse(text + len, events);
+	for (i = 0; i < nr; i++) {
+		if (!pmuk_sim_count_on(pace_sim, cpu, events[i].config, events[i].n))
+			ret = -ENODATA;
+	}
+	return nr < 0 ? nr : ret;
+}
+
+static int pace_write_steal(const char *text)
+{
+	unsigned int cpu, n;
+
+	if (sscanf(text, "%u %u", &cpu, &n) != 2 || cpu >= nr_cpu_ids)
+		return -EINVAL;
+	return pmuk_sim_steal(pace_sim, cpu, n);
+}
+
+/* What the files other than "pmu" have in common. */
+static ssize_t pace_write(const char __user *user, size_t count, int (*fn)(const char *text))
+{
+	char text[PACE_TEXT] = {};
+	int ret;
+
+	if (count >= sizeof(text))
+		return -EINVAL;
+	if (copy_from_user(text, user, count))
+		return -EFAULT;
+	guard(rwsem_read)(&pace_sem);
+	ret = pace_sim ? fn(text) : -ENODEV;
+	return ret ?: count;
+}
+
+#define PACE_FILE(name)								\
+static ssize_t pace_file_##name(struct file *file, const char __user *user,		\
+			   size_t count, loff_t *ppos)				\
+{										\
+	return pace_write(user, count, pace_write_##name);			\
+}										\
+										\
+static const struct file_operations pace_##name##_fops = {			\
+	.owner	= THIS_MODULE,							\
+	.open	= simple_open,							\
+	.write	= pace_file_##name,							\
+}
+
+PACE_FILE(add);
+PACE_FILE(add_on);
+PACE_FILE(steal);
+
+/* Without one from here on. */
+static int pace_remove(void)
+{
+	if (pace_sim && pmuk_sim_nr_events(pace_sim))
+		return -EBUSY;
+	pmuk_sim_destroy(pace_sim);
+	pace_sim = NULL;
+	return 0;
+}
+
+static int pace_create(unsigned int counters, unsigned int width)
+{
+	const struct pmuk_sim_config config = {
+		.name		= "pmuk_pace",
+		.nr_counters	= counters,
+		.width		= width,
+	};
+	struct pmuk_sim *sim = pmuk_sim_create(&config);
+
+	if (IS_ERR(sim))
+		return PTR_ERR(sim);
+	pace_sim = sim;
+	return 0;
+}
+
+static ssize_t pace_write_pmu(struct file *file, const char __user *user, size_t count,
+			      loff_t *ppos)
+{
+	unsigned int counters, width;
+	char text[32] = {};
+	int ret, nr;
+
+	if (count >= sizeof(text))
+		return -EINVAL;
+	if (copy_from_user(text, user, count))
+		return -EFAULT;
+	nr = sscanf(text, "%u %u", &counters, &width);
+	if (nr != 2 && (nr != 1 || counters))
+		return -EINVAL;
+	guard(rwsem_write)(&pace_sem);
+	ret = pace_remove();
+	if (!ret && counters)
+		ret = pace_create(counters, width);
+	return ret ?: count;
+}
+
+static ssize_t pace_read_pmu(struct file *file, char __user *user, size_t count, loff_t *ppos)
+{
+	char text[32];
+	int len;
+
+	guard(rwsem_read)(&pace_sem);
+	if (!pace_sim)
+		return -ENODEV;
+	len = scnprintf(text, sizeof(text), "%u %d\n", pmuk_sim_type(pace_sim),
+			pmuk_sim_nr_events(pace_sim));
+	return simple_read_from_buffer(user, count, ppos, text, len);
+}
+
+static const struct file_operations pace_pmu_fops = {
+	.owner	= THIS_MODULE,
+	.open	= simple_open,
+	.read	= pace_read_pmu,
+	.write	= pace_write_pmu,
+};
+
+static struct dentry *pace_dir;
+
+static int __init pace_init(void)
+{
+	pace_dir = debugfs_create_dir("pmuk_pace", NULL);
+	debugfs_create_file("pmu", 0600, pace_dir, NULL, &pace_pmu_fops);
+	debugfs_create_file("add", 0200, pace_dir, NULL, &pace_add_fops);
+	debugfs_create_file("add_on", 0200, pace_dir, NULL, &pace_add_on_fops);
+	debugfs_create_file("steal", 0200, pace_dir, NULL, &pace_steal_fops);
+	return 0;
+}
+module_init(pace_init);
+
+/* The PMU's events hold pmuk_sim, and no more than that: but who has them is to end first. */
+static void __exit pace_exit(void)
+{
+	debugfs_remove(pace_dir);
+	if (pace_remove())
+		pr_warn("pmuk_pace: its PMU stays, as it has perf events\n");
+}
+module_exit(pace_exit);
+
+MODULE_DESCRIPTION("pmuk test: events that happen when a task says so");
+MODULE_LICENSE("GPL");

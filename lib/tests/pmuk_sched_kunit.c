@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The arithmetic of the scheduler statistics: which bucket a time and an IPC belong to, what a
+ * task costs, and what is packed into its key.
+ */
+#include <kunit/test.h>
+#include <linux/minmax.h>
+#include <linux/module.h>
+
+#include "../../kernel/sched/pmuk_stats/stats.h"
+
+/* Around each power of two, where buckets begin. */
+static u64 around(unsigned int i)
+{
+	return (1ULL << i / 3) + i % 3 - 1;
+}
+
+#define AROUND(bits)	((bits) * 3)
+
+static void times_are_in_their_bucket(struct kunit *test)
+{
+	unsigned int i, bucket;
+	u64 ns;
+
+	for (i = 0; i < AROUND(64); i++) {
+		ns = around(i);
+		bucket = pmuk_sched_time_bucket(ns);
+		KUNIT_ASSERT_LT(test, bucket, PMUK_SCHED_BUCKETS);
+		if (bucket)
+			KUNIT_EXPECT_GE(test, ns, 1ULL << (bucket - 1));
+		if (bucket < 64)
+			KUNIT_EXPECT_LT(test, ns, 1ULL << bucket);
+	}
+	KUNIT_EXPECT_EQ(test, pmuk_sched_time_bucket(0), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sched_time_bucket(1), 1);
+	KUNIT_EXPECT_EQ(test, pmuk_sched_time_bucket(U64_MAX), PMUK_SCHED_BUCKETS - 1);
+}
+
+/* The bucket that begins at one instruction per cycle. */
+#define IPC_ONE	9
+
+/* By comparing, from the last one down: bucket i is from 2^(i - 9) instructions per cycle on. */
+static unsigned int compared(u64 cycles, u64 insns)
+{
+	unsigned int i;
+
+	for (i = PMUK_SCHED_BUCKETS - 1; i > IPC_ONE; i--) {
+		if (insns >> (i - IPC_ONE) >= max(cycles, 1ULL))
+			return i;
+	}
+	for (; i; i--) {
+		if (insns << (IPC_ONE - i) >= max(cycles, 1ULL))
+			return i;
+	}
+	return 0;
+}
+
+static void expect_ipc(struct kunit *test, u64 cycles, u64 insns)
+{
+	KUNIT_EXPECT_EQ_MSG(test, pmuk_sched_ipc_bucket(cycles, insns), compared(cycles, insns),
+			    "%llu instructions in %llu cycles", insns, cycles);
+}
+
+static void small_ipcs_are_as_compared(struct kunit *test)
+{
+	u64 cycles, insns;
+
+	for (cycles = 0; cycles < 200; cycles++) {
+		for (insns = 0; insns < 200; insns++)
+			expect_ipc(test, cycles, insns);
+	}
+}
+
+/* Of slices of up to 2^55 instructions, half a year at the least. */
+static void ipcs_around_powers_are_as_compared(struct kunit *test)
+{
+	unsigned int i, j;
+
+	for (i = 0; i < AROUND(64); i++) {
+		for (j = 0; j < AROUND(55); j++)
+			expect_ipc(test, around(i), around(j));
+	}
+}
+
+static void ipcs_of_extremes_have_a_bucket(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, pmuk_sched_ipc_bucket(1, 1), IPC_ONE);
+	KUNIT_EXPECT_EQ(test, pmuk_sched_ipc_bucket(U64_MAX, 0), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sched_ipc_bucket(0, 0), 0);
+	KUNIT_EXPECT_LT(test, pmuk_sched_ipc_bucket(0, U64_MAX), PMUK_SCHED_BUCKETS);
+	KUNIT_EXPECT_LT(test, pmuk_sched_ipc_bucket(1, U64_MAX), PMUK_SCHED_BUCKETS);
+}
+
+/* Two events: a cache line. */
+static void task_is_a_cache_line(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, offsetof(struct pmuk_sched_task, counts[2]), 64);
+}
+
+static void key_has_a_task_and_flags(struct kunit *test)
+{
+	struct pmuk_sched_task t = { .key = (unsigned long)current };
+
+	KUNIT_EXPECT_PTR_EQ(test, pmuk_sched_task_of(&t), current);
+	KUNIT_EXPECT_FALSE(test, pmuk_sched_is_invalid(&t));
+	set_bit(PMUK_SCHED_GROUPED_BIT, &t.key);
+	KUNIT_EXPECT_FALSE(test, pmuk_sched_is_invalid(&t));
+	set_bit(PMUK_SCHED_INVALID_BIT, &t.key);
+	KUNIT_EXPECT_TRUE(test, pmuk_sched_is_invalid(&t));
+	KUNIT_EXPECT_PTR_EQ(test, pmuk_sched_task_of(&t), current);
+}
+
+static struct kunit_case pmuk_sched_cases[] = {
+	KUNIT_CASE(times_are_in_their_bucket),
+	KUNIT_CASE(small_ipcs_are_as_compared),
+	KUNIT_CASE(ipcs_around_powers_are_as_compared),
+	KUNIT_CASE(ipcs_of_extremes_have_a_bucket),
+	KUNIT_CASE(task_is_a_cache_line),
+	KUNIT_CASE(key_has_a_task_and_flags),
+	{}
+};
+
+static struct kunit_suite pmuk_sched_suite = {
+	.name = "pmuk_sched",
+	.test_cases = pmuk_sched_cases,
+};
+
+kunit_test_suite(pmuk_sched_suite);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("KUnit tests of the scheduler statistics' arithmetic");

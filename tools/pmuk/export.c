@@ -1,0 +1,513 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * pmuk export: totals as OpenMetrics text, for whoever collects such files. How many series there
+ * are depends on CPUs and on cgroups down to some level, not on how many tasks come and go.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "pmuk.h"
+
+#define DEPTH		3	/* of cgroups, when nothing else is said */
+#define LE_FIRST	8	/* buckets end at 2^8 ns ... */
+#define LE_LAST		36	/* ... 2^36 ns, every second power of two */
+
+/* What kind of totals: the middle of the metrics' names, and their label. */
+struct scope {
+	const char *name, *label, *of;
+};
+
+static const struct scope cpu_scope = { "cpu", "cpu", "tasks on each CPU" };
+static const struct scope cgroup_scope = { "cgroup", "cgroup", "the tasks of each cgroup" };
+static const struct scope task_scope = { "task", "task", "each task" };
+
+struct series {
+	const struct entry *entry;
+	char *label;
+};
+
+struct set {
+	const struct scope *scope;
+	const struct reading *r;
+	struct series *series;
+	size_t nr, room;
+};
+
+/* ---- text ---- */
+
+static void put_label(FILE *out, const char *text)
+{
+	int length;
+
+	for (; *text; text += length ? length : 1) {
+		length = utf8_length(text);
+		if (!length)
+			fprintf(out, "\\\\x%02x", (unsigned char)*text);
+		else if (*text == '\n')
+			fputs("\\n", out);
+		else if (*text == '"' || *text == '\\')
+			fprintf(out, "\\%c", *text);
+		else
+			fwrite(text, 1, (size_t)length, out);
+	}
+}
+
+static void put_family(FILE *out, const char *name, const char *type, const char *unit,
+		       const char *help)
+{
+	fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+	if (*unit)
+		fprintf(out, "# UNIT %s %s\n", name, unit);
+}
+
+/* All digits that a u64 of ns has; a double would lose some. */
+static void put_seconds(FILE *out, u64 ns)
+{
+	fprintf(out, "%llu.%09llu", (unsigned long long)(ns / NSEC),
+		(unsigned long long)(ns % NSEC));
+}
+
+static void put_value(FILE *out, u64 value, bool seconds)
+{
+	if (seconds)
+		put_seconds(out, value);
+	else
+		fprintf(out, "%llu", (unsigned long long)value);
+	fputc('\n', out);
+}
+
+/* ---- totals ---- */
+
+static void put_sample(FILE *out, const struct set *s, const struct series *one, const char *metric,
+		       const char *label, const char *label_value, u64 value, bool seconds)
+{
+	if (value == NONE)
+		return;
+	fprintf(out, "pmuk_sched_%s_%s{%s=\"", s->scope->name, metric, s->scope->label);
+	put_label(out, one->label);
+	fputc('"', out);
+	if (label) {
+		fprintf(out, ",%s=\"", label);
+		put_label(out, label_value);
+		fputc('"', out);
+	}
+	fputs("} ", out);
+	put_value(out, value, seconds);
+}
+
+static void family_of(FILE *out, const struct set *s, const char *metric, const char *type,
+		      const char *unit, const char *help)
+{
+	char name[64], text[160];
+
+	snprintf(name, sizeof(name), "pmuk_sched_%s_%s", s->scope->name, metric);
+	snprintf(text, sizeof(text), "%s %s.", help, s->scope->of);
+	put_family(out, name, type, unit, text);
+}
+
+static void put_times(FILE *out, const struct set *s)
+{
+	size_t i;
+
+	family_of(out, s, "run_seconds", "counter", "seconds", "Time run by");
+	for (i = 0; i < s->nr; i++)
+		put_sample(out, s, &s->series[i], "run_seconds_total", NULL, NULL,
+			   s->series[i].entry->t.run, true);
+	if (!s->nr || s->series[0].entry->t.wait == NONE)
+		return;
+	family_of(out, s, "wait_seconds", "counter", "seconds", "Time waited for a CPU by");
+	for (i = 0; i < s->nr; i++)
+		put_sample(out, s, &s->series[i], "wait_seconds_total", NULL, NULL,
+			   s->series[i].entry->t.wait, true);
+}
+
+static void put_switches(FILE *out, const struct set *s)
+{
+	static const char *const kinds[NR_LEFT] = { "voluntary", "same_cgroup", "other_cgroup" };
+	size_t i;
+	int k;
+
+	family_of(out, s, "switches", "counter", "",
+		  "Switches away, by will or preempted by the same or another cgroup, of");
+	for (i = 0; i < s->nr; i++)
+		for (k = 0; k < NR_LEFT; k++)
+			put_sample(out, s, &s->series[i], "switches_total", "kind", kinds[k],
+				   s->series[i].entry->t.left[k], false);
+}
+
+static void put_events(FILE *out, const struct set *s)
+{
+	size_t i;
+	int e;
+
+	if (!s->r->nr_events)
+		return;
+	family_of(out, s, "events", "counter", "", "Hardware events counted for");
+	for (i = 0; i < s->nr; i++)
+		for (e = 0; e < s->r->nr_events; e++)
+			if (event_index(s->r, s->r->events[e]) == e)
+				put_sample(out, s, &s->series[i], "events_total", "event",
+					   s->r->events[e], s->series[i].entry->t.counts[e], false);
+	family_of(out, s, "events_complete", "gauge", "", "1 if all slices are in the events of");
+	for (i = 0; i < s->nr; i++)
+		put_sample(out, s, &s->series[i], "events_complete", NULL, NULL,
+			   s->series[i].entry->t.valid, false);
+}
+
+static void add_series(struct set *s, const struct entry *e, char *label)
+{
+	if (!label)
+		die("there is no memory left");
+	s->series = grow(s->series, s->nr, &s->room, sizeof(*s->series));
+	s->series[s->nr++] = (struct series) { e, label };
+}
+
+/* A cgroup that has been removed, and whose last tasks are dying, has its name for a while yet. */
+static struct series *series_of(const struct set *s, const char *label)
+{
+	size_t i;
+
+	for (i = 0; i < s->nr; i++)
+		if (!strcmp(s->series[i].label, label))
+			return &s->series[i];
+	return NULL;
+}
+
+static void put_set(FILE *out, struct set *s)
+{
+	size_t i;
+
+	if (s->nr) {
+		put_times(out, s);
+		put_switches(out, s);
+		put_events(out, s);
+	}
+	for (i = 0; i < s->nr; i++)
+		free(s->series[i].label);
+	free(s->series);
+}
+
+/* ---- CPUs ---- */
+
+static char *number_label(u64 number)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)number);
+	return strdup(text);
+}
+
+static void put_idle(FILE *out, const struct reading *r)
+{
+	size_t i;
+
+	put_family(out, "pmuk_sched_cpu_idle_seconds", "counter", "seconds",
+		   "Time of each CPU's idle task.");
+	for (i = 0; i < r->nr; i++) {
+		if (r->entries[i].kind != IDLE)
+			continue;
+		fprintf(out, "pmuk_sched_cpu_idle_seconds_total{cpu=\"%llu\"} ",
+			(unsigned long long)r->entries[i].id);
+		put_value(out, r->entries[i].t.run, true);
+	}
+}
+
+/* 0 is "not known", and of that there is no series. */
+static void put_irq(FILE *out, const struct reading *r)
+{
+	static const char *const format =
+		"pmuk_sched_cpu_irq_seconds_total{cpu=\"%llu\",kind=\"%s\"} ";
+	size_t i;
+
+	put_family(out, "pmuk_sched_cpu_irq_seconds", "counter", "seconds",
+		   "Time of each CPU in interrupts since boot.");
+	for (i = 0; i < r->nr; i++) {
+		const struct entry *e = &r->entries[i];
+
+		if (e->kind != IRQ || !(e->hard + e->soft))
+			continue;
+		fprintf(out, format, (unsigned long long)e->id, "hard");
+		put_value(out, e->hard, true);
+		fprintf(out, format, (unsigned long long)e->id, "soft");
+		put_value(out, e->soft, true);
+	}
+}
+
+static void put_cpus(FILE *out, const struct reading *r)
+{
+	struct set s = { .scope = &cpu_scope, .r = r };
+	size_t i;
+
+	for (i = 0; i < r->nr; i++)
+		if (r->entries[i].kind == CPU)
+			add_series(&s, &r->entries[i], number_label(r->entries[i].id));
+	put_set(out, &s);
+	put_idle(out, r);
+	put_irq(out, r);
+}
+
+/* ---- histograms ---- */
+
+/* Values are whole ns, and le is "less or equal": the bucket below 2^i ends at 2^i - 1. */
+static void put_buckets(FILE *out, const char *name, const struct histogram *h, u64 sum)
+{
+	u64 count = 0;
+	int i;
+
+	for (i = 0; i < BUCKETS; i++) {
+		count += h->bucket[i];
+		if (i && (i < LE_FIRST || i > LE_LAST || i % 2))
+			continue;
+		fprintf(out, "pmuk_sched_%s_seconds_bucket{cpu=\"%llu\",le=\"", name,
+			(unsigned long long)h->cpu);
+		if (i)
+			put_seconds(out, (1ULL << i) - 1);
+		else
+			fputs("0.0", out);
+		fprintf(out, "\"} %llu\n", (unsigned long long)count);
+	}
+	fprintf(out, "pmuk_sched_%s_seconds_bucket{cpu=\"%llu\",le=\"+Inf\"} %llu\n", name,
+		(unsigned long long)h->cpu, (unsigned long long)count);
+	fprintf(out, "pmuk_sched_%s_seconds_count{cpu=\"%llu\"} %llu\n", name,
+		(unsigned long long)h->cpu, (unsigned long long)count);
+	fprintf(out, "pmuk_sched_%s_seconds_sum{cpu=\"%llu\"} ", name, (unsigned long long)h->cpu);
+	put_value(out, sum, true);
+}
+
+static const struct totals *totals_of_cpu(const struct reading *r, u64 cpu)
+{
+	size_t i;
+
+	for (i = 0; i < r->nr; i++)
+		if (r->entries[i].kind == CPU && r->entries[i].id == cpu)
+			return &r->entries[i].t;
+	return NULL;
+}
+
+static void put_histograms(FILE *out, const struct reading *cpus, const struct reading *hists,
+			   enum kind kind, const char *name, const char *help)
+{
+	char family[64];
+	size_t i;
+
+	snprintf(family, sizeof(family), "pmuk_sched_%s_seconds", name);
+	put_family(out, family, "histogram", "seconds", help);
+	for (i = 0; i < hists->nr_hists; i++) {
+		const struct histogram *h = &hists->hists[i];
+		const struct totals *t = totals_of_cpu(cpus, h->cpu);
+		u64 sum = !t ? NONE : kind == WAIT_HIST ? t->wait : t->run;
+
+		if (h->kind == kind && sum != NONE)
+			put_buckets(out, name, h, sum);
+	}
+}
+
+/* ---- cgroups and tasks ---- */
+
+static u64 depth_of(const char *path)
+{
+	u64 depth = 0;
+
+	for (; *path; path++)
+		depth += path[0] == '/' && path[1];
+	return depth;
+}
+
+/* Where the levels end, a cgroup stands for all below it, so that nothing is left out. */
+static void put_cgroups(FILE *out, u64 depth)
+{
+	struct set s = { .scope = &cgroup_scope };
+	struct reading r;
+	size_t i;
+
+	read_on("cgroups", &r);
+	s.r = &r;
+	for (i = 0; i < r.nr; i++) {
+		const struct entry *e = &r.entries[i];
+		u64 level = depth_of(e->name);
+		struct series *older;
+
+		if (e->kind != (level < depth ? CGROUP : SUBTREE) || level > depth)
+			continue;
+		older = series_of(&s, e->name);
+		if (older)
+			older->entry = e;
+		else
+			add_series(&s, e, strdup(e->name));
+	}
+	put_set(out, &s);
+	forget(&r);
+}
+
+static void put_tasks(FILE *out)
+{
+	struct set s = { .scope = &task_scope };
+	struct reading r;
+	char label[256];
+	size_t i;
+
+	read_on("tasks", &r);
+	s.r = &r;
+	for (i = 0; i < r.nr; i++) {
+		const struct entry *e = &r.entries[i];
+
+		if (e->kind != TASK)
+			continue;
+		snprintf(label, sizeof(label), "%llu %s", (unsigned long long)e->id, e->name);
+		add_series(&s, e, strdup(label));
+	}
+	put_set(out, &s);
+	forget(&r);
+}
+
+/* ---- all ---- */
+
+static void put_gauge(FILE *out, const char *name, const char *unit, const char *help, u64 value)
+{
+	put_family(out, name, "gauge", unit, help);
+	fprintf(out, "%s %llu\n", name, (unsigned long long)value);
+}
+
+static void put_module(FILE *out, const struct reading *r)
+{
+	put_gauge(out, "pmuk_sched_task_memory_bytes", "bytes", "Memory that each task takes.",
+		  r->memory.per_task);
+	put_gauge(out, "pmuk_sched_cpu_memory_bytes", "bytes", "Memory that each CPU takes.",
+		  r->memory.per_cpu);
+	put_gauge(out, "pmuk_sched_table_memory_bytes", "bytes", "Memory of the table of tasks.",
+		  r->memory.table);
+	put_gauge(out, "pmuk_sched_tasks", "", "Tasks in the table.", r->memory.tasks);
+	put_family(out, "pmuk_sched_counted_seconds", "gauge", "seconds",
+		   "Time since totals were 0.");
+	fputs("pmuk_sched_counted_seconds ", out);
+	put_value(out, r->timestamp - r->since, true);
+	put_family(out, "pmuk_sched_unattributed_slices", "counter", "slices",
+		   "Slices of tasks for which there was no memory.");
+	fprintf(out, "pmuk_sched_unattributed_slices_total %llu\n",
+		(unsigned long long)r->unattributed);
+}
+
+static void put_metrics(FILE *out, u64 depth, bool tasks)
+{
+	struct reading cpus, hists;
+
+	read_any("cpus", &cpus);
+	put_gauge(out, "pmuk_sched_counting", "", "1 if anything is counted.", cpus.on);
+	if (cpus.on) {
+		read_on("hist", &hists);
+		put_module(out, &cpus);
+		put_cpus(out, &cpus);
+		put_histograms(out, &cpus, &hists, WAIT_HIST, "wait", "Waits for a CPU.");
+		put_histograms(out, &cpus, &hists, SLICE_HIST, "slice", "Run slices of tasks.");
+		put_cgroups(out, depth);
+		if (tasks)
+			put_tasks(out);
+		forget(&hists);
+	}
+	forget(&cpus);
+	fputs("# EOF\n", out);
+}
+
+static char temporary[PATH_MAX];	/* "": there is none */
+
+static void remove_temporary(void)
+{
+	if (*temporary)
+		unlink(temporary);
+}
+
+/* One that is there already was left by a pmuk that was killed and had our number. */
+static int create(const char *name)
+{
+	static const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+	int fd = open(name, flags, 0644);
+
+	if (fd < 0 && errno == EEXIST && !unlink(name))
+		fd = open(name, flags, 0644);
+	if (fd < 0)
+		die("%s: %s", name, strerror(errno));
+	return fd;
+}
+
+/* Not of the name's own suffix, so that nobody takes it for a whole one. */
+static FILE *open_temporary(const char *name)
+{
+	FILE *out;
+	int fd;
+
+	if (snprintf(temporary, sizeof(temporary), "%s.%d", name, getpid()) >=
+	    (int)sizeof(temporary))
+		die("the name of the file is too long");
+	fd = create(temporary);
+	atexit(remove_temporary);
+	out = fdopen(fd, "w");
+	if (!out)
+		die("there is no memory left");
+	return out;
+}
+
+/* It would be replaced, and /dev/null be a file. */
+static void refuse_others(const char *name)
+{
+	struct stat s;
+
+	if (!stat(name, &s) && !S_ISREG(s.st_mode))
+		die("%s is no regular file; without -o, text goes to standard output", name);
+}
+
+static void export_to(const char *name, u64 depth, bool tasks)
+{
+	FILE *out;
+
+	refuse_others(name);
+	catch_ends();	/* they wait till all is in place */
+	out = open_temporary(name);
+	put_metrics(out, depth, tasks);
+	finish_output(out, temporary);
+	if (fsync(fileno(out)) || fclose(out))
+		die("cannot write to %s: %s", temporary, strerror(errno));
+	if (rename(temporary, name))
+		die("cannot make %s of %s: %s", name, temporary, strerror(errno));
+	*temporary = 0;
+}
+
+int cmd_export(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "depth", required_argument, NULL, 'D' },
+		{ "tasks", no_argument, NULL, 'T' },
+		{}
+	};
+	const char *name = NULL;
+	u64 depth = DEPTH;
+	bool tasks = false;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "o:", options, NULL)) != -1) {
+		switch (c) {
+		case 'o':
+			name = optarg;
+			break;
+		case 'D':
+			depth = number_or_die(optarg, 0, 100, "--depth");
+			break;
+		case 'T':
+			tasks = true;
+			break;
+		default:
+			usage();
+		}
+	}
+	no_more_arguments(argc, argv);
+	if (name)
+		export_to(name, depth, tasks);
+	else
+		put_metrics(stdout, depth, tasks);
+	return 0;
+}

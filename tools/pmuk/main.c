@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * pmuk: shows what the module pmuk_sched knows of the scheduler: who runs, who waits, who is
+ * preempted by whom, and how fast it all is. See pmuk(1).
+ */
+#include <string.h>
+#include <stdlib.h>
+#include <getopt.h>
+
+#include "pmuk.h"
+
+static const struct verb {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *arguments;
+	const char *what;
+} verbs[] = {
+	{ "top", cmd_top,
+	  "[-abr] [-d SECONDS] [-n TIMES] [-s KEY] [-v VIEW] [-p PIDS] [-l ROWS] [-w COLUMNS] [--json]",
+	  "a table of tasks, processes, cgroups or CPUs, live" },
+	{ "stat", cmd_stat, "[-o FILE] [--json] -- COMMAND ...",
+	  "totals of a command and its children" },
+	{ "hist", cmd_hist, "[wait|slice|ipc] [-c CPU] [-d SECONDS] [--json]",
+	  "histograms of waits, run slices, or IPC" },
+	{ "record", cmd_record,
+	  "[-c CPUS] [-m PAGES] [-o FILE] [--overwrite] [-t SECONDS | -- COMMAND ...]",
+	  "each switch, to a file" },
+	{ "report", cmd_report, "[-i FILE] [-s KEY] [-c CPU] [--json]", "what is in such a file" },
+	{ "export", cmd_export, "[-o FILE] [--depth LEVELS] [--tasks]",
+	  "OpenMetrics text, for Prometheus" },
+	{ "info", cmd_info, "[--json]", "what is counted, and the memory that takes" },
+	{ "events", cmd_events, "[EVENT,...]", "which events are counted, or shall be" },
+	{ "reset", cmd_reset, "", "all totals begin again at 0" },
+	{ "enable", cmd_enable, "", "begin to count" },
+	{ "disable", cmd_disable, "", "end it, and forget all" },
+};
+
+static const struct verb *running;
+
+static void help(FILE *out)
+{
+	size_t i;
+
+	fputs("usage: pmuk COMMAND [ARGUMENT]...\n", out);
+	for (i = 0; i < ARRAY_SIZE(verbs); i++)
+		fprintf(out, "    %-8s %s\n", verbs[i].name, verbs[i].what);
+	fputs("pmuk COMMAND --help tells its arguments; all of it is in pmuk(1).\n", out);
+}
+
+static void help_verb(FILE *out, const struct verb *v)
+{
+	fprintf(out, "usage: pmuk %s %s\n    %s\n", v->name, v->arguments, v->what);
+}
+
+void usage(void)
+{
+	if (running)
+		help_verb(stderr, running);
+	else
+		help(stderr);
+	exit(2);
+}
+
+void no_more_arguments(int argc, char **argv)
+{
+	if (optind >= argc)
+		return;
+	warn_user("'%s' is one argument too many", argv[optind]);
+	usage();
+}
+
+static const struct verb *find_verb(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(verbs); i++)
+		if (!strcmp(verbs[i].name, name))
+			return &verbs[i];
+	warn_user("there is no command '%s'", name);
+	usage();
+}
+
+static bool asks_for_help(const char *word)
+{
+	return !strcmp(word, "--help") || !strcmp(word, "-h");
+}
+
+int main(int argc, char **argv)
+{
+	int status;
+
+	if (argc < 2)
+		usage();
+	if (asks_for_help(argv[1]) || !strcmp(argv[1], "help")) {
+		help(stdout);
+		return 0;
+	}
+	running = find_verb(argv[1]);
+	if (argc > 2 && asks_for_help(argv[2])) {
+		help_verb(stdout, running);
+		return 0;
+	}
+	status = running->run(argc - 1, argv + 1);
+	finish_output(stdout, "standard output");
+	return status;
+}

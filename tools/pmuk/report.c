@@ -1,0 +1,515 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * pmuk report: what is in a file of pmuk record, task by task. A file that is cut short or damaged
+ * is refused: its sums would be wrong.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "recording.h"
+
+struct task {
+	u32 pid;
+	u64 slices;
+	struct totals t;
+	bool saturated;		/* some time is more than what is here */
+	struct entry entry;	/* for sorting, as those of pmuk top */
+	char *name;
+};
+
+struct cpu {
+	u32 cpu;
+	u64 seen, told;		/* switches; those that PERF_RECORD_LOST tells of */
+	u64 idle, idle_slices;
+	bool closed;		/* has its account */
+	struct pmuk_sched_stat stat;
+};
+
+struct report {
+	const char *name;	/* of the file */
+	const unsigned char *data;
+	size_t size;
+	struct reading events;	/* their names only */
+	u32 mode, nr_cpus;
+	u64 begun, ended;
+	u64 only;		/* this CPU, NONE: all */
+	struct task *tasks;
+	size_t nr_tasks, tasks_room;
+	struct map index;	/* pid to tasks */
+	struct cpu *cpus;
+	size_t nr, cpus_room;
+};
+
+#define BROKEN	"it was cut short, or is damaged. Record again"
+
+__noreturn __printf(3, 4)
+static void broken(const struct report *r, const void *at, const char *format, ...)
+{
+	va_list args;
+	char what[256];
+
+	va_start(args, format);
+	vsnprintf(what, sizeof(what), format, args);
+	va_end(args);
+	die("%s: byte %zu: %s: " BROKEN, r->name, (size_t)((const unsigned char *)at - r->data),
+	    what);
+}
+
+/* ---- what is in the file ---- */
+
+static struct cpu *cpu_of(struct report *r, u32 cpu)
+{
+	size_t i;
+
+	for (i = 0; i < r->nr; i++)
+		if (r->cpus[i].cpu == cpu)
+			return &r->cpus[i];
+	r->cpus = grow(r->cpus, r->nr, &r->cpus_room, sizeof(*r->cpus));
+	r->cpus[r->nr] = (struct cpu) { .cpu = cpu };
+	return &r->cpus[r->nr++];
+}
+
+static struct task *task_of(struct report *r, u32 pid)
+{
+	size_t *at = map_at(&r->index, pid);
+
+	if (*at == MAP_NONE) {
+		*at = r->nr_tasks;
+		r->tasks = grow(r->tasks, r->nr_tasks, &r->tasks_room, sizeof(*r->tasks));
+		r->tasks[r->nr_tasks++] = (struct task) { .pid = pid, .t.valid = true };
+	}
+	return &r->tasks[*at];
+}
+
+static void add_slice(struct report *r, struct cpu *cpu, const struct pmuk_sched_switch *s)
+{
+	struct task *task;
+	size_t i;
+
+	if (!s->prev_pid) {
+		cpu->idle += s->run;
+		cpu->idle_slices++;
+		return;
+	}
+	task = task_of(r, s->prev_pid);
+	task->slices++;
+	task->t.run += s->run;
+	task->t.wait += s->wait;
+	task->saturated |= s->run == UINT32_MAX || s->wait == UINT32_MAX;
+	task->t.left[s->header.misc & PMUK_SCHED_CLASS_MASK]++;
+	task->t.valid &= !(s->header.misc & PMUK_SCHED_INVALID);
+	for (i = 0; i < ARRAY_SIZE(s->counts); i++)
+		task->t.counts[i] += s->counts[i];
+}
+
+static void add_switch(struct report *r, struct cpu *cpu, const unsigned char *at, size_t size)
+{
+	struct pmuk_sched_switch s;
+
+	if (size != sizeof(s))
+		broken(r, at, "a switch of %zu bytes", size);
+	memcpy(&s, at, sizeof(s));
+	if ((s.header.misc & PMUK_SCHED_CLASS_MASK) > PMUK_SCHED_OTHER)
+		broken(r, at, "a switch of a class that there is not");
+	cpu->seen++;
+	if (r->only == NONE || r->only == cpu->cpu)
+		add_slice(r, cpu, &s);
+}
+
+static void add_lost(struct report *r, struct cpu *cpu, const unsigned char *at, size_t size)
+{
+	struct recording_lost lost;
+
+	if (size < sizeof(lost))
+		broken(r, at, "a record of loss of %zu bytes", size);
+	memcpy(&lost, at, sizeof(lost));
+	cpu->told += lost.lost;
+}
+
+static void add_records(struct report *r, u32 cpu_nr, const unsigned char *at, size_t size)
+{
+	struct cpu *cpu = cpu_of(r, cpu_nr);
+	struct perf_event_header h;
+
+	if (cpu->closed)
+		broken(r, at, "records of CPU %u after its account", cpu_nr);
+	for (; size; at += h.size, size -= h.size) {
+		memcpy(&h, at, sizeof(h));
+		if (h.size < sizeof(h) || h.size % 8 || h.size > size)
+			broken(r, at, "a record of %u bytes where %zu are left", h.size, size);
+		if (h.type == PMUK_SCHED_RECORD_SWITCH)
+			add_switch(r, cpu, at, h.size);
+		else if (h.type == PERF_RECORD_LOST)
+			add_lost(r, cpu, at, h.size);
+		else if (h.type != PERF_RECORD_LOST_SAMPLES)
+			broken(r, at, "a record of type %u", h.type);
+	}
+}
+
+static void add_stat(struct report *r, u32 cpu_nr, const unsigned char *at, size_t size)
+{
+	struct cpu *cpu = cpu_of(r, cpu_nr);
+
+	if (size != sizeof(cpu->stat) || cpu->closed)
+		broken(r, at, "a bad account of CPU %u", cpu_nr);
+	memcpy(&cpu->stat, at, sizeof(cpu->stat));
+	cpu->closed = true;
+}
+
+static void add_name(struct report *r, const unsigned char *at, size_t size)
+{
+	struct recording_task named;
+	struct task *task;
+
+	if (size != sizeof(named) || at[sizeof(named) - 1])
+		broken(r, at, "a bad name");
+	memcpy(&named, at, sizeof(named));
+	task = task_of(r, named.pid);
+	free(task->name);
+	task->name = strdup(named.name);
+	if (!task->name)
+		die("there is no memory left");
+}
+
+static void add_block(struct report *r, const struct recording_block *b, const unsigned char *at)
+{
+	switch (b->type) {
+	case RECORDING_RECORDS:
+		add_records(r, b->cpu, at, b->size);
+		break;
+	case RECORDING_STAT:
+		add_stat(r, b->cpu, at, b->size);
+		break;
+	case RECORDING_TASK:
+		add_name(r, at, b->size);
+		break;
+	case RECORDING_END:
+		if (b->size != sizeof(r->ended))
+			broken(r, at, "a bad end");
+		memcpy(&r->ended, at, sizeof(r->ended));
+		break;
+	default:
+		broken(r, at, "a block of type %u", b->type);
+	}
+}
+
+static void read_blocks(struct report *r)
+{
+	size_t at = sizeof(struct recording_header), left;
+	struct recording_block b = {};
+
+	while (b.type != RECORDING_END) {
+		left = r->size - at;
+		if (left < sizeof(b))
+			broken(r, r->data + at, "the file ends without the block of its end");
+		memcpy(&b, r->data + at, sizeof(b));
+		left -= sizeof(b);
+		at += sizeof(b);
+		if (b.size > left || b.size % 8)
+			broken(r, r->data + at, "a block of %llu bytes where %zu are left",
+			       (unsigned long long)b.size, left);
+		add_block(r, &b, r->data + at);
+		at += b.size;
+	}
+	if (at != r->size)
+		broken(r, r->data + at, "something behind the end");
+}
+
+static void read_names(struct report *r, const struct recording_header *h)
+{
+	struct reading *names = &r->events;
+
+	memcpy(names->events, h->events, sizeof(names->events));
+	while (names->nr_events < MAX_EVENTS && *names->events[names->nr_events])
+		if (names->events[names->nr_events++][EVENT_NAME - 1])
+			broken(r, r->data, "a bad name of an event");
+	/* records have room for two */
+	if (names->nr_events > 2)
+		names->nr_events = 2;
+}
+
+static void read_start(struct report *r)
+{
+	struct recording_header h;
+
+	if (r->size < sizeof(h.magic) || memcmp(r->data, RECORDING_MAGIC, sizeof(h.magic)))
+		die("%s is not a file of pmuk record", r->name);
+	if (r->size < sizeof(h))
+		broken(r, r->data + r->size, "the header is not complete");
+	memcpy(&h, r->data, sizeof(h));
+	if (h.order == __builtin_bswap32(RECORDING_ORDER))
+		die("%s is of a machine with the other byte order; look at it there", r->name);
+	if (h.order != RECORDING_ORDER)
+		broken(r, r->data, "a byte order that there is not");
+	if (h.version != RECORDING_VERSION)
+		die("%s is of version %u, and this pmuk knows version %d", r->name, h.version,
+		    RECORDING_VERSION);
+	if (h.mode > PMUK_SCHED_OVERWRITE)
+		broken(r, r->data, "mode %u", h.mode);
+	r->mode = h.mode;
+	r->nr_cpus = h.nr_cpus;
+	r->begun = h.begun;
+	read_names(r, &h);
+}
+
+static void check_accounts(const struct report *r)
+{
+	size_t i;
+
+	if (r->nr != r->nr_cpus)
+		broken(r, r->data, "%zu CPUs where %u are announced", r->nr, r->nr_cpus);
+	for (i = 0; i < r->nr; i++)
+		if (!r->cpus[i].closed)
+			broken(r, r->data, "CPU %u has no account", r->cpus[i].cpu);
+	if (r->ended < r->begun)
+		broken(r, r->data, "it ended before it began");
+}
+
+static void check_only(const struct report *r)
+{
+	size_t i;
+
+	for (i = 0; i < r->nr; i++)
+		if (r->only == r->cpus[i].cpu)
+			return;
+	if (r->only != NONE)
+		die("%s: CPU %llu was not recorded", r->name, (unsigned long long)r->only);
+}
+
+static void map_file(struct report *r)
+{
+	int fd = open(r->name, O_RDONLY | O_CLOEXEC);
+	struct stat s;
+
+	if (fd < 0 || fstat(fd, &s))
+		die("%s: %s. pmuk record makes such a file", r->name, strerror(errno));
+	if (!S_ISREG(s.st_mode) || !s.st_size)
+		die("%s is not a file of pmuk record", r->name);
+	r->size = (size_t)s.st_size;
+	r->data = mmap(NULL, r->size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (r->data == MAP_FAILED)
+		die("%s: %s", r->name, strerror(errno));
+	close(fd);
+}
+
+/* ---- accounts ---- */
+
+static u64 overwritten(const struct report *r, const struct cpu *c)
+{
+	u64 known = c->seen + c->stat.lost + c->stat.discarded;
+
+	if (r->mode != PMUK_SCHED_OVERWRITE || known > c->stat.switches)
+		return 0;
+	return c->stat.switches - known;
+}
+
+static bool adds_up(const struct report *r, const struct cpu *c)
+{
+	return c->seen + c->stat.lost + c->stat.discarded + overwritten(r, c) == c->stat.switches;
+}
+
+static void put_cpu(const struct report *r, const struct cpu *c)
+{
+	char cell[CELL];
+
+	printf("CPU %u: %llu switches: %llu seen, %llu lost, %llu discarded", c->cpu,
+	       (unsigned long long)c->stat.switches, (unsigned long long)c->seen,
+	       (unsigned long long)c->stat.lost, (unsigned long long)c->stat.discarded);
+	if (r->mode == PMUK_SCHED_OVERWRITE)
+		printf(", %llu overwritten", (unsigned long long)overwritten(r, c));
+	printf("; idle %s\n", format_ns(cell, c->idle));
+	if (!adds_up(r, c))
+		printf("CPU %u: these numbers do not add up\n", c->cpu);
+}
+
+/* ---- tasks, as rows of pmuk top ---- */
+
+static void make_rows(const struct report *r, struct delta *d)
+{
+	size_t i;
+
+	for (i = 0; i < r->nr_tasks; i++) {
+		struct task *task = &r->tasks[i];
+
+		if (!task->slices)
+			continue;
+		task->entry = (struct entry) { .kind = TASK, .id = task->pid, .name = task->name };
+		d->rows = grow(d->rows, d->nr, &d->room, sizeof(*d->rows));
+		d->rows[d->nr++] = (struct row) { .entry = &task->entry, .d = task->t };
+	}
+}
+
+static const struct task *task_of_row(const struct report *r, const struct row *row)
+{
+	return &r->tasks[map_find(&r->index, row->entry->id)];
+}
+
+static void put_row(const struct report *r, const struct row *row)
+{
+	const struct task *task = task_of_row(r, row);
+	struct ratios ratios = ratios_of(&row->d, event_index(&r->events, "cycles"),
+					 event_index(&r->events, "instructions"));
+	char run[CELL], wait[CELL], slices[CELL], ipc[CELL], ghz[CELL], left[NR_LEFT][CELL];
+	int i;
+
+	for (i = 0; i < NR_LEFT; i++)
+		format_count(left[i], row->d.left[i]);
+	printf("%7u %7s%c %6s %7s %5s %5s %5s %5s %5s ", task->pid, format_ns(run, row->d.run),
+	       task->saturated ? '+' : ' ', format_count(slices, task->slices),
+	       format_ns(wait, row->d.wait), format_ratio(ipc, ratios.ipc, row->d.valid),
+	       format_ratio(ghz, ratios.ghz, row->d.valid), left[VOLUNTARY], left[SAME],
+	       left[OTHER]);
+	put_text(stdout, task->name ? task->name : "-", 17);
+	putchar('\n');
+}
+
+static void put_marks(const struct report *r)
+{
+	bool invalid = false, saturated = false;
+	size_t i;
+
+	for (i = 0; i < r->nr_tasks; i++) {
+		invalid |= !r->tasks[i].t.valid;
+		saturated |= r->tasks[i].saturated;
+	}
+	if (invalid || saturated)
+		putchar('\n');
+	if (invalid)
+		puts("?: not all slices were counted: counts are too low");
+	if (saturated)
+		puts("+: some slice or wait was longer than 4.29 s, and is in here with that");
+}
+
+static void put_report(const struct report *r, const struct delta *d)
+{
+	char cell[CELL];
+	size_t i;
+
+	printf("%s: %zu tasks on %zu CPUs in %s, %s\n", r->name, d->nr, r->nr,
+	       format_ns(cell, r->ended - r->begun),
+	       r->mode == PMUK_SCHED_OVERWRITE ? "the latest switches" : "all switches");
+	for (i = 0; i < r->nr; i++)
+		if (r->only == NONE || r->only == r->cpus[i].cpu)
+			put_cpu(r, &r->cpus[i]);
+	printf("\n%7s %7s  %6s %7s %5s %5s %5s %5s %5s %s\n", "PID", "RUN", "SLICES", "WAIT", "IPC",
+	       "GHZ", "VOL", "SAME", "OTHER", "TASK");
+	for (i = 0; i < d->nr; i++)
+		put_row(r, &d->rows[i]);
+	put_marks(r);
+}
+
+static void json_cpu(const struct report *r, const struct cpu *c, struct json *j)
+{
+	json_open(j, NULL, '{');
+	json_number(j, "cpu", c->cpu);
+	json_number(j, "switches", c->stat.switches);
+	json_number(j, "seen", c->seen);
+	json_number(j, "lost", c->stat.lost);
+	json_number(j, "lost_told", c->told);
+	json_number(j, "discarded", c->stat.discarded);
+	json_number(j, "overwritten", overwritten(r, c));
+	json_bool(j, "adds_up", adds_up(r, c));
+	json_number(j, "idle_ns", c->idle);
+	json_number(j, "idle_slices", c->idle_slices);
+	json_close(j, '}');
+}
+
+static void json_report(const struct report *r, const struct delta *d)
+{
+	struct json j = { .out = stdout };
+	size_t i;
+
+	json_open(&j, NULL, '{');
+	json_number(&j, "duration_ns", r->ended - r->begun);
+	json_bool(&j, "overwrite", r->mode == PMUK_SCHED_OVERWRITE);
+	json_events(&j, &r->events);
+	json_open(&j, "cpus", '[');
+	for (i = 0; i < r->nr; i++)
+		if (r->only == NONE || r->only == r->cpus[i].cpu)
+			json_cpu(r, &r->cpus[i], &j);
+	json_close(&j, ']');
+	json_open(&j, "tasks", '[');
+	for (i = 0; i < d->nr; i++) {
+		const struct task *task = task_of_row(r, &d->rows[i]);
+
+		json_open(&j, NULL, '{');
+		json_number(&j, "pid", task->pid);
+		if (task->name)
+			json_text(&j, "name", task->name);
+		json_number(&j, "slices", task->slices);
+		json_bool(&j, "saturated", task->saturated);
+		json_totals(&j, &r->events, &task->t);
+		json_close(&j, '}');
+	}
+	json_close(&j, ']');
+	json_close(&j, '}');
+	json_end(&j);
+}
+
+static void report_free(struct report *r)
+{
+	size_t i;
+
+	for (i = 0; i < r->nr_tasks; i++)
+		free(r->tasks[i].name);
+	free(r->tasks);
+	free(r->cpus);
+	map_free(&r->index);
+	munmap((void *)r->data, r->size);
+}
+
+static void read_file(struct report *r)
+{
+	map_file(r);
+	read_start(r);
+	read_blocks(r);
+	check_accounts(r);
+	check_only(r);
+}
+
+int cmd_report(int argc, char **argv)
+{
+	static const struct option options[] = { { "json", no_argument, NULL, 'j' }, {} };
+	struct report r = { .name = RECORDING_FILE, .only = NONE };
+	struct table table = { .r = &r.events };
+	struct delta d = {};
+	bool json = false;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "c:i:js:", options, NULL)) != -1) {
+		switch (c) {
+		case 'c':
+			r.only = number_or_die(optarg, 0, UINT32_MAX, "-c");
+			break;
+		case 'i':
+			r.name = optarg;
+			break;
+		case 'j':
+			json = true;
+			break;
+		case 's':
+			table.sort = sort_or_die(optarg);
+			break;
+		default:
+			usage();
+		}
+	}
+	no_more_arguments(argc, argv);
+	read_file(&r);
+	make_rows(&r, &d);
+	table_sort(&table, &d);
+	if (json)
+		json_report(&r, &d);
+	else
+		put_report(&r, &d);
+	delta_free(&d);
+	report_free(&r);
+	return 0;
+}

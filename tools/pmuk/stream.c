@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A CPU's switches in a mapped ring. The layout is perf's: the kernel tells by data_head how far
+ * it has written; when nothing is to be overwritten, data_tail tells it how far that was read.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "recording.h"
+
+__noreturn static void cannot(u32 cpu, const char *what, int error)
+{
+	if (error == EBUSY)
+		die("the switches of CPU %u are being recorded by somebody else; only one can",
+		    cpu);
+	if (error == EACCES || error == EPERM)
+		die("CPU %u: %s takes CAP_PERFMON, and memory that may be locked (ulimit -l). %s",
+		    cpu, what, "Run pmuk as root, as in: sudo pmuk record ...");
+	if (error == ENOMEM)
+		die("CPU %u: there is no memory for %s; try a smaller -m", cpu, what);
+	if (error == EINVAL)
+		die("CPU %u: the module refuses %s. Is anything counted? See: pmuk info", cpu,
+		    what);
+	die("CPU %u: %s: %s", cpu, what, strerror(error));
+}
+
+static void map(struct stream *s, u32 nr_pages)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	int prot = s->mode == PMUK_SCHED_OVERWRITE ? PROT_READ : PROT_READ | PROT_WRITE;
+
+	s->mapped = (1 + (size_t)nr_pages) * page;
+	s->page = mmap(NULL, s->mapped, prot, MAP_SHARED, s->fd, 0);
+	if (s->page == MAP_FAILED)
+		cannot(s->cpu, "its ring", errno);
+	s->data = (const unsigned char *)s->page + page;
+	s->size = nr_pages * page;
+}
+
+bool stream_open(struct stream *s, u32 cpu, u32 nr_pages, u32 mode)
+{
+	struct pmuk_sched_stream attr = {
+		.cpu = cpu,
+		.nr_pages = nr_pages,
+		.mode = mode,
+		.watermark = nr_pages * (u32)sysconf(_SC_PAGESIZE) / 4,
+	};
+
+	*s = (struct stream) { .cpu = cpu, .mode = mode };
+	s->fd = open_source(DEVICE, O_RDWR);
+	if (ioctl(s->fd, PMUK_SCHED_STREAM, &attr)) {
+		if (errno != ENODEV)
+			cannot(cpu, "the stream", errno);
+		close(s->fd);
+		return false;
+	}
+	map(s, nr_pages);
+	return true;
+}
+
+void stream_close(struct stream *s)
+{
+	munmap(s->page, s->mapped);
+	close(s->fd);
+}
+
+/* Overwriting, the ring is frozen, so that what is in it stays for as long as it is read. */
+void stream_stat(const struct stream *s, struct pmuk_sched_stat *stat)
+{
+	if (s->mode == PMUK_SCHED_OVERWRITE && ioctl(s->fd, PMUK_SCHED_PAUSE))
+		cannot(s->cpu, "the end of the recording", errno);
+	if (ioctl(s->fd, PMUK_SCHED_STAT, stat))
+		cannot(s->cpu, "the account of what was lost", errno);
+}
+
+/* What is read of the data is not older than this. */
+static u64 head(const struct stream *s)
+{
+	return __atomic_load_n(&s->page->data_head, __ATOMIC_ACQUIRE);
+}
+
+static void copy(const struct stream *s, u64 from, size_t size, void *to)
+{
+	size_t at = from & (s->size - 1), first = s->size - at;
+
+	if (first > size)
+		first = size;
+	memcpy(to, s->data + at, first);
+	memcpy((unsigned char *)to + first, s->data, size - first);
+}
+
+static size_t read_dropping(struct stream *s, u64 end, unsigned char *to)
+{
+	u64 size = (end == NONE ? head(s) : end) - s->position;
+
+	if (size > s->size)
+		die("CPU %u: its ring is not what it should be: %llu bytes in %llu", s->cpu,
+		    (unsigned long long)size, (unsigned long long)s->size);
+	copy(s, s->position, size, to);
+	s->position += size;
+	/* after the copy: from here on it is written again */
+	__atomic_store_n(&s->page->data_tail, s->position, __ATOMIC_RELEASE);
+	return size;
+}
+
+static bool plausible(const struct perf_event_header *h, size_t room)
+{
+	return h->size >= sizeof(*h) && h->size % 8 == 0 && h->size <= room &&
+	       (h->type == PMUK_SCHED_RECORD_SWITCH ? h->size == sizeof(struct pmuk_sched_switch) :
+		h->type == PERF_RECORD_LOST || h->type == PERF_RECORD_LOST_SAMPLES);
+}
+
+/* Whether records begin there and go on to the very end. */
+static bool chain(const unsigned char *data, size_t size)
+{
+	struct perf_event_header h;
+	size_t at;
+
+	for (at = 0; at < size; at += h.size) {
+		if (size - at < sizeof(h))
+			return false;
+		memcpy(&h, data + at, sizeof(h));
+		if (!plausible(&h, size - at))
+			return false;
+	}
+	return true;
+}
+
+/* Where the first whole record begins is not said anywhere, but where the last one ends is. */
+static size_t read_overwriting(struct stream *s, u64 end, unsigned char *to)
+{
+	u64 last = end == NONE ? head(s) : end, first = last > s->size ? last - s->size : 0;
+	size_t size = last - first, skip = 0;
+
+	copy(s, first, size, to);
+	while (skip < size && !chain(to + skip, size - skip))
+		skip += 8;
+	memmove(to, to + skip, size - skip);
+	s->position = last;
+	return size - skip;
+}
+
+size_t stream_read(struct stream *s, u64 end, unsigned char *to)
+{
+	if (s->mode == PMUK_SCHED_OVERWRITE)
+		return read_overwriting(s, end, to);
+	return read_dropping(s, end, to);
+}

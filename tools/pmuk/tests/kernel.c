@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A kernel for the tests of pmuk, where files are not enough: system calls of pmuk-test come here.
+ * The device has CPUs 0 and 1, always ready, which switch whenever somebody waits, and once more
+ * right after the account was taken; below PMUK_ROOT, a cgroup is a directory with the files of
+ * one. PMUK_TEST=eacces and the like make calls fail.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "recording.h"
+
+#define RINGS	2
+#define BURST	700		/* switches; more than two pages hold */
+#define AFTER	50		/* switches right after the account */
+
+int __real_open(const char *path, int flags, ...);
+int __real_ppoll(struct pollfd *fds, nfds_t nr, const struct timespec *timeout,
+		 const sigset_t *mask);
+int __real_mkdir(const char *path, mode_t mode);
+int __real_rmdir(const char *path);
+int __real_ioctl(int fd, unsigned long request, ...);
+ssize_t __real_write(int fd, const void *from, size_t size);
+int __wrap_open(const char *path, int flags, ...);
+int __wrap_ppoll(struct pollfd *fds, nfds_t nr, const struct timespec *timeout,
+		 const sigset_t *mask);
+int __wrap_mkdir(const char *path, mode_t mode);
+int __wrap_rmdir(const char *path);
+int __wrap_ioctl(int fd, unsigned long request, ...);
+ssize_t __wrap_write(int fd, const void *from, size_t size);
+
+static struct ring {
+	int fd;			/* 0: is not open */
+	u32 cpu, mode;
+	struct perf_event_mmap_page *page;
+	unsigned char *data;
+	u64 size, head, pending;
+	bool paused;
+	struct pmuk_sched_stat stat;
+} rings[RINGS];
+
+static bool told(const char *what)
+{
+	const char *test = getenv("PMUK_TEST");
+
+	return test && !strcmp(test, what);
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+	size_t len = strlen(text), end_len = strlen(end);
+
+	return len >= end_len && !strcmp(text + len - end_len, end);
+}
+
+/* ---- the device ---- */
+
+static struct ring *ring_of(int fd)
+{
+	int i;
+
+	for (i = 0; i < RINGS; i++)
+		if (rings[i].fd == fd)
+			return &rings[i];
+	return NULL;
+}
+
+static void put(struct ring *r, const void *rec, size_t size)
+{
+	size_t i;
+
+	for (i = 0; i < size; i++)
+		r->data[(r->head + i) & (r->size - 1)] = ((const unsigned char *)rec)[i];
+	r->head += size;
+	__atomic_store_n(&r->page->data_head, r->head, __ATOMIC_RELEASE);
+}
+
+static bool has_room(const struct ring *r, size_t size)
+{
+	return r->mode == PMUK_SCHED_OVERWRITE ||
+	       r->head + size - __atomic_load_n(&r->page->data_tail, __ATOMIC_ACQUIRE) <= r->size;
+}
+
+static void put_lost(struct ring *r)
+{
+	struct recording_lost lost = {
+		.header = { .type = PERF_RECORD_LOST, .size = sizeof(lost) },
+		.lost = r->pending,
+	};
+
+	if (r->pending)
+		put(r, &lost, sizeof(lost));
+	r->pending = 0;
+}
+
+/* Tasks 100 and 200 take turns, with 1000 ns each. */
+static void one_switch(struct ring *r)
+{
+	u64 n = r->stat.switches++;
+	struct pmuk_sched_switch s = {
+		.header = {
+			.type = PMUK_SCHED_RECORD_SWITCH,
+			.size = sizeof(s),
+			.misc = (uint16_t)(n % 3),
+		},
+		.time = 1000 * n,
+		.prev_pid = n % 2 ? 100 : 200,
+		.next_pid = n % 2 ? 200 : 100,
+		.run = 1000,
+		.wait = 10,
+		.counts = { 2000, 3000 },
+	};
+
+	if (r->paused) {
+		r->stat.discarded++;
+		return;
+	}
+	if (!has_room(r, sizeof(s) + (r->pending ? sizeof(struct recording_lost) : 0))) {
+		r->pending++;
+		r->stat.lost++;
+		return;
+	}
+	put_lost(r);
+	put(r, &s, sizeof(s));
+}
+
+static void burst(struct ring *r, int switches)
+{
+	int i;
+
+	for (i = 0; r->page && i < switches; i++)
+		one_switch(r);
+}
+
+static int open_device(void)
+{
+	int i;
+
+	for (i = 0; i < RINGS && rings[i].fd; i++)
+		;
+	if (i == RINGS)
+		i = RINGS - 1;		/* somebody asks for a CPU that there is not */
+	rings[i] = (struct ring) { .fd = memfd_create("ring", MFD_CLOEXEC) };
+	return rings[i].fd;
+}
+
+static int refuse(int error)
+{
+	errno = error;
+	return -1;
+}
+
+static int begin(struct ring *r, const struct pmuk_sched_stream *attr)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), all = (1 + (size_t)attr->nr_pages) * page;
+
+	if (told("busy"))
+		return refuse(EBUSY);
+	if (told("enomem"))
+		return refuse(ENOMEM);
+	if (attr->cpu >= RINGS) {
+		r->fd = 0;
+		return refuse(ENODEV);
+	}
+	r->cpu = attr->cpu;
+	r->mode = attr->mode;
+	r->size = attr->nr_pages * page;
+	if (ftruncate(r->fd, (off_t)all))
+		return -1;
+	r->page = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
+	r->data = (unsigned char *)r->page + page;
+	return 0;
+}
+
+int __wrap_ioctl(int fd, unsigned long request, ...)
+{
+	struct ring *r = ring_of(fd);
+	va_list args;
+	void *arg;
+
+	va_start(args, request);
+	arg = va_arg(args, void *);
+	va_end(args);
+	if (!r || (request != PMUK_SCHED_STREAM && request != PMUK_SCHED_STAT &&
+		   request != PMUK_SCHED_PAUSE))
+		return __real_ioctl(fd, request, arg);
+	if (request == PMUK_SCHED_PAUSE) {
+		r->paused = true;
+		return 0;
+	}
+	if (request == PMUK_SCHED_STREAM)
+		return begin(r, arg);
+	r->stat.head = r->head;
+	memcpy(arg, &r->stat, sizeof(r->stat));
+	burst(r, AFTER);
+	return 0;
+}
+
+int __wrap_ppoll(struct pollfd *fds, nfds_t nr, const struct timespec *timeout,
+		 const sigset_t *mask)
+{
+	int i;
+
+	for (i = 0; i < RINGS; i++)
+		burst(&rings[i], BURST);
+	if (rings[0].page)
+		usleep(10000);		/* what is in memory is always ready */
+	return __real_ppoll(fds, nr, timeout, mask);
+}
+
+int __wrap_open(const char *path, int flags, ...)
+{
+	va_list args;
+	mode_t mode;
+
+	va_start(args, flags);
+	mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
+	va_end(args);
+	if (told("eacces") && strstr(path, "pmuk_sched"))
+		return refuse(EACCES);
+	if (ends_with(path, "/dev/pmuk_sched") && !access(path, F_OK))
+		return open_device();
+	return __real_open(path, flags, mode);
+}
+
+/* What the module says to more than four events. */
+ssize_t __wrap_write(int fd, const void *from, size_t size)
+{
+	return told("e2big") ? refuse(E2BIG) : __real_write(fd, from, size);
+}
+
+/* ---- cgroups ---- */
+
+static void make_file(const char *directory, const char *name, const char *text)
+{
+	char path[4096];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	file = fopen(path, "w");
+	if (!file)
+		abort();
+	fputs(text, file);
+	fclose(file);
+}
+
+/* What its tasks will have done when it is looked at. */
+static void make_lines(const char *path)
+{
+	FILE *file = fopen(rooted(PROC "/cgroups"), "a");
+	struct stat s;
+
+	if (!file || stat(path, &s))
+		abort();
+	fprintf(file, "cgroup %llu 1 0 0 0 0 0 1 0 0 /cgroup\n", (unsigned long long)s.st_ino);
+	fprintf(file,
+		"subtree %llu 1 1500000000 250000000 30 4 5 %d 3000000000 4500000000 /cgroup\n",
+		(unsigned long long)s.st_ino, !told("invalid"));
+	fclose(file);
+}
+
+int __wrap_mkdir(const char *path, mode_t mode)
+{
+	if (told("eacces-cgroup"))
+		return refuse(EACCES);
+	if (__real_mkdir(path, mode))
+		return -1;
+	make_file(path, "cgroup.procs", "");
+	make_file(path, "cgroup.events", told("populated") ? "populated 1\n" : "populated 0\n");
+	make_lines(path);
+	return 0;
+}
+
+int __wrap_rmdir(const char *path)
+{
+	char file[4096];
+
+	snprintf(file, sizeof(file), "%s/cgroup.procs", path);
+	unlink(file);
+	snprintf(file, sizeof(file), "%s/cgroup.events", path);
+	unlink(file);
+	return __real_rmdir(path);
+}

@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Writes a file as pmuk record does, by hand, so that what pmuk report says of it is known.
+
+    recording.py FILE [KIND]    KIND: good, overwrite, saturated, or a way in which it is broken
+"""
+import struct
+import sys
+
+RECORDS, STAT, TASK, END = 1, 2, 3, 4
+SWITCH, LOST = 0x70730001, 2
+INVALID = 4
+
+
+def header(mode=0, version=1, order=0x01020304, cpus=2):
+    names = b''.join(name.ljust(32, b'\0') for name in (b'cycles', b'instructions', b'', b''))
+    return struct.pack('=8sIIIIQ', b'PMUKSCHD', order, version, mode, cpus, 5_000_000_000) + names
+
+
+def block(kind, cpu, data, size=None):
+    return struct.pack('=IIQ', kind, cpu, len(data) if size is None else size) + data
+
+
+def switch(misc, prev, following, run, wait, cycles, instructions, size=48):
+    return struct.pack('=IHHQIIIIQQ', SWITCH, misc, size, 0, prev, following, run, wait,
+                       cycles, instructions)
+
+
+def lost(number):
+    return struct.pack('=IHHQQ', LOST, 0, 24, 0, number)
+
+
+def stat(cpu, seen, lost_there, discarded, head=4096):
+    switches = seen + lost_there + discarded
+    return block(STAT, cpu, struct.pack('=QQQQ', lost_there, discarded, head, switches))
+
+
+def task(pid, name):
+    return block(TASK, 0, struct.pack('=I68s', pid, name))
+
+
+ENDS = block(END, 0, struct.pack('=Q', 7_500_000_000))
+FIRST = [switch(0, 100, 200, 1_000_000, 5000, 2_000_000, 4_000_000),
+         switch(1, 200, 100, 500_000, 7000, 1_000_000, 500_000),
+         switch(2, 100, 0, 3_000_000, 1000, 6_000_000, 8_000_000),
+         switch(0, 0, 200, 250_000, 0, 0, 0)]
+SECOND = [switch(2 | INVALID, 200, 0, 100_000, 1, 0, 0), switch(0, 0, 300, 750_000, 0, 0, 0)]
+
+
+def good(mode=0, first=None, overwritten=0):
+    first = FIRST if first is None else first
+    return [header(mode), task(100, b'cc1'), task(200, b'old name'),
+            block(RECORDS, 0, b''.join(first[:2])), block(RECORDS, 1, SECOND[0]),
+            block(RECORDS, 0, lost(3) + b''.join(first[2:])), block(RECORDS, 1, SECOND[1]),
+            stat(0, len(first) + overwritten, 4, 0), stat(1, 2, 0, 1),
+            task(200, b'new "name"'), ENDS]
+
+
+def made(kind):
+    parts = good()
+    if kind == 'overwrite':
+        parts = good(mode=1, overwritten=1000)
+    elif kind == 'saturated':
+        parts = good(first=FIRST + [switch(0, 100, 0, 0xffffffff, 0, 1, 1)])
+    elif kind == 'no_end':
+        parts.pop()
+    elif kind == 'behind':
+        parts.append(b'\0' * 8)
+    elif kind == 'no_account':
+        del parts[8]
+    elif kind == 'bad_type':
+        parts.insert(3, block(9, 0, b''))
+    elif kind == 'bad_size':
+        parts.insert(3, block(RECORDS, 0, b'', size=1 << 40))
+    elif kind == 'odd_size':
+        parts.insert(3, block(RECORDS, 0, b'\0' * 12))
+    elif kind == 'zero_record':
+        parts.insert(3, block(RECORDS, 0, b'\0' * 48))
+    elif kind == 'short_switch':
+        parts.insert(3, block(RECORDS, 0, switch(0, 1, 2, 3, 4, 5, 6, size=40)[:40]))
+    elif kind == 'bad_class':
+        parts.insert(3, block(RECORDS, 0, switch(3, 1, 2, 3, 4, 5, 6)))
+    elif kind == 'cpus':
+        parts[0] = header(cpus=3)
+    elif kind == 'version':
+        parts[0] = header(version=2)
+    elif kind == 'order':
+        parts[0] = header(order=0x04030201)
+    elif kind == 'no_order':
+        parts[0] = header(order=0x01020305)
+    elif kind == 'mode':
+        parts[0] = header(mode=2)
+    elif kind == 'name':
+        parts.insert(3, block(TASK, 0, struct.pack('=I', 1) + b'x' * 68))
+    elif kind == 'sum':
+        parts[7] = stat(0, 5, 4, 0)
+    elif kind == 'text':
+        parts = [b'hello, this is not a recording at all\n']
+    elif kind == 'empty':
+        parts = []
+    elif kind != 'good':
+        sys.exit(f'what is {kind}?')
+    return b''.join(parts)
+
+
+def main():
+    with open(sys.argv[1], 'wb') as file:
+        file.write(made(sys.argv[2] if sys.argv[2:] else 'good'))
+
+
+if __name__ == '__main__':
+    main()

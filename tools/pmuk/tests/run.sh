@@ -1,0 +1,833 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# The tests of pmuk: fixtures for what the kernel says, kernel.c for what it does.
+#	tests/run.sh DIR [GLOB]		DIR has pmuk and pmuk-test; only tests whose names match
+# Prints KTAP. Each test runs both programs; pmuk-test has sanitizers, and tests/kernel.c for the
+# tests called kernel_... .
+# shellcheck disable=SC2317	# tests are called by name
+
+set -u
+here=$(cd "${BASH_SOURCE[0]%/*}" && pwd -P)
+out=$(cd "${1:?usage: run.sh DIR [GLOB]}" && pwd -P)
+glob=${2:-*}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export LC_ALL=C ASAN_OPTIONS=abort_on_error=0:handle_abort=0:handle_segv=0
+unset COLUMNS PMUK_TEST
+ulimit -f 524288	# KiB: what does not end shall not fill the disk
+
+# ---- words for tests ----
+
+broken() { echo "$*"; exit 1; }
+
+# root NAME: a copy of that fixture to read from, and to write to
+root()
+{
+	rm -rf "$work/root"
+	cp -r "$here/fixtures/$1" "$work/root"
+	export PMUK_ROOT=$work/root
+}
+
+# file NAME: one of those in /proc/pmuk_sched
+file() { echo "$PMUK_ROOT/proc/pmuk_sched/$1"; }
+
+# says TEXT COMMAND...: succeeds, and that is in what it prints
+says()
+{
+	local text=$1 said
+	shift
+	said=$("$@" 2>&1) || broken "$* ended with $?: $said"
+	grep -qE -- "$text" <<<"$said" || broken "no '$text' in what $* says: $said"
+}
+
+# refuses STATUS TEXT COMMAND...: ends so, with one line that has that
+refuses()
+{
+	local wanted=$1 text=$2 said status=0
+	shift 2
+	said=$("$@" 2>&1 >/dev/null) || status=$?
+	[ "$status" -eq "$wanted" ] || broken "$* ended with $status, not $wanted: $said"
+	[ "$(wc -l <<<"$said")" -eq 1 ] || broken "$* says more than one line: $said"
+	grep -qE -- "$text" <<<"$said" || broken "no '$text' in what $* says: $said"
+}
+
+# ends STATUS COMMAND...: it does so
+ends()
+{
+	local wanted=$1 status=0
+	shift
+	"$@" || status=$?
+	[ "$status" -eq "$wanted" ] || broken "$* ended with $status, not $wanted"
+}
+
+# json EXPRESSION: of standard input as j, once for each line, is true in Python
+json()
+{
+	python3 -c '
+import json, sys
+j = [json.loads(line) for line in sys.stdin]
+j = j[0] if len(j) == 1 else j
+if not eval("(" + sys.argv[1] + ")"):
+    sys.exit(f"{sys.argv[1]} is not so: {json.dumps(j)}")
+' "$1"
+}
+
+# order COLUMN WORDS...: what is in that column of the table on standard input, from its head on
+order()
+{
+	local column=$1 got
+	got=$(awk -v column="$column" '/^ *(PID|TGID|CGROUP|CPU) / { on = 1; next } /^$/ { on = 0 }
+		on { print $column }' | tr '\n' ' ')
+	[ "$got" = "${*:2} " ] || broken "the order is '$got', not '${*:2}'"
+}
+
+narrow()
+{
+	local wide
+	wide=$(awk -v most="$1" 'length > most') || true
+	[ -z "$wide" ] || broken "wider than $1: $wide"
+}
+
+# ---- what is there, and what is not ----
+
+test_no_module() { root first; rm -r "$PMUK_ROOT/sys" "$PMUK_ROOT/proc"
+	local what
+	for what in top hist info export record events reset enable; do
+		refuses 1 'not loaded. As root: modprobe pmuk_sched' "$pmuk" $what
+	done
+	refuses 125 'not loaded. As root: modprobe' "$pmuk" stat -- true
+}
+
+test_no_proc() { root first; rm "$(file cpus)" "$(file tasks)"
+	refuses 1 'is missing, though .* loaded' "$pmuk" top
+}
+
+test_off() { root off
+	local what
+	for what in top hist record; do refuses 1 'does not count now. As root: pmuk enable' \
+		"$pmuk" $what; done
+	refuses 125 'does not count now' "$pmuk" stat -- true
+	says 'not counting' "$pmuk" info
+	"$pmuk" info --json | json "j == {'counting': False}"
+}
+
+test_version() { root first; sed -i '1s/1/2/' "$(file tasks)" "$(file cpus)"
+	refuses 1 "version '2', and this pmuk knows version 1" "$pmuk" top
+	refuses 1 "version '2'" "$pmuk" info
+}
+
+# Each of these breaks a line; NUMBER:EXPRESSION of sed
+test_malformed() {
+	local broken_line
+	for broken_line in '2s/on/yes/' '3s/[0-9]/x/' '4s/1/99/' '5s/events/event/' \
+		'5s/$/ a b c d/' \
+			'7s/128 //' '7s/$/ 7/' '8d' '9s/cpu/cup/' '9s/ 4000000000/ -4/' \
+			'9s/ 1 8/ 2 8/' \
+			'9s/$/ 5/' '9s/ [0-9]*$//' '9s/4000000000/99999999999999999999999/' \
+			'9s/300000000/--/'; do
+		root first
+		sed -i "$broken_line" "$(file cpus)"
+		refuses 1 '/proc/pmuk_sched/cpus:[0-9]+: expected ' "$pmuk" info
+	done
+	root first
+	printf %s "$(cat "$(file tasks)")" >"$work/cut"
+	mv "$work/cut" "$(file tasks)"
+	refuses 1 'tasks:[0-9]+: expected the end of a line' "$pmuk" top
+	root first
+	: >"$(file cpus)"
+	refuses 1 'cpus:0: expected pmuk_sched' "$pmuk" info
+	root first
+	sed -i 's/^exited.*/cgroup 1/' "$(file tasks)"
+	refuses 1 'a line that belongs here' "$pmuk" top
+}
+
+test_usage() { root first
+	local args
+	"$pmuk" --help >/dev/null || broken 'no help'
+	for args in top stat hist record report export info events reset enable disable; do
+		says 'usage: pmuk' "$pmuk" $args --help
+	done
+	for args in nothing 'top -y' 'top more' 'stat' 'stat -o' 'hist wait more' 'report more' \
+		'export more' 'reset more'; do
+		# shellcheck disable=SC2086	# words on purpose
+		ends 2 "$pmuk" $args >/dev/null 2>"$work/said"
+	done
+	says "'more' is one argument too many" ends 2 "$pmuk" reset more
+	refuses 1 "there is no histogram 'help'" "$pmuk" hist help
+	for args in 'top -s size' 'top -v files' 'top -d 0' 'top -d x' 'top -n 0' 'top -n -1' \
+		'top -w 20' 'top -p 1,x' \
+			'hist lost' 'hist -c x' 'hist -c 7' 'export --depth x' 'record -m 3' \
+			'record -m 0' 'record -t 5 true'; do
+		# shellcheck disable=SC2086
+		refuses 1 'pmuk: ' "$pmuk" $args
+	done
+}
+
+test_root_too_long() {
+	PMUK_ROOT=$(printf '/%05000d' 0) refuses 1 'PMUK_ROOT is too long' "$pmuk" info
+}
+
+test_full_disk() { root first
+	[ -c /dev/full ] || return 0
+	ends 1 "$pmuk" export 2>"$work/said" >/dev/full
+	grep -q 'cannot write to standard output: No space' "$work/said"
+}
+
+# ---- top ----
+
+test_top_width() { root second
+	local view
+	for view in tasks groups cgroups subtrees cpus; do "$pmuk" top -v $view | narrow 80 ||
+		exit 1; done
+	"$pmuk" top -w 70 | narrow 80	# its lines of text are not cut
+	"$pmuk" top -w 140 | narrow 140
+	"$pmuk" top -w 140 | grep -q '/user.slice'
+	"$pmuk" top -w 0 -v cgroups | grep -q '/user.slice/quo"te\\back/deep/deeper$'
+}
+
+test_top_sort() { root second
+	"$pmuk" top | order 1 100 200 1 500 400 401
+	"$pmuk" top -r | order 1 401 400 500 1 200 100
+	"$pmuk" top -s wait | order 1 200 100 500 1 400 401
+	"$pmuk" top -s ipc | order 1 400 100 1 200 500 401
+	"$pmuk" top -s voluntary | order 1 200 100 1 400 500 401
+	"$pmuk" top -s same | order 1 100 200 500 400 1 401
+	"$pmuk" top -s other | order 1 100 200 500 1 400 401
+	"$pmuk" top -s id | order 1 1 100 200 400 401 500
+	"$pmuk" top -s name | order 1 401 200 100 500 400 1
+	"$pmuk" top -s ghz -v cpus | order 1 0 1
+	root first
+	"$pmuk" top -s wait | tail -8 | grep -q '    201 '	# what is not known is last
+	"$pmuk" top -s wait -r | order 1 401 1 400 300 100 200 201
+}
+
+test_top_views() { root first
+	"$pmuk" top -v groups | order 1 200 100 1 300 400 401
+	"$pmuk" top -v cgroups | order 1 300 200 1 301 302 303
+	"$pmuk" top -v subtrees | order 1 1 300 200 301 302 303
+	"$pmuk" top -v cpus | order 1 0 1
+	"$pmuk" top -p 200 | order 1 200 201
+	"$pmuk" top -l 2 | order 1 100 200
+}
+
+# The kernel tells of each CPU that there may be.
+test_top_machine() { root first
+	says '^2 CPUs: 30\.0% busy, wait 400ms, IPC 1\.17\?, 2\.00\? GHz, 15\.3k switches$' \
+		"$pmuk" top
+	printf '%s\n' 'cpu 2 0 0 0 0 0 1 0 0' 'idle 2 0 0 0 0' 'irq 2 0 0' >>"$(file cpus)"
+	says '^2 CPUs: 30\.0% busy' "$pmuk" top
+}
+
+test_top_marks() { root first
+	says '^    200 .* 0\.50\? 2\.00\? ' "$pmuk" top
+	says '^\?: not all slices were counted' "$pmuk" top
+	says '^    201 .*  500ms +- +1\.50 ' "$pmuk" top
+	says '^    400 .* - +- +500 ' "$pmuk" top
+	says '^-: ' "$pmuk" top
+	says '^memory: 128 bytes per task \(7 tasks\), 4096 per CPU' "$pmuk" top
+	root second
+	says '^3 slices of tasks for which there was no memory' "$pmuk" top
+	root events
+	says '^missing: cache-misses \(No such file or directory\), bus-cycles \(' "$pmuk" top
+	says ' 1\.23M +89 ' "$pmuk" top -v cpus -w 100
+	root none
+	says '^missing: cycles ' "$pmuk" top
+	root reset
+	"$pmuk" top | grep -q '?:' && broken 'a mark is explained that is nowhere'
+	return 0
+}
+
+test_top_escapes() { root first
+	"$pmuk" top | grep -q $'\x1b' && broken 'the terminal gets what a task is called'
+	"$pmuk" top | grep -q '?\[31mred'
+}
+
+# copy NAME FIXTURE: a fixture of its own for deltas, to be changed
+copy() { cp -r "$here/fixtures/$2" "$work/$1"; }
+
+# deltas FIRST SECOND ARGS...: JSON of a reading of one, then of the other
+deltas()
+{
+	local fixtures=$here/fixtures
+	[ ! -d "$work/$1" ] || fixtures=$work
+	rm -rf "$work/root"
+	ln -sfn "$fixtures/$1" "$work/root"
+	export PMUK_ROOT=$work/root
+	"$pmuk" top --json -n 2 -d 0.5 "${@:3}" | {
+		IFS= read -r _ || broken 'no first reading'
+		ln -sfn "$fixtures/$2" "$work/root"
+		cat
+	}
+	rm "$work/root"
+}
+
+test_top_delta() {
+	deltas first second >"$work/json"
+	json "j['interval_ns'] == 2000000000 and not j['since_beginning'] and j['gone'] == 2" \
+		<"$work/json"
+	json "{r['pid']: r['run_ns'] for r in j['rows']}
+		== {100: 1500000000, 500: 250000000, 200: 200000000,
+		1: 100000000, 400: 50000000, 401: 0}" <"$work/json"
+	json "[r['voluntary'] for r in j['rows'] if r['pid'] == 100] == [500]" <"$work/json"
+	json "[(r['counts'], r['ipc'], r['ghz']) for r in j['rows'] if r['pid'] == 100] ==
+		[({'cycles': 3000000000, 'instructions': 6000000000}, 2, 2)]" <"$work/json"
+	json "[r['valid'] for r in j['rows'] if r['pid'] == 200] == [False]" <"$work/json"
+	deltas first second -v cpus | json "[(r['cpu'], r['idle_ns'], r['irq_ns'])
+		for r in j['rows']] ==
+		[(1, 400000000, 40000000), (0, 900000000, 80000000)]"
+	deltas first second -v groups | json "[r['run_ns'] for r in j['rows'] if r['tgid'] == 200]
+		== [200000000]"
+	deltas first second -a | json "j['since_beginning'] and j['interval_ns'] == 12000000000"
+}
+
+# How often it has left a CPU is 32 bits in a task, and in the sums of tasks.
+test_top_wraps() { copy before first; copy after second
+	sed -i '/^task 100 /s/ 3000 / 4294967290 /; /^group /s/ 6100 / 12884901000 /' \
+		"$work/before/proc/pmuk_sched/tasks"
+	sed -i '/^task 100 /s/ 3500 / 10 /; /^group /s/ 6300 / 8589934592 /' \
+		"$work/after/proc/pmuk_sched/tasks"
+	sed -i '/^idle 0 /s/ 9000 / 4294967290 /' "$work/before/proc/pmuk_sched/cpus"
+	sed -i '/^idle 0 /s/ 10000 / 10 /' "$work/after/proc/pmuk_sched/cpus"
+	deltas before after -p 100 | json "[(r['run_ns'], r['voluntary']) for r in j['rows']]
+		== [(1500000000, 16)]"
+	deltas before after -v groups -p 200 | json "[(r['run_ns'], r['voluntary'])
+		for r in j['rows']] == [(200000000, 888)]"
+	deltas before after -v cpus | json "[r['idle_ns'] for r in j['rows'] if r['cpu'] == 0]
+		== [900000000]"
+}
+
+# A process with its first thread has a line of its own, with what its task had before.
+test_top_threads() { copy before first; copy after second
+	sed -i '/^group /i group 100 2 300 3700000000 160000000 3600 370 155 1 7400000000 15000000000 cc1' \
+		"$work/after/proc/pmuk_sched/tasks"
+	deltas before after -v groups -p 100 | json "[(r['threads'], r['run_ns'])
+		for r in j['rows']] == [(2, 1700000000)]"
+}
+
+test_top_reset() {
+	deltas first reset | json "j['since_beginning'] and j['interval_ns'] == 500000000 and
+		[r['run_ns'] for r in j['rows']] == [9000000]"
+}
+
+test_top_json() { root first
+	"$pmuk" top --json | python3 -m json.tool >/dev/null
+	"$pmuk" top --json | json "[r['wait_ns'] for r in j['rows'] if r['pid'] == 201] == [None]"
+	"$pmuk" top --json | json "[r['cgroup_path'] for r in j['rows'] if r['pid'] == 200]
+		== ['/system.slice']"
+	"$pmuk" top --json | json "[r['name'] for r in j['rows'] if r['pid'] == 401]
+		== [chr(27) + '[31mred']"
+	"$pmuk" top --json -v cgroups | json \
+		"'/user.slice/quo\"te' + chr(92) + 'back' in [r['path'] for r in j['rows']]"
+	printf 'task 9 9 1 9 9 9 9 9 1 9 9 \xff\xc3\xa9\xe2\x82\n' >>"$(file tasks)"
+	"$pmuk" top --json | json "[r['name'] for r in j['rows'] if r['pid'] == 9]
+		== ['\ufffd\u00e9\ufffd\ufffd']"
+	printf 'task 8 8 1 8 8 8 8 8 1 8 8 a\\134b\\012c\\9\n' >>"$(file tasks)"
+	"$pmuk" top --json | json "[r['name'] for r in j['rows'] if r['pid'] == 8]
+		== ['a' + chr(92) + 'b' + chr(10) + 'c' + chr(92) + '9']"
+	says ' a\\b\?c\\9$' "$pmuk" top
+	root events
+	"$pmuk" top --json | json "j['rows'][0]['counts']
+		== {'cycles': 1200000000, 'instructions': 900000000,
+		'cache-references': 4444, 'r1b': 55555}"
+	root none
+	"$pmuk" top --json | json "j['rows'][0]['counts'] == {} and j['rows'][0]['ipc'] is None"
+}
+
+test_top_many() { root first
+	awk 'BEGIN { for (i = 1000; i < 31000; i++) print "task", i, i, 1, i * 1000, 5, 1, 1, 1, 1, 5, 5, "t" i }' >>"$(file tasks)"
+	"$pmuk" top --json | json "len(j['rows']) == 30007"
+	"$pmuk" top -l 1 | order 1 100
+}
+
+terminal() { root first; "$here/terminal.py" "$pmuk" "$1"; }
+test_terminal_keys() { terminal keys; }
+test_terminal_resize() { terminal resize; }
+test_terminal_wide() { terminal wide; }
+test_terminal_fewer() { terminal fewer; }
+test_terminal_signals() { terminal signals; }
+test_terminal_interrupt_key() { terminal interrupt_key; }
+test_terminal_crash() { terminal crash; }
+test_terminal_suspend() { terminal suspend; }
+test_terminal_times() { terminal times; }
+test_terminal_vanishes() { terminal vanishes; }
+
+# ---- hist, info, export, events ----
+
+test_hist_bars() { root first
+	"$pmuk" hist | narrow 80
+	says '^wait: time that tasks waited for a CPU, 3274$' "$pmuk" hist wait
+	says '^  4\.10us \.\. 8\.19us +1800  55\.0% #{40}$' "$pmuk" hist wait
+	says '^  2\.05us \.\. 4\.10us +800  24\.4% #{18}$' "$pmuk" hist wait
+	says '^     0ns \.\. 1ns +10   0\.3% \.$' "$pmuk" hist wait
+	says '^  50% < 8\.19us  90% < 16\.4us  99% < 16\.4us$' "$pmuk" hist wait
+	says '^    275s \.\. more +1 ' "$pmuk" hist -c 0 slice
+	says '^       1 \.\. 2 +3000 ' "$pmuk" hist ipc
+	says '^wait: .*, CPU 1, 1647$' "$pmuk" hist -c 1
+	[ "$("$pmuk" hist | grep -cE '^(wait|slice|ipc): ')" -eq 3 ] || broken 'not all three'
+	says '^ipc: instructions per cycle of run slices, ' "$pmuk" hist ipc
+	sed -i '/^events/s/instructions/cache-misses/' "$(file hist)"
+	says '^ipc: cache-misses per cycles of run slices, ' "$pmuk" hist ipc
+	"$pmuk" hist --json ipc | json "j['ipc']['unit'] == 'cache-misses/cycles'"
+	root events
+	says '^    nothing$' "$pmuk" hist slice
+	says '^ipc: .*, CPU 0, -$' "$pmuk" hist -c 0
+	says '^    not counted, or not known to this kernel$' "$pmuk" hist wait
+	"$pmuk" hist -c 0 --json | json "j['wait'] is None and j['ipc'] is None
+		and j['slice']['count'] == 0"
+}
+
+test_hist_json() { root first
+	"$pmuk" hist --json | json "j['wait']['count'] == 3274 and len(j['wait']['buckets']) == 40
+		and j['cpu'] is None"
+	"$pmuk" hist --json -c 0 wait | json "sum(b['count'] for b in j['wait']['buckets'])
+		== 1627 and 'ipc' not in j"
+	"$pmuk" hist --json ipc | json "j['ipc']['buckets'][9]
+		== {'from': 1, 'below': 2, 'count': 3000}"
+	"$pmuk" hist --json ipc | json "j['ipc']['buckets'][15]['below'] is None"
+	"$pmuk" hist --json slice | json "j['slice']['buckets'][1]
+		== {'from': 1, 'below': 2, 'count': 0}"
+}
+
+test_hist_delta() {
+	rm -rf "$work/root"
+	ln -sfn "$here/fixtures/first" "$work/root"
+	{ sleep 0.5; ln -sfn "$here/fixtures/second" "$work/root"; } &
+	PMUK_ROOT=$work/root "$pmuk" hist -d 2 --json wait | json "j['interval_ns'] == 2000000000
+		and j['wait']['count'] == 100"
+	rm "$work/root"
+}
+
+test_info() { root first
+	says '^memory: 128 bytes per task \(7 tasks\), 4096 per CPU, 65536 for the table$' "$pmuk" \
+		info
+	says '^in all: 74624 bytes with 2 CPUs$' "$pmuk" info
+	"$pmuk" info --json | json "j['memory'] == {'bytes_per_task': 128, 'bytes_per_cpu': 4096,
+		'bytes_of_table': 65536, 'tasks': 7, 'cpus': 2} and j['events'] == ['cycles', \
+			'instructions']"
+}
+
+test_openmetrics() {
+	local fixture
+	for fixture in first second reset events none off; do
+		root $fixture
+		"$pmuk" export >"$work/prom"
+		"$here/openmetrics.py" <"$work/prom" >"$work/count" || broken \
+			"$fixture is not OpenMetrics"
+	done
+	root first
+	"$pmuk" export --tasks --depth 9 >"$work/prom"
+	[ "$("$here/openmetrics.py" <"$work/prom")" = '26 206' ] || broken \
+		"$("$here/openmetrics.py" <"$work/prom") families, samples"
+	says '^pmuk_sched_cpu_run_seconds_total\{cpu="1"\} 2\.000000000$' cat "$work/prom"
+	says '^pmuk_sched_cgroup_events_total\{cgroup="/user.slice/quo\\"te\\\\back",event="cycles"\} 800000000$' cat "$work/prom"
+	says '^pmuk_sched_cgroup_events_complete\{cgroup="/system.slice"\} 0$' cat "$work/prom"
+	says '^pmuk_sched_wait_seconds_bucket\{cpu="0",le="0\.000004095"\} 425$' cat "$work/prom"
+	says '^pmuk_sched_wait_seconds_bucket\{cpu="0",le="0\.0"\} 5$' cat "$work/prom"
+	says '^pmuk_sched_slice_seconds_bucket\{cpu="0",le="\+Inf"\} 2431$' cat "$work/prom"
+	says '^pmuk_sched_slice_seconds_sum\{cpu="0"\} 4\.000000000$' cat "$work/prom"
+	root off
+	says '^pmuk_sched_counting 0$' "$pmuk" export
+}
+
+# Below the levels that are asked for, all is in the one above.
+test_openmetrics_depth() { root first
+	"$pmuk" export --depth 1 >"$work/prom"
+	says 'cgroup_run_seconds_total\{cgroup="/user.slice"\} 3\.200000000' cat "$work/prom"
+	says 'cgroup_run_seconds_total\{cgroup="/"\} 0\.600000000' cat "$work/prom"
+	grep -q 'deep' "$work/prom" && broken 'too deep'
+	says 'cgroup_run_seconds_total\{cgroup="/"\} 6\.000000000' "$pmuk" export --depth 0
+	says 'back/deep"\} 0\.500000000' "$pmuk" export
+}
+
+# The module takes an event twice, and has two cgroups of one path while the first one is dying.
+test_openmetrics_twice() { root events
+	sed -i 's/ r1b$/ cycles/' "$PMUK_ROOT"/proc/pmuk_sched/*
+	"$pmuk" export >"$work/prom"
+	"$here/openmetrics.py" <"$work/prom" >/dev/null
+	says '^pmuk_sched_cpu_events_total\{cpu="0",event="cycles"\} 10000000000$' cat "$work/prom"
+	[ "$("$pmuk" top --json -v cpus | grep -o '"cycles": ' | wc -l)" -eq 1 ] || broken twice
+	root first
+	sed -n '/^[cs].* 30[123] /s/ 30\([123]\) / 40\1 /p' "$(file cgroups)" |
+		sed 's/ [1-9]00000000 / 7 /' >"$work/again"
+	cat "$work/again" >>"$(file cgroups)"
+	"$pmuk" export --depth 2 >"$work/prom"
+	"$here/openmetrics.py" <"$work/prom" >/dev/null
+	says '^pmuk_sched_cgroup_run_seconds_total\{cgroup="/user.slice/quo.*back"\} 0\.000000007$' \
+		cat "$work/prom"
+}
+
+test_export_file() { root first
+	mkdir "$work/textfile"
+	"$pmuk" export -o "$work/textfile/pmuk.prom"
+	"$here/openmetrics.py" <"$work/textfile/pmuk.prom" >/dev/null
+	[ "$(ls "$work/textfile")" = pmuk.prom ] || broken "left: $(ls "$work/textfile")"
+	cp "$work/textfile/pmuk.prom" "$work/before"
+	sed -i '9s/cpu/cup/' "$(file cpus)"
+	refuses 1 'expected' "$pmuk" export -o "$work/textfile/pmuk.prom"
+	[ "$(ls "$work/textfile")" = pmuk.prom ] || broken "left: $(ls "$work/textfile")"
+	cmp "$work/before" "$work/textfile/pmuk.prom"
+	refuses 1 'No such file' "$pmuk" export -o "$work/nowhere/pmuk.prom"
+}
+
+# Neither one that was killed nor a signal leaves anything; only files are replaced.
+test_export_left() { root first
+	local textfile=$work/textfile i
+	mkdir "$textfile"
+	# shellcheck disable=SC2016	# the other shell's
+	sh -c ': >"$2.$$"; exec "$1" export -o "$2"' sh "$pmuk" "$textfile/pmuk.prom"
+	[ "$(ls "$textfile")" = pmuk.prom ] || broken "left: $(ls "$textfile")"
+	rm "$textfile/pmuk.prom"
+	mkfifo "$textfile/fifo"
+	refuses 1 'is no regular file' "$pmuk" export -o "$textfile/fifo"
+	rm "$textfile/fifo"
+	mv "$(file hist)" "$work/hist"
+	mkfifo "$(file hist)"
+	"$pmuk" export -o "$textfile/pmuk.prom" &
+	for ((i = 0; i < 300; i++)); do
+		[ -z "$(ls "$textfile")" ] || break
+		sleep 0.1
+	done
+	kill -TERM $!
+	# shellcheck disable=SC2016	# the other shell's
+	timeout 20 sh -c 'cat <"$1" >"$2"' sh "$work/hist" "$(file hist)" || true
+	wait $! || true
+	[ "$(ls "$textfile")" = pmuk.prom ] || broken "left: $(ls "$textfile")"
+	"$here/openmetrics.py" <"$textfile/pmuk.prom" >/dev/null
+}
+
+test_control() { root first
+	local parameters=$PMUK_ROOT/sys/module/pmuk_sched/parameters
+	says '^cycles,instructions$' "$pmuk" events
+	"$pmuk" events cycles,cache-misses
+	[ "$(cat "$parameters/events")" = cycles,cache-misses ] || broken events
+	"$pmuk" events ''
+	[ "$(wc -l <"$parameters/events")" -eq 1 ] || broken 'the kernel is not told of no events'
+	refuses 1 'is too long: events are up to four' "$pmuk" events "$(printf '%0500d' 0)"
+	"$pmuk" disable
+	[ "$(cat "$parameters/enabled")" = 0 ] || broken disable
+	"$pmuk" enable
+	[ "$(cat "$parameters/enabled")" = 1 ] || broken enable
+	"$pmuk" reset
+	[ "$(cat "$parameters/reset")" = 1 ] || broken reset
+}
+
+# ---- report ----
+
+recorded() { "$here/recording.py" "$work/data" "$1"; }
+
+test_report() { recorded good
+	"$pmuk" report -i "$work/data" >"$work/said"
+	narrow 80 <"$work/said"
+	order 1 100 200 <"$work/said"
+	says ': 2 tasks on 2 CPUs in 2\.50s, all switches$' cat "$work/said"
+	says '^CPU 0: 8 switches: 4 seen, 4 lost, 0 discarded; idle 250us$' cat "$work/said"
+	says '^CPU 1: 3 switches: 2 seen, 0 lost, 1 discarded; idle 750us' cat "$work/said"
+	says '^    100  4\.00ms       2  6\.00us  1\.50  2\.00     1     0     1 cc1$' cat \
+		"$work/said"
+	says '^    200   600us       2  7\.00us 0\.50\? 1\.67\?     0     1     1 new "name"$' cat \
+		"$work/said"
+	says '^\?: ' cat "$work/said"
+	"$pmuk" report -i "$work/data" -s wait | order 1 200 100
+	"$pmuk" report -i "$work/data" -c 1 | order 1 200
+	refuses 1 'CPU 2 was not recorded' "$pmuk" report -i "$work/data" -c 2
+	(cd "$work" && cp data pmuk.data && says '2 tasks' "$pmuk" report)
+}
+
+test_report_json() { recorded good
+	"$pmuk" report -i "$work/data" --json >"$work/json"
+	json "[(c['seen'], c['lost'], c['lost_told'], c['discarded'], c['switches'], c['adds_up'])
+		for c in j['cpus']] ==
+		[(4, 4, 3, 0, 8, True), (2, 0, 0, 1, 3, True)]" <"$work/json"
+	json "j['tasks'][0]['counts'] == {'cycles': 8000000, 'instructions': 12000000}" \
+		<"$work/json"
+	json "j['tasks'][1]['name'] == 'new \"name\"' and not j['tasks'][1]['valid']
+		and j['tasks'][1]['slices'] == 2" <"$work/json"
+}
+
+test_report_other() {
+	recorded overwrite
+	says '^CPU 0: 1008 switches: 4 seen, 4 lost, 0 discarded, 1000 overwritten' "$pmuk" report \
+		-i "$work/data"
+	recorded saturated
+	says '^    100   4\.30s\+      3 ' "$pmuk" report -i "$work/data"
+	says '^\+: ' "$pmuk" report -i "$work/data"
+	recorded sum
+	says '^CPU 0: these numbers do not add up$' "$pmuk" report -i "$work/data"
+	"$pmuk" report -i "$work/data" --json | json "[c['adds_up'] for c in j['cpus']]
+		== [False, True]"
+}
+
+test_report_broken() {
+	local kind
+	for kind in no_end behind no_account bad_type bad_size odd_size zero_record short_switch \
+		bad_class cpus name no_order mode; do
+		recorded $kind
+		refuses 1 'byte [0-9]+: .*: it was cut short, or is damaged. Record again$' \
+			"$pmuk" report -i "$work/data"
+	done
+	recorded version
+	refuses 1 'is of version 2, and this pmuk knows version 1' "$pmuk" report -i "$work/data"
+	recorded order
+	refuses 1 'the other byte order' "$pmuk" report -i "$work/data"
+	for kind in text empty; do
+		recorded $kind
+		refuses 1 'is not a file of pmuk record' "$pmuk" report -i "$work/data"
+	done
+	refuses 1 'No such file.*pmuk record makes' "$pmuk" report -i "$work/none"
+	refuses 1 'is not a file of pmuk record' "$pmuk" report -i "$work"
+}
+
+# Wherever it is cut, that is noticed.
+test_report_cut() {
+	local size length
+	recorded good
+	cp "$work/data" "$work/whole"
+	size=$(stat -c %s "$work/whole")
+	for ((length = 1; length < size; length += 13)); do
+		head -c "$length" "$work/whole" >"$work/data"
+		refuses 1 'cut short|is not a file of pmuk record' "$pmuk" report -i "$work/data"
+	done
+}
+
+# Whatever is changed, it says something or works, and does neither crash nor hang.
+test_report_changed() {
+	local status at size
+	recorded good
+	cp "$work/data" "$work/whole"
+	size=$(stat -c %s "$work/whole")
+	for ((at = 8; at < size; at += 11)); do
+		cp "$work/whole" "$work/data"
+		printf '\xff' | dd of="$work/data" bs=1 seek="$at" conv=notrunc status=none
+		status=0
+		timeout 20 "$pmuk" report -i "$work/data" >"$work/said" 2>&1 || status=$?
+		if [ "$status" -gt 1 ] || grep -q 'Sanitizer\|runtime error' "$work/said"; then
+			broken "byte $at: $status: $(head -5 "$work/said")"
+		fi
+	done
+}
+
+# ---- with a kernel that is not there ----
+
+kernel()
+{
+	root first
+	mkdir -p "$PMUK_ROOT/dev" "$PMUK_ROOT/proc/self"
+	: >"$PMUK_ROOT/dev/pmuk_sched"
+	cgroups="$work/cgroup fs"
+	rm -rf "$cgroups"
+	mkdir -p "$cgroups/own"
+	: >"$cgroups/own/cgroup.procs"
+	printf '22 1 0:20 / /proc rw - proc proc rw\n30 22 0:26 / %s rw,nosuid shared:4 - cgroup2 cgroup2 rw\n' \
+		"${cgroups// /\\040}" >"$PMUK_ROOT/proc/self/mountinfo"
+	printf '1:cpu:/elsewhere\n0::/own\n' >"$PMUK_ROOT/proc/self/cgroup"
+}
+
+test_kernel_eacces() { kernel
+	export PMUK_TEST=eacces
+	local what
+	for what in top hist info export; do refuses 1 \
+		'takes CAP_PERFMON. Run pmuk as root, as in: sudo pmuk' "$pmuk" $what; done
+	refuses 1 'only root may write' "$pmuk" reset
+	refuses 125 'CAP_PERFMON' "$pmuk" stat -- true
+	PMUK_TEST=e2big refuses 1 "'a,b,c,d,e' was refused: events are up to four" \
+		"$pmuk" events a,b,c,d,e
+}
+
+test_kernel_stat() { kernel
+	ends 3 "$pmuk" stat -- sh -c 'exit 3' 2>"$work/said" >"$work/stdout"
+	[ ! -s "$work/stdout" ] || broken 'standard output is the command'"'"'s'
+	says '^ of sh -c exit 3, with its children:$' cat "$work/said"
+	says '^ +1500\.00 ms  run +# [0-9.]+ CPUs$' cat "$work/said"
+	says '^ +250\.00 ms  wait for a CPU$' cat "$work/said"
+	says '^ +30     voluntary switches$' cat "$work/said"
+	says '^ +4     preemptions by the same cgroup$' cat "$work/said"
+	says '^ +5     preemptions by other cgroups$' cat "$work/said"
+	says '^ +3000000000     cycles +# 2\.000 GHz$' cat "$work/said"
+	says '^ +4500000000     instructions +# 1\.50 per cycle$' cat "$work/said"
+	says ' s   elapsed$' cat "$work/said"
+	[ "$(ls "$cgroups/own")" = cgroup.procs ] || broken "a cgroup is left: $(ls "$cgroups/own")"
+}
+
+test_kernel_stat_status() { kernel
+	# shellcheck disable=SC2016	# the other shell's
+	ends 143 "$pmuk" stat -- sh -c 'kill -TERM $$' 2>"$work/said"
+	ends 127 "$pmuk" stat -- /nonexistent 2>"$work/said"
+	grep -q '/nonexistent: No such file' "$work/said"
+	ends 126 "$pmuk" stat -- /etc/passwd 2>"$work/said"
+	[ "$(ls "$cgroups/own")" = cgroup.procs ] || broken "a cgroup is left: $(ls "$cgroups/own")"
+}
+
+# ^C ends the command, not what is said of it; what others send goes to the command.
+test_kernel_stat_signals() { kernel
+	local signal
+	for signal in INT TERM; do
+		# shellcheck disable=SC2016	# the other shell's
+		ends 7 setsid -w sh -c 'trap - INT; exec "$@"' sh "$pmuk" stat -- sh -c \
+			'trap "exit 7" INT TERM; [ '$signal' = TERM ] && kill -TERM $PPID || kill -INT 0; while :; do sleep 0.1; done' \
+			2>"$work/said"
+		grep -q 'voluntary' "$work/said" || broken \
+			"$signal: nothing is said: $(cat "$work/said")"
+	done
+}
+
+test_kernel_stat_json() { kernel
+	"$pmuk" stat --json -o "$work/json" -- echo 'a "b"' >/dev/null
+	json "j['exit_status'] == 0 and j['command'] == ['echo', 'a \"b\"'] and j['ipc'] == 1.5 and
+		j['run_ns'] == 1500000000 and j['valid'] and not j['processes_left'] and \
+			j['elapsed_ns'] > 0" <"$work/json"
+	kernel
+	export PMUK_TEST=invalid
+	says '3000000000\? +cycles' "$pmuk" stat -- true
+	says '\?: not all slices' "$pmuk" stat -- true
+	kernel
+	export PMUK_TEST=populated
+	says 'Some processes of the command go on' "$pmuk" stat -- true
+}
+
+test_kernel_stat_cgroups() { kernel
+	export PMUK_TEST=eacces-cgroup
+	refuses 125 'cannot make this cgroup.*Run pmuk as root' "$pmuk" stat -- true
+	unset PMUK_TEST
+	sed -i '/cgroup2/d' "$PMUK_ROOT/proc/self/mountinfo"
+	refuses 125 'cgroup2 is not mounted.*As root: mount -t cgroup2' "$pmuk" stat -- true
+	kernel
+	sed -i '/^0/d' "$PMUK_ROOT/proc/self/cgroup"
+	refuses 125 'this kernel has no cgroup2' "$pmuk" stat -- true
+	kernel
+	sed -i 's, / /[^p], /box&,; s,/box / ,/box ,' "$PMUK_ROOT/proc/self/mountinfo"
+	refuses 125 'is not in any cgroup2 that is mounted here' "$pmuk" stat -- true
+	echo 0::/box/own >"$PMUK_ROOT/proc/self/cgroup"
+	says 'voluntary' "$pmuk" stat -- true
+}
+
+# exact FILE: seen, lost and discarded are all switches, and tasks have what was seen
+exact()
+{
+	"$pmuk" report -i "$1" --json >"$work/json"
+	json "all(c['adds_up'] and c['switches'] > 0 for c in j['cpus'])" <"$work/json"
+	json "sum(t['slices'] for t in j['tasks']) == sum(c['seen'] for c in j['cpus'])" \
+		<"$work/json"
+	json "all(t['run_ns'] == 1000 * t['slices'] for t in j['tasks'])" <"$work/json"
+	json "{t['pid']: t.get('name') for t in j['tasks']}
+		== {100: 'cc1', 200: 'a name (with) blanks'}" <"$work/json"
+}
+
+test_kernel_record() { kernel
+	says 'switches of 2 CPUs, 0 of them dropped' "$pmuk" record -o "$work/data" -t 0.5
+	exact "$work/data"
+	json "len(j['cpus']) == 2 and all(c['lost'] == 0 and c['switches'] == c['seen']
+		for c in j['cpus'])" <"$work/json"
+	"$pmuk" record -c 1 -o "$work/data" -t 0.2 2>/dev/null
+	exact "$work/data"
+	json "[c['cpu'] for c in j['cpus']] == [1]" <"$work/json"
+	ends 5 "$pmuk" record -c 0-1 -o "$work/data" -- sh -c 'sleep 0.3; exit 5' 2>/dev/null
+	exact "$work/data"
+}
+
+# Each CPU takes a file.
+test_kernel_record_files() { kernel
+	(ulimit -Sn 5; "$pmuk" record -o "$work/data" -t 0.2 2>/dev/null)
+	exact "$work/data"
+	# shellcheck disable=SC2016	# the other shell's
+	ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 \
+		refuses 1 'too many open files; see ulimit -n' sh -c 'ulimit -n 4; exec "$@"' sh \
+		"$pmuk" record -o "$work/data" -t 0.2
+}
+
+test_kernel_record_lost() { kernel
+	"$pmuk" record -m 2 -o "$work/data" -t 1 2>/dev/null
+	exact "$work/data"
+	json "all(c['lost'] > 0 and c['lost_told'] > 0 and c['lost'] >= c['lost_told']
+		for c in j['cpus'])" <"$work/json"
+}
+
+test_kernel_record_overwrite() { kernel
+	"$pmuk" record --overwrite -m 4 -o "$work/data" -t 1 2>/dev/null
+	exact "$work/data"
+	json "j['overwrite'] and all(c['overwritten'] > 0 and c['seen'] > 100 and c['lost'] == 0
+		for c in j['cpus'])" <"$work/json"
+}
+
+test_kernel_record_interrupted() { kernel
+	local pid i
+	rm -f "$work/data"
+	python3 -c '
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)	# bash ignores it for what is in the background
+os.execv(sys.argv[1], sys.argv[1:])' "$pmuk" record -o "$work/data" 2>"$work/said" &
+	pid=$!
+	for ((i = 0; i < 300; i++)); do
+		[ ! -s "$work/data" ] || break
+		sleep 0.1
+	done
+	kill -INT "$pid"
+	for ((i = 0; i < 300; i++)); do
+		kill -0 "$pid" 2>/dev/null || break
+		sleep 0.1
+	done
+	kill -KILL "$pid" 2>/dev/null && broken 'it does not end'
+	wait "$pid" || broken "$? $(cat "$work/said")"
+	exact "$work/data"
+}
+
+test_kernel_record_refused() { kernel
+	PMUK_TEST=busy refuses 1 'recorded by somebody else' "$pmuk" record -o "$work/data" -t 1
+	PMUK_TEST=enomem refuses 1 'no memory for the stream; try a smaller -m' "$pmuk" record -o \
+		"$work/data" -t 1
+	PMUK_TEST=busy refuses 1 'by somebody else' "$pmuk" record -o "$work/data" -- \
+		sh -c "echo >'$work/has run'"
+	sleep 0.3
+	[ ! -e "$work/has run" ] || broken 'the command runs though nothing is recorded'
+	refuses 1 'there is no CPU 7, or it is offline' "$pmuk" record -c 7 -o "$work/data" -t 1
+	refuses 1 'nowhere/data: No such file' "$pmuk" record -o "$work/nowhere/data" -t 1
+	rm "$PMUK_ROOT/dev/pmuk_sched"
+	refuses 1 '/dev/pmuk_sched is missing, though' "$pmuk" record -o "$work/data" -t 1
+	[ ! -c /dev/full ] || { kernel; refuses 1 'No space left.*not complete|cannot write' \
+		"$pmuk" record -o /dev/full -t 1; }
+}
+
+# ---- running them ----
+
+# one NAME: with each program; what is in a test ends it when it fails
+one()
+{
+	local program programs=(pmuk pmuk-test) status
+	[[ $1 != kernel_* ]] || programs=(pmuk-test)
+	for program in "${programs[@]}"; do
+		pmuk=$out/$program
+		(
+			set -eE -o pipefail
+			trap 'echo "line $LINENO: $BASH_COMMAND"' ERR
+			fresh
+			cd "$work"
+			"test_$1"
+		) >"$work.log" 2>&1 </dev/null
+		status=$?
+		[ "$status" -ne 0 ] || continue
+		sed "s/^/    # $program: /" "$work.log" | head -20
+		return 1
+	done
+}
+
+fresh() { rm -rf "${work:?}"/*; }
+
+tests=()
+for name in $(declare -F | sed -n 's/^declare -f test_//p'); do
+	# shellcheck disable=SC2053	# a pattern on purpose
+	if [[ $name == $glob ]]; then tests+=("$name"); fi
+done
+[ ${#tests[@]} -gt 0 ] || exit 0
+printf 'KTAP version 1\n1..1\n    KTAP version 1\n    # Subtest: user_tool\n    1..%d\n' ${#tests[@]}
+number=0 failed=
+for name in "${tests[@]}"; do
+	number=$((number + 1)) result=ok
+	begun=$SECONDS
+	one "$name"	# not within ||, where nothing ends at what fails
+	# shellcheck disable=SC2181
+	[ $? -eq 0 ] || result='not ok' failed=y
+	echo "    $result $number $name"
+	[ $((SECONDS - begun)) -lt 10 ] || echo "    # took $((SECONDS - begun)) s"
+done
+rm -f "$work.log"
+echo "${failed:+not }ok 1 user_tool"
+[ -z "$failed" ]

@@ -1,0 +1,213 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""pmuk top in a terminal: what it draws, its keys, other sizes, and what it leaves behind.
+
+    terminal.py PROGRAM TEST    with PMUK_ROOT set
+"""
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import sys
+import termios
+import time
+
+PATIENCE = 20
+
+
+class Screen:
+    """Enough of a terminal: cursor home, end of line, and characters."""
+
+    def __init__(self, program, *args, columns=80, lines=24):
+        self.columns, self.lines = columns, lines
+        self.raw = ''
+        self.pid, self.fd = pty.fork()
+        if not self.pid:
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack('HHHH', lines, columns, 0, 0))
+            time.sleep(0.05)
+            os.execv(program, [program, *args])
+        self.before = termios.tcgetattr(self.fd)
+        self.status = None
+
+    def read(self, seconds=0.1):
+        if select.select([self.fd], [], [], seconds)[0]:
+            try:
+                self.raw += os.read(self.fd, 65536).decode('utf-8', 'replace')
+            except OSError:
+                return False
+        return True
+
+    def frame(self):
+        """The latest whole one, as lines."""
+        frames = re.findall(r'\x1b\[H((?:(?!\x1b\[H).)*?)\x1b\[J', self.raw, re.S)
+        return re.sub(r'\x1b\[K', '', frames[-1].replace('\r', '')).split('\n') if frames else []
+
+    def wait(self, text, what='frame'):
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            self.read()
+            where = '\n'.join(self.frame()) if what == 'frame' else self.raw
+            if re.search(text, where):
+                return
+        there = self.frame() or [repr(self.raw)]
+        sys.exit(f'{text!r} did not come; there is:\n' + '\n'.join(there))
+
+    def key(self, keys):
+        os.write(self.fd, keys.encode())
+
+    def resize(self, columns, lines):
+        self.columns, self.lines = columns, lines
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack('HHHH', lines, columns, 0, 0))
+
+    def fits(self):
+        frame = self.frame()
+        wide = [line for line in frame if len(line) > self.columns]
+        if wide or len(frame) > self.lines:
+            sys.exit(f'{len(frame)} lines, too wide: {wide}')
+
+    def end(self, status):
+        """It has ended so, and the terminal is as it was."""
+        deadline = time.monotonic() + PATIENCE
+        pid = 0
+        while not pid and time.monotonic() < deadline:
+            self.read()
+            pid, got = os.waitpid(self.pid, os.WNOHANG)
+        if not pid:
+            sys.exit('it does not end')
+        got = os.waitstatus_to_exitcode(got)
+        if got != status:
+            sys.exit(f'exit status {got}, not {status}')
+        self.read()
+        if self.raw.rfind('\x1b[?1049l') < self.raw.rfind('\x1b[?1049h') or \
+                '\x1b[?25h' not in self.raw:
+            sys.exit('the screen is not given back')
+        after = termios.tcgetattr(self.fd)
+        if after[3] != self.before[3]:
+            sys.exit('the modes of the terminal are not what they were')
+
+
+def start(program, *args, **size):
+    screen = Screen(program, 'top', '-d', '0.5', *args, **size)
+    screen.wait('memory: ')
+    screen.fits()
+    return screen
+
+
+def test_keys(program):
+    screen = start(program)
+    for keys, text in (('W', 'by wait'), ('I', 'by ipc'), ('G', 'by ghz'), ('V', 'by voluntary'),
+                       ('S', 'by same'), ('O', 'by other'), ('N', 'by id'), ('C', 'by name'),
+                       ('P', 'by run'), ('r', 'by run reversed'), ('r', 'by run[^ ]'),
+                       ('g', 'TGID '), ('c', 'CGROUP .*PATH'), ('b', 'ALL BELOW'), ('p', '%IDLE'),
+                       ('t', 'PID '), ('h', 'this help'), ('x', 'PID '),
+                       ('a', 'in all'), ('a', 'in 0ns'),
+                       ('j', '(?s)OTHER TASK(?!.*systemd)'), ('k', 'systemd')):
+        screen.key(keys)
+        screen.wait(text)
+        screen.fits()
+    screen.key('\x1b[B')
+    screen.wait('(?s)OTHER TASK(?!.*systemd)')
+    screen.key('\x1b[A')
+    screen.wait('systemd')
+    screen.key('q')
+    screen.end(0)
+
+
+def test_resize(program):
+    screen = start(program)
+    screen.resize(120, 30)
+    screen.wait('CGROUP')
+    screen.fits()
+    screen.resize(72, 8)
+    screen.wait(r'^[^\n]{0,72}\n')
+    time.sleep(0.2)
+    screen.key('N')
+    screen.wait('by id')
+    screen.fits()
+    screen.key('q')
+    screen.end(0)
+
+
+def test_wide(program):
+    """What there is room for now does not wait for the next reading."""
+    screen = Screen(program, 'top', '-d', '60')
+    screen.wait('memory: ')
+    screen.resize(120, 30)
+    screen.wait('/user.slice')
+    screen.key('q')
+    screen.end(0)
+
+
+def test_fewer(program):
+    """There are less rows than were scrolled over."""
+    screen = start(program)
+    screen.key('jjjj')
+    screen.wait('(?s)OTHER TASK(?!.*systemd)')
+    name = os.environ['PMUK_ROOT'] + '/proc/pmuk_sched/tasks'
+    with open(name, 'rb') as tasks:
+        lines = [line for line in tasks if not re.match(rb'task [2-9]|task 10|group', line)]
+    with open(name + '.new', 'wb') as tasks:
+        tasks.writelines(lines)
+    os.rename(name + '.new', name)
+    screen.wait('systemd')
+    screen.key('q')
+    screen.end(0)
+
+
+def test_signals(program):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        screen = start(program)
+        os.kill(screen.pid, number)
+        screen.end(128 + number)
+
+
+def test_interrupt_key(program):
+    screen = start(program)
+    screen.key('\x03')
+    screen.end(128 + signal.SIGINT)
+
+
+def test_crash(program):
+    screen = start(program)
+    os.kill(screen.pid, signal.SIGABRT)
+    screen.end(-signal.SIGABRT)
+
+
+def test_suspend(program):
+    screen = start(program)
+    screen.key('\x1a')
+    screen.wait(r'\x1b\[\?1049l', 'raw')
+    _, status = os.waitpid(screen.pid, os.WUNTRACED)
+    if not os.WIFSTOPPED(status):
+        sys.exit('it does not stop')
+    screen.raw = ''
+    os.kill(screen.pid, signal.SIGCONT)
+    screen.wait('memory: ')
+    screen.key('q')
+    screen.end(0)
+
+
+def test_times(program):
+    screen = start(program, '-n', '2')
+    screen.end(0)
+
+
+def test_vanishes(program):
+    """The module goes away: a message, on the shell's screen."""
+    screen = start(program)
+    os.rename(os.environ['PMUK_ROOT'] + '/sys', os.environ['PMUK_ROOT'] + '/no-sys')
+    os.rename(os.environ['PMUK_ROOT'] + '/proc', os.environ['PMUK_ROOT'] + '/no-proc')
+    screen.end(1)
+    if 'not loaded' not in screen.raw[screen.raw.rfind('\x1b[?1049l'):]:
+        sys.exit('no message, or it went with the screen')
+
+
+def main():
+    globals()['test_' + sys.argv[2]](sys.argv[1])
+
+
+if __name__ == '__main__':
+    main()

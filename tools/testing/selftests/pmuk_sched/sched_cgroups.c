@@ -1,0 +1,576 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * cgroups (v2) of the scheduler statistics: each event belongs to the cgroup in which its task was
+ * when it happened, and to all above; moves, forks and removals lose none, and count none twice.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <linux/sched.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "sched.h"
+
+#define ROOT_ID		1
+
+FIXTURE(cgroups)
+{
+	char root[32];
+	char top[64];		/* a cgroup of its own for each test */
+	struct totals t;
+};
+
+static int write_in(const char *dir, const char *file, const char *text)
+{
+	char path[512];
+
+	if (snprintf(path, sizeof(path), "%s/%s", dir, file) >= (int)sizeof(path))
+		return -1;
+	return write_file(path, text);
+}
+
+/* @pid 0: this process, whose slice is accounted before: it would take it with it. */
+static int move(const char *dir, int pid)
+{
+	char text[16];
+
+	if (!pid)
+		free(slurp(SCHED "cpus"));
+	snprintf(text, sizeof(text), "%d", pid);
+	return write_in(dir, "cgroup.procs", text);
+}
+
+static uint64_t id_of(const char *dir)
+{
+	struct stat st;
+
+	return stat(dir, &st) ? 0 : st.st_ino;
+}
+
+static bool own_of(const char *dir, struct totals *t)
+{
+	return cgroup_totals("cgroup", id_of(dir), t);
+}
+
+static bool tree_of(const char *dir, struct totals *t)
+{
+	return cgroup_totals("subtree", id_of(dir), t);
+}
+
+static bool own_has(const char *dir, uint64_t cycles, uint64_t insns)
+{
+	struct totals t;
+
+	return own_of(dir, &t) && has_counts(&t, cycles, insns);
+}
+
+static bool tree_has(const char *dir, uint64_t cycles, uint64_t insns)
+{
+	struct totals t;
+
+	return tree_of(dir, &t) && has_counts(&t, cycles, insns);
+}
+
+/* A cgroup below @dir; its path is in @path. */
+static int make_below(const char *dir, const char *name, char path[512])
+{
+	return snprintf(path, 512, "%s/%s", dir, name) < 512 ? mkdir(path, 0755) : -1;
+}
+
+/* With all below, children first. */
+static void remove_tree(const char *dir)
+{
+	struct dirent *entry;
+	DIR *d = opendir(dir);
+	char path[512];
+
+	while (d && (entry = readdir(d))) {
+		if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
+			continue;
+		if (snprintf(path, sizeof(path), "%s/%s", dir, entry->d_name) < (int)sizeof(path))
+			remove_tree(path);
+	}
+	if (d)
+		closedir(d);
+	write_in(dir, "cgroup.kill", "1");
+	comes(!rmdir(dir) || errno != EBUSY);
+}
+
+FIXTURE_SETUP(cgroups)
+{
+	ASSERT_EQ(run_on(0), 0);
+	strcpy(self->root, "/tmp/cgroupXXXXXX");
+	ASSERT_NE(mkdtemp(self->root), NULL);
+	ASSERT_EQ(mount("none", self->root, "cgroup2", 0, NULL), 0);
+	snprintf(self->top, sizeof(self->top), "%s/test", self->root);
+	ASSERT_EQ(mkdir(self->top, 0755), 0);
+	ASSERT_TRUE(sched_begin(8, 48));
+}
+
+FIXTURE_TEARDOWN(cgroups)
+{
+	move(self->root, 0);
+	remove_tree(self->top);
+	umount(self->root);
+	rmdir(self->root);
+	EXPECT_TRUE(sched_end());
+}
+
+/* ---- trees ---- */
+
+TEST_F(cgroups, lines_are_as_documented)
+{
+	char path[512], line[256];
+	char *text;
+
+	ASSERT_EQ(make_below(self->top, "a\\b", path), 0);
+	text = slurp(SCHED "cgroups");
+	ASSERT_NE(text, NULL);
+	snprintf(line, sizeof(line), "cgroup %d 0 ", ROOT_ID);
+	EXPECT_EQ(id_of(self->root), ROOT_ID);
+	EXPECT_NE(after(text, line), NULL);
+	snprintf(line, sizeof(line), "cgroup %" PRIu64 " %d ", id_of(self->top), ROOT_ID);
+	EXPECT_NE(after(text, line), NULL);
+	snprintf(line, sizeof(line), "subtree %" PRIu64 " %" PRIu64 " ", id_of(path),
+		 id_of(self->top));
+	EXPECT_NE(after(text, line), NULL);
+	EXPECT_NE(strstr(text, " /test\n"), NULL);
+	EXPECT_NE(strstr(text, " /test/a\\134b\n"), NULL);
+	free(text);
+}
+
+static bool is_root(const char *text, const char *line)
+{
+	return !strncmp(line, "1 ", 2);
+}
+
+/* Own counts of all are the tasks', and what the root has with all below is that, too. */
+TEST_F(cgroups, cgroups_add_up_to_tasks)
+{
+	struct totals tasks, sum, root;
+	char paths[4][512], name[2] = "a";
+	struct worker w[4];
+	char *text;
+	int i;
+
+	for (i = 0; i < 4; i++, name[0]++) {
+		ASSERT_EQ(make_below(i < 2 ? self->top : paths[i - 2], name, paths[i]), 0);
+		ASSERT_TRUE(worker_start(&w[i]));
+		ASSERT_EQ(move(paths[i], w[i].pid), 0);
+		ASSERT_EQ(worker_add(&w[i], 1 << i, 10 << i), 0);
+	}
+	ASSERT_EQ(pace_add(100, 1000), 0);
+	for (i = 0; i < 4; i++)
+		EXPECT_TRUE(own_has(paths[i], 1 << i, 10 << i));
+	EXPECT_TRUE(own_has(self->top, 0, 0));
+	EXPECT_TRUE(own_has(self->root, 100, 1000));
+	EXPECT_TRUE(tree_has(paths[0], 1 + 4, 10 + 40));
+	EXPECT_TRUE(tree_has(paths[1], 2 + 8, 20 + 80));
+	EXPECT_TRUE(tree_has(self->top, 15, 150));
+	text = slurp(SCHED "cgroups");
+	ASSERT_TRUE(text && sum_lines(text, "cgroup ", 2, &sum, NULL));
+	ASSERT_TRUE(sum_lines(text, "cgroup ", 2, &root, is_root));
+	free(text);
+	ASSERT_TRUE(sum_tasks(&tasks));
+	expect_counts(_metadata, &sum, 115, 1150);
+	expect_counts(_metadata, &root, 15, 150);
+	expect_counts(_metadata, &tasks, 115, 1150);
+	ASSERT_TRUE(tree_of(self->root, &self->t));
+	expect_counts(_metadata, &self->t, 115, 1150);
+	for (i = 0; i < 4; i++)
+		EXPECT_TRUE(worker_end(&w[i]));
+	EXPECT_TRUE(comes(exited_has(15, 150)));
+	EXPECT_TRUE(own_has(paths[3], 8, 80));
+	EXPECT_TRUE(tree_has(self->top, 15, 150));
+}
+
+#define DEPTH	10
+
+TEST_F(cgroups, each_level_has_what_is_below)
+{
+	char paths[DEPTH][512];
+	struct worker w[DEPTH];
+	int i;
+
+	for (i = 0; i < DEPTH; i++) {
+		ASSERT_EQ(make_below(i ? paths[i - 1] : self->top, "d", paths[i]), 0);
+		ASSERT_TRUE(worker_start(&w[i]));
+		ASSERT_EQ(move(paths[i], w[i].pid), 0);
+		ASSERT_EQ(worker_add(&w[i], 1, 1 << i), 0);
+	}
+	for (i = 0; i < DEPTH; i++) {
+		EXPECT_TRUE(own_has(paths[i], 1, 1 << i));
+		EXPECT_TRUE(tree_has(paths[i], DEPTH - i, (1 << DEPTH) - (1 << i)));
+		EXPECT_TRUE(worker_end(&w[i]));
+	}
+	EXPECT_TRUE(tree_has(self->top, DEPTH, (1 << DEPTH) - 1));
+}
+
+/* More than there are chains, which comes and goes in any order. */
+TEST_F_TIMEOUT(cgroups, many_come_and_go, 240)
+{
+	char paths[2][512], name[16];
+	int i, j;
+
+	ASSERT_EQ(make_below(self->top, "keep", paths[0]), 0);
+	for (i = 0; i < 600; i++) {
+		snprintf(name, sizeof(name), "c%d", i);
+		ASSERT_EQ(make_below(self->top, name, paths[1]), 0);
+		ASSERT_EQ(move(paths[1], 0), 0);
+		ASSERT_EQ(pace_add(1, 2), 0);
+		ASSERT_EQ(move(paths[0], 0), 0);
+	}
+	EXPECT_TRUE(own_has(paths[1], 1, 2));
+	EXPECT_TRUE(tree_has(self->top, 600, 1200));
+	for (j = 0; j < 7; j++) {
+		for (i = j; i < 600; i += 7) {
+			snprintf(name, sizeof(name), "c%d", i);
+			snprintf(paths[1], sizeof(paths[1]), "%s/%s", self->top, name);
+			ASSERT_EQ(rmdir(paths[1]), 0);
+		}
+		EXPECT_TRUE(tree_has(self->top, 600, 1200));
+	}
+	EXPECT_TRUE(own_has(paths[0], 0, 0));
+}
+
+/* ---- moves ---- */
+
+TEST_F(cgroups, moved_task_keeps_what_it_had)
+{
+	char paths[2][512];
+	struct worker w;
+	int i;
+
+	ASSERT_EQ(make_below(self->top, "a", paths[0]) | make_below(self->top, "b", paths[1]), 0);
+	ASSERT_TRUE(worker_start(&w));
+	for (i = 1; i <= 10; i++) {
+		ASSERT_EQ(move(paths[0], w.pid), 0);
+		ASSERT_EQ(worker_add(&w, 3, 30), 0);
+		ASSERT_EQ(move(paths[1], w.pid), 0);
+		ASSERT_EQ(worker_add(&w, 5, 50), 0);
+		EXPECT_TRUE(own_has(paths[0], 3 * i, 30 * i));
+		EXPECT_TRUE(own_has(paths[1], 5 * i, 50 * i));
+	}
+	EXPECT_TRUE(task_has(w.pid, 80, 800));
+	EXPECT_TRUE(worker_end(&w));
+	EXPECT_TRUE(comes(exited_has(80, 800)));
+	EXPECT_TRUE(own_has(paths[0], 30, 300));
+	EXPECT_TRUE(own_has(paths[1], 50, 500));
+}
+
+static volatile sig_atomic_t add_ends;
+
+static void end_adding(int signal)
+{
+	add_ends = 1;
+}
+
+/* Without a pause. How often it did is what it says in the end. */
+static int add_all_the_time(void *arg)
+{
+	uint64_t rounds = 0;
+	int to = *(int *)arg;
+
+	signal(SIGTERM, end_adding);
+	run_on(nr_cpus() - 1);
+	for (; !add_ends; rounds++) {
+		if (pace_add(1, 3))
+			return 1;
+	}
+	return write(to, &rounds, sizeof(rounds)) != sizeof(rounds);
+}
+
+/*
+ * A task that runs, on another CPU, is moved to and fro; all it has counted is in either. In which,
+ * of what is counted just then, may be another one for each event.
+ */
+TEST_F_TIMEOUT(cgroups, running_task_can_be_moved, 120)
+{
+	struct totals in[2];
+	char paths[2][512];
+	uint64_t rounds = 0;
+	int pipes[2], pid, i;
+
+	ASSERT_EQ(make_below(self->top, "a", paths[0]) | make_below(self->top, "b", paths[1]), 0);
+	ASSERT_EQ(pipe(pipes), 0);
+	ASSERT_EQ(move(paths[1], 0), 0);
+	pid = start(add_all_the_time, &pipes[1]);
+	for (i = 0; i < 300; i++) {
+		ASSERT_EQ(move(paths[i % 2], pid), 0);
+		ASSERT_TRUE(tree_of(self->top, &self->t));
+		EXPECT_GE(self->t.counts[0], rounds);
+		rounds = self->t.counts[0];
+	}
+	kill(pid, SIGTERM);
+	ASSERT_EQ(read(pipes[0], &rounds, sizeof(rounds)), sizeof(rounds));
+	EXPECT_TRUE(ended(pid));
+	EXPECT_TRUE(comes(exited_has(rounds, 3 * rounds)));
+	for (i = 0; i < 2; i++) {
+		ASSERT_TRUE(own_of(paths[i], &in[i]));
+		EXPECT_GT(in[i].counts[0], 0);
+	}
+	EXPECT_EQ(in[0].counts[0] + in[1].counts[0], rounds);
+	EXPECT_EQ(in[0].counts[1] + in[1].counts[1], 3 * rounds);
+}
+
+/* Time, too, and how often it was switched. */
+TEST_F(cgroups, times_move_as_counts_do)
+{
+	struct totals a, b, task;
+	char paths[2][512];
+	struct worker w;
+	int i;
+
+	ASSERT_EQ(make_below(self->top, "a", paths[0]) | make_below(self->top, "b", paths[1]), 0);
+	ASSERT_EQ(set_parameter("reset", "1"), 0);
+	ASSERT_TRUE(worker_start(&w));
+	ASSERT_EQ(move(paths[0], w.pid), 0);
+	for (i = 0; i < 50; i++)
+		ASSERT_EQ(worker_do(&w, ORDER_YIELD, 1, 0), 0);
+	ASSERT_EQ(move(paths[1], w.pid), 0);
+	ASSERT_EQ(worker_do(&w, ORDER_YIELD, 1, 0), 0);
+	ASSERT_TRUE(comes(own_of(paths[1], &b) && b.voluntary));
+	ASSERT_TRUE(own_of(paths[0], &a) && own_of(paths[1], &b) && task_totals(w.pid, &task));
+	/* who told it to has run in between, on the same CPU */
+	EXPECT_GE(a.voluntary + a.same + a.other, 49);
+	EXPECT_LE(b.voluntary, 2);
+	EXPECT_GT(a.run, 0);
+	EXPECT_GT(b.run, 0);
+	EXPECT_LT(a.run + b.run, 2 * task.run);
+	EXPECT_TRUE(worker_end(&w));
+}
+
+/* Single threads, where a cgroup is for these. */
+TEST_F(cgroups, threads_can_be_in_cgroups_of_their_own)
+{
+	char path[512];
+
+	ASSERT_EQ(move(self->top, 0), 0);
+	ASSERT_EQ(make_below(self->top, "t", path), 0);
+	ASSERT_EQ(write_in(path, "cgroup.type", "threaded"), 0);
+	ASSERT_EQ(pace_add(1, 10), 0);
+	EXPECT_TRUE(own_has(self->top, 1, 10));
+	ASSERT_EQ(write_in(path, "cgroup.threads", "0"), 0);
+	ASSERT_EQ(pace_add(2, 20), 0);
+	EXPECT_TRUE(own_has(self->top, 1, 10));
+	EXPECT_TRUE(own_has(path, 2, 20));
+	ASSERT_EQ(write_in(self->top, "cgroup.threads", "0"), 0);
+	ASSERT_EQ(pace_add(4, 40), 0);
+	EXPECT_TRUE(own_has(self->top, 5, 50));
+	EXPECT_TRUE(tree_has(self->top, 7, 70));
+}
+
+/* ---- births ---- */
+
+static int add_once(void *arg)
+{
+	return pace_add(7, 70);
+}
+
+TEST_F(cgroups, child_begins_where_its_parent_is)
+{
+	int pid;
+
+	ASSERT_EQ(move(self->top, 0), 0);
+	pid = start(add_once, NULL);
+	EXPECT_TRUE(ended(pid));
+	EXPECT_TRUE(own_has(self->top, 7, 70));
+	ASSERT_EQ(move(self->root, 0), 0);
+	EXPECT_TRUE(comes(exited_has(7, 70)));
+	EXPECT_TRUE(own_has(self->top, 7, 70));
+	EXPECT_TRUE(own_has(self->root, 0, 0));
+}
+
+TEST_F(cgroups, child_can_be_born_elsewhere)
+{
+	struct clone_args args = { .flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD };
+	char path[512];
+	int fd, pid;
+
+	ASSERT_EQ(make_below(self->top, "a", path), 0);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	ASSERT_GE(fd, 0);
+	args.cgroup = fd;
+	pid = syscall(SYS_clone3, &args, sizeof(args));
+	if (!pid)
+		_exit(add_once(NULL));
+	ASSERT_GT(pid, 0);
+	EXPECT_TRUE(ended(pid));
+	EXPECT_TRUE(own_has(path, 7, 70));
+	EXPECT_TRUE(own_has(self->root, 0, 0));
+	close(fd);
+}
+
+/* Many, while they are moved. */
+static int fork_all_the_time(void *arg)
+{
+	uint64_t rounds = 0;
+	int to = *(int *)arg;
+
+	signal(SIGTERM, end_adding);
+	run_anywhere();
+	for (; !add_ends; rounds++) {
+		if (!ended(start(add_once, NULL)))
+			return 1;
+	}
+	return write(to, &rounds, sizeof(rounds)) != sizeof(rounds);
+}
+
+TEST_F_TIMEOUT(cgroups, forks_and_moves_race, 120)
+{
+	char paths[2][512];
+	int pipes[2], pid, i;
+	uint64_t rounds;
+
+	ASSERT_EQ(make_below(self->top, "a", paths[0]) | make_below(self->top, "b", paths[1]), 0);
+	ASSERT_EQ(pipe(pipes), 0);
+	pid = start(fork_all_the_time, &pipes[1]);
+	for (i = 0; i < 500; i++)
+		ASSERT_EQ(move(paths[i % 2], pid), 0);
+	kill(pid, SIGTERM);
+	ASSERT_EQ(read(pipes[0], &rounds, sizeof(rounds)), sizeof(rounds));
+	EXPECT_TRUE(ended(pid));
+	EXPECT_TRUE(comes(exited_has(7 * rounds, 70 * rounds)));
+	ASSERT_TRUE(tree_of(self->root, &self->t));
+	expect_counts(_metadata, &self->t, 7 * rounds, 70 * rounds);
+	EXPECT_GT(rounds, 0);
+}
+
+/* ---- removals ---- */
+
+TEST_F(cgroups, removed_cgroup_is_its_parents)
+{
+	char paths[2][512];
+	struct worker w;
+
+	ASSERT_EQ(make_below(self->top, "a", paths[0]) | make_below(paths[0], "b", paths[1]), 0);
+	ASSERT_TRUE(worker_start(&w));
+	ASSERT_EQ(move(paths[1], w.pid), 0);
+	ASSERT_EQ(worker_add(&w, 9, 90), 0);
+	EXPECT_EQ(rmdir(paths[1]), -1);
+	EXPECT_EQ(errno, EBUSY);
+	EXPECT_TRUE(own_has(paths[1], 9, 90));
+	ASSERT_EQ(move(paths[0], w.pid), 0);
+	ASSERT_EQ(worker_add(&w, 1, 10), 0);
+	ASSERT_EQ(rmdir(paths[1]), 0);
+	EXPECT_FALSE(own_of(paths[1], &self->t));
+	EXPECT_TRUE(own_has(paths[0], 1, 10));
+	EXPECT_TRUE(tree_has(paths[0], 10, 100));
+	EXPECT_TRUE(worker_end(&w));
+	EXPECT_TRUE(comes(!rmdir(paths[0])));
+	EXPECT_TRUE(comes(tree_has(self->top, 10, 100)));
+	EXPECT_TRUE(own_has(self->top, 0, 0));
+	EXPECT_TRUE(tree_has(self->root, 10, 100));
+}
+
+/* In @dir; children are there for a moment each. */
+static int fork_on_and_on(void *dir)
+{
+	if (move(dir, 0) || prctl(PR_SET_NAME, "forked"))
+		return 1;
+	for (;;) {
+		if (!fork()) {
+			usleep(3000);
+			_exit(0);
+		}
+		while (waitpid(-1, NULL, WNOHANG) > 0)
+			;
+	}
+}
+
+/*
+ * Returns how many of these are shown that have slept, and in @elsewhere how many not in @id. Before
+ * they have run, they may be read in the middle of their fork, too.
+ */
+static int count_forked(uint64_t id, int *elsewhere)
+{
+	char *text = slurp(SCHED "tasks"), comm[17];
+	uint64_t cgroup, voluntary;
+	const char *line = text;
+	int nr = 0;
+
+	while ((line = after(line, "task "))) {
+		if (sscanf(line, "%*u %*u %" SCNu64 " %*u %*u %" SCNu64 " %*u %*u %*u %*u %*u %16s",
+			   &cgroup, &voluntary, comm) != 3 || strcmp(comm, "forked") || !voluntary)
+			continue;
+		nr++;
+		*elsewhere += cgroup != id;
+	}
+	free(text);
+	return nr;
+}
+
+/* Those too that are found in the middle of their fork, which few are. */
+TEST_F_TIMEOUT(cgroups, forked_while_it_is_turned_on, 120)
+{
+	uint64_t end = now_ns() + 5 * NSEC_PER_SEC;
+	int pid = start(fork_on_and_on, self->top), nr = 0, elsewhere = 0;
+
+	ASSERT_TRUE(comes(count_forked(id_of(self->top), &elsewhere) > 0));
+	elsewhere = 0;
+	while (now_ns() < end) {
+		ASSERT_EQ(set_parameter("reset", "1"), 0);
+		nr += count_forked(id_of(self->top), &elsewhere);
+	}
+	EXPECT_GT(nr, 0);
+	EXPECT_EQ(elsewhere, 0);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+/* What dies there may still be there when it is removed; and nobody waits for it. */
+TEST_F(cgroups, cgroup_of_the_dead_can_be_removed)
+{
+	uint64_t id;
+	char path[512];
+	struct worker w;
+
+	ASSERT_EQ(make_below(self->top, "a", path), 0);
+	ASSERT_TRUE(worker_start(&w));
+	ASSERT_EQ(move(path, w.pid), 0);
+	ASSERT_EQ(worker_add(&w, 9, 90), 0);
+	id = id_of(path);
+	ASSERT_TRUE(worker_order(&w, ORDER_END, 0, 0));
+	EXPECT_TRUE(comes(!rmdir(path)));
+	EXPECT_TRUE(tree_has(self->top, 9, 90));
+	EXPECT_TRUE(ended(w.pid));
+	EXPECT_TRUE(comes(exited_has(9, 90)));
+	EXPECT_TRUE(comes(!cgroup_totals("cgroup", id, &self->t)));
+	EXPECT_TRUE(tree_has(self->top, 9, 90));
+}
+
+/* ---- who preempts whom ---- */
+
+TEST_F(cgroups, preemption_knows_its_cgroup)
+{
+	char paths[2][512];
+	struct totals t[2];
+	struct worker w[2];
+	int i, together;
+
+	ASSERT_EQ(make_below(self->top, "a", paths[0]) | make_below(self->top, "b", paths[1]), 0);
+	for (together = 0; together < 2; together++) {
+		for (i = 0; i < 2; i++) {
+			ASSERT_TRUE(worker_start(&w[i]));
+			ASSERT_EQ(move(paths[together ? 0 : i], w[i].pid), 0);
+		}
+		ASSERT_EQ(set_parameter("reset", "1"), 0);
+		for (i = 0; i < 2; i++)
+			ASSERT_TRUE(worker_order(&w[i], ORDER_YIELD, 500, 0));
+		for (i = 0; i < 2; i++)
+			ASSERT_EQ(worker_done(&w[i]), 0);
+		ASSERT_TRUE(task_totals(w[0].pid, &t[0]) && task_totals(w[1].pid, &t[1]));
+		/* alone in its cgroup, nobody else can be of the same */
+		if (!together) {
+			EXPECT_EQ(t[0].same + t[1].same, 0);
+			EXPECT_GT(t[0].other + t[1].other, 0);
+		} else {
+			EXPECT_GT(t[0].same + t[1].same, 0);
+		}
+		EXPECT_TRUE(worker_end(&w[0]) && worker_end(&w[1]));
+	}
+}
+
+TEST_HARNESS_MAIN

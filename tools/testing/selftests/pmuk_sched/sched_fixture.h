@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What tests begin with that need nothing but two events which count from 0, and a CPU to be on. */
+#ifndef _PMUK_SELFTEST_SCHED_FIXTURE_H
+#define _PMUK_SELFTEST_SCHED_FIXTURE_H
+
+#include <sys/syscall.h>
+
+#include "sched.h"
+
+FIXTURE(sched)
+{
+	unsigned int type;
+	struct totals t, before;
+};
+
+FIXTURE_SETUP(sched)
+{
+	ASSERT_EQ(run_on(0), 0);
+	ASSERT_TRUE(sched_begin(8, 48));
+	self->type = pace_type();
+}
+
+FIXTURE_TEARDOWN(sched)
+{
+	write_file(CPU1_ONLINE, "1");
+	EXPECT_TRUE(sched_end());
+}
+
+/* Of perf's: pinned, on @cpu. Returns a file descriptor, or -1 and errno. */
+static inline int open_counter(unsigned int type, uint64_t config, int cpu)
+{
+	struct perf_event_attr attr = {
+		.type	= type,
+		.size	= sizeof(attr),
+		.config	= config,
+		.pinned	= 1,
+	};
+
+	return syscall(SYS_perf_event_open, &attr, -1, cpu, -1, 0);
+}
+
+#endif /* _PMUK_SELFTEST_SCHED_FIXTURE_H */

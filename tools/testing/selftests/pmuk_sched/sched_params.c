@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What the files of the scheduler statistics look like and who may read them, what the module's
+ * parameters do and refuse, and what is said of events that cannot be counted, or not any more.
+ */
+#define _GNU_SOURCE
+#include "sched_fixture.h"
+#include "../pmu_kapi/rights.h"
+
+/* ---- what files begin with ---- */
+
+TEST_F(sched, head_is_as_documented)
+{
+	static const char *const files[] = { "cpus", "tasks", "cgroups", "hist", NULL };
+	char path[64], names[64];
+	uint64_t then, since, now;
+	const char *at;
+	char *text;
+	int i;
+
+	snprintf(names, sizeof(names), " %u:0 %u:1\n", self->type, self->type);
+	for (i = 0; files[i]; i++) {
+		snprintf(path, sizeof(path), SCHED "%s", files[i]);
+		text = slurp(path);
+		ASSERT_NE(text, NULL);
+		EXPECT_EQ(strncmp(text, "pmuk_sched 1\nstate on\ntimestamp ", 32), 0);
+		then = head_number(path, "timestamp ");
+		now = now_ns();
+		since = head_number(path, "since ");
+		EXPECT_LT(since, then);
+		EXPECT_LE(then, now);
+		at = after(text, "events");
+		ASSERT_NE(at, NULL);
+		EXPECT_EQ(strncmp(at, names, strlen(names)), 0);
+		EXPECT_NE(strstr(text, "\nmissing none\n"), NULL);
+		EXPECT_EQ(head_number(path, "memory "), 64);
+		EXPECT_EQ(head_number(path, "unattributed "), 0);
+		free(text);
+	}
+}
+
+/* Each line that files have, but for the head. */
+static bool is_line(const char *line)
+{
+	static const char *const begins[] = {
+		"cpu ", "idle ", "irq ", "task ", "group ", "exited ", "stray ", "cgroup ",
+		"subtree ", "wait ", "slice ", "ipc ", "pmuk_sched 1\n", "state on\n", "timestamp ",
+		"since ", "events ", "missing ", "memory ", "unattributed ", NULL
+	};
+	int i;
+
+	for (i = 0; begins[i]; i++) {
+		if (!strncmp(line, begins[i], strlen(begins[i])))
+			return true;
+	}
+	return false;
+}
+
+/* Names of tasks cannot make up lines. */
+TEST_F(sched, names_make_no_lines)
+{
+	static const char name[] = "x\ncpu 0 1\\";
+	const char *line;
+	char *text;
+
+	ASSERT_EQ(write_file("/proc/self/comm", name), 0);
+	text = slurp(SCHED "tasks");
+	ASSERT_NE(text, NULL);
+	EXPECT_NE(strstr(text, " x\\012cpu 0 1\\134\n"), NULL);
+	for (line = text; *line; line = strchr(line, '\n') + 1)
+		EXPECT_TRUE(is_line(line));
+	free(text);
+}
+
+TEST_F(sched, ipc_needs_both_events)
+{
+	char text[64];
+	char *hist;
+
+	snprintf(text, sizeof(text), "%u:0", self->type);
+	ASSERT_EQ(set_parameter("events", text), 0);
+	hist = slurp(SCHED "hist");
+	ASSERT_NE(hist, NULL);
+	EXPECT_EQ(after(hist, "ipc "), NULL);
+	EXPECT_NE(after(hist, "slice 0 "), NULL);
+	free(hist);
+}
+
+/* ---- on, off, reset, events ---- */
+
+TEST_F(sched, off_leaves_nothing)
+{
+	char *text;
+
+	ASSERT_EQ(pace_add(1, 1), 0);
+	ASSERT_EQ(set_parameter("enabled", "0"), 0);
+	EXPECT_TRUE(parameter_is("enabled", "0"));
+	EXPECT_TRUE(comes(pace_events() == 0));
+	text = slurp(SCHED "tasks");
+	EXPECT_STREQ(text, "pmuk_sched 1\nstate off\n");
+	free(text);
+	EXPECT_EQ(pace_add(1, 1), -1);
+	EXPECT_EQ(errno, ENODATA);
+	ASSERT_EQ(set_parameter("enabled", "1"), 0);
+	EXPECT_TRUE(parameter_is("enabled", "1"));
+	ASSERT_TRUE(sum_tasks(&self->t));
+	expect_counts(_metadata, &self->t, 0, 0);
+	ASSERT_EQ(pace_add(1, 2), 0);
+	ASSERT_TRUE(sum_tasks(&self->t));
+	expect_counts(_metadata, &self->t, 1, 2);
+}
+
+TEST_F(sched, on_and_off_again_and_again)
+{
+	struct worker w;
+	int i;
+
+	ASSERT_TRUE(worker_start(&w));
+	for (i = 0; i < 20; i++) {
+		ASSERT_EQ(set_parameter("enabled", "0"), 0);
+		ASSERT_EQ(set_parameter("enabled", "1"), 0);
+		ASSERT_EQ(worker_add(&w, 5, 6), 0);
+		EXPECT_TRUE(task_has(w.pid, 5, 6));
+	}
+	EXPECT_TRUE(worker_end(&w));
+	ASSERT_EQ(set_parameter("enabled", "0"), 0);
+	EXPECT_TRUE(comes(pace_events() == 0));
+}
+
+TEST_F(sched, reset_begins_at_0)
+{
+	uint64_t since = head_number(SCHED "cpus", "since ");
+
+	ASSERT_EQ(pace_add(5, 6), 0);
+	ASSERT_EQ(set_parameter("reset", "0"), 0);
+	EXPECT_TRUE(task_has(getpid(), 5, 6));
+	ASSERT_EQ(set_parameter("reset", "1"), 0);
+	EXPECT_GT(head_number(SCHED "cpus", "since "), since);
+	ASSERT_TRUE(sum_tasks(&self->t));
+	expect_counts(_metadata, &self->t, 0, 0);
+	ASSERT_TRUE(sum_cpus(&self->t));
+	expect_counts(_metadata, &self->t, 0, 0);
+	ASSERT_EQ(pace_add(7, 8), 0);
+	EXPECT_TRUE(task_has(getpid(), 7, 8));
+	ASSERT_EQ(set_parameter("enabled", "0"), 0);
+	EXPECT_EQ(set_parameter("reset", "1"), 0);
+	EXPECT_TRUE(parameter_is("enabled", "0"));
+}
+
+TEST_F(sched, four_events_can_be_counted)
+{
+	char text[128];
+	unsigned int t = self->type;
+
+	snprintf(text, sizeof(text), "%u:3,%u:2,%u:1,%u:0x0", t, t, t, t);
+	ASSERT_EQ(set_parameter("events", text), 0);
+	EXPECT_TRUE(parameter_is("events", text));
+	EXPECT_EQ(head_number(SCHED "tasks", "memory "), 80);
+	ASSERT_EQ(write_file(PACE "add", "0 1 1 20 2 300 3 4000"), 0);
+	ASSERT_TRUE(task_totals(getpid(), &self->t));
+	EXPECT_EQ(self->t.counts[0], 4000);
+	EXPECT_EQ(self->t.counts[1], 300);
+	EXPECT_EQ(self->t.counts[2], 20);
+	EXPECT_EQ(self->t.counts[3], 1);
+}
+
+/* Nothing changes when something cannot be. */
+TEST_F(sched, bad_parameters_are_refused)
+{
+	static const struct {
+		const char *name, *value;
+		int error;
+	} bad[] = {
+		{ "events", "cycle", EINVAL }, { "events", ",cycles", EINVAL },
+		{ "events", "cycles,", EINVAL }, { "events", ",", EINVAL },
+		{ "events", "cycles,,instructions", EINVAL }, { "events", "r", EINVAL },
+		{ "events", "rxyz", EINVAL }, { "events", "1:", EINVAL },
+		{ "events", ":1", EINVAL },
+		{ "events", "1:2:3", EINVAL }, { "events", "-1:2", EINVAL },
+		{ "events", "cycles instructions", EINVAL }, { "events", " ", EINVAL },
+		{ "events", "4294967296:0", EINVAL }, { "events", "1:0x10000000000000000", EINVAL },
+		{ "events", "0000000000000000000000000000000000000000:1", EINVAL },
+		{ "events", "cycles,cycles,cycles,cycles,cycles", E2BIG },
+		{ "enabled", "x", EINVAL }, { "enabled", "2", EINVAL }, { "enabled", "-1", EINVAL },
+		{ "reset", "x", EINVAL }, { "reset", "-1", EINVAL }, {}
+	};
+	int events = pace_events(), i;
+
+	ASSERT_EQ(pace_add(5, 6), 0);
+	for (i = 0; bad[i].name; i++) {
+		errno = 0;
+		EXPECT_EQ(set_parameter(bad[i].name, bad[i].value), -1);
+		EXPECT_EQ(errno, bad[i].error) {
+			TH_LOG("%s = '%s': %s", bad[i].name, bad[i].value, strerror(errno));
+		}
+		EXPECT_EQ(pace_events(), events);
+		EXPECT_TRUE(parameter_is("enabled", "1"));
+		EXPECT_TRUE(task_has(getpid(), 5, 6));
+	}
+}
+
+/* ---- what cannot be counted ---- */
+
+/* No event at all, one of two, none of two: what is there is counted, what is not is told. */
+TEST_F(sched, missing_events_are_told)
+{
+	char text[64], missing[64];
+	char *cpus;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		snprintf(text, sizeof(text), i ? "%u:99,%u:1" : "%u:99,%u:98", self->type,
+			 self->type);
+		ASSERT_EQ(set_parameter("events", text), 0);
+		cpus = slurp(SCHED "cpus");
+		ASSERT_NE(cpus, NULL);
+		snprintf(missing, sizeof(missing), i ? "missing %u:99:-2\n" :
+			 "missing %u:99:-2 %u:98:-2\n", self->type, self->type);
+		EXPECT_NE(strstr(cpus, missing), NULL);
+		EXPECT_EQ(nr_events(cpus), i);
+		free(cpus);
+		EXPECT_EQ(pace_events(), i * nr_cpus());
+	}
+	ASSERT_EQ(write_file(PACE "add", "1 42"), 0);
+	ASSERT_TRUE(task_totals(getpid(), &self->t));
+	EXPECT_EQ(self->t.counts[0], 42);
+	EXPECT_EQ(self->t.valid, 1);
+}
+
+static bool has_run_since(int pid, const struct totals *before, struct totals *t)
+{
+	return task_totals(pid, t) && t->run > before->run && t->voluntary > before->voluntary;
+}
+
+TEST_F(sched, times_need_no_events)
+{
+	struct worker w;
+
+	ASSERT_EQ(set_parameter("events", "\n"), 0);
+	EXPECT_TRUE(parameter_is("events", ""));
+	ASSERT_TRUE(worker_start(&w));
+	ASSERT_EQ(worker_do(&w, ORDER_YIELD, 10, 0), 0);
+	ASSERT_TRUE(comes(task_totals(w.pid, &self->before)));
+	ASSERT_EQ(worker_do(&w, ORDER_YIELD, 10, 0), 0);
+	EXPECT_TRUE(comes(has_run_since(w.pid, &self->before, &self->t)));
+	EXPECT_EQ(head_number(SCHED "tasks", "memory "), 48);
+	EXPECT_TRUE(worker_end(&w));
+}
+
+static bool is_counted_on(const struct worker *w, uint64_t *added)
+{
+	if (worker_add(w, 1, 1))
+		return false;
+	++*added;
+	return true;
+}
+
+/*
+ * Whoever has the counters of a CPU, what runs there meanwhile is not counted, and says so. When
+ * they are back, so are counts; what other CPUs have counted is as it was.
+ */
+TEST_F_TIMEOUT(sched, stolen_counters_come_back, 120)
+{
+	struct totals t, cpu, other;
+	struct worker w, v;
+	uint64_t added = 0;
+
+	ASSERT_TRUE(worker_start(&w) && worker_start(&v));
+	ASSERT_EQ(worker_add(&w, 100, 200), 0);
+	ASSERT_EQ(pace_steal(0, 8), 0);
+	EXPECT_EQ(worker_add(&w, 1000, 2000), ENODATA);
+	ASSERT_TRUE(task_totals(w.pid, &t));
+	expect_counts(_metadata, &t, 100, 200);
+	EXPECT_EQ(t.valid, 0);
+	ASSERT_TRUE(cpu_totals(0, &cpu));
+	EXPECT_EQ(cpu.valid, 0);
+	if (nr_cpus() > 1) {
+		ASSERT_TRUE(cpu_totals(1, &other));
+		EXPECT_EQ(other.valid, 1);
+	}
+	ASSERT_EQ(pace_steal(0, 0), 0);
+	ASSERT_TRUE(comes(is_counted_on(&w, &added)));
+	/* what was before the first slice that is counted again is nobody's */
+	ASSERT_TRUE(task_totals(w.pid, &self->before));
+	ASSERT_EQ(worker_add(&w, 7, 9), 0);
+	ASSERT_TRUE(task_totals(w.pid, &t));
+	expect_counts(_metadata, &t, self->before.counts[0] + 7, self->before.counts[1] + 9);
+	EXPECT_LE(self->before.counts[0], 100 + added);
+	ASSERT_EQ(set_parameter("reset", "1"), 0);
+	ASSERT_EQ(worker_add(&w, 7, 9), 0);
+	ASSERT_TRUE(task_totals(w.pid, &t));
+	EXPECT_EQ(t.valid, 1);
+	expect_counts(_metadata, &t, 7, 9);
+	EXPECT_TRUE(worker_end(&w) && worker_end(&v));
+}
+
+static int spin(void *cpu)
+{
+	if (run_on((long)cpu))
+		return 1;
+	for (;;)
+		;
+}
+
+/* How often something was switched on CPU 1; to ask does not have that CPU look. */
+static uint64_t switches_there(void)
+{
+	char *text = slurp(SCHED "hist");
+	uint64_t buckets[40], sum = buckets_of(text, "slice", 1, buckets, 40);
+
+	free(text);
+	return sum;
+}
+
+/* True: they were lost and are back, and no switch can have told of it. */
+static bool come_back_unswitched(struct __test_metadata *_metadata)
+{
+	struct totals t;
+	uint64_t switches;
+
+	/* That they were lost the last time is not known there any more, after two looks. */
+	EXPECT_TRUE(cpu_totals(1, &t) && cpu_totals(1, &t));
+	switches = switches_there();
+	EXPECT_EQ(pace_steal(1, 8), 0);
+	EXPECT_EQ(pace_add_on(1, 1, 1), -1);
+	EXPECT_EQ(pace_steal(1, 0), 0);
+	EXPECT_TRUE(comes(!pace_add_on(1, 1, 1)));
+	return switches == switches_there();
+}
+
+/* Nobody need leave a CPU for its counters to come back; who is there says that some was missed. */
+TEST_F_TIMEOUT(sched, stolen_counters_come_back_to_who_stays, 240)
+{
+	uint64_t end = now_ns() + 40 * NSEC_PER_SEC;
+	bool unswitched = false;
+	int pid;
+
+	if (nr_cpus() < 2)
+		SKIP(return, "one CPU switches");
+	pid = start(spin, (void *)1);
+	usleep(100000);
+	while (!unswitched && now_ns() < end)
+		unswitched = come_back_unswitched(_metadata);
+	EXPECT_TRUE(unswitched);
+	EXPECT_TRUE(task_totals(pid, &self->t));
+	EXPECT_EQ(self->t.valid, 0);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+/* Counters of others that are pinned, too: there are not enough to begin with. */
+TEST_F(sched, taken_counters_are_missing)
+{
+	char text[64], missing[64];
+	char *cpus;
+	int fd;
+
+	ASSERT_TRUE(sched_begin(2, 48));
+	ASSERT_EQ(set_parameter("enabled", "0"), 0);
+	ASSERT_TRUE(comes(pace_events() == 0));
+	fd = open_counter(pace_type(), 5, 0);
+	ASSERT_GE(fd, 0);
+	ASSERT_EQ(set_parameter("enabled", "1"), 0);
+	cpus = slurp(SCHED "cpus");
+	ASSERT_NE(cpus, NULL);
+	EXPECT_EQ(nr_events(cpus), 1);
+	snprintf(missing, sizeof(missing), "missing %u:%d:-", pace_type(), INSNS);
+	EXPECT_NE(strstr(cpus, missing), NULL);
+	free(cpus);
+	close(fd);
+	snprintf(text, sizeof(text), "%u:0,%u:1", pace_type(), pace_type());
+	ASSERT_EQ(set_parameter("events", text), 0);
+	EXPECT_TRUE(comes(pace_events() == 2 * nr_cpus()));
+	ASSERT_EQ(pace_add(3, 4), 0);
+	EXPECT_TRUE(task_has(getpid(), 3, 4));
+}
+
+/* ---- who may look; these tests are processes of their own, and give up what they are ---- */
+
+static const char *const sched_files[] = {
+	SCHED "cpus", SCHED "tasks", SCHED "cgroups", SCHED "hist", "/dev/pmuk_sched",
+};
+
+TEST(nobody_may_not)
+{
+	unsigned int i;
+
+	ASSERT_EQ(be_nobody(0), 0);
+	for (i = 0; i < ARRAY_SIZE(sched_files); i++)
+		EXPECT_EQ(errno_of_open(sched_files[i], O_RDONLY), EACCES);
+	EXPECT_EQ(errno_of_open(PARAMETERS "enabled", O_WRONLY), EACCES);
+	EXPECT_EQ(errno_of_open(PARAMETERS "events", O_WRONLY), EACCES);
+	EXPECT_EQ(errno_of_open(PARAMETERS "reset", O_WRONLY), EACCES);
+}
+
+TEST(root_without_capabilities_may_not)
+{
+	unsigned int i;
+
+	ASSERT_EQ(drop(BIT(CAP_PERFMON) | BIT(CAP_SYS_ADMIN)), 0);
+	for (i = 0; i < ARRAY_SIZE(sched_files); i++)
+		EXPECT_EQ(errno_of_open(sched_files[i], O_RDONLY), EACCES);
+}
+
+TEST(perfmon_may)
+{
+	unsigned int i;
+
+	ASSERT_EQ(be_nobody(BIT(CAP_PERFMON)), 0);
+	for (i = 0; i < ARRAY_SIZE(sched_files); i++)
+		EXPECT_EQ(errno_of_open(sched_files[i], O_RDONLY), 0);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,660 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * /proc/pmuk_sched of tasks whose counts are known: on a simulated PMU, where each event happens
+ * in a task that asked for it, all is to be exact, whatever CPUs and counters do.
+ */
+#define _GNU_SOURCE
+#include <sys/mman.h>
+
+#include "sched_fixture.h"
+
+/* ---- tasks ---- */
+
+TEST_F(sched, counts_are_exact)
+{
+	struct worker w;
+	int i;
+
+	ASSERT_TRUE(worker_start(&w));
+	for (i = 1; i <= 20; i++) {
+		ASSERT_EQ(worker_add(&w, 1000, 3000), 0);
+		ASSERT_TRUE(task_totals(w.pid, &self->t));
+		expect_counts(_metadata, &self->t, 1000 * i, 3000 * i);
+	}
+	EXPECT_EQ(self->t.valid, 1);
+	ASSERT_TRUE(task_totals(getpid(), &self->t));
+	expect_counts(_metadata, &self->t, 0, 0);
+	EXPECT_TRUE(worker_end(&w));
+	EXPECT_TRUE(comes(exited_has(20000, 60000)));
+	EXPECT_FALSE(task_totals(w.pid, &self->t));
+}
+
+/* While it runs, too: who reads need not wait for a switch. */
+TEST_F(sched, running_task_is_up_to_date)
+{
+	int i;
+
+	for (i = 1; i <= 20; i++) {
+		ASSERT_EQ(pace_add(7, 11), 0);
+		ASSERT_TRUE(task_totals(getpid(), &self->t));
+		expect_counts(_metadata, &self->t, 7 * i, 11 * i);
+	}
+}
+
+#define ROUNDS	500
+
+/* One of two: adds when it is its turn, and says that it is the other's. */
+struct player {
+	int from, to, done;	/* pipes */
+	uint64_t cycles, insns;
+	bool looks;		/* then, in the same slice, it reads what it has had */
+};
+
+static int play(void *arg)
+{
+	const struct player *p = arg;
+	char c;
+	int i;
+
+	for (i = 0; i < ROUNDS; i++) {
+		if (read(p->from, &c, 1) != 1 || pace_add(p->cycles, p->insns))
+			return 1;
+		if (p->looks && i % 8 == 0)
+			free(slurp(SCHED "cpus"));
+		if (write(p->to, &c, 1) != 1)
+			return 1;
+	}
+	if (write(p->done, &c, 1) != 1)
+		return 1;
+	/* until it was seen */
+	for (;;)
+		pause();
+}
+
+/* A game of two on one CPU, over a pipe. */
+struct game {
+	int ab[2], ba[2], done[2];
+	struct player a, b;
+	int pid_a, pid_b;
+};
+
+static bool game_start(struct game *g, bool looks)
+{
+	if (pipe2(g->ab, O_CLOEXEC) || pipe2(g->ba, O_CLOEXEC) || pipe2(g->done, O_CLOEXEC))
+		return false;
+	g->a = (struct player){ g->ba[0], g->ab[1], g->done[1], 1000, 2000, looks };
+	g->b = (struct player){ g->ab[0], g->ba[1], g->done[1], 3000, 1000, looks };
+	g->pid_a = start(play, &g->a);
+	g->pid_b = start(play, &g->b);
+	return g->pid_a > 0 && g->pid_b > 0 && write(g->ba[1], "", 1) == 1;
+}
+
+/* Waits for its end. */
+static bool game_is_over(const struct game *g)
+{
+	char c;
+
+	return read(g->done[0], &c, 1) == 1 && read(g->done[0], &c, 1) == 1;
+}
+
+static void game_end(const struct game *g)
+{
+	kill(g->pid_a, SIGKILL);
+	kill(g->pid_b, SIGKILL);
+	waitpid(g->pid_a, NULL, 0);
+	waitpid(g->pid_b, NULL, 0);
+}
+
+/* IPC is 2 of one, 1/3 of the other; each of their slices is in its bucket; nothing bleeds over. */
+TEST_F_TIMEOUT(sched, two_tasks_over_a_pipe_keep_their_ipc, 120)
+{
+	struct game g;
+	uint64_t ipc[16];
+	char *text;
+
+	ASSERT_TRUE(game_start(&g, false));
+	ASSERT_TRUE(game_is_over(&g));
+	EXPECT_TRUE(task_has(g.pid_a, ROUNDS * 1000, ROUNDS * 2000));
+	EXPECT_TRUE(task_has(g.pid_b, ROUNDS * 3000, ROUNDS * 1000));
+	ASSERT_TRUE(cpu_totals(0, &self->t));
+	expect_counts(_metadata, &self->t, ROUNDS * 4000, ROUNDS * 3000);
+	game_end(&g);
+	text = slurp(SCHED "hist");
+	ASSERT_NE(buckets_of(text, "ipc", 0, ipc, 16), UINT64_MAX);
+	EXPECT_EQ(ipc[10], ROUNDS);	/* [2, 4) */
+	EXPECT_EQ(ipc[7], ROUNDS);	/* [1/4, 1/2) */
+	free(text);
+}
+
+static int read_all(void *arg)
+{
+	static const char *const files[] = { "cpus", "tasks", "cgroups", "hist" };
+	char path[64];
+	int i;
+
+	run_anywhere();
+	for (i = 0;; i++) {
+		snprintf(path, sizeof(path), SCHED "%s", files[i % 4]);
+		free(slurp(path));
+	}
+	return 0;
+}
+
+/* Who reads splits slices; that must not be seen. */
+TEST_F_TIMEOUT(sched, readers_change_nothing, 120)
+{
+	int reader = start(read_all, NULL);
+	uint64_t ipc[16];
+	struct game g;
+	char *text;
+
+	ASSERT_TRUE(game_start(&g, true));
+	ASSERT_TRUE(game_is_over(&g));
+	EXPECT_TRUE(task_has(g.pid_a, ROUNDS * 1000, ROUNDS * 2000));
+	EXPECT_TRUE(task_has(g.pid_b, ROUNDS * 3000, ROUNDS * 1000));
+	game_end(&g);
+	kill(reader, SIGKILL);
+	waitpid(reader, NULL, 0);
+	text = slurp(SCHED "hist");
+	ASSERT_NE(buckets_of(text, "ipc", 0, ipc, 16), UINT64_MAX);
+	EXPECT_EQ(ipc[10], ROUNDS);
+	EXPECT_EQ(ipc[7], ROUNDS);
+	free(text);
+}
+
+/* ---- sums ---- */
+
+TEST_F(sched, tasks_add_up_to_cpus)
+{
+	struct totals tasks, cpus;
+	struct worker w[4];
+	int i, j;
+
+	for (i = 0; i < 4; i++) {
+		ASSERT_TRUE(worker_start(&w[i]));
+		ASSERT_EQ(worker_do(&w[i], ORDER_RUN_ON, i % nr_cpus(), 0), 0);
+	}
+	for (i = 0; i < 10; i++) {
+		for (j = 0; j < 4; j++)
+			ASSERT_EQ(worker_add(&w[j], 1 + i, 100 * j), 0);
+	}
+	ASSERT_TRUE(worker_end(&w[0]));
+	ASSERT_TRUE(sum_tasks(&tasks));
+	ASSERT_TRUE(sum_cpus(&cpus));
+	expect_counts(_metadata, &tasks, 4 * 55, 6000);
+	expect_counts(_metadata, &cpus, 4 * 55, 6000);
+	for (i = 1; i < 4; i++)
+		EXPECT_TRUE(worker_end(&w[i]));
+}
+
+/* Time and switches go on while they are read: what is between two readings is between them. */
+TEST_F(sched, times_add_up_to_cpus)
+{
+	struct totals tasks, before, after;
+	int i;
+
+	for (i = 0; i < 20; i++) {
+		ASSERT_TRUE(sum_cpus(&before));
+		ASSERT_TRUE(sum_tasks(&tasks));
+		ASSERT_TRUE(sum_cpus(&after));
+		EXPECT_LE(before.run, tasks.run);
+		EXPECT_LE(tasks.run, after.run);
+		EXPECT_LE(before.wait, tasks.wait);	/* what another CPU saw is not in it */
+		usleep(1000);
+	}
+}
+
+/* What happens on another CPU is had by whoever is there, or nobody. */
+TEST_F(sched, idle_has_its_share)
+{
+	struct totals tasks;
+	uint64_t idle[2];
+	char *text;
+	int i;
+
+	if (nr_cpus() < 2)
+		SKIP(return, "one CPU is never idle while it is asked for");
+	for (i = 0; i < 100; i++)
+		ASSERT_EQ(pace_add_on(1, 3, 5), 0);
+	text = slurp(SCHED "cpus");
+	ASSERT_TRUE(idle_counts(text, 1, idle));
+	ASSERT_TRUE(totals_of(text, "cpu 1", 0, &self->t));
+	free(text);
+	EXPECT_GT(idle[0], 0);
+	EXPECT_EQ(idle[0] + self->t.counts[0], 300);
+	EXPECT_EQ(idle[1] + self->t.counts[1], 500);
+	ASSERT_TRUE(sum_tasks(&tasks));
+	expect_counts(_metadata, &tasks, self->t.counts[0], self->t.counts[1]);
+}
+
+static uint64_t count_of(int fd)
+{
+	uint64_t count = 0;
+
+	return read(fd, &count, sizeof(count)) == sizeof(count) ? count : UINT64_MAX;
+}
+
+TEST_F(sched, independent_counter_agrees)
+{
+	int fd = open_counter(self->type, INSNS, 0), i;
+	struct worker w[2];
+
+	ASSERT_GE(fd, 0);
+	ASSERT_TRUE(worker_start(&w[0]) && worker_start(&w[1]));
+	for (i = 0; i < 100; i++)
+		ASSERT_EQ(worker_add(&w[i % 2], 1, 1000 + i), 0);
+	ASSERT_EQ(pace_add_on(0, 1, 77), 0);
+	ASSERT_TRUE(cpu_totals(0, &self->t));
+	EXPECT_EQ(self->t.counts[1], count_of(fd));
+	EXPECT_EQ(self->t.counts[1], 100 * 1000 + 4950 + 77);
+	close(fd);
+	EXPECT_TRUE(worker_end(&w[0]) && worker_end(&w[1]));
+}
+
+/* Cycles, of a real PMU, with idle's: between what a counter of perf's says before and after. */
+struct moment {
+	uint64_t before, cpu, after;
+};
+
+static bool look_at(int fd, struct moment *m)
+{
+	uint64_t idle[2];
+	struct totals t;
+	char *text;
+	bool sound;
+
+	m->before = count_of(fd);
+	text = slurp(SCHED "cpus");
+	m->after = count_of(fd);
+	sound = idle_counts(text, 0, idle) && totals_of(text, "cpu 0", 0, &t);
+	m->cpu = sound ? t.counts[0] + idle[0] : 0;
+	free(text);
+	return sound;
+}
+
+static uint64_t width_of(const struct moment *m)
+{
+	return m->after - m->before;
+}
+
+/* The best of some: who reads may be kept from it in between. */
+static bool look_well(int fd, struct moment *best)
+{
+	struct moment m;
+	int i;
+
+	if (!look_at(fd, best))
+		return false;
+	for (i = 0; i < 100; i++) {
+		if (!look_at(fd, &m))
+			return false;
+		if (width_of(&m) < width_of(best))
+			*best = m;
+	}
+	return true;
+}
+
+/* Whether readings are exact to 1 in 10 000 of what has passed. */
+static bool is_narrow(int fd, const struct moment *begin, struct moment *end)
+{
+	return look_at(fd, end) && end->cpu > begin->cpu &&
+	       (width_of(begin) + width_of(end)) * 10000 < end->cpu - begin->cpu;
+}
+
+TEST_F_TIMEOUT(sched, real_counter_agrees, 240)
+{
+	struct moment begin, end;
+	bool narrow = false;
+	int fd, i;
+
+	ASSERT_EQ(set_parameter("events", "cycles"), 0);
+	fd = open_counter(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, 0);
+	if (fd < 0)
+		SKIP(return, "no PMU counts cycles");
+	ASSERT_TRUE(look_well(fd, &begin));
+	for (i = 0; i < 10 && !narrow; i++)
+		narrow = comes(is_narrow(fd, &begin, &end));
+	ASSERT_TRUE(narrow);
+	EXPECT_GE(end.cpu - begin.cpu, end.before - begin.after);
+	EXPECT_LE(end.cpu - begin.cpu, end.after - begin.before);
+	close(fd);
+}
+
+/* ---- how tasks leave their CPU, and for how long they had it ---- */
+
+/* What the scheduler itself says of a task. */
+struct truth {
+	uint64_t voluntary, involuntary, run, wait, times;
+};
+
+static bool truth_of(int pid, struct truth *truth)
+{
+	char path[64], *text;
+	const char *v, *i;
+	bool sound;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	text = slurp(path);
+	v = text ? after(text, "voluntary_ctxt_switches:") : NULL;
+	i = text ? after(text, "nonvoluntary_ctxt_switches:") : NULL;
+	truth->voluntary = v ? strtoull(v, NULL, 10) : 0;
+	truth->involuntary = i ? strtoull(i, NULL, 10) : 0;
+	free(text);
+	snprintf(path, sizeof(path), "/proc/%d/schedstat", pid);
+	text = slurp(path);
+	sound = v && i && text && sscanf(text, "%" SCNu64 " %" SCNu64 " %" SCNu64, &truth->run,
+					 &truth->wait, &truth->times) == 3;
+	free(text);
+	return sound;
+}
+
+static bool sleeps(int pid)
+{
+	char path[64], *text;
+	bool sleeps;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	text = slurp(path);
+	sleeps = text && after(text, "State:\tS");
+	free(text);
+	return sleeps;
+}
+
+/* Once the task has come to rest. */
+static bool agree(int pid, struct totals *t, struct truth *truth)
+{
+	return sleeps(pid) && truth_of(pid, truth) && task_totals(pid, t) &&
+	       t->voluntary == truth->voluntary && t->same + t->other == truth->involuntary;
+}
+
+TEST_F(sched, switches_are_the_schedulers)
+{
+	struct truth truth = {};
+	struct worker w, v;
+	int i;
+
+	ASSERT_TRUE(worker_start(&w) && worker_start(&v));
+	for (i = 0; i < 100; i++)
+		ASSERT_EQ(worker_add(&w, 1, 1), 0);
+	ASSERT_TRUE(worker_order(&v, ORDER_YIELD, 200, 0) &&
+		    worker_order(&w, ORDER_YIELD, 200, 0));
+	ASSERT_EQ(worker_done(&w) | worker_done(&v), 0);
+	EXPECT_TRUE(comes(agree(w.pid, &self->t, &truth))) {
+		TH_LOG("%" PRIu64 " %" PRIu64 " + %" PRIu64 ", but %" PRIu64 " %" PRIu64,
+		       self->t.voluntary, self->t.same, self->t.other, truth.voluntary,
+		       truth.involuntary);
+	}
+	EXPECT_GT(self->t.voluntary, 0);
+	EXPECT_GT(self->t.same, 0);
+	EXPECT_EQ(self->t.wait, truth.wait);
+	EXPECT_GE(self->t.run, truth.run);
+	EXPECT_TRUE(worker_end(&w) && worker_end(&v));
+}
+
+/* From here on, nobody else runs there who is not more urgent still. */
+static int hog(void *cpu)
+{
+	const struct sched_param param = { .sched_priority = 1 };
+
+	if (run_on((long)cpu) || sched_setscheduler(0, SCHED_FIFO, &param))
+		return 1;
+	for (;;)
+		;
+}
+
+/* What it has waited on one CPU goes with a task that is moved to another one. */
+TEST_F(sched, waits_go_with_a_task)
+{
+	const cpu_set_t here = {{ 1 }};
+	struct truth truth = {};
+	struct worker w;
+	int pid, i;
+
+	if (nr_cpus() < 2)
+		SKIP(return, "there is no other CPU");
+	ASSERT_TRUE(worker_start(&w));
+	for (i = 0; i < 10; i++) {
+		ASSERT_EQ(worker_do(&w, ORDER_RUN_ON, 1, 0), 0);
+		pid = start(hog, (void *)1);
+		usleep(20000);
+		ASSERT_TRUE(worker_order(&w, ORDER_YIELD, 1, 0));
+		usleep(20000);
+		ASSERT_EQ(sched_setaffinity(w.pid, sizeof(here), &here), 0);
+		EXPECT_EQ(worker_done(&w), 0);
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+	}
+	EXPECT_TRUE(comes(agree(w.pid, &self->t, &truth)));
+	EXPECT_EQ(self->t.wait, truth.wait);
+	EXPECT_GE(self->t.wait, 20000000);
+	ASSERT_EQ(set_parameter("reset", "1"), 0);
+	ASSERT_TRUE(task_totals(w.pid, &self->t));
+	EXPECT_EQ(self->t.wait, 0);
+	EXPECT_TRUE(worker_end(&w));
+}
+
+/* ---- histograms ---- */
+
+/* While nothing is switched on CPU 1. */
+static bool buckets_agree(void)
+{
+	struct totals before, after;
+	uint64_t buckets[40], waits, slices, ipcs, left;
+	char *text;
+
+	if (!cpu_totals(1, &before))
+		return false;
+	text = slurp(SCHED "hist");
+	waits = buckets_of(text, "wait", 1, buckets, 40);
+	slices = buckets_of(text, "slice", 1, buckets, 40);
+	ipcs = buckets_of(text, "ipc", 1, buckets, 16);
+	free(text);
+	left = before.voluntary + before.same + before.other;
+	return cpu_totals(1, &after) && left == after.voluntary + after.same + after.other &&
+	       waits == left && slices == left && ipcs == left;
+}
+
+TEST_F(sched, histograms_have_each_slice)
+{
+	struct worker w;
+	int i;
+
+	if (nr_cpus() < 2)
+		SKIP(return, "one CPU is never at rest");
+	ASSERT_TRUE(worker_start(&w));
+	ASSERT_EQ(worker_do(&w, ORDER_RUN_ON, 1, 0), 0);
+	for (i = 0; i < 100; i++)
+		ASSERT_EQ(worker_add(&w, 1, i), 0);
+	EXPECT_TRUE(comes(buckets_agree()));
+	ASSERT_TRUE(cpu_totals(1, &self->t));
+	EXPECT_GT(self->t.voluntary, 0);
+	EXPECT_TRUE(worker_end(&w));
+}
+
+/* ---- CPUs that come and go ---- */
+
+static volatile sig_atomic_t adder_ends;
+
+static void end_adder(int signal)
+{
+	adder_ends = 1;
+}
+
+/* Adds and waits, wherever it is put, until it is told to end. */
+static int add_anywhere(void *arg)
+{
+	volatile uint64_t *rounds = arg;
+
+	signal(SIGTERM, end_adder);
+	while (!adder_ends) {
+		if (pace_add(3, 4))
+			return 1;
+		if (++*rounds % 16 == 0)
+			usleep(100);
+	}
+	return 0;
+}
+
+#define ADDERS	3
+
+struct adders {
+	volatile uint64_t *rounds;
+	int pids[ADDERS];
+};
+
+static bool adders_start(struct adders *a)
+{
+	int i;
+
+	a->rounds = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (a->rounds == MAP_FAILED)
+		return false;
+	for (i = 0; i < ADDERS; i++)
+		a->pids[i] = start(add_anywhere, (void *)(a->rounds + i));
+	return true;
+}
+
+static bool adders_run_on(const struct adders *a, uint64_t mask)
+{
+	int i, ret = 0;
+
+	for (i = 0; i < ADDERS; i++)
+		ret |= sched_setaffinity(a->pids[i], sizeof(mask), (void *)&mask);
+	return !ret;
+}
+
+/* Returns how many rounds there were. */
+static uint64_t adders_end(const struct adders *a, bool *sound)
+{
+	uint64_t sum = 0;
+	int i;
+
+	for (i = 0; i < ADDERS; i++) {
+		kill(a->pids[i], SIGTERM);
+		*sound &= ended(a->pids[i]);
+		sum += a->rounds[i];
+	}
+	return sum;
+}
+
+/* What was @added to whoever ran there may be a kernel thread's that has gone with the CPU. */
+static bool exited_have(uint64_t cycles, uint64_t added)
+{
+	struct totals t;
+
+	return exited_totals(&t) && t.counts[0] >= cycles && t.counts[0] <= cycles + added;
+}
+
+/*
+ * A CPU that goes loses nothing of what has happened there. When it comes back its counters do,
+ * after a while; who runs there in between is said not to be counted, so nobody does.
+ */
+TEST_F_TIMEOUT(sched, hotplug_loses_nothing, 240)
+{
+	uint64_t sum, all = 0, added = 0;
+	bool sound = true;
+	struct adders a;
+	struct worker w;
+	int i, cpus = nr_cpus();
+
+	if (cpus < 2 || access(CPU1_ONLINE, W_OK))
+		SKIP(return, "no CPU can go offline");
+	ASSERT_TRUE(worker_start(&w) && adders_start(&a));
+	for (i = 0; i < 10; i++) {
+		ASSERT_TRUE(adders_run_on(&a, 3));
+		ASSERT_EQ(worker_do(&w, ORDER_RUN_ON, 1, 0), 0);
+		ASSERT_EQ(worker_add(&w, 3, 4), 0);
+		ASSERT_EQ(write_file(CPU1_ONLINE, "0"), 0);
+		ASSERT_EQ(worker_add(&w, 3, 4), 0);
+		ASSERT_TRUE(adders_run_on(&a, 1));
+		ASSERT_EQ(worker_do(&w, ORDER_RUN_ON, 0, 0), 0);
+		ASSERT_EQ(write_file(CPU1_ONLINE, "1"), 0);
+		ASSERT_TRUE(comes(cpu_counts(1, &added)));
+	}
+	sum = adders_end(&a, &sound);
+	EXPECT_TRUE(sound);
+	EXPECT_TRUE(task_has(w.pid, 60, 80));
+	EXPECT_TRUE(comes(exited_have(3 * sum, added)));
+	for (i = 0; i < cpus; i++)
+		all += cycles_on(i);
+	EXPECT_EQ(all, 3 * sum + 60 + added);
+	EXPECT_TRUE(worker_end(&w));
+}
+
+/* Offline CPUs have their lines, which do not move. */
+TEST_F_TIMEOUT(sched, offline_cpus_stay_as_they_were, 120)
+{
+	uint64_t added = 0;
+	struct totals t;
+
+	if (nr_cpus() < 2 || access(CPU1_ONLINE, W_OK))
+		SKIP(return, "no CPU can go offline");
+	ASSERT_EQ(pace_add_on(1, 30, 40), 0);
+	ASSERT_EQ(write_file(CPU1_ONLINE, "0"), 0);
+	ASSERT_TRUE(cpu_totals(1, &self->before));
+	EXPECT_TRUE(buckets_agree());
+	usleep(20000);
+	ASSERT_TRUE(cpu_totals(1, &t));
+	EXPECT_EQ(memcmp(&self->before, &t, sizeof(t)), 0);
+	ASSERT_EQ(set_parameter("reset", "1"), 0);
+	ASSERT_TRUE(cpu_totals(1, &t));
+	EXPECT_EQ(t.run, 0);
+	EXPECT_EQ(t.voluntary, 0);
+	expect_counts(_metadata, &t, 0, 0);
+	ASSERT_EQ(write_file(CPU1_ONLINE, "1"), 0);
+	EXPECT_TRUE(comes(cpu_counts(1, &added)));
+	EXPECT_EQ(cycles_on(1), added);
+}
+
+/* ---- counters that are narrow ---- */
+
+FIXTURE(width)
+{
+	struct totals t;
+};
+
+FIXTURE_VARIANT(width)
+{
+	int bits;
+};
+
+FIXTURE_VARIANT_ADD(width, bits16) { .bits = 16 };
+FIXTURE_VARIANT_ADD(width, bits24) { .bits = 24 };
+FIXTURE_VARIANT_ADD(width, bits32) { .bits = 32 };
+FIXTURE_VARIANT_ADD(width, bits48) { .bits = 48 };
+
+FIXTURE_SETUP(width)
+{
+	ASSERT_EQ(run_on(0), 0);
+	ASSERT_TRUE(sched_begin(2, variant->bits));
+}
+
+FIXTURE_TEARDOWN(width)
+{
+	EXPECT_TRUE(sched_end());
+}
+
+/* It wraps within slices, between them, and several times in one. */
+TEST_F(width, wraps_are_not_seen)
+{
+	uint64_t whole = BIT(variant->bits), cycles = 0, insns = 0;
+	struct worker w[2];
+	int i;
+
+	ASSERT_TRUE(worker_start(&w[0]) && worker_start(&w[1]));
+	for (i = 0; i < 40; i++) {
+		uint64_t n = whole / 7 * (i % 9) + i, m = whole * (i % 4) + whole / 2 - 20 + i;
+
+		ASSERT_EQ(worker_add(&w[i % 2], n, m), 0);
+		if (i % 2)
+			continue;
+		cycles += n;
+		insns += m;
+	}
+	ASSERT_TRUE(task_totals(w[0].pid, &self->t));
+	expect_counts(_metadata, &self->t, cycles, insns);
+	EXPECT_EQ(self->t.valid, 1);
+	EXPECT_TRUE(worker_end(&w[0]) && worker_end(&w[1]));
+}
+
+TEST_HARNESS_MAIN
