@@ -481,8 +481,8 @@ static int fork_on_and_on(void *dir)
 }
 
 /*
- * Returns how many of these are shown that have slept, and in @elsewhere how many not in @id. Before
- * they have run, they may be read in the middle of their fork, too.
+ * Returns how many of these are shown that have slept, and in @elsewhere how many not in @id.
+ * Before they have run, they may be read in the middle of their fork, too.
  */
 static int count_forked(uint64_t id, int *elsewhere)
 {
