@@ -32,4 +32,18 @@ static inline bool perf_event_set_kernel_page(struct perf_event *event,
 	return false;
 }
 
+/* The same, patches/7.3/0002-*: without it PMUs that trace have nowhere to write to. */
+struct perf_event_aux_ops {
+	void *(*begin)(struct perf_output_handle *handle, struct perf_event *event);
+	void (*end)(struct perf_output_handle *handle, unsigned long size);
+	int (*skip)(struct perf_output_handle *handle, unsigned long size);
+	void *(*get)(struct perf_output_handle *handle);
+};
+
+static inline bool perf_event_set_aux_ops(struct perf_event *event,
+					  const struct perf_event_aux_ops *ops)
+{
+	return false;
+}
+
 #endif /* _PMUK_COMPAT_LINUX_PERF_EVENT_H */

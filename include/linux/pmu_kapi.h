@@ -13,6 +13,7 @@
 #include <linux/cleanup.h>
 #include <linux/err.h>
 #include <linux/errno.h>
+#include <linux/pmu_kapi_aux.h>
 #include <linux/pmu_kapi_ring.h>
 #include <linux/poll.h>
 #include <linux/types.h>
@@ -203,6 +204,7 @@ enum pmuk_buffer_flags {
  * @completion: the caller's, completed at each wakeup, or NULL. Initialised and
  *	waited on by the caller, who may complete it for reasons of its own, too;
  *	must outlive the buffer
+ * @aux: its AUX area; all zeroes for none
  *
  * Copied by pmuk_buffer_create(): need not outlive the call.
  */
@@ -213,6 +215,7 @@ struct pmuk_buffer_attr {
 	u32 wakeup_events;
 	u32 flags;
 	struct completion *completion;
+	struct pmuk_aux_attr aux;
 };
 
 #include <linux/pmu_kapi_context.h>

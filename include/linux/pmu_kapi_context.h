@@ -244,6 +244,8 @@ struct pmuk_set_info {
  * @PMUK_MSG_CPU_OFFLINE: a CPU of the target goes offline. Its counts stay
  * @PMUK_MSG_EXIT: the target's task has exited
  * @PMUK_MSG_PMU_GONE: the PMU of a counter was unregistered
+ * @PMUK_MSG_AUX: an AUX area has passed its watermark, has no room, or was truncated
+ * @PMUK_MSG_AUX_LOST: what was to go to an AUX area was truncated; the count is of how often
  * @PMUK_MSG_KINDS: how many there are
  */
 enum pmuk_msg_kind {
@@ -256,6 +258,8 @@ enum pmuk_msg_kind {
 	PMUK_MSG_CPU_OFFLINE,
 	PMUK_MSG_EXIT,
 	PMUK_MSG_PMU_GONE,
+	PMUK_MSG_AUX,
+	PMUK_MSG_AUX_LOST,
 	PMUK_MSG_KINDS,
 };
 

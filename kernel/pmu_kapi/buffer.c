@@ -84,7 +84,7 @@ const char *pmuk_buffer_fault(const struct pmuk_buffer_attr *attr, int cpu)
 		return "watermark and wakeup_events";
 	if (attr->mode == PMUK_BUFFER_OVERWRITE && (attr->flags & PMUK_BUFFER_USER_TAIL))
 		return "overwriting and user space giving records back";
-	return NULL;
+	return pmuk_aux_fault(attr, cpu);
 }
 
 /* A consumer that is woken when the buffer is full is woken too late. */
@@ -116,25 +116,27 @@ static void pmuk_buffer_init_ring(struct pmuk_buffer *b, const struct pmuk_buffe
 
 static void pmuk_buffer_free(struct pmuk_buffer *b)
 {
+	pmuk_aux_free(b);
 	pmuk_pages_free(&b->data);
 	if (b->control)
 		__free_page(b->control);
 	kfree(b);
 }
 
+static int pmuk_buffer_alloc_pages(struct pmuk_buffer *b, const struct pmuk_buffer_attr *attr,
+				   int node)
+{
+	b->control = alloc_pages_node(node, GFP_KERNEL | __GFP_ZERO, 0);
+	return b->control ? pmuk_pages_alloc(&b->data, attr->nr_pages, node) : -ENOMEM;
+}
+
 static struct pmuk_buffer *pmuk_buffer_alloc(const struct pmuk_buffer_attr *attr, int cpu)
 {
-	int node = cpu == -1 ? NUMA_NO_NODE : cpu_to_node(cpu);
+	int node = cpu == -1 ? NUMA_NO_NODE : cpu_to_node(cpu), ret;
 	struct pmuk_buffer *b = kzalloc_node(sizeof(*b), GFP_KERNEL, node);
 
 	if (!b)
-		return NULL;
-	b->control = alloc_pages_node(node, GFP_KERNEL | __GFP_ZERO, 0);
-	if (!b->control || pmuk_pages_alloc(&b->data, attr->nr_pages, node)) {
-		pmuk_buffer_free(b);
-		return NULL;
-	}
-
+		return ERR_PTR(-ENOMEM);
 	b->cpu = cpu;
 	b->user_tail = attr->flags & PMUK_BUFFER_USER_TAIL;
 	b->own_nr = attr->nr_pages;
@@ -144,8 +146,16 @@ static struct pmuk_buffer *pmuk_buffer_alloc(const struct pmuk_buffer_attr *attr
 	init_irq_work(&b->wake_work, pmuk_buffer_wake_up);
 	init_waitqueue_head(&b->waitq);
 	kref_init(&b->ref);
-	pmuk_buffer_init_ring(b, attr);
-	return b;
+
+	ret = pmuk_buffer_alloc_pages(b, attr, node);
+	if (!ret) {
+		pmuk_buffer_init_ring(b, attr);
+		ret = pmuk_aux_alloc(b, attr, node);
+	}
+	if (!ret)
+		return b;
+	pmuk_buffer_free(b);
+	return ERR_PTR(ret);
 }
 
 /**
@@ -160,7 +170,8 @@ static struct pmuk_buffer *pmuk_buffer_alloc(const struct pmuk_buffer_attr *attr
  *
  * Context: May sleep.
  * Return: The buffer, or an ERR_PTR(): -EINVAL for a NULL @attr, attributes that
- * contradict each other, or an impossible CPU; -ENOMEM.
+ * contradict each other, or an impossible CPU; -ENOMEM; what setting up the AUX area
+ * has failed with, see &struct pmuk_aux_ops.
  */
 struct pmuk_buffer *pmuk_buffer_create(const struct pmuk_buffer_attr *attr, int cpu)
 {
@@ -172,8 +183,8 @@ struct pmuk_buffer *pmuk_buffer_create(const struct pmuk_buffer_attr *attr, int 
 		return ERR_PTR(-EINVAL);
 	}
 	b = pmuk_buffer_alloc(attr, cpu);
-	if (!b)
-		return ERR_PTR(-ENOMEM);
+	if (IS_ERR(b))
+		return b;
 	__module_get(THIS_MODULE);
 	atomic_inc(&pmuk_buffers);
 	return b;
@@ -205,7 +216,8 @@ void pmuk_buffer_put(struct pmuk_buffer *b)
  * that are still there count on, and their records are discarded. Maps stay readable
  * until they are unmapped. The caller sees to it that there is no reader, no other call
  * on @b under way, and nobody who has polled @b and still waits: a consumer whose file
- * can be polled destroys its buffer when that file is released.
+ * can be polled destroys its buffer when that file is released. If an AUX area is being
+ * written, its memory stays until that ends.
  *
  * Context: May sleep. Waits for an RCU grace period.
  */
@@ -222,8 +234,10 @@ void pmuk_buffers_destroy(struct pmuk_buffer **buffers, unsigned int nr)
 	unsigned int i;
 
 	for (i = 0; i < nr; i++) {
-		if (buffers[i])
-			pmuk_ring_kill(&buffers[i]->ring);
+		if (!buffers[i])
+			continue;
+		pmuk_ring_kill(&buffers[i]->ring);
+		pmuk_aux_kill(buffers[i]);
 	}
 	/* Writers have preemption off. */
 	synchronize_rcu();

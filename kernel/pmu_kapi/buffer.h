@@ -5,18 +5,37 @@
 
 #include <linux/irq_work.h>
 #include <linux/kref.h>
-#include <linux/mm_types.h>
+#include <linux/mm.h>
 #include <linux/mutex.h>
 #include <linux/pmu_kapi.h>
 #include <linux/wait.h>
+#include <linux/workqueue.h>
 
+#include "aux.h"
 #include "ring.h"
 
-/* Data pages, mapped twice in a row. */
+/* Pages, mapped twice in a row. */
 struct pmuk_pages {
 	struct page **pages;
 	unsigned int nr;
 	u8 *map;
+};
+
+/* The AUX area of a buffer. */
+struct pmuk_aux {
+	struct pmuk_area area;
+	struct pmuk_pages pages;	/* const */
+	void **addresses;		/* of ->pages, for ->ops or a PMU; NULL without */
+	const struct pmuk_aux_ops *ops;	/* const: set once it is set up */
+	struct pmuk_buffer *b;		/* const */
+	struct pmuk_counter *writer;	/* ->b's ->lock: whose PMU has set the area up, or NULL */
+	u64 told_id;			/* owner: of the event of the last ITRACE_START */
+	unsigned int maps;		/* ->b's ->lock: how many maps there are */
+	unsigned long pgoff;		/* the same: where, while there are any */
+	u64 wakeups_told;		/* ->b's ->wake_work: of what ->notify has told */
+	u64 lost_told;			/* the same */
+	struct irq_work gone_irq;	/* from the last writer, in NMI too, ... */
+	struct work_struct gone_work;	/* ... to where the buffer may be let go of */
 };
 
 struct pmuk_buffer {
@@ -28,6 +47,7 @@ struct pmuk_buffer {
 	struct completion *completion;	/* const: the caller's */
 	struct page *control;		/* const */
 	struct pmuk_pages data;		/* ->lock; const unless ->user_tail */
+	struct pmuk_aux *aux;		/* const: NULL without an AUX area */
 	struct mutex lock;		/* what is mapped, and its size */
 	unsigned int maps;		/* ->lock: how many maps there are */
 
@@ -53,6 +73,29 @@ void pmuk_buffer_put(struct pmuk_buffer *b);
 /* pages.c */
 bool pmuk_pages_nr_ok(unsigned long nr);
 int pmuk_pages_alloc(struct pmuk_pages *p, unsigned int nr, int node);
+int pmuk_pages_alloc_pieces(struct pmuk_pages *p, unsigned int nr, int node, unsigned int order,
+			    bool prefer);
 void pmuk_pages_free(struct pmuk_pages *p);
+
+/* mmap.c */
+int pmuk_mmap_charge(struct vm_area_struct *vma);
+void pmuk_mmap_uncharge(struct vm_area_struct *vma);
+int pmuk_mmap_insert(struct vm_area_struct *vma, unsigned long at, struct page *page);
+vm_fault_t pmuk_mmap_mkwrite(struct vm_fault *vmf);
+int pmuk_mmap_may_split(struct vm_area_struct *vma, unsigned long addr);
+void pmuk_mmap_settle(struct pmuk_buffer *b, struct vm_area_struct *vma,
+		      const struct vm_operations_struct *ops);
+
+/* aux_mmap.c */
+void pmuk_aux_announce(struct pmuk_buffer *b);
+bool pmuk_aux_is_mapped_in(const struct pmuk_buffer *b, unsigned long nr);
+int pmuk_aux_mmap(struct pmuk_buffer *b, struct vm_area_struct *vma);
+
+/* aux_area.c */
+const char *pmuk_aux_fault(const struct pmuk_buffer_attr *attr, int cpu);
+int pmuk_aux_alloc(struct pmuk_buffer *b, const struct pmuk_buffer_attr *attr, int node);
+void pmuk_aux_free(struct pmuk_buffer *b);
+void pmuk_aux_kill(struct pmuk_buffer *b);
+int pmuk_aux_list_pages(struct pmuk_aux *aux);
 
 #endif /* _PMU_KAPI_BUFFER_H */

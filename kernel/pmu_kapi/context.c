@@ -139,6 +139,8 @@ static const char *pmuk_context_fault(const struct pmuk_context_attr *attr)
 		return "a buffer with a completion: there are messages";
 	if (!attr->format_arg != !attr->format_arg_size)
 		return "an argument for the format without its size, or the reverse";
+	if (attr->buffer.aux.nr_pages && !attr->buffer.nr_pages)
+		return "an AUX area, and no data pages for its records";
 	return pmuk_buffer_fault(&attr->buffer, attr->buffer.nr_pages ? 0 : -1);
 }
 
@@ -247,6 +249,18 @@ static u64 pmuk_context_mark(const struct pmuk_buffer *b)
 	return b->ring.wakeup_events ? READ_ONCE(b->ring.events_done) : READ_ONCE(b->ring.wake_at);
 }
 
+static void pmuk_context_notified_aux(struct pmuk_context *ctx, struct pmuk_aux *aux, int cpu)
+{
+	u64 wakeups = READ_ONCE(aux->area.wakeups), lost = READ_ONCE(aux->area.truncations);
+
+	if (wakeups != aux->wakeups_told)
+		pmuk_post(ctx, PMUK_MSG_AUX, cpu, 1, 0, 0);
+	aux->wakeups_told = wakeups;
+	if (lost != aux->lost_told)
+		pmuk_post(ctx, PMUK_MSG_AUX_LOST, cpu, lost - aux->lost_told, 0, 0);
+	WRITE_ONCE(aux->lost_told, lost);
+}
+
 /* Where waking is allowed, for all that was to wake since. */
 static void pmuk_context_notified(struct pmuk_buffer *b)
 {
@@ -257,6 +271,8 @@ static void pmuk_context_notified(struct pmuk_buffer *b)
 	if (mark != b->mark_told)
 		pmuk_post(ctx, PMUK_MSG_WATERMARK, b->cpu, 1, 0, 0);
 	b->mark_told = mark;
+	if (b->aux)
+		pmuk_context_notified_aux(ctx, b->aux, b->cpu);
 	if (!more)
 		return;
 	WRITE_ONCE(b->lost_told, lost);
@@ -365,6 +381,13 @@ struct pmuk_inst *pmuk_inst_from(struct pmuk_context *ctx, unsigned int *cpu)
 	return NULL;
 }
 
+static bool pmuk_context_is_lost_untold(const struct pmuk_buffer *b)
+{
+	if (READ_ONCE(b->ring.lost) != READ_ONCE(b->lost_told))
+		return true;
+	return b->aux && READ_ONCE(b->aux->area.truncations) != READ_ONCE(b->aux->lost_told);
+}
+
 /* Of what was lost since a buffer woke for the last time. */
 static void pmuk_context_tell_lost(struct pmuk_context *ctx)
 {
@@ -376,7 +399,7 @@ static void pmuk_context_tell_lost(struct pmuk_context *ctx)
 	guard(cpus_read_lock)();
 	for_each_possible_cpu(cpu) {
 		b = ctx->buffers[cpu];
-		if (b && READ_ONCE(b->ring.lost) != READ_ONCE(b->lost_told))
+		if (b && pmuk_context_is_lost_untold(b))
 			pmuk_buffer_tell(b);
 	}
 }

@@ -163,11 +163,12 @@ static void pmuk_counter_put_others(struct pmuk_counter *c)
 
 /*
  * A pinned CPU counter starts enabled: perf core then places it before it
- * returns, and its state tells whether it would fit.
+ * returns, and its state tells whether it would fit. Not one that may be about to write an
+ * AUX area that is not set up yet.
  */
 static bool pmuk_is_tried(const struct pmuk_counter *c, const struct task_struct *task)
 {
-	return (c->attr.flags & PMUK_PINNED) && !task;
+	return (c->attr.flags & PMUK_PINNED) && !task && !pmuk_counter_has_aux(c);
 }
 
 static struct perf_event *pmuk_event_create(struct pmuk_counter *c, int cpu,
@@ -282,21 +283,23 @@ static int pmuk_event_end_trial(struct pmuk_counter *c)
  * -ESRCH if @task is exiting; -ENOENT if no PMU knows the event; -ENOSPC if it
  * would not fit; -EOPNOTSUPP if the PMU lacks a capability asked for, or
  * @attr->sample_type or @attr->read_format ask for what callbacks and records do not
- * have; -ENOMEM. A PMU's own errors are passed on as they are.
+ * have, or the buffer has an AUX area that the PMU would write, which the kernel's perf core
+ * does not let it; -EBUSY if that area has a producer; -ENOMEM. A PMU's own errors are
+ * passed on as they are.
  */
 struct pmuk_counter *pmuk_counter_create(const struct pmuk_attr *attr, int cpu,
 					 struct task_struct *task)
 {
 	int ret = pmuk_check_attr(attr, cpu, task);
 
-	return ret ? ERR_PTR(ret) : pmuk_counter_make(attr, cpu, task, NULL, NULL);
+	return ret ? ERR_PTR(ret) : pmuk_counter_make(attr, cpu, task, NULL, NULL, NULL);
 }
 EXPORT_SYMBOL_GPL(pmuk_counter_create);
 
 /* With attributes that are good; with a context's slot and handler, or NULL. */
 struct pmuk_counter *pmuk_counter_make(const struct pmuk_attr *attr, int cpu,
 				       struct task_struct *task, pmuk_handler_t handler,
-				       void *slot)
+				       void *slot, struct pmuk_buffer **buffers)
 {
 	struct pmuk_counter *c;
 	int ret;
@@ -310,6 +313,7 @@ struct pmuk_counter *pmuk_counter_make(const struct pmuk_attr *attr, int cpu,
 
 	c->handler = handler;
 	c->slot = slot;
+	c->buffers = buffers;
 	c->event = pmuk_event_create(c, cpu, task);
 	if (IS_ERR(c->event)) {
 		ret = PTR_ERR(c->event);
@@ -320,10 +324,10 @@ struct pmuk_counter *pmuk_counter_make(const struct pmuk_attr *attr, int cpu,
 	}
 	pmuk_counter_adopt(c);
 
-	ret = pmuk_is_tried(c, task) ? pmuk_event_end_trial(c) : 0;
+	ret = pmuk_is_tried(c, task) ? pmuk_event_end_trial(c) : pmuk_aux_attach(c);
 	if (ret) {
-		pr_debug("create: type %u config %#llx: PMU of CPU %d is full\n",
-			 attr->type, attr->config, cpu);
+		pr_debug("create: type %u config %#llx: %s: %d\n", attr->type, attr->config,
+			 ret == -ENOSPC ? "its PMU is full" : "no AUX area for it", ret);
 		pmuk_counter_destroy(c);
 		return ERR_PTR(ret);
 	}
@@ -373,6 +377,7 @@ void pmuk_counter_finish(struct pmuk_counter *c)
 {
 	/* Only now can no overflow queue it any more; it finds ->quiet set. */
 	irq_work_sync(&c->settle);
+	pmuk_aux_detach(c);
 	pmuk_counter_put_others(c);
 	kref_put(&c->ref, pmuk_counter_free);
 }

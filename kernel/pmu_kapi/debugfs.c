@@ -36,6 +36,18 @@ static void pmuk_show_buffer(struct seq_file *m, struct pmuk_buffer *b)
 		   stat.discarded, stat.overwritten, stat.wakeups);
 }
 
+static void pmuk_show_aux(struct seq_file *m, struct pmuk_buffer *b)
+{
+	struct pmuk_aux_stat stat;
+
+	if (pmuk_aux_stat(b, &stat))
+		return;
+	seq_printf(m, "  aux cpu %d pages %u head %llu tail %llu truncated %llu", b->cpu,
+		   b->aux->pages.nr, stat.head, stat.tail, stat.truncated);
+	seq_printf(m, " truncations %llu full %llu nested %llu discarded %llu wakeups %llu\n",
+		   stat.truncations, stat.full, stat.nested, stat.discarded, stat.wakeups);
+}
+
 static void pmuk_show_inst(struct seq_file *m, struct pmuk_inst *inst)
 {
 	guard(mutex)(&inst->lock);
@@ -68,8 +80,10 @@ static void pmuk_show_context(struct seq_file *m, struct pmuk_context *ctx)
 	for (cpu = 0; cpu < nr_cpu_ids; cpu++) {
 		if (ctx->insts[cpu])
 			pmuk_show_inst(m, ctx->insts[cpu]);
-		if (ctx->buffers[cpu])
-			pmuk_show_buffer(m, ctx->buffers[cpu]);
+		if (!ctx->buffers[cpu])
+			continue;
+		pmuk_show_buffer(m, ctx->buffers[cpu]);
+		pmuk_show_aux(m, ctx->buffers[cpu]);
 	}
 }
 

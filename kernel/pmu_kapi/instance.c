@@ -245,7 +245,8 @@ static struct pmuk_counter *pmuk_slot_make(struct pmuk_slot *slot)
 	}
 	if (pmuk_is_tree(slot->inst))
 		attr.flags |= PMUK_INHERIT;
-	return pmuk_counter_make(&attr, slot->inst->cpu, ctx->task, pmuk_slot_overflow, slot);
+	return pmuk_counter_make(&attr, slot->inst->cpu, ctx->task, pmuk_slot_overflow, slot,
+				 ctx->buffers);
 }
 
 /* Let pmuk_slot_snapshot() see the counter, or that there is none, and its base as one. */

@@ -68,6 +68,10 @@ struct pmuk_counter {
 
 	pmuk_handler_t handler;		/* const: a context's, in place of attr.overflow */
 	void *slot;			/* const: the context's */
+	struct pmuk_buffer **buffers;	/* const: the context's, by CPU, in place of attr.buffer */
+	bool writes_aux;		/* const: its PMU does, in its buffers' AUX areas ... */
+	struct module *aux_owner;	/* ... and that PMU's module, ... */
+	void (*free_aux)(void *aux);	/* ... and what frees its part */
 	u64 offset;			/* const while enabled: a context adds it to the count */
 
 	u64 id;				/* const: perf's, in records */
@@ -89,7 +93,7 @@ extern struct workqueue_struct *pmuk_wq;
 
 struct pmuk_counter *pmuk_counter_make(const struct pmuk_attr *attr, int cpu,
 				       struct task_struct *task, pmuk_handler_t handler,
-				       void *slot);
+				       void *slot, struct pmuk_buffer **buffers);
 void pmuk_counter_end(struct pmuk_counter *c);
 void pmuk_counter_finish(struct pmuk_counter *c);
 bool pmuk_counter_is_pmu_gone(const struct pmuk_counter *c);
@@ -127,6 +131,11 @@ unsigned int pmuk_format_size(const struct pmuk_counter *c);
 bool pmuk_format_known(u64 sample_type, u64 read_format);
 void pmuk_format_sample(struct pmuk_counter *c, struct pmuk_buffer *b,
 			const struct pmuk_sample *sample, const struct perf_sample_data *data);
+
+/* aux_pmu.c */
+bool pmuk_counter_has_aux(const struct pmuk_counter *c);
+int pmuk_aux_attach(struct pmuk_counter *c);
+void pmuk_aux_detach(struct pmuk_counter *c);
 
 /* page.c */
 void pmuk_page_attach(struct pmuk_counter *c);

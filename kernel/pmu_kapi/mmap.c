@@ -17,6 +17,18 @@
 
 #include "buffer.h"
 
+/* A map becomes the buffer's: neither inherited, nor grown, nor made writable later. */
+void pmuk_mmap_settle(struct pmuk_buffer *b, struct vm_area_struct *vma,
+		      const struct vm_operations_struct *ops)
+{
+	pmuk_buffer_get(b);
+	if (!b->user_tail)
+		vm_flags_clear(vma, VM_MAYWRITE);
+	vm_flags_mod(vma, VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP, VM_MAYEXEC);
+	vma->vm_private_data = b;
+	vma->vm_ops = ops;
+}
+
 static const char *pmuk_mmap_fault(const struct pmuk_buffer *b, struct vm_area_struct *vma)
 {
 	if (!(vma->vm_flags & VM_MAYSHARE))
@@ -35,7 +47,7 @@ static const char *pmuk_mmap_fault(const struct pmuk_buffer *b, struct vm_area_s
 }
 
 /* Pages that a process has locked; as perf does, apart from those of mlock(2). */
-static int pmuk_mmap_charge(struct vm_area_struct *vma)
+int pmuk_mmap_charge(struct vm_area_struct *vma)
 {
 	u64 limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
 	atomic64_t *pinned = &vma->vm_mm->pinned_vm;
@@ -46,7 +58,7 @@ static int pmuk_mmap_charge(struct vm_area_struct *vma)
 	return -EPERM;
 }
 
-static void pmuk_mmap_uncharge(struct vm_area_struct *vma)
+void pmuk_mmap_uncharge(struct vm_area_struct *vma)
 {
 	atomic64_sub(vma_pages(vma), &vma->vm_mm->pinned_vm);
 }
@@ -64,6 +76,7 @@ static void pmuk_mmap_swap(struct pmuk_buffer *b, struct pmuk_pages *data)
 	synchronize_rcu();
 	swap(b->data, *data);
 	page->data_size = size;
+	pmuk_aux_announce(b);
 	pmuk_ring_reset(&b->ring, b->data.map, size, pmuk_buffer_watermark(b, size));
 	pmuk_pages_free(data);
 }
@@ -100,29 +113,30 @@ static void pmuk_mmap_unfit(struct pmuk_buffer *b)
  * All of it now, so that there is no fault to be served later. A write to what is
  * read-only here asks pmuk_mmap_mkwrite().
  */
-static int pmuk_mmap_insert(struct pmuk_buffer *b, struct vm_area_struct *vma)
+int pmuk_mmap_insert(struct vm_area_struct *vma, unsigned long at, struct page *page)
 {
 	pgprot_t prot = vm_get_page_prot(vma->vm_flags & ~(VM_SHARED | VM_WRITE));
-	unsigned long i, nr = vma_pages(vma);
-	struct page *page;
-	int ret;
 
-	for (i = 0; i < nr; i++) {
-		page = i ? b->data.pages[i - 1] : b->control;
-		ret = remap_pfn_range(vma, vma->vm_start + i * PAGE_SIZE, page_to_pfn(page),
-				      PAGE_SIZE, prot);
-		if (ret)
-			return ret;
-	}
-	return 0;
+	return remap_pfn_range(vma, vma->vm_start + at * PAGE_SIZE, page_to_pfn(page), PAGE_SIZE,
+			       prot);
 }
 
-static vm_fault_t pmuk_mmap_mkwrite(struct vm_fault *vmf)
+static int pmuk_mmap_insert_all(struct pmuk_buffer *b, struct vm_area_struct *vma)
+{
+	int ret = pmuk_mmap_insert(vma, 0, b->control);
+	unsigned long i;
+
+	for (i = 1; !ret && i < vma_pages(vma); i++)
+		ret = pmuk_mmap_insert(vma, i, b->data.pages[i - 1]);
+	return ret;
+}
+
+vm_fault_t pmuk_mmap_mkwrite(struct vm_fault *vmf)
 {
 	return vmf->pgoff ? VM_FAULT_SIGBUS : 0;
 }
 
-static int pmuk_mmap_may_split(struct vm_area_struct *vma, unsigned long addr)
+int pmuk_mmap_may_split(struct vm_area_struct *vma, unsigned long addr)
 {
 	return -EINVAL;
 }
@@ -162,7 +176,7 @@ static int pmuk_mmap_locked(struct pmuk_buffer *b, struct vm_area_struct *vma)
 	unsigned int nr = vma_pages(vma) - 1;
 	int ret;
 
-	if (b->maps && nr != b->data.nr)
+	if ((b->maps && nr != b->data.nr) || pmuk_aux_is_mapped_in(b, 1 + nr))
 		return -EBUSY;
 	ret = pmuk_mmap_charge(vma);
 	if (ret)
@@ -170,7 +184,7 @@ static int pmuk_mmap_locked(struct pmuk_buffer *b, struct vm_area_struct *vma)
 	ret = pmuk_mmap_fit(b, nr);
 	if (ret)
 		goto out_uncharge;
-	ret = pmuk_mmap_insert(b, vma);
+	ret = pmuk_mmap_insert_all(b, vma);
 	if (ret)
 		goto out_unfit;
 	b->maps++;
@@ -196,10 +210,16 @@ out_uncharge:
  * pmuk_buffer_destroy(): the consumer's file keeps its module until then. Pages are
  * accounted in mm_struct::pinned_vm, under RLIMIT_MEMLOCK.
  *
+ * The AUX area is mapped by itself, as a whole, read-only, at the offset and of the size that the
+ * control page announces in aux_offset and aux_size, behind the data. User space that may write
+ * there may choose another offset behind the data before that; all maps are at one. With
+ * PMUK_BUFFER_USER_TAIL bytes are given back by aux_tail. Follows the AUX area of 2014.
+ *
  * Context: May sleep, in file_operations::mmap.
  * Return: 0; -EINVAL if @b is NULL or an ERR_PTR(), or the size, offset or kind of
  * map is wrong; -EACCES if it is writable and user space does not read the buffer;
- * -EBUSY if it is of another size than those that are there; -EPERM if it exceeds
+ * -EBUSY if it is of another size than those that are there, or reaches to where the AUX area is
+ * mapped; -EPERM if it exceeds
  * RLIMIT_MEMLOCK; -ENOMEM.
  */
 int pmuk_buffer_mmap(struct pmuk_buffer *b, struct vm_area_struct *vma)
@@ -209,6 +229,8 @@ int pmuk_buffer_mmap(struct pmuk_buffer *b, struct vm_area_struct *vma)
 
 	if (IS_ERR_OR_NULL(b))
 		return -EINVAL;
+	if (b->aux && vma->vm_pgoff)
+		return pmuk_aux_mmap(b, vma);
 	fault = pmuk_mmap_fault(b, vma);
 	if (fault) {
 		pr_debug("mmap: %s\n", fault);
@@ -222,12 +244,7 @@ int pmuk_buffer_mmap(struct pmuk_buffer *b, struct vm_area_struct *vma)
 	if (ret)
 		return ret;
 
-	pmuk_buffer_get(b);
-	if (!b->user_tail)
-		vm_flags_clear(vma, VM_MAYWRITE);
-	vm_flags_mod(vma, VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP, VM_MAYEXEC);
-	vma->vm_private_data = b;
-	vma->vm_ops = &pmuk_mmap_ops;
+	pmuk_mmap_settle(b, vma, &pmuk_mmap_ops);
 	return 0;
 }
 EXPORT_SYMBOL_GPL(pmuk_buffer_mmap);

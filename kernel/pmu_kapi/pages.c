@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The data pages of a buffer, mapped twice in a row: what begins in the first half
- * is contiguous however far it goes.
+ * The pages of a buffer, of its data or its AUX area, mapped twice in a row: what begins in the
+ * first half is contiguous however far it goes.
  */
 #include <linux/bits.h>
 #include <linux/gfp.h>
@@ -20,26 +20,54 @@ bool pmuk_pages_nr_ok(unsigned long nr)
 	return !nr || (is_power_of_2(nr) && nr <= PMUK_PAGES_MAX);
 }
 
-/* Whoever asks for more than there is gets nothing, and nobody is killed for it. */
-static int pmuk_pages_fill(struct pmuk_pages *p, int node)
+/* A piece that is contiguous says so on its first page, as perf's AUX areas do. */
+static int pmuk_pages_add(struct pmuk_pages *p, unsigned int at, int node, unsigned int order,
+			  bool prefer)
 {
-	const gfp_t gfp = GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN | __GFP_RETRY_MAYFAIL;
+	gfp_t gfp = GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN;
+	struct page *page;
 	unsigned int i;
+
+	gfp |= order && prefer ? __GFP_NORETRY : __GFP_RETRY_MAYFAIL;
+	page = alloc_pages_node(node, gfp, order);
+	if (!page)
+		return -ENOMEM;
+	if (order) {
+		split_page(page, order);
+		SetPagePrivate(page);
+		set_page_private(page, order);
+	}
+	for (i = 0; i < BIT(order); i++) {
+		p->pages[at + i] = page + i;
+		p->pages[p->nr + at + i] = page + i;
+	}
+	return 0;
+}
+
+/* Whoever asks for more than there is gets nothing, and nobody is killed for it. */
+static int pmuk_pages_fill(struct pmuk_pages *p, int node, unsigned int order, bool prefer)
+{
+	unsigned int at;
 
 	if (si_mem_available() < p->nr)
 		return -ENOMEM;
-	for (i = 0; i < p->nr; i++) {
-		p->pages[i] = alloc_pages_node(node, gfp, 0);
-		if (!p->pages[i])
-			return -ENOMEM;
-		p->pages[p->nr + i] = p->pages[i];
+	for (at = 0; at < p->nr; at += BIT(order)) {
+		while (pmuk_pages_add(p, at, node, order, prefer)) {
+			if (!prefer || !order)
+				return -ENOMEM;
+			order--;
+		}
 	}
 	p->map = vmap(p->pages, 2 * p->nr, VM_MAP, PAGE_KERNEL);
 	return p->map ? 0 : -ENOMEM;
 }
 
-/* Near @node, or anywhere with NUMA_NO_NODE. Returns 0 or -ENOMEM. */
-int pmuk_pages_alloc(struct pmuk_pages *p, unsigned int nr, int node)
+/*
+ * Near @node, or anywhere with NUMA_NO_NODE, and contiguous in memory in pieces of @order, or, with
+ * @prefer, in smaller ones where there are no more of these. Returns 0 or -ENOMEM.
+ */
+int pmuk_pages_alloc_pieces(struct pmuk_pages *p, unsigned int nr, int node, unsigned int order,
+			    bool prefer)
 {
 	int ret;
 
@@ -47,10 +75,24 @@ int pmuk_pages_alloc(struct pmuk_pages *p, unsigned int nr, int node)
 	if (!nr)
 		return 0;
 	p->pages = kvcalloc(2 * nr, sizeof(*p->pages), GFP_KERNEL | __GFP_NOWARN);
-	ret = p->pages ? pmuk_pages_fill(p, node) : -ENOMEM;
+	ret = p->pages ? pmuk_pages_fill(p, node, order, prefer) : -ENOMEM;
 	if (ret)
 		pmuk_pages_free(p);
 	return ret;
+}
+
+int pmuk_pages_alloc(struct pmuk_pages *p, unsigned int nr, int node)
+{
+	return pmuk_pages_alloc_pieces(p, nr, node, 0, false);
+}
+
+static void pmuk_pages_drop(struct page *page)
+{
+	if (PagePrivate(page)) {
+		ClearPagePrivate(page);
+		set_page_private(page, 0);
+	}
+	__free_page(page);
 }
 
 void pmuk_pages_free(struct pmuk_pages *p)
@@ -59,7 +101,7 @@ void pmuk_pages_free(struct pmuk_pages *p)
 
 	vunmap(p->map);
 	for (i = 0; p->pages && i < p->nr && p->pages[i]; i++)
-		__free_page(p->pages[i]);
+		pmuk_pages_drop(p->pages[i]);
 	kvfree(p->pages);
 	*p = (struct pmuk_pages){};
 }

@@ -110,16 +110,6 @@ struct pmuk_lost_record {
 	u64 lost;
 };
 
-/* Atomic against whatever interrupts this CPU, and no more than that. Returns what was. */
-static u64 pmuk_ring_add(u64 *counter, u64 n)
-{
-	u64 old = READ_ONCE(*counter);
-
-	while (!try_cmpxchg_local(counter, &old, old + n))
-		;
-	return old;
-}
-
 static u64 pmuk_ring_take(u64 *counter)
 {
 	u64 old = READ_ONCE(*counter);

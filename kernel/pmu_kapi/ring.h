@@ -27,6 +27,16 @@ struct pmuk_ring_config {
 	void (*wake)(struct pmuk_ring *ring);
 };
 
+/* Atomic against whatever interrupts this CPU, and no more than that. Returns what was. */
+static inline u64 pmuk_ring_add(u64 *counter, u64 n)
+{
+	u64 old = READ_ONCE(*counter);
+
+	while (!try_cmpxchg_local(counter, &old, old + n))
+		;
+	return old;
+}
+
 void pmuk_ring_init(struct pmuk_ring *ring, const struct pmuk_ring_config *config);
 void pmuk_ring_skip(struct pmuk_ring *ring, struct perf_event_header *rec);
 void pmuk_ring_pause(struct pmuk_ring *ring);

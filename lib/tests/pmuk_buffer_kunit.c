@@ -5,8 +5,6 @@
  * still going on.
  */
 #include <linux/completion.h>
-#include <linux/dcache.h>
-#include <linux/debugfs.h>
 #include <linux/delay.h>
 #include <linux/jiffies.h>
 #include <linux/kthread.h>
@@ -14,6 +12,7 @@
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
 
+#include "pmuk_fail.h"
 #include "pmuk_test.h"
 #include "pmuk_records.h"
 
@@ -651,82 +650,7 @@ static void page_shows_a_task(struct kunit *test)
 	pmuk_buffer_destroy(attr.buffer);
 }
 
-#if defined(CONFIG_FAILSLAB) && defined(CONFIG_FAIL_PAGE_ALLOC) &&			\
-	defined(CONFIG_FAULT_INJECTION_DEBUG_FS)
-
-/* A knob in debugfs is a variable that its inode points to. */
-struct knob {
-	const char *dir, *name;
-	unsigned long wanted;
-	size_t size;
-	void *at;
-	unsigned long was;
-};
-
-static unsigned long knob_get(const struct knob *k)
-{
-	switch (k->size) {
-	case sizeof(bool):
-		return READ_ONCE(*(bool *)k->at);
-	case sizeof(u32):
-		return READ_ONCE(*(u32 *)k->at);
-	default:
-		return READ_ONCE(*(unsigned long *)k->at);
-	}
-}
-
-static void knob_set(const struct knob *k, unsigned long value)
-{
-	switch (k->size) {
-	case sizeof(bool):
-		WRITE_ONCE(*(bool *)k->at, value);
-		break;
-	case sizeof(u32):
-		WRITE_ONCE(*(u32 *)k->at, value);
-		break;
-	default:
-		WRITE_ONCE(*(unsigned long *)k->at, value);
-	}
-}
-
-static void knob_put(void *data)
-{
-	const struct knob *k = data;
-
-	knob_set(k, k->was);
-}
-
-static void knob_turn(struct kunit *test, struct knob *k)
-{
-	struct dentry *dir = debugfs_lookup(k->dir, NULL), *dentry;
-
-	KUNIT_ASSERT_NOT_NULL(test, dir);
-	dentry = debugfs_lookup(k->name, dir);
-	dput(dir);
-	KUNIT_ASSERT_NOT_NULL(test, dentry);
-	k->at = d_inode(dentry)->i_private;
-	dput(dentry);
-	k->was = knob_get(k);
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, knob_put, k), 0);
-	knob_set(k, k->wanted);
-}
-
-/* By default allocations that may wait never fail, nor do single pages. */
-static void let_any_allocation_fail(struct kunit *test)
-{
-	static struct knob knobs[] = {
-		{ "failslab", "ignore-gfp-wait", false, sizeof(bool) },
-		{ "failslab", "verbose", 0, sizeof(unsigned long) },
-		{ "fail_page_alloc", "ignore-gfp-wait", false, sizeof(bool) },
-		{ "fail_page_alloc", "ignore-gfp-highmem", false, sizeof(bool) },
-		{ "fail_page_alloc", "min-order", 0, sizeof(u32) },
-		{ "fail_page_alloc", "verbose", 0, sizeof(unsigned long) },
-	};
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(knobs); i++)
-		knob_turn(test, &knobs[i]);
-}
+#ifdef PMUK_CAN_FAIL_PAGES
 
 /*
  * The first allocation fails, the second, … until none is left to. One that creation
@@ -737,7 +661,8 @@ static void sweep(struct kunit *test, u32 nr_pages, unsigned int fewest)
 	const struct pmuk_buffer_attr attr = { .nr_pages = nr_pages };
 	unsigned int nth = 1, left = 0, failed = 0, survived = 0, tries;
 
-	let_any_allocation_fail(test);
+	pmuk_let_any_allocation_fail(test);
+	pmuk_let_any_page_fail(test);
 	for (tries = 0; !left && tries < 400; tries++) {
 		struct pmuk_buffer *b;
 

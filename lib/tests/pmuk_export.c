@@ -6,6 +6,7 @@
 #include <linux/cleanup.h>
 #include <linux/fs.h>
 #include <linux/irq_work.h>
+#include <linux/math.h>
 #include <linux/miscdevice.h>
 #include <linux/minmax.h>
 #include <linux/module.h>
@@ -124,6 +125,74 @@ static long export_write(struct export *e, void __user *from)
 	return there ? job.written : -EXDEV;
 }
 
+/* One piece, or what there is room for, which is returned. The rest is lost. */
+static u64 export_aux_piece(struct export *e, u64 bytes)
+{
+	struct pmuk_aux_handle handle;
+	u64 i, size = 0;
+
+	if (pmuk_aux_output_begin(&handle, e->buffer)) {
+		size = round_down(min(bytes, handle.size), sizeof(u64));
+		for (i = 0; i < size; i += sizeof(u64))
+			*(u64 *)(handle.data + i) = pmuk_export_fill(handle.head + i, 0);
+		pmuk_aux_output_end(&handle, size);
+	}
+	if (size < bytes)
+		pmuk_aux_output_lose(e->buffer, bytes - size);
+	return size;
+}
+
+static bool export_aux_pieces(struct export *e, struct pmuk_export_aux *what)
+{
+	u64 left = what->bytes, piece;
+
+	for (; left && !fatal_signal_pending(current); left -= piece) {
+		piece = min(left, what->piece);
+		scoped_guard(preempt) {
+			if (smp_processor_id() != e->cpu)
+				return false;
+			what->written += export_aux_piece(e, piece);
+		}
+		cond_resched();
+	}
+	return true;
+}
+
+static long export_aux_write(struct export *e, void __user *user)
+{
+	struct pmuk_export_aux what;
+
+	if (copy_from_user(&what, user, sizeof(what)))
+		return -EFAULT;
+	if (what.bytes % sizeof(u64) || what.piece % sizeof(u64) || !what.piece)
+		return -EINVAL;
+	what.written = 0;
+	scoped_guard(rwsem_read, &e->sem) {
+		if (!e->buffer)
+			return -ENODEV;
+		if (!export_aux_pieces(e, &what))
+			return -EXDEV;
+	}
+	return copy_to_user(user, &what, sizeof(what)) ? -EFAULT : 0;
+}
+
+static long export_aux_stat(struct export *e, void __user *to)
+{
+	struct pmuk_export_aux_stat out = {};
+	struct pmuk_aux_stat stat;
+	int ret;
+
+	scoped_guard(rwsem_read, &e->sem)
+		ret = e->buffer ? pmuk_aux_stat(e->buffer, &stat) : -ENODEV;
+	if (ret)
+		return ret;
+	out.head = stat.head;
+	out.truncated = stat.truncated;
+	out.full = stat.full;
+	out.wakeups = stat.wakeups;
+	return copy_to_user(to, &out, sizeof(out)) ? -EFAULT : 0;
+}
+
 static struct pmuk_counter *export_counter(const struct pmuk_export_attr *what,
 					   struct pmuk_buffer *buffer)
 {
@@ -157,6 +226,11 @@ static long export_create(struct export *e, void __user *from)
 		.watermark	= what.watermark,
 		.wakeup_events	= what.wakeup_events,
 		.flags		= what.flags,
+		.aux = {
+			.nr_pages	= what.aux_pages,
+			.overwrite	= what.aux_overwrite,
+			.watermark	= what.aux_watermark,
+		},
 	};
 	buffer = pmuk_buffer_create(&attr, what.cpu);
 	if (IS_ERR(buffer))
@@ -253,6 +327,10 @@ static long export_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 		return export_destroy(e);
 	case PMUK_EXPORT_NR_BUFFERS:
 		return pmuk_nr_buffers();
+	case PMUK_EXPORT_AUX_WRITE:
+		return export_aux_write(e, (void __user *)arg);
+	case PMUK_EXPORT_AUX_STAT:
+		return export_aux_stat(e, (void __user *)arg);
 	default:
 		return -ENOTTY;
 	}

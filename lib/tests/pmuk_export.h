@@ -42,8 +42,10 @@ enum pmuk_export_context {
  * @flags: see there
  * @cpu: which CPU writes it, or -1
  * @event: enum pmuk_export_event, on that CPU
- * @pad: 0
+ * @aux_pages: as in struct pmuk_aux_attr, as are the last two
  * @period: as in struct pmuk_attr
+ * @aux_watermark: see struct pmuk_aux_attr
+ * @aux_overwrite: the same; 0 or 1
  */
 struct pmuk_export_attr {
 	__u32 nr_pages;
@@ -53,8 +55,10 @@ struct pmuk_export_attr {
 	__u32 flags;
 	__s32 cpu;
 	__u32 event;
-	__u32 pad;
+	__u32 aux_pages;
 	__u64 period;
+	__u32 aux_watermark;
+	__u32 aux_overwrite;
 };
 
 /**
@@ -120,6 +124,34 @@ struct pmuk_export_value {
 	__u64 time_running;
 };
 
+/**
+ * struct pmuk_export_aux - bytes to be written to the AUX area
+ * @bytes: how many, a multiple of 8. What has no room is lost
+ * @piece: how many at a time, the same
+ * @written: set to how many there was room for
+ *
+ * The 8 bytes at position p of the stream are pmuk_export_fill(p, 0).
+ */
+struct pmuk_export_aux {
+	__u64 bytes;
+	__u64 piece;
+	__u64 written;
+};
+
+/**
+ * struct pmuk_export_aux_stat - struct pmuk_aux_stat, as far as it is of interest
+ * @head: see there
+ * @truncated: see there
+ * @full: see there
+ * @wakeups: see there
+ */
+struct pmuk_export_aux_stat {
+	__u64 head;
+	__u64 truncated;
+	__u64 full;
+	__u64 wakeups;
+};
+
 /* Once for each file: create its buffer, and enable its counter. */
 #define PMUK_EXPORT_CREATE	_IOW('p', 0xe0, struct pmuk_export_attr)
 /* By a task on the buffer's CPU, or -EXDEV. Returns how many records there was room for. */
@@ -132,5 +164,8 @@ struct pmuk_export_value {
 #define PMUK_EXPORT_DESTROY	_IO('p', 0xe5)
 /* Of the whole machine. */
 #define PMUK_EXPORT_NR_BUFFERS	_IO('p', 0xe6)
+/* By a task on the buffer's CPU, or -EXDEV. */
+#define PMUK_EXPORT_AUX_WRITE	_IOWR('p', 0xe7, struct pmuk_export_aux)
+#define PMUK_EXPORT_AUX_STAT	_IOR('p', 0xe8, struct pmuk_export_aux_stat)
 
 #endif /* _PMUK_EXPORT_H */

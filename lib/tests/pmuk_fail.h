@@ -9,55 +9,99 @@
 
 #define PMUK_CAN_FAIL	1
 
+#ifdef CONFIG_FAIL_PAGE_ALLOC
+#define PMUK_CAN_FAIL_PAGES	1
+#endif
+
 #include <linux/dcache.h>
 #include <linux/debugfs.h>
 
 #include "pmuk_test.h"
 
-/* A knob in debugfs/failslab is a variable that its inode points to. */
-struct pmuk_knobs {
-	struct dentry *dir, *ignore_dentry, *verbose_dentry;
-	bool *ignore_gfp_wait, was_ignoring;
-	unsigned long *verbose, was_verbose;
+/* A knob in debugfs is a variable that its inode points to. */
+struct pmuk_knob {
+	const char *dir, *name;
+	unsigned long wanted;
+	size_t size;
+	void *at;
+	unsigned long was;
 };
 
-static inline void pmuk_put_knobs(void *data)
+static inline unsigned long pmuk_knob_get(const struct pmuk_knob *k)
 {
-	struct pmuk_knobs *k = data;
-
-	if (k->ignore_gfp_wait)
-		WRITE_ONCE(*k->ignore_gfp_wait, k->was_ignoring);
-	if (k->verbose)
-		WRITE_ONCE(*k->verbose, k->was_verbose);
-	dput(k->ignore_dentry);
-	dput(k->verbose_dentry);
-	dput(k->dir);
+	switch (k->size) {
+	case sizeof(bool):
+		return READ_ONCE(*(bool *)k->at);
+	case sizeof(u32):
+		return READ_ONCE(*(u32 *)k->at);
+	default:
+		return READ_ONCE(*(unsigned long *)k->at);
+	}
 }
 
-static inline void *pmuk_knob(struct kunit *test, struct dentry *dentry)
+static inline void pmuk_knob_set(const struct pmuk_knob *k, unsigned long value)
 {
+	switch (k->size) {
+	case sizeof(bool):
+		WRITE_ONCE(*(bool *)k->at, value);
+		break;
+	case sizeof(u32):
+		WRITE_ONCE(*(u32 *)k->at, value);
+		break;
+	default:
+		WRITE_ONCE(*(unsigned long *)k->at, value);
+	}
+}
+
+static inline void pmuk_knob_put(void *data)
+{
+	const struct pmuk_knob *k = data;
+
+	pmuk_knob_set(k, k->was);
+}
+
+static inline void pmuk_knob_turn(struct kunit *test, struct pmuk_knob *k)
+{
+	struct dentry *dir = debugfs_lookup(k->dir, NULL), *dentry;
+
+	KUNIT_ASSERT_NOT_NULL(test, dir);
+	dentry = debugfs_lookup(k->name, dir);
+	dput(dir);
 	KUNIT_ASSERT_NOT_NULL(test, dentry);
-	KUNIT_ASSERT_NOT_NULL(test, d_inode(dentry)->i_private);
-	return d_inode(dentry)->i_private;
+	k->at = d_inode(dentry)->i_private;
+	dput(dentry);
+	KUNIT_ASSERT_NOT_NULL(test, k->at);
+	k->was = pmuk_knob_get(k);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, pmuk_knob_put, k), 0);
+	pmuk_knob_set(k, k->wanted);
 }
 
 /* By default only atomic allocations fail, and each says so at length. */
 static inline void pmuk_let_any_allocation_fail(struct kunit *test)
 {
-	struct pmuk_knobs *k = kunit_kzalloc(test, sizeof(*k), GFP_KERNEL);
+	static struct pmuk_knob knobs[] = {
+		{ "failslab", "ignore-gfp-wait", false, sizeof(bool) },
+		{ "failslab", "verbose", 0, sizeof(unsigned long) },
+	};
+	unsigned int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, k);
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, pmuk_put_knobs, k), 0);
-	k->dir = debugfs_lookup("failslab", NULL);
-	KUNIT_ASSERT_NOT_NULL(test, k->dir);
-	k->ignore_dentry = debugfs_lookup("ignore-gfp-wait", k->dir);
-	k->verbose_dentry = debugfs_lookup("verbose", k->dir);
-	k->ignore_gfp_wait = pmuk_knob(test, k->ignore_dentry);
-	k->was_ignoring = READ_ONCE(*k->ignore_gfp_wait);
-	k->verbose = pmuk_knob(test, k->verbose_dentry);
-	k->was_verbose = READ_ONCE(*k->verbose);
-	WRITE_ONCE(*k->ignore_gfp_wait, false);
-	WRITE_ONCE(*k->verbose, 0);
+	for (i = 0; i < ARRAY_SIZE(knobs); i++)
+		pmuk_knob_turn(test, &knobs[i]);
+}
+
+/* The same for pages, of which single ones never do. */
+static inline void pmuk_let_any_page_fail(struct kunit *test)
+{
+	static struct pmuk_knob knobs[] = {
+		{ "fail_page_alloc", "ignore-gfp-wait", false, sizeof(bool) },
+		{ "fail_page_alloc", "ignore-gfp-highmem", false, sizeof(bool) },
+		{ "fail_page_alloc", "min-order", 0, sizeof(u32) },
+		{ "fail_page_alloc", "verbose", 0, sizeof(unsigned long) },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(knobs); i++)
+		pmuk_knob_turn(test, &knobs[i]);
 }
 
 #endif /* FAILSLAB */

@@ -79,6 +79,7 @@ static long live_create(struct live *l, void __user *from)
 	if (l->created)
 		return -EBUSY;
 	attr.buffer.nr_pages = what.nr_pages;
+	attr.buffer.aux.nr_pages = what.nr_pages;
 	ctx = pmuk_create_context(&attr);
 	if (IS_ERR(ctx))
 		return PTR_ERR(ctx);

@@ -623,6 +623,84 @@ static void expect_watch_tells(struct kunit *test, struct mail *m, const struct 
 	expect_silence(test, m);
 }
 
+static u64 write_aux(struct pmuk_buffer *b, u64 bytes)
+{
+	struct pmuk_aux_handle handle;
+
+	guard(preempt)();
+	if (!pmuk_aux_output_begin(&handle, b))
+		return 0;
+	pmuk_aux_output_end(&handle, bytes);
+	return bytes;
+}
+
+static void drain_aux(struct kunit *test, struct pmuk_buffer *b)
+{
+	struct pmuk_aux_reader r;
+	struct pmuk_aux_span span;
+
+	KUNIT_ASSERT_EQ(test, pmuk_aux_claim(b, &r), 0);
+	while (pmuk_aux_peek(&r, &span))
+		pmuk_aux_consume(&r, span.size);
+	pmuk_aux_release(&r);
+}
+
+static void aux_is_told(struct kunit *test)
+{
+	struct mail *m = new_mail_with_buffer(test, &(struct pmuk_buffer_attr){
+		.nr_pages = 4, .aux = { .nr_pages = 2 } });
+	struct pmuk_buffer *b = pmuk_buffer(m->ctx, m->cpu);
+	struct heard heard = {};
+	unsigned int i;
+
+	for (i = 0; i < 5; i++) {
+		KUNIT_EXPECT_EQ(test, write_aux(b, PAGE_SIZE - 8), PAGE_SIZE - 8);
+		drain_aux(test, b);
+		hear(m, &heard);
+		KUNIT_EXPECT_EQ(test, heard.counts[PMUK_MSG_AUX], i);
+		KUNIT_EXPECT_EQ(test, write_aux(b, 8), 8);
+		drain_aux(test, b);
+		hear(m, &heard);
+		KUNIT_EXPECT_EQ(test, heard.counts[PMUK_MSG_AUX], i + 1);
+	}
+	KUNIT_EXPECT_EQ(test, write_aux(b, 2 * PAGE_SIZE), 2 * PAGE_SIZE);
+	hear(m, &heard);
+	KUNIT_EXPECT_EQ(test, heard.counts[PMUK_MSG_AUX], 6);
+	KUNIT_EXPECT_EQ(test, write_aux(b, 8), 0);
+	hear(m, &heard);
+	KUNIT_EXPECT_EQ(test, heard.counts[PMUK_MSG_AUX], 7);
+	KUNIT_EXPECT_EQ(test, heard.counts[PMUK_MSG_AUX_LOST], 0);
+	KUNIT_EXPECT_EQ(test, heard.counts[PMUK_MSG_WATERMARK], 0);
+	expect_silence(test, m);
+}
+
+static void lose_aux(struct pmuk_buffer *b)
+{
+	guard(preempt)();
+	pmuk_aux_output_lose(b, 100);
+}
+
+/* The first of some is told at once, and the others at the latest when counting ends. */
+static void aux_losses_add_up(struct kunit *test)
+{
+	struct mail *m = new_mail_with_buffer(test, &(struct pmuk_buffer_attr){
+		.nr_pages = 4, .aux = { .nr_pages = 2 } });
+	struct pmuk_buffer *b = pmuk_buffer(m->ctx, m->cpu);
+	struct heard heard = {};
+
+	lose_aux(b);
+	hear(m, &heard);
+	KUNIT_EXPECT_EQ(test, heard.counts[PMUK_MSG_AUX_LOST], 1);
+	lose_aux(b);
+	lose_aux(b);
+	hear(m, &heard);
+	KUNIT_EXPECT_EQ(test, heard.counts[PMUK_MSG_AUX_LOST], 1);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(m->ctx), 0);
+	hear(m, &heard);
+	KUNIT_EXPECT_EQ(test, heard.counts[PMUK_MSG_AUX_LOST], 3);
+	KUNIT_EXPECT_EQ(test, heard.counts[PMUK_MSG_LOST], 0);
+}
+
 static void lost_place_is_told(struct kunit *test)
 {
 	struct mail *m = alloc_mail(test);
@@ -771,6 +849,8 @@ static struct kunit_case pmuk_message_cases[] = {
 	KUNIT_CASE(unread_ones_are_counted),
 	KUNIT_CASE(watermark_is_told),
 	KUNIT_CASE(losses_add_up),
+	KUNIT_CASE(aux_is_told),
+	KUNIT_CASE(aux_losses_add_up),
 	KUNIT_CASE(lost_place_is_told),
 	KUNIT_CASE(pmu_gone_is_told),
 	KUNIT_CASE(exit_is_told),

@@ -21,11 +21,13 @@
 #include <linux/kernel.h>
 #include <linux/module.h>
 #include <linux/percpu.h>
+#include <linux/pmu_kapi.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/smp.h>
 #include <asm/local64.h>
 
+#include "pmuk_packets.h"
 #include "pmuk_sim.h"
 
 /* compat-include/ has the form of older kernels. */
@@ -44,7 +46,16 @@ struct pmuk_sim_counter {
 	local64_t reg;
 };
 
+/* What traces. */
+struct pmuk_sim_trace {
+	struct perf_event *event;		/* that does; NULL if none */
+	bool runs;				/* it is started */
+	struct pmuk_packets_out out;
+	struct pmuk_aux_handle handle;
+};
+
 struct pmuk_sim_cpu {
+	struct pmuk_sim_trace trace;
 	struct pmuk_sim_counter counters[PMUK_SIM_COUNTERS];
 	unsigned int stolen;			/* written by IPI */
 	bool frozen;				/* nothing counts, until the PMU is enabled */
@@ -132,6 +143,81 @@ static bool sim_set_period(struct perf_event *event)
 	return ended;
 }
 
+/* ---- trace: the AUX area is opened while the event runs, as hardware would write it ---- */
+
+static bool sim_is_traced(const struct perf_event *event)
+{
+	return event->attr.config1 & PMUK_SIM_TRACE;
+}
+
+static void sim_trace_begin(struct pmuk_sim_trace *trace)
+{
+	pmuk_aux_output_begin(&trace->handle, pmuk_event_buffer(trace->event));
+}
+
+static void sim_trace_start(struct perf_event *event)
+{
+	struct pmuk_sim_trace *trace = &sim_this_cpu(to_sim(event->pmu))->trace;
+
+	trace->event = event;
+	trace->runs = true;
+	trace->out.left = 0;
+	sim_trace_begin(trace);
+}
+
+static void sim_trace_stop(struct perf_event *event)
+{
+	struct pmuk_sim_trace *trace = &sim_this_cpu(to_sim(event->pmu))->trace;
+
+	trace->runs = false;
+	pmuk_aux_output_end(&trace->handle, 0);
+	trace->event = NULL;
+}
+
+/* What was written is published as an interrupt would do it, and the next part begun. */
+static u64 sim_trace(struct pmuk_sim_trace *trace, u64 branches)
+{
+	u64 left = branches, size = 0;
+
+	if (!pmuk_get_aux(&trace->handle))
+		sim_trace_begin(trace);
+	if (pmuk_get_aux(&trace->handle)) {
+		size = pmuk_packets_write(&trace->out, trace->handle.data, trace->handle.size,
+					  &left);
+	} else {
+		trace->out.number += left;
+		trace->out.left = 0;
+	}
+	pmuk_aux_output_end(&trace->handle, size);
+	if (left)
+		pmuk_aux_output_lose(pmuk_event_buffer(trace->event), left * sizeof(u64));
+	sim_trace_begin(trace);
+	return branches - left;
+}
+
+/**
+ * pmuk_sim_trace() - let branches happen on this CPU
+ * @sim: the PMU
+ * @branches: how many
+ *
+ * If an event with PMUK_SIM_TRACE runs here, it writes them to its AUX area, see pmuk_packets.h.
+ * What there is no room for is truncated, and told as lost.
+ *
+ * Context: Any, NMI too; not from within itself.
+ * Return: how many were written, if there is such an event; or 0.
+ */
+u64 pmuk_sim_trace(struct pmuk_sim *sim, u64 branches)
+{
+	struct pmuk_sim_trace *trace;
+
+	guard(irqsave)();
+	trace = &sim_this_cpu(sim)->trace;
+	return trace->runs ? sim_trace(trace, branches) : 0;
+}
+EXPORT_SYMBOL_GPL(pmuk_sim_trace);
+
+/* ---- counters ---- */
+
 /* An NMI may count in between, or start or stop. */
 static void sim_run(struct pmuk_sim_counter *counter, u64 run)
 {
@@ -147,6 +233,8 @@ static void sim_start(struct perf_event *event, int flags)
 	event->hw.state = 0;
 	sim_set_period(event);
 	sim_run(sim_counter(event), SIM_RUN);
+	if (sim_is_traced(event))
+		sim_trace_start(event);
 }
 
 static void sim_stop(struct perf_event *event, int flags)
@@ -156,6 +244,8 @@ static void sim_stop(struct perf_event *event, int flags)
 	if (event->hw.state & PERF_HES_STOPPED)
 		return;
 
+	if (sim_is_traced(event))
+		sim_trace_stop(event);
 	sim_run(sim_counter(event), 0);
 	sim_update(event);
 	clear_bit(event->hw.idx, &cpu->overflowed);
@@ -188,6 +278,8 @@ static int sim_add(struct perf_event *event, int flags)
 
 	if (idx < 0 || event->attr.config2 == SIM_MISFIT)
 		return -EAGAIN;
+	if (sim_is_traced(event) && sim_this_cpu(sim)->trace.event)
+		return -EBUSY;
 
 	event->hw.idx = idx;
 	event->hw.state = PERF_HES_STOPPED | PERF_HES_UPTODATE;

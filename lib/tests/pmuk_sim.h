@@ -14,6 +14,9 @@
 #define PMUK_SIM_EVENTS		8
 #define PMUK_SIM_COUNTERS	8
 
+/* In perf_event_attr::config1: the event writes a trace to its buffer's AUX area, too. */
+#define PMUK_SIM_TRACE		1
+
 struct pmuk_sim;
 
 /**
@@ -80,6 +83,7 @@ u32 pmuk_sim_type(const struct pmuk_sim *sim);
 u64 pmuk_sim_count(struct pmuk_sim *sim, u64 config, u64 n);
 u64 pmuk_sim_count_on(struct pmuk_sim *sim, int cpu, u64 config, u64 n);
 u64 pmuk_sim_advance(struct pmuk_sim *sim, u64 config, u64 n);
+u64 pmuk_sim_trace(struct pmuk_sim *sim, u64 branches);
 void pmuk_sim_interrupt(struct pmuk_sim *sim);
 u64 pmuk_sim_counted(const struct pmuk_sim *sim, u64 config);
 int pmuk_sim_steal(struct pmuk_sim *sim, int cpu, unsigned int n);

@@ -52,6 +52,23 @@ static inline struct pmuk_export_stat export_stat(int fd)
 	return stat;
 }
 
+/* Returns how much was written, or -1; the caller is where it is written. */
+static inline int64_t export_aux_write(int fd, uint64_t bytes, uint64_t piece)
+{
+	struct pmuk_export_aux what = { .bytes = bytes, .piece = piece };
+
+	return ioctl(fd, PMUK_EXPORT_AUX_WRITE, &what) ? -1 : (int64_t)what.written;
+}
+
+static inline struct pmuk_export_aux_stat export_aux_stat(int fd)
+{
+	struct pmuk_export_aux_stat stat;
+
+	if (ioctl(fd, PMUK_EXPORT_AUX_STAT, &stat))
+		memset(&stat, 0xff, sizeof(stat));
+	return stat;
+}
+
 static inline int nr_buffers(void)
 {
 	int fd = export_open(), nr = ioctl(fd, PMUK_EXPORT_NR_BUFFERS);

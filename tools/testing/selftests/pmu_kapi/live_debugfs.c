@@ -24,6 +24,7 @@ struct shown_cpu {
 	int set;
 	uint64_t overflows, overflow_ns, switches, switch_ns, switch_max_ns, late_max_ns;
 	uint64_t pages, head, tail, consumed, lost, discarded, overwritten, wakeups;
+	uint64_t aux_pages, aux_head;
 };
 
 /* All of it, and the latest context. */
@@ -79,11 +80,29 @@ static bool parse_buffer(struct shown *s, const char *line)
 		number_of(line, "wakeups", &at->wakeups);
 }
 
+static bool parse_aux(struct shown *s, const char *line)
+{
+	static const char *const others[] = { "tail", "truncated", "truncations", "full", "nested",
+					      "discarded", "wakeups" };
+	uint64_t other;
+	unsigned int i;
+	int cpu;
+
+	if (sscanf(line, "  aux cpu %d", &cpu) != 1 || cpu < 0 || cpu >= MAX_CPUS)
+		return false;
+	for (i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		if (!number_of(line, others[i], &other) || other)
+			return false;
+	}
+	return number_of(line, "pages", &s->cpus[cpu].aux_pages) &&
+		number_of(line, "head", &s->cpus[cpu].aux_head);
+}
+
 static bool parse_line(struct shown *s, const char *line)
 {
 	if (!strncmp(line, "context ", 8))
 		return parse_context(s, line);
-	return parse_instance(s, line) || parse_buffer(s, line);
+	return parse_instance(s, line) || parse_buffer(s, line) || parse_aux(s, line);
 }
 
 /* Whether every line is what it is to be. */
@@ -165,6 +184,8 @@ static void expect_sound(struct __test_metadata *_metadata, const struct shown_c
 {
 	EXPECT_TRUE(at->there);
 	EXPECT_EQ(at->pages, 1);
+	EXPECT_EQ(at->aux_pages, 1);
+	EXPECT_EQ(at->aux_head, 0);
 	EXPECT_LE(at->head, getpagesize());
 	EXPECT_EQ(at->tail, 0);
 	EXPECT_EQ(at->consumed, 0);

@@ -1,0 +1,465 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The AUX area of a buffer: its memory, its producer's callbacks, its life, and the calls on it.
+ * The stream in it is in aux.c.
+ */
+#define pr_fmt(fmt) "pmuk: " fmt
+
+#include <linux/bits.h>
+#include <linux/err.h>
+#include <linux/export.h>
+#include <linux/irq_work.h>
+#include <linux/log2.h>
+#include <linux/minmax.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+
+#include "buffer.h"
+#include "internal.h"
+
+/* ---- memory ---- */
+
+static bool pmuk_aux_is_none(const struct pmuk_aux_attr *attr)
+{
+	return !attr->order && !attr->prefer && !attr->overwrite && !attr->watermark &&
+	       !attr->ops && !attr->data;
+}
+
+const char *pmuk_aux_fault(const struct pmuk_buffer_attr *attr, int cpu)
+{
+	const struct pmuk_aux_attr *aux = &attr->aux;
+
+	if (!aux->nr_pages)
+		return pmuk_aux_is_none(aux) ? NULL : "AUX attributes without pages";
+	if (!pmuk_pages_nr_ok(aux->nr_pages))
+		return "AUX nr_pages is no power of two";
+	if (cpu == -1)
+		return "an AUX area needs a CPU that writes it";
+	if (aux->order > MAX_PAGE_ORDER || BIT(aux->order) > aux->nr_pages)
+		return "AUX pieces are larger than they can be, or than the area";
+	if (aux->overwrite && (attr->flags & PMUK_BUFFER_USER_TAIL))
+		return "AUX overwriting and user space giving bytes back";
+	if (aux->ops && !aux->ops->setup)
+		return "AUX ops without setup";
+	return NULL;
+}
+
+int pmuk_aux_list_pages(struct pmuk_aux *aux)
+{
+	unsigned int i;
+
+	aux->addresses = kvmalloc_array(aux->pages.nr, sizeof(*aux->addresses), GFP_KERNEL);
+	if (!aux->addresses)
+		return -ENOMEM;
+	for (i = 0; i < aux->pages.nr; i++)
+		aux->addresses[i] = page_address(aux->pages.pages[i]);
+	return 0;
+}
+
+/* What begin returns: the producer's, or where the area is mapped. */
+static void *pmuk_aux_setup(struct pmuk_aux *aux, const struct pmuk_aux_attr *attr)
+{
+	void *private;
+
+	if (!attr->ops)
+		return aux->pages.map;
+	if (pmuk_aux_list_pages(aux))
+		return ERR_PTR(-ENOMEM);
+	private = attr->ops->setup(attr->data, aux->b->cpu, aux->addresses, aux->pages.nr,
+				   attr->overwrite);
+	if (!private)
+		return ERR_PTR(-ENOMEM);
+	if (!IS_ERR(private))
+		aux->ops = attr->ops;
+	return private;
+}
+
+/* ---- life ---- */
+
+/* Killed while open, and now closed: what pmuk_aux_kill() has left to the writer. */
+static void pmuk_aux_put(struct work_struct *work)
+{
+	struct pmuk_aux *aux = container_of(work, struct pmuk_aux, gone_work);
+
+	irq_work_sync(&aux->gone_irq);
+	pmuk_buffer_put(aux->b);
+}
+
+static void pmuk_aux_gone_irq(struct irq_work *work)
+{
+	queue_work(pmuk_wq, &container_of(work, struct pmuk_aux, gone_irq)->gone_work);
+}
+
+static void pmuk_aux_gone(struct pmuk_area *area)
+{
+	irq_work_queue(&container_of(area, struct pmuk_aux, area)->gone_irq);
+}
+
+static void pmuk_aux_init(struct pmuk_aux *aux, const struct pmuk_aux_attr *attr, void *private)
+{
+	u64 size = (u64)aux->pages.nr * PAGE_SIZE;
+	const struct pmuk_area_config config = {
+		.ring		= &aux->b->ring,
+		.data		= aux->pages.map,
+		.size		= size,
+		.watermark	= min_t(u64, attr->watermark ?: size, size / 2),
+		.overwrite	= attr->overwrite,
+		.records	= aux->b->own_nr || aux->b->user_tail,
+		.user_tail	= aux->b->user_tail,
+		.private	= private,
+		.gone		= pmuk_aux_gone,
+	};
+
+	init_irq_work(&aux->gone_irq, pmuk_aux_gone_irq);
+	INIT_WORK(&aux->gone_work, pmuk_aux_put);
+	pmuk_area_init(&aux->area, &config);
+}
+
+/* The ring is there already. Whoever calls frees the buffer if this fails. */
+int pmuk_aux_alloc(struct pmuk_buffer *b, const struct pmuk_buffer_attr *attr, int node)
+{
+	struct pmuk_aux *aux;
+	void *private;
+	int ret;
+
+	if (!attr->aux.nr_pages)
+		return 0;
+	aux = kzalloc_node(sizeof(*aux), GFP_KERNEL, node);
+	if (!aux)
+		return -ENOMEM;
+	b->aux = aux;
+	aux->b = b;
+	ret = pmuk_pages_alloc_pieces(&aux->pages, attr->aux.nr_pages, node, attr->aux.order,
+				      attr->aux.prefer);
+	if (ret)
+		return ret;
+	private = pmuk_aux_setup(aux, &attr->aux);
+	if (IS_ERR(private))
+		return PTR_ERR(private);
+	pmuk_aux_init(aux, &attr->aux, private);
+	pmuk_aux_announce(b);
+	return 0;
+}
+
+void pmuk_aux_free(struct pmuk_buffer *b)
+{
+	struct pmuk_aux *aux = b->aux;
+
+	if (!aux)
+		return;
+	if (aux->ops && aux->ops->free)
+		aux->ops->free(aux->area.private);
+	kvfree(aux->addresses);
+	pmuk_pages_free(&aux->pages);
+	kfree(aux);
+}
+
+/* From now on nobody opens it. Whoever has it open keeps the buffer. */
+void pmuk_aux_kill(struct pmuk_buffer *b)
+{
+	if (!b->aux)
+		return;
+	pmuk_buffer_get(b);
+	if (!pmuk_area_kill(&b->aux->area))
+		pmuk_buffer_put(b);
+}
+
+/* ---- the producer's calls ---- */
+
+/**
+ * pmuk_aux_output_begin() - begin to write the AUX area of a buffer
+ * @handle: the caller's, and in no use: filled, or emptied
+ * @b: the buffer
+ *
+ * Up to &pmuk_aux_handle.size bytes may be written from &pmuk_aux_handle.head on: no byte that
+ * the consumer has not given back is overwritten, unless the area overwrites; then it is all of
+ * it. So this comes before hardware writes. It is ended by pmuk_aux_output_end(), at any time
+ * later, and until then nobody else may write: whoever tries is refused, and counted. Records
+ * may be written to the buffer meanwhile. Follows the output API of 2015 for AUX areas.
+ *
+ * Context: Any, NMI too; on the buffer's CPU, with preemption off.
+ * Return: What the area's &pmuk_aux_ops.setup has returned, or without one the area, twice in a
+ * row; or NULL: there is no AUX area, or no room, or it is being written, paused or destroyed.
+ */
+void *pmuk_aux_output_begin(struct pmuk_aux_handle *handle, struct pmuk_buffer *b)
+{
+	if (IS_ERR_OR_NULL(b) || !b->aux) {
+		handle->area = NULL;
+		return NULL;
+	}
+	return pmuk_area_begin(&b->aux->area, handle);
+}
+EXPORT_SYMBOL_GPL(pmuk_aux_output_begin);
+
+/**
+ * pmuk_aux_output_end() - end what pmuk_aux_output_begin() has begun
+ * @handle: the one that it has filled
+ * @size: bytes that were written, from &pmuk_aux_handle.head on
+ *
+ * Publishes them, so they must be there for other CPUs to see, and tells so by a
+ * PERF_RECORD_AUX in the buffer: aux_offset, aux_size, flags. Where the buffer is full, the next
+ * one tells of these bytes, too. What is more than &pmuk_aux_handle.size is counted as
+ * truncated. Does nothing after a begin that has returned NULL.
+ *
+ * Context: Any, NMI too; on the buffer's CPU, with preemption off.
+ */
+void pmuk_aux_output_end(struct pmuk_aux_handle *handle, u64 size)
+{
+	pmuk_area_end(handle, size);
+}
+EXPORT_SYMBOL_GPL(pmuk_aux_output_end);
+
+/**
+ * pmuk_aux_output_skip() - leave some bytes out
+ * @handle: one that pmuk_aux_output_begin() has filled
+ * @size: how many, from &pmuk_aux_handle.head on
+ *
+ * For hardware that begins to write at multiples of something only. They are published at once, and
+ * they have what was there before; &pmuk_aux_handle.head, &pmuk_aux_handle.size and
+ * &pmuk_aux_handle.data are behind them. No PERF_RECORD_AUX tells of them, unless what is before
+ * them was not told yet: then one is of all, with PERF_AUX_FLAG_PARTIAL.
+ *
+ * Context: Any, NMI too; on the buffer's CPU, with preemption off.
+ * Return: 0; -ENOSPC if there is not so much room, -EINVAL if nothing was begun.
+ */
+int pmuk_aux_output_skip(struct pmuk_aux_handle *handle, u64 size)
+{
+	return pmuk_area_skip(handle, size);
+}
+EXPORT_SYMBOL_GPL(pmuk_aux_output_skip);
+
+/**
+ * pmuk_aux_output_flag() - say something of what is being written
+ * @handle: one that pmuk_aux_output_begin() has filled
+ * @flags: PERF_AUX_FLAG_TRUNCATED, _PARTIAL, _COLLISION or a PMU's format type; others are
+ *	ignored
+ *
+ * They are told with the bytes, when these end.
+ *
+ * Context: Any, NMI too; on the buffer's CPU.
+ */
+void pmuk_aux_output_flag(struct pmuk_aux_handle *handle, u64 flags)
+{
+	pmuk_area_flag(handle, flags);
+}
+EXPORT_SYMBOL_GPL(pmuk_aux_output_flag);
+
+/**
+ * pmuk_aux_output_lose() - tell of bytes for which there was no room
+ * @b: the buffer
+ * @bytes: how many
+ *
+ * Whether something is being written or not. They are counted as truncated, and the next
+ * PERF_RECORD_AUX and the next span have PERF_AUX_FLAG_TRUNCATED.
+ *
+ * Context: Any, NMI too; on the buffer's CPU, with preemption off.
+ */
+void pmuk_aux_output_lose(struct pmuk_buffer *b, u64 bytes)
+{
+	if (!IS_ERR_OR_NULL(b) && b->aux)
+		pmuk_area_lose(&b->aux->area, bytes);
+}
+EXPORT_SYMBOL_GPL(pmuk_aux_output_lose);
+
+/**
+ * pmuk_get_aux() - what pmuk_aux_output_begin() has returned
+ * @handle: the one that it has filled
+ *
+ * Context: Any, NMI too.
+ * Return: The same, while it is being written; else NULL.
+ */
+void *pmuk_get_aux(struct pmuk_aux_handle *handle)
+{
+	return handle->area ? handle->area->private : NULL;
+}
+EXPORT_SYMBOL_GPL(pmuk_get_aux);
+
+/* ---- anybody's calls ---- */
+
+static struct pmuk_area *pmuk_aux_area(struct pmuk_buffer *b)
+{
+	if (IS_ERR_OR_NULL(b))
+		return ERR_PTR(-EINVAL);
+	return b->aux ? &b->aux->area : ERR_PTR(-ENOENT);
+}
+
+/**
+ * pmuk_aux_data() - the AUX area of a buffer
+ * @b: the buffer
+ * @size: where to put its size in bytes; may be NULL
+ *
+ * What lies at position p of the stream, such as aux_offset of a PERF_RECORD_AUX, is at offset p
+ * modulo the size; the pages are mapped twice in a row.
+ *
+ * Context: Any, NMI too.
+ * Return: The area, until @b is destroyed; NULL if @b is NULL or an ERR_PTR(), or has none.
+ */
+const void *pmuk_aux_data(struct pmuk_buffer *b, size_t *size)
+{
+	struct pmuk_area *area = pmuk_aux_area(b);
+
+	if (size)
+		*size = IS_ERR(area) ? 0 : area->size;
+	return IS_ERR(area) ? NULL : area->data;
+}
+EXPORT_SYMBOL_GPL(pmuk_aux_data);
+
+/**
+ * pmuk_aux_stat() - what became of the bytes of an AUX area
+ * @b: the buffer
+ * @stat: where to put it
+ *
+ * Exact when nobody is writing or reading.
+ *
+ * Context: Any, NMI too; from any CPU.
+ * Return: 0; -EINVAL if @b or @stat is NULL or an ERR_PTR(), -ENOENT if @b has no AUX area.
+ */
+int pmuk_aux_stat(struct pmuk_buffer *b, struct pmuk_aux_stat *stat)
+{
+	struct pmuk_area *area = pmuk_aux_area(b);
+
+	if (IS_ERR(area))
+		return PTR_ERR(area);
+	if (IS_ERR_OR_NULL(stat))
+		return -EINVAL;
+	pmuk_area_stat(area, stat);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(pmuk_aux_stat);
+
+/**
+ * pmuk_aux_pause() - refuse to have an AUX area written from now on
+ * @b: the buffer
+ *
+ * Attempts are counted as discarded. Whoever is writing goes on to its end. Records are not
+ * concerned: see pmuk_buffer_pause().
+ *
+ * Context: Any, NMI too; from any CPU.
+ * Return: 0; -EINVAL if @b is NULL or an ERR_PTR(), -ENOENT if it has no AUX area.
+ */
+int pmuk_aux_pause(struct pmuk_buffer *b)
+{
+	struct pmuk_area *area = pmuk_aux_area(b);
+
+	if (IS_ERR(area))
+		return PTR_ERR(area);
+	pmuk_area_pause(area);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(pmuk_aux_pause);
+
+/**
+ * pmuk_aux_resume() - let an AUX area be written again, after pmuk_aux_pause()
+ * @b: the buffer
+ *
+ * Context: Any, NMI too; from any CPU.
+ * Return: 0; -EINVAL if @b is NULL or an ERR_PTR(), -ENOENT if it has no AUX area, -EBUSY if that
+ * overwrites and has a reader.
+ */
+int pmuk_aux_resume(struct pmuk_buffer *b)
+{
+	struct pmuk_area *area = pmuk_aux_area(b);
+
+	return IS_ERR(area) ? PTR_ERR(area) : pmuk_area_resume(area);
+}
+EXPORT_SYMBOL_GPL(pmuk_aux_resume);
+
+/* ---- the consumer's calls ---- */
+
+/**
+ * pmuk_aux_claim() - become the reader of an AUX area
+ * @b: the buffer
+ * @r: the reader; the caller's, until pmuk_aux_release()
+ *
+ * An area that overwrites is paused first, and whoever was writing it has ended; it cannot be
+ * resumed before the release. So a snapshot is: pause, claim, peek for the newest bytes that
+ * are there, release, resume.
+ *
+ * Context: Any, NMI too.
+ * Return: 0; -EINVAL if @b or @r is NULL or an ERR_PTR(), -ENOENT if there is no AUX area, -EPERM
+ * if user space reads it, -EBUSY if there is a reader already, or if the area overwrites and is
+ * not paused, or is still being written.
+ */
+int pmuk_aux_claim(struct pmuk_buffer *b, struct pmuk_aux_reader *r)
+{
+	struct pmuk_area *area = pmuk_aux_area(b);
+
+	if (IS_ERR(area))
+		return PTR_ERR(area);
+	if (IS_ERR_OR_NULL(r))
+		return -EINVAL;
+	if (b->user_tail)
+		return -EPERM;
+	return pmuk_area_claim(area, r);
+}
+EXPORT_SYMBOL_GPL(pmuk_aux_claim);
+
+/**
+ * pmuk_aux_peek() - the bytes that were not consumed
+ * @r: the reader
+ * @span: where to put them
+ *
+ * All there are, in place and in a row, until they are consumed. What follows them may have been
+ * written when this is called again. Of an area that overwrites, the newest ones that are
+ * there: its size, at most.
+ *
+ * Context: Any, NMI too; the reader's.
+ * Return: Whether there are any.
+ */
+bool pmuk_aux_peek(struct pmuk_aux_reader *r, struct pmuk_aux_span *span)
+{
+	return pmuk_area_peek(r, span);
+}
+EXPORT_SYMBOL_GPL(pmuk_aux_peek);
+
+/**
+ * pmuk_aux_consume() - give bytes back
+ * @r: the reader
+ * @bytes: how many of those that pmuk_aux_peek() has shown, from the oldest one on
+ *
+ * Their room is free from now on: aux_tail moves. No more are given back than were shown.
+ *
+ * Context: Any, NMI too; the reader's.
+ */
+void pmuk_aux_consume(struct pmuk_aux_reader *r, u64 bytes)
+{
+	pmuk_area_consume(r, bytes);
+}
+EXPORT_SYMBOL_GPL(pmuk_aux_consume);
+
+/**
+ * pmuk_aux_release() - end reading
+ * @r: the reader
+ *
+ * What was not consumed is for the next reader.
+ *
+ * Context: Any, NMI too; the reader's.
+ */
+void pmuk_aux_release(struct pmuk_aux_reader *r)
+{
+	pmuk_area_release(r);
+}
+EXPORT_SYMBOL_GPL(pmuk_aux_release);
+
+/**
+ * pmuk_aux_revoke() - end the reading of one who will not do so itself
+ * @b: the buffer
+ *
+ * For a reader that has died, or has lost its struct pmuk_aux_reader. What it had not consumed is
+ * for the next reader. The caller sees to it that the old one makes no call any more, and uses
+ * no byte.
+ *
+ * Context: Any, NMI too.
+ * Return: 0, also when there is no reader; -EINVAL if @b is NULL or an ERR_PTR(), -ENOENT if it
+ * has no AUX area.
+ */
+int pmuk_aux_revoke(struct pmuk_buffer *b)
+{
+	struct pmuk_area *area = pmuk_aux_area(b);
+
+	if (IS_ERR(area))
+		return PTR_ERR(area);
+	pmuk_area_revoke(area);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(pmuk_aux_revoke);

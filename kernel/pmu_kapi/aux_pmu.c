@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * PMUs that write the AUX area: which buffer an event's is, and drivers of trace hardware, which
+ * know perf's AUX output only, written there as if it were a perf event's own.
+ *
+ * A driver's part of the area is set up when its counter is created, and freed when its event has
+ * gone. perf core hands its calls on; without that patch there is no way.
+ */
+#define pr_fmt(fmt) "pmuk: " fmt
+
+#include <linux/bits.h>
+#include <linux/cpumask.h>
+#include <linux/err.h>
+#include <linux/export.h>
+#include <linux/log2.h>
+#include <linux/math.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/perf_event.h>
+#include <linux/printk.h>
+#include <linux/sched.h>
+#include <linux/smp.h>
+
+#include "buffer.h"
+#include "internal.h"
+
+/* A context's, by CPU, or the counter's own. */
+static struct pmuk_buffer *pmuk_counter_buffer(const struct pmuk_counter *c, int cpu)
+{
+	struct pmuk_buffer *b = c->buffers ? READ_ONCE(c->buffers[cpu]) : c->attr.buffer;
+
+	return b && b->cpu == cpu ? b : NULL;
+}
+
+/**
+ * pmuk_event_buffer() - the buffer that an event's data go to on this CPU
+ * @event: perf's event, as a PMU's driver has it
+ *
+ * For drivers that are to write AUX areas, without a change to perf core: what this returns is
+ * for pmuk_aux_output_begin(). An event that a task has inherited has that of its parent.
+ *
+ * Context: Any, NMI too; on the CPU where the event is, which its driver is called on.
+ * Return: The buffer, as long as the event is on the PMU; NULL if it is not pmuk's, or has none
+ * on this CPU.
+ */
+struct pmuk_buffer *pmuk_event_buffer(struct perf_event *event)
+{
+	if (READ_ONCE(event->overflow_handler) != pmuk_overflow)
+		return NULL;
+	return pmuk_counter_buffer(event->overflow_handler_context, raw_smp_processor_id());
+}
+EXPORT_SYMBOL_GPL(pmuk_event_buffer);
+
+/* ---- perf's AUX output, for a pmuk counter's event ---- */
+
+static struct pmuk_aux *pmuk_event_aux(struct perf_event *event)
+{
+	struct pmuk_buffer *b = pmuk_event_buffer(event);
+
+	return b ? b->aux : NULL;
+}
+
+struct pmuk_itrace_record {
+	struct perf_event_header header;
+	u32 pid;
+	u32 tid;
+};
+
+/* Whose instructions follow, as perf core tells with each event's first part. */
+static void pmuk_aux_tell_itrace(struct pmuk_aux *aux, struct perf_event *event)
+{
+	struct pmuk_itrace_record *rec;
+
+	if (!(event->pmu->capabilities & PERF_PMU_CAP_ITRACE) || aux->told_id == event->id)
+		return;
+	aux->told_id = event->id;
+	rec = (struct pmuk_itrace_record *)pmuk_output_begin(aux->b, PERF_RECORD_ITRACE_START,
+							     sizeof(*rec));
+	if (!rec)
+		return;
+	rec->pid = task_tgid_nr(current);
+	rec->tid = task_pid_nr(current);
+	pmuk_output_end(aux->b, &rec->header);
+}
+
+static void pmuk_perf_fill(struct perf_output_handle *handle, const struct pmuk_aux_handle *h)
+{
+	/* Full is what its drivers take for empty: one byte is left over. */
+	handle->size = h->area->overwrite ? 0 : h->size - 1;
+	handle->head = h->head;
+	handle->wakeup = h->area->wake_at;
+}
+
+static void *pmuk_perf_begin(struct perf_output_handle *handle, struct perf_event *event)
+{
+	struct pmuk_aux *aux = pmuk_event_aux(event);
+	struct pmuk_aux_handle h;
+	void *private;
+
+	handle->event = NULL;
+	private = aux ? pmuk_area_begin(&aux->area, &h) : NULL;
+	if (!private)
+		return NULL;
+	if (!aux->area.overwrite && h.size == 1) {
+		pmuk_area_end(&h, 0);
+		return NULL;
+	}
+	handle->event = event;
+	handle->aux_flags = 0;
+	pmuk_perf_fill(handle, &h);
+	pmuk_aux_tell_itrace(aux, event);
+	return private;
+}
+
+/* What its driver has open on this CPU. */
+static bool pmuk_perf_handle(const struct perf_output_handle *handle, struct pmuk_aux_handle *h)
+{
+	struct pmuk_aux *aux = pmuk_event_aux(handle->event);
+
+	if (!aux)
+		return false;
+	*h = (struct pmuk_aux_handle){ .area = &aux->area, .head = aux->area.head,
+				       .size = handle->size };
+	pmuk_area_flag(h, handle->aux_flags);
+	return true;
+}
+
+/*
+ * In overwrite mode a driver says where in the area it was in the end, and how much there is; that
+ * may be more than once around.
+ */
+static u64 pmuk_perf_size(const struct perf_output_handle *handle, struct pmuk_aux_handle *h,
+			  u64 size)
+{
+	u64 mask = h->area->size - 1, written;
+
+	if (!h->area->overwrite)
+		return size;
+	written = (handle->head - h->head) & mask;
+	if (size > written)
+		written += round_up(size - written, mask + 1);
+	h->size = written;
+	return written;
+}
+
+static void pmuk_perf_end(struct perf_output_handle *handle, unsigned long size)
+{
+	struct pmuk_aux_handle h;
+
+	if (pmuk_perf_handle(handle, &h))
+		pmuk_area_end(&h, pmuk_perf_size(handle, &h, size));
+	handle->event = NULL;
+}
+
+static int pmuk_perf_skip(struct perf_output_handle *handle, unsigned long size)
+{
+	struct pmuk_aux_handle h;
+	int ret;
+
+	if (!pmuk_perf_handle(handle, &h))
+		return -EINVAL;
+	ret = pmuk_area_skip(&h, size);
+	if (ret)
+		return ret;
+	h.size++;	/* as pmuk_perf_fill() takes it off */
+	pmuk_perf_fill(handle, &h);
+	return 0;
+}
+
+static void *pmuk_perf_get(struct perf_output_handle *handle)
+{
+	struct pmuk_aux *aux = pmuk_event_aux(handle->event);
+
+	return aux ? aux->area.private : NULL;
+}
+
+static const struct perf_event_aux_ops pmuk_perf_ops = {
+	.begin	= pmuk_perf_begin,
+	.end	= pmuk_perf_end,
+	.skip	= pmuk_perf_skip,
+	.get	= pmuk_perf_get,
+};
+
+/* ---- a driver's part of the areas of its counter ---- */
+
+/* Without scatter-gather, what is overwritten has to be one piece, as in perf core. */
+static bool pmuk_aux_fits(const struct pmuk_aux *aux, const struct pmu *pmu)
+{
+	struct page *first = aux->pages.pages[0];
+
+	if (!(pmu->capabilities & PERF_PMU_CAP_AUX_NO_SG) || !aux->area.overwrite)
+		return true;
+	return aux->pages.nr == 1 ||
+	       (PagePrivate(first) && BIT(page_private(first)) == aux->pages.nr);
+}
+
+static int pmuk_aux_attach_one(struct pmuk_counter *c, struct pmuk_aux *aux)
+{
+	struct perf_event *event = c->event;
+	void *private;
+
+	guard(mutex)(&aux->b->lock);
+	if (aux->ops || aux->writer)
+		return -EBUSY;
+	if (!pmuk_aux_fits(aux, event->pmu))
+		return -EINVAL;
+	if (!aux->addresses && pmuk_aux_list_pages(aux))
+		return -ENOMEM;
+	private = event->pmu->setup_aux(event, aux->addresses, aux->pages.nr, aux->area.overwrite);
+	if (IS_ERR_OR_NULL(private))
+		return private ? PTR_ERR(private) : -ENOMEM;
+	aux->writer = c;
+	aux->area.private = private;
+	return 0;
+}
+
+static void pmuk_aux_detach_one(struct pmuk_counter *c, struct pmuk_aux *aux)
+{
+	guard(mutex)(&aux->b->lock);
+	if (aux->writer != c)
+		return;
+	if (c->free_aux)
+		c->free_aux(aux->area.private);
+	aux->area.private = aux->pages.map;
+	aux->writer = NULL;
+}
+
+static struct pmuk_aux *pmuk_counter_aux(const struct pmuk_counter *c, int cpu)
+{
+	struct pmuk_buffer *b = pmuk_counter_buffer(c, cpu);
+
+	return b ? b->aux : NULL;
+}
+
+bool pmuk_counter_has_aux(const struct pmuk_counter *c)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		if (pmuk_counter_aux(c, cpu))
+			return true;
+	}
+	return false;
+}
+
+/* A task's counter writes on any CPU. */
+static int pmuk_aux_attach_all(struct pmuk_counter *c)
+{
+	int cpu, ret = 0;
+
+	for_each_possible_cpu(cpu) {
+		struct pmuk_aux *aux = pmuk_counter_aux(c, cpu);
+
+		if (aux && (c->event->cpu == -1 || c->event->cpu == cpu))
+			ret = pmuk_aux_attach_one(c, aux);
+		if (ret)
+			break;
+	}
+	return ret;
+}
+
+/*
+ * A counter whose PMU writes AUX areas has its buffers' areas to itself from now on. If this fails,
+ * pmuk_aux_detach() undoes it all the same.
+ */
+int pmuk_aux_attach(struct pmuk_counter *c)
+{
+	struct pmu *pmu = c->event->pmu;
+
+	if (!pmu->setup_aux || !pmuk_counter_has_aux(c))
+		return 0;
+	if (!perf_event_set_aux_ops(c->event, &pmuk_perf_ops)) {
+		pr_notice_ratelimited("%s writes AUX areas, and this kernel's perf core has none for kernel counters\n",
+				      pmu->name);
+		return -EOPNOTSUPP;
+	}
+	__module_get(pmu->module);	/* the event has it as well, but not for so long */
+	c->aux_owner = pmu->module;
+	c->free_aux = pmu->free_aux;
+	c->writes_aux = true;
+	return pmuk_aux_attach_all(c);
+}
+
+/* The event has gone. */
+void pmuk_aux_detach(struct pmuk_counter *c)
+{
+	int cpu;
+
+	if (!c->writes_aux)
+		return;
+	for_each_possible_cpu(cpu) {
+		struct pmuk_aux *aux = pmuk_counter_aux(c, cpu);
+
+		if (aux)
+			pmuk_aux_detach_one(c, aux);
+	}
+	module_put(c->aux_owner);
+	c->writes_aux = false;
+}

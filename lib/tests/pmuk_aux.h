@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * An AUX area under test, and bytes that can be checked: what is at a position follows from it.
+ */
+#ifndef _PMUK_AUX_H
+#define _PMUK_AUX_H
+
+#include <kunit/test.h>
+#include <linux/cleanup.h>
+#include <linux/completion.h>
+#include <linux/minmax.h>
+#include <linux/mm.h>
+#include <linux/pmu_kapi.h>
+#include <linux/prandom.h>
+#include <linux/preempt.h>
+#include <linux/string.h>
+
+#include "pmuk_test.h"
+
+/* Of no record that perf has. */
+#define PMUK_AUX_OTHER	0x7e57
+
+/* A prime: what is a power of two away is something else. */
+#define PMUK_AUX_PERIOD	4093
+
+struct pmuk_test_aux {
+	struct kunit *test;
+	struct pmuk_buffer *b;
+	const u8 *data;			/* the area, twice in a row */
+	size_t size;
+	struct completion more;		/* the buffer's */
+	u64 next;			/* position that the reader expects */
+	u64 flags;			/* of all that was read */
+	u64 bad;			/* spans that are not as they should be */
+	u8 bytes[PMUK_AUX_PERIOD];
+};
+
+struct pmuk_test_aux_record {
+	struct perf_event_header header;
+	u64 offset;
+	u64 size;
+	u64 flags;
+};
+
+static inline void pmuk_test_aux_fill(const struct pmuk_test_aux *a, void *at, u64 pos, u64 size)
+{
+	u64 n;
+
+	for (; size; at += n, pos += n, size -= n) {
+		n = min_t(u64, size, PMUK_AUX_PERIOD - pos % PMUK_AUX_PERIOD);
+		memcpy(at, a->bytes + pos % PMUK_AUX_PERIOD, n);
+	}
+}
+
+/* Whether the bytes that are @at are those that belong at @pos. */
+static inline bool pmuk_test_aux_is(const struct pmuk_test_aux *a, const void *at, u64 pos,
+				    u64 size)
+{
+	u64 n;
+
+	for (; size; at += n, pos += n, size -= n) {
+		n = min_t(u64, size, PMUK_AUX_PERIOD - pos % PMUK_AUX_PERIOD);
+		if (memcmp(at, a->bytes + pos % PMUK_AUX_PERIOD, n))
+			return false;
+	}
+	return true;
+}
+
+/* The same for what the area has at @pos. */
+static inline bool pmuk_test_aux_has(const struct pmuk_test_aux *a, u64 pos, u64 size)
+{
+	return size <= a->size && pmuk_test_aux_is(a, a->data + pos % a->size, pos, size);
+}
+
+static inline bool pmuk_test_aux_begin(struct pmuk_test_aux *a, struct pmuk_aux_handle *h)
+{
+	guard(preempt)();
+	return pmuk_aux_output_begin(h, a->b);
+}
+
+static inline void pmuk_test_aux_end(struct pmuk_aux_handle *h, u64 size)
+{
+	guard(preempt)();
+	pmuk_aux_output_end(h, size);
+}
+
+/* Fill the area with as much of @size as it is to take, and say that it was @size. */
+static inline void pmuk_test_aux_finish(struct pmuk_test_aux *a, struct pmuk_aux_handle *h,
+					u64 size)
+{
+	pmuk_test_aux_fill(a, h->data, h->head, min(size, h->size));
+	pmuk_test_aux_end(h, size);
+}
+
+static inline bool pmuk_test_aux_write(struct pmuk_test_aux *a, u64 size)
+{
+	struct pmuk_aux_handle h;
+
+	if (!pmuk_test_aux_begin(a, &h))
+		return false;
+	pmuk_test_aux_finish(a, &h, size);
+	return true;
+}
+
+/* Take a span into account. */
+static inline void pmuk_test_aux_look(struct pmuk_test_aux *a, const struct pmuk_aux_span *span)
+{
+	a->bad += span->head != a->next ||
+		  !pmuk_test_aux_is(a, span->data, span->head, span->size);
+	a->next = span->head + span->size;
+	a->flags |= span->flags;
+}
+
+/* Read all there is, wherever this may be called. Returns how much that was. */
+static inline u64 pmuk_test_aux_drain(struct pmuk_test_aux *a)
+{
+	struct pmuk_aux_reader r;
+	struct pmuk_aux_span span;
+	u64 n = 0;
+
+	if (pmuk_aux_claim(a->b, &r)) {
+		a->bad++;
+		return 0;
+	}
+	while (pmuk_aux_peek(&r, &span)) {
+		pmuk_test_aux_look(a, &span);
+		n += span.size;
+		pmuk_aux_consume(&r, span.size);
+	}
+	pmuk_aux_release(&r);
+	return n;
+}
+
+static inline struct pmuk_aux_stat pmuk_test_aux_stat(struct pmuk_test_aux *a)
+{
+	struct pmuk_aux_stat stat = {};
+
+	KUNIT_EXPECT_EQ(a->test, pmuk_aux_stat(a->b, &stat), 0);
+	return stat;
+}
+
+/* The oldest record that was not read, or one of type 0. */
+static inline struct pmuk_test_aux_record pmuk_test_aux_record(struct pmuk_test_aux *a)
+{
+	struct pmuk_test_aux_record rec = {};
+	const struct perf_event_header *header;
+	struct pmuk_reader r;
+
+	KUNIT_ASSERT_EQ(a->test, pmuk_buffer_claim(a->b, &r), 0);
+	header = pmuk_buffer_peek(&r);
+	if (header)
+		memcpy(&rec, header, min_t(size_t, header->size, sizeof(rec)));
+	pmuk_buffer_consume(&r);
+	pmuk_buffer_release(&r);
+	return rec;
+}
+
+/* Whether the next record says so, and nothing else. */
+static inline bool pmuk_test_aux_told(struct pmuk_test_aux *a, u64 offset, u64 size, u64 flags)
+{
+	struct pmuk_test_aux_record rec = pmuk_test_aux_record(a);
+
+	if (rec.header.type == PERF_RECORD_AUX && rec.header.size == sizeof(rec) &&
+	    rec.offset == offset && rec.size == size && rec.flags == flags)
+		return true;
+	kunit_info(a->test, "type %u: %llu bytes at %llu, flags %#llx", rec.header.type, rec.size,
+		   rec.offset, rec.flags);
+	return false;
+}
+
+static inline bool pmuk_test_aux_told_nothing(struct pmuk_test_aux *a)
+{
+	return !pmuk_test_aux_record(a).header.type;
+}
+
+/* A record of somebody else's in the buffer. */
+static inline bool pmuk_test_aux_other(struct pmuk_test_aux *a, u32 size)
+{
+	struct perf_event_header *rec;
+
+	guard(preempt)();
+	rec = pmuk_output_begin(a->b, PMUK_AUX_OTHER, size);
+	if (!rec)
+		return false;
+	memset(rec + 1, 0, size - sizeof(*rec));
+	pmuk_output_end(a->b, rec);
+	return true;
+}
+
+static inline void pmuk_test_put_aux(void *data)
+{
+	struct pmuk_test_aux *a = data;
+
+	KUNIT_EXPECT_EQ(a->test, a->bad, 0);
+	pmuk_buffer_destroy(a->b);
+}
+
+/* For the time of a test case, on the first CPU, where the test is bound from now on. */
+static inline struct pmuk_test_aux *pmuk_test_aux(struct kunit *test,
+						  const struct pmuk_buffer_attr *wanted)
+{
+	struct pmuk_test_aux *a = pmuk_test_zalloc(test, sizeof(*a));
+	struct pmuk_buffer_attr attr = *wanted;
+	struct rnd_state rnd;
+
+	a->test = test;
+	prandom_seed_state(&rnd, 4711);
+	prandom_bytes_state(&rnd, a->bytes, sizeof(a->bytes));
+	init_completion(&a->more);
+	attr.completion = &a->more;
+	a->b = pmuk_buffer_create(&attr, pmuk_test_pin_first(test));
+	KUNIT_ASSERT_FALSE_MSG(test, IS_ERR(a->b), "create: %pe", a->b);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, pmuk_test_put_aux, a), 0);
+	a->data = pmuk_aux_data(a->b, &a->size);
+	KUNIT_ASSERT_NOT_NULL(test, a->data);
+	KUNIT_ASSERT_EQ(test, a->size, attr.aux.nr_pages * PAGE_SIZE);
+	return a;
+}
+
+/* A producer with callbacks, and what these were told. It is the area's private data itself. */
+struct pmuk_test_producer {
+	struct kunit *test;
+	void *answer;			/* what setup returns; NULL: this */
+	unsigned int setups, frees;
+	int cpu;
+	void **pages;
+	unsigned int nr_pages;
+	unsigned int pieces;
+	unsigned int order;		/* of the largest of them */
+	bool overwrite;
+};
+
+/* Of what begins here, which says so on its first page. */
+static inline unsigned int pmuk_test_order(void *address)
+{
+	struct page *page = virt_to_page(address);
+
+	return PagePrivate(page) ? page_private(page) : 0;
+}
+
+/* One piece: contiguous, and nothing is said inside of it. Returns its pages. */
+static inline unsigned int pmuk_test_piece(struct pmuk_test_producer *p, unsigned int at)
+{
+	unsigned int i, nr = 1U << pmuk_test_order(p->pages[at]);
+	unsigned long pfn = page_to_pfn(virt_to_page(p->pages[at]));
+
+	KUNIT_EXPECT_LE(p->test, at + nr, p->nr_pages);
+	for (i = 1; i < nr && at + i < p->nr_pages; i++) {
+		KUNIT_EXPECT_EQ(p->test, page_to_pfn(virt_to_page(p->pages[at + i])), pfn + i);
+		KUNIT_EXPECT_FALSE(p->test, PagePrivate(virt_to_page(p->pages[at + i])));
+	}
+	return nr;
+}
+
+static inline void *pmuk_test_setup(void *data, int cpu, void **pages, unsigned int nr_pages,
+				    bool overwrite)
+{
+	struct pmuk_test_producer *p = data;
+	unsigned int at;
+
+	p->setups++;
+	p->cpu = cpu;
+	p->pages = pages;
+	p->nr_pages = nr_pages;
+	p->overwrite = overwrite;
+	p->pieces = 0;
+	p->order = 0;
+	for (at = 0; at < nr_pages; at += pmuk_test_piece(p, at)) {
+		p->order = max(p->order, pmuk_test_order(pages[at]));
+		p->pieces++;
+	}
+	return p->answer ?: p;
+}
+
+static inline void pmuk_test_free(void *private)
+{
+	struct pmuk_test_producer *p = private;
+
+	p->frees++;
+}
+
+static const struct pmuk_aux_ops pmuk_test_ops __maybe_unused = {
+	.setup = pmuk_test_setup,
+	.free = pmuk_test_free,
+};
+
+static inline struct pmuk_test_producer *pmuk_test_producer(struct kunit *test)
+{
+	struct pmuk_test_producer *p = pmuk_test_zalloc(test, sizeof(*p));
+
+	p->test = test;
+	return p;
+}
+
+#endif /* _PMUK_AUX_H */

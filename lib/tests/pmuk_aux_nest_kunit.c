@@ -1,0 +1,661 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * An AUX area that is open while interrupts of each level come: they are refused, lose, skip,
+ * pause, write records, read, and end what others have begun. And from another CPU they come at
+ * any instruction.
+ */
+#include <linux/delay.h>
+#include <linux/jiffies.h>
+#include <linux/kthread.h>
+#include <linux/module.h>
+#include <linux/smp.h>
+
+#include "pmuk_aux.h"
+
+#define NESTINGS	1000
+
+struct nest {
+	struct pmuk_test_aux *a;
+	enum pmuk_irq_level level;
+	struct pmuk_aux_handle h;	/* the outer one */
+	struct rnd_state rnd;
+	unsigned int interrupts;
+	unsigned int misplaced;		/* in another context than expected */
+	u64 refused;			/* begins that have returned NULL */
+	u64 written;			/* bytes of this and whom it has interrupted */
+	u64 lost;			/* bytes */
+	u64 losses;
+	int ret;
+	unsigned int wrong;		/* whatever must not be */
+};
+
+static struct nest *nest_of(struct kunit *test, enum pmuk_irq_level level,
+			    const struct pmuk_buffer_attr *attr)
+{
+	struct nest *n = pmuk_test_zalloc(test, sizeof(*n));
+
+	pmuk_test_need_level(test, level);
+	n->a = pmuk_test_aux(test, attr);
+	n->level = level;
+	prandom_seed_state(&n->rnd, 4711);
+	return n;
+}
+
+static struct nest *new_nest(struct kunit *test, enum pmuk_irq_level level)
+{
+	return nest_of(test, level, &(struct pmuk_buffer_attr){
+		.nr_pages = 1, .aux.nr_pages = 1 });
+}
+
+/* Call @fn in the context of this test. */
+static void interrupt(struct nest *n, void (*fn)(void *data))
+{
+	KUNIT_ASSERT_EQ(n->a->test, pmuk_irq_run(n->level, fn, n), 0);
+}
+
+static u64 some(struct nest *n, u64 most)
+{
+	return prandom_u32_state(&n->rnd) % (most + 1);
+}
+
+/* Nothing is expected in NMI. */
+static u64 published(struct nest *n)
+{
+	struct pmuk_aux_stat stat = {};
+
+	n->wrong += pmuk_aux_stat(n->a->b, &stat) != 0;
+	return stat.head;
+}
+
+static void came(struct nest *n)
+{
+	n->interrupts++;
+	n->misplaced += !pmuk_irq_is(n->level);
+}
+
+/* Half of what the outer one writes, and the other half behind the interrupt. */
+static void write_around(struct nest *n, void (*fn)(void *data))
+{
+	u64 size = some(n, min(n->h.size, 200)), half = size / 2;
+
+	pmuk_test_aux_fill(n->a, n->h.data, n->h.head, half);
+	interrupt(n, fn);
+	pmuk_test_aux_fill(n->a, n->h.data + half, n->h.head + half, size - half);
+	pmuk_test_aux_end(&n->h, size);
+	n->written += size;
+}
+
+static void judge(struct nest *n)
+{
+	struct kunit *test = n->a->test;
+	struct pmuk_aux_stat stat = pmuk_test_aux_stat(n->a);
+
+	KUNIT_EXPECT_EQ(test, n->wrong, 0);
+	KUNIT_EXPECT_EQ(test, n->misplaced, 0);
+	KUNIT_EXPECT_GE(test, n->interrupts, NESTINGS);
+	KUNIT_EXPECT_EQ(test, stat.nested + stat.discarded + stat.full, n->refused);
+	KUNIT_EXPECT_EQ(test, stat.head, n->written);
+	KUNIT_EXPECT_EQ(test, stat.truncated, n->lost);
+	KUNIT_EXPECT_EQ(test, stat.truncations, n->losses);
+}
+
+/* ---- writers ---- */
+
+/* Whatever is done with what has not begun does nothing. */
+static void try_to_write(void *data)
+{
+	struct nest *n = data;
+	struct pmuk_aux_handle h;
+
+	came(n);
+	n->refused++;
+	n->wrong += !!pmuk_aux_output_begin(&h, n->a->b);
+	n->wrong += !!pmuk_get_aux(&h);
+	n->wrong += pmuk_aux_output_skip(&h, 8) != -EINVAL;
+	pmuk_aux_output_flag(&h, PERF_AUX_FLAG_COLLISION);
+	pmuk_aux_output_end(&h, 8);
+}
+
+static void nested_writers_are_refused(struct kunit *test, enum pmuk_irq_level level)
+{
+	struct nest *n = new_nest(test, level);
+	unsigned int i;
+	u64 before;
+
+	for (i = 0; i < NESTINGS; i++) {
+		before = n->written;
+		KUNIT_ASSERT_TRUE(test, pmuk_test_aux_begin(n->a, &n->h));
+		write_around(n, try_to_write);
+		KUNIT_ASSERT_EQ(test, pmuk_test_aux_drain(n->a), n->written - before);
+		if (n->written != before)
+			KUNIT_ASSERT_TRUE(test, pmuk_test_aux_told(n->a, before,
+								   n->written - before, 0));
+		KUNIT_ASSERT_TRUE(test, pmuk_test_aux_told_nothing(n->a));
+	}
+	KUNIT_EXPECT_EQ(test, pmuk_test_aux_stat(n->a).nested, NESTINGS);
+	KUNIT_EXPECT_EQ(test, n->a->flags, 0);
+	judge(n);
+}
+
+PMUK_LEVEL_CASE(nested_writers_are_refused, softirq, PMUK_IRQ_SOFT)
+PMUK_LEVEL_CASE(nested_writers_are_refused, hardirq, PMUK_IRQ_HARD)
+PMUK_LEVEL_CASE(nested_writers_are_refused, nmi, PMUK_IRQ_NMI)
+
+static void write_now(struct nest *n)
+{
+	u64 size = some(n, 200);
+
+	if (pmuk_test_aux_write(n->a, size))
+		n->written += size;
+	else
+		n->refused++;
+}
+
+static void write_some(void *data)
+{
+	struct nest *n = data;
+
+	came(n);
+	write_now(n);
+}
+
+/* While nobody has it open, before a begin and after an end. */
+static void writers_of_any_context_take_turns(struct kunit *test, enum pmuk_irq_level level)
+{
+	struct nest *n = new_nest(test, level);
+	unsigned int i;
+
+	for (i = 0; i < NESTINGS; i++) {
+		interrupt(n, write_some);
+		KUNIT_ASSERT_TRUE(test, pmuk_test_aux_begin(n->a, &n->h));
+		KUNIT_ASSERT_EQ(test, n->h.head, n->written);
+		write_around(n, try_to_write);
+		interrupt(n, write_some);
+		pmuk_test_aux_drain(n->a);
+		KUNIT_ASSERT_EQ(test, n->a->next, n->written);
+	}
+	judge(n);
+}
+
+PMUK_LEVEL_CASE(writers_of_any_context_take_turns, task, PMUK_IRQ_TASK)
+PMUK_LEVEL_CASE(writers_of_any_context_take_turns, softirq, PMUK_IRQ_SOFT)
+PMUK_LEVEL_CASE(writers_of_any_context_take_turns, hardirq, PMUK_IRQ_HARD)
+PMUK_LEVEL_CASE(writers_of_any_context_take_turns, nmi, PMUK_IRQ_NMI)
+
+static void begin_here(void *data)
+{
+	struct nest *n = data;
+
+	came(n);
+	n->wrong += !pmuk_test_aux_begin(n->a, &n->h);
+}
+
+static void end_here(void *data)
+{
+	struct nest *n = data;
+	u64 size = some(n, min(n->h.size, 200));
+
+	came(n);
+	pmuk_test_aux_finish(n->a, &n->h, size);
+	n->written += size;
+}
+
+/* As hardware is started by a task, and ends with an interrupt, or the other way round. */
+static void what_begins_here_ends_there(struct kunit *test, enum pmuk_irq_level level)
+{
+	struct nest *n = new_nest(test, level);
+	unsigned int i;
+
+	for (i = 0; i < NESTINGS; i++) {
+		KUNIT_ASSERT_TRUE(test, pmuk_test_aux_begin(n->a, &n->h));
+		interrupt(n, end_here);
+		KUNIT_ASSERT_NULL(test, pmuk_get_aux(&n->h));
+		interrupt(n, begin_here);
+		KUNIT_ASSERT_NOT_NULL(test, pmuk_get_aux(&n->h));
+		interrupt(n, end_here);
+		interrupt(n, begin_here);
+		pmuk_test_aux_end(&n->h, 0);
+		pmuk_test_aux_drain(n->a);
+		KUNIT_ASSERT_EQ(test, n->a->next, n->written);
+	}
+	judge(n);
+}
+
+PMUK_LEVEL_CASE(what_begins_here_ends_there, softirq, PMUK_IRQ_SOFT)
+PMUK_LEVEL_CASE(what_begins_here_ends_there, hardirq, PMUK_IRQ_HARD)
+PMUK_LEVEL_CASE(what_begins_here_ends_there, nmi, PMUK_IRQ_NMI)
+
+static void skip_here(void *data)
+{
+	struct nest *n = data;
+	u64 pad = -n->h.head & 63;
+
+	came(n);
+	n->wrong += pmuk_aux_output_skip(&n->h, pad) != 0;
+	n->wrong += n->h.head % 64 != 0;
+	n->wrong += published(n) != n->h.head;
+	pmuk_test_aux_fill(n->a, n->h.data, n->h.head, 40);
+	n->written = n->h.head + 40;
+}
+
+/* What they skip is skipped for the outer one. */
+static void interrupts_skip_for_the_writer(struct kunit *test, enum pmuk_irq_level level)
+{
+	struct nest *n = new_nest(test, level);
+	struct pmuk_aux_reader r;
+	struct pmuk_aux_span span;
+	unsigned int i;
+
+	for (i = 0; i < NESTINGS; i++) {
+		KUNIT_ASSERT_TRUE(test, pmuk_test_aux_begin(n->a, &n->h));
+		interrupt(n, skip_here);
+		pmuk_test_aux_end(&n->h, 40);
+		KUNIT_ASSERT_TRUE(test, pmuk_test_aux_has(n->a, 64 * i, 40));
+		KUNIT_ASSERT_TRUE(test, pmuk_test_aux_told(n->a, 64 * i, 40, 0));
+		KUNIT_ASSERT_EQ(test, pmuk_aux_claim(n->a->b, &r), 0);
+		KUNIT_ASSERT_TRUE(test, pmuk_aux_peek(&r, &span));
+		pmuk_aux_consume(&r, span.size);
+		pmuk_aux_release(&r);
+	}
+	judge(n);
+}
+
+PMUK_LEVEL_CASE(interrupts_skip_for_the_writer, softirq, PMUK_IRQ_SOFT)
+PMUK_LEVEL_CASE(interrupts_skip_for_the_writer, hardirq, PMUK_IRQ_HARD)
+PMUK_LEVEL_CASE(interrupts_skip_for_the_writer, nmi, PMUK_IRQ_NMI)
+
+static void lose_some(void *data)
+{
+	struct nest *n = data;
+	u64 bytes = some(n, 1000);
+
+	came(n);
+	pmuk_aux_output_lose(n->a->b, bytes);
+	n->lost += bytes;
+	n->losses++;
+}
+
+/* Told with what comes next, once. */
+static void losses_of_interrupts_are_told(struct kunit *test, enum pmuk_irq_level level)
+{
+	struct nest *n = new_nest(test, level);
+	unsigned int i;
+
+	for (i = 0; i < NESTINGS; i++) {
+		u64 before = n->written;
+
+		KUNIT_ASSERT_TRUE(test, pmuk_test_aux_begin(n->a, &n->h));
+		write_around(n, lose_some);
+		KUNIT_ASSERT_TRUE(test, pmuk_test_aux_told(n->a, before, n->written - before,
+							   PERF_AUX_FLAG_TRUNCATED));
+		KUNIT_ASSERT_TRUE(test, pmuk_test_aux_write(n->a, 10));
+		KUNIT_ASSERT_TRUE(test, pmuk_test_aux_told(n->a, n->written, 10, 0));
+		n->written += 10;
+		pmuk_test_aux_drain(n->a);
+		KUNIT_ASSERT_EQ(test, n->a->flags, PERF_AUX_FLAG_TRUNCATED);
+		n->a->flags = 0;
+	}
+	judge(n);
+}
+
+PMUK_LEVEL_CASE(losses_of_interrupts_are_told, softirq, PMUK_IRQ_SOFT)
+PMUK_LEVEL_CASE(losses_of_interrupts_are_told, hardirq, PMUK_IRQ_HARD)
+PMUK_LEVEL_CASE(losses_of_interrupts_are_told, nmi, PMUK_IRQ_NMI)
+
+/* ---- pause ---- */
+
+static void pause_here(void *data)
+{
+	struct nest *n = data;
+	struct pmuk_aux_reader r;
+
+	came(n);
+	n->wrong += pmuk_aux_pause(n->a->b) != 0;
+	n->wrong += pmuk_aux_claim(n->a->b, &r) != -EBUSY;
+}
+
+static void resume_here(void *data)
+{
+	struct nest *n = data;
+
+	came(n);
+	n->wrong += pmuk_aux_resume(n->a->b) != 0;
+}
+
+/* The writer goes on to its end, and then a snapshot may be taken, here too. */
+static void take_snapshot(void *data)
+{
+	struct nest *n = data;
+	u64 head = published(n);
+
+	came(n);
+	n->a->next = max(n->a->next, head - min(head, n->a->size));
+	pmuk_test_aux_drain(n->a);
+	n->wrong += n->a->next != head;
+}
+
+static void interrupts_pause_and_read(struct kunit *test, enum pmuk_irq_level level)
+{
+	struct nest *n = nest_of(test, level, &(struct pmuk_buffer_attr){
+		.aux = { .nr_pages = 1, .overwrite = true } });
+	struct pmuk_aux_handle h;
+	unsigned int i, j;
+
+	for (i = 0; i < NESTINGS; i++) {
+		for (j = some(n, 30); j; j--)
+			write_now(n);
+		KUNIT_ASSERT_TRUE(test, pmuk_test_aux_begin(n->a, &n->h));
+		write_around(n, pause_here);
+		KUNIT_ASSERT_FALSE(test, pmuk_test_aux_begin(n->a, &h));
+		n->refused++;
+		interrupt(n, take_snapshot);
+		KUNIT_ASSERT_FALSE(test, pmuk_test_aux_begin(n->a, &h));
+		n->refused++;
+		interrupt(n, resume_here);
+	}
+	KUNIT_EXPECT_EQ(test, pmuk_test_aux_stat(n->a).discarded, 2 * NESTINGS);
+	judge(n);
+}
+
+PMUK_LEVEL_CASE(interrupts_pause_and_read, softirq, PMUK_IRQ_SOFT)
+PMUK_LEVEL_CASE(interrupts_pause_and_read, hardirq, PMUK_IRQ_HARD)
+PMUK_LEVEL_CASE(interrupts_pause_and_read, nmi, PMUK_IRQ_NMI)
+
+/* ---- readers ---- */
+
+/* Of what was published; nothing of what is open. */
+static void read_here(void *data)
+{
+	struct nest *n = data;
+
+	came(n);
+	pmuk_test_aux_drain(n->a);
+	n->wrong += n->a->next != n->written;
+}
+
+static void interrupts_read(struct kunit *test, enum pmuk_irq_level level)
+{
+	struct nest *n = new_nest(test, level);
+	unsigned int i;
+
+	for (i = 0; i < NESTINGS; i++) {
+		KUNIT_ASSERT_TRUE(test, pmuk_test_aux_write(n->a, 100));
+		n->written += 100;
+		KUNIT_ASSERT_TRUE(test, pmuk_test_aux_begin(n->a, &n->h));
+		write_around(n, read_here);
+		interrupt(n, read_here);
+	}
+	KUNIT_EXPECT_EQ(test, pmuk_test_aux_stat(n->a).tail, n->written);
+	judge(n);
+}
+
+PMUK_LEVEL_CASE(interrupts_read, softirq, PMUK_IRQ_SOFT)
+PMUK_LEVEL_CASE(interrupts_read, hardirq, PMUK_IRQ_HARD)
+PMUK_LEVEL_CASE(interrupts_read, nmi, PMUK_IRQ_NMI)
+
+/* ---- records ---- */
+
+static void write_record(void *data)
+{
+	struct nest *n = data;
+
+	came(n);
+	n->wrong += !pmuk_test_aux_other(n->a, 16 + 8 * some(n, 10));
+}
+
+static void interrupts_write_records(struct kunit *test, enum pmuk_irq_level level)
+{
+	struct nest *n = new_nest(test, level);
+	unsigned int i;
+
+	for (i = 0; i < NESTINGS; i++) {
+		u64 before = n->written;
+
+		KUNIT_ASSERT_TRUE(test, pmuk_test_aux_begin(n->a, &n->h));
+		interrupt(n, write_record);
+		write_around(n, write_record);
+		KUNIT_ASSERT_EQ(test, pmuk_test_aux_record(n->a).header.type, PMUK_AUX_OTHER);
+		KUNIT_ASSERT_EQ(test, pmuk_test_aux_record(n->a).header.type, PMUK_AUX_OTHER);
+		if (n->written != before)
+			KUNIT_ASSERT_TRUE(test, pmuk_test_aux_told(n->a, before,
+								   n->written - before, 0));
+		KUNIT_ASSERT_TRUE(test, pmuk_test_aux_told_nothing(n->a));
+		pmuk_test_aux_drain(n->a);
+	}
+	judge(n);
+}
+
+PMUK_LEVEL_CASE(interrupts_write_records, softirq, PMUK_IRQ_SOFT)
+PMUK_LEVEL_CASE(interrupts_write_records, hardirq, PMUK_IRQ_HARD)
+PMUK_LEVEL_CASE(interrupts_write_records, nmi, PMUK_IRQ_NMI)
+
+/* A part that is written while the task is in the middle of a record. */
+static void part_inside(struct nest *n)
+{
+	struct perf_event_header *rec;
+
+	guard(preempt)();
+	rec = pmuk_output_begin(n->a->b, PMUK_AUX_OTHER, 64);
+	if (!rec) {
+		n->wrong++;
+		return;
+	}
+	n->ret = pmuk_irq_run(n->level, write_some, n);
+	memset(rec + 1, 0, 64 - sizeof(*rec));
+	pmuk_output_end(n->a->b, rec);
+}
+
+/* Its bytes are there at once; what tells of them comes behind that record. */
+static void parts_inside_of_records_are_told(struct kunit *test, enum pmuk_irq_level level)
+{
+	struct nest *n = new_nest(test, level);
+	unsigned int i;
+
+	for (i = 0; i < NESTINGS; i++) {
+		u64 before = n->written;
+
+		part_inside(n);
+		KUNIT_ASSERT_EQ(test, n->ret, 0);
+		KUNIT_ASSERT_EQ(test, pmuk_test_aux_drain(n->a), n->written - before);
+		KUNIT_ASSERT_EQ(test, pmuk_test_aux_record(n->a).header.type, PMUK_AUX_OTHER);
+		if (n->written != before)
+			KUNIT_ASSERT_TRUE(test, pmuk_test_aux_told(n->a, before,
+								   n->written - before, 0));
+	}
+	judge(n);
+}
+
+PMUK_LEVEL_CASE(parts_inside_of_records_are_told, softirq, PMUK_IRQ_SOFT)
+PMUK_LEVEL_CASE(parts_inside_of_records_are_told, hardirq, PMUK_IRQ_HARD)
+PMUK_LEVEL_CASE(parts_inside_of_records_are_told, nmi, PMUK_IRQ_NMI)
+
+/* ---- the end ---- */
+
+static void end_after_destroy(void *data)
+{
+	struct nest *n = data;
+
+	came(n);
+	pmuk_aux_output_flag(&n->h, PERF_AUX_FLAG_COLLISION);
+	pmuk_test_aux_finish(n->a, &n->h, n->h.size);
+}
+
+static bool all_is_gone(void)
+{
+	unsigned long end = jiffies + 10 * HZ;
+
+	while (pmuk_nr_buffers() && time_before(jiffies, end))
+		usleep_range(50, 100);
+	return !pmuk_nr_buffers();
+}
+
+/* From NMI, too, where nothing may be freed. */
+static void interrupts_end_what_is_destroyed(struct kunit *test, enum pmuk_irq_level level)
+{
+	struct pmuk_test_producer *p = pmuk_test_producer(test);
+	const struct pmuk_buffer_attr attr = { .nr_pages = 1, .aux = {
+		.nr_pages = 1, .ops = &pmuk_test_ops, .data = p } };
+	unsigned int i;
+
+	for (i = 1; i <= 20; i++) {
+		struct nest *n = nest_of(test, level, &attr);
+		struct pmuk_buffer *b = n->a->b;
+
+		KUNIT_ASSERT_TRUE(test, pmuk_test_aux_begin(n->a, &n->h));
+		n->a->b = NULL;
+		pmuk_buffer_destroy(b);
+		KUNIT_ASSERT_EQ(test, p->frees, i - 1);
+		interrupt(n, end_after_destroy);
+		KUNIT_ASSERT_EQ(test, n->misplaced, 0);
+		KUNIT_ASSERT_TRUE(test, all_is_gone());
+		KUNIT_ASSERT_EQ(test, p->frees, i);
+	}
+}
+
+PMUK_LEVEL_CASE(interrupts_end_what_is_destroyed, softirq, PMUK_IRQ_SOFT)
+PMUK_LEVEL_CASE(interrupts_end_what_is_destroyed, hardirq, PMUK_IRQ_HARD)
+PMUK_LEVEL_CASE(interrupts_end_what_is_destroyed, nmi, PMUK_IRQ_NMI)
+
+/* ---- at any instruction ---- */
+
+struct storm {
+	struct nest *n;
+	int cpu;		/* that is interrupted */
+};
+
+/* By turns, whatever the task does at the moment. */
+static void strike(void *data)
+{
+	struct storm *s = data;
+	struct nest *n = s->n;
+	u64 size = 1 + n->interrupts % 50;
+
+	WRITE_ONCE(n->interrupts, n->interrupts + 1);
+	if (n->interrupts % 3 == 0) {
+		pmuk_aux_output_lose(n->a->b, size);
+		n->lost += size;
+		n->losses++;
+	} else if (pmuk_test_aux_write(n->a, size)) {
+		n->written += size;
+	} else {
+		n->refused++;
+	}
+	pmuk_test_aux_other(n->a, 16);
+}
+
+static int strikes(void *data)
+{
+	struct storm *s = data;
+
+	while (!kthread_should_stop()) {
+		smp_call_function_single(s->cpu, strike, s, true);
+		pmuk_test_spin(20 * NSEC_PER_USEC);
+		cond_resched();
+	}
+	return 0;
+}
+
+/* As long as an interrupt may come, what it wants is counted when that is over. */
+static void write_in_storm(struct nest *n, u64 size)
+{
+	u64 wrote = 0;
+
+	if (pmuk_test_aux_begin(n->a, &n->h)) {
+		wrote = min(n->h.size, size);
+		pmuk_test_aux_finish(n->a, &n->h, wrote);
+	}
+	local_irq_disable();
+	n->written += wrote;
+	n->refused += !wrote;
+	local_irq_enable();
+	pmuk_test_aux_drain(n->a);
+}
+
+static void read_records(struct nest *n)
+{
+	const struct perf_event_header *rec;
+	struct pmuk_reader r;
+
+	n->wrong += pmuk_buffer_claim(n->a->b, &r) != 0;
+	pmuk_for_each_record(rec, &r)
+		n->wrong += rec->type != PERF_RECORD_AUX && rec->type != PMUK_AUX_OTHER &&
+			    rec->type != PERF_RECORD_LOST;
+	pmuk_buffer_release(&r);
+}
+
+static bool met_enough(struct nest *n)
+{
+	return READ_ONCE(n->interrupts) >= NESTINGS && pmuk_test_aux_stat(n->a).nested >= 200;
+}
+
+static void storm_meets_each_instruction(struct kunit *test)
+{
+	struct nest *n = new_nest(test, PMUK_IRQ_HARD);
+	struct storm *s = pmuk_test_zalloc(test, sizeof(*s));
+	unsigned long end = jiffies + 20 * HZ;
+	struct task_struct *task;
+
+	s->n = n;
+	s->cpu = raw_smp_processor_id();
+	task = kthread_create(strikes, s, "pmuk_strikes");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	kthread_bind(task, pmuk_test_other_cpu(test, s->cpu));
+	wake_up_process(task);
+	while (!met_enough(n) && time_before(jiffies, end)) {
+		write_in_storm(n, some(n, 2000) + 1);
+		read_records(n);
+		cond_resched();
+	}
+	kthread_stop(task);
+	KUNIT_EXPECT_TRUE(test, met_enough(n));
+	pmuk_test_aux_drain(n->a);
+	KUNIT_EXPECT_EQ(test, n->a->next, n->written);
+	judge(n);
+}
+
+static struct kunit_case pmuk_aux_nest_cases[] = {
+	KUNIT_CASE_SLOW(nested_writers_are_refused_softirq),
+	KUNIT_CASE_SLOW(nested_writers_are_refused_hardirq),
+	KUNIT_CASE_SLOW(nested_writers_are_refused_nmi),
+	KUNIT_CASE_SLOW(writers_of_any_context_take_turns_task),
+	KUNIT_CASE_SLOW(writers_of_any_context_take_turns_softirq),
+	KUNIT_CASE_SLOW(writers_of_any_context_take_turns_hardirq),
+	KUNIT_CASE_SLOW(writers_of_any_context_take_turns_nmi),
+	KUNIT_CASE_SLOW(what_begins_here_ends_there_softirq),
+	KUNIT_CASE_SLOW(what_begins_here_ends_there_hardirq),
+	KUNIT_CASE_SLOW(what_begins_here_ends_there_nmi),
+	KUNIT_CASE_SLOW(interrupts_skip_for_the_writer_softirq),
+	KUNIT_CASE_SLOW(interrupts_skip_for_the_writer_hardirq),
+	KUNIT_CASE_SLOW(interrupts_skip_for_the_writer_nmi),
+	KUNIT_CASE_SLOW(losses_of_interrupts_are_told_softirq),
+	KUNIT_CASE_SLOW(losses_of_interrupts_are_told_hardirq),
+	KUNIT_CASE_SLOW(losses_of_interrupts_are_told_nmi),
+	KUNIT_CASE_SLOW(interrupts_pause_and_read_softirq),
+	KUNIT_CASE_SLOW(interrupts_pause_and_read_hardirq),
+	KUNIT_CASE_SLOW(interrupts_pause_and_read_nmi),
+	KUNIT_CASE_SLOW(interrupts_read_softirq),
+	KUNIT_CASE_SLOW(interrupts_read_hardirq),
+	KUNIT_CASE_SLOW(interrupts_read_nmi),
+	KUNIT_CASE_SLOW(interrupts_write_records_softirq),
+	KUNIT_CASE_SLOW(interrupts_write_records_hardirq),
+	KUNIT_CASE_SLOW(interrupts_write_records_nmi),
+	KUNIT_CASE_SLOW(parts_inside_of_records_are_told_softirq),
+	KUNIT_CASE_SLOW(parts_inside_of_records_are_told_hardirq),
+	KUNIT_CASE_SLOW(parts_inside_of_records_are_told_nmi),
+	KUNIT_CASE_SLOW(interrupts_end_what_is_destroyed_softirq),
+	KUNIT_CASE_SLOW(interrupts_end_what_is_destroyed_hardirq),
+	KUNIT_CASE_SLOW(interrupts_end_what_is_destroyed_nmi),
+	KUNIT_CASE_SLOW(storm_meets_each_instruction),
+	{}
+};
+
+static struct kunit_suite pmuk_aux_nest_suite = {
+	.name = "pmuk_aux_nest",
+	.init = pmuk_test_init,
+	.test_cases = pmuk_aux_nest_cases,
+};
+
+kunit_test_suite(pmuk_aux_nest_suite);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("KUnit tests of pmuk's AUX areas, interrupted");

@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * AUX areas as a PMU writes them: the simulated one's trace, on each kind of target. Packets are
+ * numbered, so that what is decoded, and what is told as missing, is all that has happened.
+ */
+#include <kunit/test.h>
+#include <linux/completion.h>
+#include <linux/cpu.h>
+#include <linux/kthread.h>
+#include <linux/module.h>
+#include <linux/moduleparam.h>
+#include <linux/sizes.h>
+#include <linux/smp.h>
+
+#include "pmuk_ctx.h"
+#include "pmuk_packets.h"
+#include "pmuk_place.h"
+
+static unsigned int mib = 16;
+module_param(mib, uint, 0444);
+MODULE_PARM_DESC(mib, "How much is streamed from one CPU to another, in MiB");
+
+/* A context that traces, and who decodes what each CPU has written. */
+struct trace {
+	struct kunit *test;
+	struct pmuk_place *p;
+	struct pmuk_context *ctx;
+	struct pmuk_packets_in *in;	/* by CPU */
+	u64 bytes;			/* read */
+};
+
+static struct trace *new_trace(struct kunit *test, struct pmuk_place *p,
+			       const struct pmuk_buffer_attr *buffer)
+{
+	struct pmuk_pmc pmc = { .type = pmuk_sim_type(p->sim), .config1 = PMUK_SIM_TRACE };
+	struct trace *t = pmuk_test_zalloc(test, sizeof(*t));
+
+	t->test = test;
+	t->p = p;
+	t->in = pmuk_test_zalloc(test, nr_cpu_ids * sizeof(*t->in));
+	t->ctx = pmuk_ctx_create(test, &(struct pmuk_context_attr){ .buffer = *buffer });
+	KUNIT_ASSERT_EQ(test, pmuk_write_pmcs(t->ctx, &pmc, 1), 1);
+	pmuk_place_load(p, t->ctx);
+	pmuk_ctx_start(test, t->ctx);
+	return t;
+}
+
+static struct trace *new_trace_here(struct kunit *test, const struct pmuk_buffer_attr *buffer)
+{
+	return new_trace(test, pmuk_place(test, pmuk_test_sim(test, 2, 32), PMUK_TARGET_CPU),
+			 buffer);
+}
+
+/* The simulated PMU is made again with each context, but not with each of its loads. */
+static void end_trace(struct trace *t)
+{
+	kunit_release_action(t->test, pmuk_ctx_put, t->ctx);
+}
+
+static void branch_here(struct pmuk_place *p)
+{
+	p->counted += pmuk_sim_trace(p->sim, p->n);
+}
+
+static void branch_by_ipi(void *data)
+{
+	branch_here(data);
+}
+
+/* Lets @n branches happen in each place, and returns how many were written. */
+static u64 branch(struct pmuk_place *p, u64 n)
+{
+	int cpu;
+
+	if (pmuk_place_is_task(p))
+		return pmuk_place_by_tasks(p, 0, n, branch_here);
+	p->n = n;
+	p->counted = 0;
+	for_each_online_cpu(cpu) {
+		if (p->target.type == PMUK_TARGET_CPUS || cpu == p->cpu)
+			smp_call_function_single(cpu, branch_by_ipi, p, true);
+	}
+	return p->counted;
+}
+
+static void decode(struct trace *t, int cpu)
+{
+	struct pmuk_buffer *b = pmuk_buffer(t->ctx, cpu);
+	struct pmuk_aux_reader r;
+	struct pmuk_aux_span span;
+
+	if (!b)
+		return;
+	KUNIT_ASSERT_EQ(t->test, pmuk_aux_claim(b, &r), 0);
+	while (pmuk_aux_peek(&r, &span)) {
+		pmuk_packets_read(&t->in[cpu], span.data, span.size);
+		pmuk_aux_consume(&r, span.size);
+		t->bytes += span.size;
+	}
+	pmuk_aux_release(&r);
+}
+
+/* All there is. Returns how many branches were found until now. */
+static u64 decode_all(struct trace *t)
+{
+	u64 branches = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		decode(t, cpu);
+		branches += t->in[cpu].branches;
+		KUNIT_EXPECT_EQ_MSG(t->test, t->in[cpu].bad, 0, "CPU %d", cpu);
+	}
+	return branches;
+}
+
+static u64 missing(struct trace *t)
+{
+	u64 missing = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		missing += t->in[cpu].missing;
+	return missing;
+}
+
+static struct pmuk_aux_stat stat_of(struct trace *t, int cpu)
+{
+	struct pmuk_aux_stat stat = {};
+
+	KUNIT_EXPECT_EQ(t->test, pmuk_aux_stat(pmuk_buffer(t->ctx, cpu), &stat), 0);
+	return stat;
+}
+
+#define SMALL	((struct pmuk_buffer_attr){ .nr_pages = 1, .aux = { .nr_pages = 1 } })
+#define LARGE	((struct pmuk_buffer_attr){ .nr_pages = 4, .aux = { .nr_pages = 16 } })
+
+/* ---- each kind of target ---- */
+
+/* A task's, and its children's, go to the areas of the CPUs where they are. */
+static void stream_is_whole_on(struct pmuk_place *p)
+{
+	struct trace *t = new_trace(p->test, p, &LARGE);
+	u64 written = 0;
+	unsigned int i;
+
+	for (i = 1; i <= 50; i++) {
+		written += branch(p, 37 * i);
+		KUNIT_EXPECT_EQ(p->test, written, 37 * i * (i + 1) / 2 * p->nr);
+		KUNIT_EXPECT_EQ(p->test, decode_all(t), written);
+	}
+	KUNIT_EXPECT_EQ(p->test, missing(t), 0);
+	end_trace(t);
+}
+
+static void stream_is_whole(struct kunit *test)
+{
+	pmuk_on_each_place(test, stream_is_whole_on);
+}
+
+/* A task that moves: each of its parts is in the area of the CPU where it was. */
+static void move_on(struct pmuk_place *p)
+{
+	p->cpu = pmuk_test_next_cpu(p->cpu);
+	set_cpus_allowed_ptr(current, cpumask_of(p->cpu));
+}
+
+static void task_that_moves_is_followed(struct kunit *test)
+{
+	struct pmuk_place *p = pmuk_place(test, pmuk_test_sim(test, 2, 32), PMUK_TARGET_TASK);
+	struct trace *t = new_trace(test, p, &LARGE);
+	unsigned int i, rounds = 6;
+	u64 before;
+
+	for (i = 0; i < rounds * num_online_cpus(); i++) {
+		before = t->in[p->cpu].branches;
+		KUNIT_EXPECT_EQ(test, branch(p, 100), 100);
+		decode_all(t);
+		KUNIT_EXPECT_EQ(test, t->in[p->cpu].branches, before + 100);
+		pmuk_place_tell(p, move_on);
+	}
+	KUNIT_EXPECT_EQ(test, decode_all(t), 100 * rounds * num_online_cpus());
+	KUNIT_EXPECT_EQ(test, missing(t), 0);
+}
+
+/* ---- what is missing ---- */
+
+/* What did not fit is told by the area, by records, by messages, and by the trace itself. */
+static void truncation_is_told(struct kunit *test)
+{
+	struct trace *t = new_trace_here(test, &SMALL);
+	struct pmuk_aux_stat stat;
+	u64 happened = 0, written = 0;
+	unsigned int i;
+
+	for (i = 1; i < 100; i++) {
+		written += branch(t->p, 100 * i);
+		happened += 100 * i;
+		decode_all(t);
+	}
+	stat = stat_of(t, t->p->cpu);
+	KUNIT_EXPECT_GT(test, stat.truncations, 50);
+	KUNIT_EXPECT_EQ(test, stat.truncated, (happened - written) * sizeof(u64));
+	KUNIT_EXPECT_EQ(test, decode_all(t), written);
+	/* what was lost last is told with what comes next */
+	written += branch(t->p, 1);
+	KUNIT_EXPECT_EQ(test, decode_all(t), written);
+	KUNIT_EXPECT_EQ(test, missing(t), happened + 1 - written);
+	KUNIT_EXPECT_EQ(test, stat_of(t, t->p->cpu).head, t->bytes);
+}
+
+struct told {
+	u64 bytes;
+	u64 truncated;
+	u64 others;
+};
+
+static struct told read_records(struct trace *t, int cpu)
+{
+	const struct perf_event_header *rec;
+	struct told told = {};
+	struct pmuk_reader r;
+	const u64 *words;
+
+	KUNIT_ASSERT_EQ(t->test, pmuk_buffer_claim(pmuk_buffer(t->ctx, cpu), &r), 0);
+	pmuk_for_each_record(rec, &r) {
+		words = (const u64 *)(rec + 1);
+		if (rec->type != PERF_RECORD_AUX) {
+			told.others++;
+			continue;
+		}
+		told.bytes += words[1];
+		told.truncated += !!(words[2] & PERF_AUX_FLAG_TRUNCATED);
+	}
+	pmuk_buffer_release(&r);
+	return told;
+}
+
+static void records_tell_of_all_bytes(struct kunit *test)
+{
+	struct trace *t = new_trace_here(test, &SMALL);
+	struct told told, sum = {};
+	unsigned int i;
+
+	for (i = 0; i < 200; i++) {
+		branch(t->p, 300);
+		if (i % 4)
+			decode_all(t);
+		told = read_records(t, t->p->cpu);
+		sum.bytes += told.bytes;
+		sum.truncated += told.truncated;
+		sum.others += told.others;
+	}
+	KUNIT_EXPECT_EQ(test, sum.bytes, stat_of(t, t->p->cpu).head);
+	KUNIT_EXPECT_GE(test, sum.truncated, 40);
+	KUNIT_EXPECT_EQ(test, sum.others, 0);
+}
+
+/* While it is stopped or unloaded, nothing is written; the trace tells what has happened then. */
+static void nothing_while_stopped(struct kunit *test)
+{
+	struct trace *t = new_trace_here(test, &LARGE);
+
+	KUNIT_EXPECT_EQ(test, branch(t->p, 10), 10);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(t->ctx), 0);
+	KUNIT_EXPECT_EQ(test, branch(t->p, 10), 0);
+	pmuk_ctx_start(test, t->ctx);
+	KUNIT_EXPECT_EQ(test, branch(t->p, 10), 10);
+	KUNIT_EXPECT_EQ(test, pmuk_unload_context(t->ctx), 0);
+	KUNIT_EXPECT_EQ(test, branch(t->p, 10), 0);
+	KUNIT_EXPECT_EQ(test, decode_all(t), 20);
+	KUNIT_EXPECT_EQ(test, t->in[t->p->cpu].marks, 2);
+}
+
+/* ---- a flight recorder ---- */
+
+static void pause_in_nmi(void *data)
+{
+	pmuk_aux_pause(data);
+}
+
+/* Frozen from an NMI, the newest are there, and it goes on after that. */
+static void snapshot_has_the_newest(struct kunit *test)
+{
+	struct trace *t = new_trace_here(test, &(struct pmuk_buffer_attr){
+		.nr_pages = 1, .aux = { .nr_pages = 4, .overwrite = true } });
+	struct pmuk_packets_in *in = &t->in[t->p->cpu];
+	struct pmuk_buffer *b = pmuk_buffer(t->ctx, t->p->cpu);
+	struct pmuk_aux_reader r;
+	unsigned int i;
+
+	pmuk_test_need_nmi(test);
+	for (i = 1; i <= 20; i++) {
+		/* each part may be as large as the area, and the next one is open already */
+		KUNIT_EXPECT_EQ(test, branch(t->p, 1500), 1500);
+		KUNIT_EXPECT_EQ(test, branch(t->p, 777), 777);
+		KUNIT_EXPECT_EQ(test, pmuk_irq_run(PMUK_IRQ_NMI, pause_in_nmi, b), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_aux_claim(b, &r), -EBUSY);
+		KUNIT_EXPECT_EQ(test, branch(t->p, 1), 1);
+		*in = (struct pmuk_packets_in){};
+		decode(t, t->p->cpu);
+		KUNIT_EXPECT_EQ(test, in->bad, 0);
+		KUNIT_EXPECT_EQ(test, in->number, i * 2278);
+		KUNIT_EXPECT_GT(test, in->branches, 1000);
+		KUNIT_EXPECT_EQ(test, pmuk_aux_resume(b), 0);
+	}
+}
+
+/* ---- a CPU that goes ---- */
+
+static void cpu_that_goes_comes_back(struct kunit *test)
+{
+	struct pmuk_place *p = pmuk_place(test, pmuk_test_sim(test, 2, 32), PMUK_TARGET_CPUS);
+	struct trace *t = new_trace(test, p, &LARGE);
+	int cpu = pmuk_test_other_cpu(test, p->cpu);
+	u64 all = num_online_cpus();
+
+	KUNIT_EXPECT_EQ(test, branch(p, 10), 10 * all);
+	KUNIT_ASSERT_EQ(test, remove_cpu(cpu), 0);
+	KUNIT_EXPECT_EQ(test, branch(p, 10), 10 * (all - 1));
+	KUNIT_ASSERT_EQ(test, add_cpu(cpu), 0);
+	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(branch(p, 10) == 10 * all));
+	KUNIT_EXPECT_GE(test, decode_all(t), 30 * all - 10);
+	KUNIT_EXPECT_EQ(test, stat_of(t, cpu).nested, 0);
+}
+
+/* ---- much ---- */
+
+static int decode_on(void *data)
+{
+	struct trace *t = data;
+
+	while (!kthread_should_stop()) {
+		decode(t, t->p->cpu);
+		cond_resched();
+	}
+	return 0;
+}
+
+#define AT_ONCE		512	/* branches */
+
+/* All that is produced is consumed, or counted as truncated; by content. */
+static void stream_from_cpu_to_cpu(struct kunit *test)
+{
+	struct trace *t = new_trace_here(test, &(struct pmuk_buffer_attr){
+		.nr_pages = 1, .mode = PMUK_BUFFER_OVERWRITE, .aux = { .nr_pages = 64 } });
+	int other = pmuk_test_other_cpu(test, t->p->cpu);
+	struct task_struct *reader = kthread_create(decode_on, t, "pmuk_decode");
+	u64 happened = 0, written = 0, wanted = (u64)mib * SZ_1M / sizeof(u64);
+
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, reader);
+	kthread_bind(reader, other);
+	wake_up_process(reader);
+	for (; written < wanted; happened += AT_ONCE) {
+		written += pmuk_sim_trace(t->p->sim, AT_ONCE);
+		cond_resched();
+	}
+	kthread_stop(reader);
+	KUNIT_EXPECT_EQ(test, decode_all(t), written);
+	KUNIT_EXPECT_EQ(test, stat_of(t, t->p->cpu).truncated, (happened - written) * sizeof(u64));
+	KUNIT_EXPECT_EQ(test, pmuk_sim_trace(t->p->sim, 1), 1);
+	KUNIT_EXPECT_EQ(test, decode_all(t), written + 1);
+	KUNIT_EXPECT_EQ(test, missing(t), happened - written);
+	kunit_info(test, "%llu bytes read, %llu truncated", t->bytes,
+		   stat_of(t, t->p->cpu).truncated);
+}
+
+static struct kunit_case pmuk_aux_trace_cases[] = {
+	KUNIT_CASE(stream_is_whole),
+	KUNIT_CASE(task_that_moves_is_followed),
+	KUNIT_CASE(truncation_is_told),
+	KUNIT_CASE(records_tell_of_all_bytes),
+	KUNIT_CASE(nothing_while_stopped),
+	KUNIT_CASE(snapshot_has_the_newest),
+	KUNIT_CASE_SLOW(cpu_that_goes_comes_back),
+	KUNIT_CASE_SLOW(stream_from_cpu_to_cpu),
+	{}
+};
+
+static struct kunit_suite pmuk_aux_trace_suite = {
+	.name = "pmuk_aux_trace",
+	.init = pmuk_test_init,
+	.test_cases = pmuk_aux_trace_cases,
+};
+
+kunit_test_suite(pmuk_aux_trace_suite);
+
+MODULE_DESCRIPTION("KUnit tests for pmuk: AUX areas that a PMU writes");
+MODULE_LICENSE("GPL");

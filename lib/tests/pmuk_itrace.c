@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A PMU that traces, for testing what drivers of such hardware go through. It knows perf's
+ * interface and nothing of pmuk: setup_aux and free_aux, the AUX output's calls, one event at a
+ * time on each CPU. Its hardware is a test that lets branches happen, see pmuk_packets.h.
+ */
+#define pr_fmt(fmt) "pmuk_itrace: " fmt
+
+#include <linux/atomic.h>
+#include <linux/cleanup.h>
+#include <linux/export.h>
+#include <linux/irqflags.h>
+#include <linux/math.h>
+#include <linux/minmax.h>
+#include <linux/module.h>
+#include <linux/percpu.h>
+#include <linux/perf_event.h>
+#include <linux/sizes.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "pmuk_itrace.h"
+#include "pmuk_packets.h"
+
+/* What setup_aux makes of an area. */
+struct itrace_area {
+	struct pmuk_itrace *it;
+	void **pages;			/* perf's, as long as this exists */
+	u64 size;
+	bool overwrite;
+};
+
+/* One CPU's hardware. */
+struct itrace_cpu {
+	struct perf_event *event;
+	struct perf_output_handle handle;
+	struct pmuk_packets_out out;
+	u64 written;			/* of the part that is open */
+	u64 fifo[SZ_4K / sizeof(u64)];	/* on its way to memory */
+};
+
+struct pmuk_itrace {
+	struct pmu pmu;
+	struct itrace_cpu __percpu *cpus;
+	atomic_t areas;			/* set up and not freed */
+	atomic_t fail;			/* setups until one fails; 0: none does */
+};
+
+static struct pmuk_itrace *to_itrace(struct pmu *pmu)
+{
+	return container_of(pmu, struct pmuk_itrace, pmu);
+}
+
+static struct itrace_cpu *itrace_this_cpu(struct perf_event *event)
+{
+	return this_cpu_ptr(to_itrace(event->pmu)->cpus);
+}
+
+/* ---- areas ---- */
+
+static void *itrace_setup_aux(struct perf_event *event, void **pages, int nr_pages, bool overwrite)
+{
+	struct pmuk_itrace *it = to_itrace(event->pmu);
+	struct itrace_area *area;
+
+	if (atomic_read(&it->fail) && atomic_dec_and_test(&it->fail))
+		return NULL;
+	area = kzalloc_node(sizeof(*area), GFP_KERNEL, NUMA_NO_NODE);
+	if (!area)
+		return NULL;
+	area->it = it;
+	area->pages = pages;
+	area->size = (u64)nr_pages * PAGE_SIZE;
+	area->overwrite = overwrite;
+	atomic_inc(&it->areas);
+	return area;
+}
+
+static void itrace_free_aux(void *aux)
+{
+	struct itrace_area *area = aux;
+
+	atomic_dec(&area->it->areas);
+	kfree(area);
+}
+
+static void itrace_store(const struct itrace_area *area, u64 at, const void *from, u64 size)
+{
+	u64 offset, n;
+
+	for (; size; size -= n, at += n, from += n) {
+		at &= area->size - 1;
+		offset = at % PAGE_SIZE;
+		n = min(size, PAGE_SIZE - offset);
+		memcpy(area->pages[at / PAGE_SIZE] + offset, from, n);
+	}
+}
+
+/* ---- a part of an area, from when it is opened until an interrupt, or the end ---- */
+
+static u64 itrace_room(const struct itrace_cpu *cpu, const struct itrace_area *area)
+{
+	u64 size = area->overwrite ? U64_MAX : round_down(cpu->handle.size, sizeof(u64));
+
+	return size - cpu->written;
+}
+
+static bool itrace_align(struct itrace_cpu *cpu)
+{
+	u64 align = BIT_ULL(cpu->event->attr.config);
+	u64 pad = -(u64)cpu->handle.head & (align - 1);
+
+	return !pad || !perf_aux_output_skip(&cpu->handle, pad);
+}
+
+static void itrace_open(struct itrace_cpu *cpu)
+{
+	struct perf_event *event = cpu->event;
+	const struct itrace_area *area = perf_aux_output_begin(&cpu->handle, event);
+
+	event->hw.state = PERF_HES_STOPPED;
+	cpu->written = 0;
+	if (!area)
+		return;
+	if (!area->overwrite && !itrace_align(cpu)) {
+		perf_aux_output_flag(&cpu->handle, PERF_AUX_FLAG_TRUNCATED);
+		perf_aux_output_end(&cpu->handle, 0);
+		return;
+	}
+	event->hw.state = 0;
+}
+
+static void itrace_close(struct itrace_cpu *cpu)
+{
+	const struct itrace_area *area = perf_get_aux(&cpu->handle);
+
+	if (area->overwrite)
+		cpu->handle.head = (cpu->handle.head + cpu->written) & (area->size - 1);
+	perf_aux_output_end(&cpu->handle, cpu->written);
+	cpu->event->hw.state = PERF_HES_STOPPED;
+}
+
+/* ---- perf's calls ---- */
+
+static void itrace_start(struct perf_event *event, int flags)
+{
+	struct itrace_cpu *cpu = itrace_this_cpu(event);
+
+	cpu->out.left = 0;
+	itrace_open(cpu);
+}
+
+static void itrace_stop(struct perf_event *event, int flags)
+{
+	if (!(event->hw.state & PERF_HES_STOPPED))
+		itrace_close(itrace_this_cpu(event));
+}
+
+static int itrace_add(struct perf_event *event, int flags)
+{
+	struct itrace_cpu *cpu = itrace_this_cpu(event);
+
+	if (cpu->event)
+		return -EBUSY;
+	cpu->event = event;
+	event->hw.state = PERF_HES_STOPPED;
+	if (flags & PERF_EF_START)
+		itrace_start(event, PERF_EF_RELOAD);
+	return 0;
+}
+
+static void itrace_del(struct perf_event *event, int flags)
+{
+	itrace_stop(event, PERF_EF_UPDATE);
+	itrace_this_cpu(event)->event = NULL;
+}
+
+static void itrace_read(struct perf_event *event) { }
+
+static int itrace_event_init(struct perf_event *event)
+{
+	u64 align = event->attr.config;
+
+	if (event->attr.type != event->pmu->type)
+		return -ENOENT;
+	return align < PMUK_ITRACE_ALIGN_MIN || align > PMUK_ITRACE_ALIGN_MAX ? -EINVAL : 0;
+}
+
+/* ---- what happens to the CPU ---- */
+
+/* As many as there is room for. Returns how many are left. */
+static u64 itrace_write(struct itrace_cpu *cpu, const struct itrace_area *area, u64 left)
+{
+	u64 some, size;
+
+	do {
+		some = min(left, ARRAY_SIZE(cpu->fifo) / 2);
+		left -= some;
+		size = pmuk_packets_write(&cpu->out, cpu->fifo,
+					  min(sizeof(cpu->fifo), itrace_room(cpu, area)), &some);
+		itrace_store(area, cpu->handle.head + cpu->written, cpu->fifo, size);
+		cpu->written += size;
+	} while (left && !some);
+	cpu->out.number += left;
+	return left + some;
+}
+
+/* What is there is handed over, as an interrupt would do it; without room, tracing stops. */
+static u64 itrace_branch(struct itrace_cpu *cpu, u64 branches)
+{
+	u64 left;
+
+	if (cpu->event->hw.state & PERF_HES_STOPPED) {
+		cpu->out.number += branches;
+		return 0;
+	}
+	left = itrace_write(cpu, perf_get_aux(&cpu->handle), branches);
+	if (left) {
+		perf_aux_output_flag(&cpu->handle, PERF_AUX_FLAG_TRUNCATED);
+		cpu->out.left = 0;
+	}
+	itrace_close(cpu);
+	if (!left)
+		itrace_open(cpu);
+	return branches - left;
+}
+
+/**
+ * pmuk_itrace_branch() - let branches happen on this CPU
+ * @it: the PMU
+ * @branches: how many
+ *
+ * Context: Any, NMI too; not from within itself.
+ * Return: how many were written, if one of its events traces here; or 0.
+ */
+u64 pmuk_itrace_branch(struct pmuk_itrace *it, u64 branches)
+{
+	struct itrace_cpu *cpu;
+
+	guard(irqsave)();
+	cpu = this_cpu_ptr(it->cpus);
+	return cpu->event ? itrace_branch(cpu, branches) : 0;
+}
+EXPORT_SYMBOL_GPL(pmuk_itrace_branch);
+
+/**
+ * pmuk_itrace_parts() - end a part and begin the next one, over and over
+ * @it: the PMU
+ * @n: how often
+ * @size: of each, in bytes. What is in them is not written
+ *
+ * Context: Any, NMI too; not from within itself.
+ * Return: 0; -ENOSPC if there was no room or no event that traces here.
+ */
+int pmuk_itrace_parts(struct pmuk_itrace *it, unsigned int n, u64 size)
+{
+	struct itrace_cpu *cpu;
+
+	guard(irqsave)();
+	cpu = this_cpu_ptr(it->cpus);
+	if (!cpu->event || (cpu->event->hw.state & PERF_HES_STOPPED))
+		return -ENOSPC;
+	do {
+		perf_aux_output_end(&cpu->handle, size);
+		if (unlikely(!perf_aux_output_begin(&cpu->handle, cpu->event))) {
+			cpu->event->hw.state = PERF_HES_STOPPED;
+			return -ENOSPC;
+		}
+	} while (--n);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(pmuk_itrace_parts);
+
+/**
+ * pmuk_itrace_areas() - how many areas are set up
+ * @it: the PMU
+ *
+ * Context: Any.
+ * Return: those that were, and were not freed.
+ */
+int pmuk_itrace_areas(const struct pmuk_itrace *it)
+{
+	return atomic_read(&it->areas);
+}
+EXPORT_SYMBOL_GPL(pmuk_itrace_areas);
+
+/**
+ * pmuk_itrace_fail() - let the setup of an area fail
+ * @it: the PMU
+ * @nr: which one from now on; 0: none
+ *
+ * Context: Any.
+ */
+void pmuk_itrace_fail(struct pmuk_itrace *it, int nr)
+{
+	atomic_set(&it->fail, nr);
+}
+EXPORT_SYMBOL_GPL(pmuk_itrace_fail);
+
+/**
+ * pmuk_itrace_type() - perf_event_attr::type of its events
+ * @it: the PMU
+ *
+ * Context: Any.
+ * Return: that.
+ */
+u32 pmuk_itrace_type(const struct pmuk_itrace *it)
+{
+	return it->pmu.type;
+}
+EXPORT_SYMBOL_GPL(pmuk_itrace_type);
+
+/**
+ * pmuk_itrace_create() - make a PMU that traces and register it with perf
+ * @name: in /sys/bus/event_source/devices; must outlive the PMU
+ * @capabilities: PERF_PMU_CAP_*, beside those that it has anyway
+ *
+ * Context: May sleep.
+ * Return: the PMU, or an ERR_PTR() of -ENOMEM, or what perf_pmu_register() says.
+ */
+struct pmuk_itrace *pmuk_itrace_create(const char *name, int capabilities)
+{
+	struct pmuk_itrace *it = kzalloc_node(sizeof(*it), GFP_KERNEL, NUMA_NO_NODE);
+	int ret = -ENOMEM;
+
+	if (!it)
+		return ERR_PTR(-ENOMEM);
+	it->pmu = (struct pmu) {
+		.module		= THIS_MODULE,
+		.capabilities	= PERF_PMU_CAP_EXCLUSIVE | PERF_PMU_CAP_ITRACE | capabilities,
+		.task_ctx_nr	= perf_sw_context,
+		.event_init	= itrace_event_init,
+		.add		= itrace_add,
+		.del		= itrace_del,
+		.start		= itrace_start,
+		.stop		= itrace_stop,
+		.read		= itrace_read,
+		.setup_aux	= itrace_setup_aux,
+		.free_aux	= itrace_free_aux,
+	};
+	it->cpus = alloc_percpu(struct itrace_cpu);
+	if (it->cpus)
+		ret = perf_pmu_register(&it->pmu, name, -1);
+	if (!ret)
+		return it;
+	free_percpu(it->cpus);
+	kfree(it);
+	return ERR_PTR(ret);
+}
+EXPORT_SYMBOL_GPL(pmuk_itrace_create);
+
+/**
+ * pmuk_itrace_destroy() - unregister a PMU that has no events any more
+ * @it: the PMU
+ *
+ * Context: May sleep.
+ */
+void pmuk_itrace_destroy(struct pmuk_itrace *it)
+{
+	perf_pmu_unregister(&it->pmu);
+	free_percpu(it->cpus);
+	kfree(it);
+}
+EXPORT_SYMBOL_GPL(pmuk_itrace_destroy);
+
+MODULE_DESCRIPTION("A PMU that traces, for tests");
+MODULE_LICENSE("GPL");

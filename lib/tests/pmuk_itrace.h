@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A PMU that traces into AUX areas, for tests: written as drivers of such hardware are, with
+ * nothing but perf's interface for PMUs.
+ */
+#ifndef _PMUK_ITRACE_H
+#define _PMUK_ITRACE_H
+
+#include <linux/err.h>
+#include <linux/types.h>
+
+/* perf_event_attr::config: each part is to begin at a multiple of 2^config bytes, 3 … 12. */
+#define PMUK_ITRACE_ALIGN_MIN	3
+#define PMUK_ITRACE_ALIGN_MAX	12
+
+struct pmuk_itrace;
+
+struct pmuk_itrace *pmuk_itrace_create(const char *name, int capabilities);
+void pmuk_itrace_destroy(struct pmuk_itrace *it);
+u32 pmuk_itrace_type(const struct pmuk_itrace *it);
+u64 pmuk_itrace_branch(struct pmuk_itrace *it, u64 branches);
+int pmuk_itrace_parts(struct pmuk_itrace *it, unsigned int n, u64 size);
+int pmuk_itrace_areas(const struct pmuk_itrace *it);
+void pmuk_itrace_fail(struct pmuk_itrace *it, int nr);
+
+#endif /* _PMUK_ITRACE_H */

@@ -1,0 +1,468 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * PMUs that trace, whose drivers know perf only, in pmuk's contexts: their stream is in the AUX
+ * areas of the CPUs where it was written, be it of a CPU, a task, or its children. Where perf core
+ * does not let them, that is refused.
+ */
+#include <kunit/test.h>
+#include <linux/cpumask.h>
+#include <linux/module.h>
+#include <linux/smp.h>
+
+#include "pmuk_ctx.h"
+#include "pmuk_itrace.h"
+#include "pmuk_packets.h"
+#include "pmuk_place.h"
+
+#define PARTS_ORDER	6		/* parts begin at multiples of 64 bytes */
+
+struct itrace_test {
+	struct kunit *test;
+	struct pmuk_itrace *it;
+	struct pmuk_place *p;
+	struct pmuk_context *ctx;
+	struct pmuk_packets_in *in;	/* by CPU */
+	u64 branches;			/* that were written */
+};
+
+static void put_itrace(void *data)
+{
+	pmuk_itrace_destroy(data);
+}
+
+static struct itrace_test *new_pmu(struct kunit *test, int capabilities)
+{
+	struct itrace_test *t = pmuk_test_zalloc(test, sizeof(*t));
+
+	t->test = test;
+	t->in = pmuk_test_zalloc(test, nr_cpu_ids * sizeof(*t->in));
+	t->it = pmuk_itrace_create("pmuk_itrace", capabilities);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(t->it));
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_itrace, t->it), 0);
+	return t;
+}
+
+static bool perf_core_lets(struct kunit *test)
+{
+	struct perf_event *event = pmuk_test_zalloc(test, sizeof(*event));
+
+	return perf_event_set_aux_ops(event, NULL);
+}
+
+static void need_perf_core(struct kunit *test)
+{
+	if (!perf_core_lets(test))
+		kunit_skip(test, "this kernel's perf core has no AUX output of kernel counters");
+}
+
+static void new_context(struct itrace_test *t, const struct pmuk_buffer_attr *buffer)
+{
+	struct pmuk_pmc pmc = { .type = pmuk_itrace_type(t->it), .config = PARTS_ORDER };
+
+	t->ctx = pmuk_ctx_create(t->test, &(struct pmuk_context_attr){ .buffer = *buffer });
+	KUNIT_ASSERT_EQ(t->test, pmuk_write_pmcs(t->ctx, &pmc, 1), 1);
+}
+
+static struct itrace_test *new_itrace(struct kunit *test, enum pmuk_target_type type,
+				      const struct pmuk_buffer_attr *buffer)
+{
+	struct itrace_test *t = new_pmu(test, 0);
+
+	need_perf_core(test);
+	t->p = pmuk_place(test, NULL, type);
+	t->p->data = t;
+	new_context(t, buffer);
+	pmuk_place_load(t->p, t->ctx);
+	pmuk_ctx_start(test, t->ctx);
+	return t;
+}
+
+static void branch_here(struct pmuk_place *p)
+{
+	struct itrace_test *t = p->data;
+
+	p->counted += pmuk_itrace_branch(t->it, p->n);
+}
+
+static void branch_by_ipi(void *data)
+{
+	branch_here(data);
+}
+
+/* Lets @n branches happen in each place, and returns how many were written. */
+static u64 branch(struct itrace_test *t, u64 n)
+{
+	struct pmuk_place *p = t->p;
+	int cpu;
+
+	if (pmuk_place_is_task(p)) {
+		pmuk_place_by_tasks(p, 0, n, branch_here);
+	} else {
+		p->n = n;
+		p->counted = 0;
+		for_each_online_cpu(cpu) {
+			if (p->target.type == PMUK_TARGET_CPUS || cpu == p->cpu)
+				smp_call_function_single(cpu, branch_by_ipi, p, true);
+		}
+	}
+	t->branches += p->counted;
+	return p->counted;
+}
+
+/* ---- what was written, by the records that tell of it ---- */
+
+struct seen {
+	u64 bytes;
+	u64 flags;
+	unsigned int parts;
+	unsigned int unaligned;
+	unsigned int starts;		/* PERF_RECORD_ITRACE_START */
+	u32 pid;			/* in the latest */
+};
+
+static void see_part(struct itrace_test *t, int cpu, const u64 *words, struct seen *seen)
+{
+	size_t size;
+	const void *area = pmuk_aux_data(pmuk_buffer(t->ctx, cpu), &size);
+
+	pmuk_packets_read(&t->in[cpu], area + (words[0] & (size - 1)), words[1]);
+	seen->bytes += words[1];
+	seen->flags |= words[2];
+	seen->unaligned += words[1] && (words[0] & (BIT(PARTS_ORDER) - 1));
+	seen->parts++;
+}
+
+static void give_back(struct itrace_test *t, struct pmuk_buffer *b)
+{
+	struct pmuk_aux_span span;
+	struct pmuk_aux_reader r;
+
+	KUNIT_ASSERT_EQ(t->test, pmuk_aux_claim(b, &r), 0);
+	if (pmuk_aux_peek(&r, &span))
+		pmuk_aux_consume(&r, span.size);
+	pmuk_aux_release(&r);
+}
+
+/* Skipped bytes are in no record. */
+static void see(struct itrace_test *t, int cpu, struct seen *seen)
+{
+	struct pmuk_buffer *b = pmuk_buffer(t->ctx, cpu);
+	const struct perf_event_header *rec;
+	struct pmuk_reader r;
+
+	if (!b)
+		return;
+	KUNIT_ASSERT_EQ(t->test, pmuk_buffer_claim(b, &r), 0);
+	pmuk_for_each_record(rec, &r) {
+		if (rec->type == PERF_RECORD_AUX)
+			see_part(t, cpu, (const u64 *)(rec + 1), seen);
+		if (rec->type == PERF_RECORD_ITRACE_START) {
+			seen->starts++;
+			seen->pid = *(const u32 *)(rec + 1);
+		}
+	}
+	pmuk_buffer_release(&r);
+	give_back(t, b);
+	KUNIT_EXPECT_EQ_MSG(t->test, t->in[cpu].bad, 0, "CPU %d", cpu);
+}
+
+static struct seen see_all(struct itrace_test *t)
+{
+	struct seen seen = {};
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		see(t, cpu, &seen);
+	return seen;
+}
+
+static u64 decoded(struct itrace_test *t)
+{
+	u64 branches = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		branches += t->in[cpu].branches;
+	return branches;
+}
+
+#define SMALL	((struct pmuk_buffer_attr){ .nr_pages = 1, .aux = { .nr_pages = 1 } })
+#define LARGE	((struct pmuk_buffer_attr){ .nr_pages = 4, .aux = { .nr_pages = 16 } })
+
+/* ---- each kind of target ---- */
+
+static void stream_is_whole(struct kunit *test, enum pmuk_target_type type)
+{
+	struct itrace_test *t = new_itrace(test, type, &LARGE);
+	struct seen seen;
+	unsigned int i;
+
+	for (i = 1; i <= 40; i++) {
+		KUNIT_EXPECT_EQ(test, branch(t, 37 * i), 37 * i * t->p->nr);
+		seen = see_all(t);
+		KUNIT_EXPECT_EQ(test, seen.flags & ~PERF_AUX_FLAG_OVERWRITE, 0);
+		KUNIT_EXPECT_EQ(test, seen.unaligned, 0);
+		KUNIT_EXPECT_EQ(test, decoded(t), t->branches);
+	}
+}
+
+static void stream_of_a_cpu(struct kunit *test)
+{
+	stream_is_whole(test, PMUK_TARGET_CPU);
+}
+
+static void stream_of_all_cpus(struct kunit *test)
+{
+	stream_is_whole(test, PMUK_TARGET_CPUS);
+}
+
+static void stream_of_a_task(struct kunit *test)
+{
+	stream_is_whole(test, PMUK_TARGET_TASK);
+}
+
+/* Who inherits the event writes its parent's areas, each on its CPU. */
+static void stream_of_children(struct kunit *test)
+{
+	stream_is_whole(test, PMUK_TARGET_TREE);
+}
+
+static void trace_says_whose_it_is(struct kunit *test)
+{
+	struct itrace_test *t = new_itrace(test, PMUK_TARGET_TASK, &LARGE);
+	struct seen seen;
+
+	branch(t, 1);
+	seen = see_all(t);
+	KUNIT_EXPECT_EQ(test, seen.starts, 1);
+	KUNIT_EXPECT_EQ(test, seen.pid, task_tgid_nr(t->p->task));
+	branch(t, 1);
+	KUNIT_EXPECT_EQ(test, see_all(t).starts, 0);
+}
+
+/* ---- no room ---- */
+
+/* It stops, as the driver has it, and goes on when it is started again; no byte is untold. */
+static void truncation_stops_until_started(struct kunit *test)
+{
+	struct itrace_test *t = new_itrace(test, PMUK_TARGET_CPU, &SMALL);
+	struct pmuk_packets_in *in = &t->in[t->p->cpu];
+	unsigned int i;
+	u64 written;
+
+	for (i = 1; i <= 10; i++) {
+		written = branch(t, 1000);
+		KUNIT_EXPECT_GT(test, written, 400);
+		KUNIT_EXPECT_LT(test, written, 512);
+		KUNIT_EXPECT_EQ(test, branch(t, 10), 0);
+		KUNIT_EXPECT_TRUE(test, see_all(t).flags & PERF_AUX_FLAG_TRUNCATED);
+		KUNIT_EXPECT_EQ(test, pmuk_stop(t->ctx), 0);
+		pmuk_ctx_start(test, t->ctx);
+	}
+	KUNIT_EXPECT_EQ(test, branch(t, 1), 1);
+	see_all(t);
+	KUNIT_EXPECT_EQ(test, decoded(t), t->branches);
+	KUNIT_EXPECT_EQ(test, in->missing, 10 * 1010 + 1 - t->branches);
+}
+
+static void room_runs_out_at_the_edge(struct kunit *test)
+{
+	struct itrace_test *t = new_itrace(test, PMUK_TARGET_CPU, &SMALL);
+	struct pmuk_aux_stat stat;
+	unsigned int i;
+
+	/* one at a time, nobody reads: each part is aligned, until there is no more place */
+	for (i = 0; branch(t, 1); i++)
+		KUNIT_ASSERT_LT(test, i, 1000);
+	KUNIT_EXPECT_EQ(test, i, PAGE_SIZE / BIT(PARTS_ORDER));
+	KUNIT_EXPECT_EQ(test, pmuk_aux_stat(pmuk_buffer(t->ctx, t->p->cpu), &stat), 0);
+	KUNIT_EXPECT_LE(test, stat.head, PAGE_SIZE);
+	see_all(t);
+	KUNIT_EXPECT_EQ(test, decoded(t), i);
+}
+
+/* ---- a flight recorder ---- */
+
+static void snapshot_has_the_newest(struct kunit *test)
+{
+	struct itrace_test *t = new_itrace(test, PMUK_TARGET_CPU, &(struct pmuk_buffer_attr){
+		.nr_pages = 1, .aux = { .nr_pages = 4, .overwrite = true } });
+	struct pmuk_buffer *b = pmuk_buffer(t->ctx, t->p->cpu);
+	struct pmuk_packets_in in;
+	struct pmuk_aux_reader r;
+	struct pmuk_aux_span span;
+	unsigned int i;
+
+	for (i = 1; i <= 20; i++) {
+		/* some of them more than once around */
+		KUNIT_EXPECT_EQ(test, branch(t, 377 * i), 377 * i);
+		KUNIT_EXPECT_EQ(test, pmuk_stop(t->ctx), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_aux_pause(b), 0);
+		KUNIT_ASSERT_EQ(test, pmuk_aux_claim(b, &r), 0);
+		KUNIT_EXPECT_TRUE(test, pmuk_aux_peek(&r, &span));
+		KUNIT_EXPECT_LE(test, span.size, 4 * PAGE_SIZE);
+		in = (struct pmuk_packets_in){};
+		pmuk_packets_read(&in, span.data, span.size);
+		KUNIT_EXPECT_EQ(test, in.bad, 0);
+		KUNIT_EXPECT_EQ(test, in.number, t->branches);
+		pmuk_aux_release(&r);
+		KUNIT_EXPECT_EQ(test, pmuk_aux_resume(b), 0);
+		pmuk_ctx_start(test, t->ctx);
+	}
+}
+
+/* Hardware without scatter-gather overwrites one piece, or nothing. */
+static void overwriting_may_need_one_piece(struct kunit *test)
+{
+	struct itrace_test *t = new_pmu(test, PERF_PMU_CAP_AUX_NO_SG);
+	struct pmuk_buffer_attr attr = { .nr_pages = 1,
+					 .aux = { .nr_pages = 4, .overwrite = true } };
+	struct pmuk_target target = { .type = PMUK_TARGET_CPU };
+
+	need_perf_core(test);
+	target.cpu = pmuk_test_pin_first(test);
+	new_context(t, &attr);
+	KUNIT_EXPECT_EQ(test, pmuk_load_context(t->ctx, &target), -EINVAL);
+	attr.aux.order = 2;
+	new_context(t, &attr);
+	KUNIT_EXPECT_EQ(test, pmuk_load_context(t->ctx, &target), 0);
+}
+
+/* ---- set up and freed ---- */
+
+static void areas_are_freed(struct kunit *test)
+{
+	struct itrace_test *t = new_itrace(test, PMUK_TARGET_TASK, &LARGE);
+
+	KUNIT_EXPECT_EQ(test, pmuk_itrace_areas(t->it), num_possible_cpus());
+	branch(t, 100);
+	KUNIT_EXPECT_EQ(test, pmuk_unload_context(t->ctx), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_itrace_areas(t->it), 0);
+	pmuk_place_load(t->p, t->ctx);
+	KUNIT_EXPECT_EQ(test, pmuk_itrace_areas(t->it), num_possible_cpus());
+	kunit_release_action(test, pmuk_ctx_put, t->ctx);
+	KUNIT_EXPECT_EQ(test, pmuk_itrace_areas(t->it), 0);
+}
+
+/* Whichever of them fails, the others are freed. */
+static void failed_setup_is_undone(struct kunit *test)
+{
+	struct itrace_test *t = new_pmu(test, 0);
+	struct pmuk_target target = { .type = PMUK_TARGET_TASK, .cpu = -1, .task = current };
+	unsigned int nr;
+
+	need_perf_core(test);
+	new_context(t, &LARGE);
+	for (nr = 1; nr <= num_possible_cpus(); nr++) {
+		pmuk_itrace_fail(t->it, nr);
+		KUNIT_EXPECT_EQ(test, pmuk_load_context(t->ctx, &target), -ENOMEM);
+		KUNIT_EXPECT_EQ(test, pmuk_itrace_areas(t->it), 0);
+	}
+	KUNIT_EXPECT_EQ(test, pmuk_load_context(t->ctx, &target), 0);
+}
+
+static struct pmuk_attr event_of(struct itrace_test *t, struct pmuk_buffer *b)
+{
+	return (struct pmuk_attr){ .type = pmuk_itrace_type(t->it), .config = PARTS_ORDER,
+				   .buffer = b };
+}
+
+static void put_buffer(void *data)
+{
+	pmuk_buffer_destroy(data);
+}
+
+static struct pmuk_buffer *new_buffer(struct kunit *test, const struct pmuk_buffer_attr *attr,
+				      int cpu)
+{
+	struct pmuk_buffer *b = pmuk_buffer_create(attr, cpu);
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(b));
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_buffer, b), 0);
+	return b;
+}
+
+static void *setup_own(void *data, int cpu, void **pages, unsigned int nr_pages, bool overwrite)
+{
+	return data;
+}
+
+/* An area has one producer; a counter without a context has its buffer's. */
+static void area_has_one_producer(struct kunit *test)
+{
+	static const struct pmuk_aux_ops ops = { .setup = setup_own };
+	struct itrace_test *t = new_pmu(test, 0);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_buffer_attr attr = LARGE;
+	struct pmuk_attr event;
+
+	need_perf_core(test);
+	event = event_of(t, new_buffer(test, &attr, cpu));
+	pmuk_test_counter(test, &event, cpu, NULL);
+	KUNIT_EXPECT_EQ(test, pmuk_itrace_areas(t->it), 1);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(pmuk_counter_create(&event, cpu, NULL)), -EBUSY);
+	KUNIT_EXPECT_EQ(test, pmuk_itrace_areas(t->it), 1);
+	attr.aux.ops = &ops;
+	attr.aux.data = t;
+	event = event_of(t, new_buffer(test, &attr, cpu));
+	KUNIT_EXPECT_EQ(test, PTR_ERR(pmuk_counter_create(&event, pmuk_test_next_cpu(cpu), NULL)),
+			-EINVAL);
+	KUNIT_EXPECT_LT(test, PTR_ERR(pmuk_counter_create(&event, cpu, NULL)), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_itrace_areas(t->it), 1);
+}
+
+/* A buffer without an AUX area is no place for a trace, and no fault. */
+static void no_area_no_trace(struct kunit *test)
+{
+	struct itrace_test *t = new_pmu(test, 0);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_attr event = event_of(t, new_buffer(test, &(struct pmuk_buffer_attr){
+		.nr_pages = 1 }, cpu));
+	struct pmuk_counter *c = pmuk_test_counter(test, &event, cpu, NULL);
+
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_itrace_branch(t->it, 10), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_itrace_areas(t->it), 0);
+}
+
+static void without_perf_core_it_is_refused(struct kunit *test)
+{
+	struct itrace_test *t = new_pmu(test, 0);
+	struct pmuk_target target = { .type = PMUK_TARGET_CPU };
+
+	if (perf_core_lets(test))
+		kunit_skip(test, "this kernel's perf core has AUX output of kernel counters");
+	target.cpu = pmuk_test_pin_first(test);
+	new_context(t, &LARGE);
+	KUNIT_EXPECT_EQ(test, pmuk_load_context(t->ctx, &target), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, pmuk_itrace_areas(t->it), 0);
+}
+
+static struct kunit_case pmuk_itrace_cases[] = {
+	KUNIT_CASE(stream_of_a_cpu),
+	KUNIT_CASE(stream_of_all_cpus),
+	KUNIT_CASE(stream_of_a_task),
+	KUNIT_CASE(stream_of_children),
+	KUNIT_CASE(trace_says_whose_it_is),
+	KUNIT_CASE(truncation_stops_until_started),
+	KUNIT_CASE(room_runs_out_at_the_edge),
+	KUNIT_CASE(snapshot_has_the_newest),
+	KUNIT_CASE(overwriting_may_need_one_piece),
+	KUNIT_CASE(areas_are_freed),
+	KUNIT_CASE(failed_setup_is_undone),
+	KUNIT_CASE(area_has_one_producer),
+	KUNIT_CASE(no_area_no_trace),
+	KUNIT_CASE(without_perf_core_it_is_refused),
+	{}
+};
+
+static struct kunit_suite pmuk_itrace_suite = {
+	.name = "pmuk_itrace",
+	.init = pmuk_test_init,
+	.test_cases = pmuk_itrace_cases,
+};
+
+kunit_test_suite(pmuk_itrace_suite);
+
+MODULE_DESCRIPTION("KUnit tests for pmuk: PMUs that trace");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * How user space may map the AUX area of a buffer of /dev/pmuk_export, and how it may not: the
+ * rules of 2014, rights, what becomes of a map, and who pays for it.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "export.h"
+#include "../kselftest_harness.h"
+
+#define DATA_PAGES	8
+#define PAGES		(1 + DATA_PAGES)
+#define AUX_PAGES	16
+
+static void *map_aux(int fd, size_t at, size_t pages, int prot)
+{
+	size_t page_size = getpagesize();
+
+	return mmap(NULL, pages * page_size, prot, MAP_SHARED, fd, at * page_size);
+}
+
+/* An AUX area that is mapped in one way: refused with .error, or good. */
+FIXTURE(geometry)
+{
+	int fd;
+	struct perf_event_mmap_page *page;
+};
+
+/* .announce_*: what user space writes to the control page before, in bytes, if not 0 */
+FIXTURE_VARIANT(geometry)
+{
+	unsigned int flags;
+	size_t announce_offset;
+	size_t announce_size;
+	size_t at;
+	size_t pages;
+	int prot;
+	int map;
+	int error;
+};
+
+#define KIB		1024
+#define GEOMETRY(name, ...)			\
+	FIXTURE_VARIANT_ADD(geometry, name)	\
+	{					\
+		.at = PAGES,			\
+		.pages = AUX_PAGES,		\
+		.prot = PROT_READ,		\
+		.map = MAP_SHARED,		\
+		__VA_ARGS__			\
+	}
+
+GEOMETRY(fixed);
+GEOMETRY(fixed_half,			.pages = 8,		.error = EINVAL);
+GEOMETRY(fixed_twice,			.pages = 32,		.error = EINVAL);
+GEOMETRY(fixed_no_power_of_two,		.pages = 15,		.error = EINVAL);
+GEOMETRY(fixed_at_another_offset,	.at = PAGES + 1,	.error = EINVAL);
+GEOMETRY(fixed_in_the_data,		.at = PAGES - 1,	.error = EINVAL);
+GEOMETRY(fixed_behind_itself,		.at = PAGES + AUX_PAGES, .error = EINVAL);
+GEOMETRY(fixed_private,			.map = MAP_PRIVATE,	.error = EINVAL);
+GEOMETRY(fixed_executable,		.prot = PROT_READ | PROT_EXEC,	.error = EINVAL);
+GEOMETRY(fixed_writable,		.prot = PROT_READ | PROT_WRITE,	.error = EACCES);
+GEOMETRY(user_tail,			.flags = USER_TAIL);
+GEOMETRY(user_tail_writable,		.flags = USER_TAIL, .prot = PROT_READ | PROT_WRITE);
+GEOMETRY(user_tail_private,		.flags = USER_TAIL, .map = MAP_PRIVATE,	.error = EINVAL);
+GEOMETRY(user_tail_farther,		.flags = USER_TAIL, .announce_offset = 256 * KIB,
+					.at = 64);
+GEOMETRY(user_tail_farther_unannounced,	.flags = USER_TAIL, .at = 64,		.error = EINVAL);
+GEOMETRY(user_tail_announced_elsewhere,	.flags = USER_TAIL, .announce_offset = 256 * KIB,
+					.error = EINVAL);
+GEOMETRY(user_tail_in_the_data,		.flags = USER_TAIL, .announce_offset = 16 * KIB,
+					.at = 4,				.error = EINVAL);
+GEOMETRY(user_tail_no_page,		.flags = USER_TAIL, .announce_offset = 256 * KIB + 8,
+					.at = 64,				.error = EINVAL);
+GEOMETRY(user_tail_far_away,		.flags = USER_TAIL, .announce_offset = -4096UL,
+					.at = 64,				.error = EINVAL);
+GEOMETRY(user_tail_half,		.flags = USER_TAIL, .announce_size = 32 * KIB,
+					.pages = 8,				.error = EINVAL);
+GEOMETRY(user_tail_twice,		.flags = USER_TAIL, .announce_size = 128 * KIB,
+					.pages = 32,				.error = EINVAL);
+GEOMETRY(user_tail_size_unannounced,	.flags = USER_TAIL, .announce_size = 32 * KIB,
+					.error = EINVAL);
+
+FIXTURE_SETUP(geometry)
+{
+	struct pmuk_export_attr attr = { .nr_pages = DATA_PAGES, .flags = variant->flags,
+					 .aux_pages = AUX_PAGES };
+
+	if (getpagesize() != 4 * KIB)
+		SKIP(return, "written for pages of 4 KiB");
+	self->fd = export_open();
+	ASSERT_GE(self->fd, 0);
+	ASSERT_EQ(export_create(self->fd, &attr), 0);
+	self->page = map_pages(self->fd, PAGES,
+			       variant->flags ? PROT_READ | PROT_WRITE : PROT_READ);
+	ASSERT_NE(self->page, MAP_FAILED);
+	EXPECT_EQ(self->page->aux_offset, PAGES * 4 * KIB);
+	EXPECT_EQ(self->page->aux_size, AUX_PAGES * 4 * KIB);
+	if (variant->announce_offset)
+		self->page->aux_offset = variant->announce_offset;
+	if (variant->announce_size)
+		self->page->aux_size = variant->announce_size;
+}
+
+FIXTURE_TEARDOWN(geometry)
+{
+	unmap_pages(self->page, PAGES);
+	EXPECT_EQ(pinned_pages(), 0);
+	close(self->fd);
+}
+
+TEST_F(geometry, maps)
+{
+	size_t page_size = getpagesize();
+	void *aux = mmap(NULL, variant->pages * page_size, variant->prot, variant->map, self->fd,
+			 variant->at * page_size);
+
+	if (variant->error) {
+		EXPECT_EQ(aux, MAP_FAILED);
+		EXPECT_EQ(errno, variant->error);
+		EXPECT_EQ(pinned_pages(), PAGES);
+		return;
+	}
+	ASSERT_NE(aux, MAP_FAILED);
+	EXPECT_EQ(pinned_pages(), PAGES + AUX_PAGES);
+	EXPECT_EQ(unmap_pages(aux, AUX_PAGES), 0);
+	EXPECT_EQ(pinned_pages(), PAGES);
+}
+
+TEST(no_area_no_map)
+{
+	struct pmuk_export_attr attr = { .nr_pages = DATA_PAGES };
+	int fd = export_open();
+
+	ASSERT_EQ(export_create(fd, &attr), 0);
+	EXPECT_EQ(map_aux(fd, PAGES, AUX_PAGES, PROT_READ), MAP_FAILED);
+	EXPECT_EQ(errno, EINVAL);
+	close(fd);
+}
+
+/* A buffer of either kind, mapped with its AUX area as it should be. */
+FIXTURE(map)
+{
+	int fd;
+	int buffers;		/* that there were before */
+	size_t page_size;
+	struct perf_event_mmap_page *page;
+	uint8_t *aux;
+};
+
+FIXTURE_VARIANT(map)
+{
+	unsigned int flags;
+};
+
+FIXTURE_VARIANT_ADD(map, fixed)
+{
+	.flags = 0,
+};
+
+FIXTURE_VARIANT_ADD(map, user_tail)
+{
+	.flags = USER_TAIL,
+};
+
+FIXTURE_SETUP(map)
+{
+	struct pmuk_export_attr attr = { .nr_pages = DATA_PAGES, .flags = variant->flags,
+					 .aux_pages = AUX_PAGES };
+
+	catch_faults();
+	self->buffers = nr_buffers();
+	self->page_size = getpagesize();
+	self->fd = export_open();
+	ASSERT_GE(self->fd, 0);
+	ASSERT_EQ(export_create(self->fd, &attr), 0);
+	ASSERT_EQ(stay_on(attr.cpu), 0);
+	self->page = map_pages(self->fd, PAGES,
+			       variant->flags ? PROT_READ | PROT_WRITE : PROT_READ);
+	ASSERT_NE(self->page, MAP_FAILED);
+	self->aux = map_aux(self->fd, PAGES, AUX_PAGES, PROT_READ);
+	ASSERT_NE(self->aux, MAP_FAILED);
+}
+
+FIXTURE_TEARDOWN(map)
+{
+	unmap_pages(self->page, PAGES);
+	if (self->aux)
+		unmap_pages(self->aux, AUX_PAGES);
+	close(self->fd);
+	EXPECT_EQ(pinned_pages(), 0);
+	EXPECT_EQ(nr_buffers(), self->buffers);
+}
+
+TEST_F(map, has_what_is_written)
+{
+	uint64_t *word = (uint64_t *)self->aux, p;
+
+	EXPECT_EQ(LOAD(self->page->aux_head), 0);
+	ASSERT_EQ(export_aux_write(self->fd, 3 * 4096, 512), 3 * 4096);
+	EXPECT_EQ(LOAD(self->page->aux_head), 3 * 4096);
+	for (p = 0; p < 3 * 4096; p += 8)
+		ASSERT_EQ(word[p / 8], pmuk_export_fill(p, 0));
+	EXPECT_EQ(word[p / 8], 0);
+}
+
+/* Whatever way user space finds: not by who reads and gives back, either. */
+TEST_F(map, cannot_be_written)
+{
+	int zero = open("/dev/zero", O_RDONLY), mem = open("/proc/self/mem", O_RDWR);
+	size_t i;
+
+	ASSERT_GE(zero, 0);
+	ASSERT_GE(mem, 0);
+	if (mprotect(self->aux, AUX_PAGES * self->page_size, PROT_READ | PROT_WRITE))
+		EXPECT_EQ(errno, EACCES);
+	for (i = 0; i < AUX_PAGES; i++) {
+		uint64_t *at = (uint64_t *)(self->aux + i * self->page_size);
+
+		EXPECT_EQ(fault_of_write(at, 1), variant->flags ? SIGBUS : SIGSEGV);
+		EXPECT_EQ(read(zero, at, 64), -1);
+		EXPECT_EQ(pwrite(mem, "12345678", 8, (uintptr_t)at), -1);
+		EXPECT_EQ(fault_of_read(at), 0);
+		EXPECT_EQ(*at, 0);
+	}
+}
+
+TEST_F(map, rights_cannot_be_gained_later)
+{
+	size_t size = AUX_PAGES * self->page_size;
+
+	EXPECT_EQ(mprotect(self->aux, size, PROT_READ | PROT_EXEC), -1);
+	EXPECT_EQ(errno, EACCES);
+	EXPECT_EQ(mprotect(self->aux, size, PROT_READ | PROT_WRITE), variant->flags ? 0 : -1);
+	EXPECT_EQ(mprotect(self->aux, size, PROT_NONE), 0);
+	EXPECT_EQ(fault_of_read(self->aux), SIGSEGV);
+	EXPECT_EQ(mprotect(self->aux, size, PROT_READ), 0);
+	EXPECT_EQ(fault_of_read(self->aux), 0);
+}
+
+TEST_F(map, splits_for_nobody)
+{
+	size_t i;
+
+	for (i = 0; i < AUX_PAGES; i++) {
+		EXPECT_EQ(munmap(self->aux + i * self->page_size, self->page_size), -1);
+		EXPECT_EQ(errno, EINVAL);
+		EXPECT_EQ(mprotect(self->aux + i * self->page_size, self->page_size, PROT_NONE), -1);
+	}
+	EXPECT_EQ(mremap(self->aux, AUX_PAGES * self->page_size, self->page_size, 0), MAP_FAILED);
+	EXPECT_EQ(mremap(self->aux, AUX_PAGES * self->page_size, 32 * self->page_size,
+			 MREMAP_MAYMOVE), MAP_FAILED);
+	EXPECT_EQ(pinned_pages(), PAGES + AUX_PAGES);
+}
+
+TEST_F(map, moves)
+{
+	size_t size = AUX_PAGES * self->page_size;
+	void *to = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	ASSERT_NE(to, MAP_FAILED);
+	ASSERT_EQ(export_aux_write(self->fd, 64, 64), 64);
+	ASSERT_EQ(mremap(self->aux, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, to), to);
+	EXPECT_EQ(fault_of_read(self->aux), SIGSEGV);
+	EXPECT_EQ(pinned_pages(), PAGES + AUX_PAGES);
+	self->aux = to;
+	EXPECT_EQ(*(uint64_t *)self->aux, pmuk_export_fill(0, 0));
+}
+
+TEST_F(map, is_not_inherited)
+{
+	pid_t child = fork();
+	int status;
+
+	ASSERT_GE(child, 0);
+	if (!child)
+		_exit(fault_of_read(self->aux) == SIGSEGV && pinned_pages() == 0 ? 0 : 1);
+	ASSERT_EQ(waitpid(child, &status, 0), child);
+	EXPECT_EQ(status, 0);
+	EXPECT_EQ(fault_of_read(self->aux), 0);
+}
+
+/* Several maps are at one offset, even if another one is announced. */
+TEST_F(map, others_are_at_its_offset)
+{
+	void *other = map_aux(self->fd, PAGES, AUX_PAGES, PROT_READ);
+
+	ASSERT_NE(other, MAP_FAILED);
+	EXPECT_EQ(pinned_pages(), PAGES + 2 * AUX_PAGES);
+	EXPECT_EQ(unmap_pages(other, AUX_PAGES), 0);
+	if (!variant->flags)
+		return;
+	self->page->aux_offset = 64 * self->page_size;
+	EXPECT_EQ(map_aux(self->fd, 64, AUX_PAGES, PROT_READ), MAP_FAILED);
+	EXPECT_EQ(errno, EINVAL);
+	EXPECT_EQ(unmap_pages(self->aux, AUX_PAGES), 0);
+	self->aux = map_aux(self->fd, 64, AUX_PAGES, PROT_READ);
+	EXPECT_NE(self->aux, MAP_FAILED);
+}
+
+/* Data that are mapped anew, and larger, may not reach to where it is mapped. */
+TEST_F(map, is_in_the_way_of_data)
+{
+	if (!variant->flags)
+		SKIP(return, "the size of the data is fixed");
+	EXPECT_EQ(unmap_pages(self->page, PAGES), 0);
+	EXPECT_EQ(map_pages(self->fd, 1 + 16, PROT_READ), MAP_FAILED);
+	EXPECT_EQ(errno, EBUSY);
+	self->page = map_pages(self->fd, 1 + 4, PROT_READ | PROT_WRITE);
+	ASSERT_NE(self->page, MAP_FAILED);
+	EXPECT_EQ(self->page->aux_offset, PAGES * self->page_size);
+	EXPECT_EQ(unmap_pages(self->page, 1 + 4), 0);
+	EXPECT_EQ(unmap_pages(self->aux, AUX_PAGES), 0);
+	self->aux = NULL;
+	self->page = map_pages(self->fd, 1 + 16, PROT_READ | PROT_WRITE);
+	ASSERT_NE(self->page, MAP_FAILED);
+	EXPECT_EQ(self->page->aux_offset, 17 * self->page_size);
+	EXPECT_EQ(unmap_pages(self->page, 1 + 16), 0);
+	self->page = map_pages(self->fd, PAGES, PROT_READ);
+}
+
+TEST_F(map, outlives_the_buffer)
+{
+	ASSERT_EQ(export_aux_write(self->fd, 64, 64), 64);
+	ASSERT_EQ(ioctl(self->fd, PMUK_EXPORT_DESTROY), 0);
+	EXPECT_EQ(export_aux_write(self->fd, 64, 64), -1);
+	EXPECT_EQ(map_aux(self->fd, PAGES, AUX_PAGES, PROT_READ), MAP_FAILED);
+	EXPECT_EQ(((uint64_t *)self->aux)[7], pmuk_export_fill(56, 0));
+	EXPECT_EQ(((uint64_t *)self->aux)[8], 0);
+	EXPECT_EQ(nr_buffers(), self->buffers + 1);
+}
+
+/* Who may not lock more does not get it, and nothing is charged. */
+TEST_F(map, is_paid_for)
+{
+	size_t size = (PAGES + 2 * AUX_PAGES - 1) * self->page_size;
+	struct rlimit limit = { size, size };
+
+	ASSERT_EQ(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
+	ASSERT_EQ(setresuid(65534, 65534, 65534), 0);
+	EXPECT_EQ(map_aux(self->fd, PAGES, AUX_PAGES, PROT_READ), MAP_FAILED);
+	EXPECT_EQ(errno, EPERM);
+	EXPECT_EQ(pinned_pages(), PAGES + AUX_PAGES);
+	EXPECT_EQ(unmap_pages(self->aux, AUX_PAGES), 0);
+	self->aux = map_aux(self->fd, PAGES, AUX_PAGES, PROT_READ);
+	EXPECT_NE(self->aux, MAP_FAILED);
+	self->buffers = nr_buffers();	/* of nobody: -1 before and after */
+}
+
+TEST_HARNESS_MAIN

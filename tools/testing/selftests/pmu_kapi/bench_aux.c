@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What it costs to write a part of an AUX area: prints what <debugfs>/pmuk_bench_aux/run says, and
+ * measures what user space has a part in:
+ *
+ * aux_perf_begin_end: the same driver, with an event that perf_event_open(2) has opened. Of that, the
+ *	cost of a write to the same file which does nothing is subtracted.
+ * stream_aux_user: as stream_aux there, with user space reading what /dev/pmuk_export writes.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+
+#include "bench.h"
+#include "export.h"
+
+#define RUN		"/sys/kernel/debug/pmuk_bench_aux/run"
+#define TYPE		"/sys/bus/event_source/devices/pmuk_bench_itrace/type"
+#define ALIGN_ORDER	3	/* of the parts, which is the PMU's config */
+#define RING_SIZE	(128 * 1024)
+#define AREA		(64 * 1024)
+#define STREAM		(8 << 20)
+#define PIECE		4096
+
+static int cpu, run;
+
+static void measure_in_kernel(void)
+{
+	char text[4096];
+	ssize_t len;
+
+	while ((len = read(run, text, sizeof(text))) > 0)
+		fwrite(text, 1, len, stdout);
+	if (len)
+		fail(RUN);
+}
+
+/* ---- perf ---- */
+
+static struct perf_event_mmap_page *page;
+
+static unsigned int pmu_type(void)
+{
+	unsigned int type;
+	FILE *file = fopen(TYPE, "r");
+
+	if (!file || fscanf(file, "%u", &type) != 1)
+		fail(TYPE);
+	fclose(file);
+	return type;
+}
+
+static void perf_open(void)
+{
+	struct perf_event_attr attr = {
+		.type			= pmu_type(),
+		.config			= ALIGN_ORDER,
+		.watermark		= 1,
+		.wakeup_watermark	= RING_SIZE,
+		.disabled		= 1,
+	};
+	size_t page_size = sysconf(_SC_PAGESIZE);
+	int fd = open_event(&attr, -1, cpu);
+
+	if (fd < 0)
+		fail("perf_event_open");
+	page = mmap(NULL, page_size + RING_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (page == MAP_FAILED)
+		fail("mmap of a perf ring");
+	page->aux_offset = page_size + RING_SIZE;
+	page->aux_size = AREA;
+	if (mmap(NULL, AREA, PROT_READ | PROT_WRITE, MAP_SHARED, fd, page->aux_offset) ==
+	    MAP_FAILED)
+		fail("mmap of perf's AUX area");
+	if (ioctl(fd, PERF_EVENT_IOC_ENABLE, 0))
+		fail("PERF_EVENT_IOC_ENABLE");
+}
+
+static void perf_empty(void)
+{
+	STORE(page->aux_tail, LOAD(page->aux_head));
+	STORE(page->data_tail, LOAD(page->data_head));
+}
+
+static void calls_nothing(void)
+{
+	if (write(run, "0", 1) != 1)
+		fail(RUN);
+}
+
+static void calls_parts(void)
+{
+	char text[16];
+	int len = snprintf(text, sizeof(text), "%d", CALLS);
+
+	if (write(run, text, len) != len)
+		fail("no room in perf's AUX area");
+}
+
+static struct way ways[] = {
+	{ .calls = calls_nothing },
+	{ .calls = calls_parts, .name = "aux_perf_begin_end", .before = perf_empty },
+};
+
+/* ---- a stream to user space ---- */
+
+struct stream {
+	int fd;
+	struct perf_event_mmap_page *page;
+	const uint64_t *area;
+	uint64_t sum;		/* of what was read */
+};
+
+static void *stream_reader(void *data)
+{
+	struct stream *s = data;
+	uint64_t tail = 0, head;
+
+	if (stay_on(!cpu))
+		fail("two CPUs");
+	while (tail < STREAM) {
+		head = __atomic_load_n(&s->page->aux_head, __ATOMIC_ACQUIRE);
+		for (; tail != head; tail += 8)
+			s->sum += s->area[tail % AREA / 8];
+		__atomic_store_n(&s->page->aux_tail, tail, __ATOMIC_RELEASE);
+		STORE(s->page->data_tail, LOAD(s->page->data_head));
+	}
+	return NULL;
+}
+
+static void stream_open(struct stream *s)
+{
+	struct pmuk_export_attr attr = { .nr_pages = RING_SIZE / 4096, .flags = USER_TAIL,
+					 .cpu = cpu, .aux_pages = AREA / 4096,
+					 .watermark = RING_SIZE };
+
+	s->fd = export_open();
+	if (s->fd < 0 || export_create(s->fd, &attr))
+		fail("/dev/pmuk_export");
+	s->page = map_pages(s->fd, 1 + attr.nr_pages, PROT_READ | PROT_WRITE);
+	if (s->page == MAP_FAILED)
+		fail("mmap of a buffer");
+	s->area = mmap(NULL, AREA, PROT_READ, MAP_SHARED, s->fd, s->page->aux_offset);
+	if (s->area == MAP_FAILED)
+		fail("mmap of an AUX area");
+}
+
+static void stream_measure(void)
+{
+	struct stream s = {};
+	uint64_t start, written = 0;
+	pthread_t thread;
+	int64_t once;
+
+	stream_open(&s);
+	if (pthread_create(&thread, NULL, stream_reader, &s))
+		fail("a thread");
+	start = now();
+	while (written < STREAM) {
+		once = export_aux_write(s.fd, STREAM - written < AREA ? STREAM - written : AREA,
+					PIECE);
+		if (once < 0)
+			fail("a stream");
+		written += once;
+	}
+	pthread_join(thread, NULL);
+	printf("stream_aux_user_ns %.3f\n", (double)(now() - start) / (STREAM / PIECE));
+	close(s.fd);
+}
+
+int main(void)
+{
+	cpu = stay_on_this_cpu();
+	run = open(RUN, O_RDWR);
+	if (run < 0)
+		fail(RUN);
+	measure_in_kernel();
+	perf_open();
+	measure(ways, sizeof(ways) / sizeof(struct way));
+	if (sysconf(_SC_NPROCESSORS_ONLN) > 1)
+		stream_measure();
+	return 0;
+}
