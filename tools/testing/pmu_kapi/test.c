@@ -80,24 +80,27 @@ static void *map(void *at, size_t size, int fd)
 	return p;
 }
 
+static void map_twice(u8 *at, size_t size)
+{
+	int fd = memfd_create("pmuk", 0);
+
+	if (fd < 0 || ftruncate(fd, size))
+		err(2, "memfd");
+	map(at, size, fd);
+	map(at + size, size, fd);
+	close(fd);
+}
+
 /* A page that faults, the control page, another one, the data twice, another one. */
 void map_ring(struct pmuk_ring_config *config)
 {
 	size_t page = sysconf(_SC_PAGESIZE), size = config->size;
 	u8 *base = map(NULL, 4 * page + 2 * size, -1);
-	int fd;
 
 	config->page = map(base + page, page, -1);
-	config->data = NULL;
-	if (!size)
-		return;
-
-	fd = memfd_create("pmuk-ring", 0);
-	if (fd < 0 || ftruncate(fd, size))
-		err(2, "memfd");
-	config->data = map(base + 3 * page, size, fd);
-	map(base + 3 * page + size, size, fd);
-	close(fd);
+	config->data = size ? base + 3 * page : NULL;
+	if (size)
+		map_twice(config->data, size);
 }
 
 void unmap_ring(const struct pmuk_ring_config *config)
@@ -105,4 +108,20 @@ void unmap_ring(const struct pmuk_ring_config *config)
 	size_t page = sysconf(_SC_PAGESIZE);
 
 	munmap((u8 *)config->page - page, 4 * page + 2 * config->size);
+}
+
+u8 *map_area(size_t size)
+{
+	size_t page = sysconf(_SC_PAGESIZE);
+	u8 *area = (u8 *)map(NULL, 2 * page + 2 * size, -1) + page;
+
+	map_twice(area, size);
+	return area;
+}
+
+void unmap_area(u8 *area, size_t size)
+{
+	size_t page = sysconf(_SC_PAGESIZE);
+
+	munmap(area - page, 2 * page + 2 * size);
 }

@@ -46,6 +46,10 @@ bool failed(void);
 void map_ring(struct pmuk_ring_config *config);
 void unmap_ring(const struct pmuk_ring_config *config);
 
+/* The same memory twice in a row, with pages that fault on both sides. */
+u8 *map_area(size_t size);
+void unmap_area(u8 *area, size_t size);
+
 #define TEST_RECORD	PERF_RECORD_SAMPLE
 #define TEST_FILLED	8	/* words of a record that are filled, besides the last */
 

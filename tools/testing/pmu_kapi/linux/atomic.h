@@ -18,6 +18,9 @@
 #define atomic_or(i, v)			__atomic_fetch_or(&(v)->counter, i, __ATOMIC_RELAXED)
 #define atomic_andnot(i, v)		__atomic_fetch_and(&(v)->counter, ~(i), __ATOMIC_RELAXED)
 #define atomic_fetch_or(i, v)		__atomic_fetch_or(&(v)->counter, i, __ATOMIC_SEQ_CST)
+#define atomic_fetch_or_release(i, v)	__atomic_fetch_or(&(v)->counter, i, __ATOMIC_RELEASE)
+#define atomic_fetch_andnot(i, v)	__atomic_fetch_and(&(v)->counter, ~(i), __ATOMIC_SEQ_CST)
+#define atomic_xchg_acquire(v, i)	__atomic_exchange_n(&(v)->counter, i, __ATOMIC_ACQUIRE)
 #define atomic_fetch_andnot_release(i, v) \
 	__atomic_fetch_and(&(v)->counter, ~(i), __ATOMIC_RELEASE)
 #define atomic_try_cmpxchg_acquire(v, old, new) \

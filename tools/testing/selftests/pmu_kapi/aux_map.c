@@ -187,7 +187,7 @@ FIXTURE_SETUP(map)
 
 FIXTURE_TEARDOWN(map)
 {
-	unmap_pages(self->page, PAGES);
+	unmap_pages(self->page, PAGES);	/* if it was not unmapped */
 	if (self->aux)
 		unmap_pages(self->aux, AUX_PAGES);
 	close(self->fd);
@@ -304,11 +304,11 @@ TEST_F(map, others_are_at_its_offset)
 /* Data that are mapped anew, and larger, may not reach to where it is mapped. */
 TEST_F(map, is_in_the_way_of_data)
 {
-	if (!variant->flags)
-		SKIP(return, "the size of the data is fixed");
 	EXPECT_EQ(unmap_pages(self->page, PAGES), 0);
 	EXPECT_EQ(map_pages(self->fd, 1 + 16, PROT_READ), MAP_FAILED);
-	EXPECT_EQ(errno, EBUSY);
+	EXPECT_EQ(errno, variant->flags ? EBUSY : EINVAL);
+	if (!variant->flags)
+		return;		/* these are of one size anyway */
 	self->page = map_pages(self->fd, 1 + 4, PROT_READ | PROT_WRITE);
 	ASSERT_NE(self->page, MAP_FAILED);
 	EXPECT_EQ(self->page->aux_offset, PAGES * self->page_size);

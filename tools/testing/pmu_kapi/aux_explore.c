@@ -1,0 +1,1153 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * An AUX area while it is interrupted. What its writer does - begin, skip, write, lose, end - is
+ * run instruction by instruction; at each of them, what can come there is tried: an interrupt that
+ * writes as well, which is interrupted itself; a reader, a pause, a kill on another CPU, cut at
+ * each of its own. The whole is saved before that, looked at after it, and set back.
+ *
+ * Also at each instruction, what a reader could see has to be whole, and no more than is there is
+ * told.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "aux_test.h"
+#include "machine.h"
+
+#define SIZE		4096	/* of the area, and of the ring */
+#define WRITES		4	/* the outermost, two that interrupt, and one after all */
+#define RECORD		sizeof(struct test_aux_record)
+#define LOG_MAX		16
+#define TRUNCATED	PERF_AUX_FLAG_TRUNCATED
+#define PARTIAL		PERF_AUX_FLAG_PARTIAL
+#define COLLISION	PERF_AUX_FLAG_COLLISION
+
+/* One attempt to write the area, and what became of it. */
+struct write {
+	u32 skip;
+	u32 size;
+	u32 lose;		/* so many bytes are told as lost, whether it is refused or not */
+	u32 record;		/* bytes of a record, written in the middle or in its place */
+	u64 flags;
+	bool tried;
+	bool opened;
+	bool ended;
+	bool expect_nested;
+	u64 room;
+	u64 from;		/* begins here, with what is skipped */
+	u64 skipped;
+	u64 written;
+	u64 owes;		/* flags that its bytes are to have */
+	bool lost;		/* has told so */
+};
+
+/* Where it starts from. */
+struct scenario {
+	const char *name;
+	bool overwrite;
+	bool user_tail;
+	u64 watermark;
+	struct write writes[WRITES - 1];
+	u64 before;		/* bytes that were written and consumed */
+	u64 free;		/* of the area */
+	u64 ring_free;		/* of the ring; less than 16 are none */
+	u64 untold;		/* bytes that no record has told of */
+};
+
+/* What is saved and set back, besides memory that is not this program's alone. */
+static struct live {
+	struct pmuk_ring ring;
+	struct pmuk_area area;
+	struct write writes[WRITES];
+	u64 wakes;
+	u64 seen_head;		/* when somebody had a look */
+	u64 gone;
+	bool paused;		/* and not resumed */
+	u64 kills;
+	u64 killed;		/* of them, those that have left it to the writer */
+	/* the reader's */
+	struct pmuk_aux_reader reader;
+	struct pmuk_reader ring_reader;
+	bool reading;
+	u64 claims;
+	u64 read;		/* up to here */
+	u64 flags;		/* all that it was shown */
+	u64 wrong;
+	struct test_aux_record log[LOG_MAX];
+	u64 logged;
+	u64 early;		/* records of bytes that were not there */
+} live;
+
+/* What was there at the start. */
+static struct {
+	struct pmuk_area area;
+	struct pmuk_ring ring;
+} old;
+
+struct image {
+	struct live live;
+	u64 heads[4];
+	u8 ring[SIZE];
+	u8 area[SIZE];
+};
+
+static struct pmuk_ring_config ring_config;
+static struct pmuk_area_config config;
+static const struct scenario *scenario;
+static u64 explored, refusals, untold, deaths, read_beside;
+
+static void save(struct image *image)
+{
+	const struct perf_event_mmap_page *page = ring_config.page;
+
+	image->live = live;
+	image->heads[0] = page->data_head;
+	image->heads[1] = page->data_tail;
+	image->heads[2] = page->aux_head;
+	image->heads[3] = page->aux_tail;
+	memcpy(image->ring, ring_config.data, SIZE);
+	memcpy(image->area, config.data, SIZE);
+}
+
+static void load(const struct image *image)
+{
+	struct perf_event_mmap_page *page = ring_config.page;
+
+	live = image->live;
+	page->data_head = image->heads[0];
+	page->data_tail = image->heads[1];
+	page->aux_head = image->heads[2];
+	page->aux_tail = image->heads[3];
+	memcpy(ring_config.data, image->ring, SIZE);
+	memcpy(config.data, image->area, SIZE);
+}
+
+static bool is_open(void)
+{
+	return atomic_read(&live.area.state) & 1;
+}
+
+static bool is_paused(void)
+{
+	return atomic_read(&live.area.state) & 2;
+}
+
+static bool is_dead(void)
+{
+	return live.kills;
+}
+
+/* ---- what runs as a machine: no library, no floating point ---- */
+
+static void wake(struct pmuk_ring *ring)
+{
+	(void)ring;
+	live.wakes++;
+}
+
+static void gone(struct pmuk_area *area)
+{
+	(void)area;
+	live.gone++;
+}
+
+static void write_record(u32 size)
+{
+	struct perf_event_header *rec;
+
+	rec = pmuk_output_begin(test_buffer(&live.ring), TEST_RECORD, size);
+	if (!rec)
+		return;
+	test_fill(rec, 1, size);
+	pmuk_output_end(test_buffer(&live.ring), rec);
+}
+
+static void lose(struct write *w)
+{
+	if (w->lose) {
+		w->lost = true;
+		pmuk_area_lose(&live.area, w->lose);
+	}
+	if (w->record)
+		write_record(w->record);
+}
+
+static void write_and_end(struct write *w, struct pmuk_aux_handle *handle)
+{
+	if (w->skip && !pmuk_area_skip(handle, w->skip))
+		w->skipped = w->skip;
+	w->written = w->size < handle->size ? w->size : handle->size;
+	test_aux_fill(handle->data, handle->head, w->written);
+	lose(w);
+	pmuk_area_flag(handle, w->flags);
+	w->owes = w->flags | (w->written < w->size ? TRUNCATED : 0);
+	pmuk_area_end(handle, w->size);
+	w->ended = true;
+}
+
+static void run_write(void *arg)
+{
+	struct pmuk_aux_handle handle;
+	struct write *w = arg;
+
+	w->tried = true;
+	if (!pmuk_area_begin(&live.area, &handle)) {
+		lose(w);
+		return;
+	}
+	w->from = handle.head;
+	w->room = handle.size;
+	w->opened = true;
+	write_and_end(w, &handle);
+}
+
+static void run_pause(void *arg)
+{
+	pmuk_area_pause(arg);
+	live.paused = true;
+}
+
+static void run_resume(void *arg)
+{
+	pmuk_area_pause(arg);
+	pmuk_area_resume(arg);
+}
+
+static void run_kill(void *arg)
+{
+	bool open = pmuk_area_kill(arg);
+
+	live.kills++;
+	live.killed += open;
+}
+
+/* As it was a lap before. */
+static bool is_skipped_by(const struct write *w, u64 pos)
+{
+	return w->opened && pos - w->from < w->skip;
+}
+
+/* Each look of a reader is stepped through, too: not more than has to be. */
+static bool word_looks_right(u64 pos)
+{
+	u64 age = test_aux_age(config.data, SIZE, pos);
+
+	return !age || (age == SIZE && (is_skipped_by(&live.writes[0], pos) ||
+					is_skipped_by(&live.writes[1], pos)));
+}
+
+/*
+ * If the outermost one's bytes are new there, they have the flags that it owes them. When a reader
+ * comes in between, no other one writes.
+ */
+static bool flags_look_right(u64 from, u64 to, u64 flags)
+{
+	const struct write *w = &live.writes[0];
+
+	return !w->written || w->from + w->skipped - from >= to - from || !(w->owes & ~flags);
+}
+
+static void look_at_span(const struct pmuk_aux_span *span)
+{
+	u64 last = span->head + span->size - 8;
+
+	live.wrong += !word_looks_right(span->head) || !word_looks_right(last) ||
+		      !word_looks_right(last - 8) || !word_looks_right(last - 16);
+	live.wrong += span->data != config.data + (span->head & (SIZE - 1));
+}
+
+static void read_area(void)
+{
+	u64 shown = live.reader.end, bytes;
+	struct pmuk_aux_span span;
+
+	while (pmuk_area_peek(&live.reader, &span)) {
+		/* what is new here; once some of it is consumed, flags are gone */
+		live.wrong += !flags_look_right(shown, span.head + span.size, span.flags);
+		shown = span.head + span.size;
+		live.wrong += scenario->overwrite ? span.size > SIZE : span.head != live.read;
+		look_at_span(&span);
+		live.flags |= span.flags;
+		bytes = span.size > 8 && live.claims & 1 ? 8 : span.size;	/* in two goes */
+		live.claims++;
+		pmuk_area_consume(&live.reader, bytes);
+		live.read = span.head + bytes;
+	}
+	live.flags |= span.flags;
+}
+
+static void run_reader(void *arg)
+{
+	(void)arg;
+	live.reading = !pmuk_area_claim(&live.area, &live.reader);
+	if (!live.reading)
+		return;
+	read_area();
+	live.reading = false;
+	pmuk_area_release(&live.reader);
+}
+
+/* All that is told of is there; old records are skipped. */
+static void run_ring_reader(void *arg)
+{
+	struct perf_event_header *rec;
+	struct test_aux_record *aux;
+
+	(void)arg;
+	if (pmuk_ring_claim(&live.ring, &live.ring_reader))
+		return;
+	while ((rec = pmuk_ring_peek(&live.ring_reader))) {
+		aux = (struct test_aux_record *)rec;
+		if (rec->type == PERF_RECORD_AUX && live.logged < LOG_MAX) {
+			live.early += aux->offset + aux->size > READ_ONCE(live.area.head);
+			live.log[live.logged++] = *aux;
+		}
+		pmuk_ring_consume(&live.ring_reader);
+	}
+	pmuk_ring_release(&live.ring_reader);
+}
+
+/* As the consumer of a flight recorder: the area may be open for longer than it waits. */
+static void run_snapshot(void *arg)
+{
+	pmuk_area_pause(&live.area);
+	run_reader(arg);
+	pmuk_area_resume(&live.area);
+}
+
+/* ---- looking at it ---- */
+
+static bool is_skipped(u64 pos)
+{
+	int i;
+
+	for (i = 0; i < WRITES; i++)
+		if (is_skipped_by(&live.writes[i], pos))
+			return true;
+	return false;
+}
+
+static bool word_is_right(u64 pos)
+{
+	return test_aux_age(config.data, SIZE, pos) == (is_skipped(pos) ? SIZE : 0);
+}
+
+static u64 begins(void)
+{
+	if (scenario->overwrite)
+		return live.area.head - SIZE;
+	return live.area.tail;
+}
+
+static const char *look_at_words(void)
+{
+	u64 pos;
+
+	/* Of an area that overwrites, one cannot say before it is closed. */
+	if (scenario->user_tail || (scenario->overwrite && is_open()))
+		return NULL;
+	for (pos = begins(); pos < live.area.head; pos += 8)
+		if (!word_is_right(pos))
+			return "bytes that were not written";
+	return NULL;
+}
+
+/* What can be said at any instruction. */
+static const char *look(void)
+{
+	const struct perf_event_mmap_page *page = ring_config.page;
+	const struct pmuk_area *area = &live.area;
+
+	if (page->aux_head > area->head)
+		return "aux_head beyond the head";
+	if (area->head < live.seen_head)
+		return "the head going back";
+	if (!scenario->user_tail && !scenario->overwrite && area->head - area->tail > SIZE)
+		return "more than there is room for";
+	if (live.early)
+		return "a record of bytes that are not there";
+	if (live.wrong)
+		return "a reader that was shown something else";
+	return look_at_words();
+}
+
+static void check_view(void)
+{
+	const char *wrong = look();
+
+	if (wrong)
+		FAIL("%s: %s", scenario->name, wrong);
+	live.seen_head = live.area.head;
+}
+
+/* The records, those that were read and those that are there. */
+struct told {
+	u64 up_to;
+	u64 flags;
+	u64 records;
+	const char *wrong;
+};
+
+/* Bytes that no record tells of were skipped. */
+static bool all_skipped(u64 from, u64 to)
+{
+	for (; from < to; from += 8)
+		if (!is_skipped(from))
+			return false;
+	return true;
+}
+
+static u64 owed(u64 from, u64 to)
+{
+	u64 flags = 0, first;
+	int i;
+
+	for (i = 0; i < WRITES; i++) {
+		first = live.writes[i].from + live.writes[i].skipped;
+		if (live.writes[i].ended && live.writes[i].written && first >= from && first < to)
+			flags |= live.writes[i].owes;
+	}
+	return flags;
+}
+
+static bool any_skipped(u64 from, u64 to)
+{
+	for (; from < to; from += 8)
+		if (is_skipped(from))
+			return true;
+	return false;
+}
+
+static void look_at_record(const struct test_aux_record *rec, struct told *told)
+{
+	u64 end = rec->offset + rec->size;
+
+	if (rec->header.size != RECORD || rec->header.misc)
+		told->wrong = "a bad record";
+	if (end > live.area.head)
+		told->wrong = "a record of what was not published";
+	if (rec->offset < told->up_to)
+		told->wrong = "bytes that are told of twice";
+	if (!scenario->overwrite && !all_skipped(told->up_to, rec->offset))
+		told->wrong = "bytes that are not told of";
+	if (any_skipped(rec->offset, end) && !(rec->flags & PARTIAL))
+		told->wrong = "a gap that is not partial";
+	if (owed(rec->offset, end) & ~rec->flags)
+		told->wrong = "flags that are not told of";
+	if (!!(rec->flags & PERF_AUX_FLAG_OVERWRITE) != scenario->overwrite)
+		told->wrong = "overwritten, or not";
+	told->up_to = end;
+	told->flags |= rec->flags & ~(u64)PERF_AUX_FLAG_OVERWRITE;
+	told->records++;
+}
+
+static struct told look_at_records(void)
+{
+	u64 pos = live.ring.tail, i;
+	struct told told = { .up_to = old.area.told };
+	struct perf_event_header *rec;
+
+	for (i = 0; i < live.logged; i++)
+		look_at_record(&live.log[i], &told);
+	for (; pos < live.ring.head; pos += rec->size) {
+		rec = (struct perf_event_header *)(ring_config.data + (pos & (SIZE - 1)));
+		if (!pmuk_record_size_ok(rec->size)) {
+			told.wrong = "a record of a bad size";
+			break;
+		}
+		if (rec->type == PERF_RECORD_AUX)
+			look_at_record((struct test_aux_record *)rec, &told);
+		else if (rec->type == TEST_RECORD && !test_whole(rec))
+			told.wrong = "a record that is not whole";
+	}
+	if (!told.wrong && (told.up_to > live.area.told ||
+			    !all_skipped(told.up_to, live.area.told)))
+		told.wrong = "records that tell of something else";
+	return told;
+}
+
+/* No byte is missing, and none is there that nobody has written. */
+static void check_bytes(void)
+{
+	u64 bytes = 0, pos = old.area.head;
+	const struct write *w;
+	int i, n;
+
+	for (i = 0; i < WRITES; i++)
+		bytes += live.writes[i].skipped + live.writes[i].written;
+	EXPECT_EQ(live.area.head - old.area.head, bytes);
+	/* One behind the other. */
+	for (n = 0; n < WRITES; n++) {
+		for (i = 0; i < WRITES; i++) {
+			w = &live.writes[i];
+			if (w->opened && w->from == pos && w->skipped + w->written)
+				pos += w->skipped + w->written;
+		}
+	}
+	EXPECT_EQ(pos, live.area.head);
+	EXPECT_EQ(ring_config.page->aux_head, live.area.head);
+	if (!scenario->user_tail) {
+		EXPECT_EQ(live.area.tail, live.read);
+		EXPECT_EQ(ring_config.page->aux_tail, live.read);
+	}
+}
+
+static void check_counts(void)
+{
+	const struct pmuk_area *area = &live.area;
+	u64 refused = 0, truncated = 0, truncations = 0;
+	const struct write *w;
+	int i;
+
+	for (i = 0; i < WRITES; i++) {
+		w = &live.writes[i];
+		refused += w->tried && !w->opened;
+		truncated += w->opened ? w->size - w->written : 0;
+		truncated += w->lost ? w->lose : 0;
+		truncations += w->lost + !!(w->owes & TRUNCATED);
+		EXPECT_EQ(w->opened, w->ended);
+		EXPECT(!w->expect_nested || !w->opened);
+	}
+	refusals += refused;
+	EXPECT_EQ(area->full + area->nested + area->discarded -
+		  old.area.full - old.area.nested - old.area.discarded, refused);
+	EXPECT_EQ(area->truncated - old.area.truncated, truncated);
+	EXPECT_EQ(area->truncations - old.area.truncations, truncations);
+}
+
+/* All flags that there are, once it has ended; each of them was seen, or will be. */
+static u64 all_flags(void)
+{
+	u64 flags = 0;
+	int i;
+
+	for (i = 0; i < WRITES; i++)
+		flags |= live.writes[i].owes | (live.writes[i].lost ? TRUNCATED : 0);
+	return flags;
+}
+
+static void check_flags(const struct told *told)
+{
+	u64 flags = all_flags(), due = told->flags | live.area.due;
+	bool may_be_partial = live.ring.lost || live.ring.discarded || is_dead();
+
+	EXPECT_EQ(live.flags | live.area.taken | (u64)atomic_read(&live.area.flags), flags);
+	EXPECT_EQ(due & ~(u64)PARTIAL, flags & ~(u64)PARTIAL);
+	/* A loss in between, which comes before a part is told, is taken for a gap. */
+	EXPECT(!(due & PARTIAL) || may_be_partial || flags & (PARTIAL | TRUNCATED));
+}
+
+static void check_wakeups(void)
+{
+	u64 from = old.area.head / config.watermark, to = live.area.head / config.watermark;
+	u64 wakeups = live.area.wakeups - old.area.wakeups, full = live.area.full - old.area.full;
+	u64 truncations = live.area.truncations - old.area.truncations, due = to - from + full;
+
+	EXPECT(live.wakes <= wakeups + live.ring.wakeups - old.ring.wakeups);
+	if (!is_dead())
+		EXPECT_EQ(live.wakes, wakeups + live.ring.wakeups - old.ring.wakeups);
+	/* The first of some losses wakes: more of them until that is told do not. */
+	EXPECT(wakeups <= due + truncations);
+	EXPECT(wakeups || !due);
+	EXPECT(wakeups || !truncations || old.area.due & TRUNCATED);
+	EXPECT(live.area.wake_at > live.area.head);
+	EXPECT(live.area.wake_at - live.area.head <= config.watermark);
+}
+
+/* After all have ended. */
+static void check(void)
+{
+	struct told told = look_at_records();
+	const char *wrong = told.wrong ?: look();
+	bool lost = live.ring.lost || live.ring.discarded;
+
+	if (wrong)
+		FAIL("%s: %s", scenario->name, wrong);
+	EXPECT(!is_open());
+	EXPECT_EQ(is_paused(), live.paused);
+	EXPECT(live.area.told <= live.area.head);
+	if (!lost)
+		EXPECT_EQ(live.area.told, live.area.head);
+	EXPECT_EQ(live.ring.commit, live.ring.head);
+	EXPECT_EQ(live.gone, live.killed);
+	check_bytes();
+	check_counts();
+	check_flags(&told);
+	check_wakeups();
+	untold += live.area.told != live.area.head;
+	deaths += live.gone;
+}
+
+/* All is read, one more part is written, and nothing is left to tell. */
+static void check_after(void)
+{
+	struct write *w = &live.writes[WRITES - 1];
+	struct told told;
+
+	explored++;
+	if (is_dead()) {
+		run_write(w);
+		EXPECT(!w->opened && live.gone == live.killed);
+		return;
+	}
+	if (scenario->user_tail)
+		return;
+	EXPECT_EQ(pmuk_area_resume(&live.area), 0);
+	if (scenario->overwrite)
+		run_snapshot(NULL);
+	else
+		run_reader(NULL);
+	run_ring_reader(NULL);
+	if (!scenario->overwrite)
+		EXPECT_EQ(live.read, live.area.head);
+	w->size = 16;
+	run_write(w);
+	EXPECT(w->ended);
+	run_ring_reader(NULL);
+	if (scenario->overwrite)
+		run_snapshot(NULL);
+	else
+		run_reader(NULL);
+	told = look_at_records();
+	if (told.wrong)
+		FAIL("%s: in the end %s", scenario->name, told.wrong);
+	EXPECT_EQ(live.area.told, live.area.head);
+	EXPECT_EQ(told.up_to, live.area.head);
+	EXPECT_EQ(live.area.due, 0);
+	EXPECT_EQ(told.flags & ~(u64)PARTIAL, all_flags() & ~(u64)PARTIAL);
+	EXPECT_EQ(live.flags, all_flags());
+	EXPECT(!live.wrong && !live.early);
+}
+
+/* ---- where it starts from ---- */
+
+static void put_old(u64 size)
+{
+	struct pmuk_aux_handle handle;
+
+	if (!pmuk_area_begin(&live.area, &handle))
+		return;
+	test_aux_fill(handle.data, handle.head, size);
+	pmuk_area_end(&handle, size);
+}
+
+/* A lap at least, so that all words are known. */
+static void put_before(void)
+{
+	u64 left = scenario->before, size;
+
+	for (; left; left -= size) {
+		size = left < SIZE / 2 ? left : SIZE / 2;
+		put_old(size);
+		run_ring_reader(NULL);
+		if (!scenario->overwrite)
+			run_reader(NULL);
+		if (scenario->user_tail)
+			ring_config.page->aux_tail = live.area.head;
+	}
+}
+
+/* Full, but for a record that is consumed. */
+static void fill_ring(void)
+{
+	u64 room = scenario->ring_free, size;
+
+	if (room >= 16)
+		write_record(room);
+	for (room = SIZE - (room >= 16 ? room : 0); room; room -= size) {
+		size = room < 2048 ? room : 1024;
+		write_record(size);
+	}
+}
+
+static void make_room(void)
+{
+	struct pmuk_reader r;
+
+	if (scenario->ring_free < 16)
+		return;
+	pmuk_ring_claim(&live.ring, &r);
+	pmuk_ring_peek(&r);
+	pmuk_ring_consume(&r);
+	pmuk_ring_release(&r);
+}
+
+static void start(const struct scenario *s)
+{
+	const u64 no_read = 0;
+	int i;
+
+	scenario = s;
+	memset(&live, 0, sizeof(live));
+	memset(ring_config.data, 0xee, SIZE);
+	memset(config.data, 0xee, SIZE);
+	memset(ring_config.page, 0, sizeof(*ring_config.page));
+	ring_config.wake = wake;
+	pmuk_ring_init(&live.ring, &ring_config);
+	config.overwrite = s->overwrite;
+	config.records = true;
+	config.user_tail = s->user_tail;
+	config.watermark = s->watermark ?: SIZE / 2;
+	pmuk_area_init(&live.area, &config);
+
+	put_before();
+	if (!s->overwrite && SIZE - s->free > s->untold)
+		put_old(SIZE - s->free - s->untold);
+	run_ring_reader(NULL);
+	fill_ring();
+	if (s->untold)
+		put_old(s->untold);
+	make_room();
+	EXPECT_EQ(live.area.head - live.area.told, s->untold);
+	EXPECT(!live.wrong);
+
+	live.read = live.area.tail;
+	live.logged = no_read;
+	live.flags = no_read;
+	live.wakes = no_read;
+	for (i = 0; i < WRITES - 1; i++)
+		live.writes[i] = s->writes[i];
+	old.area = live.area;
+	old.ring = live.ring;
+}
+
+/* ---- exploring ---- */
+
+static struct machine outer, inner;
+static struct image first, second;
+static struct machine_image first_outer, second_outer, second_inner;
+
+/* Once it has let go of the area, the writer does not write there. */
+static bool step(struct machine *m)
+{
+	struct pmuk_area before = live.area;
+	bool was_gone = live.gone;
+	bool more = machine_step(m);
+
+	if (was_gone && memcmp(&before, &live.area, sizeof(before)))
+		FAIL("%s: written after it was let go of", scenario->name);
+	check_view();
+	return more;
+}
+
+static void try(struct write *w)
+{
+	w->expect_nested = is_open();
+	run_write(w);
+}
+
+/* All instructions of an interrupting writer are interrupted. */
+static void interrupt(void)
+{
+	live.writes[1].expect_nested = is_open();
+	machine_start(&inner, run_write, &live.writes[1]);
+	do {
+		save(&second);
+		machine_save(&inner, &second_inner);
+		try(&live.writes[2]);
+		check_view();
+		machine_finish(&inner);
+		check_view();
+		machine_finish(&outer);
+		check();
+		check_after();
+		load(&second);
+		machine_load(&inner, &second_inner);
+		machine_load(&outer, &first_outer);
+	} while (step(&inner) && !failed());
+}
+
+static void explore_nested(const struct scenario *s)
+{
+	start(s);
+	machine_start(&outer, run_write, &live.writes[0]);
+	do {
+		save(&first);
+		machine_save(&outer, &first_outer);
+		interrupt();
+		load(&first);
+		machine_load(&outer, &first_outer);
+	} while (step(&outer) && !failed());
+	machine_finish(&outer);
+	check();
+}
+
+/* After one interruption, all instructions that are left are interrupted by another one. */
+static void interrupt_again(void)
+{
+	bool more;
+
+	try(&live.writes[1]);
+	check_view();
+	do {
+		save(&second);
+		machine_save(&outer, &second_outer);
+		try(&live.writes[2]);
+		check_view();
+		machine_finish(&outer);
+		check();
+		check_after();
+		load(&second);
+		machine_load(&outer, &second_outer);
+		more = step(&outer);
+	} while (more && !failed());
+}
+
+static void explore_twice(const struct scenario *s)
+{
+	start(s);
+	machine_start(&outer, run_write, &live.writes[0]);
+	do {
+		save(&first);
+		machine_save(&outer, &first_outer);
+		interrupt_again();
+		load(&first);
+		machine_load(&outer, &first_outer);
+	} while (step(&outer) && !failed());
+}
+
+/* One that is run: a writer, or somebody on another CPU. */
+struct actor {
+	void (*function)(void *arg);
+	void *arg;
+};
+
+static bool is_reader(const struct actor *actor)
+{
+	return actor->function == run_reader || actor->function == run_snapshot;
+}
+
+/*
+ * On two CPUs: @other is begun at each instruction of the first one, which goes on to its end after
+ * each of the other's.
+ */
+static void beside(const struct actor *other)
+{
+	u64 read = live.read;
+	bool more;
+
+	machine_start(&inner, other->function, other->arg);
+	do {
+		save(&second);
+		machine_save(&inner, &second_inner);
+		machine_finish(&outer);
+		check_view();
+		machine_finish(&inner);
+		EXPECT(!live.reading);
+		read_beside += live.read != read && is_reader(other);
+		check();
+		check_after();
+		load(&second);
+		machine_load(&inner, &second_inner);
+		machine_load(&outer, &first_outer);
+		more = machine_step(&inner);
+		check_view();
+	} while (more && !failed());
+}
+
+static void explore_two(const struct scenario *s, const struct actor *a, const struct actor *b)
+{
+	start(s);
+	machine_start(&outer, a->function, a->arg);
+	do {
+		save(&first);
+		machine_save(&outer, &first_outer);
+		beside(b);
+		load(&first);
+		machine_load(&outer, &first_outer);
+	} while (step(&outer) && !failed());
+}
+
+static void done(u64 before)
+{
+	const struct scenario *s = scenario;
+
+	EXPECT(failed() || explored - before > 500);
+	if (failed())
+		FAIL("%s: before %llu, free %llu, ring %llu, untold %llu", s->name, s->before,
+		     s->free, s->ring_free, s->untold);
+}
+
+/* Either one is the first to begin. */
+static void explore_beside(const struct scenario *s, void (*function)(void *))
+{
+	const struct actor writer = { run_write, &live.writes[0] };
+	const struct actor other = { function, &live.area };
+	u64 before = explored;
+
+	explore_two(s, &writer, &other);
+	if (!failed())
+		explore_two(s, &other, &writer);
+	done(before);
+}
+
+static void explore(const struct scenario *s)
+{
+	u64 before = explored;
+
+	if (!failed())
+		explore_nested(s);
+	if (!failed())
+		explore_twice(s);
+	done(before);
+}
+
+/* Where the interesting part is what comes after one interruption. */
+static void explore_quickly(const struct scenario *s)
+{
+	u64 before = explored;
+
+	if (!failed())
+		explore_twice(s);
+	done(before);
+}
+
+/* ---- the tests ---- */
+
+#define PARTS { { .size = 24 }, { .size = 16, .lose = 8 }, { .size = 8, .record = 16 } }
+
+static void test_room(void)
+{
+	struct scenario s = { .name = "room", .writes = PARTS, .before = SIZE, .free = SIZE,
+			      .ring_free = 1024 };
+
+	s.writes[0].record = 16;
+	explore(&s);
+	s.before = 2 * SIZE - 16;	/* across the end */
+	s.writes[1].record = 16;
+	s.writes[1].lose = 0;
+	explore(&s);
+}
+
+/* The outermost has all that is left, or not even that; the others do not, or do. */
+static void test_full(void)
+{
+	struct scenario s = { .name = "full", .writes = PARTS, .before = SIZE, .ring_free = 1024 };
+	u64 before = refusals;
+
+	s.free = 16;
+	explore(&s);
+	for (s.free = 0; s.free <= 32; s.free += 32)
+		explore_quickly(&s);
+	s.free = 0;
+	s.untold = 24;		/* told by who is refused */
+	s.ring_free = RECORD + 24;
+	explore(&s);
+	EXPECT(refusals > before);
+}
+
+/* Records for which there is no room, with and without bytes that wait for one. */
+static void test_ring_full(void)
+{
+	struct scenario s = { .name = "ring full", .writes = PARTS, .before = SIZE, .free = 2048 };
+	u64 before = untold;
+
+	explore_quickly(&s);
+	s.ring_free = RECORD;
+	explore(&s);
+	s.untold = 40;
+	explore_quickly(&s);
+	s.ring_free = RECORD + 24;	/* with what has to be told before it */
+	explore(&s);
+	EXPECT(untold > before);
+}
+
+static void test_skip(void)
+{
+	struct scenario s = { .name = "skip", .writes = PARTS, .before = SIZE, .free = 2048,
+			      .ring_free = 1024 };
+
+	s.writes[0].skip = 16;
+	s.writes[1].skip = 8;
+	explore(&s);
+	s.untold = 24;
+	s.ring_free = 64;
+	explore_quickly(&s);
+}
+
+static void test_lose(void)
+{
+	struct scenario s = { .name = "lose", .writes = PARTS, .before = SIZE, .free = 2048,
+			      .ring_free = 1024 };
+
+	s.writes[0].lose = 8;
+	s.writes[2].lose = 8;
+	explore(&s);
+	s.writes[0].lose = 0;
+	s.writes[0].flags = COLLISION;
+	s.ring_free = RECORD;
+	explore(&s);
+}
+
+static void test_watermark(void)
+{
+	struct scenario s = { .name = "watermark", .writes = PARTS, .free = 1024,
+			      .ring_free = 1024, .watermark = 32 };
+
+	s.writes[0].skip = 16;
+	for (s.before = SIZE; s.before < SIZE + s.watermark; s.before += 16)
+		explore_quickly(&s);
+}
+
+static void test_overwrite(void)
+{
+	struct scenario s = { .name = "overwrite", .writes = PARTS, .overwrite = true,
+			      .before = 2 * SIZE - 16, .ring_free = 1024 };
+
+	explore(&s);
+	s.ring_free = RECORD;
+	explore_quickly(&s);
+}
+
+static void test_reader(void)
+{
+	struct scenario s = { .name = "reader", .writes = PARTS, .before = SIZE,
+			      .ring_free = 1024 };
+	u64 before = read_beside;
+
+	s.writes[0].flags = COLLISION;
+	s.free = SIZE - 8;
+	explore_beside(&s, run_reader);
+	s.writes[0].skip = 8;
+	s.free = 16;		/* the rest of what is left, or more than that */
+	explore_beside(&s, run_reader);
+	EXPECT(read_beside > before);
+}
+
+static void test_records(void)
+{
+	struct scenario s = { .name = "records", .writes = PARTS, .before = SIZE, .free = SIZE };
+
+	s.writes[0].flags = COLLISION;
+	for (s.ring_free = 0; s.ring_free <= 2 * RECORD; s.ring_free += 2 * RECORD)
+		explore_beside(&s, run_ring_reader);
+}
+
+static void test_snapshot(void)
+{
+	struct scenario s = { .name = "snapshot", .writes = PARTS, .overwrite = true,
+			      .before = 2 * SIZE - 16, .ring_free = 1024 };
+	u64 before = read_beside;
+
+	explore_beside(&s, run_snapshot);
+	EXPECT(read_beside > before);
+}
+
+static void test_pause(void)
+{
+	struct scenario s = { .name = "pause", .writes = PARTS, .before = SIZE, .free = 2048,
+			      .ring_free = 1024 };
+
+	s.writes[0].skip = 8;
+	for (s.free = 0; s.free <= 32; s.free += 32) {
+		explore_beside(&s, run_pause);
+		explore_beside(&s, run_resume);
+	}
+	s.overwrite = true;
+	explore_beside(&s, run_pause);
+	explore_beside(&s, run_resume);
+}
+
+static void test_kill(void)
+{
+	struct scenario s = { .name = "kill", .writes = PARTS, .before = SIZE, .ring_free = 1024 };
+	u64 before = deaths;
+
+	s.writes[0].skip = 8;
+	s.writes[0].lose = 8;
+	for (s.free = 0; s.free <= 64; s.free += 32)
+		explore_beside(&s, run_kill);
+	s.ring_free = 0;
+	explore_beside(&s, run_kill);
+	EXPECT(deaths > before);
+}
+
+/* The room that there is with either tail, and not a mixture of them. */
+static u64 room_of(u64 tail)
+{
+	u64 used = old.area.head - tail;
+
+	return used <= SIZE ? SIZE - used : 0;
+}
+
+static void check_hostile(u64 was, u64 is)
+{
+	const struct write *w = &live.writes[0];
+	u64 got = w->opened ? w->room : 0;
+
+	EXPECT(got == room_of(was) || got == room_of(is));
+	EXPECT(w->written <= w->room);
+	check();
+	explored++;
+}
+
+/* At each instruction, it becomes another one. */
+static void hostile(const struct scenario *s, s64 was, s64 is)
+{
+	struct perf_event_mmap_page *page = ring_config.page;
+
+	start(s);
+	was += old.area.head;
+	is += old.area.head;
+	page->aux_tail = was;
+	machine_start(&outer, run_write, &live.writes[0]);
+	do {
+		save(&first);
+		machine_save(&outer, &first_outer);
+		page->aux_tail = is;
+		machine_finish(&outer);
+		check_hostile(was, is);
+		load(&first);
+		machine_load(&outer, &first_outer);
+	} while (step(&outer) && !failed());
+}
+
+static void test_hostile(void)
+{
+	static const s64 tails[] = {
+		0, 8, -8, -16, -SIZE, 8 - SIZE, -8 - SIZE, -3 * SIZE, SIZE, 1LL << 62,
+		-1LL - (1LL << 62),
+	};
+	struct scenario s = { .name = "hostile", .writes = PARTS, .before = SIZE, .free = SIZE,
+			      .ring_free = 1024, .user_tail = true };
+	size_t i, j;
+
+	for (i = 0; i < ARRAY_SIZE(tails); i++)
+		for (j = 0; j < ARRAY_SIZE(tails) && !failed(); j++)
+			hostile(&s, tails[i], tails[j]);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct test tests[] = {
+		{ "room", test_room },
+		{ "full", test_full },
+		{ "ring_full", test_ring_full },
+		{ "skip", test_skip },
+		{ "lose", test_lose },
+		{ "watermark", test_watermark },
+		{ "overwrite", test_overwrite },
+		{ "reader", test_reader },
+		{ "records", test_records },
+		{ "snapshot", test_snapshot },
+		{ "pause", test_pause },
+		{ "kill", test_kill },
+		{ "hostile", test_hostile },
+	};
+	int status;
+
+	if (!machine_setup())
+		skip_tests = "single steps are for x86_64 only";
+	ring_config.size = SIZE;
+	map_ring(&ring_config);
+	config.ring = &live.ring;
+	config.data = map_area(SIZE);
+	config.size = SIZE;
+	config.private = &live;
+	config.gone = gone;
+	status = run_tests(tests, ARRAY_SIZE(tests), argc, argv);
+	if (explored)
+		printf("# %llu interleavings\n", explored);
+	return status;
+}

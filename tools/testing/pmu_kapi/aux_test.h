@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What the programs for an AUX area share: what its bytes are, and what is told of them. */
+#ifndef _PMUK_AUX_TEST_H
+#define _PMUK_AUX_TEST_H
+
+#include "../../../kernel/pmu_kapi/aux.h"
+#include "test.h"
+
+/* Each word is its own position, so an old one is known to be old, and how old. */
+#define TEST_AUX_WORD	0x5a5aa5a5c3c33c3cULL
+
+struct test_aux_record {
+	struct perf_event_header header;
+	u64 offset;
+	u64 size;
+	u64 flags;
+};
+
+/* @pos and @size are multiples of 8. */
+static inline void test_aux_fill(void *data, u64 pos, u64 size)
+{
+	u64 *words = data, n;
+
+	for (n = 0; n < size / 8; n++)
+		words[n] = (pos + 8 * n) ^ TEST_AUX_WORD;
+}
+
+/* How many bytes the word at @pos is too old. */
+static inline u64 test_aux_age(const u8 *area, u64 size, u64 pos)
+{
+	return pos - (*(const u64 *)(area + (pos & (size - 1))) ^ TEST_AUX_WORD);
+}
+
+#endif /* _PMUK_AUX_TEST_H */

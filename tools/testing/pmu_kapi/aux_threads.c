@@ -1,0 +1,571 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Who writes an AUX area, who reads it and who pauses, revokes or kills, at the same time, for the
+ * sanitizers. The bytes are written and read by plain accesses: nothing but the area's own ordering
+ * keeps them apart. A test that has not seen enough of what it is for fails.
+ */
+#include <err.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "aux_test.h"
+
+#define SIZE		16384
+#define RING		4096
+#define ENOUGH		4000	/* of all that a stress test has to see */
+#define TOO_MANY	20000000
+#define ROUNDS		1500	/* of an area's life and death */
+#define TRUNCATED	PERF_AUX_FLAG_TRUNCATED
+
+static struct pmuk_ring ring;
+static struct pmuk_area area;
+static struct pmuk_ring_config ring_config;
+static struct pmuk_area_config config;
+
+/* The writer's. */
+static u64 attempts, parts, given_up, lost_bytes, losses, skipped;
+static bool written_all;
+
+/* Of the readers, one after the other. */
+static u64 next, stale, turns, empty, spans_truncated, records, records_truncated, told;
+static bool dead;		/* a reader has gone without a word */
+static u64 revoked, pauses;
+
+static void wake(struct pmuk_ring *r)
+{
+	(void)r;
+}
+
+static void gone(struct pmuk_area *a)
+{
+	(void)a;
+	FAIL("let go of, and nobody has killed it");
+}
+
+static void set_up(bool overwrite, bool user_tail, void (*on_gone)(struct pmuk_area *a))
+{
+	ring_config = (struct pmuk_ring_config){
+		.size = RING, .user_tail = user_tail, .watermark = RING / 4, .wake = wake,
+	};
+	map_ring(&ring_config);
+	pmuk_ring_init(&ring, &ring_config);
+	config = (struct pmuk_area_config){
+		.ring = &ring, .data = map_area(SIZE), .size = SIZE, .watermark = SIZE / 4,
+		.overwrite = overwrite, .records = true, .user_tail = user_tail,
+		.private = &area, .gone = on_gone,
+	};
+	pmuk_area_init(&area, &config);
+	attempts = 0;
+	parts = 0;
+	given_up = 0;
+	lost_bytes = 0;
+	losses = 0;
+	skipped = 0;
+	written_all = false;
+	next = 0;
+	stale = 0;
+	turns = 0;
+	empty = 0;
+	spans_truncated = 0;
+	records = 0;
+	records_truncated = 0;
+	told = 0;
+	dead = false;
+	revoked = 0;
+	pauses = 0;
+}
+
+static void tear_down(void)
+{
+	unmap_area(config.data, SIZE);
+	unmap_ring(&ring_config);
+}
+
+/* ---- the writer ---- */
+
+static void lose(u64 bytes)
+{
+	losses++;
+	lost_bytes += bytes;
+	pmuk_area_lose(&area, bytes);
+}
+
+/* For the ring to be full at times, before the area is. */
+static void put_record(void)
+{
+	struct perf_event_header *rec;
+
+	rec = pmuk_output_begin(test_buffer(&ring), TEST_RECORD, 96);
+	if (!rec)
+		return;
+	test_fill(rec, attempts, 96);
+	pmuk_output_end(test_buffer(&ring), rec);
+}
+
+/* As hardware that begins at multiples of 16 only, and does not fit in what is left at times. */
+static void put(void)
+{
+	u64 size = 8 + attempts++ * 24 % 800, pad;
+	struct pmuk_aux_handle handle;
+
+	if (!pmuk_area_begin(&area, &handle)) {
+		given_up++;
+		if (attempts % 8 == 0)
+			lose(size);
+		return;
+	}
+	pad = config.overwrite ? 0 : handle.head & 8;
+	if (pad) {
+		EXPECT(!pmuk_area_skip(&handle, pad));
+		skipped += pad;
+	}
+	if (size > handle.size) {
+		lose(size - handle.size);
+		size = handle.size;
+	}
+	test_aux_fill(handle.data, handle.head, size);
+	put_record();
+	parts++;
+	pmuk_area_end(&handle, size);
+}
+
+static bool stressed(void)
+{
+	return area.head / SIZE >= ENOUGH && area.full >= ENOUGH && losses >= ENOUGH;
+}
+
+static bool no_more(void)
+{
+	return failed() || __atomic_load_n(&written_all, __ATOMIC_ACQUIRE);
+}
+
+/* In bursts, to find the area full and to leave it empty. */
+static void *writer(void *arg)
+{
+	u64 n;
+
+	(void)arg;
+	for (n = 1; n <= TOO_MANY && !stressed() && !failed(); n++) {
+		put();
+		if (n % 64 == 0)
+			usleep(50);
+	}
+	__atomic_store_n(&written_all, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* ---- readers ---- */
+
+/* Old words were skipped, behind a part that did not end at a multiple of 16. */
+static void look_at(u64 pos, u64 size)
+{
+	u64 end = pos + size, age;
+
+	for (; pos < end && !failed(); pos += 8) {
+		age = test_aux_age(config.data, SIZE, pos);
+		if (!age)
+			continue;
+		EXPECT(pos & 8);
+		/* the other one was never written */
+		EXPECT(age % SIZE == 0 || age == pos - TEST_AUX_WORD);
+		stale += 8;
+	}
+}
+
+static void take_turn(struct pmuk_aux_reader *r)
+{
+	struct pmuk_aux_span span;
+	u64 bytes;
+
+	turns++;
+	if (!pmuk_area_peek(r, &span)) {
+		empty++;
+		return;
+	}
+	EXPECT_EQ(span.head, next);
+	bytes = turns % 3 ? span.size : span.size / 16 * 8;
+	look_at(span.head, bytes);
+	next += bytes;
+	spans_truncated += !!(span.flags & TRUNCATED);
+	pmuk_area_consume(r, bytes);
+}
+
+/* Goes now and then without a release. */
+static void leave(struct pmuk_aux_reader *r)
+{
+	if (turns % 16)
+		pmuk_area_release(r);
+	else
+		__atomic_store_n(&dead, true, __ATOMIC_RELEASE);
+}
+
+static void *reader(void *arg)
+{
+	struct pmuk_aux_reader r;
+
+	(void)arg;
+	while (!no_more()) {
+		if (!pmuk_area_claim(&area, &r)) {
+			take_turn(&r);
+			leave(&r);
+		}
+		usleep(10);
+	}
+	return NULL;
+}
+
+/* The coroner; he also keeps the writer out for a moment. */
+static void *meddler(void *arg)
+{
+	(void)arg;
+	while (!no_more()) {
+		if (__atomic_load_n(&dead, __ATOMIC_ACQUIRE)) {
+			__atomic_store_n(&dead, false, __ATOMIC_RELAXED);
+			revoked++;
+			pmuk_area_revoke(&area);
+		}
+		if (revoked % 4 == 0) {
+			pmuk_area_pause(&area);
+			usleep(20);
+			EXPECT(!pmuk_area_resume(&area));
+			pauses++;
+		}
+		usleep(20);
+	}
+	return NULL;
+}
+
+/* Somebody who looks at the counts while they move. */
+static void *watcher(void *arg)
+{
+	struct pmuk_aux_stat s, before = {};
+
+	(void)arg;
+	while (!no_more()) {
+		pmuk_area_stat(&area, &s);
+		EXPECT(s.head >= before.head && s.full >= before.full &&
+		       s.wakeups >= before.wakeups && s.truncated >= before.truncated &&
+		       s.discarded >= before.discarded);
+		before = s;
+		usleep(100);
+	}
+	return NULL;
+}
+
+/* What each record tells of is there, without a look at the head of the area. */
+static void look_at_record(const struct test_aux_record *rec, struct pmuk_aux_reader *r)
+{
+	struct pmuk_aux_span span;
+
+	EXPECT(rec->offset >= next);
+	look_at(rec->offset, rec->size);
+	records++;
+	records_truncated += !!(rec->flags & TRUNCATED);
+	EXPECT(pmuk_area_peek(r, &span) || !rec->size);
+	EXPECT_EQ(span.head, next);
+	next = rec->offset + rec->size;
+	EXPECT(next <= span.head + span.size);
+	pmuk_area_consume(r, next - span.head);
+}
+
+static void read_records(struct pmuk_aux_reader *r)
+{
+	struct perf_event_header *rec;
+	struct pmuk_reader records_of;
+	u64 n = 0;
+
+	EXPECT(!pmuk_ring_claim(&ring, &records_of));
+	for (; (rec = pmuk_ring_peek(&records_of)) && !failed(); n++) {
+		if (rec->type == PERF_RECORD_AUX)
+			look_at_record((struct test_aux_record *)rec, r);
+		else
+			EXPECT(rec->type == PERF_RECORD_LOST || test_whole(rec));
+		pmuk_ring_consume(&records_of);
+	}
+	empty += !n;
+	pmuk_ring_release(&records_of);
+}
+
+static void *record_reader(void *arg)
+{
+	struct pmuk_aux_reader r;
+	bool last;
+
+	(void)arg;
+	EXPECT(!pmuk_area_claim(&area, &r));
+	do {
+		last = no_more();
+		read_records(&r);
+		usleep(10);
+	} while (!last);
+	pmuk_area_release(&r);
+	return NULL;
+}
+
+/* As user space does with the pages mapped. */
+static void *mapped_reader(void *arg)
+{
+	struct perf_event_mmap_page *page = ring_config.page;
+	u64 head;
+	bool last;
+
+	(void)arg;
+	do {
+		last = no_more();
+		/* so that what is read is not older */
+		head = smp_load_acquire(&page->aux_head);
+		empty += head == next;
+		EXPECT(head - next <= SIZE);
+		look_at(next, head - next);
+		next = head;
+		/* after the last look at it */
+		smp_store_release(&page->aux_tail, head);
+		/* its records are not looked at here */
+		smp_store_release(&page->data_tail, READ_ONCE(page->data_head));
+		usleep(10);
+	} while (!last);
+	return NULL;
+}
+
+/* ---- the tests ---- */
+
+static void run(void *(*const functions[])(void *), int nr)
+{
+	pthread_t threads[4];
+	int i;
+
+	for (i = 0; i < nr; i++)
+		if (pthread_create(&threads[i], NULL, functions[i], NULL))
+			err(2, "pthread_create");
+	for (i = 0; i < nr; i++)
+		pthread_join(threads[i], NULL);
+}
+
+static void conserve(struct pmuk_aux_stat *s)
+{
+	pmuk_area_stat(&area, s);
+	EXPECT_EQ(attempts, parts + given_up);
+	EXPECT_EQ(given_up, s->full + s->discarded);
+	EXPECT_EQ(s->nested, 0);
+	EXPECT_EQ(s->truncated, lost_bytes);
+	EXPECT_EQ(s->truncations, losses);
+	EXPECT_EQ(s->head, ring_config.page->aux_head);
+}
+
+/* All is read in the end; and was it a stress? */
+static void check_stream(void)
+{
+	struct pmuk_aux_stat s;
+
+	conserve(&s);
+	EXPECT_EQ(s.tail, next);
+	look_at(next, s.head - next);
+	EXPECT(s.head / SIZE >= ENOUGH);
+	EXPECT(s.full >= ENOUGH && losses >= ENOUGH && skipped >= ENOUGH);
+	EXPECT(s.wakeups >= ENOUGH);
+	EXPECT(empty >= ENOUGH / 50);
+}
+
+static void test_stream(void)
+{
+	static void *(*const functions[])(void *) = { writer, reader, reader, meddler };
+
+	set_up(false, false, gone);
+	run(functions, ARRAY_SIZE(functions));
+	check_stream();
+	EXPECT_EQ(stale, skipped);
+	EXPECT(turns >= ENOUGH && spans_truncated >= ENOUGH / 10);
+	EXPECT(revoked >= ENOUGH / 25 && pauses >= ENOUGH / 25 && area.discarded >= ENOUGH / 50);
+	tear_down();
+}
+
+static void test_records(void)
+{
+	static void *(*const functions[])(void *) = { writer, record_reader, watcher };
+
+	set_up(false, false, gone);
+	run(functions, ARRAY_SIZE(functions));
+	check_stream();
+	EXPECT(stale && stale < skipped);	/* in gaps that are told of, and only there */
+	EXPECT(records >= ENOUGH && records_truncated >= ENOUGH / 10);
+	EXPECT(ring.lost >= ENOUGH / 10);
+	tear_down();
+}
+
+static void test_mapped(void)
+{
+	static void *(*const functions[])(void *) = { writer, mapped_reader, watcher };
+
+	set_up(false, true, gone);
+	run(functions, ARRAY_SIZE(functions));
+	check_stream();
+	EXPECT_EQ(stale, skipped);
+	tear_down();
+}
+
+static void *overwriter(void *arg)
+{
+	u64 n;
+
+	(void)arg;
+	for (n = 1; !no_more(); n++) {
+		put();
+		if (n % 256 == 0)
+			usleep(20);
+	}
+	return NULL;
+}
+
+/* Pause, claim, look, release, resume: as soon as nobody has it open. */
+static void snapshot(void)
+{
+	struct pmuk_aux_reader r;
+	struct pmuk_aux_span span;
+
+	pmuk_area_pause(&area);
+	while (pmuk_area_claim(&area, &r) && !failed())
+		empty++;
+	if (pmuk_area_peek(&r, &span)) {
+		EXPECT(span.head >= next && span.size <= SIZE);
+		look_at(span.head, span.size);
+		EXPECT_EQ(stale, 0);
+		next = span.head + span.size;
+		told += span.size;
+		pmuk_area_consume(&r, span.size);
+	}
+	pmuk_area_release(&r);
+	EXPECT(!pmuk_area_resume(&area));
+}
+
+static void *snapshots(void *arg)
+{
+	u64 n;
+
+	(void)arg;
+	for (n = 0; n < ENOUGH / 2 && !failed(); n++) {
+		snapshot();
+		usleep(n % 64);
+	}
+	__atomic_store_n(&written_all, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static void test_snapshots(void)
+{
+	static void *(*const functions[])(void *) = { overwriter, snapshots, watcher };
+	struct pmuk_aux_stat s;
+
+	set_up(true, false, gone);
+	run(functions, ARRAY_SIZE(functions));
+	conserve(&s);
+	EXPECT_EQ(s.full, 0);
+	EXPECT(s.head > told);
+	EXPECT(s.head / SIZE >= ENOUGH / 20 && s.discarded >= ENOUGH / 20);
+	tear_down();
+}
+
+/* ---- lives and deaths ---- */
+
+static pthread_barrier_t in_step;	/* of writer and killer, after each life */
+static u64 born;
+static u64 will;		/* what the killer leaves to whoever lets go of it */
+static u64 life;
+static u64 let_go_of, by_writer;
+
+/* Its memory is somebody else's from now on. */
+static void let_go(void)
+{
+	EXPECT_EQ(will, life);
+	memset(config.data, 0, 1024);
+	area.head = 0;
+	let_go_of++;
+}
+
+static void gone_at_last(struct pmuk_area *a)
+{
+	EXPECT(a == &area);
+	by_writer++;
+	let_go();
+}
+
+static void wait_a_bit(u64 loops)
+{
+	while (loops--)
+		barrier();
+}
+
+/* Open for about half of the time. */
+static void write_until_killed(void)
+{
+	struct pmuk_aux_handle handle;
+
+	while (pmuk_area_begin(&area, &handle)) {
+		test_aux_fill(handle.data, handle.head, 1024);
+		pmuk_area_end(&handle, 1024);
+		wait_a_bit(1000);
+	}
+}
+
+static void *mortal_writer(void *arg)
+{
+	(void)arg;
+	for (life = 1; life <= ROUNDS; life++) {
+		pmuk_ring_init(&ring, &ring_config);
+		pmuk_area_init(&area, &config);
+		__atomic_store_n(&born, life, __ATOMIC_RELEASE);
+		write_until_killed();
+		pthread_barrier_wait(&in_step);
+		EXPECT_EQ(let_go_of, life);
+		EXPECT_EQ(area.nested, 0);
+	}
+	return NULL;
+}
+
+static void *killer(void *arg)
+{
+	u64 lives;
+
+	(void)arg;
+	for (lives = 1; lives <= ROUNDS; lives++) {
+		while (__atomic_load_n(&born, __ATOMIC_ACQUIRE) != lives)
+			sched_yield();
+		wait_a_bit(lives * 37 % 4096);
+		will = lives;
+		if (!pmuk_area_kill(&area))
+			let_go();
+		pthread_barrier_wait(&in_step);
+	}
+	return NULL;
+}
+
+/* Exactly one of killer and closer lets go of it. */
+static void test_kill(void)
+{
+	static void *(*const functions[])(void *) = { mortal_writer, killer };
+
+	set_up(true, false, gone_at_last);
+	born = 0;
+	let_go_of = 0;
+	by_writer = 0;
+	pthread_barrier_init(&in_step, NULL, 2);
+	run(functions, ARRAY_SIZE(functions));
+	pthread_barrier_destroy(&in_step);
+	EXPECT(by_writer >= ROUNDS / 50 && let_go_of - by_writer >= ROUNDS / 50);
+	tear_down();
+}
+
+int main(int argc, char **argv)
+{
+	static const struct test tests[] = {
+		{ "stream", test_stream },
+		{ "records", test_records },
+		{ "mapped", test_mapped },
+		{ "snapshots", test_snapshots },
+		{ "kill", test_kill },
+	};
+
+	return run_tests(tests, ARRAY_SIZE(tests), argc, argv);
+}
