@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The arithmetic of the scheduler statistics: which bucket a time and an IPC belong to, what a
- * task costs, and what is packed into its key.
+ * task costs, what is packed into its key, and what packets of switches are.
  */
 #include <kunit/test.h>
 #include <linux/minmax.h>
 #include <linux/module.h>
 
+#include "../../kernel/sched/pmuk_stats/raw.h"
 #include "../../kernel/sched/pmuk_stats/stats.h"
 
 /* Around each power of two, where buckets begin. */
@@ -110,6 +111,76 @@ static void key_has_a_task_and_flags(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, pmuk_sched_task_of(&t), current);
 }
 
+/* Returns what was put, or U64_MAX if that is more bytes than there are, or less. */
+static u64 number_at(const u8 *at, const u8 *end)
+{
+	u64 number = 0;
+	int shift = 0;
+
+	for (; at < end && shift < 64; at++, shift += 7) {
+		number |= (u64)(*at & 0x7f) << shift;
+		if (!(*at & 0x80))
+			return at + 1 == end ? number : U64_MAX;
+	}
+	return U64_MAX;
+}
+
+static void numbers_are_read_back(struct kunit *test)
+{
+	unsigned int i;
+	u8 bytes[16], *end;
+	u64 number;
+
+	for (i = 0; i < AROUND(64); i++) {
+		number = around(i);
+		memset(bytes, 0xa5, sizeof(bytes));
+		end = pmuk_sched_raw_put_number(bytes, number);
+		KUNIT_ASSERT_EQ(test, end - bytes, max(DIV_ROUND_UP(fls64(number), 7), 1));
+		KUNIT_EXPECT_EQ(test, number_at(bytes, end), number);
+		KUNIT_EXPECT_EQ(test, *end, 0xa5);
+	}
+	end = pmuk_sched_raw_put_number(bytes, U64_MAX);
+	KUNIT_EXPECT_EQ(test, end - bytes, 10);
+	KUNIT_EXPECT_EQ(test, bytes[9], 1);
+}
+
+/* As in the comment of the header that user space has. */
+static void packets_are_as_documented(struct kunit *test)
+{
+	static const u8 mark[] = { PMUK_SCHED_RAW_MARK, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22,
+				   0x11, 0xdd, 0xcc, 0xbb, 0x0a, 8, 7, 6, 5, 4, 3, 2, 1 };
+	static const u8 packet[] = { PMUK_SCHED_OTHER | PMUK_SCHED_INVALID, 0x80, 1, 0, 0x7f,
+				     0xff, 0xff, 3, 0xac, 2 };
+	struct pmuk_sched_slice s = {
+		.time = 0x1122334455667788ULL, .prev_pid = 0x0abbccdd, .next_pid = 128,
+		.wait = 127, .counts = { 65535, 300 },
+		.misc = PMUK_SCHED_OTHER | PMUK_SCHED_INVALID,
+	};
+	u8 bytes[PMUK_SCHED_RAW_MOST];
+
+	KUNIT_ASSERT_EQ(test, pmuk_sched_raw_put_mark(bytes, &s, 0x0102030405060708ULL) - bytes,
+			sizeof(mark));
+	KUNIT_EXPECT_MEMEQ(test, bytes, mark, sizeof(mark));
+	KUNIT_ASSERT_EQ(test, pmuk_sched_raw_put_switch(bytes, &s) - bytes, sizeof(packet));
+	KUNIT_EXPECT_MEMEQ(test, bytes, packet, sizeof(packet));
+}
+
+/* What there has to be room for. The mark is of where the slice has begun. */
+static void packets_are_never_longer(struct kunit *test)
+{
+	struct pmuk_sched_slice s = {
+		.time = 5, .run = U64_MAX, .wait = U64_MAX, .counts = { U64_MAX, U64_MAX },
+		.prev_pid = U32_MAX, .next_pid = U32_MAX,
+		.misc = PMUK_SCHED_OTHER | PMUK_SCHED_INVALID,
+	};
+	u8 bytes[PMUK_SCHED_RAW_MOST], *end = pmuk_sched_raw_put_mark(bytes, &s, U64_MAX);
+
+	KUNIT_EXPECT_EQ(test, end - bytes, PMUK_SCHED_RAW_MARK_BYTES);
+	KUNIT_EXPECT_EQ(test, bytes[1], 6);
+	KUNIT_EXPECT_EQ(test, pmuk_sched_raw_put_switch(end, &s) - bytes, PMUK_SCHED_RAW_MOST);
+	KUNIT_EXPECT_LT(test, s.misc, PMUK_SCHED_RAW_MARK);
+}
+
 static struct kunit_case pmuk_sched_cases[] = {
 	KUNIT_CASE(times_are_in_their_bucket),
 	KUNIT_CASE(small_ipcs_are_as_compared),
@@ -117,6 +188,9 @@ static struct kunit_case pmuk_sched_cases[] = {
 	KUNIT_CASE(ipcs_of_extremes_have_a_bucket),
 	KUNIT_CASE(task_is_a_cache_line),
 	KUNIT_CASE(key_has_a_task_and_flags),
+	KUNIT_CASE(numbers_are_read_back),
+	KUNIT_CASE(packets_are_as_documented),
+	KUNIT_CASE(packets_are_never_longer),
 	{}
 };
 

@@ -130,10 +130,32 @@ struct pmuk_sched_cgroup {
 #define PMUK_SCHED_TIMES	40
 #define PMUK_SCHED_IPCS		16
 
-/* Where the records of a CPU's switches go. */
+/* Where the records of a CPU's switches go, or their packets. */
 struct pmuk_sched_sink {
 	struct pmuk_buffer *buffer;	/* const */
+	bool raw;			/* const: packets, in parts of the AUX area */
 	u64 switches;			/* owner: since it is there */
+
+	/* Raw. Owner: */
+	struct pmuk_aux_handle part;	/* the one that is open */
+	u8 *at;				/* packets go there; NULL: none is open */
+	u8 *end;			/* and up to here */
+	u64 size;			/* const: of the area */
+	u64 time;			/* of the latest packet */
+	u32 pid;			/* who runs since */
+	bool marked;			/* there is one in this part */
+	u64 lost;			/* switches for which there was no room */
+};
+
+/* What a packet is made of. */
+struct pmuk_sched_slice {
+	u64 time;			/* its end */
+	u64 run;
+	u64 wait;
+	u64 counts[2];
+	u32 prev_pid;
+	u32 next_pid;
+	u8 misc;
 };
 
 /* Of a slice. */
@@ -294,6 +316,10 @@ void pmuk_sched_counters_stop(struct pmuk_sched *s);
 /* show.c */
 int pmuk_sched_show_init(void);
 void pmuk_sched_show_exit(void);
+
+/* raw.c */
+void pmuk_sched_raw_switch(struct pmuk_sched_sink *sink, const struct pmuk_sched_slice *s);
+void pmuk_sched_raw_end(struct pmuk_sched_sink *sink);
 
 /* stream.c */
 int pmuk_sched_stream_init(void);

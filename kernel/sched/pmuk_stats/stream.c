@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /dev/pmuk_sched: the switches of a CPU as records in a ring that user space maps. Each open
- * file has one CPU's, and each CPU one file.
+ * /dev/pmuk_sched: the switches of a CPU as records in a ring that user space maps, or as packets
+ * in an AUX area beside it. Each open file has one CPU's, and each CPU one file.
  */
 #define pr_fmt(fmt) "pmuk_sched: " fmt
 
@@ -33,7 +33,7 @@ struct pmuk_sched_file {
 /* Whose CPU is whose. */
 static DEFINE_MUTEX(pmuk_sched_sinks);
 
-static struct pmuk_sched_sink *pmuk_sched_sink_make(const struct pmuk_sched_stream *what)
+static struct pmuk_buffer *pmuk_sched_ring(const struct pmuk_sched_stream *what)
 {
 	const struct pmuk_buffer_attr attr = {
 		.nr_pages	= what->nr_pages,
@@ -42,12 +42,33 @@ static struct pmuk_sched_sink *pmuk_sched_sink_make(const struct pmuk_sched_stre
 		.flags		= what->mode == PMUK_SCHED_OVERWRITE ? 0 : PMUK_BUFFER_USER_TAIL,
 		.watermark	= what->watermark,
 	};
+
+	return pmuk_buffer_create(&attr, what->cpu);
+}
+
+/* Its ring has what is told of parts, together where there is no room. */
+static struct pmuk_buffer *pmuk_sched_area(const struct pmuk_sched_stream *what)
+{
+	const struct pmuk_buffer_attr attr = {
+		.nr_pages	= 1,
+		.mode		= PMUK_BUFFER_DROP,
+		.flags		= PMUK_BUFFER_USER_TAIL,
+		.aux		= { .nr_pages = what->nr_pages, .watermark = what->watermark },
+	};
+
+	return pmuk_buffer_create(&attr, what->cpu);
+}
+
+static struct pmuk_sched_sink *pmuk_sched_sink_make(const struct pmuk_sched_stream *what)
+{
 	struct pmuk_sched_sink *sink = kzalloc(sizeof(*sink), GFP_KERNEL);
 	void *err;
 
 	if (!sink)
 		return ERR_PTR(-ENOMEM);
-	sink->buffer = pmuk_buffer_create(&attr, what->cpu);
+	sink->raw = what->mode == PMUK_SCHED_RAW;
+	sink->size = (u64)what->nr_pages * PAGE_SIZE;
+	sink->buffer = sink->raw ? pmuk_sched_area(what) : pmuk_sched_ring(what);
 	if (IS_ERR(sink->buffer)) {
 		err = sink->buffer;
 		kfree(sink);
@@ -81,7 +102,7 @@ static void pmuk_sched_sink_hide(int cpu)
 
 static const char *pmuk_sched_stream_fault(const struct pmuk_sched_stream *what)
 {
-	if (what->mode > PMUK_SCHED_OVERWRITE)
+	if (what->mode > PMUK_SCHED_RAW)
 		return "no such mode";
 	if (!what->nr_pages || what->nr_pages > PMUK_SCHED_PAGES_MAX)
 		return "1 to 16384 pages, a power of two";
@@ -129,21 +150,54 @@ static struct pmuk_sched_sink *pmuk_sched_sink_of(struct file *file)
 	return smp_load_acquire(&f->sink);	/* pairs with pmuk_sched_stream() */
 }
 
+/* On the sink's CPU, between two switches; or it is offline, and has none. */
+static void pmuk_sched_between(int cpu, smp_call_func_t what, void *data)
+{
+	guard(cpus_read_lock)();
+	if (smp_call_function_single(cpu, what, data, true)) {
+		guard(irqsave)();
+		what(data);
+	}
+}
+
+static void pmuk_sched_flush_here(void *sink)
+{
+	pmuk_sched_raw_end(sink);
+}
+
 struct pmuk_sched_stat_job {
 	struct pmuk_sched_sink *sink;
 	struct pmuk_sched_stat stat;
 };
 
-/* On the sink's CPU, between two switches; or it is offline, and has none. */
+static void pmuk_sched_stat_of_area(const struct pmuk_sched_sink *sink, struct pmuk_sched_stat *to)
+{
+	struct pmuk_aux_stat stat;
+
+	pmuk_aux_stat(sink->buffer, &stat);
+	to->lost = READ_ONCE(sink->lost);
+	to->head = stat.head;
+}
+
+static void pmuk_sched_stat_of_ring(const struct pmuk_sched_sink *sink, struct pmuk_sched_stat *to)
+{
+	struct pmuk_buffer_stat stat;
+
+	pmuk_buffer_stat(sink->buffer, &stat);
+	to->lost = stat.lost;
+	to->discarded = stat.discarded;
+	to->head = stat.head;
+}
+
 static void pmuk_sched_stat_here(void *data)
 {
 	struct pmuk_sched_stat_job *job = data;
-	struct pmuk_buffer_stat stat;
 
-	pmuk_buffer_stat(job->sink->buffer, &stat);
-	job->stat.lost = stat.lost;
-	job->stat.discarded = stat.discarded;
-	job->stat.head = stat.head;
+	pmuk_sched_raw_end(job->sink);
+	if (job->sink->raw)
+		pmuk_sched_stat_of_area(job->sink, &job->stat);
+	else
+		pmuk_sched_stat_of_ring(job->sink, &job->stat);
 	job->stat.switches = READ_ONCE(job->sink->switches);
 }
 
@@ -151,10 +205,7 @@ static long pmuk_sched_stat(struct pmuk_sched_sink *sink, int cpu, void __user *
 {
 	struct pmuk_sched_stat_job job = { .sink = sink };
 
-	scoped_guard(cpus_read_lock) {
-		if (smp_call_function_single(cpu, pmuk_sched_stat_here, &job, true))
-			pmuk_sched_stat_here(&job);
-	}
+	pmuk_sched_between(cpu, pmuk_sched_stat_here, &job);
 	return copy_to_user(to, &job.stat, sizeof(job.stat)) ? -EFAULT : 0;
 }
 
@@ -171,9 +222,12 @@ static long pmuk_sched_ioctl(struct file *file, unsigned int cmd, unsigned long 
 	case PMUK_SCHED_STAT:
 		return pmuk_sched_stat(sink, f->cpu, (void __user *)arg);
 	case PMUK_SCHED_PAUSE:
-		return pmuk_buffer_pause(sink->buffer);
+		return sink->raw ? -EINVAL : pmuk_buffer_pause(sink->buffer);
 	case PMUK_SCHED_RESUME:
-		return pmuk_buffer_resume(sink->buffer);
+		return sink->raw ? -EINVAL : pmuk_buffer_resume(sink->buffer);
+	case PMUK_SCHED_FLUSH:
+		pmuk_sched_between(f->cpu, pmuk_sched_flush_here, sink);
+		return 0;
 	default:
 		return -ENOTTY;
 	}
@@ -213,7 +267,10 @@ static int pmuk_sched_open(struct inode *inode, struct file *file)
 	return perfmon_capable() ? pmuk_sched_file_make(file) : -EACCES;
 }
 
-/* There are no maps any more: each holds the file. A switch under way may still write. */
+/*
+ * There are no maps any more: each holds the file. A switch under way may still write; then nobody
+ * does, and a part that is open has nobody else to end it.
+ */
 static int pmuk_sched_release(struct inode *inode, struct file *file)
 {
 	struct pmuk_sched_file *f = file->private_data;
@@ -221,6 +278,7 @@ static int pmuk_sched_release(struct inode *inode, struct file *file)
 	if (f->sink) {
 		pmuk_sched_sink_hide(f->cpu);
 		synchronize_rcu();
+		pmuk_sched_between(f->cpu, pmuk_sched_flush_here, f->sink);
 		pmuk_sched_sink_free(f->sink);
 	}
 	kfree(f);

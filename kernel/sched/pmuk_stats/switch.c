@@ -130,6 +130,25 @@ static __always_inline u32 pmuk_sched_saturate(u64 ns)
 	return min_t(u64, ns, U32_MAX);
 }
 
+/* Packets are told apart here, where somebody streams, and not at each switch. */
+static noinline void
+pmuk_sched_record_raw(struct pmuk_sched_sink *sink, const struct pmuk_sched_cpu *c,
+		      const struct task_struct *prev, const struct task_struct *next, u16 misc,
+		      u64 run, u64 wait, u64 cycles, u64 insns)
+{
+	const struct pmuk_sched_slice s = {
+		.time		= c->start,
+		.run		= run,
+		.wait		= wait,
+		.counts		= { cycles, insns },
+		.prev_pid	= prev->pid,
+		.next_pid	= next->pid,
+		.misc		= misc,
+	};
+
+	pmuk_sched_raw_switch(sink, &s);
+}
+
 /* Of what has just been accounted. What cannot be written is counted by the ring. */
 static __always_inline void
 pmuk_sched_record(struct pmuk_sched_sink *sink, const struct pmuk_sched_cpu *c,
@@ -139,6 +158,10 @@ pmuk_sched_record(struct pmuk_sched_sink *sink, const struct pmuk_sched_cpu *c,
 	struct pmuk_sched_switch *rec;
 
 	WRITE_ONCE(sink->switches, sink->switches + 1);
+	if (sink->raw) {
+		pmuk_sched_record_raw(sink, c, prev, next, misc, run, wait, cycles, insns);
+		return;
+	}
 	rec = (struct pmuk_sched_switch *)pmuk_output_begin(sink->buffer, PMUK_SCHED_RECORD_SWITCH,
 							    sizeof(*rec));
 	if (!rec)
@@ -266,9 +289,15 @@ void pmuk_sched_look(void *data)
 	local_irq_restore(flags);
 }
 
+/* Nothing follows for a while, or for ever: what was written is not to wait for it. */
 void pmuk_sched_end(void *data)
 {
-	this_cpu_write(pmuk_sched_cpus.task, NULL);
+	struct pmuk_sched_cpu *c = this_cpu_ptr(&pmuk_sched_cpus);
+	struct pmuk_sched_sink *sink = rcu_dereference_sched(c->sink);
+
+	c->task = NULL;
+	if (sink)
+		pmuk_sched_raw_end(sink);
 }
 
 /* From here on, on a CPU that others cannot take us from. Of what was before, the sums are kept. */
