@@ -200,7 +200,7 @@ TEST_F(stream, bad_requests_are_refused)
 	EXPECT_EQ(errno, EINVAL);
 	EXPECT_EQ(bind_stream(fd, 0, 1 << 20, PMUK_SCHED_DROP), -1);
 	EXPECT_EQ(errno, EINVAL);
-	EXPECT_EQ(bind_stream(fd, 0, 1, 2), -1);
+	EXPECT_EQ(bind_stream(fd, 0, 1, 3), -1);
 	EXPECT_EQ(errno, EINVAL);
 	EXPECT_EQ(bind_stream(fd, 4096, 1, PMUK_SCHED_DROP), -1);
 	EXPECT_EQ(errno, ENODEV);
