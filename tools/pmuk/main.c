@@ -23,7 +23,7 @@ static const struct verb {
 	{ "hist", cmd_hist, "[wait|slice|ipc] [-c CPU] [-d SECONDS] [--json]",
 	  "histograms of waits, run slices, or IPC" },
 	{ "record", cmd_record,
-	  "[-c CPUS] [-m PAGES] [-o FILE] [--overwrite] [-t SECONDS | -- COMMAND ...]",
+	  "[-c CPUS] [-m PAGES] [-o FILE] [--overwrite | --raw] [-t SECONDS | -- COMMAND ...]",
 	  "each switch, to a file" },
 	{ "report", cmd_report, "[-i FILE] [-s KEY] [-c CPU] [--json]", "what is in such a file" },
 	{ "export", cmd_export, "[-o FILE] [--depth LEVELS] [--tasks]",

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * pmuk record: each switch of the CPUs, to a file, until COMMAND or the time ends or somebody
- * presses ^C. With --overwrite the rings are left alone till then: a flight recorder.
+ * presses ^C. With --overwrite the rings are left alone till then: a flight recorder. With --raw
+ * switches are packets.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -135,10 +136,14 @@ static void put_names(struct recorder *rec)
 
 static void drain(struct recorder *rec, struct stream *s, u64 end)
 {
+	static const unsigned char zeros[8];
 	size_t size = stream_read(s, end, rec->buffer);
 
-	if (size)
-		put_block(rec, RECORDING_RECORDS, s->cpu, rec->buffer, size);
+	if (!size)
+		return;
+	put_block(rec, s->mode == PMUK_SCHED_RAW ? RECORDING_RAW : RECORDING_RECORDS, s->cpu,
+		  rec->buffer, size);
+	put(rec, zeros, -size % sizeof(zeros));
 }
 
 /*
@@ -176,7 +181,7 @@ static void drain_all(struct recorder *rec)
 {
 	size_t i;
 
-	for (i = 0; rec->mode == PMUK_SCHED_DROP && i < rec->nr; i++)
+	for (i = 0; rec->mode != PMUK_SCHED_OVERWRITE && i < rec->nr; i++)
 		drain(rec, &rec->streams[i], NONE);
 }
 
@@ -265,6 +270,13 @@ static int record(struct recorder *rec)
 	return rec->argv ? command_exit_status(&rec->command) : 0;
 }
 
+static void set_mode(struct recorder *rec, u32 mode)
+{
+	if (rec->mode != PMUK_SCHED_DROP && rec->mode != mode)
+		die("--overwrite keeps the latest switches, --raw the first ones; choose one");
+	rec->mode = mode;
+}
+
 static void option(struct recorder *rec, int c, char *arg)
 {
 	switch (c) {
@@ -283,7 +295,10 @@ static void option(struct recorder *rec, int c, char *arg)
 		rec->duration = seconds_or_die(arg);
 		break;
 	case 'O':
-		rec->mode = PMUK_SCHED_OVERWRITE;
+		set_mode(rec, PMUK_SCHED_OVERWRITE);
+		break;
+	case 'R':
+		set_mode(rec, PMUK_SCHED_RAW);
 		break;
 	default:
 		usage();
@@ -292,7 +307,11 @@ static void option(struct recorder *rec, int c, char *arg)
 
 int cmd_record(int argc, char **argv)
 {
-	static const struct option options[] = { { "overwrite", no_argument, NULL, 'O' }, {} };
+	static const struct option options[] = {
+		{ "overwrite", no_argument, NULL, 'O' },
+		{ "raw", no_argument, NULL, 'R' },
+		{}
+	};
 	struct recorder rec = {
 		.name = RECORDING_FILE,
 		.nr_pages = PAGES,

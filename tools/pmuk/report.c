@@ -27,6 +27,7 @@ struct task {
 struct cpu {
 	u32 cpu;
 	u64 seen, told;		/* switches; those that PERF_RECORD_LOST tells of */
+	struct raw raw;
 	u64 idle, idle_slices;
 	bool closed;		/* has its account */
 	struct pmuk_sched_stat stat;
@@ -88,25 +89,35 @@ static struct task *task_of(struct report *r, u32 pid)
 	return &r->tasks[*at];
 }
 
-static void add_slice(struct report *r, struct cpu *cpu, const struct pmuk_sched_switch *s)
+static void add_slice(struct report *r, struct cpu *cpu, const struct slice *s)
 {
 	struct task *task;
 	size_t i;
 
-	if (!s->prev_pid) {
+	cpu->seen++;
+	if (r->only != NONE && r->only != cpu->cpu)
+		return;
+	if (!s->pid) {
 		cpu->idle += s->run;
 		cpu->idle_slices++;
 		return;
 	}
-	task = task_of(r, s->prev_pid);
+	task = task_of(r, s->pid);
 	task->slices++;
 	task->t.run += s->run;
 	task->t.wait += s->wait;
-	task->saturated |= s->run == UINT32_MAX || s->wait == UINT32_MAX;
-	task->t.left[s->header.misc & PMUK_SCHED_CLASS_MASK]++;
-	task->t.valid &= !(s->header.misc & PMUK_SCHED_INVALID);
+	if (r->mode != PMUK_SCHED_RAW)
+		task->saturated |= s->run == UINT32_MAX || s->wait == UINT32_MAX;
+	task->t.left[s->misc & PMUK_SCHED_CLASS_MASK]++;
+	task->t.valid &= !(s->misc & PMUK_SCHED_INVALID);
 	for (i = 0; i < ARRAY_SIZE(s->counts); i++)
 		task->t.counts[i] += s->counts[i];
+}
+
+static void check_class(const struct report *r, const unsigned char *at, u32 misc)
+{
+	if ((misc & PMUK_SCHED_CLASS_MASK) > PMUK_SCHED_OTHER)
+		broken(r, at, "a switch of a class that there is not");
 }
 
 static void add_switch(struct report *r, struct cpu *cpu, const unsigned char *at, size_t size)
@@ -116,11 +127,14 @@ static void add_switch(struct report *r, struct cpu *cpu, const unsigned char *a
 	if (size != sizeof(s))
 		broken(r, at, "a switch of %zu bytes", size);
 	memcpy(&s, at, sizeof(s));
-	if ((s.header.misc & PMUK_SCHED_CLASS_MASK) > PMUK_SCHED_OTHER)
-		broken(r, at, "a switch of a class that there is not");
-	cpu->seen++;
-	if (r->only == NONE || r->only == cpu->cpu)
-		add_slice(r, cpu, &s);
+	check_class(r, at, s.header.misc);
+	add_slice(r, cpu, &(struct slice) {
+		.pid = s.prev_pid,
+		.misc = s.header.misc,
+		.run = s.run,
+		.wait = s.wait,
+		.counts = { s.counts[0], s.counts[1] },
+	});
 }
 
 static void add_lost(struct report *r, struct cpu *cpu, const unsigned char *at, size_t size)
@@ -140,6 +154,8 @@ static void add_records(struct report *r, u32 cpu_nr, const unsigned char *at, s
 
 	if (cpu->closed)
 		broken(r, at, "records of CPU %u after its account", cpu_nr);
+	if (r->mode == PMUK_SCHED_RAW)
+		broken(r, at, "records in a file of packets");
 	for (; size; at += h.size, size -= h.size) {
 		memcpy(&h, at, sizeof(h));
 		if (h.size < sizeof(h) || h.size % 8 || h.size > size)
@@ -151,6 +167,29 @@ static void add_records(struct report *r, u32 cpu_nr, const unsigned char *at, s
 		else if (h.type != PERF_RECORD_LOST_SAMPLES)
 			broken(r, at, "a record of type %u", h.type);
 	}
+}
+
+static void add_packets(struct report *r, u32 cpu_nr, const unsigned char *at, size_t size)
+{
+	struct cpu *cpu = cpu_of(r, cpu_nr);
+	const char *fault;
+	struct slice s;
+	size_t length;
+
+	if (cpu->closed)
+		broken(r, at, "packets of CPU %u after its account", cpu_nr);
+	if (r->mode != PMUK_SCHED_RAW)
+		broken(r, at, "packets in a file of records");
+	for (; size; at += length, size -= length) {
+		length = raw_packet(&cpu->raw, at, size, &s, &fault);
+		if (fault)
+			broken(r, at, "%s", fault);
+		if (*at == PMUK_SCHED_RAW_MARK)
+			continue;
+		check_class(r, at, s.misc);
+		add_slice(r, cpu, &s);
+	}
+	cpu->told = cpu->raw.missing;
 }
 
 static void add_stat(struct report *r, u32 cpu_nr, const unsigned char *at, size_t size)
@@ -184,6 +223,9 @@ static void add_block(struct report *r, const struct recording_block *b, const u
 	case RECORDING_RECORDS:
 		add_records(r, b->cpu, at, b->size);
 		break;
+	case RECORDING_RAW:
+		add_packets(r, b->cpu, at, b->size);
+		break;
 	case RECORDING_STAT:
 		add_stat(r, b->cpu, at, b->size);
 		break;
@@ -200,6 +242,19 @@ static void add_block(struct report *r, const struct recording_block *b, const u
 	}
 }
 
+/* How many zeros follow the @size bytes at @at, up to a multiple of 8; @left: what there is. */
+static size_t padding(const struct report *r, const unsigned char *at, u64 size, size_t left)
+{
+	size_t i, zeros = -size % 8;
+
+	if (zeros > left)
+		broken(r, at, "a block that is not complete");
+	for (i = 0; i < zeros; i++)
+		if (at[size + i])
+			broken(r, at + size + i, "something behind the packets");
+	return zeros;
+}
+
 static void read_blocks(struct report *r)
 {
 	size_t at = sizeof(struct recording_header), left;
@@ -212,11 +267,11 @@ static void read_blocks(struct report *r)
 		memcpy(&b, r->data + at, sizeof(b));
 		left -= sizeof(b);
 		at += sizeof(b);
-		if (b.size > left || b.size % 8)
+		if (b.size > left || (b.size % 8 && b.type != RECORDING_RAW))
 			broken(r, r->data + at, "a block of %llu bytes where %zu are left",
 			       (unsigned long long)b.size, left);
 		add_block(r, &b, r->data + at);
-		at += b.size;
+		at += b.size + padding(r, r->data + at, b.size, left - b.size);
 	}
 	if (at != r->size)
 		broken(r, r->data + at, "something behind the end");
@@ -251,7 +306,7 @@ static void read_start(struct report *r)
 	if (h.version != RECORDING_VERSION)
 		die("%s is of version %u, and this pmuk knows version %d", r->name, h.version,
 		    RECORDING_VERSION);
-	if (h.mode > PMUK_SCHED_OVERWRITE)
+	if (h.mode > PMUK_SCHED_RAW)
 		broken(r, r->data, "mode %u", h.mode);
 	r->mode = h.mode;
 	r->nr_cpus = h.nr_cpus;
@@ -310,9 +365,11 @@ static u64 overwritten(const struct report *r, const struct cpu *c)
 	return c->stat.switches - known;
 }
 
+/* What was lost at last may not be told. */
 static bool adds_up(const struct report *r, const struct cpu *c)
 {
-	return c->seen + c->stat.lost + c->stat.discarded + overwritten(r, c) == c->stat.switches;
+	return c->told <= c->stat.lost &&
+	       c->seen + c->stat.lost + c->stat.discarded + overwritten(r, c) == c->stat.switches;
 }
 
 static void put_cpu(const struct report *r, const struct cpu *c)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A CPU's switches in a mapped ring. The layout is perf's: the kernel tells by data_head how far
- * it has written; when nothing is to be overwritten, data_tail tells it how far that was read.
+ * A CPU's switches in a mapped ring, or in an AUX area. The layout is perf's: the kernel tells by
+ * data_head, or aux_head, how far it has written; when nothing is to be overwritten, data_tail, or
+ * aux_tail, tells it how far that was read.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -41,6 +42,16 @@ static void map(struct stream *s, u32 nr_pages)
 	s->size = nr_pages * page;
 }
 
+/* Behind a ring of one page. */
+static void map_area(struct stream *s, u32 nr_pages)
+{
+	map(s, 1);
+	s->size = nr_pages * (u64)sysconf(_SC_PAGESIZE);
+	s->data = mmap(NULL, s->size, PROT_READ, MAP_SHARED, s->fd, (off_t)s->page->aux_offset);
+	if (s->data == MAP_FAILED)
+		cannot(s->cpu, "its AUX area", errno);
+}
+
 bool stream_open(struct stream *s, u32 cpu, u32 nr_pages, u32 mode)
 {
 	struct pmuk_sched_stream attr = {
@@ -58,12 +69,17 @@ bool stream_open(struct stream *s, u32 cpu, u32 nr_pages, u32 mode)
 		close(s->fd);
 		return false;
 	}
-	map(s, nr_pages);
+	if (mode == PMUK_SCHED_RAW)
+		map_area(s, nr_pages);
+	else
+		map(s, nr_pages);
 	return true;
 }
 
 void stream_close(struct stream *s)
 {
+	if (s->mode == PMUK_SCHED_RAW)
+		munmap((void *)s->data, s->size);
 	munmap(s->page, s->mapped);
 	close(s->fd);
 }
@@ -80,7 +96,21 @@ void stream_stat(const struct stream *s, struct pmuk_sched_stat *stat)
 /* What is read of the data is not older than this. */
 static u64 head(const struct stream *s)
 {
+	if (s->mode == PMUK_SCHED_RAW)
+		return __atomic_load_n(&s->page->aux_head, __ATOMIC_ACQUIRE);
 	return __atomic_load_n(&s->page->data_head, __ATOMIC_ACQUIRE);
+}
+
+/* After it was read: from here on it is written again. Nobody reads what tells of packets. */
+static void give_back(struct stream *s)
+{
+	u64 tail = s->position;
+
+	if (s->mode == PMUK_SCHED_RAW) {
+		__atomic_store_n(&s->page->aux_tail, tail, __ATOMIC_RELEASE);
+		tail = __atomic_load_n(&s->page->data_head, __ATOMIC_ACQUIRE);
+	}
+	__atomic_store_n(&s->page->data_tail, tail, __ATOMIC_RELEASE);
 }
 
 static void copy(const struct stream *s, u64 from, size_t size, void *to)
@@ -102,8 +132,7 @@ static size_t read_dropping(struct stream *s, u64 end, unsigned char *to)
 		    (unsigned long long)size, (unsigned long long)s->size);
 	copy(s, s->position, size, to);
 	s->position += size;
-	/* after the copy: from here on it is written again */
-	__atomic_store_n(&s->page->data_tail, s->position, __ATOMIC_RELEASE);
+	give_back(s);
 	return size;
 }
 

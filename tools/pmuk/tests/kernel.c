@@ -2,8 +2,9 @@
 /*
  * A kernel for the tests of pmuk, where files are not enough: system calls of pmuk-test come here.
  * The device has CPUs 0 and 1, always ready, which switch whenever somebody waits, and once more
- * right after the account was taken; below PMUK_ROOT, a cgroup is a directory with the files of
- * one. PMUK_TEST=eacces and the like make calls fail.
+ * right after the account was taken; packets are published in parts, and for the account. Below
+ * PMUK_ROOT, a cgroup is a directory with the files of one. PMUK_TEST=eacces and the like make
+ * calls fail.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +21,8 @@
 #define RINGS	2
 #define BURST	700		/* switches; more than two pages hold */
 #define AFTER	50		/* switches right after the account */
+#define PART	1000		/* bytes of packets */
+#define MOST	67		/* bytes of a mark and a switch, at most */
 
 int __real_open(const char *path, int flags, ...);
 int __real_ppoll(struct pollfd *fds, nfds_t nr, const struct timespec *timeout,
@@ -42,6 +45,8 @@ static struct ring {
 	struct perf_event_mmap_page *page;
 	unsigned char *data;
 	u64 size, head, pending;
+	u64 published;		/* packets: up to here */
+	bool marked;		/* packets: there is one in this part */
 	bool paused;
 	struct pmuk_sched_stat stat;
 } rings[RINGS];
@@ -72,20 +77,89 @@ static struct ring *ring_of(int fd)
 	return NULL;
 }
 
-static void put(struct ring *r, const void *rec, size_t size)
+static void put_bytes(struct ring *r, const void *from, size_t size)
 {
 	size_t i;
 
 	for (i = 0; i < size; i++)
-		r->data[(r->head + i) & (r->size - 1)] = ((const unsigned char *)rec)[i];
+		r->data[(r->head + i) & (r->size - 1)] = ((const unsigned char *)from)[i];
 	r->head += size;
+}
+
+static void put(struct ring *r, const void *rec, size_t size)
+{
+	put_bytes(r, rec, size);
 	__atomic_store_n(&r->page->data_head, r->head, __ATOMIC_RELEASE);
+}
+
+static u64 tail(const struct ring *r)
+{
+	if (r->mode == PMUK_SCHED_RAW)
+		return __atomic_load_n(&r->page->aux_tail, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&r->page->data_tail, __ATOMIC_ACQUIRE);
 }
 
 static bool has_room(const struct ring *r, size_t size)
 {
-	return r->mode == PMUK_SCHED_OVERWRITE ||
-	       r->head + size - __atomic_load_n(&r->page->data_tail, __ATOMIC_ACQUIRE) <= r->size;
+	return r->mode == PMUK_SCHED_OVERWRITE || r->head + size - tail(r) <= r->size;
+}
+
+/* ---- packets ---- */
+
+/* They are told of in the ring, where nobody reads that: only its head moves. */
+static void publish(struct ring *r)
+{
+	if (r->mode != PMUK_SCHED_RAW || r->published == r->head)
+		return;
+	r->published = r->head;
+	r->marked = false;
+	__atomic_store_n(&r->page->aux_head, r->head, __ATOMIC_RELEASE);
+	__atomic_store_n(&r->page->data_head, r->page->data_head + 32, __ATOMIC_RELEASE);
+}
+
+static void put_number(struct ring *r, u64 number)
+{
+	unsigned char byte;
+
+	do {
+		byte = (number & 0x7f) | (number > 0x7f ? 0x80 : 0);
+		put_bytes(r, &byte, 1);
+		number >>= 7;
+	} while (number);
+}
+
+static void put_mark(struct ring *r, const struct pmuk_sched_switch *s, u64 number)
+{
+	const unsigned char first = PMUK_SCHED_RAW_MARK;
+	const u64 time = s->time - s->run;
+
+	put_bytes(r, &first, 1);
+	put_bytes(r, &time, sizeof(time));
+	put_bytes(r, &s->prev_pid, sizeof(s->prev_pid));
+	put_bytes(r, &number, sizeof(number));
+}
+
+static void put_packet(struct ring *r, const struct pmuk_sched_switch *s, u64 number)
+{
+	const unsigned char misc = (unsigned char)s->header.misc;
+
+	if (!has_room(r, MOST)) {
+		publish(r);
+		r->stat.lost++;
+		r->marked = false;
+		return;
+	}
+	if (!r->marked)
+		put_mark(r, s, number);
+	r->marked = true;
+	put_bytes(r, &misc, 1);
+	put_number(r, s->next_pid);
+	put_number(r, s->run);
+	put_number(r, s->wait);
+	put_number(r, s->counts[0]);
+	put_number(r, s->counts[1]);
+	if (r->head - r->published > PART)
+		publish(r);
 }
 
 static void put_lost(struct ring *r)
@@ -118,6 +192,10 @@ static void one_switch(struct ring *r)
 		.counts = { 2000, 3000 },
 	};
 
+	if (r->mode == PMUK_SCHED_RAW) {
+		put_packet(r, &s, n);
+		return;
+	}
 	if (r->paused) {
 		r->stat.discarded++;
 		return;
@@ -157,9 +235,12 @@ static int refuse(int error)
 	return -1;
 }
 
+/* Packets are behind a ring of a page. */
 static int begin(struct ring *r, const struct pmuk_sched_stream *attr)
 {
-	size_t page = (size_t)sysconf(_SC_PAGESIZE), all = (1 + (size_t)attr->nr_pages) * page;
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	size_t before = (attr->mode == PMUK_SCHED_RAW ? 2 : 1) * page;
+	size_t all = before + attr->nr_pages * page;
 
 	if (told("busy"))
 		return refuse(EBUSY);
@@ -175,7 +256,9 @@ static int begin(struct ring *r, const struct pmuk_sched_stream *attr)
 	if (ftruncate(r->fd, (off_t)all))
 		return -1;
 	r->page = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
-	r->data = (unsigned char *)r->page + page;
+	r->data = (unsigned char *)r->page + before;
+	r->page->aux_offset = before;
+	r->page->aux_size = r->size;
 	return 0;
 }
 
@@ -197,6 +280,7 @@ int __wrap_ioctl(int fd, unsigned long request, ...)
 	}
 	if (request == PMUK_SCHED_STREAM)
 		return begin(r, arg);
+	publish(r);
 	r->stat.head = r->head;
 	memcpy(arg, &r->stat, sizeof(r->stat));
 	burst(r, AFTER);

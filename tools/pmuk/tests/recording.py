@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: GPL-2.0
 """Writes a file as pmuk record does, by hand, so that what pmuk report says of it is known.
 
-    recording.py FILE [KIND]    KIND: good, overwrite, saturated, or a way in which it is broken
+    recording.py FILE [KIND]    KIND: good, overwrite, saturated, raw, raw_long, or a way in which
+                                it is broken
 """
 import struct
 import sys
 
-RECORDS, STAT, TASK, END = 1, 2, 3, 4
+RECORDS, STAT, TASK, END, RAW = 1, 2, 3, 4, 5
 SWITCH, LOST = 0x70730001, 2
-INVALID = 4
+INVALID, MARK = 4, 8
 
 
 def header(mode=0, version=1, order=0x01020304, cpus=2):
@@ -24,6 +25,28 @@ def block(kind, cpu, data, size=None):
 def switch(misc, prev, following, run, wait, cycles, instructions, size=48):
     return struct.pack('=IHHQIIIIQQ', SWITCH, misc, size, 0, prev, following, run, wait,
                        cycles, instructions)
+
+
+def number(n):
+    more = []
+    while n > 0x7f:
+        more.append(n & 0x7f | 0x80)
+        n >>= 7
+    return bytes(more + [n])
+
+
+def mark(time, pid, before):
+    return struct.pack('<BQIQ', MARK, time, pid, before)
+
+
+def packet(record):
+    """The same as a record."""
+    _, misc, _, _, _, following, run, wait, *counts = struct.unpack('=IHHQIIIIQQ', record)
+    return bytes([misc]) + b''.join(number(n) for n in (following, run, wait, *counts))
+
+
+def packets(cpu, data, padding=b'\0'):
+    return block(RAW, cpu, data) + padding * (-len(data) % 8)
 
 
 def lost(number):
@@ -56,8 +79,46 @@ def good(mode=0, first=None, overwritten=0):
             task(200, b'new "name"'), ENDS]
 
 
+def raw(first=None, before=0):
+    """As good(), in packets. @first: what the first part of CPU 0 is instead; @before: a mark there."""
+    first = first or mark(5_000, 100, 0) + b''.join(packet(s) for s in FIRST[:2])
+    return [header(2), task(100, b'cc1'), task(200, b'old name'), packets(0, first),
+            packets(1, mark(7_000, 200, 0) + packet(SECOND[0])),
+            packets(0, mark(9_000, 100, 5 - before) + b''.join(packet(s) for s in FIRST[2:])),
+            packets(1, packet(SECOND[1])), stat(0, 4, 4, 0), stat(1, 2, 0, 1),
+            task(200, b'new "name"'), ENDS]
+
+
+LONG = packet(FIRST[0])[:3] + number(5_000_000_000) + number(6_000_000_000) + number(1) + number(1)
+RAW_BROKEN = {
+    'raw_no_mark': raw(first=packet(FIRST[0])),
+    'raw_back': raw(before=4),
+    'raw_class': raw(first=mark(0, 1, 0) + b'\3' + packet(FIRST[0])[1:]),
+    'raw_kind': raw(first=mark(0, 1, 0) + b'\x10' + packet(FIRST[0])[1:]),
+    'raw_cut': raw(first=mark(0, 1, 0) + packet(FIRST[0])[:-1]),
+    'raw_cut_mark': raw(first=mark(0, 1, 0)[:-1]),
+    'raw_pid': raw(first=mark(0, 1, 0) + b'\0' + number(1 << 32) + b'\1' * 4),
+    'raw_number': raw(first=mark(0, 1, 0) + b'\0\1' + b'\xff' * 9 + b'\2' + b'\1' * 3),
+    'raw_endless': raw(first=mark(0, 1, 0) + b'\0\1' + b'\xff' * 21),
+    'raw_padding': raw()[:3] + [packets(0, mark(0, 1, 0), padding=b'\1')] + raw()[3:],
+    'raw_in_records': good()[:3] + [packets(0, mark(0, 1, 0))] + good()[3:],
+    'raw_records': good(mode=2),
+    'raw_late': raw()[:9] + [packets(0, packet(FIRST[0]))] + raw()[9:],
+    'raw_half': [header(2, cpus=0), block(RAW, 0, b'')[:8]],
+    'raw_no_padding': [header(2), block(RAW, 0, mark(0, 1, 0))],
+}
+
+
 def made(kind):
     parts = good()
+    if kind in RAW_BROKEN:
+        return b''.join(RAW_BROKEN[kind])
+    if kind == 'raw':
+        return b''.join(raw())
+    if kind == 'raw_long':
+        return b''.join(raw(first=mark(5_000, 100, 0) + LONG + packet(FIRST[1])))
+    if kind == 'raw_missing':
+        return b''.join(raw(before=-2))
     if kind == 'overwrite':
         parts = good(mode=1, overwritten=1000)
     elif kind == 'saturated':
@@ -89,7 +150,7 @@ def made(kind):
     elif kind == 'no_order':
         parts[0] = header(order=0x01020305)
     elif kind == 'mode':
-        parts[0] = header(mode=2)
+        parts[0] = header(mode=3)
     elif kind == 'name':
         parts.insert(3, block(TASK, 0, struct.pack('=I', 1) + b'x' * 68))
     elif kind == 'sum':

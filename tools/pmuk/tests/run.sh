@@ -577,6 +577,78 @@ test_report_broken() {
 	refuses 1 'is not a file of pmuk record' "$pmuk" report -i "$work"
 }
 
+# The same switches, as records or as packets: all that is said of them is the same.
+test_report_raw() {
+	local args kind
+	for args in '' '-s wait' '-c 1' --json; do
+		# shellcheck disable=SC2086	# words on purpose
+		for kind in good raw; do
+			recorded $kind
+			"$pmuk" report -i "$work/data" $args >"$work/$kind"
+		done
+		cmp "$work/good" "$work/raw" || broken "$(diff "$work/good" "$work/raw")"
+	done
+	recorded raw_long
+	says '^    100   5\.00s       2   6\.00s ' "$pmuk" report -i "$work/data"
+	recorded raw_missing
+	says '^CPU 0: these numbers do not add up$' "$pmuk" report -i "$work/data"
+	"$pmuk" report -i "$work/data" --json | json "[c['adds_up'] for c in j['cpus']]
+		== [False, True]"
+}
+
+# refuses_packets KIND WHY
+refuses_packets()
+{
+	recorded "$1"
+	refuses 1 "byte [0-9]+: $2: it was cut short, or is damaged. Record again$" \
+		"$pmuk" report -i "$work/data"
+}
+
+test_report_raw_broken() {
+	refuses_packets raw_no_mark 'a switch before the first mark'
+	refuses_packets raw_back 'a mark that goes back'
+	refuses_packets raw_class 'a switch of a class that there is not'
+	refuses_packets raw_kind 'a packet of a kind that there is not'
+	refuses_packets raw_cut 'a packet that is not complete'
+	refuses_packets raw_cut_mark 'a packet that is not complete'
+	refuses_packets raw_pid 'a pid that there is not'
+	refuses_packets raw_number 'a number of more than 64 bits'
+	refuses_packets raw_endless 'a number of more than 64 bits'
+	refuses_packets raw_padding 'something behind the packets'
+	refuses_packets raw_in_records 'packets in a file of records'
+	refuses_packets raw_records 'records in a file of packets'
+	refuses_packets raw_late 'packets of CPU 0 after its account'
+	refuses_packets raw_half 'the file ends without the block of its end'
+	refuses_packets raw_no_padding 'a block that is not complete'
+	# where that is: the header, two names, the block, the mark
+	recorded raw_kind
+	refuses 1 "byte $((160 + 2 * 88 + 16 + 21)): " "$pmuk" report -i "$work/data"
+}
+
+# At each byte of packets, and of all that is around them: cut there, it is refused; changed, it is
+# refused or reported.
+test_report_raw_damaged() { recorded raw
+	python3 - "$pmuk" "$work/data" <<-'END'
+		import subprocess, sys
+		pmuk, name = sys.argv[1:]
+		with open(name, 'rb') as file:
+		    whole = file.read()
+
+		def report(data, allowed):
+		    with open(name, 'wb') as file:
+		        file.write(data)
+		    done = subprocess.run([pmuk, 'report', '-i', name], timeout=20, text=True,
+		                          capture_output=True, errors='replace')
+		    lines = done.stderr.splitlines()
+		    if done.returncode not in allowed or len(lines) != done.returncode:
+		        sys.exit(f'byte {at}: status {done.returncode}: {done.stderr}')
+
+		for at in range(8, len(whole)):
+		    report(whole[:at], [1])
+		    report(whole[:at] + bytes([whole[at] ^ 0xff]) + whole[at + 1:], [0, 1])
+	END
+}
+
 # Wherever it is cut, that is noticed.
 test_report_cut() {
 	local size length
@@ -746,6 +818,25 @@ test_kernel_record_overwrite() { kernel
 	exact "$work/data"
 	json "j['overwrite'] and all(c['overwritten'] > 0 and c['seen'] > 100 and c['lost'] == 0
 		for c in j['cpus'])" <"$work/json"
+}
+
+test_kernel_record_raw() { kernel
+	says 'switches of 2 CPUs, 0 of them dropped' "$pmuk" record --raw -o "$work/data" -t 0.5
+	exact "$work/data"
+	json "len(j['cpus']) == 2 and all(c['lost'] == 0 and c['switches'] == c['seen']
+		for c in j['cpus'])" <"$work/json"
+	json "$(stat -c %s "$work/data") < 16 * sum(c['seen'] for c in j['cpus'])" <"$work/json"
+	ends 5 "$pmuk" record --raw -c 1 -o "$work/data" -- sh -c 'sleep 0.3; exit 5' 2>/dev/null
+	exact "$work/data"
+	json "[c['cpu'] for c in j['cpus']] == [1]" <"$work/json"
+}
+
+test_kernel_record_raw_lost() { kernel
+	"$pmuk" record --raw -m 1 -o "$work/data" -t 1 2>/dev/null
+	exact "$work/data"
+	json "all(c['lost'] > 0 and c['lost_told'] > 0 and c['lost'] >= c['lost_told']
+		for c in j['cpus'])" <"$work/json"
+	refuses 1 'choose one' "$pmuk" record --raw --overwrite -o "$work/data" -t 1
 }
 
 test_kernel_record_interrupted() { kernel

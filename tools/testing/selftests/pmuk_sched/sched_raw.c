@@ -296,7 +296,7 @@ TEST_F(raw, bad_requests_are_refused)
 	ASSERT_TRUE(fd >= 0 && other >= 0);
 	EXPECT_EQ(ioctl(fd, PMUK_SCHED_FLUSH), -1);
 	EXPECT_EQ(errno, ENODEV);
-	for (i = 0; i < sizeof(pages) / sizeof(pages[0]); i++) {
+	for (i = 0; i < ARRAY_SIZE(pages); i++) {
 		EXPECT_EQ(bind_stream(fd, 0, pages[i], PMUK_SCHED_RAW, 0), -1);
 		EXPECT_EQ(errno, EINVAL);
 	}
@@ -551,7 +551,7 @@ TEST_F(raw, does_not_believe_every_tail)
 	ASSERT_EQ(worker_do(&self->w, ORDER_YIELD, 5, 0), 0);
 	ASSERT_TRUE(stream_stat(s, &self->stat));
 	head = self->stat.head;
-	for (i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+	for (i = 0; i < ARRAY_SIZE(lies); i++) {
 		__atomic_store_n(&s->page->aux_tail, head + lies[i], __ATOMIC_RELEASE);
 		ASSERT_EQ(worker_do(&self->w, ORDER_YIELD, 5, 0), 0);
 		ASSERT_TRUE(stream_stat(s, &self->stat));
