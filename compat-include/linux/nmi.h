@@ -12,7 +12,7 @@
 #define trigger_single_cpu_backtrace(cpu)	((void)(cpu))
 #endif
 
-/* Needs a change to the kernel, patches/7.3/0009-*: without it touches are not seen. */
+/* Needs a change to the kernel, patches/7.3/0011-*: without it touches are not seen. */
 #ifndef nmi_watchdog_touches
 static inline unsigned int nmi_watchdog_touches(int cpu)
 {

@@ -38,6 +38,7 @@ struct perf_event_aux_ops {
 	void (*end)(struct perf_output_handle *handle, unsigned long size);
 	int (*skip)(struct perf_output_handle *handle, unsigned long size);
 	void *(*get)(struct perf_output_handle *handle);
+	void (*hw_id)(struct perf_event *event, u64 hw_id);
 };
 
 static inline bool perf_event_set_aux_ops(struct perf_event *event,
@@ -45,5 +46,17 @@ static inline bool perf_event_set_aux_ops(struct perf_event *event,
 {
 	return false;
 }
+
+static inline void perf_event_enable_family(struct perf_event *event) { }
+static inline void perf_event_disable_family(struct perf_event *event) { }
+
+/* The same, patches/7.3/0003-*: without it all that user space maps is under RLIMIT_MEMLOCK. */
+struct user_struct;
+static inline unsigned long perf_mlock_charge(struct user_struct *user, unsigned long nr)
+{
+	return 0;
+}
+
+static inline void perf_mlock_uncharge(struct user_struct *user, unsigned long nr) { }
 
 #endif /* _PMUK_COMPAT_LINUX_PERF_EVENT_H */

@@ -41,6 +41,8 @@ struct pmuk_aux_ops {
  *	paused
  * @watermark: wake the consumer each so many bytes; 0: each half of the area, which is also
  *	the most. It is also woken when there is no room, and when something is truncated
+ * @least: bytes that its producer needs to begin with: with less room than that the area is full.
+ *	At most all of it; 0: 1
  * @ops: the producer's, or NULL. Must outlive the buffer
  * @data: passed to @ops
  */
@@ -50,6 +52,7 @@ struct pmuk_aux_attr {
 	bool prefer;
 	bool overwrite;
 	u32 watermark;
+	u32 least;
 	const struct pmuk_aux_ops *ops;
 	void *data;
 };
@@ -107,7 +110,7 @@ struct pmuk_aux_span {
  * @truncated: bytes that did not fit, as their producer has told
  * @truncations: how often something was: a part with PERF_AUX_FLAG_TRUNCATED was written, or
  *	pmuk_aux_output_lose() was called
- * @full: how often there was no room to begin with
+ * @full: how often there was not enough room to begin with
  * @nested: how often one was refused because another was being written
  * @discarded: how often one was refused because the area was paused
  * @wakeups: how often the consumer was due to be woken for the AUX area

@@ -76,6 +76,8 @@
  * LMM(pmuk_area_claim:A) / LMM(pmuk_area_revoke:A)
  *	If claim:A reads from revoke:A, a reader sees how far the one before it has come, and the
  *	flags that it leaves. Release to acquire. aux-claim.litmus
+ *	And what is written over bytes that this reader gives back is not seen by the one before
+ *	it, either. aux-claim-room.litmus
  *	The same if it reads from what a writer, or anybody, has made of the state since: all of
  *	them read and write it at once. aux-claim-hops.litmus
  * LMM(pmuk_area_claim:A) / LMM(pmuk_area_close:A)
@@ -183,17 +185,20 @@ static u64 pmuk_area_room(const struct pmuk_area *area)
 	return used <= area->size ? area->size - used : 0;
 }
 
-/* For the reader: they are to be told until it has consumed what is before @to. */
-static void pmuk_area_note(struct pmuk_area *area, u64 flags, u64 to)
+/*
+ * For the reader: they are to be told until it has consumed what is before @to. Returns those that
+ * it has not taken yet.
+ */
+static u64 pmuk_area_note(struct pmuk_area *area, u64 flags, u64 to)
 {
 	u64 old = READ_ONCE(area->flagged);
 
 	if (likely(!(flags & PMUK_AREA_EVENTS)))
-		return;
+		return 0;
 	while ((s64)(to - old) > 0 && !try_cmpxchg_local(&area->flagged, &old, to))
 		;
 	/* LMM(pmuk_area_note:A) */
-	(void)atomic_fetch_or_release(flags & PMUK_AREA_EVENTS, &area->flags);
+	return atomic_fetch_or_release(flags & PMUK_AREA_EVENTS, &area->flags);
 }
 
 /* What is written up to @head is the reader's from now on. */
@@ -224,35 +229,37 @@ static void pmuk_area_fill(struct pmuk_area *area, struct pmuk_aux_record *rec, 
 	area->told = area->head;
 }
 
-/* Say what was published since it was last said, if the ring has room for that. */
-static void pmuk_area_tell(struct pmuk_area *area, u64 flags)
+/* Say what was published since it was last said. Returns whether the ring had room for that. */
+static bool pmuk_area_tell(struct pmuk_area *area, u64 flags)
 {
 	struct pmuk_aux_record *rec;
 
 	if (!area->records || (area->head == area->told && !(flags & PMUK_AREA_EVENTS) &&
 			       !READ_ONCE(area->due)))
-		return;
+		return false;
 	rec = (struct pmuk_aux_record *)pmuk_output_begin(pmuk_area_buffer(area), PERF_RECORD_AUX,
 							  sizeof(*rec));
 	if (!rec) {
 		flags &= PMUK_AREA_EVENTS;
 		pmuk_area_or(&area->due, flags | (flags ? PERF_AUX_FLAG_PARTIAL : 0));
-		return;
+		return false;
 	}
 	pmuk_area_fill(area, rec, flags);
 	pmuk_output_end(pmuk_area_buffer(area), &rec->header);
+	return true;
 }
 
 /*
  * A reader may be waiting for more than there is room for: it is woken, once. One that goes by
- * records gives nothing back before it is told of it, so that is tried again.
+ * records gives nothing back before it is told of it, so that is tried again; and it is woken when
+ * it was.
  */
 static void pmuk_area_is_full(struct pmuk_area *area)
 {
+	bool told = area->told != area->head && pmuk_area_tell(area, 0);
+
 	pmuk_ring_add(&area->full, 1);
-	if (area->told != area->head)
-		pmuk_area_tell(area, 0);
-	if (area->full_at == area->head)
+	if (area->full_at == area->head && !told)
 		return;
 	area->full_at = area->head;
 	pmuk_area_wake(area);
@@ -267,7 +274,7 @@ void *pmuk_area_begin(struct pmuk_area *area, struct pmuk_aux_handle *handle)
 	if (!pmuk_area_open(area))
 		return NULL;
 	room = pmuk_area_room(area);
-	if (unlikely(!room)) {
+	if (unlikely(room < area->least)) {
 		pmuk_area_is_full(area);
 		pmuk_area_close(area);
 		return NULL;
@@ -301,16 +308,18 @@ static u64 pmuk_area_fit(struct pmuk_area *area, struct pmuk_aux_handle *handle,
 void pmuk_area_end(struct pmuk_aux_handle *handle, u64 size)
 {
 	struct pmuk_area *area = handle->area;
+	u64 flags;
 
 	if (!area)
 		return;
 	size = pmuk_area_fit(area, handle, size);
-	pmuk_area_note(area, handle->flags, handle->head + size);
-	if (handle->flags & PERF_AUX_FLAG_TRUNCATED)
+	flags = READ_ONCE(handle->flags);
+	pmuk_area_note(area, flags, handle->head + size);
+	if (flags & PERF_AUX_FLAG_TRUNCATED)
 		pmuk_ring_add(&area->truncations, 1);
 	pmuk_area_publish(area, handle->head + size);
-	pmuk_area_tell(area, handle->flags);
-	if (pmuk_area_passes_watermark(area) || (handle->flags & PERF_AUX_FLAG_TRUNCATED))
+	pmuk_area_tell(area, flags);
+	if (pmuk_area_passes_watermark(area) || (flags & PERF_AUX_FLAG_TRUNCATED))
 		pmuk_area_wake(area);
 	handle->area = NULL;
 	pmuk_area_close(area);
@@ -349,18 +358,19 @@ void pmuk_area_flag(struct pmuk_aux_handle *handle, u64 flags)
 
 /*
  * Whatever is told next is preceded by a loss; and has a gap, if something that is still to be told
- * comes before that. The first of some wakes.
+ * comes before that. The first one that is in no record yet wakes, or that no reader has seen.
  */
 void pmuk_area_lose(struct pmuk_area *area, u64 bytes)
 {
-	u64 head = READ_ONCE(area->head), flags = PERF_AUX_FLAG_TRUNCATED;
+	u64 head = READ_ONCE(area->head), flags = PERF_AUX_FLAG_TRUNCATED, pending;
 
 	if (READ_ONCE(area->told) != head)
 		flags |= PERF_AUX_FLAG_PARTIAL;
 	pmuk_ring_add(&area->truncated, bytes);
 	pmuk_ring_add(&area->truncations, 1);
-	pmuk_area_note(area, PERF_AUX_FLAG_TRUNCATED, head + 1);
-	if (!(pmuk_area_or(&area->due, flags) & PERF_AUX_FLAG_TRUNCATED))
+	pending = pmuk_area_note(area, PERF_AUX_FLAG_TRUNCATED, head + 1);
+	pending &= pmuk_area_or(&area->due, flags);
+	if (!(pending & PERF_AUX_FLAG_TRUNCATED))
 		pmuk_area_wake(area);
 }
 
@@ -436,13 +446,18 @@ int pmuk_area_claim(struct pmuk_area *area, struct pmuk_aux_reader *r)
 	return 0;
 }
 
-/* What is taken stays the reader's, whoever that is, until it has consumed what it is of. */
-static u64 pmuk_area_take_flags(struct pmuk_area *area)
+/*
+ * What is taken stays the reader's, whoever that is, until it has consumed what it is of, or that
+ * has been overwritten.
+ */
+static u64 pmuk_area_take_flags(struct pmuk_area *area, u64 pos)
 {
 	if (atomic_read(&area->flags)) {
 		area->taken |= atomic_xchg_acquire(&area->flags, 0);	/* LMM(pmuk_area_peek:B) */
 		area->taken_to = READ_ONCE(area->flagged);
 	}
+	if (area->overwrite && (s64)(pos - area->taken_to) >= 0)
+		area->taken = 0;
 	return area->taken;
 }
 
@@ -458,7 +473,7 @@ bool pmuk_area_peek(struct pmuk_aux_reader *r, struct pmuk_aux_span *span)
 	span->data = area->data + (r->pos & (area->size - 1));
 	span->size = head - r->pos;
 	span->head = r->pos;
-	span->flags = pmuk_area_take_flags(area);
+	span->flags = pmuk_area_take_flags(area, r->pos);
 	return span->size;
 }
 
@@ -497,6 +512,7 @@ void pmuk_area_init(struct pmuk_area *area, const struct pmuk_area_config *confi
 		.data		= config->data,
 		.size		= config->size,
 		.watermark	= config->watermark,
+		.least		= config->least,
 		.wake_at	= config->watermark,
 		.overwrite	= config->overwrite,
 		.records	= config->records,

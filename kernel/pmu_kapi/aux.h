@@ -18,6 +18,7 @@ struct pmuk_area {
 	u8 *data;		/* const: the pages, twice in a row */
 	u64 size;		/* const: bytes, a power of two */
 	u64 watermark;		/* const: bytes between wakeups */
+	u64 least;		/* bytes of room to begin with; const while a writer may come */
 	const u64 *tail_of;	/* const: ->tail, or what user space writes */
 	void *private;		/* what begin returns; const while a writer may come */
 	bool overwrite;		/* const */
@@ -50,6 +51,7 @@ struct pmuk_area {
  * @data: its pages, mapped twice in a row
  * @size: bytes, a power of two
  * @watermark: bytes between wakeups; not 0
+ * @least: with less room than that it is full; not 0
  * @overwrite: newer bytes replace the oldest ones
  * @records: PERF_RECORD_AUX are written: the ring has data pages, or may get some
  * @user_tail: user space consumes, and tells by the control page's aux_tail
@@ -61,6 +63,7 @@ struct pmuk_area_config {
 	u8 *data;
 	u64 size;
 	u64 watermark;
+	u64 least;
 	bool overwrite;
 	bool records;
 	bool user_tail;

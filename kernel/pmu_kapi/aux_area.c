@@ -22,7 +22,7 @@
 static bool pmuk_aux_is_none(const struct pmuk_aux_attr *attr)
 {
 	return !attr->order && !attr->prefer && !attr->overwrite && !attr->watermark &&
-	       !attr->ops && !attr->data;
+	       !attr->least && !attr->ops && !attr->data;
 }
 
 const char *pmuk_aux_fault(const struct pmuk_buffer_attr *attr, int cpu)
@@ -37,6 +37,8 @@ const char *pmuk_aux_fault(const struct pmuk_buffer_attr *attr, int cpu)
 		return "an AUX area needs a CPU that writes it";
 	if (aux->order > MAX_PAGE_ORDER || BIT(aux->order) > aux->nr_pages)
 		return "AUX pieces are larger than they can be, or than the area";
+	if (aux->least > (u64)aux->nr_pages * PAGE_SIZE)
+		return "AUX parts are larger than the area";
 	if (aux->overwrite && (attr->flags & PMUK_BUFFER_USER_TAIL))
 		return "AUX overwriting and user space giving bytes back";
 	if (aux->ops && !aux->ops->setup)
@@ -103,6 +105,7 @@ static void pmuk_aux_init(struct pmuk_aux *aux, const struct pmuk_aux_attr *attr
 		.data		= aux->pages.map,
 		.size		= size,
 		.watermark	= min_t(u64, attr->watermark ?: size, size / 2),
+		.least		= aux->least,
 		.overwrite	= attr->overwrite,
 		.records	= aux->b->own_nr || aux->b->user_tail,
 		.user_tail	= aux->b->user_tail,
@@ -129,6 +132,7 @@ int pmuk_aux_alloc(struct pmuk_buffer *b, const struct pmuk_buffer_attr *attr, i
 		return -ENOMEM;
 	b->aux = aux;
 	aux->b = b;
+	aux->least = attr->aux.least ?: 1;
 	ret = pmuk_pages_alloc_pieces(&aux->pages, attr->aux.nr_pages, node, attr->aux.order,
 				      attr->aux.prefer);
 	if (ret)
@@ -179,7 +183,8 @@ void pmuk_aux_kill(struct pmuk_buffer *b)
  *
  * Context: Any, NMI too; on the buffer's CPU, with preemption off.
  * Return: What the area's &pmuk_aux_ops.setup has returned, or without one the area, twice in a
- * row; or NULL: there is no AUX area, or no room, or it is being written, paused or destroyed.
+ * row; or NULL: there is no AUX area, or less room than &pmuk_aux_attr.least, or it is being
+ * written, paused or destroyed.
  */
 void *pmuk_aux_output_begin(struct pmuk_aux_handle *handle, struct pmuk_buffer *b)
 {

@@ -63,21 +63,26 @@ static int pmuk_aux_insert(struct pmuk_aux *aux, struct vm_area_struct *vma)
 
 static void pmuk_aux_open(struct vm_area_struct *vma)
 {
-	struct pmuk_buffer *b = vma->vm_private_data;
+	struct pmuk_map *m = vma->vm_private_data;
 
-	pmuk_buffer_get(b);
-	atomic64_add(vma_pages(vma), &vma->vm_mm->pinned_vm);
-	guard(mutex)(&b->lock);
-	b->aux->maps++;
+	refcount_inc(&m->vmas);
+	pmuk_buffer_get(m->b);
+	guard(mutex)(&m->b->lock);
+	m->b->aux->maps++;
 }
 
 static void pmuk_aux_close(struct vm_area_struct *vma)
 {
-	struct pmuk_buffer *b = vma->vm_private_data;
+	struct pmuk_map *m = vma->vm_private_data;
+	struct pmuk_buffer *b = m->b;
 
-	pmuk_mmap_uncharge(vma);
-	scoped_guard(mutex, &b->lock)
+	pmuk_map_put(m, vma->vm_mm);
+	scoped_guard(mutex, &b->lock) {
 		b->aux->maps--;
+		/* data that have grown meanwhile may have come to there */
+		if (READ_ONCE(b->ring.page->aux_offset) < (1 + (u64)b->data.nr) * PAGE_SIZE)
+			pmuk_aux_announce(b);
+	}
 	pmuk_buffer_put(b);
 }
 
@@ -88,8 +93,9 @@ static const struct vm_operations_struct pmuk_aux_ops = {
 	.pfn_mkwrite	= pmuk_mmap_mkwrite,
 };
 
-static int pmuk_aux_mmap_locked(struct pmuk_buffer *b, struct vm_area_struct *vma)
+static int pmuk_aux_mmap_locked(struct pmuk_map *m, struct vm_area_struct *vma)
 {
+	struct pmuk_buffer *b = m->b;
 	const char *fault = pmuk_aux_mmap_fault(b, vma);
 	int ret;
 
@@ -97,14 +103,9 @@ static int pmuk_aux_mmap_locked(struct pmuk_buffer *b, struct vm_area_struct *vm
 		pr_debug("mmap: %s\n", fault);
 		return -EINVAL;
 	}
-	ret = pmuk_mmap_charge(vma);
+	ret = pmuk_aux_insert(b->aux, vma);
 	if (ret)
 		return ret;
-	ret = pmuk_aux_insert(b->aux, vma);
-	if (ret) {
-		pmuk_mmap_uncharge(vma);
-		return ret;
-	}
 	b->aux->maps++;
 	b->aux->pgoff = vma->vm_pgoff;
 	return 0;
@@ -113,13 +114,9 @@ static int pmuk_aux_mmap_locked(struct pmuk_buffer *b, struct vm_area_struct *vm
 /* The AUX area's part of pmuk_buffer_mmap(). */
 int pmuk_aux_mmap(struct pmuk_buffer *b, struct vm_area_struct *vma)
 {
-	int ret;
-
-	if (!b->user_tail && (vma->vm_flags & VM_WRITE))
+	if (!b->user_tail && (vma->vm_flags & VM_WRITE)) {
+		pr_debug("mmap: writable, and user space does not read the buffer\n");
 		return -EACCES;
-	scoped_guard(mutex, &b->lock)
-		ret = pmuk_aux_mmap_locked(b, vma);
-	if (!ret)
-		pmuk_mmap_settle(b, vma, &pmuk_aux_ops);
-	return ret;
+	}
+	return pmuk_mmap_make(b, vma, pmuk_aux_mmap_locked, &pmuk_aux_ops);
 }

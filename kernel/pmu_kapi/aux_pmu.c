@@ -14,8 +14,10 @@
 #include <linux/export.h>
 #include <linux/log2.h>
 #include <linux/math.h>
+#include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/mutex.h>
 #include <linux/perf_event.h>
 #include <linux/printk.h>
 #include <linux/sched.h>
@@ -41,13 +43,16 @@ static struct pmuk_buffer *pmuk_counter_buffer(const struct pmuk_counter *c, int
  *
  * Context: Any, NMI too; on the CPU where the event is, which its driver is called on.
  * Return: The buffer, as long as the event is on the PMU; NULL if it is not pmuk's, or has none
- * on this CPU.
+ * on this CPU, or its context is stopped, as events of a task with its children are not.
  */
 struct pmuk_buffer *pmuk_event_buffer(struct perf_event *event)
 {
+	struct pmuk_counter *c;
+
 	if (READ_ONCE(event->overflow_handler) != pmuk_overflow)
 		return NULL;
-	return pmuk_counter_buffer(event->overflow_handler_context, raw_smp_processor_id());
+	c = event->overflow_handler_context;
+	return READ_ONCE(c->away) ? NULL : pmuk_counter_buffer(c, raw_smp_processor_id());
 }
 EXPORT_SYMBOL_GPL(pmuk_event_buffer);
 
@@ -55,8 +60,9 @@ EXPORT_SYMBOL_GPL(pmuk_event_buffer);
 
 static struct pmuk_aux *pmuk_event_aux(struct perf_event *event)
 {
-	struct pmuk_buffer *b = pmuk_event_buffer(event);
+	struct pmuk_buffer *b;
 
+	b = pmuk_counter_buffer(event->overflow_handler_context, raw_smp_processor_id());
 	return b ? b->aux : NULL;
 }
 
@@ -66,14 +72,17 @@ struct pmuk_itrace_record {
 	u32 tid;
 };
 
-/* Whose instructions follow, as perf core tells with each event's first part. */
+/*
+ * Whose instructions follow, as perf core tells with each event's first part; and again after
+ * others', such as those of a task's children, have been in the same area. If there is no room for
+ * it, the next part is told of.
+ */
 static void pmuk_aux_tell_itrace(struct pmuk_aux *aux, struct perf_event *event)
 {
 	struct pmuk_itrace_record *rec;
 
 	if (!(event->pmu->capabilities & PERF_PMU_CAP_ITRACE) || aux->told_id == event->id)
 		return;
-	aux->told_id = event->id;
 	rec = (struct pmuk_itrace_record *)pmuk_output_begin(aux->b, PERF_RECORD_ITRACE_START,
 							     sizeof(*rec));
 	if (!rec)
@@ -81,11 +90,35 @@ static void pmuk_aux_tell_itrace(struct pmuk_aux *aux, struct perf_event *event)
 	rec->pid = task_tgid_nr(current);
 	rec->tid = task_pid_nr(current);
 	pmuk_output_end(aux->b, &rec->header);
+	aux->told_id = event->id;
 }
+
+struct pmuk_hw_id_record {
+	struct perf_event_header header;
+	u64 hw_id;
+};
+
+/* By what the trace of this CPU is told from that of others, where hardware has one for several. */
+static void pmuk_perf_hw_id(struct perf_event *event, u64 hw_id)
+{
+	struct pmuk_aux *aux = pmuk_event_aux(event);
+	struct pmuk_hw_id_record *rec;
+
+	if (!aux)
+		return;
+	rec = (struct pmuk_hw_id_record *)pmuk_output_begin(aux->b, PERF_RECORD_AUX_OUTPUT_HW_ID,
+							    sizeof(*rec));
+	if (!rec)
+		return;
+	rec->hw_id = hw_id;
+	pmuk_output_end(aux->b, &rec->header);
+}
+
+/* Full is what its drivers take for empty: one byte is left over. */
+#define PMUK_PERF_LEAST	2
 
 static void pmuk_perf_fill(struct perf_output_handle *handle, const struct pmuk_aux_handle *h)
 {
-	/* Full is what its drivers take for empty: one byte is left over. */
 	handle->size = h->area->overwrite ? 0 : h->size - 1;
 	handle->head = h->head;
 	handle->wakeup = h->area->wake_at;
@@ -98,13 +131,11 @@ static void *pmuk_perf_begin(struct perf_output_handle *handle, struct perf_even
 	void *private;
 
 	handle->event = NULL;
-	private = aux ? pmuk_area_begin(&aux->area, &h) : NULL;
+	if (!aux)
+		return NULL;
+	private = pmuk_area_begin(&aux->area, &h);
 	if (!private)
-		return NULL;
-	if (!aux->area.overwrite && h.size == 1) {
-		pmuk_area_end(&h, 0);
-		return NULL;
-	}
+		return ERR_PTR(-ENOSPC);
 	handle->event = event;
 	handle->aux_flags = 0;
 	pmuk_perf_fill(handle, &h);
@@ -179,6 +210,7 @@ static const struct perf_event_aux_ops pmuk_perf_ops = {
 	.end	= pmuk_perf_end,
 	.skip	= pmuk_perf_skip,
 	.get	= pmuk_perf_get,
+	.hw_id	= pmuk_perf_hw_id,
 };
 
 /* ---- a driver's part of the areas of its counter ---- */
@@ -194,6 +226,21 @@ static bool pmuk_aux_fits(const struct pmuk_aux *aux, const struct pmu *pmu)
 	       (PagePrivate(first) && BIT(page_private(first)) == aux->pages.nr);
 }
 
+/*
+ * Drivers of CoreSight's sinks ask for the pid of the event's owner, and a kernel counter's is
+ * not a task.
+ */
+static void *pmuk_aux_setup_by_pmu(struct perf_event *event, struct pmuk_aux *aux)
+{
+	struct task_struct *owner = event->owner;
+	void *private;
+
+	WRITE_ONCE(event->owner, current);
+	private = event->pmu->setup_aux(event, aux->addresses, aux->pages.nr, aux->area.overwrite);
+	WRITE_ONCE(event->owner, owner);
+	return private ?: ERR_PTR(-ENOMEM);
+}
+
 static int pmuk_aux_attach_one(struct pmuk_counter *c, struct pmuk_aux *aux)
 {
 	struct perf_event *event = c->event;
@@ -206,11 +253,12 @@ static int pmuk_aux_attach_one(struct pmuk_counter *c, struct pmuk_aux *aux)
 		return -EINVAL;
 	if (!aux->addresses && pmuk_aux_list_pages(aux))
 		return -ENOMEM;
-	private = event->pmu->setup_aux(event, aux->addresses, aux->pages.nr, aux->area.overwrite);
-	if (IS_ERR_OR_NULL(private))
-		return private ? PTR_ERR(private) : -ENOMEM;
+	private = pmuk_aux_setup_by_pmu(event, aux);
+	if (IS_ERR(private))
+		return PTR_ERR(private);
 	aux->writer = c;
 	aux->area.private = private;
+	aux->area.least = max_t(u64, aux->least, PMUK_PERF_LEAST);
 	return 0;
 }
 
@@ -222,6 +270,7 @@ static void pmuk_aux_detach_one(struct pmuk_counter *c, struct pmuk_aux *aux)
 	if (c->free_aux)
 		c->free_aux(aux->area.private);
 	aux->area.private = aux->pages.map;
+	aux->area.least = aux->least;
 	aux->writer = NULL;
 }
 
@@ -232,7 +281,7 @@ static struct pmuk_aux *pmuk_counter_aux(const struct pmuk_counter *c, int cpu)
 	return b ? b->aux : NULL;
 }
 
-bool pmuk_counter_has_aux(const struct pmuk_counter *c)
+static bool pmuk_counter_has_aux(const struct pmuk_counter *c)
 {
 	int cpu;
 
@@ -261,13 +310,19 @@ static int pmuk_aux_attach_all(struct pmuk_counter *c)
 
 /*
  * A counter whose PMU writes AUX areas has its buffers' areas to itself from now on. If this fails,
- * pmuk_aux_detach() undoes it all the same.
+ * pmuk_aux_detach() undoes it all the same. A PMU that is unregistered now waits for the mutex.
  */
 int pmuk_aux_attach(struct pmuk_counter *c)
 {
-	struct pmu *pmu = c->event->pmu;
+	struct pmu *pmu;
 
-	if (!pmu->setup_aux || !pmuk_counter_has_aux(c))
+	if (!pmuk_counter_has_aux(c))
+		return 0;
+	guard(mutex)(&c->event->mmap_mutex);
+	if (pmuk_counter_is_pmu_gone(c))
+		return -ENODEV;
+	pmu = c->event->pmu;
+	if (!pmu->setup_aux)
 		return 0;
 	if (!perf_event_set_aux_ops(c->event, &pmuk_perf_ops)) {
 		pr_notice_ratelimited("%s writes AUX areas, and this kernel's perf core has none for kernel counters\n",

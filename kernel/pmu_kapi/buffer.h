@@ -8,6 +8,7 @@
 #include <linux/mm.h>
 #include <linux/mutex.h>
 #include <linux/pmu_kapi.h>
+#include <linux/refcount.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
@@ -28,6 +29,7 @@ struct pmuk_aux {
 	void **addresses;		/* of ->pages, for ->ops or a PMU; NULL without */
 	const struct pmuk_aux_ops *ops;	/* const: set once it is set up */
 	struct pmuk_buffer *b;		/* const */
+	u64 least;			/* const: ->area's, but for the writer's */
 	struct pmuk_counter *writer;	/* ->b's ->lock: whose PMU has set the area up, or NULL */
 	u64 told_id;			/* owner: of the event of the last ITRACE_START */
 	unsigned int maps;		/* ->b's ->lock: how many maps there are */
@@ -36,6 +38,15 @@ struct pmuk_aux {
 	u64 lost_told;			/* the same */
 	struct irq_work gone_irq;	/* from the last writer, in NMI too, ... */
 	struct work_struct gone_work;	/* ... to where the buffer may be let go of */
+};
+
+/* A map in user space, and what it is charged for. mremap(2) moves it. */
+struct pmuk_map {
+	struct pmuk_buffer *b;		/* const */
+	struct user_struct *user;	/* const */
+	unsigned long locked;		/* const: pages of ->user, of perf_event_mlock_kb */
+	unsigned long pinned;		/* const: pages of the mm, under RLIMIT_MEMLOCK */
+	refcount_t vmas;
 };
 
 struct pmuk_buffer {
@@ -78,13 +89,13 @@ int pmuk_pages_alloc_pieces(struct pmuk_pages *p, unsigned int nr, int node, uns
 void pmuk_pages_free(struct pmuk_pages *p);
 
 /* mmap.c */
-int pmuk_mmap_charge(struct vm_area_struct *vma);
-void pmuk_mmap_uncharge(struct vm_area_struct *vma);
+void pmuk_map_put(struct pmuk_map *m, struct mm_struct *mm);
+int pmuk_mmap_make(struct pmuk_buffer *b, struct vm_area_struct *vma,
+		   int (*insert)(struct pmuk_map *m, struct vm_area_struct *vma),
+		   const struct vm_operations_struct *ops);
 int pmuk_mmap_insert(struct vm_area_struct *vma, unsigned long at, struct page *page);
 vm_fault_t pmuk_mmap_mkwrite(struct vm_fault *vmf);
 int pmuk_mmap_may_split(struct vm_area_struct *vma, unsigned long addr);
-void pmuk_mmap_settle(struct pmuk_buffer *b, struct vm_area_struct *vma,
-		      const struct vm_operations_struct *ops);
 
 /* aux_mmap.c */
 void pmuk_aux_announce(struct pmuk_buffer *b);

@@ -161,16 +161,6 @@ static void pmuk_counter_put_others(struct pmuk_counter *c)
 	pmuk_buffer_put(c->attr.buffer);
 }
 
-/*
- * A pinned CPU counter starts enabled: perf core then places it before it
- * returns, and its state tells whether it would fit. Not one that may be about to write an
- * AUX area that is not set up yet.
- */
-static bool pmuk_is_tried(const struct pmuk_counter *c, const struct task_struct *task)
-{
-	return (c->attr.flags & PMUK_PINNED) && !task && !pmuk_counter_has_aux(c);
-}
-
 static struct perf_event *pmuk_event_create(struct pmuk_counter *c, int cpu,
 					    struct task_struct *task)
 {
@@ -183,7 +173,7 @@ static struct perf_event *pmuk_event_create(struct pmuk_counter *c, int cpu,
 		.config2	= attr->config2,
 		.sample_period	= attr->period ? pmuk_next_period(c) : 0,
 		.sample_type	= attr->sample_type & PMUK_SAMPLE_HARDWARE,
-		.disabled	= !pmuk_is_tried(c, task),
+		.disabled	= 1,
 		.inherit	= !!(attr->flags & PMUK_INHERIT),
 		.pinned		= !!(attr->flags & PMUK_PINNED),
 		.exclude_user	= !!(attr->flags & PMUK_EXCLUDE_USER),
@@ -251,12 +241,18 @@ static void pmuk_counter_adopt(struct pmuk_counter *c)
 	atomic_inc(&pmuk_counters);
 }
 
-/* End the trial, and forget what was counted in it. */
-static int pmuk_event_end_trial(struct pmuk_counter *c)
+/*
+ * A pinned CPU counter is enabled once: perf core then places it, and its state tells whether it
+ * fits. What was counted is forgotten; what a PMU has traced could not be.
+ */
+static int pmuk_counter_try(struct pmuk_counter *c)
 {
 	struct perf_event *event = c->event;
 	u64 enabled;
 
+	if (!(c->attr.flags & PMUK_PINNED) || event->hw.target || c->writes_aux)
+		return 0;
+	perf_event_enable(event);
 	if (READ_ONCE(event->state) == PERF_EVENT_STATE_ERROR)
 		return -ENOSPC;
 
@@ -279,7 +275,8 @@ static int pmuk_event_end_trial(struct pmuk_counter *c)
  * Context: May sleep.
  * Return: The counter, or an ERR_PTR(): -EINVAL for a NULL @attr, attributes
  * that contradict each other, an impossible CPU, or a buffer of a CPU other than the
- * one on which the PMU's driver has all its events; -ENODEV if @cpu is offline;
+ * one on which the PMU's driver has all its events, or an AUX area that overwrites and is not in
+ * one piece, where the PMU needs that; -ENODEV if @cpu is offline, or the PMU has just gone;
  * -ESRCH if @task is exiting; -ENOENT if no PMU knows the event; -ENOSPC if it
  * would not fit; -EOPNOTSUPP if the PMU lacks a capability asked for, or
  * @attr->sample_type or @attr->read_format ask for what callbacks and records do not
@@ -314,6 +311,7 @@ struct pmuk_counter *pmuk_counter_make(const struct pmuk_attr *attr, int cpu,
 	c->handler = handler;
 	c->slot = slot;
 	c->buffers = buffers;
+	c->away = !!slot;
 	c->event = pmuk_event_create(c, cpu, task);
 	if (IS_ERR(c->event)) {
 		ret = PTR_ERR(c->event);
@@ -324,7 +322,7 @@ struct pmuk_counter *pmuk_counter_make(const struct pmuk_attr *attr, int cpu,
 	}
 	pmuk_counter_adopt(c);
 
-	ret = pmuk_is_tried(c, task) ? pmuk_event_end_trial(c) : pmuk_aux_attach(c);
+	ret = pmuk_aux_attach(c) ?: pmuk_counter_try(c);
 	if (ret) {
 		pr_debug("create: type %u config %#llx: %s: %d\n", attr->type, attr->config,
 			 ret == -ENOSPC ? "its PMU is full" : "no AUX area for it", ret);
@@ -502,7 +500,7 @@ static bool pmuk_is_late(struct pmuk_counter *c)
 {
 	struct perf_event *event = c->event;
 
-	if (c->begun || !event->attr.inherit)
+	if (c->begun || !event->attr.inherit || c->writes_aux)
 		return false;
 	guard(mutex)(&event->child_mutex);
 	return !list_empty(&event->child_list);
@@ -534,7 +532,10 @@ int pmuk_counter_enable(struct pmuk_counter *c)
 	if (!ret || ret == -EBUSY) {
 		if (pmuk_is_late(c))
 			return -EBUSY;
-		perf_event_enable(c->event);
+		if (c->writes_aux)
+			perf_event_enable_family(c->event);
+		else
+			perf_event_enable(c->event);
 		c->begun = true;
 		ret = pmuk_counter_fault(c);
 	}
@@ -557,7 +558,7 @@ EXPORT_SYMBOL_GPL(pmuk_counter_enable);
  * Context: May sleep.
  * Return: 0; -EINVAL if @c is NULL or an ERR_PTR(); -EOPNOTSUPP with
  * PMUK_INHERIT, as perf core lets modules reach the task's own event only, and
- * not its children's.
+ * not its children's, unless the PMU writes AUX areas.
  */
 int pmuk_counter_disable(struct pmuk_counter *c)
 {
@@ -566,10 +567,13 @@ int pmuk_counter_disable(struct pmuk_counter *c)
 	if (IS_ERR_OR_NULL(c))
 		return -EINVAL;
 
-	if (c->attr.flags & PMUK_INHERIT)
+	if ((c->attr.flags & PMUK_INHERIT) && !c->writes_aux)
 		return -EOPNOTSUPP;
 
-	perf_event_disable(c->event);
+	if (c->writes_aux)
+		perf_event_disable_family(c->event);
+	else
+		perf_event_disable(c->event);
 	pmuk_counter_value(c, &value);
 	pmuk_publish(c, &value);
 	return 0;

@@ -305,6 +305,17 @@ void pmuk_inst_show_group(struct pmuk_inst *inst, bool on)
 		WRITE_ONCE(inst->ctx->groups[inst->cpu], NULL);
 }
 
+/* Those of a tree are enabled when it is not their turn, too. */
+static void pmuk_turn_call(struct pmuk_turn *turn, bool away)
+{
+	unsigned int i;
+
+	for (i = 0; i < turn->nr; i++) {
+		if (turn->counters[i])
+			WRITE_ONCE(turn->counters[i]->away, away);
+	}
+}
+
 /*
  * inst->lock is held. What was pending is handled first: then it is as if it came now. One
  * counter that cannot be placed keeps no other from counting; @failed is the first such.
@@ -318,6 +329,7 @@ int pmuk_turn_begin(struct pmuk_inst *inst, struct pmuk_turn *turn, struct pmuk_
 	pmuk_turn_reset(turn);
 	inst->wanted = NULL;
 	WRITE_ONCE(inst->active, turn);
+	pmuk_turn_call(turn, false);
 	turn->runs++;
 	pmuk_turn_replay(turn);
 	if (atomic_read(&inst->masked))
@@ -344,13 +356,15 @@ void pmuk_turn_end(struct pmuk_inst *inst)
 
 	hrtimer_cancel(&inst->timer);
 	pmuk_inst_show_group(inst, false);
-	for (i = 0; i < turn->nr && inst->ctx->target != PMUK_TARGET_TREE; i++) {
-		pmuk_counter_disable(turn->counters[i]);
+	for (i = 0; i < turn->nr; i++) {
+		if (pmuk_counter_disable(turn->counters[i]))
+			continue;
 		turn->slots[i].pending = pmuk_counter_take_pending(turn->counters[i]);
 	}
 	now = ktime_get_ns();
 	turn->duration += now - inst->since;
 	inst->since = now;
+	pmuk_turn_call(turn, true);
 	WRITE_ONCE(inst->active, NULL);
 }
 

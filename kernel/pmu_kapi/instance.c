@@ -5,7 +5,8 @@
  *
  * A counter of a task with its children cannot be stopped, as perf core stops children's
  * events for nobody outside. It counts on, what it counts meanwhile is left out of the
- * slot's count, and its overflows are dropped.
+ * slot's count, and its overflows are dropped. One that writes AUX areas can be, see
+ * perf_event_disable_family() of patches/7.3/0002.
  */
 #define pr_fmt(fmt) "pmuk: " fmt
 
@@ -400,6 +401,13 @@ static int pmuk_turn_place(struct pmuk_turn *turn, struct pmuk_slot **failed)
 	return 0;
 }
 
+/* One that traces would do so from now on. */
+static bool pmuk_slot_is_tried(const struct pmuk_slot *slot)
+{
+	return (pmuk_is_tree(slot->inst) || (slot->def->pmc.flags & PMUK_PINNED)) &&
+	       !(*pmuk_slot_counter(slot))->writes_aux;
+}
+
 /*
  * Each pinned counter has been tried alone. Whether all of the set fit together, only
  * all of them can tell. Those of children are enabled from here on: late ones would
@@ -413,7 +421,7 @@ static int pmuk_turn_try(struct pmuk_turn *turn, struct pmuk_slot **failed)
 
 	for (i = 0; i < turn->nr && !ret; i++) {
 		*failed = &turn->slots[i];
-		if (tree || (turn->slots[i].def->pmc.flags & PMUK_PINNED))
+		if (pmuk_slot_is_tried(&turn->slots[i]))
 			ret = pmuk_counter_enable(turn->counters[i]);
 	}
 	if (!ret && tree)

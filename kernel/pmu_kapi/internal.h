@@ -69,6 +69,7 @@ struct pmuk_counter {
 	pmuk_handler_t handler;		/* const: a context's, in place of attr.overflow */
 	void *slot;			/* const: the context's */
 	struct pmuk_buffer **buffers;	/* const: the context's, by CPU, in place of attr.buffer */
+	bool away;			/* the context's turns write: it is not its set's */
 	bool writes_aux;		/* const: its PMU does, in its buffers' AUX areas ... */
 	struct module *aux_owner;	/* ... and that PMU's module, ... */
 	void (*free_aux)(void *aux);	/* ... and what frees its part */
@@ -133,7 +134,6 @@ void pmuk_format_sample(struct pmuk_counter *c, struct pmuk_buffer *b,
 			const struct pmuk_sample *sample, const struct perf_sample_data *data);
 
 /* aux_pmu.c */
-bool pmuk_counter_has_aux(const struct pmuk_counter *c);
 int pmuk_aux_attach(struct pmuk_counter *c);
 void pmuk_aux_detach(struct pmuk_counter *c);
 

@@ -9,23 +9,81 @@
 #define pr_fmt(fmt) "pmuk: " fmt
 
 #include <linux/capability.h>
+#include <linux/err.h>
 #include <linux/export.h>
 #include <linux/mm.h>
+#include <linux/perf_event.h>
 #include <linux/rcupdate.h>
+#include <linux/refcount.h>
 #include <linux/sched/signal.h>
+#include <linux/sched/user.h>
+#include <linux/slab.h>
 #include <linux/topology.h>
 
 #include "buffer.h"
 
-/* A map becomes the buffer's: neither inherited, nor grown, nor made writable later. */
-void pmuk_mmap_settle(struct pmuk_buffer *b, struct vm_area_struct *vma,
-		      const struct vm_operations_struct *ops)
+/* ---- what a map is charged for, as perf's are ---- */
+
+static int pmuk_map_charge(struct pmuk_map *m, struct vm_area_struct *vma)
 {
-	pmuk_buffer_get(b);
-	if (!b->user_tail)
+	u64 limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
+	atomic64_t *pinned = &vma->vm_mm->pinned_vm;
+
+	m->locked = perf_mlock_charge(m->user, vma_pages(vma));
+	m->pinned = vma_pages(vma) - m->locked;
+	if (!m->pinned || atomic64_add_return(m->pinned, pinned) <= limit ||
+	    capable(CAP_IPC_LOCK))
+		return 0;
+	pr_debug("mmap: more than perf_event_mlock_kb and RLIMIT_MEMLOCK allow\n");
+	atomic64_sub(m->pinned, pinned);
+	perf_mlock_uncharge(m->user, m->locked);
+	return -EPERM;
+}
+
+static void pmuk_map_free(struct pmuk_map *m)
+{
+	free_uid(m->user);
+	kfree(m);
+}
+
+/* Charged. An ERR_PTR() if it may not be. */
+static struct pmuk_map *pmuk_map_make(struct pmuk_buffer *b, struct vm_area_struct *vma)
+{
+	struct pmuk_map *m = kzalloc_node(sizeof(*m), GFP_KERNEL, NUMA_NO_NODE);
+	int ret;
+
+	if (!m)
+		return ERR_PTR(-ENOMEM);
+	m->b = b;
+	m->user = get_uid(current_user());
+	refcount_set(&m->vmas, 1);
+	ret = pmuk_map_charge(m, vma);
+	if (!ret)
+		return m;
+	pmuk_map_free(m);
+	return ERR_PTR(ret);
+}
+
+void pmuk_map_put(struct pmuk_map *m, struct mm_struct *mm)
+{
+	if (!refcount_dec_and_test(&m->vmas))
+		return;
+	atomic64_sub(m->pinned, &mm->pinned_vm);
+	perf_mlock_uncharge(m->user, m->locked);
+	pmuk_map_free(m);
+}
+
+/* ---- maps of the control page and the data ---- */
+
+/* A map becomes the buffer's: neither inherited, nor grown, nor made writable later. */
+static void pmuk_mmap_settle(struct pmuk_map *m, struct vm_area_struct *vma,
+			     const struct vm_operations_struct *ops)
+{
+	pmuk_buffer_get(m->b);
+	if (!m->b->user_tail)
 		vm_flags_clear(vma, VM_MAYWRITE);
 	vm_flags_mod(vma, VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP, VM_MAYEXEC);
-	vma->vm_private_data = b;
+	vma->vm_private_data = m;
 	vma->vm_ops = ops;
 }
 
@@ -46,21 +104,23 @@ static const char *pmuk_mmap_fault(const struct pmuk_buffer *b, struct vm_area_s
 	return NULL;
 }
 
-/* Pages that a process has locked; as perf does, apart from those of mlock(2). */
-int pmuk_mmap_charge(struct vm_area_struct *vma)
+/* @insert is called with the buffer's lock. */
+int pmuk_mmap_make(struct pmuk_buffer *b, struct vm_area_struct *vma,
+		   int (*insert)(struct pmuk_map *m, struct vm_area_struct *vma),
+		   const struct vm_operations_struct *ops)
 {
-	u64 limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
-	atomic64_t *pinned = &vma->vm_mm->pinned_vm;
+	struct pmuk_map *m = pmuk_map_make(b, vma);
+	int ret;
 
-	if (atomic64_add_return(vma_pages(vma), pinned) <= limit || capable(CAP_IPC_LOCK))
-		return 0;
-	atomic64_sub(vma_pages(vma), pinned);
-	return -EPERM;
-}
-
-void pmuk_mmap_uncharge(struct vm_area_struct *vma)
-{
-	atomic64_sub(vma_pages(vma), &vma->vm_mm->pinned_vm);
+	if (IS_ERR(m))
+		return PTR_ERR(m);
+	scoped_guard(mutex, &b->lock)
+		ret = insert(m, vma);
+	if (ret)
+		pmuk_map_put(m, vma->vm_mm);
+	else
+		pmuk_mmap_settle(m, vma, ops);
+	return ret;
 }
 
 /*
@@ -144,19 +204,20 @@ int pmuk_mmap_may_split(struct vm_area_struct *vma, unsigned long addr)
 /* mremap(2) moves a map: the new one is opened, and then the old one is closed. */
 static void pmuk_mmap_open(struct vm_area_struct *vma)
 {
-	struct pmuk_buffer *b = vma->vm_private_data;
+	struct pmuk_map *m = vma->vm_private_data;
 
-	pmuk_buffer_get(b);
-	atomic64_add(vma_pages(vma), &vma->vm_mm->pinned_vm);
-	guard(mutex)(&b->lock);
-	b->maps++;
+	refcount_inc(&m->vmas);
+	pmuk_buffer_get(m->b);
+	guard(mutex)(&m->b->lock);
+	m->b->maps++;
 }
 
 static void pmuk_mmap_close(struct vm_area_struct *vma)
 {
-	struct pmuk_buffer *b = vma->vm_private_data;
+	struct pmuk_map *m = vma->vm_private_data;
+	struct pmuk_buffer *b = m->b;
 
-	pmuk_mmap_uncharge(vma);
+	pmuk_map_put(m, vma->vm_mm);
 	scoped_guard(mutex, &b->lock) {
 		b->maps--;
 		pmuk_mmap_unfit(b);
@@ -171,29 +232,24 @@ static const struct vm_operations_struct pmuk_mmap_ops = {
 	.pfn_mkwrite	= pmuk_mmap_mkwrite,
 };
 
-static int pmuk_mmap_locked(struct pmuk_buffer *b, struct vm_area_struct *vma)
+static int pmuk_mmap_locked(struct pmuk_map *m, struct vm_area_struct *vma)
 {
 	unsigned int nr = vma_pages(vma) - 1;
+	struct pmuk_buffer *b = m->b;
 	int ret;
 
-	if ((b->maps && nr != b->data.nr) || pmuk_aux_is_mapped_in(b, 1 + nr))
+	if ((b->maps && nr != b->data.nr) || pmuk_aux_is_mapped_in(b, 1 + nr)) {
+		pr_debug("mmap: other maps are of another size, or of the AUX area there\n");
 		return -EBUSY;
-	ret = pmuk_mmap_charge(vma);
-	if (ret)
-		return ret;
+	}
 	ret = pmuk_mmap_fit(b, nr);
 	if (ret)
-		goto out_uncharge;
+		return ret;
 	ret = pmuk_mmap_insert_all(b, vma);
 	if (ret)
-		goto out_unfit;
-	b->maps++;
-	return 0;
-
-out_unfit:
-	pmuk_mmap_unfit(b);
-out_uncharge:
-	pmuk_mmap_uncharge(vma);
+		pmuk_mmap_unfit(b);
+	else
+		b->maps++;
 	return ret;
 }
 
@@ -208,7 +264,9 @@ out_uncharge:
  * the first map decides how many data pages there are; once all maps are gone, so are
  * the records, and the next one may decide differently. A map holds the buffer, and may outlive
  * pmuk_buffer_destroy(): the consumer's file keeps its module until then. Pages are
- * accounted in mm_struct::pinned_vm, under RLIMIT_MEMLOCK.
+ * accounted as those of perf's maps, and with them: up to perf_event_mlock_kb for each user and
+ * CPU, and in mm_struct::pinned_vm, under RLIMIT_MEMLOCK, beyond that. Without
+ * patches/7.3/0003, all are under RLIMIT_MEMLOCK.
  *
  * The AUX area is mapped by itself, as a whole, read-only, at the offset and of the size that the
  * control page announces in aux_offset and aux_size, behind the data. User space that may write
@@ -219,13 +277,11 @@ out_uncharge:
  * Return: 0; -EINVAL if @b is NULL or an ERR_PTR(), or the size, offset or kind of
  * map is wrong; -EACCES if it is writable and user space does not read the buffer;
  * -EBUSY if it is of another size than those that are there, or reaches to where the AUX area is
- * mapped; -EPERM if it exceeds
- * RLIMIT_MEMLOCK; -ENOMEM.
+ * mapped; -EPERM if it exceeds what the user and the process may have locked; -ENOMEM.
  */
 int pmuk_buffer_mmap(struct pmuk_buffer *b, struct vm_area_struct *vma)
 {
 	const char *fault;
-	int ret;
 
 	if (IS_ERR_OR_NULL(b))
 		return -EINVAL;
@@ -239,13 +295,7 @@ int pmuk_buffer_mmap(struct pmuk_buffer *b, struct vm_area_struct *vma)
 	if (!b->user_tail && (vma->vm_flags & VM_WRITE))
 		return -EACCES;
 
-	scoped_guard(mutex, &b->lock)
-		ret = pmuk_mmap_locked(b, vma);
-	if (ret)
-		return ret;
-
-	pmuk_mmap_settle(b, vma, &pmuk_mmap_ops);
-	return 0;
+	return pmuk_mmap_make(b, vma, pmuk_mmap_locked, &pmuk_mmap_ops);
 }
 EXPORT_SYMBOL_GPL(pmuk_buffer_mmap);
 

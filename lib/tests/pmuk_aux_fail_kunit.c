@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Each allocation that creating a buffer with an AUX area makes fails once: the first, the
- * second, … until none is left to fail. Nothing stays, and the producer has an end for each
- * beginning.
+ * second, … until none is left to fail; and each that an event makes which is to write one.
+ * Nothing stays, and the producer has an end for each beginning.
  */
 #include <linux/module.h>
 
 #include "pmuk_aux.h"
+#include "pmuk_itrace.h"
 #include "pmuk_fail.h"
 
 #ifdef PMUK_CAN_FAIL_PAGES
@@ -72,7 +73,72 @@ static void sweep(struct kunit *test, const struct pmuk_aux_attr *aux, unsigned 
 	kunit_info(test, "%u allocations failed, %u areas of smaller pieces", failed, split);
 }
 
+static void put_itrace(void *data)
+{
+	pmuk_itrace_destroy(data);
+}
+
+static void put_buffer(void *data)
+{
+	pmuk_buffer_destroy(data);
+}
+
+/* An event that is to write @b's area, made and ended, when its @nth allocation fails. */
+static int attach_failing(struct kunit *test, struct pmuk_itrace *it, struct pmuk_buffer *b,
+			  unsigned int nth, unsigned int *left)
+{
+	const struct pmuk_attr attr = { .type = pmuk_itrace_type(it),
+					.config = PMUK_ITRACE_ALIGN_MIN, .buffer = b };
+	struct pmuk_counter *c;
+	int ret;
+
+	current->fail_nth = nth;
+	c = pmuk_counter_create(&attr, cpumask_first(cpu_online_mask), NULL);
+	*left = current->fail_nth;
+	current->fail_nth = 0;
+	ret = PTR_ERR_OR_ZERO(c);
+	KUNIT_EXPECT_EQ(test, pmuk_itrace_areas(it), !ret);
+	pmuk_counter_destroy(c);
+	KUNIT_EXPECT_EQ(test, pmuk_itrace_areas(it), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
+	return ret;
+}
+
+/* One of the list of pages stays with its buffer, so each time there is another one. */
+static void sweep_events(struct kunit *test, unsigned int fewest)
+{
+	const struct pmuk_buffer_attr attr = { .nr_pages = 1, .aux.nr_pages = 1 };
+	struct pmuk_itrace *it = pmuk_itrace_create("pmuk_itrace", 0);
+	unsigned int nth = 1, left = 0, failed = 0, survived = 0, tries;
+	struct pmuk_buffer *b;
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(it));
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_itrace, it), 0);
+	pmuk_let_any_allocation_fail(test);
+	for (tries = 0; !left && tries < 200; tries++) {
+		b = pmuk_buffer_create(&attr, cpumask_first(cpu_online_mask));
+		KUNIT_ASSERT_FALSE(test, IS_ERR(b));
+		KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_buffer, b), 0);
+		if (attach_failing(test, it, b, nth, &left)) {
+			KUNIT_EXPECT_EQ_MSG(test, left, 0, "failed without a reason");
+			failed++;
+			nth++;
+		} else {
+			nth += !left && ++survived % 4 == 0;
+		}
+		kunit_release_action(test, put_buffer, b);
+	}
+	KUNIT_EXPECT_GT_MSG(test, left, 0, "never succeeded");
+	KUNIT_EXPECT_GE(test, failed, fewest);
+	kunit_info(test, "%u allocations failed", failed);
+}
+
 #else
+
+static void sweep_events(struct kunit *test, unsigned int fewest)
+{
+	kunit_skip(test, "needs FAILSLAB, FAIL_PAGE_ALLOC and FAULT_INJECTION_DEBUG_FS");
+}
 
 static void sweep(struct kunit *test, const struct pmuk_aux_attr *aux, unsigned int fewest,
 		  bool smaller)
@@ -104,10 +170,17 @@ static void fail_with_smaller_pieces(struct kunit *test)
 	      2 + 4 + 2 + 1 + 1, true);
 }
 
+/* At least: the counter, its perf event, the list of pages for its driver, and what that has. */
+static void fail_with_event(struct kunit *test)
+{
+	sweep_events(test, 4);
+}
+
 static struct kunit_case pmuk_aux_fail_cases[] = {
 	KUNIT_CASE(fail_with_pages),
 	KUNIT_CASE(fail_with_pieces),
 	KUNIT_CASE(fail_with_smaller_pieces),
+	KUNIT_CASE(fail_with_event),
 	{}
 };
 

@@ -23,7 +23,7 @@ static struct pmuk_test_aux *new_aux(struct kunit *test, u32 nr_pages)
 static struct pmuk_test_aux *new_overwriting(struct kunit *test, u32 nr_pages)
 {
 	return pmuk_test_aux(test, &(struct pmuk_buffer_attr){
-		.nr_pages = 1, .aux = { .nr_pages = nr_pages, .overwrite = true } });
+		.nr_pages = 1, .aux.nr_pages = nr_pages, .aux.overwrite = true });
 }
 
 /* ---- begin and end ---- */
@@ -1319,7 +1319,7 @@ static struct pmuk_test_aux *new_mortal(struct kunit *test, struct pmuk_test_pro
 
 	*producer = p;
 	return pmuk_test_aux(test, &(struct pmuk_buffer_attr){
-		.nr_pages = 1, .aux = { .nr_pages = 2, .ops = &pmuk_test_ops, .data = p } });
+		.nr_pages = 1, .aux.nr_pages = 2, .aux.ops = &pmuk_test_ops, .aux.data = p });
 }
 
 static void destroy(struct pmuk_test_aux *a)

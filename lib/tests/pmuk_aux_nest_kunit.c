@@ -592,7 +592,7 @@ static void storm_meets_each_instruction(struct kunit *test)
 {
 	struct nest *n = new_nest(test, PMUK_IRQ_HARD);
 	struct storm *s = pmuk_test_zalloc(test, sizeof(*s));
-	unsigned long end = jiffies + 20 * HZ;
+	unsigned long end = jiffies + 60 * HZ;
 	struct task_struct *task;
 
 	s->n = n;

@@ -6,6 +6,7 @@
 #include <kunit/test.h>
 #include <linux/completion.h>
 #include <linux/cpu.h>
+#include <linux/jiffies.h>
 #include <linux/kthread.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
@@ -29,8 +30,8 @@ struct trace {
 	u64 bytes;			/* read */
 };
 
-static struct trace *new_trace(struct kunit *test, struct pmuk_place *p,
-			       const struct pmuk_buffer_attr *buffer)
+static struct trace *new_loaded_trace(struct kunit *test, struct pmuk_place *p,
+				      const struct pmuk_buffer_attr *buffer)
 {
 	struct pmuk_pmc pmc = { .type = pmuk_sim_type(p->sim), .config1 = PMUK_SIM_TRACE };
 	struct trace *t = pmuk_test_zalloc(test, sizeof(*t));
@@ -41,6 +42,14 @@ static struct trace *new_trace(struct kunit *test, struct pmuk_place *p,
 	t->ctx = pmuk_ctx_create(test, &(struct pmuk_context_attr){ .buffer = *buffer });
 	KUNIT_ASSERT_EQ(test, pmuk_write_pmcs(t->ctx, &pmc, 1), 1);
 	pmuk_place_load(p, t->ctx);
+	return t;
+}
+
+static struct trace *new_trace(struct kunit *test, struct pmuk_place *p,
+			       const struct pmuk_buffer_attr *buffer)
+{
+	struct trace *t = new_loaded_trace(test, p, buffer);
+
 	pmuk_ctx_start(test, t->ctx);
 	return t;
 }
@@ -88,10 +97,14 @@ static void decode(struct trace *t, int cpu)
 	struct pmuk_buffer *b = pmuk_buffer(t->ctx, cpu);
 	struct pmuk_aux_reader r;
 	struct pmuk_aux_span span;
+	int ret;
 
 	if (!b)
 		return;
-	KUNIT_ASSERT_EQ(t->test, pmuk_aux_claim(b, &r), 0);
+	ret = pmuk_aux_claim(b, &r);
+	KUNIT_EXPECT_EQ(t->test, ret, 0);
+	if (ret)
+		return;
 	while (pmuk_aux_peek(&r, &span)) {
 		pmuk_packets_read(&t->in[cpu], span.data, span.size);
 		pmuk_aux_consume(&r, span.size);
@@ -183,6 +196,32 @@ static void task_that_moves_is_followed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, missing(t), 0);
 }
 
+/* A child on another CPU than its parent writes that one's area. */
+static void branch_apart(struct pmuk_place *p)
+{
+	if (current != p->task)
+		set_cpus_allowed_ptr(current, cpumask_of(pmuk_test_next_cpu(p->cpu)));
+	branch_here(p);
+}
+
+static void children_write_where_they_are(struct kunit *test)
+{
+	struct pmuk_place *p = pmuk_place(test, pmuk_test_sim(test, 2, 32), PMUK_TARGET_TREE);
+	int other = pmuk_test_other_cpu(test, p->cpu);
+	struct trace *t = new_trace(test, p, &LARGE);
+	unsigned int i;
+
+	if (!PMUK_PLACE_CAN_FORK)
+		kunit_skip(test, "a module's tasks have no children");
+	for (i = 1; i <= 10; i++) {
+		KUNIT_EXPECT_EQ(test, pmuk_place_by_tasks(p, 0, 100, branch_apart), 200);
+		decode_all(t);
+		KUNIT_EXPECT_EQ(test, t->in[p->cpu].branches, 100 * i);
+		KUNIT_EXPECT_EQ(test, t->in[other].branches, 100 * i);
+	}
+	KUNIT_EXPECT_EQ(test, missing(t), 0);
+}
+
 /* ---- what is missing ---- */
 
 /* What did not fit is told by the area, by records, by messages, and by the trace itself. */
@@ -256,20 +295,49 @@ static void records_tell_of_all_bytes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sum.others, 0);
 }
 
-/* While it is stopped or unloaded, nothing is written; the trace tells what has happened then. */
+/* Before it is started, while it is stopped and when it is unloaded, nothing is written. */
+static void nothing_while_stopped_on(struct pmuk_place *p)
+{
+	struct trace *t = new_loaded_trace(p->test, p, &LARGE);
+	u64 all = 10 * p->nr;
+
+	KUNIT_EXPECT_EQ(p->test, branch(p, 10), 0);
+	pmuk_ctx_start(p->test, t->ctx);
+	KUNIT_EXPECT_EQ(p->test, branch(p, 10), all);
+	KUNIT_EXPECT_EQ(p->test, pmuk_stop(t->ctx), 0);
+	KUNIT_EXPECT_EQ(p->test, branch(p, 10), 0);
+	pmuk_ctx_start(p->test, t->ctx);
+	KUNIT_EXPECT_EQ(p->test, branch(p, 10), all);
+	KUNIT_EXPECT_EQ(p->test, pmuk_unload_context(t->ctx), 0);
+	KUNIT_EXPECT_EQ(p->test, branch(p, 10), 0);
+	KUNIT_EXPECT_EQ(p->test, decode_all(t), 2 * all);
+	end_trace(t);
+}
+
 static void nothing_while_stopped(struct kunit *test)
 {
-	struct trace *t = new_trace_here(test, &LARGE);
+	pmuk_on_each_place(test, nothing_while_stopped_on);
+}
 
-	KUNIT_EXPECT_EQ(test, branch(t->p, 10), 10);
-	KUNIT_EXPECT_EQ(test, pmuk_stop(t->ctx), 0);
-	KUNIT_EXPECT_EQ(test, branch(t->p, 10), 0);
-	pmuk_ctx_start(test, t->ctx);
-	KUNIT_EXPECT_EQ(test, branch(t->p, 10), 10);
-	KUNIT_EXPECT_EQ(test, pmuk_unload_context(t->ctx), 0);
-	KUNIT_EXPECT_EQ(test, branch(t->p, 10), 0);
-	KUNIT_EXPECT_EQ(test, decode_all(t), 20);
-	KUNIT_EXPECT_EQ(test, t->in[t->p->cpu].marks, 2);
+static void put_buffer(void *data)
+{
+	pmuk_buffer_destroy(data);
+}
+
+/* A pinned counter that does not fit is refused, whether its buffer has an AUX area or not. */
+static void pinned_counters_are_tried(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	int cpu = pmuk_test_pin_first(test), i;
+	struct pmuk_attr attr = { .type = pmuk_sim_type(sim), .flags = PMUK_PINNED };
+
+	attr.buffer = pmuk_buffer_create(&LARGE, cpu);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(attr.buffer));
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_buffer, attr.buffer), 0);
+	for (i = 0; i < 2; i++)
+		KUNIT_ASSERT_EQ(test,
+				pmuk_counter_enable(pmuk_test_counter(test, &attr, cpu, NULL)), 0);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(pmuk_counter_create(&attr, cpu, NULL)), -ENOSPC);
 }
 
 /* ---- a flight recorder ---- */
@@ -313,14 +381,17 @@ static void cpu_that_goes_comes_back(struct kunit *test)
 	struct pmuk_place *p = pmuk_place(test, pmuk_test_sim(test, 2, 32), PMUK_TARGET_CPUS);
 	struct trace *t = new_trace(test, p, &LARGE);
 	int cpu = pmuk_test_other_cpu(test, p->cpu);
-	u64 all = num_online_cpus();
+	u64 all = num_online_cpus(), written = 0, once;
 
-	KUNIT_EXPECT_EQ(test, branch(p, 10), 10 * all);
+	written += branch(p, 10);
+	KUNIT_EXPECT_EQ(test, written, 10 * all);
 	KUNIT_ASSERT_EQ(test, remove_cpu(cpu), 0);
-	KUNIT_EXPECT_EQ(test, branch(p, 10), 10 * (all - 1));
+	written += branch(p, 10);
+	KUNIT_EXPECT_EQ(test, written, 10 * all + 10 * (all - 1));
 	KUNIT_ASSERT_EQ(test, add_cpu(cpu), 0);
-	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(branch(p, 10) == 10 * all));
-	KUNIT_EXPECT_GE(test, decode_all(t), 30 * all - 10);
+	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes((once = branch(p, 10), written += once,
+						once == 10 * all)));
+	KUNIT_EXPECT_EQ(test, decode_all(t), written);
 	KUNIT_EXPECT_EQ(test, stat_of(t, cpu).nested, 0);
 }
 
@@ -338,6 +409,16 @@ static int decode_on(void *data)
 }
 
 #define AT_ONCE		512	/* branches */
+#define STUCK		(60 * HZ)
+
+/* Unless the reader has stood still for long. */
+static bool goes_on(u64 now, u64 *before, unsigned long *deadline)
+{
+	if (now != *before)
+		*deadline = jiffies + STUCK;
+	*before = now;
+	return time_before(jiffies, *deadline);
+}
 
 /* All that is produced is consumed, or counted as truncated; by content. */
 static void stream_from_cpu_to_cpu(struct kunit *test)
@@ -346,16 +427,22 @@ static void stream_from_cpu_to_cpu(struct kunit *test)
 		.nr_pages = 1, .mode = PMUK_BUFFER_OVERWRITE, .aux = { .nr_pages = 64 } });
 	int other = pmuk_test_other_cpu(test, t->p->cpu);
 	struct task_struct *reader = kthread_create(decode_on, t, "pmuk_decode");
-	u64 happened = 0, written = 0, wanted = (u64)mib * SZ_1M / sizeof(u64);
+	u64 happened = 0, written = 0, before = 0, wanted = (u64)mib * SZ_1M / sizeof(u64);
+	unsigned long deadline = jiffies + STUCK;
 
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, reader);
 	kthread_bind(reader, other);
+	/* nobody reads yet: some of it has no room */
+	for (; happened < 100 * AT_ONCE; happened += AT_ONCE)
+		written += pmuk_sim_trace(t->p->sim, AT_ONCE);
+	KUNIT_EXPECT_LT(test, written, happened);
 	wake_up_process(reader);
-	for (; written < wanted; happened += AT_ONCE) {
+	for (; written < wanted && goes_on(written, &before, &deadline); happened += AT_ONCE) {
 		written += pmuk_sim_trace(t->p->sim, AT_ONCE);
 		cond_resched();
 	}
 	kthread_stop(reader);
+	KUNIT_EXPECT_GE(test, written, wanted);
 	KUNIT_EXPECT_EQ(test, decode_all(t), written);
 	KUNIT_EXPECT_EQ(test, stat_of(t, t->p->cpu).truncated, (happened - written) * sizeof(u64));
 	KUNIT_EXPECT_EQ(test, pmuk_sim_trace(t->p->sim, 1), 1);
@@ -368,9 +455,11 @@ static void stream_from_cpu_to_cpu(struct kunit *test)
 static struct kunit_case pmuk_aux_trace_cases[] = {
 	KUNIT_CASE(stream_is_whole),
 	KUNIT_CASE(task_that_moves_is_followed),
+	KUNIT_CASE(children_write_where_they_are),
 	KUNIT_CASE(truncation_is_told),
 	KUNIT_CASE(records_tell_of_all_bytes),
 	KUNIT_CASE(nothing_while_stopped),
+	KUNIT_CASE(pinned_counters_are_tried),
 	KUNIT_CASE(snapshot_has_the_newest),
 	KUNIT_CASE_SLOW(cpu_that_goes_comes_back),
 	KUNIT_CASE_SLOW(stream_from_cpu_to_cpu),

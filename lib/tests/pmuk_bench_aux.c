@@ -166,6 +166,8 @@ struct stream {
 	u64 read;		/* reader: bytes */
 	u64 ns;
 	struct task_struct *reader;
+	struct pmuk_aux_reader bytes;
+	struct pmuk_reader records;
 };
 
 static void stream_sum(struct stream *s, const u64 *words, u64 bytes)
@@ -177,45 +179,39 @@ static void stream_sum(struct stream *s, const u64 *words, u64 bytes)
 	WRITE_ONCE(s->read, s->read + bytes);
 }
 
-static void stream_read_aux(struct stream *s, struct pmuk_aux_reader *r)
+static void stream_read_aux(struct stream *s)
 {
 	struct pmuk_aux_span span;
 
-	if (!pmuk_aux_peek(r, &span))
+	if (!pmuk_aux_peek(&s->bytes, &span))
 		return;
 	span.size = min(span.size, PIECE);
 	stream_sum(s, span.data, span.size);
-	pmuk_aux_consume(r, span.size);
+	pmuk_aux_consume(&s->bytes, span.size);
 }
 
-static void stream_read_records(struct stream *s, struct pmuk_reader *r)
+static void stream_read_records(struct stream *s)
 {
-	const struct perf_event_header *rec = pmuk_buffer_peek(r);
+	const struct perf_event_header *rec = pmuk_buffer_peek(&s->records);
 
 	if (!rec)
 		return;
 	if (rec->type == PERF_RECORD_SAMPLE)
 		stream_sum(s, (const u64 *)(rec + 1), PART);
-	pmuk_buffer_consume(r);
+	pmuk_buffer_consume(&s->records);
 }
 
 static int stream_reader(void *data)
 {
 	struct stream *s = data;
-	struct pmuk_aux_reader aux;
-	struct pmuk_reader records;
 
-	if (pmuk_aux_claim(s->b, &aux) || pmuk_buffer_claim(s->b, &records))
-		return 0;
 	while (!kthread_should_stop()) {
 		if (s->aux)
-			stream_read_aux(s, &aux);
+			stream_read_aux(s);
 		else
-			stream_read_records(s, &records);
+			stream_read_records(s);
 		cond_resched();
 	}
-	pmuk_buffer_release(&records);
-	pmuk_aux_release(&aux);
 	return 0;
 }
 
@@ -269,24 +265,33 @@ static void stream_write(struct stream *s)
 	s->ns = ktime_get_ns() - start;
 }
 
+static int stream_run(struct stream *s, int other)
+{
+	int ret = pmuk_aux_claim(s->b, &s->bytes) ?: pmuk_buffer_claim(s->b, &s->records);
+
+	if (ret)
+		return ret;
+	s->reader = kthread_create_on_cpu(stream_reader, s, other, "pmuk_bench/%u");
+	if (IS_ERR(s->reader))
+		return PTR_ERR(s->reader);
+	wake_up_process(s->reader);
+	stream_write(s);
+	return kthread_stop(s->reader);
+}
+
 static long stream_measure(void *data)
 {
 	struct stream *s = data;
-	int other = cpumask_any_but(cpu_online_mask, raw_smp_processor_id());
+	int other = cpumask_any_but(cpu_online_mask, raw_smp_processor_id()), ret;
 
 	if (other >= nr_cpu_ids)
 		return -ENODEV;
 	s->b = aux_buffer();
 	if (IS_ERR(s->b))
 		return PTR_ERR(s->b);
-	s->reader = kthread_create_on_cpu(stream_reader, s, other, "pmuk_bench/%u");
-	if (!IS_ERR(s->reader)) {
-		wake_up_process(s->reader);
-		stream_write(s);
-		kthread_stop(s->reader);
-	}
+	ret = stream_run(s, other);
 	pmuk_buffer_destroy(s->b);
-	return PTR_ERR_OR_ZERO(s->reader);
+	return ret;
 }
 
 static int stream_show(struct seq_file *m, const char *name, bool aux)

@@ -15,8 +15,10 @@
 #include <linux/module.h>
 #include <linux/percpu.h>
 #include <linux/perf_event.h>
+#include <linux/sched.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
+#include <linux/smp.h>
 #include <linux/string.h>
 
 #include "pmuk_itrace.h"
@@ -28,6 +30,7 @@ struct itrace_area {
 	void **pages;			/* perf's, as long as this exists */
 	u64 size;
 	bool overwrite;
+	pid_t pid;			/* whose it is, as CoreSight's sinks want to know */
 };
 
 /* One CPU's hardware. */
@@ -72,6 +75,7 @@ static void *itrace_setup_aux(struct perf_event *event, void **pages, int nr_pag
 	area->pages = pages;
 	area->size = (u64)nr_pages * PAGE_SIZE;
 	area->overwrite = overwrite;
+	area->pid = task_pid_nr(event->owner);
 	atomic_inc(&it->areas);
 	return area;
 }
@@ -148,6 +152,7 @@ static void itrace_start(struct perf_event *event, int flags)
 
 	cpu->out.left = 0;
 	itrace_open(cpu);
+	perf_report_aux_output_id(event, PMUK_ITRACE_HW_ID + smp_processor_id());
 }
 
 static void itrace_stop(struct perf_event *event, int flags)

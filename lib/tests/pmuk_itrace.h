@@ -13,6 +13,9 @@
 #define PMUK_ITRACE_ALIGN_MIN	3
 #define PMUK_ITRACE_ALIGN_MAX	12
 
+/* In PERF_RECORD_AUX_OUTPUT_HW_ID, each time it starts: this, and the CPU. */
+#define PMUK_ITRACE_HW_ID	0x1000
+
 struct pmuk_itrace;
 
 struct pmuk_itrace *pmuk_itrace_create(const char *name, int capabilities);

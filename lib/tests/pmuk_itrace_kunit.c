@@ -30,16 +30,21 @@ static void put_itrace(void *data)
 	pmuk_itrace_destroy(data);
 }
 
-static struct itrace_test *new_pmu(struct kunit *test, int capabilities)
+static struct itrace_test *new_named_pmu(struct kunit *test, const char *name, int capabilities)
 {
 	struct itrace_test *t = pmuk_test_zalloc(test, sizeof(*t));
 
 	t->test = test;
 	t->in = pmuk_test_zalloc(test, nr_cpu_ids * sizeof(*t->in));
-	t->it = pmuk_itrace_create("pmuk_itrace", capabilities);
+	t->it = pmuk_itrace_create(name, capabilities);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(t->it));
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_itrace, t->it), 0);
 	return t;
+}
+
+static struct itrace_test *new_pmu(struct kunit *test, int capabilities)
+{
+	return new_named_pmu(test, "pmuk_itrace", capabilities);
 }
 
 static bool perf_core_lets(struct kunit *test)
@@ -63,7 +68,7 @@ static void new_context(struct itrace_test *t, const struct pmuk_buffer_attr *bu
 	KUNIT_ASSERT_EQ(t->test, pmuk_write_pmcs(t->ctx, &pmc, 1), 1);
 }
 
-static struct itrace_test *new_itrace(struct kunit *test, enum pmuk_target_type type,
+static struct itrace_test *new_loaded(struct kunit *test, enum pmuk_target_type type,
 				      const struct pmuk_buffer_attr *buffer)
 {
 	struct itrace_test *t = new_pmu(test, 0);
@@ -73,6 +78,14 @@ static struct itrace_test *new_itrace(struct kunit *test, enum pmuk_target_type 
 	t->p->data = t;
 	new_context(t, buffer);
 	pmuk_place_load(t->p, t->ctx);
+	return t;
+}
+
+static struct itrace_test *new_itrace(struct kunit *test, enum pmuk_target_type type,
+				      const struct pmuk_buffer_attr *buffer)
+{
+	struct itrace_test *t = new_loaded(test, type, buffer);
+
 	pmuk_ctx_start(test, t->ctx);
 	return t;
 }
@@ -118,6 +131,8 @@ struct seen {
 	unsigned int unaligned;
 	unsigned int starts;		/* PERF_RECORD_ITRACE_START */
 	u32 pid;			/* in the latest */
+	unsigned int ids;		/* PERF_RECORD_AUX_OUTPUT_HW_ID */
+	unsigned int others_ids;	/* of them, those that are not its CPU's */
 };
 
 static void see_part(struct itrace_test *t, int cpu, const u64 *words, struct seen *seen)
@@ -159,6 +174,10 @@ static void see(struct itrace_test *t, int cpu, struct seen *seen)
 		if (rec->type == PERF_RECORD_ITRACE_START) {
 			seen->starts++;
 			seen->pid = *(const u32 *)(rec + 1);
+		}
+		if (rec->type == PERF_RECORD_AUX_OUTPUT_HW_ID) {
+			seen->ids++;
+			seen->others_ids += *(const u64 *)(rec + 1) != PMUK_ITRACE_HW_ID + cpu;
 		}
 	}
 	pmuk_buffer_release(&r);
@@ -221,10 +240,63 @@ static void stream_of_a_task(struct kunit *test)
 	stream_is_whole(test, PMUK_TARGET_TASK);
 }
 
-/* Who inherits the event writes its parent's areas, each on its CPU. */
+/* Who inherits the event writes its parent's areas. */
 static void stream_of_children(struct kunit *test)
 {
 	stream_is_whole(test, PMUK_TARGET_TREE);
+}
+
+static void branch_apart(struct pmuk_place *p)
+{
+	if (current != p->task)
+		set_cpus_allowed_ptr(current, cpumask_of(pmuk_test_next_cpu(p->cpu)));
+	branch_here(p);
+}
+
+/* Each on the CPU where it is. */
+static void children_write_where_they_are(struct kunit *test)
+{
+	struct itrace_test *t = new_itrace(test, PMUK_TARGET_TREE, &LARGE);
+	int other = pmuk_test_other_cpu(test, t->p->cpu);
+	struct seen seen;
+	unsigned int i;
+
+	if (!PMUK_PLACE_CAN_FORK)
+		kunit_skip(test, "a module's tasks have no children");
+	for (i = 1; i <= 10; i++) {
+		KUNIT_EXPECT_EQ(test, pmuk_place_by_tasks(t->p, 0, 100, branch_apart), 200);
+		seen = see_all(t);
+		KUNIT_EXPECT_EQ(test, t->in[t->p->cpu].branches, 100 * i);
+		KUNIT_EXPECT_EQ(test, t->in[other].branches, 100 * i);
+		KUNIT_EXPECT_GE(test, seen.ids, 2);
+		KUNIT_EXPECT_EQ(test, seen.others_ids, 0);
+	}
+}
+
+/* Before it is started and while it is stopped, there is no trace, nor is a child's. */
+static void stopped_is_not_traced(struct kunit *test, enum pmuk_target_type type)
+{
+	struct itrace_test *t = new_loaded(test, type, &LARGE);
+	unsigned int i;
+
+	for (i = 0; i < 3; i++) {
+		KUNIT_EXPECT_EQ(test, branch(t, 10), 0);
+		pmuk_ctx_start(test, t->ctx);
+		KUNIT_EXPECT_EQ(test, branch(t, 10), 10 * t->p->nr);
+		KUNIT_EXPECT_EQ(test, pmuk_stop(t->ctx), 0);
+	}
+	see_all(t);
+	KUNIT_EXPECT_EQ(test, decoded(t), t->branches);
+}
+
+static void nothing_of_a_cpu_while_stopped(struct kunit *test)
+{
+	stopped_is_not_traced(test, PMUK_TARGET_CPU);
+}
+
+static void nothing_of_children_while_stopped(struct kunit *test)
+{
+	stopped_is_not_traced(test, PMUK_TARGET_TREE);
 }
 
 static void trace_says_whose_it_is(struct kunit *test)
@@ -238,6 +310,39 @@ static void trace_says_whose_it_is(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, seen.pid, task_tgid_nr(t->p->task));
 	branch(t, 1);
 	KUNIT_EXPECT_EQ(test, see_all(t).starts, 0);
+}
+
+/* Of records only: the parts that are told of together have gaps between them. */
+static unsigned int starts_told(struct kunit *test, struct pmuk_buffer *b)
+{
+	const struct perf_event_header *rec;
+	struct pmuk_reader r;
+	unsigned int starts = 0;
+
+	KUNIT_ASSERT_EQ(test, pmuk_buffer_claim(b, &r), 0);
+	pmuk_for_each_record(rec, &r)
+		starts += rec->type == PERF_RECORD_ITRACE_START;
+	pmuk_buffer_release(&r);
+	return starts;
+}
+
+/* Without room for that, it is said with the next part that there is. */
+static void whose_it_is_may_be_said_late(struct kunit *test)
+{
+	struct itrace_test *t = new_loaded(test, PMUK_TARGET_CPU, &LARGE);
+	struct pmuk_buffer *b = pmuk_buffer(t->ctx, t->p->cpu);
+	struct perf_event_header *rec;
+
+	scoped_guard(preempt) {
+		while ((rec = pmuk_output_begin(b, PERF_RECORD_SAMPLE, sizeof(*rec) + 8)))
+			pmuk_output_end(b, rec);
+	}
+	pmuk_ctx_start(test, t->ctx);
+	KUNIT_EXPECT_EQ(test, branch(t, 1), 1);
+	KUNIT_EXPECT_EQ(test, starts_told(test, b), 0);
+	KUNIT_EXPECT_EQ(test, branch(t, 1), 1);
+	KUNIT_EXPECT_EQ(test, branch(t, 1), 1);
+	KUNIT_EXPECT_EQ(test, starts_told(test, b), 1);
 }
 
 /* ---- no room ---- */
@@ -262,7 +367,26 @@ static void truncation_stops_until_started(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, branch(t, 1), 1);
 	see_all(t);
 	KUNIT_EXPECT_EQ(test, decoded(t), t->branches);
-	KUNIT_EXPECT_EQ(test, in->missing, 10 * 1010 + 1 - t->branches);
+	/* what happened while it was disabled, nobody has seen */
+	KUNIT_EXPECT_EQ(test, in->missing, 10 * 1000 + 1 - t->branches);
+}
+
+/* perf core does that to user space's events, and drivers rely on it. */
+static void truncation_disables_children(struct kunit *test)
+{
+	struct itrace_test *t = new_itrace(test, PMUK_TARGET_TREE, &SMALL);
+	unsigned int i;
+
+	for (i = 1; i <= 5; i++) {
+		/* by the first of them, which leaves no room for a second one */
+		KUNIT_EXPECT_GT(test, branch(t, 1000), 400);
+		KUNIT_EXPECT_TRUE(test, see_all(t).flags & PERF_AUX_FLAG_TRUNCATED);
+		KUNIT_EXPECT_EQ(test, pmuk_stop(t->ctx), 0);
+		pmuk_ctx_start(test, t->ctx);
+		KUNIT_EXPECT_EQ(test, branch(t, 10), 10 * t->p->nr);
+		see_all(t);
+	}
+	KUNIT_EXPECT_EQ(test, decoded(t), t->branches);
 }
 
 static void room_runs_out_at_the_edge(struct kunit *test)
@@ -387,8 +511,31 @@ static void *setup_own(void *data, int cpu, void **pages, unsigned int nr_pages,
 	return data;
 }
 
-/* An area has one producer; a counter without a context has its buffer's. */
+/* An area has one producer, though PMUs may be several; a lone counter has its buffer's. */
 static void area_has_one_producer(struct kunit *test)
+{
+	struct itrace_test *t = new_pmu(test, 0), *other = new_named_pmu(test, "pmuk_itrace2", 0);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_buffer *b;
+	struct pmuk_counter *c;
+	struct pmuk_attr event;
+
+	need_perf_core(test);
+	b = new_buffer(test, &LARGE, cpu);
+	event = event_of(t, b);
+	c = pmuk_counter_create(&event, cpu, NULL);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(c));
+	KUNIT_EXPECT_EQ(test, pmuk_itrace_areas(t->it), 1);
+	event = event_of(other, b);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(pmuk_counter_create(&event, cpu, NULL)), -EBUSY);
+	KUNIT_EXPECT_EQ(test, pmuk_itrace_areas(other->it), 0);
+	pmuk_counter_destroy(c);
+	KUNIT_EXPECT_EQ(test, pmuk_itrace_areas(t->it), 0);
+	pmuk_test_counter(test, &event, cpu, NULL);
+	KUNIT_EXPECT_EQ(test, pmuk_itrace_areas(other->it), 1);
+}
+
+static void area_of_its_own_producer_is_refused(struct kunit *test)
 {
 	static const struct pmuk_aux_ops ops = { .setup = setup_own };
 	struct itrace_test *t = new_pmu(test, 0);
@@ -397,18 +544,40 @@ static void area_has_one_producer(struct kunit *test)
 	struct pmuk_attr event;
 
 	need_perf_core(test);
-	event = event_of(t, new_buffer(test, &attr, cpu));
-	pmuk_test_counter(test, &event, cpu, NULL);
-	KUNIT_EXPECT_EQ(test, pmuk_itrace_areas(t->it), 1);
-	KUNIT_EXPECT_EQ(test, PTR_ERR(pmuk_counter_create(&event, cpu, NULL)), -EBUSY);
-	KUNIT_EXPECT_EQ(test, pmuk_itrace_areas(t->it), 1);
 	attr.aux.ops = &ops;
 	attr.aux.data = t;
 	event = event_of(t, new_buffer(test, &attr, cpu));
 	KUNIT_EXPECT_EQ(test, PTR_ERR(pmuk_counter_create(&event, pmuk_test_next_cpu(cpu), NULL)),
 			-EINVAL);
-	KUNIT_EXPECT_LT(test, PTR_ERR(pmuk_counter_create(&event, cpu, NULL)), 0);
-	KUNIT_EXPECT_EQ(test, pmuk_itrace_areas(t->it), 1);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(pmuk_counter_create(&event, cpu, NULL)), -EBUSY);
+	KUNIT_EXPECT_EQ(test, pmuk_itrace_areas(t->it), 0);
+}
+
+/* What has no room, and so is disabled, says so, and can be enabled again. */
+static void truncated_counter_is_off(struct kunit *test)
+{
+	struct itrace_test *t = new_pmu(test, 0);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_counter *c;
+	struct pmuk_attr event;
+	struct pmuk_buffer *b;
+
+	need_perf_core(test);
+	b = new_buffer(test, &SMALL, cpu);
+	event = event_of(t, b);
+	c = pmuk_test_counter(test, &event, cpu, NULL);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_ACTIVE);
+	KUNIT_EXPECT_LT(test, pmuk_itrace_branch(t->it, 1000), 512);
+	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(pmuk_counter_state(c) == PMUK_COUNTER_OFF));
+	give_back(t, b);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_ACTIVE);
+	KUNIT_EXPECT_EQ(test, pmuk_itrace_branch(t->it, 10), 10);
+	/* nor may a paused area be written */
+	pmuk_aux_pause(b);
+	pmuk_itrace_branch(t->it, 10);
+	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(pmuk_counter_state(c) == PMUK_COUNTER_OFF));
 }
 
 /* A buffer without an AUX area is no place for a trace, and no fault. */
@@ -443,14 +612,21 @@ static struct kunit_case pmuk_itrace_cases[] = {
 	KUNIT_CASE(stream_of_all_cpus),
 	KUNIT_CASE(stream_of_a_task),
 	KUNIT_CASE(stream_of_children),
+	KUNIT_CASE(children_write_where_they_are),
+	KUNIT_CASE(nothing_of_a_cpu_while_stopped),
+	KUNIT_CASE(nothing_of_children_while_stopped),
 	KUNIT_CASE(trace_says_whose_it_is),
+	KUNIT_CASE(whose_it_is_may_be_said_late),
 	KUNIT_CASE(truncation_stops_until_started),
+	KUNIT_CASE(truncation_disables_children),
+	KUNIT_CASE(truncated_counter_is_off),
 	KUNIT_CASE(room_runs_out_at_the_edge),
 	KUNIT_CASE(snapshot_has_the_newest),
 	KUNIT_CASE(overwriting_may_need_one_piece),
 	KUNIT_CASE(areas_are_freed),
 	KUNIT_CASE(failed_setup_is_undone),
 	KUNIT_CASE(area_has_one_producer),
+	KUNIT_CASE(area_of_its_own_producer_is_refused),
 	KUNIT_CASE(no_area_no_trace),
 	KUNIT_CASE(without_perf_core_it_is_refused),
 	{}

@@ -24,32 +24,26 @@ void pmuk_sched_raw_end(struct pmuk_sched_sink *sink)
 	sink->end = NULL;
 }
 
-/* If not, no part is begun: one that has no packet would still be told of, at each switch. */
-static bool pmuk_sched_raw_has_room(const struct pmuk_sched_sink *sink)
-{
-	struct pmuk_aux_stat stat;
-	u64 used;
-
-	pmuk_aux_stat(sink->buffer, &stat);
-	used = stat.head - stat.tail;
-	return used <= sink->size && sink->size - used >= PMUK_SCHED_RAW_MOST;
-}
-
-/* User space may have moved its tail back meanwhile. */
+/* There is room for a packet, or none is begun. */
 static bool pmuk_sched_raw_begin(struct pmuk_sched_sink *sink)
 {
 	u64 most = min_t(u64, SZ_4K, sink->size / PMUK_SCHED_RAW_PARTS);
 
 	pmuk_sched_raw_end(sink);
-	if (!pmuk_sched_raw_has_room(sink) || !pmuk_aux_output_begin(&sink->part, sink->buffer))
+	if (!pmuk_aux_output_begin(&sink->part, sink->buffer))
 		return false;
 	sink->at = sink->part.data;
 	sink->end = sink->at + min(sink->part.size, most);
 	sink->marked = false;
-	if (sink->part.size >= PMUK_SCHED_RAW_MOST)
-		return true;
+	return true;
+}
+
+/* And what could not be told before, as the ring was full, is. */
+void pmuk_sched_raw_flush(struct pmuk_sched_sink *sink)
+{
+	if (sink->raw && !sink->at)
+		pmuk_sched_raw_begin(sink);
 	pmuk_sched_raw_end(sink);
-	return false;
 }
 
 static noinline void

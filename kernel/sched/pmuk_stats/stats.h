@@ -320,6 +320,7 @@ void pmuk_sched_show_exit(void);
 /* raw.c */
 void pmuk_sched_raw_switch(struct pmuk_sched_sink *sink, const struct pmuk_sched_slice *s);
 void pmuk_sched_raw_end(struct pmuk_sched_sink *sink);
+void pmuk_sched_raw_flush(struct pmuk_sched_sink *sink);
 
 /* stream.c */
 int pmuk_sched_stream_init(void);

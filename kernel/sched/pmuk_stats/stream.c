@@ -17,6 +17,7 @@
 #include <linux/smp.h>
 #include <linux/uaccess.h>
 
+#include "raw.h"
 #include "stats.h"
 
 static_assert(sizeof(struct pmuk_sched_switch) == 48);
@@ -53,7 +54,8 @@ static struct pmuk_buffer *pmuk_sched_area(const struct pmuk_sched_stream *what)
 		.nr_pages	= 1,
 		.mode		= PMUK_BUFFER_DROP,
 		.flags		= PMUK_BUFFER_USER_TAIL,
-		.aux		= { .nr_pages = what->nr_pages, .watermark = what->watermark },
+		.aux		= { .nr_pages = what->nr_pages, .watermark = what->watermark,
+				    .least = PMUK_SCHED_RAW_MOST },
 	};
 
 	return pmuk_buffer_create(&attr, what->cpu);
@@ -162,6 +164,11 @@ static void pmuk_sched_between(int cpu, smp_call_func_t what, void *data)
 
 static void pmuk_sched_flush_here(void *sink)
 {
+	pmuk_sched_raw_flush(sink);
+}
+
+static void pmuk_sched_end_here(void *sink)
+{
 	pmuk_sched_raw_end(sink);
 }
 
@@ -193,7 +200,7 @@ static void pmuk_sched_stat_here(void *data)
 {
 	struct pmuk_sched_stat_job *job = data;
 
-	pmuk_sched_raw_end(job->sink);
+	pmuk_sched_raw_flush(job->sink);
 	if (job->sink->raw)
 		pmuk_sched_stat_of_area(job->sink, &job->stat);
 	else
@@ -209,6 +216,15 @@ static long pmuk_sched_stat(struct pmuk_sched_sink *sink, int cpu, void __user *
 	return copy_to_user(to, &job.stat, sizeof(job.stat)) ? -EFAULT : 0;
 }
 
+static int pmuk_sched_pause(struct pmuk_sched_sink *sink, bool on)
+{
+	if (sink->raw) {
+		pr_debug("packets are not paused\n");
+		return -EINVAL;
+	}
+	return on ? pmuk_buffer_pause(sink->buffer) : pmuk_buffer_resume(sink->buffer);
+}
+
 static long pmuk_sched_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
 	struct pmuk_sched_sink *sink = pmuk_sched_sink_of(file);
@@ -222,9 +238,8 @@ static long pmuk_sched_ioctl(struct file *file, unsigned int cmd, unsigned long 
 	case PMUK_SCHED_STAT:
 		return pmuk_sched_stat(sink, f->cpu, (void __user *)arg);
 	case PMUK_SCHED_PAUSE:
-		return sink->raw ? -EINVAL : pmuk_buffer_pause(sink->buffer);
 	case PMUK_SCHED_RESUME:
-		return sink->raw ? -EINVAL : pmuk_buffer_resume(sink->buffer);
+		return pmuk_sched_pause(sink, cmd == PMUK_SCHED_PAUSE);
 	case PMUK_SCHED_FLUSH:
 		pmuk_sched_between(f->cpu, pmuk_sched_flush_here, sink);
 		return 0;
@@ -278,7 +293,7 @@ static int pmuk_sched_release(struct inode *inode, struct file *file)
 	if (f->sink) {
 		pmuk_sched_sink_hide(f->cpu);
 		synchronize_rcu();
-		pmuk_sched_between(f->cpu, pmuk_sched_flush_here, f->sink);
+		pmuk_sched_between(f->cpu, pmuk_sched_end_here, f->sink);
 		pmuk_sched_sink_free(f->sink);
 	}
 	kfree(f);

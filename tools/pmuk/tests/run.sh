@@ -734,7 +734,7 @@ test_kernel_stat_signals() { kernel
 	local signal
 	for signal in INT TERM; do
 		# shellcheck disable=SC2016	# the other shell's
-		ends 7 setsid -w sh -c 'trap - INT; exec "$@"' sh "$pmuk" stat -- sh -c \
+		ends 7 setsid -w env --default-signal=INT "$pmuk" stat -- sh -c \
 			'trap "exit 7" INT TERM; [ '$signal' = TERM ] && kill -TERM $PPID || kill -INT 0; while :; do sleep 0.1; done' \
 			2>"$work/said"
 		grep -q 'voluntary' "$work/said" || broken \

@@ -689,6 +689,7 @@ static void start(const struct scenario *s)
 	config.records = true;
 	config.user_tail = s->user_tail;
 	config.watermark = s->watermark ?: SIZE / 2;
+	config.least = 1;
 	pmuk_area_init(&live.area, &config);
 
 	put_before();

@@ -54,6 +54,7 @@ static void set_up_with(const struct pmuk_area_config *config, u64 ring_size)
 	rig.config.data = map_area(SIZE);
 	rig.config.size = SIZE;
 	rig.config.watermark = config->watermark ?: SIZE / 2;
+	rig.config.least = config->least ?: 1;
 	rig.config.records = ring_size;
 	rig.config.private = &rig;
 	rig.config.gone = gone;
@@ -282,6 +283,26 @@ static void test_full(void)
 	tear_down();
 }
 
+/* Less than its producer can use is none. */
+static void test_least(void)
+{
+	const struct pmuk_area_config config = { .least = 64 };
+	u64 wakes;
+
+	set_up_with(&config, SIZE);
+	EXPECT(put(SIZE - 64));
+	EXPECT_EQ(begin(), 64);
+	end(1);
+	wakes = rig.wakes;
+	EXPECT_EQ(begin(), 0);
+	EXPECT_EQ(stat().full, 1);
+	EXPECT_EQ(rig.wakes, wakes + 1);
+	get(1);
+	EXPECT_EQ(begin(), 64);
+	end(0);
+	tear_down();
+}
+
 /* All sizes at all offsets: what is read is what was written, beyond the end, too. */
 static void test_wrap(void)
 {
@@ -434,6 +455,38 @@ static void test_lose(void)
 }
 
 /* Only one at a time, however often it is tried. */
+/* The first of some that is in no record, or that no reader has seen. */
+static void expect_losses_wake(bool records)
+{
+	u64 n;
+
+	for (n = 1; n <= 5; n++) {
+		pmuk_area_lose(&rig.area, 5);
+		EXPECT_EQ(rig.wakes, n);
+		pmuk_area_lose(&rig.area, 5);
+		EXPECT_EQ(rig.wakes, n);
+		if (records)
+			put(1);
+		else
+			get(-1);
+	}
+}
+
+static void test_lose_wakes(void)
+{
+	const struct pmuk_area_config config = {};
+
+	set_up();			/* a reader of records */
+	expect_losses_wake(true);
+	tear_down();
+	set_up();			/* one of bytes, who leaves records alone */
+	expect_losses_wake(false);
+	tear_down();
+	set_up_with(&config, 0);	/* there are none */
+	expect_losses_wake(false);
+	tear_down();
+}
+
 static void test_nested(void)
 {
 	struct pmuk_aux_handle inner;
@@ -533,6 +586,26 @@ static void test_full_untold(void)
 	tear_down();
 }
 
+/* A reader that goes by records sleeps until it is told of something: it is woken for that. */
+static void test_full_told_late(void)
+{
+	u64 wakes;
+
+	set_up();
+	fill_ring();
+	EXPECT(put(SIZE));
+	EXPECT(!put(1));
+	EXPECT(!put(1));
+	expect_no_record();		/* makes room */
+	wakes = rig.wakes;
+	EXPECT(!put(1));
+	EXPECT_EQ(rig.wakes, wakes + 1);
+	EXPECT(!put(1));
+	EXPECT_EQ(rig.wakes, wakes + 1);
+	EXPECT_RECORD(0, SIZE, 0);
+	tear_down();
+}
+
 static void test_no_ring(void)
 {
 	const struct pmuk_area_config config = {};
@@ -627,6 +700,27 @@ static void test_overwrite(void)
 	EXPECT_EQ(span.size, SIZE - 96);
 	pmuk_area_release(&r);
 	EXPECT_EQ(stat().tail, 110 + 96);
+	tear_down();
+}
+
+/* Flags go with the bytes that they are of, though nobody has given these back. */
+static void test_overwrite_flags(void)
+{
+	struct pmuk_aux_span span;
+	struct pmuk_aux_reader r;
+	u64 n;
+
+	set_up_overwrite();
+	EXPECT(put_flagged(1000, COLLISION));
+	for (n = 0; n <= 4; n++) {
+		pmuk_area_pause(&rig.area);
+		claim(&r);
+		look(&r, &span);
+		EXPECT_EQ(span.flags, n < 4 ? COLLISION : 0);
+		pmuk_area_release(&r);
+		EXPECT_EQ(pmuk_area_resume(&rig.area), 0);
+		EXPECT(put(n == 3 ? 1096 : 1000));
+	}
 	tear_down();
 }
 
@@ -875,20 +969,24 @@ int main(int argc, char **argv)
 {
 	static const struct test tests[] = {
 		{ "full", test_full },
+		{ "least", test_least },
 		{ "wrap", test_wrap },
 		{ "whole_area", test_whole_area },
 		{ "overrun", test_overrun },
 		{ "skip", test_skip },
 		{ "flag", test_flag },
 		{ "lose", test_lose },
+		{ "lose_wakes", test_lose_wakes },
 		{ "nested", test_nested },
 		{ "ring_full", test_ring_full },
 		{ "ring_full_partial", test_ring_full_partial },
 		{ "full_untold", test_full_untold },
+		{ "full_told_late", test_full_told_late },
 		{ "no_ring", test_no_ring },
 		{ "watermark", test_watermark },
 		{ "full_wakes", test_full_wakes },
 		{ "overwrite", test_overwrite },
+		{ "overwrite_flags", test_overwrite_flags },
 		{ "overwrite_ring_full", test_overwrite_ring_full },
 		{ "overwrite_claim", test_overwrite_claim },
 		{ "user_tail", test_user_tail },

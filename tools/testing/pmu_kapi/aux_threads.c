@@ -4,7 +4,6 @@
  * sanitizers. The bytes are written and read by plain accesses: nothing but the area's own ordering
  * keeps them apart. A test that has not seen enough of what it is for fails.
  */
-#include <err.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -54,7 +53,7 @@ static void set_up(bool overwrite, bool user_tail, void (*on_gone)(struct pmuk_a
 	pmuk_ring_init(&ring, &ring_config);
 	config = (struct pmuk_area_config){
 		.ring = &ring, .data = map_area(SIZE), .size = SIZE, .watermark = SIZE / 4,
-		.overwrite = overwrite, .records = true, .user_tail = user_tail,
+		.least = 1, .overwrite = overwrite, .records = true, .user_tail = user_tail,
 		.private = &area, .gone = on_gone,
 	};
 	pmuk_area_init(&area, &config);
@@ -332,18 +331,6 @@ static void *mapped_reader(void *arg)
 
 /* ---- the tests ---- */
 
-static void run(void *(*const functions[])(void *), int nr)
-{
-	pthread_t threads[4];
-	int i;
-
-	for (i = 0; i < nr; i++)
-		if (pthread_create(&threads[i], NULL, functions[i], NULL))
-			err(2, "pthread_create");
-	for (i = 0; i < nr; i++)
-		pthread_join(threads[i], NULL);
-}
-
 static void conserve(struct pmuk_aux_stat *s)
 {
 	pmuk_area_stat(&area, s);
@@ -374,7 +361,7 @@ static void test_stream(void)
 	static void *(*const functions[])(void *) = { writer, reader, reader, meddler };
 
 	set_up(false, false, gone);
-	run(functions, ARRAY_SIZE(functions));
+	run_threads(functions, ARRAY_SIZE(functions));
 	check_stream();
 	EXPECT_EQ(stale, skipped);
 	EXPECT(turns >= ENOUGH && spans_truncated >= ENOUGH / 10);
@@ -387,7 +374,7 @@ static void test_records(void)
 	static void *(*const functions[])(void *) = { writer, record_reader, watcher };
 
 	set_up(false, false, gone);
-	run(functions, ARRAY_SIZE(functions));
+	run_threads(functions, ARRAY_SIZE(functions));
 	check_stream();
 	EXPECT(stale && stale < skipped);	/* in gaps that are told of, and only there */
 	EXPECT(records >= ENOUGH && records_truncated >= ENOUGH / 10);
@@ -400,7 +387,7 @@ static void test_mapped(void)
 	static void *(*const functions[])(void *) = { writer, mapped_reader, watcher };
 
 	set_up(false, true, gone);
-	run(functions, ARRAY_SIZE(functions));
+	run_threads(functions, ARRAY_SIZE(functions));
 	check_stream();
 	EXPECT_EQ(stale, skipped);
 	tear_down();
@@ -459,7 +446,7 @@ static void test_snapshots(void)
 	struct pmuk_aux_stat s;
 
 	set_up(true, false, gone);
-	run(functions, ARRAY_SIZE(functions));
+	run_threads(functions, ARRAY_SIZE(functions));
 	conserve(&s);
 	EXPECT_EQ(s.full, 0);
 	EXPECT(s.head > told);
@@ -551,7 +538,7 @@ static void test_kill(void)
 	let_go_of = 0;
 	by_writer = 0;
 	pthread_barrier_init(&in_step, NULL, 2);
-	run(functions, ARRAY_SIZE(functions));
+	run_threads(functions, ARRAY_SIZE(functions));
 	pthread_barrier_destroy(&in_step);
 	EXPECT(by_writer >= ROUNDS / 50 && let_go_of - by_writer >= ROUNDS / 50);
 	tear_down();

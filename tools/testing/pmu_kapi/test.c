@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <err.h>
 #include <fnmatch.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,6 +68,18 @@ int run_tests(const struct test *tests, size_t nr, int argc, char **argv)
 			bad += !run_test(&tests[i], ++number);
 	printf("%s 1 %s\n", bad ? "not ok" : "ok", suite);
 	return bad ? 1 : 0;
+}
+
+void run_threads(void *(*const functions[])(void *), int nr)
+{
+	pthread_t threads[MOST_THREADS];
+	int i;
+
+	for (i = 0; i < nr; i++)
+		if (pthread_create(&threads[i], NULL, functions[i], NULL))
+			err(2, "pthread_create");
+	for (i = 0; i < nr; i++)
+		pthread_join(threads[i], NULL);
 }
 
 static void *map(void *at, size_t size, int fd)

@@ -42,6 +42,10 @@ bool failed(void);
 			     #wanted, __wanted);			\
 	} while (0)
 
+/* Of functions at the same time, each to its end. */
+#define MOST_THREADS	4
+void run_threads(void *(*const functions[])(void *), int nr);
+
 /* Maps a ring's memory, with pages that fault on all sides. Zeroes nothing of @config but these. */
 void map_ring(struct pmuk_ring_config *config);
 void unmap_ring(const struct pmuk_ring_config *config);

@@ -4,8 +4,6 @@
  * read by plain accesses: nothing but the ring's own ordering keeps them apart. A test that has not
  * seen the ring wrap, full, and empty fails.
  */
-#include <err.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -208,18 +206,6 @@ static void *watcher(void *arg)
 	return NULL;
 }
 
-static void run(void *(*const functions[])(void *), int nr)
-{
-	pthread_t threads[4];
-	int i;
-
-	for (i = 0; i < nr; i++)
-		if (pthread_create(&threads[i], NULL, functions[i], NULL))
-			err(2, "pthread_create");
-	for (i = 0; i < nr; i++)
-		pthread_join(threads[i], NULL);
-}
-
 static void conserve(struct pmuk_buffer_stat *s)
 {
 	u64 lost_records, there = 0, pos;
@@ -257,7 +243,7 @@ static void test_drop(void)
 	static void *(*const functions[])(void *) = { writer, reader, watcher };
 
 	set_up(PMUK_BUFFER_DROP, false);
-	run(functions, ARRAY_SIZE(functions));
+	run_threads(functions, ARRAY_SIZE(functions));
 	check_drop();
 }
 
@@ -266,7 +252,7 @@ static void test_turns(void)
 	static void *(*const functions[])(void *) = { writer, reader, reader };
 
 	set_up(PMUK_BUFFER_DROP, false);
-	run(functions, ARRAY_SIZE(functions));
+	run_threads(functions, ARRAY_SIZE(functions));
 	check_drop();
 }
 
@@ -275,7 +261,7 @@ static void test_mapped(void)
 	static void *(*const functions[])(void *) = { writer, mapped_reader, watcher };
 
 	set_up(PMUK_BUFFER_DROP, true);
-	run(functions, ARRAY_SIZE(functions));
+	run_threads(functions, ARRAY_SIZE(functions));
 	check_drop();
 }
 
@@ -314,7 +300,7 @@ static void test_stops(void)
 	static void *(*const functions[])(void *) = { writer, restarting_reader, watcher };
 
 	set_up(PMUK_BUFFER_STOP, false);
-	run(functions, ARRAY_SIZE(functions));
+	run_threads(functions, ARRAY_SIZE(functions));
 	check_drop();
 }
 
@@ -324,7 +310,7 @@ static void test_hostile(void)
 	struct pmuk_buffer_stat s;
 
 	set_up(PMUK_BUFFER_DROP, true);
-	run(functions, ARRAY_SIZE(functions));
+	run_threads(functions, ARRAY_SIZE(functions));
 	conserve(&s);
 	EXPECT(s.lost >= ENOUGH && written >= ENOUGH);
 	unmap_ring(&config);
@@ -392,7 +378,7 @@ static void test_snapshots(void)
 	struct pmuk_buffer_stat s;
 
 	set_up(PMUK_BUFFER_OVERWRITE, false);
-	run(functions, ARRAY_SIZE(functions));
+	run_threads(functions, ARRAY_SIZE(functions));
 	conserve(&s);
 	EXPECT_EQ(seen, s.consumed);
 	EXPECT_EQ(s.lost, 0);

@@ -5,7 +5,9 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <sys/param.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "export.h"
@@ -243,12 +245,12 @@ TEST_F(map, rights_cannot_be_gained_later)
 
 TEST_F(map, splits_for_nobody)
 {
-	size_t i;
+	uint8_t *at, *end = self->aux + AUX_PAGES * self->page_size;
 
-	for (i = 0; i < AUX_PAGES; i++) {
-		EXPECT_EQ(munmap(self->aux + i * self->page_size, self->page_size), -1);
+	for (at = self->aux; at < end; at += self->page_size) {
+		EXPECT_EQ(munmap(at, self->page_size), -1);
 		EXPECT_EQ(errno, EINVAL);
-		EXPECT_EQ(mprotect(self->aux + i * self->page_size, self->page_size, PROT_NONE), -1);
+		EXPECT_EQ(mprotect(at, self->page_size, PROT_NONE), -1);
 	}
 	EXPECT_EQ(mremap(self->aux, AUX_PAGES * self->page_size, self->page_size, 0), MAP_FAILED);
 	EXPECT_EQ(mremap(self->aux, AUX_PAGES * self->page_size, 32 * self->page_size,
@@ -322,6 +324,24 @@ TEST_F(map, is_in_the_way_of_data)
 	self->page = map_pages(self->fd, PAGES, PROT_READ);
 }
 
+/* Without a map, data are as large as at first, and may have come to where it was. */
+TEST_F(map, is_announced_behind_data)
+{
+	if (!variant->flags)
+		SKIP(return, "these are of one size anyway");
+	EXPECT_EQ(unmap_pages(self->aux, AUX_PAGES), 0);
+	EXPECT_EQ(unmap_pages(self->page, PAGES), 0);
+	self->page = map_pages(self->fd, 1 + 1, PROT_READ | PROT_WRITE);
+	ASSERT_NE(self->page, MAP_FAILED);
+	self->aux = map_aux(self->fd, 1 + 1, AUX_PAGES, PROT_READ);
+	ASSERT_NE(self->aux, MAP_FAILED);
+	EXPECT_EQ(unmap_pages(self->page, 1 + 1), 0);
+	EXPECT_EQ(unmap_pages(self->aux, AUX_PAGES), 0);
+	self->aux = map_aux(self->fd, PAGES, AUX_PAGES, PROT_READ);
+	EXPECT_NE(self->aux, MAP_FAILED);
+	self->page = map_pages(self->fd, PAGES, PROT_READ);
+}
+
 TEST_F(map, outlives_the_buffer)
 {
 	ASSERT_EQ(export_aux_write(self->fd, 64, 64), 64);
@@ -348,6 +368,106 @@ TEST_F(map, is_paid_for)
 	self->aux = map_aux(self->fd, PAGES, AUX_PAGES, PROT_READ);
 	EXPECT_NE(self->aux, MAP_FAILED);
 	self->buffers = nr_buffers();	/* of nobody: -1 before and after */
+}
+
+/* ---- what perf_event_mlock_kb says is free ---- */
+
+#define EACH_CPU	3		/* pages */
+
+FIXTURE(allowance)
+{
+	int fd;
+	long pages;			/* of the user */
+};
+
+/* A user of its own, who may pin what is not free of data and one AUX area, and no page more. */
+FIXTURE_SETUP(allowance)
+{
+	struct pmuk_export_attr attr = { .nr_pages = DATA_PAGES, .flags = USER_TAIL,
+					 .aux_pages = 8 * AUX_PAGES };
+	struct rlimit limit;
+
+	self->pages = EACH_CPU * sysconf(_SC_NPROCESSORS_ONLN);
+	ASSERT_LT(self->pages, 8 * AUX_PAGES);
+	self->fd = export_open();
+	ASSERT_GE(self->fd, 0);
+	ASSERT_EQ(export_create(self->fd, &attr), 0);
+	ASSERT_TRUE(let_be_free(EACH_CPU));
+	limit.rlim_cur = (PAGES + 8 * AUX_PAGES - self->pages) * getpagesize();
+	limit.rlim_max = limit.rlim_cur;
+	ASSERT_EQ(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
+	ASSERT_EQ(setresuid(65533, 65533, 65533), 0);
+}
+
+FIXTURE_TEARDOWN(allowance)
+{
+	EXPECT_EQ(pinned_pages(), 0);
+	close(self->fd);
+}
+
+TEST_F(allowance, comes_before_what_is_pinned)
+{
+	long data = MAX(0, PAGES - self->pages);
+	long all = PAGES + 8 * AUX_PAGES - self->pages;
+	void *page, *aux, *to;
+	int i;
+
+	for (i = 0; i < 5; i++) {
+		page = map_pages(self->fd, PAGES, PROT_READ);
+		ASSERT_NE(page, MAP_FAILED);
+		if (!i && pinned_pages() == PAGES) {
+			EXPECT_EQ(unmap_pages(page, PAGES), 0);
+			SKIP(return, "this kernel's perf core accounts nobody else's maps");
+		}
+		EXPECT_EQ(pinned_pages(), data);
+		aux = map_aux(self->fd, PAGES, 8 * AUX_PAGES, PROT_READ);
+		ASSERT_NE(aux, MAP_FAILED);
+		EXPECT_EQ(pinned_pages(), all);
+		/* that is all */
+		EXPECT_EQ(map_aux(self->fd, PAGES, 8 * AUX_PAGES, PROT_READ), MAP_FAILED);
+		EXPECT_EQ(errno, EPERM);
+		EXPECT_EQ(pinned_pages(), all);
+		/* a move costs nothing */
+		to = mmap(NULL, 8 * AUX_PAGES * getpagesize(), PROT_NONE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		aux = mremap(aux, 8 * AUX_PAGES * getpagesize(), 8 * AUX_PAGES * getpagesize(),
+			     MREMAP_MAYMOVE | MREMAP_FIXED, to);
+		ASSERT_EQ(aux, to);
+		EXPECT_EQ(pinned_pages(), all);
+		EXPECT_EQ(unmap_pages(aux, 8 * AUX_PAGES), 0);
+		EXPECT_EQ(unmap_pages(page, PAGES), 0);
+		EXPECT_EQ(pinned_pages(), 0);
+	}
+}
+
+/* It is the same that perf's own maps have. */
+TEST_F(allowance, is_shared_with_perf)
+{
+	struct perf_event_attr attr = { .type = PERF_TYPE_SOFTWARE, .size = sizeof(attr),
+					.config = PERF_COUNT_SW_DUMMY, .exclude_kernel = 1 };
+	int fd = syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0);
+	void *perf, *page;
+
+	if (fd < 0 && errno == EACCES)
+		SKIP(return, "perf is not for everybody here");
+	ASSERT_GE(fd, 0);
+	perf = map_pages(fd, 3, PROT_READ);
+	ASSERT_NE(perf, MAP_FAILED);
+	ASSERT_EQ(pinned_pages(), 0);
+	page = map_pages(self->fd, PAGES, PROT_READ);
+	ASSERT_NE(page, MAP_FAILED);
+	if (pinned_pages() != PAGES) {
+		EXPECT_EQ(pinned_pages(), MAX(0, PAGES + 3 - self->pages));
+		EXPECT_EQ(unmap_pages(perf, 3), 0);
+		EXPECT_EQ(unmap_pages(page, PAGES), 0);
+		page = map_pages(self->fd, PAGES, PROT_READ);
+		EXPECT_EQ(pinned_pages(), MAX(0, PAGES - self->pages));
+		EXPECT_EQ(unmap_pages(page, PAGES), 0);
+		return;
+	}
+	EXPECT_EQ(unmap_pages(perf, 3), 0);
+	EXPECT_EQ(unmap_pages(page, PAGES), 0);
+	SKIP(return, "this kernel's perf core accounts nobody else's maps");
 }
 
 TEST_HARNESS_MAIN

@@ -22,8 +22,7 @@ struct aux_record {
 	uint64_t flags;
 };
 
-FIXTURE(stream)
-{
+struct stream {
 	int fd;
 	struct perf_event_mmap_page *page;
 	const uint8_t *data;
@@ -34,61 +33,66 @@ FIXTURE(stream)
 	uint64_t bad;
 };
 
+FIXTURE(stream)
+{
+	struct stream s;
+};
+
 FIXTURE_SETUP(stream)
 {
 	struct pmuk_export_attr attr = { .nr_pages = DATA_PAGES, .flags = USER_TAIL,
 					 .aux_pages = AUX_PAGES, .watermark = 16384 };
 
-	self->fd = export_open();
-	ASSERT_GE(self->fd, 0);
-	ASSERT_EQ(export_create(self->fd, &attr), 0);
+	self->s.fd = export_open();
+	ASSERT_GE(self->s.fd, 0);
+	ASSERT_EQ(export_create(self->s.fd, &attr), 0);
 	ASSERT_EQ(stay_on(attr.cpu), 0);
-	self->page = map_pages(self->fd, PAGES, PROT_READ | PROT_WRITE);
-	ASSERT_NE(self->page, MAP_FAILED);
-	self->size = self->page->aux_size;
-	self->data = (uint8_t *)self->page + self->page->data_offset;
-	self->aux = mmap(NULL, self->size, PROT_READ, MAP_SHARED, self->fd,
-			 self->page->aux_offset);
-	ASSERT_NE(self->aux, MAP_FAILED);
+	self->s.page = map_pages(self->s.fd, PAGES, PROT_READ | PROT_WRITE);
+	ASSERT_NE(self->s.page, MAP_FAILED);
+	self->s.size = self->s.page->aux_size;
+	self->s.data = (uint8_t *)self->s.page + self->s.page->data_offset;
+	self->s.aux = mmap(NULL, self->s.size, PROT_READ, MAP_SHARED, self->s.fd,
+			   self->s.page->aux_offset);
+	ASSERT_NE(self->s.aux, MAP_FAILED);
 }
 
 FIXTURE_TEARDOWN(stream)
 {
-	munmap((void *)self->aux, self->size);
-	unmap_pages(self->page, PAGES);
-	close(self->fd);
-	EXPECT_EQ(self->bad, 0);
+	munmap((void *)self->s.aux, self->s.size);
+	unmap_pages(self->s.page, PAGES);
+	close(self->s.fd);
+	EXPECT_EQ(self->s.bad, 0);
 }
 
 /* All that is there; returns how much that was. */
-static uint64_t read_bytes(FIXTURE_DATA(stream) *self)
+static uint64_t read_bytes(struct stream *s)
 {
-	uint64_t head = __atomic_load_n(&self->page->aux_head, __ATOMIC_ACQUIRE);
-	uint64_t p, read = head - self->tail;
+	uint64_t head = __atomic_load_n(&s->page->aux_head, __ATOMIC_ACQUIRE);
+	uint64_t p, read = head - s->tail;
 
-	self->bad += read > self->size;
-	for (p = self->tail; p != head; p += 8)
-		self->bad += self->aux[p % self->size / 8] != pmuk_export_fill(p, 0);
-	self->tail = head;
-	__atomic_store_n(&self->page->aux_tail, head, __ATOMIC_RELEASE);
+	s->bad += read > s->size;
+	for (p = s->tail; p != head; p += 8)
+		s->bad += s->aux[p % s->size / 8] != pmuk_export_fill(p, 0);
+	s->tail = head;
+	__atomic_store_n(&s->page->aux_tail, head, __ATOMIC_RELEASE);
 	return read;
 }
 
 /* The next record, which is to be a PERF_RECORD_AUX. */
-static bool next_record(FIXTURE_DATA(stream) *self, struct aux_record *rec)
+static bool next_record(struct stream *s, struct aux_record *rec)
 {
-	uint64_t head = __atomic_load_n(&self->page->data_head, __ATOMIC_ACQUIRE);
+	uint64_t head = __atomic_load_n(&s->page->data_head, __ATOMIC_ACQUIRE);
 
-	if (head == self->data_tail)
+	if (head == s->data_tail)
 		return false;
 	/* records of 32 bytes do not wrap, and there are no others */
-	memcpy(rec, self->data + self->data_tail % self->page->data_size, sizeof(*rec));
+	memcpy(rec, s->data + s->data_tail % s->page->data_size, sizeof(*rec));
 	if (rec->header.type != PERF_RECORD_AUX || rec->header.size != sizeof(*rec)) {
-		self->bad++;
+		s->bad++;
 		return false;
 	}
-	self->data_tail += sizeof(*rec);
-	__atomic_store_n(&self->page->data_tail, self->data_tail, __ATOMIC_RELEASE);
+	s->data_tail += sizeof(*rec);
+	__atomic_store_n(&s->page->data_tail, s->data_tail, __ATOMIC_RELEASE);
 	return true;
 }
 
@@ -99,33 +103,33 @@ TEST_F(stream, is_what_was_written)
 	struct aux_record rec;
 
 	for (size = 8; size <= 8192; size += 8) {
-		ASSERT_EQ(export_aux_write(self->fd, size, size), size);
-		ASSERT_EQ(read_bytes(self), size);
-		ASSERT_TRUE(next_record(self, &rec));
+		ASSERT_EQ(export_aux_write(self->s.fd, size, size), size);
+		ASSERT_EQ(read_bytes(&self->s), size);
+		ASSERT_TRUE(next_record(&self->s, &rec));
 		ASSERT_EQ(rec.offset, written);
 		ASSERT_EQ(rec.size, size);
 		ASSERT_EQ(rec.flags, 0);
 		written += size;
 	}
-	EXPECT_FALSE(next_record(self, &rec));
-	EXPECT_EQ(LOAD(self->page->aux_head), written);
-	EXPECT_GT(written, 50 * self->size);
-	EXPECT_EQ(export_aux_stat(self->fd).truncated, 0);
+	EXPECT_FALSE(next_record(&self->s, &rec));
+	EXPECT_EQ(LOAD(self->s.page->aux_head), written);
+	EXPECT_GT(written, 50 * self->s.size);
+	EXPECT_EQ(export_aux_stat(self->s.fd).truncated, 0);
 }
 
 TEST_F(stream, that_does_not_fit_is_counted)
 {
 	struct aux_record rec;
 
-	EXPECT_EQ(export_aux_write(self->fd, self->size + 800, 4096), self->size);
-	EXPECT_EQ(export_aux_stat(self->fd).truncated, 800);
-	EXPECT_EQ(export_aux_stat(self->fd).full, 1);
-	EXPECT_EQ(read_bytes(self), self->size);
-	while (next_record(self, &rec))
+	EXPECT_EQ(export_aux_write(self->s.fd, self->s.size + 800, 4096), self->s.size);
+	EXPECT_EQ(export_aux_stat(self->s.fd).truncated, 800);
+	EXPECT_EQ(export_aux_stat(self->s.fd).full, 1);
+	EXPECT_EQ(read_bytes(&self->s), self->s.size);
+	while (next_record(&self->s, &rec))
 		EXPECT_EQ(rec.flags, 0);
-	EXPECT_EQ(export_aux_write(self->fd, 64, 64), 64);
-	ASSERT_TRUE(next_record(self, &rec));
-	EXPECT_EQ(rec.offset, self->size);
+	EXPECT_EQ(export_aux_write(self->s.fd, 64, 64), 64);
+	ASSERT_TRUE(next_record(&self->s, &rec));
+	EXPECT_EQ(rec.offset, self->s.size);
 	EXPECT_EQ(rec.size, 64);
 	EXPECT_EQ(rec.flags, PERF_AUX_FLAG_TRUNCATED);
 }
@@ -137,33 +141,33 @@ TEST_F(stream, goes_on_when_records_have_no_room)
 	struct aux_record rec;
 
 	for (i = 0; i < 3000; i++) {
-		ASSERT_EQ(export_aux_write(self->fd, 64, 64), 64);
-		ASSERT_EQ(read_bytes(self), 64);
+		ASSERT_EQ(export_aux_write(self->s.fd, 64, 64), 64);
+		ASSERT_EQ(read_bytes(&self->s), 64);
 	}
-	while (next_record(self, &rec)) {
+	while (next_record(&self->s, &rec)) {
 		EXPECT_EQ(rec.offset, end);
 		end += rec.size;
 		told++;
 	}
 	EXPECT_LT(told, 3000);
-	self->data_tail = self->page->data_head;
-	STORE(self->page->data_tail, self->data_tail);
+	self->s.data_tail = self->s.page->data_head;
+	STORE(self->s.page->data_tail, self->s.data_tail);
 }
 
 /* Each watermark, and no oftener. */
 TEST_F(stream, can_be_polled)
 {
-	struct pollfd pfd = { .fd = self->fd, .events = POLLIN };
+	struct pollfd pfd = { .fd = self->s.fd, .events = POLLIN };
 	int i;
 
 	for (i = 0; i < 20; i++) {
-		ASSERT_EQ(export_aux_write(self->fd, self->size / 2 - 64, 4096),
-			  (int64_t)self->size / 2 - 64);
-		read_bytes(self);
+		ASSERT_EQ(export_aux_write(self->s.fd, self->s.size / 2 - 64, 4096),
+			  (int64_t)self->s.size / 2 - 64);
+		read_bytes(&self->s);
 		ASSERT_EQ(poll(&pfd, 1, 0), 0);
-		ASSERT_EQ(export_aux_write(self->fd, 64, 64), 64);
-		read_bytes(self);
-		STORE(self->page->data_tail, LOAD(self->page->data_head));
+		ASSERT_EQ(export_aux_write(self->s.fd, 64, 64), 64);
+		read_bytes(&self->s);
+		STORE(self->s.page->data_tail, LOAD(self->s.page->data_head));
 		ASSERT_EQ(poll(&pfd, 1, 2000), 1);
 		ASSERT_EQ(poll(&pfd, 1, 0), 0);
 	}
@@ -173,21 +177,21 @@ TEST_F(stream, can_be_polled)
 TEST_F(stream, does_not_believe_every_tail)
 {
 	static const uint64_t lies[] = { 1, 1000000, 1ULL << 32, 1ULL << 63, -1ULL << 32 };
-	uint64_t head, size = self->size;
+	uint64_t head, size = self->s.size;
 	unsigned int i;
 
-	ASSERT_EQ(export_aux_write(self->fd, size / 2, 4096), (int64_t)size / 2);
-	head = LOAD(self->page->aux_head);
-	for (i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
-		STORE(self->page->aux_tail, head + lies[i]);
-		EXPECT_EQ(export_aux_write(self->fd, 64, 64), 0);
+	ASSERT_EQ(export_aux_write(self->s.fd, size / 2, 4096), (int64_t)size / 2);
+	head = LOAD(self->s.page->aux_head);
+	for (i = 0; i < ARRAY_SIZE(lies); i++) {
+		STORE(self->s.page->aux_tail, head + lies[i]);
+		EXPECT_EQ(export_aux_write(self->s.fd, 64, 64), 0);
 	}
 	/* what can be is believed, as the loss is the liar's */
-	STORE(self->page->aux_tail, head);
-	EXPECT_EQ(export_aux_write(self->fd, size + 64, 4096), (int64_t)size);
-	EXPECT_EQ(export_aux_write(self->fd, 64, 64), 0);
-	self->tail = head;
-	EXPECT_EQ(read_bytes(self), size);
+	STORE(self->s.page->aux_tail, head);
+	EXPECT_EQ(export_aux_write(self->s.fd, size + 64, 4096), (int64_t)size);
+	EXPECT_EQ(export_aux_write(self->s.fd, 64, 64), 0);
+	self->s.tail = head;
+	EXPECT_EQ(read_bytes(&self->s), size);
 }
 
 /* All that is on the page is the liar's own: not even its head moves the writer. */
@@ -196,13 +200,13 @@ TEST_F(stream, does_not_read_the_page)
 	uint64_t i, head = 0;
 
 	for (i = 0; i < 100; i++) {
-		memset(&self->page->aux_head, 0xa5 + i, 4 * sizeof(uint64_t));
-		STORE(self->page->aux_tail, head);
-		ASSERT_EQ(export_aux_write(self->fd, 4096, 512), 4096);
+		memset(&self->s.page->aux_head, 0xa5 + i, 4 * sizeof(uint64_t));
+		STORE(self->s.page->aux_tail, head);
+		ASSERT_EQ(export_aux_write(self->s.fd, 4096, 512), 4096);
 		head += 4096;
-		ASSERT_EQ(LOAD(self->page->aux_head), head);
+		ASSERT_EQ(LOAD(self->s.page->aux_head), head);
 	}
-	self->tail = head;
+	self->s.tail = head;
 }
 
 /* Changes the tail all the time, to anything. */
@@ -210,12 +214,13 @@ struct liar {
 	pthread_t thread;
 	struct perf_event_mmap_page *page;
 	bool stop;
+	uint64_t lies;
 };
 
 static void *lie(void *data)
 {
 	struct liar *liar = data;
-	uint64_t random = 88172645463325252ULL;
+	uint64_t tail, random = 88172645463325252ULL;
 
 	if (stay_away())
 		return NULL;
@@ -223,36 +228,39 @@ static void *lie(void *data)
 		random ^= random << 13;
 		random ^= random >> 7;
 		random ^= random << 17;
-		STORE(liar->page->aux_tail, random % 3 ? LOAD(liar->page->aux_head) - random % 70000 :
-						    random);
+		tail = random % 3 ? LOAD(liar->page->aux_head) - random % 70000 : random;
+		STORE(liar->page->aux_tail, tail);
+		liar->lies++;
 	}
 	return NULL;
 }
 
 TEST_F(stream, survives_a_liar)
 {
-	struct liar liar = { .page = self->page };
+	struct liar liar = { .page = self->s.page };
 	uint64_t end = now_ms() + 1000, head = 0;
 	int64_t written = 0, once;
 
 	ASSERT_EQ(pthread_create(&liar.thread, NULL, lie, &liar), 0);
 	while (now_ms() < end) {
-		once = export_aux_write(self->fd, 65536, 777 * 8);
+		once = export_aux_write(self->s.fd, 65536, 777 * 8);
 		ASSERT_GE(once, 0);
 		written += once;
-		STORE(self->page->data_tail, LOAD(self->page->data_head));
+		STORE(self->s.page->data_tail, LOAD(self->s.page->data_head));
 	}
 	STORE(liar.stop, true);
 	pthread_join(liar.thread, NULL);
-	head = export_aux_stat(self->fd).head;
+	head = export_aux_stat(self->s.fd).head;
 	EXPECT_EQ(head, written);
 	EXPECT_EQ(head % 8, 0);
+	EXPECT_GT(liar.lies, 0);
+	EXPECT_GT(export_aux_stat(self->s.fd).full, 0);
 }
 
 /* Reads while it is written, on another CPU if there is one. */
 struct reader {
 	pthread_t thread;
-	FIXTURE_DATA(stream) *self;
+	struct stream *s;
 	bool stop;
 	uint64_t read;
 };
@@ -266,8 +274,8 @@ static void *read_on(void *data)
 		return NULL;
 	do {
 		last = LOAD(r->stop);
-		r->read += read_bytes(r->self);
-		STORE(r->self->page->data_tail, LOAD(r->self->page->data_head));
+		r->read += read_bytes(r->s);
+		STORE(r->s->page->data_tail, LOAD(r->s->page->data_head));
 	} while (!last);
 	return NULL;
 }
@@ -276,13 +284,13 @@ static void *read_on(void *data)
 
 TEST_F_TIMEOUT(stream, is_read_while_it_is_written, 120)
 {
-	struct reader r = { .self = self };
+	struct reader r = { .s = &self->s };
 	uint64_t tried = 0, written = 0;
 	int64_t once;
 
 	ASSERT_EQ(pthread_create(&r.thread, NULL, read_on, &r), 0);
 	while (written < STREAMED) {
-		once = export_aux_write(self->fd, 65536, 1000 * 8);
+		once = export_aux_write(self->s.fd, 65536, 1000 * 8);
 		ASSERT_GE(once, 0);
 		tried += 65536;
 		written += once;
@@ -292,8 +300,8 @@ TEST_F_TIMEOUT(stream, is_read_while_it_is_written, 120)
 	STORE(r.stop, true);
 	pthread_join(r.thread, NULL);
 	EXPECT_EQ(r.read, written);
-	EXPECT_EQ(export_aux_stat(self->fd).truncated, tried - written);
-	EXPECT_EQ(self->bad, 0);
+	EXPECT_EQ(export_aux_stat(self->s.fd).truncated, tried - written);
+	EXPECT_EQ(self->s.bad, 0);
 }
 
 /* What has been overwritten is no longer there; what is there is the newest. */

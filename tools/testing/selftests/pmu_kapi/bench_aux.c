@@ -3,9 +3,10 @@
  * What it costs to write a part of an AUX area: prints what <debugfs>/pmuk_bench_aux/run says, and
  * measures what user space has a part in:
  *
- * aux_perf_begin_end: the same driver, with an event that perf_event_open(2) has opened. Of that, the
- *	cost of a write to the same file which does nothing is subtracted.
- * stream_aux_user: as stream_aux there, with user space reading what /dev/pmuk_export writes.
+ * aux_perf_begin_end: the same driver, with an event that perf_event_open(2) has opened. Of that,
+ *	the cost of a write to the same file which does nothing is subtracted.
+ * stream_aux_user, stream_rec_user: as stream_aux and stream_rec there, with user space reading
+ *	what /dev/pmuk_export writes.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -20,6 +21,7 @@
 #define AREA		(64 * 1024)
 #define STREAM		(8 << 20)
 #define PIECE		4096
+#define PART		64
 
 static int cpu, run;
 
@@ -108,6 +110,7 @@ struct stream {
 	struct perf_event_mmap_page *page;
 	const uint64_t *area;
 	uint64_t sum;		/* of what was read */
+	uint64_t read;		/* bytes, of records */
 };
 
 static void *stream_reader(void *data)
@@ -123,6 +126,31 @@ static void *stream_reader(void *data)
 			s->sum += s->area[tail % AREA / 8];
 		__atomic_store_n(&s->page->aux_tail, tail, __ATOMIC_RELEASE);
 		STORE(s->page->data_tail, LOAD(s->page->data_head));
+	}
+	return NULL;
+}
+
+/* Of records, what is behind their headers. */
+static void *records_reader(void *data)
+{
+	struct stream *s = data;
+	const uint64_t *words = (const void *)((const char *)s->page + s->page->data_offset);
+	uint64_t mask = s->page->data_size / 8 - 1, at = 0, head, end;
+	struct perf_event_header header;
+
+	if (stay_on(!cpu))
+		fail("two CPUs");
+	while (s->read < STREAM) {
+		head = __atomic_load_n(&s->page->data_head, __ATOMIC_ACQUIRE) / 8;
+		while (at != head) {
+			memcpy(&header, &words[at++ & mask], sizeof(header));
+			end = at + header.size / 8 - 1;
+			if (header.type == PMUK_EXPORT_RECORD)
+				STORE(s->read, s->read + PART);
+			for (; at != end; at++)
+				s->sum += words[at & mask];
+		}
+		__atomic_store_n(&s->page->data_tail, at * 8, __ATOMIC_RELEASE);
 	}
 	return NULL;
 }
@@ -167,6 +195,26 @@ static void stream_measure(void)
 	close(s.fd);
 }
 
+/* Those that have no room are written again. */
+static void records_measure(void)
+{
+	struct stream s = {};
+	pthread_t thread;
+	uint64_t start;
+
+	stream_open(&s);
+	if (pthread_create(&thread, NULL, records_reader, &s))
+		fail("a thread");
+	start = now();
+	while (LOAD(s.read) < STREAM) {
+		if (export_write(s.fd, AREA / PART, 8 + PART, PMUK_EXPORT_TASK) < 0)
+			fail("records");
+	}
+	pthread_join(thread, NULL);
+	printf("stream_rec_user_ns %.3f\n", (double)(now() - start) / (STREAM / PIECE));
+	close(s.fd);
+}
+
 int main(void)
 {
 	cpu = stay_on_this_cpu();
@@ -176,7 +224,9 @@ int main(void)
 	measure_in_kernel();
 	perf_open();
 	measure(ways, sizeof(ways) / sizeof(struct way));
-	if (sysconf(_SC_NPROCESSORS_ONLN) > 1)
+	if (sysconf(_SC_NPROCESSORS_ONLN) > 1) {
 		stream_measure();
+		records_measure();
+	}
 	return 0;
 }

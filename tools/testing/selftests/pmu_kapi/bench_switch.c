@@ -13,6 +13,7 @@
  * off: pmuk_sched is there and does nothing
  * on: pmuk_sched
  * stream: and it writes a record of each switch, over the oldest
+ * raw: and it writes a packet of each switch, while there is room
  * schedstat: the scheduler's own statistics, which have no counters
  * perf: both tasks have counters of their own
  * perf_inherit: one has got them from the other, so those of one become the other's
@@ -144,13 +145,9 @@ static void on_begin(void)
 		refuse("pmuk_sched has not got its counters");
 }
 
-static void stream_begin(void)
+static void stream_open(unsigned int nr_pages, unsigned int mode)
 {
-	struct pmuk_sched_stream attr = {
-		.cpu		= cpu,
-		.nr_pages	= 16,
-		.mode		= PMUK_SCHED_OVERWRITE,
-	};
+	struct pmuk_sched_stream attr = { .cpu = cpu, .nr_pages = nr_pages, .mode = mode };
 
 	on_begin();
 	stream.fd = open("/dev/pmuk_sched", O_RDWR);
@@ -158,10 +155,28 @@ static void stream_begin(void)
 		fail("/dev/pmuk_sched");
 	if (ioctl(stream.fd, PMUK_SCHED_STREAM, &attr))
 		fail("PMUK_SCHED_STREAM");
-	stream.size = (1 + attr.nr_pages) * sysconf(_SC_PAGESIZE);
+	stream.size = (1 + (mode == PMUK_SCHED_RAW ? 1 : nr_pages)) * sysconf(_SC_PAGESIZE);
 	stream.pages = mmap(NULL, stream.size, PROT_READ, MAP_SHARED, stream.fd, 0);
 	if (stream.pages == MAP_FAILED)
 		fail("mmap of /dev/pmuk_sched");
+}
+
+static void stream_begin(void)
+{
+	stream_open(16, PMUK_SCHED_OVERWRITE);
+}
+
+/* Room for all packets of a round. */
+static void raw_begin(void)
+{
+	stream_open(1024, PMUK_SCHED_RAW);
+}
+
+static void stream_close(void)
+{
+	munmap(stream.pages, stream.size);
+	close(stream.fd);
+	sched_end();
 }
 
 static void stream_end(void)
@@ -170,9 +185,16 @@ static void stream_end(void)
 
 	if (!page->data_head)
 		refuse("no records in the stream");
-	munmap(stream.pages, stream.size);
-	close(stream.fd);
-	sched_end();
+	stream_close();
+}
+
+static void raw_end(void)
+{
+	struct pmuk_sched_stat stat;
+
+	if (ioctl(stream.fd, PMUK_SCHED_STAT, &stat) || !stat.head || stat.lost)
+		refuse("no packets in the stream, or not all of them");
+	stream_close();
 }
 
 /* ---- the scheduler's statistics ---- */
@@ -402,6 +424,7 @@ static struct mode modes[] = {
 	{ .name = "off", .begin = off_begin },
 	{ .name = "on", .begin = on_begin, .end = sched_end },
 	{ .name = "stream", .begin = stream_begin, .end = stream_end },
+	{ .name = "raw", .begin = raw_begin, .end = raw_end },
 	{ .name = "schedstat", .begin = schedstat_begin, .end = schedstat_end },
 	{ .name = "bpf", .begin = bpf_begin, .end = bpf_end },
 	{ .name = "bpf_read", .begin = bpf_read_begin, .end = bpf_end },

@@ -90,7 +90,7 @@ static bool parse_aux(struct shown *s, const char *line)
 
 	if (sscanf(line, "  aux cpu %d", &cpu) != 1 || cpu < 0 || cpu >= MAX_CPUS)
 		return false;
-	for (i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+	for (i = 0; i < ARRAY_SIZE(others); i++) {
 		if (!number_of(line, others[i], &other) || other)
 			return false;
 	}

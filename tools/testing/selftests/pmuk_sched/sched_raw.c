@@ -4,13 +4,10 @@
  * next mark tells that it is missing; and packets add up to what the text files say.
  */
 #define _GNU_SOURCE
-#include <poll.h>
 #include <sys/mman.h>
 
-#include "sched.h"
-#include "../../../../include/uapi/linux/pmuk_sched.h"
+#include "sched_device.h"
 
-#define DEVICE		"/dev/pmuk_sched"
 #define PART		4096
 
 /* A file, its ring and its AUX area. */
@@ -21,16 +18,6 @@ struct stream {
 	uint64_t size;			/* of that */
 	uint64_t tail;
 };
-
-static int bind_stream(int fd, unsigned int cpu, unsigned int pages, unsigned int mode,
-		       unsigned int watermark)
-{
-	struct pmuk_sched_stream what = {
-		.cpu = cpu, .nr_pages = pages, .mode = mode, .watermark = watermark,
-	};
-
-	return ioctl(fd, PMUK_SCHED_STREAM, &what);
-}
 
 static bool stream_map(struct stream *s)
 {
@@ -235,12 +222,7 @@ FIXTURE(raw)
 
 FIXTURE_SETUP(raw)
 {
-	ASSERT_EQ(run_on(0), 0);
-	ASSERT_TRUE(sched_begin(8, 48));
-	self->cpu = nr_cpus() - 1;
-	ASSERT_TRUE(worker_start(&self->w) && worker_start(&self->v));
-	ASSERT_EQ(worker_do(&self->w, ORDER_RUN_ON, self->cpu, 0), 0);
-	ASSERT_EQ(worker_do(&self->v, ORDER_RUN_ON, self->cpu, 0), 0);
+	ASSERT_TRUE(begin_pair(&self->cpu, &self->w, &self->v));
 	self->s.fd = -1;
 }
 
@@ -250,8 +232,7 @@ FIXTURE_TEARDOWN(raw)
 	EXPECT_EQ(self->seen.bad, 0);
 	if (self->s.fd >= 0)
 		stream_close(&self->s);
-	EXPECT_TRUE(worker_end(&self->w) && worker_end(&self->v));
-	EXPECT_TRUE(sched_end());
+	EXPECT_TRUE(end_pair(&self->w, &self->v));
 }
 
 /* So many times there is a switch to it, and one from it. Whoever yields alone makes none. */
@@ -342,18 +323,11 @@ TEST_F(raw, maps_are_as_announced)
 TEST_F(raw, packets_are_the_totals)
 {
 	struct totals before, after;
-	int i;
 
 	ASSERT_TRUE(stream_open(&self->s, self->cpu, 64, 0));
 	self->seen.pid = self->w.pid;
 	ASSERT_TRUE(task_totals(self->w.pid, &before));
-	for (i = 1; i <= 100; i++) {
-		ASSERT_EQ(worker_add(&self->w, i, 2ULL * i << 32), 0);
-		ASSERT_EQ(worker_add(&self->v, 1000, 1000), 0);
-	}
-	ASSERT_TRUE(worker_order(&self->v, ORDER_YIELD, 100, 0));
-	ASSERT_EQ(worker_do(&self->w, ORDER_YIELD, 100, 0), 0);
-	ASSERT_EQ(worker_done(&self->v), 0);
+	ASSERT_TRUE(take_turns(&self->w, &self->v, 2ULL << 32));
 	ASSERT_TRUE(comes(see_everything(&self->s, &self->seen, &self->stat) &&
 			  task_totals(self->w.pid, &after) &&
 			  after.voluntary - before.voluntary == self->seen.t.voluntary));
@@ -464,13 +438,6 @@ TEST_F(raw, flush_publishes)
 	expect_all(_metadata, &self->seen, &self->stat);
 }
 
-static bool wakes(const struct stream *s, uint64_t patience)
-{
-	struct pollfd poll_fd = { .fd = s->fd, .events = POLLIN };
-
-	return poll(&poll_fd, 1, patience / NSEC_PER_MSEC) == 1 && poll_fd.revents & POLLIN;
-}
-
 /* At the end of the part that passes the watermark, without being asked for it; and once. */
 TEST_F_TIMEOUT(raw, reader_is_woken, 120)
 {
@@ -479,10 +446,10 @@ TEST_F_TIMEOUT(raw, reader_is_woken, 120)
 
 	ASSERT_TRUE(stream_open(&self->s, self->cpu, 8, PART / 2));
 	for (i = 0; i < 5; i++) {
-		EXPECT_FALSE(wakes(&self->s, 0));
+		EXPECT_FALSE(wakes(self->s.fd, 0));
 		ASSERT_TRUE(work_until(&self->w, &self->s, head));
 		head = stream_head(&self->s);
-		EXPECT_TRUE(wakes(&self->s, PATIENCE));
+		EXPECT_TRUE(wakes(self->s.fd, PATIENCE));
 		ASSERT_TRUE(stream_read(&self->s, &self->seen, head));
 	}
 	EXPECT_GT(head, 5 * (PART - 128));
@@ -516,6 +483,49 @@ TEST_F(raw, slow_reader_is_told_what_it_lost)
 	ASSERT_TRUE(see_everything(s, &self->seen, &self->stat));
 	EXPECT_EQ(self->seen.missing, self->stat.lost);
 	expect_all(_metadata, &self->seen, &self->stat);
+}
+
+/* The position behind the latest part that records tell of; they are given back. */
+static uint64_t told_up_to(struct stream *s)
+{
+	const uint64_t *data = (const uint64_t *)((const char *)s->page + getpagesize());
+	uint64_t head = __atomic_load_n(&s->page->data_head, __ATOMIC_ACQUIRE);
+	uint64_t at, tail = s->page->data_tail, told = 0, words = getpagesize() / 8;
+	struct perf_event_header header;
+
+	for (; tail != head; tail += header.size) {
+		at = tail / 8;
+		memcpy(&header, &data[at % words], sizeof(header));
+		if (header.type == PERF_RECORD_AUX)
+			told = data[(at + 1) % words] + data[(at + 2) % words];
+	}
+	__atomic_store_n(&s->page->data_tail, tail, __ATOMIC_RELEASE);
+	return told;
+}
+
+/*
+ * A reader that goes by records is told of all there is, though they had no room when the area
+ * became full: when they have, the next switch tells, and wakes it.
+ */
+TEST_F_TIMEOUT(raw, records_alone_are_enough, 120)
+{
+	struct stream *s = &self->s;
+	int i;
+
+	ASSERT_TRUE(stream_open(s, self->cpu, 4, 0));
+	for (i = 0; i < 200; i++) {	/* 128 records fill the ring */
+		ASSERT_TRUE(work(&self->w, 1));
+		ASSERT_EQ(ioctl(s->fd, PMUK_SCHED_FLUSH), 0);
+	}
+	__atomic_store_n(&s->page->aux_tail, stream_head(s), __ATOMIC_RELEASE);
+	for (i = 0; i < 100 && !self->stat.lost; i++)
+		ASSERT_TRUE(work(&self->w, 100) && stream_stat(s, &self->stat));
+	ASSERT_GT(self->stat.lost, 0);
+	EXPECT_LT(told_up_to(s), stream_head(s));
+	wakes(s->fd, 0);
+	ASSERT_TRUE(work(&self->w, 2));
+	EXPECT_TRUE(wakes(s->fd, PATIENCE));
+	EXPECT_EQ(told_up_to(s), stream_head(s));
 }
 
 /* It reads now and then, while there are switches: seen and lost are all of them, at any time. */

@@ -4,13 +4,10 @@
  * the text files say. And readers that are slow, are killed, or ask for what there is not.
  */
 #define _GNU_SOURCE
-#include <poll.h>
 #include <sys/mman.h>
 
-#include "sched.h"
-#include "../../../../include/uapi/linux/pmuk_sched.h"
+#include "sched_device.h"
 
-#define DEVICE		"/dev/pmuk_sched"
 #define RECORD		sizeof(struct pmuk_sched_switch)
 
 /* A file, and its ring. */
@@ -21,20 +18,13 @@ struct stream {
 	uint64_t tail;
 };
 
-static int bind_stream(int fd, unsigned int cpu, unsigned int pages, unsigned int mode)
-{
-	struct pmuk_sched_stream what = { .cpu = cpu, .nr_pages = pages, .mode = mode };
-
-	return ioctl(fd, PMUK_SCHED_STREAM, &what);
-}
-
 static bool stream_open(struct stream *s, int cpu, unsigned int pages, unsigned int mode)
 {
 	int prot = mode == PMUK_SCHED_DROP ? PROT_READ | PROT_WRITE : PROT_READ;
 
 	*s = (struct stream){ .cpu = cpu, .size = (uint64_t)pages * getpagesize() };
 	s->fd = open(DEVICE, O_RDWR | O_CLOEXEC);
-	if (s->fd < 0 || bind_stream(s->fd, cpu, pages, mode))
+	if (s->fd < 0 || bind_stream(s->fd, cpu, pages, mode, 0))
 		return false;
 	s->page = mmap(NULL, s->size + getpagesize(), prot, MAP_SHARED, s->fd, 0);
 	return s->page != MAP_FAILED;
@@ -161,12 +151,7 @@ FIXTURE(stream)
 
 FIXTURE_SETUP(stream)
 {
-	ASSERT_EQ(run_on(0), 0);
-	ASSERT_TRUE(sched_begin(8, 48));
-	self->cpu = nr_cpus() - 1;
-	ASSERT_TRUE(worker_start(&self->w) && worker_start(&self->v));
-	ASSERT_EQ(worker_do(&self->w, ORDER_RUN_ON, self->cpu, 0), 0);
-	ASSERT_EQ(worker_do(&self->v, ORDER_RUN_ON, self->cpu, 0), 0);
+	ASSERT_TRUE(begin_pair(&self->cpu, &self->w, &self->v));
 	self->s.fd = -1;
 }
 
@@ -175,8 +160,7 @@ FIXTURE_TEARDOWN(stream)
 	write_file(CPU1_ONLINE, "1");
 	if (self->s.fd >= 0)
 		close(self->s.fd);
-	EXPECT_TRUE(worker_end(&self->w) && worker_end(&self->v));
-	EXPECT_TRUE(sched_end());
+	EXPECT_TRUE(end_pair(&self->w, &self->v));
 }
 
 /* ---- what can be asked for ---- */
@@ -194,31 +178,31 @@ TEST_F(stream, bad_requests_are_refused)
 	EXPECT_EQ(errno, ENODEV);
 	EXPECT_EQ(poll(&poll_fd, 1, 0), 1);
 	EXPECT_TRUE(poll_fd.revents & POLLERR);
-	EXPECT_EQ(bind_stream(fd, 0, 0, PMUK_SCHED_DROP), -1);
+	EXPECT_EQ(bind_stream(fd, 0, 0, PMUK_SCHED_DROP, 0), -1);
 	EXPECT_EQ(errno, EINVAL);
-	EXPECT_EQ(bind_stream(fd, 0, 3, PMUK_SCHED_DROP), -1);
+	EXPECT_EQ(bind_stream(fd, 0, 3, PMUK_SCHED_DROP, 0), -1);
 	EXPECT_EQ(errno, EINVAL);
-	EXPECT_EQ(bind_stream(fd, 0, 1 << 20, PMUK_SCHED_DROP), -1);
+	EXPECT_EQ(bind_stream(fd, 0, 1 << 20, PMUK_SCHED_DROP, 0), -1);
 	EXPECT_EQ(errno, EINVAL);
-	EXPECT_EQ(bind_stream(fd, 0, 1, 3), -1);
+	EXPECT_EQ(bind_stream(fd, 0, 1, 3, 0), -1);
 	EXPECT_EQ(errno, EINVAL);
-	EXPECT_EQ(bind_stream(fd, 4096, 1, PMUK_SCHED_DROP), -1);
+	EXPECT_EQ(bind_stream(fd, 4096, 1, PMUK_SCHED_DROP, 0), -1);
 	EXPECT_EQ(errno, ENODEV);
-	EXPECT_EQ(bind_stream(fd, UINT32_MAX, 1, PMUK_SCHED_DROP), -1);
+	EXPECT_EQ(bind_stream(fd, UINT32_MAX, 1, PMUK_SCHED_DROP, 0), -1);
 	EXPECT_EQ(errno, ENODEV);
 	EXPECT_EQ(ioctl(fd, PMUK_SCHED_STREAM, NULL), -1);
 	EXPECT_EQ(errno, EFAULT);
-	ASSERT_EQ(bind_stream(fd, 0, 1, PMUK_SCHED_DROP), 0);
-	EXPECT_EQ(bind_stream(fd, 0, 1, PMUK_SCHED_DROP), -1);
+	ASSERT_EQ(bind_stream(fd, 0, 1, PMUK_SCHED_DROP, 0), 0);
+	EXPECT_EQ(bind_stream(fd, 0, 1, PMUK_SCHED_DROP, 0), -1);
 	EXPECT_EQ(errno, EBUSY);
-	EXPECT_EQ(bind_stream(other, 0, 1, PMUK_SCHED_DROP), -1);
+	EXPECT_EQ(bind_stream(other, 0, 1, PMUK_SCHED_DROP, 0), -1);
 	EXPECT_EQ(errno, EBUSY);
 	EXPECT_EQ(ioctl(fd, _IO('p', 0xcf)), -1);
 	EXPECT_EQ(errno, ENOTTY);
 	EXPECT_EQ(ioctl(fd, PMUK_SCHED_STAT, NULL), -1);
 	EXPECT_EQ(errno, EFAULT);
 	close(fd);
-	EXPECT_EQ(bind_stream(other, 0, 1, PMUK_SCHED_OVERWRITE), 0);
+	EXPECT_EQ(bind_stream(other, 0, 1, PMUK_SCHED_OVERWRITE, 0), 0);
 	EXPECT_EQ(mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, other, 0), MAP_FAILED);
 	close(other);
 }
@@ -234,18 +218,11 @@ static int see_everything(struct stream *s, struct seen *seen, struct pmuk_sched
 TEST_F(stream, records_are_the_totals)
 {
 	struct totals before, after;
-	int i;
 
 	ASSERT_TRUE(stream_open(&self->s, self->cpu, 64, PMUK_SCHED_DROP));
 	self->seen.pid = self->w.pid;
 	ASSERT_TRUE(task_totals(self->w.pid, &before));
-	for (i = 1; i <= 100; i++) {
-		ASSERT_EQ(worker_add(&self->w, i, 2 * i), 0);
-		ASSERT_EQ(worker_add(&self->v, 1000, 1000), 0);
-	}
-	ASSERT_TRUE(worker_order(&self->v, ORDER_YIELD, 100, 0));
-	ASSERT_EQ(worker_do(&self->w, ORDER_YIELD, 100, 0), 0);
-	ASSERT_EQ(worker_done(&self->v), 0);
+	ASSERT_TRUE(take_turns(&self->w, &self->v, 2));
 	ASSERT_TRUE(comes(see_everything(&self->s, &self->seen, &self->stat) &&
 			  task_totals(self->w.pid, &after) &&
 			  after.voluntary - before.voluntary == self->seen.t.voluntary));
@@ -263,13 +240,6 @@ TEST_F(stream, records_are_the_totals)
 	EXPECT_EQ(self->stat.lost + self->stat.discarded, 0);
 	stream_close(&self->s);
 	self->s.fd = -1;
-}
-
-static bool wakes(const struct stream *s, uint64_t patience)
-{
-	struct pollfd poll_fd = { .fd = s->fd, .events = POLLIN };
-
-	return poll(&poll_fd, 1, patience / NSEC_PER_MSEC) == 1 && poll_fd.revents & POLLIN;
 }
 
 /* After so many bytes; and it can sleep again when it has read all. */
@@ -290,10 +260,10 @@ TEST_F(stream, reader_is_woken)
 	for (i = 0; i < 5; i++) {
 		ASSERT_TRUE(worker_order(&self->v, ORDER_YIELD, 60, 0) &&
 			    worker_order(&self->w, ORDER_YIELD, 60, 0));
-		EXPECT_TRUE(wakes(s, PATIENCE));
+		EXPECT_TRUE(wakes(s->fd, PATIENCE));
 		EXPECT_TRUE(i || stream_head(s) >= 20 * RECORD);
 		ASSERT_EQ(worker_done(&self->w) | worker_done(&self->v), 0);
-		EXPECT_TRUE(comes(see_everything(s, &self->seen, &self->stat) && !wakes(s, 0)));
+		EXPECT_TRUE(comes(see_everything(s, &self->seen, &self->stat) && !wakes(s->fd, 0)));
 	}
 	EXPECT_EQ(self->seen.records, self->stat.switches);
 }
@@ -395,10 +365,10 @@ TEST_F(stream, map_keeps_its_stream)
 	EXPECT_TRUE(comes(stream_head(&self->s)));
 	EXPECT_TRUE(stream_read(&self->s, &self->seen, stream_head(&self->s)));
 	EXPECT_GT(self->seen.records, 0);
-	EXPECT_EQ(bind_stream(fd, self->cpu, 4, PMUK_SCHED_DROP), -1);
+	EXPECT_EQ(bind_stream(fd, self->cpu, 4, PMUK_SCHED_DROP, 0), -1);
 	EXPECT_EQ(errno, EBUSY);
 	munmap(self->s.page, self->s.size + getpagesize());
-	EXPECT_EQ(bind_stream(fd, self->cpu, 4, PMUK_SCHED_DROP), 0);
+	EXPECT_EQ(bind_stream(fd, self->cpu, 4, PMUK_SCHED_DROP, 0), 0);
 	close(fd);
 }
 
