@@ -674,7 +674,7 @@ static void remote_read_is_whole(struct kunit *test)
 	int cpu = pmuk_test_pin_first(test);
 	int other = pmuk_test_other_cpu(test, cpu);
 	struct pmuk_value value, last = {};
-	unsigned long end = jiffies + 20 * HZ;
+	unsigned long end = jiffies + 100 * HZ;
 	unsigned int bad = 0, changes = 0;
 	struct task_struct *task;
 

@@ -40,6 +40,18 @@ since()
 	dmesg | tail -n +$((lines + 1))
 }
 
+# hold_task_events: perf core's code for tasks' events is patched in once, now, while there is one CPU. QEMU
+# before 8.1 may keep what it was just translating for one CPU of code that another one patches: a CPU that
+# does not see this patch leaves a task's event on its PMU when the task goes, for ever, and then perf core waits for
+# it as long.
+hold_task_events()
+{
+	for online in 0 1; do
+		for cpu in /sys/devices/system/cpu/cpu[1-9]*; do echo $online >"$cpu/online"; done
+		[ $online -eq 1 ] || { perf stat -e dummy -o /dev/null sleep 1000000 2>/dev/null & sleep 1; }
+	done
+}
+
 # nothing_left: no module of ours, no PMU of ours
 nothing_left()
 {
