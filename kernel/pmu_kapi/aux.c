@@ -314,7 +314,8 @@ void pmuk_area_end(struct pmuk_aux_handle *handle, u64 size)
 		return;
 	size = pmuk_area_fit(area, handle, size);
 	flags = READ_ONCE(handle->flags);
-	pmuk_area_note(area, flags, handle->head + size);
+	/* those of no bytes come with the next one */
+	pmuk_area_note(area, flags, handle->head + (size ?: 1));
 	if (flags & PERF_AUX_FLAG_TRUNCATED)
 		pmuk_ring_add(&area->truncations, 1);
 	pmuk_area_publish(area, handle->head + size);

@@ -43,7 +43,8 @@ static struct pmuk_buffer *pmuk_counter_buffer(const struct pmuk_counter *c, int
  *
  * Context: Any, NMI too; on the CPU where the event is, which its driver is called on.
  * Return: The buffer, as long as the event is on the PMU; NULL if it is not pmuk's, or has none
- * on this CPU, or its context is stopped, as events of a task with its children are not.
+ * on this CPU, or is to write nothing now: it is being created, or its context is stopped, but not
+ * the events of a task with its children. So ask for each part.
  */
 struct pmuk_buffer *pmuk_event_buffer(struct perf_event *event)
 {
@@ -52,7 +53,9 @@ struct pmuk_buffer *pmuk_event_buffer(struct perf_event *event)
 	if (READ_ONCE(event->overflow_handler) != pmuk_overflow)
 		return NULL;
 	c = event->overflow_handler_context;
-	return READ_ONCE(c->away) ? NULL : pmuk_counter_buffer(c, raw_smp_processor_id());
+	if (READ_ONCE(c->away) || READ_ONCE(c->quiet))
+		return NULL;
+	return pmuk_counter_buffer(c, raw_smp_processor_id());
 }
 EXPORT_SYMBOL_GPL(pmuk_event_buffer);
 
@@ -124,6 +127,14 @@ static void pmuk_perf_fill(struct perf_output_handle *handle, const struct pmuk_
 	handle->wakeup = h->area->wake_at;
 }
 
+/* A child that was forked while its context was being stopped. */
+static bool pmuk_event_is_away(const struct perf_event *event)
+{
+	const struct pmuk_counter *c = event->overflow_handler_context;
+
+	return READ_ONCE(c->away);
+}
+
 static void *pmuk_perf_begin(struct perf_output_handle *handle, struct perf_event *event)
 {
 	struct pmuk_aux *aux = pmuk_event_aux(event);
@@ -133,9 +144,13 @@ static void *pmuk_perf_begin(struct perf_output_handle *handle, struct perf_even
 	handle->event = NULL;
 	if (!aux)
 		return NULL;
+	if (pmuk_event_is_away(event))
+		return ERR_PTR(-ENODEV);
 	private = pmuk_area_begin(&aux->area, &h);
-	if (!private)
+	if (!private) {
+		pmuk_area_lose(&aux->area, 0);	/* from here on nobody knows how much */
 		return ERR_PTR(-ENOSPC);
+	}
 	handle->event = event;
 	handle->aux_flags = 0;
 	pmuk_perf_fill(handle, &h);

@@ -558,6 +558,7 @@ static void truncated_counter_is_off(struct kunit *test)
 {
 	struct itrace_test *t = new_pmu(test, 0);
 	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_aux_stat before, stat;
 	struct pmuk_counter *c;
 	struct pmuk_attr event;
 	struct pmuk_buffer *b;
@@ -574,10 +575,14 @@ static void truncated_counter_is_off(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_ACTIVE);
 	KUNIT_EXPECT_EQ(test, pmuk_itrace_branch(t->it, 10), 10);
-	/* nor may a paused area be written */
+	/* nor may a paused area be written, and that is told, too */
+	KUNIT_EXPECT_EQ(test, pmuk_aux_stat(b, &before), 0);
 	pmuk_aux_pause(b);
 	pmuk_itrace_branch(t->it, 10);
 	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(pmuk_counter_state(c) == PMUK_COUNTER_OFF));
+	KUNIT_EXPECT_EQ(test, pmuk_aux_stat(b, &stat), 0);
+	KUNIT_EXPECT_EQ(test, stat.discarded, before.discarded + 1);
+	KUNIT_EXPECT_EQ(test, stat.truncations, before.truncations + 1);
 }
 
 /* A buffer without an AUX area is no place for a trace, and no fault. */

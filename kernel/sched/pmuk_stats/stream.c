@@ -152,14 +152,18 @@ static struct pmuk_sched_sink *pmuk_sched_sink_of(struct file *file)
 	return smp_load_acquire(&f->sink);	/* pairs with pmuk_sched_stream() */
 }
 
+/* Who stands in for a CPU that is offline: one at a time, as it would be there. */
+static DEFINE_MUTEX(pmuk_sched_offline);
+
 /* On the sink's CPU, between two switches; or it is offline, and has none. */
 static void pmuk_sched_between(int cpu, smp_call_func_t what, void *data)
 {
 	guard(cpus_read_lock)();
-	if (smp_call_function_single(cpu, what, data, true)) {
-		guard(irqsave)();
-		what(data);
-	}
+	if (!smp_call_function_single(cpu, what, data, true))
+		return;
+	guard(mutex)(&pmuk_sched_offline);
+	guard(irqsave)();
+	what(data);
 }
 
 static void pmuk_sched_flush_here(void *sink)

@@ -6,6 +6,10 @@
 # tests called kernel_... .
 # shellcheck disable=SC2317	# tests are called by name
 
+# Signals are as a terminal gives them: what is started in the background ignores some, and so would tests.
+[ "${signals-}" = default ] || signals=default exec env --default-signal "$0" "$@"
+unset signals
+
 set -u
 here=$(cd "${BASH_SOURCE[0]%/*}" && pwd -P)
 out=$(cd "${1:?usage: run.sh DIR [GLOB]}" && pwd -P)

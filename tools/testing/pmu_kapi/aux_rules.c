@@ -703,24 +703,39 @@ static void test_overwrite(void)
 	tear_down();
 }
 
-/* Flags go with the bytes that they are of, though nobody has given these back. */
-static void test_overwrite_flags(void)
+/* Of an area that overwrites, and goes on then. */
+static u64 snapshot_flags(u64 consumed)
 {
 	struct pmuk_aux_span span;
 	struct pmuk_aux_reader r;
+
+	pmuk_area_pause(&rig.area);
+	claim(&r);
+	look(&r, &span);
+	pmuk_area_consume(&r, consumed);
+	pmuk_area_release(&r);
+	EXPECT_EQ(pmuk_area_resume(&rig.area), 0);
+	return span.flags;
+}
+
+/* Flags go with the bytes that they are of, though nobody has given these back. */
+static void test_overwrite_flags(void)
+{
 	u64 n;
 
 	set_up_overwrite();
 	EXPECT(put_flagged(1000, COLLISION));
 	for (n = 0; n <= 4; n++) {
-		pmuk_area_pause(&rig.area);
-		claim(&r);
-		look(&r, &span);
-		EXPECT_EQ(span.flags, n < 4 ? COLLISION : 0);
-		pmuk_area_release(&r);
-		EXPECT_EQ(pmuk_area_resume(&rig.area), 0);
+		EXPECT_EQ(snapshot_flags(0), n < 4 ? COLLISION : 0);
 		EXPECT(put(n == 3 ? 1096 : 1000));
 	}
+	/* those of no bytes come with the next ones */
+	EXPECT_EQ(snapshot_flags(SIZE), 0);
+	EXPECT(put_flagged(0, COLLISION));
+	EXPECT(put(1));
+	EXPECT_EQ(snapshot_flags(0), COLLISION);
+	EXPECT(put(SIZE));
+	EXPECT_EQ(snapshot_flags(0), 0);
 	tear_down();
 }
 
