@@ -193,8 +193,6 @@ static u64 pmuk_area_note(struct pmuk_area *area, u64 flags, u64 to)
 {
 	u64 old = READ_ONCE(area->flagged);
 
-	if (likely(!(flags & PMUK_AREA_EVENTS)))
-		return 0;
 	while ((s64)(to - old) > 0 && !try_cmpxchg_local(&area->flagged, &old, to))
 		;
 	/* LMM(pmuk_area_note:A) */
@@ -314,9 +312,9 @@ void pmuk_area_end(struct pmuk_aux_handle *handle, u64 size)
 		return;
 	size = pmuk_area_fit(area, handle, size);
 	flags = READ_ONCE(handle->flags);
-	/* those of no bytes come with the next one */
-	pmuk_area_note(area, flags, handle->head + (size ?: 1));
-	if (flags & PERF_AUX_FLAG_TRUNCATED)
+	if (unlikely(flags & PMUK_AREA_EVENTS))	/* those of no bytes come with the next one */
+		pmuk_area_note(area, flags, handle->head + (size ?: 1));
+	if (unlikely(flags & PERF_AUX_FLAG_TRUNCATED))
 		pmuk_ring_add(&area->truncations, 1);
 	pmuk_area_publish(area, handle->head + size);
 	pmuk_area_tell(area, flags);
