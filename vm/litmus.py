@@ -27,10 +27,10 @@ def expected(text):
 def observed(herd, model, path):
     """What herd7 finds, in the words of a header; and all that it has said."""
     try:
-        run = subprocess.run([herd, '-conf', 'linux-kernel.cfg', path], cwd=model, text=True, timeout=120,
+        run = subprocess.run([herd, '-conf', 'linux-kernel.cfg', path], cwd=model, text=True, timeout=1200,
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     except subprocess.TimeoutExpired:
-        return None, 'no result after two minutes'
+        return None, 'no result after twenty minutes'
     name = os.path.basename(path).removesuffix('.litmus')
     found = re.search(rf'^Observation {re.escape(name)} (\w+) (\d+) (\d+)$', run.stdout, re.M)
     if run.returncode or not found or found[2] == found[3] == '0':
