@@ -564,10 +564,13 @@ int main(int argc, char **argv)
 	cpu = stay_on_this_cpu();
 	second = choose_second();
 
-	for (int round = 0; round < ROUNDS; round++)
+	for (int round = 0; round < ROUNDS; round++) {
+		printf("bench: ... round %d of %d\n", round + 1, ROUNDS);
+		fflush(stdout);
 		for (int i = 0; i < MODES; i++)
 			if (modes[i].is_wanted)
 				take_round(&modes[i], round);
+	}
 
 	for (int i = 0; i < MODES; i++)
 		if (modes[i].is_wanted)
