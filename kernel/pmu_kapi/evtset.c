@@ -15,6 +15,7 @@
 #include <linux/minmax.h>
 #include <linux/sched/clock.h>
 #include <linux/slab.h>
+#include <linux/smp.h>
 #include <linux/timekeeping.h>
 
 #include <trace/events/pmu_kapi.h>
@@ -215,7 +216,16 @@ EXPORT_SYMBOL_GPL(pmuk_getinfo_evtsets);
 
 /* ---- turns ---- */
 
-/* In the middle of switching this CPU must not be left, as an overflow would not. */
+/* Whether this is the instance's CPU, or its task: there its overflows are handled. */
+static bool pmuk_inst_is_here(const struct pmuk_inst *inst)
+{
+	return inst->cpu < 0 ? current == inst->ctx->task : inst->cpu == smp_processor_id();
+}
+
+/*
+ * A worker runs on another CPU if its own has gone offline. The overflow is then dropped, as
+ * pmuk_stop() drops it: a buffer is written by its own CPU only. A task's worker may run anywhere.
+ */
 static void pmuk_slot_replay(struct pmuk_slot *slot)
 {
 	struct pmuk_counter *c = slot->turn->counters[slot - slot->turn->slots];
@@ -225,8 +235,10 @@ static void pmuk_slot_replay(struct pmuk_slot *slot)
 	if (!slot->pending)
 		return;
 	slot->pending = false;
-	slot->turn->replayed++;
 	guard(irqsave)();
+	if (slot->inst->cpu >= 0 && !pmuk_inst_is_here(slot->inst))
+		return;
+	slot->turn->replayed++;
 	pmuk_counter_late_sample(c, &sample);
 	pmuk_slot_handle(slot, c, &sample, &none);
 }
@@ -258,13 +270,32 @@ static void pmuk_turn_reset(struct pmuk_turn *turn)
 		turn->slots[i].overflows = 0;
 }
 
+static void pmuk_inst_start_timer(struct pmuk_inst *inst, u64 ns)
+{
+	hrtimer_start(&inst->timer, ns_to_ktime(ns),
+		      inst->cpu < 0 ? HRTIMER_MODE_REL : HRTIMER_MODE_REL_PINNED);
+}
+
+/* Whoever waits for this holds inst->lock. */
+static void pmuk_inst_arm_here(void *data)
+{
+	struct pmuk_inst *inst = data;
+
+	pmuk_inst_start_timer(inst, max(inst->active->set->timeout, pmuk_turn_least(inst)));
+}
+
+/*
+ * A CPU's turn is ended by that CPU's own timer: no CPU serves the timers of others, and a turn
+ * does not wait for another CPU that has its interrupts off. A CPU that is offline needs none.
+ */
 static void pmuk_inst_arm_timer(struct pmuk_inst *inst)
 {
-	u64 timeout = inst->active->set->timeout;
-
-	if (timeout && inst->nr_turns > 1 && !inst->exited)
-		hrtimer_start(&inst->timer, ns_to_ktime(max(timeout, pmuk_turn_least(inst))),
-			      HRTIMER_MODE_REL);
+	if (!inst->active->set->timeout || inst->nr_turns < 2 || inst->exited)
+		return;
+	if (inst->cpu < 0)
+		pmuk_inst_arm_here(inst);
+	else
+		smp_call_function_single(inst->cpu, pmuk_inst_arm_here, inst, true);
 }
 
 /* Whether it is too early for the next turn; then the timer asks again. */
@@ -274,7 +305,7 @@ static bool pmuk_turn_is_young(struct pmuk_inst *inst)
 
 	if (age >= least)
 		return false;
-	hrtimer_start(&inst->timer, ns_to_ktime(least - age), HRTIMER_MODE_REL);
+	pmuk_inst_start_timer(inst, least - age);
 	return true;
 }
 
@@ -402,7 +433,7 @@ static void pmuk_inst_take_turn(struct pmuk_inst *inst)
 	int due, cpu = inst->cpu < 0 ? 0 : inst->cpu;
 	u64 due_at;
 
-	smp_rmb();	/* ->due before ->due_at, see pmuk_inst_ask() */
+	smp_rmb();	/* ->due before ->due_at, see pmuk_inst_note_due() */
 	due_at = READ_ONCE(inst->due_at);
 	due = pmuk_turn_exchange(inst, pmuk_turn_next(inst));
 	inst->late_max_ns = max(inst->late_max_ns, ktime_get_mono_fast_ns() - due_at);
@@ -440,31 +471,41 @@ void pmuk_inst_go_on(struct pmuk_inst *inst)
 		pmuk_inst_queue(inst);
 }
 
+/* Overflows queue this, and so it runs where they do; but a task may have gone elsewhere since. */
 static void pmuk_inst_irq_work(struct irq_work *irq_work)
 {
 	struct pmuk_inst *inst = container_of(irq_work, struct pmuk_inst, irq_work);
 
 	scoped_guard(irqsave) {
-		if (atomic_read(&inst->masked))
+		if (atomic_read(&inst->masked) && pmuk_inst_is_here(inst))
 			pmuk_inst_pause(inst);
 	}
 	pmuk_inst_queue(inst);
 }
 
+static void pmuk_inst_note_due(struct pmuk_inst *inst, int why)
+{
+	if (!atomic_read(&inst->due))
+		WRITE_ONCE(inst->due_at, ktime_get_mono_fast_ns());
+	atomic_fetch_or(why, &inst->due);	/* orders: pmuk_inst_take_turn() sees ->due_at */
+}
+
+/* Any CPU may run this: the timer of a CPU that goes offline moves to another one. */
 static enum hrtimer_restart pmuk_inst_timer(struct hrtimer *timer)
 {
-	pmuk_inst_ask(container_of(timer, struct pmuk_inst, timer), PMUK_DUE_TIME);
+	struct pmuk_inst *inst = container_of(timer, struct pmuk_inst, timer);
+
+	pmuk_inst_note_due(inst, PMUK_DUE_TIME);
+	pmuk_inst_queue(inst);
 	return HRTIMER_NORESTART;
 }
 
-/* From anywhere, NMI too. */
+/* An overflow's, so on the instance's CPU or in its task; in NMI too. */
 void pmuk_inst_ask(struct pmuk_inst *inst, int why)
 {
 	if (inst->nr_turns < 2)
 		return;
-	if (!atomic_read(&inst->due))
-		WRITE_ONCE(inst->due_at, ktime_get_mono_fast_ns());
-	atomic_fetch_or(why, &inst->due);	/* orders: pmuk_inst_take_turn() sees ->due_at */
+	pmuk_inst_note_due(inst, why);
 	irq_work_queue(&inst->irq_work);
 }
 

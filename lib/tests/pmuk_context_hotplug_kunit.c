@@ -6,7 +6,9 @@
 #include <linux/cpu.h>
 #include <linux/kthread.h>
 #include <linux/module.h>
+#include <linux/workqueue.h>
 
+#include "../../kernel/pmu_kapi/context.h"
 #include "pmuk_place.h"
 
 struct plug {
@@ -731,6 +733,43 @@ static void offline_with_an_overflow_pending(struct kunit *test)
 	expect_silence(test);
 }
 
+/* As a worker does whose CPU has gone, before the context's own has seen to that. */
+static void switch_anywhere(struct pmuk_inst *inst, unsigned int nr)
+{
+	scoped_guard(mutex, &inst->lock)
+		inst->wanted = &inst->turns[nr];
+	schedule_work(&inst->work);
+	flush_work(&inst->work);
+}
+
+/* What was pending on a CPU is no other's to handle. */
+static void offline_before_a_replay(struct kunit *test)
+{
+	struct plug *p = test->priv;
+	struct pmuk_msg msg;
+	int ret;
+
+	start_turns(test, 0, 0, &notify);
+	KUNIT_EXPECT_EQ(test, smp_call_function_single(p->cpu, advance_there, p, true), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(p->ctx, SECOND), 0);
+	expect_silence(test);
+	scoped_guard(mutex, &p->ctx->lock) {
+		ret = remove_cpu(p->cpu);
+		if (!ret)
+			switch_anywhere(p->ctx->insts[p->cpu], 0);
+	}
+	if (ret == -EOPNOTSUPP || ret == -EPERM)
+		kunit_skip(test, "CPU %d cannot go offline: %d", p->cpu, ret);
+	KUNIT_ASSERT_EQ(test, ret, 0);
+	msg = pmuk_ctx_next(test, p->ctx);
+	KUNIT_EXPECT_EQ(test, msg.kind, PMUK_MSG_CPU_OFFLINE);
+	KUNIT_EXPECT_EQ(test, msg.cpu, p->cpu);
+	expect_silence(test);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(p->ctx, FIRST, p->cpu).replayed, 0);
+	online_and_told(test);
+	expect_count(test, p->cpu, PERIOD + 20);
+}
+
 /* Of a CPU that is masked, and so has to wait. When that is back, its turn is @then's. */
 static void switch_requested(struct kunit *test, const struct pmuk_pmd *pmd, bool call, u16 then)
 {
@@ -828,6 +867,7 @@ static struct kunit_case pmuk_context_hotplug_cases[] = {
 	KUNIT_CASE_SLOW(comes_back_to_the_set_called_for),
 	KUNIT_CASE_SLOW(offline_while_masked),
 	KUNIT_CASE_SLOW(offline_with_an_overflow_pending),
+	KUNIT_CASE_SLOW(offline_before_a_replay),
 	KUNIT_CASE_SLOW(offline_with_a_switch_called_for),
 	KUNIT_CASE_SLOW(offline_with_a_switch_by_overflow),
 	KUNIT_CASE_SLOW(goes_and_comes_while_switching),

@@ -5,9 +5,11 @@
  */
 #include <linux/bitops.h>
 #include <linux/completion.h>
+#include <linux/hrtimer.h>
 #include <linux/kthread.h>
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/uuid.h>
 
 #include "../../kernel/pmu_kapi/context.h"
 #include "pmuk_place.h"
@@ -553,6 +555,150 @@ static void stop_forgets_what_is_pending(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, t->ctx, ids[0], 0, -1), PERIOD + 5);
 	pmuk_sim_count(t->sim, 0, PERIOD);
 	expect_overflow(test, t->ctx, t->cpu, ids[0], 1);
+}
+
+/* ---- turns end on their own CPU ---- */
+
+#define LONG_TURN	(1000 * NSEC_PER_SEC)
+
+static enum hrtimer_restart nothing_happens(struct hrtimer *timer)
+{
+	return HRTIMER_NORESTART;
+}
+
+static void start_a_timer(void *timer)
+{
+	hrtimer_start(timer, ns_to_ktime(LONG_TURN), HRTIMER_MODE_REL_PINNED);
+}
+
+/* Each CPU has a queue of its own, and a timer knows on which it is. */
+static const void *queue_of(struct kunit *test, int cpu)
+{
+	struct hrtimer *timer = pmuk_test_zalloc(test, sizeof(*timer));
+
+	hrtimer_setup(timer, nothing_happens, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
+	smp_call_function_single(cpu, start_a_timer, timer, true);
+	hrtimer_cancel(timer);
+	return timer->base;
+}
+
+static void expect_timers_at_home(struct kunit *test, struct turns *t, const char *after)
+{
+	int cpu;
+
+	for_each_online_cpu(cpu) {
+		struct hrtimer *timer = &t->ctx->insts[cpu]->timer;
+
+		KUNIT_EXPECT_TRUE_MSG(test, hrtimer_is_queued(timer), "after %s", after);
+		KUNIT_EXPECT_PTR_EQ_MSG(test, (const void *)timer->base, queue_of(test, cpu),
+					"CPU %d, after %s", cpu, after);
+	}
+}
+
+/* Each CPU has the timer of its own turn, whoever starts, restarts or switches. */
+static void timers_are_on_their_cpus(struct kunit *test)
+{
+	static const u64 later[ARRAY_SIZE(ids)] = { LONG_TURN, LONG_TURN, LONG_TURN };
+	int here = pmuk_test_pin_first(test), other = pmuk_test_other_cpu(test, here);
+	struct turns *t = new_turns(test, -1, later, PMUK_CTX_MASK, &notify);
+
+	pmuk_ctx_start(test, t->ctx);
+	expect_timers_at_home(test, t, "pmuk_start()");
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(t->sim, other, 0, PERIOD), PERIOD);
+	KUNIT_EXPECT_EQ(test, pmuk_restart(t->ctx), 0);
+	expect_timers_at_home(test, t, "pmuk_restart()");
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(t->ctx, ids[1]), 0);
+	expect_timers_at_home(test, t, "pmuk_switch_evtset()");
+}
+
+/* Three counters that overflow together. The first one masks, and the second one is slow. */
+#define TOGETHER	3
+#define SOME_TURN	(50 * NSEC_PER_MSEC)
+
+static struct {
+	struct pmuk_context *ctx;
+	int home;
+	atomic_t handled, elsewhere;
+} together;
+
+/* Up to when a timer on any CPU has fired. Where it is this CPU's, interrupts are off. */
+static void outlast_the_timer(void)
+{
+	struct hrtimer *timer = &together.ctx->insts[together.home]->timer;
+	u64 end = ktime_to_ns(hrtimer_get_expires(timer)) + SOME_TURN;
+
+	while (ktime_get_ns() < end && !atomic_read(&together.elsewhere))
+		cpu_relax();
+}
+
+static u32 together_handler(const struct pmuk_format_event *event)
+{
+	if (event->cpu != together.home)
+		atomic_inc(&together.elsewhere);
+	switch (atomic_inc_return(&together.handled)) {
+	case 1:
+		return PMUK_FORMAT_MASK;
+	case 2:
+		outlast_the_timer();
+		fallthrough;
+	default:
+		return PMUK_FORMAT_RESET;
+	}
+}
+
+static struct pmuk_format together_format = {
+	.name		= "pmuk_together",
+	.uuid		= UUID_INIT(0x70637468, 0x1f2e, 0x4a4b, 1, 3, 5, 7, 9, 11, 13, 15),
+	.owner		= THIS_MODULE,
+	.handler	= together_handler,
+};
+
+static void put_together(void *unused)
+{
+	pmuk_unregister_format(&together_format);
+}
+
+static void add_counters_together(struct kunit *test, struct pmuk_sim *sim, u16 set)
+{
+	unsigned int num;
+
+	for (num = 0; num < TOGETHER; num++) {
+		const struct pmuk_pmd pmd = { .set = set, .num = num, .short_reset = PERIOD };
+
+		pmuk_ctx_add(test, together.ctx, sim, set, num, 0, PMUK_NO_THROTTLE);
+		pmuk_ctx_write_pmd(test, together.ctx, &pmd);
+	}
+}
+
+static void overflow_together(void *sim)
+{
+	pmuk_sim_advance(sim, 0, PERIOD);
+	pmuk_sim_interrupt(sim);
+}
+
+/* The end of its turn by time comes while its CPU is still handling what has masked. */
+static void timer_leaves_overflows_alone(struct kunit *test)
+{
+	const struct pmuk_context_attr attr = { .format = &together_format.uuid };
+	struct pmuk_sim *sim = pmuk_test_sim(test, TOGETHER, 32);
+	int here = pmuk_test_pin_first(test), other = pmuk_test_other_cpu(test, here);
+	u16 set;
+
+	atomic_set(&together.handled, 0);
+	atomic_set(&together.elsewhere, 0);
+	together.home = other;
+	KUNIT_ASSERT_EQ(test, pmuk_register_format(&together_format), 0);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_together, NULL), 0);
+	together.ctx = pmuk_ctx_create(test, &attr);
+	for (set = 0; set < 2; set++) {
+		pmuk_ctx_add_set(test, together.ctx, set, SOME_TURN);
+		add_counters_together(test, sim, set);
+	}
+	pmuk_ctx_load(test, together.ctx, other);
+	pmuk_ctx_start(test, together.ctx);
+	KUNIT_EXPECT_EQ(test, smp_call_function_single(other, overflow_together, sim, true), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&together.handled), TOGETHER);
+	KUNIT_EXPECT_EQ(test, atomic_read(&together.elsewhere), 0);
 }
 
 /* ---- what is told of it ---- */
@@ -1251,6 +1397,8 @@ static struct kunit_case pmuk_evtset_cases[] = {
 	KUNIT_CASE(switch_message_names_the_set),
 	KUNIT_CASE(pending_overflow_is_replayed),
 	KUNIT_CASE(replay_is_on_its_cpu),
+	KUNIT_CASE(timers_are_on_their_cpus),
+	KUNIT_CASE(timer_leaves_overflows_alone),
 	KUNIT_CASE(replay_counts_as_an_overflow_of_its_turn),
 	KUNIT_CASE(stop_forgets_what_is_pending),
 	KUNIT_CASE(overflowed_is_of_the_latest_turn),
