@@ -555,10 +555,9 @@ static void pmuk_watch_work(struct work_struct *work)
 	guard(mutex)(&ctx->lock);
 	if (!ctx->running)
 		return;
-	for (cpu = 0; (inst = pmuk_inst_from(ctx, &cpu)); cpu++) {
+	for (cpu = 0; (inst = pmuk_inst_from(ctx, &cpu)); cpu++)
 		pmuk_inst_watch(inst);
-		pmuk_inst_check_place(inst);
-	}
+	pmuk_hotplug_retry(ctx);
 	pmuk_context_tell_lost(ctx);
 	queue_delayed_work(pmuk_wq, &ctx->watch, PMUK_WATCH_JIFFIES);
 }

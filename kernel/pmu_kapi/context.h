@@ -96,7 +96,9 @@ struct pmuk_inst {
 	struct pmuk_turn *active;	/* ->lock writes: whose turn it is; NULL: stopped */
 	struct pmuk_turn *wanted;	/* ->lock: whose turn is called for, or NULL */
 
-	bool missed;			/* ctx->lock: its CPU is online, and has no room */
+	bool missed;			/* ctx->lock: its CPU is online, and has no room ... */
+	unsigned long retry_at;		/* ... which is tried again at this time, ... */
+	unsigned long retry_pause;	/* ... so many jiffies after the latest try */
 	atomic_t stale;			/* its CPU went offline */
 	atomic_t masked;		/* stopped until a restart */
 	atomic_t due;			/* who asks for the next turn: PMUK_DUE_* */
@@ -182,7 +184,7 @@ void pmuk_context_stop(struct pmuk_context *ctx);
 
 /* hotplug.c */
 void pmuk_hotplug_work(struct work_struct *work);
-void pmuk_inst_check_place(struct pmuk_inst *inst);
+void pmuk_hotplug_retry(struct pmuk_context *ctx);
 int pmuk_hotplug_add(struct pmuk_context *ctx);
 void pmuk_hotplug_remove(struct pmuk_context *ctx);
 int pmuk_hotplug_init(void);

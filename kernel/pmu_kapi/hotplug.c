@@ -9,9 +9,15 @@
 #include <linux/cpuhotplug.h>
 #include <linux/cpumask.h>
 #include <linux/init.h>
+#include <linux/jiffies.h>
+#include <linux/minmax.h>
 #include <linux/rcupdate.h>
 
 #include "context.h"
+
+/* The pauses between two tries double where there is no room: a try costs as much as a load. */
+#define PMUK_RETRY_MIN	(HZ / 10UL)
+#define PMUK_RETRY_MAX	(10UL * HZ)
 
 static int pmuk_hotplug_state;
 
@@ -32,7 +38,7 @@ static int pmuk_cpu_offline(unsigned int cpu, struct hlist_node *node)
 	struct pmuk_inst *inst;
 
 	cpumask_clear_cpu(cpu, ctx->online);
-	smp_mb();	/* pairs with pmuk_context_add_inst() and pmuk_hotplug_inst() */
+	smp_mb();	/* pairs with pmuk_context_add_inst() and pmuk_hotplug_join() */
 	guard(rcu)();
 	inst = READ_ONCE(ctx->insts[cpu]);
 	if (!inst)
@@ -51,8 +57,20 @@ static int pmuk_inst_resume(struct pmuk_inst *inst, struct pmuk_target *failed)
 	return ret || !ctx->running ? ret : pmuk_inst_start(inst, ctx->start_set, failed);
 }
 
-/* Its CPU is online again. Where it has no place the watch tries again, and it is told once. */
-static void pmuk_inst_rejoin(struct pmuk_inst *inst)
+static void pmuk_inst_set_missed(struct pmuk_inst *inst, bool missed)
+{
+	unsigned long pause = clamp(2 * inst->retry_pause, PMUK_RETRY_MIN, PMUK_RETRY_MAX);
+
+	inst->missed = missed;
+	inst->retry_pause = missed ? pause : 0;
+	inst->retry_at = jiffies + inst->retry_pause;
+}
+
+/*
+ * The CPU is online again. Where its counters have no place the watch tries again, and this is
+ * told once. Returns whether the instance waits for pmuk_hotplug_finish().
+ */
+static bool pmuk_inst_rejoin(struct pmuk_inst *inst)
 {
 	struct pmuk_target failed = {};
 	int ret = pmuk_inst_resume(inst, &failed);
@@ -62,45 +80,79 @@ static void pmuk_inst_rejoin(struct pmuk_inst *inst)
 	else if (!atomic_read(&inst->stale) && !inst->missed)
 		pmuk_post(inst->ctx, PMUK_MSG_COUNTER_LOST, inst->cpu, 1,
 			  BIT(failed.failed_num), failed.failed_set);
-	inst->missed = ret && !atomic_read(&inst->stale);
+	pmuk_inst_set_missed(inst, ret && !atomic_read(&inst->stale));
+	return ret;
 }
 
-/* The watch's. */
-void pmuk_inst_check_place(struct pmuk_inst *inst)
+/* One grace period for all that was retired. */
+static void pmuk_hotplug_finish(struct pmuk_context *ctx)
 {
-	if (inst->missed && !atomic_read(&inst->stale))
-		pmuk_inst_rejoin(inst);
-}
+	struct pmuk_inst *inst;
+	unsigned int cpu;
 
-/* However often it went and came since: what is stale goes, and what can count does. */
-static void pmuk_hotplug_inst(struct pmuk_inst *inst)
-{
-	if (inst->live && atomic_read(&inst->stale)) {
-		pmuk_inst_retire(inst);
-		synchronize_rcu();
-		pmuk_inst_finish(inst);
+	synchronize_rcu();
+	for (cpu = 0; (inst = pmuk_inst_from(ctx, &cpu)); cpu++) {
+		if (!inst->live)
+			pmuk_inst_finish(inst);
 	}
+}
+
+/* The CPU went offline. Returns whether the instance waits for pmuk_hotplug_finish(). */
+static bool pmuk_hotplug_leave(struct pmuk_inst *inst)
+{
+	if (!inst->live || !atomic_read(&inst->stale))
+		return false;
+	pmuk_inst_retire(inst);
+	return true;
+}
+
+/* As pmuk_hotplug_leave(). However often the CPU went and came since, what can count does. */
+static bool pmuk_hotplug_join(struct pmuk_inst *inst)
+{
 	if (inst->live)
-		return;
+		return false;
 	atomic_set(&inst->stale, 0);
 	smp_mb();	/* pairs with pmuk_cpu_offline(): it is offline, or will be stale again */
 	if (cpumask_test_cpu(inst->cpu, inst->ctx->online))
-		pmuk_inst_rejoin(inst);
-	else
-		inst->missed = false;
+		return pmuk_inst_rejoin(inst);
+	pmuk_inst_set_missed(inst, false);
+	return false;
+}
+
+static void pmuk_hotplug_each(struct pmuk_context *ctx, bool (*fn)(struct pmuk_inst *inst))
+{
+	struct pmuk_inst *inst;
+	bool retired = false;
+	unsigned int cpu;
+
+	for (cpu = 0; (inst = pmuk_inst_from(ctx, &cpu)); cpu++)
+		retired |= fn(inst);
+	if (retired)
+		pmuk_hotplug_finish(ctx);
+}
+
+static bool pmuk_hotplug_retry_inst(struct pmuk_inst *inst)
+{
+	if (!inst->missed || atomic_read(&inst->stale) || time_before(jiffies, inst->retry_at))
+		return false;
+	return pmuk_inst_rejoin(inst);
+}
+
+/* The watch calls this: a CPU that had no room may have some now. */
+void pmuk_hotplug_retry(struct pmuk_context *ctx)
+{
+	pmuk_hotplug_each(ctx, pmuk_hotplug_retry_inst);
 }
 
 void pmuk_hotplug_work(struct work_struct *work)
 {
 	struct pmuk_context *ctx = container_of(work, struct pmuk_context, hotplug);
-	struct pmuk_inst *inst;
-	unsigned int cpu;
 
 	guard(mutex)(&ctx->lock);
-	if (!ctx->loaded)
+	if (!ctx->loaded || pmuk_target_is_task(ctx))
 		return;
-	for (cpu = 0; !pmuk_target_is_task(ctx) && (inst = pmuk_inst_from(ctx, &cpu)); cpu++)
-		pmuk_hotplug_inst(inst);
+	pmuk_hotplug_each(ctx, pmuk_hotplug_leave);
+	pmuk_hotplug_each(ctx, pmuk_hotplug_join);
 }
 
 /* Each CPU that is online is told of at once. */

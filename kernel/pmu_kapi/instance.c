@@ -471,17 +471,11 @@ static int pmuk_inst_place_locked(struct pmuk_inst *inst, struct pmuk_target *fa
 	return 0;
 }
 
+/* If this fails, pmuk_inst_finish() comes after a grace period. */
 int pmuk_inst_place(struct pmuk_inst *inst, struct pmuk_target *failed)
 {
-	int ret;
-
-	scoped_guard(mutex, &inst->lock)
-		ret = pmuk_inst_place_locked(inst, failed);
-	if (ret) {
-		synchronize_rcu();
-		pmuk_inst_finish(inst);
-	}
-	return ret;
+	guard(mutex)(&inst->lock);
+	return pmuk_inst_place_locked(inst, failed);
 }
 
 /* pmuk_inst_finish() comes after a grace period. */

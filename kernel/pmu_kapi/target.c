@@ -123,8 +123,12 @@ static int pmuk_context_add_inst(struct pmuk_context *ctx, int cpu, struct pmuk_
 	if (!cpumask_test_cpu(cpu, ctx->online))
 		return 0;
 	ret = pmuk_inst_place(inst, failed);
-	/* It has gone offline in between: pmuk_hotplug_work() sees to it. */
-	return ret == -ENODEV && atomic_read(&inst->stale) ? 0 : ret;
+	if (ret != -ENODEV || !atomic_read(&inst->stale))
+		return ret;
+	/* The CPU has gone offline in between: pmuk_hotplug_work() sees to that. */
+	synchronize_rcu();
+	pmuk_inst_finish(inst);
+	return 0;
 }
 
 static int pmuk_context_place_cpus(struct pmuk_context *ctx, struct pmuk_target *target)

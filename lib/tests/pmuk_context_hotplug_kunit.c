@@ -5,6 +5,7 @@
  */
 #include <linux/cpu.h>
 #include <linux/kthread.h>
+#include <linux/log2.h>
 #include <linux/module.h>
 #include <linux/workqueue.h>
 
@@ -329,6 +330,37 @@ static void cannot_be_placed_when_it_is_back(struct kunit *test)
 	expect_told(test, PMUK_MSG_CPU_ONLINE);
 	KUNIT_EXPECT_EQ(test, count_there(test, 5), 5);
 	expect_count(test, -1, 15);
+}
+
+/* Its CPU has no place for it, and that was told. */
+static void start_without_place(struct kunit *test)
+{
+	struct plug *p = test->priv;
+
+	pmuk_ctx_load(test, p->ctx, -1);
+	pmuk_ctx_start(test, p->ctx);
+	offline_and_told(test);
+	WRITE_ONCE(p->refuse, true);
+	go_online(test);
+	expect_told(test, PMUK_MSG_COUNTER_LOST);
+}
+
+/* Each try makes counters and waits for a grace period: the pauses between tries double. */
+static void place_is_tried_ever_more_rarely(struct kunit *test)
+{
+	struct plug *p = test->priv;
+	unsigned long begun = jiffies, tenths;
+	int tries;
+
+	start_without_place(test);
+	msleep(1500);
+	tries = atomic_read(&p->refused);
+	tenths = (jiffies - begun) / (HZ / 10);
+	KUNIT_EXPECT_GE(test, tries, 2);
+	KUNIT_EXPECT_LE(test, tries, 2 + ilog2(tenths + 1));
+	WRITE_ONCE(p->refuse, false);
+	expect_told(test, PMUK_MSG_CPU_ONLINE);
+	KUNIT_EXPECT_EQ(test, count_there(test, 5), 5);
 }
 
 /* A buffer is its CPU's for as long as there is the context. */
@@ -859,6 +891,7 @@ static struct kunit_case pmuk_context_hotplug_cases[] = {
 	KUNIT_CASE_SLOW(others_do_not_join),
 	KUNIT_CASE_SLOW(unloaded_while_offline),
 	KUNIT_CASE_SLOW(cannot_be_placed_when_it_is_back),
+	KUNIT_CASE_SLOW(place_is_tried_ever_more_rarely),
 	KUNIT_CASE_SLOW(buffer_stays),
 	KUNIT_CASE_SLOW(tasks_do_not_mind),
 	KUNIT_CASE_SLOW(goes_and_comes_rapidly),
