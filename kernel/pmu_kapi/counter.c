@@ -243,14 +243,16 @@ static void pmuk_counter_adopt(struct pmuk_counter *c)
 
 /*
  * A pinned CPU counter is enabled once: perf core then places it, and its state tells whether it
- * fits. What was counted is forgotten; what a PMU has traced could not be.
+ * fits. What was counted is forgotten; what a PMU has traced could not be. A context tries all
+ * counters of a set together.
  */
 static int pmuk_counter_try(struct pmuk_counter *c)
 {
 	struct perf_event *event = c->event;
 	u64 enabled;
 
-	if (!(c->attr.flags & PMUK_PINNED) || event->hw.target || c->writes_aux)
+	if (!(c->attr.flags & PMUK_PINNED) || event->hw.target || c->writes_aux || c->slot ||
+	    pmuk_room_is_shared(event))
 		return 0;
 	perf_event_enable(event);
 	if (READ_ONCE(event->state) == PERF_EVENT_STATE_ERROR)
@@ -269,7 +271,9 @@ static int pmuk_counter_try(struct pmuk_counter *c)
  * @task: the task to count wherever it runs, or NULL with @cpu
  *
  * The counter is disabled until pmuk_counter_enable(). A pinned CPU counter is
- * placed on its PMU once to see that it fits. Follows pfmk_create_context() and
+ * placed on its PMU once to see that it fits, unless the task that runs on @cpu
+ * has pinned events of its own there: the trial could push these out for good.
+ * pmuk_counter_enable() then tells whether it fits. Follows pfmk_create_context() and
  * pfmk_load_context() of perfmon2's KAPI of 2006 for one counter.
  *
  * Context: May sleep.

@@ -408,17 +408,37 @@ static bool pmuk_slot_is_tried(const struct pmuk_slot *slot)
 	       !(*pmuk_slot_counter(slot))->writes_aux;
 }
 
+/* The first counter whose trial could push a running task's events out, or NULL. */
+static struct pmuk_slot *pmuk_turn_shares(struct pmuk_turn *turn)
+{
+	unsigned int i;
+
+	for (i = 0; i < turn->nr; i++) {
+		struct pmuk_slot *slot = &turn->slots[i];
+
+		if (slot->inst->cpu >= 0 && pmuk_slot_is_tried(slot) &&
+		    pmuk_room_is_shared(turn->counters[i]->event))
+			return slot;
+	}
+	return NULL;
+}
+
 /*
- * Each pinned counter has been tried alone. Whether all of the set fit together, only
- * all of them can tell. Those of children are enabled from here on: late ones would
- * not count.
+ * Whether all of the set fit together, only all of them can tell. Those of children are
+ * enabled from here on: late ones would not count.
  */
 static int pmuk_turn_try(struct pmuk_turn *turn, struct pmuk_slot **failed)
 {
 	bool tree = turn->nr && pmuk_is_tree(turn->slots[0].inst);
 	unsigned int i;
+	struct pmuk_slot *shares = pmuk_turn_shares(turn);
 	int ret = 0;
 
+	/* pmuk_start() tells whether they fit. A CPU that has come back waits. */
+	if (shares) {
+		*failed = shares;
+		return shares->inst->ctx->loaded ? -EAGAIN : 0;
+	}
 	for (i = 0; i < turn->nr && !ret; i++) {
 		*failed = &turn->slots[i];
 		if (pmuk_slot_is_tried(&turn->slots[i]))

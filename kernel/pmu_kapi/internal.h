@@ -99,6 +99,9 @@ void pmuk_counter_end(struct pmuk_counter *c);
 void pmuk_counter_finish(struct pmuk_counter *c);
 bool pmuk_counter_is_pmu_gone(const struct pmuk_counter *c);
 
+/* room.c */
+bool pmuk_room_is_shared(const struct perf_event *event);
+
 /* local.c */
 int pmuk_counters_read_local(struct pmuk_counter *const *counters, u64 *counts, unsigned int n);
 void pmuk_counter_rearm(struct pmuk_counter *c, u64 period);

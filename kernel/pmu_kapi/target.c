@@ -203,9 +203,10 @@ static int pmuk_context_load(struct pmuk_context *ctx, struct pmuk_target *targe
  * @target: where; its failed_* tell which counter could not be placed
  *
  * All counters are made there, stopped, on each CPU of the target that is online, or none
- * is. Pinned ones are placed once to see that those of a set fit together. CPUs that come
- * online later join; what a CPU has counted stays when it goes. Counts go on
- * where they were when the context was unloaded. Follows pfmk_load_context(), which knew
+ * is. Pinned ones are placed once to see that those of a set fit together, unless the task that
+ * runs on the CPU has pinned events of its own on the same PMU, which the trial could push out:
+ * pmuk_start() tells then. CPUs that come online later join; what a CPU has counted stays when
+ * it goes. Counts go on where they were when the context was unloaded. Follows pfmk_load_context(), which knew
  * CPUs only.
  *
  * Context: May sleep.

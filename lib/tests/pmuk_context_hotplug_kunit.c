@@ -17,8 +17,9 @@ struct plug {
 	struct pmuk_context *ctx;
 	int cpu, stays;
 	u64 hidden;		/* what paused counters have seen, see pmuk_counter_pause() */
-	bool refuse;		/* events on the PMU */
+	bool refuse;		/* events 0 and 1 */
 	atomic_t refused;
+	atomic_t created;	/* events 1 */
 };
 
 static void put_online(void *data)
@@ -33,10 +34,13 @@ static int refuse_events(const struct perf_event_attr *attr, void *data)
 {
 	struct plug *p = data;
 
-	if (!READ_ONCE(p->refuse))
-		return 0;
-	atomic_inc(&p->refused);
-	return -ENXIO;
+	if (READ_ONCE(p->refuse) && attr->config < 2) {
+		atomic_inc(&p->refused);
+		return -ENXIO;
+	}
+	if (attr->config == 1)
+		atomic_inc(&p->created);
+	return 0;
 }
 
 static int plug_init(struct kunit *test)
@@ -359,6 +363,66 @@ static void place_is_tried_ever_more_rarely(struct kunit *test)
 	KUNIT_EXPECT_GE(test, tries, 2);
 	KUNIT_EXPECT_LE(test, tries, 2 + ilog2(tenths + 1));
 	WRITE_ONCE(p->refuse, false);
+	expect_told(test, PMUK_MSG_CPU_ONLINE);
+	KUNIT_EXPECT_EQ(test, count_there(test, 5), 5);
+}
+
+static void put_event(void *event)
+{
+	perf_event_release_kernel(event);
+}
+
+/* A pinned event of this task, which runs. */
+static struct perf_event *pin_event(struct kunit *test)
+{
+	struct plug *p = test->priv;
+	struct perf_event_attr attr = { .type = pmuk_sim_type(p->sim), .size = sizeof(attr),
+					.config = 2, .pinned = 1 };
+	struct perf_event *event;
+
+	event = perf_event_create_kernel_counter(&attr, -1, current, NULL, NULL);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, event);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_event, event), 0);
+	return event;
+}
+
+/* The next try, from its beginning to its end, meets this task and so its events. */
+static bool run_until_tried(struct plug *p)
+{
+	unsigned long end = jiffies + PMUK_CTX_PATIENCE;
+	int before = atomic_read(&p->created);
+
+	sched_set_fifo(current);
+	WRITE_ONCE(p->refuse, false);
+	while (atomic_read(&p->created) == before && time_before(jiffies, end))
+		cond_resched();
+	while (!mutex_trylock(&p->ctx->lock))
+		cond_resched();
+	mutex_unlock(&p->ctx->lock);
+	return atomic_read(&p->created) != before;
+}
+
+static void expect_not_pushed_out(struct kunit *test, struct perf_event *event)
+{
+	KUNIT_EXPECT_EQ(test, event->state, PERF_EVENT_STATE_ACTIVE);
+	kunit_release_action(test, put_event, event);
+}
+
+/* A task has all counters for itself when the CPU's are tried. */
+static void retry_pushes_no_task_out(struct kunit *test)
+{
+	struct plug *p = test->priv;
+	struct perf_event *events[2];
+	unsigned int i;
+
+	start_without_place(test);
+	pmuk_test_pin(test, p->cpu);
+	for (i = 0; i < ARRAY_SIZE(events); i++)
+		events[i] = pin_event(test);
+	KUNIT_EXPECT_TRUE(test, run_until_tried(p));
+	for (i = 0; i < ARRAY_SIZE(events); i++)
+		expect_not_pushed_out(test, events[i]);
+	sched_set_normal(current, 0);
 	expect_told(test, PMUK_MSG_CPU_ONLINE);
 	KUNIT_EXPECT_EQ(test, count_there(test, 5), 5);
 }
@@ -892,6 +956,7 @@ static struct kunit_case pmuk_context_hotplug_cases[] = {
 	KUNIT_CASE_SLOW(unloaded_while_offline),
 	KUNIT_CASE_SLOW(cannot_be_placed_when_it_is_back),
 	KUNIT_CASE_SLOW(place_is_tried_ever_more_rarely),
+	KUNIT_CASE_SLOW(retry_pushes_no_task_out),
 	KUNIT_CASE_SLOW(buffer_stays),
 	KUNIT_CASE_SLOW(tasks_do_not_mind),
 	KUNIT_CASE_SLOW(goes_and_comes_rapidly),

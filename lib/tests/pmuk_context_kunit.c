@@ -417,6 +417,35 @@ static void load_is_all_or_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 0, -1), 5 * num_online_cpus());
 }
 
+static void put_event(void *event)
+{
+	perf_event_release_kernel(event);
+}
+
+/* Two pinned events of this task are on the PMU, and so they stay until a start. */
+static void load_pushes_no_task_out(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	struct perf_event_attr attr = { .type = pmuk_sim_type(sim), .size = sizeof(attr),
+					.config = 2, .pinned = 1 };
+	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
+	int cpu = pmuk_test_pin_first(test);
+	struct perf_event *events[2];
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(events); i++) {
+		events[i] = perf_event_create_kernel_counter(&attr, -1, current, NULL, NULL);
+		KUNIT_ASSERT_NOT_ERR_OR_NULL(test, events[i]);
+		KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_event, events[i]), 0);
+		pmuk_ctx_add(test, ctx, sim, 0, i, 0, PMUK_PINNED);
+	}
+	pmuk_ctx_load(test, ctx, cpu);
+	for (i = 0; i < ARRAY_SIZE(events); i++)
+		KUNIT_EXPECT_EQ(test, events[i]->state, PERF_EVENT_STATE_ACTIVE);
+	pmuk_ctx_start(test, ctx);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 10);
+}
+
 /* Those that are not pinned have turns on the PMU, and say for how long. */
 static void load_shares_what_is_not_pinned(struct kunit *test)
 {
@@ -1373,6 +1402,7 @@ static struct kunit_case pmuk_context_cases[] = {
 	KUNIT_CASE(load_refuses_unknown_events),
 	KUNIT_CASE(load_refuses_an_exited_task),
 	KUNIT_CASE(load_is_all_or_nothing),
+	KUNIT_CASE(load_pushes_no_task_out),
 	KUNIT_CASE(load_shares_what_is_not_pinned),
 	KUNIT_CASE(load_refuses_what_counts_elsewhere),
 	KUNIT_CASE(another_event_counts_from_nothing),

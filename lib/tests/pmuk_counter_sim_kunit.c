@@ -425,6 +425,43 @@ static void pinned_refused_at_enable(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, local_count_of(test, second), 5);
 }
 
+static void put_event(void *event)
+{
+	perf_event_release_kernel(event);
+}
+
+/* A user's: this task has the only counter of @sim for itself while it runs. */
+static struct perf_event *pin_to_task(struct kunit *test, struct pmuk_sim *sim)
+{
+	struct perf_event_attr attr = { .type = pmuk_sim_type(sim), .size = sizeof(attr),
+					.config = 1, .pinned = 1 };
+	struct perf_event *event;
+
+	event = perf_event_create_kernel_counter(&attr, -1, current, NULL, NULL);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, event);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_event, event), 0);
+	KUNIT_ASSERT_EQ(test, event->state, PERF_EVENT_STATE_ACTIVE);
+	return event;
+}
+
+/* perf core places a CPU's pinned events before a task's: enabling may push one out, a try not. */
+static void trial_pushes_no_task_out(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct pmuk_attr attr = sim_attr(sim, 0);
+	int cpu = pmuk_test_pin_first(test);
+	struct perf_event *event = pin_to_task(test, sim);
+	struct pmuk_counter *c;
+
+	attr.flags = PMUK_PINNED;
+	c = pmuk_test_counter(test, &attr, cpu, NULL);
+	KUNIT_EXPECT_EQ(test, event->state, PERF_EVENT_STATE_ACTIVE);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 1, 5), 5);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_ACTIVE);
+	KUNIT_EXPECT_EQ(test, event->state, PERF_EVENT_STATE_ERROR);
+}
+
 /* Others take all counters while it counts. */
 static void pinned_pushed_out_says_so(struct kunit *test)
 {
@@ -742,6 +779,7 @@ static struct kunit_case pmuk_counter_sim_cases[] = {
 	KUNIT_CASE(times_are_true),
 	KUNIT_CASE(pinned_refused_when_full),
 	KUNIT_CASE(pinned_refused_at_enable),
+	KUNIT_CASE(trial_pushes_no_task_out),
 	KUNIT_CASE(pinned_pushed_out_says_so),
 	KUNIT_CASE(flexible_pushed_out_waits),
 	KUNIT_CASE(exclude_flags_reach_the_pmu),

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Whether a CPU's PMU may be tried for room.
+ *
+ * Only perf core can tell whether a pinned event fits, by placing the event. It places the pinned
+ * events of a CPU before those of the task that runs there, and leaves a task's pinned event that
+ * finds no counter in PERF_EVENT_STATE_ERROR, until the user enables that again. A counter that
+ * is to count has this right. A counter that is only tried must not use it.
+ */
+#include <linux/list.h>
+#include <linux/perf_event.h>
+#include <linux/smp.h>
+
+#include "internal.h"
+
+/* compat-include/ has the form of older kernels. */
+#ifndef pmuk_cpu_pmu_context
+#define pmuk_cpu_pmu_context(pmu, cpu)	(*per_cpu_ptr((pmu)->cpu_pmu_context, cpu))
+#endif
+
+struct pmuk_room {
+	const struct perf_event *event;
+	bool shared;
+};
+
+/* Interrupts are off, so the task stays, and so does the PMU if it is still there. */
+static void pmuk_room_look(void *data)
+{
+	struct pmuk_room *room = data;
+	struct pmu *pmu = READ_ONCE(room->event->pmu);
+	const struct perf_event_pmu_context *task;
+
+	if (!pmu)
+		return;
+	task = pmuk_cpu_pmu_context(pmu, smp_processor_id())->task_epc;
+	room->shared = task && !list_empty(&task->pinned_active);
+}
+
+/*
+ * Whether the task that runs on @event's CPU has pinned events on @event's PMU now. A task that
+ * begins to run right after this look can still lose one: the trial takes some microseconds.
+ */
+bool pmuk_room_is_shared(const struct perf_event *event)
+{
+	struct pmuk_room room = { .event = event };
+
+	smp_call_function_single(event->cpu, pmuk_room_look, &room, true);
+	return room.shared;
+}
