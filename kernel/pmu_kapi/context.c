@@ -13,6 +13,7 @@
 #include <linux/smp.h>
 #include <linux/string.h>
 #include <linux/topology.h>
+#include <linux/wait_bit.h>
 
 #define CREATE_TRACE_POINTS
 #include <trace/events/pmu_kapi.h>
@@ -62,6 +63,7 @@ static void pmuk_context_close(struct pmuk_context *ctx)
 	trace_pmuk_context_close(ctx->id, 0);
 	scoped_guard(mutex, &pmuk_contexts_lock)
 		list_del(&ctx->all);
+	wait_var_event(&ctx->viewers, !atomic_read(&ctx->viewers));
 	pmuk_unload_context(ctx);
 	cancel_work_sync(&ctx->hotplug);
 	cancel_delayed_work_sync(&ctx->watch);

@@ -162,6 +162,7 @@ struct pmuk_context {
 
 	struct pmuk_mailbox mail;
 	struct list_head all;		/* pmuk_contexts_lock */
+	atomic_t viewers;		/* pmuk_contexts_lock raises; a close waits for 0 */
 	atomic_t doomed;		/* whoever moved it from 0 to 1 closes it */
 	struct irq_work close_irq_work;
 	struct work_struct close_work;

@@ -7,8 +7,10 @@
 #include <linux/debugfs.h>
 #include <linux/init.h>
 #include <linux/jump_label.h>
+#include <linux/mutex.h>
 #include <linux/sched.h>
 #include <linux/seq_file.h>
+#include <linux/wait_bit.h>
 
 #include "buffer.h"
 #include "context.h"
@@ -65,7 +67,6 @@ static void pmuk_show_context(struct seq_file *m, struct pmuk_context *ctx)
 	unsigned long id, sets = 0, counters = 0;
 	unsigned int cpu;
 
-	guard(mutex)(&ctx->lock);
 	xa_for_each(&ctx->sets, id, set) {
 		sets++;
 		counters += hweight32(set->defined);
@@ -87,21 +88,72 @@ static void pmuk_show_context(struct seq_file *m, struct pmuk_context *ctx)
 	}
 }
 
-static int pmuk_contexts_show(struct seq_file *m, void *unused)
+/*
+ * The first context whose id is not below @id, or NULL. The context stays until pmuk_unview(),
+ * and no lock is held until then: a call on one context may take long, and stops no other.
+ */
+static struct pmuk_context *pmuk_view_from(u64 id)
 {
 	struct pmuk_context *ctx;
 
 	guard(mutex)(&pmuk_contexts_lock);
-	list_for_each_entry(ctx, &pmuk_contexts, all)
-		pmuk_show_context(m, ctx);
+	list_for_each_entry(ctx, &pmuk_contexts, all) {
+		if (ctx->id < id)
+			continue;
+		atomic_inc(&ctx->viewers);
+		return ctx;
+	}
+	return NULL;
+}
+
+static void pmuk_unview(struct pmuk_context *ctx)
+{
+	if (atomic_dec_and_test(&ctx->viewers))
+		wake_up_var(&ctx->viewers);
+}
+
+static void *pmuk_contexts_start(struct seq_file *m, loff_t *pos)
+{
+	return pmuk_view_from(*pos);
+}
+
+static void *pmuk_contexts_next(struct seq_file *m, void *ctx, loff_t *pos)
+{
+	*pos = ((struct pmuk_context *)ctx)->id + 1;
+	pmuk_unview(ctx);
+	return pmuk_view_from(*pos);
+}
+
+static void pmuk_contexts_stop(struct seq_file *m, void *ctx)
+{
+	if (ctx)
+		pmuk_unview(ctx);
+}
+
+static int pmuk_contexts_show(struct seq_file *m, void *data)
+{
+	struct pmuk_context *ctx = data;
+
+	if (mutex_lock_interruptible(&ctx->lock))
+		return -EINTR;
+	pmuk_show_context(m, ctx);
+	mutex_unlock(&ctx->lock);
 	return 0;
 }
+
+/* By id, which rises along the list. */
+static const struct seq_operations pmuk_contexts_ops = {
+	.start	= pmuk_contexts_start,
+	.next	= pmuk_contexts_next,
+	.stop	= pmuk_contexts_stop,
+	.show	= pmuk_contexts_show,
+};
 
 static int pmuk_contexts_open(struct inode *inode, struct file *file)
 {
 	if (!perfmon_capable())
 		return -EACCES;
-	return single_open(file, pmuk_contexts_show, NULL);
+	return seq_open(file, &pmuk_contexts_ops);
 }
 
 static const struct file_operations pmuk_contexts_fops = {
@@ -109,7 +161,7 @@ static const struct file_operations pmuk_contexts_fops = {
 	.open		= pmuk_contexts_open,
 	.read		= seq_read,
 	.llseek		= seq_lseek,
-	.release	= single_release,
+	.release	= seq_release,
 };
 
 static int pmuk_measure_get(void *data, u64 *value)

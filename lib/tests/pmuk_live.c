@@ -4,9 +4,11 @@
  * what is to be seen of one from outside: debugfs, tracepoints, suspend. See pmuk_live.h.
  */
 #include <linux/cleanup.h>
+#include <linux/completion.h>
 #include <linux/delay.h>
 #include <linux/fs.h>
 #include <linux/hrtimer.h>
+#include <linux/kthread.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
@@ -15,6 +17,7 @@
 #include <linux/suspend.h>
 #include <linux/uaccess.h>
 
+#include "../../kernel/pmu_kapi/context.h"
 #include "pmuk_live.h"
 
 #define LIVE_SLEEP_MS	200
@@ -25,6 +28,8 @@ struct live {
 	struct pmuk_context *ctx;	/* ->lock */
 	bool created;			/* ->lock */
 	u64 *told;			/* ->lock: messages of each CPU, by kind */
+	struct task_struct *busy;	/* ->lock: has the context's lock; or NULL */
+	struct completion has_lock;
 	struct hrtimer wake;
 };
 
@@ -93,10 +98,44 @@ static long live_create(struct live *l, void __user *from)
 	return 0;
 }
 
+/* As a call does that takes long. */
+static int live_hold(void *data)
+{
+	struct live *l = data;
+
+	guard(mutex)(&l->ctx->lock);
+	complete(&l->has_lock);
+	while (!kthread_should_stop())
+		usleep_range(500, 1000);
+	return 0;
+}
+
+static long live_busy(struct live *l, bool busy)
+{
+	struct task_struct *task;
+
+	if (!l->ctx || busy == !!l->busy)
+		return -EINVAL;
+	if (!busy) {
+		kthread_stop(l->busy);
+		l->busy = NULL;
+		return 0;
+	}
+	init_completion(&l->has_lock);
+	task = kthread_run(live_hold, l, "pmuk_live");
+	if (IS_ERR(task))
+		return PTR_ERR(task);
+	l->busy = task;
+	wait_for_completion(&l->has_lock);
+	return 0;
+}
+
 static long live_close(struct live *l)
 {
 	if (!l->ctx)
 		return -ENODEV;
+	if (l->busy)
+		live_busy(l, false);
 	pmuk_close(l->ctx);
 	l->ctx = NULL;
 	return 0;
@@ -221,6 +260,8 @@ static long live_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 		return live_wake_later(l, arg);
 	case PMUK_LIVE_LEND_SLEEP:
 		return live_lend_sleep(arg);
+	case PMUK_LIVE_BUSY:
+		return live_busy(l, arg);
 	default:
 		return -ENOTTY;
 	}

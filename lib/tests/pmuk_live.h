@@ -66,5 +66,7 @@ struct pmuk_live_cpu {
  * whether it does already; 0: only says that.
  */
 #define PMUK_LIVE_LEND_SLEEP	_IO('p', 0xed)
+/* 1: a call on the context is under way from now on, as one that takes long; 0: it has ended. */
+#define PMUK_LIVE_BUSY		_IO('p', 0xee)
 
 #endif /* _PMUK_LIVE_H */

@@ -5,7 +5,9 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 
 #include "live.h"
 #include "rights.h"
@@ -265,6 +267,87 @@ TEST_F(live, is_gone_when_closed)
 	ASSERT_TRUE(show(&self->second));
 	EXPECT_EQ(self->second.nr, self->first.nr - 1);
 	EXPECT_TRUE(!self->second.nr || self->second.id < self->first.id);
+}
+
+/* In a process of its own: @fn, which may wait for ever. */
+static int run_aside(int (*fn)(void))
+{
+	int pid = fork();
+
+	if (!pid)
+		_exit(fn());
+	return pid;
+}
+
+static int read_all(void)
+{
+	static char text[FILE_MAX];
+
+	return read_file(CONTEXTS, text, sizeof(text)) < 0;
+}
+
+static int create_another(void)
+{
+	struct pmuk_live_attr attr = live_clock(NSEC_PER_MSEC);
+	int fd = live_open();
+
+	return fd < 0 || live_create(fd, &attr) || close(fd);
+}
+
+/* Whether it has come to where it waits, or has ended. */
+static bool waits(int pid)
+{
+	char path[64], text[512], *state;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	if (read_file(path, text, sizeof(text)) < 0)
+		return true;
+	state = strrchr(text, ')');
+	return state && state[1] && state[2] != 'R';
+}
+
+static bool has_ended(int pid, int *status)
+{
+	return waitpid(pid, status, WNOHANG) == pid;
+}
+
+/* A call that takes long keeps who reads from that context, and nobody from others. */
+TEST_F_TIMEOUT(live, busy_context_stops_no_other, 180)
+{
+	int reader, maker, made = -1, status = -1;
+	bool came, killed = false;
+
+	ASSERT_EQ(ioctl(self->fd, PMUK_LIVE_BUSY, 1), 0);
+	reader = run_aside(read_all);
+	EXPECT_TRUE(comes(waits(reader)));
+	maker = run_aside(create_another);
+	came = comes(has_ended(maker, &made));
+	EXPECT_FALSE(has_ended(reader, &status));
+	/* Nor need whoever reads wait until that call has ended. */
+	kill(reader, SIGKILL);
+	if (came)
+		killed = comes(has_ended(reader, &status));
+	ASSERT_EQ(ioctl(self->fd, PMUK_LIVE_BUSY, 0), 0);
+	EXPECT_TRUE(came);
+	EXPECT_EQ(made, 0);
+	EXPECT_TRUE(killed && WIFSIGNALED(status));
+	ASSERT_TRUE(show(&self->second));
+	EXPECT_EQ(self->second.id, self->first.id);
+}
+
+/* Closed while somebody is about to look at it. */
+TEST_F_TIMEOUT(live, closes_under_who_reads, 180)
+{
+	int reader, status = -1;
+
+	ASSERT_EQ(ioctl(self->fd, PMUK_LIVE_BUSY, 1), 0);
+	reader = run_aside(read_all);
+	EXPECT_TRUE(comes(waits(reader)));
+	ASSERT_EQ(ioctl(self->fd, PMUK_LIVE_CLOSE), 0);
+	EXPECT_TRUE(comes(has_ended(reader, &status)));
+	EXPECT_EQ(status, 0);
+	ASSERT_TRUE(show(&self->second));
+	EXPECT_EQ(self->second.nr, self->first.nr - 1);
 }
 
 static bool is_in_state(struct shown *s, int cpu, const char *state)
