@@ -330,7 +330,8 @@ struct pmuk_format_event {
  * @name: for people
  * @uuid: for contexts
  * @owner: THIS_MODULE, which stays while a context uses the format. NULL where the same
- *	module has the contexts, too: with THIS_MODULE they would keep it from being unloaded
+ *	module has the contexts, too: with THIS_MODULE they would keep it from being unloaded.
+ *	That module closes them and then calls pmuk_unregister_format(), which waits for them
  * @sample_type: what handlers want to be told in each struct pmuk_sample, as
  *	&pmuk_attr.sample_type
  * @validate: looks at the argument of a new context: 0, or -errno; may be NULL if there

@@ -116,6 +116,8 @@ EXPORT_SYMBOL_GPL(pmuk_close);
  * @ctx: the context, which may not be used any more
  * @done: completed when what pmuk_close() promises holds; may be NULL
  *
+ * A format without &pmuk_format.owner must not go before that: with a NULL @done,
+ * pmuk_unregister_format() waits for it.
  * With a sampling buffer, perfmon2's KAPI of 2006 could not do this.
  *
  * Context: Any, NMI too, a format's handler too.

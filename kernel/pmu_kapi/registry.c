@@ -12,13 +12,15 @@
 #include <linux/mutex.h>
 #include <linux/slab.h>
 #include <linux/string.h>
+#include <linux/wait_bit.h>
 
 #include "context.h"
 
 struct pmuk_registered {
 	struct list_head node;
 	struct pmuk_format *format;
-	unsigned int users;
+	atomic_t users;			/* contexts */
+	bool leaving;			/* pmuk_formats_lock: takes no more of them */
 };
 
 static DEFINE_MUTEX(pmuk_formats_lock);
@@ -79,19 +81,25 @@ struct pmuk_format *pmuk_format_find(const uuid_t *uuid)
 		return &pmuk_perf_format;
 	guard(mutex)(&pmuk_formats_lock);
 	r = pmuk_format_lookup(uuid, NULL);
-	if (!r || !try_module_get(r->format->owner))
+	if (!r || r->leaving || !try_module_get(r->format->owner))
 		return NULL;
-	r->users++;
+	atomic_inc(&r->users);
 	return r->format;
 }
 
+/* Without an owner to hold, the last user's format may be gone as soon as it is put. */
 void pmuk_format_put(struct pmuk_format *format)
 {
+	struct module *owner = format->owner;
+	struct pmuk_registered *r;
+
 	if (pmuk_format_is_perf(format))
 		return;
 	guard(mutex)(&pmuk_formats_lock);
-	pmuk_format_lookup(&format->uuid, NULL)->users--;
-	module_put(format->owner);
+	r = pmuk_format_lookup(&format->uuid, NULL);
+	if (atomic_dec_and_test(&r->users))
+		wake_up_var(&r->users);
+	module_put(owner);
 }
 
 static const char *pmuk_format_wrong(const struct pmuk_format *format)
@@ -141,13 +149,44 @@ int pmuk_register_format(struct pmuk_format *format)
 }
 EXPORT_SYMBOL_GPL(pmuk_register_format);
 
+/* Whether a context has @format that nobody closes yet. */
+static bool pmuk_format_is_used(const struct pmuk_format *format)
+{
+	struct pmuk_context *ctx;
+
+	guard(mutex)(&pmuk_contexts_lock);
+	list_for_each_entry(ctx, &pmuk_contexts, all) {
+		if (ctx->format == format && !atomic_read(&ctx->doomed))
+			return true;
+	}
+	return false;
+}
+
+static struct pmuk_registered *pmuk_format_begin_leaving(const struct pmuk_format *format)
+{
+	struct pmuk_registered *r;
+
+	guard(mutex)(&pmuk_formats_lock);
+	r = pmuk_format_lookup(&format->uuid, NULL);
+	if (!r || r->leaving || r->format != format)
+		return ERR_PTR(-ENOENT);
+	if (pmuk_format_is_used(format))
+		return ERR_PTR(-EBUSY);
+	r->leaving = true;
+	return r;
+}
+
 /**
  * pmuk_unregister_format() - take a format away
  * @format: what was registered
  *
- * Context: May sleep.
+ * Waits for contexts that are being closed, so that pmuk_close_deferred() needs nobody who
+ * waits for it. When 0 is returned, no function of @format runs or will run: also a module that
+ * is not &pmuk_format.owner may go then.
+ *
+ * Context: May sleep. Not from a function of @format.
  * Return: 0; -EINVAL if @format is NULL or an ERR_PTR(), -ENOENT if it is not registered,
- * -EBUSY if a context uses it.
+ * -EBUSY if a context uses it that is not being closed.
  */
 int pmuk_unregister_format(struct pmuk_format *format)
 {
@@ -155,13 +194,12 @@ int pmuk_unregister_format(struct pmuk_format *format)
 
 	if (IS_ERR_OR_NULL(format))
 		return -EINVAL;
-	guard(mutex)(&pmuk_formats_lock);
-	r = pmuk_format_lookup(&format->uuid, NULL);
-	if (!r || r->format != format)
-		return -ENOENT;
-	if (r->users)
-		return -EBUSY;
-	list_del(&r->node);
+	r = pmuk_format_begin_leaving(format);
+	if (IS_ERR(r))
+		return PTR_ERR(r);
+	wait_var_event(&r->users, !atomic_read(&r->users));
+	scoped_guard(mutex, &pmuk_formats_lock)
+		list_del(&r->node);
 	kfree(r);
 	return 0;
 }

@@ -6,6 +6,7 @@
 #include <linux/completion.h>
 #include <linux/kthread.h>
 #include <linux/module.h>
+#include <linux/workqueue.h>
 
 #include "pmuk_ctx.h"
 
@@ -21,6 +22,8 @@ static struct probe {
 	size_t size;
 	u32 action;
 	enum pmuk_irq_level level;	/* where handlers are to run */
+
+	struct completion *let_exit;	/* what exit() waits for; NULL: nothing */
 
 	unsigned int validated, sized, inits, exits, restarts;
 	cpumask_t inited, exited;
@@ -59,6 +62,8 @@ static int probe_init(void *area, int cpu, const void *arg, size_t size)
 
 static void probe_exit(void *area, int cpu)
 {
+	if (probe.let_exit)
+		wait_for_completion(probe.let_exit);
 	probe.exits++;
 	probe.wrong += !cpumask_test_cpu(cpu, &probe.inited);
 	probe.wrong += cpumask_test_and_set_cpu(cpu, &probe.exited);
@@ -238,6 +243,52 @@ static void unregister_knows_who_is_there(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&probe_format), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&probe_format), -ENOENT);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(pmuk_create_context(&attr)), -ENOENT);
+}
+
+struct closing {
+	struct delayed_work later;
+	struct completion let_exit;
+};
+
+static void let_it_exit(struct work_struct *work)
+{
+	complete_all(&container_of(to_delayed_work(work), struct closing, later)->let_exit);
+}
+
+static void put_closing(void *data)
+{
+	struct closing *c = data;
+
+	complete_all(&c->let_exit);
+	flush_delayed_work(&c->later);
+}
+
+/*
+ * A module without an owner in its format may be unloaded while contexts have it: what it has
+ * closed from an interrupt, with nobody to be told, is over when it has taken the format away.
+ */
+static void unregister_waits_for_who_closes(struct kunit *test)
+{
+	const struct pmuk_context_attr attr = { .format = &probe_format.uuid };
+	struct pmuk_target target = { .type = PMUK_TARGET_CPUS };
+	struct closing *c = pmuk_test_zalloc(test, sizeof(*c));
+	struct pmuk_context *ctx;
+
+	use_probe(test);
+	init_completion(&c->let_exit);
+	INIT_DELAYED_WORK(&c->later, let_it_exit);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_closing, c), 0);
+	ctx = pmuk_create_context(&attr);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, ctx);
+	KUNIT_EXPECT_EQ(test, pmuk_load_context(ctx, &target), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&probe_format), -EBUSY);
+	probe.let_exit = &c->let_exit;
+	KUNIT_EXPECT_EQ(test, pmuk_close_deferred(ctx, NULL), 0);
+	schedule_delayed_work(&c->later, HZ / 20);
+	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&probe_format), 0);
+	KUNIT_EXPECT_EQ(test, probe.exits, probe.inits);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(pmuk_create_context(&attr)), -ENOENT);
+	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&probe_format), -ENOENT);
 }
 
 #ifdef MODULE
@@ -836,6 +887,7 @@ static struct kunit_case pmuk_registry_cases[] = {
 	KUNIT_CASE(register_refuses_bad_formats),
 	KUNIT_CASE(names_and_uuids_are_unique),
 	KUNIT_CASE(unregister_knows_who_is_there),
+	KUNIT_CASE(unregister_waits_for_who_closes),
 	KUNIT_CASE(users_hold_the_module),
 	KUNIT_CASE(validate_may_refuse),
 	KUNIT_CASE(argument_needs_a_validate),
