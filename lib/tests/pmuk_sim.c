@@ -309,6 +309,17 @@ static void sim_event_destroy(struct perf_event *event)
 	atomic_dec(&to_sim(event->pmu)->nr_events);
 }
 
+static bool sim_has_cpu(const struct pmuk_sim *sim, int cpu)
+{
+	return !sim->config.cpus || cpumask_test_cpu(cpu, sim->config.cpus);
+}
+
+/* perf core leaves a task's events off the PMU on CPUs of another kind. */
+static bool sim_filter(struct pmu *pmu, int cpu)
+{
+	return !sim_has_cpu(to_sim(pmu), cpu);
+}
+
 static int sim_event_init(struct perf_event *event)
 {
 	struct pmuk_sim *sim = to_sim(event->pmu);
@@ -316,6 +327,8 @@ static int sim_event_init(struct perf_event *event)
 	int ret = 0;
 
 	if (event->attr.type != event->pmu->type || event->attr.config >= PMUK_SIM_EVENTS)
+		return -ENOENT;
+	if (event->cpu != -1 && !sim_has_cpu(sim, event->cpu))
 		return -ENOENT;
 	if (has_branch_stack(event))
 		return -EOPNOTSUPP;
@@ -399,10 +412,12 @@ static void sim_enable(struct pmu *pmu)
 		sim_handle_interrupt(cpu);
 }
 
-/* All events happen in the kernel, some of them in its idle task. */
+/* All events happen in the kernel, some of them in its idle task, or all in user space. */
 static bool sim_filtered(const struct perf_event *event)
 {
-	return event->attr.exclude_kernel ||
+	const struct pmuk_sim_config *config = &to_sim(event->pmu)->config;
+
+	return (config->skids ? event->attr.exclude_user : event->attr.exclude_kernel) ||
 	       (event->attr.exclude_idle && is_idle_task(current));
 }
 
@@ -675,6 +690,7 @@ static void sim_init(struct pmuk_sim *sim, const struct pmuk_sim_config *config)
 	sim->pmu = (struct pmu) {
 		.module			= THIS_MODULE,
 		.task_ctx_nr		= perf_hw_context,
+		.capabilities		= config->capabilities,
 		.hrtimer_interval_ms	= config->mux_ms,
 		.pmu_enable		= sim_enable,
 		.pmu_disable		= sim_disable,
@@ -684,6 +700,7 @@ static void sim_init(struct pmuk_sim *sim, const struct pmuk_sim_config *config)
 		.start			= sim_start,
 		.stop			= sim_stop,
 		.read			= sim_read,
+		.filter			= config->cpus ? sim_filter : NULL,
 	};
 }
 

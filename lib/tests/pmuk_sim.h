@@ -6,6 +6,7 @@
 #ifndef _PMUK_SIM_H
 #define _PMUK_SIM_H
 
+#include <linux/cpumask.h>
 #include <linux/err.h>
 #include <linux/perf_event.h>
 #include <linux/types.h>
@@ -60,6 +61,10 @@ struct pmuk_sim_hook {
  * @addr: data address reported with each overflow; 0: none
  * @weight: weight reported with each overflow; 0: none
  * @uncore: the machine has one, on its first CPU, wherever events are asked for
+ * @cpus: only these have one, as the core PMUs of heterogeneous machines; must outlive
+ *	the PMU; NULL: all have
+ * @skids: events happen in user space, and their interrupts come when the kernel runs
+ * @capabilities: PERF_PMU_CAP_*
  * @event_init: sees the attributes of each event that is created, and may refuse
  *	it with -errno; may be NULL
  * @data: handed to @event_init
@@ -72,6 +77,9 @@ struct pmuk_sim_config {
 	u64 addr;
 	u64 weight;
 	bool uncore;
+	const struct cpumask *cpus;
+	bool skids;
+	int capabilities;
 	int (*event_init)(const struct perf_event_attr *attr, void *data);
 	void *data;
 };
