@@ -59,4 +59,14 @@ static inline unsigned long perf_mlock_charge(struct user_struct *user, unsigned
 
 static inline void perf_mlock_uncharge(struct user_struct *user, unsigned long nr) { }
 
+/*
+ * Needs patches/7.3/0003-perf-let-*: without it modules cannot ask where a sample was taken, and
+ * take a guest's for the host's at its entry to the guest.
+ */
+#define pmuk_sample_misc(event, regs)	\
+	(user_mode(regs) ? PERF_RECORD_MISC_USER : PERF_RECORD_MISC_KERNEL)
+#define pmuk_sample_ip(event, regs)	\
+	((event)->attr.exclude_kernel && !user_mode(regs) ? 0 : instruction_pointer(regs))
+#define PMUK_SEES_GUESTS		false
+
 #endif /* _PMUK_COMPAT_LINUX_PERF_EVENT_H */

@@ -79,10 +79,14 @@ struct pmuk_value {
  * @time: PERF_SAMPLE_TIME, nanoseconds on perf's clock, local_clock()
  * @period: PERF_SAMPLE_PERIOD, the period that has just ended, in events
  * @value: PERF_SAMPLE_READ, the counter at its overflow; not with PMUK_INHERIT
- * @regs: PERF_SAMPLE_REGS_INTR, the interrupted registers
+ * @regs: PERF_SAMPLE_REGS_INTR, the interrupted registers, of the host; or NULL
+ * @misc: PERF_RECORD_MISC_* of where that was: user space, kernel, or a guest's
  *
  * IP, PERIOD and REGS_INTR are filled whenever they are to be had; the others
  * when &pmuk_attr.sample_type asks for them. Valid during the callback only.
+ *
+ * Interrupts come late. If one finds the kernel, and the counter has
+ * PMUK_EXCLUDE_KERNEL, there is neither an address (IP, ADDR) nor registers.
  */
 struct pmuk_sample {
 	u64 valid;
@@ -93,6 +97,7 @@ struct pmuk_sample {
 	u64 period;
 	struct pmuk_value value;
 	struct pt_regs *regs;
+	u16 misc;
 };
 
 /**

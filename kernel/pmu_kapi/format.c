@@ -88,6 +88,12 @@ unsigned int pmuk_format_size(const struct pmuk_counter *c)
 	return size;
 }
 
+/* The unwinder walks the host's kernel stack. A guest's is out of its reach. */
+static bool pmuk_format_is_kernels(const struct pmuk_sample *sample)
+{
+	return (sample->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL;
+}
+
 /*
  * The stack that was interrupted begins at @ip. Above it, there is what the
  * interrupt has put there; below, who called it.
@@ -96,7 +102,7 @@ static void pmuk_format_unwind(struct pmuk_extras *x, const struct pmuk_sample *
 {
 	unsigned int nr;
 
-	if (!sample->regs || user_mode(sample->regs))
+	if (!sample->regs || !pmuk_format_is_kernels(sample))
 		return;
 	nr = stack_trace_save(x->ips, PMUK_CALLCHAIN_MAX, 0);
 	while (x->first < nr && x->ips[x->first] != sample->ip)
@@ -256,13 +262,6 @@ static u64 *pmuk_format_fields(u64 *p, struct pmuk_counter *c, const struct pmuk
 	return p;
 }
 
-static u16 pmuk_format_misc(const struct pmuk_sample *sample)
-{
-	if (!sample->regs)
-		return PERF_RECORD_MISC_CPUMODE_UNKNOWN;
-	return user_mode(sample->regs) ? PERF_RECORD_MISC_USER : PERF_RECORD_MISC_KERNEL;
-}
-
 /* Write what @sample tells into a buffer of this CPU; if that is full, it counts. */
 void pmuk_format_sample(struct pmuk_counter *c, struct pmuk_buffer *b,
 			const struct pmuk_sample *sample, const struct perf_sample_data *data)
@@ -278,7 +277,7 @@ void pmuk_format_sample(struct pmuk_counter *c, struct pmuk_buffer *b,
 	if (!rec)
 		return;
 
-	rec->misc = pmuk_format_misc(sample);
+	rec->misc = sample->misc;
 	*(u64 *)(rec + 1) = 0;	/* no field is there, if none was asked for */
 	p = pmuk_format_fields((u64 *)(rec + 1), c, sample);
 	if (c->attr.sample_type & PERF_SAMPLE_READ)

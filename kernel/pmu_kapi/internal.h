@@ -31,6 +31,16 @@
 				 PERF_SAMPLE_TIME | PERF_SAMPLE_READ | PERF_SAMPLE_ADDR |	\
 				 PERF_SAMPLE_WEIGHT)
 
+/*
+ * perf core knows where a sample was taken, in a guest maybe, and has 0 for addresses that must
+ * not be told. compat-include/ has what is left of that where it does not tell modules.
+ */
+#ifndef pmuk_sample_ip
+#define pmuk_sample_ip(event, regs)	perf_instruction_pointer(event, regs)
+#define pmuk_sample_misc(event, regs)	perf_misc_flags(event, regs)
+#define PMUK_SEES_GUESTS		true
+#endif
+
 struct pmuk_published {
 	struct pmuk_value value;	/* ->age is not used */
 	u64 stamp;			/* ktime_get_mono_fast_ns() */

@@ -652,6 +652,29 @@ int pmuk_counter_set_period(struct pmuk_counter *c, u64 period)
 }
 EXPORT_SYMBOL_GPL(pmuk_counter_set_period);
 
+/*
+ * The interrupt of an event that leaves the kernel out may come late, and find the kernel. User
+ * space may read what becomes of the sample, so kernel addresses stay out of it, as with perf.
+ */
+static bool pmuk_is_hidden(const struct perf_event *event, struct pt_regs *regs)
+{
+	return event->attr.exclude_kernel && regs && !user_mode(regs);
+}
+
+/* perf core knows whether a guest was interrupted. The registers are the host's then. */
+static void pmuk_fill_where(struct pmuk_sample *sample, struct perf_event *event,
+			    struct pt_regs *regs)
+{
+	sample->misc = pmuk_sample_misc(event, regs);
+	sample->ip = pmuk_sample_ip(event, regs);
+	if (sample->ip)
+		sample->valid |= PERF_SAMPLE_IP;
+	if (pmuk_is_hidden(event, regs))
+		return;
+	sample->valid |= PERF_SAMPLE_REGS_INTR;
+	sample->regs = regs;
+}
+
 static void pmuk_fill_sample(struct pmuk_counter *c, struct pmuk_sample *sample,
 			     const struct perf_sample_data *data, struct pt_regs *regs)
 {
@@ -659,11 +682,10 @@ static void pmuk_fill_sample(struct pmuk_counter *c, struct pmuk_sample *sample,
 
 	sample->valid |= PERF_SAMPLE_PERIOD;
 	sample->period = data->period;
-	if (regs) {
-		sample->valid |= PERF_SAMPLE_IP | PERF_SAMPLE_REGS_INTR;
-		sample->regs = regs;
-		sample->ip = instruction_pointer(regs);
-	}
+	if (regs)
+		pmuk_fill_where(sample, c->event, regs);
+	if (pmuk_is_hidden(c->event, regs))
+		wanted &= ~(u64)PERF_SAMPLE_ADDR;
 	if (wanted & data->sample_flags & PERF_SAMPLE_ADDR) {
 		sample->valid |= PERF_SAMPLE_ADDR;
 		sample->addr = data->addr;

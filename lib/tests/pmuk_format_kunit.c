@@ -62,16 +62,13 @@ static struct pmuk_buffer *format_buffer(struct kunit *test, unsigned int nr_pag
 	return b;
 }
 
-static struct sampler *new_sampler(struct kunit *test, unsigned int nr_pages)
+static struct sampler *new_sampler_on(struct kunit *test, const struct pmuk_sim_config *config,
+				      unsigned int nr_pages)
 {
-	static const struct pmuk_sim_config config = {
-		.name = "pmuk_sim", .nr_counters = PMUK_SIM_COUNTERS, .width = 32,
-		.addr = ADDR, .weight = WEIGHT,
-	};
 	struct sampler *s = pmuk_test_zalloc(test, sizeof(*s));
 
 	s->test = test;
-	s->sim = pmuk_test_sim_config(test, &config);
+	s->sim = pmuk_test_sim_config(test, config);
 	s->cpu = pmuk_test_pin_first(test);
 	s->b = format_buffer(test, nr_pages, s->cpu);
 	s->attr = (struct pmuk_attr){
@@ -79,6 +76,16 @@ static struct sampler *new_sampler(struct kunit *test, unsigned int nr_pages)
 		.overflow = note_overflow, .data = s, .buffer = s->b, .cookie = COOKIE,
 	};
 	return s;
+}
+
+static struct sampler *new_sampler(struct kunit *test, unsigned int nr_pages)
+{
+	static const struct pmuk_sim_config config = {
+		.name = "pmuk_sim", .nr_counters = PMUK_SIM_COUNTERS, .width = 32,
+		.addr = ADDR, .weight = WEIGHT,
+	};
+
+	return new_sampler_on(test, &config, nr_pages);
 }
 
 static void start(struct sampler *s)
@@ -717,6 +724,203 @@ static void cycles_are_sampled(struct kunit *test)
 	kunit_info(test, "%llu samples", n);
 }
 
+/* ---- addresses that are not to be told, and guests' ---- */
+
+#define KERNEL_ADDR	0xffff800012345678ULL
+#define GUEST_IP	0x12345678UL
+
+static const u64 where_fields = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_ADDR |
+				PERF_SAMPLE_CALLCHAIN;
+
+/* A PMU like AMD's, which cannot tell in time: the interrupt finds the kernel. */
+static struct sampler *new_skidding_sampler(struct kunit *test, u32 flags)
+{
+	static const struct pmuk_sim_config config = {
+		.name = "pmuk_skid", .nr_counters = 1, .width = 32, .addr = KERNEL_ADDR,
+		.skids = true,
+	};
+	struct sampler *s = new_sampler_on(test, &config, 1);
+
+	s->attr.flags |= flags;
+	s->attr.sample_type = where_fields;
+	return s;
+}
+
+/* Kernel addresses have their top bit set, and so have perf's marks in callchains. */
+static void expect_no_kernel_address(struct sampler *s, const struct perf_event_header *rec)
+{
+	const u64 *word = (const u64 *)(rec + 1);
+	unsigned int i;
+
+	for (i = 0; i < (rec->size - sizeof(*rec)) / sizeof(*word); i++)
+		KUNIT_EXPECT_TRUE_MSG(s->test, (s64)word[i] >= 0 || word[i] >= PERF_CONTEXT_MAX,
+				      "word %u is %#llx", i, word[i]);
+}
+
+/* An overflow leaves one record, which has the mode @misc and the address @ip. */
+static void expect_where(struct sampler *s, u16 misc, u64 ip)
+{
+	const struct perf_event_header *rec;
+	struct pmuk_parsed p;
+	struct pmuk_reader r;
+
+	overflow_once(s);
+	KUNIT_EXPECT_EQ(s->test, s->told.misc, misc);
+	KUNIT_EXPECT_EQ(s->test, s->told.ip, ip);
+	KUNIT_EXPECT_EQ(s->test, !!(s->told.valid & PERF_SAMPLE_IP), !!ip);
+	KUNIT_ASSERT_EQ(s->test, pmuk_buffer_claim(s->b, &r), 0);
+	rec = pmuk_buffer_peek(&r);
+	KUNIT_ASSERT_NOT_NULL(s->test, rec);
+	parse(s, rec, &p);
+	KUNIT_EXPECT_EQ(s->test, p.misc, misc);
+	KUNIT_EXPECT_EQ(s->test, p.ip, ip);
+	KUNIT_EXPECT_EQ(s->test, p.nr_ips, 0);
+	if (s->attr.flags & PMUK_EXCLUDE_KERNEL)
+		expect_no_kernel_address(s, rec);
+	KUNIT_EXPECT_NULL(s->test, pmuk_buffer_next(&r));
+	pmuk_buffer_release(&r);
+}
+
+/* A counter that leaves the kernel out is not told where in it the interrupt came, as with perf. */
+static void skid_tells_no_address(struct kunit *test)
+{
+	struct sampler *s = new_skidding_sampler(test, PMUK_EXCLUDE_KERNEL);
+
+	start(s);
+	expect_where(s, PERF_RECORD_MISC_KERNEL, 0);
+	KUNIT_EXPECT_EQ(test, s->told.valid & (PERF_SAMPLE_ADDR | PERF_SAMPLE_REGS_INTR), 0);
+	KUNIT_EXPECT_EQ(test, s->told.addr, 0);
+	KUNIT_EXPECT_NULL(test, s->told.regs);
+	stop(s);
+}
+
+/* A counter that counts the kernel is told all. */
+static void skid_is_told_where_the_kernel_counts(struct kunit *test)
+{
+	struct sampler *s = new_skidding_sampler(test, 0);
+
+	start(s);
+	overflow_once(s);
+	KUNIT_EXPECT_NE(test, s->told.ip, 0);
+	KUNIT_EXPECT_EQ(test, s->told.addr, KERNEL_ADDR);
+	KUNIT_EXPECT_EQ(test, s->told.misc, PERF_RECORD_MISC_KERNEL);
+	KUNIT_EXPECT_NOT_NULL(test, s->told.regs);
+	stop(s);
+}
+
+#ifdef CONFIG_GUEST_PERF_EVENTS
+
+static unsigned int guest_is;
+
+static unsigned int guest_state(void)
+{
+	return guest_is;
+}
+
+static unsigned long guest_ip(void)
+{
+	return GUEST_IP;
+}
+
+/* A hypervisor like KVM, whose guest runs when a test says so. */
+static struct perf_guest_info_callbacks hypervisor = {
+	.state = guest_state,
+	.get_ip = guest_ip,
+};
+
+static void put_hypervisor(void *unused)
+{
+	guest_is = 0;
+	perf_unregister_guest_info_callbacks(&hypervisor);
+}
+
+static void get_hypervisor(struct kunit *test)
+{
+	guest_is = 0;
+#ifndef MODULE
+	if (rcu_access_pointer(perf_guest_cbs))
+		kunit_skip(test, "this machine has a hypervisor");
+#endif
+	perf_register_guest_info_callbacks(&hypervisor);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_hypervisor, NULL), 0);
+}
+
+static void expect_guest(struct sampler *s, unsigned int state, u16 misc, u64 ip)
+{
+	guest_is = state;
+	expect_where(s, misc, ip);
+	guest_is = 0;
+}
+
+/* No sample of a guest is taken for the host's, nor has it a stack of the host's. */
+static void guests_are_told_apart(struct kunit *test)
+{
+	struct sampler *s = new_sampler(test, 1);
+
+	if (!PMUK_SEES_GUESTS)
+		kunit_skip(test, "this kernel does not tell modules of guests");
+	get_hypervisor(test);
+	s->attr.sample_type = where_fields;
+	start(s);
+	expect_guest(s, PERF_GUEST_ACTIVE, PERF_RECORD_MISC_GUEST_KERNEL, GUEST_IP);
+	expect_guest(s, PERF_GUEST_ACTIVE | PERF_GUEST_USER, PERF_RECORD_MISC_GUEST_USER,
+		     GUEST_IP);
+	overflow_once(s);
+	check_one(s);
+	stop(s);
+}
+
+/* A guest's kernel is a kernel, too. */
+static void guests_kernel_is_left_out(struct kunit *test)
+{
+	struct sampler *s = new_skidding_sampler(test, PMUK_EXCLUDE_KERNEL);
+
+	if (!PMUK_SEES_GUESTS)
+		kunit_skip(test, "this kernel does not tell modules of guests");
+	get_hypervisor(test);
+	start(s);
+	expect_guest(s, PERF_GUEST_ACTIVE, PERF_RECORD_MISC_GUEST_KERNEL, 0);
+	expect_guest(s, PERF_GUEST_ACTIVE | PERF_GUEST_USER, PERF_RECORD_MISC_GUEST_USER,
+		     GUEST_IP);
+	expect_where(s, PERF_RECORD_MISC_KERNEL, 0);
+	stop(s);
+}
+
+/* All samples of a counter without guests are the host's, as where the kernel does not tell. */
+static void without_guests_all_is_the_hosts(struct kunit *test)
+{
+	struct sampler *s = new_sampler(test, 1);
+
+	get_hypervisor(test);
+	s->attr.sample_type = where_fields;
+	s->attr.flags |= PMUK_SEES_GUESTS ? PMUK_EXCLUDE_GUEST : 0;
+	start(s);
+	guest_is = PERF_GUEST_ACTIVE;
+	overflow_once(s);
+	guest_is = 0;
+	check_one(s);
+	stop(s);
+}
+
+#else /* !CONFIG_GUEST_PERF_EVENTS */
+
+static void guests_are_told_apart(struct kunit *test)
+{
+	kunit_skip(test, "no guests in this kernel");
+}
+
+static void guests_kernel_is_left_out(struct kunit *test)
+{
+	kunit_skip(test, "no guests in this kernel");
+}
+
+static void without_guests_all_is_the_hosts(struct kunit *test)
+{
+	kunit_skip(test, "no guests in this kernel");
+}
+
+#endif /* CONFIG_GUEST_PERF_EVENTS */
+
 static struct kunit_case pmuk_format_cases[] = {
 	KUNIT_CASE_SLOW(each_field_alone),
 	KUNIT_CASE_SLOW(fields_in_any_combination),
@@ -735,6 +939,11 @@ static struct kunit_case pmuk_format_cases[] = {
 	KUNIT_CASE(bad_peers_are_refused),
 	KUNIT_CASE(peers_must_be_of_the_same_cpu),
 	KUNIT_CASE(cycles_are_sampled),
+	KUNIT_CASE(skid_tells_no_address),
+	KUNIT_CASE(skid_is_told_where_the_kernel_counts),
+	KUNIT_CASE(guests_are_told_apart),
+	KUNIT_CASE(guests_kernel_is_left_out),
+	KUNIT_CASE(without_guests_all_is_the_hosts),
 	{}
 };
 
