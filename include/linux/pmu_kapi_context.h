@@ -306,9 +306,9 @@ enum pmuk_format_action {
  * @notify: the counter has PMUK_PMD_NOTIFY
  * @mask: it has, and the context has PMUK_CTX_MASK
  * @sample: what is known of the overflow
- * @counter: what has overflowed, for calls that may be made in NMI: with PMUK_FORMAT_RESET, a
- *	period that the handler sets by pmuk_counter_set_period() is this CPU's from then on,
- *	until it is started again
+ * @counter: what has overflowed, for calls that may be made in NMI, but the context alone
+ *	ends it. With PMUK_FORMAT_RESET, a period that the handler sets by
+ *	pmuk_counter_set_period() is this CPU's from then on, until it is started again
  */
 struct pmuk_format_event {
 	struct pmuk_buffer *buffer;

@@ -208,6 +208,20 @@ u64 pmuk_counter_id(struct pmuk_counter *c)
 }
 EXPORT_SYMBOL_GPL(pmuk_counter_id);
 
+/* Ends what pmuk_counter_make() has made, a context's counter, too. */
+static void pmuk_counter_unmake(struct pmuk_counter *c)
+{
+	/*
+	 * perf core removes an event by interrupting its CPU, so no overflow of
+	 * a core PMU is left, as these are handled with interrupts off. Others may
+	 * have been what was interrupted, and are about to call pmuk_overflow().
+	 */
+	pmuk_counter_end(c);
+	if (c->attr.period && !c->core)
+		synchronize_rcu();
+	pmuk_counter_finish(c);
+}
+
 /* Last step of a destruction that began in interrupt context, or in NMI. */
 static void pmuk_destroy_work(struct work_struct *work)
 {
@@ -330,7 +344,7 @@ struct pmuk_counter *pmuk_counter_make(const struct pmuk_attr *attr, int cpu,
 	if (ret) {
 		pr_debug("create: type %u config %#llx: %s: %d\n", attr->type, attr->config,
 			 ret == -ENOSPC ? "its PMU is full" : "no AUX area for it", ret);
-		pmuk_counter_destroy(c);
+		pmuk_counter_unmake(c);
 		return ERR_PTR(ret);
 	}
 	WRITE_ONCE(c->quiet, false);
@@ -339,7 +353,7 @@ struct pmuk_counter *pmuk_counter_make(const struct pmuk_attr *attr, int cpu,
 
 /**
  * pmuk_counter_destroy() - end a counter
- * @c: the counter; NULL and an ERR_PTR() are fine
+ * @c: the counter; NULL and an ERR_PTR() are fine. A context's is left to its context
  *
  * On return no overflow callback runs or will run. For software events, whose
  * callbacks may run with interrupts on, this waits for an RCU grace period. The
@@ -349,18 +363,8 @@ struct pmuk_counter *pmuk_counter_make(const struct pmuk_attr *attr, int cpu,
  */
 void pmuk_counter_destroy(struct pmuk_counter *c)
 {
-	if (IS_ERR_OR_NULL(c))
-		return;
-
-	/*
-	 * perf core removes an event by interrupting its CPU, so no callback of
-	 * a core PMU is left, as these run with interrupts off. Others may have
-	 * been what was interrupted.
-	 */
-	pmuk_counter_end(c);
-	if (c->attr.period && !c->core)
-		synchronize_rcu();
-	pmuk_counter_finish(c);
+	if (!IS_ERR_OR_NULL(c) && !c->slot)
+		pmuk_counter_unmake(c);
 }
 EXPORT_SYMBOL_GPL(pmuk_counter_destroy);
 
@@ -395,12 +399,13 @@ void pmuk_counter_finish(struct pmuk_counter *c)
  * ended. perfmon2's KAPI of 2006 could not close from an interrupt.
  *
  * Context: Any, NMI too, the overflow callback too.
- * Return: 0; -EINVAL if @c is NULL or an ERR_PTR(), -EBUSY if @c is being
- * destroyed already. @done is completed only after 0.
+ * Return: 0; -EINVAL if @c is NULL, an ERR_PTR() or a context's, as a format's
+ * handler sees it; -EBUSY if @c is being destroyed already. @done is completed only
+ * after 0.
  */
 int pmuk_counter_destroy_deferred(struct pmuk_counter *c, struct completion *done)
 {
-	if (IS_ERR_OR_NULL(c))
+	if (IS_ERR_OR_NULL(c) || c->slot)
 		return -EINVAL;
 	if (atomic_xchg(&c->doomed, 1))
 		return -EBUSY;

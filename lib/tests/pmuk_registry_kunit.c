@@ -29,6 +29,8 @@ static struct probe {
 	cpumask_t inited, exited;
 	atomic_t handled;
 	unsigned int wrong;		/* whatever must not be */
+	bool destroys;			/* what is not its own */
+	int destroyed;
 	struct pmuk_format_event event;	/* the latest */
 	struct pmuk_sample sample;
 	const void *arg;
@@ -86,6 +88,8 @@ static u32 probe_handler(const struct pmuk_format_event *event)
 	probe.wrong += !pmuk_irq_is(probe.level);
 	probe.event = *event;
 	probe.sample = *event->sample;
+	if (probe.destroys)
+		probe.destroyed = pmuk_counter_destroy_deferred(event->counter, NULL);
 	return probe.action;
 }
 
@@ -518,6 +522,26 @@ static void handler_is_told_what_it_wants(struct kunit *test)
 	KUNIT_EXPECT_NE(test, probe.sample.time, 0);
 }
 
+/* The counter stays the context's, which counts on. */
+static void handler_cannot_destroy(struct kunit *test)
+{
+	struct ctx *c = new_ctx(test);
+	int nr = pmuk_nr_counters();
+
+	probe.destroys = true;
+	feed(c, PERIOD);
+	probe.destroys = false;
+	KUNIT_EXPECT_EQ(test, handled(), 1);
+	KUNIT_EXPECT_EQ(test, probe.destroyed, -EINVAL);
+	/* A pointer that the handler has kept does not end it, either. */
+	pmuk_counter_destroy(probe.event.counter);
+	KUNIT_ASSERT_EQ(test, pmuk_nr_counters(), nr);
+	feed(c, PERIOD);
+	KUNIT_EXPECT_EQ(test, handled(), 2);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, c->ctx, 0, 3, c->cpu), 2 * PERIOD);
+	KUNIT_EXPECT_EQ(test, pmuk_unload_context(c->ctx), 0);
+}
+
 static void overflow_here(void *data)
 {
 	struct ctx *c = data;
@@ -897,6 +921,7 @@ static struct kunit_case pmuk_registry_cases[] = {
 	KUNIT_CASE(exit_comes_after_the_last_handler),
 	KUNIT_CASE(handler_is_told),
 	KUNIT_CASE(handler_is_told_what_it_wants),
+	KUNIT_CASE(handler_cannot_destroy),
 	KUNIT_CASE(handler_runs_in_task),
 	KUNIT_CASE(handler_runs_in_softirq),
 	KUNIT_CASE(handler_runs_in_hardirq),
