@@ -503,16 +503,38 @@ static int pmuk_counter_fault(const struct pmuk_counter *c)
 
 /*
  * A child gets an event as enabled as its parent's was when it was born, and
- * perf core lets nobody outside enable that one later.
+ * perf core lets nobody outside enable that one later. A child that is off was born
+ * before its parent's event was enabled.
  */
 static bool pmuk_is_late(struct pmuk_counter *c)
 {
-	struct perf_event *event = c->event;
+	struct perf_event *child, *event = c->event;
 
 	if (c->begun || !event->attr.inherit || c->writes_aux)
 		return false;
 	guard(mutex)(&event->child_mutex);
-	return !list_empty(&event->child_list);
+	list_for_each_entry(child, &event->child_list, child_list) {
+		if (READ_ONCE(child->state) == PERF_EVENT_STATE_OFF)
+			return true;
+	}
+	return false;
+}
+
+/* The task may fork between a look at its children and the enabling: look again. */
+static int pmuk_enable_event(struct pmuk_counter *c)
+{
+	if (pmuk_is_late(c))
+		return -EBUSY;
+	if (c->writes_aux)
+		perf_event_enable_family(c->event);
+	else
+		perf_event_enable(c->event);
+	if (pmuk_is_late(c)) {
+		perf_event_disable(c->event);
+		return -EBUSY;
+	}
+	c->begun = true;
+	return 0;
 }
 
 /**
@@ -539,13 +561,8 @@ int pmuk_counter_enable(struct pmuk_counter *c)
 	/* perf core would take an event that has lost its context, for nothing. */
 	ret = pmuk_counter_fault(c);
 	if (!ret || ret == -EBUSY) {
-		if (pmuk_is_late(c))
+		if (pmuk_enable_event(c))
 			return -EBUSY;
-		if (c->writes_aux)
-			perf_event_enable_family(c->event);
-		else
-			perf_event_enable(c->event);
-		c->begun = true;
 		ret = pmuk_counter_fault(c);
 	}
 	if (ret == -EBUSY)

@@ -476,6 +476,79 @@ static void inherit_must_be_enabled_before_a_fork(struct kunit *test)
 	expect_value(test, late, 0, 0);
 }
 
+/* A fork and an enable that meet: both wait for perf core's lock, and the fork comes first. */
+struct meeting {
+	struct pmuk_counter *c;
+	struct task_struct *forks;
+	struct completion held, enabled;
+	bool forking, enabling;
+	int ret;
+};
+
+static int enable_meanwhile(void *data)
+{
+	struct meeting *m = data;
+
+	WRITE_ONCE(m->enabling, true);
+	m->ret = pmuk_counter_enable(m->c);
+	complete(&m->enabled);
+	return 0;
+}
+
+/* Returns when @task has begun, and waits for the lock that is held here. */
+static void wait_until_it_waits(const struct task_struct *task, const bool *begun)
+{
+	unsigned long end = jiffies + 10 * HZ;
+
+	while (time_before(jiffies, end) &&
+	       !(READ_ONCE(*begun) && READ_ONCE(task->__state) == TASK_UNINTERRUPTIBLE))
+		usleep_range(500, 1000);
+}
+
+static int let_the_fork_come_first(void *data)
+{
+	struct meeting *m = data;
+	struct mutex *lock = &m->c->event->ctx->mutex;
+	struct task_struct *enables;
+
+	mutex_lock(lock);
+	complete(&m->held);
+	wait_until_it_waits(m->forks, &m->forking);
+	enables = kthread_run(enable_meanwhile, m, "pmuk_enable");
+	if (!IS_ERR(enables))
+		wait_until_it_waits(enables, &m->enabling);
+	else
+		complete(&m->enabled);
+	mutex_unlock(lock);
+	return 0;
+}
+
+/* A child that is born while the counter is being enabled counts, or the call fails. */
+static void inherit_meets_a_fork(struct kunit *test)
+{
+	struct child child = { .sim = pmuk_test_sim(test, 1, 32) };
+	struct pmuk_attr attr = task_attr(child.sim);
+	struct meeting m = { .forks = current, .ret = 1 };
+	struct task_struct *task;
+
+	pmuk_test_pin_first(test);
+	attr.flags |= PMUK_INHERIT;
+	m.c = pmuk_test_counter(test, &attr, -1, current);
+	init_completion(&m.held);
+	init_completion(&m.enabled);
+	task = kthread_run(let_the_fork_come_first, &m, "pmuk_meeting");
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
+	wait_for_completion(&m.held);
+	WRITE_ONCE(m.forking, true);
+	fork_child(test, &child);
+	wait_for_completion(&m.enabled);
+	KUNIT_EXPECT_EQ(test, m.ret, -EBUSY);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_state(m.c), PMUK_COUNTER_OFF);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(m.c), -EBUSY);
+	reap_child(test, &child);
+	expect_value(test, m.c, 0, 0);
+}
+
 /* With it the children's events go, and their callbacks. */
 static void inherit_ends_when_destroyed(struct kunit *test)
 {
@@ -559,6 +632,11 @@ static void inherit_must_be_enabled_before_a_fork(struct kunit *test)
 	kunit_skip(test, "kernel_thread() is not exported: a module cannot fork");
 }
 
+static void inherit_meets_a_fork(struct kunit *test)
+{
+	kunit_skip(test, "kernel_thread() is not exported: a module cannot fork");
+}
+
 static void inherit_ends_when_destroyed(struct kunit *test)
 {
 	kunit_skip(test, "kernel_thread() is not exported: a module cannot fork");
@@ -582,6 +660,7 @@ static struct kunit_case pmuk_counter_task_cases[] = {
 	KUNIT_CASE(without_inherit_children_are_left_out),
 	KUNIT_CASE(inherit_tells_childrens_overflows),
 	KUNIT_CASE(inherit_must_be_enabled_before_a_fork),
+	KUNIT_CASE(inherit_meets_a_fork),
 	KUNIT_CASE(inherit_ends_when_destroyed),
 	{}
 };
