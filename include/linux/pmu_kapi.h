@@ -108,7 +108,7 @@ struct pmuk_sample {
  *
  * Context: the PMU's interrupt: NMI where the PMU interrupts so (x86, arm64
  * with pseudo-NMI), hardirq elsewhere; software events overflow wherever the
- * event happened. Must not sleep, and must not take locks that are taken
+ * event happened. Interrupts are off. Must not sleep, and must not take locks that are taken
  * outside of NMI.
  */
 typedef void (*pmuk_overflow_t)(struct pmuk_counter *c,

@@ -355,8 +355,8 @@ struct pmuk_counter *pmuk_counter_make(const struct pmuk_attr *attr, int cpu,
  * pmuk_counter_destroy() - end a counter
  * @c: the counter; NULL and an ERR_PTR() are fine. A context's is left to its context
  *
- * On return no overflow callback runs or will run. For software events, whose
- * callbacks may run with interrupts on, this waits for an RCU grace period. The
+ * On return no overflow callback runs or will run. For software events, which perf
+ * core may handle with interrupts on, this waits for an RCU grace period. The
  * caller sees to it that no other call on @c is under way.
  *
  * Context: May sleep. Not from the overflow callback.
@@ -578,8 +578,8 @@ EXPORT_SYMBOL_GPL(pmuk_counter_enable);
  * pmuk_counter_disable() - stop counting and take the counter off its PMU
  * @c: the counter
  *
- * On return the final value is published, and no overflow is reported until
- * pmuk_counter_enable(). Follows pfmk_stop() of perfmon2's KAPI.
+ * On return the final value is published, no overflow callback runs, and none is
+ * called until pmuk_counter_enable(). Follows pfmk_stop() of perfmon2's KAPI.
  *
  * Context: May sleep.
  * Return: 0; -EINVAL if @c is NULL or an ERR_PTR(); -EOPNOTSUPP with

@@ -200,17 +200,13 @@ static void pmuk_slot_handle_measured(struct pmuk_slot *slot, struct pmuk_counte
 	atomic64_add(local_clock() - start, &slot->inst->cost_ns);
 }
 
-/*
- * Interrupts, which software events may have on, are off, so that whoever disables the counter
- * waits for this: the turn does not end in the middle.
- */
+/* Interrupts are off, so a disable of the counter waits: the turn does not end in the middle. */
 static void pmuk_slot_overflow(struct pmuk_counter *c, const struct pmuk_sample *sample,
 			       const struct perf_sample_data *data)
 {
 	struct pmuk_slot *slot = c->slot;
 	struct pmuk_inst *inst = slot->inst;
 
-	guard(irqsave)();
 	if (READ_ONCE(inst->active) != slot->turn || atomic_read(&inst->masked) || slot->hit)
 		return;
 	if (static_branch_unlikely(&pmuk_measures))

@@ -14,6 +14,7 @@
  */
 #define pr_fmt(fmt) "pmuk: " fmt
 
+#include <linux/cleanup.h>
 #include <linux/export.h>
 #include <linux/irqflags.h>
 #include <linux/jiffies.h>
@@ -799,14 +800,19 @@ void pmuk_counter_late_sample(struct pmuk_counter *c, struct pmuk_sample *sample
 	sample->value.count += c->offset;
 }
 
-/* perf core's overflow handler. */
+/*
+ * perf core's overflow handler. Older kernels handle software events with interrupts on. Interrupts
+ * are off here, so that a disable, which interrupts this CPU, waits for the callback's end. If the
+ * disable came right before this, the event is off its PMU.
+ */
 void pmuk_overflow(struct perf_event *event, struct perf_sample_data *data, struct pt_regs *regs)
 {
 	struct pmu * __percpu *serving = in_nmi() ? &pmuk_nmi_pmu : &pmuk_irq_pmu;
 	struct pmuk_counter *c = event->overflow_handler_context;
 	struct pmu *outer;
 
-	if (READ_ONCE(c->quiet))
+	guard(irqsave)();
+	if (READ_ONCE(c->quiet) || READ_ONCE(event->oncpu) < 0)
 		return;
 
 	outer = __this_cpu_read(*serving);

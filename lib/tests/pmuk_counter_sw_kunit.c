@@ -415,6 +415,68 @@ static void destroy_deferred_in_storm(struct kunit *test)
 	destroy_in_storm(test, &switches_attr, 1, true);
 }
 
+struct meeting {
+	struct pmuk_counter *c;
+	unsigned int nr, open;
+};
+
+static void note_interrupts(struct pmuk_counter *c, const struct pmuk_sample *sample, void *data)
+{
+	struct meeting *m = data;
+
+	m->nr++;
+	m->open += !irqs_disabled();
+}
+
+static const struct pmuk_attr rare_attr = {
+	.type = PERF_TYPE_SOFTWARE,
+	.config = PERF_COUNT_SW_ALIGNMENT_FAULTS,
+	.flags = PMUK_NO_THROTTLE,
+	.period = 1,
+	.overflow = note_interrupts,
+};
+
+/*
+ * perf core of Linux 6.12 handles software events with interrupts on, and does not look whether an
+ * event has been disabled since it was found: here, its last step.
+ */
+static void overflow_as_6_12(struct meeting *m)
+{
+	struct perf_event *event = m->c->event;
+	struct perf_sample_data data = { .period = 1 };
+	struct pt_regs regs = {};
+
+	perf_fetch_caller_regs(&regs);
+	guard(preempt)();
+	event->overflow_handler(event, &data, &regs);
+}
+
+/* A disable interrupts the CPU, and so waits for a callback that runs with interrupts off. */
+static void callback_keeps_interrupts_off(struct kunit *test)
+{
+	struct meeting *m = pmuk_test_zalloc(test, sizeof(*m));
+	struct pmuk_attr attr = rare_attr;
+
+	attr.data = m;
+	m->c = pmuk_test_enabled(test, &attr, pmuk_test_pin_first(test), NULL);
+	overflow_as_6_12(m);
+	KUNIT_EXPECT_EQ(test, m->nr, 1);
+	KUNIT_EXPECT_EQ(test, m->open, 0);
+}
+
+/* An overflow that perf core had begun to handle when the counter was disabled is dropped. */
+static void overflow_after_disable_is_dropped(struct kunit *test)
+{
+	struct meeting *m = pmuk_test_zalloc(test, sizeof(*m));
+	struct pmuk_attr attr = rare_attr;
+
+	attr.data = m;
+	m->c = pmuk_test_enabled(test, &attr, pmuk_test_pin_first(test), NULL);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(m->c), 0);
+	overflow_as_6_12(m);
+	KUNIT_EXPECT_EQ(test, m->nr, 0);
+}
+
 /* Counts nothing, and takes all calls. */
 static void dummy_takes_all_calls(struct kunit *test)
 {
@@ -454,6 +516,8 @@ static struct kunit_case pmuk_counter_sw_cases[] = {
 	KUNIT_CASE_SLOW(destroy_clock_in_storm),
 	KUNIT_CASE_SLOW(destroy_switches_in_storm),
 	KUNIT_CASE_SLOW(destroy_deferred_in_storm),
+	KUNIT_CASE(callback_keeps_interrupts_off),
+	KUNIT_CASE(overflow_after_disable_is_dropped),
 	KUNIT_CASE(dummy_takes_all_calls),
 	{}
 };
