@@ -9,9 +9,10 @@
 #include_next <linux/perf_event.h>
 #include <linux/version.h>
 
-/* 7.0 put a context's clock into struct perf_time_ctx. */
+/* 7.0 put a context's clock into struct perf_time_ctx, and has another one for guests. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(7, 0, 0)
 #define pmuk_ctx_offset(ctx)	READ_ONCE((ctx)->timeoffset)
+#define pmuk_ctx_guest_time(ctx)	0ULL
 #endif
 
 /* 6.15 moved pmu_disable_count into what a PMU has for each CPU. */

@@ -216,12 +216,17 @@ static __always_inline u64 pmuk_arch_place(const struct perf_event *event)
 #endif
 
 /*
- * Kernel versions differ in where perf core keeps these two. The forms here are
+ * Kernel versions differ in where perf core keeps these. The forms here are
  * those of the reference kernel; compat-include/ has those of older ones.
  */
 #ifndef pmuk_ctx_offset
 /* Add to local_clock() for the time of a perf context that is scheduled in. */
 #define pmuk_ctx_offset(ctx)	READ_ONCE((ctx)->time.offset)
+#endif
+
+#ifndef pmuk_ctx_guest_time
+/* The part of a perf context's time for which guests had the PMU for themselves. */
+#define pmuk_ctx_guest_time(ctx)	READ_ONCE((ctx)->timeguest.time)
 #endif
 
 #ifndef pmuk_pmu_disabled

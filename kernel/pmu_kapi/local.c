@@ -94,10 +94,21 @@ static u64 pmuk_count(const struct pmuk_counter *c)
 	return local64_read(&event->count);
 }
 
+/*
+ * The time that perf core will stamp @event with: an event without guests stands still while a
+ * guest has the PMU. An NMI in such a guest still takes the guest's span so far for the host's.
+ */
+static u64 pmuk_event_now(const struct perf_event *event)
+{
+	u64 now = local_clock() + pmuk_ctx_offset(event->ctx);
+
+	return event->attr.exclude_guest ? now - pmuk_ctx_guest_time(event->ctx) : now;
+}
+
 static void pmuk_times(const struct pmuk_counter *c, struct pmuk_value *value)
 {
 	const struct perf_event *event = c->event;
-	u64 delta = local_clock() + pmuk_ctx_offset(event->ctx) - event->tstamp;
+	u64 delta = pmuk_event_now(event) - event->tstamp;
 
 	value->time_enabled = event->total_time_enabled - c->tried;
 	value->time_running = event->total_time_running - c->tried;

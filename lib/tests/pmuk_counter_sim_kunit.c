@@ -381,6 +381,59 @@ static void times_are_true(struct kunit *test)
 	KUNIT_EXPECT_LE(test, local.age, after - before);
 }
 
+#ifdef CONFIG_PERF_GUEST_MEDIATED_PMU
+
+/* KVM does this around a vCPU that has the PMU for itself. */
+static void run_guest(u64 ns)
+{
+	guard(irqsave)();
+	perf_load_guest_context();
+	pmuk_test_spin(ns);
+	perf_put_guest_context();
+}
+
+/*
+ * A counter without guests stands still while one has the PMU, and so do its times: what is
+ * published lies between what perf core says before and after.
+ */
+static void times_stand_still_in_guests(struct kunit *test)
+{
+	static const struct pmuk_sim_config config = {
+		.name = "pmuk_mediated", .nr_counters = 1, .width = 32,
+		.capabilities = PERF_PMU_CAP_MEDIATED_VPMU,
+	};
+	struct pmuk_sim *sim = pmuk_test_sim_config(test, &config);
+	struct pmuk_attr attr = sim_attr(sim, 0);
+	struct pmuk_value before, local, after;
+	struct pmuk_counter *c;
+	unsigned int i;
+
+	attr.flags = PMUK_EXCLUDE_GUEST;
+	c = pmuk_test_enabled(test, &attr, pmuk_test_pin_first(test), NULL);
+	for (i = 0; i < 3; i++) {
+		run_guest(5 * NSEC_PER_MSEC);
+		KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 10), 10);
+		schedule_timeout_uninterruptible(2);	/* the first read in a tick publishes */
+		KUNIT_ASSERT_EQ(test, pmuk_counter_read(c, &before), 0);
+		KUNIT_EXPECT_EQ(test, local_count_of(test, c), 10 * (i + 1));
+		KUNIT_ASSERT_EQ(test, pmuk_counter_snapshot(c, &local), 0);
+		KUNIT_ASSERT_EQ(test, pmuk_counter_read(c, &after), 0);
+		KUNIT_EXPECT_GE(test, local.time_enabled, before.time_enabled);
+		KUNIT_EXPECT_LE(test, local.time_enabled, after.time_enabled);
+		KUNIT_EXPECT_GE(test, local.time_running, before.time_running);
+		KUNIT_EXPECT_LE(test, local.time_running, after.time_running);
+	}
+}
+
+#else /* !CONFIG_PERF_GUEST_MEDIATED_PMU */
+
+static void times_stand_still_in_guests(struct kunit *test)
+{
+	kunit_skip(test, "guests of this kernel do not have the PMU for themselves");
+}
+
+#endif /* CONFIG_PERF_GUEST_MEDIATED_PMU */
+
 static void pinned_refused_when_full(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
@@ -783,6 +836,7 @@ static struct kunit_case pmuk_counter_sim_cases[] = {
 	KUNIT_CASE_SLOW(count_survives_anything),
 	KUNIT_CASE(multiplexed_value_says_so),
 	KUNIT_CASE(times_are_true),
+	KUNIT_CASE(times_stand_still_in_guests),
 	KUNIT_CASE(pinned_refused_when_full),
 	KUNIT_CASE(pinned_refused_at_enable),
 	KUNIT_CASE(trial_pushes_no_task_out),

@@ -15,6 +15,8 @@
 #define pmuk_arch_nmis()		0UL
 #undef pmuk_ctx_offset
 #define pmuk_ctx_offset(ctx)		((void)(ctx), 0ULL)
+#undef pmuk_ctx_guest_time
+#define pmuk_ctx_guest_time(ctx)	((void)(ctx), 0ULL)
 #undef pmuk_pmu_disabled
 #define pmuk_pmu_disabled(pmu)		(*((void)(pmu), &steps.pmu_disabled))
 
