@@ -333,8 +333,8 @@ struct pmuk_counter *pmuk_counter_make(const struct pmuk_attr *attr, int cpu,
 	c->event = pmuk_event_create(c, cpu, task);
 	if (IS_ERR(c->event)) {
 		ret = PTR_ERR(c->event);
-		pr_debug("create: type %u config %#llx: perf says %d\n",
-			 attr->type, attr->config, ret);
+		pr_debug("create: CPU %d, type %u config %#llx: %s: %d\n", cpu, attr->type,
+			 attr->config, ret == -ENOENT ? "no PMU there knows it" : "perf says", ret);
 		kfree(c);
 		return ERR_PTR(ret);
 	}

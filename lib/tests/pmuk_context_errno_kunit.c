@@ -895,6 +895,84 @@ static const struct row close_deferred_rows[] = {
 
 TABLE_CASE(close_deferred)
 
+/* ---- machines of two kinds of CPUs ---- */
+
+/* Each kind has a PMU of its own, as on big.LITTLE and hybrid machines: first CPU, and others. */
+struct kinds {
+	struct cpumask first, others;
+	struct pmuk_sim *big, *little;
+	int cpu;
+};
+
+static struct kinds *new_kinds(struct kunit *test)
+{
+	struct kinds *k = pmuk_test_zalloc(test, sizeof(*k));
+	struct pmuk_sim_config config = { .name = "pmuk_big", .nr_counters = 2, .width = 32,
+					  .cpus = &k->first };
+
+	k->cpu = pmuk_test_pin_first(test);
+	pmuk_test_other_cpu(test, k->cpu);
+	cpumask_copy(&k->first, cpumask_of(k->cpu));
+	cpumask_andnot(&k->others, cpu_possible_mask, &k->first);
+	k->big = pmuk_test_sim_config(test, &config);
+	config.name = "pmuk_little";
+	config.cpus = &k->others;
+	k->little = pmuk_test_sim_config(test, &config);
+	return k;
+}
+
+/* An event of one kind's PMU is no event elsewhere, and the load tells where. */
+static void load_on_two_kinds(struct kunit *test)
+{
+	struct kinds *k = new_kinds(test);
+	struct pmuk_target machine = { .type = PMUK_TARGET_CPUS };
+	struct pmuk_target kind = { .type = PMUK_TARGET_CPUS, .cpus = &k->first };
+	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
+
+	pmuk_ctx_add(test, ctx, k->big, 0, 1, 0, 0);
+	KUNIT_EXPECT_EQ(test, pmuk_load_context(ctx, &machine), -ENOENT);
+	KUNIT_EXPECT_TRUE(test, cpumask_test_cpu(machine.failed_cpu, &k->others));
+	KUNIT_EXPECT_EQ(test, machine.failed_num, 1);
+	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
+	KUNIT_ASSERT_EQ(test, pmuk_load_context(ctx, &kind), 0);
+	pmuk_ctx_start(test, ctx);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(k->big, 0, 5), 5);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 1, -1), 5);
+}
+
+static struct pmuk_context *new_own(struct kunit *test, struct pmuk_sim *a, struct pmuk_sim *b)
+{
+	struct pmuk_target self = { .type = PMUK_TARGET_TASK, .task = current };
+	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
+
+	pmuk_ctx_add(test, ctx, a, 0, 0, 0, 0);
+	if (b)
+		pmuk_ctx_add(test, ctx, b, 0, 1, 0, 0);
+	KUNIT_ASSERT_EQ(test, pmuk_load_context(ctx, &self), 0);
+	pmuk_ctx_start(test, ctx);
+	return ctx;
+}
+
+/* A task is on CPUs of one kind at a time: what counts on the other is not to be read there. */
+static void read_local_on_two_kinds(struct kunit *test)
+{
+	struct kinds *k = new_kinds(test);
+	struct pmuk_context *both = new_own(test, k->big, k->little);
+	struct pmuk_context *big = new_own(test, k->big, NULL);
+	struct pmuk_context *little = new_own(test, k->little, NULL);
+	u64 counts[2];
+
+	KUNIT_EXPECT_EQ(test, pmuk_read_local(both, counts, 2), -EBUSY);
+	KUNIT_EXPECT_EQ(test, pmuk_read_local(big, counts, 1), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_read_local(little, counts, 1), -EBUSY);
+	pmuk_test_pin(test, pmuk_test_other_cpu(test, k->cpu));
+	KUNIT_EXPECT_EQ(test, pmuk_read_local(both, counts, 2), -EBUSY);
+	KUNIT_EXPECT_EQ(test, pmuk_read_local(big, counts, 1), -EBUSY);
+	KUNIT_EXPECT_EQ(test, pmuk_read_local(little, counts, 1), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(k->little, 0, 3), 2 * 3);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, both, 0, 1, -1), 3);
+}
+
 static struct kunit_case pmuk_context_errno_cases[] = {
 	KUNIT_CASE(load_context),
 	KUNIT_CASE(load_context_offline),
@@ -914,6 +992,8 @@ static struct kunit_case pmuk_context_errno_cases[] = {
 	KUNIT_CASE(snapshot),
 	KUNIT_CASE(close),
 	KUNIT_CASE(close_deferred),
+	KUNIT_CASE(load_on_two_kinds),
+	KUNIT_CASE(read_local_on_two_kinds),
 	{}
 };
 

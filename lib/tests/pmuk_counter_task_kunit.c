@@ -225,6 +225,34 @@ static void task_migrates(struct kunit *test)
 	expect_value(test, w->c, 0, MIGRATIONS * 1234);
 }
 
+/* On CPUs of another kind, which have another PMU, the counter waits, and its times say so. */
+static void task_counts_on_one_kind(struct kunit *test)
+{
+	static struct cpumask big;
+	static const struct pmuk_sim_config config = {
+		.name = "pmuk_big", .nr_counters = 1, .width = 32, .cpus = &big,
+	};
+	int first = pmuk_test_pin_first(test);
+	struct pmuk_value value;
+	struct worker *w;
+
+	pmuk_test_other_cpu(test, first);
+	cpumask_copy(&big, cpumask_of(first));
+	w = counted_worker(test, pmuk_test_sim_config(test, &config));
+	w->n = 100;
+	tell(w, work);
+	KUNIT_EXPECT_EQ(test, w->state, PMUK_COUNTER_ACTIVE);
+	for (tell(w, work_elsewhere); w->cpu != first; tell(w, work_elsewhere)) {
+		KUNIT_EXPECT_EQ(test, w->state, PMUK_COUNTER_WAITING);
+		KUNIT_EXPECT_EQ(test, w->ret, -EBUSY);
+		expect_value(test, w->c, 0, 100);
+	}
+	KUNIT_EXPECT_EQ(test, w->ret, 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read(w->c, &value), 0);
+	KUNIT_EXPECT_EQ(test, value.count, 200);
+	KUNIT_EXPECT_LT(test, value.time_running, value.time_enabled);
+}
+
 static void note_overflow(struct pmuk_counter *c, const struct pmuk_sample *sample, void *data)
 {
 	struct worker *w = data;
@@ -650,6 +678,7 @@ static struct kunit_case pmuk_counter_task_cases[] = {
 	KUNIT_CASE(own_task_counts),
 	KUNIT_CASE(tasks_do_not_mix),
 	KUNIT_CASE_SLOW(task_migrates),
+	KUNIT_CASE(task_counts_on_one_kind),
 	KUNIT_CASE(period_migrates),
 	KUNIT_CASE(pause_migrates),
 	KUNIT_CASE(exit_keeps_the_count),
