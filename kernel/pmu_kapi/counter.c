@@ -246,6 +246,7 @@ static void pmuk_counter_adopt(struct pmuk_counter *c)
 {
 	c->core = pmuk_arch_core_event(c->event);
 	c->mask = c->core ? pmuk_arch_mask(c->event) : 0;
+	c->traces = has_aux(c->event);
 	c->settle = IRQ_WORK_INIT_HARD(pmuk_settle_irq_work);
 	init_irq_work(&c->irq_work, pmuk_destroy_irq_work);
 	INIT_WORK(&c->work, pmuk_destroy_work);

@@ -67,6 +67,7 @@ struct pmuk_counter {
 	u64 tried;			/* const: nanoseconds on the PMU while being created */
 	struct rnd_state rnd;		/* owner */
 	bool core;			/* const: on the CPU's own PMU */
+	bool traces;			/* const: on a PMU that writes AUX areas, or could */
 	bool begun;			/* sleeping calls: was enabled once */
 	bool halted;			/* owner: pause has stopped the PMU, resume starts it */
 	bool overdue;			/* owner: and found an overflow that was not served */

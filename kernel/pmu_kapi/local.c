@@ -54,6 +54,26 @@ static bool pmuk_is_on(const struct pmuk_counter *c)
 	return READ_ONCE(c->event->oncpu) == raw_smp_processor_id();
 }
 
+/*
+ * perf core's own events, which no hardware counts. is_software_event() is also true of PMUs whose
+ * events are in the perf context of software events, such as SPE, Intel PT and CoreSight.
+ */
+static bool pmuk_is_software(const struct perf_event *event)
+{
+#ifdef CONFIG_EVENT_TRACING
+	if (event->tp_event)	/* a tracepoint, kprobe or uprobe */
+		return true;
+#endif
+	return event->attr.type == PERF_TYPE_SOFTWARE || event->attr.type == PERF_TYPE_BREAKPOINT;
+}
+
+/* cpu-clock and task-clock: perf core runs their periods from a timer. */
+static bool pmuk_is_clock(const struct perf_event *event)
+{
+	return event->attr.type == PERF_TYPE_SOFTWARE &&
+	       event->attr.config <= PERF_COUNT_SW_TASK_CLOCK;
+}
+
 /* An NMI that is not the PMU's own may have interrupted it being programmed. */
 static bool pmuk_is_foreign_nmi(const struct pmuk_counter *c)
 {
@@ -189,8 +209,7 @@ static int pmuk_check_own(const struct pmuk_counter *c)
 	return pmuk_is_own(c) ? 0 : -EINVAL;
 }
 
-/* An NMI has found its register being programmed. */
-static bool pmuk_is_moving(const struct pmuk_counter *c)
+/*
 {
 	return in_nmi() && pmuk_is_on(c) && pmuk_pmu_disabled(c->event->pmu);
 }
@@ -198,7 +217,9 @@ static bool pmuk_is_moving(const struct pmuk_counter *c)
 /* And now. */
 static int pmuk_check_local(const struct pmuk_counter *c)
 {
-	return pmuk_check_own(c) ?: (pmuk_is_moving(c) ? -EBUSY : 0);
+}
+
+/*
 }
 
 /* What the fast path leaves: errors, paused counters, other PMUs, and NMI. */
@@ -253,7 +274,7 @@ static __always_inline bool pmuk_read_fast(struct pmuk_counter *c, u64 *count)
 	base = local64_read(&event->count);
 	prev = local64_read(&event->hw.prev_count);
 	raw = pmuk_arch_read(event);
-	if (unlikely((local64_read(&event->hw.prev_count) ^ prev) |
+		     (local64_read(&event->hw.prev_count) ^ prev) |
 		     (local64_read(&event->count) ^ base) |
 		     (READ_ONCE(event->tstamp) ^ stamp) |
 		     (pmuk_arch_place(event) ^ place)))
@@ -285,6 +306,7 @@ static noinline int pmuk_read_slow_irqsave(struct pmuk_counter *c, u64 *count)
  * make 64 bits of it; no lock, no interrupts masked, and nothing written that
  * perf core or another CPU uses. The first read in each tick also publishes the
  * value for pmuk_counter_snapshot(). A paused counter reads as it was when paused.
+ *
  *
  * Counts of one counter never go back. In an NMI that interrupted perf core
  * while it updates this very counter, the count may lack what that update has
@@ -446,7 +468,7 @@ static void pmuk_settle(struct pmuk_counter *c, bool frozen)
 {
 	struct pmu *pmu = c->event->pmu;
 
-	if (!pmuk_is_on(c) || is_software_event(c->event))
+	if (!pmuk_is_on(c) || pmuk_is_software(c->event))
 		return;
 	if (pmuk_is_foreign_nmi(c)) {
 		irq_work_queue(&c->settle);
@@ -488,10 +510,16 @@ void pmuk_settle_irq_work(struct irq_work *irq_work)
 		pmuk_settle(c, frozen);
 }
 
-/* Whether a halted counter has overflowed, and its interrupt is still to be served. */
-static bool pmuk_is_overdue(const struct pmuk_counter *c)
+/*
+ * Whether a counter that its PMU has stopped has overflowed, and the interrupt is still to be
+ * served. PMUs that write AUX areas do not call back, and keep other things in period_left.
+ */
+static bool pmuk_has_overflowed(const struct pmuk_counter *c)
 {
-	return c->halted && c->attr.period && local64_read(&c->event->hw.period_left) <= 0;
+	struct perf_event *event = c->event;
+
+	return c->attr.period && !pmuk_is_software(event) && !c->traces &&
+	       local64_read(&event->hw.period_left) <= 0;
 }
 
 /*
@@ -501,7 +529,7 @@ static bool pmuk_is_overdue(const struct pmuk_counter *c)
 static void pmuk_freeze(struct pmuk_counter *c)
 {
 	pmuk_settle(c, true);
-	c->overdue = pmuk_is_overdue(c);
+	c->overdue = c->halted && pmuk_has_overflowed(c);
 	WRITE_ONCE(c->frozen, pmuk_not_less(c, pmuk_count(c)));
 	barrier();
 	WRITE_ONCE(c->fast_tick, PMUK_NEVER);
@@ -592,21 +620,25 @@ u64 pmuk_next_period(struct pmuk_counter *c)
 	return c->attr.period + (mask ? prandom_u32_state(&c->rnd) & mask : 0);
 }
 
-/* All of it is left, for when the counter is started again. Software events count up to 0. */
+/*
+ * All of the period is left, for when the counter is started again. Software events count up to 0,
+ * except the clocks: their timer is started with what is left.
+ */
 static void pmuk_begin_period(struct pmuk_counter *c)
 {
-	struct hw_perf_event *hwc = &c->event->hw;
+	struct perf_event *event = c->event;
+	bool counts_up = pmuk_is_software(event) && !pmuk_is_clock(event);
 	s64 period = pmuk_next_period(c);
 
-	hwc->sample_period = period;
-	hwc->last_period = period;
-	local64_set(&hwc->period_left, is_software_event(c->event) ? -period : period);
+	event->hw.sample_period = period;
+	event->hw.last_period = period;
+	local64_set(&event->hw.period_left, counts_up ? -period : period);
 }
 
-/* perf core runs the clocks from a timer, and counts other software events. */
+/* The timer of a clock is left alone until it expires. */
 static void pmuk_set_software_period(struct pmuk_counter *c)
 {
-	if (c->attr.type == PERF_TYPE_SOFTWARE && c->attr.config <= PERF_COUNT_SW_TASK_CLOCK)
+	if (pmuk_is_clock(c->event))
 		c->event->hw.sample_period = pmuk_next_period(c);
 	else
 		pmuk_begin_period(c);
@@ -654,7 +686,7 @@ int pmuk_counter_set_period(struct pmuk_counter *c, u64 period)
 		ret = -EBUSY;
 	if (!ret) {
 		c->attr.period = period;
-		if (is_software_event(c->event))
+		if (pmuk_is_software(c->event))
 			pmuk_set_software_period(c);
 		else
 			pmuk_set_hardware_period(c);
@@ -786,13 +818,13 @@ void pmuk_counter_rearm(struct pmuk_counter *c, u64 period)
 bool pmuk_counter_take_pending(struct pmuk_counter *c)
 {
 	struct hw_perf_event *hwc = &c->event->hw;
-	s64 left = local64_read(&hwc->period_left);
+	s64 left;
 
 	if (c->frozen != PMUK_RUNNING)
 		return c->overdue;
-	if (!c->attr.period || is_software_event(c->event) || left > 0)
+	if (!pmuk_has_overflowed(c))
 		return false;
-	left += hwc->sample_period;
+	left = local64_read(&hwc->period_left) + hwc->sample_period;
 	local64_set(&hwc->period_left, max(left, 0));
 	return true;
 }

@@ -290,6 +290,48 @@ static void masked_until_restart(struct kunit *test)
 	}
 }
 
+#define CLOCK_PERIOD	(20 * NSEC_PER_MSEC)
+
+/* The time of the next overflow, which is told when its record is there. */
+static u64 time_of_overflow(struct kunit *test, struct sampler *s)
+{
+	struct pmuk_parsed *p = new_samples(test);
+
+	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(told(test, s)));
+	KUNIT_EXPECT_EQ(test, take(test, s, s->cpu, p, MANY, NULL), 1);
+	return p[0].time;
+}
+
+/* The clock that a timer runs by is not quite the one that records have. */
+static void expect_whole_period(struct kunit *test, u64 ns, u64 period)
+{
+	KUNIT_EXPECT_GE(test, ns, period - period / 10);
+}
+
+/* perf core counts cpu-clock's periods by a timer: none is over early, the first neither. */
+static void clock_periods_are_whole(struct kunit *test)
+{
+	const struct pmuk_pmd pmd = { .short_reset = CLOCK_PERIOD, .long_reset = 2 * CLOCK_PERIOD,
+				      .flags = PMUK_PMD_NOTIFY };
+	struct pmuk_pmc pmc = { .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_CPU_CLOCK };
+	struct sampler *s = new_sampler(test, masking, PERF_SAMPLE_TIME, 0);
+	unsigned int i;
+	u64 since;
+
+	KUNIT_ASSERT_EQ(test, pmuk_write_pmcs(s->ctx, &pmc, 1), 1);
+	pmuk_ctx_write_pmd(test, s->ctx, &pmd);
+	pmuk_ctx_load(test, s->ctx, s->cpu);
+	for (i = 0; i < 3; i++) {
+		since = local_clock();
+		pmuk_ctx_start(test, s->ctx);
+		expect_whole_period(test, time_of_overflow(test, s) - since, CLOCK_PERIOD);
+		since = local_clock();
+		KUNIT_EXPECT_EQ(test, pmuk_restart(s->ctx), 0);
+		expect_whole_period(test, time_of_overflow(test, s) - since, 2 * CLOCK_PERIOD);
+		KUNIT_EXPECT_EQ(test, pmuk_stop(s->ctx), 0);
+	}
+}
+
 /* Who does not notify, does not mask; its period goes on over another one's restart. */
 static void masked_by_those_that_notify(struct kunit *test)
 {
@@ -699,6 +741,7 @@ static struct kunit_case pmuk_context_overflow_cases[] = {
 	KUNIT_CASE(reset_peers_begin_again),
 	KUNIT_CASE(reset_peers_that_wait_have_not_overflowed),
 	KUNIT_CASE(masked_until_restart),
+	KUNIT_CASE(clock_periods_are_whole),
 	KUNIT_CASE(masked_by_those_that_notify),
 	KUNIT_CASE(masked_with_another_overflow),
 	KUNIT_CASE_SLOW(masked_before_it_is_told),

@@ -371,6 +371,54 @@ static void set_period_while_paused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, count, 60);
 }
 
+/* A PMU with the habits of drivers/perf/arm_spe_pmu.c. */
+static struct overflows *new_interval_overflows(struct kunit *test)
+{
+	static const struct pmuk_sim_config config = {
+		.name = "pmuk_spe", .nr_counters = 1, .width = 32, .interval = true,
+	};
+
+	return new_overflows(test, pmuk_test_sim_config(test, &config));
+}
+
+/* Hardware whose events are in perf's software context is hardware: it takes what is left. */
+static void set_period_of_an_interval(struct kunit *test)
+{
+	struct overflows *o = new_interval_overflows(test);
+	struct pmuk_attr attr = overflow_attr(o, 1000);
+	struct pmuk_counter *c;
+
+	c = pmuk_test_enabled(test, &attr, pmuk_test_pin_first(test), NULL);
+	pmuk_sim_count(o->sim, 0, 300);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_set_period(c, 50), 0);
+	pmuk_sim_count(o->sim, 0, 49);
+	KUNIT_EXPECT_EQ(test, o->nr, 0);
+	pmuk_sim_count(o->sim, 0, 51);
+	KUNIT_EXPECT_EQ(test, o->nr, 2);
+
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_set_period(c, 20), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
+	pmuk_sim_count(o->sim, 0, 19);
+	KUNIT_EXPECT_EQ(test, o->nr, 2);
+	pmuk_sim_count(o->sim, 0, 1);
+	KUNIT_EXPECT_EQ(test, o->nr, 3);
+}
+
+static void pause_stops_an_interval(struct kunit *test)
+{
+	struct overflows *o = new_interval_overflows(test);
+	struct pmuk_attr attr = overflow_attr(o, 1000);
+	struct pmuk_counter *c;
+
+	c = pmuk_test_enabled(test, &attr, pmuk_test_pin_first(test), NULL);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_pause(c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(o->sim, 0, 10), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_resume(c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(o->sim, 0, 1000), 1000);
+	KUNIT_EXPECT_EQ(test, o->nr, 1);
+}
+
 static void lengthen(struct pmuk_counter *c, const struct pmuk_sample *sample, void *data)
 {
 	struct overflows *o = data;
@@ -764,6 +812,8 @@ static struct kunit_case pmuk_counter_overflow_cases[] = {
 	KUNIT_CASE(set_period_starts_a_new_one),
 	KUNIT_CASE(set_period_while_disabled),
 	KUNIT_CASE(set_period_while_paused),
+	KUNIT_CASE(set_period_of_an_interval),
+	KUNIT_CASE(pause_stops_an_interval),
 	KUNIT_CASE(callback_sets_the_period),
 	KUNIT_CASE(callback_does_not_start_the_pmu),
 	KUNIT_CASE(callback_pauses),

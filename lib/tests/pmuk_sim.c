@@ -127,13 +127,16 @@ static bool sim_set_period(struct perf_event *event)
 	struct hw_perf_event *hwc = &event->hw;
 	s64 left = local64_read(&hwc->period_left);
 	s64 period = hwc->sample_period;
-	bool ended = left <= 0;
+	bool ended = sim->config.interval ? !left : left <= 0;
 
 	if (ended) {
 		left = left <= -period ? period : left + period;
 		local64_set(&hwc->period_left, left);
 		hwc->last_period = period;
 	}
+	/* SPE writes period_left into PMSICR as it is: a negative one is a very long interval. */
+	if (sim->config.interval)
+		left &= sim->mask;
 	left = min_t(s64, left, sim->mask >> 1);
 	local64_set(&hwc->prev_count, (u64)-left);
 	sim_hook(sim, PMUK_SIM_RELOADING);
@@ -231,7 +234,7 @@ static void sim_run(struct pmuk_sim_counter *counter, u64 run)
 static void sim_start(struct perf_event *event, int flags)
 {
 	event->hw.state = 0;
-	sim_set_period(event);
+		sim_set_period(event);
 	sim_run(sim_counter(event), SIM_RUN);
 	if (sim_is_traced(event))
 		sim_trace_start(event);
@@ -683,13 +686,19 @@ static bool sim_config_valid(const struct pmuk_sim_config *config)
 	       config->width >= 8 && config->width <= 62;
 }
 
+/* PCI uncore PMUs count for no task; SPE's events are in the context of software events. */
+static int sim_task_context(const struct pmuk_sim_config *config)
+{
+	return config->interval ? perf_sw_context : perf_hw_context;
+}
+
 static void sim_init(struct pmuk_sim *sim, const struct pmuk_sim_config *config)
 {
 	sim->config = *config;
 	sim->mask = GENMASK_ULL(config->width - 1, 0);
 	sim->pmu = (struct pmu) {
 		.module			= THIS_MODULE,
-		.task_ctx_nr		= perf_hw_context,
+		.task_ctx_nr		= sim_task_context(config),
 		.capabilities		= config->capabilities,
 		.hrtimer_interval_ms	= config->mux_ms,
 		.pmu_enable		= sim_enable,
