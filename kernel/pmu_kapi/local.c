@@ -210,13 +210,25 @@ static int pmuk_check_own(const struct pmuk_counter *c)
 }
 
 /*
+ * PMUs that count for tasks are read by perf core in NMI, when a sample has the values of a group.
+ * Drivers of others, such as x86's uncore PMUs on PCI, may take locks to read.
+ */
+static bool pmuk_reads_in_nmi(const struct pmuk_counter *c)
 {
-	return in_nmi() && pmuk_is_on(c) && pmuk_pmu_disabled(c->event->pmu);
+	return c->event->pmu->task_ctx_nr != perf_invalid_context || !pmuk_is_foreign_nmi(c);
+}
+
+/* In an NMI whose interrupted code programs the PMU, or may hold a lock of its driver. */
+static bool pmuk_is_out_of_reach(const struct pmuk_counter *c)
+{
+	return in_nmi() && pmuk_is_on(c) &&
+	       (pmuk_pmu_disabled(c->event->pmu) || !pmuk_reads_in_nmi(c));
 }
 
 /* And now. */
 static int pmuk_check_local(const struct pmuk_counter *c)
 {
+	return pmuk_check_own(c) ?: (pmuk_is_out_of_reach(c) ? -EBUSY : 0);
 }
 
 /*
@@ -237,7 +249,7 @@ static int pmuk_read_slow(struct pmuk_counter *c, u64 *count)
 		*count = frozen;
 		return 0;
 	}
-	if (pmuk_is_moving(c))
+	if (pmuk_is_out_of_reach(c))
 		return -EBUSY;
 
 	*count = pmuk_not_less(c, pmuk_count(c));
@@ -317,8 +329,9 @@ static noinline int pmuk_read_slow_irqsave(struct pmuk_counter *c, u64 *count)
  * task.
  * Return: 0; -EINVAL if @c or @count is NULL or @c does not belong to this CPU
  * or task, -EBUSY if the counter is not on the PMU now (see
- * pmuk_counter_state()) or an NMI found the PMU being reprogrammed,
- * -EOPNOTSUPP with PMUK_INHERIT. @count is written on success only.
+ * pmuk_counter_state()), an NMI found the PMU being reprogrammed, or the caller is
+ * in an NMI and the PMU counts for no task, as uncore PMUs, whose drivers may take
+ * locks; -EOPNOTSUPP with PMUK_INHERIT. @count is written on success only.
  */
 int pmuk_counter_read_local(struct pmuk_counter *c, u64 *count)
 {
@@ -564,8 +577,8 @@ static void pmuk_thaw(struct pmuk_counter *c)
  *
  * Context: Any, NMI too; on the counter's CPU, or in the context of its task.
  * Return: 0; -EINVAL if @c is NULL or does not belong to this CPU or task,
- * -EBUSY if an NMI found the PMU being reprogrammed, -EOPNOTSUPP with
- * PMUK_INHERIT.
+ * -EBUSY if an NMI found the PMU being reprogrammed, or one that counts for no
+ * task, as uncore PMUs; -EOPNOTSUPP with PMUK_INHERIT.
  */
 int pmuk_counter_pause(struct pmuk_counter *c)
 {

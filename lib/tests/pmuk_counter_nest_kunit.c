@@ -2,7 +2,7 @@
 /*
  * Counters in every context, and in the middle of each other: an overflow, a
  * read, a pause between any two steps of what they interrupt. Each nesting
- * happens at least NESTINGS times.
+ * happens at least NESTINGS times, or FEW_NESTINGS where nothing differs.
  */
 #include <linux/completion.h>
 #include <linux/jiffies.h>
@@ -11,6 +11,7 @@
 #include "pmuk_test.h"
 
 #define NESTINGS	1000
+#define FEW_NESTINGS	50	/* each in the same place, and the same */
 #define PERIOD		700
 
 struct nest {
@@ -38,7 +39,8 @@ static void note_overflow(struct pmuk_counter *c, const struct pmuk_sample *samp
 	nest->misplaced += !pmuk_irq_is(nest->level);
 }
 
-static struct nest *new_nest(struct kunit *test, enum pmuk_irq_level level)
+static struct nest *new_nest_on(struct kunit *test, enum pmuk_irq_level level,
+				struct pmuk_sim *sim)
 {
 	struct nest *nest = pmuk_test_zalloc(test, sizeof(*nest));
 	struct pmuk_attr attr = {
@@ -51,10 +53,15 @@ static struct nest *new_nest(struct kunit *test, enum pmuk_irq_level level)
 
 	pmuk_test_need_level(test, level);
 	nest->level = level;
-	nest->sim = pmuk_test_sim(test, 1, 12);
-	attr.type = pmuk_sim_type(nest->sim);
+	nest->sim = sim;
+	attr.type = pmuk_sim_type(sim);
 	nest->c = pmuk_test_enabled(test, &attr, cpu, NULL);
 	return nest;
+}
+
+static struct nest *new_nest(struct kunit *test, enum pmuk_irq_level level)
+{
+	return new_nest_on(test, level, pmuk_test_sim(test, 1, 12));
 }
 
 static void set_hook(struct nest *nest,
@@ -469,6 +476,35 @@ static void nmi_finds_resume_at_work(struct kunit *test)
 	expect_exact(test, nest);
 }
 
+/* Reading, x86's PCI uncore PMUs take pci_config_lock, whose holder an NMI may have interrupted. */
+static void note_read_in_nmi(struct pmuk_sim *sim, enum pmuk_sim_point point, void *data)
+{
+	struct nest *nest = data;
+
+	nest->wrong += point == PMUK_SIM_ENTERED && in_nmi();
+}
+
+static void nmi_leaves_uncore_alone(struct kunit *test)
+{
+	static const struct pmuk_sim_config config = {
+		.name = "pmuk_uncore", .nr_counters = 1, .width = 32, .uncore = true,
+	};
+	struct nest *nest = new_nest_on(test, PMUK_IRQ_NMI, pmuk_test_sim_config(test, &config));
+	unsigned int i;
+
+	set_hook(nest, note_read_in_nmi);
+	for (i = 0; i < FEW_NESTINGS; i++) {
+		pmuk_sim_count(nest->sim, 0, 3);
+		KUNIT_ASSERT_EQ(test, pmuk_irq_run(PMUK_IRQ_NMI, expect_busy, nest), 0);
+		KUNIT_ASSERT_EQ(test, pmuk_irq_run(PMUK_IRQ_HARD, pause_here, nest), 0);
+		KUNIT_ASSERT_EQ(test, nest->ret, 0);
+		KUNIT_ASSERT_EQ(test, pmuk_irq_run(PMUK_IRQ_HARD, resume_here, nest), 0);
+		KUNIT_ASSERT_EQ(test, nest->ret, 0);
+	}
+	pmuk_sim_set_hook(nest->sim, NULL);
+	expect_exact(test, nest);
+}
+
 /* The PMU reports what happened in it, however deep. */
 static void descend(void *data)
 {
@@ -526,6 +562,7 @@ static struct kunit_case pmuk_counter_nest_cases[] = {
 	KUNIT_CASE_SLOW(read_with_pause_inside),
 	KUNIT_CASE_SLOW(nmi_finds_perf_core_at_work),
 	KUNIT_CASE_SLOW(nmi_finds_resume_at_work),
+	KUNIT_CASE_SLOW(nmi_leaves_uncore_alone),
 	KUNIT_CASE_SLOW(nest_all_levels),
 	{}
 };

@@ -689,6 +689,8 @@ static bool sim_config_valid(const struct pmuk_sim_config *config)
 /* PCI uncore PMUs count for no task; SPE's events are in the context of software events. */
 static int sim_task_context(const struct pmuk_sim_config *config)
 {
+	if (config->uncore)
+		return perf_invalid_context;
 	return config->interval ? perf_sw_context : perf_hw_context;
 }
 

@@ -60,7 +60,8 @@ struct pmuk_sim_hook {
  * @mux_ms: milliseconds between rotations when over-committed; 0: perf's default
  * @addr: data address reported with each overflow; 0: none
  * @weight: weight reported with each overflow; 0: none
- * @uncore: the machine has one, on its first CPU, wherever events are asked for
+ * @uncore: the machine has one, on its first CPU, wherever events are asked for, as the PCI
+ *	uncore PMUs of x86 have
  * @cpus: only these have one, as the core PMUs of heterogeneous machines; must outlive
  *	the PMU; NULL: all have
  * @skids: events happen in user space, and their interrupts come when the kernel runs
