@@ -241,12 +241,21 @@ static void pmuk_destroy_irq_work(struct irq_work *irq_work)
 	queue_work(pmuk_wq, &c->work);
 }
 
+/* See pmuk_is_barred(): 0 less 1 has all bits set, and any other preempt_count() less 1 has not. */
+static u32 pmuk_counter_bar(const struct pmuk_counter *c)
+{
+	if (!c->mask)
+		return PMUK_BARRED;
+	return IS_ENABLED(CONFIG_PREEMPT_COUNT) && c->event->hw.target;
+}
+
 /* From here on the counter is whole, and pmuk_counter_destroy() ends it. */
 static void pmuk_counter_adopt(struct pmuk_counter *c)
 {
 	c->core = pmuk_arch_core_event(c->event);
 	c->mask = c->core ? pmuk_arch_mask(c->event) : 0;
 	c->traces = has_aux(c->event);
+	c->bar = pmuk_counter_bar(c);
 	c->settle = IRQ_WORK_INIT_HARD(pmuk_settle_irq_work);
 	init_irq_work(&c->irq_work, pmuk_destroy_irq_work);
 	INIT_WORK(&c->work, pmuk_destroy_work);

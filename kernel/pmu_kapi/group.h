@@ -53,12 +53,11 @@ static __always_inline bool pmuk_group_keep_one(struct pmuk_counter *c, u64 *cou
 }
 
 static __always_inline bool pmuk_group_read_each(struct pmuk_group *group, u64 *counts,
-						 unsigned int n, const unsigned long *irqs)
+						 unsigned int n, const unsigned long *irqs,
+						 unsigned long before)
 {
-	unsigned long before = READ_ONCE(*irqs);
 	unsigned int i;
 
-	barrier();	/* an interrupt from here on is counted, or comes after all is read */
 	for (i = 0; i < n; i++) {
 		if (unlikely(!pmuk_group_read_one(READ_ONCE(group->counters[i]), &counts[i])))
 			return false;
@@ -76,14 +75,12 @@ static __always_inline bool pmuk_group_read_each(struct pmuk_group *group, u64 *
 
 /* The same for two, which is what most want: nothing is looked up twice. */
 static __always_inline bool pmuk_group_read_two(struct pmuk_group *group, u64 *counts,
-						const unsigned long *irqs)
+						const unsigned long *irqs, unsigned long before)
 {
 	struct pmuk_counter *c = READ_ONCE(group->counters[0]);
 	struct pmuk_counter *d = READ_ONCE(group->counters[1]);
-	unsigned long before = READ_ONCE(*irqs);
 	u64 count_c, count_d;
 
-	barrier();
 	if (unlikely(!pmuk_group_read_one(c, &count_c) || !pmuk_group_read_one(d, &count_d)))
 		return false;
 	barrier();
@@ -105,13 +102,20 @@ static __always_inline bool pmuk_group_read(struct pmuk_group *const *groups, u6
 					    unsigned int n)
 {
 	struct pmuk_group *group = READ_ONCE(groups[raw_smp_processor_id()]);
+	const unsigned long *irqs = pmuk_arch_irqs();
+	unsigned long before = READ_ONCE(*irqs);
 
+	/*
+	 * An interrupt from here on is counted, or comes after all is read. Earlier ones, such as
+	 * an NMI that masks and leaves the hardware running, show in ->fast_tick.
+	 */
+	barrier();
 	if (unlikely(!group || n > group->nr || ((READ_ONCE(group->fast_tick) ^ jiffies) |
 						 (preempt_count() & NMI_MASK))))
 		return false;
 	if (likely(n == 2))
-		return pmuk_group_read_two(group, counts, pmuk_arch_irqs());
-	return pmuk_group_read_each(group, counts, n, pmuk_arch_irqs());
+		return pmuk_group_read_two(group, counts, irqs, before);
+	return pmuk_group_read_each(group, counts, n, irqs, before);
 }
 
 #else

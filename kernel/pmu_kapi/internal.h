@@ -23,6 +23,9 @@
 /* Not a jiffies value that any machine lives to see. */
 #define PMUK_NEVER	ULONG_MAX
 
+/* pmuk_counter::bar where the fast path is always closed. */
+#define PMUK_BARRED	BIT(31)
+
 /* Stay below 2^63: perf core keeps what is left of a period as s64. */
 #define PMUK_PERIOD_MAX	((u64)S64_MAX)
 
@@ -61,6 +64,7 @@ struct pmuk_counter {
 	u64 frozen;			/* owner writes: the count while paused, or PMUK_RUNNING */
 	u64 thaws;			/* owner writes: how often it was resumed */
 	u32 published;			/* owner: jiffies of the latest local read that published */
+	u32 bar;			/* owner: see pmuk_is_barred() */
 
 	struct pmuk_attr attr;		/* const after create, but ->period: owner */
 	bool on_page;			/* const: publishes on its buffer's control page */

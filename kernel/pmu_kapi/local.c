@@ -232,12 +232,25 @@ static int pmuk_check_local(const struct pmuk_counter *c)
 }
 
 /*
+ * An NMI in the middle may pause the counter, whose hardware counts on if that NMI is not its
+ * PMU's, or resume it, which takes out of the count what came in since.
+ */
+static u64 pmuk_count_or_frozen(const struct pmuk_counter *c, u64 *count)
+{
+	u64 frozen, thaws;
+
+	do {
+		thaws = READ_ONCE(c->thaws);
+		*count = pmuk_count(c);
+		frozen = READ_ONCE(c->frozen);
+	} while (unlikely(READ_ONCE(c->thaws) != thaws));
+	return frozen;
 }
 
 /* What the fast path leaves: errors, paused counters, other PMUs, and NMI. */
 static int pmuk_read_slow(struct pmuk_counter *c, u64 *count)
 {
-	u64 frozen = READ_ONCE(c->frozen);
+	u64 frozen = READ_ONCE(c->frozen), now;
 	int ret;
 
 	ret = pmuk_check_own(c);
@@ -252,7 +265,12 @@ static int pmuk_read_slow(struct pmuk_counter *c, u64 *count)
 	if (pmuk_is_out_of_reach(c))
 		return -EBUSY;
 
-	*count = pmuk_not_less(c, pmuk_count(c));
+	frozen = pmuk_count_or_frozen(c, &now);
+	if (frozen != PMUK_RUNNING) {
+		*count = frozen;
+		return 0;
+	}
+	*count = pmuk_not_less(c, now);
 	if (c->published != (u32)jiffies) {
 		c->published = (u32)jiffies;
 		pmuk_publish_local(c, *count);
@@ -262,12 +280,22 @@ static int pmuk_read_slow(struct pmuk_counter *c, u64 *count)
 }
 
 /*
- * Allowed, on this CPU, and not in an NMI: then the register may be read. What
- * came in between any two steps is found afterwards: perf core stamps a counter
- * when it takes it off a PMU and when it puts it on one, pmuk_arch_place() tells
- * of moves by the driver, and the rest moves the count or prev_count, see
- * pmuk_count_direct(). A task that has moved to another CPU has had its counters
- * taken off and put on, too.
+ * Not 0 where the fast path is closed: in NMI, and to the reader of a task counter who may be
+ * moved between the look at ->oncpu and the read: another kind of CPU may lack the register.
+ */
+static __always_inline u32 pmuk_is_barred(const struct pmuk_counter *c)
+{
+	return ((u32)preempt_count() - c->bar) & (u32)(NMI_MASK | PMUK_BARRED);
+}
+
+/*
+ * On this CPU, and not barred: then the register may be read. What came in
+ * between any two steps is found afterwards: perf core stamps a counter when it
+ * takes it off a PMU and when it puts it on one, pmuk_arch_place() tells of moves
+ * by the driver, and the rest moves the count or prev_count, see
+ * pmuk_count_direct(). ->fast_tick tells whether fast reads are allowed, and of a
+ * pause by an NMI that leaves the hardware running. ->fast_tick is read before the
+ * count is compared: a later resume takes what came in from the count.
  *
  * Differences are or-ed, for one branch instead of many: nearly always there are
  * none.
@@ -277,15 +305,16 @@ static __always_inline bool pmuk_read_fast(struct pmuk_counter *c, u64 *count)
 	const struct perf_event *event = c->event;
 	u64 stamp = READ_ONCE(event->tstamp);
 	u64 place = pmuk_arch_place(event);
-	u64 base, prev, raw;
+	u64 base, prev, raw, tick;
 
-	if (unlikely((c->fast_tick ^ jiffies) | (preempt_count() & NMI_MASK) |
-		     (READ_ONCE(event->oncpu) ^ raw_smp_processor_id())))
+	if (unlikely(pmuk_is_barred(c) | (READ_ONCE(event->oncpu) ^ raw_smp_processor_id())))
 		return false;
 
 	base = local64_read(&event->count);
 	prev = local64_read(&event->hw.prev_count);
 	raw = pmuk_arch_read(event);
+	tick = READ_ONCE(c->fast_tick);
+	if (unlikely((tick ^ jiffies) |
 		     (local64_read(&event->hw.prev_count) ^ prev) |
 		     (local64_read(&event->count) ^ base) |
 		     (READ_ONCE(event->tstamp) ^ stamp) |
@@ -319,6 +348,8 @@ static noinline int pmuk_read_slow_irqsave(struct pmuk_counter *c, u64 *count)
  * perf core or another CPU uses. The first read in each tick also publishes the
  * value for pmuk_counter_snapshot(). A paused counter reads as it was when paused.
  *
+ * A task counter is read with interrupts masked if its reader could be preempted:
+ * another CPU, to which that may lead, need not have the same registers.
  *
  * Counts of one counter never go back. In an NMI that interrupted perf core
  * while it updates this very counter, the count may lack what that update has

@@ -511,6 +511,19 @@ static void skip_made_events(struct kunit *test)
 
 #endif /* !CONFIG_ARM64 */
 
+/* See pmuk_counter_steps.steps_migrate: other CPUs may have other registers. */
+static void preemptible_readers_are_barred(struct kunit *test)
+{
+	const struct pmuk_attr attr = PMUK_HW_CYCLES;
+	struct pmuk_counter *c = pmuk_test_counter(test, &attr, -1, current);
+
+	if (!c->mask)
+		kunit_skip(test, "registers of this PMU are not read directly");
+	KUNIT_EXPECT_EQ(test, c->bar, IS_ENABLED(CONFIG_PREEMPT_COUNT));
+	c = pmuk_test_counter(test, &attr, raw_smp_processor_id(), NULL);
+	KUNIT_EXPECT_EQ(test, c->bar, 0);
+}
+
 static struct kunit_case pmuk_counter_hw_cases[] = {
 	KUNIT_CASE_SLOW(cycles_agree_with_the_clock),
 	KUNIT_CASE(reads_agree),
@@ -525,6 +538,7 @@ static struct kunit_case pmuk_counter_hw_cases[] = {
 	KUNIT_CASE(made_events_fully_read_among_overflows),
 	KUNIT_CASE(made_events_migrate),
 	KUNIT_CASE(pmu_gets_full),
+	KUNIT_CASE(preemptible_readers_are_barred),
 	{}
 };
 

@@ -20,7 +20,7 @@
 #include <linux/seqlock.h>
 #include <linux/timekeeping.h>
 
-#include "../../kernel/pmu_kapi/internal.h"
+#include "pmuk_test.h"
 
 #define STEPS_REGS	2
 #define STEPS_PERIOD	1000
@@ -40,12 +40,17 @@ static struct {
 	int pmu_disabled;
 	struct pmuk_counter c;
 	u64 regs[STEPS_REGS];
+	int reg_cpu[STEPS_REGS];	/* the only CPU that has it, if ->roams */
+	bool roams;
+	unsigned int faults;	/* reads of a register that this CPU has not */
 	u64 true_count;		/* what has happened while not paused */
 	unsigned int step;
 	unsigned int when[2];
 	const struct disturbance *what[2];
 	bool disturbing;
 	bool masked;		/* interrupts off */
+	bool nmi;
+	unsigned long *group_tick;	/* of the group that is read */
 	unsigned int disturbed;
 	unsigned long irqs;	/* what has interrupted */
 } steps;
@@ -76,6 +81,8 @@ static u64 steps_arch_read(const struct perf_event *event)
 	int idx = event->hw.idx;
 
 	step();		/* the register is chosen, and then read */
+	if (steps.roams && steps.reg_cpu[idx] != raw_smp_processor_id())
+		steps.faults++;
 	return steps.regs[idx];
 }
 
@@ -141,7 +148,8 @@ static void steps_pmu_start(struct perf_event *event, int flags)
 static void steps_happen(u64 n)
 {
 	*steps_reg() = (*steps_reg() + n) & steps.c.mask;
-	steps.true_count += n;
+	if (steps.c.frozen == PMUK_RUNNING)
+		steps.true_count += n;
 }
 
 /* The disturbances. */
@@ -207,8 +215,28 @@ static void disturb_pause_leak(void)
 	steps.event.tstamp++;
 	steps_pmu_start(&steps.event, 0);
 	steps_happen(5);
-	steps.true_count -= 5;
 	steps_resume(&steps.c);
+}
+
+/*
+ * An NMI that is not the PMU's own cannot stop the hardware, which counts on. A context that masks
+ * closes the fast path of its group.
+ */
+static void disturb_pause_by_nmi(void)
+{
+	if (steps.group_tick)
+		*steps.group_tick = PMUK_NEVER;
+	steps.nmi = true;
+	steps_pause(&steps.c);
+	steps.nmi = false;
+	steps_happen(5);
+}
+
+static void disturb_resume_by_nmi(void)
+{
+	steps.nmi = true;
+	steps_resume(&steps.c);
+	steps.nmi = false;
 }
 
 static const struct disturbance disturbances[] = {
@@ -221,6 +249,8 @@ static const struct disturbance disturbances[] = {
 	{ "set_period", disturb_period },
 	{ "pause, resume", disturb_pause_resume },
 	{ "pause, leak, resume", disturb_pause_leak, true },
+	{ "pause by NMI", disturb_pause_by_nmi },
+	{ "resume by NMI", disturb_resume_by_nmi },
 };
 
 static void steps_reset(unsigned int width, u64 before)
@@ -258,7 +288,7 @@ static unsigned int steps_check(struct kunit *test, bool fast, const char *what)
 	int ret;
 
 	local_irq_save(flags);		/* this CPU's tick does not come between */
-	steps.c.fast_tick = fast ? jiffies : PMUK_NEVER;
+	steps.c.fast_tick = fast && steps.c.frozen == PMUK_RUNNING ? jiffies : PMUK_NEVER;
 	steps.step = 0;
 	ret = steps_read_local(&steps.c, &count);
 	steps.when[0] = UINT_MAX;
@@ -338,6 +368,51 @@ static void steps_two(struct kunit *test)
 	KUNIT_EXPECT_GT(test, disturbed, STEPS_MAX);
 }
 
+/* Another task runs instead, and then this one goes on elsewhere: on a CPU of another kind. */
+static void disturb_migrate(void)
+{
+	if (!preemptible())
+		return;
+	set_cpus_allowed_ptr(current, cpumask_of(pmuk_test_next_cpu(raw_smp_processor_id())));
+	disturb_move();
+	steps.event.oncpu = raw_smp_processor_id();
+}
+
+static const struct disturbance migration = { "migrate", disturb_migrate, true };
+
+static unsigned int steps_migrate_at(struct kunit *test, unsigned int when)
+{
+	u64 count = U64_MAX;
+	int cpu = pmuk_test_pin_first(test);
+
+	steps_reset(32, 21);
+	steps.roams = true;
+	steps.reg_cpu[0] = cpu;
+	steps.reg_cpu[1] = pmuk_test_next_cpu(cpu);
+	steps.event.cpu = -1;
+	steps.event.hw.target = current;
+	steps.c.bar = 1;
+	steps.when[0] = when;
+	steps.what[0] = &migration;
+	steps.c.fast_tick = jiffies;
+	KUNIT_EXPECT_EQ_MSG(test, steps_read_local(&steps.c, &count), 0, "at step %u", when);
+	KUNIT_EXPECT_EQ_MSG(test, count, 21, "at step %u", when);
+	KUNIT_EXPECT_EQ_MSG(test, steps.faults, 0, "at step %u: no such register here", when);
+	return steps.disturbed;
+}
+
+/* A task counter, read with preemption on where CPUs differ in their registers. */
+static void steps_migrate(struct kunit *test)
+{
+	unsigned int when, disturbed = 0;
+
+	pmuk_test_other_cpu(test, pmuk_test_pin_first(test));
+	for (when = 0; when < STEPS_MAX; when++)
+		disturbed += steps_migrate_at(test, when);
+	if (IS_ENABLED(CONFIG_PREEMPT_COUNT))
+		KUNIT_EXPECT_GT(test, disturbed, 0);
+}
+
 #define STEPS_GROUP	3
 
 static struct pmuk_group *steps_groups[NR_CPUS];
@@ -352,6 +427,7 @@ static bool steps_check_group(struct kunit *test, struct pmuk_group *group, cons
 
 	local_irq_save(flags);		/* this CPU's tick does not come between */
 	group->fast_tick = jiffies;
+	steps.group_tick = &group->fast_tick;
 	steps.step = 0;
 	done = pmuk_group_read(steps_groups, counts, group->nr);
 	local_irq_restore(flags);
@@ -423,6 +499,7 @@ static struct kunit_case steps_cases[] = {
 	KUNIT_CASE(steps_exact),
 	KUNIT_CASE(steps_one),
 	KUNIT_CASE(steps_two),
+	KUNIT_CASE(steps_migrate),
 	KUNIT_CASE(steps_in_group),
 	{}
 };

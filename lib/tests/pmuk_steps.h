@@ -2,8 +2,8 @@
 /*
  * Makes kernel/pmu_kapi/local.c, included after this, call step() before each look
  * at what an interrupt may change, read registers with steps_arch_read(), and know
- * from steps.masked whether interrupts are off. Its functions get other names, and
- * are not exported.
+ * from steps.masked whether interrupts are off, and from steps.nmi whether this is an
+ * NMI. Its functions get other names, and are not exported.
  */
 #ifndef _PMUK_STEPS_H
 #define _PMUK_STEPS_H
@@ -66,6 +66,9 @@ static inline void steps_page_refresh(struct pmuk_counter *c) { }
 #define local_irq_save(flags)		((flags) = steps.masked, steps.masked = true)
 #undef local_irq_restore
 #define local_irq_restore(flags)	(steps.masked = (flags))
+#undef in_nmi
+#define in_nmi()			(steps.nmi)
+#define irq_work_queue(work)		((void)(work))	/* interrupts are off for the whole test */
 #undef READ_ONCE
 #define READ_ONCE(x)			({ step(); __READ_ONCE(x); })
 #undef local64_read
