@@ -74,6 +74,17 @@ static bool pmuk_is_clock(const struct perf_event *event)
 	       event->attr.config <= PERF_COUNT_SW_TASK_CLOCK;
 }
 
+static bool pmuk_is_stopped(const struct perf_event *event)
+{
+	return event->hw.state & PERF_HES_STOPPED;
+}
+
+/* perf core has stopped the event until a tick, or is about to. */
+static bool pmuk_is_throttled(const struct perf_event *event)
+{
+	return event->hw.interrupts == PMUK_THROTTLED;
+}
+
 /* An NMI that is not the PMU's own may have interrupted it being programmed. */
 static bool pmuk_is_foreign_nmi(const struct pmuk_counter *c)
 {
@@ -460,14 +471,25 @@ int pmuk_counter_snapshot(struct pmuk_counter *c, struct pmuk_value *value)
 }
 EXPORT_SYMBOL_GPL(pmuk_counter_snapshot);
 
+/* perf core stops what it throttles without PERF_EF_UPDATE: a second stop() does that part. */
 static void pmuk_halt(struct pmuk_counter *c)
 {
 	struct perf_event *event = c->event;
 
-	if (event->hw.state & PERF_HES_STOPPED)
-		return;
+	if (!pmuk_is_stopped(event))
+		c->halted = true;
 	event->pmu->stop(event, PERF_EF_UPDATE);
-	c->halted = true;
+}
+
+/*
+ * Load the register with what is left of the period, and leave it stopped. perf core starts a
+ * throttled event without PERF_EF_RELOAD, and x86's register would go on with the old period.
+ */
+static void pmuk_reload(struct perf_event *event)
+{
+	event->pmu->stop(event, PERF_EF_UPDATE);
+	event->pmu->start(event, PERF_EF_RELOAD);
+	event->pmu->stop(event, PERF_EF_UPDATE);
 }
 
 /* A throttled counter is perf core's to start. */
@@ -475,8 +497,9 @@ static void pmuk_unhalt(struct pmuk_counter *c)
 {
 	struct perf_event *event = c->event;
 
-	if (c->halted && (event->hw.state & PERF_HES_STOPPED) &&
-	    event->hw.interrupts != PMUK_THROTTLED)
+	if (pmuk_is_stopped(event) && pmuk_is_throttled(event))
+		pmuk_reload(event);
+	else if (pmuk_is_stopped(event) && c->halted)
 		event->pmu->start(event, PERF_EF_RELOAD);
 	c->halted = false;
 }
@@ -548,7 +571,7 @@ void pmuk_settle_irq_work(struct irq_work *irq_work)
 	if (READ_ONCE(c->quiet))
 		return;
 	if (!frozen && pmuk_is_on(c) && (c->attr.flags & PMUK_NO_THROTTLE) &&
-	    c->event->hw.interrupts == PMUK_THROTTLED)
+	    pmuk_is_throttled(c->event))
 		pmuk_unthrottle(c, c->event);
 	else
 		pmuk_settle(c, frozen);
@@ -831,9 +854,9 @@ static void pmuk_report(struct pmuk_counter *c, struct perf_event *event,
  */
 static void pmuk_never_throttle(struct pmuk_counter *c, struct perf_event *event)
 {
-	if (event->hw.interrupts != PMUK_THROTTLED)
+	if (!pmuk_is_throttled(event))
 		event->hw.interrupts = 0;
-	else if ((event->hw.state & PERF_HES_STOPPED) && !is_software_event(event))
+	else if (pmuk_is_stopped(event) && !pmuk_is_software(event))
 		pmuk_unthrottle(c, event);
 	else if (event == c->event)
 		irq_work_queue(&c->settle);

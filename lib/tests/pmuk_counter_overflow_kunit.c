@@ -615,6 +615,68 @@ static void throttled_counter_pauses(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, count, counted + 1);
 }
 
+static void shorten(struct pmuk_counter *c, const struct pmuk_sample *sample, void *data)
+{
+	struct overflows *o = data;
+
+	note_overflow(c, sample, data);
+	if (c->event->hw.interrupts == U64_MAX)
+		o->ret |= pmuk_counter_set_period(c, 10);
+}
+
+/*
+ * One overflow that reaches perf core's limit, and a shorter period from then on. perf core starts
+ * the counter again without PERF_EF_RELOAD. Where interrupts were slow, the first one reaches it.
+ */
+static void shorten_throttled(struct kunit *test, bool inside)
+{
+	static const struct pmuk_sim_config config = {
+		.name = "pmuk_sim", .nr_counters = 1, .width = 16, .keeps = true,
+	};
+	struct overflows *o = new_overflows(test, pmuk_test_sim_config(test, &config));
+	struct pmuk_attr attr = overflow_attr(o, 1000);
+	struct pmuk_counter *c;
+	bool throttled;
+	unsigned int nr;
+
+	if (IS_MODULE(CONFIG_PMUK_SIM))
+		kunit_skip(test, "perf_event_overflow() is not exported: no throttling");
+
+	attr.flags = 0;
+	if (inside)
+		attr.overflow = shorten;
+	c = pmuk_test_enabled(test, &attr, pmuk_test_pin_first(test), NULL);
+	local_irq_disable();
+	pmuk_sim_count(o->sim, 0, 1000);
+	if (c->event->hw.interrupts != U64_MAX) {
+		c->event->hw.interrupts = MORE_THAN_A_TICK;
+		pmuk_sim_count(o->sim, 0, 1000);
+	}
+	nr = o->nr;
+	throttled = !pmuk_sim_count(o->sim, 0, 1);
+	if (!inside)
+		o->ret = pmuk_counter_set_period(c, 10);
+	local_irq_enable();
+	KUNIT_EXPECT_TRUE(test, throttled);
+	KUNIT_EXPECT_EQ(test, o->ret, 0);
+
+	KUNIT_EXPECT_TRUE(test, counts_again(o->sim));
+	pmuk_sim_count(o->sim, 0, 8);
+	KUNIT_EXPECT_EQ(test, o->nr, nr);
+	pmuk_sim_count(o->sim, 0, 1);
+	KUNIT_EXPECT_EQ(test, o->nr, nr + 1);
+}
+
+static void set_period_while_throttled(struct kunit *test)
+{
+	shorten_throttled(test, false);
+}
+
+static void throttled_callback_sets_the_period(struct kunit *test)
+{
+	shorten_throttled(test, true);
+}
+
 #define ALIVE	0x600d600dULL
 #define DEAD	0xdeaddeadULL
 
@@ -820,6 +882,8 @@ static struct kunit_case pmuk_counter_overflow_cases[] = {
 	KUNIT_CASE(throttling_can_be_refused),
 	KUNIT_CASE(throttling_is_undone_at_once),
 	KUNIT_CASE(throttled_counter_pauses),
+	KUNIT_CASE(set_period_while_throttled),
+	KUNIT_CASE(throttled_callback_sets_the_period),
 	KUNIT_CASE_SLOW(destroy_ends_callbacks),
 	KUNIT_CASE_SLOW(destroy_deferred_ends_callbacks),
 	KUNIT_CASE(callback_destroys_deferred),

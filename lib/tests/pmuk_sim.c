@@ -234,6 +234,7 @@ static void sim_run(struct pmuk_sim_counter *counter, u64 run)
 static void sim_start(struct perf_event *event, int flags)
 {
 	event->hw.state = 0;
+	if ((flags & PERF_EF_RELOAD) || !to_sim(event->pmu)->config.keeps)
 		sim_set_period(event);
 	sim_run(sim_counter(event), SIM_RUN);
 	if (sim_is_traced(event))

@@ -66,6 +66,8 @@ struct pmuk_sim_hook {
  *	the PMU; NULL: all have
  * @skids: events happen in user space, and their interrupts come when the kernel runs
  * @capabilities: PERF_PMU_CAP_*
+ * @keeps: registers go on where they were when perf core ends throttling, as x86's do: only a
+ *	start with PERF_EF_RELOAD loads them
  * @interval: its events are in perf's software context, and what is left of a period is written
  *	into a register as it is, as the SPE driver has it
  * @event_init: sees the attributes of each event that is created, and may refuse
@@ -83,6 +85,7 @@ struct pmuk_sim_config {
 	const struct cpumask *cpus;
 	bool skids;
 	int capabilities;
+	bool keeps;
 	bool interval;
 	int (*event_init)(const struct perf_event_attr *attr, void *data);
 	void *data;
