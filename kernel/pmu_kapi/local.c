@@ -151,12 +151,13 @@ static void pmuk_times(const struct pmuk_counter *c, struct pmuk_value *value)
 
 /*
  * Local reads take the fast path for the rest of this tick; the next one after
- * that publishes. Paused counters and those of other PMUs always go slow. An NMI
- * may pause the counter at any point in here, hence the second look.
+ * that publishes. Paused counters and those of other PMUs always go slow. So do
+ * throttled ones: x86's driver may move these to registers that it does not load
+ * (6.12). An NMI may pause the counter at any point in here, hence the second look.
  */
 static void pmuk_allow_fast(struct pmuk_counter *c)
 {
-	if (!c->mask)
+	if (!c->mask || pmuk_is_throttled(c->event))
 		return;
 	WRITE_ONCE(c->fast_tick, jiffies);
 	barrier();
@@ -929,6 +930,8 @@ void pmuk_overflow(struct perf_event *event, struct perf_sample_data *data, stru
 	__this_cpu_write(*serving, event->pmu);
 	if (c->attr.flags & PMUK_NO_THROTTLE)
 		pmuk_never_throttle(c, event);
+	if (pmuk_is_throttled(event))
+		WRITE_ONCE(c->fast_tick, PMUK_NEVER);
 	if (READ_ONCE(c->frozen) == PMUK_RUNNING)
 		pmuk_report(c, event, data, regs);
 	__this_cpu_write(*serving, outer);

@@ -413,6 +413,62 @@ static void steps_migrate(struct kunit *test)
 		KUNIT_EXPECT_GT(test, disturbed, 0);
 }
 
+static void read_inside(struct pmuk_counter *c, const struct pmuk_sample *sample, void *data)
+{
+	u64 count;
+
+	steps_read_local(c, &count);
+}
+
+/* perf core throttles before it calls, and stops the event then (7.3) or after it (6.12). */
+static void steps_throttle(void)
+{
+	struct perf_event *event = &steps.event;
+	struct perf_sample_data data;
+
+	perf_sample_data_init(&data, 0, STEPS_PERIOD);
+	disturb_overflow_exact();
+	event->hw.interrupts = PMUK_THROTTLED;
+	event->overflow_handler_context = &steps.c;
+	steps_overflow(event, &data, NULL);
+	event->hw.state = PERF_HES_STOPPED;
+}
+
+/* As x86's driver on 6.12 makes room: what is stopped is not loaded where it comes. */
+static void steps_move_stopped(void)
+{
+	steps_update();
+	steps.event.hw.state |= PERF_HES_UPTODATE;
+	steps.event.hw.idx ^= 1;
+	*steps_reg() = 0xdead & steps.c.mask;
+}
+
+static void steps_moved_while_throttled(struct kunit *test, bool read_again)
+{
+	unsigned long flags;
+	u64 count = 0;
+
+	steps_reset(32, 21);
+	steps.c.attr.overflow = read_inside;
+	local_irq_save(flags);
+	steps.c.fast_tick = jiffies;
+	steps_throttle();
+	if (read_again)
+		steps_read_local(&steps.c, &count);
+	steps_move_stopped();
+	KUNIT_EXPECT_EQ(test, steps_read_local(&steps.c, &count), 0);
+	local_irq_restore(flags);
+	KUNIT_EXPECT_EQ(test, count, steps.true_count);
+}
+
+static void steps_throttled(struct kunit *test)
+{
+	migrate_disable();
+	steps_moved_while_throttled(test, false);
+	steps_moved_while_throttled(test, true);
+	migrate_enable();
+}
+
 #define STEPS_GROUP	3
 
 static struct pmuk_group *steps_groups[NR_CPUS];
@@ -500,6 +556,7 @@ static struct kunit_case steps_cases[] = {
 	KUNIT_CASE(steps_one),
 	KUNIT_CASE(steps_two),
 	KUNIT_CASE(steps_migrate),
+	KUNIT_CASE(steps_throttled),
 	KUNIT_CASE(steps_in_group),
 	{}
 };
