@@ -241,6 +241,12 @@ static void pmuk_destroy_irq_work(struct irq_work *irq_work)
 	queue_work(pmuk_wq, &c->work);
 }
 
+/* x86 may count branches with a period of 1 by BTS, which has no register. */
+static u64 pmuk_counter_mask(const struct pmuk_counter *c)
+{
+	return c->core && c->attr.period != 1 ? pmuk_arch_mask(c->event) : 0;
+}
+
 /* See pmuk_is_barred(): 0 less 1 has all bits set, and any other preempt_count() less 1 has not. */
 static u32 pmuk_counter_bar(const struct pmuk_counter *c)
 {
@@ -253,8 +259,8 @@ static u32 pmuk_counter_bar(const struct pmuk_counter *c)
 static void pmuk_counter_adopt(struct pmuk_counter *c)
 {
 	c->core = pmuk_arch_core_event(c->event);
-	c->mask = c->core ? pmuk_arch_mask(c->event) : 0;
 	c->traces = has_aux(c->event);
+	c->mask = pmuk_counter_mask(c);
 	c->bar = pmuk_counter_bar(c);
 	c->settle = IRQ_WORK_INIT_HARD(pmuk_settle_irq_work);
 	init_irq_work(&c->irq_work, pmuk_destroy_irq_work);

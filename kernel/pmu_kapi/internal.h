@@ -57,7 +57,7 @@ struct pmuk_counter {
 	/* What a local read touches, together. */
 	struct perf_event *event;	/* const after create */
 	unsigned long fast_tick;	/* owner: jiffies in which reads are fast, or PMUK_NEVER */
-	u64 mask;			/* const: width of the register, 0: not read directly */
+	u64 mask;			/* owner: width of the register, 0: not read directly */
 	u64 last;			/* owner: latest count read outside of NMI */
 
 	u64 last_nmi;			/* owner: latest count read in NMI */

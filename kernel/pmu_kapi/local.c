@@ -688,6 +688,14 @@ u64 pmuk_next_period(struct pmuk_counter *c)
 	return c->attr.period + (mask ? prandom_u32_state(&c->rnd) & mask : 0);
 }
 
+/* Until now the counter may have been in a register, see pmuk_counter_mask(). */
+static void pmuk_leave_register(struct pmuk_counter *c)
+{
+	c->mask = 0;
+	c->bar = PMUK_BARRED;
+	WRITE_ONCE(c->fast_tick, PMUK_NEVER);
+}
+
 /*
  * All of the period is left, for when the counter is started again. Software events count up to 0,
  * except the clocks: their timer is started with what is left.
@@ -698,6 +706,8 @@ static void pmuk_begin_period(struct pmuk_counter *c)
 	bool counts_up = pmuk_is_software(event) && !pmuk_is_clock(event);
 	s64 period = pmuk_next_period(c);
 
+	if (c->attr.period == 1)
+		pmuk_leave_register(c);
 	event->hw.sample_period = period;
 	event->hw.last_period = period;
 	local64_set(&event->hw.period_left, counts_up ? -period : period);
@@ -735,8 +745,9 @@ static void pmuk_set_hardware_period(struct pmuk_counter *c)
  * Context: Any, NMI too, the overflow callback too; on the counter's CPU, or in
  * the context of its task.
  * Return: 0; -EINVAL if @c is NULL, has no period or does not belong to this
- * CPU or task, or @period is out of range; -EBUSY if an NMI that is not the
- * PMU's own found the counter on the PMU; -EOPNOTSUPP with PMUK_INHERIT.
+ * CPU or task, or @period is out of range, or too short for the CPU's PMU; -EBUSY if
+ * an NMI that is not the PMU's own found the counter on the PMU; -EOPNOTSUPP with
+ * PMUK_INHERIT.
  */
 int pmuk_counter_set_period(struct pmuk_counter *c, u64 period)
 {
@@ -752,6 +763,9 @@ int pmuk_counter_set_period(struct pmuk_counter *c, u64 period)
 	ret = pmuk_check_local(c);
 	if (!ret && pmuk_is_on(c) && pmuk_is_foreign_nmi(c))
 		ret = -EBUSY;
+	/* Core PMUs stay: the driver of another one may just be going. */
+	if (!ret && c->core && c->event->pmu->check_period(c->event, period))
+		ret = -EINVAL;
 	if (!ret) {
 		c->attr.period = period;
 		if (pmuk_is_software(c->event))

@@ -469,6 +469,25 @@ static void steps_throttled(struct kunit *test)
 	migrate_enable();
 }
 
+static int steps_check_period(struct perf_event *event, u64 period)
+{
+	return period < 10 ? -EINVAL : 0;
+}
+
+/* As perf core does: x86's drivers refuse some, such as the one with which BTS begins. */
+static void steps_period_is_checked(struct kunit *test)
+{
+	migrate_disable();
+	steps_reset(32, 21);
+	steps.c.core = true;
+	steps.pmu.check_period = steps_check_period;
+	KUNIT_EXPECT_EQ(test, steps_set_period(&steps.c, 9), -EINVAL);
+	KUNIT_EXPECT_EQ(test, steps.c.attr.period, STEPS_PERIOD);
+	KUNIT_EXPECT_EQ(test, steps_set_period(&steps.c, 10), 0);
+	KUNIT_EXPECT_EQ(test, steps.c.attr.period, 10);
+	migrate_enable();
+}
+
 #define STEPS_GROUP	3
 
 static struct pmuk_group *steps_groups[NR_CPUS];
@@ -557,6 +576,7 @@ static struct kunit_case steps_cases[] = {
 	KUNIT_CASE(steps_two),
 	KUNIT_CASE(steps_migrate),
 	KUNIT_CASE(steps_throttled),
+	KUNIT_CASE(steps_period_is_checked),
 	KUNIT_CASE(steps_in_group),
 	{}
 };
