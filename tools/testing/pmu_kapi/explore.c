@@ -684,6 +684,23 @@ static void test_full(void)
 	}
 }
 
+/*
+ * A writer that finds room is interrupted by one that is too large: the loss is told before the
+ * next record, so the limit must not be raised over it.
+ */
+static void test_larger_inside(void)
+{
+	struct scenario s = {
+		.name = "larger_inside", .sizes = { 40, 1024, 48 }, .before = 4000, .slow = true,
+		.may_lose = true,
+	};
+
+	for (s.free = 64; s.free <= 512; s.free += 64)
+		explore(&s);
+	s.mode = PMUK_BUFFER_STOP;
+	explore(&s);
+}
+
 static void test_lost(void)
 {
 	struct scenario s = {
@@ -839,6 +856,7 @@ int main(int argc, char **argv)
 		{ "room", test_room },
 		{ "again", test_again },
 		{ "full", test_full },
+		{ "larger_inside", test_larger_inside },
 		{ "lost", test_lost },
 		{ "stop", test_stop },
 		{ "overwrite", test_overwrite },
