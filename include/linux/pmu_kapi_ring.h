@@ -21,7 +21,8 @@ struct pmuk_buffer;
  * @PMUK_BUFFER_DROP: it is lost, and counted; a PERF_RECORD_LOST is written when
  *	there is room again
  * @PMUK_BUFFER_OVERWRITE: it replaces the oldest ones (a flight recorder). To be
- *	read, the buffer is paused
+ *	read, the buffer is paused. The oldest record begins at the control page's data_tail,
+ *	for user space that has mapped the buffer, too
  * @PMUK_BUFFER_STOP: as PMUK_BUFFER_DROP, and all that follow are lost too, until
  *	pmuk_buffer_restart()
  */
@@ -74,13 +75,12 @@ struct pmuk_ring {
 	struct perf_event_mmap_page *page;	/* const; owner writes ->data_head */
 
 	u64 size;		/* const while written: bytes of data, 0 or a power of two */
-	const u64 *tail_of;	/* const: ->tail, or what user space writes */
+	u64 *tail_of;		/* const: ->tail, or ->page's: see pmuk_ring_init() */
 	enum pmuk_buffer_mode mode;	/* const */
 	u32 watermark;		/* const while written: bytes between wakeups; 0: none */
 	u32 wakeup_events;	/* const: records between wakeups; 0: by bytes */
 	void (*wake)(struct pmuk_ring *ring);	/* const; called in NMI, too */
 
-	u64 oldest;		/* owner; the reader while paused: oldest record, overwrite mode */
 	u64 events;		/* owner: records reserved, with ->wakeup_events */
 	u64 events_done;	/* owner: ->events / ->wakeup_events at the latest wakeup */
 	u64 pending;		/* owner: lost, and no PERF_RECORD_LOST tells so yet */

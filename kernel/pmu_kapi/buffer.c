@@ -254,7 +254,9 @@ void pmuk_buffers_destroy(struct pmuk_buffer **buffers, unsigned int nr)
  * @b: the buffer
  *
  * data_head tells how far records have been written, and data_tail how far the
- * kernel's consumer had come when it last released the buffer; ::lock, ::index, ::offset,
+ * kernel's consumer had come when it last released the buffer. In a PMUK_BUFFER_OVERWRITE
+ * buffer data_tail is where the oldest record begins: when the buffer has been paused and its
+ * writers have ended, it has whole records from there to data_head. ::lock, ::index, ::offset,
  * ::time_enabled and ::time_running describe the first counter of the buffer.
  * User space that may write its map can write anything here, so kernel code
  * that needs to rely on what it reads calls pmuk_buffer_stat().

@@ -48,6 +48,8 @@
  * **Overwrite mode** moves oldest over whole records before new ones are reserved in
  * their place, and never beyond commit: what an interrupted writer has reserved
  * stays its own, and a record that would take it is lost, as in the other modes.
+ * oldest is the control page's data_tail, which user space may not write in this mode:
+ * a reader that has the pages mapped begins there.
  *
  * **A hostile tail**, in a page that user space writes, is believed only if it is
  * within size below commit; if not, there is no room. It moves the limit and nothing else.
@@ -124,12 +126,6 @@ static u64 pmuk_ring_committed(const struct pmuk_ring *ring)
 	return READ_ONCE(ring->commit) & ~1ULL;
 }
 
-/* Where the oldest record begins. */
-static const u64 *pmuk_ring_begins(const struct pmuk_ring *ring)
-{
-	return ring->mode == PMUK_BUFFER_OVERWRITE ? &ring->oldest : ring->tail_of;
-}
-
 static struct perf_event_header *pmuk_ring_at(const struct pmuk_ring *ring, u64 pos)
 {
 	return (struct perf_event_header *)(ring->data + (pos & ring->mask));
@@ -137,19 +133,19 @@ static struct perf_event_header *pmuk_ring_at(const struct pmuk_ring *ring, u64 
 
 /*
  * In overwrite mode, make room up to @end and somewhat more, so that not each
- * record has to. A writer that interrupts this one moves ->oldest as well, before it
+ * record has to. A writer that interrupts this one moves the tail as well, before it
  * overwrites anything: then the exchange fails, and what was read of a header that
  * may be gone is not used.
  */
 static void pmuk_ring_forget(struct pmuk_ring *ring, u64 end, u64 commit)
 {
-	u64 oldest = READ_ONCE(ring->oldest);
+	u64 oldest = READ_ONCE(*ring->tail_of);
 	u16 size;
 
 	end += min_t(u64, ring->size / 16, PMUK_RING_AHEAD);
 	while ((s64)(end - oldest) > (s64)ring->size && (s64)(commit - oldest) > 0) {
 		size = READ_ONCE(pmuk_ring_at(ring, oldest)->size);
-		if (try_cmpxchg_local(&ring->oldest, &oldest, oldest + size)) {
+		if (try_cmpxchg_local(ring->tail_of, &oldest, oldest + size)) {
 			oldest += size;
 			pmuk_ring_add(&ring->overwritten, 1);
 		}
@@ -186,7 +182,7 @@ static bool pmuk_ring_room(struct pmuk_ring *ring, u64 end)
 		return false;
 	if (ring->mode == PMUK_BUFFER_OVERWRITE) {
 		pmuk_ring_forget(ring, end, commit);
-		tail = READ_ONCE(ring->oldest);
+		tail = READ_ONCE(*ring->tail_of);
 	} else {
 		tail = smp_load_acquire(ring->tail_of);	/* LMM(pmuk_ring_room:A) */
 		/* Who has the pages mapped may know before ->commit does what is published. */
@@ -452,7 +448,6 @@ void pmuk_ring_reset(struct pmuk_ring *ring, u8 *data, u64 size, u32 watermark)
 	WRITE_ONCE(ring->head, 0);
 	WRITE_ONCE(ring->limit, 0);
 	WRITE_ONCE(ring->commit, 0);
-	WRITE_ONCE(ring->oldest, 0);
 	WRITE_ONCE(ring->tail, 0);
 	if (!ring->wakeup_events)
 		ring->wake_at = watermark ?: PMUK_RING_NEVER;
@@ -469,13 +464,13 @@ void pmuk_ring_stat(const struct pmuk_ring *ring, struct pmuk_buffer_stat *stat)
 	stat->discarded = READ_ONCE(ring->discarded);
 	stat->wakeups = READ_ONCE(ring->wakeups);
 	stat->head = pmuk_ring_committed(ring);
-	stat->tail = READ_ONCE(*pmuk_ring_begins(ring));
+	stat->tail = READ_ONCE(*ring->tail_of);
 }
 
 /* Begin again at the oldest record, when no writer is left since the pause. */
 void pmuk_ring_rewind(struct pmuk_reader *r)
 {
-	r->pos = *pmuk_ring_begins(r->ring);
+	r->pos = READ_ONCE(*r->ring->tail_of);
 	r->end = r->pos;
 	r->head = r->pos;
 }
@@ -523,10 +518,7 @@ void pmuk_ring_consume(struct pmuk_reader *r)
 		return;
 	r->pos = r->end;
 	WRITE_ONCE(ring->consumed, ring->consumed + 1);
-	if (ring->mode == PMUK_BUFFER_OVERWRITE)
-		WRITE_ONCE(ring->oldest, r->pos);
-	else
-		smp_store_release(&ring->tail, r->pos);	/* LMM(pmuk_ring_consume:A) */
+	smp_store_release(ring->tail_of, r->pos);	/* LMM(pmuk_ring_consume:A) */
 }
 
 /* For one that has died: the caller knows that it is not in here. */
@@ -545,10 +537,12 @@ void pmuk_ring_release(struct pmuk_reader *r)
 
 void pmuk_ring_init(struct pmuk_ring *ring, const struct pmuk_ring_config *config)
 {
+	bool on_page = config->user_tail || config->mode == PMUK_BUFFER_OVERWRITE;
+
 	memset(ring, 0, sizeof(*ring));
 	ring->page = config->page;
 	ring->mode = config->mode;
-	ring->tail_of = config->user_tail ? (u64 *)&config->page->data_tail : &ring->tail;
+	ring->tail_of = on_page ? (u64 *)&config->page->data_tail : &ring->tail;
 	ring->wakeup_events = config->wakeup_events;
 	ring->wake = config->wake;
 	pmuk_ring_reset(ring, config->data, config->size, config->watermark);

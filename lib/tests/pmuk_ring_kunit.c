@@ -100,13 +100,34 @@ static void stop_waits_for_restart(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tb->seen_lost, 2);
 }
 
+/* How many records user space finds that has the buffer mapped: from data_tail to data_head. */
+static unsigned int records_by_the_page(struct pmuk_test_buffer *tb)
+{
+	const struct perf_event_mmap_page *page = pmuk_buffer_control(tb->b);
+	const struct perf_event_header *rec;
+	u64 pos = page->data_tail;
+	unsigned int n = 0;
+	const void *data;
+	size_t size;
+
+	data = pmuk_buffer_data(tb->b, &size);
+	for (; pos < page->data_head; pos += rec->size) {
+		rec = data + pos % size;
+		KUNIT_ASSERT_GE(tb->test, rec->size, PMUK_RECORD_MIN);
+		KUNIT_ASSERT_TRUE(tb->test, pmuk_test_is_whole(rec));
+		n++;
+	}
+	KUNIT_EXPECT_EQ(tb->test, pos, page->data_head);
+	return n;
+}
+
 /* The newest are there, whole and without a gap; what they have replaced is counted. */
 static void overwrite_keeps_the_newest(struct kunit *test)
 {
 	struct pmuk_test_buffer *tb = pmuk_test_buffer(test, &(struct pmuk_buffer_attr){
 		.nr_pages = 2, .mode = PMUK_BUFFER_OVERWRITE });
 	struct pmuk_reader r;
-	unsigned int i, n, round;
+	unsigned int i, n, mapped, round;
 
 	for (round = 0; round < 20; round++) {
 		for (i = 0; i < 1000; i++)
@@ -115,7 +136,9 @@ static void overwrite_keeps_the_newest(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, pmuk_buffer_pause(tb->b), 0);
 		KUNIT_EXPECT_FALSE(test, pmuk_test_write(tb, 64));
 		tb->gap_is_fine = true;
+		mapped = records_by_the_page(tb);
 		n = pmuk_test_drain(tb);
+		KUNIT_EXPECT_EQ(test, mapped, n);
 		KUNIT_EXPECT_EQ(test, tb->next, tb->number);
 		KUNIT_EXPECT_GT(test, n, 2 * PAGE_SIZE * 15 / 16 / 200);
 		KUNIT_EXPECT_EQ(test, pmuk_buffer_resume(tb->b), 0);

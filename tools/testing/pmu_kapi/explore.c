@@ -162,7 +162,7 @@ static bool overwrites(void)
 
 static u64 begins(void)
 {
-	return overwrites() ? live.ring.oldest : live.ring.tail;
+	return overwrites() ? config.page->data_tail : live.ring.tail;
 }
 
 /* What look() has found. */

@@ -224,6 +224,42 @@ static void test_whole_ring(void)
 	}
 }
 
+/* What a reader finds that has the pages mapped, and knows nothing else. */
+static u64 records_by_the_page(void)
+{
+	u64 pos = rig.config.page->data_tail, head = rig.config.page->data_head, n;
+	struct perf_event_header *rec;
+
+	for (n = 0; pos < head; n++) {
+		rec = (struct perf_event_header *)(rig.config.data + (pos & rig.ring.mask));
+		EXPECT(test_whole(rec));
+		if (failed())
+			break;
+		pos += rec->size;
+	}
+	EXPECT_EQ(pos, head);
+	return n;
+}
+
+/* A flight recorder is read from data_tail to data_head. */
+static void test_overwrite_page(void)
+{
+	u64 n;
+
+	set_up(PMUK_BUFFER_OVERWRITE);
+	for (n = 0; n < 1000 && !failed(); n++) {
+		EXPECT(put(16 + 8 * (n % 30)));
+		EXPECT_EQ(records_by_the_page(), n + 1 - stat().overwritten);
+	}
+	EXPECT(stat().overwritten > 500);
+	pmuk_ring_pause(&rig.ring);
+	rig.next = stat().overwritten;
+	n = records_by_the_page();
+	EXPECT_EQ(get(3), 3);
+	EXPECT_EQ(records_by_the_page(), n - 3);
+	tear_down();
+}
+
 static void test_overwrite(void)
 {
 	struct pmuk_buffer_stat s;
@@ -673,6 +709,7 @@ int main(int argc, char **argv)
 		{ "wrap", test_wrap },
 		{ "whole_ring", test_whole_ring },
 		{ "overwrite", test_overwrite },
+		{ "overwrite_page", test_overwrite_page },
 		{ "overwrite_unfinished", test_overwrite_unfinished },
 		{ "stop", test_stop },
 		{ "stop_wakes", test_stop_wakes },
