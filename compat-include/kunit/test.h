@@ -66,6 +66,12 @@ struct kunit {
 #define KUNIT_CASE(fn)		{ .run_case = fn, .name = #fn }
 #define KUNIT_CASE_SLOW(fn)	{ .run_case = fn, .name = #fn }
 
+/* Modules cannot make an mm. */
+static inline int kunit_attach_mm(void)
+{
+	return -EOPNOTSUPP;
+}
+
 /* Messages */
 
 #define kunit_printk(level, test, fmt, ...)						\

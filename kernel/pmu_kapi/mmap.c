@@ -141,18 +141,6 @@ static void pmuk_mmap_swap(struct pmuk_buffer *b, struct pmuk_pages *data)
 	pmuk_pages_free(data);
 }
 
-static int pmuk_mmap_fit(struct pmuk_buffer *b, unsigned int nr)
-{
-	struct pmuk_pages data;
-
-	if (nr == b->data.nr)
-		return 0;
-	if (pmuk_pages_alloc(&data, nr, cpu_to_node(b->cpu)))
-		return -ENOMEM;
-	pmuk_mmap_swap(b, &data);
-	return 0;
-}
-
 /*
  * Nobody has it mapped any more, nor is charged for it: what user space has decided
  * on goes, and so do its records. Without memory for its own size, a buffer has
@@ -171,23 +159,47 @@ static void pmuk_mmap_unfit(struct pmuk_buffer *b)
 
 /*
  * All of it now, so that there is no fault to be served later. A write to what is
- * read-only here asks pmuk_mmap_mkwrite().
+ * read-only here asks pmuk_mmap_mkwrite(). After a failure nothing of @vma is mapped: other threads
+ * could read there until mmap(2) has failed, and the caller frees the pages before that.
  */
 int pmuk_mmap_insert(struct vm_area_struct *vma, unsigned long at, struct page *page)
 {
 	pgprot_t prot = vm_get_page_prot(vma->vm_flags & ~(VM_SHARED | VM_WRITE));
+	int ret = remap_pfn_range(vma, vma->vm_start + at * PAGE_SIZE, page_to_pfn(page), PAGE_SIZE,
+				  prot);
 
-	return remap_pfn_range(vma, vma->vm_start + at * PAGE_SIZE, page_to_pfn(page), PAGE_SIZE,
-			       prot);
+	if (ret)
+		zap_special_vma_range(vma, vma->vm_start, vma->vm_end - vma->vm_start);
+	return ret;
 }
 
-static int pmuk_mmap_insert_all(struct pmuk_buffer *b, struct vm_area_struct *vma)
+static int pmuk_mmap_insert_all(struct pmuk_buffer *b, const struct pmuk_pages *data,
+				struct vm_area_struct *vma)
 {
 	int ret = pmuk_mmap_insert(vma, 0, b->control);
-	unsigned long i;
+	unsigned int i;
 
-	for (i = 1; !ret && i < vma_pages(vma); i++)
-		ret = pmuk_mmap_insert(vma, i, b->data.pages[i - 1]);
+	for (i = 0; !ret && i < data->nr; i++)
+		ret = pmuk_mmap_insert(vma, 1 + i, data->pages[i]);
+	return ret;
+}
+
+/* The buffer's data, or other ones in their place. If it fails the buffer stays as it was. */
+static int pmuk_mmap_data(struct pmuk_buffer *b, unsigned int nr, struct vm_area_struct *vma)
+{
+	struct pmuk_pages data;
+	int ret;
+
+	if (nr == b->data.nr)
+		return pmuk_mmap_insert_all(b, &b->data, vma);
+	ret = pmuk_pages_alloc(&data, nr, cpu_to_node(b->cpu));
+	if (ret)
+		return ret;
+	ret = pmuk_mmap_insert_all(b, &data, vma);
+	if (ret)
+		pmuk_pages_free(&data);
+	else
+		pmuk_mmap_swap(b, &data);
 	return ret;
 }
 
@@ -242,13 +254,8 @@ static int pmuk_mmap_locked(struct pmuk_map *m, struct vm_area_struct *vma)
 		pr_debug("mmap: other maps are of another size, or of the AUX area there\n");
 		return -EBUSY;
 	}
-	ret = pmuk_mmap_fit(b, nr);
-	if (ret)
-		return ret;
-	ret = pmuk_mmap_insert_all(b, vma);
-	if (ret)
-		pmuk_mmap_unfit(b);
-	else
+	ret = pmuk_mmap_data(b, nr, vma);
+	if (!ret)
 		b->maps++;
 	return ret;
 }

@@ -4,10 +4,14 @@
  * completion can be waited for, their control page, and their end, whatever is
  * still going on.
  */
+#include <linux/anon_inodes.h>
 #include <linux/completion.h>
 #include <linux/delay.h>
+#include <linux/file.h>
 #include <linux/jiffies.h>
 #include <linux/kthread.h>
+#include <linux/mm.h>
+#include <linux/mman.h>
 #include <linux/module.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
@@ -707,6 +711,194 @@ static void fail_with_pages(struct kunit *test)
 	sweep(test, 8, 2 + 1 + 8 + 1);
 }
 
+/* ---- maps ---- */
+
+/* A consumer's file, and what became of its latest mmap(2). */
+struct map_file {
+	struct file *file;
+	struct pmuk_buffer *b;
+	unsigned int nth;		/* allocation that is to fail, or 0 */
+	unsigned int left;		/* 0: it was made */
+	unsigned int mapped;		/* pages that are mapped after a failure */
+	unsigned int freed;		/* those of them that have been freed */
+	int ret;
+};
+
+#define MAP_DATA	8		/* pages */
+
+/* Three pages are mapped by one page table, the others by the next one. */
+#define MAP_AT		(16 * PMD_SIZE - 3 * PAGE_SIZE)
+
+static void count_mapped(struct map_file *f, struct vm_area_struct *vma)
+{
+	struct follow_pfnmap_args args = { .vma = vma };
+
+	for (args.address = vma->vm_start; args.address < vma->vm_end;
+	     args.address += PAGE_SIZE) {
+		if (follow_pfnmap_start(&args))
+			continue;
+		f->mapped++;
+		f->freed += !page_count(pfn_to_page(args.pfn));
+		follow_pfnmap_end(&args);
+	}
+}
+
+#ifdef PMUK_CAN_FAIL_PAGES
+
+static int map_failing(struct map_file *f, struct vm_area_struct *vma)
+{
+	int ret;
+
+	current->fail_nth = f->nth;
+	ret = pmuk_buffer_mmap(f->b, vma);
+	f->left = current->fail_nth;
+	current->fail_nth = 0;
+	return ret;
+}
+
+#else
+
+static int map_failing(struct map_file *f, struct vm_area_struct *vma)
+{
+	return pmuk_buffer_mmap(f->b, vma);
+}
+
+#endif
+
+/* Here other threads of the process can still read what is mapped, as mmap(2) has not failed yet. */
+static int map_file_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	struct map_file *f = file->private_data;
+
+	f->mapped = 0;
+	f->freed = 0;
+	f->ret = map_failing(f, vma);
+	if (f->ret)
+		count_mapped(f, vma);
+	return f->ret;
+}
+
+static const struct file_operations map_file_ops = {
+	.owner	= THIS_MODULE,
+	.mmap	= map_file_mmap,
+};
+
+static void put_map_file(void *data)
+{
+	struct map_file *f = data;
+
+	fput(f->file);
+	pmuk_buffer_destroy(f->b);
+}
+
+static struct map_file *new_map_file(struct kunit *test, const struct pmuk_buffer_attr *attr)
+{
+	struct map_file *f = pmuk_test_zalloc(test, sizeof(*f));
+
+	if (kunit_attach_mm())
+		kunit_skip(test, "no memory of its own for a thread");
+	f->file = anon_inode_getfile("[pmuk_buffer]", &map_file_ops, f, O_RDWR);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(f->file));
+	f->b = pmuk_buffer_create(attr, pmuk_test_pin_first(test));
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_map_file, f), 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(f->b));
+	return f;
+}
+
+static u64 head_of(const struct map_file *f)
+{
+	struct pmuk_buffer_stat stat = {};
+
+	pmuk_buffer_stat(f->b, &stat);
+	return stat.head;
+}
+
+#ifdef PMUK_CAN_FAIL_PAGES
+
+/* @offset and @pages: in pages */
+static bool map_file_at(struct map_file *f, unsigned long offset, unsigned long pages)
+{
+	return vm_mmap(f->file, MAP_AT, pages * PAGE_SIZE, PROT_READ, MAP_SHARED | MAP_FIXED,
+		       offset * PAGE_SIZE) == MAP_AT;
+}
+
+/* The @nth allocation fails: nothing is mapped then, and the buffer is what it was. */
+static bool map_fails(struct kunit *test, struct map_file *f, unsigned long offset,
+		      unsigned long pages)
+{
+	u64 head = head_of(f), size = pmuk_buffer_control(f->b)->data_size;
+
+	if (map_file_at(f, offset, pages)) {
+		KUNIT_EXPECT_EQ(test, vm_munmap(MAP_AT, pages * PAGE_SIZE), 0);
+		return false;
+	}
+	KUNIT_EXPECT_EQ_MSG(test, f->left, 0, "failed without a reason");
+	KUNIT_EXPECT_EQ(test, f->ret, -ENOMEM);
+	KUNIT_EXPECT_EQ_MSG(test, f->mapped, 0, "%u pages that are mapped have been freed",
+			    f->freed);
+	KUNIT_EXPECT_EQ(test, head_of(f), head);
+	KUNIT_EXPECT_EQ(test, pmuk_buffer_control(f->b)->data_size, size);
+	return true;
+}
+
+/* As sweep(): the last failures are those of the page tables, with pages mapped before. */
+static void sweep_maps(struct kunit *test, struct map_file *f, unsigned long offset,
+		       unsigned long pages, unsigned int fewest)
+{
+	unsigned int failed = 0, survived = 0, tries;
+
+	pmuk_let_any_allocation_fail(test);
+	pmuk_let_any_page_fail(test);
+	f->nth = 1;
+	f->left = 0;
+	for (tries = 0; !f->left && tries < 400; tries++) {
+		if (map_fails(test, f, offset, pages)) {
+			failed++;
+			f->nth++;
+		} else {
+			f->nth += !f->left && ++survived % 4 == 0;
+		}
+	}
+	KUNIT_EXPECT_GT_MSG(test, f->left, 0, "never succeeded");
+	KUNIT_EXPECT_GE(test, failed, fewest);
+	kunit_info(test, "%u allocations failed", failed);
+}
+
+#else
+
+static void sweep_maps(struct kunit *test, struct map_file *f, unsigned long offset,
+		       unsigned long pages, unsigned int fewest)
+{
+	kunit_skip(test, "needs FAILSLAB, FAIL_PAGE_ALLOC and FAULT_INJECTION_DEBUG_FS");
+}
+
+#endif
+
+/* At least: the map, the list of pages, each of these, where they are mapped, and two page tables. */
+static void failed_map_leaves_nothing(struct kunit *test)
+{
+	const struct pmuk_buffer_attr attr = { .nr_pages = 2, .flags = PMUK_BUFFER_USER_TAIL };
+	struct map_file *f = new_map_file(test, &attr);
+	struct perf_event_header *rec;
+
+	scoped_guard(preempt) {
+		rec = pmuk_output_begin(f->b, PERF_RECORD_SAMPLE, 64);
+		if (rec)
+			pmuk_output_end(f->b, rec);
+	}
+	KUNIT_EXPECT_EQ(test, head_of(f), 64);
+	sweep_maps(test, f, 0, 1 + MAP_DATA, 1 + 1 + MAP_DATA + 1 + 2);
+}
+
+/* The map, and two page tables. */
+static void failed_aux_map_leaves_nothing(struct kunit *test)
+{
+	const struct pmuk_buffer_attr attr = { .nr_pages = 2, .aux.nr_pages = MAP_DATA };
+	struct map_file *f = new_map_file(test, &attr);
+
+	sweep_maps(test, f, 1 + 2, MAP_DATA, 1 + 2);
+}
+
 static struct kunit_case pmuk_buffer_cases[] = {
 	KUNIT_CASE(create_refuses_bad_attributes),
 	KUNIT_CASE(create_refuses_impossible_cpu),
@@ -731,6 +923,8 @@ static struct kunit_case pmuk_buffer_cases[] = {
 	KUNIT_CASE(page_shows_a_task),
 	KUNIT_CASE(fail_without_pages),
 	KUNIT_CASE(fail_with_pages),
+	KUNIT_CASE(failed_map_leaves_nothing),
+	KUNIT_CASE(failed_aux_map_leaves_nothing),
 	{}
 };
 
