@@ -199,7 +199,7 @@ enum pmuk_buffer_flags {
 /**
  * struct pmuk_buffer_attr - what a buffer is to be like
  * @nr_pages: pages of data: a power of two, or 0 for a control page only. With
- *	PMUK_BUFFER_USER_TAIL, how many there are while none are mapped
+ *	PMUK_BUFFER_USER_TAIL, how many there are until the first map
  * @mode: what to do when full
  * @watermark: wake the consumer each so many bytes; 0: each full page. At most half of
  *	the data. It is also woken when the first of some records is lost, or the buffer

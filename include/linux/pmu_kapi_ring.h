@@ -37,15 +37,15 @@ enum pmuk_buffer_mode {
  * @consumed: records that the kernel's consumer has given back
  * @overwritten: records that newer ones have replaced, unread
  * @lost: records for which there was no room
- * @discarded: records refused while paused or of a bad size, or given up by
- *	pmuk_output_skip()
+ * @discarded: records refused while paused, or after user space has unmapped the data, or of a
+ *	bad size, or given up by pmuk_output_skip()
  * @wakeups: how often the consumer was due to be woken. When two are due before
  *	interrupts are on again, it is woken once
  * @head: bytes written since the buffer was created, whole records only
  * @tail: bytes that were given back or overwritten
  *
  * @head and @tail begin again at 0 when user space, which reads the buffer, has decided on
- * another size of it, or has unmapped it.
+ * another size of it, or maps it again after it has unmapped it.
  *
  * What producers have attempted is the sum of the first four and of the records between
  * @tail and @head, less those of the ring's own making: each PERF_RECORD_LOST, and each

@@ -79,7 +79,7 @@ static void pmuk_aux_close(struct vm_area_struct *vma)
 	pmuk_map_put(m, vma->vm_mm);
 	scoped_guard(mutex, &b->lock) {
 		b->aux->maps--;
-		/* data that have grown meanwhile may have come to there */
+		/* user space may have announced a place in the data */
 		if (READ_ONCE(b->ring.page->aux_offset) < (1 + (u64)b->data.nr) * PAGE_SIZE)
 			pmuk_aux_announce(b);
 	}

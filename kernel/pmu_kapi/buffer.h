@@ -47,13 +47,15 @@ struct pmuk_map {
 	unsigned long locked;		/* const: pages of ->user, of perf_event_mlock_kb */
 	unsigned long pinned;		/* const: pages of the mm, under RLIMIT_MEMLOCK */
 	refcount_t vmas;
+	struct pmuk_pages data;		/* of the buffer whose last map this was, ... */
+	struct rcu_work late;		/* ... freed when nobody writes into them any more */
 };
 
 struct pmuk_buffer {
 	struct pmuk_ring ring;		/* first, see pmuk_buffer_ring() */
 	int cpu;			/* const: the owner, or -1: control page only */
 	bool user_tail;			/* const */
-	unsigned int own_nr;		/* const: data pages while nobody maps them */
+	unsigned int own_nr;		/* const: data pages until somebody maps them */
 	u32 watermark;			/* const: as asked for */
 	struct completion *completion;	/* const: the caller's */
 	struct page *control;		/* const */
@@ -61,6 +63,7 @@ struct pmuk_buffer {
 	struct pmuk_aux *aux;		/* const: NULL without an AUX area */
 	struct mutex lock;		/* what is mapped, and its size */
 	unsigned int maps;		/* ->lock: how many maps there are */
+	bool dropped;			/* ->lock: ->data went with the last of them */
 
 	struct irq_work wake_work;	/* from the writer's context to where one may wake */
 	wait_queue_head_t waitq;	/* who polls */

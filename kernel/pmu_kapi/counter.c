@@ -682,12 +682,16 @@ err_wq:
 }
 subsys_initcall(pmuk_init);
 
-/* Each counter and context holds the module: what is left is work that is about to return. */
+/*
+ * Each counter and context holds the module: what is left is work that is about to return, and pages
+ * of maps that are to be freed after a grace period.
+ */
 static void __exit pmuk_exit(void)
 {
 	pmuk_debugfs_exit();
 	pmuk_formats_exit();
 	pmuk_contexts_exit();
+	rcu_barrier();
 	destroy_workqueue(pmuk_wq);
 }
 module_exit(pmuk_exit);

@@ -19,8 +19,10 @@
 #include <linux/sched/user.h>
 #include <linux/slab.h>
 #include <linux/topology.h>
+#include <linux/workqueue.h>
 
 #include "buffer.h"
+#include "internal.h"
 
 /* ---- what a map is charged for, as perf's are ---- */
 
@@ -46,6 +48,15 @@ static void pmuk_map_free(struct pmuk_map *m)
 	kfree(m);
 }
 
+/* All who may have been writing into these pages have ended since pmuk_mmap_drop(). */
+static void pmuk_map_free_late(struct work_struct *work)
+{
+	struct pmuk_map *m = container_of(to_rcu_work(work), struct pmuk_map, late);
+
+	pmuk_pages_free(&m->data);
+	pmuk_map_free(m);
+}
+
 /* Charged. An ERR_PTR() if it may not be. */
 static struct pmuk_map *pmuk_map_make(struct pmuk_buffer *b, struct vm_area_struct *vma)
 {
@@ -57,6 +68,7 @@ static struct pmuk_map *pmuk_map_make(struct pmuk_buffer *b, struct vm_area_stru
 	m->b = b;
 	m->user = get_uid(current_user());
 	refcount_set(&m->vmas, 1);
+	INIT_RCU_WORK(&m->late, pmuk_map_free_late);
 	ret = pmuk_map_charge(m, vma);
 	if (!ret)
 		return m;
@@ -70,7 +82,10 @@ void pmuk_map_put(struct pmuk_map *m, struct mm_struct *mm)
 		return;
 	atomic64_sub(m->pinned, &mm->pinned_vm);
 	perf_mlock_uncharge(m->user, m->locked);
-	pmuk_map_free(m);
+	if (m->data.pages)
+		queue_rcu_work(pmuk_wq, &m->late);
+	else
+		pmuk_map_free(m);
 }
 
 /* ---- maps of the control page and the data ---- */
@@ -124,7 +139,7 @@ int pmuk_mmap_make(struct pmuk_buffer *b, struct vm_area_struct *vma,
 }
 
 /*
- * Other data pages, as nobody has mapped those that are there. Writers have
+ * Other data pages, as nobody has mapped those that are there, if there are any. Writers have
  * preemption off: the grace period is over when none is left that uses the old ones.
  */
 static void pmuk_mmap_swap(struct pmuk_buffer *b, struct pmuk_pages *data)
@@ -138,23 +153,23 @@ static void pmuk_mmap_swap(struct pmuk_buffer *b, struct pmuk_pages *data)
 	page->data_size = size;
 	pmuk_aux_announce(b);
 	pmuk_ring_reset(&b->ring, b->data.map, size, pmuk_buffer_watermark(b, size));
+	b->dropped = false;
 	pmuk_pages_free(data);
 }
 
 /*
- * Nobody has it mapped any more, nor is charged for it: what user space has decided
- * on goes, and so do its records. Without memory for its own size, a buffer has
- * no data, and what is written is lost, until somebody maps it.
+ * The last map @m goes, and nobody is charged for the data any more: what user space has decided on
+ * goes with it, and so do its records. munmap(2) holds the mmap_lock, so this waits neither for
+ * writers nor for memory: the pages are freed later, and the ring is held until the next map.
  */
-static void pmuk_mmap_unfit(struct pmuk_buffer *b)
+static void pmuk_mmap_drop(struct pmuk_buffer *b, struct pmuk_map *m)
 {
-	struct pmuk_pages data = {};
-
-	if (b->maps || !b->user_tail || b->cpu == -1)
+	if (!b->user_tail || b->cpu == -1)
 		return;
-	if (pmuk_pages_alloc(&data, b->own_nr, cpu_to_node(b->cpu)))
-		pr_debug("munmap: no memory for %u pages\n", b->own_nr);
-	pmuk_mmap_swap(b, &data);
+	pmuk_ring_hold(&b->ring);
+	swap(b->data, m->data);
+	WRITE_ONCE(b->ring.page->data_size, 0);
+	b->dropped = true;
 }
 
 /*
@@ -190,7 +205,7 @@ static int pmuk_mmap_data(struct pmuk_buffer *b, unsigned int nr, struct vm_area
 	struct pmuk_pages data;
 	int ret;
 
-	if (nr == b->data.nr)
+	if (nr == b->data.nr && !b->dropped)
 		return pmuk_mmap_insert_all(b, &b->data, vma);
 	ret = pmuk_pages_alloc(&data, nr, cpu_to_node(b->cpu));
 	if (ret)
@@ -229,11 +244,11 @@ static void pmuk_mmap_close(struct vm_area_struct *vma)
 	struct pmuk_map *m = vma->vm_private_data;
 	struct pmuk_buffer *b = m->b;
 
-	pmuk_map_put(m, vma->vm_mm);
 	scoped_guard(mutex, &b->lock) {
-		b->maps--;
-		pmuk_mmap_unfit(b);
+		if (!--b->maps)
+			pmuk_mmap_drop(b, m);
 	}
+	pmuk_map_put(m, vma->vm_mm);
 	pmuk_buffer_put(b);
 }
 
@@ -268,8 +283,9 @@ static int pmuk_mmap_locked(struct pmuk_map *m, struct vm_area_struct *vma)
  * The control page, and the data pages behind it, as perf_event_open(2) describes
  * them. Maps are shared, at offset 0, and are neither inherited by fork(2), nor
  * split, nor grown. With PMUK_BUFFER_USER_TAIL the control page may be written, and
- * the first map decides how many data pages there are; once all maps are gone, so are
- * the records, and the next one may decide differently. A map holds the buffer, and may outlive
+ * the first map decides how many data pages there are; once all maps are gone, so are these and
+ * the records, and what is written is discarded until the next one, which may decide differently.
+ * A map holds the buffer, and may outlive
  * pmuk_buffer_destroy(): the consumer's file keeps its module until then. Pages are
  * accounted as those of perf's maps, and with them: up to perf_event_mlock_kb for each user and
  * CPU, and in mm_struct::pinned_vm, under RLIMIT_MEMLOCK, beyond that. Without

@@ -13,6 +13,7 @@
 #include <linux/mm.h>
 #include <linux/mman.h>
 #include <linux/module.h>
+#include <linux/rcupdate.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
 
@@ -805,6 +806,24 @@ static struct map_file *new_map_file(struct kunit *test, const struct pmuk_buffe
 	return f;
 }
 
+/* @offset and @pages: in pages */
+static bool map_file_at(struct map_file *f, unsigned long offset, unsigned long pages)
+{
+	return vm_mmap(f->file, MAP_AT, pages * PAGE_SIZE, PROT_READ, MAP_SHARED | MAP_FIXED,
+		       offset * PAGE_SIZE) == MAP_AT;
+}
+
+static bool write_one(const struct map_file *f)
+{
+	struct perf_event_header *rec;
+
+	guard(preempt)();
+	rec = pmuk_output_begin(f->b, PERF_RECORD_SAMPLE, 64);
+	if (rec)
+		pmuk_output_end(f->b, rec);
+	return rec;
+}
+
 static u64 head_of(const struct map_file *f)
 {
 	struct pmuk_buffer_stat stat = {};
@@ -814,13 +833,6 @@ static u64 head_of(const struct map_file *f)
 }
 
 #ifdef PMUK_CAN_FAIL_PAGES
-
-/* @offset and @pages: in pages */
-static bool map_file_at(struct map_file *f, unsigned long offset, unsigned long pages)
-{
-	return vm_mmap(f->file, MAP_AT, pages * PAGE_SIZE, PROT_READ, MAP_SHARED | MAP_FIXED,
-		       offset * PAGE_SIZE) == MAP_AT;
-}
 
 /* The @nth allocation fails: nothing is mapped then, and the buffer is what it was. */
 static bool map_fails(struct kunit *test, struct map_file *f, unsigned long offset,
@@ -879,13 +891,8 @@ static void failed_map_leaves_nothing(struct kunit *test)
 {
 	const struct pmuk_buffer_attr attr = { .nr_pages = 2, .flags = PMUK_BUFFER_USER_TAIL };
 	struct map_file *f = new_map_file(test, &attr);
-	struct perf_event_header *rec;
 
-	scoped_guard(preempt) {
-		rec = pmuk_output_begin(f->b, PERF_RECORD_SAMPLE, 64);
-		if (rec)
-			pmuk_output_end(f->b, rec);
-	}
+	KUNIT_EXPECT_TRUE(test, write_one(f));
 	KUNIT_EXPECT_EQ(test, head_of(f), 64);
 	sweep_maps(test, f, 0, 1 + MAP_DATA, 1 + 1 + MAP_DATA + 1 + 2);
 }
@@ -897,6 +904,68 @@ static void failed_aux_map_leaves_nothing(struct kunit *test)
 	struct map_file *f = new_map_file(test, &attr);
 
 	sweep_maps(test, f, 1 + 2, MAP_DATA, 1 + 2);
+}
+
+#define HOLD_NS	(10 * NSEC_PER_SEC)
+
+/* No grace period ends until this is stopped, or its time is over. */
+static int hold_grace_periods(void *data)
+{
+	u64 end = ktime_get_ns() + HOLD_NS;
+
+	guard(rcu)();
+	complete(data);
+	while (!kthread_should_stop()) {
+		if (ktime_get_ns() > end)
+			return -ETIMEDOUT;
+		cpu_relax();
+	}
+	return 0;
+}
+
+static struct task_struct *start_holding(struct kunit *test)
+{
+	static DECLARE_COMPLETION(holds);
+	int cpu = pmuk_test_other_cpu(test, raw_smp_processor_id());
+	struct task_struct *task;
+
+	reinit_completion(&holds);
+	task = kthread_create(hold_grace_periods, &holds, "pmuk_hold");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	kthread_bind(task, cpu);
+	get_task_struct(task);
+	wake_up_process(task);
+	wait_for_completion(&holds);
+	return task;
+}
+
+/* munmap(2) holds the mmap_lock: it ends although no grace period can. */
+static void last_unmap_does_not_wait(struct kunit *test)
+{
+	const struct pmuk_buffer_attr attr = { .nr_pages = 2, .flags = PMUK_BUFFER_USER_TAIL };
+	struct map_file *f = new_map_file(test, &attr);
+	struct pmuk_buffer_stat stat = {};
+	struct task_struct *holder;
+
+	KUNIT_ASSERT_TRUE(test, map_file_at(f, 0, 1 + MAP_DATA));
+	KUNIT_EXPECT_TRUE(test, write_one(f));
+	KUNIT_EXPECT_EQ(test, head_of(f), 64);
+	holder = start_holding(test);
+	KUNIT_EXPECT_EQ(test, vm_munmap(MAP_AT, (1 + MAP_DATA) * PAGE_SIZE), 0);
+	KUNIT_EXPECT_EQ_MSG(test, kthread_stop(holder), 0, "munmap has waited for a grace period");
+	put_task_struct(holder);
+
+	KUNIT_EXPECT_FALSE(test, write_one(f));
+	KUNIT_EXPECT_EQ(test, pmuk_buffer_control(f->b)->data_size, 0);
+	KUNIT_EXPECT_EQ(test, pmuk_buffer_stat(f->b, &stat), 0);
+	KUNIT_EXPECT_EQ(test, stat.discarded, 1);
+	KUNIT_EXPECT_EQ(test, stat.lost, 0);
+	KUNIT_EXPECT_TRUE(test, map_file_at(f, 0, 1));
+	KUNIT_EXPECT_FALSE(test, write_one(f));
+	KUNIT_EXPECT_EQ(test, vm_munmap(MAP_AT, PAGE_SIZE), 0);
+	KUNIT_EXPECT_TRUE(test, map_file_at(f, 0, 1 + MAP_DATA));
+	KUNIT_EXPECT_TRUE(test, write_one(f));
+	KUNIT_EXPECT_EQ(test, vm_munmap(MAP_AT, (1 + MAP_DATA) * PAGE_SIZE), 0);
 }
 
 static struct kunit_case pmuk_buffer_cases[] = {
@@ -925,6 +994,7 @@ static struct kunit_case pmuk_buffer_cases[] = {
 	KUNIT_CASE(fail_with_pages),
 	KUNIT_CASE(failed_map_leaves_nothing),
 	KUNIT_CASE(failed_aux_map_leaves_nothing),
+	KUNIT_CASE(last_unmap_does_not_wait),
 	{}
 };
 
