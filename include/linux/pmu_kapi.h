@@ -129,7 +129,7 @@ typedef void (*pmuk_overflow_t)(struct pmuk_counter *c,
  * @sample_type: PERF_SAMPLE_* bits of what @overflow wants to be told beyond
  *	what is free: ADDR, WEIGHT, TIME, READ. With @buffer, what its records
  *	hold: these and IDENTIFIER, IP, TID, ID, STREAM_ID, CPU, PERIOD, CALLCHAIN
- *	(the kernel's, at most 64 deep), RAW (@cookie, and then what the PMU gives)
+ *	(the kernel's, at most 64 deep), RAW (what the PMU gives), and PMUK_SAMPLE_COOKIE
  * @read_format: PERF_FORMAT_* bits, the layout of PERF_SAMPLE_READ in records:
  *	TOTAL_TIME_ENABLED, TOTAL_TIME_RUNNING, ID, GROUP
  * @overflow: called at each overflow, or NULL
@@ -142,7 +142,7 @@ typedef void (*pmuk_overflow_t)(struct pmuk_counter *c,
  *	members of a PERF_FORMAT_GROUP; where one is not on the PMU, the value last
  *	published. Destroying a peer leaves its last value in the records
  * @nr_peers: how many, at most PMUK_PEERS_MAX
- * @cookie: the consumer's own, in the PERF_SAMPLE_RAW of this counter's records
+ * @cookie: the consumer's own, in this counter's records with PMUK_SAMPLE_COOKIE
  *
  * Copied by pmuk_counter_create(): need not outlive the call.
  */
@@ -166,6 +166,13 @@ struct pmuk_attr {
 };
 
 #define PMUK_PEERS_MAX	16
+
+/*
+ * In a sample_type, beside perf's: the consumer's cookie is the last 8 bytes of each record, behind
+ * all that perf's sample_type names. perf's decoders, which are told the sample_type without this
+ * bit, do not look there.
+ */
+#define PMUK_SAMPLE_COOKIE	BIT_ULL(62)
 
 /**
  * enum pmuk_counter_state - whether a counter counts, and if not, why not

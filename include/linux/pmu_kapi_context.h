@@ -154,7 +154,7 @@ enum pmuk_pmd_flags {
  *	hold, too: with PERF_SAMPLE_READ and PERF_FORMAT_GROUP
  * @switch_overflows: the next set's turn comes when this one has overflowed so often;
  *	0: not for that
- * @cookie: the consumer's own, in the PERF_SAMPLE_RAW of records, and for formats
+ * @cookie: the consumer's own, in records with PMUK_SAMPLE_COOKIE, and for formats
  * @ret: 0, or -errno if it is this entry that has failed
  */
 struct pmuk_pmd {

@@ -31,7 +31,7 @@ struct pmuk_extras {
 				 PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR | PERF_SAMPLE_ID |		\
 				 PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD |	\
 				 PERF_SAMPLE_READ | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_RAW |	\
-				 PERF_SAMPLE_WEIGHT)
+				 PERF_SAMPLE_WEIGHT | PMUK_SAMPLE_COOKIE)
 #define PMUK_READ_FORMAT	(PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING | \
 				 PERF_FORMAT_ID | PERF_FORMAT_GROUP)
 
@@ -129,10 +129,10 @@ static unsigned int pmuk_format_raw_size(const struct perf_sample_data *data)
 	}
 }
 
-/* With the cookie before it, and a u32 before that, up to a multiple of 8. */
+/* With a u32 before it that says how much follows, up to a multiple of 8. */
 static unsigned int pmuk_format_raw_total(unsigned int raw)
 {
-	return round_up(sizeof(u32) + sizeof(u64) + raw, sizeof(u64));
+	return round_up(sizeof(u32) + raw, sizeof(u64));
 }
 
 static unsigned int pmuk_format_extras(const struct pmuk_counter *c, struct pmuk_extras *x,
@@ -209,7 +209,7 @@ static void *pmuk_format_frag(void *to, const struct perf_raw_frag *frag)
 	return to + frag->size;
 }
 
-static u64 *pmuk_format_raw(u64 *p, const struct pmuk_counter *c, const struct pmuk_extras *x,
+static u64 *pmuk_format_raw(u64 *p, const struct pmuk_extras *x,
 			    const struct perf_sample_data *data)
 {
 	unsigned int total = pmuk_format_raw_total(x->raw);
@@ -218,8 +218,6 @@ static u64 *pmuk_format_raw(u64 *p, const struct pmuk_counter *c, const struct p
 
 	*(u32 *)to = total - sizeof(u32);
 	to += sizeof(u32);
-	memcpy(to, &c->attr.cookie, sizeof(u64));	/* not aligned */
-	to += sizeof(u64);
 	for (frag = x->raw ? &data->raw->frag : NULL; frag;
 	     frag = perf_raw_frag_last(frag) ? NULL : frag->next)
 		to = pmuk_format_frag(to, frag);
@@ -285,8 +283,10 @@ void pmuk_format_sample(struct pmuk_counter *c, struct pmuk_buffer *b,
 	if (c->attr.sample_type & PERF_SAMPLE_CALLCHAIN)
 		p = pmuk_format_callchain(p, &x);
 	if (c->attr.sample_type & PERF_SAMPLE_RAW)
-		p = pmuk_format_raw(p, c, &x, data);
+		p = pmuk_format_raw(p, &x, data);
 	if (c->attr.sample_type & PERF_SAMPLE_WEIGHT)
 		*p++ = sample->weight;
+	if (c->attr.sample_type & PMUK_SAMPLE_COOKIE)
+		*p++ = c->attr.cookie;
 	pmuk_output_end(b, rec);
 }

@@ -107,9 +107,9 @@ static void records_hold_what_was_asked_for(struct kunit *test)
 {
 	const struct pmuk_pmd pmd = { .short_reset = PERIOD, .cookie = 0x1234567890abcdef };
 	struct sampler *s = new_sampler(test, buffered, PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD |
-					PERF_SAMPLE_TIME | PERF_SAMPLE_READ | PERF_SAMPLE_RAW, 0);
+					PERF_SAMPLE_TIME | PERF_SAMPLE_READ | PMUK_SAMPLE_COOKIE, 0);
 	struct pmuk_parsed *p = new_samples(test);
-	u64 cookie, before = local_clock();
+	u64 before = local_clock();
 	unsigned int i;
 
 	start_sampler(test, s, 1, &pmd);
@@ -121,9 +121,7 @@ static void records_hold_what_was_asked_for(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, p[i].values[0], (i + 1) * PERIOD);
 		KUNIT_EXPECT_GE(test, p[i].time, before);
 		KUNIT_EXPECT_LE(test, p[i].time, local_clock());
-		KUNIT_ASSERT_EQ(test, p[i].raw_size, 12);
-		memcpy(&cookie, p[i].raw, sizeof(cookie));
-		KUNIT_EXPECT_EQ(test, cookie, pmd.cookie);
+		KUNIT_EXPECT_EQ(test, p[i].cookie, pmd.cookie);
 		before = p[i].time;
 	}
 }
@@ -132,7 +130,7 @@ static void records_hold_what_was_asked_for(struct kunit *test)
 static void records_go_on_after_a_stop(struct kunit *test)
 {
 	struct pmuk_pmd pmd = { .short_reset = PERIOD, .cookie = 1 };
-	struct sampler *s = new_sampler(test, buffered, PERF_SAMPLE_READ | PERF_SAMPLE_RAW, 0);
+	struct sampler *s = new_sampler(test, buffered, PERF_SAMPLE_READ | PMUK_SAMPLE_COOKIE, 0);
 	struct pmuk_parsed *p = new_samples(test);
 
 	start_sampler(test, s, 1, &pmd);
@@ -145,7 +143,7 @@ static void records_go_on_after_a_stop(struct kunit *test)
 	feed(test, s, 0, 1);
 	KUNIT_EXPECT_EQ(test, take(test, s, s->cpu, p, MANY, NULL), 1);
 	KUNIT_EXPECT_EQ(test, p[0].values[0], 2 * PERIOD + 60);
-	KUNIT_EXPECT_EQ(test, p[0].raw[0], 1);
+	KUNIT_EXPECT_EQ(test, p[0].cookie, 1);
 
 	KUNIT_EXPECT_EQ(test, pmuk_stop(s->ctx), 0);
 	pmd.cookie = 2;
@@ -155,7 +153,7 @@ static void records_go_on_after_a_stop(struct kunit *test)
 	feed(test, s, 0, 10);
 	KUNIT_EXPECT_EQ(test, take(test, s, s->cpu, p, MANY, NULL), 1);
 	KUNIT_EXPECT_EQ(test, p[0].values[0], 10);
-	KUNIT_EXPECT_EQ(test, p[0].raw[0], 2);
+	KUNIT_EXPECT_EQ(test, p[0].cookie, 2);
 }
 
 #define GROUP	(PERF_FORMAT_GROUP | PERF_FORMAT_ID | PERF_FORMAT_TOTAL_TIME_ENABLED)

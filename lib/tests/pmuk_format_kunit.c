@@ -19,7 +19,7 @@ static const u64 all_fields[] = {
 	PERF_SAMPLE_IDENTIFIER, PERF_SAMPLE_IP, PERF_SAMPLE_TID, PERF_SAMPLE_TIME,
 	PERF_SAMPLE_ADDR, PERF_SAMPLE_ID, PERF_SAMPLE_STREAM_ID, PERF_SAMPLE_CPU,
 	PERF_SAMPLE_PERIOD, PERF_SAMPLE_READ, PERF_SAMPLE_CALLCHAIN, PERF_SAMPLE_RAW,
-	PERF_SAMPLE_WEIGHT,
+	PERF_SAMPLE_WEIGHT, PMUK_SAMPLE_COOKIE,
 };
 
 /* A counter of event 0 that writes records, and what is known of them otherwise. */
@@ -157,13 +157,13 @@ static void check_what(struct sampler *s, const struct pmuk_parsed *p)
 		KUNIT_EXPECT_EQ(s->test, p->period, PERIOD);
 	if (type & PERF_SAMPLE_WEIGHT)
 		KUNIT_EXPECT_EQ(s->test, p->weight, WEIGHT);
+	if (type & PMUK_SAMPLE_COOKIE)
+		KUNIT_EXPECT_EQ(s->test, p->cookie, s->attr.cookie);
 	if (type & PERF_SAMPLE_RAW) {
-		static const u8 padding[4];
-		u64 cookie = s->attr.cookie;
+		static const u8 nothing[4];
 
-		KUNIT_ASSERT_EQ(s->test, p->raw_size, sizeof(cookie) + sizeof(padding));
-		KUNIT_EXPECT_MEMEQ(s->test, p->raw, &cookie, sizeof(cookie));
-		KUNIT_EXPECT_MEMEQ(s->test, p->raw + sizeof(cookie), padding, sizeof(padding));
+		KUNIT_ASSERT_EQ(s->test, p->raw_size, sizeof(nothing));
+		KUNIT_EXPECT_MEMEQ(s->test, p->raw, nothing, sizeof(nothing));
 	}
 }
 
@@ -286,6 +286,42 @@ static void fields_in_any_combination(struct kunit *test)
 		s->attr.sample_type |= all_fields[i];
 	check_some(s);
 	KUNIT_EXPECT_EQ(test, s->overflows, 151 * 5);
+}
+
+/*
+ * As perf core has them: a size, and that much, of which the last bytes are 0 up to a multiple of 8.
+ * perf's decoders take the first byte for the PMU's first.
+ */
+static void raw_data_are_where_perf_has_them(struct kunit *test)
+{
+	static const u8 wanted[] = { 1, 2, 3, 4, 5, 11, 12, 13, 14, 15, 16, 0 };
+	static struct perf_raw_frag second = { .data = (void *)(wanted + 5), .size = 6 };
+	static const struct perf_raw_record raw = {
+		.frag = { .next = &second, .data = (void *)wanted, .size = 5 }, .size = 11,
+	};
+	static const struct pmuk_sim_config config = {
+		.name = "pmuk_raw", .nr_counters = 1, .width = 32, .weight = WEIGHT, .raw = &raw,
+	};
+	struct sampler *s = new_sampler(test, 1);
+	const struct perf_event_header *rec;
+	struct pmuk_parsed p;
+	struct pmuk_reader r;
+
+	s->sim = pmuk_test_sim_config(test, &config);
+	s->attr.type = pmuk_sim_type(s->sim);
+	s->attr.sample_type = PERF_SAMPLE_RAW | PERF_SAMPLE_WEIGHT | PMUK_SAMPLE_COOKIE;
+	start(s);
+	overflow_once(s);
+	KUNIT_ASSERT_EQ(test, pmuk_buffer_claim(s->b, &r), 0);
+	rec = pmuk_buffer_peek(&r);
+	KUNIT_ASSERT_NOT_NULL(test, rec);
+	parse(s, rec, &p);
+	KUNIT_ASSERT_EQ(test, p.raw_size, sizeof(wanted));
+	KUNIT_EXPECT_MEMEQ(test, p.raw, wanted, sizeof(wanted));
+	KUNIT_EXPECT_EQ(test, p.weight, WEIGHT);
+	KUNIT_EXPECT_EQ(test, p.cookie, COOKIE);
+	pmuk_buffer_release(&r);
+	stop(s);
 }
 
 /* Nothing asked for: a header, and what makes it a record. */
@@ -423,7 +459,7 @@ static void counters_share_a_buffer(struct kunit *test)
 	struct sampler *a = new_sampler(test, 1), *b = pmuk_test_zalloc(test, sizeof(*b));
 	unsigned int i;
 
-	a->attr.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_READ | PERF_SAMPLE_RAW;
+	a->attr.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_READ | PMUK_SAMPLE_COOKIE;
 	*b = *a;
 	b->attr.data = b;
 	b->attr.config = 1;
@@ -924,6 +960,7 @@ static void without_guests_all_is_the_hosts(struct kunit *test)
 static struct kunit_case pmuk_format_cases[] = {
 	KUNIT_CASE_SLOW(each_field_alone),
 	KUNIT_CASE_SLOW(fields_in_any_combination),
+	KUNIT_CASE(raw_data_are_where_perf_has_them),
 	KUNIT_CASE(no_field_at_all),
 	KUNIT_CASE_SLOW(group_has_its_peers),
 	KUNIT_CASE(group_tells_its_members_apart),

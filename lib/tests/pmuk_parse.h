@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * What user space reads PERF_RECORD_SAMPLE with: written from the layout in
- * include/uapi/linux/perf_event.h and perf_event_open(2), and from nothing of pmuk's.
+ * include/uapi/linux/perf_event.h and perf_event_open(2), and from nothing of pmuk's but where the
+ * cookie is.
  */
 #ifndef _PMUK_PARSE_H
 #define _PMUK_PARSE_H
 
+#include <linux/pmu_kapi.h>
 #include <linux/string.h>
 #include <linux/types.h>
 #include <uapi/linux/perf_event.h>
@@ -24,6 +26,7 @@ struct pmuk_parsed {
 	const u64 *ips;				/* in the record */
 	u32 raw_size;
 	const u8 *raw;				/* in the record */
+	u64 cookie;				/* behind what is perf's */
 };
 
 /* The next 64 bits, or an error that stays. */
@@ -142,6 +145,8 @@ static inline int pmuk_parse_sample(const struct perf_event_header *rec, u64 typ
 	}
 	if (type & PERF_SAMPLE_WEIGHT)
 		p->weight = pmuk_parse_u64(&cur);
+	if (type & PMUK_SAMPLE_COOKIE)
+		p->cookie = pmuk_parse_u64(&cur);
 	return cur.bad || cur.at != cur.end ? -EINVAL : 0;
 }
 

@@ -383,6 +383,10 @@ static void sim_overflow(struct perf_event *event, struct pt_regs *regs)
 		data.weight.full = config->weight;
 		data.sample_flags |= PERF_SAMPLE_WEIGHT;
 	}
+	if (config->raw) {
+		data.raw = (struct perf_raw_record *)config->raw;
+		data.sample_flags |= PERF_SAMPLE_RAW;
+	}
 	if (sim_set_period(event))
 		sim_report(event, &data, regs);
 }

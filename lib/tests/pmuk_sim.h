@@ -70,6 +70,7 @@ struct pmuk_sim_hook {
  *	start with PERF_EF_RELOAD loads them
  * @interval: its events are in perf's software context, and what is left of a period is written
  *	into a register as it is, as the SPE driver has it
+ * @raw: raw data reported with each overflow; NULL: none
  * @event_init: sees the attributes of each event that is created, and may refuse
  *	it with -errno; may be NULL
  * @data: handed to @event_init
@@ -81,6 +82,7 @@ struct pmuk_sim_config {
 	unsigned int mux_ms;
 	u64 addr;
 	u64 weight;
+	const struct perf_raw_record *raw;
 	bool uncore;
 	const struct cpumask *cpus;
 	bool skids;
