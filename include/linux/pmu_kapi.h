@@ -183,7 +183,8 @@ struct pmuk_attr {
  * @PMUK_COUNTER_ERROR: pinned, and could not be placed or was pushed out.
  *	pmuk_counter_enable() tries again
  * @PMUK_COUNTER_GONE: its CPU went offline, its task exited or its PMU was
- *	unregistered. It will not count again
+ *	unregistered. It will not count again. So is a counter with a buffer that the PMU's driver
+ *	moved to another CPU when its own went offline: it writes no records any more
  */
 enum pmuk_counter_state {
 	PMUK_COUNTER_OFF,

@@ -342,6 +342,7 @@ struct pmuk_counter *pmuk_counter_make(const struct pmuk_attr *attr, int cpu,
 	if (!c)
 		return ERR_PTR(-ENOMEM);
 
+	c->cpu = cpu;
 	c->handler = handler;
 	c->slot = slot;
 	c->buffers = buffers;
@@ -441,7 +442,7 @@ static bool pmuk_event_gone(const struct perf_event *event)
 {
 	enum perf_event_state state = READ_ONCE(event->state);
 
-	if (state < PERF_EVENT_STATE_EXIT)
+	if (state < PERF_EVENT_STATE_EXIT || pmuk_counter_is_moved(event->overflow_handler_context))
 		return true;
 	if (event->attr.inherit)
 		return READ_ONCE(event->hw.target->flags) & PF_EXITING;

@@ -67,6 +67,7 @@ struct pmuk_counter {
 	u32 bar;			/* owner: see pmuk_is_barred() */
 
 	struct pmuk_attr attr;		/* const after create, but ->period: owner */
+	int cpu;			/* const: where it was created; -1 for a task's */
 	bool on_page;			/* const: publishes on its buffer's control page */
 	u64 tried;			/* const: nanoseconds on the PMU while being created */
 	struct rnd_state rnd;		/* owner */
@@ -103,6 +104,15 @@ struct pmuk_counter {
 	struct work_struct work;	/* … and then interrupt context */
 	struct completion *done;	/* written by whoever set ->doomed */
 };
+
+/*
+ * Drivers of PMUs that the machine or a socket has one of move their events to another CPU when
+ * theirs goes offline. Neither the buffer nor the context's part of the old CPU is for that one.
+ */
+static inline bool pmuk_counter_is_moved(const struct pmuk_counter *c)
+{
+	return (c->attr.buffer || c->handler) && READ_ONCE(c->event->cpu) != c->cpu;
+}
 
 /* counter.c */
 extern struct workqueue_struct *pmuk_wq;

@@ -937,7 +937,7 @@ void pmuk_overflow(struct perf_event *event, struct perf_sample_data *data, stru
 	struct pmu *outer;
 
 	guard(irqsave)();
-	if (READ_ONCE(c->quiet) || READ_ONCE(event->oncpu) < 0)
+	if (READ_ONCE(c->quiet) || READ_ONCE(event->oncpu) < 0 || pmuk_counter_is_moved(c))
 		return;
 
 	outer = __this_cpu_read(*serving);

@@ -587,6 +587,39 @@ static void buffer_must_be_where_the_driver_counts(struct kunit *test)
 	stop(s);
 }
 
+/*
+ * The driver moves its event when that one's CPU goes offline. The counter says that it is gone, and
+ * what it counts on another CPU writes no record into this one's buffer.
+ */
+static void moved_counter_is_gone(struct kunit *test)
+{
+	static const struct pmuk_sim_config config = {
+		.name = "pmuk_uncore", .nr_counters = 1, .width = 32, .uncore = true,
+	};
+	struct sampler *s = new_sampler(test, 1);
+	int other = pmuk_test_other_cpu(test, s->cpu);
+	struct pmuk_buffer_stat stat;
+	struct pmuk_value value;
+
+	s->sim = pmuk_test_sim_config(test, &config);
+	s->attr.type = pmuk_sim_type(s->sim);
+	s->attr.sample_type = PERF_SAMPLE_CPU;
+	start(s);
+	overflow_once(s);
+	check_one(s);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_state(s->c), PMUK_COUNTER_ACTIVE);
+
+	pmuk_sim_migrate(s->sim, s->cpu, other);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(s->sim, other, 0, PERIOD), PERIOD);
+	KUNIT_EXPECT_EQ(test, pmuk_buffer_stat(s->b, &stat), 0);
+	KUNIT_EXPECT_EQ_MSG(test, stat.head, stat.tail, "another CPU has written records");
+	KUNIT_EXPECT_EQ(test, s->overflows, 1);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_state(s->c), PMUK_COUNTER_GONE);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read(s->c, &value), -ENODEV);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(s->c), -ENODEV);
+	stop(s);
+}
+
 static void expect_no_records(struct sampler *s, const char *what, int errno)
 {
 	struct pmuk_counter *c = pmuk_counter_create(&s->attr, -1, current);
@@ -970,6 +1003,7 @@ static struct kunit_case pmuk_format_cases[] = {
 	KUNIT_CASE(no_overflow_no_record),
 	KUNIT_CASE(buffer_must_be_of_the_same_cpu),
 	KUNIT_CASE(buffer_must_be_where_the_driver_counts),
+	KUNIT_CASE(moved_counter_is_gone),
 	KUNIT_CASE(page_of_a_task_has_no_records),
 	KUNIT_CASE(layout_needs_a_buffer),
 	KUNIT_CASE(unknown_fields_are_refused),

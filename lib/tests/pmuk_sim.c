@@ -803,6 +803,23 @@ int pmuk_sim_unplug(struct pmuk_sim *sim)
 EXPORT_SYMBOL_GPL(pmuk_sim_unplug);
 
 /**
+ * pmuk_sim_migrate() - move a CPU's events to another one
+ * @sim: the PMU
+ * @from: the CPU that they are on
+ * @to: the CPU that they are to be on
+ *
+ * As drivers of PMUs do that the machine or a socket has one of, hisi_ptt and arm-cmn for instance,
+ * when @from goes offline.
+ *
+ * Context: May sleep.
+ */
+void pmuk_sim_migrate(struct pmuk_sim *sim, int from, int to)
+{
+	perf_pmu_migrate_context(&sim->pmu, from, to);
+}
+EXPORT_SYMBOL_GPL(pmuk_sim_migrate);
+
+/**
  * pmuk_sim_destroy() - unregister a PMU and free it
  * @sim: the PMU, or ERR_PTR(), or NULL
  *

@@ -95,6 +95,7 @@ struct pmuk_sim_config {
 
 struct pmuk_sim *pmuk_sim_create(const struct pmuk_sim_config *config);
 int pmuk_sim_unplug(struct pmuk_sim *sim);
+void pmuk_sim_migrate(struct pmuk_sim *sim, int from, int to);
 void pmuk_sim_destroy(struct pmuk_sim *sim);
 u32 pmuk_sim_type(const struct pmuk_sim *sim);
 u64 pmuk_sim_count(struct pmuk_sim *sim, u64 config, u64 n);
