@@ -604,6 +604,23 @@ static void pmuk_freeze(struct pmuk_counter *c)
 }
 
 /*
+ * The PMU's interrupt has perf core update the page, too, by plain increments of its lock. With the
+ * PMU held it does not come in between, where readers would find the same lock for two contents.
+ */
+static void pmuk_thaw_page(struct pmuk_counter *c)
+{
+	bool on = pmuk_is_on(c);
+
+	if (!c->core || !c->attr.buffer || c->on_page || pmuk_is_foreign_nmi(c))
+		return;
+	if (on)
+		pmuk_pmu_hold(c->event->pmu);
+	pmuk_page_refresh(c);
+	if (on)
+		pmuk_pmu_release(c->event->pmu);
+}
+
+/*
  * perf core starts the hardware again when it reschedules the counter: take out
  * of its count what came in since. ->frozen stays until the register is right: a
  * nested read uses it.
@@ -615,8 +632,7 @@ static void pmuk_thaw(struct pmuk_counter *c)
 	local64_sub(extra, &c->event->count);
 	smp_store_release(&c->thaws, c->thaws + 1);	/* pairs with pmuk_counter_value() */
 	pmuk_settle(c, false);
-	if (c->core && c->attr.buffer && !pmuk_is_foreign_nmi(c))
-		pmuk_page_refresh(c);
+	pmuk_thaw_page(c);
 	smp_store_release(&c->frozen, PMUK_RUNNING);	/* pairs with pmuk_counter_value() */
 }
 

@@ -49,8 +49,8 @@ void pmuk_page_publish(struct pmuk_counter *c, const struct pmuk_value *value)
 }
 
 /*
- * pmuk has changed perf core's count. The PMU's interrupt may land in here, and
- * updates the page itself when it has moved prev_count.
+ * pmuk has changed perf core's count, and holds the PMU. An interrupt that was under way as the PMU
+ * stopped may still land in here: it has moved prev_count then, and the page is updated again.
  */
 void pmuk_page_refresh(struct pmuk_counter *c)
 {

@@ -17,6 +17,7 @@
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
 
+#include "../../kernel/pmu_kapi/arch.h"
 #include "pmuk_fail.h"
 #include "pmuk_test.h"
 #include "pmuk_records.h"
@@ -630,6 +631,65 @@ static void page_shows_the_first_counter(struct kunit *test)
 	tb->attempts += 2 + 7 + 9;	/* all lost, as there are no data pages */
 }
 
+/* The CPU's PMU, while it tells perf core, which writes a control page, what its index is. */
+static struct page_watch {
+	struct pmu *pmu;
+	struct perf_event *event;
+	int (*event_idx)(struct perf_event *event);
+	unsigned int updates;
+	unsigned int unheld;		/* of them, those during which the PMU might interrupt */
+} page_watch;
+
+static int page_watch_idx(struct perf_event *event)
+{
+	if (event == page_watch.event) {
+		page_watch.updates++;
+		page_watch.unheld += !pmuk_pmu_disabled(event->pmu);
+	}
+	return page_watch.event_idx(event);
+}
+
+static void page_watch_end(void *unused)
+{
+	WRITE_ONCE(page_watch.pmu->event_idx, page_watch.event_idx);
+}
+
+static void page_watch_begin(struct kunit *test, struct pmuk_counter *c)
+{
+	struct pmu *pmu = c->event->pmu;
+
+	page_watch = (struct page_watch){ .pmu = pmu, .event = c->event,
+					  .event_idx = pmu->event_idx };
+	KUNIT_ASSERT_EQ(test, kunit_add_action(test, page_watch_end, NULL), 0);
+	WRITE_ONCE(pmu->event_idx, page_watch_idx);
+}
+
+/* The PMU's interrupt updates the page as well: it must not come while a resume does. */
+static void page_is_updated_by_one_at_a_time(struct kunit *test)
+{
+	struct pmuk_test_buffer *tb = pmuk_test_buffer(test, &(struct pmuk_buffer_attr){});
+	struct pmuk_attr attr = { .type = PERF_TYPE_HARDWARE, .config = PERF_COUNT_HW_CPU_CYCLES,
+				  .buffer = tb->b };
+	struct pmuk_counter *c = pmuk_counter_create(&attr, pmuk_test_pin_first(test), NULL);
+	unsigned int i;
+
+	if (c == ERR_PTR(-ENOENT) || c == ERR_PTR(-EOPNOTSUPP))
+		kunit_skip(test, "no PMU that counts cycles");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(c));
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, pmuk_test_put_counter, c), 0);
+	if (c->on_page)
+		kunit_skip(test, "perf core keeps no page here");
+	KUNIT_ASSERT_EQ(test, pmuk_counter_enable(c), 0);
+	page_watch_begin(test, c);
+	for (i = 0; i < 10; i++) {
+		KUNIT_EXPECT_EQ(test, pmuk_counter_pause(c), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_counter_resume(c), 0);
+	}
+	kunit_release_action(test, page_watch_end, NULL);
+	KUNIT_EXPECT_GE(test, page_watch.updates, 10);
+	KUNIT_EXPECT_EQ(test, page_watch.unheld, 0);
+}
+
 /* A task has no CPU, and no records: a page that shows what it counts. */
 static void page_shows_a_task(struct kunit *test)
 {
@@ -989,6 +1049,7 @@ static struct kunit_case pmuk_buffer_cases[] = {
 	KUNIT_CASE_SLOW(destroy_waits_for_the_wakeup),
 	KUNIT_CASE_SLOW(destroy_ends_records),
 	KUNIT_CASE(page_shows_the_first_counter),
+	KUNIT_CASE(page_is_updated_by_one_at_a_time),
 	KUNIT_CASE(page_shows_a_task),
 	KUNIT_CASE(fail_without_pages),
 	KUNIT_CASE(fail_with_pages),
