@@ -597,7 +597,8 @@ static void page_shows_the_first_counter(struct kunit *test)
 	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
 	struct pmuk_test_buffer *tb = pmuk_test_buffer(test, &(struct pmuk_buffer_attr){});
 	const struct perf_event_mmap_page *page = pmuk_buffer_control(tb->b);
-	struct pmuk_attr attr = { .type = pmuk_sim_type(sim), .period = 1000, .buffer = tb->b };
+	struct pmuk_attr attr = { .type = pmuk_sim_type(sim), .period = 1000, .buffer = tb->b,
+				  .flags = PMUK_NO_THROTTLE };
 	struct pmuk_counter *first, *second, *third;
 	int cpu = pmuk_test_pin_first(test);
 	u32 lock;
