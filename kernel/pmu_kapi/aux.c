@@ -224,7 +224,7 @@ static void pmuk_area_fill(struct pmuk_area *area, struct pmuk_aux_record *rec, 
 	rec->aux_size = min_t(u64, size, area->size);
 	rec->aux_offset = area->head - rec->aux_size;
 	rec->flags = flags | pmuk_area_take(&area->due);
-	area->told = area->head;
+	WRITE_ONCE(area->told, area->head);	/* an interrupt that loses something looks */
 }
 
 /* Say what was published since it was last said. Returns whether the ring had room for that. */
@@ -337,7 +337,7 @@ int pmuk_area_skip(struct pmuk_aux_handle *handle, u64 size)
 	if (size > handle->size)
 		return -ENOSPC;
 	if (area->told == area->head)
-		area->told += size;
+		WRITE_ONCE(area->told, area->told + size);
 	else if (size)
 		pmuk_area_or(&area->due, PERF_AUX_FLAG_PARTIAL);
 	handle->head += size;

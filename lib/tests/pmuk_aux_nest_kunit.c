@@ -521,6 +521,7 @@ PMUK_LEVEL_CASE(interrupts_end_what_is_destroyed, nmi, PMUK_IRQ_NMI)
 struct storm {
 	struct nest *n;
 	int cpu;		/* that is interrupted */
+	smp_call_func_t strike;	/* what the interrupts do */
 };
 
 /* By turns, whatever the task does at the moment. */
@@ -548,7 +549,7 @@ static int strikes(void *data)
 	struct storm *s = data;
 
 	while (!kthread_should_stop()) {
-		smp_call_function_single(s->cpu, strike, s, true);
+		smp_call_function_single(s->cpu, s->strike, s, true);
 		pmuk_test_spin(20 * NSEC_PER_USEC);
 		cond_resched();
 	}
@@ -588,19 +589,28 @@ static bool met_enough(struct nest *n)
 	return READ_ONCE(n->interrupts) >= NESTINGS && pmuk_test_aux_stat(n->a).nested >= 200;
 }
 
-static void storm_meets_each_instruction(struct kunit *test)
+/* Returns a task of another CPU, which interrupts this one with @fn until it is stopped. */
+static struct task_struct *begin_storm(struct kunit *test, struct nest *n, smp_call_func_t fn)
 {
-	struct nest *n = new_nest(test, PMUK_IRQ_HARD);
 	struct storm *s = pmuk_test_zalloc(test, sizeof(*s));
-	unsigned long end = jiffies + 60 * HZ;
 	struct task_struct *task;
 
 	s->n = n;
 	s->cpu = raw_smp_processor_id();
+	s->strike = fn;
 	task = kthread_create(strikes, s, "pmuk_strikes");
 	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
 	kthread_bind(task, pmuk_test_other_cpu(test, s->cpu));
 	wake_up_process(task);
+	return task;
+}
+
+static void storm_meets_each_instruction(struct kunit *test)
+{
+	struct nest *n = new_nest(test, PMUK_IRQ_HARD);
+	unsigned long end = jiffies + 60 * HZ;
+	struct task_struct *task = begin_storm(test, n, strike);
+
 	while (!met_enough(n) && time_before(jiffies, end)) {
 		write_in_storm(n, some(n, 2000) + 1);
 		read_records(n);
@@ -610,6 +620,44 @@ static void storm_meets_each_instruction(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, met_enough(n));
 	pmuk_test_aux_drain(n->a);
 	KUNIT_EXPECT_EQ(test, n->a->next, n->written);
+	judge(n);
+}
+
+static void lose_one(void *data)
+{
+	struct storm *s = data;
+	struct nest *n = s->n;
+
+	WRITE_ONCE(n->interrupts, n->interrupts + 1);
+	pmuk_aux_output_lose(n->a->b, 1);
+	n->lost++;
+	n->losses++;
+}
+
+/*
+ * An interrupt that loses something looks at what the task is about to write: at where records have
+ * told, and where bytes are published. KCSAN watches one access in some hundreds, so that of each kind
+ * there have to be many.
+ */
+static void losses_meet_each_access(struct kunit *test)
+{
+	struct nest *n = new_nest(test, PMUK_IRQ_HARD);
+	unsigned long end = jiffies + 60 * HZ;
+	struct task_struct *task = begin_storm(test, n, lose_one);
+	unsigned int parts;
+
+	for (parts = 0; parts < 3 * NESTINGS || READ_ONCE(n->interrupts) < NESTINGS; parts++) {
+		if (time_after(jiffies, end) || !pmuk_test_aux_begin(n->a, &n->h))
+			break;
+		n->wrong += pmuk_aux_output_skip(&n->h, 8) != 0;
+		pmuk_test_aux_finish(n->a, &n->h, 8);
+		n->written += 16;
+		pmuk_test_aux_drain(n->a);
+		read_records(n);
+	}
+	kthread_stop(task);
+	KUNIT_EXPECT_GE(test, parts, 3 * NESTINGS);
+	n->a->bad = 0;		/* bytes that were skipped are anything */
 	judge(n);
 }
 
@@ -646,6 +694,7 @@ static struct kunit_case pmuk_aux_nest_cases[] = {
 	KUNIT_CASE_SLOW(interrupts_end_what_is_destroyed_hardirq),
 	KUNIT_CASE_SLOW(interrupts_end_what_is_destroyed_nmi),
 	KUNIT_CASE_SLOW(storm_meets_each_instruction),
+	KUNIT_CASE_SLOW(losses_meet_each_access),
 	{}
 };
 
