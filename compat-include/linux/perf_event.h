@@ -48,6 +48,13 @@ static inline bool perf_event_set_aux_ops(struct perf_event *event,
 	return false;
 }
 
+static inline void perf_event_set_aux_session(struct perf_event *event, pid_t session) { }
+
+static inline pid_t perf_event_aux_session(struct perf_event *event)
+{
+	return 0;
+}
+
 static inline void perf_event_enable_family(struct perf_event *event) { }
 static inline void perf_event_disable_family(struct perf_event *event) { }
 

@@ -132,6 +132,7 @@ int pmuk_aux_alloc(struct pmuk_buffer *b, const struct pmuk_buffer_attr *attr, i
 		return -ENOMEM;
 	b->aux = aux;
 	aux->b = b;
+	aux->session = pmuk_aux_new_session();
 	aux->least = attr->aux.least ?: 1;
 	ret = pmuk_pages_alloc_pieces(&aux->pages, attr->aux.nr_pages, node, attr->aux.order,
 				      attr->aux.prefer);

@@ -8,10 +8,13 @@
  */
 #define pr_fmt(fmt) "pmuk: " fmt
 
+#include <linux/atomic.h>
 #include <linux/bits.h>
+#include <linux/cleanup.h>
 #include <linux/cpumask.h>
 #include <linux/err.h>
 #include <linux/export.h>
+#include <linux/limits.h>
 #include <linux/log2.h>
 #include <linux/math.h>
 #include <linux/minmax.h>
@@ -21,7 +24,9 @@
 #include <linux/perf_event.h>
 #include <linux/printk.h>
 #include <linux/sched.h>
+#include <linux/slab.h>
 #include <linux/smp.h>
+#include <linux/threads.h>
 
 #include "buffer.h"
 #include "internal.h"
@@ -142,6 +147,7 @@ static void *pmuk_perf_begin(struct perf_output_handle *handle, struct perf_even
 	void *private;
 
 	handle->event = NULL;
+	handle->size = 0;	/* s390's driver takes any other size for room */
 	if (!aux)
 		return NULL;
 	if (pmuk_event_is_away(event))
@@ -241,18 +247,34 @@ static bool pmuk_aux_fits(const struct pmuk_aux *aux, const struct pmu *pmu)
 	       (PagePrivate(first) && BIT(page_private(first)) == aux->pages.nr);
 }
 
-/*
- * Drivers of CoreSight's sinks ask for the pid of the event's owner, and a kernel counter's is
- * not a task.
- */
-static void *pmuk_aux_setup_by_pmu(struct perf_event *event, struct pmuk_aux *aux)
+static atomic_t pmuk_aux_sessions = ATOMIC_INIT(0);
+
+/* What perf_event_aux_session() is to say for areas that belong together: no pid is so large. */
+pid_t pmuk_aux_new_session(void)
 {
-	struct task_struct *owner = event->owner;
+	u32 nr = atomic_inc_return(&pmuk_aux_sessions);
+
+	return PID_MAX_LIMIT + 1 + nr % (INT_MAX / 2);
+}
+
+/*
+ * perf has an AUX area for an event of one CPU, or of a task without its children. Here a task's
+ * event, with its children, has an area on each CPU. So each area is set up for an event of its CPU:
+ * CoreSight's driver then lets all CPUs share what their hardware shares, and others choose memory
+ * that is near. That event is seen by pmu::setup_aux() only, which reads of it no more than this.
+ */
+static void *pmuk_aux_setup_by_pmu(const struct perf_event *event, struct pmuk_aux *aux)
+{
+	struct perf_event *one __free(kfree) = kzalloc_node(sizeof(*one), GFP_KERNEL, NUMA_NO_NODE);
 	void *private;
 
-	WRITE_ONCE(event->owner, current);
-	private = event->pmu->setup_aux(event, aux->addresses, aux->pages.nr, aux->area.overwrite);
-	WRITE_ONCE(event->owner, owner);
+	if (!one)
+		return ERR_PTR(-ENOMEM);
+	one->attr = event->attr;
+	one->pmu = event->pmu;
+	one->cpu = aux->b->cpu;
+	perf_event_set_aux_session(one, aux->session);
+	private = one->pmu->setup_aux(one, aux->addresses, aux->pages.nr, aux->area.overwrite);
 	return private ?: ERR_PTR(-ENOMEM);
 }
 

@@ -31,6 +31,7 @@ struct pmuk_aux {
 	struct pmuk_buffer *b;		/* const */
 	u64 least;			/* const: ->area's, but for the writer's */
 	struct pmuk_counter *writer;	/* ->b's ->lock: whose PMU has set the area up, or NULL */
+	pid_t session;			/* const: by which a PMU knows what belongs together */
 	u64 told_id;			/* owner: of the event of the last ITRACE_START */
 	unsigned int maps;		/* ->b's ->lock: how many maps there are */
 	unsigned long pgoff;		/* the same: where, while there are any */
@@ -104,6 +105,9 @@ int pmuk_mmap_may_split(struct vm_area_struct *vma, unsigned long addr);
 void pmuk_aux_announce(struct pmuk_buffer *b);
 bool pmuk_aux_is_mapped_in(const struct pmuk_buffer *b, unsigned long nr);
 int pmuk_aux_mmap(struct pmuk_buffer *b, struct vm_area_struct *vma);
+
+/* aux_pmu.c */
+pid_t pmuk_aux_new_session(void);
 
 /* aux_area.c */
 const char *pmuk_aux_fault(const struct pmuk_buffer_attr *attr, int cpu);

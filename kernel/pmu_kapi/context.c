@@ -198,6 +198,7 @@ static int pmuk_context_init(struct pmuk_context *ctx, const struct pmuk_context
 	INIT_DELAYED_WORK(&ctx->watch, pmuk_watch_work);
 	INIT_WORK(&ctx->close_work, pmuk_close_work);
 	init_irq_work(&ctx->close_irq_work, pmuk_close_irq_work);
+	ctx->session = pmuk_aux_new_session();
 	ret = pmuk_mail_init(&ctx->mail, attr->completion);
 	if (!ret)
 		ret = pmuk_context_alloc_arrays(ctx);
@@ -295,6 +296,8 @@ static int pmuk_context_make_buffer(struct pmuk_context *ctx, int cpu)
 		return PTR_ERR(b);
 	b->notify_data = ctx;
 	b->mark_told = pmuk_context_mark(b);
+	if (b->aux)
+		b->aux->session = ctx->session;
 	b->notify = pmuk_context_notified;
 	smp_store_release(&ctx->buffers[cpu], b);	/* pairs with pmuk_buffer() */
 	return 0;

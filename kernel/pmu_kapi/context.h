@@ -140,6 +140,7 @@ struct pmuk_context {
 	void *format_arg;		/* const: a copy */
 	size_t format_arg_size;		/* const */
 	u64 id;				/* const: for people */
+	pid_t session;			/* const: of all its AUX areas, for PMUs that trace */
 
 	struct mutex lock;		/* each call that sleeps */
 	struct xarray sets;		/* ->lock: by id */

@@ -30,7 +30,6 @@ struct itrace_area {
 	void **pages;			/* perf's, as long as this exists */
 	u64 size;
 	bool overwrite;
-	pid_t pid;			/* whose it is, as CoreSight's sinks want to know */
 };
 
 /* One CPU's hardware. */
@@ -47,6 +46,7 @@ struct pmuk_itrace {
 	struct itrace_cpu __percpu *cpus;
 	atomic_t areas;			/* set up and not freed */
 	atomic_t fail;			/* setups until one fails; 0: none does */
+	atomic_t misled;		/* had a size without room */
 };
 
 static struct pmuk_itrace *to_itrace(struct pmu *pmu)
@@ -75,7 +75,6 @@ static void *itrace_setup_aux(struct perf_event *event, void **pages, int nr_pag
 	area->pages = pages;
 	area->size = (u64)nr_pages * PAGE_SIZE;
 	area->overwrite = overwrite;
-	area->pid = task_pid_nr(event->owner);
 	atomic_inc(&it->areas);
 	return area;
 }
@@ -117,10 +116,20 @@ static bool itrace_align(struct itrace_cpu *cpu)
 	return !pad || !perf_aux_output_skip(&cpu->handle, pad);
 }
 
+/* arch/s390/kernel/perf_cpum_sf.c knows by the size, before it looks further, that there is no room. */
+static const struct itrace_area *itrace_begin(struct itrace_cpu *cpu)
+{
+	const struct itrace_area *area = perf_aux_output_begin(&cpu->handle, cpu->event);
+
+	if (!area && cpu->handle.size)
+		atomic_inc(&to_itrace(cpu->event->pmu)->misled);
+	return area;
+}
+
 static void itrace_open(struct itrace_cpu *cpu)
 {
 	struct perf_event *event = cpu->event;
-	const struct itrace_area *area = perf_aux_output_begin(&cpu->handle, event);
+	const struct itrace_area *area = itrace_begin(cpu);
 
 	event->hw.state = PERF_HES_STOPPED;
 	cpu->written = 0;
@@ -267,7 +276,7 @@ int pmuk_itrace_parts(struct pmuk_itrace *it, unsigned int n, u64 size)
 		return -ENOSPC;
 	do {
 		perf_aux_output_end(&cpu->handle, size);
-		if (unlikely(!perf_aux_output_begin(&cpu->handle, cpu->event))) {
+		if (unlikely(!itrace_begin(cpu))) {
 			cpu->event->hw.state = PERF_HES_STOPPED;
 			return -ENOSPC;
 		}
@@ -288,6 +297,19 @@ int pmuk_itrace_areas(const struct pmuk_itrace *it)
 	return atomic_read(&it->areas);
 }
 EXPORT_SYMBOL_GPL(pmuk_itrace_areas);
+
+/**
+ * pmuk_itrace_misled() - how often it was refused room, and found a size in its handle
+ * @it: the PMU
+ *
+ * Context: Any.
+ * Return: that.
+ */
+unsigned int pmuk_itrace_misled(const struct pmuk_itrace *it)
+{
+	return atomic_read(&it->misled);
+}
+EXPORT_SYMBOL_GPL(pmuk_itrace_misled);
 
 /**
  * pmuk_itrace_fail() - let the setup of an area fail

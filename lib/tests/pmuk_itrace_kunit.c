@@ -5,11 +5,14 @@
  * does not let them, that is refused.
  */
 #include <kunit/test.h>
+#include <linux/completion.h>
+#include <linux/cpu.h>
 #include <linux/cpumask.h>
 #include <linux/module.h>
 #include <linux/smp.h>
 
 #include "pmuk_ctx.h"
+#include "pmuk_etm.h"
 #include "pmuk_itrace.h"
 #include "pmuk_packets.h"
 #include "pmuk_place.h"
@@ -405,6 +408,15 @@ static void room_runs_out_at_the_edge(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, decoded(t), i);
 }
 
+/* The first part takes all the room that it is offered, and the next one is refused. */
+static void no_room_is_no_size(struct kunit *test)
+{
+	struct itrace_test *t = new_itrace(test, PMUK_TARGET_CPU, &SMALL);
+
+	KUNIT_EXPECT_EQ(test, pmuk_itrace_parts(t->it, 1, PAGE_SIZE - 1), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, pmuk_itrace_misled(t->it), 0);
+}
+
 /* ---- a flight recorder ---- */
 
 static void snapshot_has_the_newest(struct kunit *test)
@@ -599,6 +611,223 @@ static void no_area_no_trace(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_itrace_areas(t->it), 0);
 }
 
+/* ---- hardware that CPUs share, and say the id of once: see pmuk_etm.h ---- */
+
+#define ETM_WORDS	20
+
+struct etm_test {
+	struct kunit *test;
+	struct pmuk_etm *etm;
+	int cpu;
+	int other;			/* another CPU, or -1 */
+	struct pmuk_context *ctx;
+	struct completion child_is_there, child_may_trace;
+	unsigned int traced;		/* words, by parent and child */
+	bool ok;			/* parent and child did what they were to do */
+};
+
+static struct etm_test *new_etm(struct kunit *test, bool two_cpus)
+{
+	struct etm_test *t = pmuk_test_zalloc(test, sizeof(*t));
+
+	need_perf_core(test);
+	t->test = test;
+	t->etm = pmuk_etm_get(test);
+	t->cpu = pmuk_test_pin_first(test);
+	t->other = two_cpus ? pmuk_test_other_cpu(test, t->cpu) : -1;
+	init_completion(&t->child_is_there);
+	init_completion(&t->child_may_trace);
+	return t;
+}
+
+static struct pmuk_context *new_etm_context(struct etm_test *t, const struct pmuk_target *target,
+					    const struct pmuk_buffer_attr *buffer)
+{
+	struct pmuk_context *ctx = pmuk_ctx_create(t->test, &(struct pmuk_context_attr){
+		.buffer = *buffer });
+	struct pmuk_target copy = *target;
+	struct pmuk_pmc pmc = { .type = t->etm->pmu.type };
+
+	KUNIT_ASSERT_EQ(t->test, pmuk_write_pmcs(ctx, &pmc, 1), 1);
+	KUNIT_ASSERT_EQ(t->test, pmuk_load_context(ctx, &copy), 0);
+	return ctx;
+}
+
+static struct pmuk_context *new_etm_on_cpu(struct etm_test *t, int cpu,
+					   const struct pmuk_buffer_attr *buffer)
+{
+	return new_etm_context(t, &(struct pmuk_target){ .type = PMUK_TARGET_CPU, .cpu = cpu },
+			       buffer);
+}
+
+struct etm_job {
+	struct pmuk_etm *etm;
+	unsigned int traced;
+};
+
+static void etm_trace_here(void *data)
+{
+	struct etm_job *job = data;
+
+	job->traced = pmuk_etm_trace(job->etm, ETM_WORDS);
+}
+
+/* Returns how many words the CPU's tracer has written. */
+static unsigned int etm_trace_on(struct etm_test *t, int cpu)
+{
+	struct etm_job job = { .etm = t->etm };
+
+	smp_call_function_single(cpu, etm_trace_here, &job, true);
+	return job.traced;
+}
+
+/* Of the words in all areas of @ctx, those that @cpu has written; they are given back. */
+static unsigned int etm_words(struct etm_test *t, struct pmuk_context *ctx, int cpu)
+{
+	struct pmuk_aux_span span;
+	struct pmuk_aux_reader r;
+	struct pmuk_buffer *b;
+	unsigned int words = 0;
+	const u64 *word;
+	int at;
+
+	for_each_possible_cpu(at) {
+		b = pmuk_buffer(ctx, at);
+		if (!b || pmuk_aux_claim(b, &r))
+			continue;
+		if (pmuk_aux_peek(&r, &span)) {
+			for (word = span.data; (void *)word < span.data + span.size; word++)
+				words += (u32)*word == cpu;
+		}
+		pmuk_aux_release(&r);
+	}
+	return words;
+}
+
+static u64 etm_truncations(struct pmuk_context *ctx)
+{
+	struct pmuk_aux_stat stat;
+	u64 truncations = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		if (!pmuk_aux_stat(pmuk_buffer(ctx, cpu), &stat))
+			truncations += stat.truncations;
+	}
+	return truncations;
+}
+
+/* Each word that was written is in an area of the context, and nothing is missing. */
+static void etm_expect_whole(struct etm_test *t, struct pmuk_context *ctx)
+{
+	KUNIT_EXPECT_EQ(t->test, t->etm->mixed, 0);
+	KUNIT_EXPECT_EQ(t->test, t->etm->busy, 0);
+	KUNIT_EXPECT_EQ(t->test, etm_truncations(ctx), 0);
+	KUNIT_EXPECT_EQ(t->test, etm_words(t, ctx, t->cpu), ETM_WORDS);
+	KUNIT_EXPECT_EQ(t->test, etm_words(t, ctx, t->other), ETM_WORDS);
+}
+
+#ifndef MODULE
+
+static int etm_child(void *data)
+{
+	unsigned long end = jiffies + PMUK_CTX_PATIENCE;
+	struct etm_test *t = data;
+
+	set_cpus_allowed_ptr(current, cpumask_of(t->other));
+	complete(&t->child_is_there);
+	wait_for_completion(&t->child_may_trace);
+	t->traced += pmuk_etm_trace(t->etm, ETM_WORDS);
+	/* The parent stops first, as it sleeps until this task exits. Until then this one must not. */
+	while (pmuk_etm_tracers(t->etm) != 1 && time_before(jiffies, end))
+		cpu_relax();
+	t->ok = pmuk_etm_tracers(t->etm) == 1;
+	do_exit(0);
+}
+
+/* The parent's tracer is the first to use the sink, and the child's is the last one. */
+static void etm_trace_both(struct pmuk_place *p)
+{
+	struct etm_test *t = p->data;
+	pid_t pid;
+
+	kernel_sigaction(SIGCHLD, SIG_DFL);
+	pid = kernel_thread(etm_child, t, "pmuk_child", CLONE_FS | CLONE_FILES | SIGCHLD);
+	wait_for_completion(&t->child_is_there);
+	t->traced += pmuk_etm_trace(t->etm, ETM_WORDS);
+	complete(&t->child_may_trace);
+	if (kernel_wait(pid, NULL) != pid)
+		t->ok = false;
+}
+
+#else
+
+static void etm_trace_both(struct pmuk_place *p) { }
+
+#endif
+
+/* A task and its child trace on two CPUs into one sink: neither's words are lost. */
+static void children_share_a_sink(struct kunit *test)
+{
+	struct etm_test *t = new_etm(test, true);
+	struct pmuk_place *p = pmuk_place(test, NULL, PMUK_TARGET_TREE);
+
+	if (!PMUK_PLACE_CAN_FORK)
+		kunit_skip(test, "a module's tasks have no children");
+	p->data = t;
+	t->ctx = new_etm_context(t, &p->target, &LARGE);
+	pmuk_ctx_start(test, t->ctx);
+	pmuk_place_tell(p, etm_trace_both);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(t->ctx), 0);
+	KUNIT_EXPECT_TRUE(test, t->ok);
+	KUNIT_EXPECT_EQ(test, t->traced, 2 * ETM_WORDS);
+	etm_expect_whole(t, t->ctx);
+}
+
+static void add_other(void *data)
+{
+	struct etm_test *t = data;
+
+	add_cpu(t->other);
+}
+
+/* A CPU that comes back is set up by a worker, and its area belongs to the others. */
+static void session_outlives_hotplug(struct kunit *test)
+{
+	struct etm_test *t = new_etm(test, true);
+
+	t->ctx = new_etm_context(t, &(struct pmuk_target){ .type = PMUK_TARGET_CPUS }, &LARGE);
+	pmuk_ctx_start(test, t->ctx);
+	if (remove_cpu(t->other))
+		kunit_skip(test, "CPU %d cannot go offline", t->other);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, add_other, t), 0);
+	kunit_release_action(test, add_other, t);
+	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(etm_trace_on(t, t->other)));
+	KUNIT_EXPECT_EQ(test, etm_trace_on(t, t->cpu), ETM_WORDS);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(t->ctx), 0);
+	etm_expect_whole(t, t->ctx);
+}
+
+/* Another context's trace is not this one's, though the same task has made both. */
+static void contexts_are_sessions(struct kunit *test)
+{
+	struct etm_test *t = new_etm(test, true);
+	struct pmuk_context *second;
+
+	t->ctx = new_etm_on_cpu(t, t->cpu, &LARGE);
+	second = new_etm_on_cpu(t, t->other, &LARGE);
+	pmuk_ctx_start(test, t->ctx);
+	pmuk_ctx_start(test, second);
+	KUNIT_EXPECT_EQ(test, etm_trace_on(t, t->cpu), ETM_WORDS);
+	KUNIT_EXPECT_EQ(test, etm_trace_on(t, t->other), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(t->ctx), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(second), 0);
+	KUNIT_EXPECT_EQ(test, t->etm->busy, 1);
+	KUNIT_EXPECT_EQ(test, etm_truncations(second), 1);
+	KUNIT_EXPECT_EQ(test, etm_words(t, t->ctx, t->cpu), ETM_WORDS);
+	KUNIT_EXPECT_EQ(test, etm_words(t, second, t->cpu), 0);
+}
+
 static void without_perf_core_it_is_refused(struct kunit *test)
 {
 	struct itrace_test *t = new_pmu(test, 0);
@@ -626,6 +855,7 @@ static struct kunit_case pmuk_itrace_cases[] = {
 	KUNIT_CASE(truncation_disables_children),
 	KUNIT_CASE(truncated_counter_is_off),
 	KUNIT_CASE(room_runs_out_at_the_edge),
+	KUNIT_CASE(no_room_is_no_size),
 	KUNIT_CASE(snapshot_has_the_newest),
 	KUNIT_CASE(overwriting_may_need_one_piece),
 	KUNIT_CASE(areas_are_freed),
@@ -633,6 +863,9 @@ static struct kunit_case pmuk_itrace_cases[] = {
 	KUNIT_CASE(area_has_one_producer),
 	KUNIT_CASE(area_of_its_own_producer_is_refused),
 	KUNIT_CASE(no_area_no_trace),
+	KUNIT_CASE(children_share_a_sink),
+	KUNIT_CASE(session_outlives_hotplug),
+	KUNIT_CASE(contexts_are_sessions),
 	KUNIT_CASE(without_perf_core_it_is_refused),
 	{}
 };
