@@ -12,6 +12,7 @@
 #include <linux/types.h>
 #include <uapi/linux/perf_event.h>
 
+struct module;
 struct perf_event;
 struct pmuk_area;
 struct pmuk_buffer;
@@ -22,14 +23,18 @@ struct pmuk_buffer;
  *	ERR_PTR() or NULL, with which pmuk_buffer_create() fails. @pages are their addresses, in
  *	order, and stay there until @free. Of pages that are contiguous in memory, the first one
  *	has PagePrivate(), and the order in page_private(), as with perf. May sleep
- * @free: called once for each that was set up, when nobody writes or reads any more, with what
- *	@setup has returned; may be NULL. May sleep. It may be called after
- *	pmuk_buffer_destroy(), when the area was still mapped, or being written: by munmap(2),
- *	which holds its process's mmap_lock, or by a worker
+ * @free: called once for each that was set up, when nobody writes any more, with what @setup has
+ *	returned; may be NULL. May sleep. User space may read on what it has mapped. It is called by
+ *	pmuk_buffer_destroy(), or if the area is being written then, by a worker when that ends
+ * @owner: THIS_MODULE, where @free is. It stays until @free has returned. While it is being unloaded
+ *	it cannot be made to stay: then pmuk_buffer_destroy() waits until the area is no longer
+ *	written. So an exit function first ends what it writes, and then destroys the buffer. NULL in
+ *	code that is built in
  */
 struct pmuk_aux_ops {
 	void *(*setup)(void *data, int cpu, void **pages, unsigned int nr_pages, bool overwrite);
 	void (*free)(void *private);
+	struct module *owner;
 };
 
 /**

@@ -6,12 +6,14 @@
 #define pr_fmt(fmt) "pmuk: " fmt
 
 #include <linux/bits.h>
+#include <linux/completion.h>
 #include <linux/err.h>
 #include <linux/export.h>
 #include <linux/irq_work.h>
 #include <linux/log2.h>
 #include <linux/minmax.h>
 #include <linux/mm.h>
+#include <linux/module.h>
 #include <linux/slab.h>
 
 #include "buffer.h"
@@ -76,7 +78,29 @@ static void *pmuk_aux_setup(struct pmuk_aux *aux, const struct pmuk_aux_attr *at
 	return private;
 }
 
+/* Nobody writes any more. The pages stay for as long as they are mapped. */
+static void pmuk_aux_teardown(struct pmuk_aux *aux)
+{
+	const struct pmuk_aux_ops *ops = aux->ops;
+
+	if (!ops)
+		return;
+	aux->ops = NULL;
+	if (ops->free)
+		ops->free(aux->area.private);
+	if (aux->held)
+		module_put(ops->owner);
+}
+
 /* ---- life ---- */
+
+/* Killed, and closed. The buffer may be gone after this. */
+static void pmuk_aux_finish(struct pmuk_aux *aux)
+{
+	pmuk_aux_teardown(aux);
+	complete(&aux->gone);
+	pmuk_buffer_put(aux->b);
+}
 
 /* Killed while open, and now closed: what pmuk_aux_kill() has left to the writer. */
 static void pmuk_aux_put(struct work_struct *work)
@@ -84,7 +108,7 @@ static void pmuk_aux_put(struct work_struct *work)
 	struct pmuk_aux *aux = container_of(work, struct pmuk_aux, gone_work);
 
 	irq_work_sync(&aux->gone_irq);
-	pmuk_buffer_put(aux->b);
+	pmuk_aux_finish(aux);
 }
 
 static void pmuk_aux_gone_irq(struct irq_work *work)
@@ -113,6 +137,7 @@ static void pmuk_aux_init(struct pmuk_aux *aux, const struct pmuk_aux_attr *attr
 		.gone		= pmuk_aux_gone,
 	};
 
+	init_completion(&aux->gone);
 	init_irq_work(&aux->gone_irq, pmuk_aux_gone_irq);
 	INIT_WORK(&aux->gone_work, pmuk_aux_put);
 	pmuk_area_init(&aux->area, &config);
@@ -152,21 +177,28 @@ void pmuk_aux_free(struct pmuk_buffer *b)
 
 	if (!aux)
 		return;
-	if (aux->ops && aux->ops->free)
-		aux->ops->free(aux->area.private);
 	kvfree(aux->addresses);
 	pmuk_pages_free(&aux->pages);
 	kfree(aux);
 }
 
-/* From now on nobody opens it. Whoever has it open keeps the buffer. */
+/*
+ * From now on nobody opens it. Whoever has it open keeps the buffer, and the module whose callback
+ * frees what was set up. A module that is being unloaded cannot be held, so it waits here instead.
+ * The caller has the buffer.
+ */
 void pmuk_aux_kill(struct pmuk_buffer *b)
 {
-	if (!b->aux)
+	struct pmuk_aux *aux = b->aux;
+
+	if (!aux)
 		return;
 	pmuk_buffer_get(b);
-	if (!pmuk_area_kill(&b->aux->area))
-		pmuk_buffer_put(b);
+	aux->held = !aux->ops || try_module_get(aux->ops->owner);
+	if (!pmuk_area_kill(&aux->area))
+		pmuk_aux_finish(aux);
+	else if (!aux->held)
+		wait_for_completion(&aux->gone);
 }
 
 /* ---- the producer's calls ---- */

@@ -3,6 +3,7 @@
 #ifndef _PMU_KAPI_BUFFER_H
 #define _PMU_KAPI_BUFFER_H
 
+#include <linux/completion.h>
 #include <linux/irq_work.h>
 #include <linux/kref.h>
 #include <linux/mm.h>
@@ -27,7 +28,7 @@ struct pmuk_aux {
 	struct pmuk_area area;
 	struct pmuk_pages pages;	/* const */
 	void **addresses;		/* of ->pages, for ->ops or a PMU; NULL without */
-	const struct pmuk_aux_ops *ops;	/* const: set once it is set up */
+	const struct pmuk_aux_ops *ops;	/* set once it is set up; NULL again when that is freed */
 	struct pmuk_buffer *b;		/* const */
 	u64 least;			/* const: ->area's, but for the writer's */
 	struct pmuk_counter *writer;	/* ->b's ->lock: whose PMU has set the area up, or NULL */
@@ -39,6 +40,8 @@ struct pmuk_aux {
 	u64 lost_told;			/* the same */
 	struct irq_work gone_irq;	/* from the last writer, in NMI too, ... */
 	struct work_struct gone_work;	/* ... to where the buffer may be let go of */
+	bool held;			/* const once killed: the module of ->ops is held until then */
+	struct completion gone;		/* the last writer has ended, and ->ops are called no more */
 };
 
 /* A map in user space, and what it is charged for. mremap(2) moves it. */

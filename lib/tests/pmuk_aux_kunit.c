@@ -9,8 +9,11 @@
 #include <linux/limits.h>
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/workqueue.h>
 
 #include "pmuk_aux.h"
+#include "pmuk_ctx.h"
+#include "pmuk_map.h"
 
 #define FORMATTED	(0x11ULL << 8)	/* one of PERF_AUX_FLAG_PMU_FORMAT_TYPE_MASK */
 
@@ -1290,6 +1293,91 @@ static void setup_of_nothing_is_no_memory(struct kunit *test)
 	pmuk_buffer_destroy(b);
 }
 
+/* A module that is loaded, or is going, as far as its references are concerned. */
+static struct module producers_module;
+
+static const struct pmuk_aux_ops ops_of_module = {
+	.setup = pmuk_test_setup,
+	.free = pmuk_test_free,
+	.owner = &producers_module,
+};
+
+/* An area that a producer of that module is writing, and whose buffer is the caller's to destroy. */
+static struct pmuk_test_aux *new_open(struct kunit *test, struct pmuk_test_producer *p,
+				      struct pmuk_aux_handle *h, enum module_state state)
+{
+	struct pmuk_test_aux *a = pmuk_test_aux(test, &(struct pmuk_buffer_attr){
+		.aux = { .nr_pages = 1, .ops = &ops_of_module, .data = p } });
+
+	producers_module.state = state;
+	atomic_set(&producers_module.refcnt, 1);
+	KUNIT_ASSERT_TRUE(test, pmuk_test_aux_begin(a, h));
+	return a;
+}
+
+/* Only from the destruction on: a module may destroy its buffers when it is unloaded. */
+static void free_keeps_its_module(struct kunit *test)
+{
+	struct pmuk_test_producer *p = pmuk_test_producer(test);
+	struct pmuk_aux_handle h;
+	struct pmuk_test_aux *a = new_open(test, p, &h, MODULE_STATE_LIVE);
+
+	KUNIT_EXPECT_EQ(test, module_refcount(&producers_module), 0);
+	pmuk_buffer_destroy(a->b);
+	a->b = NULL;
+	KUNIT_EXPECT_EQ(test, p->frees, 0);
+	KUNIT_EXPECT_EQ(test, module_refcount(&producers_module), 1);
+	pmuk_test_aux_end(&h, 0);
+	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(!module_refcount(&producers_module)));
+	KUNIT_EXPECT_EQ(test, p->frees, 1);
+}
+
+struct late_end {
+	struct delayed_work work;
+	struct pmuk_aux_handle h;
+};
+
+static void end_late(struct work_struct *work)
+{
+	pmuk_test_aux_end(&container_of(work, struct late_end, work.work)->h, 0);
+}
+
+/* It cannot be kept, and is there until its exit function has returned. */
+static void going_module_waits_for_free(struct kunit *test)
+{
+	struct pmuk_test_producer *p = pmuk_test_producer(test);
+	struct late_end *late = pmuk_test_zalloc(test, sizeof(*late));
+	struct pmuk_test_aux *a = new_open(test, p, &late->h, MODULE_STATE_GOING);
+
+	INIT_DELAYED_WORK(&late->work, end_late);
+	schedule_delayed_work_on(raw_smp_processor_id(), &late->work, HZ / 50);
+	pmuk_buffer_destroy(a->b);
+	a->b = NULL;
+	KUNIT_EXPECT_EQ(test, p->frees, 1);
+	KUNIT_EXPECT_EQ(test, module_refcount(&producers_module), 0);
+	flush_delayed_work(&late->work);
+	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(p->frees == 1));
+}
+
+/* Nobody writes what user space has mapped, so its producer need not stay for it. */
+static void free_waits_for_no_map(struct kunit *test)
+{
+	struct pmuk_test_producer *p = pmuk_test_producer(test);
+	struct pmuk_test_aux *a = pmuk_test_aux(test, &(struct pmuk_buffer_attr){
+		.nr_pages = 1, .aux = { .nr_pages = 1, .ops = &pmuk_test_ops, .data = p } });
+	unsigned long addr = pmuk_test_map(test, a->b, 2, 1, PROT_READ);
+	u64 word;
+
+	pmuk_test_aux_write(a, 16);
+	pmuk_buffer_destroy(a->b);
+	a->b = NULL;
+	KUNIT_EXPECT_EQ(test, p->frees, 1);
+	KUNIT_EXPECT_EQ(test, get_user(word, (u64 __user *)addr), 0);
+	KUNIT_EXPECT_TRUE(test, pmuk_test_aux_is(a, &word, 0, sizeof(word)));
+	pmuk_test_unmap(test, addr, 1);
+	KUNIT_EXPECT_EQ(test, p->frees, 1);
+}
+
 static void producer_needs_no_free(struct kunit *test)
 {
 	static const struct pmuk_aux_ops ops = { .setup = pmuk_test_setup };
@@ -1716,6 +1804,9 @@ static struct kunit_case pmuk_aux_cases[] = {
 	KUNIT_CASE(setup_may_fail),
 	KUNIT_CASE(setup_of_nothing_is_no_memory),
 	KUNIT_CASE(producer_needs_no_free),
+	KUNIT_CASE(free_keeps_its_module),
+	KUNIT_CASE(going_module_waits_for_free),
+	KUNIT_CASE(free_waits_for_no_map),
 	KUNIT_CASE(destroy_leaves_the_area_to_its_writer),
 	KUNIT_CASE(destroy_of_a_closed_area_leaves_nothing),
 	KUNIT_CASE(destroyed_area_refuses_what_begins),
