@@ -87,6 +87,7 @@ struct pmuk_ring {
 	u64 lost;		/* owner */
 	u64 discarded;		/* owner */
 	u64 overwritten;	/* owner */
+	u64 marks;		/* owner: how often the watermark was passed; never goes back */
 	u64 wakeups;		/* owner */
 
 	atomic_t state ____cacheline_aligned;	/* anybody: PMUK_RING_* in ring.c */

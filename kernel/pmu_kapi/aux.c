@@ -39,6 +39,11 @@
  * PARTIAL. Nothing of that is lost with the record. If there is no next one, for the area is full,
  * whoever is refused for that says it.
  *
+ * **Other data in the ring**: user space that unmaps the ring, or maps another size of it, throws its
+ * records away, and with them what they have told. The ring's owner counts such swaps in ->swaps
+ * while the ring is held. The first PERF_RECORD_AUX of the new data tells of all that no reader has
+ * given back, as PARTIAL.
+ *
  * **Overwrite mode** has no tail: all of the area may be written each time. To be read, it is
  * paused, and nobody has it open. Head goes on growing, and what is less than a size before it
  * is there.
@@ -212,18 +217,31 @@ static struct pmuk_buffer *pmuk_area_buffer(const struct pmuk_area *area)
 	return (struct pmuk_buffer *)area->ring;
 }
 
+/* Bytes of which no record in the ring's present data tells. A hostile tail makes it all of them. */
+static u64 pmuk_area_untold(const struct pmuk_area *area)
+{
+	u64 untold = area->head - area->told, used;
+
+	if (likely(READ_ONCE(area->swaps) == area->swaps_seen))
+		return untold;
+	used = area->head - READ_ONCE(*area->tail_of);
+	return max_t(u64, untold, min_t(u64, used, area->size));
+}
+
 /* No more than there is; so much may be untold when nobody has read records for long. */
 static void pmuk_area_fill(struct pmuk_area *area, struct pmuk_aux_record *rec, u64 flags)
 {
-	u64 size = area->head - area->told;
+	u64 size = pmuk_area_untold(area);
 
 	if (area->overwrite)
 		flags |= PERF_AUX_FLAG_OVERWRITE;
-	else if (size > area->size)
+	else if (size > area->size || size > area->head - area->told)
 		flags |= PERF_AUX_FLAG_PARTIAL;
 	rec->aux_size = min_t(u64, size, area->size);
 	rec->aux_offset = area->head - rec->aux_size;
 	rec->flags = flags | pmuk_area_take(&area->due);
+	/* This record's room is in the new data, so the swap that has made them is seen here. */
+	area->swaps_seen = READ_ONCE(area->swaps);
 	WRITE_ONCE(area->told, area->head);	/* an interrupt that loses something looks */
 }
 
@@ -232,7 +250,7 @@ static bool pmuk_area_tell(struct pmuk_area *area, u64 flags)
 {
 	struct pmuk_aux_record *rec;
 
-	if (!area->records || (area->head == area->told && !(flags & PMUK_AREA_EVENTS) &&
+	if (!area->records || (!pmuk_area_untold(area) && !(flags & PMUK_AREA_EVENTS) &&
 			       !READ_ONCE(area->due)))
 		return false;
 	rec = (struct pmuk_aux_record *)pmuk_output_begin(pmuk_area_buffer(area), PERF_RECORD_AUX,
@@ -254,7 +272,7 @@ static bool pmuk_area_tell(struct pmuk_area *area, u64 flags)
  */
 static void pmuk_area_is_full(struct pmuk_area *area)
 {
-	bool told = area->told != area->head && pmuk_area_tell(area, 0);
+	bool told = pmuk_area_untold(area) && pmuk_area_tell(area, 0);
 
 	pmuk_ring_add(&area->full, 1);
 	if (area->full_at == area->head && !told)
@@ -374,6 +392,15 @@ void pmuk_area_lose(struct pmuk_area *area, u64 bytes)
 }
 
 /* ---- anybody ---- */
+
+/*
+ * The ring is to have other data: what its records have told is gone with them. The caller holds the
+ * ring, whose writers have ended, and pmuk_ring_reset() lets them in again after this.
+ */
+void pmuk_area_swap(struct pmuk_area *area)
+{
+	WRITE_ONCE(area->swaps, area->swaps + 1);
+}
 
 /* Whoever has it open goes on to its end. */
 void pmuk_area_pause(struct pmuk_area *area)

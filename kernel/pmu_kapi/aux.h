@@ -27,6 +27,7 @@ struct pmuk_area {
 
 	u64 head;		/* writer: published up to here */
 	u64 told;		/* writer, an interrupt looks: PERF_RECORD_AUX tell of what is before */
+	u32 swaps_seen;		/* writer: ->swaps when ->told was true */
 	u64 wake_at;		/* writer: publishing this much wakes the consumer */
 	u64 full_at;		/* writer: ->head when it was told that there is no room */
 	u64 due;		/* owner: PERF_AUX_FLAG_* that no record has told of */
@@ -40,6 +41,7 @@ struct pmuk_area {
 
 	atomic_t state ____cacheline_aligned;	/* anybody: PMUK_AREA_* in aux.c */
 	atomic_t flags;		/* PERF_AUX_FLAG_*: writers set, the reader takes */
+	u32 swaps;		/* while the ring is held: how often it got other data */
 	u64 tail;		/* reader: given back up to here */
 	u64 taken;		/* reader: of ->flags, of what was not given back */
 	u64 taken_to;		/* reader: where that ends */
@@ -78,6 +80,7 @@ int pmuk_area_skip(struct pmuk_aux_handle *handle, u64 size);
 void pmuk_area_flag(struct pmuk_aux_handle *handle, u64 flags);
 void pmuk_area_lose(struct pmuk_area *area, u64 bytes);
 
+void pmuk_area_swap(struct pmuk_area *area);
 void pmuk_area_pause(struct pmuk_area *area);
 int pmuk_area_resume(struct pmuk_area *area);
 bool pmuk_area_kill(struct pmuk_area *area);

@@ -106,20 +106,49 @@ struct pmuk_hw_id_record {
 	u64 hw_id;
 };
 
-/* By what the trace of this CPU is told from that of others, where hardware has one for several. */
-static void pmuk_perf_hw_id(struct perf_event *event, u64 hw_id)
+static void pmuk_aux_tell_hw_id(struct pmuk_aux *aux)
 {
-	struct pmuk_aux *aux = pmuk_event_aux(event);
 	struct pmuk_hw_id_record *rec;
 
-	if (!aux)
+	if (!aux->hw_id_due)
 		return;
 	rec = (struct pmuk_hw_id_record *)pmuk_output_begin(aux->b, PERF_RECORD_AUX_OUTPUT_HW_ID,
 							    sizeof(*rec));
 	if (!rec)
 		return;
-	rec->hw_id = hw_id;
+	rec->hw_id = aux->hw_id;
 	pmuk_output_end(aux->b, &rec->header);
+	aux->hw_id_due = false;
+}
+
+/*
+ * By what the trace of this CPU is told from that of others, where hardware has one for several. A
+ * driver says so once, and so it is kept until a record has told of it.
+ */
+static void pmuk_perf_hw_id(struct perf_event *event, u64 hw_id)
+{
+	struct pmuk_aux *aux = pmuk_event_aux(event);
+
+	if (!aux)
+		return;
+	aux->hw_id = hw_id;
+	aux->has_hw_id = true;
+	aux->hw_id_due = true;
+	pmuk_aux_tell_hw_id(aux);
+}
+
+/* What a reader has to know before it can decode a part. Records in data that have gone told nobody. */
+static void pmuk_aux_introduce(struct pmuk_aux *aux, struct perf_event *event)
+{
+	u32 swaps = READ_ONCE(aux->area.swaps);
+
+	if (unlikely(aux->swaps_seen != swaps)) {
+		aux->swaps_seen = swaps;
+		aux->told_id = 0;	/* which no event has */
+		aux->hw_id_due = aux->has_hw_id;
+	}
+	pmuk_aux_tell_itrace(aux, event);
+	pmuk_aux_tell_hw_id(aux);
 }
 
 /* Full is what its drivers take for empty: one byte is left over. */
@@ -160,21 +189,22 @@ static void *pmuk_perf_begin(struct perf_output_handle *handle, struct perf_even
 	handle->event = event;
 	handle->aux_flags = 0;
 	pmuk_perf_fill(handle, &h);
-	pmuk_aux_tell_itrace(aux, event);
+	pmuk_aux_introduce(aux, event);
 	return private;
 }
 
-/* What its driver has open on this CPU. */
-static bool pmuk_perf_handle(const struct perf_output_handle *handle, struct pmuk_aux_handle *h)
+/* What its driver has open on this CPU, or NULL. */
+static struct pmuk_aux *pmuk_perf_handle(const struct perf_output_handle *handle,
+					 struct pmuk_aux_handle *h)
 {
 	struct pmuk_aux *aux = pmuk_event_aux(handle->event);
 
 	if (!aux)
-		return false;
+		return NULL;
 	*h = (struct pmuk_aux_handle){ .area = &aux->area, .head = aux->area.head,
 				       .size = handle->size };
 	pmuk_area_flag(h, handle->aux_flags);
-	return true;
+	return aux;
 }
 
 /*
@@ -198,9 +228,12 @@ static u64 pmuk_perf_size(const struct perf_output_handle *handle, struct pmuk_a
 static void pmuk_perf_end(struct perf_output_handle *handle, unsigned long size)
 {
 	struct pmuk_aux_handle h;
+	struct pmuk_aux *aux = pmuk_perf_handle(handle, &h);
 
-	if (pmuk_perf_handle(handle, &h))
+	if (aux) {
+		pmuk_aux_introduce(aux, handle->event);
 		pmuk_area_end(&h, pmuk_perf_size(handle, &h, size));
+	}
 	handle->event = NULL;
 }
 
@@ -308,6 +341,8 @@ static void pmuk_aux_detach_one(struct pmuk_counter *c, struct pmuk_aux *aux)
 		c->free_aux(aux->area.private);
 	aux->area.private = aux->pages.map;
 	aux->area.least = aux->least;
+	aux->has_hw_id = false;
+	aux->hw_id_due = false;
 	aux->writer = NULL;
 }
 

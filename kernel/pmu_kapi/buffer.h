@@ -33,7 +33,11 @@ struct pmuk_aux {
 	u64 least;			/* const: ->area's, but for the writer's */
 	struct pmuk_counter *writer;	/* ->b's ->lock: whose PMU has set the area up, or NULL */
 	pid_t session;			/* const: by which a PMU knows what belongs together */
-	u64 told_id;			/* owner: of the event of the last ITRACE_START */
+	u32 swaps_seen;			/* owner: ->area's ->swaps when what follows was true */
+	u64 told_id;			/* owner: of the event of the last ITRACE_START, or 0 */
+	u64 hw_id;			/* owner: the last that the PMU's driver has said ... */
+	bool has_hw_id;			/* ... if it has ... */
+	bool hw_id_due;			/* ... and no record tells of it */
 	unsigned int maps;		/* ->b's ->lock: how many maps there are */
 	unsigned long pgoff;		/* the same: where, while there are any */
 	u64 wakeups_told;		/* ->b's ->wake_work: of what ->notify has told */
@@ -74,7 +78,7 @@ struct pmuk_buffer {
 	void (*notify)(struct pmuk_buffer *b);	/* const: a context's, at each wakeup */
 	void *notify_data;		/* const */
 	u64 lost_told;			/* ->wake_work: of what ->notify has told */
-	u64 mark_told;			/* the same: where the watermark was then */
+	u64 marks_told;			/* the same: watermarks passed */
 	atomic_t unseen;		/* a wakeup that poll has not told of */
 	struct pmuk_counter *self;	/* first to move it from NULL: on the control page */
 	struct kref ref;		/* the creator, counters, maps */

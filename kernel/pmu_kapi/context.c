@@ -248,12 +248,6 @@ EXPORT_SYMBOL_GPL(pmuk_create_context);
 
 /* ---- buffers and areas ---- */
 
-/* Moves whenever the watermark is passed. */
-static u64 pmuk_context_mark(const struct pmuk_buffer *b)
-{
-	return b->ring.wakeup_events ? READ_ONCE(b->ring.events_done) : READ_ONCE(b->ring.wake_at);
-}
-
 static void pmuk_context_notified_aux(struct pmuk_context *ctx, struct pmuk_aux *aux, int cpu)
 {
 	u64 wakeups = READ_ONCE(aux->area.wakeups), lost = READ_ONCE(aux->area.truncations);
@@ -270,12 +264,12 @@ static void pmuk_context_notified_aux(struct pmuk_context *ctx, struct pmuk_aux 
 static void pmuk_context_notified(struct pmuk_buffer *b)
 {
 	u64 lost = READ_ONCE(b->ring.lost), more = lost - b->lost_told;
-	u64 mark = pmuk_context_mark(b);
 	struct pmuk_context *ctx = b->notify_data;
+	u64 marks = READ_ONCE(b->ring.marks);
 
-	if (mark != b->mark_told)
+	if (marks != b->marks_told)
 		pmuk_post(ctx, PMUK_MSG_WATERMARK, b->cpu, 1, 0, 0);
-	b->mark_told = mark;
+	b->marks_told = marks;
 	if (b->aux)
 		pmuk_context_notified_aux(ctx, b->aux, b->cpu);
 	if (!more)
@@ -295,7 +289,6 @@ static int pmuk_context_make_buffer(struct pmuk_context *ctx, int cpu)
 	if (IS_ERR(b))
 		return PTR_ERR(b);
 	b->notify_data = ctx;
-	b->mark_told = pmuk_context_mark(b);
 	if (b->aux)
 		b->aux->session = ctx->session;
 	b->notify = pmuk_context_notified;

@@ -150,6 +150,8 @@ static void pmuk_mmap_swap(struct pmuk_buffer *b, struct pmuk_pages *data)
 	pmuk_ring_hold(&b->ring);
 	synchronize_rcu();
 	swap(b->data, *data);
+	if (b->aux)
+		pmuk_area_swap(&b->aux->area);
 	page->data_size = size;
 	pmuk_aux_announce(b);
 	pmuk_ring_reset(&b->ring, b->data.map, size, pmuk_buffer_watermark(b, size));

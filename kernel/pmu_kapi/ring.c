@@ -373,6 +373,7 @@ void __pmuk_output_wake(struct pmuk_ring *ring)
 	if (ring->wakeup_events ? !pmuk_ring_passes_events(ring) :
 				  !pmuk_ring_passes_watermark(ring, pmuk_ring_committed(ring)))
 		return;
+	pmuk_ring_add(&ring->marks, 1);
 	pmuk_ring_wake(ring);
 }
 EXPORT_SYMBOL_GPL(__pmuk_output_wake);

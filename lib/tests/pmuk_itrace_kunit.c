@@ -14,6 +14,7 @@
 #include "pmuk_ctx.h"
 #include "pmuk_etm.h"
 #include "pmuk_itrace.h"
+#include "pmuk_map.h"
 #include "pmuk_packets.h"
 #include "pmuk_place.h"
 
@@ -828,6 +829,94 @@ static void contexts_are_sessions(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, etm_words(t, second, t->cpu), 0);
 }
 
+/* The types of the oldest records, which are consumed. */
+static void etm_types(struct kunit *test, struct pmuk_buffer *b, u32 *types, unsigned int nr)
+{
+	const struct perf_event_header *rec;
+	struct pmuk_reader r;
+	unsigned int n = 0;
+
+	KUNIT_ASSERT_EQ(test, pmuk_buffer_claim(b, &r), 0);
+	pmuk_for_each_record(rec, &r) {
+		if (n < nr && rec->type != PERF_RECORD_LOST)
+			types[n++] = rec->type;
+	}
+	pmuk_buffer_release(&r);
+}
+
+/* The driver says it once. It is there before what it is of. */
+static void hw_id_waits_for_room(struct kunit *test)
+{
+	struct etm_test *t = new_etm(test, false);
+	struct perf_event_header *rec;
+	struct pmuk_buffer *b;
+	u32 types[3] = {};
+
+	t->ctx = new_etm_on_cpu(t, t->cpu, &SMALL);
+	b = pmuk_buffer(t->ctx, t->cpu);
+	scoped_guard(preempt) {
+		while ((rec = pmuk_output_begin(b, PERF_RECORD_SAMPLE, sizeof(*rec) + 8)))
+			pmuk_output_end(b, rec);
+	}
+	pmuk_ctx_start(test, t->ctx);
+	etm_types(test, b, types, 0);
+	KUNIT_EXPECT_EQ(test, etm_trace_on(t, t->cpu), ETM_WORDS);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(t->ctx), 0);
+	etm_types(test, b, types, ARRAY_SIZE(types));
+	KUNIT_EXPECT_EQ(test, types[0], PERF_RECORD_ITRACE_START);
+	KUNIT_EXPECT_EQ(test, types[1], PERF_RECORD_AUX_OUTPUT_HW_ID);
+	KUNIT_EXPECT_EQ(test, types[2], PERF_RECORD_AUX);
+	pmuk_ctx_start(test, t->ctx);
+	KUNIT_EXPECT_EQ(test, etm_trace_on(t, t->cpu), ETM_WORDS);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(t->ctx), 0);
+	etm_types(test, b, types, 1);
+	KUNIT_EXPECT_EQ(test, types[0], PERF_RECORD_AUX);
+}
+
+struct etm_record {
+	struct perf_event_header header;
+	u64 words[3];
+};
+
+/* While the ring is mapped, trace, and expect records of @id and of @bytes in its data. */
+static void etm_trace_mapped(struct etm_test *t, u64 offset, u64 bytes, u64 flags)
+{
+	struct pmuk_buffer *b = pmuk_buffer(t->ctx, t->cpu);
+	unsigned long addr = pmuk_test_map(t->test, b, 0, 2, PROT_READ | PROT_WRITE);
+	struct etm_record start = {}, id = {}, part = {};
+	u64 pos = 0;
+
+	pmuk_ctx_start(t->test, t->ctx);
+	KUNIT_EXPECT_EQ(t->test, etm_trace_on(t, t->cpu), ETM_WORDS);
+	KUNIT_EXPECT_EQ(t->test, pmuk_stop(t->ctx), 0);
+	KUNIT_EXPECT_EQ(t->test, PERF_RECORD_ITRACE_START,
+			pmuk_test_mapped_record(t->test, b, addr, pos, &start, sizeof(start)));
+	pos += start.header.size;
+	KUNIT_EXPECT_EQ(t->test, PERF_RECORD_AUX_OUTPUT_HW_ID,
+			pmuk_test_mapped_record(t->test, b, addr, pos, &id, sizeof(id)));
+	KUNIT_EXPECT_EQ(t->test, id.words[0], PMUK_ETM_HW_ID + t->cpu);
+	pos += id.header.size;
+	KUNIT_EXPECT_EQ(t->test, PERF_RECORD_AUX,
+			pmuk_test_mapped_record(t->test, b, addr, pos, &part, sizeof(part)));
+	KUNIT_EXPECT_EQ(t->test, part.words[0], offset);
+	KUNIT_EXPECT_EQ(t->test, part.words[1], bytes);
+	KUNIT_EXPECT_EQ(t->test, part.words[2], flags);
+	pmuk_test_unmap(t->test, addr, 2);
+}
+
+/* What was told in the data that user space has unmapped is told again in those that follow. */
+static void unmapped_records_are_told_again(struct kunit *test)
+{
+	const struct pmuk_buffer_attr attr = { .nr_pages = 1, .flags = PMUK_BUFFER_USER_TAIL,
+					       .aux.nr_pages = 4 };
+	struct etm_test *t = new_etm(test, false);
+	u64 part = ETM_WORDS * sizeof(u64);
+
+	t->ctx = new_etm_on_cpu(t, t->cpu, &attr);
+	etm_trace_mapped(t, 0, part, 0);
+	etm_trace_mapped(t, 0, 2 * part, PERF_AUX_FLAG_PARTIAL);
+}
+
 static void without_perf_core_it_is_refused(struct kunit *test)
 {
 	struct itrace_test *t = new_pmu(test, 0);
@@ -866,6 +955,8 @@ static struct kunit_case pmuk_itrace_cases[] = {
 	KUNIT_CASE(children_share_a_sink),
 	KUNIT_CASE(session_outlives_hotplug),
 	KUNIT_CASE(contexts_are_sessions),
+	KUNIT_CASE(hw_id_waits_for_room),
+	KUNIT_CASE(unmapped_records_are_told_again),
 	KUNIT_CASE(without_perf_core_it_is_refused),
 	{}
 };

@@ -11,6 +11,7 @@
 #include <linux/sched/task.h>
 
 #include "pmuk_ctx.h"
+#include "pmuk_map.h"
 
 #define PERIOD	10
 #define PATIENT	PMUK_CTX_PATIENCE
@@ -563,6 +564,25 @@ static void watermark_is_told(struct kunit *test)
 	expect_silence(test, m);
 }
 
+/* User space that unmaps a buffer begins with other data, and with the first watermark again. */
+static void watermark_of_other_data_is_told(struct kunit *test)
+{
+	struct mail *m = new_mail_with_buffer(test, &(struct pmuk_buffer_attr){
+		.nr_pages = 1, .watermark = 4 * RECORD, .flags = PMUK_BUFFER_USER_TAIL });
+	struct heard heard = {};
+	unsigned long addr;
+	unsigned int i;
+
+	for (i = 1; i <= 3; i++) {
+		addr = pmuk_test_map(test, pmuk_buffer(m->ctx, m->cpu), 0, 2,
+				     PROT_READ | PROT_WRITE);
+		overflow(m, m->cpu, 0, 5);
+		hear(m, &heard);
+		KUNIT_EXPECT_EQ(test, heard.counts[PMUK_MSG_WATERMARK], i);
+		pmuk_test_unmap(test, addr, 2);
+	}
+}
+
 static void drain(struct kunit *test, struct pmuk_buffer *b)
 {
 	const struct perf_event_header *rec;
@@ -848,6 +868,7 @@ static struct kunit_case pmuk_message_cases[] = {
 	KUNIT_CASE(none_is_lost),
 	KUNIT_CASE(unread_ones_are_counted),
 	KUNIT_CASE(watermark_is_told),
+	KUNIT_CASE(watermark_of_other_data_is_told),
 	KUNIT_CASE(losses_add_up),
 	KUNIT_CASE(aux_is_told),
 	KUNIT_CASE(aux_losses_add_up),

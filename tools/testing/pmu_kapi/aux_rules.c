@@ -606,6 +606,63 @@ static void test_full_told_late(void)
 	tear_down();
 }
 
+/* The same data again, which are empty: user space has unmapped them. */
+static void swap_ring(void)
+{
+	pmuk_ring_hold(&rig.ring);
+	EXPECT(put(8));
+	pmuk_area_swap(&rig.area);
+	pmuk_ring_reset(&rig.ring, rig.ring_config.data, rig.ring_config.size, 0);
+}
+
+/* Records that went with the ring's data are told again: all that no reader has given back. */
+static void test_ring_swapped(void)
+{
+	set_up();
+	EXPECT(put(100));
+	swap_ring();
+	expect_no_record();
+	EXPECT(put(8));
+	EXPECT_RECORD(0, 116, PARTIAL);
+	EXPECT(put(8));
+	EXPECT_RECORD(116, 8, 0);
+	EXPECT(!get(30));
+	swap_ring();
+	EXPECT(put(8));
+	EXPECT_RECORD(30, 110, PARTIAL);
+
+	/* What was given back is told again only if no record has told of it. */
+	EXPECT(!get(-1));
+	swap_ring();
+	EXPECT(!get(-1));
+	EXPECT(put(8));
+	EXPECT_RECORD(140, 16, 0);
+	EXPECT(put(8));
+	EXPECT_RECORD(156, 8, 0);
+	tear_down();
+}
+
+/* A reader that goes by records would wait for ever, and so would the writer. */
+static void test_ring_swapped_full(void)
+{
+	u64 wakes;
+
+	set_up();
+	EXPECT(put(SIZE - 8));
+	EXPECT_RECORD(0, SIZE - 8, 0);
+	swap_ring();
+	EXPECT(!put(1));
+	EXPECT_RECORD(0, SIZE, PARTIAL);
+	wakes = rig.wakes;
+	EXPECT(!put(1));
+	expect_no_record();
+	EXPECT_EQ(rig.wakes, wakes);
+	EXPECT(!get(-1));
+	EXPECT(put(8));
+	EXPECT_RECORD(SIZE, 8, 0);
+	tear_down();
+}
+
 static void test_no_ring(void)
 {
 	const struct pmuk_area_config config = {};
@@ -997,6 +1054,8 @@ int main(int argc, char **argv)
 		{ "ring_full_partial", test_ring_full_partial },
 		{ "full_untold", test_full_untold },
 		{ "full_told_late", test_full_told_late },
+		{ "ring_swapped", test_ring_swapped },
+		{ "ring_swapped_full", test_ring_swapped_full },
 		{ "no_ring", test_no_ring },
 		{ "watermark", test_watermark },
 		{ "full_wakes", test_full_wakes },
