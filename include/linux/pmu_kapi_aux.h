@@ -26,10 +26,10 @@ struct pmuk_buffer;
  * @free: called once for each that was set up, when nobody writes any more, with what @setup has
  *	returned; may be NULL. May sleep. User space may read on what it has mapped. It is called by
  *	pmuk_buffer_destroy(), or if the area is being written then, by a worker when that ends
- * @owner: THIS_MODULE, where @free is. It stays until @free has returned. While it is being unloaded
- *	it cannot be made to stay: then pmuk_buffer_destroy() waits until the area is no longer
- *	written. So an exit function first ends what it writes, and then destroys the buffer. NULL in
- *	code that is built in
+ * @owner: THIS_MODULE, where @free is. It stays until @free has returned. A module that is being
+ *	unloaded cannot be made to stay: then pmuk_buffer_destroy() waits until the area is no
+ *	longer written. So an exit function first ends what it writes, and then destroys the
+ *	buffer. NULL in code that is built in
  */
 struct pmuk_aux_ops {
 	void *(*setup)(void *data, int cpu, void **pages, unsigned int nr_pages, bool overwrite);

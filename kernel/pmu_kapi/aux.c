@@ -39,10 +39,10 @@
  * PARTIAL. Nothing of that is lost with the record. If there is no next one, for the area is full,
  * whoever is refused for that says it.
  *
- * **Other data in the ring**: user space that unmaps the ring, or maps another size of it, throws its
- * records away, and with them what they have told. The ring's owner counts such swaps in ->swaps
- * while the ring is held. The first PERF_RECORD_AUX of the new data tells of all that no reader has
- * given back, as PARTIAL.
+ * **Other data in the ring**: user space that unmaps the ring, or maps another size of it, throws
+ * its records away, and with them what they have told. The ring's owner counts such swaps in
+ * ->swaps while the ring is held. The first PERF_RECORD_AUX of the new data tells of all that no
+ * reader has given back, as PARTIAL.
  *
  * **Overwrite mode** has no tail: all of the area may be written each time. To be read, it is
  * paused, and nobody has it open. Head goes on growing, and what is less than a size before it
@@ -217,7 +217,9 @@ static struct pmuk_buffer *pmuk_area_buffer(const struct pmuk_area *area)
 	return (struct pmuk_buffer *)area->ring;
 }
 
-/* Bytes of which no record in the ring's present data tells. A hostile tail makes it all of them. */
+/*
+ * Bytes of which no record in the ring's present data tells. A hostile tail makes it all of them.
+ */
 static u64 pmuk_area_untold(const struct pmuk_area *area)
 {
 	u64 untold = area->head - area->told, used;
@@ -394,8 +396,8 @@ void pmuk_area_lose(struct pmuk_area *area, u64 bytes)
 /* ---- anybody ---- */
 
 /*
- * The ring is to have other data: what its records have told is gone with them. The caller holds the
- * ring, whose writers have ended, and pmuk_ring_reset() lets them in again after this.
+ * The ring is to have other data: what its records have told is gone with them. The caller holds
+ * the ring, whose writers have ended, and pmuk_ring_reset() lets them in again after this.
  */
 void pmuk_area_swap(struct pmuk_area *area)
 {

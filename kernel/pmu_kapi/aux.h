@@ -26,7 +26,7 @@ struct pmuk_area {
 	void (*gone)(struct pmuk_area *area);	/* const: killed while open, and now closed */
 
 	u64 head;		/* writer: published up to here */
-	u64 told;		/* writer, an interrupt looks: PERF_RECORD_AUX tell of what is before */
+	u64 told;		/* writer, interrupts look: records tell of what is before */
 	u32 swaps_seen;		/* writer: ->swaps when ->told was true */
 	u64 wake_at;		/* writer: publishing this much wakes the consumer */
 	u64 full_at;		/* writer: ->head when it was told that there is no room */

@@ -137,7 +137,10 @@ static void pmuk_perf_hw_id(struct perf_event *event, u64 hw_id)
 	pmuk_aux_tell_hw_id(aux);
 }
 
-/* What a reader has to know before it can decode a part. Records in data that have gone told nobody. */
+/*
+ * What a reader has to know before it can decode a part. Records in data that have gone told
+ * nobody.
+ */
 static void pmuk_aux_introduce(struct pmuk_aux *aux, struct perf_event *event)
 {
 	u32 swaps = READ_ONCE(aux->area.swaps);
@@ -292,9 +295,10 @@ pid_t pmuk_aux_new_session(void)
 
 /*
  * perf has an AUX area for an event of one CPU, or of a task without its children. Here a task's
- * event, with its children, has an area on each CPU. So each area is set up for an event of its CPU:
- * CoreSight's driver then lets all CPUs share what their hardware shares, and others choose memory
- * that is near. That event is seen by pmu::setup_aux() only, which reads of it no more than this.
+ * event, with its children, has an area on each CPU. So each area is set up for an event of its
+ * CPU: CoreSight's driver then lets all CPUs share what their hardware shares, and others choose
+ * memory that is near. That event is seen by pmu::setup_aux() only, which reads of it no more than
+ * this.
  */
 static void *pmuk_aux_setup_by_pmu(const struct perf_event *event, struct pmuk_aux *aux)
 {

@@ -44,8 +44,8 @@ struct pmuk_aux {
 	u64 lost_told;			/* the same */
 	struct irq_work gone_irq;	/* from the last writer, in NMI too, ... */
 	struct work_struct gone_work;	/* ... to where the buffer may be let go of */
-	bool held;			/* const once killed: the module of ->ops is held until then */
-	struct completion gone;		/* the last writer has ended, and ->ops are called no more */
+	bool held;			/* const once killed: the module of ->ops is held */
+	struct completion gone;		/* no writer is left, and ->ops are called no more */
 };
 
 /* A map in user space, and what it is charged for. mremap(2) moves it. */

@@ -1302,7 +1302,9 @@ static const struct pmuk_aux_ops ops_of_module = {
 	.owner = &producers_module,
 };
 
-/* An area that a producer of that module is writing, and whose buffer is the caller's to destroy. */
+/*
+ * An area that a producer of that module is writing, and whose buffer is the caller's to destroy.
+ */
 static struct pmuk_test_aux *new_open(struct kunit *test, struct pmuk_test_producer *p,
 				      struct pmuk_aux_handle *h, enum module_state state)
 {

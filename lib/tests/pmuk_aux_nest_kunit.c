@@ -636,8 +636,8 @@ static void lose_one(void *data)
 
 /*
  * An interrupt that loses something looks at what the task is about to write: at where records have
- * told, and where bytes are published. KCSAN watches one access in some hundreds, so that of each kind
- * there have to be many.
+ * told, and where bytes are published. KCSAN watches one access in some hundreds, so that of each
+ * kind there have to be many.
  */
 static void losses_meet_each_access(struct kunit *test)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * A PMU with the habits of CoreSight's ETM and of its sink ETR, as drivers/hwtracing/coresight has
- * them in coresight-etm-perf.c and coresight-tmc-etr.c: each CPU has a tracer, and all tracers write
- * to one sink, which belongs to one session at a time. Areas of one session that are set up for events
- * of a CPU share the sink's memory. Areas that are set up for an event of a task have memory of their
- * own. The last tracer of the session to stop copies all of that memory to its own area. The hardware's
- * id of a tracer is said once for each area. A test is the hardware: pmuk_etm_trace().
+ * them in coresight-etm-perf.c and coresight-tmc-etr.c: each CPU has a tracer, and all tracers
+ * write to one sink, which belongs to one session at a time. Areas of one session that are set up
+ * for events of a CPU share the sink's memory. Areas that are set up for an event of a task have
+ * memory of their own. The last tracer of the session to stop copies all of that memory to its own
+ * area. The hardware's id of a tracer is said once for each area. A test is the hardware:
+ * pmuk_etm_trace().
  */
 #ifndef _PMUK_ETM_H
 #define _PMUK_ETM_H
@@ -56,13 +57,13 @@ struct pmuk_etm_cpu {
 struct pmuk_etm {
 	struct pmu pmu;
 	struct pmuk_etm_cpu __percpu *cpus;
-	struct mutex bufs_lock;
+	struct mutex bufs_lock;		/* the list of ->bufs */
 	struct list_head bufs;		/* ->bufs_lock */
 	raw_spinlock_t lock;		/* of the sink */
 	int session;			/* ->lock; -1: nobody's */
 	unsigned int tracers;		/* ->lock */
 	struct pmuk_etm_buf *active;	/* ->lock */
-	unsigned int mixed;		/* ->lock: its memory was not the last tracer's. The driver warns */
+	unsigned int mixed;		/* ->lock: not the last tracer's memory. The driver warns */
 	unsigned int busy;		/* ->lock: it was another session's */
 };
 

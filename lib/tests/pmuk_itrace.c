@@ -116,7 +116,10 @@ static bool itrace_align(struct itrace_cpu *cpu)
 	return !pad || !perf_aux_output_skip(&cpu->handle, pad);
 }
 
-/* arch/s390/kernel/perf_cpum_sf.c knows by the size, before it looks further, that there is no room. */
+/*
+ * arch/s390/kernel/perf_cpum_sf.c knows by the size, before it looks further, that there is no
+ * room.
+ */
 static const struct itrace_area *itrace_begin(struct itrace_cpu *cpu)
 {
 	const struct itrace_area *area = perf_aux_output_begin(&cpu->handle, cpu->event);

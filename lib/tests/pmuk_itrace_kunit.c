@@ -739,7 +739,7 @@ static int etm_child(void *data)
 	complete(&t->child_is_there);
 	wait_for_completion(&t->child_may_trace);
 	t->traced += pmuk_etm_trace(t->etm, ETM_WORDS);
-	/* The parent stops first, as it sleeps until this task exits. Until then this one must not. */
+	/* The parent stops first, as it sleeps until this task exits. This task must not sleep. */
 	while (pmuk_etm_tracers(t->etm) != 1 && time_before(jiffies, end))
 		cpu_relax();
 	t->ok = pmuk_etm_tracers(t->etm) == 1;

@@ -68,7 +68,7 @@ static inline u32 pmuk_test_mapped_record(struct kunit *test, struct pmuk_buffer
 	const void __user *at = (const void __user *)(addr + PAGE_SIZE + pos);
 	struct perf_event_header *rec = to;
 
-	if (pos >= smp_load_acquire(&page->data_head))
+	if (pos >= smp_load_acquire(&page->data_head))	/* pairs with pmuk_output_end() */
 		return 0;
 	KUNIT_ASSERT_EQ(test, copy_from_user(rec, at, sizeof(*rec)), 0);
 	KUNIT_ASSERT_EQ(test, copy_from_user(to, at, min_t(size_t, size, rec->size)), 0);
