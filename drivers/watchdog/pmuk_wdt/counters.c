@@ -89,16 +89,19 @@ static int pmuk_wdt_place(struct pmuk_context *ctx, struct cpumask *cpus)
 	return ret;
 }
 
-/* While a guest has the PMU to itself, counters leave guests out or are refused. */
+/*
+ * A lockup is the host's, and a counter that counts guests keeps them from having the PMU for
+ * themselves. A PMU that cannot leave anything out has no guests either.
+ */
 static int pmuk_wdt_place_somehow(struct pmuk_context *ctx, struct cpumask *cpus)
 {
-	int ret = pmuk_wdt_describe(ctx, 0);
+	int ret = pmuk_wdt_describe(ctx, PMUK_EXCLUDE_GUEST);
 
 	if (!ret)
 		ret = pmuk_wdt_place(ctx, cpus);
-	if (ret != -EOPNOTSUPP)
+	if (ret != -EINVAL)
 		return ret;
-	ret = pmuk_wdt_describe(ctx, PMUK_EXCLUDE_GUEST);
+	ret = pmuk_wdt_describe(ctx, 0);
 	return ret ?: pmuk_wdt_place(ctx, cpus);
 }
 

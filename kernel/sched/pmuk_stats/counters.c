@@ -165,12 +165,12 @@ static int pmuk_sched_try(struct pmuk_sched *s, u32 flags, u16 *num)
 	return ret;
 }
 
-/* While a guest has the PMU to itself, counters leave guests out or are refused. */
+/* A counter that counts guests keeps them from having the PMU for themselves. Not all can exclude. */
 static int pmuk_sched_try_somehow(struct pmuk_sched *s, u16 *num)
 {
-	int ret = pmuk_sched_try(s, 0, num);
+	int ret = pmuk_sched_try(s, PMUK_EXCLUDE_GUEST, num);
 
-	return ret == -EOPNOTSUPP ? pmuk_sched_try(s, PMUK_EXCLUDE_GUEST, num) : ret;
+	return ret == -EINVAL ? pmuk_sched_try(s, 0, num) : ret;
 }
 
 /* Without the one that was refused, or without the last if nobody says which. */
