@@ -6,20 +6,22 @@
  */
 #define pr_fmt(fmt) "pmuk_wdt: " fmt
 
+#include <linux/cpu.h>
 #include <linux/cpumask.h>
 #include <linux/err.h>
 #include <linux/module.h>
 #include <linux/pmu_kapi.h>
 #include <linux/printk.h>
-#include <linux/processor.h>
 #include <linux/rcupdate.h>
-#include <linux/smp.h>
+#include <linux/sched.h>
+#include <linux/sched/isolation.h>
 #include <linux/timekeeping.h>
+#include <linux/workqueue.h>
 
 #include "wdt.h"
 
-/* So long a CPU waits for its NMI, interrupts off. */
-#define PMUK_WDT_TEST_NS	(40 * NSEC_PER_MSEC)
+/* A CPU that is idle does not count, so a worker keeps it busy until its NMI comes, or for so long. */
+#define PMUK_WDT_RUN_NS		(40 * NSEC_PER_MSEC)
 
 static const uuid_t pmuk_wdt_uuid =
 	UUID_INIT(0x6d3b9a01, 0x52ce, 0x4b7f, 0x9c, 0x18, 0x70, 0xe4, 0x2f, 0xa6, 0x0d, 0x5b);
@@ -140,14 +142,24 @@ void pmuk_wdt_counters_stop(struct pmuk_wdt *w)
 
 /* ---- the self-test ---- */
 
-/* As a lockup would: interrupts are off. An NMI that fires says so itself. */
-static void pmuk_wdt_test_cpu(void *data)
+/*
+ * An NMI that fires says so itself, so interrupts and other tasks need not wait. An overflow that
+ * is no NMI says so, too.
+ */
+static void pmuk_wdt_run(struct work_struct *work)
 {
-	const struct pmuk_wdt_cpu *c = this_cpu_ptr(&pmuk_wdt_cpus);
-	u64 end = ktime_get_mono_fast_ns() + PMUK_WDT_TEST_NS;
+	const struct pmuk_wdt_cpu *c = container_of(work, struct pmuk_wdt_cpu, run);
+	u64 end = ktime_get_mono_fast_ns() + PMUK_WDT_RUN_NS;
 
-	while (!READ_ONCE(c->own) && ktime_get_mono_fast_ns() < end)
-		cpu_relax();
+	while (!READ_ONCE(c->own) && !READ_ONCE(pmuk_wdt.plain) && ktime_get_mono_fast_ns() < end)
+		cond_resched();
+}
+
+/* A CPU that is isolated is left alone: its NMI comes when the CPU has run for some milliseconds. */
+static bool pmuk_wdt_may_run(int cpu)
+{
+	return housekeeping_test_cpu(cpu, HK_TYPE_DOMAIN) &&
+	       housekeeping_test_cpu(cpu, HK_TYPE_TIMER);
 }
 
 static bool pmuk_wdt_has_own(void)
@@ -161,11 +173,21 @@ static bool pmuk_wdt_has_own(void)
 	return false;
 }
 
-/* All CPUs at once. Those of others are believed when they have fired. */
+/* All CPUs at once. The NMI of a CPU that is left alone, or late, is believed when it has fired. */
 void pmuk_wdt_counters_test(struct pmuk_wdt *w)
 {
-	if (w->ctx)
-		on_each_cpu_mask(w->counted, pmuk_wdt_test_cpu, NULL, true);
+	int cpu;
+
+	if (!w->ctx)
+		return;
+	guard(cpus_read_lock)();
+	for_each_cpu_and(cpu, w->counted, cpu_online_mask) {
+		INIT_WORK(&pmuk_wdt_of(cpu)->run, pmuk_wdt_run);
+		if (pmuk_wdt_may_run(cpu))
+			queue_work_on(cpu, system_highpri_wq, &pmuk_wdt_of(cpu)->run);
+	}
+	for_each_cpu_and(cpu, w->counted, cpu_online_mask)
+		flush_work(&pmuk_wdt_of(cpu)->run);
 }
 
 /* ---- later on; ->lock is held ---- */

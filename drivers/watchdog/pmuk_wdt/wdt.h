@@ -48,6 +48,7 @@ struct pmuk_wdt_cpu {
 	bool counted;			/* … if that is known */
 	u32 touches;			/* beat writes, others read: how often touched then */
 
+	struct work_struct run;		/* ->lock of struct pmuk_wdt: lets the counter count */
 	struct pmuk_wdt_clock clock;	/* NMI writes, others read */
 	u64 nmi_at;			/* NMI writes, others read: the latest; 0: none yet */
 	u64 nmi_count;			/* owner: the counter then */
