@@ -6,6 +6,7 @@
  *	halt	the same, and its counters stand still, as those of a CPU that is halted do
  *	mute	the CPU goes on, but its counters do not interrupt
  *	print	the CPU writes to a slow console with interrupts off
+ *	tasks	the same, and what it writes is SysRq-T's list of all tasks
  * "halt" and "mute" need arm64's counters, which an emulator lets count while a CPU is halted.
  */
 #define pr_fmt(fmt) "pmuk_lockup: " fmt
@@ -20,6 +21,7 @@
 #include <linux/module.h>
 #include <linux/processor.h>
 #include <linux/string.h>
+#include <linux/sysrq.h>
 #include <linux/time64.h>
 #include <linux/timekeeping.h>
 #include <linux/uaccess.h>
@@ -37,9 +39,9 @@ struct lockup {
 	u64 ns;
 };
 
-enum { LOCKUP_SPIN, LOCKUP_HALT, LOCKUP_MUTE, LOCKUP_PRINT };
+enum { LOCKUP_SPIN, LOCKUP_HALT, LOCKUP_MUTE, LOCKUP_PRINT, LOCKUP_TASKS };
 
-static const char *const lockup_names[] = { "spin", "halt", "mute", "print" };
+static const char *const lockup_names[] = { "spin", "halt", "mute", "print", "tasks" };
 
 #ifdef CONFIG_ARM64
 #define LOCKUP_HAS_COUNTERS	true
@@ -122,11 +124,14 @@ static long be_mute(void *data)
 	return 0;
 }
 
-/* As a serial line at 115200 baud. */
+/* As a serial line at 115200 baud, or one that is slower, until it is fast. */
+static u64 slow_char_ns = 86800;
+static u64 slow_until;
+
 static void slow_write(struct console *console, const char *text, unsigned int length)
 {
-	while (length--)
-		spin(86800);
+	while (length-- && (!slow_until || ktime_get_mono_fast_ns() < slow_until))
+		spin(slow_char_ns);
 }
 
 static struct console slow_console = {
@@ -154,11 +159,36 @@ static long print(void *data)
 	return 0;
 }
 
+/* Each task is a second or so, each of which ends with a touch; what is left after the time is fast. */
+static long show_tasks(void *data)
+{
+	const struct lockup *lockup = data;
+	unsigned long flags;
+	u64 begin;
+
+	slow_console.flags = CON_ENABLED;
+	register_console(&slow_console);
+	pr_info("CPU %u begins\n", lockup->cpu);
+	local_irq_save(flags);
+	begin = ktime_get_mono_fast_ns();
+	slow_char_ns = NSEC_PER_MSEC;
+	slow_until = begin + lockup->ns;
+	handle_sysrq('t');
+	begin = ktime_get_mono_fast_ns() - begin;
+	local_irq_restore(flags);
+	slow_char_ns = 86800;
+	slow_until = 0;
+	unregister_console(&slow_console);
+	pr_info("CPU %u has shown tasks for %llu ms\n", lockup->cpu, div_u64(begin, NSEC_PER_MSEC));
+	return 0;
+}
+
 static long (*const lockup_fns[])(void *data) = {
 	[LOCKUP_SPIN]	= lock_up,
 	[LOCKUP_HALT]	= lock_up,
 	[LOCKUP_MUTE]	= be_mute,
 	[LOCKUP_PRINT]	= print,
+	[LOCKUP_TASKS]	= show_tasks,
 };
 
 static int parse(char *text, struct lockup *lockup)

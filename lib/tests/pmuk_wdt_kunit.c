@@ -325,24 +325,41 @@ static void credit_is_looked_at_anew(struct kunit *test)
 	sim_begin(&s, NSEC_PER_SEC, 1048576);
 	s.now = START + s.t.wait;
 	KUNIT_EXPECT_FALSE(test, sim_reports(&s));
-	pmuk_wdt_credit_touch(&s.watch, true);
-	s.now += s.t.threshold;
+	pmuk_wdt_watch_from(&s.watch, s.now);
+	s.now += s.t.wait;
 	KUNIT_EXPECT_FALSE(test, sim_reports(&s));
 	s.now += s.t.look;
 	KUNIT_EXPECT_TRUE(test, sim_reports(&s));
 }
 
-static void touches_give_one_threshold(struct kunit *test)
+/* SysRq-T touches for each task, for as long as its console takes. */
+static void each_touch_restarts_the_watch(struct kunit *test)
 {
 	struct sim s;
-	unsigned int i;
+	u64 last;
 
 	sim_begin(&s, NSEC_PER_SEC, 1048576);
-	for (i = 0; i < 100; i++)
-		pmuk_wdt_credit_touch(&s.watch, true);
-	KUNIT_EXPECT_EQ(test, pmuk_wdt_deadline(&s.watch, &s.t), START + s.t.wait + s.t.threshold);
-	pmuk_wdt_credit_touch(&s.watch, false);
-	KUNIT_EXPECT_TRUE(test, s.watch.touched);
+	for (last = START; last < START + 30ULL * NSEC_PER_SEC; last = s.now) {
+		sim_nmi(&s);
+		KUNIT_ASSERT_FALSE(test, sim_reports(&s));
+		pmuk_wdt_watch_from(&s.watch, s.now);
+	}
+	KUNIT_EXPECT_EQ(test, pmuk_wdt_deadline(&s.watch, &s.t), last + s.t.wait);
+	while (!sim_reports(&s))
+		sim_nmi(&s);
+	KUNIT_EXPECT_GE(test, s.now - last, s.t.threshold);
+	KUNIT_EXPECT_LE(test, s.now - last, s.t.threshold + s.t.threshold / 4);
+}
+
+static void old_touches_do_not_count(struct kunit *test)
+{
+	struct sim s;
+
+	sim_begin(&s, NSEC_PER_SEC, 1048576);
+	s.watch.due_at = START + s.t.wait;
+	pmuk_wdt_watch_from(&s.watch, START - 1);
+	KUNIT_EXPECT_EQ(test, s.watch.since, START);
+	KUNIT_EXPECT_EQ(test, s.watch.due_at, START + s.t.wait);
 }
 
 /* The machine stands still for 30 s; its clock does not, its counters do. */
@@ -404,13 +421,14 @@ static const struct pmuk_wdt_gaps no_gaps;
 static void neighbours_are_silent_after_a_while(struct kunit *test)
 {
 	const struct pmuk_wdt_times t = pmuk_wdt_times(NSEC_PER_SEC);
+	const u64 heard = START + 100ULL * t.threshold;
 
-	KUNIT_EXPECT_FALSE(test, pmuk_wdt_is_silent(START, &no_gaps, false, START + t.wait - 1,
+	KUNIT_EXPECT_FALSE(test, pmuk_wdt_is_silent(START, &no_gaps, 0, START + t.wait - 1,
 						    &t));
-	KUNIT_EXPECT_TRUE(test, pmuk_wdt_is_silent(START, &no_gaps, false, START + t.wait, &t));
-	KUNIT_EXPECT_FALSE(test, pmuk_wdt_is_silent(START, &no_gaps, true, START + t.wait, &t));
-	KUNIT_EXPECT_TRUE(test, pmuk_wdt_is_silent(START, &no_gaps, true,
-						   START + t.wait + t.threshold, &t));
+	KUNIT_EXPECT_TRUE(test, pmuk_wdt_is_silent(START, &no_gaps, 0, START + t.wait, &t));
+	KUNIT_EXPECT_FALSE(test, pmuk_wdt_is_silent(START, &no_gaps, heard, heard + t.wait - 1,
+						    &t));
+	KUNIT_EXPECT_TRUE(test, pmuk_wdt_is_silent(START, &no_gaps, heard, heard + t.wait, &t));
 }
 
 /* A stop of the machine is not held against a neighbour; what was before and comes after is. */
@@ -426,11 +444,11 @@ static void neighbours_are_not_judged_by_who_was_stopped(struct kunit *test)
 	pmuk_wdt_note_beat(&gaps, now, now + stop, &t);
 	now += stop;
 	end = START + stop + t.wait;
-	KUNIT_EXPECT_FALSE(test, pmuk_wdt_is_silent(START, &gaps, false, now, &t));
-	KUNIT_EXPECT_FALSE(test, pmuk_wdt_is_silent(START, &gaps, false, end - 1, &t));
-	KUNIT_EXPECT_TRUE(test, pmuk_wdt_is_silent(START, &gaps, false, end, &t));
+	KUNIT_EXPECT_FALSE(test, pmuk_wdt_is_silent(START, &gaps, 0, now, &t));
+	KUNIT_EXPECT_FALSE(test, pmuk_wdt_is_silent(START, &gaps, 0, end - 1, &t));
+	KUNIT_EXPECT_TRUE(test, pmuk_wdt_is_silent(START, &gaps, 0, end, &t));
 	/* one that has beaten since then has not been stopped */
-	KUNIT_EXPECT_TRUE(test, pmuk_wdt_is_silent(now, &gaps, false, now + t.wait, &t));
+	KUNIT_EXPECT_TRUE(test, pmuk_wdt_is_silent(now, &gaps, 0, now + t.wait, &t));
 }
 
 /* One that runs half of the time takes longer, but sees it, however long that has gone on. */
@@ -441,7 +459,7 @@ static void neighbours_with_gaps_see_it_later(struct kunit *test)
 	struct pmuk_wdt_gaps gaps = { .end = START, .ns = 100 * t.threshold };
 	u64 now = START;
 
-	while (!pmuk_wdt_is_silent(START, &gaps, false, now, &t) &&
+	while (!pmuk_wdt_is_silent(START, &gaps, 0, now, &t) &&
 	       now < START + 10 * t.threshold) {
 		pmuk_wdt_note_beat(&gaps, now, now + gap, &t);
 		now += 2 * gap;		/* with beats */
@@ -473,8 +491,8 @@ static void gaps_before_a_beat_do_not_count(struct kunit *test)
 	pmuk_wdt_note_beat(&gaps, START - 2 * t.threshold, START, &t);
 	pmuk_wdt_forget_gaps(&gaps, beat);
 	pmuk_wdt_note_beat(&gaps, late, late + gap, &t);
-	KUNIT_EXPECT_FALSE(test, pmuk_wdt_is_silent(beat, &gaps, false, end - 1, &t));
-	KUNIT_EXPECT_TRUE(test, pmuk_wdt_is_silent(beat, &gaps, false, end, &t));
+	KUNIT_EXPECT_FALSE(test, pmuk_wdt_is_silent(beat, &gaps, 0, end - 1, &t));
+	KUNIT_EXPECT_TRUE(test, pmuk_wdt_is_silent(beat, &gaps, 0, end, &t));
 }
 
 /* A gap that a beat was in counts from there. */
@@ -502,7 +520,7 @@ static void silent_neighbours_are_looked_past(struct kunit *test)
 	for (stuck = START; stuck <= START + t.wait; stuck += t.beat) {
 		now = START;
 		while (pmuk_wdt_is_beating(stuck, now, &t) ||
-		       !pmuk_wdt_is_silent(START, &no_gaps, false, now, &t))
+		       !pmuk_wdt_is_silent(START, &no_gaps, 0, now, &t))
 			now += t.beat;
 		KUNIT_EXPECT_GE(test, now - START, t.threshold);
 		KUNIT_EXPECT_LE(test, now - START, t.threshold + t.threshold / 4);
@@ -538,7 +556,7 @@ static u64 neighbour_reports(const struct pmuk_wdt_times *t, u64 nmi, u64 phase)
 	u64 armed = pmuk_wdt_next(START + t->wait - nmi, t->slack);
 	u64 now = START + phase;
 
-	while (!pmuk_wdt_is_silent(START, &no_gaps, false, now, t) ||
+	while (!pmuk_wdt_is_silent(START, &no_gaps, 0, now, t) ||
 	       !pmuk_wdt_is_own_due(nmi, armed, now, t))
 		now += t->beat;
 	return now;
@@ -575,7 +593,8 @@ static struct kunit_case pmuk_wdt_cases[] = {
 	KUNIT_CASE(clock_has_bounds),
 	KUNIT_CASE(one_look_is_not_enough),
 	KUNIT_CASE(credit_is_looked_at_anew),
-	KUNIT_CASE(touches_give_one_threshold),
+	KUNIT_CASE(each_touch_restarts_the_watch),
+	KUNIT_CASE(old_touches_do_not_count),
 	KUNIT_CASE(stops_are_credited),
 	KUNIT_CASE(stops_are_credited_once),
 	KUNIT_CASE(slow_clocks_are_not_credited),

@@ -38,6 +38,9 @@
  * LMM(pmuk_wdt_report_other:A) / LMM(pmuk_wdt_recovered:A)
  *	If report_other:A reads from recovered:A, the beat that is read then is the one that ended
  *	the lockup, or later. Release to a full barrier. wdt-recover.litmus
+ * LMM(pmuk_wdt_touched_at:A) / LMM(pmuk_wdt_touched_at:B)
+ *	If touched_at:A reads from touched_at:B, the time that is read then is when that touch was
+ *	seen, or later. Release to acquire. wdt-touch.litmus
  *
  * A CPU that goes offline leaves the mask at the end. The time that its beat is compared with was
  * taken before the mask was read, so it is not old then.
@@ -123,24 +126,43 @@ static int pmuk_wdt_next_cpu(int cpu)
 }
 
 /*
- * Where touches are not seen, it may be this CPU that writes to a console, if anybody does. One
- * that the hypervisor has taken off gets no more than that: it may say so of those that halt, too.
+ * When a CPU was last seen to have been touched. All who look at it share what they have seen: its
+ * own NMI, and its neighbours' beats.
  */
-static bool pmuk_wdt_is_cpu_touched(const struct pmuk_wdt_cpu *c, int cpu)
+u64 pmuk_wdt_touched_at(struct pmuk_wdt_cpu *c, int cpu)
 {
-	if (READ_ONCE(c->watch.touched) || vcpu_is_preempted(cpu) ||
-	    nmi_watchdog_touches(cpu) != READ_ONCE(c->touches))
-		return true;
-	return !nmi_watchdog_sees_touches() && is_console_locked();
+	unsigned int touches = nmi_watchdog_touches(cpu);
+
+	if (touches != smp_load_acquire(&c->touches)) {	/* LMM(pmuk_wdt_touched_at:A) */
+		WRITE_ONCE(c->touched_at, ktime_get_mono_fast_ns());
+		smp_store_release(&c->touches, touches);	/* LMM(pmuk_wdt_touched_at:B) */
+	}
+	return READ_ONCE(c->touched_at);
+}
+
+/*
+ * When a CPU that does not beat was last heard of. Where touches are not seen, it may be this CPU
+ * that writes to a console, if anybody does. A vCPU that the hypervisor has taken off has one more
+ * threshold: the hypervisor may say that of a vCPU that has halted, too.
+ */
+static u64 pmuk_wdt_heard_at(struct pmuk_wdt_cpu *c, int cpu, u64 beat, u64 now)
+{
+	u64 heard = pmuk_wdt_touched_at(c, cpu);
+
+	if (vcpu_is_preempted(cpu))
+		heard = max(heard, beat + pmuk_wdt.times.threshold);
+	if (!nmi_watchdog_sees_touches() && is_console_locked())
+		heard = max(heard, min(now, beat + PMUK_WDT_TELLING_NS));
+	return heard;
 }
 
 static bool pmuk_wdt_is_cpu_silent(const struct pmuk_wdt_cpu *self, int cpu, u64 now)
 {
-	const struct pmuk_wdt_times *t = &pmuk_wdt.times;
-	const struct pmuk_wdt_cpu *c = pmuk_wdt_of(cpu);
+	struct pmuk_wdt_cpu *c = pmuk_wdt_of(cpu);
 	u64 beat = READ_ONCE(c->beat_at);
 
-	return pmuk_wdt_is_silent(beat, &self->gaps, pmuk_wdt_is_cpu_touched(c, cpu), now, t);
+	return pmuk_wdt_is_silent(beat, &self->gaps, pmuk_wdt_heard_at(c, cpu, beat, now), now,
+				  &pmuk_wdt.times);
 }
 
 /* Where an NMI of its own will tell, and tell more, that is waited for. */

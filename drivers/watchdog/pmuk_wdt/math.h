@@ -137,7 +137,6 @@ static inline u64 pmuk_wdt_khz(u64 rate)
 struct pmuk_wdt_watch {
 	u64 since;		/* nothing was heard of it since */
 	u64 due_at;		/* first seen to be stuck; 0: not yet */
-	bool touched;		/* it was given one more threshold */
 	bool stopped;		/* it was given the time in which it did not run */
 };
 
@@ -147,13 +146,12 @@ static inline void pmuk_wdt_watch_anew(struct pmuk_wdt_watch *w, u64 now)
 	WRITE_ONCE(w->since, now);
 	barrier();
 	WRITE_ONCE(w->due_at, 0);
-	WRITE_ONCE(w->touched, false);
 	WRITE_ONCE(w->stopped, false);
 }
 
 static inline u64 pmuk_wdt_deadline(const struct pmuk_wdt_watch *w, const struct pmuk_wdt_times *t)
 {
-	return w->since + t->wait + (w->touched ? t->threshold : 0);
+	return w->since + t->wait;
 }
 
 /* Of the time that has passed, it has run for @ran at most. Once: a CPU may be slow for good. */
@@ -166,12 +164,12 @@ static inline void pmuk_wdt_credit_stop(struct pmuk_wdt_watch *w, u64 now, u64 r
 	w->due_at = 0;
 }
 
-/* Somebody says that all is well, this once: another time it was said before the same beat. */
-static inline void pmuk_wdt_credit_touch(struct pmuk_wdt_watch *w, bool touched)
+/* The CPU was heard of at @heard, otherwise than by a beat: the watch begins anew there. */
+static inline void pmuk_wdt_watch_from(struct pmuk_wdt_watch *w, u64 heard)
 {
-	if (w->touched || !touched)
+	if (heard <= w->since)
 		return;
-	w->touched = true;
+	w->since = heard;
 	w->due_at = 0;
 }
 
@@ -249,15 +247,13 @@ static inline u64 pmuk_wdt_silent_since(u64 beat, const struct pmuk_wdt_gaps *ga
 	return max(beat, min(beat + gaps->ns, gaps->end));
 }
 
-/* As its own NMI would have it, for a CPU that has beaten last at @beat. */
-static inline bool pmuk_wdt_is_silent(u64 beat, const struct pmuk_wdt_gaps *gaps, bool touched,
+/* As its own NMI would have it, for a CPU that has beaten last at @beat; @heard: as above, or 0. */
+static inline bool pmuk_wdt_is_silent(u64 beat, const struct pmuk_wdt_gaps *gaps, u64 heard,
 				      u64 now, const struct pmuk_wdt_times *t)
 {
-	const struct pmuk_wdt_watch w = {
-		.since		= pmuk_wdt_silent_since(beat, gaps),
-		.touched	= touched,
-	};
+	struct pmuk_wdt_watch w = { .since = pmuk_wdt_silent_since(beat, gaps) };
 
+	pmuk_wdt_watch_from(&w, heard);
 	return pmuk_wdt_is_due(&w, t, now);
 }
 

@@ -33,12 +33,17 @@ bool pmuk_wdt_is_quiet(void)
 	       READ_ONCE(system_state) > SYSTEM_RUNNING;
 }
 
-/* Drivers of consoles do not all touch, so whoever writes to one is taken to have done so. */
-static bool pmuk_wdt_is_touched(struct pmuk_wdt_cpu *c)
+/*
+ * A CPU that does not beat may have been touched since the latest look. Drivers of consoles do not
+ * all touch, so a CPU that writes to one is taken to have been touched, for a minute.
+ */
+static void pmuk_wdt_look_for_touches(struct pmuk_wdt_cpu *c, u64 now)
 {
-	if (nmi_watchdog_touches(smp_processor_id()) != c->touches)
-		return true;
-	return pmuk_wdt_is_printing(c, pmuk_wdt_trace(c));
+	if (pmuk_wdt_is_beating(c->beat_at, now, &pmuk_wdt.times))
+		return;
+	if (now < c->beat_at + PMUK_WDT_TELLING_NS && pmuk_wdt_is_printing(c, pmuk_wdt_trace(c)))
+		WRITE_ONCE(c->touched_at, now);
+	pmuk_wdt_watch_from(&c->watch, pmuk_wdt_touched_at(c, smp_processor_id()));
 }
 
 /* What is credited is looked at only when it decides. */
@@ -47,15 +52,14 @@ static void pmuk_wdt_judge(struct pmuk_wdt_cpu *c, const struct pmuk_sample *sam
 	const struct pmuk_wdt_times *t = &pmuk_wdt.times;
 	struct pmuk_wdt_watch *watch = &c->watch;
 
-	if (!pmuk_wdt_is_due(watch, t, now) || atomic_read(&c->reported))
+	if (atomic_read(&c->reported))
+		return;
+	pmuk_wdt_look_for_touches(c, now);
+	if (!pmuk_wdt_is_due(watch, t, now))
 		return;
 	if (c->counted)
 		pmuk_wdt_credit_stop(watch, now,
 				     pmuk_wdt_ran(&c->clock, c->nmi_count - c->beat_count));
-	if (!pmuk_wdt_is_due(watch, t, now))
-		return;
-	if (!watch->touched)
-		pmuk_wdt_credit_touch(watch, pmuk_wdt_is_touched(c));
 	if (pmuk_wdt_is_due(watch, t, now) && pmuk_wdt_is_sure(watch, t, now))
 		pmuk_wdt_report_own(c, sample->regs, now);
 }

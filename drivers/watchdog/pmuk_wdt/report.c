@@ -149,9 +149,7 @@ static void pmuk_wdt_print_end(bool mine)
 
 /* ---- by a beat: consoles may take long, also of what others have printed ---- */
 
-/* So long a CPU that prints is not suspected: half a minute and more was seen on serial lines. */
-#define PMUK_WDT_TELLING_NS	(60 * NSEC_PER_SEC)
-
+/* A CPU that prints is not suspected for so long: half a minute and more was seen on serial lines. */
 bool pmuk_wdt_is_telling(const struct pmuk_wdt_cpu *c, u64 now)
 {
 	u64 since = READ_ONCE(c->telling_at);

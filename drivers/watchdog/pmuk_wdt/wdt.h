@@ -46,7 +46,8 @@ struct pmuk_wdt_cpu {
 	struct pmuk_wdt_watch watch;	/* owner: what its NMI goes by */
 	u64 beat_count;			/* owner: the counter at the latest beat … */
 	bool counted;			/* … if that is known */
-	u32 touches;			/* beat writes, others read: how often touched then */
+	unsigned int touches;		/* whoever looks writes: how often it was touched then */
+	u64 touched_at;			/* whoever looks writes: a touch was seen then */
 
 	struct work_struct run;		/* ->lock of struct pmuk_wdt: lets the counter count */
 	struct pmuk_wdt_clock clock;	/* NMI writes, others read */
@@ -143,12 +144,15 @@ bool pmuk_wdt_is_in_kgdb(void);
 bool pmuk_wdt_is_quiet(void);
 
 /* beat.c */
+u64 pmuk_wdt_touched_at(struct pmuk_wdt_cpu *c, int cpu);
 void pmuk_wdt_expect(struct pmuk_wdt_cpu *c, u64 count);
 void pmuk_wdt_say_alive(u64 now);
 int pmuk_wdt_beats_start(struct pmuk_wdt *w);
 void pmuk_wdt_beats_stop(struct pmuk_wdt *w);
 
 /* report.c */
+#define PMUK_WDT_TELLING_NS	(60 * NSEC_PER_SEC)
+
 bool pmuk_wdt_is_telling(const struct pmuk_wdt_cpu *c, u64 now);
 unsigned int pmuk_wdt_trace(struct pmuk_wdt_cpu *c);
 bool pmuk_wdt_is_printing(const struct pmuk_wdt_cpu *c, unsigned int frames);
