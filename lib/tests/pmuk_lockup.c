@@ -124,7 +124,7 @@ static long be_mute(void *data)
 	return 0;
 }
 
-/* As a serial line at 115200 baud, or one that is slower, until it is fast. */
+/* The console is as slow as a serial line, of 115200 baud or less, up to a time and fast thereafter. */
 static u64 slow_char_ns = 86800;
 static u64 slow_until;
 
@@ -159,7 +159,7 @@ static long print(void *data)
 	return 0;
 }
 
-/* Each task is a second or so, each of which ends with a touch; what is left after the time is fast. */
+/* Each task takes a second or so, and ends with a touch. After the time the console is fast. */
 static long show_tasks(void *data)
 {
 	const struct lockup *lockup = data;

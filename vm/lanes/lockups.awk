@@ -12,13 +12,13 @@ function finish() {
 }
 /pmuk_lockup: CPU [0-9]+ begins/ { begin = seconds(); cpu = $(NF - 1); ours = theirs = ""; next }
 /test_lockup: START/ { begin = seconds(); cpu = "?"; ours = theirs = ""; next }
-/pmuk_wdt: CPU [0-9]+ is stuck/ {
-	if (begin == "" || ours != "" || (cpu != "?" && $0 !~ "CPU " cpu " is stuck"))
+/pmuk_wdt: CPU[0-9]+: Watchdog detected hard LOCKUP/ {
+	if (begin == "" || ours != "" || (cpu != "?" && $0 !~ "on cpu " cpu ":"))
 		alien++
 	else
 		ours = seconds()
 }
 begin == "" { next }
-/Watchdog detected hard LOCKUP/ && theirs == "" { theirs = seconds() }
+/[^_]watchdog: .*Watchdog detected hard LOCKUP/ && theirs == "" { theirs = seconds() }
 /pmuk_lockup: CPU [0-9]+ ends/ || /test_lockup: FINISH/ { finish() }
 END { if (alien) print "alien", alien }

@@ -6,7 +6,7 @@ heard=/tmp/heard
 
 listen()
 {
-	dmesg -c | grep -E 'pmuk_wdt: .*(is stuck|no longer by)' >>/tmp/unheard
+	dmesg -c | grep -E 'pmuk_wdt: .*(hard LOCKUP|no longer by)' >>/tmp/unheard
 	: >$heard
 }
 

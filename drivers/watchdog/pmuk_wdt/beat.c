@@ -126,8 +126,8 @@ static int pmuk_wdt_next_cpu(int cpu)
 }
 
 /*
- * When a CPU was last seen to have been touched. All who look at it share what they have seen: its
- * own NMI, and its neighbours' beats.
+ * Returns when a CPU was last seen to have been touched. The CPU's own NMI and its neighbours' beats
+ * share what they have seen.
  */
 u64 pmuk_wdt_touched_at(struct pmuk_wdt_cpu *c, int cpu)
 {
@@ -141,7 +141,7 @@ u64 pmuk_wdt_touched_at(struct pmuk_wdt_cpu *c, int cpu)
 }
 
 /*
- * When a CPU that does not beat was last heard of. Where touches are not seen, it may be this CPU
+ * Returns when a CPU that does not beat was last heard of. Where touches are not seen, it may be this CPU
  * that writes to a console, if anybody does. A vCPU that the hypervisor has taken off has one more
  * threshold: the hypervisor may say that of a vCPU that has halted, too.
  */
@@ -170,7 +170,7 @@ static bool pmuk_wdt_is_mine_to_report(int cpu, u64 now)
 {
 	const struct pmuk_wdt_cpu *c = pmuk_wdt_of(cpu);
 
-	if (pmuk_wdt_is_telling(c, now))
+	if (!cpumask_test_cpu(cpu, &pmuk_wdt.cpus) || pmuk_wdt_is_telling(c, now))
 		return false;
 	return !READ_ONCE(c->own) ||
 	       pmuk_wdt_is_own_due(READ_ONCE(c->nmi_at), READ_ONCE(c->armed_ns), now,
@@ -264,6 +264,8 @@ static int pmuk_wdt_online(unsigned int cpu)
 	struct pmuk_wdt_cpu *c = pmuk_wdt_of(cpu);
 	u64 now = ktime_get_mono_fast_ns();
 
+	if (!cpumask_test_cpu(cpu, &pmuk_wdt.beating))
+		return 0;
 	WRITE_ONCE(c->own, false);
 	WRITE_ONCE(c->lost, NULL);
 	c->blind = 0;
@@ -287,9 +289,13 @@ static int pmuk_wdt_offline(unsigned int cpu)
 {
 	struct pmuk_wdt_cpu *c = pmuk_wdt_of(cpu);
 
+	if (!cpumask_test_cpu(cpu, &pmuk_wdt.watched))
+		return 0;
 	cpumask_clear_cpu(cpu, &pmuk_wdt.watched);
 	hrtimer_cancel(&c->beat);
 	WRITE_ONCE(c->own, false);
+	if (cpumask_empty(&pmuk_wdt.watched))	/* the device needs a beat */
+		schedule_delayed_work(&pmuk_wdt.configure, 0);
 	return 0;
 }
 

@@ -81,7 +81,7 @@ static int pmuk_wdt_place(struct pmuk_context *ctx, struct cpumask *cpus)
 {
 	int cpu, ret;
 
-	cpumask_copy(cpus, cpu_possible_mask);
+	cpumask_copy(cpus, &pmuk_wdt.cpus);
 	do {
 		ret = pmuk_wdt_try(ctx, cpus, &cpu);
 		if (ret != -ENOSPC || cpu < 0)

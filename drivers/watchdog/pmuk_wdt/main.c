@@ -22,13 +22,14 @@
 #include <linux/panic_notifier.h>
 #include <linux/pmu_kapi.h>
 #include <linux/printk.h>
+#include <linux/sched/isolation.h>
 #include <linux/suspend.h>
 #include <linux/sysfs.h>
 #include <linux/workqueue.h>
 
 #include "wdt.h"
 
-#define PMUK_WDT_THRESHOLD	10000	/* milliseconds */
+#define PMUK_WDT_THRESHOLD	10000	/* milliseconds, where the kernel names none */
 
 struct pmuk_wdt pmuk_wdt = {
 	.lock	= __MUTEX_INITIALIZER(pmuk_wdt.lock),
@@ -36,17 +37,70 @@ struct pmuk_wdt pmuk_wdt = {
 
 DEFINE_PER_CPU(struct pmuk_wdt_cpu, pmuk_wdt_cpus);
 
-bool pmuk_wdt_panic;
+static bool pmuk_wdt_panic;
 module_param_named(panic, pmuk_wdt_panic, bool, 0644);
-MODULE_PARM_DESC(panic, "Panic when a CPU is stuck (default 0)");
+MODULE_PARM_DESC(panic, "Panic when a CPU is stuck, also without kernel.hardlockup_panic (default 0)");
 
-bool pmuk_wdt_all_backtraces;
+static bool pmuk_wdt_all_backtraces;
 module_param_named(all_cpu_backtrace, pmuk_wdt_all_backtraces, bool, 0644);
-MODULE_PARM_DESC(all_cpu_backtrace, "Show the stacks of all CPUs with a report (default 0)");
+MODULE_PARM_DESC(all_cpu_backtrace, "Show the stacks of all CPUs with a report, also without kernel.hardlockup_all_cpu_backtrace (default 0)");
 
-static unsigned int threshold_ms = PMUK_WDT_THRESHOLD;
+static unsigned int threshold_ms;
 module_param(threshold_ms, uint, 0444);
-MODULE_PARM_DESC(threshold_ms, "A CPU is stuck after so many milliseconds, 200 to 60000 (default 10000); to be changed in the device's directory in sysfs");
+MODULE_PARM_DESC(threshold_ms, "A CPU is stuck after so many milliseconds, 200 to 60000 (default: kernel.watchdog_thresh); to be changed in the device's directory in sysfs");
+
+/* ---- what the kernel's settings say as well ---- */
+
+bool pmuk_wdt_wants_panic(void)
+{
+	return READ_ONCE(pmuk_wdt_panic) || hardlockup_wants_panic();
+}
+
+bool pmuk_wdt_wants_backtraces(void)
+{
+	return READ_ONCE(pmuk_wdt_all_backtraces) || hardlockup_wants_backtraces();
+}
+
+static void pmuk_wdt_use_threshold(struct pmuk_wdt *w, u64 threshold)
+{
+	w->times = pmuk_wdt_times(threshold);
+	threshold_ms = div_u64(threshold, NSEC_PER_MSEC);
+}
+
+/* Fills ->wanted. Returns watchdog_thresh, or -errno of a kernel that tells modules no settings. */
+static int pmuk_wdt_ask_settings(struct pmuk_wdt *w)
+{
+	int thresh = hardlockup_settings(w->wanted);
+
+	if (thresh < 0)
+		cpumask_copy(w->wanted, housekeeping_cpumask(HK_TYPE_TIMER));
+	if (!thresh)
+		cpumask_clear(w->wanted);
+	return thresh;
+}
+
+/* The watchdog is disarmed. A threshold that was written to it stays until watchdog_thresh changes. */
+static void pmuk_wdt_apply_settings(struct pmuk_wdt *w)
+{
+	int thresh = pmuk_wdt_ask_settings(w);
+
+	if (thresh > 0 && thresh != w->thresh)
+		pmuk_wdt_use_threshold(w, thresh * NSEC_PER_SEC);
+	w->thresh = thresh;
+	cpumask_copy(&w->cpus, w->wanted);
+	cpumask_copy(&w->beating, w->wanted);
+	if (!cpumask_intersects(w->wanted, cpu_online_mask))	/* the device needs a beat */
+		cpumask_or(&w->beating, w->wanted, housekeeping_cpumask(HK_TYPE_TIMER));
+}
+
+/* The driver begins with its parameter, or with what the kernel's own detectors have. */
+static int pmuk_wdt_first_threshold(struct pmuk_wdt *w)
+{
+	w->thresh = pmuk_wdt_ask_settings(w);
+	if (!threshold_ms)
+		threshold_ms = w->thresh > 0 ? w->thresh * MSEC_PER_SEC : PMUK_WDT_THRESHOLD;
+	return pmuk_wdt_set_threshold(threshold_ms * NSEC_PER_MSEC);
+}
 
 /* ---- rungs ---- */
 
@@ -67,7 +121,7 @@ const char *pmuk_wdt_rung_name(enum pmuk_wdt_rung rung)
 /* From anywhere. */
 enum pmuk_wdt_rung pmuk_wdt_rung(int cpu)
 {
-	if (!cpumask_test_cpu(cpu, &pmuk_wdt.watched))
+	if (!cpumask_test_cpu(cpu, &pmuk_wdt.watched) || !cpumask_test_cpu(cpu, &pmuk_wdt.cpus))
 		return PMUK_WDT_NONE;
 	if (READ_ONCE(pmuk_wdt_of(cpu)->own))
 		return PMUK_WDT_OWN_NMI;
@@ -118,7 +172,7 @@ static void pmuk_wdt_tell_rungs(void)
 {
 	int cpu;
 
-	for_each_cpu(cpu, &pmuk_wdt.watched)
+	for_each_cpu_and(cpu, &pmuk_wdt.watched, &pmuk_wdt.cpus)
 		pmuk_wdt_tell_rung(cpu);
 }
 
@@ -128,7 +182,7 @@ static void pmuk_wdt_tell_summary(const struct pmuk_wdt *w)
 	unsigned int nr[PMUK_WDT_RUNGS] = {};
 	int cpu;
 
-	for_each_cpu(cpu, &w->watched) {
+	for_each_cpu_and(cpu, &w->watched, &w->cpus) {
 		pmuk_wdt_of(cpu)->told = pmuk_wdt_rung(cpu);
 		nr[pmuk_wdt_of(cpu)->told]++;
 	}
@@ -165,6 +219,7 @@ static int pmuk_wdt_arm_all(struct pmuk_wdt *w)
 {
 	int cpu, ret;
 
+	pmuk_wdt_apply_settings(w);
 	for_each_possible_cpu(cpu)
 		pmuk_wdt_forget(pmuk_wdt_of(cpu));
 	if (hrtimer_resolution > w->times.beat / 4)
@@ -175,7 +230,7 @@ static int pmuk_wdt_arm_all(struct pmuk_wdt *w)
 		pr_err("not armed: %d\n", ret);
 		return ret;
 	}
-	ret = pmuk_wdt_counters_start(w);
+	ret = cpumask_empty(&w->cpus) ? 0 : pmuk_wdt_counters_start(w);
 	if (ret)
 		pr_notice("no cycle counters (%d): CPUs watch each other\n", ret);
 	pmuk_wdt_counters_test(w);
@@ -221,10 +276,44 @@ int pmuk_wdt_set_threshold(u64 threshold)
 		return -EBUSY;
 	}
 	pmuk_wdt_disarm_all(w);
-	w->times = pmuk_wdt_times(threshold);
-	threshold_ms = div_u64(threshold, NSEC_PER_MSEC);
+	pmuk_wdt_use_threshold(w, threshold);
 	return w->suspended ? 0 : pmuk_wdt_arm_all(w);
 }
+
+/* The settings ask for what is not so, or the last CPU that did beat has gone offline. */
+static bool pmuk_wdt_is_changed(struct pmuk_wdt *w)
+{
+	return pmuk_wdt_ask_settings(w) != w->thresh || !cpumask_equal(w->wanted, &w->cpus) ||
+	       cpumask_empty(&w->watched);
+}
+
+#define PMUK_WDT_AGAIN		HZ	/* until a CPU that is stuck may have recovered */
+
+static void pmuk_wdt_configure(struct work_struct *work)
+{
+	struct pmuk_wdt *w = container_of(to_delayed_work(work), struct pmuk_wdt, configure);
+
+	guard(mutex)(&w->lock);
+	if (!w->armed || !pmuk_wdt_is_changed(w))
+		return;
+	if (pmuk_wdt_is_any_stuck(w)) {
+		schedule_delayed_work(&w->configure, PMUK_WDT_AGAIN);
+		return;
+	}
+	pmuk_wdt_disarm_all(w);
+	pmuk_wdt_arm_all(w);
+}
+
+/* A mutex of the settings' is held here, so the work is left to a worker. */
+static int pmuk_wdt_settings_change(struct notifier_block *nb, unsigned long code, void *data)
+{
+	mod_delayed_work(system_highpri_wq, &pmuk_wdt.configure, 0);
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block pmuk_wdt_settings_nb = {
+	.notifier_call = pmuk_wdt_settings_change,
+};
 
 /* ---- suspend and panic ---- */
 
@@ -282,16 +371,19 @@ static struct notifier_block pmuk_wdt_panic_nb = {
 
 static int pmuk_wdt_setup(struct pmuk_wdt *w)
 {
-	u64 threshold = threshold_ms * NSEC_PER_MSEC;
 	int ret;
 
 	INIT_WORK(&w->manage, pmuk_wdt_manage);
+	INIT_DELAYED_WORK(&w->configure, pmuk_wdt_configure);
 	if (!zalloc_cpumask_var(&w->counted, GFP_KERNEL))
 		return -ENOMEM;
+	ret = -ENOMEM;
+	if (!zalloc_cpumask_var(&w->wanted, GFP_KERNEL))
+		goto err_counted;
 	ret = pmuk_wdt_counters_init();
 	if (ret)
-		goto err_mask;
-	ret = pmuk_wdt_set_threshold(threshold);
+		goto err_wanted;
+	ret = pmuk_wdt_first_threshold(w);
 	if (ret)
 		goto err_counters;
 	ret = pmuk_wdt_device_init(&w->dev);
@@ -303,8 +395,11 @@ err_armed:
 	scoped_guard(mutex, &w->lock)
 		pmuk_wdt_disarm_all(w);
 err_counters:
+	cancel_delayed_work_sync(&w->configure);
 	pmuk_wdt_counters_exit();
-err_mask:
+err_wanted:
+	free_cpumask_var(w->wanted);
+err_counted:
 	free_cpumask_var(w->counted);
 	return ret;
 }
@@ -316,6 +411,7 @@ static int __init pmuk_wdt_init(void)
 	if (ret)
 		return ret;
 	register_pm_notifier(&pmuk_wdt_pm_nb);
+	hardlockup_settings_register(&pmuk_wdt_settings_nb);
 	atomic_notifier_chain_register(&panic_notifier_list, &pmuk_wdt_panic_nb);
 	pmuk_wdt_sysfs_init();
 	pmuk_wdt_debugfs_init();
@@ -328,12 +424,15 @@ static void __exit pmuk_wdt_exit(void)
 	pmuk_wdt_debugfs_exit();
 	pmuk_wdt_sysfs_exit();
 	atomic_notifier_chain_unregister(&panic_notifier_list, &pmuk_wdt_panic_nb);
+	hardlockup_settings_unregister(&pmuk_wdt_settings_nb);
 	unregister_pm_notifier(&pmuk_wdt_pm_nb);
 	pmuk_wdt_device_exit(&pmuk_wdt.dev);
 	scoped_guard(mutex, &pmuk_wdt.lock)
 		pmuk_wdt_disarm_all(&pmuk_wdt);
+	cancel_delayed_work_sync(&pmuk_wdt.configure);
 	irq_work_sync(&pmuk_wdt.dev.notify);	/* which the last beats may have queued */
 	pmuk_wdt_counters_exit();
+	free_cpumask_var(pmuk_wdt.wanted);
 	free_cpumask_var(pmuk_wdt.counted);
 }
 module_exit(pmuk_wdt_exit);

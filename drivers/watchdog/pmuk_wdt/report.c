@@ -111,8 +111,7 @@ static unsigned int pmuk_wdt_first_frame(const struct pmuk_wdt_cpu *c, unsigned 
 	return 0;
 }
 
-/* In NMI, on the CPU that it is about. */
-void pmuk_wdt_show_here(struct pmuk_wdt_cpu *c, struct pt_regs *regs)
+static void pmuk_wdt_show_stack(struct pmuk_wdt_cpu *c, struct pt_regs *regs)
 {
 	unsigned int i, frames = pmuk_wdt_trace(c);
 
@@ -121,6 +120,13 @@ void pmuk_wdt_show_here(struct pmuk_wdt_cpu *c, struct pt_regs *regs)
 	pr_crit("Stack:\n");
 	for (i = pmuk_wdt_first_frame(c, frames, regs); i < frames; i++)
 		pr_crit(" %pS\n", (void *)c->trace[i]);
+}
+
+/* In NMI, on the CPU that it is about. A kernel that does not help modules has us do it. */
+void pmuk_wdt_show_here(struct pmuk_wdt_cpu *c, struct pt_regs *regs)
+{
+	if (!regs || !hardlockup_report_show(regs))
+		pmuk_wdt_show_stack(c, regs);
 	debug_show_held_locks(current);
 }
 
@@ -219,7 +225,7 @@ static void pmuk_wdt_list_others(int culprit, u64 now)
 	unsigned int more = 0, listed = 0;
 	int cpu;
 
-	for_each_cpu(cpu, &pmuk_wdt.watched) {
+	for_each_cpu_and(cpu, &pmuk_wdt.watched, &pmuk_wdt.cpus) {
 		u64 beat = READ_ONCE(pmuk_wdt_of(cpu)->beat_at);
 
 		if (cpu == culprit || now <= beat + pmuk_wdt.times.threshold / 2)
@@ -233,48 +239,94 @@ static void pmuk_wdt_list_others(int culprit, u64 now)
 		pr_crit("and %u more CPUs\n", more);
 }
 
+/* Longer than this no CPU takes to answer an NMI. */
+#define PMUK_WDT_ANSWER		NSEC_PER_SEC
+
+/* The architecture waits, for ten seconds if need be: one that waits so long is not asked again. */
+static void pmuk_wdt_judge_answers(u64 start)
+{
+	if (ktime_get_mono_fast_ns() - start <= PMUK_WDT_ANSWER)
+		return;
+	WRITE_ONCE(pmuk_wdt.backtraces, false);
+	pr_warn("CPUs do not answer NMIs: not asked again\n");
+}
+
+static void pmuk_wdt_ask(int cpu)
+{
+	u64 start = ktime_get_mono_fast_ns();
+
+	if (READ_ONCE(pmuk_wdt.backtraces)) {
+		trigger_single_cpu_backtrace(cpu);
+		pmuk_wdt_judge_answers(start);
+	}
+}
+
+/* The CPU @culprit has shown its stack, and is left out; -1: none is. */
+static void pmuk_wdt_ask_all(int culprit)
+{
+	u64 start = ktime_get_mono_fast_ns();
+
+	if (!READ_ONCE(pmuk_wdt.backtraces)) {
+		pr_info("CPUs cannot be asked for their stacks here\n");
+		return;
+	}
+	trigger_allbutcpu_cpu_backtrace(culprit);
+	pmuk_wdt_judge_answers(start);
+}
+
+/*
+ * The end of a report, from NMI or a beat. Nothing comes after a panic, so the stacks of the others
+ * are shown before it, by the CPU that has begun the report; without a panic a beat shows them.
+ */
+static void pmuk_wdt_conclude(struct pt_regs *regs, int culprit, bool first)
+{
+	bool all = pmuk_wdt_wants_backtraces();
+
+	if (!pmuk_wdt_wants_panic()) {
+		if (first && all)
+			atomic_set(&pmuk_wdt.all_wanted, 1);
+		else if (!in_nmi())
+			hardlockup_report_end();
+		return;
+	}
+	if (all && !first)
+		return;
+	if (all)
+		pmuk_wdt_ask_all(culprit);
+	hardlockup_report_end();
+	pmuk_wdt_die(regs, "Hard LOCKUP");
+}
+
+/* A BPF scheduler may be the reason. While sched_ext gets rid of it, the CPU has another threshold. */
+static bool pmuk_wdt_is_put_off(struct pmuk_wdt_cpu *c, int cpu)
+{
+	if (hardlockup_report_begin(cpu))
+		return false;
+	WRITE_ONCE(c->touched_at, ktime_get_mono_fast_ns());
+	atomic_set(&c->reported, 0);
+	return true;
+}
+
 /* In NMI. */
 void pmuk_wdt_report_own(struct pmuk_wdt_cpu *c, struct pt_regs *regs, u64 now)
 {
 	int cpu = smp_processor_id();
 	bool first, mine;
 
-	if (atomic_cmpxchg(&c->reported, 0, 1))
+	if (atomic_cmpxchg(&c->reported, 0, 1) || pmuk_wdt_is_put_off(c, cpu))
 		return;
 	pmuk_wdt_note_report(c, now);
 	first = pmuk_wdt_is_first(now);
 	mine = pmuk_wdt_print_begin();
-	pr_emerg("CPU %d is stuck with interrupts off for %llu ms%s, in %s[%d]\n", cpu,
-		 pmuk_wdt_ms(now, c->beat_at), first ? "" : ", too", current->comm,
+	pr_emerg("CPU%d: Watchdog detected hard LOCKUP on cpu %d: interrupts are off for %llu ms%s, in %s[%d]\n",
+		 cpu, cpu, pmuk_wdt_ms(now, c->beat_at), first ? "" : ", too", current->comm,
 		 task_pid_nr(current));
 	if (first)
 		pmuk_wdt_list_others(cpu, now);
 	pmuk_wdt_show_here(c, regs);
 	pmuk_wdt_print_end(mine);
-
 	atomic_set(&pmuk_wdt.unflushed, 1);
-	if (first && READ_ONCE(pmuk_wdt_all_backtraces))
-		atomic_set(&pmuk_wdt.all_wanted, 1);
-	if (READ_ONCE(pmuk_wdt_panic))
-		pmuk_wdt_die(regs, "pmuk_wdt: hard lockup");
-}
-
-/* Longer than this no CPU takes to answer an NMI. */
-#define PMUK_WDT_ANSWER		NSEC_PER_SEC
-
-/* The architecture waits, for ten seconds if need be: one that waits so long is not asked again. */
-static void pmuk_wdt_ask(int cpu)
-{
-	u64 start = ktime_get_mono_fast_ns();
-
-	if (cpu < 0)
-		trigger_all_cpu_backtrace();
-	else
-		trigger_single_cpu_backtrace(cpu);
-	if (ktime_get_mono_fast_ns() - start > PMUK_WDT_ANSWER) {
-		WRITE_ONCE(pmuk_wdt.backtraces, false);
-		pr_warn("CPUs do not answer NMIs: not asked again\n");
-	}
+	pmuk_wdt_conclude(regs, cpu, first);
 }
 
 static void pmuk_wdt_show_last(const struct pmuk_wdt_cpu *c, u64 now)
@@ -301,24 +353,22 @@ void pmuk_wdt_report_other(struct pmuk_wdt_cpu *self, int cpu, u64 now)
 		atomic_set(&c->reported, 0);
 		return;
 	}
+	if (pmuk_wdt_is_put_off(c, cpu))
+		return;
 	pmuk_wdt_note_report(c, now);
 	first = pmuk_wdt_is_first(now);
 	pmuk_wdt_tell(self);
 	mine = pmuk_wdt_print_begin();
-	pr_emerg("CPU %d is stuck or halted with interrupts off for %llu ms%s, as CPU %d sees it\n",
-		 cpu, pmuk_wdt_ms(now, c->stuck_since), first ? "" : ", too", smp_processor_id());
+	pr_emerg("CPU%d: Watchdog detected hard LOCKUP on cpu %d: it is stuck or halted with interrupts off for %llu ms%s\n",
+		 smp_processor_id(), cpu, pmuk_wdt_ms(now, c->stuck_since), first ? "" : ", too");
 	pmuk_wdt_show_last(c, now);
 	if (first)
 		pmuk_wdt_list_others(cpu, now);
+	hardlockup_report_show(NULL);
 	pmuk_wdt_print_end(mine);
-
-	if (first && READ_ONCE(pmuk_wdt_all_backtraces))
-		atomic_set(&pmuk_wdt.all_wanted, 1);
-	else if (READ_ONCE(pmuk_wdt.backtraces))
-		pmuk_wdt_ask(cpu);
+	pmuk_wdt_ask(cpu);
+	pmuk_wdt_conclude(NULL, cpu, first);
 	pmuk_wdt_told(self);
-	if (READ_ONCE(pmuk_wdt_panic))
-		pmuk_wdt_die(NULL, "pmuk_wdt: hard lockup");
 }
 
 /* By its own beat. A neighbour may have been about to report it, and does not now. */
@@ -336,14 +386,6 @@ void pmuk_wdt_recovered(struct pmuk_wdt_cpu *self, u64 now)
 	atomic_set_release(&self->reported, 0);	/* LMM(pmuk_wdt_recovered:A) */
 }
 
-static void pmuk_wdt_show_all(void)
-{
-	if (READ_ONCE(pmuk_wdt.backtraces))
-		pmuk_wdt_ask(-1);
-	else
-		pr_info("CPUs cannot be asked for their stacks here\n");
-}
-
 /* By a beat: what was left by a report from NMI. */
 void pmuk_wdt_flush(struct pmuk_wdt_cpu *self)
 {
@@ -356,6 +398,7 @@ void pmuk_wdt_flush(struct pmuk_wdt_cpu *self)
 	if (lines)
 		pr_info("the report above was printed in NMI\n");
 	if (all)
-		pmuk_wdt_show_all();
+		pmuk_wdt_ask_all(-1);
+	hardlockup_report_end();
 	pmuk_wdt_told(self);
 }

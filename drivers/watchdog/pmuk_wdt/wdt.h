@@ -92,15 +92,20 @@ struct pmuk_wdt {
 	struct pmuk_wdt_times times;	/* ->lock writes, and only while disarmed */
 	bool armed;			/* ->lock writes */
 	bool suspended;			/* ->lock */
+	int thresh;			/* ->lock: watchdog_thresh, or -errno, when last armed */
 	int hotplug;			/* ->lock: the state, while armed */
 	struct pmuk_context *ctx;	/* ->lock writes, beats read: NULL without counters */
 	bool plain;			/* set where an overflow is no NMI, cleared by ->lock */
 	cpumask_var_t counted;		/* ->lock: CPUs that the context is loaded on */
+	cpumask_var_t wanted;		/* ->lock: the CPUs that the settings name */
+	struct cpumask cpus;		/* ->lock writes, and only while disarmed: to be watched */
+	struct cpumask beating;		/* the same: to beat; for the device, if not watched */
 	struct cpumask watched;		/* CPU hotplug writes: CPUs that beat */
 	bool backtraces;		/* can CPUs be asked for their stacks by NMI? */
 	bool panicking;			/* the panic notifier writes */
 
 	struct work_struct manage;
+	struct delayed_work configure;	/* the settings may have changed */
 	atomic64_t manage_at;		/* whoever moves it on starts ->manage */
 	atomic64_t alive_at;		/* the latest beat of any CPU */
 	atomic64_t report_at;		/* whoever moved it begins a report */
@@ -113,16 +118,14 @@ struct pmuk_wdt {
 extern struct pmuk_wdt pmuk_wdt;
 DECLARE_PER_CPU(struct pmuk_wdt_cpu, pmuk_wdt_cpus);
 
-/* Parameters that others than main.c look at. */
-extern bool pmuk_wdt_panic;
-extern bool pmuk_wdt_all_backtraces;
-
 static inline struct pmuk_wdt_cpu *pmuk_wdt_of(int cpu)
 {
 	return per_cpu_ptr(&pmuk_wdt_cpus, cpu);
 }
 
 /* main.c */
+bool pmuk_wdt_wants_panic(void);
+bool pmuk_wdt_wants_backtraces(void);
 enum pmuk_wdt_rung pmuk_wdt_rung(int cpu);
 const char *pmuk_wdt_rung_name(enum pmuk_wdt_rung rung);
 int pmuk_wdt_set_threshold(u64 threshold);
