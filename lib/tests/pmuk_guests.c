@@ -2,8 +2,8 @@
 /*
  * Counts events that count guests, as perf core does for mediated vPMUs: while there is one,
  * perf_create_mediated_pmu() is -EBUSY and no vCPU can be created. No emulator has such a vPMU, so
- * this file stands in for perf core on the PMU that counts cycles. Write 1 to pmuk_guests in debugfs
- * to begin, 0 to end, and read how many events were created since that count guests.
+ * this file stands in for perf core on the PMU that counts cycles. Write 1 to pmuk_guests in
+ * debugfs to begin, 0 to end, and read how many events were created since that count guests.
  */
 #include <linux/atomic.h>
 #include <linux/debugfs.h>

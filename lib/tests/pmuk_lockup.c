@@ -124,7 +124,7 @@ static long be_mute(void *data)
 	return 0;
 }
 
-/* The console is as slow as a serial line, of 115200 baud or less, up to a time and fast thereafter. */
+/* The console is as slow as a serial line of 115200 baud or less, and fast after some time. */
 static u64 slow_char_ns = 86800;
 static u64 slow_until;
 

@@ -126,8 +126,8 @@ static int pmuk_wdt_next_cpu(int cpu)
 }
 
 /*
- * Returns when a CPU was last seen to have been touched. The CPU's own NMI and its neighbours' beats
- * share what they have seen.
+ * Returns when a CPU was last seen to have been touched. The CPU's own NMI and its neighbours'
+ * beats share what they have seen.
  */
 u64 pmuk_wdt_touched_at(struct pmuk_wdt_cpu *c, int cpu)
 {
@@ -141,9 +141,9 @@ u64 pmuk_wdt_touched_at(struct pmuk_wdt_cpu *c, int cpu)
 }
 
 /*
- * Returns when a CPU that does not beat was last heard of. Where touches are not seen, it may be this CPU
- * that writes to a console, if anybody does. A vCPU that the hypervisor has taken off has one more
- * threshold: the hypervisor may say that of a vCPU that has halted, too.
+ * Returns when a CPU that does not beat was last heard of. Where touches are not seen, it may be
+ * this CPU that writes to a console, if anybody does. A vCPU that the hypervisor has taken off
+ * has one more threshold: the hypervisor may say that of a vCPU that has halted, too.
  */
 static u64 pmuk_wdt_heard_at(struct pmuk_wdt_cpu *c, int cpu, u64 beat, u64 now)
 {

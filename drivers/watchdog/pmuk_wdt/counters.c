@@ -20,7 +20,7 @@
 
 #include "wdt.h"
 
-/* A CPU that is idle does not count, so a worker keeps it busy until its NMI comes, or for so long. */
+/* A CPU that is idle does not count, so a worker keeps it busy until its NMI comes, or so long. */
 #define PMUK_WDT_RUN_NS		(40 * NSEC_PER_MSEC)
 
 static const uuid_t pmuk_wdt_uuid =
@@ -155,7 +155,7 @@ static void pmuk_wdt_run(struct work_struct *work)
 		cond_resched();
 }
 
-/* A CPU that is isolated is left alone: its NMI comes when the CPU has run for some milliseconds. */
+/* A CPU that is isolated is left alone: its NMI comes when it has run for some milliseconds. */
 static bool pmuk_wdt_may_run(int cpu)
 {
 	return housekeeping_test_cpu(cpu, HK_TYPE_DOMAIN) &&
@@ -173,7 +173,7 @@ static bool pmuk_wdt_has_own(void)
 	return false;
 }
 
-/* All CPUs at once. The NMI of a CPU that is left alone, or late, is believed when it has fired. */
+/* All CPUs at once. The NMI of a CPU that is left alone is believed when it has fired. */
 void pmuk_wdt_counters_test(struct pmuk_wdt *w)
 {
 	int cpu;

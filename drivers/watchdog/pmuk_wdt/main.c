@@ -79,7 +79,7 @@ static int pmuk_wdt_ask_settings(struct pmuk_wdt *w)
 	return thresh;
 }
 
-/* The watchdog is disarmed. A threshold that was written to it stays until watchdog_thresh changes. */
+/* The watchdog is disarmed. A threshold written to it stays until watchdog_thresh changes. */
 static void pmuk_wdt_apply_settings(struct pmuk_wdt *w)
 {
 	int thresh = pmuk_wdt_ask_settings(w);

@@ -155,7 +155,7 @@ static void pmuk_wdt_print_end(bool mine)
 
 /* ---- by a beat: consoles may take long, also of what others have printed ---- */
 
-/* A CPU that prints is not suspected for so long: half a minute and more was seen on serial lines. */
+/* A CPU that prints is not suspected for a minute: serial lines have taken more than half of it. */
 bool pmuk_wdt_is_telling(const struct pmuk_wdt_cpu *c, u64 now)
 {
 	u64 since = READ_ONCE(c->telling_at);
@@ -297,7 +297,7 @@ static void pmuk_wdt_conclude(struct pt_regs *regs, int culprit, bool first)
 	pmuk_wdt_die(regs, "Hard LOCKUP");
 }
 
-/* A BPF scheduler may be the reason. While sched_ext gets rid of it, the CPU has another threshold. */
+/* A BPF scheduler may be the reason. The CPU has another threshold while sched_ext aborts it. */
 static bool pmuk_wdt_is_put_off(struct pmuk_wdt_cpu *c, int cpu)
 {
 	if (hardlockup_report_begin(cpu))

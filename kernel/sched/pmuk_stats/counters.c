@@ -165,7 +165,7 @@ static int pmuk_sched_try(struct pmuk_sched *s, u32 flags, u16 *num)
 	return ret;
 }
 
-/* A counter that counts guests keeps them from having the PMU for themselves. Not all can exclude. */
+/* A counter that counts guests keeps them from having the PMU to themselves. */
 static int pmuk_sched_try_somehow(struct pmuk_sched *s, u16 *num)
 {
 	int ret = pmuk_sched_try(s, PMUK_EXCLUDE_GUEST, num);
