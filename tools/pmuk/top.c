@@ -6,6 +6,7 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "pmuk.h"
@@ -14,6 +15,7 @@
 #define MIN_DELAY	(NSEC / 10)
 #define MAX_DELAY	(3600 * NSEC)
 #define PROCESSES	64
+#define SHARE		20		/* a reading takes at most one of so many parts of a CPU */
 
 struct top {
 	struct table table;
@@ -23,6 +25,7 @@ struct top {
 	struct reading cpus_before, cpus_now;
 	struct reading cgroups;		/* for their names */
 	u64 delay, iterations;
+	u64 cost;			/* of the latest reading: ns of CPU time, the kernel's too */
 	bool batch, json;
 	bool delayed;			/* -d was given */
 	bool totals;			/* since counting began, always */
@@ -106,11 +109,30 @@ static void prepare(struct top *top)
 		top->table.first = top->delta.nr ? top->delta.nr - 1 : 0;
 }
 
+static u64 cpu_time(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (u64)t.tv_sec * NSEC + (u64)t.tv_nsec;
+}
+
 static void read_again(struct top *top)
 {
+	u64 before = cpu_time();
+
 	advance(file_of(top->table.view), &top->before, &top->now);
 	advance("cpus", &top->cpus_before, &top->cpus_now);
 	prepare(top);
+	top->cost = cpu_time() - before;
+}
+
+/* Until the next reading: where there is very much to read, readings are rarer than was asked for. */
+static u64 delay_of(const struct top *top)
+{
+	u64 least = (SHARE - 1) * top->cost;
+
+	return top->delay > least ? top->delay : least;
 }
 
 /* ---- text ---- */
@@ -249,7 +271,7 @@ static int run_batch(struct top *top)
 
 	catch_ends();
 	for (i = 0; i < top->iterations; i++) {
-		if (i && !wait_ns(top->delay))
+		if (i && !wait_ns(delay_of(top)))
 			break;
 		read_again(top);
 		if (i && !top->json)
@@ -449,8 +471,8 @@ static bool keys_until(struct top *top, u64 since)
 	u64 now;
 	int key;
 
-	while (!signalled && (now = now_ns()) < since + top->delay) {
-		key = term_key(since + top->delay - now);
+	while (!signalled && (now = now_ns()) < since + delay_of(top)) {
+		key = term_key(since + delay_of(top) - now);
 		if (key == 'q')
 			return false;
 		if (key == ' ')

@@ -344,6 +344,23 @@ test_top_many() { root first
 }
 
 terminal() { root first; "$here/terminal.py" "$pmuk" "$1"; }
+# A twentieth of a CPU, however much there is to read and however often it is asked for
+test_top_share() { root first
+	local n
+	for n in $(seq 1000 15999); do
+		echo "task $n $n 1 4000000000 300000000 9000 700 300 1 8000000000 12000000000 sleeper"
+	done >>"$(file tasks)"
+	python3 - "$pmuk" <<'END' || broken "much more than a twentieth of a CPU"
+import resource, subprocess, sys, time
+begin = time.monotonic()
+subprocess.run([sys.argv[1], 'top', '-b', '-l', '5', '-d', '0.1', '-n', '4'], check=True, stdout=subprocess.DEVNULL)
+passed = time.monotonic() - begin
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+used = used.ru_utime + used.ru_stime
+print(f'# {used:.3f} s of CPU time in {passed:.3f} s')
+sys.exit(used > passed * 0.1)
+END
+}
 test_terminal_keys() { terminal keys; }
 test_terminal_resize() { terminal resize; }
 test_terminal_wide() { terminal wide; }
