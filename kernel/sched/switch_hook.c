@@ -7,10 +7,12 @@
 #include <linux/rcupdate.h>
 #include <linux/sched/switch_hook.h>
 
+#include "sched.h"
+
 DEFINE_STATIC_KEY_FALSE(sched_switch_hooked);
 
 static void sched_switch_no_hook(void *data, bool preempt, struct task_struct *prev,
-				 struct task_struct *next, unsigned int prev_state)
+				 struct task_struct *next, unsigned int prev_state, u64 clock)
 {
 }
 
@@ -54,3 +56,25 @@ void sched_switch_hook_clear(void)
 	synchronize_rcu();
 }
 EXPORT_SYMBOL_GPL(sched_switch_hook_clear);
+
+/**
+ * sched_switch_clock() - the clock of switches, when the scheduler last looked at it
+ *
+ * Goes on while the CPU runs tasks, its idle task or interrupts, and stands still while a
+ * hypervisor has taken the CPU: as counters do.
+ *
+ * Context: Interrupts are off.
+ * Return: Nanoseconds of this CPU.
+ */
+u64 sched_switch_clock(void)
+{
+	struct rq *rq = this_rq();
+	u64 clock = READ_ONCE(rq->clock_task);
+
+#ifdef CONFIG_IRQ_TIME_ACCOUNTING
+	/* Another CPU may update both in between: then this is a moment before. */
+	clock += READ_ONCE(rq->prev_irq_time);
+#endif
+	return clock;
+}
+EXPORT_SYMBOL_GPL(sched_switch_clock);

@@ -10,14 +10,18 @@
  *		in between. ENODATA: one of them is not counted by anybody
  *	add_on	write "CPU EVENT N ...": on that CPU, whatever runs there
  *	steal	write "CPU N": so many of its counters are out of reach; 0: none
+ *	soft	write "CPU PERCENT": so much of that CPU's time goes to softirqs; "0 0": none does
  */
 #include <linux/debugfs.h>
 #include <linux/err.h>
 #include <linux/fs.h>
+#include <linux/hrtimer.h>
 #include <linux/kernel.h>
 #include <linux/module.h>
 #include <linux/preempt.h>
 #include <linux/rwsem.h>
+#include <linux/smp.h>
+#include <linux/timekeeping.h>
 #include <linux/uaccess.h>
 
 #include "pmuk_sim.h"
@@ -189,15 +193,68 @@ static const struct file_operations pace_pmu_fops = {
 	.write	= pace_write_pmu,
 };
 
+/* ---- softirqs that take their time ---- */
+
+#define PACE_SOFT_PERIOD	(10 * NSEC_PER_MSEC)
+
+static struct hrtimer pace_soft_timer;
+static unsigned int pace_soft_percent;	/* written while the timer is off */
+static DEFINE_MUTEX(pace_soft_lock);
+
+static enum hrtimer_restart pace_soft_tick(struct hrtimer *timer)
+{
+	u64 end = ktime_get_ns() + PACE_SOFT_PERIOD / 100 * pace_soft_percent;
+
+	while (ktime_get_ns() < end)
+		cpu_relax();
+	hrtimer_forward_now(timer, ns_to_ktime(PACE_SOFT_PERIOD));
+	return HRTIMER_RESTART;
+}
+
+static void pace_soft_start(void *data)
+{
+	hrtimer_start(&pace_soft_timer, ns_to_ktime(PACE_SOFT_PERIOD),
+		      HRTIMER_MODE_REL_PINNED_SOFT);
+}
+
+static ssize_t pace_write_soft(struct file *file, const char __user *user, size_t count,
+			       loff_t *ppos)
+{
+	unsigned int cpu, percent;
+	char text[32] = {};
+
+	if (count >= sizeof(text))
+		return -EINVAL;
+	if (copy_from_user(text, user, count))
+		return -EFAULT;
+	if (sscanf(text, "%u %u", &cpu, &percent) != 2 || cpu >= nr_cpu_ids || percent > 90)
+		return -EINVAL;
+	guard(mutex)(&pace_soft_lock);
+	hrtimer_cancel(&pace_soft_timer);
+	pace_soft_percent = percent;
+	if (percent && smp_call_function_single(cpu, pace_soft_start, NULL, true))
+		return -ENODEV;
+	return count;
+}
+
+static const struct file_operations pace_soft_fops = {
+	.owner	= THIS_MODULE,
+	.open	= simple_open,
+	.write	= pace_write_soft,
+};
+
 static struct dentry *pace_dir;
 
 static int __init pace_init(void)
 {
+	hrtimer_setup(&pace_soft_timer, pace_soft_tick, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_REL_PINNED_SOFT);
 	pace_dir = debugfs_create_dir("pmuk_pace", NULL);
 	debugfs_create_file("pmu", 0600, pace_dir, NULL, &pace_pmu_fops);
 	debugfs_create_file("add", 0200, pace_dir, NULL, &pace_add_fops);
 	debugfs_create_file("add_on", 0200, pace_dir, NULL, &pace_add_on_fops);
 	debugfs_create_file("steal", 0200, pace_dir, NULL, &pace_steal_fops);
+	debugfs_create_file("soft", 0200, pace_dir, NULL, &pace_soft_fops);
 	return 0;
 }
 module_init(pace_init);
@@ -206,6 +263,7 @@ module_init(pace_init);
 static void __exit pace_exit(void)
 {
 	debugfs_remove(pace_dir);
+	hrtimer_cancel(&pace_soft_timer);
 	if (pace_remove())
 		pr_warn("pmuk_pace: its PMU stays, as it has perf events\n");
 }

@@ -145,7 +145,19 @@ static u64 idle_time(const struct pair *p, u64 cpu)
 	if (!now)
 		return NONE;
 	before = p->before ? earlier(p, now) : NULL;
+	if (before && before->t.run > now->t.run)
+		return 0;	/* while a CPU is idle, its time is told by ticks */
 	return now->t.run - (before ? before->t.run : 0);
+}
+
+static void rest_times(const struct pair *p, u64 cpu, u64 rest[NR_REST])
+{
+	const struct entry *now = companion(p, REST, cpu), *before;
+	int i;
+
+	before = now && p->before ? earlier(p, now) : NULL;
+	for (i = 0; i < NR_REST; i++)
+		rest[i] = now ? now->rest[i] - (before ? before->rest[i] : 0) : NONE;
 }
 
 static void add_row(struct delta *d, const struct pair *p, const struct entry *e)
@@ -160,6 +172,7 @@ static void add_row(struct delta *d, const struct pair *p, const struct entry *e
 	if (e->kind == CPU) {
 		row->idle = idle_time(p, e->id);
 		row->irq = irq_time(p, e->id);
+		rest_times(p, e->id, row->rest);
 	}
 }
 

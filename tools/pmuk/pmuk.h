@@ -77,6 +77,9 @@ char *read_source(const char *path, size_t *len);
 
 enum left { VOLUNTARY, SAME, OTHER, NR_LEFT };
 
+/* For reasons that are neither waiting nor preemption; CPUs only. */
+enum rest { THROTTLED, YIELDED, STOPPED, MIGRATED, NR_REST };
+
 struct totals {
 	u64 run, wait;		/* ns; wait may be NONE */
 	u64 left[NR_LEFT];	/* how often it has left a CPU */
@@ -85,7 +88,7 @@ struct totals {
 };
 
 enum kind {
-	CPU, IDLE, IRQ, TASK, GROUP, EXITED, STRAY, CGROUP, SUBTREE, WAIT_HIST, SLICE_HIST, IPC_HIST
+	CPU, IDLE, IRQ, REST, TASK, GROUP, EXITED, STRAY, CGROUP, SUBTREE, WAIT_HIST, SLICE_HIST, IPC_HIST
 };
 
 struct entry {
@@ -95,6 +98,7 @@ struct entry {
 	u64 cgroup;		/* TASK, GROUP */
 	u64 threads;		/* GROUP */
 	u64 hard, soft;		/* IRQ: ns since boot, 0 if unknown */
+	u64 rest[NR_REST];	/* REST: how often a CPU was left for other reasons */
 	struct totals t;	/* IDLE: run, left[VOLUNTARY], counts */
 	const char *name;	/* TASK, GROUP, CGROUP, SUBTREE */
 };
@@ -155,6 +159,7 @@ struct row {
 	struct totals d;
 	u64 idle;		/* CPU: ns, NONE if not known */
 	u64 irq;		/* CPU: ns in interrupts, NONE if not known */
+	u64 rest[NR_REST];	/* CPU: NONE if not known */
 	const char *cgroup;	/* the path, or NULL */
 };
 

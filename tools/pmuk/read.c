@@ -254,6 +254,16 @@ static void read_irq(struct cursor *c, struct reading *r, struct entry *e)
 	e->soft = number(c);
 }
 
+static void read_rest(struct cursor *c, struct reading *r, struct entry *e)
+{
+	int i;
+
+	(void)r;
+	e->id = number(c);
+	for (i = 0; i < NR_REST; i++)
+		e->rest[i] = number(c);
+}
+
 static void read_task(struct cursor *c, struct reading *r, struct entry *e)
 {
 	e->id = number(c);
@@ -307,6 +317,7 @@ static const struct line {
 	{ "cpus", "cpu", CPU, read_cpu },
 	{ "cpus", "idle", IDLE, read_idle },
 	{ "cpus", "irq", IRQ, read_irq },
+	{ "cpus", "left", REST, read_rest },
 	{ "tasks", "task", TASK, read_task },
 	{ "tasks", "group", GROUP, read_group },
 	{ "tasks", "exited", EXITED, read_sum },

@@ -108,7 +108,8 @@ static void add_slice(struct report *r, struct cpu *cpu, const struct slice *s)
 	task->t.wait += s->wait;
 	if (r->mode != PMUK_SCHED_RAW)
 		task->saturated |= s->run == UINT32_MAX || s->wait == UINT32_MAX;
-	task->t.left[s->misc & PMUK_SCHED_CLASS_MASK]++;
+	if ((s->misc & PMUK_SCHED_CLASS_MASK) < NR_LEFT)
+		task->t.left[s->misc & PMUK_SCHED_CLASS_MASK]++;
 	task->t.valid &= !(s->misc & PMUK_SCHED_INVALID);
 	for (i = 0; i < ARRAY_SIZE(s->counts); i++)
 		task->t.counts[i] += s->counts[i];
@@ -116,7 +117,7 @@ static void add_slice(struct report *r, struct cpu *cpu, const struct slice *s)
 
 static void check_class(const struct report *r, const unsigned char *at, u32 misc)
 {
-	if ((misc & PMUK_SCHED_CLASS_MASK) > PMUK_SCHED_OTHER)
+	if ((misc & PMUK_SCHED_CLASS_MASK) > PMUK_SCHED_MIGRATED)
 		broken(r, at, "a switch of a class that there is not");
 }
 

@@ -245,6 +245,10 @@ void row_json(const struct table *t, const struct row *row, struct json *j)
 	if (row->entry->kind == CPU) {
 		json_number(j, "idle_ns", row->idle);
 		json_number(j, "irq_ns", row->irq);
+		json_number(j, "throttled", row->rest[THROTTLED]);
+		json_number(j, "yielded", row->rest[YIELDED]);
+		json_number(j, "stopped", row->rest[STOPPED]);
+		json_number(j, "migrated", row->rest[MIGRATED]);
 	}
 	json_close(j, '}');
 }

@@ -77,7 +77,7 @@ sched_counts()
 }
 
 # shellcheck disable=SC2034	# theirs to use
-sched_programs='sched_cgroups sched_params sched_raw sched_stats sched_storm sched_stream'
+sched_programs='sched_cgroups sched_params sched_raw sched_readers sched_reasons sched_stats sched_storm sched_stream'
 
 # no_leaks: of memory that is still allocated, everything is still known to somebody
 no_leaks()

@@ -17,8 +17,12 @@
 #define PMUK_SCHED_VOLUNTARY		0	/* it waits for something, or has ended */
 #define PMUK_SCHED_SAME			1	/* preempted by a task of the same cgroup */
 #define PMUK_SCHED_OTHER		2	/* preempted by a task of another cgroup */
-#define PMUK_SCHED_CLASS_MASK		3
-#define PMUK_SCHED_INVALID		4	/* counts are not complete */
+#define PMUK_SCHED_THROTTLED		3	/* its cgroup, or itself, has used up its quota */
+#define PMUK_SCHED_YIELDED		4	/* it has given way, by sched_yield(2) */
+#define PMUK_SCHED_STOPPED		5	/* the kernel needs the CPU for itself */
+#define PMUK_SCHED_MIGRATED		6	/* it may not run on this CPU any more */
+#define PMUK_SCHED_CLASS_MASK		7
+#define PMUK_SCHED_INVALID		8	/* counts are not complete */
 
 /**
  * struct pmuk_sched_switch - a CPU went from one task to the next
@@ -68,7 +72,7 @@ struct pmuk_sched_switch {
  *
  * Packets can be read in parts of up to 4 KiB, or when PMUK_SCHED_FLUSH asks for them.
  */
-#define PMUK_SCHED_RAW_MARK		8
+#define PMUK_SCHED_RAW_MARK		16
 
 /**
  * struct pmuk_sched_stream - which switches a file is to have

@@ -71,6 +71,7 @@ static struct pmuk_sched_cgroup *pmuk_sched_cgroup_add(u64 id, const char *path)
 	g->full_id = id;
 	g->id = id;
 	g->refs = 1;
+	pmuk_sched.nr_cgroups++;
 	*link = g;
 	return g;
 }
@@ -164,6 +165,7 @@ int pmuk_sched_cgroups_init(void)
 {
 	pmuk_sched.cgroups = kcalloc(PMUK_SCHED_CGROUP_CHAINS, sizeof(*pmuk_sched.cgroups),
 				     GFP_KERNEL);
+	pmuk_sched.nr_cgroups = 0;
 	return pmuk_sched.cgroups ? 0 : -ENOMEM;
 }
 
@@ -181,18 +183,36 @@ void pmuk_sched_cgroups_exit(void)
 	kfree(pmuk_sched.cgroups);
 }
 
+/* Some of its tasks may have been read already: those above are to have them. */
+static void pmuk_sched_cgroup_end(struct pmuk_sched_cgroup *g)
+{
+	struct pmuk_sched_reading *r = pmuk_sched.reading;
+
+	if (!r) {
+		kfree(g);
+		return;
+	}
+	g->parent_id = g->parent ? g->parent->full_id : 0;
+	g->parent = NULL;	/* it may end, too */
+	g->next = r->dead_cgroups;
+	r->dead_cgroups = g;
+}
+
 /* The last one to refer to a removed one hands its sums, and its own reference, upwards. */
 static void pmuk_sched_cgroup_put(struct pmuk_sched_cgroup *g)
 {
 	while (g && !--g->refs) {
 		struct pmuk_sched_cgroup *parent = g->parent;
 
+		pmuk_sched_touch_cgroup(g);
 		if (parent) {
+			pmuk_sched_touch_cgroup(parent);
 			pmuk_sched_add(&parent->below, &g->ended);
 			pmuk_sched_add(&parent->below, &g->below);
 		}
 		*pmuk_sched_cgroup_link(g->id) = g->next;
-		kfree(g);
+		pmuk_sched.nr_cgroups--;
+		pmuk_sched_cgroup_end(g);
 		g = parent;
 	}
 }
@@ -203,7 +223,10 @@ void pmuk_sched_cgroup_leave(const struct pmuk_sched_task *t)
 
 	if (!g)
 		return;
+	pmuk_sched_touch_cgroup(g);
 	pmuk_sched_add_task(&g->ended, t);
+	if (pmuk_sched_is_ahead(pmuk_sched_task_of(t)))
+		pmuk_sched_add_task(&g->own, t);
 	pmuk_sched_cgroup_put(g);
 }
 
@@ -230,12 +253,18 @@ void pmuk_sched_cgroup_move(struct task_struct *p)
 	if (!t || !to || t->cgroup == to->id)
 		return;
 	from = pmuk_sched_cgroup_find(t->cgroup);
+	pmuk_sched_touch_cgroup(to);
 	pmuk_sched_add_task(&had, t);
 	pmuk_sched_take(&to->ended, &had);
+	if (pmuk_sched_is_ahead(p))
+		pmuk_sched_take(&to->own, &had);
 	to->refs++;
 	WRITE_ONCE(t->cgroup, to->id);
 	if (from) {
+		pmuk_sched_touch_cgroup(from);
 		pmuk_sched_add(&from->ended, &had);
+		if (pmuk_sched_is_ahead(p))
+			pmuk_sched_add(&from->own, &had);
 		pmuk_sched_cgroup_put(from);
 	}
 }

@@ -50,7 +50,7 @@ static struct {
 	[PMUK_SCHED_TASK] = { "task_newtask", pmuk_sched_newtask },
 	{ "sched_process_free", pmuk_sched_free },
 #ifndef CONFIG_SCHED_SWITCH_HOOK
-	[PMUK_SCHED_SWITCH] = { "sched_switch", pmuk_sched_switch },
+	[PMUK_SCHED_SWITCH] = { "sched_switch", pmuk_sched_switch_probe },
 #endif
 };
 
@@ -66,7 +66,9 @@ static void __maybe_unused pmuk_sched_check_probes(void)
 	check_trace_callback_type_cgroup_mkdir(pmuk_sched_cgroup_mkdir);
 	check_trace_callback_type_cgroup_rmdir(pmuk_sched_cgroup_rmdir);
 	check_trace_callback_type_cgroup_attach_task(pmuk_sched_cgroup_attach);
-	check_trace_callback_type_sched_switch(pmuk_sched_switch);
+#ifndef CONFIG_SCHED_SWITCH_HOOK
+	check_trace_callback_type_sched_switch(pmuk_sched_switch_probe);
+#endif
 }
 
 static void pmuk_sched_find_probe(struct tracepoint *tp, void *data)
@@ -247,6 +249,9 @@ static int pmuk_sched_turn_on(struct pmuk_sched *s)
 		return ret;
 	}
 	s->on = true;
+	s->lost = false;
+	s->retry_after = 1;
+	s->retry_in = 0;
 	schedule_delayed_work(&s->watch, PMUK_SCHED_WATCH);
 	return 0;
 }
@@ -278,27 +283,65 @@ static int pmuk_sched_reset(struct pmuk_sched *s)
 
 /* ---- what a switch may not do itself ---- */
 
-static bool pmuk_sched_is_uncounted(const struct pmuk_sched *s)
+static bool pmuk_sched_is_uncounted(int cpu)
+{
+	return READ_ONCE(per_cpu(pmuk_sched_cpus, cpu).counted) == PMUK_SCHED_UNCOUNTED;
+}
+
+static bool pmuk_sched_any_uncounted(const struct pmuk_sched *s)
 {
 	int cpu;
 
 	for_each_online_cpu(cpu) {
-		if (s->nr && READ_ONCE(per_cpu(pmuk_sched_cpus, cpu).counted) ==
-			     PMUK_SCHED_UNCOUNTED)
+		if (s->nr && pmuk_sched_is_uncounted(cpu))
 			return true;
 	}
 	return false;
 }
 
-/* Where nothing is switched, or was not yet. */
+/* Those that have their counters again know then. */
+static void pmuk_sched_look_at_uncounted(void)
+{
+	int cpu;
+
+	for_each_online_cpu(cpu) {
+		if (pmuk_sched_is_uncounted(cpu))
+			smp_call_function_single(cpu, pmuk_sched_look, NULL, true);
+	}
+}
+
+/* Where nothing is switched, or was not yet: that CPU is to know that it has lost counters. */
 static bool pmuk_sched_has_lost(const struct pmuk_sched *s)
 {
 	bool lost = false;
 	struct pmuk_msg msg;
 
-	while (s->nr && pmuk_read(s->ctx, &msg, true) > 0)
-		lost |= msg.kind == PMUK_MSG_COUNTER_LOST;
+	while (s->nr && pmuk_read(s->ctx, &msg, true) > 0) {
+		if (msg.kind != PMUK_MSG_COUNTER_LOST)
+			continue;
+		lost = true;
+		smp_call_function_single(msg.cpu, pmuk_sched_look, NULL, true);
+	}
 	return lost;
+}
+
+/* Each try asks all CPUs: the longer the counters are away, the less often there is one. */
+#define PMUK_SCHED_RETRY_MAX	16
+
+static void pmuk_sched_try_again(struct pmuk_sched *s)
+{
+	s->lost |= pmuk_sched_has_lost(s);
+	if ((s->lost || pmuk_sched_any_uncounted(s)) && (!s->retry_in || !--s->retry_in)) {
+		s->lost = false;
+		pmuk_restart(s->ctx);
+		pmuk_sched_look_at_uncounted();
+		s->retry_in = s->retry_after;
+		s->retry_after = min(2 * s->retry_after, PMUK_SCHED_RETRY_MAX);
+	}
+	if (!s->lost && !pmuk_sched_any_uncounted(s)) {
+		s->retry_after = 1;
+		s->retry_in = 0;
+	}
 }
 
 static bool pmuk_sched_has_strays(struct pmuk_sched *s)
@@ -316,10 +359,8 @@ static void pmuk_sched_watch(struct work_struct *work)
 	guard(mutex)(&s->on_lock);
 	if (!s->on)
 		return;
-	if (pmuk_sched_has_lost(s) || pmuk_sched_is_uncounted(s)) {
-		on_each_cpu(pmuk_sched_look, NULL, true);	/* while they are lost */
-		pmuk_restart(s->ctx);
-	}
+	if (s->nr)
+		pmuk_sched_try_again(s);
 	if (pmuk_sched_has_strays(s))
 		pmuk_sched_tasks_seed();
 	schedule_delayed_work(&s->watch, PMUK_SCHED_WATCH);

@@ -3,9 +3,7 @@
  * /proc/pmuk_sched: what has been accounted, as text; one value per field, the first line has
  * the version. Documentation/admin-guide/pmuk-sched-stats.rst has the fields.
  *
- * Who reads tasks or cgroups first has each CPU account for the task that it runs. Then all is
- * copied under the lock, so that what is on its way from a task to its process or cgroup is in
- * one of them.
+ * Who reads tasks or cgroups first has each busy CPU account for the task that it runs.
  */
 #include <linux/bsearch.h>
 #include <linux/capability.h>
@@ -15,7 +13,6 @@
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/smp.h>
-#include <linux/sort.h>
 #include <linux/string_choices.h>
 #include <linux/string_helpers.h>
 #include <linux/timekeeping.h>
@@ -64,16 +61,17 @@ static bool pmuk_sched_show_head(struct seq_file *m, struct pmuk_sched *s)
 	return true;
 }
 
-static void pmuk_sched_show_counts(struct seq_file *m, const u64 *counts)
+static void pmuk_sched_show_counts(struct seq_file *m, const u64 *counts, unsigned int nr)
 {
 	unsigned int i;
 
-	for (i = 0; i < pmuk_sched.nr; i++)
+	for (i = 0; i < nr; i++)
 		seq_printf(m, " %llu", READ_ONCE(counts[i]));
 }
 
 /* The fields of totals. */
-static void pmuk_sched_show_totals(struct seq_file *m, const struct pmuk_sched_totals *sum)
+static void pmuk_sched_show_totals(struct seq_file *m, const struct pmuk_sched_totals *sum,
+				   unsigned int nr)
 {
 	unsigned int i;
 
@@ -85,7 +83,7 @@ static void pmuk_sched_show_totals(struct seq_file *m, const struct pmuk_sched_t
 	for (i = 0; i < PMUK_SCHED_HOWS; i++)
 		seq_printf(m, " %llu", sum->left[i]);
 	seq_printf(m, " %d", !sum->invalid);
-	pmuk_sched_show_counts(m, sum->counts);
+	pmuk_sched_show_counts(m, sum->counts, nr);
 }
 
 /* ---- cpus ---- */
@@ -102,11 +100,69 @@ static void pmuk_sched_cpu_copy(struct pmuk_sched_cpu_job *job)
 	pmuk_sched_add_task(&job->idle, pmuk_sched_idle(job->c));
 }
 
+/* How often an isolated CPU may switch while it is read. */
+#define PMUK_SCHED_COPY_TRIES	10
+
+static void pmuk_sched_cpu_read(struct pmuk_sched_cpu_job *job)
+{
+	memset(&job->tasks, 0, sizeof(job->tasks));
+	memset(&job->idle, 0, sizeof(job->idle));
+	pmuk_sched_cpu_copy(job);
+}
+
+/*
+ * Of a CPU that is idle, or of another one that is not to be asked. False: it has switched from
+ * beginning to end of that; or it has not begun.
+ */
+static bool pmuk_sched_copy_quiet(struct pmuk_sched_cpu_job *job)
+{
+	struct pmuk_sched_cpu *c = job->c;
+	struct pmuk_sched_task *t = smp_load_acquire(&c->task);	/* pairs with pmuk_sched_switch() */
+	u64 start = READ_ONCE(c->start);
+
+	pmuk_sched_cpu_read(job);
+	if (t == pmuk_sched_idle(c))
+		job->idle.run += pmuk_sched_idle_so_far(c);
+	smp_rmb();	/* pairs with pmuk_sched_switch_slow() */
+	return t && READ_ONCE(c->task) == t && READ_ONCE(c->start) == start;
+}
+
+static bool pmuk_sched_copy_isolated(struct pmuk_sched_cpu_job *job)
+{
+	unsigned int tries = PMUK_SCHED_COPY_TRIES;
+
+	while (tries-- && !pmuk_sched_copy_quiet(job))
+		cpu_relax();
+	return true;
+}
+
 /* On that CPU, between two switches. */
 static void pmuk_sched_cpu_here(void *data)
 {
 	pmuk_sched_look(NULL);
-	pmuk_sched_cpu_copy(data);
+	pmuk_sched_cpu_read(data);
+}
+
+/* ->on_lock is held. Ticks may tell too much: idle time stands still until that has passed. */
+static void pmuk_sched_only_grow(struct pmuk_sched_cpu_job *job)
+{
+	job->c->idle_told = max(job->c->idle_told, job->idle.run);
+	job->idle.run = job->c->idle_told;
+}
+
+static void pmuk_sched_copy_cpu(struct pmuk_sched_cpu_job *job, int cpu)
+{
+	guard(cpus_read_lock)();
+	if (cpu_online(cpu)) {
+		if (pmuk_sched_is_isolated(cpu) ? pmuk_sched_copy_isolated(job) :
+						  pmuk_sched_is_idle(cpu) &&
+						  pmuk_sched_copy_quiet(job))
+			return;
+		/* it is busy, or has just become so */
+		if (!smp_call_function_single(cpu, pmuk_sched_cpu_here, job, true))
+			return;
+	}
+	pmuk_sched_cpu_read(job);	/* nothing is switched */
 }
 
 static void pmuk_sched_show_cpu(struct seq_file *m, int cpu)
@@ -114,18 +170,18 @@ static void pmuk_sched_show_cpu(struct seq_file *m, int cpu)
 	struct pmuk_sched_cpu_job job = { .c = per_cpu_ptr(&pmuk_sched_cpus, cpu) };
 	const u64 *stat = kcpustat_cpu(cpu).cpustat;
 
-	scoped_guard(cpus_read_lock) {
-		if (smp_call_function_single(cpu, pmuk_sched_cpu_here, &job, true))
-			pmuk_sched_cpu_copy(&job);	/* offline: nothing is switched */
-	}
+	pmuk_sched_copy_cpu(&job, cpu);
+	pmuk_sched_only_grow(&job);
 	seq_printf(m, "cpu %d", cpu);
-	pmuk_sched_show_totals(m, &job.tasks);
+	pmuk_sched_show_totals(m, &job.tasks, pmuk_sched.nr);
 	seq_printf(m, "\nidle %d %llu %llu", cpu, job.idle.run,
 		   job.idle.left[PMUK_SCHED_VOLUNTARY] + job.idle.left[PMUK_SCHED_SAME] +
 		   job.idle.left[PMUK_SCHED_OTHER]);
-	pmuk_sched_show_counts(m, job.idle.counts);
-	seq_printf(m, "\nirq %d %llu %llu\n", cpu,
-		   READ_ONCE(stat[CPUTIME_IRQ]), READ_ONCE(stat[CPUTIME_SOFTIRQ]));
+	pmuk_sched_show_counts(m, job.idle.counts, pmuk_sched.nr);
+	seq_printf(m, "\nirq %d %llu %llu\nleft %d", cpu,
+		   READ_ONCE(stat[CPUTIME_IRQ]), READ_ONCE(stat[CPUTIME_SOFTIRQ]), cpu);
+	pmuk_sched_show_counts(m, job.c->rest, PMUK_SCHED_RESTS);
+	seq_putc(m, '\n');
 }
 
 static int pmuk_sched_show_cpus(struct seq_file *m, void *v)
@@ -140,177 +196,30 @@ static int pmuk_sched_show_cpus(struct seq_file *m, void *v)
 	return 0;
 }
 
-/* ---- tasks ---- */
+/* ---- tasks and cgroups: one reading, which is shown piece by piece ---- */
 
-/* A task, as one reading has found it: with its name, as it may be gone when it is shown. */
-struct pmuk_sched_known {
-	u32 pid, tgid;
-	u32 cgroup;
-	char comm[TASK_COMM_LEN];
-	struct pmuk_sched_totals had;
+struct pmuk_sched_text {
+	struct pmuk_sched_reading r;
+	bool on;
+	int (*read)(struct pmuk_sched_reading *r);
+	int (*show)(struct seq_file *m, struct pmuk_sched_text *text, loff_t i);
+	loff_t (*nr)(const struct pmuk_sched_text *text);
 };
-
-/* What one reading has copied. */
-struct pmuk_sched_copy {
-	struct pmuk_sched_totals exited;
-	struct pmuk_sched_totals strays;
-	unsigned int room, nr;
-	unsigned int room_groups, nr_groups;
-	struct pmuk_sched_group *groups;
-	struct pmuk_sched_known *tasks;
-};
-
-/* ->lock is held, from here … */
-static void pmuk_sched_copy_one(struct pmuk_sched_copy *copy, const struct pmuk_sched_task *t)
-{
-	struct pmuk_sched_known *known = &copy->tasks[copy->nr++];
-	const struct task_struct *p = pmuk_sched_task_of(t);
-
-	*known = (struct pmuk_sched_known){
-		.pid	= READ_ONCE(p->pid),
-		.tgid	= p->tgid,
-		.cgroup	= t->cgroup,
-	};
-	/* It may be changing its name: then it is some of both, as in /proc. */
-	data_race(memcpy(known->comm, p->comm, sizeof(known->comm)));
-	known->comm[sizeof(known->comm) - 1] = '\0';
-	pmuk_sched_add_task(&known->had, t);
-	if (test_bit(PMUK_SCHED_GROUPED_BIT, &t->key))
-		pmuk_sched_add(&pmuk_sched_group_find(p)->sum, &known->had);
-}
-
-static bool pmuk_sched_copy_begin_groups(struct pmuk_sched_copy *copy)
-{
-	struct pmuk_sched_group *g;
-	unsigned int i;
-
-	for (i = 0; i < PMUK_SCHED_GROUP_CHAINS; i++) {
-		for (g = pmuk_sched.groups[i]; g; g = g->next) {
-			g->sum = g->ended;
-			copy->nr_groups++;
-		}
-	}
-	return copy->nr_groups <= copy->room_groups;
-}
-
-static void pmuk_sched_copy_groups(struct pmuk_sched_copy *copy)
-{
-	const struct pmuk_sched_group *g;
-	unsigned int i, nr = 0;
-
-	for (i = 0; i < PMUK_SCHED_GROUP_CHAINS; i++) {
-		for (g = pmuk_sched.groups[i]; g; g = g->next)
-			copy->groups[nr++] = *g;
-	}
-}
-
-static void pmuk_sched_copy_tasks(struct pmuk_sched_copy *copy)
-{
-	const struct pmuk_sched_task *t;
-	u32 i;
-
-	for (i = 0; i <= pmuk_sched.mask; i++) {
-		t = rcu_dereference_protected(pmuk_sched.chains[i], true);
-		for (; t; t = rcu_dereference_protected(t->next, true))
-			pmuk_sched_copy_one(copy, t);
-	}
-}
-
-/* … to here. False: there are more by now. */
-static bool pmuk_sched_copy_all(struct pmuk_sched_copy *copy)
-{
-	int cpu;
-
-	copy->nr = 0;
-	copy->nr_groups = 0;
-	if (!pmuk_sched_copy_begin_groups(copy) || pmuk_sched.nr_tasks > copy->room)
-		return false;
-	pmuk_sched_copy_tasks(copy);
-	pmuk_sched_copy_groups(copy);
-	copy->exited = pmuk_sched.exited;
-	copy->strays = (struct pmuk_sched_totals){};
-	for_each_possible_cpu(cpu)
-		pmuk_sched_add_task(&copy->strays,
-				    pmuk_sched_stray(per_cpu_ptr(&pmuk_sched_cpus, cpu)));
-	return true;
-}
-
-static void pmuk_sched_copy_free(struct pmuk_sched_copy *copy)
-{
-	kvfree(copy->tasks);
-	kvfree(copy->groups);
-}
-
-static int pmuk_sched_copy_alloc(struct pmuk_sched_copy *copy)
-{
-	copy->room = READ_ONCE(pmuk_sched.nr_tasks) * 5 / 4 + 64;
-	copy->room_groups = copy->nr_groups * 5 / 4 + 64;
-	copy->tasks = kvcalloc(copy->room, sizeof(*copy->tasks), GFP_KERNEL);
-	copy->groups = kvcalloc(copy->room_groups, sizeof(*copy->groups), GFP_KERNEL);
-	if (copy->tasks && copy->groups)
-		return 0;
-	pmuk_sched_copy_free(copy);
-	return -ENOMEM;
-}
-
-/* So often there may be many more tasks than a moment before. */
-#define PMUK_SCHED_COPY_TRIES	8
-
-static int pmuk_sched_copy(struct pmuk_sched_copy *copy)
-{
-	unsigned int tries;
-	bool done;
-	int ret;
-
-	for (tries = 0; tries < PMUK_SCHED_COPY_TRIES; tries++) {
-		ret = pmuk_sched_copy_alloc(copy);
-		if (ret)
-			return ret;
-		scoped_guard(spinlock_irqsave, &pmuk_sched.lock)
-			done = pmuk_sched_copy_all(copy);
-		if (done)
-			return 0;
-		pmuk_sched_copy_free(copy);
-	}
-	return -EAGAIN;
-}
-
-static int pmuk_sched_cmp_tasks(const void *a, const void *b)
-{
-	const struct pmuk_sched_known *t = a, *u = b;
-
-	return (int)t->pid - (int)u->pid;
-}
-
-static int pmuk_sched_cmp_groups(const void *a, const void *b)
-{
-	const struct pmuk_sched_group *g = a, *h = b;
-
-	return (int)g->tgid - (int)h->tgid;
-}
-
-static u64 pmuk_sched_cgroup_full_id(u32 id)
-{
-	const struct pmuk_sched_cgroup *g;
-
-	guard(spinlock_irqsave)(&pmuk_sched.lock);
-	g = pmuk_sched_cgroup_find(id);
-	return g ? g->full_id : id;
-}
 
 /* The rest of the line. */
-static void pmuk_sched_show_comm(struct seq_file *m, const char *comm)
+static void pmuk_sched_show_name(struct seq_file *m, const char *name)
 {
 	seq_putc(m, ' ');
-	seq_escape_str(m, comm, ESCAPE_OCTAL, "\n\\");
+	seq_escape_str(m, name, ESCAPE_OCTAL, "\n\\");
 	seq_putc(m, '\n');
 }
 
-static void pmuk_sched_show_task(struct seq_file *m, const struct pmuk_sched_known *t)
+static void pmuk_sched_show_task(struct seq_file *m, const struct pmuk_sched_reading *r,
+				 const struct pmuk_sched_known *t)
 {
-	seq_printf(m, "task %u %u %llu", t->pid, t->tgid, pmuk_sched_cgroup_full_id(t->cgroup));
-	pmuk_sched_show_totals(m, &t->had);
-	pmuk_sched_show_comm(m, t->comm);
+	seq_printf(m, "task %u %u %llu", t->pid, t->tgid, t->cgroup);
+	pmuk_sched_show_totals(m, &t->had, r->nr_events);
+	pmuk_sched_show_name(m, t->comm);
 }
 
 static int pmuk_sched_cmp_leader(const void *tgid, const void *task)
@@ -319,214 +228,147 @@ static int pmuk_sched_cmp_leader(const void *tgid, const void *task)
 }
 
 /* Its leader stays for as long as it has threads, and gives it its name. */
-static void pmuk_sched_show_group(struct seq_file *m, const struct pmuk_sched_copy *copy,
+static void pmuk_sched_show_group(struct seq_file *m, const struct pmuk_sched_reading *r,
 				  const struct pmuk_sched_group *g)
 {
 	const struct pmuk_sched_known *leader =
-		bsearch(&g->tgid, copy->tasks, copy->nr, sizeof(*copy->tasks),
-			pmuk_sched_cmp_leader);
+		bsearch(&g->tgid, r->tasks, r->nr, sizeof(*r->tasks), pmuk_sched_cmp_leader);
 
-	seq_printf(m, "group %u %u %llu", g->tgid, g->threads,
-		   leader ? pmuk_sched_cgroup_full_id(leader->cgroup) : 0);
-	pmuk_sched_show_totals(m, &g->sum);
-	pmuk_sched_show_comm(m, leader ? leader->comm : "-");
+	seq_printf(m, "group %u %u %llu", g->tgid, g->threads, leader ? leader->cgroup : 0);
+	pmuk_sched_show_totals(m, &g->sum, r->nr_events);
+	pmuk_sched_show_name(m, leader ? leader->comm : "-");
 }
 
-static void pmuk_sched_show_copy(struct seq_file *m, struct pmuk_sched_copy *copy)
+static int pmuk_sched_show_one_task(struct seq_file *m, struct pmuk_sched_text *text, loff_t i)
 {
-	unsigned int i;
+	const struct pmuk_sched_reading *r = &text->r;
 
-	sort(copy->tasks, copy->nr, sizeof(*copy->tasks), pmuk_sched_cmp_tasks, NULL);
-	sort(copy->groups, copy->nr_groups, sizeof(*copy->groups), pmuk_sched_cmp_groups, NULL);
-	for (i = 0; i < copy->nr; i++)
-		pmuk_sched_show_task(m, &copy->tasks[i]);
-	for (i = 0; i < copy->nr_groups; i++)
-		pmuk_sched_show_group(m, copy, &copy->groups[i]);
-	seq_puts(m, "exited");
-	pmuk_sched_show_totals(m, &copy->exited);
-	seq_puts(m, "\nstray");
-	pmuk_sched_show_totals(m, &copy->strays);
-	seq_putc(m, '\n');
-}
-
-static int pmuk_sched_show_tasks(struct seq_file *m, void *v)
-{
-	struct pmuk_sched_copy copy = {};
-	int ret;
-
-	guard(mutex)(&pmuk_sched.on_lock);
-	if (!pmuk_sched_show_head(m, &pmuk_sched))
-		return 0;
-	on_each_cpu(pmuk_sched_look, NULL, true);
-	ret = pmuk_sched_copy(&copy);
-	if (ret)
-		return ret;
-	pmuk_sched_show_copy(m, &copy);
-	pmuk_sched_copy_free(&copy);
+	if (i < r->nr) {
+		pmuk_sched_show_task(m, r, &r->tasks[i]);
+	} else if (i < r->nr + r->nr_groups) {
+		pmuk_sched_show_group(m, r, &r->groups[i - r->nr]);
+	} else {
+		seq_puts(m, "exited");
+		pmuk_sched_show_totals(m, &r->exited, r->nr_events);
+		seq_puts(m, "\nstray");
+		pmuk_sched_show_totals(m, &r->strays, r->nr_events);
+		seq_putc(m, '\n');
+	}
 	return 0;
 }
 
-/* ---- cgroups ---- */
-
-/* One line of each file of a cgroup; what is in it and what is below it. */
-struct pmuk_sched_line {
-	u64 id, parent;
-	struct pmuk_sched_totals own, tree;
-	char *path;
-};
-
-struct pmuk_sched_lines {
-	struct pmuk_sched_line *lines;
-	unsigned int nr, room;
-};
-
-/* Each of all cgroups; ->lock is held, as in what follows. */
-static void pmuk_sched_each_cgroup(void (*fn)(struct pmuk_sched_cgroup *g, void *data), void *data)
+static loff_t pmuk_sched_nr_task_lines(const struct pmuk_sched_text *text)
 {
-	struct pmuk_sched_cgroup *g;
-	unsigned int i;
-
-	for (i = 0; i < PMUK_SCHED_CGROUP_CHAINS; i++) {
-		for (g = pmuk_sched.cgroups[i]; g; g = g->next)
-			fn(g, data);
-	}
+	return (loff_t)text->r.nr + text->r.nr_groups + 1;
 }
 
-static void pmuk_sched_count_cgroup(struct pmuk_sched_cgroup *g, void *data)
-{
-	++*(unsigned int *)data;
-}
-
-static unsigned int pmuk_sched_nr_cgroups(void)
-{
-	unsigned int nr = 0;
-
-	pmuk_sched_each_cgroup(pmuk_sched_count_cgroup, &nr);
-	return nr;
-}
-
-static void pmuk_sched_begin_cgroup(struct pmuk_sched_cgroup *g, void *data)
-{
-	g->own = g->ended;
-	g->tree = g->below;
-}
-
-static void pmuk_sched_sum_own(void)
-{
-	const struct pmuk_sched_task *t;
-	struct pmuk_sched_cgroup *g;
-	u32 i;
-
-	for (i = 0; i <= pmuk_sched.mask; i++) {
-		t = rcu_dereference_protected(pmuk_sched.chains[i], true);
-		for (; t; t = rcu_dereference_protected(t->next, true)) {
-			g = pmuk_sched_cgroup_find(t->cgroup);
-			if (g)
-				pmuk_sched_add_task(&g->own, t);
-		}
-	}
-}
-
-/* To all above, what it has had itself, and what those have had that were below. */
-static void pmuk_sched_sum_cgroup(struct pmuk_sched_cgroup *g, void *data)
-{
-	struct pmuk_sched_totals all = g->below;
-	struct pmuk_sched_cgroup *above;
-
-	pmuk_sched_add(&g->tree, &g->own);
-	pmuk_sched_add(&all, &g->own);
-	for (above = g->parent; above; above = above->parent)
-		pmuk_sched_add(&above->tree, &all);
-}
-
-static void pmuk_sched_copy_cgroup(struct pmuk_sched_cgroup *g, void *data)
-{
-	struct pmuk_sched_lines *copy = data;
-
-	copy->lines[copy->nr++] = (struct pmuk_sched_line){
-		.id	= g->full_id,
-		.parent	= g->parent ? g->parent->full_id : 0,
-		.own	= g->own,
-		.tree	= g->tree,
-		.path	= kstrdup(g->path, GFP_NOWAIT),
-	};
-}
-
-/* -EAGAIN: there are more by now than there is room for. */
-static int pmuk_sched_copy_cgroups(struct pmuk_sched_lines *copy)
-{
-	guard(spinlock_irqsave)(&pmuk_sched.lock);
-	if (pmuk_sched_nr_cgroups() > copy->room)
-		return -EAGAIN;
-	pmuk_sched_each_cgroup(pmuk_sched_begin_cgroup, NULL);
-	pmuk_sched_sum_own();
-	pmuk_sched_each_cgroup(pmuk_sched_sum_cgroup, NULL);
-	pmuk_sched_each_cgroup(pmuk_sched_copy_cgroup, copy);
-	return 0;
-}
-
-static int pmuk_sched_cmp_lines(const void *a, const void *b)
-{
-	const struct pmuk_sched_line *l = a, *r = b;
-
-	return l->id < r->id ? -1 : l->id > r->id;
-}
-
-static void pmuk_sched_show_line(struct seq_file *m, const char *what,
-				 const struct pmuk_sched_line *line,
+static void pmuk_sched_show_line(struct seq_file *m, const struct pmuk_sched_reading *r,
+				 const char *what, const struct pmuk_sched_line *line,
 				 const struct pmuk_sched_totals *sum)
 {
 	seq_printf(m, "%s %llu %llu", what, line->id, line->parent);
-	pmuk_sched_show_totals(m, sum);
-	seq_putc(m, ' ');
-	seq_escape_str(m, line->path ?: "-", ESCAPE_OCTAL, "\n\\");
-	seq_putc(m, '\n');
+	pmuk_sched_show_totals(m, sum, r->nr_events);
+	pmuk_sched_show_name(m, line->path ?: "-");
 }
 
-static void pmuk_sched_show_lines(struct seq_file *m, struct pmuk_sched_lines *copy)
+static int pmuk_sched_show_one_cgroup(struct seq_file *m, struct pmuk_sched_text *text, loff_t i)
 {
-	struct pmuk_sched_line *line;
+	const struct pmuk_sched_line *line = &text->r.lines[i];
 
-	sort(copy->lines, copy->nr, sizeof(*copy->lines), pmuk_sched_cmp_lines, NULL);
-	for (line = copy->lines; line < copy->lines + copy->nr; line++) {
-		pmuk_sched_show_line(m, "cgroup", line, &line->own);
-		pmuk_sched_show_line(m, "subtree", line, &line->tree);
-		kfree(line->path);
-	}
-}
-
-static int pmuk_sched_try_cgroups(struct seq_file *m)
-{
-	struct pmuk_sched_lines copy = {};
-	int ret;
-
-	scoped_guard(spinlock_irqsave, &pmuk_sched.lock)
-		copy.room = pmuk_sched_nr_cgroups() * 5 / 4 + 8;
-	copy.lines = kvcalloc(copy.room, sizeof(*copy.lines), GFP_KERNEL);
-	if (!copy.lines)
-		return -ENOMEM;
-	ret = pmuk_sched_copy_cgroups(&copy);
-	if (!ret)
-		pmuk_sched_show_lines(m, &copy);
-	kvfree(copy.lines);
-	return ret;
-}
-
-static int pmuk_sched_show_cgroups(struct seq_file *m, void *v)
-{
-	unsigned int tries;
-	int ret = 0;
-
-	guard(mutex)(&pmuk_sched.on_lock);
-	if (!pmuk_sched_show_head(m, &pmuk_sched))
+	if (line->gone)
 		return 0;
-	on_each_cpu(pmuk_sched_look, NULL, true);
-	for (tries = 0; tries < PMUK_SCHED_COPY_TRIES; tries++) {
-		ret = pmuk_sched_try_cgroups(m);
-		if (ret != -EAGAIN)
-			break;
-	}
-	return ret;
+	pmuk_sched_show_line(m, &text->r, "cgroup", line, &line->own);
+	pmuk_sched_show_line(m, &text->r, "subtree", line, &line->tree);
+	return 0;
+}
+
+static loff_t pmuk_sched_nr_cgroup_lines(const struct pmuk_sched_text *text)
+{
+	return text->r.nr_lines;
+}
+
+/* The head, and all that follows is read at that moment. */
+static int pmuk_sched_begin_text(struct seq_file *m, struct pmuk_sched_text *text)
+{
+	guard(mutex)(&pmuk_sched.on_lock);
+	pmuk_sched_reading_free(&text->r);
+	text->on = pmuk_sched_show_head(m, &pmuk_sched);
+	if (!text->on)
+		return 0;
+	pmuk_sched_look_all();
+	return text->read(&text->r);
+}
+
+/* At 0 the head, then the lines. */
+static void *pmuk_sched_text_start(struct seq_file *m, loff_t *pos)
+{
+	struct pmuk_sched_text *text = m->private;
+
+	return !*pos || (text->on && *pos <= text->nr(text)) ? pos : NULL;
+}
+
+static void *pmuk_sched_text_next(struct seq_file *m, void *v, loff_t *pos)
+{
+	++*pos;
+	return pmuk_sched_text_start(m, pos);
+}
+
+static void pmuk_sched_text_stop(struct seq_file *m, void *v)
+{
+}
+
+static int pmuk_sched_text_show(struct seq_file *m, void *v)
+{
+	struct pmuk_sched_text *text = m->private;
+	loff_t pos = *(loff_t *)v;
+
+	return pos ? text->show(m, text, pos - 1) : pmuk_sched_begin_text(m, text);
+}
+
+static const struct seq_operations pmuk_sched_text_ops = {
+	.start	= pmuk_sched_text_start,
+	.next	= pmuk_sched_text_next,
+	.stop	= pmuk_sched_text_stop,
+	.show	= pmuk_sched_text_show,
+};
+
+static int pmuk_sched_text_open(struct file *file, const struct pmuk_sched_text *what)
+{
+	struct pmuk_sched_text *text;
+
+	if (!perfmon_capable())
+		return -EACCES;
+	text = __seq_open_private(file, &pmuk_sched_text_ops, sizeof(*text));
+	if (!text)
+		return -ENOMEM;
+	*text = *what;
+	return 0;
+}
+
+static int pmuk_sched_open_tasks(struct inode *inode, struct file *file)
+{
+	return pmuk_sched_text_open(file, &(const struct pmuk_sched_text){
+		.read = pmuk_sched_read_tasks,
+		.show = pmuk_sched_show_one_task,
+		.nr = pmuk_sched_nr_task_lines,
+	});
+}
+
+static int pmuk_sched_open_cgroups(struct inode *inode, struct file *file)
+{
+	return pmuk_sched_text_open(file, &(const struct pmuk_sched_text){
+		.read = pmuk_sched_read_cgroups,
+		.show = pmuk_sched_show_one_cgroup,
+		.nr = pmuk_sched_nr_cgroup_lines,
+	});
+}
+
+static int pmuk_sched_text_release(struct inode *inode, struct file *file)
+{
+	struct pmuk_sched_text *text = ((struct seq_file *)file->private_data)->private;
+
+	pmuk_sched_reading_free(&text->r);
+	return seq_release_private(inode, file);
 }
 
 /* ---- histograms ---- */
@@ -551,7 +393,7 @@ static void pmuk_sched_show_slices(struct seq_file *m, int cpu, const struct pmu
 	u64 sum[PMUK_SCHED_BUCKETS] = {};
 	unsigned int i, how;
 
-	for (how = 0; how < PMUK_SCHED_HOWS; how++) {
+	for (how = 0; how <= PMUK_SCHED_HOWS; how++) {
 		for (i = 0; i < PMUK_SCHED_BUCKETS; i++)
 			sum[i] += READ_ONCE(c->slices[how][i]);
 	}
@@ -594,10 +436,19 @@ static const struct proc_ops pmuk_sched_##name##_ops = {				\
 	.proc_release	= single_release,						\
 }
 
-PMUK_SCHED_FILE(cpus, PAGE_SIZE + num_possible_cpus() * 320);
-PMUK_SCHED_FILE(tasks, PAGE_SIZE + READ_ONCE(pmuk_sched.nr_tasks) * 160);
-PMUK_SCHED_FILE(cgroups, 4 * PAGE_SIZE);
+PMUK_SCHED_FILE(cpus, PAGE_SIZE + num_possible_cpus() * 400);
 PMUK_SCHED_FILE(hist, PAGE_SIZE + num_possible_cpus() * 1024);
+
+#define PMUK_SCHED_TEXT(name)								\
+static const struct proc_ops pmuk_sched_##name##_ops = {				\
+	.proc_open	= pmuk_sched_open_##name,					\
+	.proc_read	= seq_read,							\
+	.proc_lseek	= seq_lseek,							\
+	.proc_release	= pmuk_sched_text_release,					\
+}
+
+PMUK_SCHED_TEXT(tasks);
+PMUK_SCHED_TEXT(cgroups);
 
 int pmuk_sched_show_init(void)
 {

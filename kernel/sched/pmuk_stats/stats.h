@@ -18,6 +18,7 @@
 #include <linux/pmu_kapi.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
+#include <linux/smp.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
 #include <linux/workqueue.h>
@@ -27,8 +28,19 @@ struct cgroup;
 
 #define PMUK_SCHED_EVENTS	4
 
-/* How a task leaves its CPU: PMUK_SCHED_VOLUNTARY, _SAME, _OTHER. */
+/*
+ * Reasons for which a task leaves its CPU. Each task counts the first three, PMUK_SCHED_VOLUNTARY,
+ * _SAME and _OTHER: there is no room for more in its cache line. CPUs count the rest, too.
+ */
 #define PMUK_SCHED_HOWS		3
+#define PMUK_SCHED_REASONS	(PMUK_SCHED_MIGRATED + 1)
+#define PMUK_SCHED_RESTS	(PMUK_SCHED_REASONS - PMUK_SCHED_HOWS)
+
+static_assert(PMUK_SCHED_HOWS == PMUK_SCHED_OTHER + 1);
+static_assert(PMUK_SCHED_MIGRATED <= PMUK_SCHED_CLASS_MASK);
+
+/* &pmuk_sched_task.delay: throttled since it left, and has not finished a slice since */
+#define PMUK_SCHED_HELD		BIT_ULL(63)
 
 /* &pmuk_sched_task.key: the task_struct, and flags */
 #define PMUK_SCHED_INVALID_BIT	0	/* some slice was not counted */
@@ -46,7 +58,9 @@ struct pmuk_sched_task {
 	union {
 		struct {
 			u64 run;	/* owner: nanoseconds */
-			u64 delay;	/* const: the task's run_delay when it became known */
+			u64 delay;	/* owner: what of the task's run_delay is no wait; or, with
+					 * PMUK_SCHED_HELD, its wait until it was throttled
+					 */
 		};
 		struct rcu_head rcu;	/* when it is in no chain */
 	};
@@ -76,6 +90,19 @@ static __always_inline u64 pmuk_sched_delay(const struct task_struct *p)
 }
 #endif
 
+/*
+ * Nanoseconds that a task has waited while it could run. run_delay goes on while the task is
+ * throttled, and is written when the task runs again: from when it is throttled until the next
+ * slice has ended, its wait is kept as it was.
+ */
+static __always_inline u64 pmuk_sched_wait(const struct pmuk_sched_task *t,
+					   const struct task_struct *p)
+{
+	u64 delay = READ_ONCE(t->delay);
+
+	return delay & PMUK_SCHED_HELD ? delay & ~PMUK_SCHED_HELD : pmuk_sched_delay(p) - delay;
+}
+
 static inline bool pmuk_sched_is_invalid(const struct pmuk_sched_task *t)
 {
 	return test_bit(PMUK_SCHED_INVALID_BIT, &t->key);
@@ -96,6 +123,8 @@ struct pmuk_sched_group {
 	const struct signal_struct *signal;	/* which it is found by; as long as it has tasks */
 	u32 tgid;
 	u32 threads;			/* tasks that are in it */
+	u64 serial;			/* of the reading that ->sum and ->copied belong to */
+	bool copied;
 	struct pmuk_sched_totals ended;	/* those that have exited */
 	struct pmuk_sched_totals sum;	/* of one reading: with those that are there */
 };
@@ -111,11 +140,55 @@ struct pmuk_sched_cgroup {
 	u32 id;				/* low half of ->full_id; no other has it meanwhile */
 	u32 refs;			/* tasks, cgroups below, and 1 until it is removed */
 	u64 full_id;
+	u64 parent_id;			/* of ->parent, when it ends during a reading */
+	u64 serial;			/* of the reading that ->own, ->tree and ->copied belong to */
+	bool copied;
 	struct pmuk_sched_totals ended;	/* own tasks that have exited or moved, signed */
 	struct pmuk_sched_totals below;	/* cgroups below it that are no more */
 	struct pmuk_sched_totals own;	/* of one reading */
-	struct pmuk_sched_totals tree;	/* of one reading: with all below */
+	struct pmuk_sched_totals tree;	/* of one reading: ->below, as it was */
 	char path[];
+};
+
+/* A task, as one reading has found it: with its name, as it may be gone when it is shown. */
+struct pmuk_sched_known {
+	u32 pid, tgid;
+	u64 cgroup;
+	char comm[TASK_COMM_LEN];
+	struct pmuk_sched_totals had;
+};
+
+/* A cgroup, as one reading has found it. */
+struct pmuk_sched_line {
+	u64 id, parent;
+	struct pmuk_sched_totals own, tree;
+	struct pmuk_sched_line *above;	/* the parent's; NULL: none */
+	unsigned int pending;	/* lines below that have not been added to ->tree */
+	bool gone;		/* it was removed meanwhile, and is part of those above only */
+	char *path;
+};
+
+/*
+ * A reading of all tasks or all cgroups, in stretches: ->lock is not held from beginning to end.
+ * Chains before ->next have been read, the rest is ahead. Nothing is missed or counted twice when
+ * a task, group or cgroup ends or moves meanwhile: while there is a reading, who adds to ->ended
+ * of a group or cgroup has it touched before, which gives it sums of this reading; and what a task
+ * that is ahead takes with it is added to these sums, too.
+ */
+struct pmuk_sched_reading {
+	u32 next;			/* ->lock: the chain that comes next */
+	unsigned int nr_events;
+	bool full;			/* there are more than there is room for */
+	struct pmuk_sched_totals exited;	/* ->lock */
+	struct pmuk_sched_totals strays;
+	struct pmuk_sched_known *tasks;
+	unsigned int nr, room;
+	struct pmuk_sched_group *groups;
+	unsigned int nr_groups, room_groups;
+	struct pmuk_sched_line *lines;
+	unsigned int nr_lines, room_lines;
+	struct pmuk_sched_group *dead_groups;	/* ->lock: ended meanwhile */
+	struct pmuk_sched_cgroup *dead_cgroups;	/* ->lock: likewise */
 };
 
 #define PMUK_SCHED_GROUP_BITS		12
@@ -167,8 +240,10 @@ enum {
 
 /* What is known of a CPU. Owner: that CPU, with interrupts off. */
 struct pmuk_sched_cpu {
-	struct pmuk_sched_task *task;	/* owner: who runs; NULL: not begun */
-	u64 start;			/* owner: task clock of the latest switch, or look */
+	struct pmuk_sched_task *task;	/* owner: who runs; NULL: not begun, or between two */
+	u64 start;			/* owner: the CPU's clock at the latest switch, or look */
+	unsigned long idle_since;	/* owner: jiffies when the idle task came */
+	u64 idle_told;			/* ->on_lock: of idle's time, the most that was told */
 	u64 delay;			/* owner: run_delay of who runs, before it ran */
 	u8 counted;			/* owner: whether the slice that has ended was */
 	bool fresh;			/* owner: began while idle, whose stamp is old */
@@ -185,7 +260,8 @@ struct pmuk_sched_cpu {
 	u64 firsts[PMUK_SCHED_EVENTS];	/* owner: and ->base less these */
 	u64 wait;			/* owner: of slices here, what was waited here */
 	u64 strays;			/* owner: slices of tasks that are not known */
-	u64 slices[PMUK_SCHED_HOWS][PMUK_SCHED_BUCKETS];	/* owner */
+	u64 slices[PMUK_SCHED_HOWS + 1][PMUK_SCHED_BUCKETS];	/* owner: the last for the rest */
+	u64 rest[PMUK_SCHED_RESTS];	/* owner: how often for which of the other reasons */
 	u64 waits[PMUK_SCHED_BUCKETS];	/* owner */
 	u64 ipcs[PMUK_SCHED_BUCKETS];	/* owner */
 
@@ -227,6 +303,9 @@ struct pmuk_sched {
 	struct pmuk_sched_group **groups;	/* ->lock, as are those below */
 	struct pmuk_sched_cgroup **cgroups;
 	struct pmuk_sched_totals exited;	/* whole processes */
+	unsigned int nr_groups, nr_cgroups;	/* ->lock */
+	struct pmuk_sched_reading *reading;	/* ->lock; NULL: none */
+	u64 serial;			/* ->lock: of the latest reading */
 	u64 unknown;			/* cgroups and groups for which there was no memory */
 
 	struct mutex on_lock;		/* on, off, and what is between */
@@ -234,6 +313,9 @@ struct pmuk_sched {
 	bool begun;			/* ->on_lock writes: CPUs that come online begin */
 	u64 strays;			/* ->on_lock: when last looked for */
 	u64 since;			/* ->on_lock: CLOCK_MONOTONIC */
+	bool lost;			/* ->on_lock: counters, and nobody has tried since */
+	unsigned int retry_after;	/* ->on_lock: seconds from one try to the next */
+	unsigned int retry_in;		/* ->on_lock: seconds until the next */
 	unsigned int nr_asked;		/* ->on_lock */
 	struct pmuk_sched_event asked[PMUK_SCHED_EVENTS];	/* ->on_lock */
 	u8 order[PMUK_SCHED_EVENTS];	/* ->on_lock: which of these count, in order */
@@ -273,12 +355,24 @@ static __always_inline struct pmuk_sched_task *pmuk_sched_find(const struct task
 	return t;
 }
 
+/* ->lock is held. The reading that is under way has not come to @p yet. */
+static inline bool pmuk_sched_is_ahead(const struct task_struct *p)
+{
+	return pmuk_sched.reading && pmuk_sched_chain(p) >= pmuk_sched.reading->next;
+}
+
 /* switch.c */
 void pmuk_sched_switch(void *data, bool preempt, struct task_struct *prev,
-		       struct task_struct *next, unsigned int prev_state);
+		       struct task_struct *next, unsigned int prev_state, u64 clock);
+void pmuk_sched_switch_probe(void *data, bool preempt, struct task_struct *prev,
+			     struct task_struct *next, unsigned int prev_state);
 void pmuk_sched_begin(void *data);
 void pmuk_sched_end(void *data);
 void pmuk_sched_look(void *data);
+void pmuk_sched_look_all(void);
+bool pmuk_sched_is_idle(int cpu);
+bool pmuk_sched_is_isolated(int cpu);
+u64 pmuk_sched_idle_so_far(const struct pmuk_sched_cpu *c);
 u64 pmuk_sched_nr_strays(void);
 void pmuk_sched_cpu_totals(struct pmuk_sched_cpu *c, struct pmuk_sched_totals *sum);
 
@@ -312,6 +406,13 @@ void pmuk_sched_cgroup_move(struct task_struct *p);
 int pmuk_sched_parse(const char *names, struct pmuk_sched_event *events);
 int pmuk_sched_counters_start(struct pmuk_sched *s);
 void pmuk_sched_counters_stop(struct pmuk_sched *s);
+
+/* reading.c */
+int pmuk_sched_read_tasks(struct pmuk_sched_reading *r);
+int pmuk_sched_read_cgroups(struct pmuk_sched_reading *r);
+void pmuk_sched_reading_free(struct pmuk_sched_reading *r);
+void pmuk_sched_touch_group(struct pmuk_sched_group *g);
+void pmuk_sched_touch_cgroup(struct pmuk_sched_cgroup *g);
 
 /* show.c */
 int pmuk_sched_show_init(void);

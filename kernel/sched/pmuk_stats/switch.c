@@ -1,17 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * What happens at each switch: one read of the CPU's counters, and additions. No lock, no
- * allocation, no wakeup, and no clock is read: the scheduler has stamped who comes with the
- * CPU's task clock, which leaves interrupts out where the kernel tells them apart, and knows
- * how long who goes had waited before it ran.
+ * allocation, no wakeup, and no clock is read: the scheduler has just updated the CPU's clock, and
+ * knows how long who goes had waited before it ran. Interrupts are part of that time, as they are
+ * part of what is counted meanwhile; what a hypervisor took is not.
  */
+#include <asm/syscall.h>
+#include <asm/unistd.h>
+#include <linux/compat.h>
+#include <linux/cpumask.h>
 #include <linux/irqflags.h>
+#include <linux/jiffies.h>
 #include <linux/kernel.h>
 #include <linux/sched.h>
+#include <linux/sched/isolation.h>
+#include <linux/sched/switch_hook.h>
+#include <linux/sched/task_stack.h>
 #include <linux/smp.h>
 #include <linux/string.h>
+#include <linux/tick.h>
 
 #include "stats.h"
+
+/* The number of sched_yield(2) in the calls of 32-bit programs, both on arm and x86. */
+#define PMUK_SCHED_COMPAT_YIELD	158
 
 DEFINE_PER_CPU_ALIGNED(struct pmuk_sched_cpu, pmuk_sched_cpus);
 DEFINE_PER_CPU(bool, pmuk_sched_up);
@@ -27,8 +39,10 @@ pmuk_sched_who(struct pmuk_sched_cpu *c, const struct task_struct *p)
 {
 	struct pmuk_sched_task *t;
 
-	if (!p->pid)
+	if (!p->pid) {
+		WRITE_ONCE(c->idle_since, jiffies);
 		return pmuk_sched_idle(c);
+	}
 	t = pmuk_sched_find(p);
 	if (likely(t))
 		return t;
@@ -108,14 +122,78 @@ pmuk_sched_time(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t, u64 now)
 	return run;
 }
 
-static __always_inline unsigned int
-pmuk_sched_how(bool preempt, unsigned int prev_state, const struct pmuk_sched_task *prev,
-	       const struct pmuk_sched_task *next)
+/*
+ * A thread of the kernel that could go on and is not preempted has called schedule(). A user's task
+ * is in sched_yield(2), or else it was to be preempted on its way out of the kernel.
+ */
+static bool pmuk_sched_is_yielding(const struct task_struct *prev)
 {
-	unsigned int how = PMUK_SCHED_SAME +
-			   (READ_ONCE(prev->cgroup) != READ_ONCE(next->cgroup));
+	int yield = in_compat_syscall() ? PMUK_SCHED_COMPAT_YIELD : __NR_sched_yield;
 
-	return prev_state && !preempt ? PMUK_SCHED_VOLUNTARY : how;
+	return prev->flags & PF_KTHREAD ||
+	       syscall_get_nr((struct task_struct *)prev,
+			      task_pt_regs((struct task_struct *)prev)) == yield;
+}
+
+/* The stopper: the thread of the CPU that comes before all others. */
+static bool pmuk_sched_is_stopper(const struct task_struct *p)
+{
+	return !p->prio && p->flags & PF_KTHREAD && p->nr_cpus_allowed == 1;
+}
+
+/* Why @prev, which could go on, does not. */
+static unsigned int
+pmuk_sched_why(bool preempt, const struct pmuk_sched_task *t, const struct pmuk_sched_task *n,
+	       const struct task_struct *prev, const struct task_struct *next)
+{
+	if (sched_task_is_throttled(prev))
+		return PMUK_SCHED_THROTTLED;
+	if (pmuk_sched_is_stopper(next))
+		return cpumask_test_cpu(smp_processor_id(), prev->cpus_ptr) ?
+		       PMUK_SCHED_STOPPED : PMUK_SCHED_MIGRATED;
+	if (!preempt && pmuk_sched_is_yielding(prev))
+		return PMUK_SCHED_YIELDED;
+	if (is_idle_task(next))		/* nobody was put in its place */
+		return PMUK_SCHED_STOPPED;
+	return READ_ONCE(t->cgroup) == READ_ONCE(n->cgroup) ? PMUK_SCHED_SAME : PMUK_SCHED_OTHER;
+}
+
+/* From here until the end of its next slice, what is added to @prev's run_delay is no wait. */
+static void pmuk_sched_hold(struct pmuk_sched_task *t, const struct task_struct *prev)
+{
+	if (pmuk_sched_task_of(t) == prev)
+		WRITE_ONCE(t->delay, PMUK_SCHED_HELD | pmuk_sched_wait(t, prev));
+}
+
+/* @prev was throttled before the slice that ends: it had not waited for that one. */
+static noinline u64 pmuk_sched_release(struct pmuk_sched_task *t, const struct task_struct *prev)
+{
+	WRITE_ONCE(t->delay, pmuk_sched_delay(prev) - (t->delay & ~PMUK_SCHED_HELD));
+	return 0;
+}
+
+/* The idle task is never preempted: it runs because nobody else could. */
+static noinline unsigned int
+pmuk_sched_leave_unblocked(struct pmuk_sched_cpu *c, bool preempt, struct pmuk_sched_task *t,
+			   const struct pmuk_sched_task *n, const struct task_struct *prev,
+			   const struct task_struct *next)
+{
+	unsigned int how = is_idle_task(prev) ? PMUK_SCHED_VOLUNTARY :
+						pmuk_sched_why(preempt, t, n, prev, next);
+
+	if (how < PMUK_SCHED_HOWS)
+		WRITE_ONCE(t->left[how], t->left[how] + 1);
+	else
+		pmuk_sched_sum(&c->rest[how - PMUK_SCHED_HOWS], 1);
+	if (how == PMUK_SCHED_THROTTLED)
+		pmuk_sched_hold(t, prev);
+	return how;
+}
+
+/* The row of ->slices. */
+static __always_inline unsigned int pmuk_sched_row(unsigned int how)
+{
+	return min(how, PMUK_SCHED_HOWS);
 }
 
 /* Tasks' own waits are what the scheduler has of them, see pmuk_sched_add_task(). */
@@ -194,33 +272,42 @@ static void pmuk_sched_count_whole(struct pmuk_sched_cpu *c, struct pmuk_sched_t
 	}
 }
 
-/* Idle that began before we did: nobody knows when, so all of it is left out. */
-static u64 pmuk_sched_forget(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t, u64 run)
+/* For how long the idle task has run, which runs now: by ticks, and less than it is. */
+u64 pmuk_sched_idle_so_far(const struct pmuk_sched_cpu *c)
 {
+	unsigned long ticks = jiffies - READ_ONCE(c->idle_since);
+
+	return ticks > 1 && ticks < LONG_MAX ? (u64)(ticks - 1) * TICK_NSEC : 0;
+}
+
+/* Idle that began before we did, with an old clock: what readers were told of it holds. */
+static u64 pmuk_sched_correct(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t, u64 run)
+{
+	u64 real = min(pmuk_sched_idle_so_far(c), run);
+
 	c->fresh = false;
-	WRITE_ONCE(t->run, t->run - run);
-	WRITE_ONCE(c->first, c->first + run);
-	return 0;
+	WRITE_ONCE(t->run, t->run - run + real);
+	WRITE_ONCE(c->first, c->first + run - real);
+	return real;
 }
 
 /* What is not the rule: other than two counters, or lost ones; a slice that was looked at; idle. */
-static noinline void pmuk_sched_finish(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t,
-				       const struct task_struct *prev,
-				       const struct task_struct *next, unsigned int how, u64 run,
-				       u64 wait)
+static void pmuk_sched_finish(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t,
+			      const struct task_struct *prev, const struct task_struct *next,
+			      unsigned int how, u64 run, u64 wait)
 {
 	struct pmuk_sched_sink *sink = rcu_dereference_sched(c->sink);
 	bool whole;
 
 	if (unlikely(c->fresh))
-		run = pmuk_sched_forget(c, t, run);
+		run = pmuk_sched_correct(c, t, run);
 	pmuk_sched_count_whole(c, t);
 	whole = c->counted == PMUK_SCHED_COUNTED && !c->torn;
 	run += c->part;
 	c->part = 0;
 	c->torn = false;
 	if (t != pmuk_sched_idle(c)) {
-		pmuk_sched_sum(&c->slices[how][pmuk_sched_time_bucket(run)], 1);
+		pmuk_sched_sum(&c->slices[pmuk_sched_row(how)][pmuk_sched_time_bucket(run)], 1);
 		pmuk_sched_waited(c, wait);
 		if (pmuk_sched.ipc && whole)
 			pmuk_sched_bought(c, c->slice[0], c->slice[1]);
@@ -232,40 +319,94 @@ static noinline void pmuk_sched_finish(struct pmuk_sched_cpu *c, struct pmuk_sch
 	pmuk_sched_set_plain(c);
 }
 
-/* The probe of sched_switch: interrupts are off, and the CPU's run queue is locked. */
+/* What is known of a switch without its counts. */
+struct pmuk_sched_left {
+	u64 run;
+	u64 wait;
+	unsigned int how;
+};
+
+static __always_inline struct pmuk_sched_left
+pmuk_sched_leave(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t,
+		 const struct pmuk_sched_task *n, bool preempt, struct task_struct *prev,
+		 struct task_struct *next, unsigned int prev_state, u64 clock)
+{
+	struct pmuk_sched_left left = { .how = PMUK_SCHED_VOLUNTARY };
+
+	left.run = pmuk_sched_time(c, t, clock);
+	left.wait = pmuk_sched_delay(prev) - c->delay;
+	if (unlikely(t->delay & PMUK_SCHED_HELD))
+		left.wait = pmuk_sched_release(t, prev);
+	if (likely(prev_state && !preempt))
+		WRITE_ONCE(t->left[PMUK_SCHED_VOLUNTARY], t->left[PMUK_SCHED_VOLUNTARY] + 1);
+	else
+		left.how = pmuk_sched_leave_unblocked(c, preempt, t, n, prev, next);
+	c->delay = pmuk_sched_delay(next);
+	return left;
+}
+
+/*
+ * While ->task is the idle task, others read what is known of the CPU without asking it: they see
+ * that it is not idle any more before they see anything of what follows.
+ */
+static noinline void pmuk_sched_switch_slow(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t,
+					    bool preempt, struct task_struct *prev,
+					    struct task_struct *next, unsigned int prev_state,
+					    u64 clock)
+{
+	struct pmuk_sched_task *n;
+	struct pmuk_sched_left left;
+
+	WRITE_ONCE(c->task, NULL);
+	smp_wmb();	/* pairs with pmuk_sched_copy_idle() */
+	n = pmuk_sched_who(c, next);
+	left = pmuk_sched_leave(c, t, n, preempt, prev, next, prev_state, clock);
+	pmuk_sched_finish(c, t, prev, next, left.how, left.run, left.wait);
+	smp_store_release(&c->task, n);	/* pairs with pmuk_sched_copy_idle() */
+}
+
+/*
+ * Interrupts are off, and the CPU's run queue is locked. @clock: the CPU's, with interrupts and
+ * without what a hypervisor took.
+ */
 void pmuk_sched_switch(void *data, bool preempt, struct task_struct *prev,
-		       struct task_struct *next, unsigned int prev_state)
+		       struct task_struct *next, unsigned int prev_state, u64 clock)
 {
 	struct pmuk_sched_cpu *c = this_cpu_ptr(&pmuk_sched_cpus);
 	struct pmuk_sched_task *t = c->task, *n;
+	struct pmuk_sched_left left;
 	struct pmuk_sched_sink *sink;
-	u64 run, wait, now[2];
-	unsigned int how;
+	u64 now[2];
 
 	if (unlikely(!t))
 		return;
-	n = pmuk_sched_who(c, next);
-	how = pmuk_sched_how(preempt, prev_state, t, n);
-	run = pmuk_sched_time(c, t, next->se.exec_start);
-	wait = pmuk_sched_delay(prev) - c->delay;
-	WRITE_ONCE(t->left[how], t->left[how] + 1);
-	c->delay = pmuk_sched_delay(next);
-	c->task = n;
-
 	if (unlikely(!c->plain || t == pmuk_sched_idle(c) ||
 		     pmuk_read_local(pmuk_sched.ctx, now, 2))) {
-		pmuk_sched_finish(c, t, prev, next, how, run, wait);
+		pmuk_sched_switch_slow(c, t, preempt, prev, next, prev_state, clock);
 		return;
 	}
-	pmuk_sched_sum(&c->slices[how][pmuk_sched_time_bucket(run)], 1);
-	pmuk_sched_waited(c, wait);
+	n = pmuk_sched_who(c, next);
+	left = pmuk_sched_leave(c, t, n, preempt, prev, next, prev_state, clock);
+	pmuk_sched_sum(&c->slices[pmuk_sched_row(left.how)][pmuk_sched_time_bucket(left.run)], 1);
+	pmuk_sched_waited(c, left.wait);
 	now[0] = pmuk_sched_count_one(c, t, 0, now[0]);
 	now[1] = pmuk_sched_count_one(c, t, 1, now[1]);
 	pmuk_sched_bought(c, now[0], now[1]);
 	sink = rcu_dereference_sched(c->sink);
 	if (unlikely(sink))
-		pmuk_sched_record(sink, c, prev, next, how, run, wait, now[0], now[1]);
+		pmuk_sched_record(sink, c, prev, next, left.how, left.run, left.wait, now[0],
+				  now[1]);
+	smp_store_release(&c->task, n);	/* pairs with pmuk_sched_copy_idle() */
 }
+
+#ifndef CONFIG_SCHED_SWITCH_HOOK
+/* The probe of sched_switch, which has no clock: who comes was stamped with it. */
+void pmuk_sched_switch_probe(void *data, bool preempt, struct task_struct *prev,
+			     struct task_struct *next, unsigned int prev_state)
+{
+	pmuk_sched_switch(data, preempt, prev, next, prev_state, sched_switch_clock_of(next));
+}
+#endif
 
 /*
  * What the task that runs now has had so far, for who wants to know. Its time is as of the
@@ -280,7 +421,7 @@ void pmuk_sched_look(void *data)
 	local_irq_save(flags);
 	if (c->task) {
 		pmuk_sched_count_slow(c, c->task);
-		c->part += pmuk_sched_time(c, c->task, current->se.exec_start);
+		c->part += pmuk_sched_time(c, c->task, sched_switch_clock());
 		for (i = 0; i < pmuk_sched.nr; i++)
 			c->parts[i] += c->slice[i];
 		c->torn |= c->counted != PMUK_SCHED_COUNTED;
@@ -289,13 +430,37 @@ void pmuk_sched_look(void *data)
 	local_irq_restore(flags);
 }
 
+bool pmuk_sched_is_idle(int cpu)
+{
+	struct pmuk_sched_cpu *c = per_cpu_ptr(&pmuk_sched_cpus, cpu);
+
+	return READ_ONCE(c->task) == pmuk_sched_idle(c);
+}
+
+/* Nobody is to disturb it. */
+bool pmuk_sched_is_isolated(int cpu)
+{
+	return cpu_is_isolated(cpu) || tick_nohz_full_cpu(cpu);
+}
+
+static bool pmuk_sched_can_be_asked(int cpu, void *data)
+{
+	return !pmuk_sched_is_idle(cpu) && !pmuk_sched_is_isolated(cpu);
+}
+
+/* All tasks that run have their counts, but for those of isolated CPUs. */
+void pmuk_sched_look_all(void)
+{
+	on_each_cpu_cond(pmuk_sched_can_be_asked, pmuk_sched_look, NULL, true);
+}
+
 /* Nothing follows for a while, or for ever: what was written is not to wait for it. */
 void pmuk_sched_end(void *data)
 {
 	struct pmuk_sched_cpu *c = this_cpu_ptr(&pmuk_sched_cpus);
 	struct pmuk_sched_sink *sink = rcu_dereference_sched(c->sink);
 
-	c->task = NULL;
+	WRITE_ONCE(c->task, NULL);
 	if (sink)
 		pmuk_sched_raw_end(sink);
 }
@@ -304,13 +469,14 @@ void pmuk_sched_end(void *data)
 void pmuk_sched_begin(void *data)
 {
 	struct pmuk_sched_cpu *c = this_cpu_ptr(&pmuk_sched_cpus);
-	u64 now = current->se.exec_start, counts[PMUK_SCHED_EVENTS];
+	u64 now, counts[PMUK_SCHED_EVENTS];
 	unsigned long flags;
 	unsigned int i;
 
 	if (!__this_cpu_read(pmuk_sched_up))
 		return;
 	local_irq_save(flags);
+	now = sched_switch_clock();
 	WRITE_ONCE(c->first, c->first + now - c->start);
 	WRITE_ONCE(c->start, now);
 	c->fresh = is_idle_task(current);
@@ -325,7 +491,7 @@ void pmuk_sched_begin(void *data)
 	}
 	c->plain = false;	/* the first one is looked at */
 	c->delay = pmuk_sched_delay(current);
-	c->task = pmuk_sched_who(c, current);
+	smp_store_release(&c->task, pmuk_sched_who(c, current));	/* as in a switch */
 	local_irq_restore(flags);
 }
 

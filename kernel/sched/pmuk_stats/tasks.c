@@ -40,6 +40,7 @@ int pmuk_sched_tasks_init(void)
 	s->mask = nr - 1;
 	s->nr_tasks = 0;
 	s->unknown = 0;
+	s->nr_groups = 0;
 	s->exited = (struct pmuk_sched_totals){};
 	return 0;
 }
@@ -97,6 +98,9 @@ static void pmuk_sched_group_lead(struct pmuk_sched_group *g, struct task_struct
 		return;
 	set_bit(PMUK_SCHED_GROUPED_BIT, &leader->key);
 	g->threads++;
+	pmuk_sched_touch_group(g);
+	if (pmuk_sched.reading && !pmuk_sched_is_ahead(p->group_leader))
+		pmuk_sched_add_task(&g->sum, leader);
 }
 
 static struct pmuk_sched_group *pmuk_sched_group_add(struct pmuk_sched_group **link,
@@ -110,6 +114,7 @@ static struct pmuk_sched_group *pmuk_sched_group_add(struct pmuk_sched_group **l
 	}
 	g->signal = p->signal;
 	g->tgid = p->tgid;
+	pmuk_sched.nr_groups++;
 	*link = g;
 	pmuk_sched_group_lead(g, p);
 	return g;
@@ -122,16 +127,33 @@ static struct pmuk_sched_group *pmuk_sched_group_make(struct task_struct *p)
 	return *link ?: pmuk_sched_group_add(link, p);
 }
 
+/* Some of its tasks may have been read already: its line is to have them. */
+static void pmuk_sched_group_end(struct pmuk_sched_group *g)
+{
+	struct pmuk_sched_reading *r = pmuk_sched.reading;
+
+	if (!r) {
+		kfree(g);
+		return;
+	}
+	g->next = r->dead_groups;
+	r->dead_groups = g;
+}
+
 static void pmuk_sched_group_leave(const struct pmuk_sched_task *t, const struct task_struct *p)
 {
 	struct pmuk_sched_group **link = pmuk_sched_group_link(p), *g = *link;
 
+	pmuk_sched_touch_group(g);
 	pmuk_sched_add_task(&g->ended, t);
+	if (pmuk_sched_is_ahead(p))
+		pmuk_sched_add_task(&g->sum, t);
 	if (--g->threads)
 		return;
 	pmuk_sched_add(&pmuk_sched.exited, &g->ended);
+	pmuk_sched.nr_groups--;
 	*link = g->next;
-	kfree(g);
+	pmuk_sched_group_end(g);
 }
 
 /* ---- tasks ---- */
@@ -210,10 +232,13 @@ static void pmuk_sched_leave(struct pmuk_sched_task *t, const struct task_struct
 {
 	WRITE_ONCE(pmuk_sched.nr_tasks, pmuk_sched.nr_tasks - 1);
 	pmuk_sched_cgroup_leave(t);
-	if (test_bit(PMUK_SCHED_GROUPED_BIT, &t->key))
+	if (test_bit(PMUK_SCHED_GROUPED_BIT, &t->key)) {
 		pmuk_sched_group_leave(t, p);
-	else
-		pmuk_sched_add_task(&pmuk_sched.exited, t);
+		return;
+	}
+	pmuk_sched_add_task(&pmuk_sched.exited, t);
+	if (pmuk_sched_is_ahead(p))
+		pmuk_sched_add_task(&pmuk_sched.reading->exited, t);
 }
 
 /* The probe of sched_process_free: the task has had its last switch. */

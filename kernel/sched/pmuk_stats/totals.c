@@ -13,7 +13,7 @@ void pmuk_sched_add_task(struct pmuk_sched_totals *sum, const struct pmuk_sched_
 
 	sum->run += READ_ONCE(t->run);
 	if (p)
-		sum->wait += pmuk_sched_delay(p) - t->delay;
+		sum->wait += pmuk_sched_wait(t, p);
 	for (i = 0; i < PMUK_SCHED_HOWS; i++)
 		sum->left[i] += READ_ONCE(t->left[i]);
 	for (i = 0; i < pmuk_sched.nr; i++)

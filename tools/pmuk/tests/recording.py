@@ -10,7 +10,7 @@ import sys
 
 RECORDS, STAT, TASK, END, RAW = 1, 2, 3, 4, 5
 SWITCH, LOST = 0x70730001, 2
-INVALID, MARK = 4, 8
+INVALID, MARK = 8, 16
 
 
 def header(mode=0, version=1, order=0x01020304, cpus=2):
@@ -93,7 +93,7 @@ LONG = packet(FIRST[0])[:3] + number(5_000_000_000) + number(6_000_000_000) + nu
 RAW_BROKEN = {
     'raw_no_mark': raw(first=packet(FIRST[0])),
     'raw_back': raw(before=4),
-    'raw_class': raw(first=mark(0, 1, 0) + b'\3' + packet(FIRST[0])[1:]),
+    'raw_class': raw(first=mark(0, 1, 0) + b'\7' + packet(FIRST[0])[1:]),
     'raw_kind': raw(first=mark(0, 1, 0) + b'\x10' + packet(FIRST[0])[1:]),
     'raw_cut': raw(first=mark(0, 1, 0) + packet(FIRST[0])[:-1]),
     'raw_cut_mark': raw(first=mark(0, 1, 0)[:-1]),
@@ -140,7 +140,7 @@ def made(kind):
     elif kind == 'short_switch':
         parts.insert(3, block(RECORDS, 0, switch(0, 1, 2, 3, 4, 5, 6, size=40)[:40]))
     elif kind == 'bad_class':
-        parts.insert(3, block(RECORDS, 0, switch(3, 1, 2, 3, 4, 5, 6)))
+        parts.insert(3, block(RECORDS, 0, switch(7, 1, 2, 3, 4, 5, 6)))
     elif kind == 'cpus':
         parts[0] = header(cpus=3)
     elif kind == 'version':

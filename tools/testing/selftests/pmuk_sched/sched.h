@@ -398,14 +398,28 @@ static inline bool idle_counts(const char *text, int cpu, uint64_t counts[2])
 	return at && sscanf(at, "%*u %*u %" SCNu64 " %" SCNu64, &counts[0], &counts[1]) >= 1;
 }
 
+/* A task that comes and goes: what was had there meanwhile is accounted, by idle too. */
+static inline void visit(int cpu)
+{
+	cpu_set_t here, there;
+
+	CPU_ZERO(&there);
+	CPU_SET(cpu, &there);
+	if (!sched_getaffinity(0, sizeof(here), &here) &&
+	    !sched_setaffinity(0, sizeof(there), &there))
+		sched_setaffinity(0, sizeof(here), &here);
+}
+
 /* What all that ran on a CPU, and idle, has had of the first event. */
 static inline uint64_t cycles_on(int cpu)
 {
-	char begin[32], *text = slurp(SCHED "cpus");
+	char begin[32], *text;
 	uint64_t idle[2];
 	struct totals t;
 	bool sound;
 
+	visit(cpu);
+	text = slurp(SCHED "cpus");
 	snprintf(begin, sizeof(begin), "cpu %d", cpu);
 	sound = totals_of(text, begin, 0, &t) && idle_counts(text, cpu, idle);
 	free(text);
@@ -452,7 +466,7 @@ static inline int nr_cpus(void)
 
 /* What a worker is to do. */
 struct order {
-	enum { ORDER_ADD, ORDER_YIELD, ORDER_RUN_ON, ORDER_END } what;
+	enum { ORDER_ADD, ORDER_YIELD, ORDER_SPIN, ORDER_RUN_ON, ORDER_END } what;
 	uint64_t a, b;
 };
 
@@ -473,6 +487,10 @@ static inline int obey(const struct order *o)
 	case ORDER_YIELD:
 		for (i = 0; i < o->a; i++)
 			sched_yield();
+		return 0;
+	case ORDER_SPIN:
+		for (i = now_ns() + o->a; now_ns() < i;)
+			;
 		return 0;
 	case ORDER_RUN_ON:
 		return run_on(o->a) ? errno : 0;

@@ -565,7 +565,7 @@ TEST_F(cgroups, preemption_knows_its_cgroup)
 		}
 		ASSERT_EQ(set_parameter("reset", "1"), 0);
 		for (i = 0; i < 2; i++)
-			ASSERT_TRUE(worker_order(&w[i], ORDER_YIELD, 500, 0));
+			ASSERT_TRUE(worker_order(&w[i], ORDER_SPIN, 2 * NSEC_PER_SEC, 0));
 		for (i = 0; i < 2; i++)
 			ASSERT_EQ(worker_done(&w[i]), 0);
 		ASSERT_TRUE(task_totals(w[0].pid, &t[0]) && task_totals(w[1].pid, &t[1]));

@@ -43,7 +43,7 @@ TEST_F(sched, head_is_as_documented)
 static bool is_line(const char *line)
 {
 	static const char *const begins[] = {
-		"cpu ", "idle ", "irq ", "task ", "group ", "exited ", "stray ", "cgroup ",
+		"cpu ", "idle ", "irq ", "left ", "task ", "group ", "exited ", "stray ", "cgroup ",
 		"subtree ", "wait ", "slice ", "ipc ", "pmuk_sched 1\n", "state on\n", "timestamp ",
 		"since ", "events ", "missing ", "memory ", "unattributed ", NULL
 	};

@@ -162,8 +162,8 @@ static void see_switch(struct seen *seen, unsigned int misc, struct bytes *b)
 
 	counts[0] = take_number(b);
 	counts[1] = take_number(b);
-	if (!seen->marks || misc > (PMUK_SCHED_OTHER | PMUK_SCHED_INVALID) ||
-	    (misc & PMUK_SCHED_CLASS_MASK) > PMUK_SCHED_OTHER)
+	if (!seen->marks || misc > (PMUK_SCHED_MIGRATED | PMUK_SCHED_INVALID) ||
+	    (misc & PMUK_SCHED_CLASS_MASK) > PMUK_SCHED_MIGRATED)
 		seen->bad++;
 	if (seen->now == seen->pid)
 		see_slice(seen, misc & PMUK_SCHED_CLASS_MASK, run, wait, counts);

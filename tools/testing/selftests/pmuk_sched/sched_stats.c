@@ -216,6 +216,7 @@ TEST_F(sched, idle_has_its_share)
 		SKIP(return, "one CPU is never idle while it is asked for");
 	for (i = 0; i < 100; i++)
 		ASSERT_EQ(pace_add_on(1, 3, 5), 0);
+	visit(1);
 	text = slurp(SCHED "cpus");
 	ASSERT_TRUE(idle_counts(text, 1, idle));
 	ASSERT_TRUE(totals_of(text, "cpu 1", 0, &self->t));
@@ -364,7 +365,7 @@ static bool sleeps(int pid)
 static bool agree(int pid, struct totals *t, struct truth *truth)
 {
 	return sleeps(pid) && truth_of(pid, truth) && task_totals(pid, t) &&
-	       t->voluntary == truth->voluntary && t->same + t->other == truth->involuntary;
+	       t->voluntary == truth->voluntary && t->same + t->other <= truth->involuntary;
 }
 
 TEST_F(sched, switches_are_the_schedulers)
@@ -385,7 +386,8 @@ TEST_F(sched, switches_are_the_schedulers)
 		       truth.involuntary);
 	}
 	EXPECT_GT(self->t.voluntary, 0);
-	EXPECT_GT(self->t.same, 0);
+	EXPECT_GT(truth.involuntary, 0);	/* nearly all of them yields */
+	EXPECT_LT(self->t.same + self->t.other, truth.involuntary);
 	EXPECT_EQ(self->t.wait, truth.wait);
 	EXPECT_GE(self->t.run, truth.run);
 	EXPECT_TRUE(worker_end(&w) && worker_end(&v));
@@ -438,8 +440,9 @@ TEST_F(sched, waits_go_with_a_task)
 /* While nothing is switched on CPU 1. */
 static bool buckets_agree(void)
 {
-	struct totals before, after;
-	uint64_t buckets[40], waits, slices, ipcs, left;
+	struct totals before, now;
+	uint64_t buckets[40], waits, slices, ipcs, left, rest[4] = {};
+	const char *at;
 	char *text;
 
 	if (!cpu_totals(1, &before))
@@ -450,8 +453,16 @@ static bool buckets_agree(void)
 	ipcs = buckets_of(text, "ipc", 1, buckets, 16);
 	free(text);
 	left = before.voluntary + before.same + before.other;
-	return cpu_totals(1, &after) && left == after.voluntary + after.same + after.other &&
-	       waits == left && slices == left && ipcs == left;
+	if (!cpu_totals(1, &now) || left != now.voluntary + now.same + now.other)
+		return false;
+	text = slurp(SCHED "cpus");
+	at = text ? after(text, "left 1 ") : NULL;
+	if (at)
+		sscanf(at, "%" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64, &rest[0], &rest[1],
+		       &rest[2], &rest[3]);
+	free(text);
+	left += rest[0] + rest[1] + rest[2] + rest[3];
+	return waits == left && slices == left && ipcs == left;
 }
 
 TEST_F(sched, histograms_have_each_slice)

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef _PMUK_COMPAT_LINUX_SCHED_H
+#define _PMUK_COMPAT_LINUX_SCHED_H
+
+#include_next <linux/sched.h>
+#include <linux/version.h>
+
+/*
+ * Before 6.18 a cgroup is throttled as a whole: its tasks stay on its run queue, which is taken off
+ * the run queue above.
+ */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)
+#define sched_task_is_throttled sched_task_is_throttled
+static inline bool sched_task_is_throttled(const struct task_struct *p)
+{
+#ifdef CONFIG_FAIR_GROUP_SCHED
+	const struct sched_entity *se = &p->se;
+
+	while (se->on_rq && se->parent)
+		se = se->parent;
+	if (!se->on_rq && se != &p->se)
+		return true;
+#endif
+	return p->dl.dl_throttled;
+}
+#endif
+
+#endif /* _PMUK_COMPAT_LINUX_SCHED_H */

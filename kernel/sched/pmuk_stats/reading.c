@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Readings of all tasks and all cgroups, see struct pmuk_sched_reading. ->on_lock is held, so there
+ * is one at a time, and tables stay. What is copied is charged to who reads.
+ */
+#include <linux/bsearch.h>
+#include <linux/kernel.h>
+#include <linux/mm.h>
+#include <linux/moduleparam.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/sort.h>
+#include <linux/string.h>
+
+#include "stats.h"
+
+/*
+ * With interrupts off, so many tasks, groups or cgroups are looked at, and so many chains, and then
+ * the chain is finished: some ten microseconds.
+ */
+#define PMUK_SCHED_STRETCH		64
+#define PMUK_SCHED_STRETCH_CHAINS	256
+
+static unsigned int pmuk_sched_stretch;	/* ->lock writes */
+module_param_named(stretch, pmuk_sched_stretch, uint, 0444);
+MODULE_PARM_DESC(stretch, "Most tasks, processes or cgroups that a reader has looked at in a row");
+
+/*
+ * Calls @chain for [0, @nr), which returns how many it has looked at. @next: ->lock; the chain that
+ * comes next.
+ */
+static void pmuk_sched_walk(struct pmuk_sched_reading *r, u32 *next, u32 nr,
+			    unsigned int (*chain)(struct pmuk_sched_reading *r, u32 i))
+{
+	unsigned int seen, chains;
+
+	for (*next = 0; *next < nr && !r->full;) {
+		scoped_guard(spinlock_irqsave, &pmuk_sched.lock) {
+			seen = 0;
+			chains = 0;
+			while (*next < nr && chains++ < PMUK_SCHED_STRETCH_CHAINS &&
+			       seen < PMUK_SCHED_STRETCH)
+				seen += chain(r, (*next)++);
+			pmuk_sched_stretch = max(pmuk_sched_stretch, seen);
+		}
+		cond_resched();
+	}
+}
+
+/* ---- what ends or moves meanwhile; ->lock is held ---- */
+
+void pmuk_sched_touch_group(struct pmuk_sched_group *g)
+{
+	if (!pmuk_sched.reading || g->serial == pmuk_sched.serial)
+		return;
+	g->serial = pmuk_sched.serial;
+	g->sum = g->ended;
+}
+
+void pmuk_sched_touch_cgroup(struct pmuk_sched_cgroup *g)
+{
+	if (!pmuk_sched.reading || g->serial == pmuk_sched.serial)
+		return;
+	g->serial = pmuk_sched.serial;
+	g->copied = false;
+	g->own = g->ended;
+	g->tree = g->below;
+}
+
+static void pmuk_sched_reading_begin(struct pmuk_sched_reading *r)
+{
+	guard(spinlock_irqsave)(&pmuk_sched.lock);
+	r->next = 0;
+	r->full = false;
+	r->nr_events = pmuk_sched.nr;
+	r->exited = pmuk_sched.exited;
+	pmuk_sched.serial++;
+	pmuk_sched.reading = r;
+}
+
+/* ---- tasks ---- */
+
+static u64 pmuk_sched_cgroup_full_id(u32 id)
+{
+	const struct pmuk_sched_cgroup *g = pmuk_sched_cgroup_find(id);
+
+	return g ? g->full_id : id;
+}
+
+static void pmuk_sched_copy_task(struct pmuk_sched_reading *r, const struct pmuk_sched_task *t)
+{
+	struct pmuk_sched_known *known = &r->tasks[r->nr++];
+	const struct task_struct *p = pmuk_sched_task_of(t);
+	struct pmuk_sched_group *g;
+
+	*known = (struct pmuk_sched_known){
+		.pid	= READ_ONCE(p->pid),
+		.tgid	= p->tgid,
+		.cgroup	= pmuk_sched_cgroup_full_id(t->cgroup),
+	};
+	/* It may be changing its name: then it is some of both, as in /proc. */
+	data_race(memcpy(known->comm, p->comm, sizeof(known->comm)));
+	known->comm[sizeof(known->comm) - 1] = '\0';
+	pmuk_sched_add_task(&known->had, t);
+	if (!test_bit(PMUK_SCHED_GROUPED_BIT, &t->key))
+		return;
+	g = pmuk_sched_group_find(p);
+	pmuk_sched_touch_group(g);
+	pmuk_sched_add(&g->sum, &known->had);
+}
+
+static unsigned int pmuk_sched_copy_tasks(struct pmuk_sched_reading *r, u32 i)
+{
+	const struct pmuk_sched_task *t = rcu_dereference_protected(pmuk_sched.chains[i], true);
+	unsigned int seen = 0;
+
+	for (; t && !r->full; t = rcu_dereference_protected(t->next, true), seen++) {
+		r->full = r->nr == r->room;
+		if (!r->full)
+			pmuk_sched_copy_task(r, t);
+	}
+	return seen;
+}
+
+static void pmuk_sched_copy_group(struct pmuk_sched_reading *r, struct pmuk_sched_group *g)
+{
+	r->full = r->nr_groups == r->room_groups;
+	if (r->full)
+		return;
+	pmuk_sched_touch_group(g);
+	r->groups[r->nr_groups++] = *g;
+	g->copied = true;
+}
+
+static unsigned int pmuk_sched_copy_groups(struct pmuk_sched_reading *r, u32 i)
+{
+	struct pmuk_sched_group *g = pmuk_sched.groups[i];
+	unsigned int seen = 0;
+	for (; g && !r->full; g = g->next, seen++)
+		pmuk_sched_copy_group(r, g);
+	return seen;
+}
+
+static int pmuk_sched_cmp_tasks(const void *a, const void *b)
+{
+	const struct pmuk_sched_known *t = a, *u = b;
+
+	return (int)t->pid - (int)u->pid;
+}
+
+static int pmuk_sched_cmp_groups(const void *a, const void *b)
+{
+	const struct pmuk_sched_group *g = a, *h = b;
+
+	return (int)g->tgid - (int)h->tgid;
+}
+
+/* ---- cgroups ---- */
+
+static unsigned int pmuk_sched_sum_tasks(struct pmuk_sched_reading *r, u32 i)
+{
+	const struct pmuk_sched_task *t = rcu_dereference_protected(pmuk_sched.chains[i], true);
+	struct pmuk_sched_cgroup *g;
+	unsigned int seen = 0;
+
+	for (; t; t = rcu_dereference_protected(t->next, true), seen++) {
+		g = pmuk_sched_cgroup_find(t->cgroup);
+		if (!g)
+			continue;
+		pmuk_sched_touch_cgroup(g);
+		pmuk_sched_add_task(&g->own, t);
+	}
+	return seen;
+}
+
+static void pmuk_sched_copy_cgroup(struct pmuk_sched_reading *r, struct pmuk_sched_cgroup *g,
+				   bool gone)
+{
+	r->full = r->nr_lines == r->room_lines;
+	if (r->full)
+		return;
+	pmuk_sched_touch_cgroup(g);
+	r->lines[r->nr_lines++] = (struct pmuk_sched_line){
+		.id	= g->full_id,
+		.parent	= g->parent ? g->parent->full_id : g->parent_id,
+		.own	= g->own,
+		.tree	= g->tree,
+		.gone	= gone,
+		.path	= kstrdup(g->path, GFP_NOWAIT | __GFP_ACCOUNT),
+	};
+	g->copied = true;
+}
+
+static unsigned int pmuk_sched_copy_cgroups(struct pmuk_sched_reading *r, u32 i)
+{
+	struct pmuk_sched_cgroup *g = pmuk_sched.cgroups[i];
+	unsigned int seen = 0;
+
+	for (; g && !r->full; g = g->next, seen++)
+		pmuk_sched_copy_cgroup(r, g, false);
+	return seen;
+}
+
+static int pmuk_sched_cmp_lines(const void *a, const void *b)
+{
+	const struct pmuk_sched_line *l = a, *m = b;
+
+	return l->id < m->id ? -1 : l->id > m->id;
+}
+
+static void pmuk_sched_find_above(struct pmuk_sched_reading *r)
+{
+	struct pmuk_sched_line *line;
+
+	for (line = r->lines; line < r->lines + r->nr_lines; line++) {
+		const struct pmuk_sched_line key = { .id = line->parent };
+
+		line->above = line->parent ? bsearch(&key, r->lines, r->nr_lines, sizeof(*line),
+						     pmuk_sched_cmp_lines) : NULL;
+		if (line->above)
+			line->above->pending++;
+		pmuk_sched_add(&line->tree, &line->own);
+	}
+}
+
+/* From @line upwards, as far as nothing else is to be added before. */
+static void pmuk_sched_add_above(struct pmuk_sched_line *line)
+{
+	struct pmuk_sched_line *above;
+
+	while ((above = line->above)) {
+		line->above = NULL;
+		pmuk_sched_add(&above->tree, &line->tree);
+		if (--above->pending)
+			return;
+		line = above;
+	}
+}
+
+static void pmuk_sched_sum_trees(struct pmuk_sched_reading *r)
+{
+	struct pmuk_sched_line *line;
+
+	pmuk_sched_find_above(r);
+	for (line = r->lines; line < r->lines + r->nr_lines; line++) {
+		if (!line->pending)
+			pmuk_sched_add_above(line);
+	}
+}
+
+/* ---- the end ---- */
+
+/* ->lock is held. What ended during the reading; true: that was all, and the reading is over. */
+static bool pmuk_sched_bury(struct pmuk_sched_reading *r)
+{
+	struct pmuk_sched_cgroup *c;
+	struct pmuk_sched_group *g;
+	unsigned int i;
+
+	for (i = 0; i < PMUK_SCHED_STRETCH && (g = r->dead_groups); i++) {
+		r->dead_groups = g->next;
+		if (r->groups && !r->full && !g->copied)
+			pmuk_sched_copy_group(r, g);
+		kfree(g);
+	}
+	for (i = 0; i < PMUK_SCHED_STRETCH && (c = r->dead_cgroups); i++) {
+		r->dead_cgroups = c->next;
+		if (r->lines && !r->full && !c->copied)
+			pmuk_sched_copy_cgroup(r, c, true);
+		kfree(c);
+	}
+	if (r->dead_groups || r->dead_cgroups)
+		return false;
+	pmuk_sched.reading = NULL;
+	return true;
+}
+
+static void pmuk_sched_reading_end(struct pmuk_sched_reading *r)
+{
+	bool over = false;
+
+	while (!over) {
+		scoped_guard(spinlock_irqsave, &pmuk_sched.lock)
+			over = pmuk_sched_bury(r);
+		cond_resched();
+	}
+}
+
+/* Nobody else has it. */
+void pmuk_sched_reading_free(struct pmuk_sched_reading *r)
+{
+	unsigned int i;
+
+	for (i = 0; i < r->nr_lines; i++)
+		kfree(r->lines[i].path);
+	kvfree(r->tasks);
+	kvfree(r->groups);
+	kvfree(r->lines);
+	*r = (struct pmuk_sched_reading){};
+}
+
+/* So often there may be many more than a moment before. */
+#define PMUK_SCHED_READING_TRIES	8
+
+static void *pmuk_sched_alloc(unsigned int *room, unsigned int nr, size_t size)
+{
+	*room = nr * 5 / 4 + 64;
+	return kvcalloc(*room, size, GFP_KERNEL_ACCOUNT);
+}
+
+static void pmuk_sched_add_strays(struct pmuk_sched_reading *r)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		pmuk_sched_add_task(&r->strays,
+				    pmuk_sched_stray(per_cpu_ptr(&pmuk_sched_cpus, cpu)));
+}
+
+static int pmuk_sched_try_tasks(struct pmuk_sched_reading *r)
+{
+	u32 i;
+
+	r->tasks = pmuk_sched_alloc(&r->room, READ_ONCE(pmuk_sched.nr_tasks), sizeof(*r->tasks));
+	r->groups = pmuk_sched_alloc(&r->room_groups, READ_ONCE(pmuk_sched.nr_groups),
+				     sizeof(*r->groups));
+	if (!r->tasks || !r->groups)
+		return -ENOMEM;
+	pmuk_sched_reading_begin(r);
+	pmuk_sched_walk(r, &r->next, pmuk_sched.mask + 1, pmuk_sched_copy_tasks);
+	pmuk_sched_walk(r, &i, PMUK_SCHED_GROUP_CHAINS, pmuk_sched_copy_groups);
+	pmuk_sched_reading_end(r);
+	if (r->full)
+		return -EAGAIN;
+	pmuk_sched_add_strays(r);
+	sort(r->tasks, r->nr, sizeof(*r->tasks), pmuk_sched_cmp_tasks, NULL);
+	sort(r->groups, r->nr_groups, sizeof(*r->groups), pmuk_sched_cmp_groups, NULL);
+	return 0;
+}
+
+static int pmuk_sched_try_cgroups(struct pmuk_sched_reading *r)
+{
+	u32 i;
+
+	r->lines = pmuk_sched_alloc(&r->room_lines, READ_ONCE(pmuk_sched.nr_cgroups),
+				    sizeof(*r->lines));
+	if (!r->lines)
+		return -ENOMEM;
+	pmuk_sched_reading_begin(r);
+	pmuk_sched_walk(r, &r->next, pmuk_sched.mask + 1, pmuk_sched_sum_tasks);
+	pmuk_sched_walk(r, &i, PMUK_SCHED_CGROUP_CHAINS, pmuk_sched_copy_cgroups);
+	pmuk_sched_reading_end(r);
+	if (r->full)
+		return -EAGAIN;
+	sort(r->lines, r->nr_lines, sizeof(*r->lines), pmuk_sched_cmp_lines, NULL);
+	pmuk_sched_sum_trees(r);
+	return 0;
+}
+
+static int pmuk_sched_read(struct pmuk_sched_reading *r,
+			   int (*try)(struct pmuk_sched_reading *r))
+{
+	unsigned int tries;
+	int ret = -EAGAIN;
+
+	for (tries = 0; tries < PMUK_SCHED_READING_TRIES && ret == -EAGAIN; tries++) {
+		pmuk_sched_reading_free(r);
+		ret = try(r);
+	}
+	return ret;
+}
+
+/* ->on_lock is held. Returns 0, -ENOMEM or -EAGAIN: there were always more. */
+int pmuk_sched_read_tasks(struct pmuk_sched_reading *r)
+{
+	return pmuk_sched_read(r, pmuk_sched_try_tasks);
+}
+
+int pmuk_sched_read_cgroups(struct pmuk_sched_reading *r)
+{
+	return pmuk_sched_read(r, pmuk_sched_try_cgroups);
+}

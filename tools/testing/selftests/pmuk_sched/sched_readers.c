@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What readers of /proc/pmuk_sched cost others: CPUs that are idle are left alone, nobody is asked
+ * twice, and what many tasks need is done in short stretches.
+ */
+#define _GNU_SOURCE
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include "sched_fixture.h"
+
+#define READS	50
+
+/* Function calls that other CPUs have had @cpu make, by interrupt; UINT64_MAX: not told. */
+static uint64_t calls_on(int cpu)
+{
+	char *text = slurp("/proc/interrupts"), *line, *save, *at;
+	uint64_t calls = UINT64_MAX;
+
+	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		if (!strcasestr(line, "function call interrupts"))
+			continue;
+		at = strchr(line, ':') + 1;
+		for (; cpu >= 0; cpu--)
+			calls = strtoull(at, &at, 10);
+		break;
+	}
+	free(text);
+	return calls;
+}
+
+static void read_all(int times)
+{
+	static const char *const files[] = { "cpus", "tasks", "cgroups", "hist" };
+	char path[64];
+	int i;
+
+	for (i = 0; i < times; i++) {
+		snprintf(path, sizeof(path), SCHED "%s", files[i % 4]);
+		free(slurp(path));
+	}
+}
+
+TEST_F_TIMEOUT(sched, idle_cpus_are_left_alone, 120)
+{
+	int last = nr_cpus() - 1;
+	uint64_t before;
+
+	if (!last)
+		SKIP(return, "one CPU is never idle while it is asked for");
+	usleep(200000);
+	before = calls_on(last);
+	if (before == UINT64_MAX)
+		SKIP(return, "interrupts between CPUs are not told");
+	read_all(4 * READS);
+	TH_LOG("%" PRIu64 " calls on CPU %d in %d readings", calls_on(last) - before, last,
+	       4 * READS);
+	EXPECT_LT(calls_on(last) - before, READS);
+}
+
+/* Idle time goes on while nobody is woken to tell it, and only grows. */
+static uint64_t idle_run(int cpu)
+{
+	char *text = slurp(SCHED "cpus"), begin[32];
+	const char *at;
+	uint64_t run;
+
+	snprintf(begin, sizeof(begin), "idle %d ", cpu);
+	at = text ? after(text, begin) : NULL;
+	run = at ? strtoull(at, NULL, 10) : 0;
+	free(text);
+	return run;
+}
+
+TEST_F_TIMEOUT(sched, idle_time_goes_on, 120)
+{
+	uint64_t began, first, last, now = 0, i;
+	int cpu = nr_cpus() - 1;
+
+	if (!cpu)
+		SKIP(return, "one CPU is never idle while it is asked for");
+	ASSERT_EQ(run_on(cpu), 0);
+	ASSERT_EQ(run_on(0), 0);
+	usleep(50000);
+	began = now_ns();
+	first = last = idle_run(cpu);
+	for (i = 0; i < 50; i++) {
+		usleep(20000);
+		now = idle_run(cpu);
+		EXPECT_GE(now, last);
+		last = now;
+	}
+	EXPECT_GT(now - first, (now_ns() - began) / 2);
+	EXPECT_LT(now - first, now_ns() - began + 20000000);
+}
+
+static int spin(void *cpu)
+{
+	if (run_on((long)cpu))
+		return 1;
+	for (;;)
+		;
+}
+
+static void stop(int pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+#define CGROUPS	400
+
+/* Each busy CPU is asked once, however much there is to tell. */
+TEST_F_TIMEOUT(sched, cgroups_are_read_in_one_pass, 120)
+{
+	char root[] = "/tmp/cgroupXXXXXX", path[64];
+	int i, pid, last = nr_cpus() - 1;
+	uint64_t before, calls;
+
+	if (!last)
+		SKIP(return, "there is no other CPU to be asked");
+	ASSERT_NE(mkdtemp(root), NULL);
+	ASSERT_EQ(mount("none", root, "cgroup2", 0, NULL), 0);
+	for (i = 0; i < CGROUPS; i++) {
+		snprintf(path, sizeof(path), "%s/pass%d", root, i);
+		ASSERT_EQ(mkdir(path, 0755), 0);
+	}
+	pid = start(spin, (void *)(long)last);
+	usleep(100000);
+	before = calls_on(last);
+	for (i = 0; i < READS; i++)
+		free(slurp(SCHED "cgroups"));
+	calls = calls_on(last) - before;
+	TH_LOG("%" PRIu64 " calls in %d readings", calls, READS);
+	stop(pid);
+	for (i = 0; i < CGROUPS; i++) {
+		snprintf(path, sizeof(path), "%s/pass%d", root, i);
+		rmdir(path);
+	}
+	umount(root);
+	rmdir(root);
+	if (before == UINT64_MAX)
+		SKIP(return, "interrupts between CPUs are not told");
+	EXPECT_LT(calls, READS * 3 / 2);
+}
+
+#define SLEEPERS	1500
+
+/* What is looked at before the lock is given to who waits for it, whatever there is. */
+TEST_F_TIMEOUT(sched, stretches_are_short, 240)
+{
+	static int pids[SLEEPERS];
+	char text[32];
+	int i, nr;
+
+	for (nr = 0; nr < SLEEPERS; nr++) {
+		pids[nr] = fork();
+		if (!pids[nr]) {
+			pause();
+			_exit(0);
+		}
+		if (pids[nr] < 0)
+			break;
+	}
+	read_all(4);
+	EXPECT_GT(read_file(PARAMETERS "stretch", text, sizeof(text)), 0);
+	TH_LOG("%s of %d tasks", text, nr);
+	EXPECT_GT(atoi(text), 0);
+	EXPECT_LE(atoi(text), 256);
+	for (i = 0; i < nr; i++)
+		kill(pids[i], SIGKILL);
+	for (i = 0; i < nr; i++)
+		waitpid(pids[i], NULL, 0);
+}
+
+static int add_once(void *arg)
+{
+	return pace_add(7, 70);
+}
+
+static int fork_and_end(void *root)
+{
+	char text[16];
+
+	run_on(nr_cpus() - 1);
+	snprintf(text, sizeof(text), "%d", getpid());
+	if (write_file(root, text))
+		return 1;
+	for (;;)
+		ended(start(add_once, NULL));
+	return 0;
+}
+
+static bool is_between(const struct totals *before, const struct totals *t,
+		       const struct totals *after)
+{
+	return before->counts[0] <= t->counts[0] && t->counts[0] <= after->counts[0] &&
+	       before->run <= t->run && t->run <= after->run;
+}
+
+/* Tasks that end while others are read are neither missed nor counted twice. */
+TEST_F_TIMEOUT(sched, readers_miss_nothing_that_ends, 120)
+{
+	char root[] = "/tmp/cgroupXXXXXX", group[64], procs[96];
+	struct totals before, tasks, tree, after;
+	int i, pid, bad = 0;
+
+	ASSERT_NE(mkdtemp(root), NULL);
+	ASSERT_EQ(mount("none", root, "cgroup2", 0, NULL), 0);
+	snprintf(group, sizeof(group), "%s/forks", root);
+	ASSERT_EQ(mkdir(group, 0755), 0);
+	snprintf(procs, sizeof(procs), "%s/cgroup.procs", group);
+	pid = start(fork_and_end, procs);
+	ASSERT_TRUE(comes(exited_totals(&after) && after.counts[0] >= 700));
+	for (i = 0; i < 300; i++) {
+		ASSERT_TRUE(sum_cpus(&before));
+		ASSERT_TRUE(sum_tasks(&tasks));
+		ASSERT_TRUE(cgroup_totals("subtree", 1, &tree));
+		ASSERT_TRUE(sum_cpus(&after));
+		bad += !is_between(&before, &tasks, &after) || !is_between(&before, &tree, &after);
+	}
+	TH_LOG("%d of 300 readings were wrong, while %" PRIu64 " tasks ended", bad,
+	       after.counts[0] / 7);
+	EXPECT_EQ(bad, 0);
+	stop(pid);
+	comes(!rmdir(group) || errno != EBUSY);
+	umount(root);
+	rmdir(root);
+}
+
+/* While one CPU's counters stay away, CPUs whose counters are there are seldom disturbed. */
+TEST_F_TIMEOUT(sched, lost_counters_disturb_no_others, 120)
+{
+	int last = nr_cpus() - 1, pid;
+	uint64_t before, calls, end, added = 0;
+
+	if (!last)
+		SKIP(return, "there is no other CPU");
+	pid = start(spin, (void *)(long)last);
+	ASSERT_EQ(pace_steal(0, 8), 0);
+	usleep(1500000);
+	before = calls_on(last);
+	for (end = now_ns() + 8 * NSEC_PER_SEC; now_ns() < end;)
+		;	/* what is to be done once a second is done by CPUs that are awake */
+	calls = calls_on(last) - before;
+	TH_LOG("%" PRIu64 " calls in 8 s", calls);
+	stop(pid);
+	ASSERT_EQ(pace_steal(0, 0), 0);
+	EXPECT_TRUE(comes(cpu_counts(0, &added)));
+	if (before == UINT64_MAX)
+		SKIP(return, "interrupts between CPUs are not told");
+	EXPECT_LT(calls, 4);
+}
+
+TEST_HARNESS_MAIN
