@@ -68,7 +68,7 @@ static inline unsigned long perf_mlock_charge(struct user_struct *user, unsigned
 static inline void perf_mlock_uncharge(struct user_struct *user, unsigned long nr) { }
 
 /*
- * Needs patches/7.3/0003-perf-let-*: without it modules cannot ask where a sample was taken, and
+ * Needs patches/7.3/0004-*: without it modules cannot ask where a sample was taken, and
  * take a guest's for the host's at its entry to the guest.
  */
 #define pmuk_sample_misc(event, regs)	\
