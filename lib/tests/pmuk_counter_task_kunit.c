@@ -573,8 +573,8 @@ static void inherit_meets_a_fork(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, m.ret, -EBUSY);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_state(m.c), PMUK_COUNTER_OFF);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(m.c), -EBUSY);
+	/* The event was enabled for a moment, so the count may be anything. */
 	reap_child(test, &child);
-	expect_value(test, m.c, 0, 0);
 }
 
 /* With it the children's events go, and their callbacks. */
