@@ -56,22 +56,22 @@ static bool pmuk_is_on(const struct pmuk_counter *c)
 
 /*
  * perf core's own events, which no hardware counts. is_software_event() is also true of PMUs whose
- * events are in the perf context of software events, such as SPE, Intel PT and CoreSight.
+ * events are in the perf context of software events, such as SPE, Intel PT and CoreSight. The
+ * event's own type does not tell: perf core gives each clock a PMU and a type of its own.
  */
-static bool pmuk_is_software(const struct perf_event *event)
+static bool pmuk_is_software(const struct pmuk_counter *c)
 {
 #ifdef CONFIG_EVENT_TRACING
-	if (event->tp_event)	/* a tracepoint, kprobe or uprobe */
+	if (c->event->tp_event)	/* a tracepoint, kprobe or uprobe */
 		return true;
 #endif
-	return event->attr.type == PERF_TYPE_SOFTWARE || event->attr.type == PERF_TYPE_BREAKPOINT;
+	return c->attr.type == PERF_TYPE_SOFTWARE || c->attr.type == PERF_TYPE_BREAKPOINT;
 }
 
 /* cpu-clock and task-clock: perf core runs their periods from a timer. */
-static bool pmuk_is_clock(const struct perf_event *event)
+static bool pmuk_is_clock(const struct pmuk_counter *c)
 {
-	return event->attr.type == PERF_TYPE_SOFTWARE &&
-	       event->attr.config <= PERF_COUNT_SW_TASK_CLOCK;
+	return c->attr.type == PERF_TYPE_SOFTWARE && c->attr.config <= PERF_COUNT_SW_TASK_CLOCK;
 }
 
 static bool pmuk_is_stopped(const struct perf_event *event)
@@ -153,7 +153,7 @@ static void pmuk_times(const struct pmuk_counter *c, struct pmuk_value *value)
  * Local reads take the fast path for the rest of this tick; the next one after
  * that publishes. Paused counters and those of other PMUs always go slow. So do
  * throttled ones: x86's driver may move these to registers that it does not load
- * (6.12). An NMI may pause the counter at any point in here, hence the second look.
+ * (6.12). An NMI may pause or throttle the counter at any point in here, hence the second look.
  */
 static void pmuk_allow_fast(struct pmuk_counter *c)
 {
@@ -161,7 +161,7 @@ static void pmuk_allow_fast(struct pmuk_counter *c)
 		return;
 	WRITE_ONCE(c->fast_tick, jiffies);
 	barrier();
-	if (READ_ONCE(c->frozen) != PMUK_RUNNING)
+	if (READ_ONCE(c->frozen) != PMUK_RUNNING || pmuk_is_throttled(c->event))
 		WRITE_ONCE(c->fast_tick, PMUK_NEVER);
 }
 
@@ -213,12 +213,12 @@ static u64 pmuk_not_less(struct pmuk_counter *c, u64 count)
 	return c->last_nmi;
 }
 
-/* Whether the calls below make sense on this counter, here. */
+/* Whether the calls below make sense on this counter, on this CPU or in this task. */
 static int pmuk_check_own(const struct pmuk_counter *c)
 {
 	if (c->attr.flags & PMUK_INHERIT)
 		return -EOPNOTSUPP;
-	return pmuk_is_own(c) ? 0 : -EINVAL;
+	return pmuk_is_own(c) && !pmuk_counter_is_moved(c) ? 0 : -EINVAL;
 }
 
 /*
@@ -237,7 +237,7 @@ static bool pmuk_is_out_of_reach(const struct pmuk_counter *c)
 	       (pmuk_pmu_disabled(c->event->pmu) || !pmuk_reads_in_nmi(c));
 }
 
-/* And now. */
+/* As pmuk_check_own(), and whether an NMI has to leave the counter alone at this moment. */
 static int pmuk_check_local(const struct pmuk_counter *c)
 {
 	return pmuk_check_own(c) ?: (pmuk_is_out_of_reach(c) ? -EBUSY : 0);
@@ -472,7 +472,10 @@ int pmuk_counter_snapshot(struct pmuk_counter *c, struct pmuk_value *value)
 }
 EXPORT_SYMBOL_GPL(pmuk_counter_snapshot);
 
-/* perf core stops what it throttles without PERF_EF_UPDATE: a second stop() does that part. */
+/*
+ * perf core stops a throttled event without PERF_EF_UPDATE, and so leaves the event's count behind
+ * the register. Drivers accept a second stop(), which brings the count up to date.
+ */
 static void pmuk_halt(struct pmuk_counter *c)
 {
 	struct perf_event *event = c->event;
@@ -536,7 +539,7 @@ static void pmuk_settle(struct pmuk_counter *c, bool frozen)
 {
 	struct pmu *pmu = c->event->pmu;
 
-	if (!pmuk_is_on(c) || pmuk_is_software(c->event))
+	if (!pmuk_is_on(c) || pmuk_is_software(c))
 		return;
 	if (pmuk_is_foreign_nmi(c)) {
 		irq_work_queue(&c->settle);
@@ -584,10 +587,8 @@ void pmuk_settle_irq_work(struct irq_work *irq_work)
  */
 static bool pmuk_has_overflowed(const struct pmuk_counter *c)
 {
-	struct perf_event *event = c->event;
-
-	return c->attr.period && !pmuk_is_software(event) && !c->traces &&
-	       local64_read(&event->hw.period_left) <= 0;
+	return c->attr.period && !pmuk_is_software(c) && !c->traces &&
+	       local64_read(&c->event->hw.period_left) <= 0;
 }
 
 /*
@@ -704,7 +705,11 @@ u64 pmuk_next_period(struct pmuk_counter *c)
 	return c->attr.period + (mask ? prandom_u32_state(&c->rnd) & mask : 0);
 }
 
-/* Until now the counter may have been in a register, see pmuk_counter_mask(). */
+/*
+ * The counter is off, and when it is enabled next it may be in no register, see
+ * pmuk_counter_mask(). pmuk_counter_set_period() does not need this: the driver's check_period()
+ * refuses a period with which a running counter would have to leave its register.
+ */
 static void pmuk_leave_register(struct pmuk_counter *c)
 {
 	c->mask = 0;
@@ -719,23 +724,28 @@ static void pmuk_leave_register(struct pmuk_counter *c)
 static void pmuk_begin_period(struct pmuk_counter *c)
 {
 	struct perf_event *event = c->event;
-	bool counts_up = pmuk_is_software(event) && !pmuk_is_clock(event);
+	bool counts_up = pmuk_is_software(c) && !pmuk_is_clock(c);
 	s64 period = pmuk_next_period(c);
 
-	if (c->attr.period == 1)
-		pmuk_leave_register(c);
 	event->hw.sample_period = period;
 	event->hw.last_period = period;
 	local64_set(&event->hw.period_left, counts_up ? -period : period);
 }
 
-/* The timer of a clock is left alone until it expires. */
+/*
+ * The timer of a clock is left alone until it expires. perf core does not set a clock's
+ * ->last_period, from which samples have their period.
+ */
 static void pmuk_set_software_period(struct pmuk_counter *c)
 {
-	if (pmuk_is_clock(c->event))
-		c->event->hw.sample_period = pmuk_next_period(c);
-	else
+	struct hw_perf_event *hwc = &c->event->hw;
+
+	if (!pmuk_is_clock(c)) {
 		pmuk_begin_period(c);
+		return;
+	}
+	hwc->sample_period = pmuk_next_period(c);
+	hwc->last_period = hwc->sample_period;
 }
 
 static void pmuk_set_hardware_period(struct pmuk_counter *c)
@@ -784,7 +794,7 @@ int pmuk_counter_set_period(struct pmuk_counter *c, u64 period)
 		ret = -EINVAL;
 	if (!ret) {
 		c->attr.period = period;
-		if (pmuk_is_software(c->event))
+		if (pmuk_is_software(c))
 			pmuk_set_software_period(c);
 		else
 			pmuk_set_hardware_period(c);
@@ -876,18 +886,18 @@ static void pmuk_report(struct pmuk_counter *c, struct perf_event *event,
 }
 
 /*
- * Zeroing hw.interrupts at each overflow keeps perf core from reaching the number at which it
- * throttles, unless that is one, as it is once interrupts were slow: then it has, just now. An
- * event that perf core has stopped before it calls is started here, as this may be with
- * interrupts off for long. Timers cannot be started within themselves, nor a PMU before its
- * driver has stopped it: that waits for the end of the interrupt, and for perf core's next tick
- * where the event is inherited.
+ * Zeroing hw.interrupts at each overflow keeps it below the limit at which perf core throttles.
+ * perf core lowers that limit to 1 after a slow interrupt; then this very overflow has throttled
+ * the event. If perf core has already stopped the event, the event is started again here, as
+ * interrupts may stay off for long. A clock's timer cannot be started from the timer's own
+ * function, nor a PMU before its driver has stopped it: these are started after the interrupt by
+ * ->settle, or at perf core's next tick if the event is inherited.
  */
 static void pmuk_never_throttle(struct pmuk_counter *c, struct perf_event *event)
 {
 	if (!pmuk_is_throttled(event))
 		event->hw.interrupts = 0;
-	else if (pmuk_is_stopped(event) && !pmuk_is_software(event))
+	else if (pmuk_is_stopped(event) && !pmuk_is_software(c))
 		pmuk_unthrottle(c, event);
 	else if (event == c->event)
 		irq_work_queue(&c->settle);
@@ -905,6 +915,8 @@ void pmuk_counter_rearm(struct pmuk_counter *c, u64 period)
 	if (!period)
 		return;
 	c->attr.period = period;
+	if (period == 1)
+		pmuk_leave_register(c);
 	pmuk_begin_period(c);
 }
 

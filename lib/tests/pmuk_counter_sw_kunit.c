@@ -4,6 +4,7 @@
  */
 #include <linux/completion.h>
 #include <linux/delay.h>
+#include <linux/hrtimer.h>
 #include <linux/jiffies.h>
 #include <linux/kthread.h>
 #include <linux/module.h>
@@ -247,6 +248,89 @@ static void paused_clock_does_not_overflow(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, o->nr, nr);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_resume(c), 0);
 	KUNIT_EXPECT_TRUE(test, wait_for_overflows(o, nr + 5));
+}
+
+#define CLOCK_PERIOD	(20 * NSEC_PER_MSEC)
+
+/* The first two overflows of a clock, by its timer: a late interrupt changes nothing of that. */
+struct expiries {
+	unsigned int nr, started;
+	u64 at[2];
+	u64 period;	/* of the latest sample */
+	int (*fn)(struct pmuk_counter *c);	/* what the first callback does */
+	int ret;
+};
+
+static void note_expiry(struct pmuk_counter *c, const struct pmuk_sample *sample, void *data)
+{
+	struct hrtimer *timer = &c->event->hw.hrtimer;
+	struct expiries *e = data;
+
+	if (e->nr < ARRAY_SIZE(e->at)) {
+		e->at[e->nr] = ktime_to_ns(hrtimer_get_expires(timer));
+		e->period = sample->period;
+	}
+	if (!e->nr)
+		e->ret = e->fn(c);
+	e->started += hrtimer_is_queued(timer);
+	WRITE_ONCE(e->nr, e->nr + 1);
+}
+
+static bool wait_for_expiries(const struct expiries *e, unsigned int nr)
+{
+	unsigned long end = jiffies + 10 * HZ;
+
+	while (READ_ONCE(e->nr) < nr && time_before(jiffies, end))
+		cpu_relax();
+	return READ_ONCE(e->nr) >= nr;
+}
+
+static struct pmuk_counter *expiring_clock(struct kunit *test, struct expiries *e)
+{
+	struct pmuk_attr attr = clock_attr;
+
+	attr.period = CLOCK_PERIOD;
+	attr.overflow = note_expiry;
+	attr.data = e;
+	return pmuk_test_enabled(test, &attr, pmuk_test_pin_first(test), NULL);
+}
+
+/* A clock that is paused at the end of a period does not overflow again right after a resume. */
+static void clock_paused_in_its_callback(struct kunit *test)
+{
+	struct expiries *e = pmuk_test_zalloc(test, sizeof(*e));
+	struct pmuk_counter *c;
+
+	e->fn = pmuk_counter_pause;
+	c = expiring_clock(test, e);
+	KUNIT_ASSERT_TRUE(test, wait_for_expiries(e, 1));
+	KUNIT_EXPECT_EQ(test, pmuk_counter_resume(c), 0);
+	KUNIT_ASSERT_TRUE(test, wait_for_expiries(e, 2));
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
+	KUNIT_EXPECT_EQ(test, e->ret, 0);
+	KUNIT_EXPECT_EQ(test, e->started, 0);
+	KUNIT_EXPECT_GE(test, e->at[1] - e->at[0], CLOCK_PERIOD / 2);
+}
+
+static int triple_period(struct pmuk_counter *c)
+{
+	return pmuk_counter_set_period(c, 3 * CLOCK_PERIOD);
+}
+
+/* perf core starts the timer when the callback has returned, and with the new period. */
+static void clock_period_set_in_its_callback(struct kunit *test)
+{
+	struct expiries *e = pmuk_test_zalloc(test, sizeof(*e));
+	struct pmuk_counter *c;
+
+	e->fn = triple_period;
+	c = expiring_clock(test, e);
+	KUNIT_ASSERT_TRUE(test, wait_for_expiries(e, 2));
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
+	KUNIT_EXPECT_EQ(test, e->ret, 0);
+	KUNIT_EXPECT_EQ(test, e->started, 0);
+	KUNIT_EXPECT_GE(test, e->at[1] - e->at[0], 3 * CLOCK_PERIOD);
+	KUNIT_EXPECT_EQ(test, e->period, 3 * CLOCK_PERIOD);
 }
 
 /* The scheduler keeps its own account. */
@@ -510,6 +594,8 @@ static struct kunit_case pmuk_counter_sw_cases[] = {
 	KUNIT_CASE(clock_overflows),
 	KUNIT_CASE(callback_sets_the_period),
 	KUNIT_CASE(paused_clock_does_not_overflow),
+	KUNIT_CASE(clock_paused_in_its_callback),
+	KUNIT_CASE(clock_period_set_in_its_callback),
 	KUNIT_CASE(switches_are_counted),
 	KUNIT_CASE(switches_overflow),
 	KUNIT_CASE(set_period_of_switches),

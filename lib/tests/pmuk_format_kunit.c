@@ -588,8 +588,8 @@ static void buffer_must_be_where_the_driver_counts(struct kunit *test)
 }
 
 /*
- * The driver moves its event when that one's CPU goes offline. The counter says that it is gone, and
- * what it counts on another CPU writes no record into this one's buffer.
+ * The driver moves its event when that one's CPU goes offline. The counter says that it is gone,
+ * takes no call on the other CPU, and what it counts there writes no record into this one's buffer.
  */
 static void moved_counter_is_gone(struct kunit *test)
 {
@@ -617,6 +617,13 @@ static void moved_counter_is_gone(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_counter_state(s->c), PMUK_COUNTER_GONE);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_read(s->c, &value), -ENODEV);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(s->c), -ENODEV);
+
+	pmuk_test_pin(test, other);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(s->c, &value.count), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_pause(s->c), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_resume(s->c), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_set_period(s->c, PERIOD), -EINVAL);
+	pmuk_test_pin(test, s->cpu);
 	stop(s);
 }
 
