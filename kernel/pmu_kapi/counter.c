@@ -208,7 +208,7 @@ u64 pmuk_counter_id(struct pmuk_counter *c)
 }
 EXPORT_SYMBOL_GPL(pmuk_counter_id);
 
-/* Ends what pmuk_counter_make() has made, a context's counter, too. */
+/* Destroy a counter that pmuk_counter_make() has made, including one that belongs to a context. */
 static void pmuk_counter_unmake(struct pmuk_counter *c)
 {
 	/*
@@ -247,7 +247,12 @@ static u64 pmuk_counter_mask(const struct pmuk_counter *c)
 	return c->core && c->attr.period != 1 ? pmuk_arch_mask(c->event) : 0;
 }
 
-/* See pmuk_is_barred(): 0 less 1 has all bits set, and any other preempt_count() less 1 has not. */
+/*
+ * pmuk_is_barred() subtracts this from preempt_count(), and bars the fast path if the difference
+ * has PMUK_BARRED set. With 1, a preempt_count() of 0 gives a difference with all bits set, so a
+ * task counter's reader is barred while that can be preempted. Any other preempt_count() less 1
+ * has PMUK_BARRED clear.
+ */
 static u32 pmuk_counter_bar(const struct pmuk_counter *c)
 {
 	if (!c->mask)
@@ -282,7 +287,7 @@ static int pmuk_counter_try(struct pmuk_counter *c)
 	u64 enabled;
 
 	if (!(c->attr.flags & PMUK_PINNED) || event->hw.target || c->writes_aux || c->slot ||
-	    pmuk_room_is_shared(event))
+	    pmuk_room_is_shared(c))
 		return 0;
 	perf_event_enable(event);
 	if (READ_ONCE(event->state) == PERF_EVENT_STATE_ERROR)
@@ -565,7 +570,8 @@ static int pmuk_enable_event(struct pmuk_counter *c)
  * Return: 0; -EINVAL if @c is NULL or an ERR_PTR(); -ENOSPC if the counter is
  * pinned and its PMU is full; -ENODEV if its CPU or PMU has gone; -ESRCH if its
  * task has; -EBUSY with PMUK_INHERIT if the task has children born since the
- * creation, as these would not be counted: enable before the task forks. A pinned
+ * creation, as these would not be counted: enable before the task forks. If the
+ * fork met this call, children born meanwhile may count until @c is destroyed. A pinned
  * task counter is placed when its task next runs: look at pmuk_counter_state() then.
  */
 int pmuk_counter_enable(struct pmuk_counter *c)
@@ -684,8 +690,8 @@ err_wq:
 subsys_initcall(pmuk_init);
 
 /*
- * Each counter and context holds the module: what is left is work that is about to return, and pages
- * of maps that are to be freed after a grace period.
+ * Each counter and context holds the module. What is left is work that is about to return, and
+ * pages of maps that are to be freed after a grace period.
  */
 static void __exit pmuk_exit(void)
 {

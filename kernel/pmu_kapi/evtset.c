@@ -276,7 +276,7 @@ static void pmuk_inst_start_timer(struct pmuk_inst *inst, u64 ns)
 		      inst->cpu < 0 ? HRTIMER_MODE_REL : HRTIMER_MODE_REL_PINNED);
 }
 
-/* Whoever waits for this holds inst->lock. */
+/* pmuk_inst_arm_timer() holds inst->lock until this has returned, so ->active stays. */
 static void pmuk_inst_arm_here(void *data)
 {
 	struct pmuk_inst *inst = data;
@@ -441,14 +441,35 @@ static void pmuk_inst_take_turn(struct pmuk_inst *inst)
 		pmuk_post(inst->ctx, PMUK_MSG_SWITCH, cpu, 1, 0, inst->active->set->id);
 }
 
-/* While masked, all stays as it is, and pmuk_inst_restart() sees to the rest. */
+/*
+ * The context is masked. A task may be switched out before pmuk_inst_irq_work() has paused the
+ * counters that pmuk_inst_mask() found busy. Such counters are disabled here, which works from
+ * anywhere. pmuk_inst_restart() enables all counters of the turn.
+ */
+static void pmuk_inst_stop_unpaused(struct pmuk_inst *inst)
+{
+	struct pmuk_turn *turn = inst->active;
+	unsigned int i;
+
+	for (i = 0; i < turn->nr; i++) {
+		if (READ_ONCE(turn->counters[i]->frozen) == PMUK_RUNNING)
+			pmuk_counter_disable(turn->counters[i]);
+	}
+}
+
+/* While masked, the turn stays, and pmuk_inst_restart() sees to the rest. */
 static void pmuk_inst_work(struct work_struct *work)
 {
 	struct pmuk_inst *inst = container_of(work, struct pmuk_inst, work);
 
 	guard(mutex)(&inst->lock);
-	if (!inst->running || atomic_read(&inst->masked))
+	if (!inst->running)
 		return;
+	if (atomic_read(&inst->masked)) {
+		if (inst->cpu < 0)
+			pmuk_inst_stop_unpaused(inst);
+		return;
+	}
 	if (inst->wanted)
 		pmuk_turn_exchange(inst, inst->wanted);
 	else if (atomic_read(&inst->due) && !pmuk_turn_is_young(inst))
@@ -471,7 +492,10 @@ void pmuk_inst_go_on(struct pmuk_inst *inst)
 		pmuk_inst_queue(inst);
 }
 
-/* Overflows queue this, and so it runs where they do; but a task may have gone elsewhere since. */
+/*
+ * Overflows queue this irq_work, which so runs on their CPU. If the instance's task has left that
+ * CPU since, the worker stops what was to be paused, see pmuk_inst_stop_unpaused().
+ */
 static void pmuk_inst_irq_work(struct irq_work *irq_work)
 {
 	struct pmuk_inst *inst = container_of(irq_work, struct pmuk_inst, irq_work);
@@ -500,7 +524,7 @@ static enum hrtimer_restart pmuk_inst_timer(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-/* An overflow's, so on the instance's CPU or in its task; in NMI too. */
+/* Overflows call this, on the instance's CPU or in its task, from any context, NMI too. */
 void pmuk_inst_ask(struct pmuk_inst *inst, int why)
 {
 	if (inst->nr_turns < 2)

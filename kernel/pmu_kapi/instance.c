@@ -413,7 +413,7 @@ static struct pmuk_slot *pmuk_turn_shares(struct pmuk_turn *turn)
 		struct pmuk_slot *slot = &turn->slots[i];
 
 		if (slot->inst->cpu >= 0 && pmuk_slot_is_tried(slot) &&
-		    pmuk_room_is_shared(turn->counters[i]->event))
+		    pmuk_room_is_shared(turn->counters[i]))
 			return slot;
 	}
 	return NULL;
@@ -715,6 +715,9 @@ static void pmuk_turn_restart(struct pmuk_inst *inst, struct pmuk_turn *turn, bo
 {
 	unsigned int i;
 
+	/* A counter may leave its register, and group reads take each counter to be in one. */
+	if (turn == inst->active)
+		pmuk_inst_show_group(inst, false);
 	/* Of the active one each: what could not be paused at once may be just now. */
 	masked = masked && turn == inst->active;
 	for (i = 0; i < turn->nr; i++) {

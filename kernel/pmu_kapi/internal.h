@@ -72,7 +72,7 @@ struct pmuk_counter {
 	u64 tried;			/* const: nanoseconds on the PMU while being created */
 	struct rnd_state rnd;		/* owner */
 	bool core;			/* const: on the CPU's own PMU */
-	bool traces;			/* const: on a PMU that writes AUX areas, or could */
+	bool traces;			/* const: its PMU's driver can write AUX areas */
 	bool begun;			/* sleeping calls: was enabled once */
 	bool halted;			/* owner: pause has stopped the PMU, resume starts it */
 	bool overdue;			/* owner: and found an overflow that was not served */
@@ -125,7 +125,7 @@ void pmuk_counter_finish(struct pmuk_counter *c);
 bool pmuk_counter_is_pmu_gone(const struct pmuk_counter *c);
 
 /* room.c */
-bool pmuk_room_is_shared(const struct perf_event *event);
+bool pmuk_room_is_shared(const struct pmuk_counter *c);
 
 /* local.c */
 int pmuk_counters_read_local(struct pmuk_counter *const *counters, u64 *counts, unsigned int n);

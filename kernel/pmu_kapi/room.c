@@ -7,7 +7,9 @@
  * finds no counter in PERF_EVENT_STATE_ERROR, until the user enables that again. A counter that
  * is to count has this right. A counter that is only tried must not use it.
  */
+#include <linux/cleanup.h>
 #include <linux/list.h>
+#include <linux/mutex.h>
 #include <linux/perf_event.h>
 #include <linux/smp.h>
 
@@ -23,27 +25,28 @@ struct pmuk_room {
 	bool shared;
 };
 
-/* Interrupts are off, so the task stays, and so does the PMU if it is still there. */
+/* On the CPU of the event, with interrupts off, so the task that runs there stays. */
 static void pmuk_room_look(void *data)
 {
 	struct pmuk_room *room = data;
-	struct pmu *pmu = READ_ONCE(room->event->pmu);
 	const struct perf_event_pmu_context *task;
 
-	if (!pmu)
-		return;
-	task = pmuk_cpu_pmu_context(pmu, smp_processor_id())->task_epc;
+	task = pmuk_cpu_pmu_context(room->event->pmu, smp_processor_id())->task_epc;
 	room->shared = task && !list_empty(&task->pinned_active);
 }
 
 /*
- * Whether the task that runs on @event's CPU has pinned events on @event's PMU now. A task that
- * begins to run right after this look can still lose one: the trial takes some microseconds.
+ * Whether the task that runs on @c's CPU has pinned events on @c's PMU now. A task that begins to
+ * run right after this look can still lose one: the trial takes some microseconds. Unregistering
+ * the PMU marks its events as revoked, then takes each one's mmap_mutex, and frees the PMU last:
+ * so the PMU of an event that is not marked stays while the mutex is held.
  */
-bool pmuk_room_is_shared(const struct perf_event *event)
+bool pmuk_room_is_shared(const struct pmuk_counter *c)
 {
-	struct pmuk_room room = { .event = event };
+	struct pmuk_room room = { .event = c->event };
 
-	smp_call_function_single(event->cpu, pmuk_room_look, &room, true);
+	guard(mutex)(&c->event->mmap_mutex);
+	if (!pmuk_counter_is_pmu_gone(c))
+		smp_call_function_single(c->event->cpu, pmuk_room_look, &room, true);
 	return room.shared;
 }
