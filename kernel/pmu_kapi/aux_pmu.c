@@ -122,8 +122,8 @@ static void pmuk_aux_tell_hw_id(struct pmuk_aux *aux)
 }
 
 /*
- * By what the trace of this CPU is told from that of others, where hardware has one for several. A
- * driver says so once, and so it is kept until a record has told of it.
+ * Hardware that mixes the trace of several CPUs in one stream marks each CPU's part with a hardware
+ * id. A driver reports that id once, so the area keeps it until a record has it.
  */
 static void pmuk_perf_hw_id(struct perf_event *event, u64 hw_id)
 {

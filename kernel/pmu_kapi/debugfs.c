@@ -141,7 +141,7 @@ static int pmuk_contexts_show(struct seq_file *m, void *data)
 	return 0;
 }
 
-/* By id, which rises along the list. */
+/* The position in the file is a context's id. Ids rise along the list of contexts. */
 static const struct seq_operations pmuk_contexts_ops = {
 	.start	= pmuk_contexts_start,
 	.next	= pmuk_contexts_next,

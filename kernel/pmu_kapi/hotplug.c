@@ -106,7 +106,10 @@ static bool pmuk_hotplug_leave(struct pmuk_inst *inst)
 	return true;
 }
 
-/* As pmuk_hotplug_leave(). However often the CPU went and came since, what can count does. */
+/*
+ * The CPU may have gone and come back several times since. If it is online now, its counters count
+ * again. Returns whether the instance waits for pmuk_hotplug_finish().
+ */
 static bool pmuk_hotplug_join(struct pmuk_inst *inst)
 {
 	if (inst->live)

@@ -139,8 +139,8 @@ int pmuk_mmap_make(struct pmuk_buffer *b, struct vm_area_struct *vma,
 }
 
 /*
- * Other data pages, as nobody has mapped those that are there, if there are any. Writers have
- * preemption off: the grace period is over when none is left that uses the old ones.
+ * Exchange the buffer's data pages, which nobody has mapped, for those in @data, and free the old
+ * ones. Writers have preemption off, so no writer uses the old pages after the grace period.
  */
 static void pmuk_mmap_swap(struct pmuk_buffer *b, struct pmuk_pages *data)
 {
@@ -284,14 +284,13 @@ static int pmuk_mmap_locked(struct pmuk_map *m, struct vm_area_struct *vma)
  *
  * The control page, and the data pages behind it, as perf_event_open(2) describes
  * them. Maps are shared, at offset 0, and are neither inherited by fork(2), nor
- * split, nor grown. With PMUK_BUFFER_USER_TAIL the control page may be written, and
- * the first map decides how many data pages there are; once all maps are gone, so are these and
- * the records, and what is written is discarded until the next one, which may decide differently.
- * A map holds the buffer, and may outlive
- * pmuk_buffer_destroy(): the consumer's file keeps its module until then. Pages are
- * accounted as those of perf's maps, and with them: up to perf_event_mlock_kb for each user and
- * CPU, and in mm_struct::pinned_vm, under RLIMIT_MEMLOCK, beyond that. Without
- * patches/7.3/0003, all are under RLIMIT_MEMLOCK.
+ * split, nor grown. With PMUK_BUFFER_USER_TAIL the control page may be written, and the first
+ * map decides how many data pages there are; once all maps are gone, so are these and the
+ * records, and what is written is discarded until the next one, which may decide differently.
+ * A map holds the buffer, and may outlive pmuk_buffer_destroy(): the consumer's file keeps its
+ * module until then. Pages are accounted as those of perf's maps, and with them: up to
+ * perf_event_mlock_kb for each user and CPU, and in mm_struct::pinned_vm, under RLIMIT_MEMLOCK,
+ * beyond that. Without patches/7.3/0003, all are under RLIMIT_MEMLOCK.
  *
  * The AUX area is mapped by itself, as a whole, read-only, at the offset and of the size that the
  * control page announces in aux_offset and aux_size, behind the data. User space that may write

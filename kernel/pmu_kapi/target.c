@@ -206,8 +206,8 @@ static int pmuk_context_load(struct pmuk_context *ctx, struct pmuk_target *targe
  * is. Pinned ones are placed once to see that those of a set fit together, unless the task that
  * runs on the CPU has pinned events of its own on the same PMU, which the trial could push out:
  * pmuk_start() tells then. CPUs that come online later join; what a CPU has counted stays when
- * it goes. Counts go on where they were when the context was unloaded. Follows pfmk_load_context(), which knew
- * CPUs only.
+ * it goes. Counts go on where they were when the context was unloaded. Follows
+ * pfmk_load_context(), which knew CPUs only.
  *
  * Context: May sleep.
  * Return: 0; -EINVAL if @ctx or @target is NULL or an ERR_PTR(), or the target is impossible,
