@@ -158,6 +158,7 @@ static void pmuk_wdt_run(struct work_struct *work)
 /* A CPU that is isolated is left alone: its NMI comes when it has run for some milliseconds. */
 static bool pmuk_wdt_may_run(int cpu)
 {
+	guard(rcu)();	/* cpusets replace the mask of HK_TYPE_DOMAIN */
 	return housekeeping_test_cpu(cpu, HK_TYPE_DOMAIN) &&
 	       housekeeping_test_cpu(cpu, HK_TYPE_TIMER);
 }
