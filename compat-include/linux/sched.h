@@ -10,8 +10,8 @@
  * the run queue above.
  */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)
-#define sched_task_is_throttled sched_task_is_throttled
-static inline bool sched_task_is_throttled(const struct task_struct *p)
+#define sched_switch_throttled sched_switch_throttled
+static inline bool sched_switch_throttled(const struct task_struct *p)
 {
 #ifdef CONFIG_FAIR_GROUP_SCHED
 	const struct sched_entity *se = &p->se;

@@ -9,9 +9,9 @@
 #include <linux/sched.h>
 #include <linux/types.h>
 
-#ifndef sched_task_is_throttled
-/* A task that could go on if its cgroup, or with SCHED_DEADLINE itself, had not used up its share. */
-static inline bool sched_task_is_throttled(const struct task_struct *p)
+#ifndef sched_switch_throttled
+/* Whether a cgroup, or SCHED_DEADLINE, keeps @p from running as its quota is used up. */
+static inline bool sched_switch_throttled(const struct task_struct *p)
 {
 #ifdef CONFIG_CFS_BANDWIDTH
 	if (p->throttled)
@@ -46,17 +46,27 @@ int sched_switch_hook_set(sched_switch_hook_t fn);
 void sched_switch_hook_clear(void);
 u64 sched_switch_clock(void);
 
+/* The scheduler asks first: without a function to call, the clock is not even read. */
+static __always_inline bool sched_switch_is_hooked(void)
+{
+	return static_branch_unlikely(&sched_switch_hooked);
+}
+
 static __always_inline void sched_switch_hook(bool preempt, struct task_struct *prev,
 					      struct task_struct *next, unsigned int prev_state,
 					      u64 clock)
 {
-	if (static_branch_unlikely(&sched_switch_hooked))
-		sched_switch_hook_fn(NULL, preempt, prev, next, prev_state, clock);
+	sched_switch_hook_fn(NULL, preempt, prev, next, prev_state, clock);
 }
 
 #else
 
 #include <linux/kernel_stat.h>
+
+static inline bool sched_switch_is_hooked(void)
+{
+	return false;
+}
 
 static inline void sched_switch_hook(bool preempt, struct task_struct *prev,
 				     struct task_struct *next, unsigned int prev_state,

@@ -54,6 +54,7 @@ void pmuk_sched_touch_group(struct pmuk_sched_group *g)
 	if (!pmuk_sched.reading || g->serial == pmuk_sched.serial)
 		return;
 	g->serial = pmuk_sched.serial;
+	g->copied = false;
 	g->sum = g->ended;
 }
 
@@ -136,6 +137,7 @@ static unsigned int pmuk_sched_copy_groups(struct pmuk_sched_reading *r, u32 i)
 {
 	struct pmuk_sched_group *g = pmuk_sched.groups[i];
 	unsigned int seen = 0;
+
 	for (; g && !r->full; g = g->next, seen++)
 		pmuk_sched_copy_group(r, g);
 	return seen;
@@ -286,7 +288,7 @@ static void pmuk_sched_reading_end(struct pmuk_sched_reading *r)
 	}
 }
 
-/* Nobody else has it. */
+/* @r is no longer pmuk_sched.reading: its file alone uses it. */
 void pmuk_sched_reading_free(struct pmuk_sched_reading *r)
 {
 	unsigned int i;
@@ -299,7 +301,7 @@ void pmuk_sched_reading_free(struct pmuk_sched_reading *r)
 	*r = (struct pmuk_sched_reading){};
 }
 
-/* So often there may be many more than a moment before. */
+/* A reading that finds more than it has room for begins again, at most so many times. */
 #define PMUK_SCHED_READING_TRIES	8
 
 static void *pmuk_sched_alloc(unsigned int *room, unsigned int nr, size_t size)

@@ -111,20 +111,28 @@ static void pmuk_sched_cpu_read(struct pmuk_sched_cpu_job *job)
 }
 
 /*
- * Of a CPU that is idle, or of another one that is not to be asked. False: it has switched from
- * beginning to end of that; or it has not begun.
+ * Copies the sums of an idle CPU, or of one that is not to be asked, while that CPU may switch.
+ * Returns false if it has switched meanwhile, or has not begun.
+ *
+ * A switch in the short way stores ->start first, then ->base, and ->task last, without a barrier
+ * in between, which would cost each switch. A copy that overlaps such a switch sees one of these
+ * three change, unless the whole copy fits between two of the stores. The switch takes a fraction
+ * of the copy's time, so its CPU must have stopped there, as when a hypervisor takes that CPU. Then
+ * the sums lack a part of that one slice, and the next reading has that part.
  */
 static bool pmuk_sched_copy_quiet(struct pmuk_sched_cpu_job *job)
 {
 	struct pmuk_sched_cpu *c = job->c;
 	struct pmuk_sched_task *t = smp_load_acquire(&c->task);	/* pairs with pmuk_sched_switch() */
-	u64 start = READ_ONCE(c->start);
+	u64 start = READ_ONCE(c->start), base = READ_ONCE(c->base[0]);
 
+	smp_rmb();	/* the sums are read after these two, and before both are read again */
 	pmuk_sched_cpu_read(job);
 	if (t == pmuk_sched_idle(c))
 		job->idle.run += pmuk_sched_idle_so_far(c);
 	smp_rmb();	/* pairs with pmuk_sched_switch_slow() */
-	return t && READ_ONCE(c->task) == t && READ_ONCE(c->start) == start;
+	return t && READ_ONCE(c->task) == t && READ_ONCE(c->start) == start &&
+	       READ_ONCE(c->base[0]) == base;
 }
 
 static bool pmuk_sched_copy_isolated(struct pmuk_sched_cpu_job *job)
@@ -436,7 +444,7 @@ static const struct proc_ops pmuk_sched_##name##_ops = {				\
 	.proc_release	= single_release,						\
 }
 
-PMUK_SCHED_FILE(cpus, PAGE_SIZE + num_possible_cpus() * 400);
+PMUK_SCHED_FILE(cpus, PAGE_SIZE + num_possible_cpus() * 640);
 PMUK_SCHED_FILE(hist, PAGE_SIZE + num_possible_cpus() * 1024);
 
 #define PMUK_SCHED_TEXT(name)								\

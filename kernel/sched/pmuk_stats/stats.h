@@ -39,7 +39,10 @@ struct cgroup;
 static_assert(PMUK_SCHED_HOWS == PMUK_SCHED_OTHER + 1);
 static_assert(PMUK_SCHED_MIGRATED <= PMUK_SCHED_CLASS_MASK);
 
-/* &pmuk_sched_task.delay: throttled since it left, and has not finished a slice since */
+/*
+ * A flag in &pmuk_sched_task.delay: the task was throttled when it left its CPU, and has not
+ * finished a slice since then.
+ */
 #define PMUK_SCHED_HELD		BIT_ULL(63)
 
 /* &pmuk_sched_task.key: the task_struct, and flags */

@@ -109,7 +109,11 @@ static noinline void pmuk_sched_count_slow(struct pmuk_sched_cpu *c, struct pmuk
 		c->slice[i] = pmuk_sched_count_one(c, t, i, now[i]);	/* the rest stays 0 */
 }
 
-/* And for how long. A class that does not stamp who comes has it begin where the last one has. */
+/*
+ * Accounts to @t the time since the CPU's latest switch or look, and returns that. The clock is the
+ * run queue's, which never goes back. Through the tracepoint, the clock is the next task's stamp
+ * instead: a class that does not stamp leaves an old one there, and the next slice gets this time.
+ */
 static __always_inline u64
 pmuk_sched_time(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t, u64 now)
 {
@@ -146,7 +150,7 @@ static unsigned int
 pmuk_sched_why(bool preempt, const struct pmuk_sched_task *t, const struct pmuk_sched_task *n,
 	       const struct task_struct *prev, const struct task_struct *next)
 {
-	if (sched_task_is_throttled(prev))
+	if (sched_switch_throttled(prev))
 		return PMUK_SCHED_THROTTLED;
 	if (pmuk_sched_is_stopper(next))
 		return cpumask_test_cpu(smp_processor_id(), prev->cpus_ptr) ?
@@ -358,11 +362,11 @@ static noinline void pmuk_sched_switch_slow(struct pmuk_sched_cpu *c, struct pmu
 	struct pmuk_sched_left left;
 
 	WRITE_ONCE(c->task, NULL);
-	smp_wmb();	/* pairs with pmuk_sched_copy_idle() */
+	smp_wmb();	/* pairs with pmuk_sched_copy_quiet() */
 	n = pmuk_sched_who(c, next);
 	left = pmuk_sched_leave(c, t, n, preempt, prev, next, prev_state, clock);
 	pmuk_sched_finish(c, t, prev, next, left.how, left.run, left.wait);
-	smp_store_release(&c->task, n);	/* pairs with pmuk_sched_copy_idle() */
+	smp_store_release(&c->task, n);	/* pairs with pmuk_sched_copy_quiet() */
 }
 
 /*
@@ -396,7 +400,7 @@ void pmuk_sched_switch(void *data, bool preempt, struct task_struct *prev,
 	if (unlikely(sink))
 		pmuk_sched_record(sink, c, prev, next, left.how, left.run, left.wait, now[0],
 				  now[1]);
-	smp_store_release(&c->task, n);	/* pairs with pmuk_sched_copy_idle() */
+	smp_store_release(&c->task, n);	/* pairs with pmuk_sched_copy_quiet() */
 }
 
 #ifndef CONFIG_SCHED_SWITCH_HOOK
@@ -437,9 +441,10 @@ bool pmuk_sched_is_idle(int cpu)
 	return READ_ONCE(c->task) == pmuk_sched_idle(c);
 }
 
-/* Nobody is to disturb it. */
+/* Readers do not disturb an isolated CPU. Cpusets replace the mask of these, and RCU frees it. */
 bool pmuk_sched_is_isolated(int cpu)
 {
+	guard(rcu)();
 	return cpu_is_isolated(cpu) || tick_nohz_full_cpu(cpu);
 }
 

@@ -4,6 +4,7 @@
  * twice, and what many tasks need is done in short stretches.
  */
 #define _GNU_SOURCE
+#include <pthread.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 
@@ -198,12 +199,64 @@ static bool is_between(const struct totals *before, const struct totals *t,
 	       before->run <= t->run && t->run <= after->run;
 }
 
+static bool reads_all(void)
+{
+	struct totals before, tasks, tree, after;
+
+	return sum_cpus(&before) && sum_tasks(&tasks) && cgroup_totals("subtree", 1, &tree) &&
+	       sum_cpus(&after) && is_between(&before, &tasks, &after) &&
+	       is_between(&before, &tree, &after);
+}
+
+static void *sleep_on(void *arg)
+{
+	pause();
+	return NULL;
+}
+
+static int add_with_thread(void *arg)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, sleep_on, NULL) || pace_add(7000, 70000))
+		return 1;
+	sleep(30);	/* killed before that, but for an orphan */
+	return 0;
+}
+
+#define TEAMS	32
+
+/*
+ * Processes with threads that were read more than once before they end. None begins while others
+ * end: its counts would hide that those of another one are missed.
+ */
+static int end_teams(void *arg)
+{
+	int pids[TEAMS], i;
+
+	run_on(nr_cpus() - 1);
+	for (;;) {
+		for (i = 0; i < TEAMS; i++) {
+			pids[i] = start(add_with_thread, NULL);
+			if (pids[i] < 0)
+				return 1;
+		}
+		usleep(50000);
+		for (i = 0; i < TEAMS; i++) {
+			stop(pids[i]);
+			usleep(1000);
+		}
+		usleep(50000);
+	}
+}
+
 /* Tasks that end while others are read are neither missed nor counted twice. */
 TEST_F_TIMEOUT(sched, readers_miss_nothing_that_ends, 120)
 {
 	char root[] = "/tmp/cgroupXXXXXX", group[64], procs[96];
-	struct totals before, tasks, tree, after;
+	struct totals after;
 	int i, pid, bad = 0;
+	uint64_t end;
 
 	ASSERT_NE(mkdtemp(root), NULL);
 	ASSERT_EQ(mount("none", root, "cgroup2", 0, NULL), 0);
@@ -212,16 +265,20 @@ TEST_F_TIMEOUT(sched, readers_miss_nothing_that_ends, 120)
 	snprintf(procs, sizeof(procs), "%s/cgroup.procs", group);
 	pid = start(fork_and_end, procs);
 	ASSERT_TRUE(comes(exited_totals(&after) && after.counts[0] >= 700));
-	for (i = 0; i < 300; i++) {
-		ASSERT_TRUE(sum_cpus(&before));
-		ASSERT_TRUE(sum_tasks(&tasks));
-		ASSERT_TRUE(cgroup_totals("subtree", 1, &tree));
-		ASSERT_TRUE(sum_cpus(&after));
-		bad += !is_between(&before, &tasks, &after) || !is_between(&before, &tree, &after);
-	}
+	for (i = 0; i < 300; i++)
+		bad += !reads_all();
+	ASSERT_TRUE(exited_totals(&after));
 	TH_LOG("%d of 300 readings were wrong, while %" PRIu64 " tasks ended", bad,
 	       after.counts[0] / 7);
 	EXPECT_EQ(bad, 0);
+	stop(pid);
+	pid = start(end_teams, NULL);
+	bad = 0;
+	for (end = now_ns() + 5 * NSEC_PER_SEC, i = 0; now_ns() < end; i++)
+		bad += !reads_all();
+	TH_LOG("%d of %d readings were wrong, while processes with threads ended", bad, i);
+	EXPECT_EQ(bad, 0);
+	EXPECT_EQ(waitpid(pid, NULL, WNOHANG), 0);
 	stop(pid);
 	comes(!rmdir(group) || errno != EBUSY);
 	umount(root);
