@@ -17,7 +17,7 @@
 
 #define RECORDING_MAGIC		"PMUKSCHD"
 #define RECORDING_ORDER		0x01020304
-#define RECORDING_VERSION	1
+#define RECORDING_VERSION	2		/* 1 had fewer reasons, in fewer bits */
 
 struct recording_header {
 	char magic[8];			/* RECORDING_MAGIC */

@@ -305,8 +305,8 @@ static void read_start(struct report *r)
 	if (h.order != RECORDING_ORDER)
 		broken(r, r->data, "a byte order that there is not");
 	if (h.version != RECORDING_VERSION)
-		die("%s is of version %u, and this pmuk knows version %d", r->name, h.version,
-		    RECORDING_VERSION);
+		die("%s is of version %u, and this pmuk knows version %d: use the pmuk that wrote it",
+		    r->name, h.version, RECORDING_VERSION);
 	if (h.mode > PMUK_SCHED_RAW)
 		broken(r, r->data, "mode %u", h.mode);
 	r->mode = h.mode;
@@ -409,6 +409,12 @@ static const struct task *task_of_row(const struct report *r, const struct row *
 	return &r->tasks[map_find(&r->index, row->entry->id)];
 }
 
+/* How often a task left a CPU neither to wait nor preempted; in a table, SLICES has these, too. */
+static u64 other_reasons(const struct task *task)
+{
+	return task->slices - task->t.left[VOLUNTARY] - task->t.left[SAME] - task->t.left[OTHER];
+}
+
 static void put_row(const struct report *r, const struct row *row)
 {
 	const struct task *task = task_of_row(r, row);
@@ -502,6 +508,7 @@ static void json_report(const struct report *r, const struct delta *d)
 		if (task->name)
 			json_text(&j, "name", task->name);
 		json_number(&j, "slices", task->slices);
+		json_number(&j, "other_reasons", other_reasons(task));
 		json_bool(&j, "saturated", task->saturated);
 		json_totals(&j, &r->events, &task->t);
 		json_close(&j, '}');

@@ -15,7 +15,7 @@
 #define MIN_DELAY	(NSEC / 10)
 #define MAX_DELAY	(3600 * NSEC)
 #define PROCESSES	64
-#define SHARE		20		/* a reading takes at most one of so many parts of a CPU */
+#define SHARE		20		/* a table takes at most one of so many parts of a CPU */
 
 struct top {
 	struct table table;
@@ -25,7 +25,8 @@ struct top {
 	struct reading cpus_before, cpus_now;
 	struct reading cgroups;		/* for their names */
 	u64 delay, iterations;
-	u64 cost;			/* of the latest reading: ns of CPU time, the kernel's too */
+	u64 woken;			/* CPU time when the latest reading began */
+	u64 cost;			/* of the latest table: ns of CPU time, the kernel's too */
 	bool batch, json;
 	bool delayed;			/* -d was given */
 	bool totals;			/* since counting began, always */
@@ -119,12 +120,16 @@ static u64 cpu_time(void)
 
 static void read_again(struct top *top)
 {
-	u64 before = cpu_time();
-
+	top->woken = cpu_time();
 	advance(file_of(top->table.view), &top->before, &top->now);
 	advance("cpus", &top->cpus_before, &top->cpus_now);
 	prepare(top);
-	top->cost = cpu_time() - before;
+}
+
+/* The table that was read is written. */
+static void table_done(struct top *top)
+{
+	top->cost = cpu_time() - top->woken;
 }
 
 /* Until the next reading: where there is very much to read, readings are rarer than was asked for. */
@@ -281,6 +286,7 @@ static int run_batch(struct top *top)
 		else
 			put_text_table(top, stdout);
 		finish_output(stdout, "standard output");
+		table_done(top);
 	}
 	return signalled ? 128 + signalled : 0;
 }
@@ -498,8 +504,9 @@ static int run_live(struct top *top)
 	term_enter();
 	term_size(&top->table.width, &top->lines);
 	for (i = 1;; i++) {
-		start = now_ns();
 		draw(top);
+		table_done(top);
+		start = now_ns();
 		if (!keys_until(top, start) || i == top->iterations)
 			break;
 		read_again(top);

@@ -13,7 +13,7 @@ SWITCH, LOST = 0x70730001, 2
 INVALID, MARK = 8, 16
 
 
-def header(mode=0, version=1, order=0x01020304, cpus=2):
+def header(mode=0, version=2, order=0x01020304, cpus=2):
     names = b''.join(name.ljust(32, b'\0') for name in (b'cycles', b'instructions', b'', b''))
     return struct.pack('=8sIIIIQ', b'PMUKSCHD', order, version, mode, cpus, 5_000_000_000) + names
 
@@ -94,7 +94,7 @@ RAW_BROKEN = {
     'raw_no_mark': raw(first=packet(FIRST[0])),
     'raw_back': raw(before=4),
     'raw_class': raw(first=mark(0, 1, 0) + b'\7' + packet(FIRST[0])[1:]),
-    'raw_kind': raw(first=mark(0, 1, 0) + b'\x10' + packet(FIRST[0])[1:]),
+    'raw_kind': raw(first=mark(0, 1, 0) + b'\x20' + packet(FIRST[0])[1:]),
     'raw_cut': raw(first=mark(0, 1, 0) + packet(FIRST[0])[:-1]),
     'raw_cut_mark': raw(first=mark(0, 1, 0)[:-1]),
     'raw_pid': raw(first=mark(0, 1, 0) + b'\0' + number(1 << 32) + b'\1' * 4),
@@ -122,7 +122,7 @@ def made(kind):
     if kind == 'overwrite':
         parts = good(mode=1, overwritten=1000)
     elif kind == 'saturated':
-        parts = good(first=FIRST + [switch(0, 100, 0, 0xffffffff, 0, 1, 1)])
+        parts = good(first=FIRST + [switch(3, 100, 0, 0xffffffff, 0, 1, 1)])
     elif kind == 'no_end':
         parts.pop()
     elif kind == 'behind':
@@ -144,7 +144,9 @@ def made(kind):
     elif kind == 'cpus':
         parts[0] = header(cpus=3)
     elif kind == 'version':
-        parts[0] = header(version=2)
+        parts[0] = header(version=3)
+    elif kind == 'old_version':
+        parts[0] = header(version=1)
     elif kind == 'order':
         parts[0] = header(order=0x04030201)
     elif kind == 'no_order':
