@@ -8,7 +8,9 @@
 
 #include <linux/cpu.h>
 #include <linux/cpumask.h>
+#include <linux/delay.h>
 #include <linux/err.h>
+#include <linux/jiffies.h>
 #include <linux/module.h>
 #include <linux/pmu_kapi.h>
 #include <linux/printk.h>
@@ -22,6 +24,7 @@
 
 /* A CPU that is idle does not count, so a worker keeps it busy until its NMI comes, or so long. */
 #define PMUK_WDT_RUN_NS		(40 * NSEC_PER_MSEC)
+#define PMUK_WDT_RUN_WAIT	HZ
 
 static const uuid_t pmuk_wdt_uuid =
 	UUID_INIT(0x6d3b9a01, 0x52ce, 0x4b7f, 0x9c, 0x18, 0x70, 0xe4, 0x2f, 0xa6, 0x0d, 0x5b);
@@ -32,14 +35,24 @@ static struct pmuk_format pmuk_wdt_format = {
 	.handler	= pmuk_wdt_nmi,
 };
 
+static void pmuk_wdt_run(struct work_struct *work);
+
 int pmuk_wdt_counters_init(void)
 {
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		INIT_WORK(&pmuk_wdt_of(cpu)->run, pmuk_wdt_run);
 	pmuk_wdt_format.uuid = pmuk_wdt_uuid;
 	return pmuk_register_format(&pmuk_wdt_format);
 }
 
 void pmuk_wdt_counters_exit(void)
 {
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		cancel_work_sync(&pmuk_wdt_of(cpu)->run);
 	pmuk_unregister_format(&pmuk_wdt_format);
 }
 
@@ -174,21 +187,29 @@ static bool pmuk_wdt_has_own(void)
 	return false;
 }
 
+/* A task that hogs its CPU may keep the worker from running: there is no waiting for that one. */
+static void pmuk_wdt_wait_for_run(struct work_struct *run, unsigned long end)
+{
+	while (work_busy(run) && time_before(jiffies, end))
+		usleep_range(500, 1000);
+	cancel_work(run);
+}
+
 /* All CPUs at once. The NMI of a CPU that is left alone is believed when it has fired. */
 void pmuk_wdt_counters_test(struct pmuk_wdt *w)
 {
+	unsigned long end = jiffies + PMUK_WDT_RUN_WAIT;
 	int cpu;
 
 	if (!w->ctx)
 		return;
 	guard(cpus_read_lock)();
 	for_each_cpu_and(cpu, w->counted, cpu_online_mask) {
-		INIT_WORK(&pmuk_wdt_of(cpu)->run, pmuk_wdt_run);
 		if (pmuk_wdt_may_run(cpu))
 			queue_work_on(cpu, system_highpri_wq, &pmuk_wdt_of(cpu)->run);
 	}
 	for_each_cpu_and(cpu, w->counted, cpu_online_mask)
-		flush_work(&pmuk_wdt_of(cpu)->run);
+		pmuk_wdt_wait_for_run(&pmuk_wdt_of(cpu)->run, end);
 }
 
 /* ---- later on; ->lock is held ---- */

@@ -146,7 +146,7 @@ static bool pmuk_wdt_can_backtrace(void)
 static const char *pmuk_wdt_why(const struct pmuk_wdt_cpu *c, enum pmuk_wdt_rung rung)
 {
 	if (rung == PMUK_WDT_NONE)
-		return "no other CPU is online";
+		return "no other CPU is watched";
 	return READ_ONCE(c->lost);
 }
 
@@ -412,6 +412,8 @@ static int __init pmuk_wdt_init(void)
 		return ret;
 	register_pm_notifier(&pmuk_wdt_pm_nb);
 	hardlockup_settings_register(&pmuk_wdt_settings_nb);
+	/* The settings may have changed since they were read for arming. */
+	pmuk_wdt_settings_change(&pmuk_wdt_settings_nb, 0, NULL);
 	atomic_notifier_chain_register(&panic_notifier_list, &pmuk_wdt_panic_nb);
 	pmuk_wdt_sysfs_init();
 	pmuk_wdt_debugfs_init();

@@ -274,9 +274,18 @@ static void pmuk_wdt_ask_all(int culprit)
 	pmuk_wdt_judge_answers(start);
 }
 
+/* Reports have ended. Lines of the watchdog device, which this follows too, are no report. */
+static void pmuk_wdt_end_reports(void)
+{
+	int reports = atomic_read(&pmuk_wdt.reports);
+
+	if (atomic_xchg(&pmuk_wdt.ended, reports) != reports)
+		hardlockup_report_end();
+}
+
 /*
  * The end of a report, from NMI or a beat. Nothing comes after a panic, so the stacks of the others
- * are shown before it, by the CPU that has begun the report; without a panic a beat shows them.
+ * are shown before it, by the first CPU that is to panic; without a panic a beat shows them.
  */
 static void pmuk_wdt_conclude(struct pt_regs *regs, int culprit, bool first)
 {
@@ -286,14 +295,14 @@ static void pmuk_wdt_conclude(struct pt_regs *regs, int culprit, bool first)
 		if (first && all)
 			atomic_set(&pmuk_wdt.all_wanted, 1);
 		else if (!in_nmi())
-			hardlockup_report_end();
+			pmuk_wdt_end_reports();
 		return;
 	}
-	if (all && !first)
+	if (all && atomic_xchg(&pmuk_wdt.dying, 1))
 		return;
 	if (all)
 		pmuk_wdt_ask_all(culprit);
-	hardlockup_report_end();
+	pmuk_wdt_end_reports();
 	pmuk_wdt_die(regs, "Hard LOCKUP");
 }
 
@@ -399,6 +408,6 @@ void pmuk_wdt_flush(struct pmuk_wdt_cpu *self)
 		pr_info("the report above was printed in NMI\n");
 	if (all)
 		pmuk_wdt_ask_all(-1);
-	hardlockup_report_end();
+	pmuk_wdt_end_reports();
 	pmuk_wdt_told(self);
 }

@@ -99,7 +99,7 @@ struct pmuk_wdt {
 	cpumask_var_t counted;		/* ->lock: CPUs that the context is loaded on */
 	cpumask_var_t wanted;		/* ->lock: the CPUs that the settings name */
 	struct cpumask cpus;		/* ->lock writes, and only while disarmed: to be watched */
-	struct cpumask beating;		/* the same: to beat; for the device, if not watched */
+	struct cpumask beating;		/* as ->cpus: to beat, for the device too */
 	struct cpumask watched;		/* CPU hotplug writes: CPUs that beat */
 	bool backtraces;		/* can CPUs be asked for their stacks by NMI? */
 	bool panicking;			/* the panic notifier writes */
@@ -111,7 +111,9 @@ struct pmuk_wdt {
 	atomic64_t report_at;		/* whoever moved it begins a report */
 	atomic_t unflushed;		/* lines were printed in NMI: consoles may lack them */
 	atomic_t all_wanted;		/* the stacks of all CPUs are to be shown */
+	atomic_t dying;			/* a CPU shows all stacks and will panic */
 	atomic_t reports;
+	atomic_t ended;			/* as many reports have been told as ended */
 	struct pmuk_wdt_device dev;
 };
 
