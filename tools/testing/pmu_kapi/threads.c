@@ -351,13 +351,23 @@ static u64 read_snapshot(struct pmuk_reader *r, u64 *latest)
 	return n;
 }
 
+static bool snapshots_met_enough(void)
+{
+	struct pmuk_buffer_stat s;
+
+	pmuk_ring_stat(&ring, &s);
+	return s.consumed >= ENOUGH && s.overwritten >= ENOUGH && s.discarded >= ENOUGH &&
+	       s.head / SIZE >= ENOUGH;
+}
+
+/* Where the writer seldom runs beside this thread, more snapshots are taken, but not for ever. */
 static void *snapshots(void *arg)
 {
+	u64 latest = 0, n, least = 2 * ENOUGH;
 	struct pmuk_reader r;
-	u64 latest = 0, n;
 
 	(void)arg;
-	for (n = 0; n < 2 * ENOUGH && !failed(); n++) {
+	for (n = 0; n < 200 * least && (n < least || !snapshots_met_enough()) && !failed(); n++) {
 		pmuk_ring_pause(&ring);
 		smp_mb();	/* the pause, then busy; pairs with overwriter() */
 		while (__atomic_load_n(&busy, __ATOMIC_ACQUIRE))
