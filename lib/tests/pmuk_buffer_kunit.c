@@ -827,7 +827,7 @@ static int map_failing(struct map_file *f, struct vm_area_struct *vma)
 
 #endif
 
-/* Here other threads of the process can still read what is mapped, as mmap(2) has not failed yet. */
+/* Other threads of the process can still read what is mapped, as mmap(2) has not failed yet. */
 static int map_file_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct map_file *f = file->private_data;
@@ -947,7 +947,7 @@ static void sweep_maps(struct kunit *test, struct map_file *f, unsigned long off
 
 #endif
 
-/* At least: the map, the list of pages, each of these, where they are mapped, and two page tables. */
+/* At least the map, the list of pages, each page, where these are mapped, and two page tables. */
 static void failed_map_leaves_nothing(struct kunit *test)
 {
 	const struct pmuk_buffer_attr attr = { .nr_pages = 2, .flags = PMUK_BUFFER_USER_TAIL };

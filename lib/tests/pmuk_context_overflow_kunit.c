@@ -107,7 +107,8 @@ static void records_hold_what_was_asked_for(struct kunit *test)
 {
 	const struct pmuk_pmd pmd = { .short_reset = PERIOD, .cookie = 0x1234567890abcdef };
 	struct sampler *s = new_sampler(test, buffered, PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD |
-					PERF_SAMPLE_TIME | PERF_SAMPLE_READ | PMUK_SAMPLE_COOKIE, 0);
+					PERF_SAMPLE_TIME | PERF_SAMPLE_READ |
+					PMUK_SAMPLE_COOKIE, 0);
 	struct pmuk_parsed *p = new_samples(test);
 	u64 before = local_clock();
 	unsigned int i;

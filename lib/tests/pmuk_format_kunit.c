@@ -289,7 +289,7 @@ static void fields_in_any_combination(struct kunit *test)
 }
 
 /*
- * As perf core has them: a size, and that much, of which the last bytes are 0 up to a multiple of 8.
+ * As perf core has them: a size, and that much. The last bytes are 0 up to a multiple of 8.
  * perf's decoders take the first byte for the PMU's first.
  */
 static void raw_data_are_where_perf_has_them(struct kunit *test)

@@ -305,7 +305,7 @@ static void read_start(struct report *r)
 	if (h.order != RECORDING_ORDER)
 		broken(r, r->data, "a byte order that there is not");
 	if (h.version != RECORDING_VERSION)
-		die("%s is of version %u, and this pmuk knows version %d: use the pmuk that wrote it",
+		die("%s has version %u, and this pmuk knows version %d: use the pmuk that wrote it",
 		    r->name, h.version, RECORDING_VERSION);
 	if (h.mode > PMUK_SCHED_RAW)
 		broken(r, r->data, "mode %u", h.mode);

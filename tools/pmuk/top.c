@@ -132,7 +132,7 @@ static void table_done(struct top *top)
 	top->cost = cpu_time() - top->woken;
 }
 
-/* Until the next reading: where there is very much to read, readings are rarer than was asked for. */
+/* Until the next reading. Where there is very much to read, readings are rarer than asked for. */
 static u64 delay_of(const struct top *top)
 {
 	u64 least = (SHARE - 1) * top->cost;

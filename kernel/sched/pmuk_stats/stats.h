@@ -36,7 +36,7 @@ struct cgroup;
 #define PMUK_SCHED_REASONS	(PMUK_SCHED_MIGRATED + 1)
 #define PMUK_SCHED_RESTS	(PMUK_SCHED_REASONS - PMUK_SCHED_HOWS)
 
-static_assert(PMUK_SCHED_HOWS == PMUK_SCHED_OTHER + 1);
+static_assert(PMUK_SCHED_OTHER + 1 == PMUK_SCHED_HOWS);
 static_assert(PMUK_SCHED_MIGRATED <= PMUK_SCHED_CLASS_MASK);
 
 /*
@@ -144,7 +144,7 @@ struct pmuk_sched_cgroup {
 	u32 refs;			/* tasks, cgroups below, and 1 until it is removed */
 	u64 full_id;
 	u64 parent_id;			/* of ->parent, when it ends during a reading */
-	u64 serial;			/* of the reading that ->own, ->tree and ->copied belong to */
+	u64 serial;			/* of the reading whose ->own, ->tree and ->copied these are */
 	bool copied;
 	struct pmuk_sched_totals ended;	/* own tasks that have exited or moved, signed */
 	struct pmuk_sched_totals below;	/* cgroups below it that are no more */

@@ -595,9 +595,9 @@ test_report_broken() {
 			"$pmuk" report -i "$work/data"
 	done
 	recorded version
-	refuses 1 'is of version 3, and this pmuk knows version 2' "$pmuk" report -i "$work/data"
+	refuses 1 'has version 3, and this pmuk knows version 2' "$pmuk" report -i "$work/data"
 	recorded old_version
-	refuses 1 'is of version 1, and this pmuk knows version 2: use the pmuk that wrote it' \
+	refuses 1 'has version 1, and this pmuk knows version 2: use the pmuk that wrote it' \
 		"$pmuk" report -i "$work/data"
 	recorded order
 	refuses 1 'the other byte order' "$pmuk" report -i "$work/data"

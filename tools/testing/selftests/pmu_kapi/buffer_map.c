@@ -408,8 +408,8 @@ TEST_F(map, next_one_may_have_another_size)
 }
 
 /*
- * What user space has decided on, and read, goes with its last map: nobody pays for it any more, and
- * what is written is discarded.
+ * What user space has decided on, and read, goes with its last map: nobody pays for it any more.
+ * What is written is discarded.
  */
 TEST_F(map, leaves_nothing_when_unmapped)
 {

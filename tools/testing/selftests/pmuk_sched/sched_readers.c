@@ -84,7 +84,8 @@ TEST_F_TIMEOUT(sched, idle_time_goes_on, 120)
 	ASSERT_EQ(run_on(0), 0);
 	usleep(50000);
 	began = now_ns();
-	first = last = idle_run(cpu);
+	first = idle_run(cpu);
+	last = first;
 	for (i = 0; i < 50; i++) {
 		usleep(20000);
 		now = idle_run(cpu);

@@ -128,7 +128,7 @@ TEST_F_TIMEOUT(quota, throttled_is_neither_preempted_nor_waiting, 120)
 	EXPECT_GE(r.throttled, 10);
 }
 
-/* Waits never become less, whenever they are read: while the task is throttled, and while it runs. */
+/* Waits never become less, whether the task is throttled or runs while they are read. */
 TEST_F_TIMEOUT(quota, waits_of_throttled_only_grow, 120)
 {
 	uint64_t end = now_ns() + NSEC_PER_SEC, last = 0;
