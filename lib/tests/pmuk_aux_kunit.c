@@ -1366,7 +1366,7 @@ static void free_waits_for_no_map(struct kunit *test)
 {
 	struct pmuk_test_producer *p = pmuk_test_producer(test);
 	struct pmuk_test_aux *a = pmuk_test_aux(test, &(struct pmuk_buffer_attr){
-		.nr_pages = 1, .aux = { .nr_pages = 1, .ops = &pmuk_test_ops, .data = p } });
+		.nr_pages = 1, .aux.nr_pages = 1, .aux.ops = &pmuk_test_ops, .aux.data = p });
 	unsigned long addr = pmuk_test_map(test, a->b, 2, 1, PROT_READ);
 	u64 word;
 

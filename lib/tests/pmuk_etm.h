@@ -324,7 +324,7 @@ static inline struct pmuk_etm *pmuk_etm_get(struct kunit *test)
 	raw_spin_lock_init(&etm->lock);
 	etm->session = -1;
 	etm->cpus = alloc_percpu(struct pmuk_etm_cpu);
-	KUNIT_ASSERT_NOT_NULL(test, etm->cpus);
+	KUNIT_ASSERT_TRUE(test, !!etm->cpus);
 	KUNIT_ASSERT_EQ(test, perf_pmu_register(&etm->pmu, "pmuk_etm", -1), 0);
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, pmuk_etm_put, etm), 0);
 	return etm;

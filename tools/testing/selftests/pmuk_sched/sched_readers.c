@@ -225,7 +225,8 @@ static int add_with_thread(void *arg)
 	return 0;
 }
 
-#define TEAMS	32
+#define TEAMS		32
+#define READINGS	100
 
 /*
  * Processes with threads that were read more than once before they end. None begins while others
@@ -252,7 +253,7 @@ static int end_teams(void *arg)
 }
 
 /* Tasks that end while others are read are neither missed nor counted twice. */
-TEST_F_TIMEOUT(sched, readers_miss_nothing_that_ends, 120)
+TEST_F_TIMEOUT(sched, readers_miss_nothing_that_ends, 480)
 {
 	char root[] = "/tmp/cgroupXXXXXX", group[64], procs[96];
 	struct totals after;
@@ -266,10 +267,10 @@ TEST_F_TIMEOUT(sched, readers_miss_nothing_that_ends, 120)
 	snprintf(procs, sizeof(procs), "%s/cgroup.procs", group);
 	pid = start(fork_and_end, procs);
 	ASSERT_TRUE(comes(exited_totals(&after) && after.counts[0] >= 700));
-	for (i = 0; i < 300; i++)
+	for (i = 0; i < READINGS; i++)
 		bad += !reads_all();
 	ASSERT_TRUE(exited_totals(&after));
-	TH_LOG("%d of 300 readings were wrong, while %" PRIu64 " tasks ended", bad,
+	TH_LOG("%d of %d readings were wrong, while %" PRIu64 " tasks ended", bad, READINGS,
 	       after.counts[0] / 7);
 	EXPECT_EQ(bad, 0);
 	stop(pid);
