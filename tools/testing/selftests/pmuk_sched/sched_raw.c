@@ -552,7 +552,7 @@ TEST_F_TIMEOUT(raw, seen_and_lost_are_all, 120)
 /* A tail that cannot be means that there is no room; what was written stays. */
 TEST_F(raw, does_not_believe_every_tail)
 {
-	static const uint64_t lies[] = { 1, 1000000, 1ULL << 32, 1ULL << 63, -1ULL << 32 };
+	static const uint64_t lies[] = { 1000000, 1, 1ULL << 32, 1ULL << 63, -1ULL << 32 };
 	struct stream *s = &self->s;
 	uint64_t head, lost = 0;
 	unsigned int i;
@@ -565,7 +565,10 @@ TEST_F(raw, does_not_believe_every_tail)
 		__atomic_store_n(&s->page->aux_tail, head + lies[i], __ATOMIC_RELEASE);
 		ASSERT_EQ(worker_do(&self->w, ORDER_YIELD, 5, 0), 0);
 		ASSERT_TRUE(stream_stat(s, &self->stat));
-		EXPECT_EQ(self->stat.head, head);
+		/* Others may write until they meet the first lie. */
+		if (i)
+			EXPECT_EQ(self->stat.head, head);
+		head = self->stat.head;
 		EXPECT_GT(self->stat.lost, lost);
 		lost = self->stat.lost;
 	}
