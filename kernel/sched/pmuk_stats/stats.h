@@ -144,7 +144,7 @@ struct pmuk_sched_cgroup {
 	u32 refs;			/* tasks, cgroups below, and 1 until it is removed */
 	u64 full_id;
 	u64 parent_id;			/* of ->parent, when it ends during a reading */
-	u64 serial;			/* of the reading whose ->own, ->tree and ->copied these are */
+	u64 serial;			/* the reading of ->own, ->tree and ->copied */
 	bool copied;
 	struct pmuk_sched_totals ended;	/* own tasks that have exited or moved, signed */
 	struct pmuk_sched_totals below;	/* cgroups below it that are no more */
