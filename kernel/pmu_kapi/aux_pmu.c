@@ -196,7 +196,7 @@ static void *pmuk_perf_begin(struct perf_output_handle *handle, struct perf_even
 	return private;
 }
 
-/* What its driver has open on this CPU, or NULL. */
+/* Returns the area that the PMU's driver has open on this CPU, or NULL. */
 static struct pmuk_aux *pmuk_perf_handle(const struct perf_output_handle *handle,
 					 struct pmuk_aux_handle *h)
 {
@@ -285,7 +285,7 @@ static bool pmuk_aux_fits(const struct pmuk_aux *aux, const struct pmu *pmu)
 
 static atomic_t pmuk_aux_sessions = ATOMIC_INIT(0);
 
-/* What perf_event_aux_session() is to say for areas that belong together: no pid is so large. */
+/* Areas that belong together have one number for perf_event_aux_session(), above all pids. */
 pid_t pmuk_aux_new_session(void)
 {
 	u32 nr = atomic_inc_return(&pmuk_aux_sessions);

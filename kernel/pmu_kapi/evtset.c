@@ -216,7 +216,7 @@ EXPORT_SYMBOL_GPL(pmuk_getinfo_evtsets);
 
 /* ---- turns ---- */
 
-/* Whether this is the instance's CPU, or its task: there its overflows are handled. */
+/* True on the instance's CPU, or in its task: overflows are handled there. */
 static bool pmuk_inst_is_here(const struct pmuk_inst *inst)
 {
 	return inst->cpu < 0 ? current == inst->ctx->task : inst->cpu == smp_processor_id();

@@ -84,7 +84,7 @@ static bool pmuk_inst_rejoin(struct pmuk_inst *inst)
 	return ret;
 }
 
-/* One grace period for all that was retired. */
+/* All instances that were retired share this grace period. */
 static void pmuk_hotplug_finish(struct pmuk_context *ctx)
 {
 	struct pmuk_inst *inst;

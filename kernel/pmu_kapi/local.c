@@ -213,7 +213,7 @@ static u64 pmuk_not_less(struct pmuk_counter *c, u64 count)
 	return c->last_nmi;
 }
 
-/* Whether the calls below make sense on this counter, on this CPU or in this task. */
+/* Returns 0 if the calls below make sense on this counter, on this CPU or in this task. */
 static int pmuk_check_own(const struct pmuk_counter *c)
 {
 	if (c->attr.flags & PMUK_INHERIT)

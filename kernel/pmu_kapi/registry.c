@@ -149,7 +149,7 @@ int pmuk_register_format(struct pmuk_format *format)
 }
 EXPORT_SYMBOL_GPL(pmuk_register_format);
 
-/* Whether a context has @format that nobody closes yet. */
+/* True if a context that nobody closes yet has @format. */
 static bool pmuk_format_is_used(const struct pmuk_format *format)
 {
 	struct pmuk_context *ctx;

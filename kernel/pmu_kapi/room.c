@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Whether a CPU's PMU may be tried for room.
+ * This file tells when a CPU's PMU may be tried for room.
  *
  * Only perf core can tell whether a pinned event fits, by placing the event. It places the pinned
  * events of a CPU before those of the task that runs there, and leaves a task's pinned event that

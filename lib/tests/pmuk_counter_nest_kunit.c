@@ -573,7 +573,7 @@ static void nmi_pauses_in_an_update(struct kunit *test)
 	expect_exact(test, nest);
 }
 
-/* The same where hw.prev_count has moved and the count has not: a known fault. */
+/* An NMI pauses when hw.prev_count has moved and the count has not: a known fault. */
 static void nmi_pauses_what_is_in_flight(struct kunit *test)
 {
 	struct nest *nest = new_nest(test, PMUK_IRQ_NMI);

@@ -247,7 +247,7 @@ static inline u64 pmuk_wdt_silent_since(u64 beat, const struct pmuk_wdt_gaps *ga
 	return max(beat, min(beat + gaps->ns, gaps->end));
 }
 
-/* As its own NMI would have it, for a CPU that has beaten last at @beat; @heard: as above, or 0. */
+/* The CPU's own NMI would judge so if its last beat was at @beat. @heard: see above, or 0. */
 static inline bool pmuk_wdt_is_silent(u64 beat, const struct pmuk_wdt_gaps *gaps, u64 heard,
 				      u64 now, const struct pmuk_wdt_times *t)
 {

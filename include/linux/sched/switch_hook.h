@@ -10,7 +10,7 @@
 #include <linux/types.h>
 
 #ifndef sched_switch_throttled
-/* Whether a cgroup, or SCHED_DEADLINE, keeps @p from running as its quota is used up. */
+/* A cgroup, or SCHED_DEADLINE, keeps @p from running when the quota is used up. */
 static inline bool sched_switch_throttled(const struct task_struct *p)
 {
 #ifdef CONFIG_CFS_BANDWIDTH

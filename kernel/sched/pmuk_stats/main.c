@@ -299,7 +299,7 @@ static bool pmuk_sched_any_uncounted(const struct pmuk_sched *s)
 	return false;
 }
 
-/* Those that have their counters again know then. */
+/* CPUs that have their counters again know then. */
 static void pmuk_sched_look_at_uncounted(void)
 {
 	int cpu;

@@ -323,7 +323,7 @@ static void pmuk_sched_finish(struct pmuk_sched_cpu *c, struct pmuk_sched_task *
 	pmuk_sched_set_plain(c);
 }
 
-/* What is known of a switch without its counts. */
+/* A switch without its counts is known by these. */
 struct pmuk_sched_left {
 	u64 run;
 	u64 wait;
