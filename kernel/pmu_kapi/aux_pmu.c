@@ -138,7 +138,7 @@ static void pmuk_perf_hw_id(struct perf_event *event, u64 hw_id)
 }
 
 /*
- * What a reader has to know before it can decode a part. Records in data that have gone told
+ * A reader has to know this before it can decode a part. Records in data that have gone told
  * nobody.
  */
 static void pmuk_aux_introduce(struct pmuk_aux *aux, struct perf_event *event)

@@ -420,8 +420,8 @@ static struct pmuk_slot *pmuk_turn_shares(struct pmuk_turn *turn)
 }
 
 /*
- * Whether all of the set fit together, only all of them can tell. Those of children are
- * enabled from here on: late ones would not count.
+ * Only a trial of all counters tells whether a set fits. The counters of children are enabled
+ * from here on: an event that is enabled later would not count.
  */
 static int pmuk_turn_try(struct pmuk_turn *turn, struct pmuk_slot **failed)
 {

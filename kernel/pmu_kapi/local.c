@@ -237,7 +237,7 @@ static bool pmuk_is_out_of_reach(const struct pmuk_counter *c)
 	       (pmuk_pmu_disabled(c->event->pmu) || !pmuk_reads_in_nmi(c));
 }
 
-/* As pmuk_check_own(), and whether an NMI has to leave the counter alone at this moment. */
+/* Besides pmuk_check_own(), an NMI may have to leave the counter alone at this moment. */
 static int pmuk_check_local(const struct pmuk_counter *c)
 {
 	return pmuk_check_own(c) ?: (pmuk_is_out_of_reach(c) ? -EBUSY : 0);
@@ -582,7 +582,7 @@ void pmuk_settle_irq_work(struct irq_work *irq_work)
 }
 
 /*
- * Whether a counter that its PMU has stopped has overflowed, and the interrupt is still to be
+ * True if a counter that its PMU has stopped has overflowed, and the interrupt is still to be
  * served. PMUs that write AUX areas do not call back, and keep other things in period_left.
  */
 static bool pmuk_has_overflowed(const struct pmuk_counter *c)

@@ -310,7 +310,7 @@ static void pmuk_sched_look_at_uncounted(void)
 	}
 }
 
-/* Where nothing is switched, or was not yet: that CPU is to know that it has lost counters. */
+/* A CPU that does not switch, or has not yet, is told here that it has lost counters. */
 static bool pmuk_sched_has_lost(const struct pmuk_sched *s)
 {
 	bool lost = false;

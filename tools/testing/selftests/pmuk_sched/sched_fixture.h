@@ -39,4 +39,19 @@ static inline int open_counter(unsigned int type, uint64_t config, int cpu)
 	return syscall(SYS_perf_event_open, &attr, -1, cpu, -1, 0);
 }
 
+/* A task that never leaves its CPU by itself, for start(). */
+static inline int spin(void *cpu)
+{
+	if (run_on((long)cpu))
+		return 1;
+	for (;;)
+		;
+}
+
+static inline void stop(int pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
 #endif /* _PMUK_SELFTEST_SCHED_FIXTURE_H */

@@ -294,14 +294,6 @@ TEST_F_TIMEOUT(sched, stolen_counters_come_back, 120)
 	EXPECT_TRUE(worker_end(&w) && worker_end(&v));
 }
 
-static int spin(void *cpu)
-{
-	if (run_on((long)cpu))
-		return 1;
-	for (;;)
-		;
-}
-
 /* How often something was switched on CPU 1; to ask does not have that CPU look. */
 static uint64_t switches_there(void)
 {

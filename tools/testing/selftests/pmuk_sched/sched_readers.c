@@ -96,20 +96,6 @@ TEST_F_TIMEOUT(sched, idle_time_goes_on, 120)
 	EXPECT_LT(now - first, now_ns() - began + 20000000);
 }
 
-static int spin(void *cpu)
-{
-	if (run_on((long)cpu))
-		return 1;
-	for (;;)
-		;
-}
-
-static void stop(int pid)
-{
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
-}
-
 #define CGROUPS	400
 
 /* Each busy CPU is asked once, however much there is to tell. */

@@ -50,20 +50,6 @@ static bool scheduler_says(int pid, uint64_t *involuntary, uint64_t *wait)
 	return found;
 }
 
-static int spin(void *cpu)
-{
-	if (run_on((long)cpu))
-		return 1;
-	for (;;)
-		;
-}
-
-static void stop(int pid)
-{
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
-}
-
 /* ---- throttled ---- */
 
 FIXTURE(quota)
