@@ -37,7 +37,8 @@ static void pmuk_room_look(void *data)
 
 /*
  * True if the task that runs on @c's CPU has pinned events on @c's PMU now. A task that begins to
- * run right after this look can still lose one: the trial takes some microseconds. Unregistering
+ * run before the trial has ended can still lose one. The trial takes some microseconds, and longer
+ * where its caller is preempted on that CPU. Unregistering
  * the PMU marks its events as revoked, then takes each one's mmap_mutex, and frees the PMU last:
  * so the PMU of an event that is not marked stays while the mutex is held.
  */

@@ -386,19 +386,21 @@ static struct perf_event *pin_event(struct kunit *test)
 	return event;
 }
 
-/* The next try, from its beginning to its end, meets this task and so its events. */
-static bool run_until_tried(struct plug *p)
+/*
+ * The watch runs in this task, on the CPU that waits for a place, so the try meets this task's
+ * events. No worker tries beside it: a worker on that CPU would meet no task but itself.
+ */
+static bool try_here(struct plug *p)
 {
+	struct work_struct *watch = &p->ctx->watch.work;
 	unsigned long end = jiffies + PMUK_CTX_PATIENCE;
 	int before = atomic_read(&p->created);
 
-	sched_set_fifo(current);
 	WRITE_ONCE(p->refuse, false);
-	while (atomic_read(&p->created) == before && time_before(jiffies, end))
-		cond_resched();
-	while (!mutex_trylock(&p->ctx->lock))
-		cond_resched();
-	mutex_unlock(&p->ctx->lock);
+	while (atomic_read(&p->created) == before && time_before(jiffies, end)) {
+		watch->func(watch);
+		msleep(20);
+	}
 	return atomic_read(&p->created) != before;
 }
 
@@ -412,17 +414,20 @@ static void expect_not_pushed_out(struct kunit *test, struct perf_event *event)
 static void retry_pushes_no_task_out(struct kunit *test)
 {
 	struct plug *p = test->priv;
+	struct work_struct *watch = &p->ctx->watch.work;
 	struct perf_event *events[2];
 	unsigned int i;
 
 	start_without_place(test);
+	disable_delayed_work_sync(&p->ctx->watch);
 	pmuk_test_pin(test, p->cpu);
 	for (i = 0; i < ARRAY_SIZE(events); i++)
 		events[i] = pin_event(test);
-	KUNIT_EXPECT_TRUE(test, run_until_tried(p));
+	KUNIT_EXPECT_TRUE(test, try_here(p));
 	for (i = 0; i < ARRAY_SIZE(events); i++)
 		expect_not_pushed_out(test, events[i]);
-	sched_set_normal(current, 0);
+	enable_delayed_work(&p->ctx->watch);
+	watch->func(watch);
 	expect_told(test, PMUK_MSG_CPU_ONLINE);
 	KUNIT_EXPECT_EQ(test, count_there(test, 5), 5);
 }
