@@ -488,7 +488,8 @@ EXPORT_SYMBOL_GPL(pmuk_stop);
  *
  * Where an overflow has masked all counters, or was not reset, those that have overflowed
  * begin their long period, and all count again. Buffers with PMUK_BUFFER_STOP
- * take records again. Follows pfmk_restart().
+ * take records again. An overflow that meets this call is restarted by it, or masks
+ * after it: it is told in both cases. Follows pfmk_restart().
  *
  * Context: May sleep.
  * Return: 0; -EINVAL if @ctx is NULL or an ERR_PTR(); -ENODEV if it is not loaded.

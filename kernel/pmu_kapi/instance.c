@@ -711,24 +711,35 @@ static void pmuk_turn_resume(struct pmuk_inst *inst, struct pmuk_turn *turn)
 	pmuk_inst_show_group(inst, all);
 }
 
-static void pmuk_turn_restart(struct pmuk_inst *inst, struct pmuk_turn *turn, bool masked)
+static void pmuk_turn_restart(struct pmuk_turn *turn)
 {
 	unsigned int i;
 
-	/* A counter may leave its register, and group reads take each counter to be in one. */
-	if (turn == inst->active)
-		pmuk_inst_show_group(inst, false);
-	/* Of the active one each: what could not be paused at once may be just now. */
-	masked = masked && turn == inst->active;
 	for (i = 0; i < turn->nr; i++) {
-		if (masked || pmuk_slot_awaits_restart(&turn->slots[i]))
+		if (pmuk_slot_awaits_restart(&turn->slots[i]))
 			pmuk_slot_restart(&turn->slots[i]);
 	}
-	if (turn == inst->active)
-		pmuk_turn_resume(inst, turn);
 }
 
-/* Those that were masked, and those not reset, be it in a turn that has ended since. */
+/*
+ * While all counters are disabled no overflow can mask, so ->masked and the counters change
+ * together. A counter that could not be paused at once may be just now: restart each of them.
+ */
+static void pmuk_turn_unmask(struct pmuk_inst *inst, struct pmuk_turn *turn)
+{
+	unsigned int i;
+
+	for (i = 0; i < turn->nr; i++)
+		pmuk_counter_disable(turn->counters[i]);
+	atomic_set(&inst->masked, 0);
+	for (i = 0; i < turn->nr; i++)
+		pmuk_slot_restart(&turn->slots[i]);
+}
+
+/*
+ * Counters that were masked are restarted, and counters that were not reset, also those of a turn
+ * that has ended since. An overflow may mask meanwhile: so ->masked is looked at last.
+ */
 void pmuk_inst_restart(struct pmuk_inst *inst)
 {
 	bool masked;
@@ -737,9 +748,14 @@ void pmuk_inst_restart(struct pmuk_inst *inst)
 	guard(mutex)(&inst->lock);
 	if (!inst->running || pmuk_is_tree(inst))
 		return;
-	masked = atomic_xchg(&inst->masked, 0);
+	/* A counter may leave its register, and group reads take each counter to be in one. */
+	pmuk_inst_show_group(inst, false);
 	for (i = 0; i < inst->nr_turns; i++)
-		pmuk_turn_restart(inst, &inst->turns[i], masked);
+		pmuk_turn_restart(&inst->turns[i]);
+	masked = atomic_read(&inst->masked);
+	if (masked)
+		pmuk_turn_unmask(inst, inst->active);
+	pmuk_turn_resume(inst, inst->active);
 	if (masked)
 		pmuk_inst_go_on(inst);
 }

@@ -422,6 +422,35 @@ static void masked_before_it_is_told(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, s->ctx, 0, 0, -1) / PERIOD, s->restarts);
 }
 
+static int restart_all_the_time(void *data)
+{
+	struct sampler *s = data;
+
+	while (!kthread_should_stop()) {
+		pmuk_restart(s->ctx);
+		cond_resched();
+	}
+	return 0;
+}
+
+/* A restart that meets an overflow comes before or after it: no counter runs on while masked. */
+static void restart_meets_overflows(struct kunit *test)
+{
+	const struct pmuk_pmd pmd = { .short_reset = PERIOD, .flags = PMUK_PMD_NOTIFY };
+	struct sampler *s = new_sampler(test, masking, 0, 0);
+	int other = pmuk_test_other_cpu(test, s->cpu);
+	struct task_struct *task;
+	unsigned int i;
+
+	start_sampler(test, s, 1, &pmd);
+	task = kthread_run_on_cpu(restart_all_the_time, s, other, "pmuk_restart/%u");
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
+	for (i = 0; i < POLLED; i++)
+		feed(test, s, 0, PERIOD);
+	kthread_stop(task);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, s->ctx, 0, 0, -1) / PERIOD, told(test, s));
+}
+
 /* A stop and a start are a restart, too, but with the short period. */
 static void masked_until_started_again(struct kunit *test)
 {
@@ -744,6 +773,7 @@ static struct kunit_case pmuk_context_overflow_cases[] = {
 	KUNIT_CASE(masked_by_those_that_notify),
 	KUNIT_CASE(masked_with_another_overflow),
 	KUNIT_CASE_SLOW(masked_before_it_is_told),
+	KUNIT_CASE_SLOW(restart_meets_overflows),
 	KUNIT_CASE(masked_until_started_again),
 	KUNIT_CASE(masked_one_cpu_at_a_time),
 	KUNIT_CASE(masked_before_another_pmu_is_paused),
