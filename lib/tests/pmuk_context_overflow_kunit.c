@@ -7,6 +7,8 @@
 #include <linux/module.h>
 #include <linux/sched/clock.h>
 
+#include "../../kernel/pmu_kapi/arch.h"
+#include "../../kernel/pmu_kapi/internal.h"
 #include "pmuk_parse.h"
 #include "pmuk_place.h"
 
@@ -497,6 +499,7 @@ static void masked_one_cpu_at_a_time(struct kunit *test)
 struct meddler {
 	struct pmuk_sim *sim;
 	struct pmuk_sim_hook hook;
+	struct pmu *busy;
 	unsigned int nr;
 	u64 counted;
 	int ret;
@@ -562,6 +565,67 @@ static void masked_before_another_pmu_is_paused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, told(test, s), 1);
 	expect_count(test, s, 0, PERIOD + 5);
 	expect_count(test, s, 1, 2 * PERIOD);
+}
+
+/*
+ * The NMI of one PMU masks the task's context while the other PMU is being reprogrammed. The task
+ * then leaves the CPU before the irq_work that would pause the other PMU's counter: interrupts
+ * stay off until another task runs.
+ */
+static void mask_and_leave(struct pmuk_place *p)
+{
+	struct meddler *m = p->data;
+
+	local_irq_disable();
+	pmuk_pmu_disabled(m->busy)++;
+	m->ret = pmuk_irq_run(PMUK_IRQ_NMI, overflow_here, m);
+	pmuk_pmu_disabled(m->busy)--;
+	__set_current_state(TASK_UNINTERRUPTIBLE);
+	schedule_timeout(1);
+}
+
+/* Whether counter @num counts an event of the task. */
+static bool counts_in_task(struct kunit *test, struct sampler *s, struct pmuk_place *p, u16 num)
+{
+	u64 before = pmuk_ctx_count(test, s->ctx, 0, num, -1);
+
+	pmuk_place_by_tasks(p, num, 1, pmuk_place_count_here);
+	return pmuk_ctx_count(test, s->ctx, 0, num, -1) != before;
+}
+
+/* A worker stops what the irq_work found to be away. */
+static void mask_reaches_a_task_that_has_left(struct kunit *test)
+{
+	const struct pmuk_sim_config config = {
+		.name = "pmuk_sim_other", .nr_counters = 4, .width = 32 };
+	const struct pmuk_pmd pmd = { .short_reset = PERIOD, .flags = PMUK_PMD_NOTIFY };
+	struct meddler *m = pmuk_test_zalloc(test, sizeof(*m));
+	struct pmuk_attr attr = {};
+	struct pmuk_sim *other;
+	struct pmuk_place *p;
+	struct sampler *s;
+
+	pmuk_test_need_nmi(test);
+	other = pmuk_test_sim_config(test, &config);
+	s = new_sampler(test, masking, 0, 0);
+	p = pmuk_place(test, other, PMUK_TARGET_TASK);
+	p->data = m;
+	m->sim = s->sim;
+	attr.type = pmuk_sim_type(other);
+	m->busy = pmuk_test_counter(test, &attr, s->cpu, NULL)->event->pmu;
+	pmuk_ctx_add(test, s->ctx, s->sim, 0, 0, 0, PMUK_NO_THROTTLE);
+	pmuk_ctx_add(test, s->ctx, other, 0, 1, 1, PMUK_NO_THROTTLE);
+	pmuk_ctx_write_pmd(test, s->ctx, &pmd);
+	KUNIT_ASSERT_EQ(test, pmuk_load_context(s->ctx, &p->target), 0);
+	pmuk_ctx_start(test, s->ctx);
+	pmuk_place_tell(p, mask_and_leave);
+	KUNIT_EXPECT_EQ(test, m->ret, 0);
+	KUNIT_EXPECT_EQ(test, m->counted, PERIOD);
+	KUNIT_EXPECT_EQ(test, told(test, s), 1);
+	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(!counts_in_task(test, s, p, 1)));
+
+	KUNIT_EXPECT_EQ(test, pmuk_restart(s->ctx), 0);
+	KUNIT_EXPECT_TRUE(test, counts_in_task(test, s, p, 1));
 }
 
 #define RANDOM_MASK	0x3f
@@ -777,6 +841,7 @@ static struct kunit_case pmuk_context_overflow_cases[] = {
 	KUNIT_CASE(masked_until_started_again),
 	KUNIT_CASE(masked_one_cpu_at_a_time),
 	KUNIT_CASE(masked_before_another_pmu_is_paused),
+	KUNIT_CASE(mask_reaches_a_task_that_has_left),
 	KUNIT_CASE(random_periods),
 	KUNIT_CASE(seed_makes_periods),
 	KUNIT_CASE(overflows_are_records_or_lost),
