@@ -46,8 +46,7 @@ static void pmuk_context_free(struct pmuk_context *ctx)
 	}
 	pmuk_mail_end(&ctx->mail);
 	pmuk_sets_free(ctx);
-	if (ctx->format)
-		pmuk_format_put(ctx->format);
+	pmuk_format_put(ctx->entry);
 	kfree(ctx->format_arg);
 	free_cpumask_var(ctx->cpus);
 	free_cpumask_var(ctx->online);
@@ -89,6 +88,15 @@ static void pmuk_close_irq_work(struct irq_work *irq_work)
 	queue_work(pmuk_wq, &ctx->close_work);
 }
 
+/* True for the first who closes @ctx: from then on its format may leave. Any context, NMI too. */
+static bool pmuk_context_doom(struct pmuk_context *ctx)
+{
+	if (atomic_xchg(&ctx->doomed, 1))
+		return false;
+	pmuk_format_let_go(ctx->entry);
+	return true;
+}
+
 /**
  * pmuk_close() - end a context
  * @ctx: the context
@@ -104,7 +112,7 @@ int pmuk_close(struct pmuk_context *ctx)
 {
 	if (IS_ERR_OR_NULL(ctx))
 		return -EINVAL;
-	if (atomic_xchg(&ctx->doomed, 1))
+	if (!pmuk_context_doom(ctx))
 		return -EBUSY;
 	pmuk_context_close(ctx);
 	return 0;
@@ -127,7 +135,7 @@ int pmuk_close_deferred(struct pmuk_context *ctx, struct completion *done)
 {
 	if (IS_ERR_OR_NULL(ctx))
 		return -EINVAL;
-	if (atomic_xchg(&ctx->doomed, 1))
+	if (!pmuk_context_doom(ctx))
 		return -EBUSY;
 	ctx->done = done;
 	irq_work_queue(&ctx->close_irq_work);
@@ -152,7 +160,7 @@ static int pmuk_context_set_format(struct pmuk_context *ctx, const struct pmuk_c
 {
 	const struct pmuk_format *format;
 
-	ctx->format = pmuk_format_find(attr->format);
+	ctx->format = pmuk_format_find(attr->format, &ctx->entry);
 	format = ctx->format;
 	if (!format)
 		return -ENOENT;
@@ -234,6 +242,7 @@ struct pmuk_context *pmuk_create_context(const struct pmuk_context_attr *attr)
 		return ERR_PTR(-ENOMEM);
 	ret = pmuk_context_init(ctx, attr);
 	if (ret) {
+		pmuk_context_doom(ctx);
 		pmuk_context_free(ctx);
 		return ERR_PTR(ret);
 	}

@@ -137,6 +137,7 @@ struct pmuk_context {
 	u32 flags;			/* const */
 	struct pmuk_buffer_attr battr;	/* const */
 	struct pmuk_format *format;	/* const; its module is held */
+	struct pmuk_registered *entry;	/* const: of ->format in the registry; NULL: perf's, none */
 	void *format_arg;		/* const: a copy */
 	size_t format_arg_size;		/* const */
 	u64 id;				/* const: for people */
@@ -238,7 +239,8 @@ void pmuk_post(struct pmuk_context *ctx, enum pmuk_msg_kind kind, int cpu, u64 c
 
 /* registry.c */
 bool pmuk_format_is_perf(const struct pmuk_format *format);
-struct pmuk_format *pmuk_format_find(const uuid_t *uuid);
-void pmuk_format_put(struct pmuk_format *format);
+struct pmuk_format *pmuk_format_find(const uuid_t *uuid, struct pmuk_registered **entry);
+void pmuk_format_let_go(struct pmuk_registered *r);
+void pmuk_format_put(struct pmuk_registered *r);
 
 #endif /* _PMU_KAPI_CONTEXT_H */

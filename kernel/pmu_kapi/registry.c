@@ -20,6 +20,7 @@ struct pmuk_registered {
 	struct list_head node;
 	struct pmuk_format *format;
 	atomic_t users;			/* contexts */
+	atomic_t open;			/* those that nobody closes yet, ones being created too */
 	bool leaving;			/* pmuk_formats_lock: takes no more of them */
 };
 
@@ -72,8 +73,11 @@ static struct pmuk_registered *pmuk_format_lookup(const uuid_t *uuid, const char
 	return NULL;
 }
 
-/* The format, and its module held; NULL if there is none. */
-struct pmuk_format *pmuk_format_find(const uuid_t *uuid)
+/*
+ * The format, and its module held; NULL if there is none. @entry: what the context has of the
+ * registry until pmuk_format_put(); NULL for perf's.
+ */
+struct pmuk_format *pmuk_format_find(const uuid_t *uuid, struct pmuk_registered **entry)
 {
 	struct pmuk_registered *r;
 
@@ -84,19 +88,27 @@ struct pmuk_format *pmuk_format_find(const uuid_t *uuid)
 	if (!r || r->leaving || !try_module_get(r->format->owner))
 		return NULL;
 	atomic_inc(&r->users);
+	atomic_inc(&r->open);
+	*entry = r;
 	return r->format;
 }
 
-/* Without an owner to hold, the last user's format may be gone as soon as it is put. */
-void pmuk_format_put(struct pmuk_format *format)
+/* The context is being closed, or was never made: its format may leave. Any context, NMI too. */
+void pmuk_format_let_go(struct pmuk_registered *r)
 {
-	struct module *owner = format->owner;
-	struct pmuk_registered *r;
+	if (r)
+		atomic_dec(&r->open);
+}
 
-	if (pmuk_format_is_perf(format))
+/* Without an owner to hold, the last user's format may be gone as soon as it is put. */
+void pmuk_format_put(struct pmuk_registered *r)
+{
+	struct module *owner;
+
+	if (!r)
 		return;
+	owner = r->format->owner;
 	guard(mutex)(&pmuk_formats_lock);
-	r = pmuk_format_lookup(&format->uuid, NULL);
 	if (atomic_dec_and_test(&r->users))
 		wake_up_var(&r->users);
 	module_put(owner);
@@ -149,19 +161,6 @@ int pmuk_register_format(struct pmuk_format *format)
 }
 EXPORT_SYMBOL_GPL(pmuk_register_format);
 
-/* True if a context that nobody closes yet has @format. */
-static bool pmuk_format_is_used(const struct pmuk_format *format)
-{
-	struct pmuk_context *ctx;
-
-	guard(mutex)(&pmuk_contexts_lock);
-	list_for_each_entry(ctx, &pmuk_contexts, all) {
-		if (ctx->format == format && !atomic_read(&ctx->doomed))
-			return true;
-	}
-	return false;
-}
-
 static struct pmuk_registered *pmuk_format_begin_leaving(const struct pmuk_format *format)
 {
 	struct pmuk_registered *r;
@@ -170,7 +169,7 @@ static struct pmuk_registered *pmuk_format_begin_leaving(const struct pmuk_forma
 	r = pmuk_format_lookup(&format->uuid, NULL);
 	if (!r || r->leaving || r->format != format)
 		return ERR_PTR(-ENOENT);
-	if (pmuk_format_is_used(format))
+	if (atomic_read(&r->open))
 		return ERR_PTR(-EBUSY);
 	r->leaving = true;
 	return r;
@@ -186,7 +185,7 @@ static struct pmuk_registered *pmuk_format_begin_leaving(const struct pmuk_forma
  *
  * Context: May sleep. Not from a function of @format.
  * Return: 0; -EINVAL if @format is NULL or an ERR_PTR(), -ENOENT if it is not registered,
- * -EBUSY if a context uses it that is not being closed.
+ * -EBUSY if a context uses it that is being created, or is there and not being closed.
  */
 int pmuk_unregister_format(struct pmuk_format *format)
 {

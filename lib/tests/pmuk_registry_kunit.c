@@ -24,6 +24,7 @@ static struct probe {
 	enum pmuk_irq_level level;	/* where handlers are to run */
 
 	struct completion *let_exit;	/* what exit() waits for; NULL: nothing */
+	struct completion *let_validate;	/* what validate() waits for; NULL: nothing */
 
 	unsigned int validated, sized, inits, exits, restarts;
 	cpumask_t inited, exited;
@@ -39,6 +40,8 @@ static struct probe {
 static int probe_validate(const void *arg, size_t size, const struct pmuk_context_attr *attr)
 {
 	probe.validated++;
+	if (probe.let_validate)
+		wait_for_completion(probe.let_validate);
 	probe.arg = arg;
 	probe.wrong += (size && size != sizeof(u64)) || !attr->format;
 	return probe.validate_ret;
@@ -293,6 +296,53 @@ static void unregister_waits_for_who_closes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, probe.exits, probe.inits);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(pmuk_create_context(&attr)), -ENOENT);
 	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&probe_format), -ENOENT);
+}
+
+struct creating {
+	struct work_struct work;
+	struct delayed_work later;
+	struct completion let_validate;
+};
+
+static void create_and_close(struct work_struct *work)
+{
+	const struct pmuk_context_attr attr = { .format = &probe_format.uuid };
+
+	pmuk_close(pmuk_create_context(&attr));
+}
+
+static void let_it_validate(struct work_struct *work)
+{
+	complete_all(&container_of(to_delayed_work(work), struct creating, later)->let_validate);
+}
+
+static void put_creating(void *data)
+{
+	struct creating *c = data;
+
+	complete_all(&c->let_validate);
+	flush_delayed_work(&c->later);
+	flush_work(&c->work);
+}
+
+/* A context that is being created uses its format: nobody waits until that context is closed. */
+static void unregister_meets_a_create(struct kunit *test)
+{
+	struct creating *c = pmuk_test_zalloc(test, sizeof(*c));
+
+	use_probe(test);
+	init_completion(&c->let_validate);
+	INIT_WORK(&c->work, create_and_close);
+	INIT_DELAYED_WORK(&c->later, let_it_validate);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_creating, c), 0);
+	probe.let_validate = &c->let_validate;
+	schedule_work(&c->work);
+	KUNIT_ASSERT_TRUE(test, pmuk_ctx_comes(READ_ONCE(probe.validated)));
+	schedule_delayed_work(&c->later, HZ / 2);
+	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&probe_format), -EBUSY);
+	flush_delayed_work(&c->later);
+	flush_work(&c->work);
+	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&probe_format), 0);
 }
 
 #ifdef MODULE
@@ -911,6 +961,7 @@ static struct kunit_case pmuk_registry_cases[] = {
 	KUNIT_CASE(register_refuses_bad_formats),
 	KUNIT_CASE(names_and_uuids_are_unique),
 	KUNIT_CASE(unregister_knows_who_is_there),
+	KUNIT_CASE(unregister_meets_a_create),
 	KUNIT_CASE(unregister_waits_for_who_closes),
 	KUNIT_CASE(users_hold_the_module),
 	KUNIT_CASE(validate_may_refuse),
