@@ -195,13 +195,17 @@ enum pmuk_counter_state {
 };
 
 /**
- * enum pmuk_buffer_flags - who reads a buffer
+ * enum pmuk_buffer_flags - who reads a buffer, and who is charged for it
  * @PMUK_BUFFER_USER_TAIL: user space, through a writable map: it gives records back
  *	by the control page's data_tail, and its first map decides how many pages of
  *	data there are. The kernel does not read such a buffer
+ * @PMUK_BUFFER_ACCOUNT: the memory cgroup of who creates the buffer is charged for its pages, of
+ *	data, of the AUX area, and for the control page. For whoever creates a buffer because a
+ *	user asks for it: maps are charged to who maps, but these pages are there before
  */
 enum pmuk_buffer_flags {
 	PMUK_BUFFER_USER_TAIL	= BIT(0),
+	PMUK_BUFFER_ACCOUNT	= BIT(1),
 };
 
 /**

@@ -52,7 +52,7 @@ int pmuk_aux_list_pages(struct pmuk_aux *aux)
 {
 	unsigned int i;
 
-	aux->addresses = kvmalloc_array(aux->pages.nr, sizeof(*aux->addresses), GFP_KERNEL);
+	aux->addresses = kvmalloc_array(aux->pages.nr, sizeof(*aux->addresses), aux->pages.gfp);
 	if (!aux->addresses)
 		return -ENOMEM;
 	for (i = 0; i < aux->pages.nr; i++)
@@ -144,7 +144,7 @@ static void pmuk_aux_init(struct pmuk_aux *aux, const struct pmuk_aux_attr *attr
 }
 
 /* The ring is there already. Whoever calls frees the buffer if this fails. */
-int pmuk_aux_alloc(struct pmuk_buffer *b, const struct pmuk_buffer_attr *attr, int node)
+int pmuk_aux_alloc(struct pmuk_buffer *b, const struct pmuk_buffer_attr *attr, gfp_t gfp, int node)
 {
 	struct pmuk_aux *aux;
 	void *private;
@@ -152,14 +152,14 @@ int pmuk_aux_alloc(struct pmuk_buffer *b, const struct pmuk_buffer_attr *attr, i
 
 	if (!attr->aux.nr_pages)
 		return 0;
-	aux = kzalloc_node(sizeof(*aux), GFP_KERNEL, node);
+	aux = kzalloc_node(sizeof(*aux), gfp, node);
 	if (!aux)
 		return -ENOMEM;
 	b->aux = aux;
 	aux->b = b;
 	aux->session = pmuk_aux_new_session();
 	aux->least = attr->aux.least ?: 1;
-	ret = pmuk_pages_alloc_pieces(&aux->pages, attr->aux.nr_pages, node, attr->aux.order,
+	ret = pmuk_pages_alloc_pieces(&aux->pages, attr->aux.nr_pages, gfp, node, attr->aux.order,
 				      attr->aux.prefer);
 	if (ret)
 		return ret;

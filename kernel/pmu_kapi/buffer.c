@@ -70,7 +70,7 @@ void pmuk_buffer_tell(struct pmuk_buffer *b)
 
 const char *pmuk_buffer_fault(const struct pmuk_buffer_attr *attr, int cpu)
 {
-	if (attr->flags & ~PMUK_BUFFER_USER_TAIL)
+	if (attr->flags & ~(PMUK_BUFFER_USER_TAIL | PMUK_BUFFER_ACCOUNT))
 		return "unknown flags";
 	if (attr->mode > PMUK_BUFFER_STOP)
 		return "unknown mode";
@@ -124,16 +124,17 @@ static void pmuk_buffer_free(struct pmuk_buffer *b)
 }
 
 static int pmuk_buffer_alloc_pages(struct pmuk_buffer *b, const struct pmuk_buffer_attr *attr,
-				   int node)
+				   gfp_t gfp, int node)
 {
-	b->control = alloc_pages_node(node, GFP_KERNEL | __GFP_ZERO, 0);
-	return b->control ? pmuk_pages_alloc(&b->data, attr->nr_pages, node) : -ENOMEM;
+	b->control = alloc_pages_node(node, gfp | __GFP_ZERO, 0);
+	return b->control ? pmuk_pages_alloc(&b->data, attr->nr_pages, gfp, node) : -ENOMEM;
 }
 
 static struct pmuk_buffer *pmuk_buffer_alloc(const struct pmuk_buffer_attr *attr, int cpu)
 {
+	gfp_t gfp = attr->flags & PMUK_BUFFER_ACCOUNT ? GFP_KERNEL_ACCOUNT : GFP_KERNEL;
 	int node = cpu == -1 ? NUMA_NO_NODE : cpu_to_node(cpu), ret;
-	struct pmuk_buffer *b = kzalloc_node(sizeof(*b), GFP_KERNEL, node);
+	struct pmuk_buffer *b = kzalloc_node(sizeof(*b), gfp, node);
 
 	if (!b)
 		return ERR_PTR(-ENOMEM);
@@ -147,10 +148,10 @@ static struct pmuk_buffer *pmuk_buffer_alloc(const struct pmuk_buffer_attr *attr
 	init_waitqueue_head(&b->waitq);
 	kref_init(&b->ref);
 
-	ret = pmuk_buffer_alloc_pages(b, attr, node);
+	ret = pmuk_buffer_alloc_pages(b, attr, gfp, node);
 	if (!ret) {
 		pmuk_buffer_init_ring(b, attr);
-		ret = pmuk_aux_alloc(b, attr, node);
+		ret = pmuk_aux_alloc(b, attr, gfp, node);
 	}
 	if (!ret)
 		return b;

@@ -20,6 +20,7 @@
 struct pmuk_pages {
 	struct page **pages;
 	unsigned int nr;
+	gfp_t gfp;
 	u8 *map;
 };
 
@@ -94,9 +95,9 @@ void pmuk_buffer_put(struct pmuk_buffer *b);
 
 /* pages.c */
 bool pmuk_pages_nr_ok(unsigned long nr);
-int pmuk_pages_alloc(struct pmuk_pages *p, unsigned int nr, int node);
-int pmuk_pages_alloc_pieces(struct pmuk_pages *p, unsigned int nr, int node, unsigned int order,
-			    bool prefer);
+int pmuk_pages_alloc(struct pmuk_pages *p, unsigned int nr, gfp_t gfp, int node);
+int pmuk_pages_alloc_pieces(struct pmuk_pages *p, unsigned int nr, gfp_t gfp, int node,
+			    unsigned int order, bool prefer);
 void pmuk_pages_free(struct pmuk_pages *p);
 
 /* mmap.c */
@@ -118,7 +119,7 @@ pid_t pmuk_aux_new_session(void);
 
 /* aux_area.c */
 const char *pmuk_aux_fault(const struct pmuk_buffer_attr *attr, int cpu);
-int pmuk_aux_alloc(struct pmuk_buffer *b, const struct pmuk_buffer_attr *attr, int node);
+int pmuk_aux_alloc(struct pmuk_buffer *b, const struct pmuk_buffer_attr *attr, gfp_t gfp, int node);
 void pmuk_aux_free(struct pmuk_buffer *b);
 void pmuk_aux_kill(struct pmuk_buffer *b);
 int pmuk_aux_list_pages(struct pmuk_aux *aux);

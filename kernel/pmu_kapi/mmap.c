@@ -60,7 +60,7 @@ static void pmuk_map_free_late(struct work_struct *work)
 /* Charged. An ERR_PTR() if it may not be. */
 static struct pmuk_map *pmuk_map_make(struct pmuk_buffer *b, struct vm_area_struct *vma)
 {
-	struct pmuk_map *m = kzalloc_node(sizeof(*m), GFP_KERNEL, NUMA_NO_NODE);
+	struct pmuk_map *m = kzalloc_node(sizeof(*m), GFP_KERNEL_ACCOUNT, NUMA_NO_NODE);
 	int ret;
 
 	if (!m)
@@ -209,7 +209,7 @@ static int pmuk_mmap_data(struct pmuk_buffer *b, unsigned int nr, struct vm_area
 
 	if (nr == b->data.nr && !b->dropped)
 		return pmuk_mmap_insert_all(b, &b->data, vma);
-	ret = pmuk_pages_alloc(&data, nr, cpu_to_node(b->cpu));
+	ret = pmuk_pages_alloc(&data, nr, GFP_KERNEL_ACCOUNT, cpu_to_node(b->cpu));
 	if (ret)
 		return ret;
 	ret = pmuk_mmap_insert_all(b, &data, vma);
@@ -290,7 +290,11 @@ static int pmuk_mmap_locked(struct pmuk_map *m, struct vm_area_struct *vma)
  * A map holds the buffer, and may outlive pmuk_buffer_destroy(): the consumer's file keeps its
  * module until then. Pages are accounted as those of perf's maps, and with them: up to
  * perf_event_mlock_kb for each user and CPU, and in mm_struct::pinned_vm, under RLIMIT_MEMLOCK,
- * beyond that. Without patches/7.3/0003, all are under RLIMIT_MEMLOCK.
+ * beyond that. Without patches/7.3/0003, all are under RLIMIT_MEMLOCK. Data pages that a map brings
+ * with it are charged to the memory cgroup of who maps, too. munmap(2) does not wait, so a map is
+ * uncharged at once, as perf's are, and its data pages are freed, and uncharged in that cgroup, an
+ * RCU grace period later. The next map of that buffer which brings data waits for a grace period of
+ * its own: besides what is mapped, no more than about one map of each buffer is still to be freed.
  *
  * The AUX area is mapped by itself, as a whole, read-only, at the offset and of the size that the
  * control page announces in aux_offset and aux_size, behind the data. User space that may write

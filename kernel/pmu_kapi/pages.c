@@ -24,7 +24,7 @@ bool pmuk_pages_nr_ok(unsigned long nr)
 static int pmuk_pages_add(struct pmuk_pages *p, unsigned int at, int node, unsigned int order,
 			  bool prefer)
 {
-	gfp_t gfp = GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN;
+	gfp_t gfp = p->gfp | __GFP_ZERO | __GFP_NOWARN;
 	struct page *page;
 	unsigned int i;
 
@@ -63,27 +63,28 @@ static int pmuk_pages_fill(struct pmuk_pages *p, int node, unsigned int order, b
 }
 
 /*
- * Near @node, or anywhere with NUMA_NO_NODE, and contiguous in memory in pieces of @order, or, with
+ * @gfp: GFP_KERNEL, or GFP_KERNEL_ACCOUNT where the memory cgroup of who asks is charged. Pages are
+ * near @node, or anywhere with NUMA_NO_NODE, and contiguous in memory in pieces of @order, or, with
  * @prefer, in smaller ones where there are no more of these. Returns 0 or -ENOMEM.
  */
-int pmuk_pages_alloc_pieces(struct pmuk_pages *p, unsigned int nr, int node, unsigned int order,
-			    bool prefer)
+int pmuk_pages_alloc_pieces(struct pmuk_pages *p, unsigned int nr, gfp_t gfp, int node,
+			    unsigned int order, bool prefer)
 {
 	int ret;
 
-	*p = (struct pmuk_pages){ .nr = nr };
+	*p = (struct pmuk_pages){ .nr = nr, .gfp = gfp };
 	if (!nr)
 		return 0;
-	p->pages = kvcalloc(2 * nr, sizeof(*p->pages), GFP_KERNEL | __GFP_NOWARN);
+	p->pages = kvcalloc(2 * nr, sizeof(*p->pages), gfp | __GFP_RETRY_MAYFAIL | __GFP_NOWARN);
 	ret = p->pages ? pmuk_pages_fill(p, node, order, prefer) : -ENOMEM;
 	if (ret)
 		pmuk_pages_free(p);
 	return ret;
 }
 
-int pmuk_pages_alloc(struct pmuk_pages *p, unsigned int nr, int node)
+int pmuk_pages_alloc(struct pmuk_pages *p, unsigned int nr, gfp_t gfp, int node)
 {
-	return pmuk_pages_alloc_pieces(p, nr, node, 0, false);
+	return pmuk_pages_alloc_pieces(p, nr, gfp, node, 0, false);
 }
 
 static void pmuk_pages_drop(struct page *page)

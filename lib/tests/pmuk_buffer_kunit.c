@@ -16,6 +16,7 @@
 #include <linux/rcupdate.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
+#include <linux/tracepoint.h>
 
 #include "../../kernel/pmu_kapi/arch.h"
 #include "pmuk_fail.h"
@@ -37,7 +38,7 @@ static void create_refuses_bad_attributes(struct kunit *test)
 		struct pmuk_buffer_attr attr;
 		const char *what;
 	} bad[] = {
-		{ { .nr_pages = 1, .flags = PMUK_BUFFER_USER_TAIL << 1 }, "flags" },
+		{ { .nr_pages = 1, .flags = PMUK_BUFFER_ACCOUNT << 1 }, "flags" },
 		{ { .nr_pages = 1, .flags = 1U << 31 }, "flags" },
 		{ { .nr_pages = 1, .mode = PMUK_BUFFER_STOP + 1 }, "mode" },
 		{ { .nr_pages = 1, .mode = -1 }, "mode" },
@@ -1029,6 +1030,90 @@ static void last_unmap_does_not_wait(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, vm_munmap(MAP_AT, (1 + MAP_DATA) * PAGE_SIZE), 0);
 }
 
+/* ---- whose memory it is ---- */
+
+#define PIECES	4			/* pages of a piece of an AUX area */
+
+/* Pages that this task has allocated. */
+struct allocated {
+	struct task_struct *task;
+	struct tracepoint *tp;
+	unsigned long accounted, others;
+};
+
+static void see_page_alloc(void *data, struct page *page, unsigned int order, gfp_t gfp,
+			   int migratetype)
+{
+	struct allocated *a = data;
+
+	if (current != a->task || !page)
+		return;
+	if (gfp & __GFP_ACCOUNT)
+		a->accounted += BIT(order);
+	else
+		a->others += BIT(order);
+}
+
+static void find_page_alloc(struct tracepoint *tp, void *data)
+{
+	if (!strcmp(tp->name, "mm_page_alloc"))
+		((struct allocated *)data)->tp = tp;
+}
+
+static void stop_seeing(void *data)
+{
+	struct allocated *a = data;
+
+	tracepoint_probe_unregister(a->tp, see_page_alloc, a);
+	tracepoint_synchronize_unregister();
+}
+
+static struct allocated *see_allocations(struct kunit *test)
+{
+	struct allocated *a = pmuk_test_zalloc(test, sizeof(*a));
+
+	a->task = current;
+	for_each_kernel_tracepoint(find_page_alloc, a);
+	KUNIT_ASSERT_NOT_NULL(test, a->tp);
+	KUNIT_ASSERT_EQ(test, tracepoint_probe_register(a->tp, see_page_alloc, a), 0);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, stop_seeing, a), 0);
+	return a;
+}
+
+/* Control page, data and AUX area; what the kernel has for itself is charged to nobody. */
+static void pages_are_charged_if_asked(struct kunit *test)
+{
+	struct pmuk_buffer_attr attr = {
+		.nr_pages = 16, .aux = { .nr_pages = 32, .order = ilog2(PIECES), .prefer = true },
+	};
+	struct allocated *a = see_allocations(test);
+	struct pmuk_buffer *b;
+
+	b = pmuk_buffer_create(&attr, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(b));
+	KUNIT_EXPECT_EQ(test, a->accounted, 0);
+	KUNIT_EXPECT_GE(test, a->others, 1 + 16 + 32);
+	pmuk_buffer_destroy(b);
+
+	attr.flags = PMUK_BUFFER_ACCOUNT;
+	b = pmuk_buffer_create(&attr, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(b));
+	KUNIT_EXPECT_GE(test, a->accounted, 1 + 16 + 32);
+	pmuk_buffer_destroy(b);
+}
+
+/* What a map brings with it is charged to who maps, whoever has created the buffer. */
+static void maps_are_charged(struct kunit *test)
+{
+	const struct pmuk_buffer_attr attr = { .nr_pages = 2, .flags = PMUK_BUFFER_USER_TAIL };
+	struct map_file *f = new_map_file(test, &attr);
+	struct allocated *a = see_allocations(test);
+
+	KUNIT_ASSERT_TRUE(test, map_file_at(f, 0, 1 + MAP_DATA));
+	KUNIT_EXPECT_GE(test, a->accounted, MAP_DATA);
+	KUNIT_EXPECT_EQ(test, vm_munmap(MAP_AT, (1 + MAP_DATA) * PAGE_SIZE), 0);
+}
+
 static struct kunit_case pmuk_buffer_cases[] = {
 	KUNIT_CASE(create_refuses_bad_attributes),
 	KUNIT_CASE(create_refuses_impossible_cpu),
@@ -1057,6 +1142,8 @@ static struct kunit_case pmuk_buffer_cases[] = {
 	KUNIT_CASE(failed_map_leaves_nothing),
 	KUNIT_CASE(failed_aux_map_leaves_nothing),
 	KUNIT_CASE(last_unmap_does_not_wait),
+	KUNIT_CASE(pages_are_charged_if_asked),
+	KUNIT_CASE(maps_are_charged),
 	{}
 };
 

@@ -77,8 +77,8 @@ struct pmuk_sched_switch {
 /**
  * struct pmuk_sched_stream - which switches a file is to have
  * @cpu: of this CPU
- * @nr_pages: data pages of the ring, a power of two; what is mapped is one page more. With
- *	PMUK_SCHED_RAW these are pages of the AUX area
+ * @nr_pages: data pages of the ring, a power of two, up to 64 MiB; what is mapped is one page
+ *	more. With PMUK_SCHED_RAW these are pages of the AUX area
  * @mode: PMUK_SCHED_DROP, PMUK_SCHED_OVERWRITE or PMUK_SCHED_RAW
  * @watermark: bytes after which poll(2) returns; 0: the kernel's choice. With PMUK_SCHED_RAW it
  *	returns where a part ends, at each half of the area at the latest
@@ -105,7 +105,10 @@ struct pmuk_sched_stat {
 	__u64 switches;
 };
 
-/* Once for each file. EBUSY: another file has that CPU; EINVAL; ENODEV: there is no such CPU. */
+/*
+ * Once for each file. EBUSY: another file has that CPU; EINVAL; ENODEV: there is no such CPU;
+ * ENOBUFS: all streams would have more memory than the module's stream_mb allows.
+ */
 #define PMUK_SCHED_STREAM	_IOW('p', 0xc0, struct pmuk_sched_stream)
 #define PMUK_SCHED_STAT		_IOR('p', 0xc1, struct pmuk_sched_stat)
 /*

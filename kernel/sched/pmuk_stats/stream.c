@@ -5,14 +5,18 @@
  */
 #define pr_fmt(fmt) "pmuk_sched: " fmt
 
+#include <linux/atomic.h>
 #include <linux/capability.h>
 #include <linux/cleanup.h>
 #include <linux/cpu.h>
 #include <linux/err.h>
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
+#include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/moduleparam.h>
 #include <linux/printk.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/smp.h>
 #include <linux/uaccess.h>
@@ -22,8 +26,8 @@
 
 static_assert(sizeof(struct pmuk_sched_switch) == 48);
 
-/* So many data pages at most: 64 MiB of 4 KiB pages. */
-#define PMUK_SCHED_PAGES_MAX	16384
+/* So many data pages at most. */
+#define PMUK_SCHED_PAGES_MAX	(SZ_64M >> PAGE_SHIFT)
 
 struct pmuk_sched_file {
 	struct mutex lock;		/* from no sink to one, once */
@@ -31,8 +35,28 @@ struct pmuk_sched_file {
 	int cpu;			/* written before ->sink */
 };
 
+static unsigned int pmuk_sched_stream_mb = 256;
+module_param_named(stream_mb, pmuk_sched_stream_mb, uint, 0644);
+MODULE_PARM_DESC(stream_mb, "Most MiB that all streams have together (default 256)");
+
+/* Of all streams. */
+static atomic64_t pmuk_sched_stream_bytes = ATOMIC64_INIT(0);
+
 /* Whose CPU is whose. */
 static DEFINE_MUTEX(pmuk_sched_sinks);
+
+/* Streams have their memory before anybody maps it. What they have together is pinned. */
+static int pmuk_sched_take(u64 bytes)
+{
+	unsigned int mb = READ_ONCE(pmuk_sched_stream_mb);
+
+	if (atomic64_add_return(bytes, &pmuk_sched_stream_bytes) <= (s64)mb * SZ_1M)
+		return 0;
+	atomic64_sub(bytes, &pmuk_sched_stream_bytes);
+	pr_notice_ratelimited("a stream of %llu KiB is refused: all would exceed stream_mb, %u MiB\n",
+			      bytes / SZ_1K, mb);
+	return -ENOBUFS;
+}
 
 static struct pmuk_buffer *pmuk_sched_ring(const struct pmuk_sched_stream *what)
 {
@@ -40,7 +64,8 @@ static struct pmuk_buffer *pmuk_sched_ring(const struct pmuk_sched_stream *what)
 		.nr_pages	= what->nr_pages,
 		.mode		= what->mode == PMUK_SCHED_OVERWRITE ? PMUK_BUFFER_OVERWRITE :
 								       PMUK_BUFFER_DROP,
-		.flags		= what->mode == PMUK_SCHED_OVERWRITE ? 0 : PMUK_BUFFER_USER_TAIL,
+		.flags		= PMUK_BUFFER_ACCOUNT |
+				  (what->mode == PMUK_SCHED_OVERWRITE ? 0 : PMUK_BUFFER_USER_TAIL),
 		.watermark	= what->watermark,
 	};
 
@@ -53,7 +78,7 @@ static struct pmuk_buffer *pmuk_sched_area(const struct pmuk_sched_stream *what)
 	const struct pmuk_buffer_attr attr = {
 		.nr_pages	= 1,
 		.mode		= PMUK_BUFFER_DROP,
-		.flags		= PMUK_BUFFER_USER_TAIL,
+		.flags		= PMUK_BUFFER_USER_TAIL | PMUK_BUFFER_ACCOUNT,
 		.aux		= { .nr_pages = what->nr_pages, .watermark = what->watermark,
 				    .least = PMUK_SCHED_RAW_MOST },
 	};
@@ -61,28 +86,42 @@ static struct pmuk_buffer *pmuk_sched_area(const struct pmuk_sched_stream *what)
 	return pmuk_buffer_create(&attr, what->cpu);
 }
 
-static struct pmuk_sched_sink *pmuk_sched_sink_make(const struct pmuk_sched_stream *what)
+static void pmuk_sched_sink_free(struct pmuk_sched_sink *sink)
 {
-	struct pmuk_sched_sink *sink = kzalloc(sizeof(*sink), GFP_KERNEL);
-	void *err;
+	pmuk_buffer_destroy(sink->buffer);
+	atomic64_sub(sink->size, &pmuk_sched_stream_bytes);
+	kfree(sink);
+}
+
+static struct pmuk_sched_sink *pmuk_sched_sink_alloc(const struct pmuk_sched_stream *what)
+{
+	struct pmuk_sched_sink *sink = kzalloc(sizeof(*sink), GFP_KERNEL_ACCOUNT);
+	int ret;
 
 	if (!sink)
 		return ERR_PTR(-ENOMEM);
 	sink->raw = what->mode == PMUK_SCHED_RAW;
 	sink->size = (u64)what->nr_pages * PAGE_SIZE;
-	sink->buffer = sink->raw ? pmuk_sched_area(what) : pmuk_sched_ring(what);
-	if (IS_ERR(sink->buffer)) {
-		err = sink->buffer;
-		kfree(sink);
-		return err;
-	}
-	return sink;
+	ret = pmuk_sched_take(sink->size);
+	if (!ret)
+		return sink;
+	kfree(sink);
+	return ERR_PTR(ret);
 }
 
-static void pmuk_sched_sink_free(struct pmuk_sched_sink *sink)
+static struct pmuk_sched_sink *pmuk_sched_sink_make(const struct pmuk_sched_stream *what)
 {
-	pmuk_buffer_destroy(sink->buffer);
-	kfree(sink);
+	struct pmuk_sched_sink *sink = pmuk_sched_sink_alloc(what);
+	void *err;
+
+	if (IS_ERR(sink))
+		return sink;
+	sink->buffer = sink->raw ? pmuk_sched_area(what) : pmuk_sched_ring(what);
+	if (!IS_ERR(sink->buffer))
+		return sink;
+	err = sink->buffer;
+	pmuk_sched_sink_free(sink);
+	return err;
 }
 
 static int pmuk_sched_sink_show(struct pmuk_sched_sink *sink, int cpu)
@@ -107,7 +146,7 @@ static const char *pmuk_sched_stream_fault(const struct pmuk_sched_stream *what)
 	if (what->mode > PMUK_SCHED_RAW)
 		return "no such mode";
 	if (!what->nr_pages || what->nr_pages > PMUK_SCHED_PAGES_MAX)
-		return "1 to 16384 pages, a power of two";
+		return "1 page to 64 MiB, a power of two";
 	return NULL;
 }
 
@@ -272,7 +311,7 @@ static __poll_t pmuk_sched_poll(struct file *file, poll_table *wait)
 
 static int pmuk_sched_file_make(struct file *file)
 {
-	struct pmuk_sched_file *f = kzalloc(sizeof(*f), GFP_KERNEL);
+	struct pmuk_sched_file *f = kzalloc(sizeof(*f), GFP_KERNEL_ACCOUNT);
 
 	if (!f)
 		return -ENOMEM;

@@ -5,6 +5,8 @@
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
 
 #include "sched_device.h"
 
@@ -205,6 +207,181 @@ TEST_F(stream, bad_requests_are_refused)
 	EXPECT_EQ(bind_stream(other, 0, 1, PMUK_SCHED_OVERWRITE, 0), 0);
 	EXPECT_EQ(mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, other, 0), MAP_FAILED);
 	close(other);
+}
+
+/* ---- the memory of streams ---- */
+
+#define MIB		(1024 * 1024UL)
+
+static unsigned int pages_of(unsigned long bytes)
+{
+	return bytes / getpagesize();
+}
+
+/* Whatever has memory left, all streams together have no more than stream_mb. */
+TEST_F(stream, all_streams_are_limited)
+{
+	int first = open(DEVICE, O_RDWR | O_CLOEXEC), second = open(DEVICE, O_RDWR | O_CLOEXEC);
+
+	ASSERT_TRUE(first >= 0 && second >= 0);
+	EXPECT_EQ(bind_stream(first, 0, pages_of(128 * MIB), PMUK_SCHED_DROP, 0), -1);
+	EXPECT_EQ(errno, EINVAL);
+	ASSERT_EQ(set_parameter("stream_mb", "2"), 0);
+	EXPECT_EQ(bind_stream(first, 0, pages_of(4 * MIB), PMUK_SCHED_DROP, 0), -1);
+	EXPECT_EQ(errno, ENOBUFS);
+	EXPECT_EQ(bind_stream(first, 0, pages_of(MIB), PMUK_SCHED_DROP, 0), 0);
+	EXPECT_EQ(bind_stream(second, self->cpu, pages_of(2 * MIB), PMUK_SCHED_RAW, 0), -1);
+	EXPECT_EQ(errno, ENOBUFS);
+	EXPECT_EQ(bind_stream(second, 0, pages_of(MIB), PMUK_SCHED_DROP, 0), -1);
+	EXPECT_EQ(errno, EBUSY);
+	EXPECT_EQ(bind_stream(second, self->cpu, pages_of(MIB), PMUK_SCHED_RAW, 0), 0);
+	close(first);
+	first = open(DEVICE, O_RDWR | O_CLOEXEC);
+	EXPECT_EQ(bind_stream(first, 0, pages_of(MIB), PMUK_SCHED_OVERWRITE, 0), 0);
+	close(first);
+	close(second);
+	EXPECT_EQ(set_parameter("stream_mb", "256"), 0);
+}
+
+FIXTURE(memory)
+{
+	char root[32];
+	char group[64];
+};
+
+static int write_in(const char *dir, const char *file, const char *text)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, file);
+	return write_file(path, text);
+}
+
+/* Bytes that are charged to the group. */
+static uint64_t charged(const char *dir)
+{
+	char path[128], text[32];
+
+	snprintf(path, sizeof(path), "%s/memory.current", dir);
+	return read_file(path, text, sizeof(text)) > 0 ? strtoull(text, NULL, 10) : 0;
+}
+
+FIXTURE_SETUP(memory)
+{
+	strcpy(self->root, "/tmp/memoryXXXXXX");
+	ASSERT_NE(mkdtemp(self->root), NULL);
+	ASSERT_EQ(mount("none", self->root, "cgroup2", 0, NULL), 0);
+	snprintf(self->group, sizeof(self->group), "%s/stream", self->root);
+	ASSERT_EQ(mkdir(self->group, 0755), 0);
+	write_in(self->root, "cgroup.subtree_control", "+memory");
+	ASSERT_EQ(write_in(self->group, "cgroup.procs", "0"), 0);
+}
+
+FIXTURE_TEARDOWN(memory)
+{
+	write_in(self->root, "cgroup.procs", "0");
+	EXPECT_TRUE(comes(!rmdir(self->group)));
+	write_in(self->root, "cgroup.subtree_control", "-memory");
+	umount(self->root);
+	rmdir(self->root);
+}
+
+static const struct {
+	unsigned int mode;
+	const char *name;
+} modes[] = {
+	{ PMUK_SCHED_DROP, "drop" },
+	{ PMUK_SCHED_OVERWRITE, "overwrite" },
+	{ PMUK_SCHED_RAW, "raw" },
+};
+
+/* The memory cgroup of who asks for a stream has its memory, until the stream ends. */
+TEST_F(memory, stream_is_charged_to_who_asks)
+{
+	uint64_t before, with;
+	unsigned int i;
+	int fd;
+
+	if (!charged(self->group) && write_in(self->group, "memory.max", "max"))
+		SKIP(return, "needs MEMCG");
+	for (i = 0; i < 3; i++) {
+		fd = open(DEVICE, O_RDWR | O_CLOEXEC);
+		before = charged(self->group);
+		ASSERT_EQ(bind_stream(fd, 0, pages_of(32 * MIB), modes[i].mode, 0), 0);
+		with = charged(self->group);
+		EXPECT_GE(with, before + 31 * MIB)
+			TH_LOG("%s: %lu bytes more", modes[i].name, (unsigned long)(with - before));
+		close(fd);
+		EXPECT_TRUE(comes(charged(self->group) < before + MIB));
+	}
+}
+
+/* A group without so much left is refused, and nobody in it is killed. */
+TEST_F(memory, stream_obeys_the_limit)
+{
+	unsigned int i;
+	int fd;
+
+	if (write_in(self->group, "memory.max", "8M"))
+		SKIP(return, "needs MEMCG");
+	for (i = 0; i < 3; i++) {
+		fd = open(DEVICE, O_RDWR | O_CLOEXEC);
+		EXPECT_EQ(bind_stream(fd, 0, pages_of(32 * MIB), modes[i].mode, 0), -1)
+			TH_LOG("%s", modes[i].name);
+		EXPECT_EQ(errno, ENOMEM);
+		EXPECT_EQ(bind_stream(fd, 0, pages_of(MIB), modes[i].mode, 0), 0);
+		close(fd);
+	}
+}
+
+#define TRACING		"/sys/kernel/tracing/instances/pmuk_stream"
+
+/* From now on @event of this process is traced. */
+static int trace_begin(const char *event)
+{
+	char pid[16];
+
+	snprintf(pid, sizeof(pid), "%d", getpid());
+	rmdir(TRACING);		/* of one that did not come to its end */
+	return mkdir(TRACING, 0700) || write_in(TRACING, "set_event_pid", pid) ||
+	       write_in(TRACING, event, "1") ? -1 : 0;
+}
+
+static int trace_end(const char *event)
+{
+	write_in(TRACING, event, "0");
+	return rmdir(TRACING);
+}
+
+/* How many times @what was told. */
+static int times_told(const char *what)
+{
+	char *text = slurp(TRACING "/trace"), *at = text;
+	int times = 0;
+
+	for (; at && (at = strstr(at, what)); at++)
+		times++;
+	free(text);
+	return times;
+}
+
+#define PAGE_ALLOC	"events/kmem/mm_page_alloc/enable"
+
+/* All pages, whatever they are for: this is seen in kernels without memory cgroups, too. */
+TEST_F(stream, pages_are_asked_for_as_the_users)
+{
+	unsigned int i;
+	int fd;
+
+	for (i = 0; i < 3; i++) {
+		fd = open(DEVICE, O_RDWR | O_CLOEXEC);
+		ASSERT_EQ(trace_begin(PAGE_ALLOC), 0);
+		EXPECT_EQ(bind_stream(fd, self->cpu, 64, modes[i].mode, 0), 0);
+		EXPECT_GE(times_told("gfp_flags=GFP_KERNEL_ACCOUNT|"), 1 + 64)
+			TH_LOG("%s", modes[i].name);
+		EXPECT_EQ(trace_end(PAGE_ALLOC), 0);
+		close(fd);
+	}
 }
 
 /* ---- all of it ---- */
