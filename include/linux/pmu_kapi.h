@@ -17,6 +17,7 @@
 #include <linux/pmu_kapi_ring.h>
 #include <linux/poll.h>
 #include <linux/types.h>
+#include <linux/wait.h>
 #include <uapi/linux/perf_event.h>
 
 struct completion;
@@ -221,6 +222,9 @@ enum pmuk_buffer_flags {
  * @completion: the caller's, completed at each wakeup, or NULL. Initialised and
  *	waited on by the caller, who may complete it for reasons of its own, too;
  *	must outlive the buffer
+ * @waitq: the caller's, whose waiters pmuk_buffer_poll() adds to and each wakeup wakes, or
+ *	NULL for one of the buffer's own. For a file that can be polled before it has a buffer. Must
+ *	outlive the buffer
  * @aux: its AUX area; all zeroes for none
  *
  * Copied by pmuk_buffer_create(): need not outlive the call.
@@ -232,6 +236,7 @@ struct pmuk_buffer_attr {
 	u32 wakeup_events;
 	u32 flags;
 	struct completion *completion;
+	wait_queue_head_t *waitq;
 	struct pmuk_aux_attr aux;
 };
 

@@ -47,7 +47,7 @@ static void pmuk_buffer_wake_up(struct irq_work *work)
 	if (b->notify)
 		b->notify(b);
 	atomic_set(&b->unseen, 1);
-	wake_up_interruptible_all(&b->waitq);
+	wake_up_interruptible_all(b->waitq);
 }
 
 static void pmuk_buffer_wake(struct pmuk_ring *ring)
@@ -145,7 +145,8 @@ static struct pmuk_buffer *pmuk_buffer_alloc(const struct pmuk_buffer_attr *attr
 	b->completion = attr->completion;
 	mutex_init(&b->lock);
 	init_irq_work(&b->wake_work, pmuk_buffer_wake_up);
-	init_waitqueue_head(&b->waitq);
+	init_waitqueue_head(&b->own_waitq);
+	b->waitq = attr->waitq ?: &b->own_waitq;
 	kref_init(&b->ref);
 
 	ret = pmuk_buffer_alloc_pages(b, attr, gfp, node);
@@ -213,10 +214,10 @@ void pmuk_buffer_put(struct pmuk_buffer *b)
  * pmuk_buffer_destroy() - end a buffer
  * @b: the buffer; NULL and an ERR_PTR() are fine
  *
- * On return nothing is written, and the completion is not touched any more. Counters
- * that are still there count on, and their records are discarded. Maps stay readable
- * until they are unmapped. The caller sees to it that there is no reader, no other call
- * on @b under way, and nobody who has polled @b and still waits: a consumer whose file
+ * On return nothing is written, and neither the completion nor the wait queue of the attributes is
+ * touched any more. Counters that are still there count on, and their records are discarded. Maps
+ * stay readable until they are unmapped. The caller sees to it that there is no reader, no other
+ * call on @b under way, and nobody who has polled @b and still waits: a consumer whose file
  * can be polled destroys its buffer when that file is released. If an AUX area is being
  * written, its memory stays until that ends.
  *

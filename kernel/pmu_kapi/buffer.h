@@ -75,7 +75,8 @@ struct pmuk_buffer {
 	bool dropped;			/* ->lock: ->data went with the last of them */
 
 	struct irq_work wake_work;	/* from the writer's context to where one may wake */
-	wait_queue_head_t waitq;	/* who polls */
+	wait_queue_head_t *waitq;	/* const: who polls; the caller's, or ... */
+	wait_queue_head_t own_waitq;	/* ... this */
 	void (*notify)(struct pmuk_buffer *b);	/* const: a context's, at each wakeup */
 	void *notify_data;		/* const */
 	u64 lost_told;			/* ->wake_work: of what ->notify has told */

@@ -331,7 +331,7 @@ EXPORT_SYMBOL_GPL(pmuk_buffer_mmap);
  * pmuk_buffer_poll() - poll a buffer
  * @b: the buffer
  * @file: what the consumer's file_operations::poll was given
- * @wait: the same
+ * @wait: the same; NULL if the caller has called poll_wait() on &pmuk_buffer_attr.waitq itself
  *
  * Context: May sleep, in file_operations::poll.
  * Return: EPOLLIN | EPOLLRDNORM once for each time that the buffer has passed its
@@ -342,7 +342,7 @@ __poll_t pmuk_buffer_poll(struct pmuk_buffer *b, struct file *file, poll_table *
 {
 	if (IS_ERR_OR_NULL(b))
 		return EPOLLERR;
-	poll_wait(file, &b->waitq, wait);
+	poll_wait(file, b->waitq, wait);
 	return atomic_xchg(&b->unseen, 0) ? EPOLLIN | EPOLLRDNORM : 0;
 }
 EXPORT_SYMBOL_GPL(pmuk_buffer_poll);

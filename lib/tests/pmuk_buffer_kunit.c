@@ -13,10 +13,14 @@
 #include <linux/mm.h>
 #include <linux/mman.h>
 #include <linux/module.h>
+#include <linux/nodemask.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
+#include <linux/topology.h>
 #include <linux/tracepoint.h>
+#include <linux/vmalloc.h>
+#include <linux/wait.h>
 
 #include "../../kernel/pmu_kapi/arch.h"
 #include "pmuk_fail.h"
@@ -1030,7 +1034,7 @@ static void last_unmap_does_not_wait(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, vm_munmap(MAP_AT, (1 + MAP_DATA) * PAGE_SIZE), 0);
 }
 
-/* ---- whose memory it is ---- */
+/* ---- whose memory it is, and where ---- */
 
 #define PIECES	4			/* pages of a piece of an AUX area */
 
@@ -1114,6 +1118,73 @@ static void maps_are_charged(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, vm_munmap(MAP_AT, (1 + MAP_DATA) * PAGE_SIZE), 0);
 }
 
+static void expect_node(struct kunit *test, const void *data, size_t size, int node)
+{
+	size_t at;
+
+	for (at = 0; at < size; at += PAGE_SIZE)
+		KUNIT_EXPECT_EQ(test, page_to_nid(vmalloc_to_page(data + at)), node);
+}
+
+/* Of two nodes with memory left, a buffer is on that of its CPU, wherever it is created. */
+static void memory_is_near_its_cpu(struct kunit *test)
+{
+	const struct pmuk_buffer_attr attr = { .nr_pages = 16, .aux = { .nr_pages = 32 } };
+	int cpu, node;
+
+	if (num_online_nodes() < 2)
+		kunit_skip(test, "needs two nodes");
+	for_each_online_cpu(cpu) {
+		struct pmuk_buffer *b = pmuk_buffer_create(&attr, cpu);
+		const void *data;
+		size_t size;
+
+		KUNIT_ASSERT_FALSE(test, IS_ERR(b));
+		node = cpu_to_node(cpu);
+		KUNIT_EXPECT_EQ(test, page_to_nid(virt_to_page(b)), node);
+		KUNIT_EXPECT_EQ(test, page_to_nid(virt_to_page(pmuk_buffer_control(b))), node);
+		data = pmuk_buffer_data(b, &size);
+		expect_node(test, data, 2 * size, node);
+		data = pmuk_aux_data(b, &size);
+		expect_node(test, data, 2 * size, node);
+		pmuk_buffer_destroy(b);
+	}
+}
+
+/* ---- a wait queue of the caller's ---- */
+
+struct waiter {
+	wait_queue_head_t waitq;
+	wait_queue_entry_t entry;
+	atomic_t woken;
+};
+
+static int count_wakeup(wait_queue_entry_t *entry, unsigned int mode, int flags, void *key)
+{
+	atomic_inc(&container_of(entry, struct waiter, entry)->woken);
+	return 0;
+}
+
+/* It may have had waiters before there was a buffer, and has them when the buffer is gone. */
+static void wakes_the_callers_queue(struct kunit *test)
+{
+	struct waiter *w = pmuk_test_zalloc(test, sizeof(*w));
+	const struct pmuk_buffer_attr attr = { .nr_pages = 1, .wakeup_events = 1,
+					       .waitq = &w->waitq };
+	struct map_file f = {};
+
+	init_waitqueue_head(&w->waitq);
+	init_waitqueue_func_entry(&w->entry, count_wakeup);
+	add_wait_queue(&w->waitq, &w->entry);
+	f.b = pmuk_buffer_create(&attr, pmuk_test_pin_first(test));
+	KUNIT_ASSERT_FALSE(test, IS_ERR(f.b));
+	KUNIT_EXPECT_TRUE(test, write_one(&f));
+	pmuk_buffer_destroy(f.b);
+	KUNIT_EXPECT_EQ(test, atomic_read(&w->woken), 1);
+	KUNIT_EXPECT_FALSE(test, list_empty(&w->waitq.head));
+	remove_wait_queue(&w->waitq, &w->entry);
+}
+
 static struct kunit_case pmuk_buffer_cases[] = {
 	KUNIT_CASE(create_refuses_bad_attributes),
 	KUNIT_CASE(create_refuses_impossible_cpu),
@@ -1144,6 +1215,8 @@ static struct kunit_case pmuk_buffer_cases[] = {
 	KUNIT_CASE(last_unmap_does_not_wait),
 	KUNIT_CASE(pages_are_charged_if_asked),
 	KUNIT_CASE(maps_are_charged),
+	KUNIT_CASE(memory_is_near_its_cpu),
+	KUNIT_CASE(wakes_the_callers_queue),
 	{}
 };
 

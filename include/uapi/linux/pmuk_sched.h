@@ -107,7 +107,8 @@ struct pmuk_sched_stat {
 
 /*
  * Once for each file. EBUSY: another file has that CPU; EINVAL; ENODEV: there is no such CPU;
- * ENOBUFS: all streams would have more memory than the module's stream_mb allows.
+ * ENOBUFS: all streams would have more memory than the module's stream_mb allows. poll(2) may wait
+ * for a file before this.
  */
 #define PMUK_SCHED_STREAM	_IOW('p', 0xc0, struct pmuk_sched_stream)
 #define PMUK_SCHED_STAT		_IOR('p', 0xc1, struct pmuk_sched_stat)

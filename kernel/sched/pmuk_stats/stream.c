@@ -15,11 +15,14 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
+#include <linux/poll.h>
 #include <linux/printk.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/smp.h>
+#include <linux/topology.h>
 #include <linux/uaccess.h>
+#include <linux/wait.h>
 
 #include "raw.h"
 #include "stats.h"
@@ -33,6 +36,7 @@ struct pmuk_sched_file {
 	struct mutex lock;		/* from no sink to one, once */
 	struct pmuk_sched_sink *sink;	/* ->lock writes */
 	int cpu;			/* written before ->sink */
+	wait_queue_head_t waitq;	/* who polls, before there is a sink and after */
 };
 
 static unsigned int pmuk_sched_stream_mb = 256;
@@ -58,7 +62,8 @@ static int pmuk_sched_take(u64 bytes)
 	return -ENOBUFS;
 }
 
-static struct pmuk_buffer *pmuk_sched_ring(const struct pmuk_sched_stream *what)
+static struct pmuk_buffer *pmuk_sched_ring(const struct pmuk_sched_stream *what,
+					   wait_queue_head_t *waitq)
 {
 	const struct pmuk_buffer_attr attr = {
 		.nr_pages	= what->nr_pages,
@@ -67,18 +72,21 @@ static struct pmuk_buffer *pmuk_sched_ring(const struct pmuk_sched_stream *what)
 		.flags		= PMUK_BUFFER_ACCOUNT |
 				  (what->mode == PMUK_SCHED_OVERWRITE ? 0 : PMUK_BUFFER_USER_TAIL),
 		.watermark	= what->watermark,
+		.waitq		= waitq,
 	};
 
 	return pmuk_buffer_create(&attr, what->cpu);
 }
 
 /* Its ring has what is told of parts, together where there is no room. */
-static struct pmuk_buffer *pmuk_sched_area(const struct pmuk_sched_stream *what)
+static struct pmuk_buffer *pmuk_sched_area(const struct pmuk_sched_stream *what,
+					   wait_queue_head_t *waitq)
 {
 	const struct pmuk_buffer_attr attr = {
 		.nr_pages	= 1,
 		.mode		= PMUK_BUFFER_DROP,
 		.flags		= PMUK_BUFFER_USER_TAIL | PMUK_BUFFER_ACCOUNT,
+		.waitq		= waitq,
 		.aux		= { .nr_pages = what->nr_pages, .watermark = what->watermark,
 				    .least = PMUK_SCHED_RAW_MOST },
 	};
@@ -93,9 +101,11 @@ static void pmuk_sched_sink_free(struct pmuk_sched_sink *sink)
 	kfree(sink);
 }
 
+/* The CPU writes its sink at each switch. */
 static struct pmuk_sched_sink *pmuk_sched_sink_alloc(const struct pmuk_sched_stream *what)
 {
-	struct pmuk_sched_sink *sink = kzalloc(sizeof(*sink), GFP_KERNEL_ACCOUNT);
+	struct pmuk_sched_sink *sink = kzalloc_node(sizeof(*sink), GFP_KERNEL_ACCOUNT,
+						    cpu_to_node(what->cpu));
 	int ret;
 
 	if (!sink)
@@ -109,14 +119,15 @@ static struct pmuk_sched_sink *pmuk_sched_sink_alloc(const struct pmuk_sched_str
 	return ERR_PTR(ret);
 }
 
-static struct pmuk_sched_sink *pmuk_sched_sink_make(const struct pmuk_sched_stream *what)
+static struct pmuk_sched_sink *pmuk_sched_sink_make(const struct pmuk_sched_stream *what,
+						    wait_queue_head_t *waitq)
 {
 	struct pmuk_sched_sink *sink = pmuk_sched_sink_alloc(what);
 	void *err;
 
 	if (IS_ERR(sink))
 		return sink;
-	sink->buffer = sink->raw ? pmuk_sched_area(what) : pmuk_sched_ring(what);
+	sink->buffer = sink->raw ? pmuk_sched_area(what, waitq) : pmuk_sched_ring(what, waitq);
 	if (!IS_ERR(sink->buffer))
 		return sink;
 	err = sink->buffer;
@@ -170,7 +181,7 @@ static long pmuk_sched_stream(struct pmuk_sched_file *f, void __user *from)
 	guard(mutex)(&f->lock);
 	if (f->sink)
 		return -EBUSY;
-	sink = pmuk_sched_sink_make(&what);
+	sink = pmuk_sched_sink_make(&what, &f->waitq);
 	if (IS_ERR(sink))
 		return PTR_ERR(sink);
 	ret = pmuk_sched_sink_show(sink, what.cpu);
@@ -180,6 +191,7 @@ static long pmuk_sched_stream(struct pmuk_sched_file *f, void __user *from)
 	}
 	f->cpu = what.cpu;
 	smp_store_release(&f->sink, sink);	/* with its CPU; pairs with pmuk_sched_sink_of() */
+	wake_up_interruptible_all(&f->waitq);	/* its first wakeup may have come before */
 	return 0;
 }
 
@@ -304,9 +316,13 @@ static int pmuk_sched_mmap(struct file *file, struct vm_area_struct *vma)
 
 static __poll_t pmuk_sched_poll(struct file *file, poll_table *wait)
 {
-	struct pmuk_sched_sink *sink = pmuk_sched_sink_of(file);
+	struct pmuk_sched_file *f = file->private_data;
+	struct pmuk_sched_sink *sink;
 
-	return sink ? pmuk_buffer_poll(sink->buffer, file, wait) : EPOLLERR;
+	/* Who waits before there is a stream waits where its buffer will wake. */
+	poll_wait(file, &f->waitq, wait);
+	sink = pmuk_sched_sink_of(file);
+	return sink ? pmuk_buffer_poll(sink->buffer, file, NULL) : 0;
 }
 
 static int pmuk_sched_file_make(struct file *file)
@@ -316,6 +332,7 @@ static int pmuk_sched_file_make(struct file *file)
 	if (!f)
 		return -ENOMEM;
 	mutex_init(&f->lock);
+	init_waitqueue_head(&f->waitq);
 	file->private_data = f;
 	return 0;
 }

@@ -4,6 +4,7 @@
  * the text files say. And readers that are slow, are killed, or ask for what there is not.
  */
 #define _GNU_SOURCE
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -171,15 +172,12 @@ TEST_F(stream, bad_requests_are_refused)
 {
 	struct pmuk_sched_stat stat;
 	int fd = open(DEVICE, O_RDWR | O_CLOEXEC), other = open(DEVICE, O_RDWR | O_CLOEXEC);
-	struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
 
 	ASSERT_TRUE(fd >= 0 && other >= 0);
 	EXPECT_EQ(ioctl(fd, PMUK_SCHED_STAT, &stat), -1);
 	EXPECT_EQ(errno, ENODEV);
 	EXPECT_EQ(mmap(NULL, 8192, PROT_READ, MAP_SHARED, fd, 0), MAP_FAILED);
 	EXPECT_EQ(errno, ENODEV);
-	EXPECT_EQ(poll(&poll_fd, 1, 0), 1);
-	EXPECT_TRUE(poll_fd.revents & POLLERR);
 	EXPECT_EQ(bind_stream(fd, 0, 0, PMUK_SCHED_DROP, 0), -1);
 	EXPECT_EQ(errno, EINVAL);
 	EXPECT_EQ(bind_stream(fd, 0, 3, PMUK_SCHED_DROP, 0), -1);
@@ -336,6 +334,19 @@ TEST_F(memory, stream_obeys_the_limit)
 
 #define TRACING		"/sys/kernel/tracing/instances/pmuk_stream"
 
+static int node_of(int cpu)
+{
+	char path[64];
+	int node;
+
+	for (node = 0; node < 64; node++) {
+		snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/node%d", cpu, node);
+		if (!access(path, F_OK))
+			return node;
+	}
+	return -1;
+}
+
 /* From now on @event of this process is traced. */
 static int trace_begin(const char *event)
 {
@@ -382,6 +393,38 @@ TEST_F(stream, pages_are_asked_for_as_the_users)
 		EXPECT_EQ(trace_end(PAGE_ALLOC), 0);
 		close(fd);
 	}
+}
+
+/* Which node the module has asked for in its latest kmalloc(); -2: it was not told. */
+static int node_asked_for(void)
+{
+	char *text = slurp(TRACING "/trace"), *at = text, *node;
+	int asked = -2;
+
+	while (at && (at = strstr(at, "call_site=pmuk_sched_"))) {
+		node = strstr(at, " node=");
+		asked = node ? atoi(node + strlen(" node=")) : -2;
+		at++;
+	}
+	free(text);
+	return asked;
+}
+
+#define KMALLOC		"events/kmem/kmalloc/enable"
+
+/* What each switch of a CPU writes is in memory of that CPU's node, whoever asks. */
+TEST_F(stream, sink_is_near_its_cpu)
+{
+	int fd, near = node_of(self->cpu);
+
+	if (near < 0 || node_of(0) == near)
+		SKIP(return, "needs CPUs of two nodes");
+	fd = open(DEVICE, O_RDWR | O_CLOEXEC);
+	ASSERT_EQ(trace_begin(KMALLOC), 0);
+	EXPECT_EQ(bind_stream(fd, self->cpu, 1, PMUK_SCHED_RAW, 0), 0);
+	EXPECT_EQ(node_asked_for(), near);
+	EXPECT_EQ(trace_end(KMALLOC), 0);
+	close(fd);
 }
 
 /* ---- all of it ---- */
@@ -443,6 +486,26 @@ TEST_F(stream, reader_is_woken)
 		EXPECT_TRUE(comes(see_everything(s, &self->seen, &self->stat) && !wakes(s->fd, 0)));
 	}
 	EXPECT_EQ(self->seen.records, self->stat.switches);
+}
+
+/* Who waits for a file before it has a stream is woken by the stream. */
+TEST_F(stream, waiting_before_it_begins)
+{
+	int fd = open(DEVICE, O_RDWR | O_CLOEXEC), epoll = epoll_create1(EPOLL_CLOEXEC);
+	struct epoll_event event = { .events = EPOLLIN };
+
+	ASSERT_TRUE(fd >= 0 && epoll >= 0);
+	EXPECT_FALSE(wakes(fd, 0));
+	ASSERT_EQ(epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event), 0);
+	EXPECT_EQ(epoll_wait(epoll, &event, 1, 0), 0);
+	ASSERT_EQ(bind_stream(fd, self->cpu, 16, PMUK_SCHED_OVERWRITE, 20 * RECORD), 0);
+	ASSERT_TRUE(worker_order(&self->v, ORDER_YIELD, 60, 0) &&
+		    worker_order(&self->w, ORDER_YIELD, 60, 0));
+	EXPECT_EQ(epoll_wait(epoll, &event, 1, 10000), 1);
+	EXPECT_EQ(event.events, EPOLLIN);
+	ASSERT_EQ(worker_done(&self->w) | worker_done(&self->v), 0);
+	close(epoll);
+	close(fd);
 }
 
 /* ---- readers that do not keep up ---- */
