@@ -218,10 +218,14 @@ void pmuk_buffer_put(struct pmuk_buffer *b)
  * touched any more. Counters that are still there count on, and their records are discarded. Maps
  * stay readable until they are unmapped. The caller sees to it that there is no reader, no other
  * call on @b under way, and nobody who has polled @b and still waits: a consumer whose file
- * can be polled destroys its buffer when that file is released. If an AUX area is being
- * written, its memory stays until that ends.
+ * can be polled destroys its buffer when that file is released.
  *
- * Context: May sleep. Waits for an RCU grace period.
+ * If an AUX area is being written, its memory stays until that ends, and so does the module of its
+ * &struct pmuk_aux_ops. Where that module is being unloaded and cannot be held any more, this waits
+ * until the writer has called pmuk_aux_output_end(): so nothing that the writer waits for may be
+ * held here.
+ *
+ * Context: May sleep. Waits for an RCU grace period, and may wait for the writer of an AUX area.
  */
 void pmuk_buffer_destroy(struct pmuk_buffer *b)
 {
