@@ -9,7 +9,7 @@
 
 #include "pmuk.h"
 
-#define VERSION	"1"
+#define VERSION	"2"
 
 /* Where a reader is in the text. */
 struct cursor {

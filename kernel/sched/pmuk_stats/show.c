@@ -49,7 +49,7 @@ static void pmuk_sched_show_events(struct seq_file *m, const struct pmuk_sched *
 /* Whether there is more to say. */
 static bool pmuk_sched_show_head(struct seq_file *m, struct pmuk_sched *s)
 {
-	seq_printf(m, "pmuk_sched 1\nstate %s\n", str_on_off(s->on));
+	seq_printf(m, "pmuk_sched 2\nstate %s\n", str_on_off(s->on));
 	if (!s->on)
 		return false;
 	seq_printf(m, "timestamp %llu\nsince %llu\n", ktime_get_ns(), s->since);

@@ -115,9 +115,9 @@ test_off() { root off
 	"$pmuk" info --json | json "j == {'counting': False}"
 }
 
-test_version() { root first; sed -i '1s/1/2/' "$(file tasks)" "$(file cpus)"
-	refuses 1 "version '2', and this pmuk knows version 1" "$pmuk" top
-	refuses 1 "version '2'" "$pmuk" info
+test_version() { root first; sed -i '1s/2/1/' "$(file tasks)" "$(file cpus)"
+	refuses 1 "version '1', and this pmuk knows version 2" "$pmuk" top
+	refuses 1 "version '1'" "$pmuk" info
 }
 
 # Each of these breaks a line; NUMBER:EXPRESSION of sed

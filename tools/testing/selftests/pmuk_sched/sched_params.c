@@ -23,7 +23,7 @@ TEST_F(sched, head_is_as_documented)
 		snprintf(path, sizeof(path), SCHED "%s", files[i]);
 		text = slurp(path);
 		ASSERT_NE(text, NULL);
-		EXPECT_EQ(strncmp(text, "pmuk_sched 1\nstate on\ntimestamp ", 32), 0);
+		EXPECT_EQ(strncmp(text, "pmuk_sched 2\nstate on\ntimestamp ", 32), 0);
 		then = head_number(path, "timestamp ");
 		now = now_ns();
 		since = head_number(path, "since ");
@@ -44,7 +44,7 @@ static bool is_line(const char *line)
 {
 	static const char *const begins[] = {
 		"cpu ", "idle ", "irq ", "left ", "task ", "group ", "exited ", "stray ", "cgroup ",
-		"subtree ", "wait ", "slice ", "ipc ", "pmuk_sched 1\n", "state on\n", "timestamp ",
+		"subtree ", "wait ", "slice ", "ipc ", "pmuk_sched 2\n", "state on\n", "timestamp ",
 		"since ", "events ", "missing ", "memory ", "unattributed ", NULL
 	};
 	int i;
@@ -97,7 +97,7 @@ TEST_F(sched, off_leaves_nothing)
 	EXPECT_TRUE(parameter_is("enabled", "0"));
 	EXPECT_TRUE(comes(pace_events() == 0));
 	text = slurp(SCHED "tasks");
-	EXPECT_STREQ(text, "pmuk_sched 1\nstate off\n");
+	EXPECT_STREQ(text, "pmuk_sched 2\nstate off\n");
 	free(text);
 	EXPECT_EQ(pace_add(1, 1), -1);
 	EXPECT_EQ(errno, ENODATA);
