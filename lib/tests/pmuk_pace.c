@@ -10,14 +10,18 @@
  *		in between. ENODATA: one of them is not counted by anybody
  *	add_on	write "CPU EVENT N ...": on that CPU, whatever runs there
  *	steal	write "CPU N": so many of its counters are out of reach; 0: none
+ *	mutex	write "STEPS EVENT N ...": with a mutex held, these happen so often, and each
+ *		time a millisecond goes by
  *	soft	write "CPU PERCENT": so much of that CPU's time goes to softirqs; "0 0": none does
  */
 #include <linux/debugfs.h>
+#include <linux/delay.h>
 #include <linux/err.h>
 #include <linux/fs.h>
 #include <linux/hrtimer.h>
 #include <linux/kernel.h>
 #include <linux/module.h>
+#include <linux/mutex.h>
 #include <linux/preempt.h>
 #include <linux/rwsem.h>
 #include <linux/smp.h>
@@ -95,6 +99,27 @@ static int pace_write_steal(const char *text)
 	return pmuk_sim_steal(pace_sim, cpu, n);
 }
 
+static DEFINE_MUTEX(pace_mutex);
+
+static int pace_write_mutex(const char *text)
+{
+	struct pace_event events[PACE_EVENTS];
+	int steps, len, nr, ret = 0;
+
+	if (sscanf(text, "%d %n", &steps, &len) != 1)
+		return -EINVAL;
+	nr = pace_parse(text + len, events);
+	if (nr < 0)
+		return nr;
+	guard(mutex)(&pace_mutex);
+	while (steps-- > 0 && !ret) {
+		ret = pace_add(events, nr);
+		mdelay(1);
+		cond_resched();
+	}
+	return ret;
+}
+
 /* What the files other than "pmu" have in common. */
 static ssize_t pace_write(const char __user *user, size_t count, int (*fn)(const char *text))
 {
@@ -126,6 +151,7 @@ static const struct file_operations pace_##name##_fops = {			\
 PACE_FILE(add);
 PACE_FILE(add_on);
 PACE_FILE(steal);
+PACE_FILE(mutex);
 
 /* Without one from here on. */
 static int pace_remove(void)
@@ -254,6 +280,7 @@ static int __init pace_init(void)
 	debugfs_create_file("add", 0200, pace_dir, NULL, &pace_add_fops);
 	debugfs_create_file("add_on", 0200, pace_dir, NULL, &pace_add_on_fops);
 	debugfs_create_file("steal", 0200, pace_dir, NULL, &pace_steal_fops);
+	debugfs_create_file("mutex", 0200, pace_dir, NULL, &pace_mutex_fops);
 	debugfs_create_file("soft", 0200, pace_dir, NULL, &pace_soft_fops);
 	return 0;
 }

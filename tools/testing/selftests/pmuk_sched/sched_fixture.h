@@ -54,4 +54,36 @@ static inline void stop(int pid)
 	waitpid(pid, NULL, 0);
 }
 
+/* Function calls that other CPUs have had @cpu make, by interrupt; UINT64_MAX: not told. */
+static inline uint64_t calls_on(int cpu)
+{
+	char *text = slurp("/proc/interrupts"), *line, *save, *at;
+	uint64_t calls = UINT64_MAX;
+
+	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		if (!strcasestr(line, "function call interrupts"))
+			continue;
+		at = strchr(line, ':') + 1;
+		for (; cpu >= 0; cpu--)
+			calls = strtoull(at, &at, 10);
+		break;
+	}
+	free(text);
+	return calls;
+}
+
+#define READS	50
+
+static inline void read_files(int times)
+{
+	static const char *const files[] = { "cpus", "tasks", "cgroups", "hist" };
+	char path[64];
+	int i;
+
+	for (i = 0; i < times; i++) {
+		snprintf(path, sizeof(path), SCHED "%s", files[i % 4]);
+		free(slurp(path));
+	}
+}
+
 #endif /* _PMUK_SELFTEST_SCHED_FIXTURE_H */

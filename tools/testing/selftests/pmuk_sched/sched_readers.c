@@ -10,38 +10,6 @@
 
 #include "sched_fixture.h"
 
-#define READS	50
-
-/* Function calls that other CPUs have had @cpu make, by interrupt; UINT64_MAX: not told. */
-static uint64_t calls_on(int cpu)
-{
-	char *text = slurp("/proc/interrupts"), *line, *save, *at;
-	uint64_t calls = UINT64_MAX;
-
-	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-		if (!strcasestr(line, "function call interrupts"))
-			continue;
-		at = strchr(line, ':') + 1;
-		for (; cpu >= 0; cpu--)
-			calls = strtoull(at, &at, 10);
-		break;
-	}
-	free(text);
-	return calls;
-}
-
-static void read_all(int times)
-{
-	static const char *const files[] = { "cpus", "tasks", "cgroups", "hist" };
-	char path[64];
-	int i;
-
-	for (i = 0; i < times; i++) {
-		snprintf(path, sizeof(path), SCHED "%s", files[i % 4]);
-		free(slurp(path));
-	}
-}
-
 TEST_F_TIMEOUT(sched, idle_cpus_are_left_alone, 120)
 {
 	int last = nr_cpus() - 1;
@@ -53,7 +21,7 @@ TEST_F_TIMEOUT(sched, idle_cpus_are_left_alone, 120)
 	before = calls_on(last);
 	if (before == UINT64_MAX)
 		SKIP(return, "interrupts between CPUs are not told");
-	read_all(4 * READS);
+	read_files(4 * READS);
 	TH_LOG("%" PRIu64 " calls on CPU %d in %d readings", calls_on(last) - before, last,
 	       4 * READS);
 	EXPECT_LT(calls_on(last) - before, READS);
@@ -150,7 +118,7 @@ TEST_F_TIMEOUT(sched, stretches_are_short, 240)
 		if (pids[nr] < 0)
 			break;
 	}
-	read_all(4);
+	read_files(4);
 	EXPECT_GT(read_file(PARAMETERS "stretch", text, sizeof(text)), 0);
 	TH_LOG("%s of %d tasks", text, nr);
 	EXPECT_GT(atoi(text), 0);

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What depends on how the machine was booted: readers leave CPUs alone that are isolated
+ * (nohz_full=, isolcpus=), and a task that lends its time to who holds its mutex (sched_proxy_exec=1)
+ * is not charged with what that one does.
+ */
+#define _GNU_SOURCE
+#include <sys/resource.h>
+
+#include "sched_fixture.h"
+
+/* ---- isolated CPUs ---- */
+
+/* The first and the last one; false: there are not two of them. */
+static bool isolated_cpus(int *first, int *last)
+{
+	char text[64];
+
+	return read_file("/sys/devices/system/cpu/isolated", text, sizeof(text)) > 0 &&
+	       sscanf(text, "%d-%d", first, last) == 2;
+}
+
+/* One is idle, and one runs a program that makes no system calls. */
+TEST_F_TIMEOUT(sched, isolated_cpus_are_left_alone, 120)
+{
+	uint64_t busy_before, idle_before;
+	int pid, idle, busy;
+
+	if (!isolated_cpus(&idle, &busy))
+		SKIP(return, "no two CPUs are isolated");
+	pid = start(spin, (void *)(long)busy);
+	usleep(500000);
+	busy_before = calls_on(busy);
+	idle_before = calls_on(idle);
+	if (busy_before == UINT64_MAX)
+		SKIP(return, "interrupts between CPUs are not told");
+	read_files(4 * READS);
+	sleep(3);		/* what is done once a second leaves them alone, too */
+	read_files(4 * READS);
+	TH_LOG("%" PRIu64 " calls on the busy one, %" PRIu64 " on the idle one",
+	       calls_on(busy) - busy_before, calls_on(idle) - idle_before);
+	EXPECT_LT(calls_on(busy) - busy_before, 8);
+	EXPECT_LT(calls_on(idle) - idle_before, 8);
+	stop(pid);
+}
+
+/* A task is told as it was at its latest switch, and that is exact. */
+TEST_F(sched, isolated_cpus_are_counted)
+{
+	int first, last;
+	struct worker w;
+
+	if (!isolated_cpus(&first, &last))
+		SKIP(return, "no two CPUs are isolated");
+	ASSERT_TRUE(worker_start(&w));
+	ASSERT_EQ(worker_do(&w, ORDER_RUN_ON, last, 0), 0);
+	ASSERT_EQ(worker_add(&w, 7, 70), 0);
+	EXPECT_TRUE(comes(task_has(w.pid, 7, 70)));
+	ASSERT_EQ(worker_add(&w, 1, 10), 0);
+	EXPECT_TRUE(comes(task_has(w.pid, 8, 80)));
+	ASSERT_TRUE(cpu_totals(last, &self->t));
+	EXPECT_GE(self->t.counts[0], 8);
+	EXPECT_TRUE(worker_end(&w));
+}
+
+/* ---- proxies ---- */
+
+#define STEPS	300
+#define ON	1		/* the CPU of all of them */
+
+static bool is_proxying(void)
+{
+	char text[4096];
+
+	return read_file("/proc/cmdline", text, sizeof(text)) > 0 &&
+	       strstr(text, "sched_proxy_exec=1");
+}
+
+static int realtime(int priority)
+{
+	const struct sched_param param = { .sched_priority = priority };
+
+	return sched_setscheduler(0, SCHED_FIFO, &param);
+}
+
+/* Holds a mutex of the kernel while so much happens, which takes as many milliseconds. */
+static int hold(int steps)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "%d %d 7 %d 70", steps, CYCLES, INSNS);
+	if (write_file(PACE "mutex", text))
+		return 1;
+	for (;;)
+		pause();
+}
+
+static int hold_long(void *arg)
+{
+	setpriority(PRIO_PROCESS, 0, 19);
+	return run_on(ON) ? 1 : hold(STEPS);
+}
+
+static int hold_too(void *arg)
+{
+	return realtime(2) || run_on(ON) ? 1 : hold(0);
+}
+
+static int spin_in_realtime(void *arg)
+{
+	return realtime(1) ? 1 : spin((void *)(long)ON);
+}
+
+/*
+ * The owner has the lowest priority, and somebody spins who has a higher one: it goes on as it runs
+ * for a waiter whose priority is higher still.
+ */
+TEST_F_TIMEOUT(sched, owner_is_charged_with_what_it_does, 120)
+{
+	struct totals owner = {}, owner_before, waiter, spinner, spinner_before;
+	int pids[3], i;
+
+	if (!is_proxying())
+		SKIP(return, "no task runs for another one");
+	pids[0] = start(hold_long, NULL);
+	ASSERT_TRUE(comes(task_totals(pids[0], &owner) && owner.counts[0]));
+	pids[1] = start(spin_in_realtime, NULL);
+	ASSERT_TRUE(comes(task_totals(pids[1], &spinner) && spinner.run > 10000000));
+	ASSERT_TRUE(task_totals(pids[0], &owner_before));
+	ASSERT_TRUE(task_totals(pids[1], &spinner_before));
+	EXPECT_LT(owner_before.counts[0], 7 * STEPS);
+	pids[2] = start(hold_too, NULL);
+	EXPECT_TRUE(comes(task_totals(pids[0], &owner) && owner.counts[0] >= 7 * STEPS));
+	ASSERT_TRUE(task_totals(pids[1], &spinner));
+	ASSERT_TRUE(task_totals(pids[2], &waiter));
+	for (i = 0; i < 3; i++)
+		stop(pids[i]);
+	TH_LOG("ms meanwhile: owner %" PRIu64 ", waiter %" PRIu64 " and waited %" PRIu64
+	       ", spinner %" PRIu64, (owner.run - owner_before.run) / 1000000, waiter.run / 1000000,
+	       waiter.wait / 1000000, (spinner.run - spinner_before.run) / 1000000);
+	expect_counts(_metadata, &owner, 7 * STEPS, 70 * STEPS);
+	expect_counts(_metadata, &waiter, 0, 0);
+	EXPECT_GT(owner.run - owner_before.run, spinner.run - spinner_before.run);
+	EXPECT_GT(owner.run - owner_before.run, waiter.run);
+}
+
+TEST_HARNESS_MAIN
