@@ -5,6 +5,7 @@
 #include <linux/cgroup.h>
 #include <linux/hash.h>
 #include <linux/limits.h>
+#include <linux/sched/clock.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 
@@ -269,10 +270,16 @@ void pmuk_sched_cgroup_move(struct task_struct *p)
 	}
 }
 
-/* The probe of cgroup_attach_task, when all have been moved. */
+/*
+ * The probe of cgroup_attach_task, when all have been moved. It is called with interrupts off: of a
+ * process that has more threads than are looked at in a row, the others follow in a moment, or when
+ * somebody reads.
+ */
 void pmuk_sched_cgroup_attach(void *data, struct cgroup *dst, const char *path,
 			      struct task_struct *leader, bool threadgroup)
 {
+	u64 began = local_clock();
+	unsigned int seen = 0;
 	struct task_struct *p;
 
 	guard(spinlock_irqsave)(&pmuk_sched.lock);
@@ -280,8 +287,16 @@ void pmuk_sched_cgroup_attach(void *data, struct cgroup *dst, const char *path,
 		pmuk_sched_cgroup_move(leader);
 		return;
 	}
-	for_each_thread(leader, p)
+	for_each_thread(leader, p) {
+		if (seen == PMUK_SCHED_STRETCH) {
+			pmuk_sched.unmoved = true;
+			schedule_work(&pmuk_sched.move);
+			break;
+		}
 		pmuk_sched_cgroup_move(p);
+		seen++;
+	}
+	pmuk_sched_note_stretch(seen, began);
 }
 
 /* The probe of cgroup_rmdir. Tasks that are dying may still be in it. */

@@ -366,6 +366,15 @@ static void pmuk_sched_watch(struct work_struct *work)
 	schedule_delayed_work(&s->watch, PMUK_SCHED_WATCH);
 }
 
+static void pmuk_sched_move(struct work_struct *work)
+{
+	struct pmuk_sched *s = container_of(work, struct pmuk_sched, move);
+
+	guard(mutex)(&s->on_lock);
+	if (s->on)
+		pmuk_sched_move_rest();
+}
+
 /*
  * Both on that CPU, while others find no work for it. That it was offline is not idle time. With
  * interrupts off, as whoever turns us off tells all CPUs by one.
@@ -499,6 +508,7 @@ static void pmuk_sched_unload(struct pmuk_sched *s)
 		pmuk_sched_loaded = false;
 	}
 	cancel_delayed_work_sync(&s->watch);
+	cancel_work_sync(&s->move);
 }
 
 static int __init pmuk_sched_init(void)
@@ -509,6 +519,7 @@ static int __init pmuk_sched_init(void)
 	if (ret)
 		return ret;
 	INIT_DEFERRABLE_WORK(&s->watch, pmuk_sched_watch);
+	INIT_WORK(&s->move, pmuk_sched_move);
 	ret = cpuhp_setup_state(CPUHP_AP_ONLINE_DYN, "pmuk_sched:online",
 				pmuk_sched_online, pmuk_sched_offline);
 	if (ret < 0)

@@ -8,22 +8,26 @@
 #include <linux/mm.h>
 #include <linux/moduleparam.h>
 #include <linux/sched.h>
+#include <linux/sched/clock.h>
 #include <linux/slab.h>
 #include <linux/sort.h>
 #include <linux/string.h>
 
 #include "stats.h"
 
-/*
- * With interrupts off, so many tasks, groups or cgroups are looked at, and so many chains, and then
- * the chain is finished: some ten microseconds.
- */
-#define PMUK_SCHED_STRETCH		64
-#define PMUK_SCHED_STRETCH_CHAINS	256
+module_param_named(stretch, pmuk_sched.stretch, uint, 0444);
+MODULE_PARM_DESC(stretch, "Most tasks, processes or cgroups that were looked at with interrupts off");
+module_param_named(stretch_ns, pmuk_sched.stretch_ns, uint, 0444);
+MODULE_PARM_DESC(stretch_ns, "Longest time, in nanoseconds, that interrupts were off for that");
 
-static unsigned int pmuk_sched_stretch;	/* ->lock writes */
-module_param_named(stretch, pmuk_sched_stretch, uint, 0444);
-MODULE_PARM_DESC(stretch, "Most tasks, processes or cgroups that a reader has looked at in a row");
+/* ->lock is held, since local_clock() was @began. */
+void pmuk_sched_note_stretch(unsigned int seen, u64 began)
+{
+	u64 ns = local_clock() - began;
+
+	pmuk_sched.stretch = max(pmuk_sched.stretch, seen);
+	pmuk_sched.stretch_ns = max_t(u64, pmuk_sched.stretch_ns, min(ns, U32_MAX));
+}
 
 /*
  * Calls @chain for [0, @nr), which returns how many it has looked at. @next: ->lock; the chain that
@@ -33,18 +37,44 @@ static void pmuk_sched_walk(struct pmuk_sched_reading *r, u32 *next, u32 nr,
 			    unsigned int (*chain)(struct pmuk_sched_reading *r, u32 i))
 {
 	unsigned int seen, chains;
+	u64 began;
 
 	for (*next = 0; *next < nr && !r->full;) {
 		scoped_guard(spinlock_irqsave, &pmuk_sched.lock) {
+			began = local_clock();
 			seen = 0;
 			chains = 0;
 			while (*next < nr && chains++ < PMUK_SCHED_STRETCH_CHAINS &&
 			       seen < PMUK_SCHED_STRETCH)
 				seen += chain(r, (*next)++);
-			pmuk_sched_stretch = max(pmuk_sched_stretch, seen);
+			pmuk_sched_note_stretch(seen, began);
 		}
 		cond_resched();
 	}
+}
+
+static unsigned int pmuk_sched_move_tasks(struct pmuk_sched_reading *r, u32 i)
+{
+	const struct pmuk_sched_task *t = rcu_dereference_protected(pmuk_sched.chains[i], true);
+	unsigned int seen = 0;
+
+	for (; t; t = rcu_dereference_protected(t->next, true), seen++)
+		pmuk_sched_cgroup_move(pmuk_sched_task_of(t));
+	return seen;
+}
+
+/* ->on_lock is held. Whoever is in another cgroup by now, see pmuk_sched_cgroup_attach(). */
+void pmuk_sched_move_rest(void)
+{
+	struct pmuk_sched_reading r = {};
+	bool unmoved;
+
+	scoped_guard(spinlock_irqsave, &pmuk_sched.lock) {
+		unmoved = pmuk_sched.unmoved;
+		pmuk_sched.unmoved = false;
+	}
+	if (unmoved)
+		pmuk_sched_walk(&r, &r.next, pmuk_sched.mask + 1, pmuk_sched_move_tasks);
 }
 
 /* ---- what ends or moves meanwhile; ->lock is held ---- */
@@ -257,6 +287,7 @@ static bool pmuk_sched_bury(struct pmuk_sched_reading *r)
 {
 	struct pmuk_sched_cgroup *c;
 	struct pmuk_sched_group *g;
+	u64 began = local_clock();
 	unsigned int i;
 
 	for (i = 0; i < PMUK_SCHED_STRETCH && (g = r->dead_groups); i++) {
@@ -265,12 +296,13 @@ static bool pmuk_sched_bury(struct pmuk_sched_reading *r)
 			pmuk_sched_copy_group(r, g);
 		kfree(g);
 	}
-	for (i = 0; i < PMUK_SCHED_STRETCH && (c = r->dead_cgroups); i++) {
+	for (; i < PMUK_SCHED_STRETCH && (c = r->dead_cgroups); i++) {
 		r->dead_cgroups = c->next;
 		if (r->lines && !r->full && !c->copied)
 			pmuk_sched_copy_cgroup(r, c, true);
 		kfree(c);
 	}
+	pmuk_sched_note_stretch(i, began);
 	if (r->dead_groups || r->dead_cgroups)
 		return false;
 	pmuk_sched.reading = NULL;

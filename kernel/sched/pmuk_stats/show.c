@@ -303,6 +303,7 @@ static int pmuk_sched_begin_text(struct seq_file *m, struct pmuk_sched_text *tex
 	text->on = pmuk_sched_show_head(m, &pmuk_sched);
 	if (!text->on)
 		return 0;
+	pmuk_sched_move_rest();
 	pmuk_sched_look_all();
 	return text->read(&text->r);
 }

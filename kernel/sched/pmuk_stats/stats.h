@@ -194,6 +194,13 @@ struct pmuk_sched_reading {
 	struct pmuk_sched_cgroup *dead_cgroups;	/* ->lock: likewise */
 };
 
+/*
+ * With interrupts off, so many tasks, groups or cgroups are looked at, and so many chains, and then
+ * the chain is finished: some ten microseconds.
+ */
+#define PMUK_SCHED_STRETCH		64
+#define PMUK_SCHED_STRETCH_CHAINS	256
+
 #define PMUK_SCHED_GROUP_BITS		12
 #define PMUK_SCHED_GROUP_CHAINS		BIT(PMUK_SCHED_GROUP_BITS)
 #define PMUK_SCHED_CGROUP_BITS		10
@@ -310,6 +317,11 @@ struct pmuk_sched {
 	struct pmuk_sched_reading *reading;	/* ->lock; NULL: none */
 	u64 serial;			/* ->lock: of the latest reading */
 	u64 unknown;			/* cgroups and groups for which there was no memory */
+	bool unmoved;			/* ->lock: tasks have changed their cgroup, see
+					 * pmuk_sched_move_rest()
+					 */
+	unsigned int stretch;		/* ->lock: most that were looked at in a row, */
+	unsigned int stretch_ns;	/* ->lock: and the longest time that took */
 
 	struct mutex on_lock;		/* on, off, and what is between */
 	bool on;			/* ->on_lock */
@@ -324,6 +336,7 @@ struct pmuk_sched {
 	u8 order[PMUK_SCHED_EVENTS];	/* ->on_lock: which of these count, in order */
 	int cpuhp;			/* const: the state */
 	struct delayed_work watch;
+	struct work_struct move;
 };
 
 extern struct pmuk_sched pmuk_sched;
@@ -414,6 +427,8 @@ void pmuk_sched_counters_stop(struct pmuk_sched *s);
 int pmuk_sched_read_tasks(struct pmuk_sched_reading *r);
 int pmuk_sched_read_cgroups(struct pmuk_sched_reading *r);
 void pmuk_sched_reading_free(struct pmuk_sched_reading *r);
+void pmuk_sched_note_stretch(unsigned int seen, u64 began);
+void pmuk_sched_move_rest(void);
 void pmuk_sched_touch_group(struct pmuk_sched_group *g);
 void pmuk_sched_touch_cgroup(struct pmuk_sched_cgroup *g);
 

@@ -40,6 +40,9 @@ int pmuk_sched_tasks_init(void)
 	s->mask = nr - 1;
 	s->nr_tasks = 0;
 	s->unknown = 0;
+	s->unmoved = false;
+	s->stretch = 0;
+	s->stretch_ns = 0;
 	s->nr_groups = 0;
 	s->exited = (struct pmuk_sched_totals){};
 	return 0;

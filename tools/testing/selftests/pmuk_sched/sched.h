@@ -364,6 +364,15 @@ static inline bool parameter_is(const char *name, const char *value)
 	return !strcmp(text, value);
 }
 
+/* UINT64_MAX: there is none of that name. */
+static inline uint64_t parameter_number(const char *name)
+{
+	char path[128], text[32];
+
+	snprintf(path, sizeof(path), PARAMETERS "%s", name);
+	return read_file(path, text, sizeof(text)) < 0 ? UINT64_MAX : strtoull(text, NULL, 10);
+}
+
 /* Counts both of them, from 0, on a new PMU. What was on the one before may take a while to end. */
 static inline bool sched_begin(int counters, int width)
 {

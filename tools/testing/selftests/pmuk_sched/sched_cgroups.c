@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <linux/sched.h>
+#include <pthread.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -360,6 +361,93 @@ TEST_F(cgroups, threads_can_be_in_cgroups_of_their_own)
 	ASSERT_EQ(pace_add(4, 40), 0);
 	EXPECT_TRUE(own_has(self->top, 5, 50));
 	EXPECT_TRUE(tree_has(self->top, 7, 70));
+}
+
+#define CROWD	300
+
+/* A process of many threads, each of which adds whenever it is told to. */
+struct crowd {
+	pthread_t threads[CROWD];
+	int orders[2], done[2];
+};
+
+static void *add_when_told(void *arg)
+{
+	struct crowd *crowd = arg;
+	char c;
+
+	while (read(crowd->orders[0], &c, 1) == 1) {
+		if (pace_add(1, 10) || write(crowd->done[1], &c, 1) != 1)
+			break;
+		usleep(1000);
+	}
+	return NULL;
+}
+
+static int be_many(void *arg)
+{
+	struct crowd *crowd = arg;
+	int i;
+
+	for (i = 0; i < CROWD; i++) {
+		if (pthread_create(&crowd->threads[i], NULL, add_when_told, crowd))
+			return 1;
+	}
+	for (;;)
+		pause();
+}
+
+static bool all_add(struct crowd *crowd)
+{
+	char c = 0;
+	int i;
+
+	for (i = 0; i < CROWD; i++) {
+		if (write(crowd->orders[1], &c, 1) != 1 || read(crowd->done[0], &c, 1) != 1)
+			return false;
+	}
+	return true;
+}
+
+/* How many tasks of process @tgid are told to be in cgroup @id. */
+static int nr_in(int tgid, uint64_t id)
+{
+	char *text = slurp(SCHED "tasks");
+	const char *line = text;
+	uint64_t cgroup;
+	int nr = 0, of;
+
+	while ((line = after(line, "task ")))
+		nr += sscanf(line, "%*d %d %" SCNu64, &of, &cgroup) == 2 && of == tgid &&
+		      cgroup == id;
+	free(text);
+	return nr;
+}
+
+/* Its threads are moved some dozens at a time; who reads sees all of them where they are. */
+TEST_F_TIMEOUT(cgroups, crowd_moves_in_short_stretches, 120)
+{
+	static struct crowd crowd;
+	int pid, i;
+
+	ASSERT_EQ(pipe(crowd.orders) | pipe(crowd.done), 0);
+	pid = start(be_many, &crowd);
+	ASSERT_TRUE(all_add(&crowd));
+	ASSERT_TRUE(comes(nr_in(pid, ROOT_ID) == CROWD + 1));
+	for (i = 0; i < 4; i++) {
+		ASSERT_EQ(move(i % 2 ? self->root : self->top, pid), 0);
+		EXPECT_EQ(nr_in(pid, i % 2 ? ROOT_ID : id_of(self->top)), CROWD + 1);
+	}
+	EXPECT_TRUE(own_has(self->top, 0, 0));
+	ASSERT_EQ(move(self->top, pid), 0);
+	EXPECT_TRUE(own_has(self->top, 0, 0));
+	ASSERT_TRUE(all_add(&crowd));
+	EXPECT_TRUE(comes(own_has(self->top, CROWD, 10 * CROWD)));
+	EXPECT_TRUE(own_has(self->root, CROWD, 10 * CROWD));
+	TH_LOG("%" PRIu64 " in a row", parameter_number("stretch"));
+	EXPECT_LE(parameter_number("stretch"), 128);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
 }
 
 /* ---- births ---- */
