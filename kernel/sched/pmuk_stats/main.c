@@ -487,6 +487,18 @@ static const struct kernel_param_ops pmuk_sched_reset_ops = {
 module_param_cb(reset, &pmuk_sched_reset_ops, NULL, 0200);
 MODULE_PARM_DESC(reset, "1: all totals begin again at 0");
 
+static int pmuk_sched_get_slow(char *buffer, const struct kernel_param *kp)
+{
+	return sysfs_emit(buffer, "%llu\n", pmuk_sched_nr_slow());
+}
+
+static const struct kernel_param_ops pmuk_sched_slow_ops = {
+	.get	= pmuk_sched_get_slow,
+};
+
+module_param_cb(slow_switches, &pmuk_sched_slow_ops, NULL, 0444);
+MODULE_PARM_DESC(slow_switches, "How many switches were not accounted in the short way");
+
 /* ---- load and unload ---- */
 
 static int pmuk_sched_load(struct pmuk_sched *s)

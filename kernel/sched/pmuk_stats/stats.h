@@ -270,6 +270,7 @@ struct pmuk_sched_cpu {
 	u64 firsts[PMUK_SCHED_EVENTS];	/* owner: and ->base less these */
 	u64 wait;			/* owner: of slices here, what was waited here */
 	u64 strays;			/* owner: slices of tasks that are not known */
+	u64 slow;			/* owner: switches that were accounted in the long way */
 	u64 slices[PMUK_SCHED_HOWS + 1][PMUK_SCHED_BUCKETS];	/* owner: the last for the rest */
 	u64 rest[PMUK_SCHED_RESTS];	/* owner: how often for which of the other reasons */
 	u64 waits[PMUK_SCHED_BUCKETS];	/* owner */
@@ -390,6 +391,7 @@ bool pmuk_sched_is_idle(int cpu);
 bool pmuk_sched_is_isolated(int cpu);
 u64 pmuk_sched_idle_so_far(const struct pmuk_sched_cpu *c);
 u64 pmuk_sched_nr_strays(void);
+u64 pmuk_sched_nr_slow(void);
 void pmuk_sched_cpu_totals(struct pmuk_sched_cpu *c, struct pmuk_sched_totals *sum);
 
 /* totals.c */

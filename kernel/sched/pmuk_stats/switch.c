@@ -200,11 +200,20 @@ static __always_inline unsigned int pmuk_sched_row(unsigned int how)
 	return min(how, PMUK_SCHED_HOWS);
 }
 
+/* A switch without its counts is known by these. */
+struct pmuk_sched_left {
+	u64 run;
+	u64 wait;
+	unsigned int how;
+};
+
 /* Tasks' own waits are what the scheduler has of them, see pmuk_sched_add_task(). */
-static __always_inline void pmuk_sched_waited(struct pmuk_sched_cpu *c, u64 wait)
+static __always_inline void
+pmuk_sched_sliced(struct pmuk_sched_cpu *c, const struct pmuk_sched_left *left)
 {
-	pmuk_sched_sum(&c->wait, wait);
-	pmuk_sched_sum(&c->waits[pmuk_sched_time_bucket(wait)], 1);
+	pmuk_sched_sum(&c->slices[pmuk_sched_row(left->how)][pmuk_sched_time_bucket(left->run)], 1);
+	pmuk_sched_sum(&c->wait, left->wait);
+	pmuk_sched_sum(&c->waits[pmuk_sched_time_bucket(left->wait)], 1);
 }
 
 static __always_inline u32 pmuk_sched_saturate(u64 ns)
@@ -295,7 +304,7 @@ static u64 pmuk_sched_correct(struct pmuk_sched_cpu *c, struct pmuk_sched_task *
 	return real;
 }
 
-/* What is not the rule: other than two counters, or lost ones; a slice that was looked at; idle. */
+/* What is not the rule: other than two counters, or lost ones; a slice that was looked at. */
 static void pmuk_sched_finish(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t,
 			      const struct task_struct *prev, const struct task_struct *next,
 			      unsigned int how, u64 run, u64 wait)
@@ -311,8 +320,7 @@ static void pmuk_sched_finish(struct pmuk_sched_cpu *c, struct pmuk_sched_task *
 	c->part = 0;
 	c->torn = false;
 	if (t != pmuk_sched_idle(c)) {
-		pmuk_sched_sum(&c->slices[pmuk_sched_row(how)][pmuk_sched_time_bucket(run)], 1);
-		pmuk_sched_waited(c, wait);
+		pmuk_sched_sliced(c, &(const struct pmuk_sched_left){ run, wait, how });
 		if (pmuk_sched.ipc && whole)
 			pmuk_sched_bought(c, c->slice[0], c->slice[1]);
 	}
@@ -322,13 +330,6 @@ static void pmuk_sched_finish(struct pmuk_sched_cpu *c, struct pmuk_sched_task *
 				  run, wait, c->slice[0], c->slice[1]);
 	pmuk_sched_set_plain(c);
 }
-
-/* A switch without its counts is known by these. */
-struct pmuk_sched_left {
-	u64 run;
-	u64 wait;
-	unsigned int how;
-};
 
 static __always_inline struct pmuk_sched_left
 pmuk_sched_leave(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t,
@@ -353,6 +354,12 @@ pmuk_sched_leave(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t,
  * While ->task is the idle task, others read what is known of the CPU without asking it: they see
  * that it is not idle any more before they see anything of what follows.
  */
+static __always_inline void pmuk_sched_change(struct pmuk_sched_cpu *c)
+{
+	WRITE_ONCE(c->task, NULL);
+	smp_wmb();	/* pairs with pmuk_sched_copy_quiet() */
+}
+
 static noinline void pmuk_sched_switch_slow(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t,
 					    bool preempt, struct task_struct *prev,
 					    struct task_struct *next, unsigned int prev_state,
@@ -361,12 +368,47 @@ static noinline void pmuk_sched_switch_slow(struct pmuk_sched_cpu *c, struct pmu
 	struct pmuk_sched_task *n;
 	struct pmuk_sched_left left;
 
-	WRITE_ONCE(c->task, NULL);
-	smp_wmb();	/* pairs with pmuk_sched_copy_quiet() */
+	pmuk_sched_change(c);
+	pmuk_sched_sum(&c->slow, 1);
 	n = pmuk_sched_who(c, next);
 	left = pmuk_sched_leave(c, t, n, preempt, prev, next, prev_state, clock);
 	pmuk_sched_finish(c, t, prev, next, left.how, left.run, left.wait);
 	smp_store_release(&c->task, n);	/* pairs with pmuk_sched_copy_quiet() */
+}
+
+/* @idle: the idle task leaves: it has no slices, and no IPC. @now: what has been counted. */
+static __always_inline void
+pmuk_sched_switch_short(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t, bool idle,
+			bool preempt, struct task_struct *prev, struct task_struct *next,
+			unsigned int prev_state, u64 clock, u64 now[2])
+{
+	struct pmuk_sched_sink *sink;
+	struct pmuk_sched_left left;
+	struct pmuk_sched_task *n;
+
+	if (idle)
+		pmuk_sched_change(c);
+	n = pmuk_sched_who(c, next);
+	left = pmuk_sched_leave(c, t, n, preempt, prev, next, prev_state, clock);
+	if (!idle)
+		pmuk_sched_sliced(c, &left);
+	now[0] = pmuk_sched_count_one(c, t, 0, now[0]);
+	now[1] = pmuk_sched_count_one(c, t, 1, now[1]);
+	if (!idle)
+		pmuk_sched_bought(c, now[0], now[1]);
+	sink = rcu_dereference_sched(c->sink);
+	if (unlikely(sink))
+		pmuk_sched_record(sink, c, prev, next, left.how, left.run, left.wait, now[0],
+				  now[1]);
+	smp_store_release(&c->task, n);	/* pairs with pmuk_sched_copy_quiet() */
+}
+
+/* Apart, so that other switches need not ask twice. */
+static noinline void pmuk_sched_switch_idle(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t,
+					    struct task_struct *prev, struct task_struct *next,
+					    u64 clock, u64 now[2])
+{
+	pmuk_sched_switch_short(c, t, true, false, prev, next, 0, clock, now);
 }
 
 /*
@@ -377,30 +419,17 @@ void pmuk_sched_switch(void *data, bool preempt, struct task_struct *prev,
 		       struct task_struct *next, unsigned int prev_state, u64 clock)
 {
 	struct pmuk_sched_cpu *c = this_cpu_ptr(&pmuk_sched_cpus);
-	struct pmuk_sched_task *t = c->task, *n;
-	struct pmuk_sched_left left;
-	struct pmuk_sched_sink *sink;
+	struct pmuk_sched_task *t = c->task;
 	u64 now[2];
 
 	if (unlikely(!t))
 		return;
-	if (unlikely(!c->plain || t == pmuk_sched_idle(c) ||
-		     pmuk_read_local(pmuk_sched.ctx, now, 2))) {
+	if (unlikely(!c->plain || pmuk_read_local(pmuk_sched.ctx, now, 2)))
 		pmuk_sched_switch_slow(c, t, preempt, prev, next, prev_state, clock);
-		return;
-	}
-	n = pmuk_sched_who(c, next);
-	left = pmuk_sched_leave(c, t, n, preempt, prev, next, prev_state, clock);
-	pmuk_sched_sum(&c->slices[pmuk_sched_row(left.how)][pmuk_sched_time_bucket(left.run)], 1);
-	pmuk_sched_waited(c, left.wait);
-	now[0] = pmuk_sched_count_one(c, t, 0, now[0]);
-	now[1] = pmuk_sched_count_one(c, t, 1, now[1]);
-	pmuk_sched_bought(c, now[0], now[1]);
-	sink = rcu_dereference_sched(c->sink);
-	if (unlikely(sink))
-		pmuk_sched_record(sink, c, prev, next, left.how, left.run, left.wait, now[0],
-				  now[1]);
-	smp_store_release(&c->task, n);	/* pairs with pmuk_sched_copy_quiet() */
+	else if (t == pmuk_sched_idle(c))
+		pmuk_sched_switch_idle(c, t, prev, next, clock, now);
+	else
+		pmuk_sched_switch_short(c, t, false, preempt, prev, next, prev_state, clock, now);
 }
 
 #ifndef CONFIG_SCHED_SWITCH_HOOK
@@ -509,6 +538,17 @@ u64 pmuk_sched_nr_strays(void)
 	for_each_possible_cpu(cpu)
 		strays += READ_ONCE(per_cpu(pmuk_sched_cpus, cpu).strays);
 	return strays;
+}
+
+/* How many switches did not take the short way, see pmuk_sched_switch(). */
+u64 pmuk_sched_nr_slow(void)
+{
+	u64 slow = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		slow += READ_ONCE(per_cpu(pmuk_sched_cpus, cpu).slow);
+	return slow;
 }
 
 /* What tasks have had: all that was accounted, less what idle has had. */

@@ -475,7 +475,7 @@ static inline int nr_cpus(void)
 
 /* What a worker is to do. */
 struct order {
-	enum { ORDER_ADD, ORDER_YIELD, ORDER_SPIN, ORDER_RUN_ON, ORDER_END } what;
+	enum { ORDER_ADD, ORDER_YIELD, ORDER_SPIN, ORDER_NAP, ORDER_RUN_ON, ORDER_END } what;
 	uint64_t a, b;
 };
 
@@ -500,6 +500,10 @@ static inline int obey(const struct order *o)
 	case ORDER_SPIN:
 		for (i = now_ns() + o->a; now_ns() < i;)
 			;
+		return 0;
+	case ORDER_NAP:
+		for (i = 0; i < o->a; i++)
+			usleep(1000);
 		return 0;
 	case ORDER_RUN_ON:
 		return run_on(o->a) ? errno : 0;

@@ -617,6 +617,30 @@ TEST_F_TIMEOUT(sched, offline_cpus_stay_as_they_were, 120)
 	EXPECT_EQ(cycles_on(1), added);
 }
 
+#define NAPS	200
+
+/* A task that sleeps now and then leaves its CPU to idle, whose switches cost no more than others. */
+TEST_F(sched, idle_takes_the_short_way)
+{
+	struct totals before;
+	struct worker w;
+	uint64_t slow;
+
+	ASSERT_TRUE(worker_start(&w));
+	ASSERT_EQ(worker_do(&w, ORDER_RUN_ON, nr_cpus() - 1, 0), 0);
+	ASSERT_EQ(worker_do(&w, ORDER_NAP, 2, 0), 0);
+	ASSERT_TRUE(task_totals(w.pid, &before));
+	slow = parameter_number("slow_switches");
+	ASSERT_EQ(worker_do(&w, ORDER_NAP, NAPS, 0), 0);
+	slow = parameter_number("slow_switches") - slow;
+	ASSERT_TRUE(task_totals(w.pid, &self->t));
+	TH_LOG("%" PRIu64 " of %" PRIu64 " switches or more were slow", slow,
+	       2 * (self->t.voluntary - before.voluntary));
+	EXPECT_GE(self->t.voluntary - before.voluntary, NAPS / 2);
+	EXPECT_LT(slow, NAPS / 4);
+	EXPECT_TRUE(worker_end(&w));
+}
+
 /* ---- counters that are narrow ---- */
 
 FIXTURE(width)
