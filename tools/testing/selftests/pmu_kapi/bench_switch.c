@@ -10,6 +10,9 @@
  * instructions, those are instructions. Two counters everywhere: cycles, and instructions
  * or, where the machine does not count them, cycles once more.
  *
+ * With on, a task also leaves its CPU to the idle task now and then, as there is no other: by how
+ * many instructions more that takes, for each of the two switches, is printed as switch_idle_insn.
+ *
  * off: pmuk_sched is there and does nothing
  * on: pmuk_sched
  * stream: and it writes a record of each switch, over the oldest
@@ -41,6 +44,7 @@
 #define ROUNDS		9
 #define ROUND_TURNS	31
 #define ROUND_TRIPS	50		/* in a turn, two switches each: most see no tick */
+#define NAPS		20		/* likewise */
 
 #define PARAMETERS	"/sys/module/pmuk_sched/parameters/"
 #define SCHEDSTATS	"/proc/sys/kernel/sched_schedstats"
@@ -407,6 +411,9 @@ static void bpf_empty_begin(void)
  * @begin: enables it, before the second task is there; or NULL
  * @begin_task: what each of the two does then; or NULL
  * @end: disables it; or NULL
+ * @is_wanted: on the command line
+ * @ns: of ROUND_TRIPS round trips
+ * @naps: instructions of NAPS naps; 0: they are not counted
  */
 struct mode {
 	const char *name;
@@ -416,6 +423,7 @@ struct mode {
 
 	int is_wanted;
 	uint64_t ns[ROUNDS][ROUND_TURNS];
+	uint64_t naps[ROUNDS][ROUND_TURNS];
 };
 
 /* The first one is what the others are compared with. Those of perf are last: see none_begin(). */
@@ -469,6 +477,37 @@ static void check_switches(const struct rusage *before)
 		refuse("the tasks have not switched once for each byte");
 }
 
+/* What one of those of open_switch_counter() has counted. */
+static uint64_t count_of(int fd)
+{
+	uint64_t of[3];
+
+	if (read(fd, of, sizeof(of)) != sizeof(of))
+		fail("read of a counter");
+	return of[0];
+}
+
+/* Instructions of this CPU, with @counter, in which a task makes room for the idle task. */
+static uint64_t take_naps(int counter)
+{
+	const struct timespec nap = { .tv_nsec = 20000 };
+	uint64_t before = count_of(counter);
+
+	for (int i = 0; i < NAPS; i++)
+		nanosleep(&nap, NULL);
+	return count_of(counter) - before;
+}
+
+static void take_naps_in(struct mode *mode, int round)
+{
+	int counter = open_switch_counter(PERF_COUNT_HW_INSTRUCTIONS, -1, cpu, 0);
+
+	take_naps(counter);
+	for (int turn = 0; turn < ROUND_TURNS; turn++)
+		mode->naps[round][turn] = take_naps(counter);
+	close(counter);
+}
+
 static void take_round(struct mode *mode, int round)
 {
 	int there[2], back[2];
@@ -502,6 +541,8 @@ static void take_round(struct mode *mode, int round)
 	close(there[1]);
 	close(back[0]);
 	waitpid(child, NULL, 0);
+	if (second == PERF_COUNT_HW_INSTRUCTIONS && (mode == modes || mode->begin == on_begin))
+		take_naps_in(mode, round);
 	if (mode->end)
 		mode->end();
 }
@@ -552,6 +593,17 @@ static void report(struct mode *mode)
 	printf("switch_%s_ns %.3f\n", mode->name, ns[ROUNDS / 2] / (2.0 * ROUND_TRIPS));
 }
 
+static void report_naps(struct mode *mode)
+{
+	int64_t insns[ROUNDS];
+
+	for (int round = 0; round < ROUNDS; round++)
+		insns[round] = median(mode->naps[round], ROUND_TURNS) -
+			       median(modes->naps[round], ROUND_TURNS);
+	qsort(insns, ROUNDS, sizeof(*insns), compare_signed);
+	printf("switch_idle_insn %.3f\n", insns[ROUNDS / 2] / (2.0 * NAPS));
+}
+
 int main(int argc, char **argv)
 {
 	/* whom one wakes waits until one sleeps: a round trip is always the same */
@@ -561,6 +613,7 @@ int main(int argc, char **argv)
 		want(argv[i]);
 	if (sched_setscheduler(0, SCHED_BATCH, &batch))
 		fail("SCHED_BATCH");
+	prctl(PR_SET_TIMERSLACK, 1);
 	cpu = stay_on_this_cpu();
 	second = choose_second();
 
@@ -575,5 +628,8 @@ int main(int argc, char **argv)
 	for (int i = 0; i < MODES; i++)
 		if (modes[i].is_wanted)
 			report(&modes[i]);
+	for (int i = 1; i < MODES; i++)
+		if (modes[i].is_wanted && modes[i].naps[0][0])
+			report_naps(&modes[i]);
 	return 0;
 }
