@@ -6,6 +6,7 @@
  * the hotplug lock for some events, so counters are neither made nor ended under it.
  */
 
+#include <linux/cpu.h>
 #include <linux/cpuhotplug.h>
 #include <linux/cpumask.h>
 #include <linux/init.h>
@@ -158,11 +159,19 @@ void pmuk_hotplug_work(struct work_struct *work)
 	pmuk_hotplug_each(ctx, pmuk_hotplug_join);
 }
 
-/* Each CPU that is online is told of at once. */
+/*
+ * CPU hotplug does not call back for the CPUs that are online: it would wake a thread on each of
+ * them, on isolated ones and on those that the context has nothing to do with, too.
+ */
 int pmuk_hotplug_add(struct pmuk_context *ctx)
 {
-	cpumask_clear(ctx->online);
-	return cpuhp_state_add_instance(pmuk_hotplug_state, &ctx->node);
+	int ret = cpuhp_state_add_instance_nocalls(pmuk_hotplug_state, &ctx->node);
+
+	if (ret)
+		return ret;
+	guard(cpus_read_lock)();	/* no call is under way then */
+	cpumask_copy(ctx->online, cpu_online_mask);
+	return 0;
 }
 
 void pmuk_hotplug_remove(struct pmuk_context *ctx)
