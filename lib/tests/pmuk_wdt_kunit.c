@@ -31,12 +31,17 @@ struct sim {
 
 static const u64 rates[] = { 100000, 1048576, 5000000 };	/* 0.1, 1 and 5 GHz */
 
-static void sim_begin(struct sim *s, u64 threshold, u64 rate)
+static void sim_begin_with(struct sim *s, struct pmuk_wdt_times t, u64 rate)
 {
-	*s = (struct sim){ .t = pmuk_wdt_times(threshold), .now = START, .rate = rate };
+	*s = (struct sim){ .t = t, .now = START, .rate = rate };
 	s->clock.rate = rate;
 	s->clock.top = rate;
 	s->watch.since = START;
+}
+
+static void sim_begin(struct sim *s, u64 threshold, u64 rate)
+{
+	sim_begin_with(s, pmuk_wdt_times(threshold), rate);
 }
 
 /* The counter runs until it overflows; the NMI learns. */
@@ -244,6 +249,47 @@ static void nmis_are_few_in_a_lockup(struct kunit *test)
 	}
 }
 
+/* ---- CPUs that are isolated ---- */
+
+/* The kernel's own detectors have five timer interrupts in two thresholds, and an NMI in each. */
+static void isolated_cpus_have_few_interrupts(struct kunit *test)
+{
+	const unsigned int nr = 100;
+	struct sim s;
+	unsigned int i;
+	u64 beats;
+
+	for (i = 0; i < ARRAY_SIZE(thresholds); i++) {
+		sim_begin_with(&s, pmuk_wdt_isolated_times(thresholds[i]), 1048576);
+		while (s.now < START + nr * s.t.threshold) {
+			sim_nmi(&s);
+			sim_beats(&s);
+		}
+		beats = div64_u64(nr * s.t.threshold, s.t.beat);
+		KUNIT_EXPECT_LE(test, beats, nr * 5ULL / 2);
+		KUNIT_EXPECT_LE(test, beats + s.nmis, nr * 7ULL / 2);
+	}
+}
+
+/* Later than others, and never too early. */
+static void isolated_cpus_are_reported(struct kunit *test)
+{
+	unsigned int i, phase;
+	struct sim s;
+	u64 begin, end;
+
+	for (i = 0; i < ARRAY_SIZE(thresholds); i++) {
+		for (phase = 0; phase < 8; phase++) {
+			sim_begin_with(&s, pmuk_wdt_isolated_times(thresholds[i]), 1048576);
+			begin = START + s.t.beat * phase / 8;
+			s.now = begin;
+			end = sim_lockup(&s, s.rate, 0);
+			KUNIT_EXPECT_GE(test, end - begin, s.t.threshold);
+			KUNIT_EXPECT_LE(test, end - begin, s.t.threshold * 8 / 5);
+		}
+	}
+}
+
 /* ---- the clock ---- */
 
 static void clock_is_learnt(struct kunit *test)
@@ -418,17 +464,21 @@ static void stops_of_the_future_are_not_credited(struct kunit *test)
 
 static const struct pmuk_wdt_gaps no_gaps;
 
+static bool is_silent(u64 beat, const struct pmuk_wdt_gaps *gaps, u64 heard, u64 now,
+		      const struct pmuk_wdt_times *t)
+{
+	return now >= pmuk_wdt_silent_at(beat, gaps, heard, t);
+}
+
 static void neighbours_are_silent_after_a_while(struct kunit *test)
 {
 	const struct pmuk_wdt_times t = pmuk_wdt_times(NSEC_PER_SEC);
 	const u64 heard = START + 100ULL * t.threshold;
 
-	KUNIT_EXPECT_FALSE(test, pmuk_wdt_is_silent(START, &no_gaps, 0, START + t.wait - 1,
-						    &t));
-	KUNIT_EXPECT_TRUE(test, pmuk_wdt_is_silent(START, &no_gaps, 0, START + t.wait, &t));
-	KUNIT_EXPECT_FALSE(test, pmuk_wdt_is_silent(START, &no_gaps, heard, heard + t.wait - 1,
-						    &t));
-	KUNIT_EXPECT_TRUE(test, pmuk_wdt_is_silent(START, &no_gaps, heard, heard + t.wait, &t));
+	KUNIT_EXPECT_FALSE(test, is_silent(START, &no_gaps, 0, START + t.wait - 1, &t));
+	KUNIT_EXPECT_TRUE(test, is_silent(START, &no_gaps, 0, START + t.wait, &t));
+	KUNIT_EXPECT_FALSE(test, is_silent(START, &no_gaps, heard, heard + t.wait - 1, &t));
+	KUNIT_EXPECT_TRUE(test, is_silent(START, &no_gaps, heard, heard + t.wait, &t));
 }
 
 /* A stop of the machine is not held against a neighbour; what was before and comes after is. */
@@ -439,16 +489,16 @@ static void neighbours_are_not_judged_by_who_was_stopped(struct kunit *test)
 	u64 now = START + before, end;
 	struct pmuk_wdt_gaps gaps = {};
 
-	pmuk_wdt_note_beat(&gaps, now - 3 * t.beat - t.grace, now, &t);
+	pmuk_wdt_note_beat(&gaps, now - t.beat - 4 * t.grace, now, &t);
 	KUNIT_EXPECT_EQ(test, gaps.ns, 0ULL);
 	pmuk_wdt_note_beat(&gaps, now, now + stop, &t);
 	now += stop;
 	end = START + stop + t.wait;
-	KUNIT_EXPECT_FALSE(test, pmuk_wdt_is_silent(START, &gaps, 0, now, &t));
-	KUNIT_EXPECT_FALSE(test, pmuk_wdt_is_silent(START, &gaps, 0, end - 1, &t));
-	KUNIT_EXPECT_TRUE(test, pmuk_wdt_is_silent(START, &gaps, 0, end, &t));
+	KUNIT_EXPECT_FALSE(test, is_silent(START, &gaps, 0, now, &t));
+	KUNIT_EXPECT_FALSE(test, is_silent(START, &gaps, 0, end - 1, &t));
+	KUNIT_EXPECT_TRUE(test, is_silent(START, &gaps, 0, end, &t));
 	/* one that has beaten since then has not been stopped */
-	KUNIT_EXPECT_TRUE(test, pmuk_wdt_is_silent(now, &gaps, 0, now + t.wait, &t));
+	KUNIT_EXPECT_TRUE(test, is_silent(now, &gaps, 0, now + t.wait, &t));
 }
 
 /* One that runs half of the time takes longer, but sees it, however long that has gone on. */
@@ -459,7 +509,7 @@ static void neighbours_with_gaps_see_it_later(struct kunit *test)
 	struct pmuk_wdt_gaps gaps = { .end = START, .ns = 100 * t.threshold };
 	u64 now = START;
 
-	while (!pmuk_wdt_is_silent(START, &gaps, 0, now, &t) &&
+	while (!is_silent(START, &gaps, 0, now, &t) &&
 	       now < START + 10 * t.threshold) {
 		pmuk_wdt_note_beat(&gaps, now, now + gap, &t);
 		now += 2 * gap;		/* with beats */
@@ -491,8 +541,8 @@ static void gaps_before_a_beat_do_not_count(struct kunit *test)
 	pmuk_wdt_note_beat(&gaps, START - 2 * t.threshold, START, &t);
 	pmuk_wdt_forget_gaps(&gaps, beat);
 	pmuk_wdt_note_beat(&gaps, late, late + gap, &t);
-	KUNIT_EXPECT_FALSE(test, pmuk_wdt_is_silent(beat, &gaps, 0, end - 1, &t));
-	KUNIT_EXPECT_TRUE(test, pmuk_wdt_is_silent(beat, &gaps, 0, end, &t));
+	KUNIT_EXPECT_FALSE(test, is_silent(beat, &gaps, 0, end - 1, &t));
+	KUNIT_EXPECT_TRUE(test, is_silent(beat, &gaps, 0, end, &t));
 }
 
 /* A gap that a beat was in counts from there. */
@@ -520,7 +570,7 @@ static void silent_neighbours_are_looked_past(struct kunit *test)
 	for (stuck = START; stuck <= START + t.wait; stuck += t.beat) {
 		now = START;
 		while (pmuk_wdt_is_beating(stuck, now, &t) ||
-		       !pmuk_wdt_is_silent(START, &no_gaps, 0, now, &t))
+		       !is_silent(START, &no_gaps, 0, now, &t))
 			now += t.beat;
 		KUNIT_EXPECT_GE(test, now - START, t.threshold);
 		KUNIT_EXPECT_LE(test, now - START, t.threshold + t.threshold / 4);
@@ -534,7 +584,7 @@ static void short_stops_are_stops(struct kunit *test)
 
 	KUNIT_EXPECT_FALSE(test, pmuk_wdt_is_stop(START, START + t.beat, &t));
 	KUNIT_EXPECT_FALSE(test, pmuk_wdt_is_stop(START + 1, START, &t));
-	KUNIT_EXPECT_TRUE(test, pmuk_wdt_is_stop(START, START + 4ULL * NSEC_PER_SEC, &t));
+	KUNIT_EXPECT_TRUE(test, pmuk_wdt_is_stop(START, START + 6ULL * NSEC_PER_SEC, &t));
 }
 
 static void own_nmis_are_waited_for(struct kunit *test)
@@ -556,7 +606,7 @@ static u64 neighbour_reports(const struct pmuk_wdt_times *t, u64 nmi, u64 phase)
 	u64 armed = pmuk_wdt_next(START + t->wait - nmi, t->slack);
 	u64 now = START + phase;
 
-	while (!pmuk_wdt_is_silent(START, &no_gaps, 0, now, t) ||
+	while (!is_silent(START, &no_gaps, 0, now, t) ||
 	       !pmuk_wdt_is_own_due(nmi, armed, now, t))
 		now += t->beat;
 	return now;
@@ -587,6 +637,8 @@ static struct kunit_case pmuk_wdt_cases[] = {
 	KUNIT_CASE(nmis_are_few_while_all_is_well),
 	KUNIT_CASE(nmis_are_few_on_average),
 	KUNIT_CASE(nmis_are_few_in_a_lockup),
+	KUNIT_CASE(isolated_cpus_have_few_interrupts),
+	KUNIT_CASE(isolated_cpus_are_reported),
 	KUNIT_CASE(clock_is_learnt),
 	KUNIT_CASE(clock_is_followed_at_once),
 	KUNIT_CASE(top_of_the_clock_decays),

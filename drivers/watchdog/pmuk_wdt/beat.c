@@ -12,6 +12,7 @@
 
 #include <linux/atomic.h>
 #include <linux/console.h>
+#include <linux/cpu.h>
 #include <linux/cpuhotplug.h>
 #include <linux/cpumask.h>
 #include <linux/math64.h>
@@ -22,6 +23,7 @@
 #include <linux/sched.h>
 #include <linux/smp.h>
 #include <linux/timekeeping.h>
+#include <linux/workqueue.h>
 
 #include "wdt.h"
 
@@ -53,7 +55,6 @@
 #define PMUK_WDT_BLIND_SILENT	2
 
 /* One that has come online may have to wait for its counter, which a worker makes. */
-#define PMUK_WDT_BLIND_ONLINE	16
 #define PMUK_WDT_ONLINE_NS	NSEC_PER_SEC
 
 /* ->own last: an NMI in between changes nothing, and one after it finds what it has to undo. */
@@ -78,14 +79,15 @@ void pmuk_wdt_expect(struct pmuk_wdt_cpu *c, u64 count)
 {
 	c->nmi_count = count;
 	c->armed_events = 4 * PMUK_WDT_TEST_EVENTS +
-			  pmuk_wdt_events(&c->clock, pmuk_wdt.times.threshold / 2);
+			  pmuk_wdt_events(&c->clock, c->times->wait / 2 + c->times->slack / 2);
 }
 
 static unsigned int pmuk_wdt_patience(const struct pmuk_wdt_cpu *c, int err)
 {
+	const struct pmuk_wdt_times *t = c->times;
+
 	if (!c->own)
-		return max_t(u64, PMUK_WDT_BLIND_ONLINE,
-			     div64_u64(PMUK_WDT_ONLINE_NS, pmuk_wdt.times.beat));
+		return DIV64_U64_ROUND_UP(max(t->threshold / 2, PMUK_WDT_ONLINE_NS), t->beat);
 	return err ? PMUK_WDT_BLIND_GONE : PMUK_WDT_BLIND_SILENT;
 }
 
@@ -156,45 +158,63 @@ static u64 pmuk_wdt_heard_at(struct pmuk_wdt_cpu *c, int cpu, u64 beat, u64 now)
 	return heard;
 }
 
-static bool pmuk_wdt_is_cpu_silent(const struct pmuk_wdt_cpu *self, int cpu, u64 now)
+/* When a CPU will have been silent for too long. */
+static u64 pmuk_wdt_cpu_silent_at(const struct pmuk_wdt_cpu *self, int cpu, u64 now)
 {
 	struct pmuk_wdt_cpu *c = pmuk_wdt_of(cpu);
 	u64 beat = READ_ONCE(c->beat_at);
 
-	return pmuk_wdt_is_silent(beat, &self->gaps, pmuk_wdt_heard_at(c, cpu, beat, now), now,
-				  &pmuk_wdt.times);
+	return pmuk_wdt_silent_at(beat, &self->gaps, pmuk_wdt_heard_at(c, cpu, beat, now),
+				  c->times);
 }
 
 /* Where an NMI of its own will tell, and tell more, that is waited for. */
-static bool pmuk_wdt_is_mine_to_report(int cpu, u64 now)
+static bool pmuk_wdt_is_mine_to_report(const struct pmuk_wdt_cpu *self, int cpu, u64 now)
 {
 	const struct pmuk_wdt_cpu *c = pmuk_wdt_of(cpu);
 
 	if (!cpumask_test_cpu(cpu, &pmuk_wdt.cpus) || pmuk_wdt_is_telling(c, now))
 		return false;
 	return !READ_ONCE(c->own) ||
-	       pmuk_wdt_is_own_due(READ_ONCE(c->nmi_at), READ_ONCE(c->armed_ns), now,
-				   &pmuk_wdt.times);
+	       pmuk_wdt_is_own_due(READ_ONCE(c->nmi_at), READ_ONCE(c->armed_ns), now, self->times);
 }
 
-static void pmuk_wdt_check_neighbours(struct pmuk_wdt_cpu *self, u64 now)
+/* Returns when this CPU is to look at one that does not beat. */
+static u64 pmuk_wdt_check_silent(struct pmuk_wdt_cpu *self, int cpu, u64 now)
 {
-	int next = pmuk_wdt_next_cpu(smp_processor_id()), cpu = next;
-	unsigned int left = nr_cpu_ids;
-	u64 beat;
+	u64 at = pmuk_wdt_cpu_silent_at(self, cpu, now);
 
-	for (; cpu < nr_cpu_ids && cpu != smp_processor_id() && left; left--) {
+	if (now < at)
+		return at;
+	if (pmuk_wdt_is_mine_to_report(self, cpu, now))
+		pmuk_wdt_report_other(self, cpu, now);
+	return U64_MAX;
+}
+
+/*
+ * A CPU that is isolated beats, and looks after others, too seldom to be relied on for those that
+ * follow it. Returns when this CPU is to look again, if that is before its next beat.
+ */
+static u64 pmuk_wdt_check_neighbours(struct pmuk_wdt_cpu *self, u64 now)
+{
+	u64 beat, oldest = U64_MAX, look = U64_MAX;
+	int self_cpu = smp_processor_id(), cpu = self_cpu;
+	unsigned int left;
+
+	for (left = nr_cpu_ids; left; left--) {
+		cpu = pmuk_wdt_next_cpu(cpu);
+		if (cpu >= nr_cpu_ids || cpu == self_cpu)
+			break;
 		smp_rmb();	/* pairs with pmuk_wdt_online() */
 		beat = READ_ONCE(pmuk_wdt_of(cpu)->beat_at);
-		if (pmuk_wdt_is_beating(beat, now, &pmuk_wdt.times)) {
-			if (cpu == next)
-				pmuk_wdt_forget_gaps(&self->gaps, beat);
-			return;
-		}
-		if (pmuk_wdt_is_cpu_silent(self, cpu, now) && pmuk_wdt_is_mine_to_report(cpu, now))
-			pmuk_wdt_report_other(self, cpu, now);
-		cpu = pmuk_wdt_next_cpu(cpu);
+		oldest = min(oldest, beat);
+		if (!pmuk_wdt_is_beating(beat, now, pmuk_wdt_of(cpu)->times))
+			look = min(look, pmuk_wdt_check_silent(self, cpu, now));
+		else if (!cpumask_test_cpu(cpu, &pmuk_wdt.isolated))
+			break;
 	}
+	pmuk_wdt_forget_gaps(&self->gaps, oldest);
+	return look;
 }
 
 /* ---- the beat ---- */
@@ -231,34 +251,43 @@ static u64 pmuk_wdt_own_beat(struct pmuk_wdt_cpu *c, u64 now)
 {
 	u64 latest = c->beat_at;
 
-	pmuk_wdt_note_beat(&c->gaps, latest, now, &pmuk_wdt.times);
+	pmuk_wdt_note_beat(&c->gaps, latest, now, c->times);
 	pmuk_wdt_restart_watch(c, now);
 	WRITE_ONCE(c->beat_at, now);
 	pmuk_wdt_count(c);
 	if (atomic_read(&c->reported))
 		pmuk_wdt_recovered(c, now);
-	return pmuk_wdt_is_stop(latest, now, &pmuk_wdt.times) ? latest : now;
+	return pmuk_wdt_is_stop(latest, now, c->times) ? latest : now;
+}
+
+/* The next beat comes early to report a CPU that is silent in time. */
+static void pmuk_wdt_next_beat(struct pmuk_wdt_cpu *c, u64 look)
+{
+	hrtimer_forward(&c->beat, ktime_get(), ns_to_ktime(c->times->beat));
+	if (look < (u64)ktime_to_ns(hrtimer_get_expires(&c->beat)))
+		hrtimer_set_expires(&c->beat, ns_to_ktime(look));
 }
 
 static enum hrtimer_restart pmuk_wdt_beat(struct hrtimer *timer)
 {
 	struct pmuk_wdt_cpu *c = container_of(timer, struct pmuk_wdt_cpu, beat);
-	u64 now = ktime_get_mono_fast_ns(), ran;
+	u64 now = ktime_get_mono_fast_ns(), look = U64_MAX, ran;
 
 	pmuk_wdt_say_alive(now);
 	ran = pmuk_wdt_own_beat(c, now);	/* may print, which takes its time */
 	if (!pmuk_wdt_is_quiet())
-		pmuk_wdt_check_neighbours(c, now);
+		look = pmuk_wdt_check_neighbours(c, now);
 	pmuk_wdt_device_check(&pmuk_wdt.dev, ran, NULL);
 	pmuk_wdt_device_pay(&pmuk_wdt.dev);
 	pmuk_wdt_flush(c);
 	pmuk_wdt_let_manage(now);
-	hrtimer_forward(timer, ktime_get(), ns_to_ktime(pmuk_wdt.times.beat));
+	pmuk_wdt_next_beat(c, look);
 	return HRTIMER_RESTART;
 }
 
-/* ---- CPUs come and go; both run on the CPU itself ---- */
+/* ---- CPUs come and go ---- */
 
+/* On the CPU itself. */
 static int pmuk_wdt_online(unsigned int cpu)
 {
 	struct pmuk_wdt_cpu *c = pmuk_wdt_of(cpu);
@@ -281,40 +310,63 @@ static int pmuk_wdt_online(unsigned int cpu)
 	cpumask_set_cpu(cpu, &pmuk_wdt.watched);	/* LMM(pmuk_wdt_online:A) */
 
 	hrtimer_setup(&c->beat, pmuk_wdt_beat, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
-	hrtimer_start(&c->beat, ns_to_ktime(pmuk_wdt.times.beat), HRTIMER_MODE_REL_PINNED_HARD);
+	hrtimer_start(&c->beat, ns_to_ktime(c->times->beat), HRTIMER_MODE_REL_PINNED_HARD);
 	return 0;
+}
+
+static void pmuk_wdt_leave(int cpu)
+{
+	struct pmuk_wdt_cpu *c = pmuk_wdt_of(cpu);
+
+	cpumask_clear_cpu(cpu, &pmuk_wdt.watched);
+	hrtimer_cancel(&c->beat);
+	WRITE_ONCE(c->own, false);
 }
 
 static int pmuk_wdt_offline(unsigned int cpu)
 {
-	struct pmuk_wdt_cpu *c = pmuk_wdt_of(cpu);
-
 	if (!cpumask_test_cpu(cpu, &pmuk_wdt.watched))
 		return 0;
-	cpumask_clear_cpu(cpu, &pmuk_wdt.watched);
-	hrtimer_cancel(&c->beat);
-	WRITE_ONCE(c->own, false);
-	if (cpumask_empty(&pmuk_wdt.watched))	/* the device needs a beat */
+	pmuk_wdt_leave(cpu);
+	if (!pmuk_wdt_is_lively(&pmuk_wdt.watched))	/* the device needs a beat */
 		schedule_delayed_work(&pmuk_wdt.configure, 0);
 	return 0;
 }
 
-/* All CPUs that are online beat when this returns. */
+static long pmuk_wdt_begin(void *unused)
+{
+	return pmuk_wdt_online(smp_processor_id());
+}
+
+/*
+ * All CPUs of ->beating that are online beat when this returns. CPU hotplug is not asked to call
+ * back for CPUs that are online, as it does so for all of them, isolated ones too.
+ */
 int pmuk_wdt_beats_start(struct pmuk_wdt *w)
 {
-	int state;
+	int state, cpu;
 
 	atomic64_set(&w->alive_at, ktime_get_mono_fast_ns());
 	atomic64_set(&w->manage_at, 0);
-	state = cpuhp_setup_state(CPUHP_AP_ONLINE_DYN, "watchdog/pmuk:online", pmuk_wdt_online,
-				  pmuk_wdt_offline);
+	guard(cpus_read_lock)();
+	state = cpuhp_setup_state_nocalls_cpuslocked(CPUHP_AP_ONLINE_DYN, "watchdog/pmuk:online",
+						     pmuk_wdt_online, pmuk_wdt_offline);
 	if (state < 0)
 		return state;
 	w->hotplug = state;
+	for_each_cpu_and(cpu, &w->beating, cpu_online_mask)
+		work_on_cpu(cpu, pmuk_wdt_begin, NULL);
 	return 0;
 }
 
 void pmuk_wdt_beats_stop(struct pmuk_wdt *w)
 {
-	cpuhp_remove_state(w->hotplug);
+	int cpu;
+
+	guard(cpus_read_lock)();
+	cpuhp_remove_state_nocalls_cpuslocked(w->hotplug);
+	for_each_possible_cpu(cpu) {
+		if (cpumask_test_cpu(cpu, &w->watched))
+			pmuk_wdt_leave(cpu);
+	}
 }

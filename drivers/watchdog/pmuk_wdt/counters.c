@@ -16,7 +16,6 @@
 #include <linux/printk.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
-#include <linux/sched/isolation.h>
 #include <linux/timekeeping.h>
 #include <linux/workqueue.h>
 
@@ -168,14 +167,6 @@ static void pmuk_wdt_run(struct work_struct *work)
 		cond_resched();
 }
 
-/* A CPU that is isolated is left alone: its NMI comes when it has run for some milliseconds. */
-static bool pmuk_wdt_may_run(int cpu)
-{
-	guard(rcu)();	/* cpusets replace the mask of HK_TYPE_DOMAIN */
-	return housekeeping_test_cpu(cpu, HK_TYPE_DOMAIN) &&
-	       housekeeping_test_cpu(cpu, HK_TYPE_TIMER);
-}
-
 static bool pmuk_wdt_has_own(void)
 {
 	int cpu;
@@ -195,7 +186,10 @@ static void pmuk_wdt_wait_for_run(struct work_struct *run, unsigned long end)
 	cancel_work(run);
 }
 
-/* All CPUs at once. The NMI of a CPU that is left alone is believed when it has fired. */
+/*
+ * All CPUs at once. A CPU that is isolated is left alone: its NMI comes when it has run for some
+ * milliseconds, and is believed in then.
+ */
 void pmuk_wdt_counters_test(struct pmuk_wdt *w)
 {
 	unsigned long end = jiffies + PMUK_WDT_RUN_WAIT;
@@ -205,7 +199,7 @@ void pmuk_wdt_counters_test(struct pmuk_wdt *w)
 		return;
 	guard(cpus_read_lock)();
 	for_each_cpu_and(cpu, w->counted, cpu_online_mask) {
-		if (pmuk_wdt_may_run(cpu))
+		if (!pmuk_wdt_is_isolated(cpu))
 			queue_work_on(cpu, system_highpri_wq, &pmuk_wdt_of(cpu)->run);
 	}
 	for_each_cpu_and(cpu, w->counted, cpu_online_mask)

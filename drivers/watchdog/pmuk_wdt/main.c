@@ -49,6 +49,55 @@ static unsigned int threshold_ms;
 module_param(threshold_ms, uint, 0444);
 MODULE_PARM_DESC(threshold_ms, "A CPU is stuck after so many milliseconds, 200 to 60000 (default: kernel.watchdog_thresh); to be changed in the device's directory in sysfs");
 
+/* ---- CPUs that are isolated ---- */
+
+/* From load balancing or from timers, for which cpusets and the command line have masks. */
+bool pmuk_wdt_is_isolated(int cpu)
+{
+	guard(rcu)();	/* cpusets replace the mask of HK_TYPE_DOMAIN */
+	return !housekeeping_test_cpu(cpu, HK_TYPE_DOMAIN) ||
+	       !housekeeping_test_cpu(cpu, HK_TYPE_TIMER);
+}
+
+/* Whether any of these CPUs beats often. Beats of the others are too few for the device. */
+bool pmuk_wdt_is_lively(const struct cpumask *cpus)
+{
+	int cpu;
+
+	for_each_cpu_and(cpu, cpus, cpu_online_mask) {
+		if (!cpumask_test_cpu(cpu, &pmuk_wdt.isolated))
+			return true;
+	}
+	return false;
+}
+
+static void pmuk_wdt_find_isolated(struct pmuk_wdt *w)
+{
+	int cpu;
+
+	cpumask_clear(&w->isolated);
+	for_each_possible_cpu(cpu) {
+		if (pmuk_wdt_is_isolated(cpu))
+			cpumask_set_cpu(cpu, &w->isolated);
+	}
+}
+
+/* The device needs a CPU that beats often: another CPU than those to watch, or an isolated one. */
+static void pmuk_wdt_choose_beats(struct pmuk_wdt *w)
+{
+	int cpu;
+
+	pmuk_wdt_find_isolated(w);
+	cpumask_copy(&w->beating, w->wanted);
+	if (!pmuk_wdt_is_lively(&w->beating))
+		cpumask_or(&w->beating, w->wanted, housekeeping_cpumask(HK_TYPE_TIMER));
+	if (!pmuk_wdt_is_lively(&w->beating))
+		cpumask_clear(&w->isolated);
+	for_each_possible_cpu(cpu)
+		pmuk_wdt_of(cpu)->times = cpumask_test_cpu(cpu, &w->isolated) ?
+					  &w->isolated_times : &w->times;
+}
+
 /* ---- what the kernel's settings say as well ---- */
 
 bool pmuk_wdt_wants_panic(void)
@@ -64,6 +113,7 @@ bool pmuk_wdt_wants_backtraces(void)
 static void pmuk_wdt_use_threshold(struct pmuk_wdt *w, u64 threshold)
 {
 	w->times = pmuk_wdt_times(threshold);
+	w->isolated_times = pmuk_wdt_isolated_times(threshold);
 	threshold_ms = div_u64(threshold, NSEC_PER_MSEC);
 }
 
@@ -88,9 +138,7 @@ static void pmuk_wdt_apply_settings(struct pmuk_wdt *w)
 		pmuk_wdt_use_threshold(w, thresh * NSEC_PER_SEC);
 	w->thresh = thresh;
 	cpumask_copy(&w->cpus, w->wanted);
-	cpumask_copy(&w->beating, w->wanted);
-	if (!cpumask_intersects(w->wanted, cpu_online_mask))	/* the device needs a beat */
-		cpumask_or(&w->beating, w->wanted, housekeeping_cpumask(HK_TYPE_TIMER));
+	pmuk_wdt_choose_beats(w);
 }
 
 /* The driver begins with its parameter, or with what the kernel's own detectors have. */
@@ -280,11 +328,11 @@ int pmuk_wdt_set_threshold(u64 threshold)
 	return w->suspended ? 0 : pmuk_wdt_arm_all(w);
 }
 
-/* The settings ask for what is not so, or the last CPU that did beat has gone offline. */
+/* The settings ask for what is not so, or the last CPU that did beat often has gone offline. */
 static bool pmuk_wdt_is_changed(struct pmuk_wdt *w)
 {
 	return pmuk_wdt_ask_settings(w) != w->thresh || !cpumask_equal(w->wanted, &w->cpus) ||
-	       cpumask_empty(&w->watched);
+	       !pmuk_wdt_is_lively(&w->watched);
 }
 
 #define PMUK_WDT_AGAIN		HZ	/* until a CPU that is stuck may have recovered */

@@ -4,12 +4,22 @@
  * its clock is, and what is credited. No state of the kernel, no clock but what is passed in,
  * so that tests run it on a simulated clock.
  *
- * All is derived from the threshold T. A beat comes each T/32, and may be late by T/16 without
+ * All is derived from the threshold T. A beat comes each T/16, and may be late by T/32 without
  * a lockup. So a CPU whose latest beat was at b has been stuck for T at b + T + T * 3/32, or
  * for less than T * 3/32 longer. An NMI looks then, and another one T/128 later: where the
  * machine has stood still, the first one may come before a beat that is due, too. From b + T +
  * T * 3/32 to 1.25 T are 20/128 of T: 16 are slack for a clock that is slower than it was, 3 for
  * the second look at such a clock, and one for what NMIs and printing take.
+ *
+ * A lockup begins anywhere between the latest beat and the first one that is missing, so reports
+ * differ in how late they are by the time between two beats. Reports from 1.0 to 1.15 T leave
+ * 0.15 T for that, for late beats, and for the second look: so seven beats in T are the least
+ * that any detector can do with, and 16 leave as much again for late ones and for printing.
+ *
+ * An isolated CPU is to be disturbed no more than by the kernel's own detectors, which have five
+ * timer interrupts in 2 T, and an NMI in T at a nominal clock: 3.5 in T. An isolated CPU has a
+ * beat each T/2, and a slack of T, which makes less than 1.5 NMIs in T. Its lockups are reported
+ * after 1.0 to 1.6 T.
  *
  * A counter that is to overflow after some time does so after three times that if its clock
  * drops to a third. So while there is time @left until a deadline, it is armed for a third of
@@ -56,18 +66,29 @@ struct pmuk_wdt_times {
 	u64 wait;		/* from the latest beat until a CPU is stuck */
 };
 
+static inline struct pmuk_wdt_times __pmuk_wdt_times(u64 threshold, u64 beat, u64 slack)
+{
+	u64 grace = threshold / 32;
+
+	return (struct pmuk_wdt_times){
+		.threshold	= threshold,
+		.beat		= beat,
+		.grace		= grace,
+		.slack		= slack,
+		.look		= threshold / 128,
+		.wait		= threshold + beat + grace,
+	};
+}
+
 static inline struct pmuk_wdt_times pmuk_wdt_times(u64 threshold)
 {
-	struct pmuk_wdt_times t = {
-		.threshold	= threshold,
-		.beat		= threshold / 32,
-		.grace		= threshold / 16,
-		.slack		= threshold / 8,
-		.look		= threshold / 128,
-	};
+	return __pmuk_wdt_times(threshold, threshold / 16, threshold / 8);
+}
 
-	t.wait = t.threshold + t.beat + t.grace;
-	return t;
+/* Of a CPU that is isolated. */
+static inline struct pmuk_wdt_times pmuk_wdt_isolated_times(u64 threshold)
+{
+	return __pmuk_wdt_times(threshold, threshold / 2, threshold);
 }
 
 /* ---- how long to let a counter run ---- */
@@ -205,7 +226,7 @@ struct pmuk_wdt_gaps {
 
 static inline bool pmuk_wdt_is_gap(u64 latest, u64 now, const struct pmuk_wdt_times *t)
 {
-	return now > latest && now - latest > 3 * t->beat + t->grace;
+	return now > latest && now - latest > t->beat + 4 * t->grace;
 }
 
 /*
@@ -214,13 +235,13 @@ static inline bool pmuk_wdt_is_gap(u64 latest, u64 now, const struct pmuk_wdt_ti
  */
 static inline bool pmuk_wdt_is_stop(u64 latest, u64 now, const struct pmuk_wdt_times *t)
 {
-	return now > latest && now - latest > 2 * t->beat;
+	return now > latest && now - latest > t->beat + t->grace;
 }
 
 /* A CPU that does beat looks after those that follow it. */
 static inline bool pmuk_wdt_is_beating(u64 beat, u64 now, const struct pmuk_wdt_times *t)
 {
-	return now <= beat + 2 * t->beat + t->grace;
+	return now <= beat + t->beat + t->grace;
 }
 
 /* A beat comes now, and the one before came at @latest. */
@@ -247,14 +268,11 @@ static inline u64 pmuk_wdt_silent_since(u64 beat, const struct pmuk_wdt_gaps *ga
 	return max(beat, min(beat + gaps->ns, gaps->end));
 }
 
-/* The CPU's own NMI would judge so if its last beat was at @beat. @heard: see above, or 0. */
-static inline bool pmuk_wdt_is_silent(u64 beat, const struct pmuk_wdt_gaps *gaps, u64 heard,
-				      u64 now, const struct pmuk_wdt_times *t)
+/* When the CPU's own NMI would look if its last beat was at @beat. @heard: see above, or 0. */
+static inline u64 pmuk_wdt_silent_at(u64 beat, const struct pmuk_wdt_gaps *gaps, u64 heard,
+				     const struct pmuk_wdt_times *t)
 {
-	struct pmuk_wdt_watch w = { .since = pmuk_wdt_silent_since(beat, gaps) };
-
-	pmuk_wdt_watch_from(&w, heard);
-	return pmuk_wdt_is_due(&w, t, now);
+	return max(pmuk_wdt_silent_since(beat, gaps), heard) + t->wait;
 }
 
 /*

@@ -39,7 +39,7 @@ bool pmuk_wdt_is_quiet(void)
  */
 static void pmuk_wdt_look_for_touches(struct pmuk_wdt_cpu *c, u64 now)
 {
-	if (pmuk_wdt_is_beating(c->beat_at, now, &pmuk_wdt.times))
+	if (pmuk_wdt_is_beating(c->beat_at, now, c->times))
 		return;
 	if (now < c->beat_at + PMUK_WDT_TELLING_NS && pmuk_wdt_is_printing(c, pmuk_wdt_trace(c)))
 		WRITE_ONCE(c->touched_at, now);
@@ -49,7 +49,7 @@ static void pmuk_wdt_look_for_touches(struct pmuk_wdt_cpu *c, u64 now)
 /* What is credited is looked at only when it decides. */
 static void pmuk_wdt_judge(struct pmuk_wdt_cpu *c, const struct pmuk_sample *sample, u64 now)
 {
-	const struct pmuk_wdt_times *t = &pmuk_wdt.times;
+	const struct pmuk_wdt_times *t = c->times;
 	struct pmuk_wdt_watch *watch = &c->watch;
 
 	if (atomic_read(&c->reported))
@@ -73,7 +73,7 @@ static void pmuk_wdt_judge_device(struct pmuk_wdt_cpu *c, const struct pmuk_samp
 	const struct pmuk_wdt_times *t = &pmuk_wdt.times;
 	u64 alive = atomic64_read(&pmuk_wdt.alive_at);
 
-	if (now <= alive + 2 * t->beat + t->grace)
+	if (now <= alive + t->beat + 2 * t->grace)
 		return;
 	if (c->silent_at <= alive)
 		c->silent_at = now;
@@ -84,7 +84,7 @@ static void pmuk_wdt_judge_device(struct pmuk_wdt_cpu *c, const struct pmuk_samp
 /* One that was reported stays watched, for the device; there is no hurry. */
 static u64 pmuk_wdt_own_next(const struct pmuk_wdt_cpu *c, u64 now)
 {
-	const struct pmuk_wdt_times *t = &pmuk_wdt.times;
+	const struct pmuk_wdt_times *t = c->times;
 	u64 left = t->wait;
 
 	if (!atomic_read(&c->reported))
@@ -92,15 +92,21 @@ static u64 pmuk_wdt_own_next(const struct pmuk_wdt_cpu *c, u64 now)
 	return pmuk_wdt_next(left, t->slack);
 }
 
-static void pmuk_wdt_arm(struct pmuk_wdt_cpu *c, struct pmuk_counter *counter, u64 now)
+/* A time that is over is looked at twice. An isolated CPU leaves the device to others. */
+static u64 pmuk_wdt_device_look(const struct pmuk_wdt_cpu *c, u64 now)
 {
 	const struct pmuk_wdt_times *t = &pmuk_wdt.times;
-	u64 next = pmuk_wdt_own_next(c, now);
-	u64 device = pmuk_wdt_device_next(&pmuk_wdt.dev, now, t->threshold);
-	u64 events;
 
-	next = min(next, max(device, t->beat + t->beat / 64));	/* a time over is looked at twice */
-	events = pmuk_wdt_events(&c->clock, next);
+	if (c->times != t)
+		return U64_MAX;
+	return max(pmuk_wdt_device_next(&pmuk_wdt.dev, now, t->threshold), t->beat + t->beat / 64);
+}
+
+static void pmuk_wdt_arm(struct pmuk_wdt_cpu *c, struct pmuk_counter *counter, u64 now)
+{
+	u64 next = min(pmuk_wdt_own_next(c, now), pmuk_wdt_device_look(c, now));
+	u64 events = pmuk_wdt_events(&c->clock, next);
+
 	if (pmuk_counter_set_period(counter, events))
 		return;
 	c->armed_events = events;

@@ -209,7 +209,7 @@ static bool pmuk_wdt_is_first(u64 now)
 /* How late, at least: the lockup may have begun when the next beat was due. */
 static void pmuk_wdt_note_report(struct pmuk_wdt_cpu *c, u64 now)
 {
-	const struct pmuk_wdt_times *t = &pmuk_wdt.times;
+	const struct pmuk_wdt_times *t = c->times;
 	u64 beat = READ_ONCE(c->beat_at), begin = beat + t->beat + t->threshold;
 	u64 late = div64_u64(now > begin ? now - begin : 0, t->threshold / 32);
 
@@ -226,9 +226,10 @@ static void pmuk_wdt_list_others(int culprit, u64 now)
 	int cpu;
 
 	for_each_cpu_and(cpu, &pmuk_wdt.watched, &pmuk_wdt.cpus) {
-		u64 beat = READ_ONCE(pmuk_wdt_of(cpu)->beat_at);
+		const struct pmuk_wdt_cpu *c = pmuk_wdt_of(cpu);
+		u64 beat = READ_ONCE(c->beat_at);
 
-		if (cpu == culprit || now <= beat + pmuk_wdt.times.threshold / 2)
+		if (cpu == culprit || now <= beat + c->times->wait / 2)
 			continue;
 		if (listed++ < PMUK_WDT_LISTED)
 			pr_crit("CPU %d is silent for %llu ms, too\n", cpu, pmuk_wdt_ms(now, beat));

@@ -40,7 +40,8 @@ enum pmuk_wdt_rung {
 #define PMUK_WDT_BUCKETS	17	/* of T/32, from 1.0 T on; the last: all beyond 1.5 T */
 
 struct pmuk_wdt_cpu {
-	struct hrtimer beat;		/* started and cancelled on its CPU, by CPU hotplug */
+	struct hrtimer beat;		/* started on its CPU, when it comes online or is armed */
+	const struct pmuk_wdt_times *times;	/* as ->times of struct pmuk_wdt */
 	u64 beat_at;			/* beat writes, others read: the latest */
 	struct pmuk_wdt_gaps gaps;	/* beat: between its own */
 	struct pmuk_wdt_watch watch;	/* owner: what its NMI goes by */
@@ -90,6 +91,7 @@ struct pmuk_wdt_device {
 struct pmuk_wdt {
 	struct mutex lock;		/* arming and disarming */
 	struct pmuk_wdt_times times;	/* ->lock writes, and only while disarmed */
+	struct pmuk_wdt_times isolated_times;	/* the same, of CPUs that are isolated */
 	bool armed;			/* ->lock writes */
 	bool suspended;			/* ->lock */
 	int thresh;			/* ->lock: watchdog_thresh, or -errno, when last armed */
@@ -100,6 +102,7 @@ struct pmuk_wdt {
 	cpumask_var_t wanted;		/* ->lock: the CPUs that the settings name */
 	struct cpumask cpus;		/* ->lock writes, and only while disarmed: to be watched */
 	struct cpumask beating;		/* as ->cpus: to beat, for the device too */
+	struct cpumask isolated;	/* as ->cpus: to be disturbed as little as can be */
 	struct cpumask watched;		/* CPU hotplug writes: CPUs that beat */
 	bool backtraces;		/* can CPUs be asked for their stacks by NMI? */
 	bool panicking;			/* the panic notifier writes */
@@ -126,6 +129,8 @@ static inline struct pmuk_wdt_cpu *pmuk_wdt_of(int cpu)
 }
 
 /* main.c */
+bool pmuk_wdt_is_isolated(int cpu);
+bool pmuk_wdt_is_lively(const struct cpumask *cpus);
 bool pmuk_wdt_wants_panic(void);
 bool pmuk_wdt_wants_backtraces(void);
 enum pmuk_wdt_rung pmuk_wdt_rung(int cpu);
