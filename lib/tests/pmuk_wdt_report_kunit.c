@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * In what order the watchdog's reports do what they do. sched_ext is asked first, for a BPF
+ * scheduler may be the reason for a lockup; a CPU that sched_ext is to help is not reported.
+ *
+ * The source of reports is compiled here with a log in place of the kernel's calls. So no kernel
+ * with sched_ext is needed, and nothing is printed.
+ */
+#include <kunit/test.h>
+#include <linux/debug_locks.h>
+#include <linux/module.h>
+#include <linux/nmi.h>
+#include <linux/panic.h>
+#include <linux/preempt.h>
+#include <linux/printk.h>
+#include <linux/smp.h>
+#include <linux/string.h>
+#include <linux/timekeeping.h>
+
+/* The driver may be built in, too. */
+#define pmuk_wdt		report_wdt
+#define pmuk_wdt_cpus		report_cpus
+#define pmuk_wdt_die		report_die
+#define pmuk_wdt_flush		report_flush
+#define pmuk_wdt_is_printing	report_is_printing
+#define pmuk_wdt_is_telling	report_is_telling
+#define pmuk_wdt_recovered	report_recovered
+#define pmuk_wdt_report_other	report_report_other
+#define pmuk_wdt_report_own	report_report_own
+#define pmuk_wdt_show_here	report_show_here
+#define pmuk_wdt_trace		report_trace
+#define pmuk_wdt_wants_backtraces	report_wants_backtraces
+#define pmuk_wdt_wants_panic	report_wants_panic
+
+#include "../../drivers/watchdog/pmuk_wdt/wdt.h"
+
+/* What was done, a letter each: asked sched_ext, printed, shown, ended, panicked. */
+static char done[8];
+static bool aborts;		/* sched_ext has a scheduler to abort */
+
+/* Repetitions are left out. */
+static void note(char what)
+{
+	size_t length = strlen(done);
+
+	if (length + 1 < sizeof(done) && (!length || done[length - 1] != what))
+		done[length] = what;
+}
+
+static bool ask_sched_ext(int cpu)
+{
+	note('a');
+	return !aborts;
+}
+
+static bool show(struct pt_regs *regs)
+{
+	note('s');
+	return true;
+}
+
+struct pmuk_wdt pmuk_wdt;
+DEFINE_PER_CPU(struct pmuk_wdt_cpu, pmuk_wdt_cpus);
+
+bool pmuk_wdt_wants_panic(void)
+{
+	return true;
+}
+
+bool pmuk_wdt_wants_backtraces(void)
+{
+	return false;
+}
+
+#undef debug_show_held_locks
+#undef nmi_panic
+#undef panic
+#undef pr_crit
+#undef pr_emerg
+#undef pr_fmt
+#undef pr_info
+#undef pr_warn
+#define debug_show_held_locks(task)	((void)(task))
+#define hardlockup_report_begin(cpu)	ask_sched_ext(cpu)
+#define hardlockup_report_end()		note('e')
+#define hardlockup_report_show(regs)	show(regs)
+#define nmi_panic(regs, why)		do { (void)(regs); (void)(why); note('!'); } while (0)
+#define panic(fmt, why)			do { no_printk(fmt, why); note('!'); } while (0)
+#define pr_crit(fmt, ...)		(no_printk(fmt, ##__VA_ARGS__), note('p'))
+#define pr_emerg(fmt, ...)		(no_printk(fmt, ##__VA_ARGS__), note('p'))
+#define pr_info(fmt, ...)		(no_printk(fmt, ##__VA_ARGS__), note('p'))
+#define pr_warn(fmt, ...)		(no_printk(fmt, ##__VA_ARGS__), note('p'))
+
+#include "../../drivers/watchdog/pmuk_wdt/report.c"
+
+/* A lockup of @cpu at a threshold of 1 s, which begins now; returns the time of its report. */
+static u64 begin(int cpu, bool scheduler)
+{
+	struct pmuk_wdt_cpu *c = pmuk_wdt_of(cpu);
+
+	memset(done, 0, sizeof(done));
+	aborts = scheduler;
+	pmuk_wdt.times = pmuk_wdt_times(NSEC_PER_SEC);
+	atomic_set(&pmuk_wdt.reports, 0);
+	atomic_set(&pmuk_wdt.ended, 0);
+	atomic64_set(&pmuk_wdt.report_at, 0);
+	memset(c, 0, sizeof(*c));
+	c->times = &pmuk_wdt.times;
+	c->beat_at = ktime_get_mono_fast_ns();
+	return c->beat_at + pmuk_wdt.times.wait;
+}
+
+/* By the CPU itself, or by another one, which is this one as well. */
+static void report(int cpu, bool own, u64 now)
+{
+	struct pmuk_wdt_cpu *c = pmuk_wdt_of(cpu);
+
+	if (own)
+		pmuk_wdt_report_own(c, NULL, now);
+	else
+		pmuk_wdt_report_other(c, cpu, now);
+}
+
+/* No report, no panic, no count; and a report when the next threshold is over, too. */
+static void check_put_off(struct kunit *test, int cpu, bool own)
+{
+	struct pmuk_wdt_cpu *c = pmuk_wdt_of(cpu);
+	u64 now = begin(cpu, true);
+
+	report(cpu, own, now);
+	KUNIT_EXPECT_STREQ(test, done, "a");
+	KUNIT_EXPECT_EQ(test, atomic_read(&pmuk_wdt.reports), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&c->reported), 0);
+	KUNIT_EXPECT_GE(test, c->touched_at, c->beat_at);
+	aborts = false;
+	memset(done, 0, sizeof(done));
+	report(cpu, own, now + pmuk_wdt.times.wait);
+	KUNIT_EXPECT_EQ(test, done[0], 'a');
+	KUNIT_EXPECT_EQ(test, atomic_read(&pmuk_wdt.reports), 1);
+}
+
+static void check_report(struct kunit *test, int cpu, bool own, const char *order)
+{
+	report(cpu, own, begin(cpu, false));
+	KUNIT_EXPECT_STREQ(test, done, order);
+	KUNIT_EXPECT_EQ(test, atomic_read(&pmuk_wdt.reports), 1);
+}
+
+static void own_reports_wait_for_sched_ext(struct kunit *test)
+{
+	check_put_off(test, get_cpu(), true);
+	put_cpu();
+}
+
+static void reports_of_others_wait_for_sched_ext(struct kunit *test)
+{
+	check_put_off(test, get_cpu(), false);
+	put_cpu();
+}
+
+static void sched_ext_is_asked_first(struct kunit *test)
+{
+	int cpu = get_cpu();
+
+	check_report(test, cpu, true, "ape!");
+	check_report(test, cpu, false, "apse!");
+	put_cpu();
+}
+
+static struct kunit_case pmuk_wdt_report_cases[] = {
+	KUNIT_CASE(own_reports_wait_for_sched_ext),
+	KUNIT_CASE(reports_of_others_wait_for_sched_ext),
+	KUNIT_CASE(sched_ext_is_asked_first),
+	{}
+};
+
+static struct kunit_suite pmuk_wdt_report_suite = {
+	.name = "pmuk_wdt_report",
+	.test_cases = pmuk_wdt_report_cases,
+};
+
+kunit_test_suite(pmuk_wdt_report_suite);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("KUnit tests of the watchdog's reports");
