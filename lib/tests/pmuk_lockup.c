@@ -4,10 +4,12 @@
  * Write "HOW CPU NANOSECONDS" to pmuk_lockup in debugfs, HOW being
  *	spin	the CPU spins with interrupts off
  *	halt	the same, and its counters stand still, as those of a CPU that is halted do
+ *	halts	the same on all CPUs at once
  *	mute	the CPU goes on, but its counters do not interrupt
  *	print	the CPU writes to a slow console with interrupts off
  *	tasks	the same, and what it writes is SysRq-T's list of all tasks
- * "halt" and "mute" need arm64's counters, which an emulator lets count while a CPU is halted.
+ * "halt", "halts" and "mute" need arm64's counters, which an emulator lets count while a CPU is
+ * halted.
  */
 #define pr_fmt(fmt) "pmuk_lockup: " fmt
 
@@ -20,6 +22,7 @@
 #include <linux/math64.h>
 #include <linux/module.h>
 #include <linux/processor.h>
+#include <linux/smp.h>
 #include <linux/string.h>
 #include <linux/sysrq.h>
 #include <linux/time64.h>
@@ -39,9 +42,9 @@ struct lockup {
 	u64 ns;
 };
 
-enum { LOCKUP_SPIN, LOCKUP_HALT, LOCKUP_MUTE, LOCKUP_PRINT, LOCKUP_TASKS };
+enum { LOCKUP_SPIN, LOCKUP_HALT, LOCKUP_HALTS, LOCKUP_MUTE, LOCKUP_PRINT, LOCKUP_TASKS };
 
-static const char *const lockup_names[] = { "spin", "halt", "mute", "print", "tasks" };
+static const char *const lockup_names[] = { "spin", "halt", "halts", "mute", "print", "tasks" };
 
 #ifdef CONFIG_ARM64
 #define LOCKUP_HAS_COUNTERS	true
@@ -108,6 +111,25 @@ static long lock_up(void *data)
 	if (lockup->how == LOCKUP_HALT)
 		start_counters(state);
 	local_irq_restore(flags);
+	pr_info("CPU %u ends\n", lockup->cpu);
+	return 0;
+}
+
+static void halt_here(void *data)
+{
+	const struct lockup *lockup = data;
+	u64 state = stop_counters();
+
+	spin(lockup->ns);
+	start_counters(state);
+}
+
+static long halt_all(void *data)
+{
+	struct lockup *lockup = data;
+
+	pr_info("CPU %u begins\n", lockup->cpu);
+	on_each_cpu(halt_here, lockup, true);
 	pr_info("CPU %u ends\n", lockup->cpu);
 	return 0;
 }
@@ -186,6 +208,7 @@ static long show_tasks(void *data)
 static long (*const lockup_fns[])(void *data) = {
 	[LOCKUP_SPIN]	= lock_up,
 	[LOCKUP_HALT]	= lock_up,
+	[LOCKUP_HALTS]	= halt_all,
 	[LOCKUP_MUTE]	= be_mute,
 	[LOCKUP_PRINT]	= print,
 	[LOCKUP_TASKS]	= show_tasks,
@@ -203,7 +226,8 @@ static int parse(char *text, struct lockup *lockup)
 		return -EINVAL;
 	if (!cpu_online(lockup->cpu))
 		return -ENODEV;
-	if ((how == LOCKUP_HALT || how == LOCKUP_MUTE) && !LOCKUP_HAS_COUNTERS)
+	if ((how == LOCKUP_HALT || how == LOCKUP_HALTS || how == LOCKUP_MUTE) &&
+	    !LOCKUP_HAS_COUNTERS)
 		return -EOPNOTSUPP;
 	lockup->how = how;
 	return 0;

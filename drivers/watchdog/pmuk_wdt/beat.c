@@ -19,12 +19,14 @@
 #include <linux/minmax.h>
 #include <linux/nmi.h>
 #include <linux/pmu_kapi.h>
+#include <linux/preempt.h>
 #include <linux/printk.h>
 #include <linux/sched.h>
 #include <linux/smp.h>
 #include <linux/timekeeping.h>
 #include <linux/workqueue.h>
 
+#include "timer_nmi.h"
 #include "wdt.h"
 
 /**
@@ -56,6 +58,9 @@
 
 /* One that has come online may have to wait for its counter, which a worker makes. */
 #define PMUK_WDT_ONLINE_NS	NSEC_PER_SEC
+
+/* How long it takes a timer to show that its interrupt is an NMI. */
+#define PMUK_WDT_TIMER_TEST_NS	(100 * NSEC_PER_USEC)
 
 /* ->own last: an NMI in between changes nothing, and one after it finds what it has to undo. */
 static void pmuk_wdt_lose_own(struct pmuk_wdt_cpu *c, const char *why)
@@ -175,6 +180,8 @@ static bool pmuk_wdt_is_mine_to_report(const struct pmuk_wdt_cpu *self, int cpu,
 
 	if (!cpumask_test_cpu(cpu, &pmuk_wdt.cpus) || pmuk_wdt_is_telling(c, now))
 		return false;
+	if (READ_ONCE(c->timer) && now < READ_ONCE(c->timer_at) + c->times->slack)
+		return false;
 	return !READ_ONCE(c->own) ||
 	       pmuk_wdt_is_own_due(READ_ONCE(c->nmi_at), READ_ONCE(c->armed_ns), now, self->times);
 }
@@ -282,12 +289,35 @@ static enum hrtimer_restart pmuk_wdt_beat(struct hrtimer *timer)
 	pmuk_wdt_flush(c);
 	pmuk_wdt_let_manage(now);
 	pmuk_wdt_next_beat(c, look);
+	if (c->timer)
+		pmuk_wdt_timer_set(c, ktime_get_mono_fast_ns());
 	return HRTIMER_RESTART;
 }
 
 /* ---- CPUs come and go ---- */
 
-/* On the CPU itself. */
+/* The timer is tried at once, and believed in when its NMI has come. */
+static void pmuk_wdt_timer_start(struct pmuk_wdt_cpu *c)
+{
+	if (!pmuk_wdt.timers)
+		return;
+	guard(preempt)();
+	c->timer_on = !pmuk_timer_nmi_enable();
+	if (c->timer_on)
+		pmuk_timer_nmi_set(PMUK_WDT_TIMER_TEST_NS);
+}
+
+static void pmuk_wdt_timer_stop(struct pmuk_wdt_cpu *c)
+{
+	if (!c->timer_on)
+		return;
+	guard(preempt)();
+	pmuk_timer_nmi_disable();
+	c->timer_on = false;
+	WRITE_ONCE(c->timer, false);
+}
+
+/* Both on the CPU itself. */
 static int pmuk_wdt_online(unsigned int cpu)
 {
 	struct pmuk_wdt_cpu *c = pmuk_wdt_of(cpu);
@@ -297,6 +327,7 @@ static int pmuk_wdt_online(unsigned int cpu)
 		return 0;
 	WRITE_ONCE(c->own, false);
 	WRITE_ONCE(c->lost, NULL);
+	WRITE_ONCE(c->timer, false);
 	c->blind = 0;
 	c->counted = false;
 	c->gaps = (struct pmuk_wdt_gaps){ .end = now };
@@ -311,23 +342,20 @@ static int pmuk_wdt_online(unsigned int cpu)
 
 	hrtimer_setup(&c->beat, pmuk_wdt_beat, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
 	hrtimer_start(&c->beat, ns_to_ktime(c->times->beat), HRTIMER_MODE_REL_PINNED_HARD);
+	pmuk_wdt_timer_start(c);
 	return 0;
-}
-
-static void pmuk_wdt_leave(int cpu)
-{
-	struct pmuk_wdt_cpu *c = pmuk_wdt_of(cpu);
-
-	cpumask_clear_cpu(cpu, &pmuk_wdt.watched);
-	hrtimer_cancel(&c->beat);
-	WRITE_ONCE(c->own, false);
 }
 
 static int pmuk_wdt_offline(unsigned int cpu)
 {
+	struct pmuk_wdt_cpu *c = pmuk_wdt_of(cpu);
+
 	if (!cpumask_test_cpu(cpu, &pmuk_wdt.watched))
 		return 0;
-	pmuk_wdt_leave(cpu);
+	cpumask_clear_cpu(cpu, &pmuk_wdt.watched);
+	hrtimer_cancel(&c->beat);
+	pmuk_wdt_timer_stop(c);
+	WRITE_ONCE(c->own, false);
 	if (!pmuk_wdt_is_lively(&pmuk_wdt.watched))	/* the device needs a beat */
 		schedule_delayed_work(&pmuk_wdt.configure, 0);
 	return 0;
@@ -336,6 +364,11 @@ static int pmuk_wdt_offline(unsigned int cpu)
 static long pmuk_wdt_begin(void *unused)
 {
 	return pmuk_wdt_online(smp_processor_id());
+}
+
+static long pmuk_wdt_end(void *unused)
+{
+	return pmuk_wdt_offline(smp_processor_id());
 }
 
 /*
@@ -365,8 +398,6 @@ void pmuk_wdt_beats_stop(struct pmuk_wdt *w)
 
 	guard(cpus_read_lock)();
 	cpuhp_remove_state_nocalls_cpuslocked(w->hotplug);
-	for_each_possible_cpu(cpu) {
-		if (cpumask_test_cpu(cpu, &w->watched))
-			pmuk_wdt_leave(cpu);
-	}
+	for_each_cpu_and(cpu, &w->beating, cpu_online_mask)
+		work_on_cpu(cpu, pmuk_wdt_end, NULL);
 }

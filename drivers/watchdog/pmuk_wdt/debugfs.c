@@ -21,10 +21,10 @@ static void pmuk_wdt_show_cpu(struct seq_file *m, int cpu)
 	u64 khz = pmuk_wdt_khz(READ_ONCE(c->clock.rate));
 	u64 top = pmuk_wdt_khz(READ_ONCE(c->clock.top));
 
-	seq_printf(m, "cpu%d %s nmis %llu cost_ns %llu cost_max_ns %llu clock_khz %llu top_khz %llu armed_ns %llu reports %d\n",
+	seq_printf(m, "cpu%d %s nmis %llu cost_ns %llu cost_max_ns %llu clock_khz %llu top_khz %llu armed_ns %llu reports %d timer_nmis %llu\n",
 		   cpu, pmuk_wdt_rung_name(pmuk_wdt_rung(cpu)), nmis,
 		   nmis ? div64_u64(cost, nmis) : 0, READ_ONCE(c->cost_max_ns), khz, top,
-		   READ_ONCE(c->armed_ns), atomic_read(&c->reports));
+		   READ_ONCE(c->armed_ns), atomic_read(&c->reports), READ_ONCE(c->timer_nmis));
 }
 
 /* In thresholds, from when the lockup began at the latest. */

@@ -27,6 +27,7 @@
 #include <linux/sysfs.h>
 #include <linux/workqueue.h>
 
+#include "timer_nmi.h"
 #include "wdt.h"
 
 #define PMUK_WDT_THRESHOLD	10000	/* milliseconds, where the kernel names none */
@@ -48,6 +49,10 @@ MODULE_PARM_DESC(all_cpu_backtrace, "Show the stacks of all CPUs with a report, 
 static unsigned int threshold_ms;
 module_param(threshold_ms, uint, 0444);
 MODULE_PARM_DESC(threshold_ms, "A CPU is stuck after so many milliseconds, 200 to 60000 (default: kernel.watchdog_thresh); to be changed in the device's directory in sysfs");
+
+static bool timer_nmi;
+module_param(timer_nmi, bool, 0444);
+MODULE_PARM_DESC(timer_nmi, "Have a timer that Linux does not use notice lockups by NMI, on arm64 (default 0: a hypervisor may lack it)");
 
 /* ---- CPUs that are isolated ---- */
 
@@ -156,6 +161,7 @@ static const char *const pmuk_wdt_rung_names[] = {
 	[PMUK_WDT_NONE]			= "none",
 	[PMUK_WDT_NEIGHBOUR]		= "neighbour",
 	[PMUK_WDT_NEIGHBOUR_NMI]	= "neighbour-nmi",
+	[PMUK_WDT_TIMER_NMI]		= "timer-nmi",
 	[PMUK_WDT_OWN_NMI]		= "own-nmi",
 };
 
@@ -173,6 +179,8 @@ enum pmuk_wdt_rung pmuk_wdt_rung(int cpu)
 		return PMUK_WDT_NONE;
 	if (READ_ONCE(pmuk_wdt_of(cpu)->own))
 		return PMUK_WDT_OWN_NMI;
+	if (READ_ONCE(pmuk_wdt_of(cpu)->timer))
+		return PMUK_WDT_TIMER_NMI;
 	if (cpumask_weight(&pmuk_wdt.watched) < 2)
 		return PMUK_WDT_NONE;
 	return READ_ONCE(pmuk_wdt.backtraces) ? PMUK_WDT_NEIGHBOUR_NMI : PMUK_WDT_NEIGHBOUR;
@@ -234,9 +242,9 @@ static void pmuk_wdt_tell_summary(const struct pmuk_wdt *w)
 		pmuk_wdt_of(cpu)->told = pmuk_wdt_rung(cpu);
 		nr[pmuk_wdt_of(cpu)->told]++;
 	}
-	pr_info("threshold %u ms; CPUs watched by own-nmi: %u, neighbour-nmi: %u, neighbour: %u, none: %u\n",
-		threshold_ms, nr[PMUK_WDT_OWN_NMI], nr[PMUK_WDT_NEIGHBOUR_NMI],
-		nr[PMUK_WDT_NEIGHBOUR], nr[PMUK_WDT_NONE]);
+	pr_info("threshold %u ms; CPUs watched by own-nmi: %u, timer-nmi: %u, neighbour-nmi: %u, neighbour: %u, none: %u\n",
+		threshold_ms, nr[PMUK_WDT_OWN_NMI], nr[PMUK_WDT_TIMER_NMI],
+		nr[PMUK_WDT_NEIGHBOUR_NMI], nr[PMUK_WDT_NEIGHBOUR], nr[PMUK_WDT_NONE]);
 }
 
 /* Beats start it. Whoever disarms waits for this, so it does not wait for them. */
@@ -417,6 +425,21 @@ static struct notifier_block pmuk_wdt_panic_nb = {
 
 /* ---- load and unload ---- */
 
+static void pmuk_wdt_timers_request(struct pmuk_wdt *w)
+{
+	int ret = timer_nmi ? pmuk_timer_nmi_request(pmuk_wdt_timer_nmi) : -ENODEV;
+
+	w->timers = !ret;
+	if (timer_nmi && ret)
+		pr_notice("no timer's NMI (%d)\n", ret);
+}
+
+static void pmuk_wdt_timers_free(struct pmuk_wdt *w)
+{
+	if (w->timers)
+		pmuk_timer_nmi_free();
+}
+
 static int pmuk_wdt_setup(struct pmuk_wdt *w)
 {
 	int ret;
@@ -431,6 +454,7 @@ static int pmuk_wdt_setup(struct pmuk_wdt *w)
 	ret = pmuk_wdt_counters_init();
 	if (ret)
 		goto err_wanted;
+	pmuk_wdt_timers_request(w);
 	ret = pmuk_wdt_first_threshold(w);
 	if (ret)
 		goto err_counters;
@@ -444,6 +468,7 @@ err_armed:
 		pmuk_wdt_disarm_all(w);
 err_counters:
 	cancel_delayed_work_sync(&w->configure);
+	pmuk_wdt_timers_free(w);
 	pmuk_wdt_counters_exit();
 err_wanted:
 	free_cpumask_var(w->wanted);
@@ -481,6 +506,7 @@ static void __exit pmuk_wdt_exit(void)
 		pmuk_wdt_disarm_all(&pmuk_wdt);
 	cancel_delayed_work_sync(&pmuk_wdt.configure);
 	irq_work_sync(&pmuk_wdt.dev.notify);	/* which the last beats may have queued */
+	pmuk_wdt_timers_free(&pmuk_wdt);
 	pmuk_wdt_counters_exit();
 	free_cpumask_var(pmuk_wdt.wanted);
 	free_cpumask_var(pmuk_wdt.counted);

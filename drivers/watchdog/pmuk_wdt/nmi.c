@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * What the overflow of a CPU's cycle counter does: it looks whether beats still come, learns the
- * clock from how long the counter has taken, and arms it for as long as may be.
+ * clock from how long the counter has taken, and arms it for as long as may be. And what the NMI
+ * of a CPU's timer does, where there is one: the same, with a clock that is known. Each beat sets
+ * the timer anew, so its NMI comes only where beats do not.
  *
  * Runs in NMI; where the PMU interrupts by plain interrupts it sees no lockup, and is not used.
  * Takes no lock, waits for nobody, and its loops are short.
@@ -10,11 +12,14 @@
 #include <linux/hardirq.h>
 #include <linux/kernel.h>
 #include <linux/kgdb.h>
+#include <linux/minmax.h>
 #include <linux/nmi.h>
 #include <linux/panic.h>
 #include <linux/pmu_kapi.h>
+#include <linux/smp.h>
 #include <linux/timekeeping.h>
 
+#include "timer_nmi.h"
 #include "wdt.h"
 
 bool pmuk_wdt_is_in_kgdb(void)
@@ -46,8 +51,11 @@ static void pmuk_wdt_look_for_touches(struct pmuk_wdt_cpu *c, u64 now)
 	pmuk_wdt_watch_from(&c->watch, pmuk_wdt_touched_at(c, smp_processor_id()));
 }
 
-/* What is credited is looked at only when it decides. */
-static void pmuk_wdt_judge(struct pmuk_wdt_cpu *c, const struct pmuk_sample *sample, u64 now)
+/*
+ * What is credited is looked at only when it decides. @counts: this is the counter's NMI. A CPU
+ * whose counter stands still does not get one, and is not credited for that.
+ */
+static void pmuk_wdt_judge(struct pmuk_wdt_cpu *c, struct pt_regs *regs, bool counts, u64 now)
 {
 	const struct pmuk_wdt_times *t = c->times;
 	struct pmuk_wdt_watch *watch = &c->watch;
@@ -57,18 +65,18 @@ static void pmuk_wdt_judge(struct pmuk_wdt_cpu *c, const struct pmuk_sample *sam
 	pmuk_wdt_look_for_touches(c, now);
 	if (!pmuk_wdt_is_due(watch, t, now))
 		return;
-	if (c->counted)
+	if (counts && c->counted)
 		pmuk_wdt_credit_stop(watch, now,
 				     pmuk_wdt_ran(&c->clock, c->nmi_count - c->beat_count));
 	if (pmuk_wdt_is_due(watch, t, now) && pmuk_wdt_is_sure(watch, t, now))
-		pmuk_wdt_report_own(c, sample->regs, now);
+		pmuk_wdt_report_own(c, regs, now);
 }
 
 /*
  * While somebody beats, that one sees to the device. After a stop of the machine nobody has for
  * long; so it is not enough to see that once, and there is time for a beat until the second look.
  */
-static void pmuk_wdt_judge_device(struct pmuk_wdt_cpu *c, const struct pmuk_sample *sample, u64 now)
+static void pmuk_wdt_judge_device(struct pmuk_wdt_cpu *c, struct pt_regs *regs, u64 now)
 {
 	const struct pmuk_wdt_times *t = &pmuk_wdt.times;
 	u64 alive = atomic64_read(&pmuk_wdt.alive_at);
@@ -78,18 +86,15 @@ static void pmuk_wdt_judge_device(struct pmuk_wdt_cpu *c, const struct pmuk_samp
 	if (c->silent_at <= alive)
 		c->silent_at = now;
 	else if (now - c->silent_at >= t->beat)
-		pmuk_wdt_device_check(&pmuk_wdt.dev, now, sample->regs);
+		pmuk_wdt_device_check(&pmuk_wdt.dev, now, regs);
 }
 
-/* One that was reported stays watched, for the device; there is no hurry. */
-static u64 pmuk_wdt_own_next(const struct pmuk_wdt_cpu *c, u64 now)
+/* A CPU that was reported stays watched, for the device; there is no hurry. */
+static u64 pmuk_wdt_own_left(const struct pmuk_wdt_cpu *c, u64 now)
 {
-	const struct pmuk_wdt_times *t = c->times;
-	u64 left = t->wait;
-
-	if (!atomic_read(&c->reported))
-		left = pmuk_wdt_until_look(&c->watch, t, now);
-	return pmuk_wdt_next(left, t->slack);
+	if (atomic_read(&c->reported))
+		return c->times->wait;
+	return pmuk_wdt_until_look(&c->watch, c->times, now);
 }
 
 /* A time that is over is looked at twice. An isolated CPU leaves the device to others. */
@@ -104,7 +109,8 @@ static u64 pmuk_wdt_device_look(const struct pmuk_wdt_cpu *c, u64 now)
 
 static void pmuk_wdt_arm(struct pmuk_wdt_cpu *c, struct pmuk_counter *counter, u64 now)
 {
-	u64 next = min(pmuk_wdt_own_next(c, now), pmuk_wdt_device_look(c, now));
+	u64 own = pmuk_wdt_next(pmuk_wdt_own_left(c, now), c->times->slack);
+	u64 next = min(own, pmuk_wdt_device_look(c, now));
 	u64 events = pmuk_wdt_events(&c->clock, next);
 
 	if (pmuk_counter_set_period(counter, events))
@@ -131,27 +137,33 @@ static void pmuk_wdt_first(struct pmuk_wdt_cpu *c, const struct pmuk_sample *sam
 	WRITE_ONCE(c->nmi_at, now);
 }
 
-/* Nothing is to be said of this CPU now, nor of it when this ends before its next beat. */
+/*
+ * Nothing is to be said of this CPU now, nor of it when this ends before its next beat. A CPU that
+ * beats for the device alone has no counter, but a timer.
+ */
 static bool pmuk_wdt_is_excused(const struct pmuk_wdt_cpu *c, int cpu, u64 now)
 {
 	return pmuk_wdt_is_quiet() || pmuk_wdt_is_telling(c, now) ||
-	       !cpumask_test_cpu(cpu, &pmuk_wdt.watched);
+	       !cpumask_test_cpu(cpu, &pmuk_wdt.watched) || !cpumask_test_cpu(cpu, &pmuk_wdt.cpus);
+}
+
+static void pmuk_wdt_look(struct pmuk_wdt_cpu *c, struct pt_regs *regs, bool counts, u64 now)
+{
+	if (pmuk_wdt_is_excused(c, smp_processor_id(), now))
+		pmuk_wdt_watch_anew(&c->watch, now);
+	else
+		pmuk_wdt_judge(c, regs, counts, now);
+	if (pmuk_wdt_is_in_kgdb())
+		pmuk_wdt_say_alive(now);
+	else
+		pmuk_wdt_judge_device(c, regs, now);
 }
 
 static void pmuk_wdt_overflow(struct pmuk_wdt_cpu *c, const struct pmuk_format_event *event,
 			      u64 now)
 {
-	const struct pmuk_sample *sample = event->sample;
-
-	pmuk_wdt_note(c, sample, now);
-	if (pmuk_wdt_is_excused(c, event->cpu, now))
-		pmuk_wdt_watch_anew(&c->watch, now);
-	else
-		pmuk_wdt_judge(c, sample, now);
-	if (pmuk_wdt_is_in_kgdb())
-		pmuk_wdt_say_alive(now);
-	else
-		pmuk_wdt_judge_device(c, sample, now);
+	pmuk_wdt_note(c, event->sample, now);
+	pmuk_wdt_look(c, event->sample->regs, true, now);
 	pmuk_wdt_arm(c, event->counter, now);
 }
 
@@ -186,4 +198,34 @@ u32 pmuk_wdt_nmi(const struct pmuk_format_event *event)
 		pmuk_wdt_first(c, event->sample, now);
 	pmuk_wdt_note_cost(c, now);
 	return PMUK_FORMAT_RESET;
+}
+
+/* ---- the timer ---- */
+
+/*
+ * Until the next look, and a little longer: the clock that @now is read from may be adjusted by
+ * half a thousandth. A beat that comes before sets the timer anew.
+ */
+void pmuk_wdt_timer_set(struct pmuk_wdt_cpu *c, u64 now)
+{
+	u64 next = min(pmuk_wdt_own_left(c, now), pmuk_wdt_device_look(c, now));
+
+	next = max(next + next / 1024, c->times->look / 8);
+	WRITE_ONCE(c->timer_at, now + next);
+	pmuk_timer_nmi_set(next);
+}
+
+/* The first one only says that NMIs do come. */
+void pmuk_wdt_timer_nmi(struct pt_regs *regs)
+{
+	struct pmuk_wdt_cpu *c = this_cpu_ptr(&pmuk_wdt_cpus);
+	u64 now = ktime_get_mono_fast_ns();
+
+	if (!in_nmi())
+		return;
+	WRITE_ONCE(c->timer_nmis, c->timer_nmis + 1);
+	if (c->timer)
+		pmuk_wdt_look(c, regs, false, now);
+	WRITE_ONCE(c->timer, true);
+	pmuk_wdt_timer_set(c, now);
 }

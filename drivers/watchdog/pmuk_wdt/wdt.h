@@ -29,6 +29,7 @@ enum pmuk_wdt_rung {
 	PMUK_WDT_NONE,			/* the only CPU, and no NMI of its own */
 	PMUK_WDT_NEIGHBOUR,		/* another CPU notices */
 	PMUK_WDT_NEIGHBOUR_NMI,		/* and asks it for its stack by an NMI */
+	PMUK_WDT_TIMER_NMI,		/* its own timer notices */
 	PMUK_WDT_OWN_NMI,		/* its own counter notices */
 	PMUK_WDT_RUNGS,
 };
@@ -61,6 +62,10 @@ struct pmuk_wdt_cpu {
 	bool own;			/* owner writes, others read: its NMI fires */
 	unsigned int blind;		/* beat: so many found the counter gone, or silent */
 	const char *lost;		/* owner writes, others read: why its NMI does not fire */
+	bool timer_on;			/* owner: its timer's interrupt is enabled … */
+	bool timer;			/* owner writes, others read: … and has come as an NMI */
+	u64 timer_at;			/* owner writes, others read: the next one is meant then */
+	u64 timer_nmis;			/* NMI writes, others read */
 	enum pmuk_wdt_rung told;	/* the worker: the rung that people know of */
 
 	u64 telling_at;			/* beat writes, others read: it prints since then; or 0 */
@@ -105,6 +110,7 @@ struct pmuk_wdt {
 	struct cpumask isolated;	/* as ->cpus: to be disturbed as little as can be */
 	struct cpumask watched;		/* CPU hotplug writes: CPUs that beat */
 	bool backtraces;		/* can CPUs be asked for their stacks by NMI? */
+	bool timers;			/* the timers have been requested, when loaded */
 	bool panicking;			/* the panic notifier writes */
 
 	struct work_struct manage;
@@ -150,6 +156,8 @@ void pmuk_wdt_counters_retry(struct pmuk_wdt *w);
 struct pmuk_format_event;
 
 u32 pmuk_wdt_nmi(const struct pmuk_format_event *event);
+void pmuk_wdt_timer_nmi(struct pt_regs *regs);
+void pmuk_wdt_timer_set(struct pmuk_wdt_cpu *c, u64 now);
 bool pmuk_wdt_is_in_kgdb(void);
 bool pmuk_wdt_is_quiet(void);
 
