@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What depends on how the machine was booted: readers leave CPUs alone that are isolated
- * (nohz_full=, isolcpus=), and a task that lends its time to who holds its mutex (sched_proxy_exec=1)
- * is not charged with what that one does.
+ * These tests depend on how the machine was booted. Readers leave isolated CPUs alone (nohz_full=,
+ * isolcpus=). A task that lends its time to the owner of a mutex (sched_proxy_exec=1) is not charged
+ * with what the owner does.
  */
 #define _GNU_SOURCE
 #include <sys/resource.h>

@@ -619,7 +619,7 @@ TEST_F_TIMEOUT(sched, offline_cpus_stay_as_they_were, 120)
 
 #define NAPS	200
 
-/* A task that sleeps now and then leaves its CPU to idle, whose switches cost no more than others. */
+/* A task that sleeps leaves its CPU to idle, whose switches cost no more than others. */
 TEST_F(sched, idle_takes_the_short_way)
 {
 	struct totals before;
