@@ -52,7 +52,8 @@ int pmuk_aux_list_pages(struct pmuk_aux *aux)
 {
 	unsigned int i;
 
-	aux->addresses = kvmalloc_array(aux->pages.nr, sizeof(*aux->addresses), aux->pages.gfp);
+	aux->addresses = kvmalloc_array(aux->pages.nr, sizeof(*aux->addresses),
+					aux->pages.gfp | __GFP_RETRY_MAYFAIL | __GFP_NOWARN);
 	if (!aux->addresses)
 		return -ENOMEM;
 	for (i = 0; i < aux->pages.nr; i++)

@@ -722,8 +722,9 @@ static void pmuk_turn_restart(struct pmuk_turn *turn)
 }
 
 /*
- * While all counters are disabled no overflow can mask, so ->masked and the counters change
- * together. A counter that could not be paused at once may be just now: restart each of them.
+ * While all counters are disabled no overflow can mask, and nobody queues the irq_work that pauses
+ * what was busy. So ->masked and the counters change together. Each counter is restarted, also one
+ * that only the irq_work has paused.
  */
 static void pmuk_turn_unmask(struct pmuk_inst *inst, struct pmuk_turn *turn)
 {
@@ -731,6 +732,7 @@ static void pmuk_turn_unmask(struct pmuk_inst *inst, struct pmuk_turn *turn)
 
 	for (i = 0; i < turn->nr; i++)
 		pmuk_counter_disable(turn->counters[i]);
+	irq_work_sync(&inst->irq_work);
 	atomic_set(&inst->masked, 0);
 	for (i = 0; i < turn->nr; i++)
 		pmuk_slot_restart(&turn->slots[i]);
