@@ -323,7 +323,8 @@ static int pmuk_wdt_online(unsigned int cpu)
 	struct pmuk_wdt_cpu *c = pmuk_wdt_of(cpu);
 	u64 now = ktime_get_mono_fast_ns();
 
-	if (!cpumask_test_cpu(cpu, &pmuk_wdt.beating))
+	if (!cpumask_test_cpu(cpu, &pmuk_wdt.beating) ||
+	    cpumask_test_cpu(cpu, &pmuk_wdt.watched))
 		return 0;
 	WRITE_ONCE(c->own, false);
 	WRITE_ONCE(c->lost, NULL);

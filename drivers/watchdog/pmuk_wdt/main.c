@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The NMI hard-lockup watchdog: a CPU that is stuck with interrupts off is noticed by its own
- * cycle counter, or by its neighbour, within 1.25 times a threshold; and a watchdog device
+ * cycle counter, or by its neighbour, within 1.25 times a threshold, and within 2.6 times if it
+ * is isolated; and a watchdog device
  * restarts the machine when user space has gone, even if no CPU takes interrupts any more.
  *
  * This file arms and disarms it: when it is loaded, its threshold changes, or the machine is
@@ -264,6 +265,8 @@ static void pmuk_wdt_manage(struct work_struct *work)
 
 /* ---- arm and disarm; ->lock is held ---- */
 
+#define PMUK_WDT_AGAIN		HZ	/* until a CPU that is stuck may have recovered */
+
 static void pmuk_wdt_forget(struct pmuk_wdt_cpu *c)
 {
 	WRITE_ONCE(c->clock.rate, 0);
@@ -291,6 +294,9 @@ static int pmuk_wdt_arm_all(struct pmuk_wdt *w)
 		pr_notice("no cycle counters (%d): CPUs watch each other\n", ret);
 	pmuk_wdt_counters_test(w);
 	w->armed = true;
+	/* CPUs may have gone offline between their choice and their start. */
+	if (!pmuk_wdt_is_lively(&w->watched))
+		schedule_delayed_work(&w->configure, PMUK_WDT_AGAIN);
 	pmuk_wdt_tell_summary(w);
 	return 0;
 }
@@ -342,8 +348,6 @@ static bool pmuk_wdt_is_changed(struct pmuk_wdt *w)
 	return pmuk_wdt_ask_settings(w) != w->thresh || !cpumask_equal(w->wanted, &w->cpus) ||
 	       !pmuk_wdt_is_lively(&w->watched);
 }
-
-#define PMUK_WDT_AGAIN		HZ	/* until a CPU that is stuck may have recovered */
 
 static void pmuk_wdt_configure(struct work_struct *work)
 {

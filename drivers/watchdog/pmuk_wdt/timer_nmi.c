@@ -27,6 +27,7 @@
 
 /* The interrupt's index in the node of the timers, where that has no names. */
 #define PMUK_TIMER_PHYS		1
+#define PMUK_TIMER_VIRT		2
 
 static int pmuk_timer_irq;
 static void (*pmuk_timer_handler)(struct pt_regs *regs);
@@ -46,16 +47,23 @@ static irqreturn_t pmuk_timer_interrupt(int irq, void *id)
 	return IRQ_HANDLED;
 }
 
+static int pmuk_timer_irq_of(struct device_node *np, const char *name, int index)
+{
+	if (of_property_present(np, "interrupt-names"))
+		return of_irq_get_byname(np, name);
+	return of_irq_get(np, index);
+}
+
+/* Linux itself uses the physical timer where it is told of no virtual one. */
 static int pmuk_timer_find(void)
 {
 	struct device_node *np __free(device_node) =
 		of_find_compatible_node(NULL, NULL, "arm,armv8-timer");
 
-	if (!np || is_hyp_mode_available())
+	if (!np || is_hyp_mode_available() ||
+	    pmuk_timer_irq_of(np, "virt", PMUK_TIMER_VIRT) <= 0)
 		return -ENODEV;
-	if (of_property_present(np, "interrupt-names"))
-		return of_irq_get_byname(np, "phys");
-	return of_irq_get(np, PMUK_TIMER_PHYS);
+	return pmuk_timer_irq_of(np, "phys", PMUK_TIMER_PHYS);
 }
 
 /**
@@ -118,8 +126,8 @@ EXPORT_SYMBOL_GPL(pmuk_timer_nmi_enable);
  */
 void pmuk_timer_nmi_disable(void)
 {
+	disable_percpu_nmi(pmuk_timer_irq);	/* or a last NMI might set the timer again */
 	pmuk_timer_stop();
-	disable_percpu_nmi(pmuk_timer_irq);
 	teardown_percpu_nmi(pmuk_timer_irq);
 }
 EXPORT_SYMBOL_GPL(pmuk_timer_nmi_disable);
