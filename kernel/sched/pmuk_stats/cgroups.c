@@ -278,11 +278,12 @@ void pmuk_sched_cgroup_move(struct task_struct *p)
 void pmuk_sched_cgroup_attach(void *data, struct cgroup *dst, const char *path,
 			      struct task_struct *leader, bool threadgroup)
 {
-	u64 began = local_clock();
 	unsigned int seen = 0;
 	struct task_struct *p;
+	u64 began;
 
 	guard(spinlock_irqsave)(&pmuk_sched.lock);
+	began = local_clock();
 	if (!threadgroup) {
 		pmuk_sched_cgroup_move(leader);
 		return;
@@ -290,7 +291,7 @@ void pmuk_sched_cgroup_attach(void *data, struct cgroup *dst, const char *path,
 	for_each_thread(leader, p) {
 		if (seen == PMUK_SCHED_STRETCH) {
 			pmuk_sched.unmoved = true;
-			schedule_work(&pmuk_sched.move);
+			queue_work(system_dfl_wq, &pmuk_sched.move);
 			break;
 		}
 		pmuk_sched_cgroup_move(p);

@@ -130,7 +130,7 @@ static bool pmuk_sched_copy_quiet(struct pmuk_sched_cpu_job *job)
 	pmuk_sched_cpu_read(job);
 	if (t == pmuk_sched_idle(c))
 		job->idle.run += pmuk_sched_idle_so_far(c);
-	smp_rmb();	/* pairs with pmuk_sched_switch_slow() */
+	smp_rmb();	/* pairs with pmuk_sched_change() */
 	return t && READ_ONCE(c->task) == t && READ_ONCE(c->start) == start &&
 	       READ_ONCE(c->base[0]) == base;
 }

@@ -160,6 +160,7 @@ FIXTURE_SETUP(stream)
 
 FIXTURE_TEARDOWN(stream)
 {
+	EXPECT_EQ(set_parameter("stream_mb", "256"), 0);
 	write_file(CPU1_ONLINE, "1");
 	if (self->s.fd >= 0)
 		close(self->s.fd);
@@ -238,7 +239,6 @@ TEST_F(stream, all_streams_are_limited)
 	EXPECT_EQ(bind_stream(first, 0, pages_of(MIB), PMUK_SCHED_OVERWRITE, 0), 0);
 	close(first);
 	close(second);
-	EXPECT_EQ(set_parameter("stream_mb", "256"), 0);
 }
 
 FIXTURE(memory)
