@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * These tests depend on how the machine was booted. Readers leave isolated CPUs alone (nohz_full=,
- * isolcpus=). A task that lends its time to the owner of a mutex (sched_proxy_exec=1) is not charged
- * with what the owner does.
+ * isolcpus=). A task that lends its time to the owner of a mutex is not charged with what the owner
+ * does (sched_proxy_exec=1).
  */
 #define _GNU_SOURCE
 #include <sys/resource.h>
