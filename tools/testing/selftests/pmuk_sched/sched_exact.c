@@ -69,7 +69,10 @@ FIXTURE_TEARDOWN(exact)
 	EXPECT_EQ(set_parameter("events", "cycles,instructions"), 0);
 }
 
-/* No fewer than it has; what ticks add is within 1 in 1000. The first time, there is more to do. */
+/*
+ * No fewer than it has. One instruction takes 1 ns here, so a tick in 4 ms that has 10 000 adds 1 in 400; on
+ * arm64's 7.3 it has some 4 000. The first time, there is more to do.
+ */
 TEST_F_TIMEOUT(exact, known_loop_is_counted, 240)
 {
 	const uint64_t insns = LOOPS * PER_LOOP;
@@ -90,7 +93,7 @@ TEST_F_TIMEOUT(exact, known_loop_is_counted, 240)
 		counted = after.counts[0] - before.counts[0];
 		TH_LOG("%" PRIu64 " of %" PRIu64, counted, insns);
 		EXPECT_GE(counted, insns);
-		EXPECT_TRUE(!i || counted <= insns + insns / 1000);
+		EXPECT_TRUE(!i || counted <= insns + insns / 400);
 	}
 	EXPECT_EQ(after.valid, 1);
 	kill(pid, SIGKILL);
