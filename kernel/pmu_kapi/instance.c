@@ -76,7 +76,7 @@ static void pmuk_slot_handle_overdue(struct pmuk_slot *slot)
 	const struct perf_sample_data none = {};
 	struct pmuk_sample sample;
 
-	if (!c || !c->overdue || slot->hit)
+	if (!c || !c->overdue || READ_ONCE(slot->hit))
 		return;
 	c->overdue = false;
 	pmuk_counter_late_sample(c, &sample);
@@ -111,23 +111,30 @@ static void pmuk_inst_mask(struct pmuk_inst *inst)
 	pmuk_inst_pause(inst);
 }
 
+/*
+ * The period is the short one from here on. A restart elsewhere may make a peer's long just now:
+ * whoever is last, a period that is long is never taken for a short one.
+ */
+static void pmuk_slot_shorten(struct pmuk_slot *slot, struct pmuk_counter *c)
+{
+	WRITE_ONCE(slot->longer, false);
+	if (pmuk_counter_set_period(c, pmuk_slot_period(slot, false)))
+		WRITE_ONCE(slot->longer, true);
+}
+
 /* The driver has begun the next period, with the one that was. */
 static void pmuk_slot_reset(struct pmuk_slot *slot)
 {
-	struct pmuk_counter *c = *pmuk_slot_counter(slot);
-	u64 period = pmuk_slot_period(slot, false);
 	u32 peers = slot->def->pmd.reset_peers;
 	unsigned int i;
 
-	if (slot->longer && !pmuk_counter_set_period(c, period))
-		slot->longer = false;
+	if (READ_ONCE(slot->longer))
+		pmuk_slot_shorten(slot, *pmuk_slot_counter(slot));
 	for (i = 0; peers && i < slot->turn->nr; i++) {
 		struct pmuk_slot *peer = &slot->turn->slots[i];
 
-		if (peer != slot && (peers & BIT(peer->num)) &&
-		    !pmuk_counter_set_period(slot->turn->counters[i],
-					     pmuk_slot_period(peer, false)))
-			peer->longer = false;
+		if (peer != slot && (peers & BIT(peer->num)))
+			pmuk_slot_shorten(peer, slot->turn->counters[i]);
 	}
 }
 
@@ -137,12 +144,12 @@ static void pmuk_slot_act(struct pmuk_slot *slot, u32 action)
 	u32 limit = slot->def->pmd.switch_overflows;
 
 	if (action & PMUK_FORMAT_MASK) {
-		slot->hit = true;
+		WRITE_ONCE(slot->hit, true);
 		pmuk_inst_mask(inst);
 	} else if (action & PMUK_FORMAT_RESET) {
 		pmuk_slot_reset(slot);
 	} else {
-		slot->hit = true;
+		WRITE_ONCE(slot->hit, true);
 		pmuk_counter_set_period(*pmuk_slot_counter(slot),
 					PMUK_PERIOD_MAX - slot->def->pmd.random_mask);
 	}
@@ -207,7 +214,8 @@ static void pmuk_slot_overflow(struct pmuk_counter *c, const struct pmuk_sample 
 	struct pmuk_slot *slot = c->slot;
 	struct pmuk_inst *inst = slot->inst;
 
-	if (READ_ONCE(inst->active) != slot->turn || atomic_read(&inst->masked) || slot->hit)
+	if (READ_ONCE(inst->active) != slot->turn || atomic_read(&inst->masked) ||
+	    READ_ONCE(slot->hit))
 		return;
 	if (static_branch_unlikely(&pmuk_measures))
 		pmuk_slot_handle_measured(slot, c, sample, data);
@@ -682,18 +690,23 @@ void pmuk_inst_stop(struct pmuk_inst *inst)
 static void pmuk_slot_restart(struct pmuk_slot *slot)
 {
 	struct pmuk_counter *c = *pmuk_slot_counter(slot);
+	u64 period = pmuk_slot_period(slot, true);
 
 	pmuk_counter_disable(c);
-	pmuk_counter_rearm(c, slot->hit ? pmuk_slot_period(slot, true) : 0);
-	if (slot->hit)
-		slot->longer = pmuk_slot_period(slot, true) != pmuk_slot_period(slot, false);
-	slot->hit = false;
+	pmuk_counter_rearm(c, slot->hit ? period : 0);
+	if (slot->hit)	/* after the period: see pmuk_slot_shorten() */
+		WRITE_ONCE(slot->longer, period != pmuk_slot_period(slot, false));
+	WRITE_ONCE(slot->hit, false);
 }
 
-/* What masks while turns are exchanged stops counters of both. */
+/*
+ * What masks while turns are exchanged stops counters of both. An overflow that is not seen here
+ * comes after the restart, or masks: pmuk_inst_restart() looks at that last.
+ */
 static bool pmuk_slot_awaits_restart(const struct pmuk_slot *slot)
 {
-	return slot->hit || READ_ONCE((*pmuk_slot_counter(slot))->frozen) != PMUK_RUNNING;
+	return READ_ONCE(slot->hit) ||
+	       READ_ONCE((*pmuk_slot_counter(slot))->frozen) != PMUK_RUNNING;
 }
 
 /* One that has its place again may lose it again. */
