@@ -112,13 +112,15 @@ static void pmuk_inst_mask(struct pmuk_inst *inst)
 }
 
 /*
- * The period is the short one from here on. A restart elsewhere may make a peer's long just now:
- * whoever is last, a period that is long is never taken for a short one.
+ * A restart elsewhere may make a peer's period long just now. ->longer is cleared before the period
+ * changes here, and set after it there: so it may be set where the period is short, which costs
+ * beginning one more, and is never clear where the period is long.
  */
 static void pmuk_slot_shorten(struct pmuk_slot *slot, struct pmuk_counter *c)
 {
-	WRITE_ONCE(slot->longer, false);
-	if (pmuk_counter_set_period(c, pmuk_slot_period(slot, false)))
+	bool was = xchg(&slot->longer, false);	/* orders; pairs with pmuk_slot_restart() */
+
+	if (pmuk_counter_set_period(c, pmuk_slot_period(slot, false)) && was)
 		WRITE_ONCE(slot->longer, true);
 }
 
@@ -691,17 +693,19 @@ static void pmuk_slot_restart(struct pmuk_slot *slot)
 {
 	struct pmuk_counter *c = *pmuk_slot_counter(slot);
 	u64 period = pmuk_slot_period(slot, true);
+	bool hit;
 
 	pmuk_counter_disable(c);
-	pmuk_counter_rearm(c, slot->hit ? period : 0);
-	if (slot->hit)	/* after the period: see pmuk_slot_shorten() */
-		WRITE_ONCE(slot->longer, period != pmuk_slot_period(slot, false));
+	hit = READ_ONCE(slot->hit);
+	pmuk_counter_rearm(c, hit ? period : 0);
+	if (hit)	/* after the period; pairs with pmuk_slot_shorten() */
+		smp_store_release(&slot->longer, period != pmuk_slot_period(slot, false));
 	WRITE_ONCE(slot->hit, false);
 }
 
 /*
- * What masks while turns are exchanged stops counters of both. An overflow that is not seen here
- * comes after the restart, or masks: pmuk_inst_restart() looks at that last.
+ * What masks while turns are exchanged stops counters of both. An overflow that is missed here
+ * waits for the next restart, unless it masks: pmuk_inst_restart() looks at that last.
  */
 static bool pmuk_slot_awaits_restart(const struct pmuk_slot *slot)
 {

@@ -71,7 +71,7 @@ FIXTURE_TEARDOWN(exact)
 
 /*
  * No fewer than it has. One instruction takes 1 ns here, so a tick in 4 ms that has 10 000 adds 1
- * in 400; on arm64's 7.3 it has some 4 000. The first time, there is more to do.
+ * in 400; on arm64, a tick of 7.3 has some 4 000. The first time, there is more to do.
  */
 TEST_F_TIMEOUT(exact, known_loop_is_counted, 240)
 {
