@@ -53,8 +53,8 @@ struct pmuk_slot {
 	struct pmuk_counter *ended;	/* inst->lock: retired, and not freed yet */
 	bool told;			/* watch: that it was lost */
 	bool pending;			/* inst->lock: an overflow was not handled */
-	bool hit;			/* owner, or while disabled: awaits its long period */
-	bool longer;			/* likewise, and peers' owner: is in its long period */
+	bool hit;			/* overflow, or who disabled: awaits its long period */
+	bool longer;			/* these, and peers' overflows: has that period */
 	u32 overflows;			/* owner: in this turn */
 	struct pmuk_value base;		/* inst->lock: add to what the counter has */
 	struct pmuk_value held;		/* inst->lock: while stopped, where perf cannot stop it */

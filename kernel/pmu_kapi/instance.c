@@ -112,9 +112,10 @@ static void pmuk_inst_mask(struct pmuk_inst *inst)
 }
 
 /*
- * A restart elsewhere may make a peer's period long just now. ->longer is cleared before the period
- * changes here, and set after it there: so it may be set where the period is short, which costs
- * beginning one more, and is never clear where the period is long.
+ * A restart on another CPU may make this peer's period long at the same time. This function clears
+ * ->longer before it changes the period; pmuk_slot_restart() sets ->longer after it has changed the
+ * period. So ->longer may be set while the period is short, which begins one short period too many,
+ * but ->longer is never clear while the period is long.
  */
 static void pmuk_slot_shorten(struct pmuk_slot *slot, struct pmuk_counter *c)
 {
@@ -622,8 +623,8 @@ static void pmuk_turn_prepare(struct pmuk_turn *turn)
 		struct pmuk_slot *slot = &turn->slots[i];
 		struct pmuk_value had = slot->base;
 
-		slot->hit = false;
-		slot->longer = false;
+		WRITE_ONCE(slot->hit, false);	/* a tree's overflow may still be on its way */
+		WRITE_ONCE(slot->longer, false);
 		slot->pending = false;
 		slot->overflows = 0;
 		slot->told = false;
@@ -704,8 +705,9 @@ static void pmuk_slot_restart(struct pmuk_slot *slot)
 }
 
 /*
- * What masks while turns are exchanged stops counters of both. An overflow that is missed here
- * waits for the next restart, unless it masks: pmuk_inst_restart() looks at that last.
+ * An overflow that masks the context while sets are exchanged stops counters of both sets, so the
+ * restart asks each slot. This function may miss an overflow that comes just now: the slot then
+ * waits for the next restart. If that overflow masks, pmuk_inst_restart() sees the mask at its end.
  */
 static bool pmuk_slot_awaits_restart(const struct pmuk_slot *slot)
 {

@@ -748,7 +748,10 @@ static void pmuk_set_software_period(struct pmuk_counter *c)
 	hwc->last_period = hwc->sample_period;
 }
 
-/* One that is off its PMU is not frozen for that: a restart elsewhere may be about to thaw it. */
+/*
+ * Freezes the counter only if it is on its PMU: a restart on another CPU may be about to thaw a
+ * counter that is off its PMU.
+ */
 static void pmuk_set_hardware_period(struct pmuk_counter *c)
 {
 	bool running = pmuk_is_on(c) && c->frozen == PMUK_RUNNING;
@@ -905,8 +908,8 @@ static void pmuk_never_throttle(struct pmuk_counter *c, struct perf_event *event
 }
 
 /*
- * Of a disabled counter, which nobody else touches but to begin a period: it is not paused any
- * more, and begins a new period if @period is not 0.
+ * Ends the pause of a disabled counter, and begins a new period if @period is not 0. Nobody else
+ * touches a disabled counter, except to begin a period.
  */
 void pmuk_counter_rearm(struct pmuk_counter *c, u64 period)
 {
