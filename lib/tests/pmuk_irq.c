@@ -126,23 +126,43 @@ static bool irq_handle_nmi(void)
 #include <asm/apic.h>
 #include <linux/nmi.h>
 
+/*
+ * This CPU has raised an NMI. Another NMI, such as an overflow's, may have made the call first;
+ * ours is then unknown to all other handlers.
+ */
+static DEFINE_PER_CPU(bool, irq_nmi_raised);
+
 static int irq_nmi_handler(unsigned int type, struct pt_regs *regs)
 {
 	return irq_handle_nmi() ? NMI_HANDLED : NMI_DONE;
 }
 
-static int irq_nmi_start(void)
+static int irq_nmi_late(unsigned int type, struct pt_regs *regs)
 {
-	return register_nmi_handler(NMI_LOCAL, irq_nmi_handler, 0, "pmuk_irq");
+	return this_cpu_xchg(irq_nmi_raised, false) ? NMI_HANDLED : NMI_DONE;
 }
 
 static void irq_nmi_stop(void)
 {
+	unregister_nmi_handler(NMI_UNKNOWN, "pmuk_irq");
 	unregister_nmi_handler(NMI_LOCAL, "pmuk_irq");
+}
+
+static int irq_nmi_start(void)
+{
+	int ret = register_nmi_handler(NMI_LOCAL, irq_nmi_handler, 0, "pmuk_irq");
+
+	if (ret)
+		return ret;
+	ret = register_nmi_handler(NMI_UNKNOWN, irq_nmi_late, 0, "pmuk_irq");
+	if (ret)
+		unregister_nmi_handler(NMI_LOCAL, "pmuk_irq");
+	return ret;
 }
 
 static void irq_nmi_raise(void)
 {
+	this_cpu_write(irq_nmi_raised, true);
 	apic->send_IPI(smp_processor_id(), NMI_VECTOR);
 }
 
