@@ -115,6 +115,8 @@ static __always_inline bool pmuk_arch_read_on(const struct perf_event *event, u6
 	return false;
 }
 
+#define pmuk_arch_read_on	pmuk_arch_read_on
+
 static __always_inline u64 pmuk_arch_read(const struct perf_event *event)
 {
 	u64 raw;
@@ -179,6 +181,16 @@ static __always_inline u64 pmuk_arch_read(const struct perf_event *event)
 {
 	return rdpmc(event->hw.event_base_rdpmc);
 }
+
+/* ->state tells a counter that is stopped or off its PMU; its ->idx stays what it was. */
+static __always_inline bool pmuk_arch_read_on(const struct perf_event *event, u64 *raw)
+{
+	if (unlikely(READ_ONCE(event->hw.state)))
+		return false;
+	*raw = pmuk_arch_read(event);
+	return true;
+}
+#define pmuk_arch_read_on	pmuk_arch_read_on
 
 /* On this CPU. */
 #ifndef pmuk_arch_nmis

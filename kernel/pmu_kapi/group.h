@@ -2,9 +2,11 @@
 /*
  * The fast path of pmuk_read_local(): counters of one CPU, read together.
  *
- * Nothing moves a counter of this CPU but what interrupts. Where all interrupts are counted,
- * NMIs too, one look at that replaces the looks that pmuk_counter_read_local() has at each
- * counter, and it tells that all were read in one instant: that takes less than masking.
+ * Only what interrupts this CPU moves a counter of this CPU. pmuk_counter_read_local() looks at each
+ * counter twice for that reason. This path looks once at whether anything has interrupted, which
+ * also tells that all counters were read in one instant. arm64 counts all interrupts, NMIs too, in
+ * one place, and a look there takes less than masking. x86 counts NMIs there; the other interrupts
+ * are masked meanwhile.
  */
 #ifndef _PMU_KAPI_GROUP_H
 #define _PMU_KAPI_GROUP_H
@@ -24,7 +26,57 @@ struct pmuk_group {
 	struct pmuk_counter *counters[];	/* inst->lock, RCU: NULL while offline */
 };
 
+#ifdef pmuk_arch_read_on
+
+/* struct pmuk_quiet: whether anything that may move a counter has come since pmuk_quiet_begin(). */
 #ifdef pmuk_arch_irqs
+
+struct pmuk_quiet {
+	const unsigned long *irqs;
+	unsigned long before;
+};
+
+static __always_inline void pmuk_quiet_begin(struct pmuk_quiet *quiet)
+{
+	quiet->irqs = pmuk_arch_irqs();
+	quiet->before = READ_ONCE(*quiet->irqs);
+	barrier();	/* what comes from here on is counted, or comes after all is read */
+}
+
+static __always_inline bool pmuk_is_quiet(const struct pmuk_quiet *quiet)
+{
+	barrier();
+	return likely(READ_ONCE(*quiet->irqs) == quiet->before);
+}
+
+static __always_inline void pmuk_quiet_end(const struct pmuk_quiet *quiet) { }
+
+#else
+
+struct pmuk_quiet {
+	unsigned long flags;
+	unsigned long before;
+};
+
+static __always_inline void pmuk_quiet_begin(struct pmuk_quiet *quiet)
+{
+	local_irq_save(quiet->flags);
+	quiet->before = pmuk_arch_nmis();
+	barrier();	/* likewise */
+}
+
+static __always_inline bool pmuk_is_quiet(const struct pmuk_quiet *quiet)
+{
+	barrier();
+	return likely(pmuk_arch_nmis() == quiet->before);
+}
+
+static __always_inline void pmuk_quiet_end(const struct pmuk_quiet *quiet)
+{
+	local_irq_restore(quiet->flags);
+}
+
+#endif
 
 /* Who interrupts may stop the counters, and end them before this goes on. */
 static __always_inline bool pmuk_group_read_one(struct pmuk_counter *c, u64 *count)
@@ -53,8 +105,7 @@ static __always_inline bool pmuk_group_keep_one(struct pmuk_counter *c, u64 *cou
 }
 
 static __always_inline bool pmuk_group_read_each(struct pmuk_group *group, u64 *counts,
-						 unsigned int n, const unsigned long *irqs,
-						 unsigned long before)
+						 unsigned int n, const struct pmuk_quiet *quiet)
 {
 	unsigned int i;
 
@@ -62,20 +113,18 @@ static __always_inline bool pmuk_group_read_each(struct pmuk_group *group, u64 *
 		if (unlikely(!pmuk_group_read_one(READ_ONCE(group->counters[i]), &counts[i])))
 			return false;
 	}
-	barrier();
-	if (unlikely(READ_ONCE(*irqs) != before))
+	if (!pmuk_is_quiet(quiet))
 		return false;
 	for (i = 0; i < n; i++) {
 		if (unlikely(!pmuk_group_keep_one(READ_ONCE(group->counters[i]), &counts[i])))
 			return false;
 	}
-	barrier();
-	return likely(READ_ONCE(*irqs) == before);	/* or ->last may be older than before */
+	return pmuk_is_quiet(quiet);	/* or ->last may be older than before */
 }
 
 /* The same for two, which is what most want: nothing is looked up twice. */
 static __always_inline bool pmuk_group_read_two(struct pmuk_group *group, u64 *counts,
-						const unsigned long *irqs, unsigned long before)
+						const struct pmuk_quiet *quiet)
 {
 	struct pmuk_counter *c = READ_ONCE(group->counters[0]);
 	struct pmuk_counter *d = READ_ONCE(group->counters[1]);
@@ -83,15 +132,25 @@ static __always_inline bool pmuk_group_read_two(struct pmuk_group *group, u64 *c
 
 	if (unlikely(!pmuk_group_read_one(c, &count_c) || !pmuk_group_read_one(d, &count_d)))
 		return false;
-	barrier();
-	if (unlikely(READ_ONCE(*irqs) != before))
+	if (!pmuk_is_quiet(quiet))
 		return false;
 	pmuk_group_keep_one(c, &count_c);
 	pmuk_group_keep_one(d, &count_d);
 	counts[0] = count_c;
 	counts[1] = count_d;
-	barrier();
-	return likely(READ_ONCE(*irqs) == before);
+	return pmuk_is_quiet(quiet);
+}
+
+/* An NMI before @quiet that masks and leaves the hardware running shows in ->fast_tick. */
+static __always_inline bool pmuk_group_read_in(struct pmuk_group *group, u64 *counts,
+					       unsigned int n, const struct pmuk_quiet *quiet)
+{
+	if (unlikely(!group || n > group->nr || ((READ_ONCE(group->fast_tick) ^ jiffies) |
+						 (preempt_count() & NMI_MASK))))
+		return false;
+	if (likely(n == 2))
+		return pmuk_group_read_two(group, counts, quiet);
+	return pmuk_group_read_each(group, counts, n, quiet);
 }
 
 /*
@@ -102,20 +161,13 @@ static __always_inline bool pmuk_group_read(struct pmuk_group *const *groups, u6
 					    unsigned int n)
 {
 	struct pmuk_group *group = READ_ONCE(groups[raw_smp_processor_id()]);
-	const unsigned long *irqs = pmuk_arch_irqs();
-	unsigned long before = READ_ONCE(*irqs);
+	struct pmuk_quiet quiet;
+	bool done;
 
-	/*
-	 * An interrupt from here on is counted, or comes after all is read. Earlier ones, such as
-	 * an NMI that masks and leaves the hardware running, show in ->fast_tick.
-	 */
-	barrier();
-	if (unlikely(!group || n > group->nr || ((READ_ONCE(group->fast_tick) ^ jiffies) |
-						 (preempt_count() & NMI_MASK))))
-		return false;
-	if (likely(n == 2))
-		return pmuk_group_read_two(group, counts, irqs, before);
-	return pmuk_group_read_each(group, counts, n, irqs, before);
+	pmuk_quiet_begin(&quiet);
+	done = pmuk_group_read_in(group, counts, n, &quiet);
+	pmuk_quiet_end(&quiet);
+	return done;
 }
 
 #else

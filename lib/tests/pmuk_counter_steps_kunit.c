@@ -90,7 +90,12 @@ static u64 steps_arch_read(const struct perf_event *event)
 #include "../../kernel/pmu_kapi/local.c"
 
 /* The same for reads of a group, which are told that they were interrupted. */
+#ifdef CONFIG_X86
+#undef pmuk_arch_nmis
+#define pmuk_arch_nmis()		READ_ONCE(steps.irqs)
+#else
 #define pmuk_arch_irqs()		((const unsigned long *)&steps.irqs)
+#endif
 #define pmuk_arch_read_on(event, raw)	((*(raw) = steps_arch_read(event)), true)
 
 #include "../../kernel/pmu_kapi/group.h"
