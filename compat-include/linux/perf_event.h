@@ -33,6 +33,9 @@ static inline bool perf_event_set_kernel_page(struct perf_event *event,
 	return false;
 }
 
+static inline void perf_allow_user_reads(struct mm_struct *mm) { }
+static inline void perf_forbid_user_reads(struct mm_struct *mm) { }
+
 /* The same, patches/7.3/0002-*: without it PMUs that trace have nowhere to write to. */
 struct perf_event_aux_ops {
 	void *(*begin)(struct perf_output_handle *handle, struct perf_event *event);

@@ -55,6 +55,7 @@ struct pmuk_map {
 	struct user_struct *user;	/* const */
 	unsigned long locked;		/* const: pages of ->user, of perf_event_mlock_kb */
 	unsigned long pinned;		/* const: pages of the mm, under RLIMIT_MEMLOCK */
+	bool reads;			/* const once mapped: the mm may read registers */
 	refcount_t vmas;
 	struct pmuk_pages data;		/* of the buffer whose last map this was, ... */
 	struct rcu_work late;		/* ... freed when nobody writes into them any more */
@@ -73,6 +74,7 @@ struct pmuk_buffer {
 	struct mutex lock;		/* what is mapped, and its size */
 	unsigned int maps;		/* ->lock: how many maps there are */
 	bool dropped;			/* ->lock: ->data went with the last of them */
+	bool reads;			/* ->lock: whoever maps the page may read registers */
 
 	struct irq_work wake_work;	/* from the writer's context to where one may wake */
 	wait_queue_head_t *waitq;	/* const: who polls; the caller's, or ... */

@@ -80,6 +80,8 @@ void pmuk_map_put(struct pmuk_map *m, struct mm_struct *mm)
 {
 	if (!refcount_dec_and_test(&m->vmas))
 		return;
+	if (m->reads)
+		perf_forbid_user_reads(mm);
 	atomic64_sub(m->pinned, &mm->pinned_vm);
 	perf_mlock_uncharge(m->user, m->locked);
 	if (m->data.pages)
@@ -272,9 +274,13 @@ static int pmuk_mmap_locked(struct pmuk_map *m, struct vm_area_struct *vma)
 		return -EBUSY;
 	}
 	ret = pmuk_mmap_data(b, nr, vma);
-	if (!ret)
-		b->maps++;
-	return ret;
+	if (ret)
+		return ret;
+	b->maps++;
+	m->reads = b->reads;
+	if (m->reads)
+		perf_allow_user_reads(vma->vm_mm);
+	return 0;
 }
 
 /**

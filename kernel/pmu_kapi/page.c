@@ -3,17 +3,41 @@
  * What a control page tells of its counter, as in the self-monitoring page of 2009:
  * lock, index, offset and the times, read again if the lock has moved.
  *
- * On arm64 counters of the CPU's own PMU have theirs kept up to date by perf core, where
- * that can: then user space that may read registers adds index's register to offset. For
- * all others index is 0, and offset is the value last published. So it is on x86, where
- * reading registers is allowed to who has mapped a perf event, which this is not.
+ * For a counter of the CPU's own PMU, perf core keeps the page up to date where it can. User space
+ * that may read registers then adds index's register to offset. On arm64 an attribute of the
+ * counter allows that; on x86 a process may read registers while it has the page mapped. For all
+ * other counters index is 0, and offset is the value last published.
  */
+#include <linux/cleanup.h>
 #include <linux/compiler.h>
 #include <linux/kconfig.h>
+#include <linux/mutex.h>
 #include <asm/barrier.h>
 
 #include "buffer.h"
 #include "internal.h"
+
+/*
+ * On x86 a CPU counter's page would be right only for readers on that CPU. A process that mapped
+ * the page before the counter was created was not allowed to read registers.
+ */
+static bool pmuk_page_may_live(const struct pmuk_counter *c, const struct pmuk_buffer *b)
+{
+	return IS_ENABLED(CONFIG_ARM64) ||
+	       (IS_ENABLED(CONFIG_X86) && c->cpu < 0 && !b->maps &&
+		(c->event->hw.flags & PERF_EVENT_FLAG_USER_READ_CNT));
+}
+
+/* Has perf core keep the page up to date, if it can. */
+static bool pmuk_page_make_live(struct pmuk_counter *c, struct pmuk_buffer *b)
+{
+	if (!c->core || !pmuk_page_may_live(c, b))
+		return false;
+	if (!perf_event_set_kernel_page(c->event, b->ring.page))
+		return false;
+	b->reads = true;
+	return true;
+}
 
 /* The first one of the buffer is on its page until it ends. */
 void pmuk_page_attach(struct pmuk_counter *c)
@@ -22,14 +46,18 @@ void pmuk_page_attach(struct pmuk_counter *c)
 
 	if ((c->attr.flags & PMUK_INHERIT) || cmpxchg(&b->self, NULL, c))
 		return;
-	c->on_page = !IS_ENABLED(CONFIG_ARM64) || !c->core ||
-		     !perf_event_set_kernel_page(c->event, b->ring.page);
+	guard(mutex)(&b->lock);
+	c->on_page = !pmuk_page_make_live(c, b);
 }
 
-/* The event has gone. */
+/* The event is gone: a process that maps the page from now on needs no register. */
 void pmuk_page_detach(struct pmuk_counter *c)
 {
-	cmpxchg(&c->attr.buffer->self, c, NULL);
+	struct pmuk_buffer *b = c->attr.buffer;
+
+	guard(mutex)(&b->lock);
+	if (cmpxchg(&b->self, c, NULL) == c)
+		b->reads = false;
 }
 
 /* For what perf core leaves to us. One at a time, see pmuk_counter::publishing. */

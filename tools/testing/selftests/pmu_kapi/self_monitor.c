@@ -8,16 +8,24 @@
 #include <fcntl.h>
 #include <linux/perf_event.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../kselftest_harness.h"
 
+#ifdef __x86_64__
+#define USER_ACCESS	"/sys/bus/event_source/devices/cpu/rdpmc"
+#define USER_ACCESS_WAS	"1"
+#else
 #define USER_ACCESS	"/proc/sys/kernel/perf_user_access"
+#define USER_ACCESS_WAS	"0"
+#endif
 #define barrier()	__atomic_signal_fence(__ATOMIC_SEQ_CST)
 
 #ifdef __aarch64__
@@ -59,6 +67,14 @@ static uint64_t read_register(unsigned int i)
 		exit(1);
 	}
 	return count;
+}
+#elif defined(__x86_64__)
+static uint64_t read_register(unsigned int i)
+{
+	uint32_t low, high;
+
+	asm volatile("rdpmc" : "=a" (low), "=d" (high) : "c" (i));
+	return (uint64_t)high << 32 | low;
 }
 #else
 static uint64_t read_register(unsigned int i)
@@ -125,7 +141,7 @@ FIXTURE_TEARDOWN(self)
 		munmap(self->page, getpagesize());
 	if (self->fd >= 0)
 		close(self->fd);
-	write_file(USER_ACCESS, "0");
+	write_file(USER_ACCESS, USER_ACCESS_WAS);
 }
 
 static uint64_t read_call(int fd)
@@ -189,6 +205,29 @@ TEST_F(self, reads_across_migration)
 	}
 	EXPECT_EQ(moves, 2000);
 }
+
+#ifdef __x86_64__
+/* Who has unmapped the page may read no register. A child tries, as it dies of that. */
+TEST_F(self, unmapped_page_allows_nothing)
+{
+	int status, direct;
+	pid_t pid;
+
+	read_self(self->page, &direct);
+	if (!direct)
+		SKIP(return, "this kernel lets nobody read registers: index is 0");
+	munmap(self->page, getpagesize());
+	self->page = NULL;
+	pid = fork();
+	ASSERT_GE(pid, 0);
+	if (!pid) {
+		read_register(0);
+		_exit(0);
+	}
+	ASSERT_EQ(waitpid(pid, &status, 0), pid);
+	EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
+}
+#endif
 
 /* Without a register to read, there is no index, and the page is still to be read. */
 TEST_F(self, page_is_consistent_anyway)
