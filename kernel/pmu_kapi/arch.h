@@ -4,10 +4,10 @@
  *
  * pmuk_arch_mask() says once, when a counter is created on a core PMU, whether
  * its register may be read directly, and how wide it is; pmuk_arch_read() is the
- * read; pmuk_arch_place() changes when the PMU driver moves the counter to another
- * register without perf core knowing. perf
- * core stays the only one that writes these registers. Counters that are not
- * read directly go through pmu->read().
+ * read. pmuk_arch_place() says which register the counter is in, for pmuk_arch_read_at();
+ * pmuk_arch_is_moved() tells afterwards whether the PMU driver has moved the counter to
+ * another register meanwhile, without perf core knowing. perf core stays the only one that
+ * writes these registers. Counters that are not read directly go through pmu->read().
  */
 #ifndef _PMU_KAPI_ARCH_H
 #define _PMU_KAPI_ARCH_H
@@ -128,12 +128,6 @@ static __always_inline u64 pmuk_arch_read(const struct perf_event *event)
 #define pmuk_arch_irqs()	((const unsigned long *)raw_cpu_ptr(&kstat.irqs_sum))
 #define pmuk_arch_nmis()	READ_ONCE(*pmuk_arch_irqs())
 
-/* The driver keeps a counter where it is for as long as it is on the PMU. */
-static __always_inline u64 pmuk_arch_place(const struct perf_event *event)
-{
-	return 0;
-}
-
 #elif defined(CONFIG_X86)
 
 #include <linux/processor.h>
@@ -177,19 +171,38 @@ static inline u64 pmuk_arch_mask(const struct perf_event *event)
 	return width ? GENMASK_ULL(width - 1, 0) : 0;
 }
 
+/*
+ * rdpmc() has a tracepoint, whose call would make the reader save registers. A kernel that may run
+ * under Xen without hardware help has to ask Xen.
+ */
+static __always_inline u64 pmuk_x86_rdpmc(int reg)
+{
+#ifdef CONFIG_PARAVIRT_XXL
+	return rdpmc(reg);
+#else
+	u64 value;
+
+	asm volatile("rdpmc; shl $32, %%rdx; or %%rdx, %%rax"
+		     : "=a" (value) : "c" (reg) : "rdx", "cc");
+	return value;
+#endif
+}
+
 static __always_inline u64 pmuk_arch_read(const struct perf_event *event)
 {
-	return rdpmc(event->hw.event_base_rdpmc);
+	return pmuk_x86_rdpmc(event->hw.event_base_rdpmc);
 }
 
 /* ->state tells a counter that is stopped or off its PMU; its ->idx stays what it was. */
 static __always_inline bool pmuk_arch_read_on(const struct perf_event *event, u64 *raw)
 {
-	if (unlikely(READ_ONCE(event->hw.state)))
+	/* The caller finds out whether an NMI may have changed the state. */
+	if (unlikely(data_race(event->hw.state)))
 		return false;
 	*raw = pmuk_arch_read(event);
 	return true;
 }
+
 #define pmuk_arch_read_on	pmuk_arch_read_on
 
 /* On this CPU. */
@@ -197,11 +210,48 @@ static __always_inline bool pmuk_arch_read_on(const struct perf_event *event, u6
 #define pmuk_arch_nmis()	raw_cpu_read(irq_stat.counts[IRQ_COUNT_NMI])
 #endif
 
+/* What has changed since: one instruction, which compilers do not make of a volatile read. */
+#define pmuk_arch_changed(was, now)					\
+({									\
+	typeof(now) *now_ = &(now);					\
+	u64 changed_ = (was);						\
+									\
+	if (sizeof(*now_) == sizeof(u32))				\
+		asm volatile("xorl %1, %k0" : "+r" (changed_) : "m" (*now_));	\
+	else								\
+		asm volatile("xorq %1, %0" : "+r" (changed_) : "m" (*now_));	\
+	changed_;							\
+})
+#define pmuk_arch_count_changed(was, now)	pmuk_arch_changed(was, now)
+
 /* Making room for others, the driver moves counters, and tags where they come. */
-static __always_inline u64 pmuk_arch_place(const struct perf_event *event)
+struct pmuk_arch_place {
+	u64 tag;
+	u32 reg;
+};
+
+static __always_inline struct pmuk_arch_place pmuk_arch_place(const struct perf_event *event)
 {
-	return (READ_ONCE(event->hw.last_tag) << 8) + (READ_ONCE(event->hw.idx) & 0xff);
+	return (struct pmuk_arch_place){
+		.tag = READ_ONCE(event->hw.last_tag),
+		.reg = READ_ONCE(event->hw.event_base_rdpmc),
+	};
 }
+
+static __always_inline u64 pmuk_arch_read_at(const struct perf_event *event,
+					     const struct pmuk_arch_place *place)
+{
+	return pmuk_x86_rdpmc(place->reg);
+}
+
+static __always_inline u64 pmuk_arch_is_moved(const struct perf_event *event,
+					      const struct pmuk_arch_place *place)
+{
+	return pmuk_arch_changed(place->tag, event->hw.last_tag) |
+	       pmuk_arch_changed(place->reg, event->hw.event_base_rdpmc);
+}
+
+#define pmuk_arch_is_moved	pmuk_arch_is_moved
 
 #else
 
@@ -215,11 +265,20 @@ static __always_inline u64 pmuk_arch_read(const struct perf_event *event)
 	return 0;
 }
 
-static __always_inline u64 pmuk_arch_place(const struct perf_event *event)
-{
-	return 0;
-}
+#endif
 
+/* What @was has been read of @now: not 0 if that is something else by now. */
+#ifndef pmuk_arch_changed
+#define pmuk_arch_changed(was, now)		((was) ^ READ_ONCE(now))
+#define pmuk_arch_count_changed(was, now)	((was) ^ local64_read(&(now)))
+#endif
+
+/* The driver keeps a counter where it is for as long as it is on the PMU. */
+#ifndef pmuk_arch_is_moved
+struct pmuk_arch_place { };
+#define pmuk_arch_place(event)			((void)(event), (struct pmuk_arch_place){ })
+#define pmuk_arch_read_at(event, place)		((void)(place), pmuk_arch_read(event))
+#define pmuk_arch_is_moved(event, place)	((void)(event), (void)(place), 0)
 #endif
 
 /* Where NMIs are not counted, who reads several counters cannot tell whether one came between. */

@@ -86,11 +86,13 @@ static noinline int pmuk_read_local_preemptible(struct pmuk_context *ctx, u64 *c
  */
 int pmuk_read_local(struct pmuk_context *ctx, u64 *counts, unsigned int n)
 {
+	unsigned int preempt = preempt_count();
+
 	if (unlikely(!ctx || !counts))
 		return -EINVAL;
-	if (unlikely(!preempt_count()))
+	if (unlikely(!preempt))
 		return pmuk_read_local_preemptible(ctx, counts, n);
-	if (likely(pmuk_group_read(ctx->groups, counts, n)))
+	if (likely(!(preempt & NMI_MASK) && pmuk_group_read(ctx->groups, counts, n)))
 		return 0;
 	return pmuk_read_local_slow(ctx, counts, n);
 }

@@ -2,11 +2,11 @@
 /*
  * The fast path of pmuk_read_local(): counters of one CPU, read together.
  *
- * Only what interrupts this CPU moves a counter of this CPU. pmuk_counter_read_local() looks at each
- * counter twice for that reason. This path looks once at whether anything has interrupted, which
- * also tells that all counters were read in one instant. arm64 counts all interrupts, NMIs too, in
- * one place, and a look there takes less than masking. x86 counts NMIs there; the other interrupts
- * are masked meanwhile.
+ * Only what interrupts this CPU moves a counter of this CPU. pmuk_counter_read_local() looks at
+ * each counter twice for that reason. This path looks once at whether anything has interrupted,
+ * which also tells that all counters were read in one instant. arm64 counts all interrupts, NMIs
+ * too, in one place, and a look there takes less than masking. x86 counts NMIs only, so this path
+ * masks the other interrupts.
  */
 #ifndef _PMU_KAPI_GROUP_H
 #define _PMU_KAPI_GROUP_H
@@ -62,7 +62,7 @@ static __always_inline void pmuk_quiet_begin(struct pmuk_quiet *quiet)
 {
 	local_irq_save(quiet->flags);
 	quiet->before = pmuk_arch_nmis();
-	barrier();	/* likewise */
+	barrier();	/* an NMI from here on is counted, or comes after all is read */
 }
 
 static __always_inline bool pmuk_is_quiet(const struct pmuk_quiet *quiet)
@@ -119,7 +119,7 @@ static __always_inline bool pmuk_group_read_each(struct pmuk_group *group, u64 *
 		if (unlikely(!pmuk_group_keep_one(READ_ONCE(group->counters[i]), &counts[i])))
 			return false;
 	}
-	return pmuk_is_quiet(quiet);	/* or ->last may be older than before */
+	return pmuk_is_quiet(quiet);	/* if an NMI came, ->last may have gone back */
 }
 
 /* The same for two, which is what most want: nothing is looked up twice. */
@@ -141,12 +141,14 @@ static __always_inline bool pmuk_group_read_two(struct pmuk_group *group, u64 *c
 	return pmuk_is_quiet(quiet);
 }
 
-/* An NMI before @quiet that masks and leaves the hardware running shows in ->fast_tick. */
+/*
+ * An NMI before pmuk_quiet_begin() may mask the context and leave the hardware running: ->fast_tick
+ * tells.
+ */
 static __always_inline bool pmuk_group_read_in(struct pmuk_group *group, u64 *counts,
 					       unsigned int n, const struct pmuk_quiet *quiet)
 {
-	if (unlikely(!group || n > group->nr || ((READ_ONCE(group->fast_tick) ^ jiffies) |
-						 (preempt_count() & NMI_MASK))))
+	if (unlikely(READ_ONCE(group->fast_tick) ^ jiffies))
 		return false;
 	if (likely(n == 2))
 		return pmuk_group_read_two(group, counts, quiet);
@@ -154,8 +156,9 @@ static __always_inline bool pmuk_group_read_in(struct pmuk_group *group, u64 *co
 }
 
 /*
- * Whether it could be done in this way. @groups is by CPU. Preemption is off: counters that are
- * retired meanwhile are freed later.
+ * Returns whether the fast path has read all @n counters. @groups is by CPU. The caller is in no
+ * NMI, as an NMI may have interrupted an update of a counter. Preemption is off, so that counters
+ * which are retired meanwhile are freed later.
  */
 static __always_inline bool pmuk_group_read(struct pmuk_group *const *groups, u64 *counts,
 					    unsigned int n)
@@ -164,6 +167,8 @@ static __always_inline bool pmuk_group_read(struct pmuk_group *const *groups, u6
 	struct pmuk_quiet quiet;
 	bool done;
 
+	if (unlikely(!group || n > group->nr))
+		return false;
 	pmuk_quiet_begin(&quiet);
 	done = pmuk_group_read_in(group, counts, n, &quiet);
 	pmuk_quiet_end(&quiet);

@@ -303,7 +303,7 @@ static __always_inline u32 pmuk_is_barred(const struct pmuk_counter *c)
 /*
  * On this CPU, and not barred: then the register may be read. What came in
  * between any two steps is found afterwards: perf core stamps a counter when it
- * takes it off a PMU and when it puts it on one, pmuk_arch_place() tells of moves
+ * takes it off a PMU and when it puts it on one, pmuk_arch_is_moved() tells of moves
  * by the driver, and the rest moves the count or prev_count, see
  * pmuk_count_direct(). ->fast_tick tells whether fast reads are allowed, and of a
  * pause by an NMI that leaves the hardware running. ->fast_tick is read before the
@@ -316,25 +316,26 @@ static __always_inline bool pmuk_read_fast(struct pmuk_counter *c, u64 *count)
 {
 	const struct perf_event *event = c->event;
 	u64 stamp = READ_ONCE(event->tstamp);
-	u64 place = pmuk_arch_place(event);
-	u64 base, prev, raw, tick;
+	struct pmuk_arch_place place = pmuk_arch_place(event);
+	u64 base, prev, raw, tick, now;
 
-	if (unlikely(pmuk_is_barred(c) | (READ_ONCE(event->oncpu) ^ raw_smp_processor_id())))
+	if (unlikely(pmuk_is_barred(c) | pmuk_arch_changed(raw_smp_processor_id(), event->oncpu)))
 		return false;
 
 	base = local64_read(&event->count);
 	prev = local64_read(&event->hw.prev_count);
-	raw = pmuk_arch_read(event);
+	raw = pmuk_arch_read_at(event, &place);
 	tick = READ_ONCE(c->fast_tick);
-	if (unlikely((tick ^ jiffies) |
-		     (local64_read(&event->hw.prev_count) ^ prev) |
-		     (local64_read(&event->count) ^ base) |
-		     (READ_ONCE(event->tstamp) ^ stamp) |
-		     (pmuk_arch_place(event) ^ place)))
+	now = base + ((raw - prev) & c->mask);
+	if (unlikely(pmuk_arch_changed(tick, jiffies) |
+		     pmuk_arch_count_changed(prev, event->hw.prev_count) |
+		     pmuk_arch_count_changed(base, event->count) |
+		     pmuk_arch_changed(stamp, event->tstamp) |
+		     pmuk_arch_is_moved(event, &place)))
 		return false;
 
-	c->last = base + ((raw - prev) & c->mask);
-	*count = c->last;
+	c->last = now;
+	*count = now;
 	return true;
 }
 

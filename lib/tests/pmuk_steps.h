@@ -10,7 +10,14 @@
 
 #define _PMU_KAPI_ARCH_H
 #define pmuk_arch_read(event)		steps_arch_read(event)
-#define pmuk_arch_place(event)		((void)(event), 0ULL)
+struct pmuk_arch_place { };
+#define pmuk_arch_place(event)		((void)(event), (struct pmuk_arch_place){ })
+#define pmuk_arch_read_at(event, place)	((void)(place), steps_arch_read(event))
+#define pmuk_arch_is_moved(event, place)	((void)(event), (void)(place), 0)
+#undef pmuk_arch_changed
+#define pmuk_arch_changed(was, now)	((was) ^ READ_ONCE(now))
+#undef pmuk_arch_count_changed
+#define pmuk_arch_count_changed(was, now)	((was) ^ local64_read(&(now)))
 #undef pmuk_arch_nmis
 #define pmuk_arch_nmis()		0UL
 #undef pmuk_ctx_offset
