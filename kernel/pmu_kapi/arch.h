@@ -193,7 +193,10 @@ static __always_inline u64 pmuk_arch_read(const struct perf_event *event)
 	return pmuk_x86_rdpmc(event->hw.event_base_rdpmc);
 }
 
-/* ->state tells a counter that is stopped or off its PMU; its ->idx stays what it was. */
+/*
+ * hw.state tells whether the counter is stopped or off its PMU. hw.idx does not: it keeps its last
+ * value.
+ */
 static __always_inline bool pmuk_arch_read_on(const struct perf_event *event, u64 *raw)
 {
 	/* The caller finds out whether an NMI may have changed the state. */
@@ -210,7 +213,10 @@ static __always_inline bool pmuk_arch_read_on(const struct perf_event *event, u6
 #define pmuk_arch_nmis()	raw_cpu_read(irq_stat.counts[IRQ_COUNT_NMI])
 #endif
 
-/* What has changed since: one instruction, which compilers do not make of a volatile read. */
+/*
+ * Returns @was ^ @now as u64: not 0 if @now has changed. The asm compares with memory in one
+ * instruction; compilers load a volatile variable first.
+ */
 #define pmuk_arch_changed(was, now)					\
 ({									\
 	typeof(now) *now_ = &(now);					\
@@ -224,7 +230,10 @@ static __always_inline bool pmuk_arch_read_on(const struct perf_event *event, u6
 })
 #define pmuk_arch_count_changed(was, now)	pmuk_arch_changed(was, now)
 
-/* Making room for others, the driver moves counters, and tags where they come. */
+/*
+ * To make room for other counters, the driver moves a counter to another register and gives it a
+ * new last_tag.
+ */
 struct pmuk_arch_place {
 	u64 tag;
 	u32 reg;
@@ -253,6 +262,12 @@ static __always_inline u64 pmuk_arch_is_moved(const struct perf_event *event,
 
 #define pmuk_arch_is_moved	pmuk_arch_is_moved
 
+/*
+ * When several counters have overflowed, the callback of one may pause the others. If that takes an
+ * overflowed counter off, AMD's driver for PerfMonV2 warns of an overflow of an inactive counter.
+ */
+#define pmuk_arch_stops_after_nmi()	boot_cpu_has(X86_FEATURE_PERFMON_V2)
+
 #else
 
 static inline u64 pmuk_arch_mask(const struct perf_event *event)
@@ -267,10 +282,14 @@ static __always_inline u64 pmuk_arch_read(const struct perf_event *event)
 
 #endif
 
-/* What @was has been read of @now: not 0 if that is something else by now. */
+/* The caller has read @was from @now. Returns not 0 if @now has changed since. */
 #ifndef pmuk_arch_changed
 #define pmuk_arch_changed(was, now)		((was) ^ READ_ONCE(now))
 #define pmuk_arch_count_changed(was, now)	((was) ^ local64_read(&(now)))
+#endif
+
+#ifndef pmuk_arch_stops_after_nmi
+#define pmuk_arch_stops_after_nmi()	false
 #endif
 
 /* The driver keeps a counter where it is for as long as it is on the PMU. */

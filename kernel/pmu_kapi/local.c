@@ -592,17 +592,40 @@ static bool pmuk_has_overflowed(const struct pmuk_counter *c)
 	       local64_read(&c->event->hw.period_left) <= 0;
 }
 
+/* True for an overflowed counter that its PMU's driver, whose NMI this is, will come to. */
+static bool pmuk_stops_after_nmi(const struct pmuk_counter *c)
+{
+	const struct perf_event *event = c->event;
+	u64 since;
+
+	if (!in_nmi() || !pmuk_arch_stops_after_nmi() || pmuk_is_foreign_nmi(c) ||
+	    !c->attr.period || !c->mask || !pmuk_is_on(c) || pmuk_is_stopped(event))
+		return false;
+	since = pmuk_count(c) - local64_read(&event->count);
+	return (s64)since >= local64_read(&event->hw.period_left);
+}
+
 /*
- * The hardware is stopped first, so that what is frozen is final. ->frozen
- * decides; ->fast_tick only keeps readers from asking it.
+ * The hardware is stopped first, so that what is frozen is final; only an NMI may leave it running.
+ * ->frozen decides; ->fast_tick only keeps readers from asking it.
  */
 static void pmuk_freeze(struct pmuk_counter *c)
 {
-	pmuk_settle(c, true);
 	c->overdue = c->halted && pmuk_has_overflowed(c);
 	WRITE_ONCE(c->frozen, pmuk_not_less(c, pmuk_count(c)));
 	barrier();
 	WRITE_ONCE(c->fast_tick, PMUK_NEVER);
+}
+
+/*
+ * Each update of a count by x86's driver leaves the register's bare content in prev_count. With
+ * that the page would be wrong, as its readers extend the register's sign. A start puts it right,
+ * and refreshes the page.
+ */
+static void pmuk_restart_hardware(struct perf_event *event)
+{
+	event->pmu->stop(event, PERF_EF_UPDATE);
+	event->pmu->start(event, PERF_EF_RELOAD);
 }
 
 /*
@@ -617,7 +640,10 @@ static void pmuk_thaw_page(struct pmuk_counter *c)
 		return;
 	if (on)
 		pmuk_pmu_hold(c->event->pmu);
-	pmuk_page_refresh(c);
+	if (on && IS_ENABLED(CONFIG_X86) && !pmuk_is_stopped(c->event))
+		pmuk_restart_hardware(c->event);
+	else
+		pmuk_page_refresh(c);
 	if (on)
 		pmuk_pmu_release(c->event->pmu);
 }
@@ -643,10 +669,10 @@ static void pmuk_thaw(struct pmuk_counter *c)
  * @c: the counter
  *
  * Hardware counters are stopped, and perf core's time_enabled and time_running
- * go on. What the hardware still counts until pmuk_counter_resume(), because perf
- * core has rescheduled the counter, or because the call came from an NMI that is
- * not the PMU's own and the hardware stops only after that, is left out of every
- * value, and overflows are not reported. Pausing a paused counter does nothing.
+ * go on. What the hardware still counts until pmuk_counter_resume() is left out of
+ * every value, and overflows are not reported. It counts on if perf core reschedules
+ * the counter, and until the end of an NMI that is not the PMU's own or, with AMD's
+ * PerfMonV2, has an overflow of @c to serve. Pausing a paused counter does nothing.
  *
  * Context: Any, NMI too; on the counter's CPU, or in the context of its task.
  * Return: 0; -EINVAL if @c is NULL or does not belong to this CPU or task,
@@ -656,6 +682,7 @@ static void pmuk_thaw(struct pmuk_counter *c)
 int pmuk_counter_pause(struct pmuk_counter *c)
 {
 	unsigned long flags;
+	bool later;
 	int ret;
 
 	if (IS_ERR_OR_NULL(c))
@@ -664,7 +691,13 @@ int pmuk_counter_pause(struct pmuk_counter *c)
 	local_irq_save(flags);
 	ret = pmuk_check_local(c);
 	if (!ret && c->frozen == PMUK_RUNNING) {
+		later = pmuk_stops_after_nmi(c);
+		if (later)
+			irq_work_queue(&c->settle);
+		else
+			pmuk_settle(c, true);
 		pmuk_freeze(c);
+		c->overdue |= later;
 		pmuk_publish_local(c, c->frozen);
 	}
 	local_irq_restore(flags);
@@ -757,8 +790,10 @@ static void pmuk_set_hardware_period(struct pmuk_counter *c)
 {
 	bool running = pmuk_is_on(c) && c->frozen == PMUK_RUNNING;
 
-	if (running)
+	if (running) {
+		pmuk_settle(c, true);
 		pmuk_freeze(c);
+	}
 	pmuk_begin_period(c);
 	if (running)
 		pmuk_thaw(c);

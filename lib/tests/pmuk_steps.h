@@ -18,6 +18,8 @@ struct pmuk_arch_place { };
 #define pmuk_arch_changed(was, now)	((was) ^ READ_ONCE(now))
 #undef pmuk_arch_count_changed
 #define pmuk_arch_count_changed(was, now)	((was) ^ local64_read(&(now)))
+#undef pmuk_arch_stops_after_nmi
+#define pmuk_arch_stops_after_nmi()	false
 #undef pmuk_arch_nmis
 #define pmuk_arch_nmis()		0UL
 #undef pmuk_ctx_offset
