@@ -17,20 +17,29 @@
 	.flags = PMUK_NO_THROTTLE,		\
 }
 
+/* 0 if a PMU counts cycles on this CPU, or why none does. */
+static inline int pmuk_hw_try(int cpu)
+{
+	const struct pmuk_attr cycles = PMUK_HW_CYCLES;
+	struct pmuk_counter *c = pmuk_counter_create(&cycles, cpu, NULL);
+
+	if (IS_ERR(c))
+		return PTR_ERR(c);
+	pmuk_counter_destroy(c);
+	return 0;
+}
+
 /* For kunit_suite::init: skips where no PMU counts cycles. */
 static inline int pmuk_hw_init(struct kunit *test)
 {
-	const struct pmuk_attr cycles = PMUK_HW_CYCLES;
-	struct pmuk_counter *c;
 	int ret = pmuk_test_init(test);
 
 	if (ret)
 		return ret;
 
-	c = pmuk_counter_create(&cycles, pmuk_test_pin_first(test), NULL);
-	if (IS_ERR(c))
-		kunit_skip(test, "no PMU that counts cycles: %pe", c);
-	pmuk_counter_destroy(c);
+	ret = pmuk_hw_try(pmuk_test_pin_first(test));
+	if (ret)
+		kunit_skip(test, "no PMU that counts cycles: %pe", ERR_PTR(ret));
 	return 0;
 }
 

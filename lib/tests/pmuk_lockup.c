@@ -8,12 +8,13 @@
  *	mute	the CPU goes on, but its counters do not interrupt
  *	print	the CPU writes to a slow console with interrupts off
  *	tasks	the same, and what it writes is SysRq-T's list of all tasks
- * "halt", "halts" and "mute" need arm64's counters, which an emulator lets count while a CPU is
- * halted.
+ * "halt", "halts" and "mute" need counters that one register stops: arm64's, Intel's, and AMD's of
+ * version 2.
  */
 #define pr_fmt(fmt) "pmuk_lockup: " fmt
 
 #include <linux/console.h>
+#include <linux/cpufeature.h>
 #include <linux/cpumask.h>
 #include <linux/debugfs.h>
 #include <linux/delay.h>
@@ -32,6 +33,9 @@
 
 #ifdef CONFIG_ARM64
 #include <asm/sysreg.h>
+#elif defined(CONFIG_X86)
+#include <asm/apic.h>
+#include <asm/msr.h>
 #endif
 
 #define LOCKUP_MAX_NS	(600ULL * NSEC_PER_SEC)
@@ -47,8 +51,9 @@ enum { LOCKUP_SPIN, LOCKUP_HALT, LOCKUP_HALTS, LOCKUP_MUTE, LOCKUP_PRINT, LOCKUP
 static const char *const lockup_names[] = { "spin", "halt", "halts", "mute", "print", "tasks" };
 
 #ifdef CONFIG_ARM64
-#define LOCKUP_HAS_COUNTERS	true
 #define PMCR_E			1	/* counters are enabled */
+
+static bool has_counters(void) { return true; }
 
 static u64 stop_counters(void)
 {
@@ -79,9 +84,45 @@ static void unmute(u64 enabled)
 	write_sysreg(enabled, pmintenset_el1);
 	isb();
 }
-#else
-#define LOCKUP_HAS_COUNTERS	false
+#elif defined(CONFIG_X86)
+/* What enables all counters of this CPU; 0 if there is no such register. */
+static u32 global_control(void)
+{
+	if (boot_cpu_has(X86_FEATURE_PERFMON_V2))
+		return MSR_AMD64_PERF_CNTR_GLOBAL_CTL;
+	return boot_cpu_has(X86_FEATURE_ARCH_PERFMON) ? MSR_CORE_PERF_GLOBAL_CTRL : 0;
+}
 
+static bool has_counters(void) { return global_control(); }
+
+static u64 stop_counters(void)
+{
+	u32 low, high;
+
+	native_rdmsr(global_control(), low, high);
+	native_wrmsr(global_control(), 0, 0);
+	return (u64)high << 32 | low;
+}
+
+static void start_counters(u64 enabled)
+{
+	native_wrmsr(global_control(), (u32)enabled, enabled >> 32);
+}
+
+static u64 mute(void)
+{
+	u32 entry = apic->read(APIC_LVTPC);
+
+	apic->write(APIC_LVTPC, entry | APIC_LVT_MASKED);
+	return entry;
+}
+
+static void unmute(u64 entry)
+{
+	apic->write(APIC_LVTPC, entry);
+}
+#else
+static bool has_counters(void) { return false; }
 static u64 stop_counters(void) { return 0; }
 static void start_counters(u64 state) { }
 static u64 mute(void) { return 0; }
@@ -226,8 +267,7 @@ static int parse(char *text, struct lockup *lockup)
 		return -EINVAL;
 	if (!cpu_online(lockup->cpu))
 		return -ENODEV;
-	if ((how == LOCKUP_HALT || how == LOCKUP_HALTS || how == LOCKUP_MUTE) &&
-	    !LOCKUP_HAS_COUNTERS)
+	if ((how == LOCKUP_HALT || how == LOCKUP_HALTS || how == LOCKUP_MUTE) && !has_counters())
 		return -EOPNOTSUPP;
 	lockup->how = how;
 	return 0;

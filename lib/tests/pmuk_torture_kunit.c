@@ -20,6 +20,7 @@
 #include <linux/random.h>
 #include <linux/uuid.h>
 
+#include "pmuk_hw.h"
 #include "pmuk_place.h"
 
 static unsigned int seconds = 2;
@@ -36,6 +37,9 @@ MODULE_PARM_DESC(seed, "of all that is random; 0: another one each time");
 #define CALLS		3	/* of each, in each context */
 #define EVENTS		2	/* 0 and 1 are for all, KEPT_EVENT for the kept context */
 #define KEPT_EVENT	2
+#define HW_NUM		4	/* counts cycles, if there is a PMU that does; with a cookie, ... */
+#define HW_COOKIE	3
+#define HW_SCALE	20000	/* ... and periods that leave time for all else */
 #define RECORD		1000	/* a type of ours */
 #define RECORD_SIZE	64
 
@@ -54,8 +58,8 @@ enum op {
 
 /* What has to happen, besides calls. */
 enum event {
-	EVENT_REPLACE, EVENT_OVERFLOW, EVENT_TOLD, EVENT_HOTPLUG, EVENT_EXIT, EVENT_FORK,
-	EVENT_CREATE_OTHER, EVENT_KEEP_OTHER, EVENT_END_OTHER, EVENT_KEPT_READ,
+	EVENT_REPLACE, EVENT_OVERFLOW, EVENT_HARDWARE, EVENT_TOLD, EVENT_HOTPLUG, EVENT_EXIT,
+	EVENT_FORK, EVENT_CREATE_OTHER, EVENT_KEEP_OTHER, EVENT_END_OTHER, EVENT_KEPT_READ,
 	EVENT_KINDS,
 };
 
@@ -65,6 +69,7 @@ static const struct {
 } events[] = {
 	[EVENT_REPLACE]		= { "contexts", 10 },
 	[EVENT_OVERFLOW]	= { "overflows", 100 },
+	[EVENT_HARDWARE]	= { "overflows of the machine's PMU", 100 },
 	[EVENT_TOLD]		= { "told", 100 },
 	[EVENT_HOTPLUG]		= { "hotplugs", CALLS },
 	[EVENT_EXIT]		= { "exits", CALLS },
@@ -97,6 +102,7 @@ struct torture {
 	struct pmuk_sim *sim;
 	struct slot slots[SLOTS + 1];
 	bool has_nmi;
+	bool has_pmu;			/* of the machine's own, which counts cycles */
 	atomic64_t done[OPS][PMUK_IRQ_LEVELS];
 	atomic64_t events[EVENT_KINDS];
 	atomic64_t bad;
@@ -178,6 +184,8 @@ static u32 format_handler(const struct pmuk_format_event *event)
 	u32 action = action_of(atomic64_read(&area->attempts), event->cookie);
 
 	happened(EVENT_OVERFLOW);
+	if (event->cookie == HW_COOKIE)
+		happened(EVENT_HARDWARE);
 	if (event->buffer)
 		output(event->buffer, area);
 	if (action & PMUK_FORMAT_NOTIFY)
@@ -417,13 +425,20 @@ static void close_context(struct slot *slot, bool deferred)
 /* Something that counts, to begin with. */
 static void set_up(struct pmuk_context *ctx, u32 a, u64 config)
 {
-	struct pmuk_pmc pmc = { .type = pmuk_sim_type(torture->sim), .config = config };
-	struct pmuk_pmd pmd = { .short_reset = 7, .long_reset = 20, .flags = PMUK_PMD_NOTIFY,
-				.cookie = config };
+	struct pmuk_pmc pmc[] = {
+		{ .type = pmuk_sim_type(torture->sim), .config = config },
+		{ .num = HW_NUM, .type = PERF_TYPE_HARDWARE, .config = PERF_COUNT_HW_CPU_CYCLES },
+	};
+	struct pmuk_pmd pmd[] = {
+		{ .short_reset = 7, .long_reset = 20, .flags = PMUK_PMD_NOTIFY, .cookie = config },
+		{ .num = HW_NUM, .short_reset = 10 * HW_SCALE, .long_reset = 50 * HW_SCALE,
+		  .flags = PMUK_PMD_NOTIFY, .cookie = HW_COOKIE },
+	};
 	struct pmuk_target target = { .type = PMUK_TARGET_CPUS };
+	unsigned int n = torture->has_pmu && config != KEPT_EVENT && (a & BIT(9)) ? 2 : 1;
 
-	pmuk_write_pmcs(ctx, &pmc, 1);
-	pmuk_write_pmds(ctx, &pmd, 1);
+	pmuk_write_pmcs(ctx, pmc, n);
+	pmuk_write_pmds(ctx, pmd, n);
 	if (a & BIT(6) && !pmuk_load_context(ctx, &target))
 		pmuk_start(ctx, NULL);
 }
@@ -588,17 +603,28 @@ static void read_kept(struct slot *slot)
 	happened(EVENT_KEPT_READ);
 }
 
+/* One in four is for the machine's own PMU. */
+static bool is_hardware(u32 b)
+{
+	return torture->has_pmu && !(b & (BIT(15) | BIT(16)));
+}
+
 static void write_pmcs(struct slot *slot, u32 a, u32 b)
 {
 	struct pmuk_pmc pmc[2] = {
 		{ .set = a % 3, .num = b % 4, .type = pmuk_sim_type(torture->sim),
 		  .config = a % EVENTS },
-		{ .set = a % 3, .num = b % 33, .type = PERF_TYPE_SOFTWARE,
+		{ .set = a % 3, .num = b % 33 == HW_NUM ? 0 : b % 33, .type = PERF_TYPE_SOFTWARE,
 		  .config = PERF_COUNT_SW_CPU_CLOCK },
 	};
 
 	if (b & BIT(9))
 		pmc[0].flags = PMUK_PINNED;
+	if (is_hardware(b)) {
+		pmc[0].num = HW_NUM;
+		pmc[0].type = PERF_TYPE_HARDWARE;
+		pmc[0].config = PERF_COUNT_HW_CPU_CYCLES;
+	}
 	pmuk_write_pmcs(slot->ctx, pmc, 1 + (b & BIT(10) ? 1 : 0));
 }
 
@@ -612,6 +638,12 @@ static void write_pmds(struct slot *slot, u32 a, u32 b)
 		.switch_overflows = b & BIT(14) ? 3 : 0,
 	};
 
+	if (is_hardware(b)) {
+		pmd.num = HW_NUM;
+		pmd.cookie = HW_COOKIE;
+		pmd.short_reset *= HW_SCALE;
+		pmd.long_reset *= HW_SCALE;
+	}
 	pmuk_write_pmds(slot->ctx, &pmd, 1);
 }
 
@@ -866,7 +898,8 @@ static struct task_struct *run(struct kunit *test, int (*fn)(void *), void *data
 static u64 least(enum event event)
 {
 	if ((event == EVENT_HOTPLUG && !can_plug()) ||
-	    (event == EVENT_FORK && !PMUK_PLACE_CAN_FORK))
+	    (event == EVENT_FORK && !PMUK_PLACE_CAN_FORK) ||
+	    (event == EVENT_HARDWARE && !torture->has_pmu))
 		return 0;
 	return events[event].least;
 }
@@ -965,6 +998,7 @@ static void set_up_torture(struct kunit *test, u64 start)
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_formats, test), 0);
 	kunit_info(test, "seed %llu, %u seconds", start, seconds);
 	torture->has_nmi = !pmuk_irq_get_nmi();
+	torture->has_pmu = !pmuk_hw_try(cpumask_first(cpu_online_mask));
 	set_up_slots();
 	KUNIT_ASSERT_NOT_NULL(test, torture->slots[SLOTS].ctx);
 }
