@@ -11,7 +11,7 @@ flavour := $(if $(filter stock,$(KERNEL)),stock-$(ARCH),$(if $(filter 7.3,$(KERN
 check-flavour = $(if $(flavour),,$(error KERNEL=$(KERNEL): there are 7.3 and stock))
 
 # what the scripts are told through the environment
-export KSRC LANE SUITE
+export KSRC LANE SUITE PMU
 
 help:
 	@echo 'make run       boot a VM in which kernel code counts cycles, show the table'
@@ -24,7 +24,7 @@ help:
 	@echo 'make clean     remove build/; kernels stay in $${PMUK_CACHE:-~/.cache/pmuk}'
 	@echo
 	@echo 'run and shell: KERNEL=7.3 (default) or stock (Debian 6.12, no kernel to build)'
-	@echo '               ARCH=arm64 (default, has a PMU) or x86_64 (software events)'
+	@echo '               ARCH=arm64 (default) or x86_64; there, PMU=intel (default) or amd'
 	@echo 'KSRC=dir takes Linux 7.3 from there, without touching it, and not from Debian'
 
 run:

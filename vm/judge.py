@@ -11,6 +11,7 @@ LANE.allow: regular expressions of lines that look bad and are not, with the rea
 --ours FILE names functions of ours; those called pmuk_... need no such list.
 The lane fails when a test fails, is missing, or is skipped and should not be; when the log has a
 line that a sound kernel does not print; when the KTAP is broken; when the machine did not end well.
+When the log says that the machine has no PMU, tests that want one may be skipped, and others run.
 """
 import argparse
 import collections
@@ -20,6 +21,9 @@ import re
 import sys
 
 ERROR = 'pmuk-vm: error: '     # how vm/lanes/guest.sh marks what the kernel logged as an error
+
+NO_PMU = 'pmuk-vm: no PMU: '    # how vm/boot and lanes say so, and why
+OF_PMU = re.compile(r'\bPMU\b')  # in a test's reason to be skipped: it depends on the PMU
 
 # What a sound kernel does not print.
 BAD = re.compile('|'.join((
@@ -58,10 +62,12 @@ class Lane:
         self.allowed = [re.compile(line) for line in self.lines(directory, 'allow')]
         self.path = os.path.join(directory, name + '.tests')
         self.tests = {}
+        self.reasons = {}
         for line in self.lines(directory, 'tests'):
             skip, test = re.fullmatch(r'(skip: )?(\S+)', line.split(' #')[0].strip()).groups()
             if self.selected(test):
                 self.tests[test] = 'skipped' if skip else 'passed'
+                self.reasons[test] = line.partition(' # ')[2]
 
     def lines(self, directory, kind):
         path = os.path.join(directory, f'{self.name}.{kind}')
@@ -180,6 +186,8 @@ class Verdict:
         self.lane = lane
         self.counts = {'passed': 0, 'failed': 0, 'skipped': 0}
         self.missing = []
+        self.no_pmu = None      # why the machine has none
+        self.without = 0        # tests that are skipped for that
 
     def say(self, *words):
         print(f'{self.lane.name}:', *words)
@@ -207,6 +215,9 @@ class Verdict:
                 self.counts[got] += 1
             elif got == 'failed':
                 self.fail(name, said)
+            elif self.no_pmu and OF_PMU.search(said[0] if got == 'skipped' else self.lane.reasons[name]):
+                self.counts[got] += 1
+                self.without += got == 'skipped'
             elif got == 'skipped':
                 self.fail(f'{name}: skipped, and must run here: {said[0]}')
             else:
@@ -268,6 +279,10 @@ ENDS = {124: 'did not come to an end in time', 125: 'the machine died'}
 
 def judge(lane, results, lines, status):
     verdict = Verdict(lane)
+    verdict.no_pmu = next((line.removeprefix(NO_PMU) for line in lines if line.startswith(NO_PMU)), None)
+    if verdict.no_pmu and len(lines) == 1 and status == 0:
+        verdict.counts['skipped'] = verdict.without = len(lane.tests)
+        return verdict
     verdict.check('end', status == 0, ENDS.get(status, f'ended with status {status}'), lines[-SHOWN:])
     if lines:
         verdict.console(lines)
@@ -313,6 +328,9 @@ def main():
         return 0 if lane.tests else 1
     lines = read_log(args.log)
     results = Results(lane, args.kunit, lines)
+    if args.write_manifest and any(line.startswith(NO_PMU) for line in lines):
+        print(f'{args.lane}: no manifest without a PMU')
+        return 1
     if args.write_manifest:
         write_manifest(lane, results)
         return 0
@@ -320,6 +338,8 @@ def main():
     if args.result:
         with open(args.result, 'w', encoding='utf-8') as file:
             print(*verdict.counts.values(), file=file)
+    if verdict.without:
+        verdict.say(f'{verdict.without} tests skipped for want of a PMU: {verdict.no_pmu}')
     verdict.say(verdict)
     return 1 if verdict.counts['failed'] else 0
 

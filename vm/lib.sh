@@ -54,8 +54,8 @@ arch_of()
 {
 	case $1 in
 	arm64|arm64-bench|stock-arm64)		echo arm64 ;;
-	x86_64|x86-debug|x86-kcsan|stock-x86_64)		echo x86_64 ;;
-	*) die "no flavour '$1' (arm64, arm64-bench, x86_64, x86-debug, x86-kcsan, stock-arm64, stock-x86_64)" ;;
+	x86_64|x86-bench|x86-debug|x86-kcsan|stock-x86_64)		echo x86_64 ;;
+	*) die "no flavour '$1' (arm64, arm64-bench, x86_64, x86-bench, x86-debug, x86-kcsan, stock-arm64, stock-x86_64)" ;;
 	esac
 }
 
@@ -106,3 +106,17 @@ progress()
 	awk '/warning:/ { print; fflush() }
 	     /^ +(CC|LD|AR|AS|HOSTCC|HOSTLD) / && ++n % 100 == 0 { printf "    %d files\n", n; fflush() }' >&2
 }
+
+# build_qemu [NICE...]: QEMU with a PMU for x86, if need be. How it is started is in $scratch/qemu, and what the build said in
+# $scratch/why
+build_qemu() { { "$@" "$vm/qemu/build" 2>&1 >&3 | tee "$scratch/why" >&2; } 3>"$scratch/qemu"; }
+
+# no_qemu: the build has failed. What this script starts does not try again, and is told why
+no_qemu()
+{
+	export PMU=none PMUK_NO_PMU
+	PMUK_NO_PMU=$(tail -1 "$scratch/why" | sed 's/^[a-z]*: //')
+}
+
+# find_pmu: QEMU with a PMU for x86, unless nobody wants one
+find_pmu() { [ "${PMU-}" = none ] || [ "${KVM-}" ] || build_qemu || no_qemu; }

@@ -52,6 +52,9 @@ hold_task_events()
 	done
 }
 
+# has_x86_pmu: whether this is x86 with counters, which interrupt by NMI
+has_x86_pmu() { [ -e /sys/bus/event_source/devices/cpu ]; }
+
 # nothing_left: no module of ours, no PMU of ours
 nothing_left()
 {

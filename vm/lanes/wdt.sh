@@ -4,6 +4,13 @@
 wdt=/sys/class/watchdog/watchdog0/pmuk_wdt
 heard=/tmp/heard
 
+# what reports call the instruction pointer and a register, and the function of test_lockup's workers
+# shellcheck disable=SC2034	# theirs to use
+case $(uname -m) in
+x86_64)	pc='RIP: 0010:' register=RAX worker=test_lockup ;;
+*)	pc='pc : ' register='x0 ' worker=test_work_fn ;;
+esac
+
 listen()
 {
 	dmesg -c | grep -E 'pmuk_wdt: .*(hard LOCKUP|no longer by)' >>/tmp/unheard
@@ -86,7 +93,11 @@ test_lockup()
 }
 
 # lockup HOW CPU MILLISECONDS: see pmuk_lockup
-lockup() { echo "$1 $2 ${3}000000" >/sys/kernel/debug/pmuk_lockup; }
+lockup()
+{
+	[ -e /sys/kernel/debug/pmuk_lockup ] || modprobe pmuk_lockup || return
+	echo "$1 $2 ${3}000000" >/sys/kernel/debug/pmuk_lockup
+}
 
 # some_time MILLISECONDS: any, below that
 some_time() { usleep $(($(od -An -N3 -tu4 /dev/urandom) % ($1 * 1000))); }
