@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What contexts cost: <debugfs>/pmuk_bench_context/run. Four counters read at once, started,
- * stopped, exchanged for four others, loaded; on one CPU, beside the same done by hand with
- * perf's kernel API. Reads are measured as in pmuk_bench.h, the others one at a time.
+ * What contexts cost: <debugfs>/pmuk_bench_context/run. Two and four counters read at once;
+ * four started, stopped, exchanged for four others, loaded; on one CPU, beside the same done by
+ * hand with perf's kernel API. Reads are measured as in pmuk_bench.h, the others one at a time.
  */
 #include <linux/debugfs.h>
 #include <linux/delay.h>
@@ -48,10 +48,26 @@ static int group_perf(void *what, unsigned int n)
 	return 0;
 }
 
-/* Not at once: a PMU has no room for both. */
+static int group_two(void *what, unsigned int n)
+{
+	struct contexts *c = what;
+	int ret;
+
+	do {
+		ret = pmuk_read_local(c->ctx, c->counts, 2);
+	} while (--n);
+	return ret;
+}
+
+/* Not at once: a PMU has no room for all. */
 static const struct bench_way ctx_ways[] = {
 	{ "empty", NULL, bench_empty },
 	{ "group_pmuk", NULL, group_pmuk },
+};
+
+static const struct bench_way two_ways[] = {
+	{ "empty", NULL, bench_empty },
+	{ "group2", NULL, group_two },
 };
 
 static const struct bench_way hand_ways[] = {
@@ -215,54 +231,69 @@ static int measure_ways(struct contexts *c, const struct bench_way ways[2])
 	return ret;
 }
 
+static int measure_group(struct contexts *c, const struct bench_way ways[2])
+{
+	int ret = ctx_load(c) ?: ctx_start(c) ?: measure_ways(c, ways);
+
+	pmuk_unload_context(c->ctx);
+	return ret;
+}
+
 static int measure_reads(struct contexts *c)
 {
-	int ret;
+	int ret = measure_group(c, ctx_ways);
 
-	ret = ctx_load(c) ?: ctx_start(c) ?: measure_ways(c, ctx_ways);
-	pmuk_unload_context(c->ctx);
 	if (!ret)
 		ret = hand_load(c) ?: hand_start(c) ?: measure_ways(c, hand_ways);
 	hand_unload(c);
 	return ret;
 }
 
-static int make_context(struct contexts *c)
+static int make_set(struct contexts *c, u16 set, unsigned int nr)
+{
+	struct pmuk_pmc pmc = {
+		.set = set, .type = PERF_TYPE_HARDWARE, .config = PERF_COUNT_HW_CPU_CYCLES,
+	};
+
+	for (; pmc.num < nr; pmc.num++) {
+		if (pmuk_write_pmcs(c->ctx, &pmc, 1) != 1)
+			return pmc.ret;
+	}
+	return 0;
+}
+
+static int measure_all(struct contexts *c)
+{
+	struct pmuk_set_desc set = { .id = 1 };
+
+	if (pmuk_create_evtsets(c->ctx, &set, 1) != 1)
+		return set.ret;
+	return make_set(c, 0, COUNTERS) ?: make_set(c, 1, COUNTERS) ?:
+	       measure_steps(c) ?: measure_reads(c) ?: measure_turns(c);
+}
+
+static int measure_two(struct contexts *c)
+{
+	return make_set(c, 0, 2) ?: measure_group(c, two_ways);
+}
+
+static int measure_in_context(struct contexts *c, int (*measure)(struct contexts *c))
 {
 	const struct pmuk_context_attr attr = {};
-	struct pmuk_set_desc set = { .id = 1 };
-	struct pmuk_pmc pmc = {
-		.type = PERF_TYPE_HARDWARE, .config = PERF_COUNT_HW_CPU_CYCLES,
-	};
+	int ret;
 
 	c->ctx = pmuk_create_context(&attr);
 	if (IS_ERR(c->ctx))
 		return PTR_ERR(c->ctx);
-	if (pmuk_create_evtsets(c->ctx, &set, 1) != 1)
-		return set.ret;
-	for (pmc.set = 0; pmc.set < 2; pmc.set++) {
-		for (pmc.num = 0; pmc.num < COUNTERS; pmc.num++) {
-			if (pmuk_write_pmcs(c->ctx, &pmc, 1) != 1)
-				return pmc.ret;
-		}
-	}
-	return 0;
+	ret = measure(c);
+	pmuk_close(c->ctx);
+	return ret;
 }
 
 /* Bound to one CPU by work_on_cpu(). */
 static long measure(void *data)
 {
-	struct contexts *c = data;
-	int ret = make_context(c);
-
-	if (!ret)
-		ret = measure_steps(c);
-	if (!ret)
-		ret = measure_reads(c);
-	if (!ret)
-		ret = measure_turns(c);
-	pmuk_close(c->ctx);
-	return ret;
+	return measure_in_context(data, measure_two) ?: measure_in_context(data, measure_all);
 }
 
 static int run_show(struct seq_file *m, void *unused)
