@@ -20,7 +20,7 @@
 #define NSEC_PER_MSEC	1000000ULL
 #define NSEC_PER_SEC	1000000000ULL
 #define PATIENCE	(60 * NSEC_PER_SEC)	/* longer than it can take, if it comes */
-#define MAX_CPUS	64
+#define MAX_CPUS	512
 
 static inline uint64_t now_ns(void)
 {

@@ -245,6 +245,7 @@ FIXTURE(memory)
 {
 	char root[32];
 	char group[64];
+	bool had_memory;	/* the machine's services have memory cgroups, which must stay */
 };
 
 static int write_in(const char *dir, const char *file, const char *text)
@@ -253,6 +254,14 @@ static int write_in(const char *dir, const char *file, const char *text)
 
 	snprintf(path, sizeof(path), "%s/%s", dir, file);
 	return write_file(path, text);
+}
+
+static bool has_in(const char *dir, const char *file, const char *word)
+{
+	char path[128], text[256];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, file);
+	return read_file(path, text, sizeof(text)) > 0 && strstr(text, word);
 }
 
 /* Bytes that are charged to the group. */
@@ -271,6 +280,7 @@ FIXTURE_SETUP(memory)
 	ASSERT_EQ(mount("none", self->root, "cgroup2", 0, NULL), 0);
 	snprintf(self->group, sizeof(self->group), "%s/stream", self->root);
 	ASSERT_EQ(mkdir(self->group, 0755), 0);
+	self->had_memory = has_in(self->root, "cgroup.subtree_control", "memory");
 	write_in(self->root, "cgroup.subtree_control", "+memory");
 	ASSERT_EQ(write_in(self->group, "cgroup.procs", "0"), 0);
 }
@@ -279,7 +289,8 @@ FIXTURE_TEARDOWN(memory)
 {
 	write_in(self->root, "cgroup.procs", "0");
 	EXPECT_TRUE(comes(!rmdir(self->group)));
-	write_in(self->root, "cgroup.subtree_control", "-memory");
+	if (!self->had_memory)
+		write_in(self->root, "cgroup.subtree_control", "-memory");
 	umount(self->root);
 	rmdir(self->root);
 }
