@@ -7,7 +7,8 @@
 
 KTAP is parsed by the kernel's own kunit_parser, from DIR = tools/testing/kunit of its tree. vm/lanes/
 has LANE.tests: the tests that must run, with "skip: " before those that must be skipped there; and
-LANE.allow: regular expressions of lines that look bad and are not, with the reason as a comment.
+LANE.allow: regular expressions of lines that look bad and are not, with the reason as a comment;
+LANE.reasons: regular expressions of reasons for which any test may be skipped there.
 --ours FILE names functions of ours; those called pmuk_... need no such list.
 The lane fails when a test fails, is missing, or is skipped and should not be; when the log has a
 line that a sound kernel does not print; when the KTAP is broken; when the machine did not end well.
@@ -60,6 +61,7 @@ class Lane:
         self.ours = ours
         self.suite = suite
         self.allowed = [re.compile(line) for line in self.lines(directory, 'allow')]
+        self.reasons = [re.compile(line) for line in self.lines(directory, 'reasons')]
         self.path = os.path.join(directory, name + '.tests')
         self.tests = {}
         self.reasons = {}
@@ -84,6 +86,8 @@ class Lane:
         glob, _, case_glob = self.suite.partition('.')
         return fnmatch.fnmatchcase(suite, glob) and fnmatch.fnmatchcase(case, case_glob or '*')
 
+    def may_skip(self, got, said):
+        return got == 'skipped' and any(rule.search(said[0]) for rule in self.reasons)
 
     def has_made(self, report):
         """Whether an access of a data race is by a function of ours, or by memcpy() and the like for
@@ -211,7 +215,7 @@ class Verdict:
                 self.missing.append(name)
                 continue
             got, said = results.tests[name]
-            if got == wanted:
+            if got == wanted or self.lane.may_skip(got, said):
                 self.counts[got] += 1
             elif got == 'failed':
                 self.fail(name, said)
@@ -229,13 +233,24 @@ class Verdict:
             if got == 'passed':
                 self.counts['passed'] += 1
                 new.append(name)
+            elif self.lane.may_skip(got, said):
+                self.counts['skipped'] += 1
             else:
                 self.fail(f'{name}: {got}, and not in {os.path.basename(self.lane.path)}', said)
+        if self.lane.reasons:
+            self.reasons(results)
         if new:
             self.say(f'note: not in {os.path.basename(self.lane.path)} yet: {self.some(new)}')
         if self.missing:
             self.counts['failed'] += len(self.missing) - 1
             self.fail(f'missing: {self.some(self.missing)}')
+
+    def reasons(self, results):
+        """What a machine lacks that no lane was made for."""
+        said = collections.Counter(said[0] for name, (got, said) in results.tests.items()
+                                   if got == 'skipped' and self.lane.selected(name))
+        for reason, times in said.most_common():
+            self.say(f'note: {times} skipped: {reason}')
 
     def races(self, lines):
         """Fails the data races of ours, and counts the kernel's own. What is left are the lines

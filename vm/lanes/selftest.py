@@ -21,6 +21,9 @@ ALLOWED = '''
 RETBleed: WARNING: nothing to see
 '''
 
+REASONS = '^it is Sunday\n'
+NO_PMU = 'pmuk-vm: no PMU: no compiler\n'
+
 LOG = '''[    0.000000] Booting Linux on physical CPU 0x0000000000
 [    0.010000] RETBleed: WARNING: nothing to see
 [    0.500000] KTAP version 1
@@ -97,6 +100,9 @@ CASES = {
     'a suite is missing': (without('two', 'waits', '[    2.'), 0, 'missing: two.waits'),
     'a test is skipped': (swap('ok 2 subtracts', 'ok 2 subtracts # SKIP too late'), 0,
                           'one.subtracts: skipped, and must run here: too late'),
+    'sound, a test is skipped for a reason of the lane':
+        (swap('ok 2 subtracts', 'ok 2 subtracts # SKIP it is Sunday'), 0,
+         '6 passed, 0 failed, 2 skipped'),
     'a test is not skipped': (swap(' # SKIP nobody has time', ''), 0, 'one.divides: has run'),
     'an unknown test fails': (swap('ok 1 boots', 'not ok 1 reboots'), 0, 'lane.reboots: failed'),
     'an unknown test is skipped': (swap('ok 1 boots', 'ok 1 x # SKIP y'), 0, 'lane.x: skipped'),
@@ -117,6 +123,15 @@ CASES = {
     'a race of a test': (race('post+0x1/0x2'), 0, 'lane.race: '),
     'a warning in a race of others': (race('a+0x1/0x2', 'WARNING: at a.c'), 0, 'WARNING: at a.c'),
     'no log': ('', 1, 'missing: '),
+    'sound, without a PMU': (NO_PMU + swap('ok 2 subtracts', 'ok 2 subtracts # SKIP no PMU counts'), 0,
+                             '1 tests skipped for want of a PMU: no compiler'),
+    'skipped for want of a PMU that is there': (swap('ok 2 subtracts', 'ok 2 subtracts # SKIP no PMU counts'),
+                                                0, 'one.subtracts: skipped, and must run here'),
+    'skipped without a PMU, for something else': (
+        NO_PMU + swap('ok 2 subtracts', 'ok 2 subtracts # SKIP too late'), 0,
+        'one.subtracts: skipped, and must run here: too late'),
+    'sound, a lane that is nothing without a PMU': (NO_PMU, 0, '0 passed, 0 failed, 5 skipped'),
+    'no test has run, and there is no PMU': (NO_PMU + '[    0.000000] Booting\n', 0, 'missing: '),
 }
 
 for _line in ('BUG: KASAN: slab-use-after-free in x', 'Oops: 0002 [#1] SMP', 'Call trace:', 'Call Trace:',
@@ -143,7 +158,7 @@ def run(directory, kunit, log, status, *args):
 def main():
     failed = 0
     with tempfile.TemporaryDirectory() as directory:
-        for kind, text in (('tests', MANIFEST), ('allow', ALLOWED), ('ours', 'post\n')):
+        for kind, text in (('tests', MANIFEST), ('allow', ALLOWED), ('reasons', REASONS), ('ours', 'post\n')):
             with open(os.path.join(directory, 'lane.' + kind), 'w', encoding='utf-8') as file:
                 file.write(text)
         for name, (log, status, says, *args) in CASES.items():
