@@ -32,7 +32,7 @@ lock()
 # scratch: a directory that vanishes when this script ends; its path in $scratch
 scratch()
 {
-	find "$cache" -maxdepth 1 -name "tmp.*" -mmin +1440 -exec rm -rf {} +	# of killed runs
+	find "$cache" -maxdepth 1 -name "tmp.*" -cmin +1440 -exec rm -rf {} +	# of killed runs; what is unpacked there may set its mtime
 	scratch=$(mktemp -d "$cache/tmp.XXXXXX")
 	trap 'rm -rf "$scratch"' EXIT
 	trap 'exit 129' HUP
@@ -107,9 +107,9 @@ progress()
 	     /^ +(CC|LD|AR|AS|HOSTCC|HOSTLD) / && ++n % 100 == 0 { printf "    %d files\n", n; fflush() }' >&2
 }
 
-# build_qemu [NICE...]: QEMU with a PMU for x86, if need be. How it is started is in $scratch/qemu, and what the build said in
+# build_qemu: QEMU with a PMU for x86, if need be. How it is started is in $scratch/qemu, and what the build said in
 # $scratch/why
-build_qemu() { { "$@" "$vm/qemu/build" 2>&1 >&3 | tee "$scratch/why" >&2; } 3>"$scratch/qemu"; }
+build_qemu() { { "$vm/qemu/build" 2>&1 >&3 | tee "$scratch/why" >&2; } 3>"$scratch/qemu"; }
 
 # no_qemu: the build has failed. What this script starts does not try again, and is told why
 no_qemu()
