@@ -21,6 +21,7 @@ help:
 	@echo 'make bench     what a read, a record, a switch cost, beside perf: build/bench.json;'
 	@echo '               of arm64 and x86_64, or of one: ARCH=name'
 	@echo 'make modules   KDIR=dir: modules for the kernel whose headers are there'
+	@echo 'make install   the tool pmuk and its man page, in $${prefix:-/usr/local}; DESTDIR='
 	@echo 'make series    the patches to mail, against KSRC=dir or Linux 7.3'
 	@echo 'make clean     remove build/; kernels stay in $${PMUK_CACHE:-~/.cache/pmuk}'
 	@echo
@@ -42,7 +43,10 @@ test check bench series:
 modules:
 	@vm/modules '$(KDIR)'
 
+install:
+	@$(MAKE) -s -C tools/pmuk O=$(CURDIR)/build/tools install
+
 clean:
 	rm -rf build
 
-.PHONY: help run shell test check bench series modules clean
+.PHONY: help run shell test check bench series modules install clean
