@@ -27,6 +27,7 @@ help:
 	@echo
 	@echo 'run and shell: KERNEL=7.3 (default) or stock (Debian 6.12, no kernel to build)'
 	@echo '               ARCH=arm64 (default) or x86_64; there, PMU=intel (default) or amd'
+	@echo 'LANE=host tests this machine: its own kernel and counters; see README first'
 	@echo 'KSRC=dir takes Linux 7.3 from there, without touching it, and not from Debian'
 
 run:

@@ -64,12 +64,12 @@ class Lane:
         self.reasons = [re.compile(line) for line in self.lines(directory, 'reasons')]
         self.path = os.path.join(directory, name + '.tests')
         self.tests = {}
-        self.reasons = {}
+        self.said = {}          # in the manifest, why a test is skipped
         for line in self.lines(directory, 'tests'):
             skip, test = re.fullmatch(r'(skip: )?(\S+)', line.split(' #')[0].strip()).groups()
             if self.selected(test):
                 self.tests[test] = 'skipped' if skip else 'passed'
-                self.reasons[test] = line.partition(' # ')[2]
+                self.said[test] = line.partition(' # ')[2]
 
     def lines(self, directory, kind):
         path = os.path.join(directory, f'{self.name}.{kind}')
@@ -219,7 +219,7 @@ class Verdict:
                 self.counts[got] += 1
             elif got == 'failed':
                 self.fail(name, said)
-            elif self.no_pmu and OF_PMU.search(said[0] if got == 'skipped' else self.lane.reasons[name]):
+            elif self.no_pmu and OF_PMU.search(said[0] if got == 'skipped' else self.lane.said[name]):
                 self.counts[got] += 1
                 self.without += got == 'skipped'
             elif got == 'skipped':

@@ -5,6 +5,9 @@ results=/tmp/results
 nr_results=0
 : >$results
 
+# lane host has one of its own, which knows where the lane began; busybox would prefer its own
+[ ! -e /dmesg ] || dmesg() { /dmesg "$@"; }
+
 # result STATUS TEST [WHY]
 result()
 {
