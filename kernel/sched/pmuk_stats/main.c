@@ -34,7 +34,11 @@ struct pmuk_sched pmuk_sched = {
 
 /* ---- tracepoints ---- */
 
-/* Which of them are about cgroups, about tasks, and about switches: from here on. */
+/*
+ * The constants are the indices of the first probe of cgroups, of tasks and of switches. Probes of
+ * ends are registered before those of beginnings, so that the end of each known task or cgroup is
+ * seen.
+ */
 #define PMUK_SCHED_CGROUP	0
 #define PMUK_SCHED_TASK		3
 #define PMUK_SCHED_SWITCH	5
@@ -44,11 +48,11 @@ static struct {
 	void *probe;
 	struct tracepoint *tp;
 } pmuk_sched_probes[] = {
-	[PMUK_SCHED_CGROUP] = { "cgroup_mkdir", pmuk_sched_cgroup_mkdir },
-	{ "cgroup_rmdir", pmuk_sched_cgroup_rmdir },
+	[PMUK_SCHED_CGROUP] = { "cgroup_rmdir", pmuk_sched_cgroup_rmdir },
+	{ "cgroup_mkdir", pmuk_sched_cgroup_mkdir },
 	{ "cgroup_attach_task", pmuk_sched_cgroup_attach },
-	[PMUK_SCHED_TASK] = { "task_newtask", pmuk_sched_newtask },
-	{ "sched_process_free", pmuk_sched_free },
+	[PMUK_SCHED_TASK] = { "sched_process_free", pmuk_sched_free },
+	{ "task_newtask", pmuk_sched_newtask },
 #ifndef CONFIG_SCHED_SWITCH_HOOK
 	[PMUK_SCHED_SWITCH] = { "sched_switch", pmuk_sched_switch_probe },
 #endif
