@@ -18,6 +18,7 @@
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/rcupdate.h>
+#include <linux/refcount.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
@@ -116,6 +117,7 @@ static struct pmuk_counter *pmuk_counter_alloc(const struct pmuk_attr *attr, int
 	seqcount_latch_init(&c->latch);
 	prandom_seed_state(&c->rnd, attr->random_seed);
 	kref_init(&c->ref);
+	refcount_set(&c->users, 1);
 	return c;
 }
 
@@ -222,16 +224,25 @@ static void pmuk_counter_unmake(struct pmuk_counter *c)
 	pmuk_counter_finish(c);
 }
 
-/* Last step of a destruction that began in interrupt context, or in NMI. */
-static void pmuk_destroy_work(struct work_struct *work)
+/* After pmuk_counter_destroy_deferred() the last user ends the counter. */
+static void pmuk_counter_put(struct pmuk_counter *c)
 {
-	struct pmuk_counter *c = container_of(work, struct pmuk_counter, work);
-	struct completion *done = c->done;
+	struct completion *done;
 
-	irq_work_sync(&c->irq_work);
+	if (!refcount_dec_and_test(&c->users))
+		return;
+	done = c->done;
 	pmuk_counter_destroy(c);
 	if (done)
 		complete(done);
+}
+
+static void pmuk_destroy_work(struct work_struct *work)
+{
+	struct pmuk_counter *c = container_of(work, struct pmuk_counter, work);
+
+	irq_work_sync(&c->irq_work);
+	pmuk_counter_put(c);
 }
 
 static void pmuk_destroy_irq_work(struct irq_work *irq_work)
@@ -416,9 +427,10 @@ void pmuk_counter_finish(struct pmuk_counter *c)
  * @done: completed when no overflow callback runs or will run, and @c is freed;
  *	may be NULL
  *
- * From now on overflows are dropped, and @c may not be used any more. A module
- * that passes NULL must not be unloaded before its callback is known to have
- * ended. perfmon2's KAPI of 2006 could not close from an interrupt.
+ * From now on overflows are dropped, and @c may not be used any more. A call of
+ * pmuk_counter_enable() that is under way goes on, and @c is freed after it: the first overflow
+ * may destroy its counter. A module that passes NULL must not be unloaded before its callback is
+ * known to have ended. perfmon2's KAPI of 2006 could not close from an interrupt.
  *
  * Context: Any, NMI too, the overflow callback too.
  * Return: 0; -EINVAL if @c is NULL, an ERR_PTR() or a context's, as a format's
@@ -559,6 +571,24 @@ static int pmuk_enable_event(struct pmuk_counter *c)
 	return 0;
 }
 
+static int pmuk_enable(struct pmuk_counter *c)
+{
+	/* perf core would take an event that has lost its context, for nothing. */
+	int ret = pmuk_counter_fault(c);
+
+	if (!ret || ret == -EBUSY) {
+		if (pmuk_enable_event(c))
+			return -EBUSY;
+		ret = pmuk_counter_fault(c);
+	}
+	if (ret == -EBUSY)
+		ret = -ENOSPC;
+	if (ret)
+		pr_debug("enable: type %u config %#llx: %d\n",
+			 c->attr.type, c->attr.config, ret);
+	return ret;
+}
+
 /**
  * pmuk_counter_enable() - let a counter count
  * @c: the counter
@@ -581,18 +611,9 @@ int pmuk_counter_enable(struct pmuk_counter *c)
 	if (IS_ERR_OR_NULL(c))
 		return -EINVAL;
 
-	/* perf core would take an event that has lost its context, for nothing. */
-	ret = pmuk_counter_fault(c);
-	if (!ret || ret == -EBUSY) {
-		if (pmuk_enable_event(c))
-			return -EBUSY;
-		ret = pmuk_counter_fault(c);
-	}
-	if (ret == -EBUSY)
-		ret = -ENOSPC;
-	if (ret)
-		pr_debug("enable: type %u config %#llx: %d\n",
-			 c->attr.type, c->attr.config, ret);
+	refcount_inc(&c->users);	/* an overflow may destroy the counter before this ends */
+	ret = pmuk_enable(c);
+	pmuk_counter_put(c);
 	return ret;
 }
 EXPORT_SYMBOL_GPL(pmuk_counter_enable);

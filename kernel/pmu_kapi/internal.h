@@ -14,6 +14,7 @@
 #include <linux/perf_event.h>
 #include <linux/pmu_kapi.h>
 #include <linux/prandom.h>
+#include <linux/refcount.h>
 #include <linux/seqlock.h>
 #include <linux/workqueue.h>
 
@@ -99,6 +100,7 @@ struct pmuk_counter {
 	struct kref ref;		/* the creator, and whose peer it is */
 
 	atomic_t doomed;		/* whoever moved it from 0 to 1 queues the destruction */
+	refcount_t users;		/* the creator, and pmuk_counter_enable() */
 	struct irq_work settle;		/* what the PMU must do when interrupts are on */
 	struct irq_work irq_work;	/* deferred destroy: leaves NMI … */
 	struct work_struct work;	/* … and then interrupt context */
