@@ -100,7 +100,7 @@ TEST_F_TIMEOUT(sched, cgroups_are_read_in_one_pass, 120)
 	EXPECT_LT(calls, READS * 3 / 2);
 }
 
-#define SLEEPERS	1500
+#define SLEEPERS	600
 
 /* What is looked at before the lock is given to who waits for it, whatever there is. */
 TEST_F_TIMEOUT(sched, stretches_are_short, 240)
