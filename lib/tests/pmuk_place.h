@@ -59,11 +59,11 @@ static inline int pmuk_place_thread(void *data)
 	/* Here, as a kthread's own start undoes what others have set. */
 	set_cpus_allowed_ptr(current, cpumask_of(p->cpu));
 	for (;;) {
+		complete(&p->did);
 		wait_for_completion(&p->told);
 		if (!p->fn)
 			return 0;
 		p->fn(p);
-		complete(&p->did);
 	}
 }
 
@@ -94,6 +94,7 @@ static inline void pmuk_place_put(void *data)
 	put_task_struct(p->task);
 }
 
+/* The task is on its CPU when this returns. */
 static inline void pmuk_place_get_task(struct pmuk_place *p)
 {
 	struct task_struct *task = kthread_create(pmuk_place_thread, p, "pmuk_place");
@@ -104,6 +105,7 @@ static inline void pmuk_place_get_task(struct pmuk_place *p)
 	init_completion(&p->told);
 	init_completion(&p->did);
 	wake_up_process(task);
+	wait_for_completion(&p->did);
 	KUNIT_ASSERT_EQ(p->test, kunit_add_action_or_reset(p->test, pmuk_place_put, p), 0);
 }
 
