@@ -43,10 +43,10 @@ since()
 	dmesg | tail -n +$((lines + 1))
 }
 
-# hold_task_events: perf core's code for tasks' events is patched in once, now, while there is one CPU. QEMU
-# before 8.1 may keep what it was just translating for one CPU of code that another one patches: a CPU that
-# does not see this patch leaves a task's event on its PMU when the task goes, for ever, and then perf core waits for
-# it as long.
+# hold_task_events: perf core's code for tasks' events is patched in once, now, while there is one CPU. Debian's
+# QEMU may keep an old translation if one CPU patches code while another CPU translates it (vm/qemu/text.patch): a CPU
+# that does not see this patch leaves a task's event on its PMU when the task goes, for ever, and then perf core waits
+# for it as long.
 hold_task_events()
 {
 	for online in 0 1; do
