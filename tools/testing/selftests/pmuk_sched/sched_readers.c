@@ -10,37 +10,44 @@
 
 #include "sched_fixture.h"
 
-TEST_F_TIMEOUT(sched, idle_cpus_are_left_alone, 120)
-{
-	int last = nr_cpus() - 1;
-	uint64_t before;
-
-	if (!last)
-		SKIP(return, "one CPU is never idle while it is asked for");
-	usleep(200000);
-	before = calls_on(last);
-	if (before == UINT64_MAX)
-		SKIP(return, "interrupts between CPUs are not told");
-	read_files(4 * READS);
-	TH_LOG("%" PRIu64 " calls on CPU %d in %d readings", calls_on(last) - before, last,
-	       4 * READS);
-	EXPECT_LT(calls_on(last) - before, READS);
-}
-
-/* Idle time goes on while nobody is woken to tell it, and only grows. */
-static uint64_t idle_run(int cpu)
+/* How long tasks ("cpu"), or the idle task ("idle"), have run on a CPU. */
+static uint64_t run_of(const char *who, int cpu)
 {
 	char *text = slurp(SCHED "cpus"), begin[32];
 	const char *at;
 	uint64_t run;
 
-	snprintf(begin, sizeof(begin), "idle %d ", cpu);
+	snprintf(begin, sizeof(begin), "%s %d ", who, cpu);
 	at = text ? after(text, begin) : NULL;
 	run = at ? strtoull(at, NULL, 10) : 0;
 	free(text);
 	return run;
 }
 
+/* A CPU that a task has run on meanwhile was rightly asked: those readings do not count. */
+TEST_F_TIMEOUT(sched, idle_cpus_are_left_alone, 120)
+{
+	uint64_t before, was, now, calls = 0;
+	int last = nr_cpus() - 1, idle = 0;
+
+	if (!last)
+		SKIP(return, "one CPU is never idle while it is asked for");
+	if (calls_on(last) == UINT64_MAX)
+		SKIP(return, "interrupts between CPUs are not told");
+	for (was = run_of("cpu", last); idle < 4 * READS; was = now) {
+		before = calls_on(last);
+		read_files(4);
+		now = run_of("cpu", last);
+		if (now != was)
+			continue;
+		calls += calls_on(last) - before;
+		idle += 4;
+	}
+	TH_LOG("%" PRIu64 " calls on CPU %d in %d readings", calls, last, idle);
+	EXPECT_LT(calls, READS);
+}
+
+/* Idle time goes on while nobody is woken to tell it, and only grows. */
 TEST_F_TIMEOUT(sched, idle_time_goes_on, 120)
 {
 	uint64_t began, first, last, now = 0, i;
@@ -52,11 +59,11 @@ TEST_F_TIMEOUT(sched, idle_time_goes_on, 120)
 	ASSERT_EQ(run_on(0), 0);
 	usleep(50000);
 	began = now_ns();
-	first = idle_run(cpu);
+	first = run_of("idle", cpu);
 	last = first;
 	for (i = 0; i < 50; i++) {
 		usleep(20000);
-		now = idle_run(cpu);
+		now = run_of("idle", cpu);
 		EXPECT_GE(now, last);
 		last = now;
 	}
