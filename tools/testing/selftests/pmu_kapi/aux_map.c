@@ -121,8 +121,7 @@ TEST_F(geometry, maps)
 			 variant->at * page_size);
 
 	if (variant->error) {
-		EXPECT_EQ(aux, MAP_FAILED);
-		EXPECT_EQ(errno, variant->error);
+		EXPECT_EQ(errno_of(aux), variant->error);
 		EXPECT_EQ(pinned_pages(), PAGES);
 		return;
 	}
@@ -138,8 +137,7 @@ TEST(no_area_no_map)
 	int fd = export_open();
 
 	ASSERT_EQ(export_create(fd, &attr), 0);
-	EXPECT_EQ(map_aux(fd, PAGES, AUX_PAGES, PROT_READ), MAP_FAILED);
-	EXPECT_EQ(errno, EINVAL);
+	EXPECT_EQ(errno_of(map_aux(fd, PAGES, AUX_PAGES, PROT_READ)), EINVAL);
 	close(fd);
 }
 
@@ -176,12 +174,8 @@ FIXTURE_SETUP(map)
 	catch_faults();
 	self->buffers = nr_buffers();
 	self->page_size = getpagesize();
-	self->fd = export_open();
-	ASSERT_GE(self->fd, 0);
-	ASSERT_EQ(export_create(self->fd, &attr), 0);
-	ASSERT_EQ(stay_on(attr.cpu), 0);
-	self->page = map_pages(self->fd, PAGES,
-			       variant->flags ? PROT_READ | PROT_WRITE : PROT_READ);
+	self->page = export_begin(&self->fd, &attr, PAGES,
+				  variant->flags ? PROT_READ | PROT_WRITE : PROT_READ);
 	ASSERT_NE(self->page, MAP_FAILED);
 	self->aux = map_aux(self->fd, PAGES, AUX_PAGES, PROT_READ);
 	ASSERT_NE(self->aux, MAP_FAILED);
@@ -234,8 +228,7 @@ TEST_F(map, rights_cannot_be_gained_later)
 {
 	size_t size = AUX_PAGES * self->page_size;
 
-	EXPECT_EQ(mprotect(self->aux, size, PROT_READ | PROT_EXEC), -1);
-	EXPECT_EQ(errno, EACCES);
+	EXPECT_EQ(errno_of(mprotect(self->aux, size, PROT_READ | PROT_EXEC)), EACCES);
 	EXPECT_EQ(mprotect(self->aux, size, PROT_READ | PROT_WRITE), variant->flags ? 0 : -1);
 	EXPECT_EQ(mprotect(self->aux, size, PROT_NONE), 0);
 	EXPECT_EQ(fault_of_read(self->aux), SIGSEGV);
@@ -248,8 +241,7 @@ TEST_F(map, splits_for_nobody)
 	uint8_t *at, *end = self->aux + AUX_PAGES * self->page_size;
 
 	for (at = self->aux; at < end; at += self->page_size) {
-		EXPECT_EQ(munmap(at, self->page_size), -1);
-		EXPECT_EQ(errno, EINVAL);
+		EXPECT_EQ(errno_of(munmap(at, self->page_size)), EINVAL);
 		EXPECT_EQ(mprotect(at, self->page_size, PROT_NONE), -1);
 	}
 	EXPECT_EQ(mremap(self->aux, AUX_PAGES * self->page_size, self->page_size, 0), MAP_FAILED);
@@ -296,8 +288,7 @@ TEST_F(map, others_are_at_its_offset)
 	if (!variant->flags)
 		return;
 	self->page->aux_offset = 64 * self->page_size;
-	EXPECT_EQ(map_aux(self->fd, 64, AUX_PAGES, PROT_READ), MAP_FAILED);
-	EXPECT_EQ(errno, EINVAL);
+	EXPECT_EQ(errno_of(map_aux(self->fd, 64, AUX_PAGES, PROT_READ)), EINVAL);
 	EXPECT_EQ(unmap_pages(self->aux, AUX_PAGES), 0);
 	self->aux = map_aux(self->fd, 64, AUX_PAGES, PROT_READ);
 	EXPECT_NE(self->aux, MAP_FAILED);
@@ -362,8 +353,7 @@ TEST_F(map, is_paid_for)
 
 	ASSERT_EQ(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
 	ASSERT_EQ(setresuid(65534, 65534, 65534), 0);
-	EXPECT_EQ(map_aux(self->fd, PAGES, AUX_PAGES, PROT_READ), MAP_FAILED);
-	EXPECT_EQ(errno, EPERM);
+	EXPECT_EQ(errno_of(map_aux(self->fd, PAGES, AUX_PAGES, PROT_READ)), EPERM);
 	EXPECT_EQ(pinned_pages(), PAGES + AUX_PAGES);
 	EXPECT_EQ(unmap_pages(self->aux, AUX_PAGES), 0);
 	self->aux = map_aux(self->fd, PAGES, AUX_PAGES, PROT_READ);
@@ -425,8 +415,7 @@ TEST_F(allowance, comes_before_what_is_pinned)
 		ASSERT_NE(aux, MAP_FAILED);
 		EXPECT_EQ(pinned_pages(), all);
 		/* that is all */
-		EXPECT_EQ(map_aux(self->fd, PAGES, 8 * AUX_PAGES, PROT_READ), MAP_FAILED);
-		EXPECT_EQ(errno, EPERM);
+		EXPECT_EQ(errno_of(map_aux(self->fd, PAGES, 8 * AUX_PAGES, PROT_READ)), EPERM);
 		EXPECT_EQ(pinned_pages(), all);
 		/* a move costs nothing */
 		to = mmap(NULL, 8 * AUX_PAGES * getpagesize(), PROT_NONE,

@@ -43,11 +43,7 @@ FIXTURE_SETUP(stream)
 	struct pmuk_export_attr attr = { .nr_pages = DATA_PAGES, .flags = USER_TAIL,
 					 .aux_pages = AUX_PAGES, .watermark = 16384 };
 
-	self->s.fd = export_open();
-	ASSERT_GE(self->s.fd, 0);
-	ASSERT_EQ(export_create(self->s.fd, &attr), 0);
-	ASSERT_EQ(stay_on(attr.cpu), 0);
-	self->s.page = map_pages(self->s.fd, PAGES, PROT_READ | PROT_WRITE);
+	self->s.page = export_begin(&self->s.fd, &attr, PAGES, PROT_READ | PROT_WRITE);
 	ASSERT_NE(self->s.page, MAP_FAILED);
 	self->s.size = self->s.page->aux_size;
 	self->s.data = (uint8_t *)self->s.page + self->s.page->data_offset;

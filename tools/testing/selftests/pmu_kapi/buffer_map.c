@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "export.h"
+#include "load.h"
 #include "../kselftest_harness.h"
 
 #define DATA_PAGES	8
@@ -101,8 +101,7 @@ TEST_F(geometry, maps)
 	page = mmap(NULL, variant->pages * page_size, variant->prot, variant->map, self->fd,
 		    variant->offset * page_size);
 	if (variant->error) {
-		EXPECT_EQ(page, MAP_FAILED);
-		EXPECT_EQ(errno, variant->error);
+		EXPECT_EQ(errno_of(page), variant->error);
 		EXPECT_EQ(pinned_pages(), 0);
 		return;
 	}
@@ -154,11 +153,7 @@ FIXTURE_SETUP(map)
 	self->page_size = getpagesize();
 	self->size = PAGES * self->page_size;
 	self->prot = variant->flags ? PROT_READ | PROT_WRITE : PROT_READ;
-	self->fd = export_open();
-	ASSERT_GE(self->fd, 0);
-	ASSERT_EQ(export_create(self->fd, &attr), 0);
-	ASSERT_EQ(stay_on(attr.cpu), 0);
-	self->at = map_pages(self->fd, PAGES, self->prot);
+	self->at = export_begin(&self->fd, &attr, PAGES, self->prot);
 	ASSERT_NE(self->at, MAP_FAILED);
 	self->page = (void *)self->at;
 }
@@ -195,8 +190,7 @@ TEST_F(map, data_cannot_be_written)
 	for (i = 1; i < PAGES; i++) {
 		data = (void *)(self->at + i * self->page_size);
 		EXPECT_EQ(fault_of_write(data, 1), variant->flags ? SIGBUS : SIGSEGV);
-		EXPECT_EQ(read(zero, data, 64), -1);
-		EXPECT_EQ(errno, EFAULT);
+		EXPECT_EQ(errno_of(read(zero, data, 64)), EFAULT);
 		EXPECT_EQ(pwrite(mem, "12345678", 8, (uintptr_t)data), -1);
 		EXPECT_EQ(fault_of_read(data), 0);
 		if (i <= 200 * 64 / self->page_size)
@@ -218,8 +212,7 @@ TEST_F(map, rights_cannot_be_gained_later)
 {
 	uint8_t *data = self->at + self->page_size;
 
-	EXPECT_EQ(mprotect(self->at, self->size, PROT_READ | PROT_EXEC), -1);
-	EXPECT_EQ(errno, EACCES);
+	EXPECT_EQ(errno_of(mprotect(self->at, self->size, PROT_READ | PROT_EXEC)), EACCES);
 	EXPECT_EQ(mprotect(self->at, self->size, PROT_READ), 0);
 	EXPECT_EQ(mprotect(self->at, self->size, PROT_READ | PROT_WRITE),
 		  variant->flags ? 0 : -1);
@@ -253,17 +246,16 @@ TEST_F(map, splits_for_nobody)
 
 	ASSERT_NE(to, MAP_FAILED);
 	for (i = 0; i < PAGES; i++) {
-		EXPECT_EQ(munmap(self->at + i * self->page_size, self->page_size), -1);
-		EXPECT_EQ(errno, EINVAL);
-		EXPECT_EQ(mprotect(self->at + i * self->page_size, self->page_size, PROT_NONE), -1);
-		EXPECT_EQ(errno, EINVAL);
+		EXPECT_EQ(errno_of(munmap(self->at + i * self->page_size,
+					  self->page_size)), EINVAL);
+		EXPECT_EQ(errno_of(mprotect(self->at + i * self->page_size, self->page_size,
+					    PROT_NONE)), EINVAL);
 		EXPECT_EQ(mremap(self->at + i * self->page_size, self->page_size, self->page_size,
 				 MREMAP_MAYMOVE | MREMAP_FIXED, to), MAP_FAILED);
 		EXPECT_EQ(mmap(self->at + i * self->page_size, self->page_size, PROT_READ,
 			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), MAP_FAILED);
 	}
-	EXPECT_EQ(mremap(self->at, self->size, self->size - self->page_size, 0), MAP_FAILED);
-	EXPECT_EQ(errno, EINVAL);
+	EXPECT_EQ(errno_of(mremap(self->at, self->size, self->size - self->page_size, 0)), EINVAL);
 	EXPECT_EQ(pinned_pages(), PAGES);
 	for (i = 0; i < PAGES; i++)
 		EXPECT_EQ(fault_of_read(self->at + i * self->page_size), 0);
@@ -383,8 +375,7 @@ TEST_F(map, next_one_may_have_another_size)
 			ASSERT_EQ(munmap(self->at, self->size), 0);
 		self->at = map_pages(self->fd, 1 + sizes[i], self->prot);
 		if (!variant->flags && sizes[i] != DATA_PAGES) {
-			EXPECT_EQ(self->at, MAP_FAILED);
-			EXPECT_EQ(errno, EINVAL);
+			EXPECT_EQ(errno_of(self->at), EINVAL);
 			self->at = NULL;
 			continue;
 		}
@@ -470,10 +461,8 @@ TEST_F(map, outlives_the_buffer)
 
 	ASSERT_EQ(ioctl(fd, PMUK_EXPORT_DESTROY), 0);
 	memcpy(before, at, self->size);
-	EXPECT_EQ(export_write(fd, 1, 64, PMUK_EXPORT_TASK), -1);
-	EXPECT_EQ(errno, ENODEV);
-	EXPECT_EQ(map_pages(fd, PAGES, PROT_READ), MAP_FAILED);
-	EXPECT_EQ(errno, ENODEV);
+	EXPECT_EQ(errno_of(export_write(fd, 1, 64, PMUK_EXPORT_TASK)), ENODEV);
+	EXPECT_EQ(errno_of(map_pages(fd, PAGES, PROT_READ)), ENODEV);
 	EXPECT_EQ(nr_buffers(), self->buffers + 2);
 	usleep(50000);
 	EXPECT_EQ(((struct perf_event_mmap_page *)before)->data_head, page->data_head);
@@ -560,8 +549,7 @@ TEST_F(limit, counts_each_map)
 	second = map_pages(self->fd, PAGES, PROT_READ);
 	ASSERT_NE(second, MAP_FAILED);
 	EXPECT_EQ(pinned_pages(), 2 * PAGES);
-	EXPECT_EQ(map_pages(self->fd, PAGES, PROT_READ), MAP_FAILED);
-	EXPECT_EQ(errno, EPERM);
+	EXPECT_EQ(errno_of(map_pages(self->fd, PAGES, PROT_READ)), EPERM);
 	EXPECT_EQ(pinned_pages(), 2 * PAGES);
 
 	EXPECT_EQ(unmap_pages(second, PAGES), 0);
@@ -582,66 +570,12 @@ TEST_F(limit, is_looked_at_first)
 	ASSERT_EQ(export_write(self->fd, 5, 64, PMUK_EXPORT_TASK), variant->flags ? 0 : 5);
 	head = export_stat(self->fd).head;
 	ASSERT_EQ(setrlimit(RLIMIT_MEMLOCK, &none), 0);
-	EXPECT_EQ(map_pages(self->fd, 1 + many, PROT_READ), MAP_FAILED);
-	EXPECT_EQ(errno, EPERM);
+	EXPECT_EQ(errno_of(map_pages(self->fd, 1 + many, PROT_READ)), EPERM);
 	EXPECT_EQ(pinned_pages(), 0);
 	EXPECT_GT(head, 0);
 	EXPECT_EQ(export_stat(self->fd).head, head);
 	self->page = mmap(NULL, PAGES * getpagesize(), PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS,
 			  -1, 0);
-}
-
-/* A buffer that is written all the time. */
-struct load {
-	pthread_t thread;
-	int fd;
-	uint32_t context;
-	bool stop;
-	uint64_t tried;
-	uint64_t written;
-};
-
-static void *load_run(void *data)
-{
-	struct load *load = data;
-	int ret;
-
-	if (stay_on(0))
-		return NULL;
-	while (!LOAD(load->stop)) {
-		ret = export_write(load->fd, 50, 64, load->context);
-		if (ret < 0)
-			break;
-		STORE(load->tried, load->tried + 50);
-		load->written += ret;
-	}
-	return NULL;
-}
-
-static int load_start(struct load load[], int fd)
-{
-	uint32_t i;
-
-	for (i = 0; i < PMUK_EXPORT_CONTEXTS; i++) {
-		load[i] = (struct load){ .fd = fd, .context = i };
-		if (pthread_create(&load[i].thread, NULL, load_run, &load[i]))
-			return -1;
-	}
-	return 0;
-}
-
-static struct load load_stop(struct load load[])
-{
-	struct load sum = {};
-	uint32_t i;
-
-	for (i = 0; i < PMUK_EXPORT_CONTEXTS; i++) {
-		STORE(load[i].stop, true);
-		pthread_join(load[i].thread, NULL);
-		sum.tried += load[i].tried;
-		sum.written += load[i].written;
-	}
-	return sum;
 }
 
 /* What is in its beginning, once there is something. */
@@ -777,8 +711,7 @@ TEST(memory_is_not_used_up)
 	ASSERT_EQ(export_create(fd, &attr), 0);
 	ASSERT_EQ(stay_on(attr.cpu), 0);
 	ASSERT_EQ(export_write(fd, 5, 64, PMUK_EXPORT_TASK), 5);
-	EXPECT_EQ(map_pages(fd, 1 + half, PROT_READ), MAP_FAILED);
-	EXPECT_EQ(errno, ENOMEM);
+	EXPECT_EQ(errno_of(map_pages(fd, 1 + half, PROT_READ)), ENOMEM);
 	EXPECT_EQ(pinned_pages(), 0);
 	EXPECT_EQ(export_stat(fd).head, 5 * 64);
 	close(fd);
@@ -792,8 +725,7 @@ TEST(file_may_be_open_for_reading)
 	void *at;
 
 	ASSERT_EQ(export_create(fd, &attr), 0);
-	EXPECT_EQ(map_pages(fd, PAGES, PROT_READ | PROT_WRITE), MAP_FAILED);
-	EXPECT_EQ(errno, EACCES);
+	EXPECT_EQ(errno_of(map_pages(fd, PAGES, PROT_READ | PROT_WRITE)), EACCES);
 	at = map_pages(fd, PAGES, PROT_READ);
 	ASSERT_NE(at, MAP_FAILED);
 	EXPECT_EQ(mprotect(at, PAGES * getpagesize(), PROT_READ | PROT_WRITE), -1);

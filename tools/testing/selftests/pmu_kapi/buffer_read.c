@@ -8,7 +8,7 @@
 #include <poll.h>
 #include <pthread.h>
 
-#include "export.h"
+#include "load.h"
 #include "../kselftest_harness.h"
 
 #define DATA_PAGES	8
@@ -123,11 +123,7 @@ FIXTURE_SETUP(records)
 	struct pmuk_export_attr attr = { .nr_pages = DATA_PAGES, .flags = USER_TAIL };
 	struct reader *r = &self->reader;
 
-	self->fd = export_open();
-	ASSERT_GE(self->fd, 0);
-	ASSERT_EQ(export_create(self->fd, &attr), 0);
-	ASSERT_EQ(stay_on(attr.cpu), 0);
-	r->page = map_pages(self->fd, PAGES, PROT_READ | PROT_WRITE);
+	r->page = export_begin(&self->fd, &attr, PAGES, PROT_READ | PROT_WRITE);
 	ASSERT_NE(r->page, MAP_FAILED);
 	r->data = (uint8_t *)r->page + r->page->data_offset;
 }
@@ -189,67 +185,24 @@ TEST_F(records, that_were_lost_are_told)
 	EXPECT_EQ(r->records + r->missing, 5 * (room + 7) + 1);
 }
 
-/* Writes from one context until it is told to stop. */
-struct writer {
-	pthread_t thread;
-	int fd;
-	uint32_t context;
-	bool stop;
-	uint64_t tried;
-	uint64_t written;
-};
-
-static void *writer_run(void *data)
-{
-	struct writer *w = data;
-	int ret;
-
-	if (stay_on(0))
-		return NULL;
-	while (!LOAD(w->stop)) {
-		ret = export_write(w->fd, 20, SIZE, w->context);
-		if (ret < 0)
-			break;
-		w->written += ret;
-		w->tried += 20;
-	}
-	return NULL;
-}
-
-static int writers_start(struct writer w[], int fd)
+static void writers_stop(struct load w[], uint64_t tried[], uint64_t *written)
 {
 	uint32_t i;
 
-	for (i = 0; i < PMUK_EXPORT_CONTEXTS; i++) {
-		w[i] = (struct writer){ .fd = fd, .context = i };
-		if (pthread_create(&w[i].thread, NULL, writer_run, &w[i]))
-			return -1;
-	}
-	return 0;
-}
-
-static void writers_stop(struct writer w[], uint64_t tried[], uint64_t *written)
-{
-	uint32_t i;
-
-	*written = 0;
-	for (i = 0; i < PMUK_EXPORT_CONTEXTS; i++) {
-		STORE(w[i].stop, true);
-		pthread_join(w[i].thread, NULL);
+	*written = load_stop(w).written;
+	for (i = 0; i < PMUK_EXPORT_CONTEXTS; i++)
 		tried[i] = w[i].tried;
-		*written += w[i].written;
-	}
 }
 
 TEST_F(records, are_read_while_they_are_written)
 {
 	uint64_t tried[PMUK_EXPORT_CONTEXTS], written, end = now_ms() + 10000;
-	struct writer w[PMUK_EXPORT_CONTEXTS];
+	struct load w[PMUK_EXPORT_CONTEXTS];
 	struct reader *r = &self->reader;
 	bool good = true;
 
 	ASSERT_EQ(stay_away(), 0);
-	ASSERT_EQ(writers_start(w, self->fd), 0);
+	ASSERT_EQ(load_start(w, self->fd), 0);
 	while (good && r->page->data_head < 50 * r->page->data_size && now_ms() < end)
 		good = reader_read(r);
 	writers_stop(w, tried, &written);
@@ -310,11 +263,7 @@ FIXTURE_SETUP(hostile)
 
 	if (getpagesize() != 4096)
 		SKIP(return, "tails are for pages of 4096 bytes");
-	self->fd = export_open();
-	ASSERT_GE(self->fd, 0);
-	ASSERT_EQ(export_create(self->fd, &attr), 0);
-	ASSERT_EQ(stay_on(attr.cpu), 0);
-	r->page = map_pages(self->fd, PAGES, PROT_READ | PROT_WRITE);
+	r->page = export_begin(&self->fd, &attr, PAGES, PROT_READ | PROT_WRITE);
 	ASSERT_NE(r->page, MAP_FAILED);
 	r->data = (uint8_t *)r->page + r->page->data_offset;
 
@@ -381,13 +330,13 @@ static uint64_t some_tail(struct perf_event_mmap_page *page, int i)
 TEST_F(records, go_on_under_a_random_tail)
 {
 	uint64_t tried[PMUK_EXPORT_CONTEXTS], written, lost;
-	struct writer w[PMUK_EXPORT_CONTEXTS];
+	struct load w[PMUK_EXPORT_CONTEXTS];
 	struct reader *r = &self->reader;
 	int i;
 
 	srand(1);
 	ASSERT_EQ(stay_away(), 0);
-	ASSERT_EQ(writers_start(w, self->fd), 0);
+	ASSERT_EQ(load_start(w, self->fd), 0);
 	for (i = 0; i < 10000; i++) {
 		STORE(r->page->data_tail, some_tail(r->page, i));
 		if (i % 7 == 0)
@@ -412,13 +361,13 @@ TEST_F(records, go_on_under_a_random_tail)
 TEST_F(records, go_on_under_a_scribbled_page)
 {
 	uint64_t tried[PMUK_EXPORT_CONTEXTS], written, lost;
-	struct writer w[PMUK_EXPORT_CONTEXTS];
+	struct load w[PMUK_EXPORT_CONTEXTS];
 	struct reader *r = &self->reader;
 	struct perf_event_mmap_page sane = *r->page;
 	int i;
 
 	ASSERT_EQ(stay_away(), 0);
-	ASSERT_EQ(writers_start(w, self->fd), 0);
+	ASSERT_EQ(load_start(w, self->fd), 0);
 	for (i = 0; i < 200; i++) {
 		memset(r->page, i % 2 ? 0xff : rand(), getpagesize());
 		usleep(1000);
@@ -492,11 +441,7 @@ FIXTURE_SETUP(poll)
 
 	if (getpagesize() != 4096)
 		SKIP(return, "a page is thought to have 4096 bytes");
-	self->fd = export_open();
-	ASSERT_GE(self->fd, 0);
-	ASSERT_EQ(export_create(self->fd, &attr), 0);
-	ASSERT_EQ(stay_on(attr.cpu), 0);
-	self->page = map_pages(self->fd, PAGES, PROT_READ | PROT_WRITE);
+	self->page = export_begin(&self->fd, &attr, PAGES, PROT_READ | PROT_WRITE);
 	ASSERT_NE(self->page, MAP_FAILED);
 }
 
@@ -608,8 +553,7 @@ TEST_F(poll, tells_one_of_several_readers)
 TEST_F(poll, keeps_the_buffer)
 {
 	EXPECT_EQ(poll_for(self->fd, 0), 0);
-	EXPECT_EQ(ioctl(self->fd, PMUK_EXPORT_DESTROY), -1);
-	EXPECT_EQ(errno, EBUSY);
+	EXPECT_EQ(errno_of(ioctl(self->fd, PMUK_EXPORT_DESTROY)), EBUSY);
 }
 
 TEST(poll_without_a_buffer)

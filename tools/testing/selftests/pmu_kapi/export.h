@@ -3,6 +3,7 @@
 #ifndef _PMUK_SELFTEST_EXPORT_H
 #define _PMUK_SELFTEST_EXPORT_H
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -22,6 +23,9 @@
 /* Of the kernel's headers, which are not for user space. */
 #define USER_TAIL	1	/* PMUK_BUFFER_USER_TAIL */
 #define RECORD_MIN	sizeof(struct pmuk_export_record)
+
+/* Gives the errno of a call that returned -1 or MAP_FAILED, and 0 of any other. */
+#define errno_of(call)	((intptr_t)(call) == -1 ? errno : 0)
 
 #define LOAD(x)		__atomic_load_n(&(x), __ATOMIC_RELAXED)
 #define STORE(x, v)	__atomic_store_n(&(x), (v), __ATOMIC_RELAXED)
@@ -108,6 +112,16 @@ static inline int stay_away(void)
 static inline void *map_pages(int fd, size_t pages, int prot)
 {
 	return mmap(NULL, pages * getpagesize(), prot, MAP_SHARED, fd, 0);
+}
+
+/* A buffer of its own, mapped, with the caller on its CPU. Returns where, or MAP_FAILED. */
+static inline void *export_begin(int *fd, const struct pmuk_export_attr *attr, size_t pages,
+				 int prot)
+{
+	*fd = export_open();
+	if (*fd < 0 || export_create(*fd, attr) || stay_on(attr->cpu))
+		return MAP_FAILED;
+	return map_pages(*fd, pages, prot);
 }
 
 static inline int unmap_pages(void *at, size_t pages)

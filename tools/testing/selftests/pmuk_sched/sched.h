@@ -34,6 +34,9 @@
 
 #define MAX_EVENTS	4
 
+/* Gives the errno of a call that returned -1 or MAP_FAILED, and 0 of any other. */
+#define errno_of(call)	((intptr_t)(call) == -1 ? errno : 0)
+
 /* What each line has of who it is about. */
 struct totals {
 	uint64_t run, wait, voluntary, same, other, valid;

@@ -74,16 +74,22 @@ static inline uint64_t calls_on(int cpu)
 
 #define READS	50
 
-static inline void read_files(int times)
+/* Reads one of the files, which take turns by @turn. */
+static inline void read_file_of(int turn)
 {
 	static const char *const files[] = { "cpus", "tasks", "cgroups", "hist" };
 	char path[64];
+
+	snprintf(path, sizeof(path), SCHED "%s", files[turn % 4]);
+	free(slurp(path));
+}
+
+static inline void read_files(int times)
+{
 	int i;
 
-	for (i = 0; i < times; i++) {
-		snprintf(path, sizeof(path), SCHED "%s", files[i % 4]);
-		free(slurp(path));
-	}
+	for (i = 0; i < times; i++)
+		read_file_of(i);
 }
 
 #endif /* _PMUK_SELFTEST_SCHED_FIXTURE_H */

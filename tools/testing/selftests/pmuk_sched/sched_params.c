@@ -99,8 +99,7 @@ TEST_F(sched, off_leaves_nothing)
 	text = slurp(SCHED "tasks");
 	EXPECT_STREQ(text, "pmuk_sched 2\nstate off\n");
 	free(text);
-	EXPECT_EQ(pace_add(1, 1), -1);
-	EXPECT_EQ(errno, ENODATA);
+	EXPECT_EQ(errno_of(pace_add(1, 1)), ENODATA);
 	ASSERT_EQ(set_parameter("enabled", "1"), 0);
 	EXPECT_TRUE(parameter_is("enabled", "1"));
 	ASSERT_TRUE(sum_tasks(&self->t));
