@@ -6,20 +6,25 @@ KERNEL ?= 7.3
 ARCH ?= arm64
 LANE ?=
 SUITE ?=
+PART ?=
+CHANGED ?=
 
 flavour := $(if $(filter stock,$(KERNEL)),stock-$(ARCH),$(if $(filter 7.3,$(KERNEL)),$(ARCH)))
 check-flavour = $(if $(flavour),,$(error KERNEL=$(KERNEL): there are 7.3 and stock))
 
 # what the scripts are told through the environment
-export KSRC LANE SUITE PMU
+export KSRC LANE SUITE CHANGED PMU PART
 
 help:
 	@echo 'make run       boot a VM in which kernel code counts cycles, show the table'
 	@echo 'make shell     a shell in that VM, with our modules, pmuk and perf'
 	@echo 'make test      all tests; LANE=name one lane, SUITE=name one suite'
+	@echo '               CHANGED=commit what the changes since then can break'
+	@echo 'make test-long what takes hours: more torture, more load, all broken variants'
 	@echo 'make check     what needs no boot: style, sparse, documentation, builds'
 	@echo 'make bench     what a read, a record, a switch cost, beside perf: build/bench.json;'
-	@echo '               of arm64 and x86_64, or of one: ARCH=name'
+	@echo '               of arm64 and x86_64, or of one: ARCH=name; all parts, or some: PART=reads,'
+	@echo '               records, aux, switch, contexts, watchdog; x86: all parts of x86_64'
 	@echo 'make modules   KDIR=dir: modules for the kernel whose headers are there'
 	@echo 'make install   the tool pmuk and its man page, in $${prefix:-/usr/local}; DESTDIR='
 	@echo 'make series    the patches to mail, against KSRC=dir or Linux 7.3'
@@ -41,6 +46,9 @@ shell:
 test check bench series:
 	@vm/$@
 
+test-long:
+	@LONG=y vm/test
+
 modules:
 	@vm/modules '$(KDIR)'
 
@@ -50,4 +58,4 @@ install:
 clean:
 	rm -rf build
 
-.PHONY: help run shell test check bench series modules install clean
+.PHONY: help run shell test test-long check bench series modules install clean

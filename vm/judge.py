@@ -6,12 +6,13 @@
     vm/judge.py LANE --selects GLOB
 
 KTAP is parsed by the kernel's own kunit_parser, from DIR = tools/testing/kunit of its tree. vm/lanes/
-has LANE.tests: the tests that must run, with "skip: " before those that must be skipped there; and
+has tests: the manifest of the tests that must run and that must be skipped in each lane (vm/manifest.py);
 LANE.allow: regular expressions of lines that look bad and are not, with the reason as a comment;
 LANE.reasons: regular expressions of reasons for which any test may be skipped there.
 --ours FILE names functions of ours; those called pmuk_... need no such list.
-The lane fails when a test fails, is missing, or is skipped and should not be; when the log has a
-line that a sound kernel does not print; when the KTAP is broken; when the machine did not end well.
+The lane fails when a test fails, is missing, or is not in the manifest; when it is skipped, or not, against
+the manifest, or for another reason; when the log has a line that a sound kernel does not print; when the KTAP
+is broken; when the machine did not end well. A lane with LANE.reasons may pass tests that it does not list.
 When the log says that the machine has no PMU, tests that want one may be skipped, and others run.
 """
 import argparse
@@ -20,6 +21,8 @@ import fnmatch
 import os
 import re
 import sys
+
+import manifest
 
 ERROR = 'pmuk-vm: error: '     # how vm/lanes/guest.sh marks what the kernel logged as an error
 
@@ -62,14 +65,8 @@ class Lane:
         self.suite = suite
         self.allowed = [re.compile(line) for line in self.lines(directory, 'allow')]
         self.reasons = [re.compile(line) for line in self.lines(directory, 'reasons')]
-        self.path = os.path.join(directory, name + '.tests')
-        self.tests = {}
-        self.said = {}          # in the manifest, why a test is skipped
-        for line in self.lines(directory, 'tests'):
-            skip, test = re.fullmatch(r'(skip: )?(\S+)', line.split(' #')[0].strip()).groups()
-            if self.selected(test):
-                self.tests[test] = 'skipped' if skip else 'passed'
-                self.said[test] = line.partition(' # ')[2]
+        self.manifest = manifest.Manifest(os.path.join(directory, 'tests'))
+        self.tests = {test: why for test, why in self.manifest.tests(name).items() if self.selected(test)}
 
     def lines(self, directory, kind):
         path = os.path.join(directory, f'{self.name}.{kind}')
@@ -167,9 +164,10 @@ class Results:
     def add(self, name, test):
         status = self.parser.TestStatus
         result = {status.SUCCESS: 'passed', status.SKIPPED: 'skipped'}.get(test.status, 'failed')
-        said = [line.strip() for line in test.log if line.strip()]
+        parts = [test] + test.subtests      # its parameters, if it has any
+        said = [line.strip() for part in parts for line in part.log if line.strip()]
         if result == 'skipped':
-            said = [test.skip_reason or 'no reason given']
+            said = [part.skip_reason for part in parts if part.skip_reason] or ['no reason given']
         if self.tests.get(name, ('passed',))[0] != 'failed':
             self.tests[name] = (result, said)
 
@@ -210,40 +208,50 @@ class Verdict:
         return ', '.join(names[:SHOWN]) + more
 
     def tests(self, results):
-        for name, wanted in self.lane.tests.items():
-            if name not in results.tests:
+        for name, why in self.lane.tests.items():
+            if name in results.tests:
+                self.listed(name, why, *results.tests[name])
+            else:
                 self.missing.append(name)
-                continue
-            got, said = results.tests[name]
-            if got == wanted or self.lane.may_skip(got, said):
-                self.counts[got] += 1
-            elif got == 'failed':
-                self.fail(name, said)
-            elif self.no_pmu and OF_PMU.search(said[0] if got == 'skipped' else self.lane.said[name]):
-                self.counts[got] += 1
-                self.without += got == 'skipped'
-            elif got == 'skipped':
-                self.fail(f'{name}: skipped, and must run here: {said[0]}')
-            else:
-                self.fail(f'{name}: has run, and {os.path.basename(self.lane.path)} says skip')
-        new = []
-        for name, (got, said) in results.tests.items():
-            if name in self.lane.tests or not self.lane.selected(name):
-                continue
-            if got == 'passed':
-                self.counts['passed'] += 1
-                new.append(name)
-            elif self.lane.may_skip(got, said):
-                self.counts['skipped'] += 1
-            else:
-                self.fail(f'{name}: {got}, and not in {os.path.basename(self.lane.path)}', said)
+        self.unlisted({name: result for name, result in results.tests.items()
+                       if name not in self.lane.tests and self.lane.selected(name)})
         if self.lane.reasons:
             self.reasons(results)
-        if new:
-            self.say(f'note: not in {os.path.basename(self.lane.path)} yet: {self.some(new)}')
         if self.missing:
             self.counts['failed'] += len(self.missing) - 1
             self.fail(f'missing: {self.some(self.missing)}')
+
+    def listed(self, name, why, got, said):
+        """Judges a test of the manifest, which says why it is skipped, '' if it must run."""
+        reason = said[0] if got == 'skipped' else ''
+        if got == 'failed':
+            self.fail(name, said)
+        elif reason == why or self.lane.may_skip(got, said):
+            self.counts[got] += 1
+        elif self.no_pmu and OF_PMU.search(f'{why} {reason}'):
+            self.counts[got] += 1
+            self.without += got == 'skipped'
+        elif not reason:
+            self.fail(f'{name}: has run, and {manifest.PATH} says skip')
+        elif why:
+            self.fail(f'{name}: skipped for another reason: {reason}; {manifest.PATH} says: {why}')
+        else:
+            self.fail(f'{name}: skipped, and must run here: {reason}')
+
+    def unlisted(self, results):
+        """Judges tests that are not in the manifest."""
+        new = [name for name, (got, _) in results.items() if got == 'passed']
+        for name, (got, said) in results.items():
+            if self.lane.may_skip(got, said):
+                self.counts['skipped'] += 1
+            elif got != 'passed':
+                self.fail(f'{name}: {got}, and {manifest.PATH} has no row for it', said)
+        if new and self.lane.reasons:
+            self.counts['passed'] += len(new)
+            self.say(f'note: not in {manifest.PATH}: {self.some(new)}')
+        elif new:
+            self.counts['failed'] += len(new) - 1
+            self.fail(f'ran, and {manifest.PATH} has no row for it: {self.some(new)}')
 
     def reasons(self, results):
         """What a machine lacks that no lane was made for."""
@@ -308,12 +316,11 @@ def judge(lane, results, lines, status):
 
 
 def write_manifest(lane, results):
-    """The results of a log as a manifest, for somebody to look at before it is committed."""
-    with open(lane.path, 'w', encoding='utf-8') as file:
-        print(f'# The tests that lane {lane.name} must run. After a change: vm/test --write-manifest '
-              f'{lane.name},\n# and read the difference.', file=file)
-        for name, (result, said) in sorted(results.tests.items()):
-            print(f'skip: {name} # {said[0]}' if result == 'skipped' else name, file=file)
+    """Makes the results of a log what the manifest says of the lane, for somebody to look at before it
+    is committed."""
+    lane.manifest.replace(lane.name, {name: said[0] if got == 'skipped' else ''
+                                      for name, (got, said) in results.tests.items()})
+    lane.manifest.write()
 
 
 def read_log(path):

@@ -17,17 +17,19 @@ cache=$(cd "$cache" && pwd -P)
 say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
 die() { say "$*"; exit 1; }
 
-# lock NAME: wait for and hold NAME until this script ends. Programs that it starts hold it too,
-# so a tree stays locked until the last compiler working on it is gone.
+# lock NAME [-s]: wait for and hold NAME until unlock, or until this script ends; with -s, others may hold it so, too.
+# Programs that it starts hold it, so a tree stays locked until the last compiler working on it is gone.
 lock()
 {
-	local fd
 	mkdir -p "$cache/lock"
-	exec {fd}>"$cache/lock/$1"
-	flock -w 3 "$fd" && return
+	exec {locked}>"$cache/lock/$1"
+	flock "${@:2}" -w 3 "$locked" && return
 	say "waiting for another run to finish with $1"
-	flock "$fd"
+	flock "${@:2}" "$locked"
 }
+
+# unlock: what was locked last
+unlock() { flock -u "$locked"; exec {locked}>&-; }
 
 # scratch: a directory that vanishes when this script ends; its path in $scratch
 scratch()
@@ -45,8 +47,8 @@ put()
 {
 	cmp -s "$1" "$2" && return
 	mkdir -p "${2%/*}"
-	cp "$1" "$2.new"
-	mv "$2.new" "$2"
+	cp "$1" "$2.$BASHPID"
+	mv "$2.$BASHPID" "$2"
 }
 
 # arch_of FLAVOUR: arm64 or x86_64

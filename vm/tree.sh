@@ -1,16 +1,16 @@
 # shellcheck shell=bash disable=SC2154
 # The kernel tree that we build: Linux 7.3 with this checkout laid over it. Sourced after lib.sh.
 #
-# It lives in the cache, one per version, and checkouts take turns: take_tree() locks it and brings
-# it up to date. Only files whose content changes get a new time, so only they are compiled again.
-# .pmuk/ in the tree remembers what is ours (manifest) and what the files that patches/7.3 changes
-# were before (orig/).
+# It lives in the cache, one per version. take_tree() brings it up to date and holds it: builds of one checkout share it,
+# other checkouts wait until none of them needs it. Only files whose content changes get a new time, so only they are
+# compiled again. .pmuk/ in the tree remembers what is ours (manifest), what the files that patches/7.3 changes were
+# before (orig/), and of which checkout it is a copy (state).
 
 # what the checkout has that belongs in a kernel tree
 overlay=(include kernel drivers lib samples Documentation tools scripts)
 patches=$top/patches/7.3
 
-# find_tree: sets $version and $tree
+# find_tree: sets $version, $tree and $pmuk
 find_tree()
 {
 	local deb
@@ -22,10 +22,11 @@ find_tree()
 		deb=$("$vm/apt" fetch linux-source-7.3)
 		version=$(dpkg-deb -f "$deb" Version | tr -c 'A-Za-z0-9.\n' -)
 	fi
-	tree=$cache/src/$version
+	tree=$cache/src/$version pmuk=$cache/src/$version/.pmuk
+	[ ! -d "$tree" ] || return 0
 	lock "tree-$version"
 	[ -d "$tree" ] || unpack_tree
-	[ -z "${KSRC-}" ] || copy_tree
+	unlock
 }
 
 unpack_tree()
@@ -97,13 +98,40 @@ linux_files()
 # patched: the files of Linux that patches/7.3 change
 patched() { cat "$patches"/*.patch 2>/dev/null | sed -n 's,^+++ b/\([^\t]*\).*,\1,p' | sort -u; }
 
-# take_tree: sets $tree; from here until this script ends it is ours alone, and up to date
+# state: tells this checkout's tree from any other
+state()
+{
+	(cd "$top" && tar -c --sort=name --mtime=@0 --owner=0 --group=0 --exclude='*~' --exclude='.*' "${overlay[@]}" "${patches#"$top/"}") |
+		sha1sum
+	# the user's tree may have changed since it was copied
+	[ -z "${KSRC-}" ] || date +"copied by $$, %s.%N"
+}
+
+# take_tree: sets $tree, which is up to date, and stays so until this script ends
 take_tree()
 {
-	local file pmuk stage
+	local wanted
 	find_tree
-	pmuk=$tree/.pmuk
-	stage=$pmuk/stage
+	wanted=$(state)
+	until hold_tree; do update_tree; done
+}
+
+# hold_tree: fails when the tree is another checkout's
+hold_tree()
+{
+	lock "tree-$version" -s
+	# older scripts renew the manifest, and know of no state
+	if [ "$(cat "$pmuk/state" 2>/dev/null)" = "$wanted" ] && [ ! "$pmuk/manifest" -nt "$pmuk/state" ]; then return; fi
+	unlock
+	return 1
+}
+
+update_tree()
+{
+	local file stage=$pmuk/stage
+	lock "tree-$version"
+	rm -f "$pmuk/state"
+	[ -z "${KSRC-}" ] || copy_tree
 	mkdir -p "$pmuk/orig"
 	touch "$pmuk/manifest"
 	stage
@@ -116,6 +144,8 @@ take_tree()
 	done < <(comm -23 "$pmuk/manifest" "$pmuk/manifest.new")
 	mv "$pmuk/manifest.new" "$pmuk/manifest"
 	rm -rf "$stage"
+	echo "$wanted" >"$pmuk/state"
+	unlock
 }
 
 # drop FILE: it is ours no longer

@@ -23,6 +23,7 @@
 #include <linux/string.h>
 
 #define KUNIT_STATUS_COMMENT_SIZE	256
+#define KUNIT_PARAM_DESC_SIZE		128
 #define KUNIT_SUBTEST_INDENT		"    "
 
 enum kunit_status {
@@ -36,7 +37,8 @@ struct kunit;
 struct kunit_case {
 	void (*run_case)(struct kunit *test);
 	const char *name;
-	enum kunit_status status;
+	const void *(*generate_params)(const void *prev, char *desc);
+	const char *module_name;
 };
 
 struct kunit_suite {
@@ -52,6 +54,7 @@ struct kunit_suite {
 
 struct kunit {
 	void *priv;
+	const void *param_value;
 	/* private: */
 	const char *name;
 	const struct kunit_suite *suite;
@@ -63,8 +66,26 @@ struct kunit {
 	struct completion ended;
 };
 
+/* No macro expands to another one of these: a case that is named as a macro would be expanded. */
 #define KUNIT_CASE(fn)		{ .run_case = fn, .name = #fn }
 #define KUNIT_CASE_SLOW(fn)	{ .run_case = fn, .name = #fn }
+#define KUNIT_CASE_PARAM(fn, gen) \
+	{ .run_case = fn, .name = #fn, .generate_params = gen }
+#define KUNIT_CASE_PARAM_ATTR(fn, gen, ...) \
+	{ .run_case = fn, .name = #fn, .generate_params = gen }
+
+#define KUNIT_ARRAY_PARAM_DESC(name, array, desc_member)				\
+	static const void *name##_gen_params(const void *prev, char *desc)		\
+	{										\
+		const typeof((array)[0]) *__next = (array);				\
+											\
+		if (prev)								\
+			__next = (const typeof((array)[0]) *)prev + 1;			\
+		if (__next == (array) + ARRAY_SIZE(array))				\
+			return NULL;							\
+		strscpy(desc, __next->desc_member, KUNIT_PARAM_DESC_SIZE);		\
+		return __next;								\
+	}
 
 /* Modules cannot make an mm. */
 static inline int kunit_attach_mm(void)
@@ -451,40 +472,70 @@ static inline void kunit_print_result(const char *indent, enum kunit_status stat
 	       status == KUNIT_SKIPPED ? comment : "");
 }
 
-static inline void kunit_run_case(const struct kunit_suite *suite, struct kunit_case *test_case,
-				  unsigned int number)
+/* Runs a case once, and prints its result as that of @name. */
+static inline enum kunit_status kunit_run_once(const struct kunit_suite *suite,
+					       const struct kunit_case *test_case,
+					       const void *param, const char *indent,
+					       unsigned int number, const char *name)
 {
 	struct kunit *test = kzalloc(sizeof(*test), GFP_KERNEL);
+	enum kunit_status status = KUNIT_FAILURE;
 
-	test_case->status = KUNIT_FAILURE;
 	if (test) {
 		test->name = test_case->name;
 		test->suite = suite;
 		test->test_case = test_case;
+		test->param_value = param;
 		spin_lock_init(&test->lock);
 		INIT_LIST_HEAD(&test->actions);
 		kunit_try(test, kunit_try_case);
 		kunit_try(test, kunit_try_cleanup);
-		test_case->status = test->status;
+		status = test->status;
 	}
-	kunit_print_result(KUNIT_SUBTEST_INDENT, test_case->status, number, test_case->name,
-			   test ? test->status_comment : "");
+	kunit_print_result(indent, status, number, name, test ? test->status_comment : "");
 	kfree(test);
+	return status;
 }
 
-/* A suite fails with one of its cases, and is skipped with all of them. */
+/* The whole fails with one of its parts, and is skipped with all of them. */
+static inline enum kunit_status kunit_sum_up(enum kunit_status sum, enum kunit_status part)
+{
+	return sum == KUNIT_SKIPPED || part == KUNIT_FAILURE ? part : sum;
+}
+
+/* Runs a case with each of its parameters. */
+static inline enum kunit_status kunit_run_params(const struct kunit_suite *suite,
+						 const struct kunit_case *test_case,
+						 unsigned int number)
+{
+	static const char indent[] = KUNIT_SUBTEST_INDENT KUNIT_SUBTEST_INDENT;
+	enum kunit_status sum = KUNIT_SKIPPED;
+	char desc[KUNIT_PARAM_DESC_SIZE];
+	const void *param = NULL;
+	unsigned int n = 0;
+
+	printk(KERN_INFO "%sKTAP version 1\n", indent);
+	printk(KERN_INFO "%s# Subtest: %s\n", indent, test_case->name);
+	while ((param = test_case->generate_params(param, desc)))
+		sum = kunit_sum_up(sum, kunit_run_once(suite, test_case, param, indent, ++n, desc));
+	kunit_print_result(KUNIT_SUBTEST_INDENT, sum, number, test_case->name, "");
+	return sum;
+}
+
 static inline void kunit_run_cases(struct kunit_suite *suite)
 {
-	struct kunit_case *test_case;
+	const struct kunit_case *test_case;
+	enum kunit_status status;
 	unsigned int number = 0;
 
 	suite->status = KUNIT_SKIPPED;
 	for (test_case = suite->test_cases; test_case->run_case; test_case++) {
-		kunit_run_case(suite, test_case, ++number);
-		if (test_case->status == KUNIT_FAILURE)
-			suite->status = KUNIT_FAILURE;
-		else if (test_case->status == KUNIT_SUCCESS && suite->status == KUNIT_SKIPPED)
-			suite->status = KUNIT_SUCCESS;
+		if (test_case->generate_params)
+			status = kunit_run_params(suite, test_case, ++number);
+		else
+			status = kunit_run_once(suite, test_case, NULL, KUNIT_SUBTEST_INDENT,
+						++number, test_case->name);
+		suite->status = kunit_sum_up(suite->status, status);
 	}
 }
 

@@ -4,26 +4,11 @@
  * second, … until none is left to fail; and each that an event makes which is to write one.
  * Nothing stays, and the producer has an end for each beginning.
  */
-#include <linux/module.h>
 
 #include "pmuk_aux.h"
-#include "pmuk_itrace.h"
 #include "pmuk_fail.h"
-
-#ifdef PMUK_CAN_FAIL_PAGES
-
-/* The buffer, when its @nth allocation fails; *@left is 0 if that one was made. */
-static struct pmuk_buffer *create_failing(const struct pmuk_buffer_attr *attr, unsigned int nth,
-					  unsigned int *left)
-{
-	struct pmuk_buffer *b;
-
-	current->fail_nth = nth;
-	b = pmuk_buffer_create(attr, cpumask_first(cpu_online_mask));
-	*left = current->fail_nth;
-	current->fail_nth = 0;
-	return b;
-}
+#include "pmuk_itrace.h"
+#include "pmuk_suite.h"
 
 /* A failed setup has no end; one that was made has one, as soon as its buffer goes. */
 static void expect_balance(struct pmuk_test_producer *p, struct pmuk_buffer *b,
@@ -37,160 +22,102 @@ static void expect_balance(struct pmuk_test_producer *p, struct pmuk_buffer *b,
 }
 
 /*
- * A failure that creation survives may have been somebody else's: the same @nth is tried again
- * before it is the next one's turn. With @aux->prefer, it may have been that of a larger piece.
+ * At least: the buffer, its control page, and for each of data and area a list of pages, these,
+ * and where they are mapped; the area; and the list for the producer.
  */
-static void sweep(struct kunit *test, const struct pmuk_aux_attr *aux, unsigned int fewest,
-		  bool smaller)
+static const struct area {
+	const char *name;
+	struct pmuk_aux_attr aux;
+	unsigned int fewest;		/* allocations */
+	bool smaller;			/* pieces that are not to be had are made smaller */
+} areas[] = {
+	{ "pages", { .nr_pages = 8 }, 2 + 4 + 10 + 1 + 1 },
+	{ "pieces", { .nr_pages = 8, .order = 1 }, 2 + 4 + 6 + 1 + 1 },
+	{ "smaller pieces", { .nr_pages = 8, .order = 1, .prefer = true }, 2 + 4 + 2 + 1 + 1,
+	  true },
+};
+
+/* With @aux->prefer, a failure that is survived may have been that of a larger piece. */
+static void each_allocation_of_a_buffer_fails(struct kunit *test)
 {
+	const struct area *area = test->param_value;
+	struct pmuk_sweep s = pmuk_sweep(test);
 	struct pmuk_test_producer *p = pmuk_test_producer(test);
-	struct pmuk_buffer_attr attr = { .nr_pages = 2, .aux = *aux };
-	unsigned int nth = 1, left = 0, failed = 0, survived = 0, split = 0, tries, setups;
+	struct pmuk_buffer_attr attr = { .nr_pages = 2, .aux = area->aux };
+	unsigned int split = 0, setups;
+	struct pmuk_buffer *b;
 
 	attr.aux.ops = &pmuk_test_ops;
 	attr.aux.data = p;
-	pmuk_let_any_allocation_fail(test);
 	pmuk_let_any_page_fail(test);
-	for (tries = 0; !left && tries < 400; tries++) {
-		struct pmuk_buffer *b;
-
+	do {
 		setups = p->setups;
-		b = create_failing(&attr, nth, &left);
-		if (IS_ERR(b)) {
-			KUNIT_EXPECT_EQ_MSG(test, left, 0, "failed without a reason");
+		pmuk_fail_nth(s.nth);
+		b = pmuk_buffer_create(&attr, cpumask_first(cpu_online_mask));
+		s.left = pmuk_fail_left();
+		if (IS_ERR(b))
 			KUNIT_EXPECT_EQ(test, PTR_ERR(b), -ENOMEM);
-			failed++;
-			nth++;
-		} else {
-			split += p->pieces > aux->nr_pages >> aux->order;
-			nth += !left && ++survived % 4 == 0;
-		}
+		else
+			split += p->pieces > area->aux.nr_pages >> area->aux.order;
 		expect_balance(p, b, setups);
-	}
-	KUNIT_EXPECT_GT_MSG(test, left, 0, "never succeeded");
-	KUNIT_EXPECT_GE(test, failed, fewest);
-	KUNIT_EXPECT_EQ(test, split > 0, smaller);
-	kunit_info(test, "%u allocations failed, %u areas of smaller pieces", failed, split);
+	} while (pmuk_sweep_on(&s, PTR_ERR_OR_ZERO(b)));
+	pmuk_sweep_end(&s, area->fewest);
+	KUNIT_EXPECT_EQ(test, split > 0, area->smaller);
 }
 
-static void put_itrace(void *data)
-{
-	pmuk_itrace_destroy(data);
-}
+KUNIT_ARRAY_PARAM_DESC(areas, areas, name);
 
-static void put_buffer(void *data)
-{
-	pmuk_buffer_destroy(data);
-}
+KUNIT_DEFINE_ACTION_WRAPPER(put_itrace, pmuk_itrace_destroy, struct pmuk_itrace *);
 
-/* An event that is to write @b's area, made and ended, when its @nth allocation fails. */
-static int attach_failing(struct kunit *test, struct pmuk_itrace *it, struct pmuk_buffer *b,
-			  unsigned int nth, unsigned int *left)
+KUNIT_DEFINE_ACTION_WRAPPER(put_buffer, pmuk_buffer_destroy, struct pmuk_buffer *);
+
+/* An event that is to write @b's area, made and ended, when an allocation of it fails. */
+static int attach_failing(struct pmuk_sweep *s, struct pmuk_itrace *it, struct pmuk_buffer *b)
 {
 	const struct pmuk_attr attr = { .type = pmuk_itrace_type(it),
 					.config = PMUK_ITRACE_ALIGN_MIN, .buffer = b };
 	struct pmuk_counter *c;
 	int ret;
 
-	current->fail_nth = nth;
+	pmuk_fail_nth(s->nth);
 	c = pmuk_counter_create(&attr, cpumask_first(cpu_online_mask), NULL);
-	*left = current->fail_nth;
-	current->fail_nth = 0;
+	s->left = pmuk_fail_left();
 	ret = PTR_ERR_OR_ZERO(c);
-	KUNIT_EXPECT_EQ(test, pmuk_itrace_areas(it), !ret);
+	KUNIT_EXPECT_EQ(s->test, pmuk_itrace_areas(it), !ret);
 	pmuk_counter_destroy(c);
-	KUNIT_EXPECT_EQ(test, pmuk_itrace_areas(it), 0);
-	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
+	KUNIT_EXPECT_EQ(s->test, pmuk_itrace_areas(it), 0);
+	KUNIT_EXPECT_EQ(s->test, pmuk_nr_counters(), 0);
 	return ret;
 }
 
-/* One of the list of pages stays with its buffer, so each time there is another one. */
-static void sweep_events(struct kunit *test, unsigned int fewest)
+/*
+ * At least: the counter, its perf event, the list of pages for its driver, and what that has. The
+ * list of pages stays with its buffer, so each time there is another buffer.
+ */
+static void each_allocation_of_an_event_fails(struct kunit *test)
 {
 	const struct pmuk_buffer_attr attr = { .nr_pages = 1, .aux.nr_pages = 1 };
+	struct pmuk_sweep s = pmuk_sweep(test);
 	struct pmuk_itrace *it = pmuk_itrace_create("pmuk_itrace", 0);
-	unsigned int nth = 1, left = 0, failed = 0, survived = 0, tries;
 	struct pmuk_buffer *b;
+	int ret;
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(it));
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_itrace, it), 0);
-	pmuk_let_any_allocation_fail(test);
-	for (tries = 0; !left && tries < 200; tries++) {
+	do {
 		b = pmuk_buffer_create(&attr, cpumask_first(cpu_online_mask));
 		KUNIT_ASSERT_FALSE(test, IS_ERR(b));
 		KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_buffer, b), 0);
-		if (attach_failing(test, it, b, nth, &left)) {
-			KUNIT_EXPECT_EQ_MSG(test, left, 0, "failed without a reason");
-			failed++;
-			nth++;
-		} else {
-			nth += !left && ++survived % 4 == 0;
-		}
+		ret = attach_failing(&s, it, b);
 		kunit_release_action(test, put_buffer, b);
-	}
-	KUNIT_EXPECT_GT_MSG(test, left, 0, "never succeeded");
-	KUNIT_EXPECT_GE(test, failed, fewest);
-	kunit_info(test, "%u allocations failed", failed);
-}
-
-#else
-
-static void sweep_events(struct kunit *test, unsigned int fewest)
-{
-	kunit_skip(test, "needs FAILSLAB, FAIL_PAGE_ALLOC and FAULT_INJECTION_DEBUG_FS");
-}
-
-static void sweep(struct kunit *test, const struct pmuk_aux_attr *aux, unsigned int fewest,
-		  bool smaller)
-{
-	kunit_skip(test, "needs FAILSLAB, FAIL_PAGE_ALLOC and FAULT_INJECTION_DEBUG_FS");
-}
-
-#endif
-
-/*
- * At least: the buffer, its control page, and for each of data and area a list of pages, these,
- * and where they are mapped; the area; and the list for the producer.
- */
-static void fail_with_pages(struct kunit *test)
-{
-	sweep(test, &(struct pmuk_aux_attr){ .nr_pages = 8 }, 2 + 4 + 10 + 1 + 1, false);
-}
-
-static void fail_with_pieces(struct kunit *test)
-{
-	sweep(test, &(struct pmuk_aux_attr){ .nr_pages = 8, .order = 1 }, 2 + 4 + 6 + 1 + 1,
-	      false);
-}
-
-/* Pieces that are not to be had are made smaller, one by one. */
-static void fail_with_smaller_pieces(struct kunit *test)
-{
-	sweep(test, &(struct pmuk_aux_attr){ .nr_pages = 8, .order = 1, .prefer = true },
-	      2 + 4 + 2 + 1 + 1, true);
-}
-
-/* At least: the counter, its perf event, the list of pages for its driver, and what that has. */
-static void fail_with_event(struct kunit *test)
-{
-	sweep_events(test, 4);
+	} while (pmuk_sweep_on(&s, ret));
+	pmuk_sweep_end(&s, 4);
 }
 
 static struct kunit_case pmuk_aux_fail_cases[] = {
-	KUNIT_CASE(fail_with_pages),
-	KUNIT_CASE(fail_with_pieces),
-	KUNIT_CASE(fail_with_smaller_pieces),
-	KUNIT_CASE(fail_with_event),
+	KUNIT_CASE_PARAM(each_allocation_of_a_buffer_fails, areas_gen_params),
+	KUNIT_CASE(each_allocation_of_an_event_fails),
 	{}
 };
 
-static struct kunit_suite pmuk_aux_fail_suite = {
-	.name = "pmuk_aux_fail",
-	.init = pmuk_test_init,
-	.test_cases = pmuk_aux_fail_cases,
-};
-
-kunit_test_suite(pmuk_aux_fail_suite);
-
-MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("KUnit tests of pmuk's AUX areas when memory is short");
+PMUK_SUITE(pmuk_aux_fail, pmuk_test_init, "KUnit tests of pmuk's AUX areas when memory is short");

@@ -8,7 +8,6 @@
 #include <linux/cpu.h>
 #include <linux/jiffies.h>
 #include <linux/kthread.h>
-#include <linux/module.h>
 #include <linux/moduleparam.h>
 #include <linux/sizes.h>
 #include <linux/smp.h>
@@ -16,6 +15,7 @@
 #include "pmuk_ctx.h"
 #include "pmuk_packets.h"
 #include "pmuk_place.h"
+#include "pmuk_suite.h"
 
 static unsigned int mib = 16;
 module_param(mib, uint, 0444);
@@ -58,12 +58,6 @@ static struct trace *new_trace_here(struct kunit *test, const struct pmuk_buffer
 {
 	return new_trace(test, pmuk_place(test, pmuk_test_sim(test, 2, 32), PMUK_TARGET_CPU),
 			 buffer);
-}
-
-/* The simulated PMU is made again with each context, but not with each of its loads. */
-static void end_trace(struct trace *t)
-{
-	kunit_release_action(t->test, pmuk_ctx_put, t->ctx);
 }
 
 static void branch_here(struct pmuk_place *p)
@@ -151,24 +145,19 @@ static struct pmuk_aux_stat stat_of(struct trace *t, int cpu)
 /* ---- each kind of target ---- */
 
 /* A task's, and its children's, go to the areas of the CPUs where they are. */
-static void stream_is_whole_on(struct pmuk_place *p)
+static void stream_is_whole(struct kunit *test)
 {
-	struct trace *t = new_trace(p->test, p, &LARGE);
+	struct pmuk_place *p = pmuk_place_of(test);
+	struct trace *t = new_trace(test, p, &LARGE);
 	u64 written = 0;
 	unsigned int i;
 
 	for (i = 1; i <= 50; i++) {
 		written += branch(p, 37 * i);
-		KUNIT_EXPECT_EQ(p->test, written, 37 * i * (i + 1) / 2 * p->nr);
-		KUNIT_EXPECT_EQ(p->test, decode_all(t), written);
+		KUNIT_EXPECT_EQ(test, written, 37 * i * (i + 1) / 2 * p->nr);
+		KUNIT_EXPECT_EQ(test, decode_all(t), written);
 	}
-	KUNIT_EXPECT_EQ(p->test, missing(t), 0);
-	end_trace(t);
-}
-
-static void stream_is_whole(struct kunit *test)
-{
-	pmuk_on_each_place(test, stream_is_whole_on);
+	KUNIT_EXPECT_EQ(test, missing(t), 0);
 }
 
 /* A task that moves: each of its parts is in the area of the CPU where it was. */
@@ -211,8 +200,7 @@ static void children_write_where_they_are(struct kunit *test)
 	struct trace *t = new_trace(test, p, &LARGE);
 	unsigned int i;
 
-	if (!PMUK_PLACE_CAN_FORK)
-		kunit_skip(test, "a module's tasks have no children");
+	pmuk_need_fork(test);
 	for (i = 1; i <= 10; i++) {
 		KUNIT_EXPECT_EQ(test, pmuk_place_by_tasks(p, 0, 100, branch_apart), 200);
 		decode_all(t);
@@ -296,33 +284,25 @@ static void records_tell_of_all_bytes(struct kunit *test)
 }
 
 /* Before it is started, while it is stopped and when it is unloaded, nothing is written. */
-static void nothing_while_stopped_on(struct pmuk_place *p)
-{
-	struct trace *t = new_loaded_trace(p->test, p, &LARGE);
-	u64 all = 10 * p->nr;
-
-	KUNIT_EXPECT_EQ(p->test, branch(p, 10), 0);
-	pmuk_ctx_start(p->test, t->ctx);
-	KUNIT_EXPECT_EQ(p->test, branch(p, 10), all);
-	KUNIT_EXPECT_EQ(p->test, pmuk_stop(t->ctx), 0);
-	KUNIT_EXPECT_EQ(p->test, branch(p, 10), 0);
-	pmuk_ctx_start(p->test, t->ctx);
-	KUNIT_EXPECT_EQ(p->test, branch(p, 10), all);
-	KUNIT_EXPECT_EQ(p->test, pmuk_unload_context(t->ctx), 0);
-	KUNIT_EXPECT_EQ(p->test, branch(p, 10), 0);
-	KUNIT_EXPECT_EQ(p->test, decode_all(t), 2 * all);
-	end_trace(t);
-}
-
 static void nothing_while_stopped(struct kunit *test)
 {
-	pmuk_on_each_place(test, nothing_while_stopped_on);
+	struct pmuk_place *p = pmuk_place_of(test);
+	struct trace *t = new_loaded_trace(test, p, &LARGE);
+	u64 all = 10 * p->nr;
+
+	KUNIT_EXPECT_EQ(test, branch(p, 10), 0);
+	pmuk_ctx_start(test, t->ctx);
+	KUNIT_EXPECT_EQ(test, branch(p, 10), all);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(t->ctx), 0);
+	KUNIT_EXPECT_EQ(test, branch(p, 10), 0);
+	pmuk_ctx_start(test, t->ctx);
+	KUNIT_EXPECT_EQ(test, branch(p, 10), all);
+	KUNIT_EXPECT_EQ(test, pmuk_unload_context(t->ctx), 0);
+	KUNIT_EXPECT_EQ(test, branch(p, 10), 0);
+	KUNIT_EXPECT_EQ(test, decode_all(t), 2 * all);
 }
 
-static void put_buffer(void *data)
-{
-	pmuk_buffer_destroy(data);
-}
+KUNIT_DEFINE_ACTION_WRAPPER(put_buffer, pmuk_buffer_destroy, struct pmuk_buffer *);
 
 /* A pinned counter that does not fit is refused, whether its buffer has an AUX area or not. */
 static void pinned_counters_are_tried(struct kunit *test)
@@ -452,13 +432,15 @@ static void stream_from_cpu_to_cpu(struct kunit *test)
 		   stat_of(t, t->p->cpu).truncated);
 }
 
+KUNIT_ARRAY_PARAM_DESC(places, pmuk_place_kinds, name);
+
 static struct kunit_case pmuk_aux_trace_cases[] = {
-	KUNIT_CASE(stream_is_whole),
+	KUNIT_CASE_PARAM(stream_is_whole, places_gen_params),
 	KUNIT_CASE(task_that_moves_is_followed),
 	KUNIT_CASE(children_write_where_they_are),
 	KUNIT_CASE(truncation_is_told),
 	KUNIT_CASE(records_tell_of_all_bytes),
-	KUNIT_CASE(nothing_while_stopped),
+	KUNIT_CASE_PARAM(nothing_while_stopped, places_gen_params),
 	KUNIT_CASE(pinned_counters_are_tried),
 	KUNIT_CASE(snapshot_has_the_newest),
 	KUNIT_CASE_SLOW(cpu_that_goes_comes_back),
@@ -466,13 +448,4 @@ static struct kunit_case pmuk_aux_trace_cases[] = {
 	{}
 };
 
-static struct kunit_suite pmuk_aux_trace_suite = {
-	.name = "pmuk_aux_trace",
-	.init = pmuk_test_init,
-	.test_cases = pmuk_aux_trace_cases,
-};
-
-kunit_test_suite(pmuk_aux_trace_suite);
-
-MODULE_DESCRIPTION("KUnit tests for pmuk: AUX areas that a PMU writes");
-MODULE_LICENSE("GPL");
+PMUK_SUITE(pmuk_aux_trace, pmuk_test_init, "KUnit tests for pmuk: AUX areas that a PMU writes");

@@ -3,9 +3,13 @@
  * What contexts cost: <debugfs>/pmuk_bench_context/run. Two and four counters read at once;
  * four started, stopped, exchanged for four others, loaded; on one CPU, beside the same done by
  * hand with perf's kernel API. Reads are measured as in pmuk_bench.h, the others one at a time.
+ * The context's calls are also measured on two CPUs and more (ctx_load_2cpu), and with eight sets
+ * of four and more (ctx_load_8set).
  */
+#include <linux/cpumask.h>
 #include <linux/debugfs.h>
 #include <linux/delay.h>
+#include <linux/log2.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/workqueue.h>
@@ -14,9 +18,12 @@
 #include "pmuk_bench.h"
 
 #define COUNTERS	4
+#define GROWTH_TURNS	5
+#define SETS_MAX	128
 
 struct contexts {
 	struct pmuk_context *ctx;
+	struct pmuk_target target;
 	struct perf_event *events[2 * COUNTERS];
 	u64 counts[COUNTERS];
 	struct seq_file *m;
@@ -84,9 +91,7 @@ struct step {
 
 static int ctx_load(struct contexts *c)
 {
-	struct pmuk_target target = { .type = PMUK_TARGET_CPU, .cpu = raw_smp_processor_id() };
-
-	return pmuk_load_context(c->ctx, &target);
+	return pmuk_load_context(c->ctx, &c->target);
 }
 
 static int ctx_start(struct contexts *c)
@@ -167,7 +172,9 @@ static int hand_unload(struct contexts *c)
 	return 0;
 }
 
-/* From nothing to nothing. */
+/* From nothing to nothing; the first five are the context's. */
+#define CTX_STEPS	5
+
 static const struct step steps[] = {
 	{ "ctx_load", ctx_load }, { "ctx_start", ctx_start }, { "ctx_switch", ctx_switch },
 	{ "ctx_stop", ctx_stop }, { "ctx_unload", ctx_unload },
@@ -175,15 +182,18 @@ static const struct step steps[] = {
 	{ "hand_stop", hand_stop }, { "hand_unload", hand_unload },
 };
 
-static int measure_steps(struct contexts *c)
+/* The first @nr steps, @turns times; @suffix is the end of their names. */
+static int measure_steps(struct contexts *c, unsigned int nr, unsigned int turns,
+			 const char *suffix)
 {
 	static u64 ns[ARRAY_SIZE(steps)][BENCH_TURNS];
 	unsigned int turn, i;
+	char name[32];
 	u64 start;
 	int ret;
 
-	for (turn = 0; turn < BENCH_TURNS; turn++) {
-		for (i = 0; i < ARRAY_SIZE(steps); i++) {
+	for (turn = 0; turn < turns; turn++) {
+		for (i = 0; i < nr; i++) {
 			start = ktime_get_ns();
 			ret = steps[i].call(c);
 			ns[i][turn] = ktime_get_ns() - start;
@@ -191,10 +201,41 @@ static int measure_steps(struct contexts *c)
 				return ret;
 		}
 	}
-	for (i = 0; i < ARRAY_SIZE(steps); i++)
-		bench_print_one(c->m, steps[i].name, "ns",
-				1000 * bench_median(ns[i], BENCH_TURNS));
+	for (i = 0; i < nr; i++) {
+		snprintf(name, sizeof(name), "%s%s", steps[i].name, suffix);
+		bench_print_one(c->m, name, "ns", 1000 * bench_median(ns[i], turns));
+	}
 	return 0;
+}
+
+static int measure_growth(struct contexts *c, unsigned int size, const char *unit)
+{
+	char suffix[16];
+
+	snprintf(suffix, sizeof(suffix), "_%u%s", size, unit);
+	return measure_steps(c, CTX_STEPS, GROWTH_TURNS, suffix);
+}
+
+/* On the first two online CPUs, the first four, and so on. */
+static int measure_cpus(struct contexts *c)
+{
+	const struct pmuk_target one = c->target;
+	static struct cpumask cpus;
+	unsigned int nr = 0;
+	int cpu, ret = 0;
+
+	cpumask_clear(&cpus);
+	c->target = (struct pmuk_target){ .type = PMUK_TARGET_CPUS, .cpus = &cpus };
+	for_each_online_cpu(cpu) {
+		cpumask_set_cpu(cpu, &cpus);
+		nr++;
+		if (nr > 1 && is_power_of_2(nr))
+			ret = measure_growth(c, nr, "cpu");
+		if (ret)
+			break;
+	}
+	c->target = one;
+	return ret;
 }
 
 /* A second in which the whole machine's sets take turns: the worst that has happened. */
@@ -269,7 +310,25 @@ static int measure_all(struct contexts *c)
 	if (pmuk_create_evtsets(c->ctx, &set, 1) != 1)
 		return set.ret;
 	return make_set(c, 0, COUNTERS) ?: make_set(c, 1, COUNTERS) ?:
-	       measure_steps(c) ?: measure_reads(c) ?: measure_turns(c);
+	       measure_steps(c, ARRAY_SIZE(steps), BENCH_TURNS, "") ?: measure_reads(c) ?:
+	       measure_cpus(c) ?: measure_turns(c);
+}
+
+static int measure_sets(struct contexts *c)
+{
+	struct pmuk_set_desc set = {};
+	unsigned int nr;
+	int ret = 0;
+
+	for (nr = 8; nr <= SETS_MAX && !ret; nr *= 4) {
+		for (; set.id < nr && !ret; set.id++) {
+			if (pmuk_create_evtsets(c->ctx, &set, 1) != 1)
+				return set.ret;
+			ret = make_set(c, set.id, COUNTERS);
+		}
+		ret = ret ?: measure_growth(c, nr, "set");
+	}
+	return ret;
 }
 
 static int measure_two(struct contexts *c)
@@ -293,7 +352,13 @@ static int measure_in_context(struct contexts *c, int (*measure)(struct contexts
 /* Bound to one CPU by work_on_cpu(). */
 static long measure(void *data)
 {
-	return measure_in_context(data, measure_two) ?: measure_in_context(data, measure_all);
+	struct contexts *c = data;
+
+	c->target = (struct pmuk_target){
+		.type = PMUK_TARGET_CPU, .cpu = raw_smp_processor_id(),
+	};
+	return measure_in_context(c, measure_two) ?: measure_in_context(c, measure_all) ?:
+	       measure_in_context(c, measure_sets);
 }
 
 static int run_show(struct seq_file *m, void *unused)

@@ -12,7 +12,6 @@
 #include <linux/kthread.h>
 #include <linux/mm.h>
 #include <linux/mman.h>
-#include <linux/module.h>
 #include <linux/nodemask.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/signal.h>
@@ -23,9 +22,11 @@
 #include <linux/wait.h>
 
 #include "../../kernel/pmu_kapi/arch.h"
+#include "pmuk_counters.h"
 #include "pmuk_fail.h"
-#include "pmuk_test.h"
+#include "pmuk_levels.h"
 #include "pmuk_records.h"
+#include "pmuk_suite.h"
 
 static void expect_refused(struct kunit *test, const struct pmuk_buffer_attr *attr, int cpu,
 			   const char *what)
@@ -371,12 +372,12 @@ static void completion_is_of_many_buffers(struct kunit *test)
 }
 
 /* From each context; NMI may not wake anybody itself. */
-static void wakes_from(struct kunit *test, enum pmuk_irq_level level)
+static void wakes_from(struct kunit *test)
 {
+	enum pmuk_irq_level level = pmuk_test_level(test);
 	struct waiting *w = new_waiting(test);
 	unsigned int i;
 
-	pmuk_test_need_level(test, level);
 	for (i = 0; i < 100; i++) {
 		KUNIT_ASSERT_EQ(test, pmuk_irq_run(level, write_in_context, w->tb), 0);
 		KUNIT_ASSERT_NE(test, wait_for_completion_timeout(&w->more, 10 * HZ), 0);
@@ -384,11 +385,6 @@ static void wakes_from(struct kunit *test, enum pmuk_irq_level level)
 	}
 	KUNIT_EXPECT_EQ(test, nr_completions(&w->more), 0);
 }
-
-PMUK_LEVEL_CASE(wakes_from, task, PMUK_IRQ_TASK)
-PMUK_LEVEL_CASE(wakes_from, softirq, PMUK_IRQ_SOFT)
-PMUK_LEVEL_CASE(wakes_from, hardirq, PMUK_IRQ_HARD)
-PMUK_LEVEL_CASE(wakes_from, nmi, PMUK_IRQ_NMI)
 
 /* What must not change any more once a buffer is destroyed. */
 struct end {
@@ -481,20 +477,20 @@ static int wake_late(void *data)
 	return 0;
 }
 
-static void destroy_waits_for_the_writer(struct kunit *test)
+static const struct late {
+	const char *name;
+	int (*fn)(void *data);
+} lates[] = { { "the writer", write_slowly }, { "the wakeup", wake_late } };
+
+KUNIT_ARRAY_PARAM_DESC(lates, lates, name);
+
+static void destroy_waits(struct kunit *test)
 {
+	const struct late *late = test->param_value;
 	unsigned int i;
 
 	for (i = 0; i < 10; i++)
-		destroy_waits_for(test, write_slowly);
-}
-
-static void destroy_waits_for_the_wakeup(struct kunit *test)
-{
-	unsigned int i;
-
-	for (i = 0; i < 10; i++)
-		destroy_waits_for(test, wake_late);
+		destroy_waits_for(test, late->fn);
 }
 
 struct storm {
@@ -507,17 +503,6 @@ static void note_overflow(struct pmuk_counter *c, const struct pmuk_sample *samp
 	struct storm *storm = data;
 
 	atomic_inc(&storm->overflows);
-}
-
-static int storm(void *data)
-{
-	struct storm *storm = data;
-
-	while (!kthread_should_stop()) {
-		pmuk_sim_count(storm->sim, 0, 10);
-		cond_resched();
-	}
-	return 0;
 }
 
 static bool storm_goes_on(struct storm *storm, int more)
@@ -573,10 +558,7 @@ static void destroy_ends_records(struct kunit *test)
 	unsigned int i;
 
 	s->sim = pmuk_test_sim(test, 1, 16);
-	task = kthread_create(storm, s, "pmuk_storm");
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
-	kthread_bind(task, other);
-	wake_up_process(task);
+	task = pmuk_test_thread(test, other, pmuk_test_storm, s->sim);
 	for (i = 0; i < 50; i++)
 		destroy_once_in_storm(test, s);
 	kthread_stop(task);
@@ -721,62 +703,37 @@ static void page_shows_a_task(struct kunit *test)
 	pmuk_buffer_destroy(attr.buffer);
 }
 
-#ifdef PMUK_CAN_FAIL_PAGES
+/* At least: the buffer, its control page, the list of pages, these, and where they are mapped. */
+static const struct create {
+	const char *name;
+	u32 nr_pages;
+	unsigned int fewest;		/* allocations */
+} creates[] = {
+	{ "without pages", 0, 2 },
+	{ "with pages", 8, 2 + 1 + 8 + 1 },
+};
 
-/*
- * The first allocation fails, the second, … until none is left to. One that creation
- * survives may have been somebody else's: then that one is tried again.
- */
-static void sweep(struct kunit *test, u32 nr_pages, unsigned int fewest)
+static void each_allocation_fails(struct kunit *test)
 {
-	const struct pmuk_buffer_attr attr = { .nr_pages = nr_pages };
-	unsigned int nth = 1, left = 0, failed = 0, survived = 0, tries;
+	const struct create *create = test->param_value;
+	const struct pmuk_buffer_attr attr = { .nr_pages = create->nr_pages };
+	struct pmuk_sweep s = pmuk_sweep(test);
+	struct pmuk_buffer *b;
 
-	pmuk_let_any_allocation_fail(test);
 	pmuk_let_any_page_fail(test);
-	for (tries = 0; !left && tries < 400; tries++) {
-		struct pmuk_buffer *b;
-
-		current->fail_nth = nth;
+	do {
+		pmuk_fail_nth(s.nth);
 		b = pmuk_buffer_create(&attr, cpumask_first(cpu_online_mask));
-		left = current->fail_nth;
-		current->fail_nth = 0;
-		if (IS_ERR(b)) {
-			KUNIT_EXPECT_EQ_MSG(test, left, 0, "failed without a reason");
+		s.left = pmuk_fail_left();
+		if (IS_ERR(b))
 			KUNIT_EXPECT_EQ(test, PTR_ERR(b), -ENOMEM);
-			failed++;
-			nth++;
-		} else {
-			nth += !left && ++survived % 4 == 0;
-		}
 		pmuk_buffer_destroy(b);
 		KUNIT_EXPECT_EQ(test, pmuk_nr_buffers(), 0);
-	}
-	KUNIT_EXPECT_GT_MSG(test, left, 0, "never succeeded");
-	KUNIT_EXPECT_GE(test, failed, fewest);
-	kunit_info(test, "%u allocations failed", failed);
+	} while (pmuk_sweep_on(&s, PTR_ERR_OR_ZERO(b)));
+	pmuk_sweep_end(&s, create->fewest);
 }
 
-#else
-
-static void sweep(struct kunit *test, u32 nr_pages, unsigned int fewest)
-{
-	kunit_skip(test, "needs FAILSLAB, FAIL_PAGE_ALLOC and FAULT_INJECTION_DEBUG_FS");
-}
-
-#endif
-
-/* At least: the buffer, and its control page. */
-static void fail_without_pages(struct kunit *test)
-{
-	sweep(test, 0, 2);
-}
-
-/* And the list of pages, each of these, and where they are mapped. */
-static void fail_with_pages(struct kunit *test)
-{
-	sweep(test, 8, 2 + 1 + 8 + 1);
-}
+KUNIT_ARRAY_PARAM_DESC(creates, creates, name);
 
 /* ---- maps ---- */
 
@@ -810,28 +767,6 @@ static void count_mapped(struct map_file *f, struct vm_area_struct *vma)
 	}
 }
 
-#ifdef PMUK_CAN_FAIL_PAGES
-
-static int map_failing(struct map_file *f, struct vm_area_struct *vma)
-{
-	int ret;
-
-	current->fail_nth = f->nth;
-	ret = pmuk_buffer_mmap(f->b, vma);
-	f->left = current->fail_nth;
-	current->fail_nth = 0;
-	return ret;
-}
-
-#else
-
-static int map_failing(struct map_file *f, struct vm_area_struct *vma)
-{
-	return pmuk_buffer_mmap(f->b, vma);
-}
-
-#endif
-
 /* Other threads of the process can still read what is mapped, as mmap(2) has not failed yet. */
 static int map_file_mmap(struct file *file, struct vm_area_struct *vma)
 {
@@ -839,7 +774,9 @@ static int map_file_mmap(struct file *file, struct vm_area_struct *vma)
 
 	f->mapped = 0;
 	f->freed = 0;
-	f->ret = map_failing(f, vma);
+	pmuk_fail_nth(f->nth);
+	f->ret = pmuk_buffer_mmap(f->b, vma);
+	f->left = pmuk_fail_left();
 	if (f->ret)
 		count_mapped(f, vma);
 	return f->ret;
@@ -898,59 +835,39 @@ static u64 head_of(const struct map_file *f)
 	return stat.head;
 }
 
-#ifdef PMUK_CAN_FAIL_PAGES
-
 /* The @nth allocation fails: nothing is mapped then, and the buffer is what it was. */
-static bool map_fails(struct kunit *test, struct map_file *f, unsigned long offset,
-		      unsigned long pages)
+static int map_failing(struct kunit *test, struct map_file *f, unsigned long offset,
+		       unsigned long pages)
 {
 	u64 head = head_of(f), size = pmuk_buffer_control(f->b)->data_size;
 
 	if (map_file_at(f, offset, pages)) {
 		KUNIT_EXPECT_EQ(test, vm_munmap(MAP_AT, pages * PAGE_SIZE), 0);
-		return false;
+		return 0;
 	}
-	KUNIT_EXPECT_EQ_MSG(test, f->left, 0, "failed without a reason");
 	KUNIT_EXPECT_EQ(test, f->ret, -ENOMEM);
 	KUNIT_EXPECT_EQ_MSG(test, f->mapped, 0, "%u pages that are mapped have been freed",
 			    f->freed);
 	KUNIT_EXPECT_EQ(test, head_of(f), head);
 	KUNIT_EXPECT_EQ(test, pmuk_buffer_control(f->b)->data_size, size);
-	return true;
+	return f->ret;
 }
 
-/* As sweep(): the last failures are those of the page tables, with pages mapped before. */
+/* The last failures are those of the page tables, with pages mapped before. */
 static void sweep_maps(struct kunit *test, struct map_file *f, unsigned long offset,
 		       unsigned long pages, unsigned int fewest)
 {
-	unsigned int failed = 0, survived = 0, tries;
+	struct pmuk_sweep s = pmuk_sweep(test);
+	int ret;
 
-	pmuk_let_any_allocation_fail(test);
 	pmuk_let_any_page_fail(test);
-	f->nth = 1;
-	f->left = 0;
-	for (tries = 0; !f->left && tries < 400; tries++) {
-		if (map_fails(test, f, offset, pages)) {
-			failed++;
-			f->nth++;
-		} else {
-			f->nth += !f->left && ++survived % 4 == 0;
-		}
-	}
-	KUNIT_EXPECT_GT_MSG(test, f->left, 0, "never succeeded");
-	KUNIT_EXPECT_GE(test, failed, fewest);
-	kunit_info(test, "%u allocations failed", failed);
+	do {
+		f->nth = s.nth;
+		ret = map_failing(test, f, offset, pages);
+		s.left = f->left;
+	} while (pmuk_sweep_on(&s, ret));
+	pmuk_sweep_end(&s, fewest);
 }
-
-#else
-
-static void sweep_maps(struct kunit *test, struct map_file *f, unsigned long offset,
-		       unsigned long pages, unsigned int fewest)
-{
-	kunit_skip(test, "needs FAILSLAB, FAIL_PAGE_ALLOC and FAULT_INJECTION_DEBUG_FS");
-}
-
-#endif
 
 /* At least the map, the list of pages, each page, where these are mapped, and two page tables. */
 static void failed_map_leaves_nothing(struct kunit *test)
@@ -1198,18 +1115,14 @@ static struct kunit_case pmuk_buffer_cases[] = {
 	KUNIT_CASE(waits_end_with_their_time),
 	KUNIT_CASE(completion_is_shared),
 	KUNIT_CASE(completion_is_of_many_buffers),
-	KUNIT_CASE(wakes_from_task),
-	KUNIT_CASE(wakes_from_softirq),
-	KUNIT_CASE(wakes_from_hardirq),
-	KUNIT_CASE(wakes_from_nmi),
-	KUNIT_CASE_SLOW(destroy_waits_for_the_writer),
-	KUNIT_CASE_SLOW(destroy_waits_for_the_wakeup),
+	KUNIT_CASE_PARAM(wakes_from, levels_gen_params),
+	PMUK_NMI_CASE(wakes_from),
+	KUNIT_CASE_PARAM_ATTR(destroy_waits, lates_gen_params, { .speed = KUNIT_SPEED_SLOW }),
 	KUNIT_CASE_SLOW(destroy_ends_records),
 	KUNIT_CASE(page_shows_the_first_counter),
 	KUNIT_CASE(page_is_updated_by_one_at_a_time),
 	KUNIT_CASE(page_shows_a_task),
-	KUNIT_CASE(fail_without_pages),
-	KUNIT_CASE(fail_with_pages),
+	KUNIT_CASE_PARAM(each_allocation_fails, creates_gen_params),
 	KUNIT_CASE(failed_map_leaves_nothing),
 	KUNIT_CASE(failed_aux_map_leaves_nothing),
 	KUNIT_CASE(last_unmap_does_not_wait),
@@ -1220,13 +1133,4 @@ static struct kunit_case pmuk_buffer_cases[] = {
 	{}
 };
 
-static struct kunit_suite pmuk_buffer_suite = {
-	.name = "pmuk_buffer",
-	.init = pmuk_test_init,
-	.test_cases = pmuk_buffer_cases,
-};
-
-kunit_test_suite(pmuk_buffer_suite);
-
-MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("KUnit tests of pmuk's buffers");
+PMUK_SUITE(pmuk_buffer, pmuk_test_init, "KUnit tests of pmuk's buffers");

@@ -4,13 +4,11 @@
  * none is left to fail. The call says -ENOMEM, has done nothing, and can be made again.
  */
 #include <linux/completion.h>
-#include <linux/module.h>
 #include <linux/uuid.h>
 
 #include "pmuk_fail.h"
 #include "pmuk_place.h"
-
-#ifdef PMUK_CAN_FAIL
+#include "pmuk_suite.h"
 
 #define PERIOD	100
 
@@ -297,20 +295,18 @@ static bool live_failing(struct life *l, unsigned int nth, bool *survived)
 	unsigned int done, left;
 	int ret;
 
-	current->fail_nth = nth;
+	pmuk_fail_nth(nth);
 	done = live(l, &ret);
-	left = current->fail_nth;
-	current->fail_nth = 0;
+	left = pmuk_fail_left();
 	*survived = !ret;
 	if (ret) {
 		KUNIT_EXPECT_EQ_MSG(test, left, 0, "step %u failed without a reason", done);
 		KUNIT_EXPECT_EQ_MSG(test, ret, -ENOMEM, "step %u", done);
 		live_on(l, done);
 	}
-	current->fail_nth = left;
+	pmuk_fail_nth(left);
 	ret = end(l, nth % 2);
-	left = current->fail_nth;
-	current->fail_nth = 0;
+	left = pmuk_fail_left();
 	KUNIT_EXPECT_EQ(test, ret, 0);
 	expect_nothing(l);
 	return !left;
@@ -325,13 +321,31 @@ static void take_two(struct pmuk_place *p, struct cpumask *cpus)
 	p->nr = 2;
 }
 
-/*
- * A failure that is survived may have been somebody else's, such as a debugging facility's
- * which refills its pool now and then: the same one is tried again before the next one.
- */
-static void sweep(struct kunit *test, const struct pmuk_context_attr *attr,
-		  enum pmuk_target_type type, unsigned int fewest)
+static const struct pmuk_perf_format perf = { .sample_type = PERF_SAMPLE_CPU };
+static const struct pmuk_histogram_arg histogram = { .size = 4096, .shift = 4 };
+
+/* A single CPU makes no other allocations, nor does a task without children. */
+static const struct kind {
+	const char *name;
+	enum pmuk_target_type type;
+	struct pmuk_context_attr attr;
+} kinds[] = {
+	{ "on CPUs", PMUK_TARGET_CPUS,
+	  { .buffer.nr_pages = 1, .format_arg = &perf, .format_arg_size = sizeof(perf) } },
+	{ "on a tree", PMUK_TARGET_TREE,
+	  { .buffer.nr_pages = 1, .format_arg = &perf, .format_arg_size = sizeof(perf) } },
+	/* a format that is registered, with an area on each CPU, for which it allocates, too */
+	{ "with areas", PMUK_TARGET_CPUS,
+	  { .buffer.nr_pages = 1, .format = &area_format.uuid } },
+	{ "with a histogram", PMUK_TARGET_CPUS,
+	  { .format = &pmuk_format_histogram, .format_arg = &histogram,
+	    .format_arg_size = sizeof(histogram) } },
+};
+
+/* This sweep tries a failure that is survived only twice, since lives are long. */
+static void each_allocation_fails(struct kunit *test)
 {
+	const struct kind *kind = test->param_value;
 	struct completion *done = pmuk_test_zalloc(test, sizeof(*done));
 	struct pmuk_sim *sim = pmuk_test_sim(test, 4, 32);
 	static struct cpumask two;
@@ -341,10 +355,10 @@ static void sweep(struct kunit *test, const struct pmuk_context_attr *attr,
 	init_completion(done);
 	pmuk_let_any_allocation_fail(test);
 	for (tries = 0; made && tries < 500; tries++) {
-		struct pmuk_place *p = pmuk_place(test, sim, type);
-		struct life l = { .p = p, .attr = attr, .done = done };
+		struct pmuk_place *p = pmuk_place(test, sim, kind->type);
+		struct life l = { .p = p, .attr = &kind->attr, .done = done };
 
-		if (type == PMUK_TARGET_CPUS)
+		if (kind->type == PMUK_TARGET_CPUS)
 			take_two(p, &two);
 		made = live_failing(&l, nth, &survived);
 		failed += made && !survived;
@@ -353,78 +367,17 @@ static void sweep(struct kunit *test, const struct pmuk_context_attr *attr,
 			kunit_release_action(test, pmuk_place_put, p);
 	}
 	KUNIT_EXPECT_FALSE_MSG(test, made, "never succeeded");
-	KUNIT_EXPECT_GE(test, failed, fewest);
+	KUNIT_EXPECT_GE(test, failed, 30);
 	kunit_info(test, "%u allocations failed in %u tries", failed, tries);
 }
 
-static const struct pmuk_perf_format perf = { .sample_type = PERF_SAMPLE_CPU };
-
-static const struct pmuk_context_attr with_records = {
-	.buffer = { .nr_pages = 1 },
-	.format_arg = &perf,
-	.format_arg_size = sizeof(perf),
-};
-
-/* One CPU alone makes no other allocations. */
-static void fail_on_cpus(struct kunit *test)
-{
-	sweep(test, &with_records, PMUK_TARGET_CPUS, 30);
-}
-
-/* And a task without children makes no others than one with them. */
-static void fail_on_tree(struct kunit *test)
-{
-	sweep(test, &with_records, PMUK_TARGET_TREE, 30);
-}
-
-/* A format that is registered, with an area on each CPU, for which it allocates, too. */
-static void fail_with_areas(struct kunit *test)
-{
-	const struct pmuk_context_attr attr = { .format = &area_format.uuid,
-						.buffer = { .nr_pages = 1 } };
-
-	sweep(test, &attr, PMUK_TARGET_CPUS, 30);
-}
-
-static void fail_with_histogram(struct kunit *test)
-{
-	static const struct pmuk_histogram_arg arg = { .size = 4096, .shift = 4 };
-	const struct pmuk_context_attr attr = { .format = &pmuk_format_histogram,
-						.format_arg = &arg,
-						.format_arg_size = sizeof(arg) };
-
-	sweep(test, &attr, PMUK_TARGET_CPUS, 30);
-}
-
-#else /* no failslab */
-
-static void need_failslab(struct kunit *test)
-{
-	kunit_skip(test, "needs FAILSLAB and FAULT_INJECTION_DEBUG_FS");
-}
-
-static void fail_on_cpus(struct kunit *test) { need_failslab(test); }
-static void fail_on_tree(struct kunit *test) { need_failslab(test); }
-static void fail_with_areas(struct kunit *test) { need_failslab(test); }
-static void fail_with_histogram(struct kunit *test) { need_failslab(test); }
-
-#endif
+KUNIT_ARRAY_PARAM_DESC(kinds, kinds, name);
 
 static struct kunit_case pmuk_context_fail_cases[] = {
-	KUNIT_CASE_SLOW(fail_on_cpus),
-	KUNIT_CASE_SLOW(fail_on_tree),
-	KUNIT_CASE_SLOW(fail_with_areas),
-	KUNIT_CASE_SLOW(fail_with_histogram),
+	KUNIT_CASE_PARAM_ATTR(each_allocation_fails, kinds_gen_params,
+			      { .speed = KUNIT_SPEED_SLOW }),
 	{}
 };
 
-static struct kunit_suite pmuk_context_fail_suite = {
-	.name = "pmuk_context_fail",
-	.init = pmuk_test_init,
-	.test_cases = pmuk_context_fail_cases,
-};
-
-kunit_test_suite(pmuk_context_fail_suite);
-
-MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("KUnit tests of pmuk's contexts when memory is short");
+PMUK_SUITE(pmuk_context_fail, pmuk_test_init,
+	   "KUnit tests of pmuk's contexts when memory is short");

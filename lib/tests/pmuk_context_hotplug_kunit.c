@@ -6,11 +6,12 @@
 #include <linux/cpu.h>
 #include <linux/kthread.h>
 #include <linux/log2.h>
-#include <linux/module.h>
 #include <linux/workqueue.h>
 
 #include "../../kernel/pmu_kapi/context.h"
+#include "pmuk_counters.h"
 #include "pmuk_place.h"
+#include "pmuk_suite.h"
 
 struct plug {
 	struct pmuk_sim *sim;
@@ -21,14 +22,6 @@ struct plug {
 	atomic_t refused;
 	atomic_t created;	/* events 1 */
 };
-
-static void put_online(void *data)
-{
-	struct plug *p = data;
-
-	if (!cpu_online(p->cpu))
-		add_cpu(p->cpu);
-}
 
 static int refuse_events(const struct perf_event_attr *attr, void *data)
 {
@@ -58,7 +51,7 @@ static int plug_init(struct kunit *test)
 	p->stays = pmuk_test_pin_first(test);
 	p->cpu = pmuk_test_other_cpu(test, p->stays);
 	p->sim = pmuk_test_sim_config(test, &config);
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_online, p), 0);
+	pmuk_test_keep_online(test, p->cpu);
 
 	p->ctx = pmuk_ctx_create(test, NULL);
 	pmuk_ctx_add(test, p->ctx, p->sim, 0, 0, 0, 0);
@@ -79,9 +72,8 @@ static void expect_told(struct kunit *test, enum pmuk_msg_kind kind)
 static void expect_silence(struct kunit *test)
 {
 	struct plug *p = test->priv;
-	struct pmuk_msg msg;
 
-	KUNIT_EXPECT_EQ(test, pmuk_read(p->ctx, &msg, true), -EAGAIN);
+	pmuk_ctx_silent(test, p->ctx);
 }
 
 static void drain(struct kunit *test)
@@ -367,25 +359,6 @@ static void place_is_tried_ever_more_rarely(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, count_there(test, 5), 5);
 }
 
-static void put_event(void *event)
-{
-	perf_event_release_kernel(event);
-}
-
-/* A pinned event of this task, which runs. */
-static struct perf_event *pin_event(struct kunit *test)
-{
-	struct plug *p = test->priv;
-	struct perf_event_attr attr = { .type = pmuk_sim_type(p->sim), .size = sizeof(attr),
-					.config = 2, .pinned = 1 };
-	struct perf_event *event;
-
-	event = perf_event_create_kernel_counter(&attr, -1, current, NULL, NULL);
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, event);
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_event, event), 0);
-	return event;
-}
-
 /*
  * The watch runs in this task, on the CPU that waits for a place, so the try meets this task's
  * events. No worker tries beside it: a worker on that CPU would meet no task but itself.
@@ -407,7 +380,7 @@ static bool try_here(struct plug *p)
 static void expect_not_pushed_out(struct kunit *test, struct perf_event *event)
 {
 	KUNIT_EXPECT_EQ(test, event->state, PERF_EVENT_STATE_ACTIVE);
-	kunit_release_action(test, put_event, event);
+	kunit_release_action(test, pmuk_test_put_event, event);
 }
 
 /* A task has all counters for itself when the CPU's are tried. */
@@ -422,7 +395,7 @@ static void retry_pushes_no_task_out(struct kunit *test)
 	disable_delayed_work_sync(&p->ctx->watch);
 	pmuk_test_pin(test, p->cpu);
 	for (i = 0; i < ARRAY_SIZE(events); i++)
-		events[i] = pin_event(test);
+		events[i] = pmuk_test_pinned_event(test, p->sim, 2);
 	KUNIT_EXPECT_TRUE(test, try_here(p));
 	for (i = 0; i < ARRAY_SIZE(events); i++)
 		expect_not_pushed_out(test, events[i]);
@@ -977,13 +950,4 @@ static struct kunit_case pmuk_context_hotplug_cases[] = {
 	{}
 };
 
-static struct kunit_suite pmuk_context_hotplug_suite = {
-	.name = "pmuk_context_hotplug",
-	.init = plug_init,
-	.test_cases = pmuk_context_hotplug_cases,
-};
-
-kunit_test_suite(pmuk_context_hotplug_suite);
-
-MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("KUnit tests of pmuk's contexts and CPU hotplug");
+PMUK_SUITE(pmuk_context_hotplug, plug_init, "KUnit tests of pmuk's contexts and CPU hotplug");

@@ -7,12 +7,12 @@
  * is made with that hidden which the other path begins with.
  */
 #include <linux/hrtimer.h>
-#include <linux/module.h>
 #include <linux/timekeeping.h>
 
 #include "../../kernel/pmu_kapi/context.h"
 #include "pmuk_ctx.h"
 #include "pmuk_hw.h"
+#include "pmuk_suite.h"
 
 /*
  * Counters of each set, all for cycles. x86 has five registers for cycles: the test's own observer
@@ -52,6 +52,8 @@ struct hw {
 	struct reads nmi;		/* in whatever interrupts it */
 	bool has_nmi;			/* pmuk_irq_run() can make one */
 	unsigned int troubles;
+	u64 left;			/* the least that all_left() has said, ... */
+	unsigned long end;		/* ... and when it is to say less, in jiffies */
 	struct perf_event *others[8];
 	u64 sums[SETS][NR];		/* of all CPUs */
 };
@@ -223,6 +225,7 @@ static struct pmuk_counter *start_looking(struct hw *hw)
 /* ---- never back ---- */
 
 struct trouble {
+	const char *name;
 	u32 flags;			/* of the context */
 	unsigned int sets;
 	u64 timeout;			/* of each set's turn */
@@ -230,33 +233,55 @@ struct trouble {
 	unsigned int fast;		/* that many reads succeed, as many are fast; 0: 2000 */
 	void (*begin)(struct hw *hw);
 	void (*make)(struct hw *hw);
-	bool (*enough)(const struct hw *hw);
+	u64 (*left)(const struct hw *hw);	/* what has still to happen, besides reads */
 };
 
-static bool enough_troubles(const struct hw *hw)
+static u64 missing(u64 happened, u64 wanted)
 {
-	return hw->troubles >= 100;
+	return happened < wanted ? wanted - happened : 0;
 }
 
-static bool enough_overflows(const struct hw *hw)
+static u64 troubles_left(const struct hw *hw)
 {
-	return atomic64_read(&inst_of(hw)->overflows) >= 2000;
+	return missing(hw->troubles, 100);
 }
 
-static bool enough_changes(const struct hw *hw)
+static u64 overflows_left(const struct hw *hw)
 {
-	return hw->task.changes >= 20;
+	return missing(atomic64_read(&inst_of(hw)->overflows), 2000);
 }
 
-static bool enough_switches(const struct hw *hw)
+static u64 changes_left(const struct hw *hw)
 {
-	return hw->troubles >= 100 && inst_of(hw)->switches >= 200;
+	return missing(hw->task.changes, 20);
 }
 
-static bool enough_reads(const struct hw *hw, const struct trouble *t)
+static u64 switches_left(const struct hw *hw)
 {
-	return hw->task.nr >= 20000 && hw->task.nr - hw->task.busy >= (t->fast ?: 2000) &&
-	       (hw->task.fast >= (t->fast ?: 2000) || !HAS_FAST) && hw->nmi.nr >= 500;
+	return troubles_left(hw) + missing(inst_of(hw)->switches, 200);
+}
+
+/* How much has still to happen before a test may end. */
+static u64 all_left(const struct hw *hw, const struct trouble *t)
+{
+	u64 fast = t->fast ?: 2000, left = t->left(hw);
+
+	if (HAS_FAST)
+		left += missing(hw->task.fast, fast);
+	return left + missing(hw->nmi.nr, 500) + missing(hw->task.nr, 20000) +
+	       missing(hw->task.nr - hw->task.busy, fast);
+}
+
+/* A host may be slow: a test goes on as long as what is left gets less now and then. */
+static bool goes_on(struct hw *hw, const struct trouble *t)
+{
+	u64 left = all_left(hw, t);
+
+	if (left < hw->left) {
+		hw->left = left;
+		hw->end = jiffies + 6 * PMUK_CTX_PATIENCE;
+	}
+	return left && time_before(jiffies, hw->end);
 }
 
 /* Somebody else's event on this CPU. */
@@ -372,6 +397,7 @@ static struct hw *begin_trouble(struct kunit *test, const struct trouble *t)
 	struct hw *hw = new_hw(test, &attr);
 	unsigned int set;
 
+	hw->left = U64_MAX;
 	hw->has_nmi = !pmuk_irq_get_nmi();
 	if (hw->has_nmi)
 		KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, pmuk_test_put_nmi, NULL), 0);
@@ -386,14 +412,32 @@ static struct hw *begin_trouble(struct kunit *test, const struct trouble *t)
 	return hw;
 }
 
-static void reads_grow(struct kunit *test, const struct trouble *t)
+static const struct trouble troubles[] = {
+	{ "a storm", .sets = 1, .period = 1000000, .left = overflows_left },
+	{ "perf rotates", .sets = 1, .period = 1000000, .begin = begin_crowd,
+	  .left = changes_left },
+	{ "others come and go", .sets = 1, .period = 1000000, .begin = get_ready_for_others,
+	  .make = come_and_go, .left = troubles_left },
+	{ "sets take turns", .sets = SETS, .period = 1000000, .timeout = NSEC_PER_MSEC,
+	  .make = switch_sets, .left = switches_left },
+	{ "reloads", .sets = 1, .period = 1000000, .make = reload, .left = troubles_left },
+	{ "masks", .flags = PMUK_CTX_MASK, .sets = 1, .period = 1000000, .make = restart,
+	  .left = troubles_left },
+	{ "all of that", .flags = PMUK_CTX_MASK, .sets = SETS, .period = 5000000,
+	  .timeout = 2 * NSEC_PER_MSEC, .fast = 200, .begin = get_ready_for_others,
+	  .make = make_all, .left = switches_left },
+};
+
+KUNIT_ARRAY_PARAM_DESC(troubles, troubles, name);
+
+static void reads_grow(struct kunit *test)
 {
+	const struct trouble *t = test->param_value;
 	struct hw *hw = begin_trouble(test, t);
 	struct pmuk_counter *ticker = start_looking(hw);
-	unsigned long end = jiffies + 6 * PMUK_CTX_PATIENCE;	/* hosts may be busy */
 	unsigned int i;
 
-	while (!(enough_reads(hw, t) && t->enough(hw)) && time_before(jiffies, end)) {
+	while (goes_on(hw, t)) {
 		for (i = 0; i < 50; i++)
 			look(hw);
 		pmuk_irq_nudge();
@@ -403,8 +447,7 @@ static void reads_grow(struct kunit *test, const struct trouble *t)
 			t->make(hw);
 	}
 	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(ticker), 0);
-	KUNIT_EXPECT_TRUE(test, enough_reads(hw, t));
-	KUNIT_EXPECT_TRUE(test, t->enough(hw));
+	KUNIT_EXPECT_EQ(test, all_left(hw, t), 0);
 	KUNIT_EXPECT_EQ(test, hw->task.wrong, 0);
 	KUNIT_EXPECT_EQ(test, hw->task.failed, 0);
 	KUNIT_EXPECT_EQ(test, hw->nmi.wrong, 0);
@@ -412,67 +455,6 @@ static void reads_grow(struct kunit *test, const struct trouble *t)
 	kunit_info(test, "%u reads, %u fast, %u busy; %u in overflows, %u busy; %u troubles, %u losses",
 		   hw->task.nr, hw->task.fast, hw->task.busy, hw->nmi.nr, hw->nmi.busy,
 		   hw->troubles, hw->guard.losses);
-}
-
-static void grow_in_a_storm(struct kunit *test)
-{
-	static const struct trouble storm = {
-		.sets = 1, .period = 1000000, .enough = enough_overflows };
-
-	reads_grow(test, &storm);
-}
-
-static void grow_while_perf_rotates(struct kunit *test)
-{
-	static const struct trouble crowd = {
-		.sets = 1, .period = 1000000, .begin = begin_crowd, .enough = enough_changes };
-
-	reads_grow(test, &crowd);
-}
-
-static void grow_while_others_come_and_go(struct kunit *test)
-{
-	static const struct trouble others = {
-		.sets = 1, .period = 1000000, .begin = get_ready_for_others, .make = come_and_go,
-		.enough = enough_troubles };
-
-	reads_grow(test, &others);
-}
-
-static void grow_while_sets_take_turns(struct kunit *test)
-{
-	static const struct trouble turns = {
-		.sets = SETS, .period = 1000000, .timeout = NSEC_PER_MSEC, .make = switch_sets,
-		.enough = enough_switches };
-
-	reads_grow(test, &turns);
-}
-
-static void grow_over_reloads(struct kunit *test)
-{
-	static const struct trouble reloads = {
-		.sets = 1, .period = 1000000, .make = reload, .enough = enough_troubles };
-
-	reads_grow(test, &reloads);
-}
-
-static void grow_over_masks(struct kunit *test)
-{
-	static const struct trouble masks = {
-		.flags = PMUK_CTX_MASK, .sets = 1, .period = 1000000, .make = restart,
-		.enough = enough_troubles };
-
-	reads_grow(test, &masks);
-}
-
-static void grow_in_all_of_that(struct kunit *test)
-{
-	static const struct trouble all = {
-		.flags = PMUK_CTX_MASK, .sets = SETS, .period = 5000000,
-		.timeout = 2 * NSEC_PER_MSEC, .fast = 200, .begin = get_ready_for_others,
-		.make = make_all, .enough = enough_switches };
-
-	reads_grow(test, &all);
 }
 
 /* ---- one instant ---- */
@@ -733,13 +715,7 @@ static void skip_made_events(struct kunit *test)
 #endif /* !CONFIG_ARM64 */
 
 static struct kunit_case pmuk_context_hw_cases[] = {
-	KUNIT_CASE_SLOW(grow_in_a_storm),
-	KUNIT_CASE_SLOW(grow_while_perf_rotates),
-	KUNIT_CASE_SLOW(grow_while_others_come_and_go),
-	KUNIT_CASE_SLOW(grow_while_sets_take_turns),
-	KUNIT_CASE_SLOW(grow_over_reloads),
-	KUNIT_CASE_SLOW(grow_over_masks),
-	KUNIT_CASE_SLOW(grow_in_all_of_that),
+	KUNIT_CASE_PARAM_ATTR(reads_grow, troubles_gen_params, { .speed = KUNIT_SPEED_SLOW }),
 	KUNIT_CASE(agree_with_full_reads),
 	KUNIT_CASE(intervals_are_equal),
 	KUNIT_CASE(made_events_in_one_instant),
@@ -748,13 +724,4 @@ static struct kunit_case pmuk_context_hw_cases[] = {
 	{}
 };
 
-static struct kunit_suite pmuk_context_hw_suite = {
-	.name = "pmuk_context_hw",
-	.init = pmuk_hw_init,
-	.test_cases = pmuk_context_hw_cases,
-};
-
-kunit_test_suite(pmuk_context_hw_suite);
-
-MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("KUnit tests of pmuk's contexts on the machine's PMU");
+PMUK_SUITE(pmuk_context_hw, pmuk_hw_init, "KUnit tests of pmuk's contexts on the machine's PMU");

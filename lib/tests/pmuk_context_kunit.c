@@ -5,12 +5,14 @@
  */
 #include <linux/completion.h>
 #include <linux/irqflags.h>
-#include <linux/module.h>
 #include <linux/uuid.h>
 
 #include "../../kernel/pmu_kapi/context.h"
+#include "pmuk_counters.h"
+#include "pmuk_levels.h"
 #include "pmuk_parse.h"
 #include "pmuk_place.h"
+#include "pmuk_suite.h"
 
 #define PERIOD	100
 
@@ -345,23 +347,23 @@ static void load_refuses_unknown_events(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_load_context(ctx, &target), 0);
 }
 
+static const struct pmuk_place_kind tasks[] = {
+	{ PMUK_TARGET_TASK, "a task" }, { PMUK_TARGET_TREE, "a tree" },
+};
+
+KUNIT_ARRAY_PARAM_DESC(tasks, tasks, name);
+
 static void load_refuses_an_exited_task(struct kunit *test)
 {
-	static const enum pmuk_target_type types[] = { PMUK_TARGET_TASK, PMUK_TARGET_TREE };
-	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
-	unsigned int i;
+	struct pmuk_place *p = pmuk_place_of(test);
+	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
 
-	for (i = 0; i < ARRAY_SIZE(types); i++) {
-		struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
-		struct pmuk_place *p = pmuk_place(test, sim, types[i]);
-
-		pmuk_ctx_add(test, ctx, sim, 0, 6, 0, 0);
-		pmuk_place_dismiss(p);
-		KUNIT_EXPECT_EQ(test, pmuk_load_context(ctx, &p->target), -ESRCH);
-		KUNIT_EXPECT_EQ(test, p->target.failed_cpu, -1);
-		KUNIT_EXPECT_EQ(test, p->target.failed_num, 6);
-		KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
-	}
+	pmuk_ctx_add(test, ctx, p->sim, 0, 6, 0, 0);
+	pmuk_place_dismiss(p);
+	KUNIT_EXPECT_EQ(test, pmuk_load_context(ctx, &p->target), -ESRCH);
+	KUNIT_EXPECT_EQ(test, p->target.failed_cpu, -1);
+	KUNIT_EXPECT_EQ(test, p->target.failed_num, 6);
+	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
 }
 
 /* ---- all or nothing ---- */
@@ -417,26 +419,17 @@ static void load_is_all_or_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 0, -1), 5 * num_online_cpus());
 }
 
-static void put_event(void *event)
-{
-	perf_event_release_kernel(event);
-}
-
 /* Two pinned events of this task are on the PMU, and so they stay until a start. */
 static void load_pushes_no_task_out(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
-	struct perf_event_attr attr = { .type = pmuk_sim_type(sim), .size = sizeof(attr),
-					.config = 2, .pinned = 1 };
 	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
 	int cpu = pmuk_test_pin_first(test);
 	struct perf_event *events[2];
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(events); i++) {
-		events[i] = perf_event_create_kernel_counter(&attr, -1, current, NULL, NULL);
-		KUNIT_ASSERT_NOT_ERR_OR_NULL(test, events[i]);
-		KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_event, events[i]), 0);
+		events[i] = pmuk_test_pinned_event(test, sim, 2);
 		pmuk_ctx_add(test, ctx, sim, 0, i, 0, PMUK_PINNED);
 	}
 	pmuk_ctx_load(test, ctx, cpu);
@@ -588,19 +581,19 @@ static void contexts_do_not_mix(struct kunit *test)
 /* ---- targets and counters that go ---- */
 
 /* One message, for whoever waits for it, and the counts stay. */
-static void expect_exit(struct kunit *test, struct pmuk_sim *sim, enum pmuk_target_type type)
+static void exit_is_told(struct kunit *test)
 {
 	struct completion *done = pmuk_test_zalloc(test, sizeof(*done));
 	const struct pmuk_context_attr attr = { .completion = done };
-	struct pmuk_place *p = pmuk_place(test, sim, type);
+	struct pmuk_place *p = pmuk_place_of(test);
 	struct pmuk_pmd_read read = { .cpu = -1 };
 	struct pmuk_context *ctx;
 	struct pmuk_msg msg;
 
 	init_completion(done);
 	ctx = pmuk_ctx_create(test, &attr);
-	pmuk_ctx_add(test, ctx, sim, 0, 0, 0, 0);
-	pmuk_ctx_add(test, ctx, sim, 0, 1, 1, 0);
+	pmuk_ctx_add(test, ctx, p->sim, 0, 0, 0, 0);
+	pmuk_ctx_add(test, ctx, p->sim, 0, 1, 1, 0);
 	pmuk_place_load(p, ctx);
 	pmuk_ctx_start(test, ctx);
 	pmuk_place_tell(p, pmuk_place_count_here);
@@ -620,16 +613,6 @@ static void expect_exit(struct kunit *test, struct pmuk_sim *sim, enum pmuk_targ
 	KUNIT_EXPECT_EQ(test, pmuk_read_pmds(ctx, &read, 1), 1);
 	KUNIT_EXPECT_EQ(test, read.count, 100003);
 	KUNIT_EXPECT_EQ(test, pmuk_read(ctx, &msg, true), -EAGAIN);
-}
-
-static void exit_of_a_task_is_told(struct kunit *test)
-{
-	expect_exit(test, pmuk_test_sim(test, 2, 32), PMUK_TARGET_TASK);
-}
-
-static void exit_of_a_tree_is_told(struct kunit *test)
-{
-	expect_exit(test, pmuk_test_sim(test, 2, 32), PMUK_TARGET_TREE);
 }
 
 /* Each counter of it, once. */
@@ -706,8 +689,6 @@ struct kin {
 	pid_t pid;
 };
 
-#ifndef MODULE
-
 static void kin_count(const struct kin *kin)
 {
 	if (kin->is_counted)
@@ -727,15 +708,15 @@ static int kin_thread(void *data)
 	kin_count(kin);
 	complete(&kin->counted);
 	wait_for_completion(&kin->go);
-	do_exit(0);
+	pmuk_exit_child();
+	return 0;
 }
 
 static void fork_kin(struct pmuk_place *p)
 {
 	struct kin *kin = p->data;
 
-	kernel_sigaction(SIGCHLD, SIG_DFL);
-	kin->pid = kernel_thread(kin_thread, kin, "pmuk_kin", CLONE_FS | CLONE_FILES | SIGCHLD);
+	kin->pid = pmuk_fork(kin_thread, kin);
 	if (kin->pid > 0)
 		wait_for_completion(&kin->counted);
 }
@@ -745,7 +726,7 @@ static void reap_kin(struct pmuk_place *p)
 	struct kin *kin = p->data;
 
 	complete(&kin->go);
-	kernel_wait(kin->pid, NULL);
+	pmuk_reap(kin->pid);
 }
 
 /* A child that has counted @n. One kin_counts() and one put_kin() are to follow. */
@@ -776,25 +757,6 @@ static void put_kin(struct kin *kin)
 	kin->p->data = kin;
 	pmuk_place_tell(kin->p, reap_kin);
 }
-
-static void need_children(struct kunit *test) { }
-
-#else /* MODULE */
-
-static struct kin *new_kin(struct kunit *test, struct pmuk_place *p, int cpu, u64 n)
-{
-	return NULL;
-}
-
-static void kin_counts(struct kin *kin) { }
-static void put_kin(struct kin *kin) { }
-
-static void need_children(struct kunit *test)
-{
-	kunit_skip(test, "kernel_thread() is not exported: a module cannot fork");
-}
-
-#endif /* MODULE */
 
 /* Records of a CPU's buffer that parse as @type says, or -1. */
 static int read_samples(struct pmuk_context *ctx, int cpu, u64 type, u64 format,
@@ -843,7 +805,7 @@ static void children_write_the_buffers_of_their_cpus(struct kunit *test)
 	struct pmuk_context *ctx;
 	struct kin *kin;
 
-	need_children(test);
+	pmuk_need_fork(test);
 	ctx = tree_ctx(test, p);
 	kin = new_kin(test, p, other, 3 * PERIOD);
 	p->n = 2 * PERIOD;
@@ -870,7 +832,7 @@ static void children_are_counted_while_started(struct kunit *test)
 	struct kin *kin[2];
 	struct pmuk_parsed sample;
 
-	need_children(test);
+	pmuk_need_fork(test);
 	ctx = tree_ctx(test, p);
 	kin[0] = new_kin(test, p, p->cpu, PERIOD);
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 0, -1), PERIOD);
@@ -901,7 +863,7 @@ static void children_outlive_the_context(struct kunit *test)
 	struct pmuk_context *ctx;
 	struct kin *kin;
 
-	need_children(test);
+	pmuk_need_fork(test);
 	ctx = tree_ctx(test, p);
 	kin = new_kin(test, p, p->cpu, 3 * PERIOD);
 	KUNIT_EXPECT_EQ(test, pmuk_unload_context(ctx), 0);
@@ -943,7 +905,7 @@ static void children_of_a_task_are_left_out(struct kunit *test)
 	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
 	struct kin *kin;
 
-	need_children(test);
+	pmuk_need_fork(test);
 	pmuk_ctx_add(test, ctx, sim, 0, 0, 0, 0);
 	pmuk_place_load(p, ctx);
 	pmuk_ctx_start(test, ctx);
@@ -1002,12 +964,12 @@ static void expect_local(struct kunit *test, struct local *l, enum pmuk_irq_leve
 }
 
 /* In the order of their numbers, and no more than asked for. */
-static void read_local_at(struct kunit *test, enum pmuk_irq_level level)
+static void read_local_at(struct kunit *test)
 {
+	enum pmuk_irq_level level = pmuk_test_level(test);
 	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
 	struct local *l;
 
-	pmuk_test_need_level(test, level);
 	l = new_local(test, pmuk_place(test, sim, PMUK_TARGET_CPU));
 	expect_local(test, l, level, 2, -EBUSY);
 	pmuk_ctx_start(test, l->ctx);
@@ -1027,11 +989,6 @@ static void read_local_at(struct kunit *test, enum pmuk_irq_level level)
 	KUNIT_EXPECT_EQ(test, pmuk_unload_context(l->ctx), 0);
 	expect_local(test, l, level, 1, -EINVAL);
 }
-
-PMUK_LEVEL_CASE(read_local_at, task, PMUK_IRQ_TASK)
-PMUK_LEVEL_CASE(read_local_at, soft, PMUK_IRQ_SOFT)
-PMUK_LEVEL_CASE(read_local_at, hard, PMUK_IRQ_HARD)
-PMUK_LEVEL_CASE(read_local_at, nmi, PMUK_IRQ_NMI)
 
 /* Not elsewhere: not on a CPU that is not the target's, and not in another task. */
 static void read_local_elsewhere(struct kunit *test)
@@ -1229,13 +1186,13 @@ static void expect_snapshot(struct kunit *test, struct local *l, enum pmuk_irq_l
 }
 
 /* Sums what each CPU has published, and when stopped all is. */
-static void snapshot_at(struct kunit *test, enum pmuk_irq_level level)
+static void snapshot_at(struct kunit *test)
 {
+	enum pmuk_irq_level level = pmuk_test_level(test);
 	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
 	struct pmuk_place *p;
 	struct local *l;
 
-	pmuk_test_need_level(test, level);
 	p = pmuk_place(test, sim, PMUK_TARGET_CPUS);
 	l = new_local(test, p);
 	expect_snapshot(test, l, level, 3, -EINVAL);
@@ -1257,10 +1214,6 @@ static void snapshot_at(struct kunit *test, enum pmuk_irq_level level)
 	KUNIT_EXPECT_EQ(test, pmuk_unload_context(l->ctx), 0);
 	expect_snapshot(test, l, level, 1, -ENODEV);
 }
-
-PMUK_LEVEL_CASE(snapshot_at, task, PMUK_IRQ_TASK)
-PMUK_LEVEL_CASE(snapshot_at, hard, PMUK_IRQ_HARD)
-PMUK_LEVEL_CASE(snapshot_at, nmi, PMUK_IRQ_NMI)
 
 /* ---- ending from anywhere ---- */
 
@@ -1299,13 +1252,13 @@ static void expect_ended(struct kunit *test, struct ending *e, struct pmuk_sim *
 }
 
 /* With buffers, while counters overflow. */
-static void close_deferred_at(struct kunit *test, enum pmuk_irq_level level)
+static void close_deferred_at(struct kunit *test)
 {
+	enum pmuk_irq_level level = pmuk_test_level(test);
 	const struct pmuk_context_attr attr = { .buffer = { .nr_pages = 1 } };
 	const struct pmuk_pmd pmd = { .short_reset = 10, .flags = PMUK_PMD_NOTIFY };
 	enum pmuk_target_type type;
 
-	pmuk_test_need_level(test, level);
 	for (type = 0; type < PMUK_PLACE_KINDS; type++) {
 		struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
 		struct pmuk_place *p = pmuk_place(test, sim, type);
@@ -1329,11 +1282,6 @@ static void close_deferred_at(struct kunit *test, enum pmuk_irq_level level)
 	}
 }
 
-PMUK_LEVEL_CASE(close_deferred_at, task, PMUK_IRQ_TASK)
-PMUK_LEVEL_CASE(close_deferred_at, soft, PMUK_IRQ_SOFT)
-PMUK_LEVEL_CASE(close_deferred_at, hard, PMUK_IRQ_HARD)
-PMUK_LEVEL_CASE(close_deferred_at, nmi, PMUK_IRQ_NMI)
-
 /* Ends its context from the very overflow that it handles. */
 static struct {
 	struct ending *ending;
@@ -1354,11 +1302,6 @@ static struct pmuk_format ender_format = {
 	.handler	= ender_handler,
 };
 
-static void put_ender(void *unused)
-{
-	pmuk_unregister_format(&ender_format);
-}
-
 static void close_deferred_in_handler(struct kunit *test)
 {
 	const struct pmuk_context_attr attr = { .format = &ender_format.uuid,
@@ -1369,8 +1312,7 @@ static void close_deferred_in_handler(struct kunit *test)
 
 	ender.ending = e;
 	ender.handled = 0;
-	KUNIT_ASSERT_EQ(test, pmuk_register_format(&ender_format), 0);
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_ender, NULL), 0);
+	pmuk_ctx_format(test, &ender_format);
 	e->ctx = pmuk_create_context(&attr);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(e->ctx));
 	pmuk_ctx_add(test, e->ctx, sim, 0, 0, 0, PMUK_NO_THROTTLE);
@@ -1397,7 +1339,7 @@ static struct kunit_case pmuk_context_cases[] = {
 	KUNIT_CASE(load_refuses_bad_targets),
 	KUNIT_CASE(load_refuses_what_trees_lack),
 	KUNIT_CASE(load_refuses_unknown_events),
-	KUNIT_CASE(load_refuses_an_exited_task),
+	KUNIT_CASE_PARAM(load_refuses_an_exited_task, tasks_gen_params),
 	KUNIT_CASE(load_is_all_or_nothing),
 	KUNIT_CASE(load_pushes_no_task_out),
 	KUNIT_CASE(load_shares_what_is_not_pinned),
@@ -1406,8 +1348,7 @@ static struct kunit_case pmuk_context_cases[] = {
 	KUNIT_CASE(start_is_all_or_nothing),
 	KUNIT_CASE(counts_go_from_target_to_target),
 	KUNIT_CASE(contexts_do_not_mix),
-	KUNIT_CASE(exit_of_a_task_is_told),
-	KUNIT_CASE(exit_of_a_tree_is_told),
+	KUNIT_CASE_PARAM(exit_is_told, tasks_gen_params),
 	KUNIT_CASE(pmu_that_goes_is_told),
 	KUNIT_CASE(pinned_counter_pushed_out_is_told),
 	KUNIT_CASE(children_write_the_buffers_of_their_cpus),
@@ -1415,33 +1356,19 @@ static struct kunit_case pmuk_context_cases[] = {
 	KUNIT_CASE(children_outlive_the_context),
 	KUNIT_CASE(periods_of_a_tree_stay_while_loaded),
 	KUNIT_CASE(children_of_a_task_are_left_out),
-	KUNIT_CASE(read_local_at_task),
-	KUNIT_CASE(read_local_at_soft),
-	KUNIT_CASE(read_local_at_hard),
-	KUNIT_CASE(read_local_at_nmi),
+	KUNIT_CASE_PARAM(read_local_at, levels_gen_params),
+	PMUK_NMI_CASE(read_local_at),
 	KUNIT_CASE(read_local_elsewhere),
 	KUNIT_CASE(read_local_in_its_task),
 	KUNIT_CASE(trees_have_no_local_values),
 	KUNIT_CASE(read_local_is_one_instant),
 	KUNIT_CASE(unload_waits_for_who_reads),
-	KUNIT_CASE(snapshot_at_task),
-	KUNIT_CASE(snapshot_at_hard),
-	KUNIT_CASE(snapshot_at_nmi),
-	KUNIT_CASE(close_deferred_at_task),
-	KUNIT_CASE(close_deferred_at_soft),
-	KUNIT_CASE(close_deferred_at_hard),
-	KUNIT_CASE(close_deferred_at_nmi),
+	KUNIT_CASE_PARAM(snapshot_at, levels_gen_params),
+	PMUK_NMI_CASE(snapshot_at),
+	KUNIT_CASE_PARAM(close_deferred_at, levels_gen_params),
+	PMUK_NMI_CASE(close_deferred_at),
 	KUNIT_CASE(close_deferred_in_handler),
 	{}
 };
 
-static struct kunit_suite pmuk_context_suite = {
-	.name = "pmuk_context",
-	.init = pmuk_test_init,
-	.test_cases = pmuk_context_cases,
-};
-
-kunit_test_suite(pmuk_context_suite);
-
-MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("KUnit tests of pmuk's contexts");
+PMUK_SUITE(pmuk_context, pmuk_test_init, "KUnit tests of pmuk's contexts");

@@ -4,21 +4,29 @@
  * stopping until a restart. No record is lost uncounted.
  */
 #include <linux/kthread.h>
-#include <linux/module.h>
 #include <linux/sched/clock.h>
 
 #include "../../kernel/pmu_kapi/arch.h"
 #include "../../kernel/pmu_kapi/internal.h"
 #include "pmuk_parse.h"
 #include "pmuk_place.h"
+#include "pmuk_suite.h"
 
 #define PERIOD	100
 
-/* A context on the test's CPU, or on all, and what its records hold. */
+#define MANY	8
+
+static struct pmuk_parsed *new_samples(struct kunit *test)
+{
+	return pmuk_test_zalloc(test, MANY * sizeof(struct pmuk_parsed));
+}
+
+/* A context on the test's CPU, or on all, what its records hold, and those that were taken. */
 struct sampler {
 	struct pmuk_sim *sim;
 	struct pmuk_context *ctx;
 	struct pmuk_perf_format format;
+	struct pmuk_parsed *p;		/* MANY */
 	int cpu;
 	u64 restarts;
 };
@@ -30,6 +38,7 @@ static struct sampler *new_sampler(struct kunit *test, struct pmuk_context_attr 
 
 	s->cpu = pmuk_test_pin_first(test);
 	s->sim = pmuk_test_sim(test, 4, 32);
+	s->p = new_samples(test);
 	s->format.sample_type = type;
 	s->format.read_format = read_format;
 	attr.format_arg = &s->format;
@@ -95,11 +104,9 @@ static unsigned int take(struct kunit *test, struct sampler *s, int cpu,
 	return n;
 }
 
-#define MANY	8
-
-static struct pmuk_parsed *new_samples(struct kunit *test)
+static unsigned int take_here(struct kunit *test, struct sampler *s)
 {
-	return pmuk_test_zalloc(test, MANY * sizeof(struct pmuk_parsed));
+	return take(test, s, s->cpu, s->p, MANY, NULL);
 }
 
 static const struct pmuk_context_attr buffered = { .buffer = { .nr_pages = 1 } };
@@ -111,21 +118,20 @@ static void records_hold_what_was_asked_for(struct kunit *test)
 	struct sampler *s = new_sampler(test, buffered, PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD |
 					PERF_SAMPLE_TIME | PERF_SAMPLE_READ |
 					PMUK_SAMPLE_COOKIE, 0);
-	struct pmuk_parsed *p = new_samples(test);
 	u64 before = local_clock();
 	unsigned int i;
 
 	start_sampler(test, s, 1, &pmd);
 	feed(test, s, 0, 3 * PERIOD + 50);
-	KUNIT_ASSERT_EQ(test, take(test, s, s->cpu, p, MANY, NULL), 3);
+	KUNIT_ASSERT_EQ(test, take_here(test, s), 3);
 	for (i = 0; i < 3; i++) {
-		KUNIT_EXPECT_EQ(test, p[i].cpu, s->cpu);
-		KUNIT_EXPECT_EQ(test, p[i].period, PERIOD);
-		KUNIT_EXPECT_EQ(test, p[i].values[0], (i + 1) * PERIOD);
-		KUNIT_EXPECT_GE(test, p[i].time, before);
-		KUNIT_EXPECT_LE(test, p[i].time, local_clock());
-		KUNIT_EXPECT_EQ(test, p[i].cookie, pmd.cookie);
-		before = p[i].time;
+		KUNIT_EXPECT_EQ(test, s->p[i].cpu, s->cpu);
+		KUNIT_EXPECT_EQ(test, s->p[i].period, PERIOD);
+		KUNIT_EXPECT_EQ(test, s->p[i].values[0], (i + 1) * PERIOD);
+		KUNIT_EXPECT_GE(test, s->p[i].time, before);
+		KUNIT_EXPECT_LE(test, s->p[i].time, local_clock());
+		KUNIT_EXPECT_EQ(test, s->p[i].cookie, pmd.cookie);
+		before = s->p[i].time;
 	}
 }
 
@@ -134,7 +140,6 @@ static void records_go_on_after_a_stop(struct kunit *test)
 {
 	struct pmuk_pmd pmd = { .short_reset = PERIOD, .cookie = 1 };
 	struct sampler *s = new_sampler(test, buffered, PERF_SAMPLE_READ | PMUK_SAMPLE_COOKIE, 0);
-	struct pmuk_parsed *p = new_samples(test);
 
 	start_sampler(test, s, 1, &pmd);
 	feed(test, s, 0, PERIOD + 60);
@@ -142,11 +147,11 @@ static void records_go_on_after_a_stop(struct kunit *test)
 	pmuk_ctx_start(test, s->ctx);
 	/* A new start, a new period. */
 	feed(test, s, 0, PERIOD - 1);
-	KUNIT_EXPECT_EQ(test, take(test, s, s->cpu, p, MANY, NULL), 1);
+	KUNIT_EXPECT_EQ(test, take_here(test, s), 1);
 	feed(test, s, 0, 1);
-	KUNIT_EXPECT_EQ(test, take(test, s, s->cpu, p, MANY, NULL), 1);
-	KUNIT_EXPECT_EQ(test, p[0].values[0], 2 * PERIOD + 60);
-	KUNIT_EXPECT_EQ(test, p[0].cookie, 1);
+	KUNIT_EXPECT_EQ(test, take_here(test, s), 1);
+	KUNIT_EXPECT_EQ(test, s->p[0].values[0], 2 * PERIOD + 60);
+	KUNIT_EXPECT_EQ(test, s->p[0].cookie, 1);
 
 	KUNIT_EXPECT_EQ(test, pmuk_stop(s->ctx), 0);
 	pmd.cookie = 2;
@@ -154,9 +159,9 @@ static void records_go_on_after_a_stop(struct kunit *test)
 	pmuk_ctx_write_pmd(test, s->ctx, &pmd);
 	pmuk_ctx_start(test, s->ctx);
 	feed(test, s, 0, 10);
-	KUNIT_EXPECT_EQ(test, take(test, s, s->cpu, p, MANY, NULL), 1);
-	KUNIT_EXPECT_EQ(test, p[0].values[0], 10);
-	KUNIT_EXPECT_EQ(test, p[0].cookie, 2);
+	KUNIT_EXPECT_EQ(test, take_here(test, s), 1);
+	KUNIT_EXPECT_EQ(test, s->p[0].values[0], 10);
+	KUNIT_EXPECT_EQ(test, s->p[0].cookie, 2);
 }
 
 #define GROUP	(PERF_FORMAT_GROUP | PERF_FORMAT_ID | PERF_FORMAT_TOTAL_TIME_ENABLED)
@@ -166,7 +171,6 @@ static void sample_peers_are_in_records(struct kunit *test)
 {
 	const struct pmuk_pmd pmd = { .short_reset = PERIOD, .sample_peers = BIT(3) | BIT(1) };
 	struct sampler *s = new_sampler(test, buffered, PERF_SAMPLE_READ | PERF_SAMPLE_CPU, GROUP);
-	struct pmuk_parsed *p = new_samples(test);
 
 	start_sampler(test, s, 4, &pmd);
 	feed(test, s, 1, 7);
@@ -175,17 +179,17 @@ static void sample_peers_are_in_records(struct kunit *test)
 	feed(test, s, 0, PERIOD);
 	feed(test, s, 3, 100);
 	feed(test, s, 0, PERIOD);
-	KUNIT_ASSERT_EQ(test, take(test, s, s->cpu, p, MANY, NULL), 2);
-	KUNIT_ASSERT_EQ(test, p[0].nr, 3);
-	KUNIT_EXPECT_EQ(test, p[0].values[0], PERIOD);
-	KUNIT_EXPECT_EQ(test, p[0].values[1], 7);
-	KUNIT_EXPECT_EQ(test, p[0].values[2], 9);
-	KUNIT_ASSERT_EQ(test, p[1].nr, 3);
-	KUNIT_EXPECT_EQ(test, p[1].values[0], 2 * PERIOD);
-	KUNIT_EXPECT_EQ(test, p[1].values[1], 7);
-	KUNIT_EXPECT_EQ(test, p[1].values[2], 109);
-	KUNIT_EXPECT_NE(test, p[0].ids[1], p[0].ids[2]);
-	KUNIT_EXPECT_EQ(test, p[0].cpu, s->cpu);
+	KUNIT_ASSERT_EQ(test, take_here(test, s), 2);
+	KUNIT_ASSERT_EQ(test, s->p[0].nr, 3);
+	KUNIT_EXPECT_EQ(test, s->p[0].values[0], PERIOD);
+	KUNIT_EXPECT_EQ(test, s->p[0].values[1], 7);
+	KUNIT_EXPECT_EQ(test, s->p[0].values[2], 9);
+	KUNIT_ASSERT_EQ(test, s->p[1].nr, 3);
+	KUNIT_EXPECT_EQ(test, s->p[1].values[0], 2 * PERIOD);
+	KUNIT_EXPECT_EQ(test, s->p[1].values[1], 7);
+	KUNIT_EXPECT_EQ(test, s->p[1].values[2], 109);
+	KUNIT_EXPECT_NE(test, s->p[0].ids[1], s->p[0].ids[2]);
+	KUNIT_EXPECT_EQ(test, s->p[0].cpu, s->cpu);
 }
 
 /* Where records have no room for peers, they are left out. */
@@ -271,7 +275,6 @@ static void masked_until_restart(struct kunit *test)
 				      .flags = PMUK_PMD_NOTIFY };
 	struct sampler *s = new_sampler(test, masking, PERF_SAMPLE_PERIOD, 0);
 	static const u64 periods[] = { PERIOD, 3 * PERIOD, 3 * PERIOD };
-	struct pmuk_parsed *p = new_samples(test);
 	u64 sum = 0;
 	unsigned int i;
 
@@ -285,8 +288,8 @@ static void masked_until_restart(struct kunit *test)
 		expect_count(test, s, 0, sum);
 		expect_count(test, s, 1, (i + 1) * 5);
 		KUNIT_EXPECT_EQ(test, told(test, s), 1);
-		KUNIT_EXPECT_EQ(test, take(test, s, s->cpu, p, MANY, NULL), 1);
-		KUNIT_EXPECT_EQ(test, p[0].period, periods[i]);
+		KUNIT_EXPECT_EQ(test, take_here(test, s), 1);
+		KUNIT_EXPECT_EQ(test, s->p[0].period, periods[i]);
 		KUNIT_EXPECT_EQ(test, pmuk_restart(s->ctx), 0);
 	}
 }
@@ -339,21 +342,20 @@ static void masked_by_those_that_notify(struct kunit *test)
 	const struct pmuk_pmd pmd = { .short_reset = PERIOD, .flags = PMUK_PMD_NOTIFY };
 	const struct pmuk_pmd plain = { .num = 1, .short_reset = PERIOD };
 	struct sampler *s = new_sampler(test, masking, PERF_SAMPLE_CPU, 0);
-	struct pmuk_parsed *p = new_samples(test);
 
 	pmuk_ctx_write_pmd(test, s->ctx, &plain);
 	start_sampler(test, s, 2, &pmd);
 	feed(test, s, 1, 2 * PERIOD + 60);
-	KUNIT_EXPECT_EQ(test, take(test, s, s->cpu, p, MANY, NULL), 2);
+	KUNIT_EXPECT_EQ(test, take_here(test, s), 2);
 	KUNIT_EXPECT_EQ(test, told(test, s), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(s->sim, 0, 2 * PERIOD), PERIOD);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(s->sim, 1, 5), 0);
-	KUNIT_EXPECT_EQ(test, take(test, s, s->cpu, p, MANY, NULL), 1);
+	KUNIT_EXPECT_EQ(test, take_here(test, s), 1);
 	KUNIT_EXPECT_EQ(test, pmuk_restart(s->ctx), 0);
 	feed(test, s, 1, 39);
-	KUNIT_EXPECT_EQ(test, take(test, s, s->cpu, p, MANY, NULL), 0);
+	KUNIT_EXPECT_EQ(test, take_here(test, s), 0);
 	feed(test, s, 1, 1);
-	KUNIT_EXPECT_EQ(test, take(test, s, s->cpu, p, MANY, NULL), 1);
+	KUNIT_EXPECT_EQ(test, take_here(test, s), 1);
 	expect_count(test, s, 1, 3 * PERIOD);
 }
 
@@ -362,7 +364,6 @@ static void masked_with_another_overflow(struct kunit *test)
 {
 	struct pmuk_pmd pmd = { .short_reset = PERIOD, .flags = PMUK_PMD_NOTIFY };
 	struct sampler *s = new_sampler(test, masking, PERF_SAMPLE_CPU, 0);
-	struct pmuk_parsed *p = new_samples(test);
 
 	pmd.num = 1;
 	pmuk_ctx_write_pmd(test, s->ctx, &pmd);
@@ -377,7 +378,7 @@ static void masked_with_another_overflow(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_restart(s->ctx), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(s->sim, 1, 1), 1);
 	KUNIT_EXPECT_EQ(test, told(test, s), 0);
-	KUNIT_EXPECT_EQ(test, take(test, s, s->cpu, p, MANY, NULL), 2);
+	KUNIT_EXPECT_EQ(test, take_here(test, s), 2);
 	expect_count(test, s, 0, PERIOD);
 	expect_count(test, s, 1, PERIOD + 31);
 }
@@ -636,21 +637,20 @@ static void random_periods(struct kunit *test)
 	const struct pmuk_pmd pmd = { .short_reset = PERIOD, .random_mask = RANDOM_MASK,
 				      .random_seed = 42, .flags = PMUK_PMD_NOTIFY };
 	struct sampler *s = new_sampler(test, buffered, PERF_SAMPLE_PERIOD | PERF_SAMPLE_READ, 0);
-	struct pmuk_parsed *p = new_samples(test);
 	unsigned int i, n, different = 0;
 	u64 sum = 0;
 
 	start_sampler(test, s, 1, &pmd);
 	feed(test, s, 0, 5 * (PERIOD + RANDOM_MASK));
-	n = take(test, s, s->cpu, p, MANY, NULL);
+	n = take_here(test, s);
 	KUNIT_ASSERT_GE(test, n, 5);
 	KUNIT_ASSERT_LE(test, n, MANY);
 	for (i = 0; i < n; i++) {
-		sum += p[i].period;
-		KUNIT_EXPECT_GE(test, p[i].period, PERIOD);
-		KUNIT_EXPECT_LE(test, p[i].period, PERIOD + RANDOM_MASK);
-		KUNIT_EXPECT_EQ(test, p[i].values[0], sum);
-		different += p[i].period != p[0].period;
+		sum += s->p[i].period;
+		KUNIT_EXPECT_GE(test, s->p[i].period, PERIOD);
+		KUNIT_EXPECT_LE(test, s->p[i].period, PERIOD + RANDOM_MASK);
+		KUNIT_EXPECT_EQ(test, s->p[i].values[0], sum);
+		different += s->p[i].period != s->p[0].period;
 	}
 	KUNIT_EXPECT_GT(test, different, 0);
 	KUNIT_EXPECT_EQ(test, told(test, s), n);
@@ -714,30 +714,26 @@ static unsigned int run_random(struct pmuk_place *p, struct sampler *s, u64 *wan
 }
 
 /* Twice each, unloaded in between; a second context begins as the first one did. */
-static void seed_makes_periods_on(struct pmuk_place *p)
+static void seed_makes_periods(struct kunit *test)
 {
+	struct pmuk_place *p = pmuk_place_of(test);
 	u64 wanted[SEQUENCE] = {}, others[SEQUENCE] = {};
 	struct sampler *s;
 	unsigned int i;
 
 	if (p->target.type == PMUK_TARGET_TREE)
-		return;		/* children's periods are not random */
+		kunit_skip(test, "children's periods are not random");
 	for (i = 0; i < 4; i++) {
 		if (i % 2 == 0)
 			s = new_random(p, 42);
-		KUNIT_EXPECT_EQ(p->test, run_random(p, s, wanted), SEQUENCE);
+		KUNIT_EXPECT_EQ(test, run_random(p, s, wanted), SEQUENCE);
 		if (i % 2)
-			kunit_release_action(p->test, pmuk_ctx_put, s->ctx);
+			kunit_release_action(test, pmuk_ctx_put, s->ctx);
 	}
 	s = new_random(p, 43);
-	KUNIT_EXPECT_EQ(p->test, run_random(p, s, others), SEQUENCE);
-	KUNIT_EXPECT_NE(p->test, memcmp(wanted, others, sizeof(wanted)), 0);
-	kunit_release_action(p->test, pmuk_ctx_put, s->ctx);
-}
-
-static void seed_makes_periods(struct kunit *test)
-{
-	pmuk_on_each_place(test, seed_makes_periods_on);
+	KUNIT_EXPECT_EQ(test, run_random(p, s, others), SEQUENCE);
+	KUNIT_EXPECT_NE(test, memcmp(wanted, others, sizeof(wanted)), 0);
+	kunit_release_action(test, pmuk_ctx_put, s->ctx);
 }
 
 /* ---- nothing is lost uncounted ---- */
@@ -756,7 +752,6 @@ static void overflows_are_records_or_lost(struct kunit *test)
 	const struct pmuk_pmd pmd = { .short_reset = PERIOD, .flags = PMUK_PMD_NOTIFY };
 	struct sampler *s = new_sampler(test, buffered, PERF_SAMPLE_CPU | PERF_SAMPLE_TIME |
 					PERF_SAMPLE_ID | PERF_SAMPLE_PERIOD, 0);
-	struct pmuk_parsed *p = new_samples(test);
 	u64 all = 0, lost, nr;
 	unsigned int got;
 	int cpu;
@@ -767,12 +762,12 @@ static void overflows_are_records_or_lost(struct kunit *test)
 		nr = PAGE_SIZE / 40 + 30 * (cpu + 1);
 		all += nr;
 		KUNIT_EXPECT_EQ(test, pmuk_ctx_feed(s->sim, cpu, 0, nr * PERIOD), nr * PERIOD);
-		got = take(test, s, cpu, p, MANY, NULL);
-		KUNIT_EXPECT_EQ(test, p[0].cpu, cpu);
+		got = take(test, s, cpu, s->p, MANY, NULL);
+		KUNIT_EXPECT_EQ(test, s->p[0].cpu, cpu);
 		KUNIT_EXPECT_EQ(test, pmuk_ctx_feed(s->sim, cpu, 0, PERIOD), PERIOD);
 		all++;
 		lost = 0;
-		got += take(test, s, cpu, p, MANY, &lost);
+		got += take(test, s, cpu, s->p, MANY, &lost);
 		KUNIT_EXPECT_EQ(test, buffer_stat(test, s, cpu).lost, lost);
 		KUNIT_EXPECT_EQ(test, buffer_stat(test, s, cpu).discarded, 0);
 		KUNIT_EXPECT_EQ(test, got + lost, nr + 1);
@@ -789,18 +784,17 @@ static void restart_restarts_buffers(struct kunit *test)
 		.buffer = { .nr_pages = 1, .mode = PMUK_BUFFER_STOP } };
 	const struct pmuk_pmd pmd = { .short_reset = PERIOD };
 	struct sampler *s = new_sampler(test, stopping, PERF_SAMPLE_TIME, 0);
-	struct pmuk_parsed *p = new_samples(test);
 	unsigned int fits = PAGE_SIZE / 16;
 	u64 lost = 0;
 
 	start_sampler(test, s, 1, &pmd);
 	feed(test, s, 0, (fits + 10) * PERIOD);
-	KUNIT_EXPECT_EQ(test, take(test, s, s->cpu, p, MANY, NULL), fits);
+	KUNIT_EXPECT_EQ(test, take_here(test, s), fits);
 	feed(test, s, 0, 5 * PERIOD);
-	KUNIT_EXPECT_EQ(test, take(test, s, s->cpu, p, MANY, NULL), 0);
+	KUNIT_EXPECT_EQ(test, take_here(test, s), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_restart(s->ctx), 0);
 	feed(test, s, 0, 5 * PERIOD);
-	KUNIT_EXPECT_EQ(test, take(test, s, s->cpu, p, MANY, &lost), 5);
+	KUNIT_EXPECT_EQ(test, take(test, s, s->cpu, s->p, MANY, &lost), 5);
 	KUNIT_EXPECT_EQ(test, lost, 15);
 	expect_count(test, s, 0, (fits + 20) * PERIOD);
 }
@@ -810,7 +804,6 @@ static void buffers_stay_while_unloaded(struct kunit *test)
 {
 	const struct pmuk_pmd pmd = { .short_reset = PERIOD };
 	struct sampler *s = new_sampler(test, buffered, PERF_SAMPLE_CPU, 0);
-	struct pmuk_parsed *p = new_samples(test);
 	struct pmuk_buffer *b;
 
 	start_sampler(test, s, 1, &pmd);
@@ -822,8 +815,10 @@ static void buffers_stay_while_unloaded(struct kunit *test)
 	pmuk_ctx_start(test, s->ctx);
 	KUNIT_EXPECT_PTR_EQ(test, pmuk_buffer(s->ctx, s->cpu), b);
 	feed(test, s, 0, 2 * PERIOD);
-	KUNIT_EXPECT_EQ(test, take(test, s, s->cpu, p, MANY, NULL), 5);
+	KUNIT_EXPECT_EQ(test, take_here(test, s), 5);
 }
+
+KUNIT_ARRAY_PARAM_DESC(places, pmuk_place_kinds, name);
 
 static struct kunit_case pmuk_context_overflow_cases[] = {
 	KUNIT_CASE(records_hold_what_was_asked_for),
@@ -843,20 +838,12 @@ static struct kunit_case pmuk_context_overflow_cases[] = {
 	KUNIT_CASE(masked_before_another_pmu_is_paused),
 	KUNIT_CASE(mask_reaches_a_task_that_has_left),
 	KUNIT_CASE(random_periods),
-	KUNIT_CASE(seed_makes_periods),
+	KUNIT_CASE_PARAM(seed_makes_periods, places_gen_params),
 	KUNIT_CASE(overflows_are_records_or_lost),
 	KUNIT_CASE(restart_restarts_buffers),
 	KUNIT_CASE(buffers_stay_while_unloaded),
 	{}
 };
 
-static struct kunit_suite pmuk_context_overflow_suite = {
-	.name = "pmuk_context_overflow",
-	.init = pmuk_test_init,
-	.test_cases = pmuk_context_overflow_cases,
-};
-
-kunit_test_suite(pmuk_context_overflow_suite);
-
-MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("KUnit tests of pmuk's contexts: overflows and records");
+PMUK_SUITE(pmuk_context_overflow, pmuk_test_init,
+	   "KUnit tests of pmuk's contexts: overflows and records");

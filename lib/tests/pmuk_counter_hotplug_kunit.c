@@ -7,23 +7,15 @@
 #include <linux/cpu.h>
 #include <linux/jiffies.h>
 #include <linux/kthread.h>
-#include <linux/module.h>
 
-#include "pmuk_test.h"
+#include "pmuk_counters.h"
+#include "pmuk_suite.h"
 
 struct plug {
 	struct pmuk_sim *sim;
 	struct pmuk_attr attr;
 	int cpu, stays;
 };
-
-static void put_online(void *data)
-{
-	struct plug *p = data;
-
-	if (!cpu_online(p->cpu))
-		add_cpu(p->cpu);
-}
 
 static int hotplug_init(struct kunit *test)
 {
@@ -40,7 +32,7 @@ static int hotplug_init(struct kunit *test)
 	p->cpu = pmuk_test_other_cpu(test, p->stays);
 	p->sim = pmuk_test_sim(test, 1, 16);
 	p->attr.type = pmuk_sim_type(p->sim);
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_online, p), 0);
+	pmuk_test_keep_online(test, p->cpu);
 
 	/* Some machines cannot; this one tells by trying. */
 	ret = remove_cpu(p->cpu);
@@ -121,7 +113,6 @@ static void other_cpus_count_on(struct kunit *test)
 {
 	struct plug *p = test->priv;
 	struct pmuk_counter *c = pmuk_test_enabled(test, &p->attr, p->stays, NULL);
-	u64 count;
 
 	pmuk_sim_count(p->sim, 0, 10);
 	KUNIT_ASSERT_EQ(test, remove_cpu(p->cpu), 0);
@@ -129,8 +120,7 @@ static void other_cpus_count_on(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, add_cpu(p->cpu), 0);
 	pmuk_sim_count(p->sim, 0, 10);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_ACTIVE);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(c, &count), 0);
-	KUNIT_EXPECT_EQ(test, count, 30);
+	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, c), 30);
 }
 
 static void new_counter_after_online(struct kunit *test)
@@ -260,13 +250,4 @@ static struct kunit_case pmuk_counter_hotplug_cases[] = {
 	{}
 };
 
-static struct kunit_suite pmuk_counter_hotplug_suite = {
-	.name = "pmuk_counter_hotplug",
-	.init = hotplug_init,
-	.test_cases = pmuk_counter_hotplug_cases,
-};
-
-kunit_test_suite(pmuk_counter_hotplug_suite);
-
-MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("KUnit tests of pmuk's counters and CPU hotplug");
+PMUK_SUITE(pmuk_counter_hotplug, hotplug_init, "KUnit tests of pmuk's counters and CPU hotplug");

@@ -7,20 +7,13 @@
 #include <linux/delay.h>
 #include <linux/jiffies.h>
 #include <linux/ktime.h>
-#include <linux/module.h>
 #include <linux/timekeeping.h>
 
+#include "pmuk_counters.h"
 #include "pmuk_hw.h"
+#include "pmuk_suite.h"
 
 static const struct pmuk_attr cycles = PMUK_HW_CYCLES;
-
-static u64 local_count_of(struct kunit *test, struct pmuk_counter *c)
-{
-	u64 count = U64_MAX;
-
-	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(c, &count), 0);
-	return count;
-}
 
 /* At one moment. False: there was something between the two. */
 static bool count_and_time(struct kunit *test, struct pmuk_counter *c, u64 *count, u64 *ns)
@@ -29,7 +22,7 @@ static bool count_and_time(struct kunit *test, struct pmuk_counter *c, u64 *coun
 
 	local_irq_disable();
 	before = ktime_get_ns();
-	*count = local_count_of(test, c);
+	*count = pmuk_test_local(test, c);
 	*ns = ktime_get_ns();
 	local_irq_enable();
 	return *ns - before < 20 * NSEC_PER_USEC;
@@ -75,9 +68,9 @@ static void reads_agree(struct kunit *test)
 	unsigned int i;
 
 	for (i = 0; i < 1000; i++) {
-		before = local_count_of(test, c);
+		before = pmuk_test_local(test, c);
 		KUNIT_ASSERT_EQ(test, pmuk_counter_read(c, &value), 0);
-		after = local_count_of(test, c);
+		after = pmuk_test_local(test, c);
 		KUNIT_ASSERT_GT(test, value.count, before);
 		KUNIT_ASSERT_GT(test, after, value.count);
 	}
@@ -185,7 +178,7 @@ static void overflow_takes_a_period(struct kunit *test)
 	while (READ_ONCE(storm->nr) < 100 && time_before(jiffies, end))
 		cpu_relax();
 	KUNIT_EXPECT_EQ(test, pmuk_counter_pause(c), 0);
-	count = local_count_of(test, c);
+	count = pmuk_test_local(test, c);
 	KUNIT_EXPECT_GE(test, storm->nr, 100);
 	/* A virtual CPU that has to wait misses some: the PMU overflows only once. */
 	KUNIT_EXPECT_LE(test, storm->nr, div64_u64(count, attr.period));
@@ -199,12 +192,12 @@ static void pause_stops_the_pmu(struct kunit *test)
 
 	for (i = 0; i < 100; i++) {
 		KUNIT_ASSERT_EQ(test, pmuk_counter_pause(c), 0);
-		paused = local_count_of(test, c);
+		paused = pmuk_test_local(test, c);
 		pmuk_test_spin(10 * NSEC_PER_USEC);
-		KUNIT_ASSERT_EQ(test, local_count_of(test, c), paused);
+		KUNIT_ASSERT_EQ(test, pmuk_test_local(test, c), paused);
 		KUNIT_ASSERT_EQ(test, pmuk_counter_resume(c), 0);
 		pmuk_test_spin(10 * NSEC_PER_USEC);
-		resumed = local_count_of(test, c);
+		resumed = pmuk_test_local(test, c);
 		KUNIT_ASSERT_GT(test, resumed, paused);
 	}
 }
@@ -280,12 +273,12 @@ static void made_events_are_counted(struct kunit *test)
 	c = pmuk_test_enabled(test, &sw_incr, raw_smp_processor_id(), NULL);
 	for (i = 1; i <= 1000; i++) {
 		pmuk_hw_make_event();
-		KUNIT_ASSERT_EQ(test, local_count_of(test, c), i);
+		KUNIT_ASSERT_EQ(test, pmuk_test_local(test, c), i);
 		if (i % 10)
 			continue;
 		KUNIT_ASSERT_EQ(test, pmuk_counter_read(c, &value), 0);
 		KUNIT_ASSERT_EQ(test, value.count, i);
-		KUNIT_ASSERT_EQ(test, local_count_of(test, c), i);
+		KUNIT_ASSERT_EQ(test, pmuk_test_local(test, c), i);
 	}
 }
 
@@ -306,12 +299,12 @@ static void made_events_survive_anything(struct kunit *test)
 	for (i = 0; i < 2000; i++) {
 		pmuk_hw_make_events(i % 17);
 		total += i % 17;
-		KUNIT_ASSERT_EQ(test, local_count_of(test, c), total);
+		KUNIT_ASSERT_EQ(test, pmuk_test_local(test, c), total);
 		switch (i % 5) {
 		case 0:
 			KUNIT_ASSERT_EQ(test, pmuk_counter_pause(c), 0);
 			pmuk_hw_make_events(7);
-			KUNIT_ASSERT_EQ(test, local_count_of(test, c), total);
+			KUNIT_ASSERT_EQ(test, pmuk_test_local(test, c), total);
 			KUNIT_ASSERT_EQ(test, pmuk_counter_resume(c), 0);
 			break;
 		case 1:
@@ -326,7 +319,7 @@ static void made_events_survive_anything(struct kunit *test)
 			schedule_timeout_uninterruptible(i % 100 == 3);
 			break;
 		}
-		KUNIT_ASSERT_EQ(test, local_count_of(test, c), total);
+		KUNIT_ASSERT_EQ(test, pmuk_test_local(test, c), total);
 	}
 	KUNIT_EXPECT_GT(test, storm->nr, 0);
 }
@@ -347,7 +340,7 @@ static void made_events_overflow(struct kunit *test)
 		pmuk_hw_make_events(10);
 		udelay(1);
 		KUNIT_ASSERT_EQ(test, storm->nr, i);
-		KUNIT_ASSERT_EQ(test, local_count_of(test, c), i * 10);
+		KUNIT_ASSERT_EQ(test, pmuk_test_local(test, c), i * 10);
 	}
 	KUNIT_EXPECT_EQ(test, storm->nmis, pmuk_hw_interrupts_as_nmi() ? storm->nr : 0);
 }
@@ -408,7 +401,7 @@ static void look_from_overflows(struct kunit *test,
 		pmuk_hw_make_event();
 		WRITE_ONCE(storm->done, storm->intent);
 		/* From here on a look must not find less, whatever is under way. */
-		WRITE_ONCE(storm->last_task, local_count_of(test, w->c));
+		WRITE_ONCE(storm->last_task, pmuk_test_local(test, w->c));
 		count = read(test, w->c);
 		KUNIT_ASSERT_EQ(test, count, storm->done);
 	}
@@ -423,20 +416,12 @@ static void look_from_overflows(struct kunit *test,
 
 static void made_events_read_among_overflows(struct kunit *test)
 {
-	look_from_overflows(test, local_count_of);
-}
-
-static u64 count_of(struct kunit *test, struct pmuk_counter *c)
-{
-	struct pmuk_value value = { .count = U64_MAX };
-
-	KUNIT_EXPECT_EQ(test, pmuk_counter_read(c, &value), 0);
-	return value.count;
+	look_from_overflows(test, pmuk_test_local);
 }
 
 static void made_events_fully_read_among_overflows(struct kunit *test)
 {
-	look_from_overflows(test, count_of);
+	look_from_overflows(test, pmuk_test_count);
 }
 
 static void made_events_migrate(struct kunit *test)
@@ -452,7 +437,7 @@ static void made_events_migrate(struct kunit *test)
 		pmuk_hw_make_events(5);
 		cpu = pmuk_test_pin(test, pmuk_test_next_cpu(cpu));
 		pmuk_hw_make_events(5);
-		KUNIT_ASSERT_EQ(test, local_count_of(test, c), i * 10);
+		KUNIT_ASSERT_EQ(test, pmuk_test_local(test, c), i * 10);
 	}
 }
 
@@ -479,13 +464,13 @@ static void pmu_gets_full(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, PTR_ERR(c[nr]), -ENOSPC);
 	pmuk_hw_make_events(100);
 	for (i = 0; i < nr; i++)
-		KUNIT_EXPECT_EQ(test, local_count_of(test, c[i]), 100);
+		KUNIT_EXPECT_EQ(test, pmuk_test_local(test, c[i]), 100);
 	kunit_info(test, "%u counters", nr);
 
 	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c[0]), 0);
 	c[nr] = pmuk_test_enabled(test, &attr, raw_smp_processor_id(), NULL);
 	pmuk_hw_make_events(10);
-	KUNIT_EXPECT_EQ(test, local_count_of(test, c[nr]), 10);
+	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, c[nr]), 10);
 
 	/* Now there is one too many; which one is perf core's to choose. */
 	ret = pmuk_counter_enable(c[0]);
@@ -568,13 +553,4 @@ static struct kunit_case pmuk_counter_hw_cases[] = {
 	{}
 };
 
-static struct kunit_suite pmuk_counter_hw_suite = {
-	.name = "pmuk_counter_hw",
-	.init = pmuk_hw_init,
-	.test_cases = pmuk_counter_hw_cases,
-};
-
-kunit_test_suite(pmuk_counter_hw_suite);
-
-MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("KUnit tests of pmuk's counters on the machine's PMU");
+PMUK_SUITE(pmuk_counter_hw, pmuk_hw_init, "KUnit tests of pmuk's counters on the machine's PMU");

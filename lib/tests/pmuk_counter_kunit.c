@@ -6,10 +6,10 @@
 #include <linux/completion.h>
 #include <linux/cpumask.h>
 #include <linux/kthread.h>
-#include <linux/module.h>
 #include <linux/sched/task.h>
 
-#include "pmuk_test.h"
+#include "pmuk_counters.h"
+#include "pmuk_suite.h"
 
 static void no_overflow(struct pmuk_counter *c, const struct pmuk_sample *sample, void *data)
 {
@@ -69,18 +69,61 @@ static long create(struct kunit *test, int cpu, struct task_struct *task)
 	return PTR_ERR_OR_ZERO(c);
 }
 
-static void create_takes_good_attributes(struct kunit *test)
-{
-	struct counter_test *t = test->priv;
+/* A counter's place is the test's CPU, or this task, or both, which is refused. */
+enum where {
+	HERE,
+	SELF,
+	BOTH,
+};
 
-	KUNIT_EXPECT_EQ(test, create(test, t->cpu, NULL), 0);
-	KUNIT_EXPECT_EQ(test, create(test, -1, current), 0);
-	t->attr.period = 1;
-	KUNIT_EXPECT_EQ(test, create(test, t->cpu, NULL), 0);
-	t->attr.overflow = no_overflow;
-	KUNIT_EXPECT_EQ(test, create(test, t->cpu, NULL), 0);
-	t->attr.random_mask = 0xff;
-	KUNIT_EXPECT_EQ(test, create(test, t->cpu, NULL), 0);
+/* Attributes, and what creation says. */
+static const struct creation {
+	const char *name;
+	long ret;
+	enum where where;
+	struct pmuk_attr attr;		/* .type 0 is the simulated PMU */
+} creations[] = {
+	{ "of a CPU", 0, HERE },
+	{ "of a task", 0, SELF },
+	{ "of a CPU and a task", -EINVAL, BOTH },
+	{ "period", 0, HERE, { .period = 1 } },
+	{ "callback", 0, HERE, { .period = 1, .overflow = no_overflow } },
+	{ "callback without period", -EINVAL, HERE, { .overflow = no_overflow } },
+	{ "random period", 0, HERE, { .period = 1, .random_mask = 0xff } },
+	{ "random without period", -EINVAL, HERE, { .random_mask = 0xff } },
+	{ "longest period", 0, HERE, { .period = S64_MAX } },
+	{ "too long a period", -EINVAL, HERE, { .period = (u64)S64_MAX + 1 } },
+	{ "far too long a period", -EINVAL, HERE, { .period = U64_MAX } },
+	{ "longest random period", 0, HERE, { .period = S64_MAX - 0xff, .random_mask = 0xff } },
+	{ "too long a random period", -EINVAL, HERE, { .period = S64_MAX, .random_mask = 0xff } },
+	{ "far too random a period", -EINVAL, HERE,
+	  { .period = S64_MAX - 0xff, .random_mask = U32_MAX } },
+	{ "unknown PMU", -ENOENT, HERE, { .type = INT_MAX } },
+	{ "unknown PMU of a task", -ENOENT, SELF, { .type = INT_MAX } },
+	{ "highest PMU", -ENOENT, HERE, { .type = U32_MAX } },
+	{ "unknown event", -ENOENT, HERE, { .config = PMUK_SIM_EVENTS } },
+	{ "unknown event of a task", -ENOENT, SELF, { .config = PMUK_SIM_EVENTS } },
+	{ "unknown software event", -ENOENT, HERE,
+	  { .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_MAX } },
+	{ "inherited", 0, SELF, { .flags = PMUK_INHERIT } },
+	{ "inherited by no task", -EINVAL, HERE, { .flags = PMUK_INHERIT } },
+	{ "inherited period", 0, SELF, { .flags = PMUK_INHERIT, .period = 1000 } },
+	{ "inherited random period", -EINVAL, SELF,
+	  { .flags = PMUK_INHERIT, .period = 1000, .random_mask = 0xff } },
+};
+
+KUNIT_ARRAY_PARAM_DESC(creations, creations, name);
+
+static void create_checks_attributes(struct kunit *test)
+{
+	const struct creation *c = test->param_value;
+	struct counter_test *t = test->priv;
+	u32 type = t->attr.type;
+
+	t->attr = c->attr;
+	t->attr.type = c->attr.type ?: type;
+	KUNIT_EXPECT_EQ(test, create(test, c->where == SELF ? -1 : t->cpu,
+				     c->where == HERE ? NULL : current), c->ret);
 }
 
 static void create_refuses_null_attr(struct kunit *test)
@@ -97,13 +140,6 @@ static void create_refuses_impossible_cpu(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, create(test, nr_cpu_ids, NULL), -EINVAL);
 	KUNIT_EXPECT_EQ(test, create(test, INT_MAX, NULL), -EINVAL);
 	KUNIT_EXPECT_EQ(test, create(test, INT_MIN, NULL), -EINVAL);
-}
-
-static void create_refuses_cpu_and_task(struct kunit *test)
-{
-	struct counter_test *t = test->priv;
-
-	KUNIT_EXPECT_EQ(test, create(test, t->cpu, current), -EINVAL);
 	KUNIT_EXPECT_EQ(test, create(test, -2, current), -EINVAL);
 }
 
@@ -125,29 +161,6 @@ static void create_refuses_dead_task(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ret, -ESRCH);
 }
 
-static void create_refuses_unknown_pmu(struct kunit *test)
-{
-	struct counter_test *t = test->priv;
-
-	t->attr.type = INT_MAX;
-	KUNIT_EXPECT_EQ(test, create(test, t->cpu, NULL), -ENOENT);
-	KUNIT_EXPECT_EQ(test, create(test, -1, current), -ENOENT);
-	t->attr.type = U32_MAX;
-	KUNIT_EXPECT_EQ(test, create(test, t->cpu, NULL), -ENOENT);
-}
-
-static void create_refuses_unknown_event(struct kunit *test)
-{
-	struct counter_test *t = test->priv;
-
-	t->attr.config = PMUK_SIM_EVENTS;
-	KUNIT_EXPECT_EQ(test, create(test, t->cpu, NULL), -ENOENT);
-	KUNIT_EXPECT_EQ(test, create(test, -1, current), -ENOENT);
-	t->attr.type = PERF_TYPE_SOFTWARE;
-	t->attr.config = PERF_COUNT_SW_MAX;
-	KUNIT_EXPECT_EQ(test, create(test, t->cpu, NULL), -ENOENT);
-}
-
 static void create_refuses_unknown_flags(struct kunit *test)
 {
 	struct counter_test *t = test->priv;
@@ -159,62 +172,6 @@ static void create_refuses_unknown_flags(struct kunit *test)
 		t->attr.flags |= PMUK_PINNED;
 		KUNIT_EXPECT_EQ(test, create(test, t->cpu, NULL), -EINVAL);
 	}
-}
-
-static void create_refuses_callback_without_period(struct kunit *test)
-{
-	struct counter_test *t = test->priv;
-
-	t->attr.overflow = no_overflow;
-	KUNIT_EXPECT_EQ(test, create(test, t->cpu, NULL), -EINVAL);
-}
-
-static void create_refuses_random_without_period(struct kunit *test)
-{
-	struct counter_test *t = test->priv;
-
-	t->attr.random_mask = 0xff;
-	KUNIT_EXPECT_EQ(test, create(test, t->cpu, NULL), -EINVAL);
-}
-
-static void create_refuses_too_long_period(struct kunit *test)
-{
-	struct counter_test *t = test->priv;
-
-	t->attr.period = (u64)S64_MAX + 1;
-	KUNIT_EXPECT_EQ(test, create(test, t->cpu, NULL), -EINVAL);
-	t->attr.period = U64_MAX;
-	KUNIT_EXPECT_EQ(test, create(test, t->cpu, NULL), -EINVAL);
-	t->attr.period = S64_MAX;
-	KUNIT_EXPECT_EQ(test, create(test, t->cpu, NULL), 0);
-
-	/* A random period must not get too long, either. */
-	t->attr.random_mask = 0xff;
-	KUNIT_EXPECT_EQ(test, create(test, t->cpu, NULL), -EINVAL);
-	t->attr.period -= 0xff;
-	KUNIT_EXPECT_EQ(test, create(test, t->cpu, NULL), 0);
-	t->attr.random_mask = U32_MAX;
-	KUNIT_EXPECT_EQ(test, create(test, t->cpu, NULL), -EINVAL);
-}
-
-static void create_refuses_inherit_without_task(struct kunit *test)
-{
-	struct counter_test *t = test->priv;
-
-	t->attr.flags = PMUK_INHERIT;
-	KUNIT_EXPECT_EQ(test, create(test, t->cpu, NULL), -EINVAL);
-	KUNIT_EXPECT_EQ(test, create(test, -1, current), 0);
-}
-
-static void create_refuses_inherit_with_random_period(struct kunit *test)
-{
-	struct counter_test *t = test->priv;
-
-	t->attr.flags = PMUK_INHERIT;
-	t->attr.period = 1000;
-	KUNIT_EXPECT_EQ(test, create(test, -1, current), 0);
-	t->attr.random_mask = 0xff;
-	KUNIT_EXPECT_EQ(test, create(test, -1, current), -EINVAL);
 }
 
 static void create_refuses_unsupported_samples(struct kunit *test)
@@ -290,14 +247,12 @@ static void create_copies_attributes(struct kunit *test)
 {
 	struct counter_test *t = test->priv;
 	struct pmuk_counter *c;
-	u64 count;
 
 	c = pmuk_test_counter(test, &t->attr, t->cpu, NULL);
 	memset(&t->attr, 0xff, sizeof(t->attr));
 	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
 	pmuk_sim_count(t->sim, 0, 5);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(c, &count), 0);
-	KUNIT_EXPECT_EQ(test, count, 5);
+	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, c), 5);
 }
 
 static void calls_refuse_null_counter(struct kunit *test)
@@ -527,19 +482,11 @@ static void scope_destroys(struct kunit *test)
 }
 
 static struct kunit_case pmuk_counter_cases[] = {
-	KUNIT_CASE(create_takes_good_attributes),
+	KUNIT_CASE_PARAM(create_checks_attributes, creations_gen_params),
 	KUNIT_CASE(create_refuses_null_attr),
 	KUNIT_CASE(create_refuses_impossible_cpu),
-	KUNIT_CASE(create_refuses_cpu_and_task),
 	KUNIT_CASE(create_refuses_dead_task),
-	KUNIT_CASE(create_refuses_unknown_pmu),
-	KUNIT_CASE(create_refuses_unknown_event),
 	KUNIT_CASE(create_refuses_unknown_flags),
-	KUNIT_CASE(create_refuses_callback_without_period),
-	KUNIT_CASE(create_refuses_random_without_period),
-	KUNIT_CASE(create_refuses_too_long_period),
-	KUNIT_CASE(create_refuses_inherit_without_task),
-	KUNIT_CASE(create_refuses_inherit_with_random_period),
 	KUNIT_CASE(create_refuses_unsupported_samples),
 	KUNIT_CASE(create_passes_on_what_the_pmu_says),
 	KUNIT_CASE(create_tells_the_pmu_flags),
@@ -562,13 +509,4 @@ static struct kunit_case pmuk_counter_cases[] = {
 	{}
 };
 
-static struct kunit_suite pmuk_counter_suite = {
-	.name = "pmuk_counter",
-	.init = counter_init,
-	.test_cases = pmuk_counter_cases,
-};
-
-kunit_test_suite(pmuk_counter_suite);
-
-MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("KUnit tests of pmuk's counter calls and their errors");
+PMUK_SUITE(pmuk_counter, counter_init, "KUnit tests of pmuk's counter calls and their errors");

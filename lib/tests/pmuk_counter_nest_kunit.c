@@ -6,9 +6,10 @@
  */
 #include <linux/completion.h>
 #include <linux/jiffies.h>
-#include <linux/module.h>
 
-#include "pmuk_test.h"
+#include "pmuk_counters.h"
+#include "pmuk_levels.h"
+#include "pmuk_suite.h"
 
 #define NESTINGS	1000
 #define FEW_NESTINGS	50	/* each in the same place, and the same */
@@ -21,6 +22,7 @@ struct nest {
 	struct completion done;
 	enum pmuk_irq_level level;	/* where what is injected runs */
 	enum pmuk_sim_point point;	/* where it is injected */
+	pmuk_irq_fn_t fn;		/* what is injected */
 	bool armed;			/* inject at the next such point */
 	unsigned int injected;
 	unsigned int overflows;
@@ -74,14 +76,11 @@ static void set_hook(struct nest *nest,
 
 static void expect_exact(struct kunit *test, struct nest *nest)
 {
-	struct pmuk_value value;
-	u64 count;
+	u64 count = pmuk_test_local(test, nest->c);
 
 	KUNIT_EXPECT_EQ(test, nest->wrong, 0);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(nest->c, &count), 0);
 	KUNIT_EXPECT_EQ(test, count, pmuk_sim_counted(nest->sim, 0) - nest->hidden);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_read(nest->c, &value), 0);
-	KUNIT_EXPECT_EQ(test, value.count, count);
+	KUNIT_EXPECT_EQ(test, pmuk_test_count(test, nest->c), count);
 }
 
 static void count_and_read(void *data)
@@ -95,8 +94,9 @@ static void count_and_read(void *data)
 }
 
 /* Overflows and reads of this context, and a look from the task at each. */
-static void nest_counts(struct kunit *test, enum pmuk_irq_level level)
+static void nest_counts(struct kunit *test)
 {
+	enum pmuk_irq_level level = pmuk_test_level(test);
 	struct nest *nest = new_nest(test, level);
 	unsigned int i;
 
@@ -110,11 +110,6 @@ static void nest_counts(struct kunit *test, enum pmuk_irq_level level)
 	KUNIT_EXPECT_EQ(test, nest->misplaced, 0);
 	expect_exact(test, nest);
 }
-
-PMUK_LEVEL_CASE(nest_counts, task, PMUK_IRQ_TASK)
-PMUK_LEVEL_CASE(nest_counts, softirq, PMUK_IRQ_SOFT)
-PMUK_LEVEL_CASE(nest_counts, hardirq, PMUK_IRQ_HARD)
-PMUK_LEVEL_CASE(nest_counts, nmi, PMUK_IRQ_NMI)
 
 static void pause_here(void *data)
 {
@@ -131,11 +126,12 @@ static void resume_here(void *data)
 }
 
 /* Paused here, there, resumed there, here: what comes between is not counted. */
-static void nest_pauses(struct kunit *test, enum pmuk_irq_level level)
+static void nest_pauses(struct kunit *test)
 {
+	enum pmuk_irq_level level = pmuk_test_level(test);
 	struct nest *nest = new_nest(test, level);
 	unsigned int i;
-	u64 count, total = 0;
+	u64 total = 0;
 
 	for (i = 0; i < NESTINGS; i++) {
 		total += pmuk_sim_count(nest->sim, 0, 333);
@@ -143,24 +139,17 @@ static void nest_pauses(struct kunit *test, enum pmuk_irq_level level)
 						   pause_here, nest), 0);
 		KUNIT_ASSERT_EQ(test, nest->ret, 0);
 		nest->hidden += pmuk_sim_count(nest->sim, 0, 444);
-		KUNIT_ASSERT_EQ(test, pmuk_counter_read_local(nest->c, &count), 0);
-		KUNIT_ASSERT_EQ(test, count, total);
+		KUNIT_ASSERT_EQ(test, pmuk_test_local(test, nest->c), total);
 		KUNIT_ASSERT_EQ(test, pmuk_irq_run(i & 2 ? level : PMUK_IRQ_TASK,
 						   resume_here, nest), 0);
 		KUNIT_ASSERT_EQ(test, nest->ret, 0);
-		KUNIT_ASSERT_EQ(test, pmuk_counter_read_local(nest->c, &count), 0);
-		KUNIT_ASSERT_EQ(test, count, total);
+		KUNIT_ASSERT_EQ(test, pmuk_test_local(test, nest->c), total);
 	}
 	KUNIT_EXPECT_EQ(test, total, NESTINGS * 333);
 	/* The hardware stood still, at the latest when interrupts were on again. */
 	KUNIT_EXPECT_EQ(test, nest->hidden, 0);
 	expect_exact(test, nest);
 }
-
-PMUK_LEVEL_CASE(nest_pauses, task, PMUK_IRQ_TASK)
-PMUK_LEVEL_CASE(nest_pauses, softirq, PMUK_IRQ_SOFT)
-PMUK_LEVEL_CASE(nest_pauses, hardirq, PMUK_IRQ_HARD)
-PMUK_LEVEL_CASE(nest_pauses, nmi, PMUK_IRQ_NMI)
 
 static void set_period_here(void *data)
 {
@@ -169,8 +158,9 @@ static void set_period_here(void *data)
 	nest->ret = pmuk_counter_set_period(nest->c, nest->n);
 }
 
-static void nest_sets_period(struct kunit *test, enum pmuk_irq_level level)
+static void nest_sets_period(struct kunit *test)
 {
+	enum pmuk_irq_level level = pmuk_test_level(test);
 	struct nest *nest = new_nest(test, level);
 	unsigned int i, before;
 
@@ -190,11 +180,6 @@ static void nest_sets_period(struct kunit *test, enum pmuk_irq_level level)
 	expect_exact(test, nest);
 }
 
-PMUK_LEVEL_CASE(nest_sets_period, task, PMUK_IRQ_TASK)
-PMUK_LEVEL_CASE(nest_sets_period, softirq, PMUK_IRQ_SOFT)
-PMUK_LEVEL_CASE(nest_sets_period, hardirq, PMUK_IRQ_HARD)
-PMUK_LEVEL_CASE(nest_sets_period, nmi, PMUK_IRQ_NMI)
-
 static void snapshot_here(void *data)
 {
 	struct nest *nest = data;
@@ -204,8 +189,9 @@ static void snapshot_here(void *data)
 	nest->count = value.count;
 }
 
-static void nest_snapshots(struct kunit *test, enum pmuk_irq_level level)
+static void nest_snapshots(struct kunit *test)
 {
+	enum pmuk_irq_level level = pmuk_test_level(test);
 	struct nest *nest = new_nest(test, level);
 	unsigned int i;
 
@@ -221,11 +207,6 @@ static void nest_snapshots(struct kunit *test, enum pmuk_irq_level level)
 	expect_exact(test, nest);
 }
 
-PMUK_LEVEL_CASE(nest_snapshots, task, PMUK_IRQ_TASK)
-PMUK_LEVEL_CASE(nest_snapshots, softirq, PMUK_IRQ_SOFT)
-PMUK_LEVEL_CASE(nest_snapshots, hardirq, PMUK_IRQ_HARD)
-PMUK_LEVEL_CASE(nest_snapshots, nmi, PMUK_IRQ_NMI)
-
 static void destroy_here(void *data)
 {
 	struct nest *nest = data;
@@ -233,8 +214,9 @@ static void destroy_here(void *data)
 	nest->ret = pmuk_counter_destroy_deferred(nest->c, &nest->done);
 }
 
-static void nest_destroys(struct kunit *test, enum pmuk_irq_level level)
+static void nest_destroys(struct kunit *test)
 {
+	enum pmuk_irq_level level = pmuk_test_level(test);
 	struct nest *nest = pmuk_test_zalloc(test, sizeof(*nest));
 	struct pmuk_attr attr = {
 		.period = 1,
@@ -244,7 +226,6 @@ static void nest_destroys(struct kunit *test, enum pmuk_irq_level level)
 	int cpu = pmuk_test_pin_first(test);
 	unsigned int i, before;
 
-	pmuk_test_need_level(test, level);
 	nest->level = PMUK_IRQ_TASK;
 	nest->sim = pmuk_test_sim(test, 1, 16);
 	attr.type = pmuk_sim_type(nest->sim);
@@ -267,22 +248,24 @@ static void nest_destroys(struct kunit *test, enum pmuk_irq_level level)
 	KUNIT_EXPECT_EQ(test, nest->overflows, 3 * (NESTINGS / 4));
 }
 
-PMUK_LEVEL_CASE(nest_destroys, task, PMUK_IRQ_TASK)
-PMUK_LEVEL_CASE(nest_destroys, softirq, PMUK_IRQ_SOFT)
-PMUK_LEVEL_CASE(nest_destroys, hardirq, PMUK_IRQ_HARD)
-PMUK_LEVEL_CASE(nest_destroys, nmi, PMUK_IRQ_NMI)
-
 /* Runs what is injected, once for each time that the test has armed it. */
-static void inject(struct pmuk_sim *sim, struct nest *nest, enum pmuk_sim_point point,
-		   pmuk_irq_fn_t fn)
+static void inject(struct pmuk_sim *sim, enum pmuk_sim_point point, void *data)
 {
+	struct nest *nest = data;
+
 	if (!nest->armed || point != nest->point)
 		return;
 	nest->armed = false;
-	if (pmuk_irq_run(nest->level, fn, nest))
+	if (pmuk_irq_run(nest->level, nest->fn, nest))
 		nest->wrong++;
 	else
 		nest->injected++;
+}
+
+static void set_injection(struct nest *nest, pmuk_irq_fn_t fn)
+{
+	nest->fn = fn;
+	set_hook(nest, inject);
 }
 
 static void count_one_overflow(void *data)
@@ -290,11 +273,6 @@ static void count_one_overflow(void *data)
 	struct nest *nest = data;
 
 	pmuk_sim_count(nest->sim, 0, PERIOD + 1);
-}
-
-static void inject_overflow(struct pmuk_sim *sim, enum pmuk_sim_point point, void *data)
-{
-	inject(sim, data, point, count_one_overflow);
 }
 
 /*
@@ -315,19 +293,13 @@ static void overflow_and_read(void *data)
 	nest->least = count;
 }
 
-static void inject_overflow_and_read(struct pmuk_sim *sim, enum pmuk_sim_point point, void *data)
-{
-	inject(sim, data, point, overflow_and_read);
-}
-
 /* What was true at one time while a read was going on is what it says. */
-static void read_in_steps(struct kunit *test, struct nest *nest,
-			  void (*fn)(struct pmuk_sim *, enum pmuk_sim_point, void *))
+static void read_in_steps(struct kunit *test, struct nest *nest, pmuk_irq_fn_t fn)
 {
 	u64 count, before, after;
 	unsigned int i;
 
-	set_hook(nest, fn);
+	set_injection(nest, fn);
 	for (nest->point = 0; nest->point <= PMUK_SIM_DONE; nest->point++) {
 		nest->injected = 0;
 		nest->overflows = 0;
@@ -340,8 +312,7 @@ static void read_in_steps(struct kunit *test, struct nest *nest,
 			KUNIT_ASSERT_EQ(test, after, before + PERIOD + 1);
 			KUNIT_ASSERT_GE(test, count, max(before, nest->least));
 			KUNIT_ASSERT_LE(test, count, after);
-			KUNIT_ASSERT_EQ(test, pmuk_counter_read_local(nest->c, &count), 0);
-			KUNIT_ASSERT_EQ(test, count, after);
+			KUNIT_ASSERT_EQ(test, pmuk_test_local(test, nest->c), after);
 			nest->least = count;
 		}
 		KUNIT_EXPECT_EQ(test, nest->injected, NESTINGS);
@@ -356,14 +327,14 @@ static void read_with_overflow_inside(struct kunit *test)
 {
 	struct nest *nest = new_nest(test, PMUK_IRQ_TASK);
 
-	read_in_steps(test, nest, inject_overflow);
+	read_in_steps(test, nest, count_one_overflow);
 }
 
 static void read_with_nmi_inside(struct kunit *test)
 {
 	struct nest *nest = new_nest(test, PMUK_IRQ_NMI);
 
-	read_in_steps(test, nest, inject_overflow_and_read);
+	read_in_steps(test, nest, overflow_and_read);
 }
 
 /* As long as it is paused nothing counts, and nobody sees otherwise. */
@@ -381,25 +352,19 @@ static void pause_and_resume(void *data)
 	nest->wrong += first != second || second != third;
 }
 
-static void inject_pause(struct pmuk_sim *sim, enum pmuk_sim_point point, void *data)
-{
-	inject(sim, data, point, pause_and_resume);
-}
-
 static void read_with_pause_inside(struct kunit *test)
 {
 	struct nest *nest = new_nest(test, PMUK_IRQ_NMI);
 	unsigned int i;
-	u64 count;
 
-	set_hook(nest, inject_pause);
+	set_injection(nest, pause_and_resume);
 	for (nest->point = 0; nest->point <= PMUK_SIM_DONE; nest->point++) {
 		nest->injected = 0;
 		for (i = 0; i < NESTINGS; i++) {
 			pmuk_sim_count(nest->sim, 0, 1 + i % 1300);
 			nest->armed = true;
-			KUNIT_ASSERT_EQ(test, pmuk_counter_read_local(nest->c, &count), 0);
-			KUNIT_ASSERT_EQ(test, count, pmuk_sim_counted(nest->sim, 0) - nest->hidden);
+			KUNIT_ASSERT_EQ(test, pmuk_test_local(test, nest->c),
+					pmuk_sim_counted(nest->sim, 0) - nest->hidden);
 		}
 		KUNIT_EXPECT_EQ(test, nest->injected, NESTINGS);
 	}
@@ -421,18 +386,13 @@ static void expect_busy(void *data)
 	nest->wrong += pmuk_counter_set_period(nest->c, 1) != -EBUSY;
 }
 
-static void inject_expect_busy(struct pmuk_sim *sim, enum pmuk_sim_point point, void *data)
-{
-	inject(sim, data, point, expect_busy);
-}
-
 static void nmi_finds_perf_core_at_work(struct kunit *test)
 {
 	struct nest *nest = new_nest(test, PMUK_IRQ_NMI);
 	unsigned int i;
 
 	nest->point = PMUK_SIM_RELOADING;
-	set_hook(nest, inject_expect_busy);
+	set_injection(nest, expect_busy);
 	for (i = 0; i < NESTINGS; i++) {
 		pmuk_sim_count(nest->sim, 0, 333);
 		nest->armed = true;
@@ -453,18 +413,13 @@ static void expect_paused(void *data)
 	nest->wrong += count != nest->count;
 }
 
-static void inject_expect_paused(struct pmuk_sim *sim, enum pmuk_sim_point point, void *data)
-{
-	inject(sim, data, point, expect_paused);
-}
-
 static void nmi_finds_resume_at_work(struct kunit *test)
 {
 	struct nest *nest = new_nest(test, PMUK_IRQ_NMI);
 	unsigned int i;
 
 	nest->point = PMUK_SIM_RELOADING;
-	set_hook(nest, inject_expect_paused);
+	set_injection(nest, expect_paused);
 	for (i = 0; i < NESTINGS; i++) {
 		nest->count += pmuk_sim_count(nest->sim, 0, 333);
 		KUNIT_ASSERT_EQ(test, pmuk_counter_pause(nest->c), 0);
@@ -505,16 +460,6 @@ static void nmi_leaves_uncore_alone(struct kunit *test)
 	expect_exact(test, nest);
 }
 
-static void inject_pause_only(struct pmuk_sim *sim, enum pmuk_sim_point point, void *data)
-{
-	inject(sim, data, point, pause_here);
-}
-
-static void inject_resume_only(struct pmuk_sim *sim, enum pmuk_sim_point point, void *data)
-{
-	inject(sim, data, point, resume_here);
-}
-
 /* Paused by an NMI at @point of a read, and resumed after it. */
 static void pause_inside(struct kunit *test, struct nest *nest, enum pmuk_sim_point point)
 {
@@ -522,7 +467,7 @@ static void pause_inside(struct kunit *test, struct nest *nest, enum pmuk_sim_po
 
 	nest->point = point;
 	pmuk_sim_count(nest->sim, 0, 5);
-	set_hook(nest, inject_pause_only);
+	set_injection(nest, pause_here);
 	nest->armed = true;
 	KUNIT_ASSERT_EQ(test, pmuk_counter_read(nest->c, &value), 0);
 	pmuk_sim_set_hook(nest->sim, NULL);
@@ -536,7 +481,7 @@ static void resume_inside(struct kunit *test, struct nest *nest, enum pmuk_sim_p
 	unsigned long flags;
 
 	nest->point = point;
-	set_hook(nest, inject_resume_only);
+	set_injection(nest, resume_here);
 	local_irq_save(flags);
 	pmuk_irq_run(PMUK_IRQ_NMI, pause_here, nest);
 	nest->hidden += pmuk_sim_count(nest->sim, 0, 7);
@@ -618,26 +563,16 @@ static void nest_all_levels(struct kunit *test)
 }
 
 static struct kunit_case pmuk_counter_nest_cases[] = {
-	KUNIT_CASE(nest_counts_task),
-	KUNIT_CASE(nest_counts_softirq),
-	KUNIT_CASE(nest_counts_hardirq),
-	KUNIT_CASE(nest_counts_nmi),
-	KUNIT_CASE(nest_pauses_task),
-	KUNIT_CASE(nest_pauses_softirq),
-	KUNIT_CASE(nest_pauses_hardirq),
-	KUNIT_CASE(nest_pauses_nmi),
-	KUNIT_CASE(nest_sets_period_task),
-	KUNIT_CASE(nest_sets_period_softirq),
-	KUNIT_CASE(nest_sets_period_hardirq),
-	KUNIT_CASE(nest_sets_period_nmi),
-	KUNIT_CASE(nest_snapshots_task),
-	KUNIT_CASE(nest_snapshots_softirq),
-	KUNIT_CASE(nest_snapshots_hardirq),
-	KUNIT_CASE(nest_snapshots_nmi),
-	KUNIT_CASE_SLOW(nest_destroys_task),
-	KUNIT_CASE_SLOW(nest_destroys_softirq),
-	KUNIT_CASE_SLOW(nest_destroys_hardirq),
-	KUNIT_CASE_SLOW(nest_destroys_nmi),
+	KUNIT_CASE_PARAM(nest_counts, levels_gen_params),
+	PMUK_NMI_CASE(nest_counts),
+	KUNIT_CASE_PARAM(nest_pauses, levels_gen_params),
+	PMUK_NMI_CASE(nest_pauses),
+	KUNIT_CASE_PARAM(nest_sets_period, levels_gen_params),
+	PMUK_NMI_CASE(nest_sets_period),
+	KUNIT_CASE_PARAM(nest_snapshots, levels_gen_params),
+	PMUK_NMI_CASE(nest_snapshots),
+	KUNIT_CASE_PARAM(nest_destroys, levels_gen_params),
+	PMUK_NMI_CASE(nest_destroys),
 	KUNIT_CASE(read_with_overflow_inside),
 	KUNIT_CASE_SLOW(read_with_nmi_inside),
 	KUNIT_CASE_SLOW(read_with_pause_inside),
@@ -650,13 +585,4 @@ static struct kunit_case pmuk_counter_nest_cases[] = {
 	{}
 };
 
-static struct kunit_suite pmuk_counter_nest_suite = {
-	.name = "pmuk_counter_nest",
-	.init = pmuk_test_init,
-	.test_cases = pmuk_counter_nest_cases,
-};
-
-kunit_test_suite(pmuk_counter_nest_suite);
-
-MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("KUnit tests of pmuk's counters in every context");
+PMUK_SUITE(pmuk_counter_nest, pmuk_test_init, "KUnit tests of pmuk's counters in every context");

@@ -7,10 +7,10 @@
 #include <linux/delay.h>
 #include <linux/jiffies.h>
 #include <linux/kthread.h>
-#include <linux/module.h>
 #include <linux/sched/clock.h>
 
-#include "pmuk_test.h"
+#include "pmuk_counters.h"
+#include "pmuk_suite.h"
 
 #define NR_PERIODS	64
 
@@ -310,7 +310,6 @@ static void set_period_starts_a_new_one(struct kunit *test)
 	struct overflows *o = new_overflows(test, pmuk_test_sim(test, 1, 16));
 	struct pmuk_attr attr = overflow_attr(o, 1000);
 	struct pmuk_counter *c;
-	u64 count;
 
 	c = pmuk_test_enabled(test, &attr, pmuk_test_pin_first(test), NULL);
 	pmuk_sim_count(o->sim, 0, 1500);
@@ -330,8 +329,7 @@ static void set_period_starts_a_new_one(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, o->nr, 4);
 	pmuk_sim_count(o->sim, 0, 1);
 	KUNIT_EXPECT_EQ(test, o->nr, 5);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(c, &count), 0);
-	KUNIT_EXPECT_EQ(test, count, 1500 + 300 + 600 + 200000);
+	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, c), 1500 + 300 + 600 + 200000);
 }
 
 static void set_period_while_disabled(struct kunit *test)
@@ -355,7 +353,6 @@ static void set_period_while_paused(struct kunit *test)
 	struct overflows *o = new_overflows(test, pmuk_test_sim(test, 1, 16));
 	struct pmuk_attr attr = overflow_attr(o, 1000);
 	struct pmuk_counter *c;
-	u64 count;
 
 	c = pmuk_test_enabled(test, &attr, pmuk_test_pin_first(test), NULL);
 	pmuk_sim_count(o->sim, 0, 10);
@@ -367,8 +364,7 @@ static void set_period_while_paused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, o->nr, 0);
 	pmuk_sim_count(o->sim, 0, 1);
 	KUNIT_EXPECT_EQ(test, o->nr, 1);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(c, &count), 0);
-	KUNIT_EXPECT_EQ(test, count, 60);
+	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, c), 60);
 }
 
 /* A PMU with the habits of drivers/perf/arm_spe_pmu.c. */
@@ -488,7 +484,6 @@ static void callback_pauses(struct kunit *test)
 	struct pmuk_attr attr = overflow_attr(o, 100);
 	struct pmuk_counter *c;
 	unsigned int i;
-	u64 count;
 
 	attr.overflow = pause_inside;
 	c = pmuk_test_enabled(test, &attr, pmuk_test_pin_first(test), NULL);
@@ -496,8 +491,7 @@ static void callback_pauses(struct kunit *test)
 		/* The rest of the 250 finds the counter stopped. */
 		KUNIT_EXPECT_EQ(test, pmuk_sim_count(o->sim, 0, 250), 100);
 		KUNIT_ASSERT_EQ(test, o->nr, i);
-		KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(c, &count), 0);
-		KUNIT_ASSERT_EQ(test, count, i * 100);
+		KUNIT_ASSERT_EQ(test, pmuk_test_local(test, c), i * 100);
 		KUNIT_EXPECT_EQ(test, pmuk_counter_resume(c), 0);
 	}
 	KUNIT_EXPECT_EQ(test, o->ret, 0);
@@ -505,6 +499,12 @@ static void callback_pauses(struct kunit *test)
 
 /* perf core's limit for one tick, and nothing that it could be lowered to is more. */
 #define MORE_THAN_A_TICK	(2 * DIV_ROUND_UP(100000, HZ))
+
+static void need_throttling(struct kunit *test)
+{
+	if (IS_MODULE(CONFIG_PMUK_SIM))
+		kunit_skip(test, "perf_event_overflow() is not exported: no throttling");
+}
 
 /* At a tick perf core lets a throttled counter go on. */
 static bool counts_again(struct pmuk_sim *sim)
@@ -545,8 +545,7 @@ static void throttling_can_be_refused(struct kunit *test)
 
 	pmuk_test_pin_first(test);
 	KUNIT_EXPECT_EQ(test, storm_in_one_tick(test, o, PMUK_NO_THROTTLE), MORE_THAN_A_TICK);
-	if (IS_MODULE(CONFIG_PMUK_SIM))
-		kunit_skip(test, "perf_event_overflow() is not exported: no throttling");
+	need_throttling(test);
 	KUNIT_EXPECT_LT(test, storm_in_one_tick(test, o, 0), MORE_THAN_A_TICK);
 }
 
@@ -562,9 +561,7 @@ static void throttling_is_undone_at_once(struct kunit *test)
 	unsigned int i;
 	u64 count;
 
-	if (IS_MODULE(CONFIG_PMUK_SIM))
-		kunit_skip(test, "perf_event_overflow() is not exported: no throttling");
-
+	need_throttling(test);
 	c = pmuk_test_enabled(test, &attr, pmuk_test_pin_first(test), NULL);
 	local_irq_disable();
 	for (i = 1; i <= 50; i++) {
@@ -585,9 +582,7 @@ static void throttled_counter_pauses(struct kunit *test)
 	struct pmuk_counter *c;
 	u64 counted, more, count;
 
-	if (IS_MODULE(CONFIG_PMUK_SIM))
-		kunit_skip(test, "perf_event_overflow() is not exported: no throttling");
-
+	need_throttling(test);
 	attr.flags = 0;
 	c = pmuk_test_enabled(test, &attr, pmuk_test_pin_first(test), NULL);
 	local_irq_disable();
@@ -607,12 +602,10 @@ static void throttled_counter_pauses(struct kunit *test)
 	pmuk_counter_pause(c);
 	local_irq_enable();
 	KUNIT_EXPECT_TRUE(test, counts_again(o->sim));
-	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(c, &count), 0);
-	KUNIT_EXPECT_EQ(test, count, counted);
+	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, c), counted);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_resume(c), 0);
 	KUNIT_EXPECT_TRUE(test, counts_again(o->sim));
-	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(c, &count), 0);
-	KUNIT_EXPECT_EQ(test, count, counted + 1);
+	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, c), counted + 1);
 }
 
 static void shorten(struct pmuk_counter *c, const struct pmuk_sample *sample, void *data)
@@ -624,12 +617,21 @@ static void shorten(struct pmuk_counter *c, const struct pmuk_sample *sample, vo
 		o->ret |= pmuk_counter_set_period(c, 10);
 }
 
+/* The callback sets the period, or the task does. */
+static const struct setter {
+	const char *name;
+	bool inside;
+} setters[] = { { "task", false }, { "callback", true } };
+
+KUNIT_ARRAY_PARAM_DESC(setters, setters, name);
+
 /*
  * One overflow that reaches perf core's limit, and a shorter period from then on. perf core starts
  * the counter again without PERF_EF_RELOAD. Where interrupts were slow, the first one reaches it.
  */
-static void shorten_throttled(struct kunit *test, bool inside)
+static void set_period_while_throttled(struct kunit *test)
 {
+	bool inside = ((const struct setter *)test->param_value)->inside;
 	static const struct pmuk_sim_config config = {
 		.name = "pmuk_sim", .nr_counters = 1, .width = 16, .keeps = true,
 	};
@@ -639,9 +641,7 @@ static void shorten_throttled(struct kunit *test, bool inside)
 	bool throttled;
 	unsigned int nr;
 
-	if (IS_MODULE(CONFIG_PMUK_SIM))
-		kunit_skip(test, "perf_event_overflow() is not exported: no throttling");
-
+	need_throttling(test);
 	attr.flags = 0;
 	if (inside)
 		attr.overflow = shorten;
@@ -667,118 +667,23 @@ static void shorten_throttled(struct kunit *test, bool inside)
 	KUNIT_EXPECT_EQ(test, o->nr, nr + 1);
 }
 
-static void set_period_while_throttled(struct kunit *test)
-{
-	shorten_throttled(test, false);
-}
+static const struct way {
+	const char *name;
+	bool deferred;
+} ways[] = { { "destroy", false }, { "destroy_deferred", true } };
 
-static void throttled_callback_sets_the_period(struct kunit *test)
-{
-	shorten_throttled(test, true);
-}
-
-#define ALIVE	0x600d600dULL
-#define DEAD	0xdeaddeadULL
-
-struct victim {
-	u64 magic;
-	atomic_t calls;
-	atomic_t late;
-};
-
-static void strike(struct pmuk_counter *c, const struct pmuk_sample *sample, void *data)
-{
-	struct victim *victim = data;
-	u64 count;
-
-	if (READ_ONCE(victim->magic) != ALIVE)
-		atomic_inc(&victim->late);
-	atomic_inc(&victim->calls);
-	pmuk_counter_read_local(c, &count);
-	/* Long enough to be found in here. */
-	udelay(2);
-	if (READ_ONCE(victim->magic) != ALIVE)
-		atomic_inc(&victim->late);
-}
-
-static int storm(void *data)
-{
-	struct pmuk_sim *sim = data;
-
-	while (!kthread_should_stop()) {
-		pmuk_sim_count(sim, 0, 10);
-		cond_resched();
-	}
-	return 0;
-}
-
-#define VICTIMS	200
+KUNIT_ARRAY_PARAM_DESC(ways, ways, name);
 
 /* One counter after the other, each destroyed in the midst of its overflows. */
-static void destroy_in_storm(struct kunit *test, bool deferred)
-{
-	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 16);
-	struct victim *victims = pmuk_test_zalloc(test, VICTIMS * sizeof(*victims));
-	int cpu = pmuk_test_pin_first(test);
-	int other = pmuk_test_other_cpu(test, cpu);
-	unsigned int i, calls = 0, late = 0;
-	struct task_struct *task;
-
-	task = kthread_create(storm, sim, "pmuk_storm");
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
-	kthread_bind(task, other);
-	wake_up_process(task);
-
-	for (i = 0; i < VICTIMS; i++) {
-		struct victim *victim = &victims[i];
-		struct pmuk_attr attr = {
-			.type = pmuk_sim_type(sim),
-			.period = 1,
-			.flags = PMUK_NO_THROTTLE,
-			.overflow = strike,
-			.data = victim,
-		};
-		DECLARE_COMPLETION_ONSTACK(done);
-		struct pmuk_counter *c;
-		unsigned long end = jiffies + 5 * HZ;
-
-		victim->magic = ALIVE;
-		c = pmuk_counter_create(&attr, other, NULL);
-		if (IS_ERR(c))
-			break;
-		pmuk_counter_enable(c);
-		while (atomic_read(&victim->calls) < 5 && time_before(jiffies, end))
-			cpu_relax();
-		if (deferred) {
-			pmuk_counter_destroy_deferred(c, &done);
-			wait_for_completion(&done);
-		} else {
-			pmuk_counter_destroy(c);
-		}
-		WRITE_ONCE(victim->magic, DEAD);
-		if (atomic_read(&victim->calls) < 5)
-			break;
-	}
-	kthread_stop(task);
-
-	KUNIT_EXPECT_EQ(test, i, VICTIMS);
-	while (i--) {
-		calls += atomic_read(&victims[i].calls);
-		late += atomic_read(&victims[i].late);
-	}
-	KUNIT_EXPECT_EQ_MSG(test, late, 0, "callbacks after destruction");
-	KUNIT_EXPECT_GE(test, calls, 1000);
-	kunit_info(test, "%u callbacks in %u counters", calls, VICTIMS);
-}
-
 static void destroy_ends_callbacks(struct kunit *test)
 {
-	destroy_in_storm(test, false);
-}
+	const struct way *way = test->param_value;
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 16);
+	const struct pmuk_attr attr = { .type = pmuk_sim_type(sim), .period = 1,
+					.flags = PMUK_NO_THROTTLE };
+	int other = pmuk_test_other_cpu(test, pmuk_test_pin_first(test));
 
-static void destroy_deferred_ends_callbacks(struct kunit *test)
-{
-	destroy_in_storm(test, true);
+	pmuk_test_victims(test, &attr, other, pmuk_test_storm, sim, 200, way->deferred);
 }
 
 struct suicide {
@@ -838,10 +743,7 @@ static void creation_calls_nobody(struct kunit *test)
 	unsigned int i;
 
 	attr.flags |= PMUK_PINNED;
-	task = kthread_create(storm, o->sim, "pmuk_storm");
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
-	kthread_bind(task, other);
-	wake_up_process(task);
+	task = pmuk_test_thread(test, other, pmuk_test_storm, o->sim);
 	for (i = 0; i < 300; i++) {
 		struct pmuk_counter *c = pmuk_counter_create(&attr, other, NULL);
 		struct pmuk_value value = { .count = U64_MAX };
@@ -882,22 +784,12 @@ static struct kunit_case pmuk_counter_overflow_cases[] = {
 	KUNIT_CASE(throttling_can_be_refused),
 	KUNIT_CASE(throttling_is_undone_at_once),
 	KUNIT_CASE(throttled_counter_pauses),
-	KUNIT_CASE(set_period_while_throttled),
-	KUNIT_CASE(throttled_callback_sets_the_period),
-	KUNIT_CASE_SLOW(destroy_ends_callbacks),
-	KUNIT_CASE_SLOW(destroy_deferred_ends_callbacks),
+	KUNIT_CASE_PARAM(set_period_while_throttled, setters_gen_params),
+	KUNIT_CASE_PARAM_ATTR(destroy_ends_callbacks, ways_gen_params,
+			      { .speed = KUNIT_SPEED_SLOW }),
 	KUNIT_CASE(callback_destroys_deferred),
 	KUNIT_CASE_SLOW(creation_calls_nobody),
 	{}
 };
 
-static struct kunit_suite pmuk_counter_overflow_suite = {
-	.name = "pmuk_counter_overflow",
-	.init = pmuk_test_init,
-	.test_cases = pmuk_counter_overflow_cases,
-};
-
-kunit_test_suite(pmuk_counter_overflow_suite);
-
-MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("KUnit tests of pmuk's overflow callbacks");
+PMUK_SUITE(pmuk_counter_overflow, pmuk_test_init, "KUnit tests of pmuk's overflow callbacks");

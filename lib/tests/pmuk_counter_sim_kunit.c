@@ -7,11 +7,11 @@
 #include <linux/delay.h>
 #include <linux/jiffies.h>
 #include <linux/kthread.h>
-#include <linux/module.h>
 #include <linux/prandom.h>
 #include <linux/sched/clock.h>
 
-#include "pmuk_test.h"
+#include "pmuk_counters.h"
+#include "pmuk_suite.h"
 
 static struct pmuk_attr sim_attr(const struct pmuk_sim *sim, u64 config)
 {
@@ -26,33 +26,17 @@ static struct pmuk_counter *sim_enabled(struct kunit *test, const struct pmuk_si
 	return pmuk_test_enabled(test, &attr, cpu, NULL);
 }
 
-static u64 count_of(struct kunit *test, struct pmuk_counter *c)
-{
-	struct pmuk_value value = { .count = U64_MAX };
+static const struct width {
+	const char *name;
+	unsigned int bits;
+} widths[] = { { "16 bits", 16 }, { "32 bits", 32 }, { "48 bits", 48 } };
 
-	KUNIT_EXPECT_EQ(test, pmuk_counter_read(c, &value), 0);
-	return value.count;
-}
-
-static u64 local_count_of(struct kunit *test, struct pmuk_counter *c)
-{
-	u64 count = U64_MAX;
-
-	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(c, &count), 0);
-	return count;
-}
-
-static u64 snapshot_of(struct kunit *test, struct pmuk_counter *c)
-{
-	struct pmuk_value value = { .count = U64_MAX };
-
-	KUNIT_EXPECT_EQ(test, pmuk_counter_snapshot(c, &value), 0);
-	return value.count;
-}
+KUNIT_ARRAY_PARAM_DESC(widths, widths, name);
 
 /* Cross each width's top several times, in steps that meet it and that do not. */
-static void count_over_wraps(struct kunit *test, unsigned int width)
+static void count_is_exact_over_wraps(struct kunit *test)
 {
+	unsigned int width = ((const struct width *)test->param_value)->bits;
 	struct pmuk_sim *sim = pmuk_test_sim(test, 1, width);
 	struct pmuk_counter *c;
 	u64 step[] = { 1, 1000, BIT_ULL(width - 1) - 1, BIT_ULL(width - 1), BIT_ULL(width), 12345 };
@@ -65,26 +49,11 @@ static void count_over_wraps(struct kunit *test, unsigned int width)
 
 		KUNIT_ASSERT_EQ(test, pmuk_sim_count(sim, 0, n), n);
 		total += n;
-		KUNIT_ASSERT_EQ(test, local_count_of(test, c), total);
-		KUNIT_ASSERT_EQ(test, count_of(test, c), total);
+		KUNIT_ASSERT_EQ(test, pmuk_test_local(test, c), total);
+		KUNIT_ASSERT_EQ(test, pmuk_test_count(test, c), total);
 	}
 	KUNIT_EXPECT_GE(test, total, 10 * BIT_ULL(width));
 	KUNIT_EXPECT_EQ(test, pmuk_sim_counted(sim, 0), total);
-}
-
-static void count_is_exact_at_16_bits(struct kunit *test)
-{
-	count_over_wraps(test, 16);
-}
-
-static void count_is_exact_at_32_bits(struct kunit *test)
-{
-	count_over_wraps(test, 32);
-}
-
-static void count_is_exact_at_48_bits(struct kunit *test)
-{
-	count_over_wraps(test, 48);
 }
 
 /* A register that has wrapped, and whose interrupt is still to come. */
@@ -97,14 +66,14 @@ static void count_is_exact_before_the_interrupt(struct kunit *test)
 
 	for (i = 0; i < 1000; i++) {
 		total += pmuk_sim_advance(sim, 0, 20011);
-		KUNIT_ASSERT_EQ(test, local_count_of(test, c), total);
+		KUNIT_ASSERT_EQ(test, pmuk_test_local(test, c), total);
 		if (i % 3 == 0)
 			continue;
 		pmuk_sim_interrupt(sim);
-		KUNIT_ASSERT_EQ(test, local_count_of(test, c), total);
+		KUNIT_ASSERT_EQ(test, pmuk_test_local(test, c), total);
 	}
 	KUNIT_EXPECT_EQ(test, total, 1000 * 20011);
-	KUNIT_EXPECT_EQ(test, count_of(test, c), total);
+	KUNIT_EXPECT_EQ(test, pmuk_test_count(test, c), total);
 }
 
 static void counters_do_not_mix(struct kunit *test)
@@ -122,9 +91,9 @@ static void counters_do_not_mix(struct kunit *test)
 		pmuk_sim_count(sim, 1, 5);
 		pmuk_sim_count(sim, 2, 7);
 	}
-	KUNIT_EXPECT_EQ(test, local_count_of(test, zero), 300);
-	KUNIT_EXPECT_EQ(test, local_count_of(test, one), 500);
-	KUNIT_EXPECT_EQ(test, local_count_of(test, one_again), 500);
+	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, zero), 300);
+	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, one), 500);
+	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, one_again), 500);
 }
 
 /* Read on its own CPU or on another, a counter says the same. */
@@ -143,9 +112,9 @@ static void cpus_do_not_mix(struct kunit *test)
 
 	for_each_online_cpu(on) {
 		pmuk_test_pin(test, on);
-		KUNIT_EXPECT_EQ(test, local_count_of(test, c[on]), 1000 + on);
+		KUNIT_EXPECT_EQ(test, pmuk_test_local(test, c[on]), 1000 + on);
 		for_each_online_cpu(cpu)
-			KUNIT_EXPECT_EQ(test, count_of(test, c[cpu]), 1000 + cpu);
+			KUNIT_EXPECT_EQ(test, pmuk_test_count(test, c[cpu]), 1000 + cpu);
 	}
 }
 
@@ -159,9 +128,9 @@ static void disable_keeps_the_count(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 1001), 1001);
 		KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
 		KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 1001), 0);
-		KUNIT_ASSERT_EQ(test, count_of(test, c), i * 1001);
+		KUNIT_ASSERT_EQ(test, pmuk_test_count(test, c), i * 1001);
 		KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
-		KUNIT_ASSERT_EQ(test, local_count_of(test, c), i * 1001);
+		KUNIT_ASSERT_EQ(test, pmuk_test_local(test, c), i * 1001);
 	}
 }
 
@@ -175,14 +144,14 @@ static void pause_stops_the_pmu(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 999), 999);
 		KUNIT_EXPECT_EQ(test, pmuk_counter_pause(c), 0);
 		KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 999), 0);
-		KUNIT_ASSERT_EQ(test, local_count_of(test, c), i * 999);
-		KUNIT_ASSERT_EQ(test, count_of(test, c), i * 999);
-		KUNIT_ASSERT_EQ(test, snapshot_of(test, c), i * 999);
+		KUNIT_ASSERT_EQ(test, pmuk_test_local(test, c), i * 999);
+		KUNIT_ASSERT_EQ(test, pmuk_test_count(test, c), i * 999);
+		KUNIT_ASSERT_EQ(test, pmuk_test_snapshot(test, c), i * 999);
 		KUNIT_EXPECT_EQ(test, pmuk_counter_resume(c), 0);
-		KUNIT_ASSERT_EQ(test, local_count_of(test, c), i * 999);
+		KUNIT_ASSERT_EQ(test, pmuk_test_local(test, c), i * 999);
 	}
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 1), 1);
-	KUNIT_EXPECT_EQ(test, local_count_of(test, c), 100 * 999 + 1);
+	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, c), 100 * 999 + 1);
 }
 
 /* perf core starts the register again when it reschedules: that does not count. */
@@ -199,11 +168,11 @@ static void pause_lasts_over_rescheduling(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, pmuk_counter_pause(c), 0);
 		KUNIT_EXPECT_EQ(test, pmuk_sim_steal(sim, cpu, 0), 0);
 		hidden += pmuk_sim_count(sim, 0, 77);
-		KUNIT_ASSERT_EQ(test, local_count_of(test, c), total);
-		KUNIT_ASSERT_EQ(test, count_of(test, c), total);
+		KUNIT_ASSERT_EQ(test, pmuk_test_local(test, c), total);
+		KUNIT_ASSERT_EQ(test, pmuk_test_count(test, c), total);
 		KUNIT_EXPECT_EQ(test, pmuk_counter_resume(c), 0);
-		KUNIT_ASSERT_EQ(test, local_count_of(test, c), total);
-		KUNIT_ASSERT_EQ(test, count_of(test, c), total);
+		KUNIT_ASSERT_EQ(test, pmuk_test_local(test, c), total);
+		KUNIT_ASSERT_EQ(test, pmuk_test_count(test, c), total);
 	}
 	KUNIT_EXPECT_EQ(test, total, 20 * 100);
 	KUNIT_EXPECT_EQ(test, hidden, 20 * 77);
@@ -220,22 +189,22 @@ static void pause_lasts_over_disabling(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
 	pmuk_sim_count(sim, 0, 5);
-	KUNIT_EXPECT_EQ(test, local_count_of(test, c), 10);
+	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, c), 10);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_resume(c), 0);
-	KUNIT_EXPECT_EQ(test, count_of(test, c), 10);
+	KUNIT_EXPECT_EQ(test, pmuk_test_count(test, c), 10);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 3), 3);
-	KUNIT_EXPECT_EQ(test, local_count_of(test, c), 13);
+	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, c), 13);
 
 	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_pause(c), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
 	pmuk_sim_count(sim, 0, 5);
-	KUNIT_EXPECT_EQ(test, local_count_of(test, c), 13);
+	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, c), 13);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_resume(c), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 4), 4);
-	KUNIT_EXPECT_EQ(test, count_of(test, c), 17);
+	KUNIT_EXPECT_EQ(test, pmuk_test_count(test, c), 17);
 }
 
 /* Anything, in any order; the model is one number. */
@@ -286,9 +255,9 @@ static void count_survives_anything(struct kunit *test)
 			if (!paused)
 				model += n;
 		}
-		KUNIT_ASSERT_EQ(test, count_of(test, c), model);
+		KUNIT_ASSERT_EQ(test, pmuk_test_count(test, c), model);
 		if (enabled)
-			KUNIT_ASSERT_EQ(test, local_count_of(test, c), model);
+			KUNIT_ASSERT_EQ(test, pmuk_test_local(test, c), model);
 	}
 	for (i = 0; i < ARRAY_SIZE(did); i++)
 		KUNIT_EXPECT_GT(test, did[i], 300);
@@ -415,7 +384,7 @@ static void times_stand_still_in_guests(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 10), 10);
 		schedule_timeout_uninterruptible(2);	/* the first read in a tick publishes */
 		KUNIT_ASSERT_EQ(test, pmuk_counter_read(c, &before), 0);
-		KUNIT_EXPECT_EQ(test, local_count_of(test, c), 10 * (i + 1));
+		KUNIT_EXPECT_EQ(test, pmuk_test_local(test, c), 10 * (i + 1));
 		KUNIT_ASSERT_EQ(test, pmuk_counter_snapshot(c, &local), 0);
 		KUNIT_ASSERT_EQ(test, pmuk_counter_read(c, &after), 0);
 		KUNIT_EXPECT_GE(test, local.time_enabled, before.time_enabled);
@@ -451,7 +420,7 @@ static void pinned_refused_when_full(struct kunit *test)
 	/* Who was there has not suffered. */
 	KUNIT_EXPECT_EQ(test, pmuk_counter_state(first), PMUK_COUNTER_ACTIVE);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 5);
-	KUNIT_EXPECT_EQ(test, local_count_of(test, first), 10);
+	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, first), 10);
 }
 
 static void pinned_refused_at_enable(struct kunit *test)
@@ -475,26 +444,7 @@ static void pinned_refused_at_enable(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(second), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_state(second), PMUK_COUNTER_ACTIVE);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 5);
-	KUNIT_EXPECT_EQ(test, local_count_of(test, second), 5);
-}
-
-static void put_event(void *event)
-{
-	perf_event_release_kernel(event);
-}
-
-/* A user's: this task has the only counter of @sim for itself while it runs. */
-static struct perf_event *pin_to_task(struct kunit *test, struct pmuk_sim *sim)
-{
-	struct perf_event_attr attr = { .type = pmuk_sim_type(sim), .size = sizeof(attr),
-					.config = 1, .pinned = 1 };
-	struct perf_event *event;
-
-	event = perf_event_create_kernel_counter(&attr, -1, current, NULL, NULL);
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, event);
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_event, event), 0);
-	KUNIT_ASSERT_EQ(test, event->state, PERF_EVENT_STATE_ACTIVE);
-	return event;
+	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, second), 5);
 }
 
 /* perf core places a CPU's pinned events before a task's: enabling may push one out, a try not. */
@@ -503,9 +453,10 @@ static void trial_pushes_no_task_out(struct kunit *test)
 	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
 	struct pmuk_attr attr = sim_attr(sim, 0);
 	int cpu = pmuk_test_pin_first(test);
-	struct perf_event *event = pin_to_task(test, sim);
+	struct perf_event *event = pmuk_test_pinned_event(test, sim, 1);
 	struct pmuk_counter *c;
 
+	KUNIT_ASSERT_EQ(test, event->state, PERF_EVENT_STATE_ACTIVE);
 	attr.flags = PMUK_PINNED;
 	c = pmuk_test_counter(test, &attr, cpu, NULL);
 	KUNIT_EXPECT_EQ(test, event->state, PERF_EVENT_STATE_ACTIVE);
@@ -542,7 +493,7 @@ static void pinned_pushed_out_says_so(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_ACTIVE);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 10), 10);
-	KUNIT_EXPECT_EQ(test, local_count_of(test, c), 110);
+	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, c), 110);
 }
 
 /* One that is not pinned waits, and says that, too. */
@@ -557,10 +508,10 @@ static void flexible_pushed_out_waits(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, cpu, 1), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_WAITING);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(c, &count), -EBUSY);
-	KUNIT_EXPECT_EQ(test, count_of(test, c), 100);
+	KUNIT_EXPECT_EQ(test, pmuk_test_count(test, c), 100);
 	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, cpu, 0), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_ACTIVE);
-	KUNIT_EXPECT_EQ(test, local_count_of(test, c), 100);
+	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, c), 100);
 }
 
 static void exclude_flags_reach_the_pmu(struct kunit *test)
@@ -575,8 +526,8 @@ static void exclude_flags_reach_the_pmu(struct kunit *test)
 	attr.flags = PMUK_EXCLUDE_USER | PMUK_EXCLUDE_IDLE | PMUK_EXCLUDE_HV | PMUK_EXCLUDE_GUEST;
 	kernel = pmuk_test_enabled(test, &attr, cpu, NULL);
 	pmuk_sim_count(sim, 0, 5);
-	KUNIT_EXPECT_EQ(test, local_count_of(test, user), 0);
-	KUNIT_EXPECT_EQ(test, local_count_of(test, kernel), 5);
+	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, user), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, kernel), 5);
 }
 
 static void snapshot_is_what_was_read(struct kunit *test)
@@ -586,16 +537,19 @@ static void snapshot_is_what_was_read(struct kunit *test)
 	struct pmuk_value value;
 	unsigned int i;
 	u64 earlier, before;
+	unsigned long tick;
 
 	KUNIT_EXPECT_EQ(test, pmuk_counter_snapshot(c, &value), 0);
 	KUNIT_EXPECT_EQ(test, value.count, 0);
 	for (i = 1; i <= 5; i++) {
 		pmuk_sim_count(sim, 0, 100);
 		/* Nobody has read it yet. */
-		KUNIT_EXPECT_EQ(test, snapshot_of(test, c), (i - 1) * 100);
-		mdelay(2 * MSEC_PER_SEC / HZ);
+		KUNIT_EXPECT_EQ(test, pmuk_test_snapshot(test, c), (i - 1) * 100);
+		/* The first read in a tick publishes. */
+		for (tick = jiffies; time_before(jiffies, tick + 2);)
+			cpu_relax();
 		before = local_clock();
-		KUNIT_EXPECT_EQ(test, local_count_of(test, c), i * 100);
+		KUNIT_EXPECT_EQ(test, pmuk_test_local(test, c), i * 100);
 		KUNIT_EXPECT_EQ(test, pmuk_counter_snapshot(c, &value), 0);
 		KUNIT_EXPECT_EQ(test, value.count, i * 100);
 		KUNIT_EXPECT_LE(test, value.age, local_clock() - before);
@@ -613,7 +567,7 @@ static void snapshot_is_final_when_disabled(struct kunit *test)
 
 	pmuk_sim_count(sim, 0, 123);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
-	KUNIT_EXPECT_EQ(test, snapshot_of(test, c), 123);
+	KUNIT_EXPECT_EQ(test, pmuk_test_snapshot(test, c), 123);
 }
 
 struct deaf_cpu {
@@ -663,10 +617,7 @@ static void snapshot_needs_no_interrupt(struct kunit *test)
 	int ret, i;
 
 	d.c = sim_enabled(test, d.sim, 0, other);
-	task = kthread_create(be_deaf, &d, "pmuk_deaf");
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
-	kthread_bind(task, other);
-	wake_up_process(task);
+	task = pmuk_test_thread(test, other, be_deaf, &d);
 	while (!atomic_read(&d.deaf))
 		cpu_relax();
 
@@ -720,10 +671,7 @@ static struct task_struct *start_race(struct kunit *test, struct snapshot_race *
 
 	attr.period = 4 * RACE_STEP;
 	race->c = pmuk_test_enabled(test, &attr, cpu, NULL);
-	task = kthread_create(publish_all_the_time, race, "pmuk_publish");
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
-	kthread_bind(task, cpu);
-	wake_up_process(task);
+	task = pmuk_test_thread(test, cpu, publish_all_the_time, race);
 	return task;
 }
 
@@ -792,7 +740,7 @@ static void remote_read_is_whole(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, bad, 0);
 	KUNIT_EXPECT_GE(test, changes, 50);
 	kunit_info(test, "%u reads of %llu", reads, race.published);
-	KUNIT_EXPECT_EQ(test, count_of(test, race.c), pmuk_sim_counted(race.sim, 0));
+	KUNIT_EXPECT_EQ(test, pmuk_test_count(test, race.c), pmuk_sim_counted(race.sim, 0));
 }
 
 /* The PMU's driver is unloaded under the counter. */
@@ -819,13 +767,11 @@ static void unplugged_pmu_is_gone(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_counter_pause(c), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_resume(c), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
-	KUNIT_EXPECT_EQ(test, snapshot_of(test, c), 100);
+	KUNIT_EXPECT_EQ(test, pmuk_test_snapshot(test, c), 100);
 }
 
 static struct kunit_case pmuk_counter_sim_cases[] = {
-	KUNIT_CASE(count_is_exact_at_16_bits),
-	KUNIT_CASE(count_is_exact_at_32_bits),
-	KUNIT_CASE(count_is_exact_at_48_bits),
+	KUNIT_CASE_PARAM(count_is_exact_over_wraps, widths_gen_params),
 	KUNIT_CASE(count_is_exact_before_the_interrupt),
 	KUNIT_CASE(counters_do_not_mix),
 	KUNIT_CASE(cpus_do_not_mix),
@@ -852,13 +798,4 @@ static struct kunit_case pmuk_counter_sim_cases[] = {
 	{}
 };
 
-static struct kunit_suite pmuk_counter_sim_suite = {
-	.name = "pmuk_counter_sim",
-	.init = pmuk_test_init,
-	.test_cases = pmuk_counter_sim_cases,
-};
-
-kunit_test_suite(pmuk_counter_sim_suite);
-
-MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("KUnit tests of pmuk's counters on a simulated PMU");
+PMUK_SUITE(pmuk_counter_sim, pmuk_test_init, "KUnit tests of pmuk's counters on a simulated PMU");

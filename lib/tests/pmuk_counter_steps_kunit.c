@@ -12,7 +12,6 @@
 #include <linux/irqflags.h>
 #include <linux/jiffies.h>
 #include <linux/minmax.h>
-#include <linux/module.h>
 #include <linux/perf_event.h>
 #include <linux/preempt.h>
 #include <linux/sched.h>
@@ -20,6 +19,7 @@
 #include <linux/seqlock.h>
 #include <linux/timekeeping.h>
 
+#include "pmuk_suite.h"
 #include "pmuk_test.h"
 
 #define STEPS_REGS	2
@@ -575,7 +575,7 @@ static void steps_in_group(struct kunit *test)
 	migrate_enable();
 }
 
-static struct kunit_case steps_cases[] = {
+static struct kunit_case pmuk_counter_steps_cases[] = {
 	KUNIT_CASE(steps_exact),
 	KUNIT_CASE(steps_one),
 	KUNIT_CASE(steps_two),
@@ -586,12 +586,4 @@ static struct kunit_case steps_cases[] = {
 	{}
 };
 
-static struct kunit_suite steps_suite = {
-	.name = "pmuk_counter_steps",
-	.test_cases = steps_cases,
-};
-
-kunit_test_suite(steps_suite);
-
-MODULE_DESCRIPTION("KUnit: what can come in the middle of a local read");
-MODULE_LICENSE("GPL");
+PMUK_SUITE(pmuk_counter_steps, NULL, "KUnit: what can come in the middle of a local read");

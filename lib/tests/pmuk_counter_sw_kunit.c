@@ -7,10 +7,11 @@
 #include <linux/hrtimer.h>
 #include <linux/jiffies.h>
 #include <linux/kthread.h>
-#include <linux/module.h>
 #include <linux/sched/clock.h>
 
-#include "pmuk_test.h"
+#include "pmuk_counters.h"
+#include "pmuk_levels.h"
+#include "pmuk_suite.h"
 
 static const struct pmuk_attr clock_attr = {
 	.type = PERF_TYPE_SOFTWARE,
@@ -24,22 +25,6 @@ static const struct pmuk_attr switches_attr = {
 	.flags = PMUK_NO_THROTTLE,
 };
 
-static u64 local_count_of(struct kunit *test, struct pmuk_counter *c)
-{
-	u64 count = U64_MAX;
-
-	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(c, &count), 0);
-	return count;
-}
-
-static u64 count_of(struct kunit *test, struct pmuk_counter *c)
-{
-	struct pmuk_value value = { .count = U64_MAX };
-
-	KUNIT_EXPECT_EQ(test, pmuk_counter_read(c, &value), 0);
-	return value.count;
-}
-
 /* cpu-clock counts nanoseconds of perf's clock. */
 static void clock_counts_nanoseconds(struct kunit *test)
 {
@@ -52,11 +37,11 @@ static void clock_counts_nanoseconds(struct kunit *test)
 	inner = local_clock();
 	mdelay(5);
 	inner = local_clock() - inner;
-	count = local_count_of(test, c);
+	count = pmuk_test_local(test, c);
 	outer = local_clock() - outer;
 	KUNIT_EXPECT_GE(test, count, inner);
 	KUNIT_EXPECT_LE(test, count, outer);
-	KUNIT_EXPECT_GT(test, count_of(test, c), count);
+	KUNIT_EXPECT_GT(test, pmuk_test_count(test, c), count);
 }
 
 static void clock_never_goes_back(struct kunit *test)
@@ -67,7 +52,7 @@ static void clock_never_goes_back(struct kunit *test)
 	unsigned int i;
 
 	for (i = 0; i < 5000; i++) {
-		count = i % 10 ? local_count_of(test, c) : count_of(test, c);
+		count = i % 10 ? pmuk_test_local(test, c) : pmuk_test_count(test, c);
 		KUNIT_ASSERT_GE(test, count, last);
 		last = count;
 	}
@@ -86,29 +71,24 @@ static void look(void *data)
 	look->ret = pmuk_counter_read_local(look->c, &look->count);
 }
 
-static void clock_is_read(struct kunit *test, enum pmuk_irq_level level)
+static void clock_is_read(struct kunit *test)
 {
+	enum pmuk_irq_level level = pmuk_test_level(test);
 	int cpu = pmuk_test_pin_first(test);
 	struct look there = {};
 	u64 last = 0, count;
 	unsigned int i;
 
-	pmuk_test_need_level(test, level);
 	there.c = pmuk_test_enabled(test, &clock_attr, cpu, NULL);
 	for (i = 0; i < 1000; i++) {
 		KUNIT_ASSERT_EQ(test, pmuk_irq_run(level, look, &there), 0);
 		KUNIT_ASSERT_EQ(test, there.ret, 0);
 		KUNIT_ASSERT_GE(test, there.count, last);
-		count = local_count_of(test, there.c);
+		count = pmuk_test_local(test, there.c);
 		KUNIT_ASSERT_GE(test, count, there.count);
 		last = count;
 	}
 }
-
-PMUK_LEVEL_CASE(clock_is_read, task, PMUK_IRQ_TASK)
-PMUK_LEVEL_CASE(clock_is_read, softirq, PMUK_IRQ_SOFT)
-PMUK_LEVEL_CASE(clock_is_read, hardirq, PMUK_IRQ_HARD)
-PMUK_LEVEL_CASE(clock_is_read, nmi, PMUK_IRQ_NMI)
 
 static void pause_leaves_time_out(struct kunit *test)
 {
@@ -118,20 +98,20 @@ static void pause_leaves_time_out(struct kunit *test)
 	u64 begin = local_clock(), paused = 0, stop, count;
 	unsigned int i;
 
-	begin -= local_count_of(test, c);
+	begin -= pmuk_test_local(test, c);
 	for (i = 0; i < 20; i++) {
 		KUNIT_ASSERT_EQ(test, pmuk_counter_pause(c), 0);
 		stop = local_clock();
-		count = local_count_of(test, c);
+		count = pmuk_test_local(test, c);
 		pmuk_test_spin(500 * NSEC_PER_USEC);
-		KUNIT_ASSERT_EQ(test, local_count_of(test, c), count);
-		KUNIT_ASSERT_EQ(test, count_of(test, c), count);
+		KUNIT_ASSERT_EQ(test, pmuk_test_local(test, c), count);
+		KUNIT_ASSERT_EQ(test, pmuk_test_count(test, c), count);
 		KUNIT_ASSERT_EQ(test, pmuk_counter_snapshot(c, &value), 0);
 		KUNIT_ASSERT_EQ(test, value.count, count);
 		paused += local_clock() - stop;
 		KUNIT_ASSERT_EQ(test, pmuk_counter_resume(c), 0);
 	}
-	KUNIT_EXPECT_LE(test, local_count_of(test, c), local_clock() - begin - paused);
+	KUNIT_EXPECT_LE(test, pmuk_test_local(test, c), local_clock() - begin - paused);
 	KUNIT_EXPECT_GE(test, paused, 20 * 500 * NSEC_PER_USEC);
 }
 
@@ -144,14 +124,14 @@ static void disable_keeps_the_count(struct kunit *test)
 
 	pmuk_test_spin(100 * NSEC_PER_USEC);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
-	count = count_of(test, c);
+	count = pmuk_test_count(test, c);
 	KUNIT_EXPECT_GE(test, count, 100 * NSEC_PER_USEC);
 	pmuk_test_spin(100 * NSEC_PER_USEC);
-	KUNIT_EXPECT_EQ(test, count_of(test, c), count);
+	KUNIT_EXPECT_EQ(test, pmuk_test_count(test, c), count);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_snapshot(c, &value), 0);
 	KUNIT_EXPECT_EQ(test, value.count, count);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
-	KUNIT_EXPECT_GE(test, local_count_of(test, c), count);
+	KUNIT_EXPECT_GE(test, pmuk_test_local(test, c), count);
 }
 
 struct overflows {
@@ -175,32 +155,39 @@ static void note_overflow(struct pmuk_counter *c, const struct pmuk_sample *samp
 		o->wrong++;
 }
 
-static bool wait_for_overflows(const struct overflows *o, unsigned int nr)
+/* Returns whether *@nr gets there. */
+static bool comes_to(const unsigned int *nr, unsigned int wanted)
 {
 	unsigned long end = jiffies + 10 * HZ;
 
-	while (READ_ONCE(o->nr) < nr && time_before(jiffies, end))
+	while (READ_ONCE(*nr) < wanted && time_before(jiffies, end))
 		cpu_relax();
-	return READ_ONCE(o->nr) >= nr;
+	return READ_ONCE(*nr) >= wanted;
+}
+
+/* A clock of the test's CPU whose overflows @o notes. */
+static struct pmuk_counter *overflowing_clock(struct kunit *test, struct overflows *o, u64 period)
+{
+	struct pmuk_attr attr = clock_attr;
+
+	attr.period = period;
+	attr.overflow = note_overflow;
+	attr.data = o;
+	return pmuk_test_enabled(test, &attr, pmuk_test_pin_first(test), NULL);
 }
 
 /* A timer's accuracy: never more than the time allows. */
 static void clock_overflows(struct kunit *test)
 {
-	int cpu = pmuk_test_pin_first(test);
-	struct pmuk_attr attr = clock_attr;
 	struct overflows *o = pmuk_test_zalloc(test, sizeof(*o));
 	struct pmuk_counter *c;
 	u64 count;
 
-	attr.period = NSEC_PER_MSEC;
-	attr.overflow = note_overflow;
-	attr.data = o;
-	c = pmuk_test_enabled(test, &attr, cpu, NULL);
-	KUNIT_EXPECT_TRUE(test, wait_for_overflows(o, 20));
+	c = overflowing_clock(test, o, NSEC_PER_MSEC);
+	KUNIT_EXPECT_TRUE(test, comes_to(&o->nr, 20));
 	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
-	count = count_of(test, c);
-	KUNIT_EXPECT_LE(test, o->nr, div64_u64(count, attr.period) + 1);
+	count = pmuk_test_count(test, c);
+	KUNIT_EXPECT_LE(test, o->nr, div64_u64(count, NSEC_PER_MSEC) + 1);
 	KUNIT_EXPECT_EQ(test, o->wrong, 0);
 	KUNIT_EXPECT_EQ_MSG(test, o->elsewhere, 0, "not in hardirq");
 	o->nr = 0;
@@ -210,44 +197,34 @@ static void clock_overflows(struct kunit *test)
 
 static void callback_sets_the_period(struct kunit *test)
 {
-	int cpu = pmuk_test_pin_first(test);
-	struct pmuk_attr attr = clock_attr;
 	struct overflows *o = pmuk_test_zalloc(test, sizeof(*o));
 	struct pmuk_counter *c;
 	u64 begin;
 
 	o->period = 5 * NSEC_PER_MSEC;
-	attr.period = NSEC_PER_MSEC / 5;
-	attr.overflow = note_overflow;
-	attr.data = o;
-	c = pmuk_test_enabled(test, &attr, cpu, NULL);
-	KUNIT_EXPECT_TRUE(test, wait_for_overflows(o, 2));
-	begin = local_count_of(test, c);
-	KUNIT_EXPECT_TRUE(test, wait_for_overflows(o, 6));
+	c = overflowing_clock(test, o, NSEC_PER_MSEC / 5);
+	KUNIT_EXPECT_TRUE(test, comes_to(&o->nr, 2));
+	begin = pmuk_test_local(test, c);
+	KUNIT_EXPECT_TRUE(test, comes_to(&o->nr, 6));
 	/* Four periods of 5 ms, the first of which may have begun already. */
-	KUNIT_EXPECT_GE(test, local_count_of(test, c) - begin, 15 * NSEC_PER_MSEC);
+	KUNIT_EXPECT_GE(test, pmuk_test_local(test, c) - begin, 15 * NSEC_PER_MSEC);
 	KUNIT_EXPECT_EQ(test, o->wrong, 0);
 }
 
 static void paused_clock_does_not_overflow(struct kunit *test)
 {
-	int cpu = pmuk_test_pin_first(test);
-	struct pmuk_attr attr = clock_attr;
 	struct overflows *o = pmuk_test_zalloc(test, sizeof(*o));
 	struct pmuk_counter *c;
 	unsigned int nr;
 
-	attr.period = NSEC_PER_MSEC / 5;
-	attr.overflow = note_overflow;
-	attr.data = o;
-	c = pmuk_test_enabled(test, &attr, cpu, NULL);
-	KUNIT_EXPECT_TRUE(test, wait_for_overflows(o, 5));
+	c = overflowing_clock(test, o, NSEC_PER_MSEC / 5);
+	KUNIT_EXPECT_TRUE(test, comes_to(&o->nr, 5));
 	KUNIT_EXPECT_EQ(test, pmuk_counter_pause(c), 0);
 	nr = o->nr;
 	mdelay(3);
 	KUNIT_EXPECT_EQ(test, o->nr, nr);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_resume(c), 0);
-	KUNIT_EXPECT_TRUE(test, wait_for_overflows(o, nr + 5));
+	KUNIT_EXPECT_TRUE(test, comes_to(&o->nr, nr + 5));
 }
 
 #define CLOCK_PERIOD	(20 * NSEC_PER_MSEC)
@@ -276,15 +253,6 @@ static void note_expiry(struct pmuk_counter *c, const struct pmuk_sample *sample
 	WRITE_ONCE(e->nr, e->nr + 1);
 }
 
-static bool wait_for_expiries(const struct expiries *e, unsigned int nr)
-{
-	unsigned long end = jiffies + 10 * HZ;
-
-	while (READ_ONCE(e->nr) < nr && time_before(jiffies, end))
-		cpu_relax();
-	return READ_ONCE(e->nr) >= nr;
-}
-
 static struct pmuk_counter *expiring_clock(struct kunit *test, struct expiries *e)
 {
 	struct pmuk_attr attr = clock_attr;
@@ -303,9 +271,9 @@ static void clock_paused_in_its_callback(struct kunit *test)
 
 	e->fn = pmuk_counter_pause;
 	c = expiring_clock(test, e);
-	KUNIT_ASSERT_TRUE(test, wait_for_expiries(e, 1));
+	KUNIT_ASSERT_TRUE(test, comes_to(&e->nr, 1));
 	KUNIT_EXPECT_EQ(test, pmuk_counter_resume(c), 0);
-	KUNIT_ASSERT_TRUE(test, wait_for_expiries(e, 2));
+	KUNIT_ASSERT_TRUE(test, comes_to(&e->nr, 2));
 	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
 	KUNIT_EXPECT_EQ(test, e->ret, 0);
 	KUNIT_EXPECT_EQ(test, e->started, 0);
@@ -325,7 +293,7 @@ static void clock_period_set_in_its_callback(struct kunit *test)
 
 	e->fn = triple_period;
 	c = expiring_clock(test, e);
-	KUNIT_ASSERT_TRUE(test, wait_for_expiries(e, 2));
+	KUNIT_ASSERT_TRUE(test, comes_to(&e->nr, 2));
 	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
 	KUNIT_EXPECT_EQ(test, e->ret, 0);
 	KUNIT_EXPECT_EQ(test, e->started, 0);
@@ -346,12 +314,12 @@ static void switches_are_counted(struct kunit *test)
 	u64 count, before, switched;
 
 	preempt_disable();
-	before = scheduler_count() - local_count_of(test, c);
+	before = scheduler_count() - pmuk_test_local(test, c);
 	preempt_enable();
 	do {
 		schedule_timeout_uninterruptible(1);
 		preempt_disable();
-		count = local_count_of(test, c);
+		count = pmuk_test_local(test, c);
 		switched = scheduler_count() - before;
 		preempt_enable();
 		KUNIT_ASSERT_EQ(test, count, switched);
@@ -366,62 +334,48 @@ static void note_switch(struct pmuk_counter *c, const struct pmuk_sample *sample
 	o->nr++;
 }
 
+static struct pmuk_counter *overflowing_switches(struct kunit *test, struct overflows *o,
+						 u64 period)
+{
+	struct pmuk_attr attr = switches_attr;
+
+	attr.period = period;
+	attr.overflow = note_switch;
+	attr.data = o;
+	return pmuk_test_enabled(test, &attr, -1, current);
+}
+
 /* Told from within the scheduler, once for each. */
 static void switches_overflow(struct kunit *test)
 {
-	struct pmuk_attr attr = switches_attr;
 	struct overflows *o = pmuk_test_zalloc(test, sizeof(*o));
 	struct pmuk_counter *c;
 
-	attr.period = 1;
-	attr.overflow = note_switch;
-	attr.data = o;
-	c = pmuk_test_enabled(test, &attr, -1, current);
-	while (local_count_of(test, c) < 20)
+	c = overflowing_switches(test, o, 1);
+	while (pmuk_test_local(test, c) < 20)
 		schedule_timeout_uninterruptible(1);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
 	KUNIT_EXPECT_GE(test, o->nr, 20);
-	KUNIT_EXPECT_EQ(test, count_of(test, c), o->nr);
+	KUNIT_EXPECT_EQ(test, pmuk_test_count(test, c), o->nr);
 }
 
 static void set_period_of_switches(struct kunit *test)
 {
-	struct pmuk_attr attr = switches_attr;
 	struct overflows *o = pmuk_test_zalloc(test, sizeof(*o));
 	struct pmuk_counter *c;
 	u64 before;
 
-	attr.period = 1000000;
-	attr.overflow = note_switch;
-	attr.data = o;
-	c = pmuk_test_enabled(test, &attr, -1, current);
+	c = overflowing_switches(test, o, 1000000);
 	usleep_range(50, 100);
 	KUNIT_EXPECT_EQ(test, o->nr, 0);
 	preempt_disable();
 	KUNIT_EXPECT_EQ(test, pmuk_counter_set_period(c, 3), 0);
-	before = local_count_of(test, c);
+	before = pmuk_test_local(test, c);
 	preempt_enable();
-	while (local_count_of(test, c) < before + 30)
+	while (pmuk_test_local(test, c) < before + 30)
 		usleep_range(50, 100);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
-	KUNIT_EXPECT_EQ(test, o->nr, div64_u64(count_of(test, c) - before, 3));
-}
-
-#define ALIVE	0x600d600dULL
-#define DEAD	0xdeaddeadULL
-
-struct victim {
-	u64 magic;
-	atomic_t nr, late;
-};
-
-static void strike(struct pmuk_counter *c, const struct pmuk_sample *sample, void *data)
-{
-	struct victim *victim = data;
-
-	if (READ_ONCE(victim->magic) != ALIVE)
-		atomic_inc(&victim->late);
-	atomic_inc(&victim->nr);
+	KUNIT_EXPECT_EQ(test, o->nr, div64_u64(pmuk_test_count(test, c) - before, 3));
 }
 
 static int switch_all_the_time(void *unused)
@@ -431,72 +385,33 @@ static int switch_all_the_time(void *unused)
 	return 0;
 }
 
+static const struct storm {
+	const char *name;
+	const struct pmuk_attr *attr;
+	u64 period;
+	bool deferred;
+} storms[] = {
+	{ "of a clock", &clock_attr, 20000, false },
+	{ "of switches", &switches_attr, 1, false },
+	{ "of switches, deferred", &switches_attr, 1, true },
+};
+
+KUNIT_ARRAY_PARAM_DESC(storms, storms, name);
+
 /*
  * On the other CPU, in the midst of its switches, or its timer's interrupts. There
  * is one more such counter all the time: the first and the last have perf core
  * patch the scheduler's code, which some emulators get wrong while it runs.
  */
-static void destroy_in_storm(struct kunit *test, const struct pmuk_attr *what, u64 period,
-			     bool deferred)
+static void destroy_in_storm(struct kunit *test)
 {
-	int cpu = pmuk_test_pin_first(test);
-	int other = pmuk_test_other_cpu(test, cpu);
-	struct task_struct *task;
-	struct victim *victims;
-	unsigned int i, nr = 50, late = 0;
+	const struct storm *storm = test->param_value;
+	int other = pmuk_test_other_cpu(test, pmuk_test_pin_first(test));
+	struct pmuk_attr attr = *storm->attr;
 
-	victims = pmuk_test_zalloc(test, nr * sizeof(*victims));
-	pmuk_test_enabled(test, what, other, NULL);
-	task = kthread_create(switch_all_the_time, NULL, "pmuk_switch");
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
-	kthread_bind(task, other);
-	wake_up_process(task);
-	for (i = 0; i < nr; i++) {
-		struct pmuk_attr attr = *what;
-		unsigned long end = jiffies + 5 * HZ;
-		DECLARE_COMPLETION_ONSTACK(done);
-		struct pmuk_counter *c;
-
-		attr.period = period;
-		attr.overflow = strike;
-		attr.data = &victims[i];
-		victims[i].magic = ALIVE;
-		c = pmuk_counter_create(&attr, other, NULL);
-		if (IS_ERR(c))
-			break;
-		pmuk_counter_enable(c);
-		while (atomic_read(&victims[i].nr) < 3 && time_before(jiffies, end))
-			cpu_relax();
-		if (deferred) {
-			pmuk_counter_destroy_deferred(c, &done);
-			wait_for_completion(&done);
-		} else {
-			pmuk_counter_destroy(c);
-		}
-		WRITE_ONCE(victims[i].magic, DEAD);
-		if (atomic_read(&victims[i].nr) < 3)
-			break;
-	}
-	kthread_stop(task);
-	KUNIT_EXPECT_EQ(test, i, nr);
-	while (i--)
-		late += atomic_read(&victims[i].late);
-	KUNIT_EXPECT_EQ_MSG(test, late, 0, "callbacks after destruction");
-}
-
-static void destroy_clock_in_storm(struct kunit *test)
-{
-	destroy_in_storm(test, &clock_attr, 20000, false);
-}
-
-static void destroy_switches_in_storm(struct kunit *test)
-{
-	destroy_in_storm(test, &switches_attr, 1, false);
-}
-
-static void destroy_deferred_in_storm(struct kunit *test)
-{
-	destroy_in_storm(test, &switches_attr, 1, true);
+	pmuk_test_enabled(test, &attr, other, NULL);
+	attr.period = storm->period;
+	pmuk_test_victims(test, &attr, other, switch_all_the_time, NULL, 50, storm->deferred);
 }
 
 struct meeting {
@@ -577,18 +492,16 @@ static void dummy_takes_all_calls(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_counter_set_period(c, 10), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_pause(c), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_resume(c), 0);
-	KUNIT_EXPECT_EQ(test, local_count_of(test, c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, c), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
-	KUNIT_EXPECT_EQ(test, count_of(test, c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_test_count(test, c), 0);
 }
 
 static struct kunit_case pmuk_counter_sw_cases[] = {
 	KUNIT_CASE(clock_counts_nanoseconds),
 	KUNIT_CASE(clock_never_goes_back),
-	KUNIT_CASE(clock_is_read_task),
-	KUNIT_CASE(clock_is_read_softirq),
-	KUNIT_CASE(clock_is_read_hardirq),
-	KUNIT_CASE(clock_is_read_nmi),
+	KUNIT_CASE_PARAM(clock_is_read, levels_gen_params),
+	PMUK_NMI_CASE(clock_is_read),
 	KUNIT_CASE(pause_leaves_time_out),
 	KUNIT_CASE(disable_keeps_the_count),
 	KUNIT_CASE(clock_overflows),
@@ -599,22 +512,11 @@ static struct kunit_case pmuk_counter_sw_cases[] = {
 	KUNIT_CASE(switches_are_counted),
 	KUNIT_CASE(switches_overflow),
 	KUNIT_CASE(set_period_of_switches),
-	KUNIT_CASE_SLOW(destroy_clock_in_storm),
-	KUNIT_CASE_SLOW(destroy_switches_in_storm),
-	KUNIT_CASE_SLOW(destroy_deferred_in_storm),
+	KUNIT_CASE_PARAM_ATTR(destroy_in_storm, storms_gen_params, { .speed = KUNIT_SPEED_SLOW }),
 	KUNIT_CASE(callback_keeps_interrupts_off),
 	KUNIT_CASE(overflow_after_disable_is_dropped),
 	KUNIT_CASE(dummy_takes_all_calls),
 	{}
 };
 
-static struct kunit_suite pmuk_counter_sw_suite = {
-	.name = "pmuk_counter_sw",
-	.init = pmuk_test_init,
-	.test_cases = pmuk_counter_sw_cases,
-};
-
-kunit_test_suite(pmuk_counter_sw_suite);
-
-MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("KUnit tests of pmuk's counters of software events");
+PMUK_SUITE(pmuk_counter_sw, pmuk_test_init, "KUnit tests of pmuk's counters of software events");

@@ -8,10 +8,11 @@
 #include <linux/delay.h>
 #include <linux/jiffies.h>
 #include <linux/kthread.h>
-#include <linux/module.h>
 #include <linux/sched/task.h>
 
-#include "pmuk_test.h"
+#include "pmuk_counters.h"
+#include "pmuk_fork.h"
+#include "pmuk_suite.h"
 
 /* A thread that does what it is told, and waits otherwise. */
 struct worker {
@@ -163,12 +164,10 @@ static void own_task_counts(struct kunit *test)
 	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
 	struct pmuk_attr attr = task_attr(sim);
 	struct pmuk_counter *c = pmuk_test_enabled(test, &attr, -1, current);
-	u64 count;
 
 	pmuk_sim_count(sim, 0, 123);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_ACTIVE);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(c, &count), 0);
-	KUNIT_EXPECT_EQ(test, count, 123);
+	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, c), 123);
 }
 
 /* One register per CPU, and each task has its turn with it. */
@@ -320,25 +319,22 @@ static void expect_gone(struct kunit *test, struct pmuk_counter *c, u64 count)
 	expect_value(test, c, -ESRCH, count);
 }
 
+static const struct end {
+	const char *name;
+	bool disabled;
+} ends[] = { { "enabled", false }, { "disabled", true } };
+
+KUNIT_ARRAY_PARAM_DESC(ends, ends, name);
+
 static void exit_keeps_the_count(struct kunit *test)
 {
-	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 16);
-	struct worker *w = counted_worker(test, sim);
+	const struct end *end = test->param_value;
+	struct worker *w = counted_worker(test, pmuk_test_sim(test, 1, 16));
 
 	w->n = 100003;
 	tell(w, work);
-	dismiss(w);
-	expect_gone(test, w->c, 100003);
-}
-
-static void exit_of_disabled_keeps_the_count(struct kunit *test)
-{
-	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 16);
-	struct worker *w = counted_worker(test, sim);
-
-	w->n = 100003;
-	tell(w, work);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(w->c), 0);
+	if (end->disabled)
+		KUNIT_EXPECT_EQ(test, pmuk_counter_disable(w->c), 0);
 	dismiss(w);
 	expect_gone(test, w->c, 100003);
 }
@@ -404,10 +400,6 @@ static void task_destroys_its_own(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, w->nr, 200 * 3);
 }
 
-#ifndef MODULE
-
-#include <linux/sched/signal.h>
-
 struct child {
 	struct pmuk_sim *sim;
 	struct completion counted, exit;
@@ -424,17 +416,17 @@ static int child_thread(void *data)
 	complete(&child->counted);
 	wait_for_completion(&child->exit);
 	pmuk_sim_count(child->sim, 0, 234);
-	do_exit(0);
+	pmuk_exit_child();
+	return 0;
 }
 
 /* A child of this thread, which has counted 1000 when this returns. */
 static void fork_child(struct kunit *test, struct child *child)
 {
+	pmuk_need_fork(test);
 	init_completion(&child->counted);
 	init_completion(&child->exit);
-	kernel_sigaction(SIGCHLD, SIG_DFL);
-	child->pid = kernel_thread(child_thread, child, "pmuk_child",
-				   CLONE_FS | CLONE_FILES | SIGCHLD);
+	child->pid = pmuk_fork(child_thread, child);
 	KUNIT_ASSERT_GT(test, child->pid, 0);
 	wait_for_completion(&child->counted);
 }
@@ -443,7 +435,7 @@ static void fork_child(struct kunit *test, struct child *child)
 static void reap_child(struct kunit *test, struct child *child)
 {
 	complete(&child->exit);
-	KUNIT_EXPECT_EQ(test, kernel_wait(child->pid, NULL), child->pid);
+	KUNIT_EXPECT_TRUE(test, pmuk_reap(child->pid));
 }
 
 static void note_child_overflow(struct pmuk_counter *c, const struct pmuk_sample *sample,
@@ -559,6 +551,7 @@ static void inherit_meets_a_fork(struct kunit *test)
 	struct meeting m = { .forks = current, .ret = 1 };
 	struct task_struct *task;
 
+	pmuk_need_fork(test);
 	pmuk_test_pin_first(test);
 	attr.flags |= PMUK_INHERIT;
 	m.c = pmuk_test_counter(test, &attr, -1, current);
@@ -638,40 +631,6 @@ static void inherit_tells_childrens_overflows(struct kunit *test)
 	KUNIT_EXPECT_LE(test, child.nr, 3);
 }
 
-#else /* MODULE */
-
-static void inherit_sums_children(struct kunit *test)
-{
-	kunit_skip(test, "kernel_thread() is not exported: a module cannot fork");
-}
-
-static void without_inherit_children_are_left_out(struct kunit *test)
-{
-	kunit_skip(test, "kernel_thread() is not exported: a module cannot fork");
-}
-
-static void inherit_tells_childrens_overflows(struct kunit *test)
-{
-	kunit_skip(test, "kernel_thread() is not exported: a module cannot fork");
-}
-
-static void inherit_must_be_enabled_before_a_fork(struct kunit *test)
-{
-	kunit_skip(test, "kernel_thread() is not exported: a module cannot fork");
-}
-
-static void inherit_meets_a_fork(struct kunit *test)
-{
-	kunit_skip(test, "kernel_thread() is not exported: a module cannot fork");
-}
-
-static void inherit_ends_when_destroyed(struct kunit *test)
-{
-	kunit_skip(test, "kernel_thread() is not exported: a module cannot fork");
-}
-
-#endif /* MODULE */
-
 static struct kunit_case pmuk_counter_task_cases[] = {
 	KUNIT_CASE(task_counts_alone),
 	KUNIT_CASE(task_state_follows_its_turns),
@@ -681,8 +640,7 @@ static struct kunit_case pmuk_counter_task_cases[] = {
 	KUNIT_CASE(task_counts_on_one_kind),
 	KUNIT_CASE(period_migrates),
 	KUNIT_CASE(pause_migrates),
-	KUNIT_CASE(exit_keeps_the_count),
-	KUNIT_CASE(exit_of_disabled_keeps_the_count),
+	KUNIT_CASE_PARAM(exit_keeps_the_count, ends_gen_params),
 	KUNIT_CASE(pinned_task_pushed_out),
 	KUNIT_CASE(task_destroys_its_own),
 	KUNIT_CASE(inherit_sums_children),
@@ -694,13 +652,4 @@ static struct kunit_case pmuk_counter_task_cases[] = {
 	{}
 };
 
-static struct kunit_suite pmuk_counter_task_suite = {
-	.name = "pmuk_counter_task",
-	.init = pmuk_test_init,
-	.test_cases = pmuk_counter_task_cases,
-};
-
-kunit_test_suite(pmuk_counter_task_suite);
-
-MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("KUnit tests of pmuk's task counters");
+PMUK_SUITE(pmuk_counter_task, pmuk_test_init, "KUnit tests of pmuk's task counters");

@@ -6,6 +6,7 @@
 #ifndef _PMUK_CTX_H
 #define _PMUK_CTX_H
 
+#include <linux/completion.h>
 #include <linux/delay.h>
 #include <linux/jiffies.h>
 #include <linux/minmax.h>
@@ -126,6 +127,13 @@ static inline u64 pmuk_ctx_feed(struct pmuk_sim *sim, int cpu, u64 config, u64 n
 	return n - left;
 }
 
+static inline void pmuk_ctx_silent(struct kunit *test, struct pmuk_context *ctx)
+{
+	struct pmuk_msg msg;
+
+	KUNIT_EXPECT_EQ(test, pmuk_read(ctx, &msg, true), -EAGAIN);
+}
+
 /* The next message, which has been posted, or is about to be. */
 static inline struct pmuk_msg pmuk_ctx_next(struct kunit *test, struct pmuk_context *ctx)
 {
@@ -133,6 +141,45 @@ static inline struct pmuk_msg pmuk_ctx_next(struct kunit *test, struct pmuk_cont
 
 	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(pmuk_read(ctx, &msg, true) == 1));
 	return msg;
+}
+
+struct pmuk_ctx_closing {
+	struct pmuk_context *ctx;
+	struct completion done;
+	int ret;
+};
+
+static inline void pmuk_ctx_close_here(void *data)
+{
+	struct pmuk_ctx_closing *c = data;
+
+	c->ret = pmuk_close_deferred(c->ctx, &c->done);
+}
+
+/* Ends a context from some context of execution, and waits until it has ended. */
+static inline void pmuk_ctx_close_at(struct kunit *test, struct pmuk_context *ctx,
+				     enum pmuk_irq_level level)
+{
+	struct pmuk_ctx_closing *c = pmuk_test_zalloc(test, sizeof(*c));
+
+	c->ctx = ctx;
+	init_completion(&c->done);
+	kunit_remove_action(test, pmuk_ctx_put, ctx);
+	KUNIT_EXPECT_EQ(test, pmuk_irq_run(level, pmuk_ctx_close_here, c), 0);
+	KUNIT_EXPECT_EQ(test, c->ret, 0);
+	KUNIT_ASSERT_NE(test, wait_for_completion_timeout(&c->done, PMUK_CTX_PATIENCE), 0);
+}
+
+static inline void pmuk_ctx_put_format(void *format)
+{
+	pmuk_unregister_format(format);
+}
+
+/* A format for the time of a test case. */
+static inline void pmuk_ctx_format(struct kunit *test, struct pmuk_format *format)
+{
+	KUNIT_ASSERT_EQ(test, pmuk_register_format(format), 0);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, pmuk_ctx_put_format, format), 0);
 }
 
 #endif /* _PMUK_CTX_H */

@@ -8,11 +8,13 @@
 #include <linux/hrtimer.h>
 #include <linux/kthread.h>
 #include <linux/mm.h>
-#include <linux/module.h>
 #include <linux/uuid.h>
 
 #include "../../kernel/pmu_kapi/context.h"
+#include "pmuk_counters.h"
+#include "pmuk_levels.h"
 #include "pmuk_place.h"
+#include "pmuk_suite.h"
 
 #define PERIOD	100
 #define SHORT	PMUK_SET_TIMEOUT_MIN
@@ -133,10 +135,7 @@ static void sets_stay_while_loaded(struct kunit *test)
 #define ID_STEP		(IS_ENABLED(CONFIG_KASAN) ? 16 : 1)
 #define NR_IDS		(65536 / ID_STEP)
 
-static void free_descs(void *descs)
-{
-	kvfree(descs);
-}
+KUNIT_DEFINE_ACTION_WRAPPER(free_descs, kvfree, const void *);
 
 /* Each id once, up to the last one, in no order. */
 static struct pmuk_set_desc *all_ids(struct kunit *test)
@@ -443,13 +442,6 @@ static void switch_message_names_the_set(struct kunit *test)
 
 static const struct pmuk_pmd notify = { .short_reset = PERIOD, .flags = PMUK_PMD_NOTIFY };
 
-static void expect_no_message(struct kunit *test, struct pmuk_context *ctx)
-{
-	struct pmuk_msg msg;
-
-	KUNIT_EXPECT_EQ(test, pmuk_read(ctx, &msg, true), -EAGAIN);
-}
-
 static void expect_overflow(struct kunit *test, struct pmuk_context *ctx, int cpu, u16 set,
 			    u64 count)
 {
@@ -460,7 +452,7 @@ static void expect_overflow(struct kunit *test, struct pmuk_context *ctx, int cp
 	KUNIT_EXPECT_EQ(test, msg.cpu, cpu);
 	KUNIT_EXPECT_EQ(test, msg.set, set);
 	KUNIT_EXPECT_EQ(test, msg.counters, BIT(0));
-	expect_no_message(test, ctx);
+	pmuk_ctx_silent(test, ctx);
 }
 
 /* Once, when the next turn begins, and the period goes on where it was. */
@@ -472,7 +464,7 @@ static void pending_overflow_is_replayed(struct kunit *test)
 	pmuk_sim_count(t->sim, 0, 50);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_advance(t->sim, 0, 70), 70);
 	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(t->ctx, ids[1]), 0);
-	expect_no_message(test, t->ctx);
+	pmuk_ctx_silent(test, t->ctx);
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(t->ctx, ids[0], -1).replayed, 0);
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(t->ctx, ids[0], -1).overflowed, 0);
 
@@ -484,10 +476,10 @@ static void pending_overflow_is_replayed(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(t->ctx, ids[2]), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(t->ctx, ids[0]), 0);
-	expect_no_message(test, t->ctx);
+	pmuk_ctx_silent(test, t->ctx);
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(t->ctx, ids[0], -1).replayed, 1);
 	pmuk_sim_count(t->sim, 0, 79);
-	expect_no_message(test, t->ctx);
+	pmuk_ctx_silent(test, t->ctx);
 	pmuk_sim_count(t->sim, 0, 1);
 	expect_overflow(test, t->ctx, t->cpu, ids[0], 1);
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, t->ctx, ids[0], 0, -1), 200);
@@ -515,7 +507,7 @@ static void replay_is_on_its_cpu(struct kunit *test)
 	pmuk_ctx_start(test, t->ctx);
 	KUNIT_EXPECT_EQ(test, smp_call_function_single(other, advance_here, &advance, true), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(t->ctx, ids[1]), 0);
-	expect_no_message(test, t->ctx);
+	pmuk_ctx_silent(test, t->ctx);
 	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(t->ctx, ids[0]), 0);
 	expect_overflow(test, t->ctx, other, ids[0], 1);
 	/* It has masked, as it would have then. */
@@ -533,7 +525,7 @@ static void replay_counts_as_an_overflow_of_its_turn(struct kunit *test)
 	pmuk_ctx_start(test, t->ctx);
 	pmuk_sim_advance(t->sim, 0, PERIOD);
 	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(t->ctx, ids[2]), 0);
-	expect_no_message(test, t->ctx);
+	pmuk_ctx_silent(test, t->ctx);
 	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(t->ctx, ids[0]), 0);
 	KUNIT_EXPECT_TRUE(test, pmuk_ctx_runs(t->ctx, ids[1], t->cpu, 1));
 	msg = pmuk_ctx_next(test, t->ctx);
@@ -550,7 +542,7 @@ static void stop_forgets_what_is_pending(struct kunit *test)
 	pmuk_sim_advance(t->sim, 0, PERIOD + 5);
 	KUNIT_EXPECT_EQ(test, pmuk_stop(t->ctx), 0);
 	pmuk_ctx_start(test, t->ctx);
-	expect_no_message(test, t->ctx);
+	pmuk_ctx_silent(test, t->ctx);
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(t->ctx, ids[0], -1).replayed, 0);
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, t->ctx, ids[0], 0, -1), PERIOD + 5);
 	pmuk_sim_count(t->sim, 0, PERIOD);
@@ -653,11 +645,6 @@ static struct pmuk_format together_format = {
 	.handler	= together_handler,
 };
 
-static void put_together(void *unused)
-{
-	pmuk_unregister_format(&together_format);
-}
-
 static void add_counters_together(struct kunit *test, struct pmuk_sim *sim, u16 set)
 {
 	unsigned int num;
@@ -687,8 +674,7 @@ static void timer_leaves_overflows_alone(struct kunit *test)
 	atomic_set(&together.handled, 0);
 	atomic_set(&together.elsewhere, 0);
 	together.home = other;
-	KUNIT_ASSERT_EQ(test, pmuk_register_format(&together_format), 0);
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_together, NULL), 0);
+	pmuk_ctx_format(test, &together_format);
 	together.ctx = pmuk_ctx_create(test, &attr);
 	for (set = 0; set < 2; set++) {
 		pmuk_ctx_add_set(test, together.ctx, set, SOME_TURN);
@@ -768,20 +754,29 @@ static void durations_add_up(struct kunit *test)
 #define TURNS		5		/* at least, of each set */
 #define ATTEMPTS	20
 
-/* A way to let turns end. */
+/* A way to let turns end, on a kind of target. */
 struct way {
+	const char *name;
+	enum pmuk_target_type type;
 	u64 timeouts[ARRAY_SIZE(ids)];
 	struct pmuk_pmd pmd;
 	bool calls;
 };
 
-static const struct way in_time = { .timeouts = { 1000000, 1500000, 2000000 } };
+#define IN_TIME		.timeouts = { 1000000, 1500000, 2000000 }
+#define WITH_OVERFLOWS	.pmd = { .short_reset = PERIOD, .switch_overflows = LIMIT }
+#define ON_CALL		.calls = true
 
-static const struct way with_overflows = {
-	.pmd = { .short_reset = PERIOD, .switch_overflows = LIMIT },
+static const struct way ways[] = {
+	{ "CPUS, in time", PMUK_TARGET_CPUS, IN_TIME },
+	{ "CPUS, with overflows", PMUK_TARGET_CPUS, WITH_OVERFLOWS },
+	{ "CPUS, on call", PMUK_TARGET_CPUS, ON_CALL },
+	{ "TASK, in time", PMUK_TARGET_TASK, IN_TIME },
+	{ "TASK, with overflows", PMUK_TARGET_TASK, WITH_OVERFLOWS },
+	{ "TASK, on call", PMUK_TARGET_TASK, ON_CALL },
 };
 
-static const struct way on_call = { .calls = true };
+KUNIT_ARRAY_PARAM_DESC(ways, ways, name);
 
 /* A context that runs for long, and what it should have to say of that. */
 struct run {
@@ -917,14 +912,14 @@ static void expect_long_run(struct kunit *test, struct run *r, int cpu)
 	KUNIT_EXPECT_EQ(test, sums.running, sums.enabled);
 }
 
-static struct run *new_run(struct kunit *test, enum pmuk_target_type type, const struct way *way)
+static struct run *new_run(struct kunit *test, const struct way *way)
 {
 	struct run *r = pmuk_test_zalloc(test, sizeof(*r));
 	int cpu;
 
 	r->way = way;
 	r->t.sim = pmuk_test_sim(test, 2, 32);
-	r->p = pmuk_place(test, r->t.sim, type);
+	r->p = pmuk_place(test, r->t.sim, way->type);
 	r->parts = pmuk_test_zalloc(test, nr_cpu_ids * sizeof(*r->parts));
 	if (r->p->task)
 		r->parts[r->nr_parts++] = -1;
@@ -937,14 +932,13 @@ static struct run *new_run(struct kunit *test, enum pmuk_target_type type, const
 	return r;
 }
 
-static void durations_are_the_time(struct kunit *test, enum pmuk_target_type type,
-				   const struct way *way)
+static void durations_are_the_time(struct kunit *test)
 {
 	struct run *r;
 	unsigned int i;
 
 	for (i = 0; i < ATTEMPTS; i++) {
-		r = new_run(test, type, way);
+		r = new_run(test, test->param_value);
 		run_for_long(test, r);
 		if (is_exact(&r->span))
 			break;
@@ -957,19 +951,6 @@ static void durations_are_the_time(struct kunit *test, enum pmuk_target_type typ
 	for (i = 0; i < r->nr_parts; i++)
 		expect_long_run(test, r, r->parts[i]);
 }
-
-#define DURATIONS_CASE(target, way)							\
-	static void durations_are_the_time_##target##_##way(struct kunit *test)		\
-	{										\
-		durations_are_the_time(test, PMUK_TARGET_##target, &(way));		\
-	}
-
-DURATIONS_CASE(CPUS, in_time)
-DURATIONS_CASE(CPUS, with_overflows)
-DURATIONS_CASE(CPUS, on_call)
-DURATIONS_CASE(TASK, in_time)
-DURATIONS_CASE(TASK, with_overflows)
-DURATIONS_CASE(TASK, on_call)
 
 /* ---- masked ---- */
 
@@ -1151,10 +1132,7 @@ static void start_sources(struct kunit *test, struct turns *t, struct source *so
 
 		s->sim = t->sim;
 		s->level = level;
-		s->task = kthread_create(make_events, s, "pmuk_events");
-		KUNIT_ASSERT_NOT_ERR_OR_NULL(test, s->task);
-		kthread_bind(s->task, cpu);
-		wake_up_process(s->task);
+		s->task = pmuk_test_thread(test, cpu, make_events, s);
 	}
 }
 
@@ -1210,15 +1188,15 @@ static u64 periods(struct kunit *test, struct turns *t)
 	return sum;
 }
 
-static void storm_is_conserved(struct kunit *test, enum pmuk_irq_level level)
+static void storm_is_conserved(struct kunit *test)
 {
+	enum pmuk_irq_level level = pmuk_test_level(test);
 	static const struct pmuk_pmd pmd = { .short_reset = PERIOD, .flags = PMUK_PMD_NOTIFY,
 					     .switch_overflows = 20 };
 	struct source *sources = pmuk_test_zalloc(test, nr_cpu_ids * sizeof(*sources));
 	struct turns *t = new_turns(test, -1, by_time, 0, &pmd);
 	struct told told = {};
 
-	pmuk_test_need_level(test, level);
 	pmuk_ctx_start(test, t->ctx);
 	start_sources(test, t, sources, level);
 	let_them_run(test, t, sources);
@@ -1231,11 +1209,6 @@ static void storm_is_conserved(struct kunit *test, enum pmuk_irq_level level)
 	KUNIT_EXPECT_EQ(test, told.counters[PMUK_MSG_OVERFLOW], BIT(0));
 	KUNIT_EXPECT_LE(test, told.counts[PMUK_MSG_SWITCH], all_runs(t));
 }
-
-PMUK_LEVEL_CASE(storm_is_conserved, task, PMUK_IRQ_TASK)
-PMUK_LEVEL_CASE(storm_is_conserved, softirq, PMUK_IRQ_SOFT)
-PMUK_LEVEL_CASE(storm_is_conserved, hardirq, PMUK_IRQ_HARD)
-PMUK_LEVEL_CASE(storm_is_conserved, nmi, PMUK_IRQ_NMI)
 
 /* Calls from here, at sets that change by time as well: none is lost among them. */
 static void calls_and_timers_mix(struct kunit *test)
@@ -1289,23 +1262,9 @@ static void unload_ends_turns(struct kunit *test)
 	}
 }
 
-struct closing {
-	struct pmuk_context *ctx;
-	struct completion done;
-	int ret;
-};
-
-static void close_here(void *data)
-{
-	struct closing *c = data;
-
-	c->ret = pmuk_close_deferred(c->ctx, &c->done);
-}
-
 /* Whatever timer and work there is, ends with the context. */
 static void close_ends_turns(struct kunit *test)
 {
-	struct closing *c = pmuk_test_zalloc(test, sizeof(*c));
 	unsigned int i;
 
 	for (i = 0; i < 6; i++) {
@@ -1313,17 +1272,10 @@ static void close_ends_turns(struct kunit *test)
 
 		pmuk_ctx_start(test, t->ctx);
 		KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(all_runs(t) > num_online_cpus() + i));
-		init_completion(&c->done);
-		c->ctx = t->ctx;
-		if (i % 3) {
-			kunit_remove_action(test, pmuk_ctx_put, t->ctx);
-			KUNIT_EXPECT_EQ(test, pmuk_irq_run(i % 3, close_here, c), 0);
-			KUNIT_EXPECT_EQ(test, c->ret, 0);
-			KUNIT_ASSERT_NE(test, wait_for_completion_timeout(&c->done,
-									  PMUK_CTX_PATIENCE), 0);
-		} else {
+		if (i % 3)
+			pmuk_ctx_close_at(test, t->ctx, i % 3);
+		else
 			kunit_release_action(test, pmuk_ctx_put, t->ctx);
-		}
 		KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
 		kunit_release_action(test, pmuk_test_put_sim, t->sim);
 	}
@@ -1403,21 +1355,15 @@ static struct kunit_case pmuk_evtset_cases[] = {
 	KUNIT_CASE(stop_forgets_what_is_pending),
 	KUNIT_CASE(overflowed_is_of_the_latest_turn),
 	KUNIT_CASE(durations_add_up),
-	KUNIT_CASE_SLOW(durations_are_the_time_CPUS_in_time),
-	KUNIT_CASE_SLOW(durations_are_the_time_CPUS_with_overflows),
-	KUNIT_CASE_SLOW(durations_are_the_time_CPUS_on_call),
-	KUNIT_CASE_SLOW(durations_are_the_time_TASK_in_time),
-	KUNIT_CASE_SLOW(durations_are_the_time_TASK_with_overflows),
-	KUNIT_CASE_SLOW(durations_are_the_time_TASK_on_call),
+	KUNIT_CASE_PARAM_ATTR(durations_are_the_time, ways_gen_params,
+			      { .speed = KUNIT_SPEED_SLOW }),
 	KUNIT_CASE(no_turn_while_masked),
 	KUNIT_CASE(masking_overflow_ends_its_turn),
 	KUNIT_CASE(call_waits_for_the_restart),
 	KUNIT_CASE(call_can_be_taken_back),
 	KUNIT_CASE(lost_counter_keeps_no_other_from_counting),
-	KUNIT_CASE(storm_is_conserved_task),
-	KUNIT_CASE(storm_is_conserved_softirq),
-	KUNIT_CASE(storm_is_conserved_hardirq),
-	KUNIT_CASE(storm_is_conserved_nmi),
+	KUNIT_CASE_PARAM(storm_is_conserved, levels_gen_params),
+	PMUK_NMI_CASE(storm_is_conserved),
 	KUNIT_CASE(calls_and_timers_mix),
 	KUNIT_CASE(stop_ends_turns),
 	KUNIT_CASE(unload_ends_turns),
@@ -1426,13 +1372,4 @@ static struct kunit_case pmuk_evtset_cases[] = {
 	{}
 };
 
-static struct kunit_suite pmuk_evtset_suite = {
-	.name = "pmuk_evtset",
-	.init = pmuk_test_init,
-	.test_cases = pmuk_evtset_cases,
-};
-
-kunit_test_suite(pmuk_evtset_suite);
-
-MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("KUnit tests of pmuk's event sets");
+PMUK_SUITE(pmuk_evtset, pmuk_test_init, "KUnit tests of pmuk's event sets");

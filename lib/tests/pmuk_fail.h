@@ -5,18 +5,14 @@
 #ifndef _PMUK_FAIL_H
 #define _PMUK_FAIL_H
 
+#include "pmuk_test.h"
+
 #if defined(CONFIG_FAILSLAB) && defined(CONFIG_FAULT_INJECTION_DEBUG_FS)
 
 #define PMUK_CAN_FAIL	1
 
-#ifdef CONFIG_FAIL_PAGE_ALLOC
-#define PMUK_CAN_FAIL_PAGES	1
-#endif
-
 #include <linux/dcache.h>
 #include <linux/debugfs.h>
-
-#include "pmuk_test.h"
 
 /* A knob in debugfs is a variable that its inode points to. */
 struct pmuk_knob {
@@ -89,9 +85,41 @@ static inline void pmuk_let_any_allocation_fail(struct kunit *test)
 		pmuk_knob_turn(test, &knobs[i]);
 }
 
+/* The @nth allocation of this task, from now on, is to fail. */
+static inline void pmuk_fail_nth(unsigned int nth)
+{
+	current->fail_nth = nth;
+}
+
+/* Ends that. Returns how many allocations were left until the failing one: 0 if it has failed. */
+static inline unsigned int pmuk_fail_left(void)
+{
+	unsigned int left = current->fail_nth;
+
+	current->fail_nth = 0;
+	return left;
+}
+
+#else
+
+static inline void pmuk_let_any_allocation_fail(struct kunit *test)
+{
+	kunit_skip(test, "needs FAILSLAB and FAULT_INJECTION_DEBUG_FS");
+}
+
+static inline void pmuk_fail_nth(unsigned int nth) { }
+
+static inline unsigned int pmuk_fail_left(void)
+{
+	return 0;
+}
+
+#endif
+
 /* The same for pages, of which single ones never do. */
 static inline void pmuk_let_any_page_fail(struct kunit *test)
 {
+#if defined(PMUK_CAN_FAIL) && defined(CONFIG_FAIL_PAGE_ALLOC)
 	static struct pmuk_knob knobs[] = {
 		{ "fail_page_alloc", "ignore-gfp-wait", false, sizeof(bool) },
 		{ "fail_page_alloc", "ignore-gfp-highmem", false, sizeof(bool) },
@@ -102,8 +130,47 @@ static inline void pmuk_let_any_page_fail(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(knobs); i++)
 		pmuk_knob_turn(test, &knobs[i]);
+#else
+	kunit_skip(test, "needs FAIL_PAGE_ALLOC and FAULT_INJECTION_DEBUG_FS");
+#endif
 }
 
-#endif /* FAILSLAB */
+/*
+ * The first allocation of something fails, then the second, until none is left. A failure that is
+ * survived may have been somebody else's, such as a debugging facility's which refills its pool now
+ * and then: the same one is tried again before the next one.
+ */
+struct pmuk_sweep {
+	struct kunit *test;
+	unsigned int nth;		/* the allocation that is to fail */
+	unsigned int left;		/* 0: it has failed */
+	unsigned int failed, survived, tries;
+};
+
+static inline struct pmuk_sweep pmuk_sweep(struct kunit *test)
+{
+	pmuk_let_any_allocation_fail(test);
+	return (struct pmuk_sweep){ .test = test, .nth = 1 };
+}
+
+/* Returns whether there is another try after one that has returned @ret. */
+static inline bool pmuk_sweep_on(struct pmuk_sweep *s, int ret)
+{
+	if (ret) {
+		KUNIT_EXPECT_EQ_MSG(s->test, s->left, 0, "failed without a reason");
+		s->failed++;
+		s->nth++;
+	} else {
+		s->nth += !s->left && ++s->survived % 4 == 0;
+	}
+	return !s->left && ++s->tries < 400;
+}
+
+static inline void pmuk_sweep_end(struct pmuk_sweep *s, unsigned int fewest)
+{
+	KUNIT_EXPECT_GT_MSG(s->test, s->left, 0, "never succeeded");
+	KUNIT_EXPECT_GE(s->test, s->failed, fewest);
+	kunit_info(s->test, "%u allocations failed", s->failed);
+}
 
 #endif /* _PMUK_FAIL_H */

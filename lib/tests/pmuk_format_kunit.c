@@ -3,12 +3,12 @@
  * Samples in a buffer, read back by a parser of the documented layout: each field
  * with each other, the other counters of a group, and whose record it is.
  */
-#include <linux/module.h>
 #include <linux/prandom.h>
 #include <linux/sched/clock.h>
 
-#include "pmuk_test.h"
 #include "pmuk_parse.h"
+#include "pmuk_suite.h"
+#include "pmuk_test.h"
 
 #define PERIOD	1000
 #define ADDR	0xabcdef0123ULL
@@ -47,10 +47,7 @@ static void note_overflow(struct pmuk_counter *c, const struct pmuk_sample *samp
 	s->told = *sample;
 }
 
-static void put_buffer(void *data)
-{
-	pmuk_buffer_destroy(data);
-}
+KUNIT_DEFINE_ACTION_WRAPPER(put_buffer, pmuk_buffer_destroy, struct pmuk_buffer *);
 
 static struct pmuk_buffer *format_buffer(struct kunit *test, unsigned int nr_pages, int cpu)
 {
@@ -980,20 +977,14 @@ static void without_guests_all_is_the_hosts(struct kunit *test)
 
 #else /* !CONFIG_GUEST_PERF_EVENTS */
 
-static void guests_are_told_apart(struct kunit *test)
+static void skip_guests(struct kunit *test)
 {
 	kunit_skip(test, "no guests in this kernel");
 }
 
-static void guests_kernel_is_left_out(struct kunit *test)
-{
-	kunit_skip(test, "no guests in this kernel");
-}
-
-static void without_guests_all_is_the_hosts(struct kunit *test)
-{
-	kunit_skip(test, "no guests in this kernel");
-}
+#define guests_are_told_apart		skip_guests
+#define guests_kernel_is_left_out	skip_guests
+#define without_guests_all_is_the_hosts	skip_guests
 
 #endif /* CONFIG_GUEST_PERF_EVENTS */
 
@@ -1025,13 +1016,4 @@ static struct kunit_case pmuk_format_cases[] = {
 	{}
 };
 
-static struct kunit_suite pmuk_format_suite = {
-	.name = "pmuk_format",
-	.init = pmuk_test_init,
-	.test_cases = pmuk_format_cases,
-};
-
-kunit_test_suite(pmuk_format_suite);
-
-MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("KUnit tests of pmuk's records");
+PMUK_SUITE(pmuk_format, pmuk_test_init, "KUnit tests of pmuk's records");

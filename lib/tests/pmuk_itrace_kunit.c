@@ -8,7 +8,6 @@
 #include <linux/completion.h>
 #include <linux/cpu.h>
 #include <linux/cpumask.h>
-#include <linux/module.h>
 #include <linux/smp.h>
 
 #include "pmuk_ctx.h"
@@ -17,6 +16,7 @@
 #include "pmuk_map.h"
 #include "pmuk_packets.h"
 #include "pmuk_place.h"
+#include "pmuk_suite.h"
 
 #define PARTS_ORDER	6		/* parts begin at multiples of 64 bytes */
 
@@ -29,10 +29,7 @@ struct itrace_test {
 	u64 branches;			/* that were written */
 };
 
-static void put_itrace(void *data)
-{
-	pmuk_itrace_destroy(data);
-}
+KUNIT_DEFINE_ACTION_WRAPPER(put_itrace, pmuk_itrace_destroy, struct pmuk_itrace *);
 
 static struct itrace_test *new_named_pmu(struct kunit *test, const char *name, int capabilities)
 {
@@ -214,9 +211,13 @@ static u64 decoded(struct itrace_test *t)
 
 /* ---- each kind of target ---- */
 
-static void stream_is_whole(struct kunit *test, enum pmuk_target_type type)
+KUNIT_ARRAY_PARAM_DESC(places, pmuk_place_kinds, name);
+
+/* A child that inherits the event writes its parent's areas. */
+static void stream_is_whole(struct kunit *test)
 {
-	struct itrace_test *t = new_itrace(test, type, &LARGE);
+	const struct pmuk_place_kind *kind = test->param_value;
+	struct itrace_test *t = new_itrace(test, kind->type, &LARGE);
 	struct seen seen;
 	unsigned int i;
 
@@ -227,27 +228,6 @@ static void stream_is_whole(struct kunit *test, enum pmuk_target_type type)
 		KUNIT_EXPECT_EQ(test, seen.unaligned, 0);
 		KUNIT_EXPECT_EQ(test, decoded(t), t->branches);
 	}
-}
-
-static void stream_of_a_cpu(struct kunit *test)
-{
-	stream_is_whole(test, PMUK_TARGET_CPU);
-}
-
-static void stream_of_all_cpus(struct kunit *test)
-{
-	stream_is_whole(test, PMUK_TARGET_CPUS);
-}
-
-static void stream_of_a_task(struct kunit *test)
-{
-	stream_is_whole(test, PMUK_TARGET_TASK);
-}
-
-/* Who inherits the event writes its parent's areas. */
-static void stream_of_children(struct kunit *test)
-{
-	stream_is_whole(test, PMUK_TARGET_TREE);
 }
 
 static void branch_apart(struct pmuk_place *p)
@@ -265,8 +245,7 @@ static void children_write_where_they_are(struct kunit *test)
 	struct seen seen;
 	unsigned int i;
 
-	if (!PMUK_PLACE_CAN_FORK)
-		kunit_skip(test, "a module's tasks have no children");
+	pmuk_need_fork(test);
 	for (i = 1; i <= 10; i++) {
 		KUNIT_EXPECT_EQ(test, pmuk_place_by_tasks(t->p, 0, 100, branch_apart), 200);
 		seen = see_all(t);
@@ -278,9 +257,10 @@ static void children_write_where_they_are(struct kunit *test)
 }
 
 /* Before it is started and while it is stopped, there is no trace, nor is a child's. */
-static void stopped_is_not_traced(struct kunit *test, enum pmuk_target_type type)
+static void nothing_while_stopped(struct kunit *test)
 {
-	struct itrace_test *t = new_loaded(test, type, &LARGE);
+	const struct pmuk_place_kind *kind = test->param_value;
+	struct itrace_test *t = new_loaded(test, kind->type, &LARGE);
 	unsigned int i;
 
 	for (i = 0; i < 3; i++) {
@@ -291,16 +271,6 @@ static void stopped_is_not_traced(struct kunit *test, enum pmuk_target_type type
 	}
 	see_all(t);
 	KUNIT_EXPECT_EQ(test, decoded(t), t->branches);
-}
-
-static void nothing_of_a_cpu_while_stopped(struct kunit *test)
-{
-	stopped_is_not_traced(test, PMUK_TARGET_CPU);
-}
-
-static void nothing_of_children_while_stopped(struct kunit *test)
-{
-	stopped_is_not_traced(test, PMUK_TARGET_TREE);
 }
 
 static void trace_says_whose_it_is(struct kunit *test)
@@ -504,10 +474,7 @@ static struct pmuk_attr event_of(struct itrace_test *t, struct pmuk_buffer *b)
 				   .buffer = b };
 }
 
-static void put_buffer(void *data)
-{
-	pmuk_buffer_destroy(data);
-}
+KUNIT_DEFINE_ACTION_WRAPPER(put_buffer, pmuk_buffer_destroy, struct pmuk_buffer *);
 
 static struct pmuk_buffer *new_buffer(struct kunit *test, const struct pmuk_buffer_attr *attr,
 				      int cpu)
@@ -728,8 +695,6 @@ static void etm_expect_whole(struct etm_test *t, struct pmuk_context *ctx)
 	KUNIT_EXPECT_EQ(t->test, etm_words(t, ctx, t->other), ETM_WORDS);
 }
 
-#ifndef MODULE
-
 static int etm_child(void *data)
 {
 	unsigned long end = jiffies + PMUK_CTX_PATIENCE;
@@ -743,7 +708,8 @@ static int etm_child(void *data)
 	while (pmuk_etm_tracers(t->etm) != 1 && time_before(jiffies, end))
 		cpu_relax();
 	t->ok = pmuk_etm_tracers(t->etm) == 1;
-	do_exit(0);
+	pmuk_exit_child();
+	return 0;
 }
 
 /* The parent's tracer is the first to use the sink, and the child's is the last one. */
@@ -752,20 +718,15 @@ static void etm_trace_both(struct pmuk_place *p)
 	struct etm_test *t = p->data;
 	pid_t pid;
 
-	kernel_sigaction(SIGCHLD, SIG_DFL);
-	pid = kernel_thread(etm_child, t, "pmuk_child", CLONE_FS | CLONE_FILES | SIGCHLD);
+	pid = pmuk_fork(etm_child, t);
+	if (pid < 0)
+		return;
 	wait_for_completion(&t->child_is_there);
 	t->traced += pmuk_etm_trace(t->etm, ETM_WORDS);
 	complete(&t->child_may_trace);
-	if (kernel_wait(pid, NULL) != pid)
+	if (!pmuk_reap(pid))
 		t->ok = false;
 }
-
-#else
-
-static void etm_trace_both(struct pmuk_place *p) { }
-
-#endif
 
 /* A task and its child trace on two CPUs into one sink: neither's words are lost. */
 static void children_share_a_sink(struct kunit *test)
@@ -773,8 +734,7 @@ static void children_share_a_sink(struct kunit *test)
 	struct etm_test *t = new_etm(test, true);
 	struct pmuk_place *p = pmuk_place(test, NULL, PMUK_TARGET_TREE);
 
-	if (!PMUK_PLACE_CAN_FORK)
-		kunit_skip(test, "a module's tasks have no children");
+	pmuk_need_fork(test);
 	p->data = t;
 	t->ctx = new_etm_context(t, &p->target, &LARGE);
 	pmuk_ctx_start(test, t->ctx);
@@ -931,13 +891,9 @@ static void without_perf_core_it_is_refused(struct kunit *test)
 }
 
 static struct kunit_case pmuk_itrace_cases[] = {
-	KUNIT_CASE(stream_of_a_cpu),
-	KUNIT_CASE(stream_of_all_cpus),
-	KUNIT_CASE(stream_of_a_task),
-	KUNIT_CASE(stream_of_children),
+	KUNIT_CASE_PARAM(stream_is_whole, places_gen_params),
 	KUNIT_CASE(children_write_where_they_are),
-	KUNIT_CASE(nothing_of_a_cpu_while_stopped),
-	KUNIT_CASE(nothing_of_children_while_stopped),
+	KUNIT_CASE_PARAM(nothing_while_stopped, places_gen_params),
 	KUNIT_CASE(trace_says_whose_it_is),
 	KUNIT_CASE(whose_it_is_may_be_said_late),
 	KUNIT_CASE(truncation_stops_until_started),
@@ -961,13 +917,4 @@ static struct kunit_case pmuk_itrace_cases[] = {
 	{}
 };
 
-static struct kunit_suite pmuk_itrace_suite = {
-	.name = "pmuk_itrace",
-	.init = pmuk_test_init,
-	.test_cases = pmuk_itrace_cases,
-};
-
-kunit_test_suite(pmuk_itrace_suite);
-
-MODULE_DESCRIPTION("KUnit tests for pmuk: PMUs that trace");
-MODULE_LICENSE("GPL");
+PMUK_SUITE(pmuk_itrace, pmuk_test_init, "KUnit tests for pmuk: PMUs that trace");

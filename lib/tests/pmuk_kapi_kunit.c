@@ -3,9 +3,9 @@
  * The fourteen calls of perfmon2's KAPI of 2006: one test per call, on each kind of target.
  */
 #include <linux/completion.h>
-#include <linux/module.h>
 
 #include "pmuk_place.h"
+#include "pmuk_suite.h"
 
 #define PERIOD	100
 
@@ -50,38 +50,35 @@ static void expect_counts(struct pmuk_place *p, struct pmuk_context *ctx, u64 fi
 }
 
 /* It is nowhere before it is loaded; then it has what it was to have. */
-static void create_context_on(struct pmuk_place *p)
+static void create_context(struct kunit *test)
 {
+	struct pmuk_place *p = pmuk_place_of(test);
 	const struct pmuk_context_attr attr = { .buffer = { .nr_pages = 1 } };
 	struct pmuk_context *ctx = new_ctx(p, &attr);
 	struct pmuk_msg msg;
 	int cpu;
 
-	KUNIT_EXPECT_EQ(p->test, pmuk_nr_counters(), 0);
-	KUNIT_EXPECT_EQ(p->test, pmuk_nr_buffers(), 0);
-	KUNIT_EXPECT_EQ(p->test, pmuk_read(ctx, &msg, true), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_nr_buffers(), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_read(ctx, &msg, true), -EAGAIN);
 	pmuk_place_count(p, 0, 5);
 	expect_counts(p, ctx, 0, 0);
 
 	pmuk_place_load(p, ctx);
 	for_each_possible_cpu(cpu)
-		KUNIT_EXPECT_EQ(p->test, !!pmuk_buffer(ctx, cpu),
+		KUNIT_EXPECT_EQ(test, !!pmuk_buffer(ctx, cpu),
 				p->target.type != PMUK_TARGET_CPU || cpu == p->cpu);
-	pmuk_ctx_start(p->test, ctx);
+	pmuk_ctx_start(test, ctx);
 	pmuk_place_count(p, 0, 5);
 	expect_counts(p, ctx, 5, 0);
 	put_ctx(p, ctx);
 }
 
-static void create_context(struct kunit *test)
-{
-	pmuk_on_each_place(test, create_context_on);
-}
-
 /* Each counts its event, wherever that is; an entry that fails names itself. */
-static void write_pmcs_on(struct pmuk_place *p)
+static void write_pmcs(struct kunit *test)
 {
-	struct pmuk_context *ctx = pmuk_ctx_create(p->test, NULL);
+	struct pmuk_place *p = pmuk_place_of(test);
+	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
 	u32 type = pmuk_sim_type(p->sim);
 	struct pmuk_pmc pmcs[] = {
 		{ .num = 0, .type = type, .config = 7, .ret = 1 },
@@ -91,28 +88,23 @@ static void write_pmcs_on(struct pmuk_place *p)
 		{ .num = 4, .type = type, .ret = 1 },
 	};
 
-	KUNIT_EXPECT_EQ(p->test, pmuk_write_pmcs(ctx, pmcs, ARRAY_SIZE(pmcs)), 3);
-	KUNIT_EXPECT_EQ(p->test, pmcs[0].ret, 0);
-	KUNIT_EXPECT_EQ(p->test, pmcs[2].ret, 0);
-	KUNIT_EXPECT_EQ(p->test, pmcs[3].ret, -EINVAL);
-	KUNIT_EXPECT_EQ(p->test, pmcs[4].ret, 1);
+	KUNIT_EXPECT_EQ(test, pmuk_write_pmcs(ctx, pmcs, ARRAY_SIZE(pmcs)), 3);
+	KUNIT_EXPECT_EQ(test, pmcs[0].ret, 0);
+	KUNIT_EXPECT_EQ(test, pmcs[2].ret, 0);
+	KUNIT_EXPECT_EQ(test, pmcs[3].ret, -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmcs[4].ret, 1);
 	pmcs[0].config = 2;
-	KUNIT_EXPECT_EQ(p->test, pmuk_write_pmcs(ctx, pmcs, 1), 1);
+	KUNIT_EXPECT_EQ(test, pmuk_write_pmcs(ctx, pmcs, 1), 1);
 
 	pmuk_place_load(p, ctx);
-	KUNIT_EXPECT_EQ(p->test, pmuk_write_pmcs(ctx, pmcs, 1), -EBUSY);
-	pmuk_ctx_start(p->test, ctx);
+	KUNIT_EXPECT_EQ(test, pmuk_write_pmcs(ctx, pmcs, 1), -EBUSY);
+	pmuk_ctx_start(test, ctx);
 	pmuk_place_count(p, 2, 20);
 	pmuk_place_count(p, 5, 50);
 	pmuk_place_count(p, 7, 70);
 	expect_counts(p, ctx, 20, 50);
-	KUNIT_EXPECT_EQ(p->test, pmuk_ctx_count(p->test, ctx, 0, 31, -1), p->nr * 70);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 31, -1), p->nr * 70);
 	put_ctx(p, ctx);
-}
-
-static void write_pmcs(struct kunit *test)
-{
-	pmuk_on_each_place(test, write_pmcs_on);
 }
 
 /* How many overflows the messages tell of, that there are now. */
@@ -131,8 +123,9 @@ static u64 overflows_told(struct pmuk_place *p, struct pmuk_context *ctx)
 }
 
 /* A value to go on from, a period to overflow after; an entry that fails names itself. */
-static void write_pmds_on(struct pmuk_place *p)
+static void write_pmds(struct kunit *test)
 {
+	struct pmuk_place *p = pmuk_place_of(test);
 	struct pmuk_context *ctx = new_ctx(p, NULL);
 	struct pmuk_pmd pmds[] = {
 		{ .num = 0, .value = 7, .ret = 1 },
@@ -142,35 +135,30 @@ static void write_pmds_on(struct pmuk_place *p)
 		{ .num = 4, .ret = 1 },
 	};
 
-	KUNIT_EXPECT_EQ(p->test, pmuk_write_pmds(ctx, pmds, ARRAY_SIZE(pmds)), 2);
-	KUNIT_EXPECT_EQ(p->test, pmds[0].ret, 0);
-	KUNIT_EXPECT_EQ(p->test, pmds[1].ret, 0);
-	KUNIT_EXPECT_EQ(p->test, pmds[2].ret, -EINVAL);
-	KUNIT_EXPECT_EQ(p->test, pmds[3].ret, 1);
+	KUNIT_EXPECT_EQ(test, pmuk_write_pmds(ctx, pmds, ARRAY_SIZE(pmds)), 2);
+	KUNIT_EXPECT_EQ(test, pmds[0].ret, 0);
+	KUNIT_EXPECT_EQ(test, pmds[1].ret, 0);
+	KUNIT_EXPECT_EQ(test, pmds[2].ret, -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmds[3].ret, 1);
 
 	pmuk_place_load(p, ctx);
-	pmuk_ctx_start(p->test, ctx);
+	pmuk_ctx_start(test, ctx);
 	pmuk_place_count(p, 0, 10);
 	pmuk_place_feed(p, 1, 5 * PERIOD);
-	KUNIT_EXPECT_EQ(p->test, pmuk_write_pmds(ctx, pmds, 1), -EBUSY);
-	KUNIT_EXPECT_EQ(p->test, pmuk_stop(ctx), 0);
-	KUNIT_EXPECT_EQ(p->test, overflows_told(p, ctx), p->nr * 5);
-	KUNIT_EXPECT_EQ(p->test, pmuk_ctx_count(p->test, ctx, 0, 0, -1), 7 + p->nr * 10);
-	KUNIT_EXPECT_EQ(p->test, pmuk_ctx_count(p->test, ctx, 0, 3, -1),
+	KUNIT_EXPECT_EQ(test, pmuk_write_pmds(ctx, pmds, 1), -EBUSY);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(ctx), 0);
+	KUNIT_EXPECT_EQ(test, overflows_told(p, ctx), p->nr * 5);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 0, -1), 7 + p->nr * 10);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 3, -1),
 			1000 + p->nr * 5 * PERIOD);
 
 	pmds[0].value = 1;
-	KUNIT_EXPECT_EQ(p->test, pmuk_write_pmds(ctx, pmds, 1), 1);
-	KUNIT_EXPECT_EQ(p->test, pmuk_ctx_count(p->test, ctx, 0, 0, -1), 1);
-	pmuk_ctx_start(p->test, ctx);
+	KUNIT_EXPECT_EQ(test, pmuk_write_pmds(ctx, pmds, 1), 1);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 0, -1), 1);
+	pmuk_ctx_start(test, ctx);
 	pmuk_place_count(p, 0, 10);
-	KUNIT_EXPECT_EQ(p->test, pmuk_ctx_count(p->test, ctx, 0, 0, -1), 1 + p->nr * 10);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 0, -1), 1 + p->nr * 10);
 	put_ctx(p, ctx);
-}
-
-static void write_pmds(struct kunit *test)
-{
-	pmuk_on_each_place(test, write_pmds_on);
 }
 
 /* The counts of one CPU after the other: where there are CPUs, they add up. */
@@ -192,8 +180,9 @@ static void expect_counts_by_cpu(struct pmuk_place *p, struct pmuk_context *ctx,
 }
 
 /* Counts with their times, summed and not. */
-static void read_pmds_on(struct pmuk_place *p)
+static void read_pmds(struct kunit *test)
 {
+	struct pmuk_place *p = pmuk_place_of(test);
 	struct pmuk_context *ctx = started_ctx(p);
 	struct pmuk_pmd_read read[] = {
 		{ .num = 0, .cpu = -1, .ret = 1 },
@@ -204,277 +193,241 @@ static void read_pmds_on(struct pmuk_place *p)
 
 	pmuk_place_count(p, 0, 100003);
 	pmuk_place_count(p, 1, 30);
-	KUNIT_EXPECT_EQ(p->test, pmuk_read_pmds(ctx, read, ARRAY_SIZE(read)), 2);
-	KUNIT_EXPECT_EQ(p->test, read[0].ret, 0);
-	KUNIT_EXPECT_EQ(p->test, read[1].ret, 0);
-	KUNIT_EXPECT_EQ(p->test, read[2].ret, -ENOENT);
-	KUNIT_EXPECT_EQ(p->test, read[3].ret, 1);
-	KUNIT_EXPECT_EQ(p->test, read[0].count, p->nr * 100003);
-	KUNIT_EXPECT_EQ(p->test, read[1].count, p->nr * 30);
-	KUNIT_EXPECT_GT(p->test, read[1].time_running, 0);
-	KUNIT_EXPECT_LE(p->test, read[1].time_running, read[1].time_enabled);
+	KUNIT_EXPECT_EQ(test, pmuk_read_pmds(ctx, read, ARRAY_SIZE(read)), 2);
+	KUNIT_EXPECT_EQ(test, read[0].ret, 0);
+	KUNIT_EXPECT_EQ(test, read[1].ret, 0);
+	KUNIT_EXPECT_EQ(test, read[2].ret, -ENOENT);
+	KUNIT_EXPECT_EQ(test, read[3].ret, 1);
+	KUNIT_EXPECT_EQ(test, read[0].count, p->nr * 100003);
+	KUNIT_EXPECT_EQ(test, read[1].count, p->nr * 30);
+	KUNIT_EXPECT_GT(test, read[1].time_running, 0);
+	KUNIT_EXPECT_LE(test, read[1].time_running, read[1].time_enabled);
 	expect_counts_by_cpu(p, ctx, 30);
-	KUNIT_EXPECT_EQ(p->test, pmuk_unload_context(ctx), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_unload_context(ctx), 0);
 	expect_counts(p, ctx, 100003, 30);
 	put_ctx(p, ctx);
 }
 
-static void read_pmds(struct kunit *test)
-{
-	pmuk_on_each_place(test, read_pmds_on);
-}
-
 /* What was before does not count; starting twice is starting once. */
-static void start_on(struct pmuk_place *p)
+static void start(struct kunit *test)
 {
+	struct pmuk_place *p = pmuk_place_of(test);
 	struct pmuk_context *ctx = new_ctx(p, NULL);
 
-	KUNIT_EXPECT_EQ(p->test, pmuk_start(ctx, NULL), -ENODEV);
+	KUNIT_EXPECT_EQ(test, pmuk_start(ctx, NULL), -ENODEV);
 	pmuk_place_load(p, ctx);
 	pmuk_place_count(p, 0, 1000);
 	expect_counts(p, ctx, 0, 0);
-	KUNIT_EXPECT_EQ(p->test, pmuk_start(ctx, &p->target), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_start(ctx, &p->target), 0);
 	expect_counts(p, ctx, 0, 0);
 	pmuk_place_count(p, 0, 10);
 	expect_counts(p, ctx, 10, 0);
-	KUNIT_EXPECT_EQ(p->test, pmuk_start(ctx, NULL), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_start(ctx, NULL), 0);
 	pmuk_place_count(p, 0, 10);
 	expect_counts(p, ctx, 20, 0);
 	put_ctx(p, ctx);
 }
 
-static void start(struct kunit *test)
-{
-	pmuk_on_each_place(test, start_on);
-}
-
 /* What happens while stopped is left out, exactly. */
-static void stop_on(struct pmuk_place *p)
+static void stop(struct kunit *test)
 {
+	struct pmuk_place *p = pmuk_place_of(test);
 	struct pmuk_context *ctx = new_ctx(p, NULL);
 	unsigned int i;
 
-	KUNIT_EXPECT_EQ(p->test, pmuk_stop(ctx), -ENODEV);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(ctx), -ENODEV);
 	pmuk_place_load(p, ctx);
-	KUNIT_EXPECT_EQ(p->test, pmuk_stop(ctx), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(ctx), 0);
 	for (i = 1; i <= 5; i++) {
-		pmuk_ctx_start(p->test, ctx);
+		pmuk_ctx_start(test, ctx);
 		pmuk_place_count(p, 0, 10);
-		KUNIT_EXPECT_EQ(p->test, pmuk_stop(ctx), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_stop(ctx), 0);
 		expect_counts(p, ctx, i * 10, 0);
 		pmuk_place_count(p, 0, 1000);
 		pmuk_place_count(p, 1, 1000);
 		expect_counts(p, ctx, i * 10, 0);
-		KUNIT_EXPECT_EQ(p->test, pmuk_stop(ctx), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_stop(ctx), 0);
 	}
 	put_ctx(p, ctx);
-}
-
-static void stop(struct kunit *test)
-{
-	pmuk_on_each_place(test, stop_on);
 }
 
 /*
  * An overflow stops all counters of its CPU or task. Children's cannot be stopped; and perf
  * core swaps their events with their parent's, so what is left of periods is not exact.
  */
-static void restart_on(struct pmuk_place *p)
+static void restart(struct kunit *test)
 {
+	struct pmuk_place *p = pmuk_place_of(test);
 	bool tree = p->target.type == PMUK_TARGET_TREE;
 	const struct pmuk_context_attr attr = { .flags = tree ? 0 : PMUK_CTX_MASK };
 	const struct pmuk_pmd pmd = { .num = 3, .short_reset = PERIOD, .flags = PMUK_PMD_NOTIFY };
 	struct pmuk_context *ctx = new_ctx(p, &attr);
 	u64 last = tree ? 2 * PERIOD : PERIOD, first = tree ? 9 : 0;
 
-	pmuk_ctx_write_pmd(p->test, ctx, &pmd);
-	KUNIT_EXPECT_EQ(p->test, pmuk_restart(ctx), -ENODEV);
+	pmuk_ctx_write_pmd(test, ctx, &pmd);
+	KUNIT_EXPECT_EQ(test, pmuk_restart(ctx), -ENODEV);
 	pmuk_place_load(p, ctx);
-	KUNIT_EXPECT_EQ(p->test, pmuk_restart(ctx), 0);
-	pmuk_ctx_start(p->test, ctx);
+	KUNIT_EXPECT_EQ(test, pmuk_restart(ctx), 0);
+	pmuk_ctx_start(test, ctx);
 	if (tree)
 		pmuk_place_feed(p, 1, 2 * PERIOD);
 	else
 		pmuk_place_count(p, 1, 2 * PERIOD);
 	pmuk_place_count(p, 0, 9);
 	expect_counts(p, ctx, first, last);
-	KUNIT_EXPECT_EQ(p->test, pmuk_restart(ctx), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_restart(ctx), 0);
 	expect_counts(p, ctx, first, last);
 	pmuk_place_count(p, 0, 9);
 	pmuk_place_count(p, 1, 10);
 	expect_counts(p, ctx, first + 9, last + 10);
-	KUNIT_EXPECT_EQ(p->test, overflows_told(p, ctx), p->nr * (last / PERIOD));
+	KUNIT_EXPECT_EQ(test, overflows_told(p, ctx), p->nr * (last / PERIOD));
 	put_ctx(p, ctx);
 }
 
-static void restart(struct kunit *test)
-{
-	pmuk_on_each_place(test, restart_on);
-}
-
 /* It is nowhere else, and comes back with its counts. */
-static void load_context_on(struct pmuk_place *p)
+static void load_context(struct kunit *test)
 {
+	struct pmuk_place *p = pmuk_place_of(test);
 	struct pmuk_context *ctx = loaded_ctx(p, NULL);
 	int elsewhere = cpumask_any_but(cpu_online_mask, p->cpu);
 
-	KUNIT_EXPECT_EQ(p->test, pmuk_load_context(ctx, &p->target), -EBUSY);
-	KUNIT_EXPECT_EQ(p->test, pmuk_nr_counters(),
+	KUNIT_EXPECT_EQ(test, pmuk_load_context(ctx, &p->target), -EBUSY);
+	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(),
 			2 * (p->target.type == PMUK_TARGET_CPUS ? num_online_cpus() : 1));
-	pmuk_ctx_start(p->test, ctx);
+	pmuk_ctx_start(test, ctx);
 	pmuk_place_count(p, 0, 10);
 	if (pmuk_place_is_task(p))
-		KUNIT_EXPECT_EQ(p->test, pmuk_sim_count(p->sim, 0, 5), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_sim_count(p->sim, 0, 5), 0);
 	else if (p->target.type == PMUK_TARGET_CPU && elsewhere < nr_cpu_ids)
-		KUNIT_EXPECT_EQ(p->test, pmuk_sim_count_on(p->sim, elsewhere, 0, 5), 0);
-	KUNIT_EXPECT_EQ(p->test, pmuk_unload_context(ctx), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(p->sim, elsewhere, 0, 5), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_unload_context(ctx), 0);
 
 	pmuk_place_count(p, 0, 1000);
 	pmuk_place_load(p, ctx);
 	expect_counts(p, ctx, 10, 0);
 	pmuk_place_count(p, 0, 1000);
-	pmuk_ctx_start(p->test, ctx);
+	pmuk_ctx_start(test, ctx);
 	pmuk_place_count(p, 0, 10);
 	expect_counts(p, ctx, 20, 0);
 	put_ctx(p, ctx);
 }
 
-static void load_context(struct kunit *test)
-{
-	pmuk_on_each_place(test, load_context_on);
-}
-
 /* Stopped or not, it is taken away, and its counts stay. */
-static void unload_context_on(struct pmuk_place *p)
+static void unload_context(struct kunit *test)
 {
+	struct pmuk_place *p = pmuk_place_of(test);
 	struct pmuk_context *ctx = new_ctx(p, NULL);
 	unsigned int i;
 
-	KUNIT_EXPECT_EQ(p->test, pmuk_unload_context(ctx), -ENODEV);
+	KUNIT_EXPECT_EQ(test, pmuk_unload_context(ctx), -ENODEV);
 	for (i = 1; i <= 3; i++) {
 		pmuk_place_load(p, ctx);
-		pmuk_ctx_start(p->test, ctx);
+		pmuk_ctx_start(test, ctx);
 		pmuk_place_count(p, 0, 10);
 		if (i & 1)
-			KUNIT_EXPECT_EQ(p->test, pmuk_stop(ctx), 0);
-		KUNIT_EXPECT_EQ(p->test, pmuk_unload_context(ctx), 0);
-		KUNIT_EXPECT_EQ(p->test, pmuk_nr_counters(), 0);
-		KUNIT_EXPECT_EQ(p->test, pmuk_sim_nr_events(p->sim), 0);
-		KUNIT_EXPECT_EQ(p->test, pmuk_place_count(p, 0, 1000), 0);
+			KUNIT_EXPECT_EQ(test, pmuk_stop(ctx), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_unload_context(ctx), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_sim_nr_events(p->sim), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_place_count(p, 0, 1000), 0);
 		expect_counts(p, ctx, i * 10, 0);
-		KUNIT_EXPECT_EQ(p->test, pmuk_unload_context(ctx), -ENODEV);
-		KUNIT_EXPECT_EQ(p->test, pmuk_start(ctx, NULL), -ENODEV);
+		KUNIT_EXPECT_EQ(test, pmuk_unload_context(ctx), -ENODEV);
+		KUNIT_EXPECT_EQ(test, pmuk_start(ctx, NULL), -ENODEV);
 	}
 	put_ctx(p, ctx);
 }
 
-static void unload_context(struct kunit *test)
-{
-	pmuk_on_each_place(test, unload_context_on);
-}
-
 /* Another set, whose turn comes when it is called for; a task's children have one set only. */
-static void create_evtsets_on(struct pmuk_place *p)
+static void create_evtsets(struct kunit *test)
 {
+	struct pmuk_place *p = pmuk_place_of(test);
 	struct pmuk_context *ctx = new_ctx(p, NULL);
 	struct pmuk_set_desc sets[] = {
 		{ .id = 4, .ret = 1 }, { .id = 9, .timeout = 1, .ret = 1 }, { .id = 5, .ret = 1 } };
 
-	KUNIT_EXPECT_EQ(p->test, pmuk_create_evtsets(ctx, sets, ARRAY_SIZE(sets)), 1);
-	KUNIT_EXPECT_EQ(p->test, sets[0].ret, 0);
-	KUNIT_EXPECT_EQ(p->test, sets[1].ret, -EINVAL);
-	KUNIT_EXPECT_EQ(p->test, sets[2].ret, 1);
-	pmuk_ctx_add(p->test, ctx, p->sim, 4, 0, 0, 0);
+	KUNIT_EXPECT_EQ(test, pmuk_create_evtsets(ctx, sets, ARRAY_SIZE(sets)), 1);
+	KUNIT_EXPECT_EQ(test, sets[0].ret, 0);
+	KUNIT_EXPECT_EQ(test, sets[1].ret, -EINVAL);
+	KUNIT_EXPECT_EQ(test, sets[2].ret, 1);
+	pmuk_ctx_add(test, ctx, p->sim, 4, 0, 0, 0);
 	if (p->target.type == PMUK_TARGET_TREE) {
-		KUNIT_EXPECT_EQ(p->test, pmuk_load_context(ctx, &p->target), -EOPNOTSUPP);
+		KUNIT_EXPECT_EQ(test, pmuk_load_context(ctx, &p->target), -EOPNOTSUPP);
 		put_ctx(p, ctx);
 		return;
 	}
 	pmuk_place_load(p, ctx);
-	KUNIT_EXPECT_EQ(p->test, pmuk_create_evtsets(ctx, sets, 1), -EBUSY);
-	pmuk_ctx_start(p->test, ctx);
+	KUNIT_EXPECT_EQ(test, pmuk_create_evtsets(ctx, sets, 1), -EBUSY);
+	pmuk_ctx_start(test, ctx);
 	pmuk_place_count(p, 0, 10);
-	KUNIT_EXPECT_EQ(p->test, pmuk_switch_evtset(ctx, 4), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(ctx, 4), 0);
 	pmuk_place_count(p, 0, 7);
 	pmuk_place_count(p, 1, 7);
 	expect_counts(p, ctx, 10, 0);
-	KUNIT_EXPECT_EQ(p->test, pmuk_ctx_count(p->test, ctx, 4, 0, -1), p->nr * 7);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 4, 0, -1), p->nr * 7);
 	put_ctx(p, ctx);
 }
 
-static void create_evtsets(struct kunit *test)
-{
-	pmuk_on_each_place(test, create_evtsets_on);
-}
-
 /* A set goes with its counters, and what they have counted. */
-static void delete_evtsets_on(struct pmuk_place *p)
+static void delete_evtsets(struct kunit *test)
 {
+	struct pmuk_place *p = pmuk_place_of(test);
 	struct pmuk_context *ctx = new_ctx(p, NULL);
 	struct pmuk_pmd_read read = { .cpu = -1 };
 	struct pmuk_set_desc sets[] = { { .id = 0, .ret = 1 }, { .id = 0, .ret = 1 } };
 
 	pmuk_place_load(p, ctx);
-	pmuk_ctx_start(p->test, ctx);
+	pmuk_ctx_start(test, ctx);
 	pmuk_place_count(p, 0, 10);
-	KUNIT_EXPECT_EQ(p->test, pmuk_delete_evtsets(ctx, sets, 1), -EBUSY);
-	KUNIT_EXPECT_EQ(p->test, pmuk_unload_context(ctx), 0);
-	KUNIT_EXPECT_EQ(p->test, pmuk_delete_evtsets(ctx, sets, 2), 1);
-	KUNIT_EXPECT_EQ(p->test, sets[0].ret, 0);
-	KUNIT_EXPECT_EQ(p->test, sets[1].ret, -ENOENT);
-	KUNIT_EXPECT_EQ(p->test, pmuk_load_context(ctx, &p->target), -EINVAL);
-	KUNIT_EXPECT_EQ(p->test, pmuk_read_pmds(ctx, &read, 1), 0);
-	KUNIT_EXPECT_EQ(p->test, read.ret, -ENOENT);
+	KUNIT_EXPECT_EQ(test, pmuk_delete_evtsets(ctx, sets, 1), -EBUSY);
+	KUNIT_EXPECT_EQ(test, pmuk_unload_context(ctx), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_delete_evtsets(ctx, sets, 2), 1);
+	KUNIT_EXPECT_EQ(test, sets[0].ret, 0);
+	KUNIT_EXPECT_EQ(test, sets[1].ret, -ENOENT);
+	KUNIT_EXPECT_EQ(test, pmuk_load_context(ctx, &p->target), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_read_pmds(ctx, &read, 1), 0);
+	KUNIT_EXPECT_EQ(test, read.ret, -ENOENT);
 
-	pmuk_ctx_add_set(p->test, ctx, 6, 0);
-	pmuk_ctx_add(p->test, ctx, p->sim, 6, 0, 0, 0);
+	pmuk_ctx_add_set(test, ctx, 6, 0);
+	pmuk_ctx_add(test, ctx, p->sim, 6, 0, 0, 0);
 	pmuk_place_load(p, ctx);
-	pmuk_ctx_start(p->test, ctx);
+	pmuk_ctx_start(test, ctx);
 	pmuk_place_count(p, 0, 3);
-	KUNIT_EXPECT_EQ(p->test, pmuk_ctx_count(p->test, ctx, 6, 0, -1), p->nr * 3);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 6, 0, -1), p->nr * 3);
 	put_ctx(p, ctx);
 }
 
-static void delete_evtsets(struct kunit *test)
-{
-	pmuk_on_each_place(test, delete_evtsets_on);
-}
-
 /* Runs and times of a set, from where the test sees both ends. */
-static void getinfo_evtsets_on(struct pmuk_place *p)
+static void getinfo_evtsets(struct kunit *test)
 {
+	struct pmuk_place *p = pmuk_place_of(test);
 	unsigned int i, insts = p->target.type == PMUK_TARGET_CPUS ? p->nr : 1;
 	struct pmuk_context *ctx = new_ctx(p, NULL);
 	const struct pmuk_pmd pmd = { .num = 3, .short_reset = PERIOD };
 	struct pmuk_set_info info[] = { { .cpu = -1, .ret = 1 }, { .id = 1, .cpu = -1, .ret = 1 } };
 	u64 begun = ktime_get_ns();
 
-	pmuk_ctx_write_pmd(p->test, ctx, &pmd);
+	pmuk_ctx_write_pmd(test, ctx, &pmd);
 	pmuk_place_load(p, ctx);
 	for (i = 0; i < 3; i++) {
-		pmuk_ctx_start(p->test, ctx);
+		pmuk_ctx_start(test, ctx);
 		pmuk_place_count(p, 1, PERIOD);
-		KUNIT_EXPECT_EQ(p->test, pmuk_stop(ctx), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_stop(ctx), 0);
 	}
-	KUNIT_EXPECT_EQ(p->test, pmuk_getinfo_evtsets(ctx, info, 2), 1);
-	KUNIT_EXPECT_EQ(p->test, info[0].ret, 0);
-	KUNIT_EXPECT_EQ(p->test, info[1].ret, -ENOENT);
-	KUNIT_EXPECT_EQ(p->test, info[0].runs, 3 * insts);
-	KUNIT_EXPECT_GT(p->test, info[0].active_duration, 0);
-	KUNIT_EXPECT_LE(p->test, info[0].active_duration, insts * (ktime_get_ns() - begun));
-	KUNIT_EXPECT_EQ(p->test, info[0].replayed, 0);
-	KUNIT_EXPECT_EQ(p->test, info[0].overflowed, BIT(3));
+	KUNIT_EXPECT_EQ(test, pmuk_getinfo_evtsets(ctx, info, 2), 1);
+	KUNIT_EXPECT_EQ(test, info[0].ret, 0);
+	KUNIT_EXPECT_EQ(test, info[1].ret, -ENOENT);
+	KUNIT_EXPECT_EQ(test, info[0].runs, 3 * insts);
+	KUNIT_EXPECT_GT(test, info[0].active_duration, 0);
+	KUNIT_EXPECT_LE(test, info[0].active_duration, insts * (ktime_get_ns() - begun));
+	KUNIT_EXPECT_EQ(test, info[0].replayed, 0);
+	KUNIT_EXPECT_EQ(test, info[0].overflowed, BIT(3));
 	put_ctx(p, ctx);
 }
 
-static void getinfo_evtsets(struct kunit *test)
-{
-	pmuk_on_each_place(test, getinfo_evtsets_on);
-}
-
 /* From any state, and nothing is left. */
-static void close_on(struct pmuk_place *p)
+static void close(struct kunit *test)
 {
+	struct pmuk_place *p = pmuk_place_of(test);
 	const struct pmuk_context_attr attr = { .buffer = { .nr_pages = 1 } };
 	const struct pmuk_pmd pmd = { .num = 3, .short_reset = PERIOD, .flags = PMUK_PMD_NOTIFY };
 	struct pmuk_context *ctx;
@@ -482,33 +435,29 @@ static void close_on(struct pmuk_place *p)
 
 	for (state = 0; state < 4; state++) {
 		ctx = pmuk_create_context(&attr);
-		KUNIT_ASSERT_FALSE(p->test, IS_ERR(ctx));
-		pmuk_ctx_add(p->test, ctx, p->sim, 0, 3, 1, PMUK_NO_THROTTLE);
-		pmuk_ctx_write_pmd(p->test, ctx, &pmd);
+		KUNIT_ASSERT_FALSE(test, IS_ERR(ctx));
+		pmuk_ctx_add(test, ctx, p->sim, 0, 3, 1, PMUK_NO_THROTTLE);
+		pmuk_ctx_write_pmd(test, ctx, &pmd);
 		if (state > 0)
-			KUNIT_EXPECT_EQ(p->test, pmuk_load_context(ctx, &p->target), 0);
+			KUNIT_EXPECT_EQ(test, pmuk_load_context(ctx, &p->target), 0);
 		if (state > 1)
-			KUNIT_EXPECT_EQ(p->test, pmuk_start(ctx, NULL), 0);
+			KUNIT_EXPECT_EQ(test, pmuk_start(ctx, NULL), 0);
 		pmuk_place_count(p, 1, 3 * PERIOD);
 		if (state > 2)
-			KUNIT_EXPECT_EQ(p->test, pmuk_stop(ctx), 0);
-		KUNIT_EXPECT_EQ(p->test, pmuk_close(ctx), 0);
-		KUNIT_EXPECT_EQ(p->test, pmuk_nr_counters(), 0);
-		KUNIT_EXPECT_EQ(p->test, pmuk_nr_buffers(), 0);
-		KUNIT_EXPECT_EQ(p->test, pmuk_sim_nr_events(p->sim), 0);
-		KUNIT_EXPECT_EQ(p->test, pmuk_place_count(p, 1, 3 * PERIOD), 0);
+			KUNIT_EXPECT_EQ(test, pmuk_stop(ctx), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_close(ctx), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_nr_buffers(), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_sim_nr_events(p->sim), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_place_count(p, 1, 3 * PERIOD), 0);
 	}
 }
 
-static void close(struct kunit *test)
-{
-	pmuk_on_each_place(test, close_on);
-}
-
 /* Each message with its completion: as many as CPUs, and each counts its overflows. */
-static void read_on(struct pmuk_place *p)
+static void read(struct kunit *test)
 {
-	struct completion *done = pmuk_test_zalloc(p->test, sizeof(*done));
+	struct pmuk_place *p = pmuk_place_of(test);
+	struct completion *done = pmuk_test_zalloc(test, sizeof(*done));
 	const struct pmuk_context_attr attr = { .completion = done };
 	const struct pmuk_pmd pmd = { .num = 3, .short_reset = PERIOD, .flags = PMUK_PMD_NOTIFY };
 	unsigned int piles = p->target.type == PMUK_TARGET_CPUS ? p->nr : 1;
@@ -518,54 +467,43 @@ static void read_on(struct pmuk_place *p)
 
 	init_completion(done);
 	ctx = new_ctx(p, &attr);
-	pmuk_ctx_write_pmd(p->test, ctx, &pmd);
+	pmuk_ctx_write_pmd(test, ctx, &pmd);
 	pmuk_place_load(p, ctx);
-	pmuk_ctx_start(p->test, ctx);
+	pmuk_ctx_start(test, ctx);
 	pmuk_place_feed(p, 1, 3 * PERIOD + 1);
 	while (piles--) {
-		KUNIT_ASSERT_EQ(p->test, pmuk_read_timeout(ctx, &msg, PMUK_CTX_PATIENCE), 1);
-		KUNIT_EXPECT_EQ(p->test, msg.kind, PMUK_MSG_OVERFLOW);
-		KUNIT_EXPECT_EQ(p->test, msg.counters, BIT(3));
+		KUNIT_ASSERT_EQ(test, pmuk_read_timeout(ctx, &msg, PMUK_CTX_PATIENCE), 1);
+		KUNIT_EXPECT_EQ(test, msg.kind, PMUK_MSG_OVERFLOW);
+		KUNIT_EXPECT_EQ(test, msg.counters, BIT(3));
 		sum += msg.count;
 	}
-	KUNIT_EXPECT_EQ(p->test, sum, p->nr * 3);
-	KUNIT_EXPECT_EQ(p->test, pmuk_read(ctx, &msg, true), -EAGAIN);
-	KUNIT_EXPECT_FALSE(p->test, try_wait_for_completion(done));
+	KUNIT_EXPECT_EQ(test, sum, p->nr * 3);
+	KUNIT_EXPECT_EQ(test, pmuk_read(ctx, &msg, true), -EAGAIN);
+	KUNIT_EXPECT_FALSE(test, try_wait_for_completion(done));
 	complete(done);
-	KUNIT_EXPECT_EQ(p->test, pmuk_read(ctx, &msg, false), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_read(ctx, &msg, false), 0);
 	put_ctx(p, ctx);
 }
 
-static void read(struct kunit *test)
-{
-	pmuk_on_each_place(test, read_on);
-}
+KUNIT_ARRAY_PARAM_DESC(places, pmuk_place_kinds, name);
 
 static struct kunit_case pmuk_kapi_cases[] = {
-	KUNIT_CASE(create_context),
-	KUNIT_CASE(write_pmcs),
-	KUNIT_CASE(write_pmds),
-	KUNIT_CASE(read_pmds),
-	KUNIT_CASE(start),
-	KUNIT_CASE(stop),
-	KUNIT_CASE(restart),
-	KUNIT_CASE(load_context),
-	KUNIT_CASE(unload_context),
-	KUNIT_CASE(create_evtsets),
-	KUNIT_CASE(delete_evtsets),
-	KUNIT_CASE(getinfo_evtsets),
-	KUNIT_CASE(close),
-	KUNIT_CASE(read),
+	KUNIT_CASE_PARAM(create_context, places_gen_params),
+	KUNIT_CASE_PARAM(write_pmcs, places_gen_params),
+	KUNIT_CASE_PARAM(write_pmds, places_gen_params),
+	KUNIT_CASE_PARAM(read_pmds, places_gen_params),
+	KUNIT_CASE_PARAM(start, places_gen_params),
+	KUNIT_CASE_PARAM(stop, places_gen_params),
+	KUNIT_CASE_PARAM(restart, places_gen_params),
+	KUNIT_CASE_PARAM(load_context, places_gen_params),
+	KUNIT_CASE_PARAM(unload_context, places_gen_params),
+	KUNIT_CASE_PARAM(create_evtsets, places_gen_params),
+	KUNIT_CASE_PARAM(delete_evtsets, places_gen_params),
+	KUNIT_CASE_PARAM(getinfo_evtsets, places_gen_params),
+	KUNIT_CASE_PARAM(close, places_gen_params),
+	KUNIT_CASE_PARAM(read, places_gen_params),
 	{}
 };
 
-static struct kunit_suite pmuk_kapi_suite = {
-	.name = "pmuk_kapi",
-	.init = pmuk_test_init,
-	.test_cases = pmuk_kapi_cases,
-};
-
-kunit_test_suite(pmuk_kapi_suite);
-
-MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("KUnit tests of pmuk's contexts: each call on each kind of target");
+PMUK_SUITE(pmuk_kapi, pmuk_test_init,
+	   "KUnit tests of pmuk's contexts: each call on each kind of target");

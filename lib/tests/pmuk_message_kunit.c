@@ -6,12 +6,14 @@
 #include <linux/completion.h>
 #include <linux/cpu.h>
 #include <linux/kthread.h>
-#include <linux/module.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
 
+#include "pmuk_counters.h"
 #include "pmuk_ctx.h"
+#include "pmuk_levels.h"
 #include "pmuk_map.h"
+#include "pmuk_suite.h"
 
 #define PERIOD	10
 #define PATIENT	PMUK_CTX_PATIENCE
@@ -425,10 +427,7 @@ static void start_posters(struct kunit *test, struct mail *m, struct poster *pos
 
 		p->m = m;
 		p->nmi = nmi;
-		p->task = kthread_create(post_from_everywhere, p, "pmuk_post");
-		KUNIT_ASSERT_NOT_ERR_OR_NULL(test, p->task);
-		kthread_bind(p->task, cpu);
-		wake_up_process(p->task);
+		p->task = pmuk_test_thread(test, cpu, post_from_everywhere, p);
 	}
 }
 
@@ -721,14 +720,22 @@ static void aux_losses_add_up(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, heard.counts[PMUK_MSG_LOST], 0);
 }
 
-static void lost_place_is_told(struct kunit *test)
+/* A context with counter @num, of event 0, that is to be loaded. */
+static struct mail *new_mail_of(struct kunit *test, u16 num, u32 flags)
 {
 	struct mail *m = alloc_mail(test);
 	struct pmuk_context_attr attr = { .completion = &m->own };
 
 	m->more = &m->own;
 	m->ctx = pmuk_ctx_create(test, &attr);
-	pmuk_ctx_add(test, m->ctx, m->sim, 0, 4, 0, PMUK_PINNED);
+	pmuk_ctx_add(test, m->ctx, m->sim, 0, num, 0, flags);
+	return m;
+}
+
+static void lost_place_is_told(struct kunit *test)
+{
+	struct mail *m = new_mail_of(test, 4, PMUK_PINNED);
+
 	pmuk_ctx_load(test, m->ctx, m->cpu);
 	pmuk_ctx_start(test, m->ctx);
 	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(m->sim, m->cpu, 4), 0);
@@ -738,12 +745,8 @@ static void lost_place_is_told(struct kunit *test)
 
 static void pmu_gone_is_told(struct kunit *test)
 {
-	struct mail *m = alloc_mail(test);
-	struct pmuk_context_attr attr = { .completion = &m->own };
+	struct mail *m = new_mail_of(test, 4, 0);
 
-	m->more = &m->own;
-	m->ctx = pmuk_ctx_create(test, &attr);
-	pmuk_ctx_add(test, m->ctx, m->sim, 0, 4, 0, 0);
 	pmuk_ctx_load(test, m->ctx, m->cpu);
 	pmuk_ctx_start(test, m->ctx);
 	if (pmuk_sim_unplug(m->sim))
@@ -761,13 +764,9 @@ static int sleep_until_stopped(void *data)
 
 static void exit_is_told(struct kunit *test)
 {
-	struct mail *m = alloc_mail(test);
-	struct pmuk_context_attr attr = { .completion = &m->own };
+	struct mail *m = new_mail_of(test, 0, 0);
 	struct pmuk_target target = { .type = PMUK_TARGET_TASK };
 
-	m->more = &m->own;
-	m->ctx = pmuk_ctx_create(test, &attr);
-	pmuk_ctx_add(test, m->ctx, m->sim, 0, 0, 0, 0);
 	pmuk_ctx_add(test, m->ctx, m->sim, 0, 1, 1, 0);
 	target.task = kthread_run(sleep_until_stopped, NULL, "pmuk_exit");
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, target.task);
@@ -778,67 +777,38 @@ static void exit_is_told(struct kunit *test)
 		.kind = PMUK_MSG_EXIT, .count = 1, .counters = BIT(0) | BIT(1) });
 }
 
-static void put_online(void *data)
-{
-	int cpu = *(int *)data;
-
-	if (!cpu_online(cpu))
-		add_cpu(cpu);
-}
-
 static void hotplug_is_told(struct kunit *test)
 {
 	struct mail *m = new_mail(test, NULL);
-	int *cpu = pmuk_test_zalloc(test, sizeof(*cpu));
-	int ret;
+	int ret, cpu = pmuk_test_other_cpu(test, m->cpu);
 
-	*cpu = pmuk_test_other_cpu(test, m->cpu);
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_online, cpu), 0);
-	ret = remove_cpu(*cpu);
+	pmuk_test_keep_online(test, cpu);
+	ret = remove_cpu(cpu);
 	if (ret)
-		kunit_skip(test, "CPU %d cannot go offline: %d", *cpu, ret);
+		kunit_skip(test, "CPU %d cannot go offline: %d", cpu, ret);
 	expect_message(test, m, &(struct pmuk_msg){
-		.kind = PMUK_MSG_CPU_OFFLINE, .cpu = *cpu, .count = 1 });
+		.kind = PMUK_MSG_CPU_OFFLINE, .cpu = cpu, .count = 1 });
 	expect_silence(test, m);
-	KUNIT_ASSERT_EQ(test, add_cpu(*cpu), 0);
+	KUNIT_ASSERT_EQ(test, add_cpu(cpu), 0);
 	expect_message(test, m, &(struct pmuk_msg){
-		.kind = PMUK_MSG_CPU_ONLINE, .cpu = *cpu, .count = 1 });
+		.kind = PMUK_MSG_CPU_ONLINE, .cpu = cpu, .count = 1 });
 	expect_silence(test, m);
 }
 
 /* ---- the end ---- */
 
-struct closing {
-	struct pmuk_context *ctx;
-	struct completion done;
-	int ret;
-};
-
-static void close_here(void *data)
-{
-	struct closing *c = data;
-
-	c->ret = pmuk_close_deferred(c->ctx, &c->done);
-}
-
 /* From interrupts too, with buffers: nothing is completed after that. */
-static void close_ends_messages(struct kunit *test, enum pmuk_irq_level level)
+static void close_ends_messages(struct kunit *test)
 {
+	enum pmuk_irq_level level = pmuk_test_level(test);
 	struct mail *m = new_mail_with_buffer(test, &(struct pmuk_buffer_attr){
 		.nr_pages = 1, .wakeup_events = 1 });
-	struct closing *c = pmuk_test_zalloc(test, sizeof(*c));
 	unsigned int done;
 	int cpu;
 
-	pmuk_test_need_level(test, level);
-	init_completion(&c->done);
-	c->ctx = m->ctx;
 	for_each_online_cpu(cpu)
 		overflow(m, cpu, 0, 3);
-	kunit_remove_action(test, pmuk_ctx_put, m->ctx);
-	KUNIT_EXPECT_EQ(test, pmuk_irq_run(level, close_here, c), 0);
-	KUNIT_EXPECT_EQ(test, c->ret, 0);
-	KUNIT_ASSERT_NE(test, wait_for_completion_timeout(&c->done, PATIENT), 0);
+	pmuk_ctx_close_at(test, m->ctx, level);
 	done = READ_ONCE(m->more->done);
 	/* Of each CPU, overflows and watermarks. */
 	KUNIT_EXPECT_EQ(test, done, 2 * num_online_cpus());
@@ -847,11 +817,6 @@ static void close_ends_messages(struct kunit *test, enum pmuk_irq_level level)
 	usleep_range(2000, 3000);
 	KUNIT_EXPECT_EQ(test, READ_ONCE(m->more->done), done);
 }
-
-PMUK_LEVEL_CASE(close_ends_messages, task, PMUK_IRQ_TASK)
-PMUK_LEVEL_CASE(close_ends_messages, softirq, PMUK_IRQ_SOFT)
-PMUK_LEVEL_CASE(close_ends_messages, hardirq, PMUK_IRQ_HARD)
-PMUK_LEVEL_CASE(close_ends_messages, nmi, PMUK_IRQ_NMI)
 
 static struct kunit_case pmuk_message_cases[] = {
 	KUNIT_CASE(read_refuses_bad_arguments),
@@ -876,20 +841,9 @@ static struct kunit_case pmuk_message_cases[] = {
 	KUNIT_CASE(pmu_gone_is_told),
 	KUNIT_CASE(exit_is_told),
 	KUNIT_CASE(hotplug_is_told),
-	KUNIT_CASE(close_ends_messages_task),
-	KUNIT_CASE(close_ends_messages_softirq),
-	KUNIT_CASE(close_ends_messages_hardirq),
-	KUNIT_CASE(close_ends_messages_nmi),
+	KUNIT_CASE_PARAM(close_ends_messages, levels_gen_params),
+	PMUK_NMI_CASE(close_ends_messages),
 	{}
 };
 
-static struct kunit_suite pmuk_message_suite = {
-	.name = "pmuk_message",
-	.init = pmuk_test_init,
-	.test_cases = pmuk_message_cases,
-};
-
-kunit_test_suite(pmuk_message_suite);
-
-MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("KUnit tests of pmuk's messages");
+PMUK_SUITE(pmuk_message, pmuk_test_init, "KUnit tests of pmuk's messages");

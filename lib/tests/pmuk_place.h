@@ -9,19 +9,22 @@
 #include <linux/completion.h>
 #include <linux/cpumask.h>
 #include <linux/kthread.h>
-#include <linux/sched/signal.h>
 #include <linux/sched/task.h>
 
 #include "pmuk_ctx.h"
+#include "pmuk_fork.h"
 
 #define PMUK_PLACE_KINDS	(PMUK_TARGET_TREE + 1)
 
-/* kernel_thread() is not exported: a module's tasks have no children. */
-#ifdef MODULE
-#define PMUK_PLACE_CAN_FORK	0
-#else
-#define PMUK_PLACE_CAN_FORK	1
-#endif
+static const struct pmuk_place_kind {
+	enum pmuk_target_type type;
+	const char *name;
+} pmuk_place_kinds[PMUK_PLACE_KINDS] __maybe_unused = {
+	{ PMUK_TARGET_CPU, "CPU" },
+	{ PMUK_TARGET_CPUS, "CPUS" },
+	{ PMUK_TARGET_TASK, "TASK" },
+	{ PMUK_TARGET_TREE, "TREE" },
+};
 
 struct pmuk_place {
 	struct kunit *test;
@@ -39,13 +42,6 @@ struct pmuk_place {
 	void *data;
 	bool dismissed;
 };
-
-static inline const char *pmuk_place_name(const struct pmuk_place *p)
-{
-	static const char *const names[] = { "CPU", "CPUS", "TASK", "TREE" };
-
-	return names[p->target.type];
-}
 
 static inline bool pmuk_place_is_task(const struct pmuk_place *p)
 {
@@ -122,7 +118,7 @@ static inline struct pmuk_place *pmuk_place(struct kunit *test, struct pmuk_sim 
 	p->target.cpu = type == PMUK_TARGET_CPU ? p->cpu : -1;
 	p->nr = type == PMUK_TARGET_CPUS ? num_online_cpus() : 1;
 	if (type == PMUK_TARGET_TREE)
-		p->nr += PMUK_PLACE_CAN_FORK;
+		p->nr += PMUK_CAN_FORK;
 	if (pmuk_place_is_task(p))
 		pmuk_place_get_task(p);
 	return p;
@@ -147,36 +143,22 @@ static inline void pmuk_place_feed_task(struct pmuk_place *p)
 	p->counted += pmuk_place_feed_here(p, p->config, p->n);
 }
 
-#ifndef MODULE
-
 static inline int pmuk_place_child(void *data)
 {
 	struct pmuk_place *p = data;
 
 	p->by(p);
-	do_exit(0);
+	pmuk_exit_child();
+	return 0;
 }
 
 /* By this task, and then by a child of it, which has exited when this returns. */
 static inline void pmuk_place_by_both(struct pmuk_place *p)
 {
-	pid_t pid;
-
 	p->by(p);
-	kernel_sigaction(SIGCHLD, SIG_DFL);
-	pid = kernel_thread(pmuk_place_child, p, "pmuk_child", CLONE_FS | CLONE_FILES | SIGCHLD);
-	if (pid < 0 || kernel_wait(pid, NULL) != pid)
+	if (PMUK_CAN_FORK && !pmuk_reap(pmuk_fork(pmuk_place_child, p)))
 		p->counted = U64_MAX;
 }
-
-#else /* MODULE */
-
-static inline void pmuk_place_by_both(struct pmuk_place *p)
-{
-	p->by(p);
-}
-
-#endif
 
 static inline u64 pmuk_place_by_tasks(struct pmuk_place *p, u64 config, u64 n,
 				      void (*by)(struct pmuk_place *p))
@@ -227,23 +209,12 @@ static inline void pmuk_place_load(struct pmuk_place *p, struct pmuk_context *ct
 	KUNIT_ASSERT_EQ(p->test, pmuk_load_context(ctx, &p->target), 0);
 }
 
-/* Runs @fn on each kind of target, with a PMU of its own. */
-static inline void pmuk_on_each_place(struct kunit *test, void (*fn)(struct pmuk_place *p))
+/* The place of a case that has pmuk_place_kinds as its parameters, with a PMU of its own. */
+static inline struct pmuk_place *pmuk_place_of(struct kunit *test)
 {
-	enum pmuk_target_type type;
+	const struct pmuk_place_kind *kind = test->param_value;
 
-	for (type = 0; type < PMUK_PLACE_KINDS; type++) {
-		struct pmuk_sim *sim = pmuk_test_sim(test, 4, 32);
-		struct pmuk_place *p = pmuk_place(test, sim, type);
-		bool ok = READ_ONCE(test->status) == KUNIT_SUCCESS;
-
-		fn(p);
-		if (ok && READ_ONCE(test->status) != KUNIT_SUCCESS)
-			kunit_err(test, "with target %s", pmuk_place_name(p));
-		if (pmuk_place_is_task(p))
-			kunit_release_action(test, pmuk_place_put, p);
-		kunit_release_action(test, pmuk_test_put_sim, sim);
-	}
+	return pmuk_place(test, pmuk_test_sim(test, 4, 32), kind->type);
 }
 
 #endif /* _PMUK_PLACE_H */

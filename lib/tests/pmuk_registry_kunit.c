@@ -5,10 +5,12 @@
  */
 #include <linux/completion.h>
 #include <linux/kthread.h>
-#include <linux/module.h>
 #include <linux/workqueue.h>
 
+#include "pmuk_counters.h"
 #include "pmuk_ctx.h"
+#include "pmuk_levels.h"
+#include "pmuk_suite.h"
 
 #define PERIOD	100
 #define LONG	350
@@ -21,7 +23,8 @@ static struct probe {
 	unsigned int init_fails_at;	/* the n-th init() does, from 1 on; 0: none */
 	size_t size;
 	u32 action;
-	enum pmuk_irq_level level;	/* where handlers are to run */
+	enum pmuk_irq_level level;	/* where handlers are to run, ... */
+	bool any_level;			/* ... unless that is left open */
 
 	struct completion *let_exit;	/* what exit() waits for; NULL: nothing */
 	struct completion *let_validate;	/* what validate() waits for; NULL: nothing */
@@ -88,7 +91,7 @@ static u32 probe_handler(const struct pmuk_format_event *event)
 	probe.wrong += cpumask_test_cpu(event->cpu, &probe.exited);
 	probe.wrong += !event->area != !probe.size;
 	probe.wrong += event->area && *(u8 *)event->area != (u8)(event->cpu + 1);
-	probe.wrong += !pmuk_irq_is(probe.level);
+	probe.wrong += !probe.any_level && !pmuk_irq_is(probe.level);
 	probe.event = *event;
 	probe.sample = *event->sample;
 	if (probe.destroys)
@@ -108,18 +111,16 @@ static struct pmuk_format probe_format = {
 	.exit		= probe_exit,
 };
 
-static const uuid_t other_uuid = UUID_INIT(0x0ddba11, 0x1234, 0x5678, 8, 7, 6, 5, 4, 3, 2, 1);
+static const struct pmuk_context_attr with_probe = { .format = &probe_format.uuid };
 
-static void unregister(void *format)
-{
-	pmuk_unregister_format(format);
-}
+#define OTHER_UUID	UUID_INIT(0x0ddba11, 0x1234, 0x5678, 8, 7, 6, 5, 4, 3, 2, 1)
+
+static const uuid_t other_uuid = OTHER_UUID;
 
 static void use_probe(struct kunit *test)
 {
 	probe = (struct probe){ .size = AREA, .action = PMUK_FORMAT_RESET };
-	KUNIT_ASSERT_EQ(test, pmuk_register_format(&probe_format), 0);
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, unregister, &probe_format), 0);
+	pmuk_ctx_format(test, &probe_format);
 }
 
 /* A context whose counter overflows each PERIOD events 0, and after a restart, LONG. */
@@ -154,12 +155,11 @@ static void start_ctx(struct kunit *test, struct ctx *c, const struct pmuk_conte
 
 static struct ctx *new_ctx(struct kunit *test)
 {
-	const struct pmuk_context_attr attr = { .format = &probe_format.uuid };
 	struct ctx *c;
 
 	use_probe(test);
 	c = alloc_ctx(test);
-	start_ctx(test, c, &attr, 0, c->cpu);
+	start_ctx(test, c, &with_probe, 0, c->cpu);
 	return c;
 }
 
@@ -175,38 +175,38 @@ static int handled(void)
 
 /* ---- the registry ---- */
 
+static const struct bad_format {
+	const char *what;
+	struct pmuk_format format;
+} bad_formats[] = {
+	{ "no name", { .handler = probe_handler, .uuid = OTHER_UUID } },
+	{ "an empty name", { .name = "", .handler = probe_handler, .uuid = OTHER_UUID } },
+	{ "no handler", { .name = "x", .uuid = OTHER_UUID } },
+	{ "no uuid", { .name = "x", .handler = probe_handler } },
+	{ "init without exit", { .name = "x", .uuid = OTHER_UUID, .handler = probe_handler,
+				 .init = probe_init } },
+	{ "exit without init", { .name = "x", .uuid = OTHER_UUID, .handler = probe_handler,
+				 .exit = probe_exit } },
+	{ "a sample type", { .name = "x", .uuid = OTHER_UUID, .handler = probe_handler,
+			     .sample_type = PERF_SAMPLE_BRANCH_STACK } },
+	{ "an unknown sample type", { .name = "x", .uuid = OTHER_UUID, .handler = probe_handler,
+				      .sample_type = 1ULL << 63 } },
+};
+
+KUNIT_ARRAY_PARAM_DESC(bad_formats, bad_formats, what);
+
 static void register_refuses_bad_formats(struct kunit *test)
 {
-	static const struct {
-		struct pmuk_format format;
-		int ret;
-		const char *what;
-	} bad[] = {
-		{ { .handler = probe_handler, .uuid = other_uuid }, -EINVAL, "no name" },
-		{ { .name = "", .handler = probe_handler }, -EINVAL, "empty name" },
-		{ { .name = "x" }, -EINVAL, "no handler" },
-		{ { .name = "x", .handler = probe_handler }, -EINVAL, "no uuid" },
-	};
-	struct pmuk_format f;
-	unsigned int i;
+	const struct bad_format *bad = test->param_value;
+	struct pmuk_format f = bad->format;
 
+	KUNIT_EXPECT_EQ(test, pmuk_register_format(&f), -EINVAL);
+}
+
+static void register_refuses_no_format(struct kunit *test)
+{
 	KUNIT_EXPECT_EQ(test, pmuk_register_format(NULL), -EINVAL);
 	KUNIT_EXPECT_EQ(test, pmuk_register_format(ERR_PTR(-ENOMEM)), -EINVAL);
-	for (i = 0; i < ARRAY_SIZE(bad); i++) {
-		f = bad[i].format;
-		KUNIT_EXPECT_EQ_MSG(test, pmuk_register_format(&f), bad[i].ret, "%s", bad[i].what);
-	}
-	f = (struct pmuk_format){ .name = "x", .uuid = other_uuid, .handler = probe_handler,
-				  .init = probe_init };
-	KUNIT_EXPECT_EQ(test, pmuk_register_format(&f), -EINVAL);
-	f.init = NULL;
-	f.exit = probe_exit;
-	KUNIT_EXPECT_EQ(test, pmuk_register_format(&f), -EINVAL);
-	f.exit = NULL;
-	f.sample_type = PERF_SAMPLE_BRANCH_STACK;
-	KUNIT_EXPECT_EQ(test, pmuk_register_format(&f), -EINVAL);
-	f.sample_type = 1ULL << 63;
-	KUNIT_EXPECT_EQ(test, pmuk_register_format(&f), -EINVAL);
 }
 
 static void names_and_uuids_are_unique(struct kunit *test)
@@ -233,23 +233,22 @@ static void names_and_uuids_are_unique(struct kunit *test)
 
 static void unregister_knows_who_is_there(struct kunit *test)
 {
-	const struct pmuk_context_attr attr = { .format = &probe_format.uuid };
 	struct pmuk_context *a, *b;
 
 	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(NULL), -EINVAL);
 	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(ERR_PTR(-ENOMEM)), -EINVAL);
 	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&probe_format), -ENOENT);
-	KUNIT_EXPECT_EQ(test, PTR_ERR(pmuk_create_context(&attr)), -ENOENT);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(pmuk_create_context(&with_probe)), -ENOENT);
 	use_probe(test);
-	a = pmuk_ctx_create(test, &attr);
-	b = pmuk_ctx_create(test, &attr);
+	a = pmuk_ctx_create(test, &with_probe);
+	b = pmuk_ctx_create(test, &with_probe);
 	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&probe_format), -EBUSY);
 	kunit_release_action(test, pmuk_ctx_put, a);
 	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&probe_format), -EBUSY);
 	kunit_release_action(test, pmuk_ctx_put, b);
 	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&probe_format), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&probe_format), -ENOENT);
-	KUNIT_EXPECT_EQ(test, PTR_ERR(pmuk_create_context(&attr)), -ENOENT);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(pmuk_create_context(&with_probe)), -ENOENT);
 }
 
 struct closing {
@@ -276,7 +275,6 @@ static void put_closing(void *data)
  */
 static void unregister_waits_for_who_closes(struct kunit *test)
 {
-	const struct pmuk_context_attr attr = { .format = &probe_format.uuid };
 	struct pmuk_target target = { .type = PMUK_TARGET_CPUS };
 	struct closing *c = pmuk_test_zalloc(test, sizeof(*c));
 	struct pmuk_context *ctx;
@@ -285,7 +283,7 @@ static void unregister_waits_for_who_closes(struct kunit *test)
 	init_completion(&c->let_exit);
 	INIT_DELAYED_WORK(&c->later, let_it_exit);
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_closing, c), 0);
-	ctx = pmuk_create_context(&attr);
+	ctx = pmuk_create_context(&with_probe);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, ctx);
 	KUNIT_EXPECT_EQ(test, pmuk_load_context(ctx, &target), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&probe_format), -EBUSY);
@@ -294,7 +292,7 @@ static void unregister_waits_for_who_closes(struct kunit *test)
 	schedule_delayed_work(&c->later, HZ / 20);
 	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&probe_format), 0);
 	KUNIT_EXPECT_EQ(test, probe.exits, probe.inits);
-	KUNIT_EXPECT_EQ(test, PTR_ERR(pmuk_create_context(&attr)), -ENOENT);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(pmuk_create_context(&with_probe)), -ENOENT);
 	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&probe_format), -ENOENT);
 }
 
@@ -306,9 +304,7 @@ struct creating {
 
 static void create_and_close(struct work_struct *work)
 {
-	const struct pmuk_context_attr attr = { .format = &probe_format.uuid };
-
-	pmuk_close(pmuk_create_context(&attr));
+	pmuk_close(pmuk_create_context(&with_probe));
 }
 
 static void let_it_validate(struct work_struct *work)
@@ -345,29 +341,25 @@ static void unregister_meets_a_create(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&probe_format), 0);
 }
 
-#ifdef MODULE
 static void users_hold_the_module(struct kunit *test)
 {
-	const struct pmuk_context_attr attr = { .format = &probe_format.uuid };
+#ifdef MODULE
 	int before = module_refcount(THIS_MODULE);
 	struct pmuk_context *ctx;
 
 	use_probe(test);
 	KUNIT_EXPECT_EQ(test, module_refcount(THIS_MODULE), before);
-	ctx = pmuk_ctx_create(test, &attr);
+	ctx = pmuk_ctx_create(test, &with_probe);
 	KUNIT_EXPECT_EQ(test, module_refcount(THIS_MODULE), before + 1);
 	kunit_release_action(test, pmuk_ctx_put, ctx);
 	KUNIT_EXPECT_EQ(test, module_refcount(THIS_MODULE), before);
 	probe.validate_ret = -EDOM;
-	KUNIT_EXPECT_EQ(test, PTR_ERR(pmuk_create_context(&attr)), -EDOM);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(pmuk_create_context(&with_probe)), -EDOM);
 	KUNIT_EXPECT_EQ(test, module_refcount(THIS_MODULE), before);
-}
 #else
-static void users_hold_the_module(struct kunit *test)
-{
 	kunit_skip(test, "built in: there is no module to hold");
-}
 #endif
+}
 
 /* ---- each step may fail ---- */
 
@@ -415,11 +407,10 @@ static int load_all(struct pmuk_context *ctx)
 
 static void impossible_size_is_no_memory(struct kunit *test)
 {
-	const struct pmuk_context_attr attr = { .format = &probe_format.uuid };
 	struct pmuk_context *ctx;
 
 	use_probe(test);
-	ctx = pmuk_ctx_create(test, &attr);
+	ctx = pmuk_ctx_create(test, &with_probe);
 	probe.size = SIZE_MAX;
 	KUNIT_EXPECT_EQ(test, load_all(ctx), -ENOMEM);
 	KUNIT_EXPECT_NULL(test, pmuk_format_area(ctx, 0));
@@ -482,7 +473,8 @@ static void areas_are_of_their_cpus(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(c->sim, cpu, 0, PERIOD), PERIOD);
 		KUNIT_EXPECT_PTR_EQ(test, probe.event.area, pmuk_format_area(c->ctx, cpu));
 		KUNIT_EXPECT_EQ(test, probe.event.cpu, cpu);
-		probe.level = PMUK_IRQ_HARD;	/* all but the first are interrupted */
+		/* A CPU that is about to sleep makes the call without an interrupt. */
+		probe.any_level = true;
 	}
 	kunit_release_action(test, pmuk_ctx_put, c->ctx);
 	KUNIT_EXPECT_EQ(test, probe.exits, num_possible_cpus());
@@ -490,37 +482,22 @@ static void areas_are_of_their_cpus(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, probe.wrong, 0);
 }
 
-static int storm(void *data)
-{
-	struct ctx *c = data;
-
-	while (!kthread_should_stop()) {
-		pmuk_sim_count(c->sim, 0, PERIOD);
-		cond_resched();
-	}
-	return 0;
-}
-
 /* In the middle of overflows: the handler finds no area that is gone, see probe_handler(). */
 static void exit_comes_after_the_last_handler(struct kunit *test)
 {
-	const struct pmuk_context_attr attr = { .format = &probe_format.uuid };
 	struct ctx *c = alloc_ctx(test);
 	int other = pmuk_test_other_cpu(test, c->cpu);
 	struct task_struct *task;
 	unsigned int i;
 
 	use_probe(test);
-	task = kthread_create(storm, c, "pmuk_storm");
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
-	kthread_bind(task, other);
-	wake_up_process(task);
+	task = pmuk_test_thread(test, other, pmuk_test_storm, c->sim);
 	for (i = 1; i <= 8; i++) {
 		int from = handled();
 
 		cpumask_clear(&probe.exited);
 		cpumask_clear(&probe.inited);
-		start_ctx(test, c, &attr, 0, other);
+		start_ctx(test, c, &with_probe, 0, other);
 		KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(handled() - from > 20));
 		kunit_release_action(test, pmuk_ctx_put, c->ctx);
 		KUNIT_EXPECT_EQ(test, probe.exits, i);
@@ -557,12 +534,11 @@ static void handler_is_told(struct kunit *test)
 /* What a format asks for, it is given. */
 static void handler_is_told_what_it_wants(struct kunit *test)
 {
-	const struct pmuk_context_attr attr = { .format = &probe_format.uuid };
 	struct ctx *c = alloc_ctx(test);
 
 	probe_format.sample_type = PERF_SAMPLE_TIME | PERF_SAMPLE_READ;
 	use_probe(test);
-	start_ctx(test, c, &attr, 0, c->cpu);
+	start_ctx(test, c, &with_probe, 0, c->cpu);
 	feed(c, 3 * PERIOD);
 	probe_format.sample_type = 0;
 	KUNIT_EXPECT_EQ(test, handled(), 3);
@@ -600,12 +576,12 @@ static void overflow_here(void *data)
 }
 
 /* There where the PMU interrupts, and nowhere else. */
-static void handler_runs_in(struct kunit *test, enum pmuk_irq_level level)
+static void handler_runs_in(struct kunit *test)
 {
+	enum pmuk_irq_level level = pmuk_test_level(test);
 	struct ctx *c = new_ctx(test);
 	unsigned int i;
 
-	pmuk_test_need_level(test, level);
 	probe.level = level;
 	for (i = 0; i < 100; i++)
 		KUNIT_ASSERT_EQ(test, pmuk_irq_run(level, overflow_here, c), 0);
@@ -614,11 +590,6 @@ static void handler_runs_in(struct kunit *test, enum pmuk_irq_level level)
 	KUNIT_EXPECT_GE(test, handled(), 50);
 	KUNIT_EXPECT_EQ(test, probe.wrong, 0);
 }
-
-PMUK_LEVEL_CASE(handler_runs_in, task, PMUK_IRQ_TASK)
-PMUK_LEVEL_CASE(handler_runs_in, softirq, PMUK_IRQ_SOFT)
-PMUK_LEVEL_CASE(handler_runs_in, hardirq, PMUK_IRQ_HARD)
-PMUK_LEVEL_CASE(handler_runs_in, nmi, PMUK_IRQ_NMI)
 
 /* ---- what it says ---- */
 
@@ -687,41 +658,45 @@ static void expect_masked(struct kunit *test, struct ctx *c)
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, c->ctx, 0, 3, -1), LONG + 3 * PERIOD);
 }
 
-static void handler_decides(struct kunit *test, u32 action)
+static const struct decision {
+	const char *name;
+	u32 action;
+} decisions[] = {
+	{ "nothing", 0 },
+	{ "notify", PMUK_FORMAT_NOTIFY },
+	{ "reset", PMUK_FORMAT_RESET },
+	{ "reset, notify", PMUK_FORMAT_RESET | PMUK_FORMAT_NOTIFY },
+	{ "mask", PMUK_FORMAT_MASK },
+	{ "mask, notify", PMUK_FORMAT_MASK | PMUK_FORMAT_NOTIFY },
+	{ "mask, reset", PMUK_FORMAT_MASK | PMUK_FORMAT_RESET },
+	{ "all", PMUK_FORMAT_MASK | PMUK_FORMAT_RESET | PMUK_FORMAT_NOTIFY },
+};
+
+KUNIT_ARRAY_PARAM_DESC(decisions, decisions, name);
+
+static void handler_decides(struct kunit *test)
 {
+	const struct decision *decision = test->param_value;
 	struct ctx *c = new_ctx(test);
 
-	probe.action = action;
-	if (action & PMUK_FORMAT_MASK)
+	probe.action = decision->action;
+	if (probe.action & PMUK_FORMAT_MASK)
 		expect_masked(test, c);
-	else if (action & PMUK_FORMAT_RESET)
+	else if (probe.action & PMUK_FORMAT_RESET)
 		expect_reset(test, c);
 	else
 		expect_silent(test, c);
 	KUNIT_EXPECT_EQ(test, probe.wrong, 0);
 }
 
-#define DECIDES_CASE(name, action) \
-	static void handler_decides_##name(struct kunit *test) { handler_decides(test, action); }
-
-DECIDES_CASE(nothing, 0)
-DECIDES_CASE(notify, PMUK_FORMAT_NOTIFY)
-DECIDES_CASE(reset, PMUK_FORMAT_RESET)
-DECIDES_CASE(reset_notify, PMUK_FORMAT_RESET | PMUK_FORMAT_NOTIFY)
-DECIDES_CASE(mask, PMUK_FORMAT_MASK)
-DECIDES_CASE(mask_notify, PMUK_FORMAT_MASK | PMUK_FORMAT_NOTIFY)
-DECIDES_CASE(mask_reset, PMUK_FORMAT_MASK | PMUK_FORMAT_RESET)
-DECIDES_CASE(all, PMUK_FORMAT_MASK | PMUK_FORMAT_RESET | PMUK_FORMAT_NOTIFY)
-
 /* A restart in the middle of another set's turn is one for all. */
 static void restart_reaches_other_sets(struct kunit *test)
 {
-	const struct pmuk_context_attr attr = { .format = &probe_format.uuid };
 	struct ctx *c = alloc_ctx(test);
 
 	use_probe(test);
 	probe.action = 0;
-	start_ctx(test, c, &attr, 0, c->cpu);
+	start_ctx(test, c, &with_probe, 0, c->cpu);
 	KUNIT_EXPECT_EQ(test, pmuk_unload_context(c->ctx), 0);
 	pmuk_ctx_add_set(test, c->ctx, 1, 0);
 	pmuk_ctx_load(test, c->ctx, c->cpu);
@@ -739,13 +714,12 @@ static void restart_reaches_other_sets(struct kunit *test)
 /* Masked by another counter, and restarted, it is still in its long period: one, not more. */
 static void restart_of_another_keeps_the_long_period(struct kunit *test)
 {
-	const struct pmuk_context_attr attr = { .format = &probe_format.uuid };
 	const struct pmuk_pmd another = { .num = 4, .short_reset = PERIOD };
 	struct ctx *c = alloc_ctx(test);
 
 	use_probe(test);
 	probe.action = PMUK_FORMAT_MASK;
-	start_ctx(test, c, &attr, 0, c->cpu);
+	start_ctx(test, c, &with_probe, 0, c->cpu);
 	KUNIT_EXPECT_EQ(test, pmuk_unload_context(c->ctx), 0);
 	pmuk_ctx_write_pmd(test, c->ctx, &another);
 	pmuk_ctx_load(test, c->ctx, c->cpu);
@@ -769,11 +743,10 @@ static void restart_of_another_keeps_the_long_period(struct kunit *test)
 /* What was pending in between two turns is told of, with what is still known. */
 static void replayed_overflow_has_no_place(struct kunit *test)
 {
-	const struct pmuk_context_attr attr = { .format = &probe_format.uuid };
 	struct ctx *c = alloc_ctx(test);
 
 	use_probe(test);
-	start_ctx(test, c, &attr, 0, c->cpu);
+	start_ctx(test, c, &with_probe, 0, c->cpu);
 	KUNIT_EXPECT_EQ(test, pmuk_unload_context(c->ctx), 0);
 	pmuk_ctx_add_set(test, c->ctx, 1, 0);
 	pmuk_ctx_load(test, c->ctx, c->cpu);
@@ -913,15 +886,15 @@ static void histogram_has_linear_buckets(struct kunit *test)
 }
 
 /* From each context, and on each CPU: all there is, to the last one. */
-static void histogram_is_exact_in(struct kunit *test, enum pmuk_irq_level level)
+static void histogram_is_exact_in(struct kunit *test)
 {
+	enum pmuk_irq_level level = pmuk_test_level(test);
 	const struct pmuk_histogram_arg arg = { .base = 0, .size = U64_MAX, .shift = 60 };
 	struct ctx *c = new_histogram(test, &arg, -1);
 	struct pmuk_histogram *h;
 	unsigned int i;
 	int cpu;
 
-	pmuk_test_need_level(test, level);
 	for_each_online_cpu(cpu) {
 		pmuk_test_pin(test, cpu);
 		for (i = 0; i < 100; i++)
@@ -934,11 +907,6 @@ static void histogram_is_exact_in(struct kunit *test, enum pmuk_irq_level level)
 		KUNIT_EXPECT_GE(test, sum_but(h, U64_MAX), 50);
 	}
 }
-
-PMUK_LEVEL_CASE(histogram_is_exact_in, task, PMUK_IRQ_TASK)
-PMUK_LEVEL_CASE(histogram_is_exact_in, softirq, PMUK_IRQ_SOFT)
-PMUK_LEVEL_CASE(histogram_is_exact_in, hardirq, PMUK_IRQ_HARD)
-PMUK_LEVEL_CASE(histogram_is_exact_in, nmi, PMUK_IRQ_NMI)
 
 /* It asks for no message unless the counter does, and masks if the context does, too. */
 static void histogram_notifies_and_masks(struct kunit *test)
@@ -958,7 +926,8 @@ static void histogram_notifies_and_masks(struct kunit *test)
 }
 
 static struct kunit_case pmuk_registry_cases[] = {
-	KUNIT_CASE(register_refuses_bad_formats),
+	KUNIT_CASE(register_refuses_no_format),
+	KUNIT_CASE_PARAM(register_refuses_bad_formats, bad_formats_gen_params),
 	KUNIT_CASE(names_and_uuids_are_unique),
 	KUNIT_CASE(unregister_knows_who_is_there),
 	KUNIT_CASE(unregister_meets_a_create),
@@ -973,38 +942,18 @@ static struct kunit_case pmuk_registry_cases[] = {
 	KUNIT_CASE(handler_is_told),
 	KUNIT_CASE(handler_is_told_what_it_wants),
 	KUNIT_CASE(handler_cannot_destroy),
-	KUNIT_CASE(handler_runs_in_task),
-	KUNIT_CASE(handler_runs_in_softirq),
-	KUNIT_CASE(handler_runs_in_hardirq),
-	KUNIT_CASE(handler_runs_in_nmi),
-	KUNIT_CASE(handler_decides_nothing),
-	KUNIT_CASE(handler_decides_notify),
-	KUNIT_CASE(handler_decides_reset),
-	KUNIT_CASE(handler_decides_reset_notify),
-	KUNIT_CASE(handler_decides_mask),
-	KUNIT_CASE(handler_decides_mask_notify),
-	KUNIT_CASE(handler_decides_mask_reset),
-	KUNIT_CASE(handler_decides_all),
+	KUNIT_CASE_PARAM(handler_runs_in, levels_gen_params),
+	PMUK_NMI_CASE(handler_runs_in),
+	KUNIT_CASE_PARAM(handler_decides, decisions_gen_params),
 	KUNIT_CASE(restart_reaches_other_sets),
 	KUNIT_CASE(restart_of_another_keeps_the_long_period),
 	KUNIT_CASE(replayed_overflow_has_no_place),
 	KUNIT_CASE(histogram_checks_its_argument),
 	KUNIT_CASE(histogram_has_linear_buckets),
-	KUNIT_CASE(histogram_is_exact_in_task),
-	KUNIT_CASE(histogram_is_exact_in_softirq),
-	KUNIT_CASE(histogram_is_exact_in_hardirq),
-	KUNIT_CASE(histogram_is_exact_in_nmi),
+	KUNIT_CASE_PARAM(histogram_is_exact_in, levels_gen_params),
+	PMUK_NMI_CASE(histogram_is_exact_in),
 	KUNIT_CASE(histogram_notifies_and_masks),
 	{}
 };
 
-static struct kunit_suite pmuk_registry_suite = {
-	.name = "pmuk_registry",
-	.init = pmuk_test_init,
-	.test_cases = pmuk_registry_cases,
-};
-
-kunit_test_suite(pmuk_registry_suite);
-
-MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("KUnit tests of pmuk's formats");
+PMUK_SUITE(pmuk_registry, pmuk_test_init, "KUnit tests of pmuk's formats");

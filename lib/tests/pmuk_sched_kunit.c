@@ -5,10 +5,10 @@
  */
 #include <kunit/test.h>
 #include <linux/minmax.h>
-#include <linux/module.h>
 
 #include "../../kernel/sched/pmuk_stats/raw.h"
 #include "../../kernel/sched/pmuk_stats/stats.h"
+#include "pmuk_suite.h"
 
 /* Around each power of two, where buckets begin. */
 static u64 around(unsigned int i)
@@ -194,12 +194,4 @@ static struct kunit_case pmuk_sched_cases[] = {
 	{}
 };
 
-static struct kunit_suite pmuk_sched_suite = {
-	.name = "pmuk_sched",
-	.test_cases = pmuk_sched_cases,
-};
-
-kunit_test_suite(pmuk_sched_suite);
-
-MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("KUnit tests of the scheduler statistics' arithmetic");
+PMUK_SUITE(pmuk_sched, NULL, "KUnit tests of the scheduler statistics' arithmetic");

@@ -5,9 +5,11 @@
  */
 #include <linux/delay.h>
 #include <linux/jiffies.h>
-#include <linux/module.h>
 
+#include "pmuk_counters.h"
 #include "pmuk_ctx.h"
+#include "pmuk_levels.h"
+#include "pmuk_suite.h"
 
 struct perf_overflows {
 	unsigned int nr;
@@ -25,11 +27,6 @@ static void perf_overflow(struct perf_event *event, struct perf_sample_data *dat
 	overflows->counted_inside += pmuk_sim_count(overflows->sim, event->attr.config, 1);
 }
 
-static void put_event(void *event)
-{
-	perf_event_release_kernel(event);
-}
-
 static struct perf_event *get_event(struct kunit *test, struct perf_event_attr *attr,
 				    struct perf_overflows *overflows)
 {
@@ -39,8 +36,17 @@ static struct perf_event *get_event(struct kunit *test, struct perf_event_attr *
 	event = perf_event_create_kernel_counter(attr, raw_smp_processor_id(), NULL,
 						 overflows ? perf_overflow : NULL, overflows);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, event);
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_event, event), 0);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, pmuk_test_put_event, event), 0);
 	return event;
+}
+
+static struct perf_event *get_overflowing(struct kunit *test, struct perf_overflows *overflows)
+{
+	struct perf_event_attr attr = { .type = pmuk_sim_type(overflows->sim),
+					.sample_period = 1000 };
+
+	pmuk_test_pin_first(test);
+	return get_event(test, &attr, overflows);
 }
 
 static u64 value_of(struct perf_event *event)
@@ -154,14 +160,8 @@ static u64 count_all(struct pmuk_sim *sim, u64 n)
 static void sim_overflows(struct kunit *test)
 {
 	struct perf_overflows overflows = { .sim = pmuk_test_sim(test, 1, 16) };
-	struct perf_event_attr attr = {
-		.type = pmuk_sim_type(overflows.sim),
-		.sample_period = 1000,
-	};
-	struct perf_event *event;
+	struct perf_event *event = get_overflowing(test, &overflows);
 
-	pmuk_test_pin_first(test);
-	event = get_event(test, &attr, &overflows);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(overflows.sim, 0, 999), 999);
 	KUNIT_EXPECT_EQ(test, overflows.nr, 0);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(overflows.sim, 0, 1), 1);
@@ -176,14 +176,8 @@ static void sim_overflows(struct kunit *test)
 static void sim_interrupts_late(struct kunit *test)
 {
 	struct perf_overflows overflows = { .sim = pmuk_test_sim(test, 1, 16) };
-	struct perf_event_attr attr = {
-		.type = pmuk_sim_type(overflows.sim),
-		.sample_period = 1000,
-	};
-	struct perf_event *event;
+	struct perf_event *event = get_overflowing(test, &overflows);
 
-	pmuk_test_pin_first(test);
-	event = get_event(test, &attr, &overflows);
 	pmuk_sim_advance(overflows.sim, 0, 1030);
 	KUNIT_EXPECT_EQ(test, overflows.nr, 0);
 	pmuk_sim_interrupt(overflows.sim);
@@ -321,12 +315,12 @@ static void look_around(void *data)
 		where->again = pmuk_irq_run(PMUK_IRQ_SOFT, look_around, NULL);
 }
 
-static void irq_runs_there(struct kunit *test, enum pmuk_irq_level level)
+static void irq_runs_there(struct kunit *test)
 {
+	enum pmuk_irq_level level = pmuk_test_level(test);
 	struct where where = { .cpu = -1 };
 	int cpu = pmuk_test_pin_first(test);
 
-	pmuk_test_need_level(test, level);
 	KUNIT_ASSERT_EQ(test, pmuk_irq_run(level, look_around, &where), 0);
 	KUNIT_EXPECT_EQ(test, where.cpu, cpu);
 	KUNIT_EXPECT_EQ(test, where.nmi, level == PMUK_IRQ_NMI);
@@ -336,11 +330,6 @@ static void irq_runs_there(struct kunit *test, enum pmuk_irq_level level)
 		KUNIT_EXPECT_EQ(test, where.softirq, level == PMUK_IRQ_SOFT);
 	KUNIT_EXPECT_EQ(test, where.again, level == PMUK_IRQ_TASK ? 0 : -EBUSY);
 }
-
-PMUK_LEVEL_CASE(irq_runs_there, task, PMUK_IRQ_TASK)
-PMUK_LEVEL_CASE(irq_runs_there, softirq, PMUK_IRQ_SOFT)
-PMUK_LEVEL_CASE(irq_runs_there, hardirq, PMUK_IRQ_HARD)
-PMUK_LEVEL_CASE(irq_runs_there, nmi, PMUK_IRQ_NMI)
 
 static void irq_refuses_what_it_cannot(struct kunit *test)
 {
@@ -364,21 +353,10 @@ static struct kunit_case pmuk_sim_cases[] = {
 	KUNIT_CASE(sim_counters_can_be_stolen),
 	KUNIT_CASE(sim_is_multiplexed),
 	KUNIT_CASE(sim_calls_the_hook),
-	KUNIT_CASE(irq_runs_there_task),
-	KUNIT_CASE(irq_runs_there_softirq),
-	KUNIT_CASE(irq_runs_there_hardirq),
-	KUNIT_CASE(irq_runs_there_nmi),
+	KUNIT_CASE_PARAM(irq_runs_there, levels_gen_params),
+	PMUK_NMI_CASE(irq_runs_there),
 	KUNIT_CASE(irq_refuses_what_it_cannot),
 	{}
 };
 
-static struct kunit_suite pmuk_sim_suite = {
-	.name = "pmuk_sim",
-	.init = pmuk_test_init,
-	.test_cases = pmuk_sim_cases,
-};
-
-kunit_test_suite(pmuk_sim_suite);
-
-MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("KUnit tests of pmuk's simulated PMU");
+PMUK_SUITE(pmuk_sim, pmuk_test_init, "KUnit tests of pmuk's simulated PMU");

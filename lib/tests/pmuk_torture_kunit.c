@@ -13,7 +13,6 @@
 #include <linux/delay.h>
 #include <linux/jiffies.h>
 #include <linux/kthread.h>
-#include <linux/module.h>
 #include <linux/moduleparam.h>
 #include <linux/mutex.h>
 #include <linux/prandom.h>
@@ -22,6 +21,7 @@
 
 #include "pmuk_hw.h"
 #include "pmuk_place.h"
+#include "pmuk_suite.h"
 
 static unsigned int seconds = 2;
 module_param(seconds, uint, 0644);
@@ -898,7 +898,7 @@ static struct task_struct *run(struct kunit *test, int (*fn)(void *), void *data
 static u64 least(enum event event)
 {
 	if ((event == EVENT_HOTPLUG && !can_plug()) ||
-	    (event == EVENT_FORK && !PMUK_PLACE_CAN_FORK) ||
+	    (event == EVENT_FORK && !PMUK_CAN_FORK) ||
 	    (event == EVENT_HARDWARE && !torture->has_pmu))
 		return 0;
 	return events[event].least;
@@ -1039,13 +1039,4 @@ static struct kunit_case pmuk_torture_cases[] = {
 	{}
 };
 
-static struct kunit_suite pmuk_torture_suite = {
-	.name = "pmuk_torture",
-	.init = pmuk_test_init,
-	.test_cases = pmuk_torture_cases,
-};
-
-kunit_test_suite(pmuk_torture_suite);
-
-MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("Torture of pmuk's contexts");
+PMUK_SUITE(pmuk_torture, pmuk_test_init, "Torture of pmuk's contexts");

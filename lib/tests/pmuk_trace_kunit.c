@@ -3,12 +3,12 @@
  * Tracepoints of contexts, to probes in the kernel: as many overflows, lost records and turns are
  * told as there were, each with the right context, CPU, set and counter.
  */
-#include <linux/module.h>
 #include <linux/notifier.h>
 #include <linux/tracepoint.h>
 #include <trace/events/pmu_kapi.h>
 
 #include "pmuk_ctx.h"
+#include "pmuk_suite.h"
 
 #define PERIOD		100
 #define COUNTERS	2
@@ -414,13 +414,4 @@ static struct kunit_case pmuk_trace_cases[] = {
 	{}
 };
 
-static struct kunit_suite pmuk_trace_suite = {
-	.name = "pmuk_trace",
-	.init = pmuk_test_init,
-	.test_cases = pmuk_trace_cases,
-};
-
-kunit_test_suite(pmuk_trace_suite);
-
-MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("KUnit tests of pmuk's tracepoints");
+PMUK_SUITE(pmuk_trace, pmuk_test_init, "KUnit tests of pmuk's tracepoints");

@@ -4,9 +4,9 @@
  * clock, NMIs are few, lockups that are too short are none, and what is credited is bounded.
  */
 #include <kunit/test.h>
-#include <linux/module.h>
 
 #include "../../drivers/watchdog/pmuk_wdt/math.h"
+#include "pmuk_suite.h"
 
 /* Nanoseconds at which simulations begin: any, but not near 0. */
 #define START	(1000ULL * NSEC_PER_SEC)
@@ -664,12 +664,4 @@ static struct kunit_case pmuk_wdt_cases[] = {
 	{}
 };
 
-static struct kunit_suite pmuk_wdt_suite = {
-	.name = "pmuk_wdt",
-	.test_cases = pmuk_wdt_cases,
-};
-
-kunit_test_suite(pmuk_wdt_suite);
-
-MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("KUnit tests of the watchdog's arithmetic");
+PMUK_SUITE(pmuk_wdt, NULL, "KUnit tests of the watchdog's arithmetic");

@@ -8,7 +8,6 @@
  */
 #include <kunit/test.h>
 #include <linux/debug_locks.h>
-#include <linux/module.h>
 #include <linux/nmi.h>
 #include <linux/panic.h>
 #include <linux/preempt.h>
@@ -16,6 +15,8 @@
 #include <linux/smp.h>
 #include <linux/string.h>
 #include <linux/timekeeping.h>
+
+#include "pmuk_suite.h"
 
 /* The driver may be built in, too. */
 #define pmuk_wdt		report_wdt
@@ -174,12 +175,4 @@ static struct kunit_case pmuk_wdt_report_cases[] = {
 	{}
 };
 
-static struct kunit_suite pmuk_wdt_report_suite = {
-	.name = "pmuk_wdt_report",
-	.test_cases = pmuk_wdt_report_cases,
-};
-
-kunit_test_suite(pmuk_wdt_report_suite);
-
-MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("KUnit tests of the watchdog's reports");
+PMUK_SUITE(pmuk_wdt_report, NULL, "KUnit tests of the watchdog's reports");

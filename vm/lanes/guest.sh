@@ -95,6 +95,23 @@ no_leaks()
 	[ -z "$(cat /sys/kernel/debug/kmemleak)" ]
 }
 
+# kunit SUITE...: runs them, in KTAP of one document each; with SUITE=, some may not be there
+kunit()
+{
+	for suite in "$@"; do
+		[ -e "/sys/kernel/debug/kunit/$suite" ] || continue
+		printf 'KTAP version 1\n1..1\n' | log
+		echo 1 >"/sys/kernel/debug/kunit/$suite/run"
+	done
+}
+
+# suites: of KUnit's, ours
+suites() { for suite in /sys/kernel/debug/kunit/pmuk_*; do echo "${suite##*/}"; done; }
+
+# all_interrupts: when the PMU's interrupts take long, as they do where the host is busy, perf core allows less and
+# less of them, down to one each tick, and throttles the rest. Now it does not.
+all_interrupts() { echo 0 >/proc/sys/kernel/perf_cpu_time_max_percent; }
+
 # kselftest PROGRAM...: their TAP, each a document of its own; one that does not come to its end
 # leaves tests out, or fails by its status
 kselftest()

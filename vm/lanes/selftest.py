@@ -8,13 +8,52 @@ import subprocess
 import sys
 import tempfile
 
-MANIFEST = '''
-# a comment
-one.adds
-one.subtracts
-skip: one.divides # nobody has time
-two.waits
-lane.boots
+VM = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, VM)
+import manifest     # pylint: disable=import-error,wrong-import-position
+
+MANIFEST = '''# a comment
+
+host: host
+        boots
+
+lane: lane
+        boots
+
+one: host lane
+        adds
+        subtracts
+
+one:
+    skip host lane: nobody has time
+        divides
+
+two: host lane
+        waits
+'''
+# what lane host makes of it when it has run otherwise
+REWRITTEN = '''# a comment
+
+host: host
+        boots
+        sails
+
+lane: lane
+        boots
+
+one: host lane
+        adds
+
+one: lane
+        subtracts
+
+one: host
+    skip lane: nobody has time
+        divides
+
+two: lane
+    skip host: too late
+        waits
 '''
 ALLOWED = '''
 # The machine has no such thing.
@@ -89,6 +128,8 @@ def race(*stack):
     return swap('[    2.000005]     ok 1 waits', RACE.format('\n[    2.000004]  '.join(stack)))
 
 
+SAILS = swap('1..1\n[    3.000002] ok 1 boots', '1..2\n[    3.000002] ok 1 boots\n[    3.000003] ok 2 sails')
+
 # name: log, status of the machine, what the verdict says, arguments
 CASES = {
     'sound': (LOG, 0, '7 passed, 0 failed, 1 skipped'),
@@ -100,11 +141,17 @@ CASES = {
     'a suite is missing': (without('two', 'waits', '[    2.'), 0, 'missing: two.waits'),
     'a test is skipped': (swap('ok 2 subtracts', 'ok 2 subtracts # SKIP too late'), 0,
                           'one.subtracts: skipped, and must run here: too late'),
-    'sound, a test is skipped for a reason of the lane':
+    'a test is skipped for a reason of another lane':
         (swap('ok 2 subtracts', 'ok 2 subtracts # SKIP it is Sunday'), 0,
-         '6 passed, 0 failed, 2 skipped'),
+         'one.subtracts: skipped, and must run here: it is Sunday'),
+    'a test is skipped for another reason': (
+        swap('nobody has time', 'nobody has time left'), 0,
+        'one.divides: skipped for another reason: nobody has time left; vm/lanes/tests says: nobody has time\n'),
     'a test is not skipped': (swap(' # SKIP nobody has time', ''), 0, 'one.divides: has run'),
     'an unknown test fails': (swap('ok 1 boots', 'not ok 1 reboots'), 0, 'lane.reboots: failed'),
+    'an unknown test passes': (SAILS, 0, '\n'.join((
+        'lane: FAILED ran, and vm/lanes/tests has no row for it: lane.sails', 'lane: 7 passed, 1 failed, 1 skipped'))),
+    'sound, an unknown test that is not selected': (SAILS, 0, '4 passed, 0 failed, 0 skipped', '--suite', 'two'),
     'an unknown test is skipped': (swap('ok 1 boots', 'ok 1 x # SKIP y'), 0, 'lane.x: skipped'),
     'the plan is not kept': (without('ok 3 divides'), 0, 'missing'),
     'cut off in a suite': (LOG[:LOG.index('[    0.500008]')], 125, 'the machine died'),
@@ -127,6 +174,8 @@ CASES = {
                              '1 tests skipped for want of a PMU: no compiler'),
     'skipped for want of a PMU that is there': (swap('ok 2 subtracts', 'ok 2 subtracts # SKIP no PMU counts'),
                                                 0, 'one.subtracts: skipped, and must run here'),
+    'sound, skipped for want of a PMU, too': (NO_PMU + swap('nobody has time', 'no PMU counts'), 0,
+                                             '1 tests skipped for want of a PMU: no compiler'),
     'skipped without a PMU, for something else': (
         NO_PMU + swap('ok 2 subtracts', 'ok 2 subtracts # SKIP too late'), 0,
         'one.subtracts: skipped, and must run here: too late'),
@@ -145,31 +194,117 @@ for _line in ('BUG: KASAN: slab-use-after-free in x', 'Oops: 0002 [#1] SMP', 'Ca
     CASES[_line] = (swap('a line of somebody else', _line), 0, _line)
 
 
-def run(directory, kunit, log, status, *args):
-    path = os.path.join(directory, 'log')
+# the same in lane host, which has REASONS: what the verdict says
+HOST_CASES = {
+    'sound': (LOG, 0, '7 passed, 0 failed, 1 skipped'),
+    'sound, a test is skipped for a reason of the lane': (
+        swap('ok 2 subtracts', 'ok 2 subtracts # SKIP it is Sunday'), 0, '6 passed, 0 failed, 2 skipped'),
+    'sound, a test is skipped for a reason of the lane instead': (
+        swap('nobody has time', 'it is Sunday'), 0, '7 passed, 0 failed, 1 skipped'),
+    'sound, an unknown test is skipped for a reason of the lane': (
+        SAILS.replace('sails', 'sails # SKIP it is Sunday'), 0, '7 passed, 0 failed, 2 skipped'),
+    'sound, an unknown test passes': (SAILS, 0, 'note: not in vm/lanes/tests: host.sails'),
+    'an unknown test fails': (SAILS.replace('ok 2 sails', 'not ok 2 sails'), 0, 'host.sails: failed'),
+    'a test is skipped': (swap('ok 2 subtracts', 'ok 2 subtracts # SKIP too late'), 0,
+                          'one.subtracts: skipped, and must run here: too late'),
+}
+
+
+def write(directory, name, text):
+    path = os.path.join(directory, name)
     with open(path, 'w', encoding='utf-8') as file:
-        file.write(log)
-    judge = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'judge.py')
-    return subprocess.run([sys.executable, judge, 'lane', path, '--kunit', kunit, '--lanes', directory,
-                           '--status', str(status), '--ours', os.path.join(directory, 'lane.ours'),
-                           *args], capture_output=True, text=True, check=False)
+        file.write(text)
+    return path
+
+
+def run(directory, kunit, lane, log, status, *args):
+    return subprocess.run([sys.executable, os.path.join(VM, 'judge.py'), lane, write(directory, 'log', log),
+                           '--kunit', kunit, '--lanes', directory, '--status', str(status),
+                           '--ours', os.path.join(directory, 'lane.ours'), *args],
+                          capture_output=True, text=True, check=False)
+
+
+def misjudged(directory, kunit):
+    """Logs of which the judge says something else."""
+    for lane, cases in (('lane', CASES), ('host', HOST_CASES)):
+        for name, (log, status, says, *args) in cases.items():
+            got = run(directory, kunit, lane, log, status, *args)
+            if got.returncode != (0 if name.startswith('sound') else 1) or says not in got.stdout:
+                yield f'{lane}: {name}: status {got.returncode}, and not a word of "{says}":\n' \
+                      f'{got.stdout}{got.stderr}'
+
+
+def rewritten(directory, kunit):
+    """A lane that has run replaces its own results in the manifest, and no others."""
+    path = os.path.join(directory, 'tests')
+    other = SAILS
+    for old, new in (('1..3', '1..2'), ('[    0.500008]     ok 2 subtracts\n', ''),
+                     ('ok 3 divides # SKIP nobody has time', 'ok 2 divides'),
+                     ('ok 1 waits', 'ok 1 waits # SKIP too late')):
+        assert old in other, old
+        other = other.replace(old, new)
+    for lane, log, expected in (('lane', LOG, MANIFEST), ('host', other, REWRITTEN), ('lane', LOG, REWRITTEN),
+                                ('host', LOG, MANIFEST)):
+        got = run(directory, kunit, lane, log, 0, '--write-manifest')
+        with open(path, encoding='utf-8') as file:
+            text = file.read()
+        if got.returncode or text != expected:
+            yield f'{lane} makes this of the manifest:\n{text}{got.stdout}{got.stderr}'
+    if run(directory, kunit, 'lane', NO_PMU + other, 0, '--write-manifest').returncode != 1:
+        yield 'a machine without a PMU has made a manifest'
+
+
+def listed(directory, kunit):
+    """A test that another file lists for a lane is missing there when it has not run, and has no row."""
+    path = write(directory, 'list', 'test waits\nno test\n')
+    text = MANIFEST.replace('two: host lane\n        waits', f'two: lane\n    from {path}: ^test (\\w+)')
+    write(directory, 'tests', text)
+    said = [run(directory, kunit, 'lane', LOG, 0, *args).stdout for args in ([], ['--write-manifest'])]
+    with open(os.path.join(directory, 'tests'), encoding='utf-8') as file:
+        if sorted(file) != sorted(text.splitlines(keepends=True)):
+            yield 'what another file lists has got a row'
+    write(directory, 'list', 'test waits\ntest comes\n')
+    said += [run(directory, kunit, lane, LOG, 0).stdout for lane in ('lane', 'host')]
+    for what, text in (('7 passed, 0 failed', said[0]), ('FAILED missing: two.comes', said[2]), ('0 failed', said[3])):
+        if what not in text:
+            yield f'with a list, not a word of "{what}": {text}'
+
+
+def refused(directory, kunit):
+    """What no manifest may say."""
+    for what, more in (('a test has two rows', '\none: other\n        adds\n'),
+                       ('a test is in no lane', '\nthree:\n        adds\n')):
+        write(directory, 'tests', MANIFEST + more)
+        if 'ValueError: ' not in run(directory, kunit, 'lane', LOG, 0).stderr:
+            yield what
+
+
+def untidy():
+    """What vm/manifest.py would change in vm/lanes/tests, and lanes that are not there."""
+    real = manifest.Manifest()
+    with open(real.path, encoding='utf-8') as file:
+        if file.read() != str(real):
+            yield f'{manifest.PATH} is not in its order: run vm/manifest.py'
+    lanes = {lane for row in real.rows.values() for lane in row}
+    lanes.update(lane for source in real.sources for lane in source[1])
+    for lane in sorted(lanes):
+        if not os.path.exists(os.path.join(VM, 'lanes', lane)):
+            yield f'{manifest.PATH}: there is no lane {lane}'
+    yield from (f'{manifest.PATH}: no test from {source[2]}' for source in real.sources
+                if not any(test.startswith(source[0] + '.') for lane in source[1] for test in real.listed(lane)))
 
 
 def main():
-    failed = 0
+    kunit = sys.argv[1]
     with tempfile.TemporaryDirectory() as directory:
-        for kind, text in (('tests', MANIFEST), ('allow', ALLOWED), ('reasons', REASONS), ('ours', 'post\n')):
-            with open(os.path.join(directory, 'lane.' + kind), 'w', encoding='utf-8') as file:
-                file.write(text)
-        for name, (log, status, says, *args) in CASES.items():
-            got = run(directory, sys.argv[1], log, status, *args)
-            good = got.returncode == (0 if name.startswith('sound') else 1) and says in got.stdout
-            if not good:
-                failed += 1
-                print(f'{name}: status {got.returncode}, and not a word of "{says}":')
-                print(got.stdout + got.stderr)
-    print(f'{len(CASES)} logs, {failed} misjudged')
-    return 1 if failed else 0
+        for name, text in (('tests', MANIFEST), ('lane.allow', ALLOWED), ('host.allow', ALLOWED),
+                           ('host.reasons', REASONS), ('lane.ours', 'post\n')):
+            write(directory, name, text)
+        wrong = [*misjudged(directory, kunit), *rewritten(directory, kunit), *listed(directory, kunit),
+                 *refused(directory, kunit), *untidy()]
+    print(*wrong, sep='\n')
+    print(f'{len(CASES) + len(HOST_CASES)} logs, {len(wrong)} faults')
+    return 1 if wrong else 0
 
 
 if __name__ == '__main__':

@@ -14,7 +14,5 @@ lib/tests/pmuk_context_kunit.c: e->third = pmuk_close(e->ctx);
 lib/tests/pmuk_buffer_kunit.c: pmuk_buffer_stat(e->b, &first);
 # The values that the test expects are none if there is no counter.
 lib/tests/pmuk_counter_overflow_kunit.c: pmuk_counter_read(c, &value);
-lib/tests/pmuk_context_hotplug_kunit.c: event = perf_event_create_kernel_counter(&attr, -1, current, NULL, NULL);
-lib/tests/pmuk_context_kunit.c: events[i] = perf_event_create_kernel_counter(&attr, -1, current, NULL, NULL);
-lib/tests/pmuk_counter_sim_kunit.c: event = perf_event_create_kernel_counter(&attr, -1, current, NULL, NULL);
+lib/tests/pmuk_counters.h: event = perf_event_create_kernel_counter(&attr, -1, current, NULL, NULL);
 lib/tests/pmuk_guests.c: event = perf_event_create_kernel_counter(&attr, 0, NULL, NULL, NULL);

@@ -1,13 +1,14 @@
 # shellcheck shell=bash
 # For the lanes of the watchdog: its machines. Some survive, and report themselves; those of a fault that does not
-# end are judged by what they have said before. WATCHDOG_SECONDS is how long there is load (10). Sourced by the
-# lanes, with $flavour.
+# end are judged by what they have said before. There is load for 10 s, for 1200 s of make test-long, or for
+# WATCHDOG_SECONDS. Sourced by the lanes, with $flavour.
 # shellcheck disable=SC2154	# set there
 
 "$vm/kernel" "$flavour"
 "$vm/perf" "$(arch_of "$flavour")" >/dev/null
 scratch
 brief=''
+seconds=${WATCHDOG_SECONDS:-$([ "${LONG-}" ] && echo 1200 || echo 10)}
 kselftest=$("$vm/source")/tools/testing/selftests/watchdog/watchdog-test.c
 tool=$scratch/watchdog-test
 "$(cross "$(arch_of "$flavour")")gcc" -O2 -static -o "$tool" "$kselftest"
@@ -15,8 +16,8 @@ tool=$scratch/watchdog-test
 # machine GUEST OPTION...: one machine with that guest script, its log in $scratch/log
 machine()
 {
-	"$vm/boot" "$flavour" --cpus 4 --quiet --log "$scratch/log" --patience $((300 + ${WATCHDOG_SECONDS:-10})) \
-		--append "log_buf_len=4M kunit.enable=0 pmuk_seconds=${WATCHDOG_SECONDS:-10}" \
+	"$vm/boot" "$flavour" --cpus 4 --quiet --log "$scratch/log" --patience $((300 + seconds)) \
+		--append "log_buf_len=4M kunit.enable=0 pmuk_seconds=$seconds" \
 		--add "$vm/lanes/guest.sh:/guest.sh" --add "$vm/lanes/wdt.sh:/wdt.sh" \
 		--add "$vm/lanes/lockups.awk:/lockups.awk" --add "$tool" \
 		${brief:+--pmu "$brief" --append "pmuk_brief=$brief"} --run "$vm/lanes/$1.guest" "${@:2}"

@@ -15,6 +15,7 @@
 #define SHOWN	10	/* failures of a test; more of them tell nothing more */
 
 const char *skip_tests;
+const struct test *running_test;
 static int failures;
 
 void fail(const char *file, int line, const char *format, ...)
@@ -42,6 +43,7 @@ static bool run_test(const struct test *test, size_t number)
 		return true;
 	}
 	failures = 0;
+	running_test = test;
 	test->run();
 	printf("    %s %zu %s\n", failures ? "not ok" : "ok", number, test->name);
 	return !failures;

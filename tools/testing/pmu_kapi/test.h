@@ -12,7 +12,10 @@
 struct test {
 	const char *name;
 	void (*run)(void);
+	const void *rule;	/* where many tests have one function */
 };
+
+extern const struct test *running_test;
 
 /*
  * argv: suite's name as the results are to show it, and a glob of the tests to run; or --list.

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The suites of counters share this: what a counter says, threads on other CPUs, and counters
+ * that end in the midst of their overflows.
+ */
+#ifndef _PMUK_COUNTERS_H
+#define _PMUK_COUNTERS_H
+
+#include <linux/completion.h>
+#include <linux/cpu.h>
+#include <linux/delay.h>
+#include <linux/jiffies.h>
+#include <linux/kthread.h>
+
+#include "pmuk_test.h"
+
+static inline u64 pmuk_test_count(struct kunit *test, struct pmuk_counter *c)
+{
+	struct pmuk_value value = { .count = U64_MAX };
+
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read(c, &value), 0);
+	return value.count;
+}
+
+static inline u64 pmuk_test_local(struct kunit *test, struct pmuk_counter *c)
+{
+	u64 count = U64_MAX;
+
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(c, &count), 0);
+	return count;
+}
+
+static inline u64 pmuk_test_snapshot(struct kunit *test, struct pmuk_counter *c)
+{
+	struct pmuk_value value = { .count = U64_MAX };
+
+	KUNIT_EXPECT_EQ(test, pmuk_counter_snapshot(c, &value), 0);
+	return value.count;
+}
+
+/* A thread on @cpu, to be ended with kthread_stop(). */
+static inline struct task_struct *pmuk_test_thread(struct kunit *test, int cpu,
+						   int (*fn)(void *data), void *data)
+{
+	struct task_struct *task = kthread_create(fn, data, "pmuk_test");
+
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
+	kthread_bind(task, cpu);
+	wake_up_process(task);
+	return task;
+}
+
+/* A thread's function: it makes events of @sim all the time. */
+static inline int pmuk_test_storm(void *sim)
+{
+	while (!kthread_should_stop()) {
+		pmuk_sim_count(sim, 0, 10);
+		cond_resched();
+	}
+	return 0;
+}
+
+static inline void pmuk_test_put_online(void *cpu)
+{
+	if (!cpu_online((long)cpu))
+		add_cpu((long)cpu);
+}
+
+/* However the test case ends, @cpu is online after it. */
+static inline void pmuk_test_keep_online(struct kunit *test, int cpu)
+{
+	void *data = (void *)(long)cpu;
+
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, pmuk_test_put_online, data), 0);
+}
+
+KUNIT_DEFINE_ACTION_WRAPPER(pmuk_test_put_event, perf_event_release_kernel, struct perf_event *);
+
+/* Another user's: a pinned event of this task, for the time of a test case. */
+static inline struct perf_event *pmuk_test_pinned_event(struct kunit *test, struct pmuk_sim *sim,
+							u64 config)
+{
+	struct perf_event_attr attr = { .type = pmuk_sim_type(sim), .size = sizeof(attr),
+					.config = config, .pinned = 1 };
+	struct perf_event *event;
+
+	event = perf_event_create_kernel_counter(&attr, -1, current, NULL, NULL);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, event);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, pmuk_test_put_event, event), 0);
+	return event;
+}
+
+#define PMUK_VICTIM_ALIVE	0x600d600dULL
+#define PMUK_VICTIM_DEAD	0xdeaddeadULL
+#define PMUK_VICTIM_CALLS	5
+
+/* A counter that is destroyed while it overflows, and its callbacks. */
+struct pmuk_victim {
+	u64 magic;
+	atomic_t calls, late;
+};
+
+static inline void pmuk_victim_strike(struct pmuk_counter *c, const struct pmuk_sample *sample,
+				      void *data)
+{
+	struct pmuk_victim *victim = data;
+	u64 count;
+
+	if (READ_ONCE(victim->magic) != PMUK_VICTIM_ALIVE)
+		atomic_inc(&victim->late);
+	atomic_inc(&victim->calls);
+	pmuk_counter_read_local(c, &count);
+	/* Long enough to be found in here. */
+	udelay(2);
+	if (READ_ONCE(victim->magic) != PMUK_VICTIM_ALIVE)
+		atomic_inc(&victim->late);
+}
+
+/* Returns whether the counter could be made, and called back often enough before its end. */
+static inline bool pmuk_victim_dies(struct pmuk_victim *victim, struct pmuk_attr attr, int cpu,
+				    bool deferred)
+{
+	DECLARE_COMPLETION_ONSTACK(done);
+	unsigned long end = jiffies + 5 * HZ;
+	struct pmuk_counter *c;
+
+	victim->magic = PMUK_VICTIM_ALIVE;
+	attr.overflow = pmuk_victim_strike;
+	attr.data = victim;
+	c = pmuk_counter_create(&attr, cpu, NULL);
+	if (IS_ERR(c))
+		return false;
+	pmuk_counter_enable(c);
+	while (atomic_read(&victim->calls) < PMUK_VICTIM_CALLS && time_before(jiffies, end))
+		cpu_relax();
+	if (deferred) {
+		pmuk_counter_destroy_deferred(c, &done);
+		wait_for_completion(&done);
+	} else {
+		pmuk_counter_destroy(c);
+	}
+	WRITE_ONCE(victim->magic, PMUK_VICTIM_DEAD);
+	return atomic_read(&victim->calls) >= PMUK_VICTIM_CALLS;
+}
+
+/* Makes a counter after the other on @cpu, where @fn makes it overflow all the time. */
+static inline void pmuk_test_victims(struct kunit *test, const struct pmuk_attr *attr, int cpu,
+				     int (*fn)(void *data), void *data, unsigned int nr,
+				     bool deferred)
+{
+	struct pmuk_victim *victims = pmuk_test_zalloc(test, nr * sizeof(*victims));
+	struct task_struct *task = pmuk_test_thread(test, cpu, fn, data);
+	unsigned int i, late = 0;
+
+	for (i = 0; i < nr; i++) {
+		if (!pmuk_victim_dies(&victims[i], *attr, cpu, deferred))
+			break;
+	}
+	kthread_stop(task);
+	KUNIT_EXPECT_EQ(test, i, nr);
+	while (i--)
+		late += atomic_read(&victims[i].late);
+	KUNIT_EXPECT_EQ_MSG(test, late, 0, "callbacks after destruction");
+}
+
+#endif /* _PMUK_COUNTERS_H */

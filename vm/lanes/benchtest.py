@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""Shows that vm/bench-report finds in logs what vm/bench measured, and that vm/bench refuses what it does not know."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+VM = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..')
+NS = '''[    1.000000] read_raw_ns 9.000
+bench: reads: round 1 of 3: bench_read
+read_raw_ns 300.000
+read_raw_ns 100.000
+read_raw_ns 200.000
+read_pmuk_local_ns 300.000
+read_pmuk_local_insn 1.000
+# no _insn: instructions cannot be counted here (-2)
+'''
+INSN = '''read_pmuk_local_ns 1.000
+read_pmuk_local_insn 43.000
+read_perf_local_insn 172.000
+switch_on_ns 218.000
+switch_stream_ns 318.500
+ctx_load_ns 77900.000
+ctx_load_8set_ns 300000.000
+read_surprise_insn 1.000
+# no aux_pmu_begin_end: perf core has no AUX output of kernel counters
+'''
+OURS = '''wdt_latency_200 1.100
+wdt_latency_200 missed
+wdt_latency_1000 1.300
+wdt_false 2
+wdt_false 1
+wdt_nmis_per_threshold 3.5
+'''
+ALL = 'reads,records,aux,switch,contexts,watchdog'
+LAST = {'read_raw_ns': 400.0, 'read_pmuk_local_insn': 45.0, 'x86_read_raw_ns': 1.0}
+KEPT = {'read_user_ns': 1.0, 'rec_pmuk_insn': 46.3, 'no_longer_ns': 1.0, 'x86_read_raw_ns': 7.0,
+        'x86_read_user_ns': 1.0}
+
+# name: what was measured, what the report says, numbers in build/bench.json, where None is none
+CASES = {
+    'the median, only of ns.log': (f'arm64:{ALL}', [], {'read_raw_ns': 200.0}),
+    'instructions, only of insn.log':
+        (f'arm64:{ALL}', [], {'read_pmuk_local_insn': 43.0, 'read_pmuk_local_ns': 300.0}),
+    'virtual nanoseconds are instructions':
+        (f'arm64:{ALL}', [], {'switch_on_insn': 218.0, 'ctx_load_8set_insn': 300000.0, 'switch_on_ns': None}),
+    'a record is what a stream adds': (f'arm64:{ALL}', [], {'switch_record_insn': 100.5}),
+    'targets that are met': ('arm64:reads', ['read_pmuk_local_insn <= 0.3 x read_perf_local_insn: met (0.25)',
+                                             'read_pmuk_local_insn <= 45: met (43)'], {}),
+    'a target that is missed': ('arm64:reads', ['read_pmuk_local_ns <= 1.3 x read_raw_ns: missed (1.5)'], {}),
+    'a target that cannot be told': ('arm64:reads', ['read_syscall_ns >= 27 x read_pmuk_local_ns: not measured'], {}),
+    'a verdict beside the number': ('arm64:switch', ['missed  pmuk_sched\n'], {}),
+    'the change in per cent': ('arm64:reads', ['200.0     -50%'], {}),
+    'the change of instructions': ('arm64:reads', ['43.0       -2'], {}),
+    'curves': ('arm64:contexts', ['77900.0           300000.0'], {}),
+    'lockups': ('arm64:watchdog', ['wdt_latency_missed <= 0: missed (1)', 'wdt_latency_p100 <= 1.25: missed (1.3)'],
+                {'wdt_latency_lockups': 3, 'wdt_latency_p0': 1.1, 'wdt_false': 3.0}),
+    'what was not measured is said': (f'arm64:{ALL}', ['insn.log: insn of read_raw, read_pmuk_snapshot,'], {}),
+    'what no table has is said': (f'arm64:{ALL}', ['in no table: read_surprise_insn'], {}),
+    'a remark': (f'arm64:{ALL}', ['# no aux_pmu_begin_end: perf core has'], {}),
+    'other parts and machines keep their numbers':
+        ('arm64:reads', [], {'rec_pmuk_insn': 46.3, 'x86_read_raw_ns': 7.0, 'read_user_ns': None,
+                             'no_longer_ns': None}),
+    'x86_64': ('x86_64:reads', ['x86_read_pmuk_local_insn <= 0.3 x x86_read_perf_local_insn: met'],
+               {'x86_read_raw_ns': 200.0, 'x86_read_user_ns': None, 'read_user_ns': 1.0}),
+    'a machine that never came up': ('arm64:aux', ['insn of aux_begin_end'], {'aux_begin_end_ns': None}),
+}
+
+# what is asked of vm/bench, and what it says
+REFUSED = {
+    'PART=nothing': "bench: no part 'nothing' (reads records aux switch contexts watchdog x86)\n",
+    'PART=x86 ARCH=arm64': 'bench: PART=x86 has nothing to measure on ARCH=arm64\n',
+    'ARCH=riscv': "bench: no architecture 'riscv' (arm64, x86_64)\n",
+}
+
+
+def write(path, text):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, 'w', encoding='utf-8') as file:
+        file.write(text)
+
+
+def read(path):
+    with open(path, encoding='utf-8') as file:
+        return json.load(file)
+
+
+def misreported(what, says, numbers):
+    """What is wrong in the report of these logs."""
+    with tempfile.TemporaryDirectory() as build:
+        arch = what.split(':')[0]
+        for log, text in (('ns', NS), ('insn', INSN), ('ours', OURS)):
+            write(os.path.join(build, 'bench', arch, log + '.log'), text)
+        last, kept = os.path.join(build, 'last.json'), os.path.join(build, 'bench.json')
+        write(last, json.dumps(LAST))
+        write(kept, json.dumps(KEPT))
+        got = subprocess.run([sys.executable, os.path.join(VM, 'bench-report'), build, last, what],
+                             capture_output=True, text=True, check=False)
+        if got.returncode or got.stderr:
+            return f'status {got.returncode}: {got.stderr}'
+        found, lasts = read(kept), read(last)
+        wrong = [f'not a word of "{text}"' for text in says if text not in got.stdout]
+        wrong += [f'{name} is {found.get(name)}' for name, value in numbers.items() if found.get(name) != value]
+        wrong += [f'{name} is forgotten' for name in LAST if name not in lasts]
+        return '\n'.join(wrong + [got.stdout]) if wrong else ''
+
+
+def not_refused(words, says):
+    got = subprocess.run(['env', '-u', 'PART', '-u', 'ARCH', *words.split(), os.path.join(VM, 'bench')],
+                         capture_output=True, text=True, check=False)
+    return '' if got.returncode and got.stderr == says else f'status {got.returncode}: {got.stdout}{got.stderr}'
+
+
+def main():
+    wrong = {name: misreported(*case) for name, case in CASES.items()}
+    wrong |= {name: not_refused(name, says) for name, says in REFUSED.items()}
+    wrong = {name: why for name, why in wrong.items() if why}
+    for name, why in wrong.items():
+        print(f'{name}: {why}')
+    print(f'{len(CASES) + len(REFUSED)} cases, {len(wrong)} failed')
+    return 1 if wrong else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

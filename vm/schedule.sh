@@ -1,0 +1,181 @@
+# shellcheck shell=bash disable=SC2154
+# When each lane of vm/test runs: as soon as what it needs is built, and as many side by side as the CPUs allow. Sourced
+# by vm/test, which has one_lane() and ended_lane().
+
+# needs LANE: kernels, perf and x86's QEMU, in the words of build()
+needs()
+{
+	case $1 in
+	arm64|icount|watchdog)			echo arm64 perf-arm64 ;;
+	stock-arm64)				echo stock-arm64 perf-arm64 ;;
+	stock-x86_64|host-vm)			echo stock-x86_64 qemu ;;
+	x86-pmu|x86-icount|watchdog-x86)	echo x86_64 perf-x86_64 qemu ;;
+	x86-debug|torture)			echo x86-debug perf-x86_64 qemu ;;
+	x86-kcsan)				echo x86-kcsan qemu ;;
+	mutants)				echo qemu ;;
+	esac
+}
+
+build()
+{
+	case $1 in
+	qemu)	build_qemu ;;
+	perf-*)	"$vm/perf" "${1#perf-}" >/dev/null ;;
+	*)	"$vm/kernel" "$1" ;;
+	esac
+}
+
+# wants_qemu: unless QEMU is Debian's
+wants_qemu() { [ "${PMU-}" != none ] && [ ! "${KVM-}" ]; }
+
+# groups NEED: of packages
+groups()
+{
+	case $1 in
+	static)		echo build check arm64 x86_64 modules stock-arm64 stock-x86_64 ;;
+	user)		echo user ;;
+	qemu)		if wants_qemu; then echo qemu; fi ;;
+	perf-*)		echo build perf "${1#perf-}" ;;
+	stock-*)	echo modules "${1#stock-}" "$1" ;;
+	arm64)		echo build arm64 ;;
+	x86*)		echo build x86_64 ;;
+	esac
+}
+
+# install_packages: for all in $queue, while sudo can ask for a password: jobs in the background cannot
+install_packages()
+{
+	local lane need wanted=()
+	for lane in "${queue[@]}"; do
+		for need in "$lane" $(needs "$lane"); do read -ra wanted <<<"${wanted[*]} $(groups "$need")"; done
+	done
+	[ ${#wanted[@]} -eq 0 ] || "$vm/packages" "${wanted[@]}"
+}
+
+# kind LANE: "alone" if it measures time on all CPUs. "beside" if the host's time is nothing to it, as it has no machine,
+# or one with virtual time: it takes what other lanes leave of the CPUs.
+kind()
+{
+	case $1 in
+	watchdog*|host|mutants)	echo alone ;;
+	static|user|model|*icount)	echo beside ;;
+	*)			echo machine ;;
+	esac
+}
+
+# of lanes and builds that run: what each process is. What has been built, or cannot be: lanes then say why.
+declare -A running=() built=()
+queue=() building=''
+
+# is_ready LANE: there is all that it needs
+is_ready()
+{
+	local need
+	for need in $(needs "$1"); do [ "${built[$need]-}" ] || return; done
+}
+
+# nr_running KIND: how many lanes of that kind run
+nr_running()
+{
+	local job n=0
+	for job in "${running[@]}"; do
+		case $job in
+		build:*)	;;
+		*)		[ "$(kind "$job")" != "$1" ] || n=$((n + 1)) ;;
+		esac
+	done
+	echo "$n"
+}
+
+# may_start LANE: lanes with a machine have two CPUs each, those beside take turns, and those alone are the last
+may_start()
+{
+	is_ready "$1" || return
+	case $(kind "$1") in
+	alone)		[ ${#running[@]} -eq 0 ] && [ -z "$(rest machine; rest beside)" ] ;;
+	beside)		[ "$(nr_running beside)" -eq 0 ] ;;
+	machine)	[ "$(nr_running machine)" -lt $(((jobs + 1) / 2)) ] ;;
+	esac
+}
+
+# rest KIND: lanes of that kind that have not begun
+rest()
+{
+	local lane
+	for lane in "${queue[@]}"; do [ "$(kind "$lane")" != "$1" ] || echo "$lane"; done
+}
+
+# begin NAME COMMAND...: in the background; with a process group of its own, to be stopped with this script
+begin()
+{
+	set -m
+	"${@:2}" </dev/null &
+	set +m
+	running[$!]=$1
+}
+
+# begin_build: the next thing that a lane needs, at the lowest priority
+begin_build()
+{
+	local lane need
+	[ ! "$building" ] || return 0
+	for lane in "${queue[@]}"; do
+		for need in $(needs "$lane"); do
+			[ ! "${built[$need]-}" ] || continue
+			if [ "$need" = qemu ] && ! wants_qemu; then built[qemu]=y; continue; fi
+			building=$need
+			begin "build:$need" nice_build "$need"
+			return
+		done
+	done
+}
+
+nice_build() { renice -n 19 $BASHPID >/dev/null; build "$1"; }
+
+begin_lanes()
+{
+	local lane left=()
+	for lane in "${queue[@]}"; do
+		if may_start "$lane"; then
+			say "$lane: started"
+			begin "$lane" one_lane
+		else
+			left+=("$lane")
+		fi
+	done
+	queue=(${left[@]+"${left[@]}"})
+}
+
+# ended JOB STATUS
+ended()
+{
+	case $1 in
+	build:qemu)	[ "$2" -eq 0 ] || no_qemu ;;
+	build:*)	;;
+	*)		ended_lane "$1"; return ;;
+	esac
+	building='' built[${1#build:}]=y
+}
+
+# run_lanes: all in $queue. What begins here is in no condition: there, bash would go on after a command that fails.
+run_lanes()
+{
+	local pid status job
+	while :; do
+		begin_build
+		begin_lanes
+		[ ${#running[@]} -gt 0 ] || break
+		status=0
+		wait -n -p pid "${!running[@]}" || status=$?
+		job=${running[$pid]}
+		unset "running[$pid]"
+		ended "$job" "$status"
+	done
+}
+
+# stop_lanes: what runs still, with all that it has started
+stop_lanes()
+{
+	local pid
+	for pid in "${!running[@]}"; do kill -- "-$pid" 2>/dev/null || :; done
+}
