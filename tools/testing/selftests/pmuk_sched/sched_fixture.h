@@ -72,7 +72,7 @@ static inline uint64_t calls_on(int cpu)
 	return calls;
 }
 
-#define READS	50
+#define READS	25
 
 /* Reads one of the files, which take turns by @turn. */
 static inline void read_file_of(int turn)

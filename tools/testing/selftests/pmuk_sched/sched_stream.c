@@ -473,11 +473,10 @@ TEST_F(stream, reader_is_woken)
 	s->page = mmap(NULL, s->size + getpagesize(), PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, 0);
 	ASSERT_NE(s->page, MAP_FAILED);
 	for (i = 0; i < 5; i++) {
-		ASSERT_TRUE(worker_order(&self->v, ORDER_YIELD, 60, 0) &&
-			    worker_order(&self->w, ORDER_YIELD, 60, 0));
+		ASSERT_TRUE(worker_order(&self->w, ORDER_NAP, 60, 0));
 		EXPECT_TRUE(wakes(s->fd, PATIENCE));
 		EXPECT_TRUE(i || stream_head(s) >= 20 * RECORD);
-		ASSERT_EQ(worker_done(&self->w) | worker_done(&self->v), 0);
+		ASSERT_EQ(worker_done(&self->w), 0);
 		EXPECT_TRUE(comes(see_everything(s, &self->seen, &self->stat) && !wakes(s->fd, 0)));
 	}
 	EXPECT_EQ(self->seen.records, self->stat.switches);
@@ -494,11 +493,10 @@ TEST_F(stream, waiting_before_it_begins)
 	ASSERT_EQ(epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event), 0);
 	EXPECT_EQ(epoll_wait(epoll, &event, 1, 0), 0);
 	ASSERT_EQ(bind_stream(fd, self->cpu, 16, PMUK_SCHED_OVERWRITE, 20 * RECORD), 0);
-	ASSERT_TRUE(worker_order(&self->v, ORDER_YIELD, 60, 0) &&
-		    worker_order(&self->w, ORDER_YIELD, 60, 0));
+	ASSERT_TRUE(worker_order(&self->w, ORDER_NAP, 60, 0));
 	EXPECT_EQ(epoll_wait(epoll, &event, 1, 10000), 1);
 	EXPECT_EQ(event.events, EPOLLIN);
-	ASSERT_EQ(worker_done(&self->w) | worker_done(&self->v), 0);
+	ASSERT_EQ(worker_done(&self->w), 0);
 	close(epoll);
 	close(fd);
 }
