@@ -16,6 +16,7 @@
 #define FORMAT		(0x11ULL << 8)	/* one of PERF_AUX_FLAG_PMU_FORMAT_TYPE_MASK */
 #define TOLD		(TRUNCATED | PARTIAL | COLLISION)	/* to readers of bytes */
 
+#define AREA		(2 * SIZE)	/* so that bytes cross a page boundary */
 #define AUX_PERIOD	251	/* a prime: what is a power of two away is something else */
 
 struct aux_rig;
@@ -52,8 +53,8 @@ struct aux_rig {
 	u64 others;		/* records of somebody else's that were read */
 	struct pmuk_aux_reader readers[2];
 	u64 shown[2];		/* they have peeked at what is before it */
-	u8 pattern[PAGE_SIZE + AUX_PERIOD];
-	u8 model[PAGE_SIZE];	/* what the area is to have */
+	u8 pattern[AREA + AUX_PERIOD];
+	u8 model[AREA];	/* what the area is to have */
 };
 
 struct aux_rule {
@@ -88,9 +89,9 @@ static bool aux_has_user_tail(const struct aux_rig *rig)
 /* Returns the position of the oldest byte that can be read. */
 static u64 aux_oldest(const struct aux_rig *rig)
 {
-	bool gone = rig->attr->aux.overwrite && rig->head - rig->given > SIZE;
+	bool gone = rig->attr->aux.overwrite && rig->head - rig->given > AREA;
 
-	return gone ? rig->head - SIZE : rig->given;
+	return gone ? rig->head - AREA : rig->given;
 }
 
 static u64 aux_room(const struct aux_rig *rig)
@@ -99,8 +100,8 @@ static u64 aux_room(const struct aux_rig *rig)
 	u64 used = rig->head - tail;
 
 	if (rig->attr->aux.overwrite)
-		return SIZE;
-	return used <= SIZE ? SIZE - used : 0;
+		return AREA;
+	return used <= AREA ? AREA - used : 0;
 }
 
 /* ---- the writer ---- */
@@ -120,7 +121,7 @@ static bool aux_begin(struct aux_rig *rig)
 	}
 	RULE_EQ(rig, h->head, rig->head);
 	RULE_EQ(rig, h->size, aux_room(rig));
-	RULE_EXPECT(rig, h->data == rig->data + h->head % SIZE);
+	RULE_EXPECT(rig, h->data == rig->data + h->head % AREA);
 	return true;
 }
 
@@ -128,7 +129,7 @@ static bool aux_begin(struct aux_rig *rig)
 static void aux_write(struct aux_rig *rig, u64 size)
 {
 	const u8 *bytes = rig->pattern + rig->head % AUX_PERIOD;
-	u64 at = rig->head % SIZE, first = min_t(u64, size, SIZE - at);
+	u64 at = rig->head % AREA, first = min_t(u64, size, AREA - at);
 
 	memcpy(rig->handle.data, bytes, size);
 	memcpy(rig->model + at, bytes, first);
@@ -169,7 +170,7 @@ static void aux_skip(struct aux_rig *rig, u64 size, int wanted)
 	RULE_EQ(rig, h->head, before.head + size);
 	RULE_EQ(rig, h->size, before.size - size);
 	if (size)
-		RULE_EXPECT(rig, h->data == rig->data + rig->head % SIZE);
+		RULE_EXPECT(rig, h->data == rig->data + rig->head % AREA);
 }
 
 /* ---- the reader ---- */
@@ -185,7 +186,7 @@ static bool aux_claim(struct aux_rig *rig, unsigned int reader, int wanted)
 /* Returns how much there is, which is all that was written and not given back. */
 static u64 aux_peek(struct aux_rig *rig, unsigned int reader, u64 flags)
 {
-	u64 oldest = aux_oldest(rig), at = oldest % SIZE, first;
+	u64 oldest = aux_oldest(rig), at = oldest % AREA, first;
 	struct pmuk_aux_span span;
 
 	RULE_EQ(rig, pmuk_aux_peek(&rig->readers[reader], &span), rig->head != oldest);
@@ -195,7 +196,7 @@ static u64 aux_peek(struct aux_rig *rig, unsigned int reader, u64 flags)
 	RULE_EXPECT(rig, span.data == rig->data + at);
 	if (rig->failed)
 		return 0;
-	first = min_t(u64, span.size, SIZE - at);
+	first = min_t(u64, span.size, AREA - at);
 	RULE_EXPECT(rig, !memcmp(span.data, rig->model + at, first));
 	RULE_EXPECT(rig, !memcmp(span.data + first, rig->model, span.size - first));
 	rig->shown[reader] = rig->head;
@@ -268,7 +269,7 @@ static void aux_check(struct aux_rig *rig)
 	RULE_EQ(rig, s.head, rig->head);
 	RULE_EQ(rig, rig->ring->page->aux_head, rig->head);
 	RULE_EQ(rig, s.full + s.nested + s.discarded, rig->refused);
-	RULE_EXPECT(rig, !memcmp(rig->data, rig->model, SIZE));
+	RULE_EXPECT(rig, !memcmp(rig->data, rig->model, AREA));
 	rule_check_wakes(rig);
 	if (!aux_has_user_tail(rig)) {
 		RULE_EQ(rig, s.tail, aux_oldest(rig));
@@ -403,22 +404,22 @@ AUX_OP(resume_ring, RULE_EQ(rig, pmuk_buffer_resume(rig->b), 0))
 /* ---- tables: writing ---- */
 
 static const struct aux_step aux_full[] = {
-	{ begin }, { end, SIZE - 1 }, { begin }, { end, 0 }, { begin }, { end, 1 },
+	{ begin }, { end, AREA - 1 }, { begin }, { end, 0 }, { begin }, { end, 1 },
 	{ begin, .full = 1 }, { get, 7 },
 	{ begin }, { end, 7 }, { begin, .full = 1 }, { get, ALL },
-	{ record, 0, SIZE - 1 }, { record, SIZE - 1, 1 }, { record, SIZE, 7 }, { no_record },
+	{ record, 0, AREA - 1 }, { record, AREA - 1, 1 }, { record, AREA, 7 }, { no_record },
 };
 
 /* Less than its producer can use is none. */
 static const struct aux_step aux_least[] = {
-	{ put, SIZE - 64, .wakes = 1 }, { begin }, { end, 1 },
+	{ put, AREA - 64, .wakes = 1 }, { begin }, { end, 1 },
 	{ put, 1, .full = 1, .wakes = 1 }, { get, 1 }, { begin }, { end, 0 },
 };
 
 /* A part takes all of the area, at each offset. */
 static const struct aux_step aux_whole_area[] = {
-	{ put, SIZE }, { put, 1, .full = 1 }, { get, ALL }, { record, 0, SIZE },
-	{ put, 61 }, { get, ALL }, { record, SIZE, 61 },
+	{ put, AREA }, { put, 1, .full = 1 }, { get, ALL }, { record, 0, AREA },
+	{ put, 61 }, { get, ALL }, { record, AREA, 61 },
 };
 
 /* The reader sees nothing of a part before it ends. */
@@ -429,24 +430,24 @@ static const struct aux_step aux_open[] = {
 
 /* A part that follows a loss is told without it. Skipped bytes are no room, either. */
 static const struct aux_step aux_overrun[] = {
-	{ put, SIZE - 100 }, { record, 0, SIZE - 100 },
-	{ put, 150, .truncated = 50, .truncations = 1 }, { record, SIZE - 100, 100, TRUNCATED },
+	{ put, AREA - 100 }, { record, 0, AREA - 100 },
+	{ put, 150, .truncated = 50, .truncations = 1 }, { record, AREA - 100, 100, TRUNCATED },
 	{ get, ALL, .flags = TRUNCATED },
-	{ put, 10 }, { record, SIZE, 10 }, { get, ALL },
-	{ begin }, { skip, SIZE - 8 }, { end, SIZE, .truncated = SIZE - 8, .truncations = 1 },
-	{ record, 2 * SIZE + 2, 8, TRUNCATED }, { begin, .full = 1 },
+	{ put, 10 }, { record, AREA, 10 }, { get, ALL },
+	{ begin }, { skip, AREA - 8 }, { end, AREA, .truncated = AREA - 8, .truncations = 1 },
+	{ record, 2 * AREA + 2, 8, TRUNCATED }, { begin, .full = 1 },
 	{ get, ALL, .flags = TRUNCATED },
-	{ put, ALL, .truncated = ALL - SIZE, .truncations = 1 },
-	{ record, 2 * SIZE + 10, SIZE, TRUNCATED }, { get, ALL, .flags = TRUNCATED },
+	{ put, ALL, .truncated = ALL - AREA, .truncations = 1 },
+	{ record, 2 * AREA + 10, AREA, TRUNCATED }, { get, ALL, .flags = TRUNCATED },
 };
 
 /* Skipped bytes are published at once, and no record tells of them. */
 static const struct aux_step aux_skip_rule[] = {
 	{ skip, 1, -EINVAL },
-	{ begin }, { skip, SIZE + 1, -ENOSPC }, { skip, -1ULL, -ENOSPC }, { skip, 0 }, { skip, 16 },
+	{ begin }, { skip, AREA + 1, -ENOSPC }, { skip, -1ULL, -ENOSPC }, { skip, 0 }, { skip, 16 },
 	{ get, ALL }, { end, 100 }, { record, 16, 100 },
 	{ begin }, { skip, 50 }, { end, 0 }, { no_record }, { get, ALL },
-	{ begin }, { skip, SIZE }, { skip, 1, -ENOSPC }, { skip, 0 }, { end, 0 },
+	{ begin }, { skip, AREA }, { skip, 1, -ENOSPC }, { skip, 0 }, { end, 0 },
 	{ begin, .full = 1 }, { skip, 0, -EINVAL }, { no_record }, { get, ALL },
 };
 
@@ -558,17 +559,17 @@ static const struct aux_step aux_ring_paused[] = {
 
 /* A reader that goes by records has to be told what fills the area, or it gives nothing back. */
 static const struct aux_step aux_full_untold[] = {
-	FILL_RING, { put, SIZE, .flags = COLLISION }, { put, 1, .full = 1 }, { no_record },
-	{ put, 1, .full = 1 }, { record, 0, SIZE, COLLISION | PARTIAL, .lost = 2 },
+	FILL_RING, { put, AREA, .flags = COLLISION }, { put, 1, .full = 1 }, { no_record },
+	{ put, 1, .full = 1 }, { record, 0, AREA, COLLISION | PARTIAL, .lost = 2 },
 	{ put, 1, .full = 1 }, { no_record }, { get, ALL, .flags = COLLISION },
-	{ put, 1 }, { record, SIZE, 1 }, { get, ALL },
+	{ put, 1 }, { record, AREA, 1 }, { get, ALL },
 };
 
 /* A reader that goes by records sleeps until it is told of something: it is woken for that. */
 static const struct aux_step aux_full_told_late[] = {
-	FILL_RING, { put, SIZE, .wakes = 1 },
+	FILL_RING, { put, AREA, .wakes = 1 },
 	{ put, 1, .full = 1, .wakes = 1 }, { put, 1, .full = 1 }, { no_record },
-	{ put, 1, .full = 1, .wakes = 1 }, { put, 1, .full = 1 }, { record, 0, SIZE, .lost = 3 },
+	{ put, 1, .full = 1, .wakes = 1 }, { put, 1, .full = 1 }, { record, 0, AREA, .lost = 3 },
 };
 
 static const struct aux_step aux_no_ring[] = {
@@ -587,10 +588,10 @@ static const struct aux_step aux_watermark[] = {
 
 /* The reader is woken each time that the area gets full, and not for each refusal. */
 static const struct aux_step aux_full_wakes[] = {
-	{ put, SIZE, .wakes = 1 }, { put, 1, .full = 1, .wakes = 1 }, { put, 1, .full = 1 },
+	{ put, AREA, .wakes = 1 }, { put, 1, .full = 1, .wakes = 1 }, { put, 1, .full = 1 },
 	{ get, 1 }, { put, 1 }, { put, 1, .full = 1, .wakes = 1 }, { put, 1, .full = 1 },
-	{ get, ALL }, { record, 0, SIZE }, { record, SIZE, 1 }, { put, SIZE - 1, .wakes = 1 },
-	{ get, ALL }, { record, SIZE + 1, SIZE - 1 },
+	{ get, ALL }, { record, 0, AREA }, { record, AREA, 1 }, { put, AREA - 1, .wakes = 1 },
+	{ get, ALL }, { record, AREA + 1, AREA - 1 },
 };
 
 /* ---- tables: overwriting ---- */
@@ -598,32 +599,32 @@ static const struct aux_step aux_full_wakes[] = {
 static const struct aux_step aux_overwrite[] = {
 	{ put, 100 }, { record, 0, 100, OVERWRITE },
 	{ pause }, { claim, 0 }, { peek, 0, 100 }, { release, 0 }, { resume },
-	{ put, SIZE }, { record, 100, SIZE, OVERWRITE },
-	{ put, 10 }, { record, SIZE + 100, 10, OVERWRITE }, { put, 0 }, { no_record },
-	{ put, SIZE + 3, .truncated = 3, .truncations = 1 },
-	{ record, SIZE + 110, SIZE, OVERWRITE | TRUNCATED },
+	{ put, AREA }, { record, 100, AREA, OVERWRITE },
+	{ put, 10 }, { record, AREA + 100, 10, OVERWRITE }, { put, 0 }, { no_record },
+	{ put, AREA + 3, .truncated = 3, .truncations = 1 },
+	{ record, AREA + 110, AREA, OVERWRITE | TRUNCATED },
 	/* the next snapshot begins behind what was given back */
-	{ pause }, { claim, 0 }, { peek, 0, SIZE, TRUNCATED }, { consume, 0, 96 },
-	{ peek, 0, SIZE - 96, TRUNCATED }, { release, 0 }, { resume },
+	{ pause }, { claim, 0 }, { peek, 0, AREA, TRUNCATED }, { consume, 0, 96 },
+	{ peek, 0, AREA - 96, TRUNCATED }, { release, 0 }, { resume },
 	{ snapshot, ALL, .flags = TRUNCATED },
 };
 
 /* Flags go with the bytes that they are of, though nobody has given these back. */
 static const struct aux_step aux_overwrite_flags[] = {
-	{ put, SIZE / 4, .flags = COLLISION }, { snapshot, 0, .flags = COLLISION },
-	{ put, SIZE / 4 }, { snapshot, 0, .flags = COLLISION },
-	{ put, SIZE / 2 }, { snapshot, 0, .flags = COLLISION },
-	{ put, SIZE / 4 - 1 }, { snapshot, 0, .flags = COLLISION },
+	{ put, AREA / 4, .flags = COLLISION }, { snapshot, 0, .flags = COLLISION },
+	{ put, AREA / 4 }, { snapshot, 0, .flags = COLLISION },
+	{ put, AREA / 2 }, { snapshot, 0, .flags = COLLISION },
+	{ put, AREA / 4 - 1 }, { snapshot, 0, .flags = COLLISION },
 	{ put, 1 }, { snapshot, 0 },
 	/* those of no bytes come with the next ones */
 	{ snapshot, ALL }, { put, 0, .flags = COLLISION },
-	{ put, 1 }, { snapshot, 0, .flags = COLLISION }, { put, SIZE }, { snapshot, 0 },
+	{ put, 1 }, { snapshot, 0, .flags = COLLISION }, { put, AREA }, { snapshot, 0 },
 };
 
 /* No record can tell of what was overwritten before it. */
 static const struct aux_step aux_overwrite_ring_full[] = {
-	FILL_RING, { put, SIZE / 4, 5 }, { no_record },
-	{ put, 10 }, { record, SIZE / 4 + 10, SIZE, OVERWRITE, .lost = 5 },
+	FILL_RING, { put, AREA / 4, 5 }, { no_record },
+	{ put, 10 }, { record, AREA / 4 + 10, AREA, OVERWRITE, .lost = 5 },
 };
 
 /* Read only while paused and closed, and not resumed while it is read. */
@@ -646,7 +647,7 @@ static const struct aux_step aux_claim_rule[] = {
 
 /* Each peek shows all bytes in one row, beyond the end of the area, too. */
 static const struct aux_step aux_peek_again[] = {
-	{ put, SIZE - 96 }, { get, ALL }, { claim, 0 }, { peek, 0, 0 },
+	{ put, AREA - 96 }, { get, ALL }, { claim, 0 }, { peek, 0, 0 },
 	{ put, 40 }, { peek, 0, 40 }, { put, 40 }, { peek, 0, 80 }, { put, 100 }, { peek, 0, 180 },
 	{ release, 0 }, { get, ALL },
 };
@@ -709,7 +710,7 @@ static void aux_random(struct aux_rig *rig)
 		if (overwrite)
 			pmuk_aux_resume(rig->b);
 	}
-	RULE_EXPECT(rig, rig->head > 100 * SIZE);
+	RULE_EXPECT(rig, rig->head > 100 * AREA);
 	RULE_EXPECT(rig, overwrite ? !aux_stat(rig).full : aux_stat(rig).full > 100);
 }
 
@@ -724,14 +725,14 @@ static void aux_user_tail(struct aux_rig *rig)
 {
 	u64 pos = 0, head, n = 0;
 
-	while (pos < 20 * SIZE && !rig->failed) {
+	while (pos < 20 * AREA && !rig->failed) {
 		while (!rig->failed && aux_put(rig, n++ * 37 % 500, 0))
 			rule_rest();
 		/* so that what is read is not older */
 		head = smp_load_acquire(&rig->ring->page->aux_head);
-		RULE_EQ(rig, head - pos, SIZE);
+		RULE_EQ(rig, head - pos, AREA);
 		aux_check(rig);
-		pos += 1 + n * 97 % SIZE;
+		pos += 1 + n * 97 % AREA;
 		aux_tell_tail(rig, pos);
 		RULE_EQ(rig, aux_stat(rig).tail, pos);
 	}
@@ -747,7 +748,7 @@ static void aux_defy(struct aux_rig *rig, u64 tail, u64 size)
 	if (size & 1 && size / 2 <= rig->handle.size)
 		aux_skip(rig, size / 2, 0);
 	aux_end(rig, size);
-	RULE_EXPECT(rig, rig->head - tail <= SIZE);
+	RULE_EXPECT(rig, rig->head - tail <= AREA);
 }
 
 static void aux_hostile_tail(struct aux_rig *rig)
@@ -760,7 +761,7 @@ static void aux_hostile_tail(struct aux_rig *rig)
 		for (i = 0; i < ARRAY_SIZE(around); i++)
 			for (delta = -24; delta <= 24; delta++)
 				aux_defy(rig, around[i] + delta, n * 1000);
-		for (delta = -3 * (s64)SIZE; delta <= 3 * (s64)SIZE; delta += 1 + n * 8)
+		for (delta = -3 * (s64)AREA; delta <= 3 * (s64)AREA; delta += 1 + n * 8)
 			aux_defy(rig, rig->head + delta, 64 + n);
 		aux_defy(rig, rig->head, ALL);
 		aux_check(rig);
@@ -768,7 +769,7 @@ static void aux_hostile_tail(struct aux_rig *rig)
 	}
 	for (n = 0; n < RULE_DOSE / 5 && !rig->failed; n++) {
 		rule_random(&random);
-		aux_defy(rig, n % 3 ? rig->head - (random >> 32) % (2 * SIZE) : random,
+		aux_defy(rig, n % 3 ? rig->head - (random >> 32) % (2 * AREA) : random,
 			 random >> 56);
 	}
 	RULE_EXPECT(rig, aux_stat(rig).full > 1000 && aux_stat(rig).truncated > 1000);
@@ -802,7 +803,7 @@ static void aux_hostile_page(struct aux_rig *rig)
 /* ---- all of it ---- */
 
 #define AUX_ATTR(nr, the_flags, ...)							\
-	{ .nr_pages = nr, .flags = the_flags, .aux = { .nr_pages = 1, __VA_ARGS__ } }
+	{ .nr_pages = nr, .flags = the_flags, .aux = { .nr_pages = AREA / PAGE_SIZE, __VA_ARGS__ } }
 #define AUX_STEPS(the_name, table, times, nr, ...)					\
 	{ the_name, AUX_ATTR(nr, 0, __VA_ARGS__), times, aux_##table, ARRAY_SIZE(aux_##table), \
 	  NULL }
@@ -811,17 +812,17 @@ static void aux_hostile_page(struct aux_rig *rig)
 
 static const struct aux_rule aux_rules[] = {
 	AUX_STEPS("full", full, 10, 1),
-	AUX_STEPS("least", least, 1, 1, .watermark = SIZE / 2, .least = 64),
-	AUX_STEPS("whole_area", whole_area, SIZE, 1),
+	AUX_STEPS("least", least, 1, 1, .watermark = AREA / 2, .least = 64),
+	AUX_STEPS("whole_area", whole_area, 8192, 1),
 	AUX_STEPS("open", open, 10, 1),
 	AUX_STEPS("overrun", overrun, 10, 1),
 	AUX_STEPS("skip", skip_rule, 10, 1),
 	AUX_STEPS("flag", flag, 10, 1),
 	AUX_STEPS("flag_once", flag_once, 10, 1),
 	AUX_STEPS("lose", lose, 10, 1),
-	AUX_STEPS("lose_wakes_records", lose_records, 5, 1, .watermark = SIZE / 2),
-	AUX_STEPS("lose_wakes_bytes", lose_bytes, 5, 1, .watermark = SIZE / 2),
-	AUX_STEPS("lose_wakes_no_ring", lose_bytes, 5, 0, .watermark = SIZE / 2),
+	AUX_STEPS("lose_wakes_records", lose_records, 5, 1, .watermark = AREA / 2),
+	AUX_STEPS("lose_wakes_bytes", lose_bytes, 5, 1, .watermark = AREA / 2),
+	AUX_STEPS("lose_wakes_no_ring", lose_bytes, 5, 0, .watermark = AREA / 2),
 	AUX_STEPS("nested", nested, 10, 1),
 	AUX_STEPS("records", records, 100, 1),
 	AUX_STEPS("ring_full", ring_full, 10, 1),
@@ -829,10 +830,10 @@ static const struct aux_rule aux_rules[] = {
 	AUX_STEPS("ring_full_gap", gap, 10, 1),
 	AUX_STEPS("ring_paused", ring_paused, 10, 1),
 	AUX_STEPS("full_untold", full_untold, 10, 1),
-	AUX_STEPS("full_told_late", full_told_late, 1, 1, .watermark = SIZE / 2),
+	AUX_STEPS("full_told_late", full_told_late, 1, 1, .watermark = AREA / 2),
 	AUX_STEPS("no_ring", no_ring, 500, 0),
 	AUX_STEPS("watermark", watermark, 50, 0, .watermark = 256),
-	AUX_STEPS("full_wakes", full_wakes, 5, 1, .watermark = SIZE / 2),
+	AUX_STEPS("full_wakes", full_wakes, 5, 1, .watermark = AREA / 2),
 	AUX_STEPS("overwrite", overwrite, 10, 1, .overwrite = true),
 	AUX_STEPS("overwrite_flags", overwrite_flags, 1, 1, .overwrite = true),
 	AUX_STEPS("overwrite_ring_full", overwrite_ring_full, 10, 1, .overwrite = true),

@@ -37,7 +37,7 @@ static inline bool rule_is_whole(const struct perf_event_header *rec)
 #include "rules.h"
 #endif
 
-#define SIZE	((u64)PAGE_SIZE)	/* of most rings and of all areas */
+#define SIZE	((u64)PAGE_SIZE)	/* of most rings */
 #define ALL	(~0ULL)
 #define ANY	(~0ULL)			/* a count that the rule says nothing about */
 

@@ -23,9 +23,9 @@ static const struct aux_step aux_swapped[] = {
 
 /* A reader that goes by records would wait for ever, and so would the writer. */
 static const struct aux_step aux_swapped_full[] = {
-	{ put, SIZE - 8, .wakes = 1 }, { record, 0, SIZE - 8 }, { swap_ring, .wakes = 1 },
-	{ put, 1, .full = 1, .wakes = 1 }, { record, 0, SIZE, PARTIAL },
-	{ put, 1, .full = 1 }, { no_record }, { get, ALL }, { put, 8 }, { record, SIZE, 8 },
+	{ put, AREA - 8, .wakes = 1 }, { record, 0, AREA - 8 }, { swap_ring, .wakes = 1 },
+	{ put, 1, .full = 1, .wakes = 1 }, { record, 0, AREA, PARTIAL },
+	{ put, 1, .full = 1 }, { no_record }, { get, ALL }, { put, 8 }, { record, AREA, 8 },
 };
 
 static void aux_kill(struct aux_rig *rig)
@@ -49,8 +49,8 @@ static void aux_kill_open(struct aux_rig *rig)
 	RULE_EXPECT(rig, pmuk_area_kill(&rig->b->area));
 	begin_inside(rig, NULL);
 	RULE_EQ(rig, rig->b->gone, 0);
-	aux_skip(rig, SIZE / 2, 0);
-	aux_end(rig, SIZE / 2);
+	aux_skip(rig, AREA / 2, 0);
+	aux_end(rig, AREA / 2);
 	RULE_EQ(rig, rig->b->gone, 1);
 	RULE_EQ(rig, rig->b->wakes, 0);
 	pmuk_area_end(&rig->handle, 100);
@@ -58,12 +58,12 @@ static void aux_kill_open(struct aux_rig *rig)
 	RULE_EQ(rig, rig->b->gone, 1);
 	RULE_EQ(rig, aux_stat(rig).nested, 1);
 	RULE_EQ(rig, aux_stat(rig).discarded, 1);
-	record(rig, &(struct aux_step){ record, SIZE / 2, SIZE / 2 });
+	record(rig, &(struct aux_step){ record, AREA / 2, AREA / 2 });
 }
 
 static const struct aux_rule own_rules[] = {
 	AUX_STEPS("ring_swapped", swapped, 1, 1),
-	AUX_STEPS("ring_swapped_full", swapped_full, 1, 1, .watermark = SIZE / 2),
+	AUX_STEPS("ring_swapped_full", swapped_full, 1, 1, .watermark = AREA / 2),
 	AUX_RUN("kill", kill, 0),
 	AUX_RUN("kill_open", kill_open, 0),
 };
