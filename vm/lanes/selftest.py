@@ -130,6 +130,14 @@ def race(*stack):
 
 SAILS = swap('1..1\n[    3.000002] ok 1 boots', '1..2\n[    3.000002] ok 1 boots\n[    3.000003] ok 2 sails')
 
+PARAMETERS = swap('    ok 1 waits', '''        KTAP version 1
+[    2.000005]         # Subtest: waits
+[    2.000005]         ok 1 long
+[    2.000005]         ok 2 very, very long
+[    2.000005]     # waits: pass:2 fail:0 skip:0 total:2
+[    2.000005]     ok 1 waits''')
+SKIPS = PARAMETERS.replace('very long', 'very long # SKIP too late')
+
 # name: log, status of the machine, what the verdict says, arguments
 CASES = {
     'sound': (LOG, 0, '7 passed, 0 failed, 1 skipped'),
@@ -153,6 +161,8 @@ CASES = {
         'lane: FAILED ran, and vm/lanes/tests has no row for it: lane.sails', 'lane: 7 passed, 1 failed, 1 skipped'))),
     'sound, an unknown test that is not selected': (SAILS, 0, '4 passed, 0 failed, 0 skipped', '--suite', 'two'),
     'an unknown test is skipped': (swap('ok 1 boots', 'ok 1 x # SKIP y'), 0, 'lane.x: skipped'),
+    'sound, parameters run': (PARAMETERS, 0, '7 passed, 0 failed, 1 skipped'),
+    'a parameter is skipped': (SKIPS, 0, 'two.waits.very_very_long: skipped, and vm/lanes/tests has no row for it'),
     'the plan is not kept': (without('ok 3 divides'), 0, 'missing'),
     'cut off in a suite': (LOG[:LOG.index('[    0.500008]')], 125, 'the machine died'),
     'cut off before the end': (without('pmuk-vm'), 124, 'did not come to an end'),
@@ -270,6 +280,16 @@ def listed(directory, kunit):
             yield f'with a list, not a word of "{what}": {text}'
 
 
+def parameters(directory, kunit):
+    """One that is skipped has a row, and is missing when it runs."""
+    write(directory, 'tests', MANIFEST + '\ntwo: host\n    skip lane: too late\n        waits.very_very_long\n')
+    for log, text in ((SKIPS, '7 passed, 0 failed, 2 skipped'),
+                      (PARAMETERS, 'FAILED missing: two.waits.very_very_long')):
+        said = run(directory, kunit, 'lane', log, 0).stdout
+        if text not in said:
+            yield f'with a row for a parameter, not a word of "{text}": {said}'
+
+
 def refused(directory, kunit):
     """What no manifest may say."""
     for what, more in (('a test has two rows', '\none: other\n        adds\n'),
@@ -301,7 +321,7 @@ def main():
                            ('host.reasons', REASONS), ('lane.ours', 'post\n')):
             write(directory, name, text)
         wrong = [*misjudged(directory, kunit), *rewritten(directory, kunit), *listed(directory, kunit),
-                 *refused(directory, kunit), *untidy()]
+                 *parameters(directory, kunit), *refused(directory, kunit), *untidy()]
     print(*wrong, sep='\n')
     print(f'{len(CASES) + len(HOST_CASES)} logs, {len(wrong)} faults')
     return 1 if wrong else 0
