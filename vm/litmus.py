@@ -10,6 +10,7 @@ labels of the sources; and one that shows that a wrong one of either kind would 
 import glob
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -26,11 +27,10 @@ def expected(text):
 
 def observed(herd, model, path):
     """What herd7 finds, in the words of a header; and all that it has said."""
-    try:
-        run = subprocess.run([herd, '-conf', 'linux-kernel.cfg', path], cwd=model, text=True, timeout=1200,
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-    except subprocess.TimeoutExpired:
-        return None, 'no result after twenty minutes'
+    run = subprocess.run(['timeout', '4h', 'prlimit', '--cpu=1200', herd, '-conf', 'linux-kernel.cfg', path], cwd=model, text=True,
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    if run.returncode == -signal.SIGKILL:
+        return None, 'no result after twenty minutes of CPU time'
     name = os.path.basename(path).removesuffix('.litmus')
     found = re.search(rf'^Observation {re.escape(name)} (\w+) (\d+) (\d+)$', run.stdout, re.M)
     if run.returncode or not found or found[2] == found[3] == '0':

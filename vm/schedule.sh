@@ -52,8 +52,8 @@ install_packages()
 	[ ${#wanted[@]} -eq 0 ] || "$vm/packages" "${wanted[@]}"
 }
 
-# kind LANE: "alone" if it measures time on all CPUs. "beside" if the host's time is nothing to it, as it has no machine,
-# or one with virtual time: it takes what other lanes leave of the CPUs.
+# kind LANE: "alone" if it measures time on all CPUs: no other lane with a machine in real time runs beside it. "beside"
+# if it has no machine, or one with virtual time: it does not depend on the host's time, and takes what others leave.
 kind()
 {
 	case $1 in
@@ -87,22 +87,15 @@ nr_running()
 	echo "$n"
 }
 
-# may_start LANE: lanes with a machine have two CPUs each, those beside take turns, and those alone are the last
+# may_start LANE: each machine lane has two CPUs, one lane "alone" has all that are left, and those beside take turns
 may_start()
 {
 	is_ready "$1" || return
 	case $(kind "$1") in
-	alone)		[ ${#running[@]} -eq 0 ] && [ -z "$(rest machine; rest beside)" ] ;;
+	alone)		[ "$(nr_running machine)" -eq 0 ] && [ "$(nr_running alone)" -eq 0 ] ;;
 	beside)		[ "$(nr_running beside)" -eq 0 ] ;;
-	machine)	[ "$(nr_running machine)" -lt $(((jobs + 1) / 2)) ] ;;
+	machine)	[ "$(nr_running alone)" -eq 0 ] && [ "$(nr_running machine)" -lt $(((jobs + 1) / 2)) ] ;;
 	esac
-}
-
-# rest KIND: lanes of that kind that have not begun
-rest()
-{
-	local lane
-	for lane in "${queue[@]}"; do [ "$(kind "$lane")" != "$1" ] || echo "$lane"; done
 }
 
 # begin NAME COMMAND...: in the background; with a process group of its own, to be stopped with this script

@@ -669,7 +669,7 @@ test_report_raw_damaged() { recorded raw
 		def report(data, allowed):
 		    with open(name, 'wb') as file:
 		        file.write(data)
-		    done = subprocess.run([pmuk, 'report', '-i', name], timeout=20, text=True,
+		    done = subprocess.run(['timeout', '1h', 'prlimit', '--cpu=20', pmuk, 'report', '-i', name], text=True,
 		                          capture_output=True, errors='replace')
 		    lines = done.stderr.splitlines()
 		    if done.returncode not in allowed or len(lines) != done.returncode:
@@ -703,7 +703,7 @@ test_report_changed() {
 		cp "$work/whole" "$work/data"
 		printf '\xff' | dd of="$work/data" bs=1 seek="$at" conv=notrunc status=none
 		status=0
-		timeout 20 "$pmuk" report -i "$work/data" >"$work/said" 2>&1 || status=$?
+		timeout 1h prlimit --cpu=20 "$pmuk" report -i "$work/data" >"$work/said" 2>&1 || status=$?
 		if [ "$status" -gt 1 ] || grep -q 'Sanitizer\|runtime error' "$work/said"; then
 			broken "byte $at: $status: $(head -5 "$work/said")"
 		fi
