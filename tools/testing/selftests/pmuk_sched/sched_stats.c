@@ -295,7 +295,7 @@ static bool look_well(int fd, struct moment *best)
 	return true;
 }
 
-/* Whether readings are exact to 1 in @parts of what has passed. */
+/* Returns whether readings are exact to 1 in @parts of what has passed. */
 static bool is_narrow(int fd, const struct moment *begin, struct moment *end, unsigned int parts)
 {
 	return look_at(fd, end) && end->cpu > begin->cpu &&
