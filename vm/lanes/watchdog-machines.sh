@@ -1,26 +1,29 @@
 # shellcheck shell=bash
-# For the lanes of the watchdog: its machines. Some survive, and report themselves; those of a fault that does not
-# end are judged by what they have said before. There is load for 10 s, for 1200 s of make test-long, or for
-# WATCHDOG_SECONDS. Sourced by the lanes, with $flavour.
+# The VMs of lanes watchdog and watchdog-x86, which source this file with $flavour set. In survives(), the guest
+# survives its faults and reports its own tests. In boot_cases(), a fault ends the VM, and ended() judges its console
+# log. The VMs run in virtual time: a busy host delays no CPU, and waiting takes no host time. Only watchdog-stopped,
+# and all VMs of make test-long, run in real time, with a thread for each CPU. The load lasts 10 s (make test-long:
+# 1200 s), or WATCHDOG_SECONDS.
 # shellcheck disable=SC2154	# set there
 
 "$vm/kernel" "$flavour"
 "$vm/perf" "$(arch_of "$flavour")" >/dev/null
 scratch
-brief=''
+brief='' clock=$([ "${LONG-}" ] || echo --virtual)
 seconds=${WATCHDOG_SECONDS:-$([ "${LONG-}" ] && echo 1200 || echo 10)}
 kselftest=$("$vm/source")/tools/testing/selftests/watchdog/watchdog-test.c
 tool=$scratch/watchdog-test
 "$(cross "$(arch_of "$flavour")")gcc" -O2 -static -o "$tool" "$kselftest"
 
-# machine NAME GUEST OPTION...: one machine with that guest script; its log, and how it ended, are in $scratch/NAME.
-# RCU does complain of half a minute with interrupts off, and is not to.
+# machine NAME GUEST OPTION...: runs a VM with that guest script, and leaves log and ending (vm/boot's exit status) in
+# $scratch/NAME. Some tests keep interrupts off for half a minute; rcu_cpu_stall_suppress=1 silences RCU's warnings.
 machine()
 {
-	local dir=$scratch/$1 guest=$2 ending=0
+	local dir=$scratch/$1 guest=$2 ending=0 more=(--patience $((600 + seconds)))
 	shift 2
 	mkdir "$dir"
-	"$vm/boot" "$flavour" --cpus 4 --quiet --log "$dir/log" --patience $((300 + seconds)) \
+	[ ! "$clock" ] || more=("$clock" --append pmuk_virtual=1)
+	"$vm/boot" "$flavour" --cpus 4 --quiet --log "$dir/log" "${more[@]}" \
 		--append "log_buf_len=4M kunit.enable=0 pmuk_seconds=$seconds rcupdate.rcu_cpu_stall_suppress=1" \
 		--add "$vm/lanes/guest.sh:/guest.sh" --add "$vm/lanes/wdt.sh:/wdt.sh" \
 		--add "$vm/lanes/lockups.awk:/lockups.awk" --add "$tool" \
@@ -65,13 +68,14 @@ boot_cases()
 	asked watchdog_ends || return 0
 	for case in "$@"; do
 		say "$lane: booting for $case"
-		machine "$case" watchdog-ends --patience 120 --append "pmuk_case=$case"
+		machine "$case" watchdog-ends --append "pmuk_case=$case"
 	done
 }
 
 number=0
 
-# ended CASE TEST STATUS PATTERN...: its machine ended so, and had said all of these before, and nothing of what begins with !
+# ended CASE TEST STATUS PATTERN...: prints TEST's result as KTAP. TEST passes if vm/boot ended the VM of CASE with exit
+# status STATUS, and the VM's log matches each PATTERN, but none of those that begin with !
 ended()
 {
 	local log=$scratch/$1/log ending test=$2 status=$3 result=ok pattern
@@ -120,15 +124,10 @@ ends()
 	echo "${failed:+not }ok 1 watchdog_ends"
 }
 
-# all_machines: the one with the most tests, and load, has the CPUs for itself. Then the lane's first_half() and
-# second_half() run at the same time: their machines mostly boot on one CPU, or wait. Judges all of them.
-all_machines()
+# verdict: judges all of them
+verdict()
 {
 	local status=0
-	survives watchdog
-	second_half &
-	first_half
-	wait
 	survivors || status=$?
 	ends >>"$log" || status=1
 	return $status

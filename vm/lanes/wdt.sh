@@ -117,12 +117,14 @@ lockups()
 	awk -v threshold="$3" -f /lockups.awk $heard
 }
 
-# caught NUMBER: as lockups() has told of as many in /tmp/lockups, all were reported, none before 1.0, none of another
-# CPU or twice, none after 1.75, and no more than one in ten after 1.25: a host that is busy takes CPUs away, from
-# those that look as well
+# caught NUMBER: lockups() has written as many to /tmp/lockups, and each of them was reported once, from 1.0 to 1.25
+# thresholds after it began. In real time, a busy host may delay one in ten, up to 1.75: it takes away CPUs, also those
+# that look at others.
 caught()
 {
 	sort -n -k3 /tmp/lockups | sed -n -e '1p' -e "$(($1 / 2))p" -e '$p'
-	awk -v wanted="$1" '$3 == "-" || $3 < 1.0 || $3 > 1.75 || /^alien/ { bad++; print } $3 > 1.25 { late++; print }
-		END { exit !(NR == wanted && !bad && late * 10 <= wanted) }' /tmp/lockups
+	awk -v wanted="$1" -v allowed="$([ "$pmuk_virtual" ] || echo "$(($1 / 10))")" '
+		$3 == "-" || $3 < 1.0 || $3 > 1.75 || /^alien/ { bad++; print }
+		$3 > 1.25 { late++; print }
+		END { exit !(NR == wanted && !bad && late <= allowed + 0) }' /tmp/lockups
 }
