@@ -52,19 +52,21 @@ install_packages()
 	[ ${#wanted[@]} -eq 0 ] || "$vm/packages" "${wanted[@]}"
 }
 
-# kind LANE: "alone" if it measures time on all CPUs: no other lane with a machine in real time runs beside it. "beside"
-# if it has no machine, or one with virtual time: it does not depend on the host's time, and takes what others leave.
+# kind LANE: an "alone" lane measures real time on all CPUs, so no "machine" lane runs beside it. A "beside" lane has no
+# VM, or only VMs in virtual time: the host's speed does not matter to it, and it runs at the lowest priority. Any other
+# lane is a "machine" lane; lane watchdog is one because of its VM in real time (watchdog-stopped).
 kind()
 {
-	case $1 in
-	watchdog*|host|mutants)	echo alone ;;
-	static|user|model|*icount)	echo beside ;;
-	*)			echo machine ;;
+	case ${LONG:+long-}$1 in
+	long-watchdog*|*host|*mutants)			echo alone ;;
+	*static|*user|*model|*icount|watchdog-x86)	echo beside ;;
+	*)						echo machine ;;
 	esac
 }
 
-# of lanes and builds that run: what each process is. What has been built, or cannot be: lanes then say why.
-declare -A running=() built=()
+# of lanes and builds that run: what each process is, and when each began. What has been built, or cannot be: lanes then
+# say why.
+declare -A running=() began=() built=()
 queue=() building=''
 
 # is_ready LANE: there is all that it needs
@@ -87,14 +89,18 @@ nr_running()
 	echo "$n"
 }
 
-# may_start LANE: each machine lane has two CPUs, one lane "alone" has all that are left, and those beside take turns
+# may_start LANE: whether the builds for LANE are done and LANE may start now. As many "machine" lanes as CPUs run at a
+# time, because most tests keep only one CPU of their VM busy, and as many "beside" lanes. An "alone" lane runs without
+# "machine" lanes and other "alone" lanes.
 may_start()
 {
+	local machines alone
 	is_ready "$1" || return
+	machines=$(nr_running machine) alone=$(nr_running alone)
 	case $(kind "$1") in
-	alone)		[ "$(nr_running machine)" -eq 0 ] && [ "$(nr_running alone)" -eq 0 ] ;;
-	beside)		[ "$(nr_running beside)" -eq 0 ] ;;
-	machine)	[ "$(nr_running alone)" -eq 0 ] && [ "$(nr_running machine)" -lt $(((jobs + 1) / 2)) ] ;;
+	alone)		[ $((machines + alone)) -eq 0 ] ;;
+	beside)		[ "$(nr_running beside)" -lt "$jobs" ] ;;
+	machine)	[ "$alone" -eq 0 ] && [ "$machines" -lt "$jobs" ] ;;
 	esac
 }
 
@@ -104,7 +110,8 @@ begin()
 	set -m
 	"${@:2}" </dev/null &
 	set +m
-	running[$!]=$1
+	# shellcheck disable=SC2034	# vm/test tells how long it still takes
+	running[$!]=$1 began[$1]=$SECONDS
 }
 
 # begin_build: the next thing that a lane needs, at the lowest priority
@@ -150,7 +157,8 @@ ended()
 	building='' built[${1#build:}]=y
 }
 
-# run_lanes: all in $queue. What begins here is in no condition: there, bash would go on after a command that fails.
+# run_lanes: runs all lanes in $queue, and the builds that they need. Do not call run_lanes, begin_build or begin_lanes
+# as a condition ("if", "&&", "||"): bash would ignore set -e in the lanes, which would go on after a failed command.
 run_lanes()
 {
 	local pid status job
