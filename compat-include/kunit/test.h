@@ -34,11 +34,16 @@ enum kunit_status {
 
 struct kunit;
 
+#define KUNIT_SPEED_SLOW	1
+
 struct kunit_case {
 	void (*run_case)(struct kunit *test);
 	const char *name;
 	const void *(*generate_params)(const void *prev, char *desc);
 	const char *module_name;
+	struct {
+		int speed;	/* for nobody: no case here has a time limit */
+	} attr;
 };
 
 struct kunit_suite {

@@ -131,12 +131,24 @@ static inline u64 pmuk_test_aux_drain(struct pmuk_test_aux *a)
 	return n;
 }
 
+/* Consumes the first span of @b unseen. Returns whether there is one. */
+static inline bool pmuk_test_aux_give_back(struct kunit *test, struct pmuk_buffer *b)
+{
+	struct pmuk_aux_reader r;
+	struct pmuk_aux_span span;
+	bool some;
+
+	KUNIT_ASSERT_EQ(test, pmuk_aux_claim(b, &r), 0);
+	some = pmuk_aux_peek(&r, &span);
+	if (some)
+		pmuk_aux_consume(&r, span.size);
+	pmuk_aux_release(&r);
+	return some;
+}
+
 static inline struct pmuk_aux_stat pmuk_test_aux_stat(struct pmuk_test_aux *a)
 {
-	struct pmuk_aux_stat stat = {};
-
-	KUNIT_EXPECT_EQ(a->test, pmuk_aux_stat(a->b, &stat), 0);
-	return stat;
+	return pmuk_test_area_stat(a->test, a->b);
 }
 
 /* The oldest record that was not read, or one of type 0. */
@@ -173,26 +185,21 @@ static inline bool pmuk_test_aux_told_nothing(struct pmuk_test_aux *a)
 	return !pmuk_test_aux_record(a).header.type;
 }
 
-/* A record of somebody else's in the buffer. */
-static inline bool pmuk_test_aux_other(struct pmuk_test_aux *a, u32 size)
-{
-	struct perf_event_header *rec;
-
-	guard(preempt)();
-	rec = pmuk_output_begin(a->b, PMUK_AUX_OTHER, size);
-	if (!rec)
-		return false;
-	memset(rec + 1, 0, size - sizeof(*rec));
-	pmuk_output_end(a->b, rec);
-	return true;
-}
-
 static inline void pmuk_test_put_aux(void *data)
 {
 	struct pmuk_test_aux *a = data;
 
 	KUNIT_EXPECT_EQ(a->test, a->bad, 0);
 	pmuk_buffer_destroy(a->b);
+}
+
+/* The end of the buffer, whatever is still going on. */
+static inline void pmuk_test_aux_destroy(struct pmuk_test_aux *a)
+{
+	struct pmuk_buffer *b = a->b;
+
+	a->b = NULL;
+	pmuk_buffer_destroy(b);
 }
 
 /* For the time of a test case, on the first CPU, where the test is bound from now on. */

@@ -69,8 +69,6 @@ KUNIT_ARRAY_PARAM_DESC(areas, areas, name);
 
 KUNIT_DEFINE_ACTION_WRAPPER(put_itrace, pmuk_itrace_destroy, struct pmuk_itrace *);
 
-KUNIT_DEFINE_ACTION_WRAPPER(put_buffer, pmuk_buffer_destroy, struct pmuk_buffer *);
-
 /* An event that is to write @b's area, made and ended, when an allocation of it fails. */
 static int attach_failing(struct pmuk_sweep *s, struct pmuk_itrace *it, struct pmuk_buffer *b)
 {
@@ -105,11 +103,9 @@ static void each_allocation_of_an_event_fails(struct kunit *test)
 	KUNIT_ASSERT_FALSE(test, IS_ERR(it));
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_itrace, it), 0);
 	do {
-		b = pmuk_buffer_create(&attr, cpumask_first(cpu_online_mask));
-		KUNIT_ASSERT_FALSE(test, IS_ERR(b));
-		KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_buffer, b), 0);
+		b = pmuk_test_new_buffer(test, &attr, cpumask_first(cpu_online_mask));
 		ret = attach_failing(&s, it, b);
-		kunit_release_action(test, put_buffer, b);
+		kunit_release_action(test, pmuk_test_end_buffer, b);
 	} while (pmuk_sweep_on(&s, ret));
 	pmuk_sweep_end(&s, 4);
 }

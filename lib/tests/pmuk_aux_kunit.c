@@ -4,7 +4,6 @@
  * kernel has: its memory, its wakeups, its producer's callbacks, two CPUs, and its end.
  */
 #include <linux/delay.h>
-#include <linux/jiffies.h>
 #include <linux/kthread.h>
 #include <linux/limits.h>
 #include <linux/mm.h>
@@ -15,6 +14,7 @@
 #include "pmuk_aux_rules.h"
 #include "pmuk_ctx.h"
 #include "pmuk_map.h"
+#include "pmuk_suite.h"
 
 KUNIT_ARRAY_PARAM_DESC(aux_rules, aux_rules, name);
 
@@ -65,16 +65,6 @@ static void user_area_has_no_kernel_reader(struct kunit *test)
 
 /* ---- wakeups ---- */
 
-/* The wakeup is an interrupt; give it its time. */
-static unsigned int nr_completions(struct pmuk_test_aux *a)
-{
-	unsigned int n = 0;
-
-	while (wait_for_completion_timeout(&a->more, msecs_to_jiffies(20)))
-		n++;
-	return n;
-}
-
 /* At each multiple of @mark, by parts of @part bytes. */
 static void expect_mark(struct kunit *test, u32 nr_pages, u32 asked, u64 mark, u64 part)
 {
@@ -89,7 +79,7 @@ static void expect_mark(struct kunit *test, u32 nr_pages, u32 asked, u64 mark, u
 			KUNIT_ASSERT_NE(test, wait_for_completion_timeout(&a->more, 10 * HZ), 0);
 		KUNIT_ASSERT_EQ(test, pmuk_test_aux_drain(a), part);
 	}
-	KUNIT_EXPECT_EQ(test, nr_completions(a), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_test_completions(&a->more), 0);
 }
 
 static void watermark_in_bytes(struct kunit *test)
@@ -112,15 +102,6 @@ static void watermark_is_at_most_half(struct kunit *test)
 }
 
 /* ---- what is refused ---- */
-
-static void expect_refused(struct kunit *test, const struct pmuk_buffer_attr *attr, int cpu,
-			   const char *what)
-{
-	struct pmuk_buffer *b = pmuk_buffer_create(attr, cpu);
-
-	KUNIT_EXPECT_EQ_MSG(test, PTR_ERR_OR_ZERO(b), -EINVAL, "%s", what);
-	pmuk_buffer_destroy(b);
-}
 
 static const struct pmuk_aux_ops no_setup = { .free = pmuk_test_free };
 
@@ -150,7 +131,7 @@ static void create_refuses_bad_attributes(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(bad); i++) {
 		const struct pmuk_buffer_attr attr = { .nr_pages = 1, .aux = bad[i].aux };
 
-		expect_refused(test, &attr, 0, bad[i].what);
+		pmuk_test_refused_buffer(test, &attr, 0, bad[i].what);
 	}
 }
 
@@ -163,8 +144,8 @@ static void create_refuses_what_does_not_go_together(struct kunit *test)
 		.aux = { .nr_pages = 1, .overwrite = true },
 	};
 
-	expect_refused(test, &no_cpu, -1, "an area and no CPU");
-	expect_refused(test, &two_tails, 0, "overwritten with a tail");
+	pmuk_test_refused_buffer(test, &no_cpu, -1, "an area and no CPU");
+	pmuk_test_refused_buffer(test, &two_tails, 0, "overwritten with a tail");
 }
 
 static void create_takes_good_attributes(struct kunit *test)
@@ -235,16 +216,12 @@ static void calls_refuse_no_buffer(struct kunit *test)
 
 static void calls_refuse_no_area(struct kunit *test)
 {
-	const struct pmuk_buffer_attr attr = { .nr_pages = 1 };
-	struct pmuk_buffer *b = pmuk_buffer_create(&attr, pmuk_test_pin_first(test));
-	struct pmuk_buffer_stat stat;
+	struct pmuk_buffer *b = pmuk_test_new_buffer(test, &(struct pmuk_buffer_attr){
+		.nr_pages = 1 }, pmuk_test_pin_first(test));
 
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, b);
 	expect_errno(test, b, -ENOENT);
 	expect_nothing_begins(test, b);
-	KUNIT_EXPECT_EQ(test, pmuk_buffer_stat(b, &stat), 0);
-	KUNIT_EXPECT_EQ(test, stat.head, 0);
-	pmuk_buffer_destroy(b);
+	KUNIT_EXPECT_EQ(test, pmuk_test_buffer_stat(test, b).head, 0);
 }
 
 static void calls_refuse_no_answer(struct kunit *test)
@@ -262,11 +239,21 @@ static void calls_refuse_no_answer(struct kunit *test)
 
 /* ---- the producer's callbacks ---- */
 
+static struct pmuk_test_aux *new_produced(struct pmuk_test_producer *p,
+					  const struct pmuk_aux_ops *ops, struct pmuk_aux_attr aux)
+{
+	struct pmuk_buffer_attr attr = { .nr_pages = 1, .aux = aux };
+
+	attr.aux.ops = ops;
+	attr.aux.data = p;
+	return pmuk_test_aux(p->test, &attr);
+}
+
 static void callbacks_are_called_once(struct kunit *test)
 {
 	struct pmuk_test_producer *p = pmuk_test_producer(test);
-	struct pmuk_test_aux *a = pmuk_test_aux(test, &(struct pmuk_buffer_attr){
-		.aux = { .nr_pages = 4, .overwrite = true, .ops = &pmuk_test_ops, .data = p } });
+	struct pmuk_test_aux *a = new_produced(p, &pmuk_test_ops, (struct pmuk_aux_attr){
+		.nr_pages = 4, .overwrite = true });
 	struct pmuk_aux_handle h;
 
 	KUNIT_EXPECT_EQ(test, p->setups, 1);
@@ -290,8 +277,8 @@ static void callbacks_are_called_once(struct kunit *test)
 static void setup_gets_the_pages_of_the_area(struct kunit *test)
 {
 	struct pmuk_test_producer *p = pmuk_test_producer(test);
-	struct pmuk_test_aux *a = pmuk_test_aux(test, &(struct pmuk_buffer_attr){
-		.aux = { .nr_pages = 8, .order = 1, .ops = &pmuk_test_ops, .data = p } });
+	struct pmuk_test_aux *a = new_produced(p, &pmuk_test_ops, (struct pmuk_aux_attr){
+		.nr_pages = 8, .order = 1 });
 	unsigned int i;
 
 	KUNIT_EXPECT_FALSE(test, p->overwrite);
@@ -377,8 +364,8 @@ static const struct pmuk_aux_ops ops_of_module = {
 static struct pmuk_test_aux *new_open(struct kunit *test, struct pmuk_test_producer *p,
 				      struct pmuk_aux_handle *h, enum module_state state)
 {
-	struct pmuk_test_aux *a = pmuk_test_aux(test, &(struct pmuk_buffer_attr){
-		.aux = { .nr_pages = 1, .ops = &ops_of_module, .data = p } });
+	struct pmuk_test_aux *a = new_produced(p, &ops_of_module, (struct pmuk_aux_attr){
+		.nr_pages = 1 });
 
 	producers_module.state = state;
 	atomic_set(&producers_module.refcnt, 1);
@@ -394,8 +381,7 @@ static void free_keeps_its_module(struct kunit *test)
 	struct pmuk_test_aux *a = new_open(test, p, &h, MODULE_STATE_LIVE);
 
 	KUNIT_EXPECT_EQ(test, module_refcount(&producers_module), 0);
-	pmuk_buffer_destroy(a->b);
-	a->b = NULL;
+	pmuk_test_aux_destroy(a);
 	KUNIT_EXPECT_EQ(test, p->frees, 0);
 	KUNIT_EXPECT_EQ(test, module_refcount(&producers_module), 1);
 	pmuk_test_aux_end(&h, 0);
@@ -422,8 +408,7 @@ static void going_module_waits_for_free(struct kunit *test)
 
 	INIT_DELAYED_WORK(&late->work, end_late);
 	schedule_delayed_work_on(raw_smp_processor_id(), &late->work, HZ / 50);
-	pmuk_buffer_destroy(a->b);
-	a->b = NULL;
+	pmuk_test_aux_destroy(a);
 	KUNIT_EXPECT_EQ(test, p->frees, 1);
 	KUNIT_EXPECT_EQ(test, module_refcount(&producers_module), 0);
 	flush_delayed_work(&late->work);
@@ -434,14 +419,13 @@ static void going_module_waits_for_free(struct kunit *test)
 static void free_waits_for_no_map(struct kunit *test)
 {
 	struct pmuk_test_producer *p = pmuk_test_producer(test);
-	struct pmuk_test_aux *a = pmuk_test_aux(test, &(struct pmuk_buffer_attr){
-		.nr_pages = 1, .aux.nr_pages = 1, .aux.ops = &pmuk_test_ops, .aux.data = p });
+	struct pmuk_test_aux *a = new_produced(p, &pmuk_test_ops, (struct pmuk_aux_attr){
+		.nr_pages = 1 });
 	unsigned long addr = pmuk_test_map(test, a->b, 2, 1, PROT_READ);
 	u64 word;
 
 	pmuk_test_aux_write(a, 16);
-	pmuk_buffer_destroy(a->b);
-	a->b = NULL;
+	pmuk_test_aux_destroy(a);
 	KUNIT_EXPECT_EQ(test, p->frees, 1);
 	KUNIT_EXPECT_EQ(test, get_user(word, (u64 __user *)addr), 0);
 	KUNIT_EXPECT_TRUE(test, pmuk_test_aux_is(a, &word, 0, sizeof(word)));
@@ -453,8 +437,7 @@ static void producer_needs_no_free(struct kunit *test)
 {
 	static const struct pmuk_aux_ops ops = { .setup = pmuk_test_setup };
 	struct pmuk_test_producer *p = pmuk_test_producer(test);
-	struct pmuk_test_aux *a = pmuk_test_aux(test, &(struct pmuk_buffer_attr){
-		.aux = { .nr_pages = 1, .ops = &ops, .data = p } });
+	struct pmuk_test_aux *a = new_produced(p, &ops, (struct pmuk_aux_attr){ .nr_pages = 1 });
 
 	kunit_release_action(test, pmuk_test_put_aux, a);
 	KUNIT_EXPECT_EQ(test, p->setups, 1);
@@ -463,30 +446,10 @@ static void producer_needs_no_free(struct kunit *test)
 
 /* ---- the end ---- */
 
-static bool all_is_gone(void)
-{
-	unsigned long end = jiffies + 10 * HZ;
-
-	while (pmuk_nr_buffers() && time_before(jiffies, end))
-		usleep_range(50, 100);
-	return !pmuk_nr_buffers();
-}
-
 static struct pmuk_test_aux *new_mortal(struct kunit *test, struct pmuk_test_producer **producer)
 {
-	struct pmuk_test_producer *p = pmuk_test_producer(test);
-
-	*producer = p;
-	return pmuk_test_aux(test, &(struct pmuk_buffer_attr){
-		.nr_pages = 1, .aux.nr_pages = 2, .aux.ops = &pmuk_test_ops, .aux.data = p });
-}
-
-static void destroy(struct pmuk_test_aux *a)
-{
-	struct pmuk_buffer *b = a->b;
-
-	a->b = NULL;
-	pmuk_buffer_destroy(b);
+	*producer = pmuk_test_producer(test);
+	return new_produced(*producer, &pmuk_test_ops, (struct pmuk_aux_attr){ .nr_pages = 2 });
 }
 
 static int skip_bytes(struct pmuk_aux_handle *h, u64 size)
@@ -504,7 +467,7 @@ static void destroy_leaves_the_area_to_its_writer(struct kunit *test)
 	unsigned int woken;
 
 	KUNIT_ASSERT_TRUE(test, pmuk_test_aux_begin(a, &h));
-	destroy(a);
+	pmuk_test_aux_destroy(a);
 	woken = READ_ONCE(a->more.done);
 	KUNIT_ASSERT_EQ(test, p->frees, 0);
 	KUNIT_EXPECT_EQ(test, pmuk_nr_buffers(), 1);
@@ -516,7 +479,7 @@ static void destroy_leaves_the_area_to_its_writer(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, p->frees, 0);
 
 	pmuk_test_aux_end(&h, U64_MAX);
-	KUNIT_EXPECT_TRUE(test, all_is_gone());
+	KUNIT_EXPECT_TRUE(test, pmuk_test_no_buffers());
 	KUNIT_EXPECT_EQ(test, p->frees, 1);
 	pmuk_test_aux_end(&h, 1);
 	KUNIT_EXPECT_EQ(test, skip_bytes(&h, 1), -EINVAL);
@@ -532,7 +495,7 @@ static void destroy_of_a_closed_area_leaves_nothing(struct kunit *test)
 
 	KUNIT_EXPECT_TRUE(test, pmuk_test_aux_write(a, a->size));
 	KUNIT_EXPECT_FALSE(test, pmuk_test_aux_write(a, 1));
-	destroy(a);
+	pmuk_test_aux_destroy(a);
 	KUNIT_EXPECT_EQ(test, p->frees, 1);
 	KUNIT_EXPECT_EQ(test, pmuk_nr_buffers(), 0);
 }
@@ -547,13 +510,11 @@ static void destroyed_area_refuses_what_begins(struct kunit *test)
 		.type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_DUMMY, .buffer = b,
 		}, raw_smp_processor_id(), NULL);
 	struct pmuk_aux_handle h;
-	struct pmuk_aux_stat stat;
 
-	destroy(a);
+	pmuk_test_aux_destroy(a);
 	guard(preempt)();
 	KUNIT_EXPECT_NULL(test, pmuk_aux_output_begin(&h, b));
-	KUNIT_EXPECT_EQ(test, pmuk_aux_stat(b, &stat), 0);
-	KUNIT_EXPECT_EQ(test, stat.discarded, 1);
+	KUNIT_EXPECT_EQ(test, pmuk_test_area_stat(test, b).discarded, 1);
 	KUNIT_EXPECT_EQ(test, pmuk_aux_resume(b), 0);
 	KUNIT_EXPECT_NULL(test, pmuk_aux_output_begin(&h, b));
 	KUNIT_EXPECT_NOT_NULL(test, c);
@@ -570,13 +531,14 @@ static int ends_late(void *data)
 {
 	struct late *late = data;
 	struct pmuk_aux_handle h;
+	bool begins = pmuk_test_aux_begin(late->a, &h);
 
-	if (!pmuk_test_aux_begin(late->a, &h))
-		return -EBUSY;
 	smp_store_release(&late->begun, true);	/* pairs with ends_and_destroys_meet() */
 	pmuk_test_spin(late->ns);
-	pmuk_test_aux_finish(late->a, &h, h.size);
-	return 0;
+	if (begins)
+		pmuk_test_aux_finish(late->a, &h, h.size);
+	pmuk_test_wait_for_stop();
+	return begins ? 0 : -EBUSY;
 }
 
 static void ends_and_destroys_meet(struct kunit *test)
@@ -591,18 +553,13 @@ static void ends_and_destroys_meet(struct kunit *test)
 		late->a = new_mortal(test, &p);
 		late->begun = false;
 		late->ns = i * 500;
-		task = kthread_create(ends_late, late, "pmuk_late");
-		KUNIT_ASSERT_FALSE(test, IS_ERR(task));
-		kthread_bind(task, other);
-		get_task_struct(task);
-		wake_up_process(task);
+		task = pmuk_test_thread(test, other, ends_late, late);
 		/* pairs with ends_late() */
 		while (!smp_load_acquire(&late->begun))
 			cpu_relax();
-		destroy(late->a);
+		pmuk_test_aux_destroy(late->a);
 		KUNIT_EXPECT_EQ(test, kthread_stop(task), 0);
-		put_task_struct(task);
-		KUNIT_ASSERT_TRUE(test, all_is_gone());
+		KUNIT_ASSERT_TRUE(test, pmuk_test_no_buffers());
 		KUNIT_ASSERT_EQ(test, p->frees, 1);
 	}
 }
@@ -626,11 +583,10 @@ static bool pair_goes_on(struct pair *pair)
 	return READ_ONCE(pair->a->next) < PASSED && !kthread_should_stop();
 }
 
-static void pair_wait(struct pair *pair)
+static int pair_wait(struct pair *pair)
 {
 	WRITE_ONCE(pair->done, true);
-	while (!kthread_should_stop())
-		usleep_range(100, 200);
+	return pmuk_test_wait_for_stop();
 }
 
 /* Some of what there is, again and again, whoever comes next. */
@@ -649,8 +605,7 @@ static int consume_spans(void *data)
 		}
 		pmuk_aux_release(&pair->r);
 	}
-	pair_wait(pair);
-	return 0;
+	return pair_wait(pair);
 }
 
 /* Of what a record tells, all is there. */
@@ -681,8 +636,7 @@ static int consume_records(void *data)
 	}
 	pmuk_aux_release(&pair->r);
 	pmuk_buffer_release(&pair->records);
-	pair_wait(pair);
-	return 0;
+	return pair_wait(pair);
 }
 
 /* As user space does: by head and tail of the control page. */
@@ -700,20 +654,20 @@ static int consume_as_a_user(void *data)
 		WRITE_ONCE(page->aux_tail, head);
 		WRITE_ONCE(a->next, head);
 	}
-	pair_wait(pair);
-	return 0;
+	return pair_wait(pair);
 }
 
 /* Sections of any size, until all is there; and whatever was not told yet is, in the end. */
 static void pair_produce(struct pair *pair)
 {
-	unsigned long end = jiffies + 60 * HZ;
+	struct pmuk_test_progress progress = {};
 	struct pmuk_test_aux *a = pair->a;
+	struct pmuk_aux_handle h = {};
 	struct rnd_state rnd;
-	struct pmuk_aux_handle h;
 
 	prandom_seed_state(&rnd, 8);
-	while (!READ_ONCE(pair->done) && time_before(jiffies, end)) {
+	while (!READ_ONCE(pair->done) &&
+	       pmuk_test_goes_on(&progress, h.head + READ_ONCE(a->next))) {
 		if (!pmuk_test_aux_begin(a, &h)) {
 			usleep_range(10, 20);
 			continue;
@@ -734,10 +688,7 @@ static void passes(struct kunit *test, struct pmuk_test_aux *a,
 
 	pair->a = a;
 	prandom_seed_state(&pair->rnd, 7);
-	task = kthread_create(consume, pair, "pmuk_consumer");
-	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
-	kthread_bind(task, other);
-	wake_up_process(task);
+	task = pmuk_test_thread(test, other, consume, pair);
 	produce(pair);
 	kthread_stop(task);
 	KUNIT_EXPECT_EQ(test, a->next, bytes);
@@ -796,16 +747,15 @@ static int consume_flags(void *data)
 		cpu_relax();
 	} while (consume_flagged(pair) || !last);
 	pmuk_aux_release(&pair->r);
-	pair_wait(pair);
-	return 0;
+	return pair_wait(pair);
 }
 
 static void produce_flags(struct pair *pair)
 {
-	unsigned long end = jiffies + 60 * HZ;
+	struct pmuk_test_progress progress = {};
 	struct pmuk_aux_handle h = {};
 
-	while (h.head < 16 * PARTS - 16 && time_before(jiffies, end)) {
+	while (h.head < 16 * PARTS - 16 && pmuk_test_goes_on(&progress, h.head)) {
 		cond_resched();
 		cpu_relax();
 		if (!pmuk_test_aux_begin(pair->a, &h))
@@ -856,13 +806,4 @@ static struct kunit_case pmuk_aux_cases[] = {
 	{}
 };
 
-static struct kunit_suite pmuk_aux_suite = {
-	.name = "pmuk_aux",
-	.init = pmuk_test_init,
-	.test_cases = pmuk_aux_cases,
-};
-
-kunit_test_suite(pmuk_aux_suite);
-
-MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("KUnit tests of pmuk's AUX areas");
+PMUK_SUITE(pmuk_aux, pmuk_test_init, "KUnit tests of pmuk's AUX areas");

@@ -4,19 +4,17 @@
  * pause, write records, read, and end what others have begun. And from another CPU they come at
  * any instruction.
  */
-#include <linux/delay.h>
-#include <linux/jiffies.h>
-#include <linux/kthread.h>
-#include <linux/module.h>
 #include <linux/smp.h>
 
 #include "pmuk_aux.h"
+#include "pmuk_suite.h"
 
 #define NESTINGS	1000
 
 struct nest {
 	struct pmuk_test_aux *a;
 	enum pmuk_irq_level level;
+	void (*fn)(struct nest *n);	/* what is called there */
 	struct pmuk_aux_handle h;	/* the outer one */
 	struct rnd_state rnd;
 	unsigned int interrupts;
@@ -41,16 +39,29 @@ static struct nest *nest_of(struct kunit *test, enum pmuk_irq_level level,
 	return n;
 }
 
-static struct nest *new_nest(struct kunit *test, enum pmuk_irq_level level)
+static const struct pmuk_buffer_attr small = { .nr_pages = 1, .aux.nr_pages = 1 };
+
+/* In the context that the case is named after. */
+static struct nest *new_nest(struct kunit *test)
 {
-	return nest_of(test, level, &(struct pmuk_buffer_attr){
-		.nr_pages = 1, .aux.nr_pages = 1 });
+	return nest_of(test, pmuk_test_level_case(test), &small);
+}
+
+/* The interrupt, or what else the context of this test is. */
+static void come(void *data)
+{
+	struct nest *n = data;
+
+	n->interrupts++;
+	n->misplaced += !pmuk_irq_is(n->level);
+	n->fn(n);
 }
 
 /* Call @fn in the context of this test. */
-static void interrupt(struct nest *n, void (*fn)(void *data))
+static void interrupt(struct nest *n, void (*fn)(struct nest *n))
 {
-	KUNIT_ASSERT_EQ(n->a->test, pmuk_irq_run(n->level, fn, n), 0);
+	n->fn = fn;
+	KUNIT_ASSERT_EQ(n->a->test, pmuk_irq_run(n->level, come, n), 0);
 }
 
 static u64 some(struct nest *n, u64 most)
@@ -67,14 +78,8 @@ static u64 published(struct nest *n)
 	return stat.head;
 }
 
-static void came(struct nest *n)
-{
-	n->interrupts++;
-	n->misplaced += !pmuk_irq_is(n->level);
-}
-
 /* Half of what the outer one writes, and the other half behind the interrupt. */
-static void write_around(struct nest *n, void (*fn)(void *data))
+static void write_around(struct nest *n, void (*fn)(struct nest *n))
 {
 	u64 size = some(n, min(n->h.size, 200)), half = size / 2;
 
@@ -83,6 +88,14 @@ static void write_around(struct nest *n, void (*fn)(void *data))
 	pmuk_test_aux_fill(n->a, n->h.data + half, n->h.head + half, size - half);
 	pmuk_test_aux_end(&n->h, size);
 	n->written += size;
+}
+
+/* The next record tells of what has been written since @before, if that is anything. */
+static void expect_told(struct nest *n, u64 before, u64 flags)
+{
+	if (n->written != before || flags)
+		KUNIT_ASSERT_TRUE(n->a->test, pmuk_test_aux_told(n->a, before,
+								 n->written - before, flags));
 }
 
 static void judge(struct nest *n)
@@ -102,12 +115,10 @@ static void judge(struct nest *n)
 /* ---- writers ---- */
 
 /* Whatever is done with what has not begun does nothing. */
-static void try_to_write(void *data)
+static void try_to_write(struct nest *n)
 {
-	struct nest *n = data;
 	struct pmuk_aux_handle h;
 
-	came(n);
 	n->refused++;
 	n->wrong += !!pmuk_aux_output_begin(&h, n->a->b);
 	n->wrong += !!pmuk_get_aux(&h);
@@ -116,9 +127,9 @@ static void try_to_write(void *data)
 	pmuk_aux_output_end(&h, 8);
 }
 
-static void nested_writers_are_refused(struct kunit *test, enum pmuk_irq_level level)
+static void nested_writers_are_refused(struct kunit *test)
 {
-	struct nest *n = new_nest(test, level);
+	struct nest *n = new_nest(test);
 	unsigned int i;
 	u64 before;
 
@@ -127,19 +138,13 @@ static void nested_writers_are_refused(struct kunit *test, enum pmuk_irq_level l
 		KUNIT_ASSERT_TRUE(test, pmuk_test_aux_begin(n->a, &n->h));
 		write_around(n, try_to_write);
 		KUNIT_ASSERT_EQ(test, pmuk_test_aux_drain(n->a), n->written - before);
-		if (n->written != before)
-			KUNIT_ASSERT_TRUE(test, pmuk_test_aux_told(n->a, before,
-								   n->written - before, 0));
+		expect_told(n, before, 0);
 		KUNIT_ASSERT_TRUE(test, pmuk_test_aux_told_nothing(n->a));
 	}
 	KUNIT_EXPECT_EQ(test, pmuk_test_aux_stat(n->a).nested, NESTINGS);
 	KUNIT_EXPECT_EQ(test, n->a->flags, 0);
 	judge(n);
 }
-
-PMUK_LEVEL_CASE(nested_writers_are_refused, softirq, PMUK_IRQ_SOFT)
-PMUK_LEVEL_CASE(nested_writers_are_refused, hardirq, PMUK_IRQ_HARD)
-PMUK_LEVEL_CASE(nested_writers_are_refused, nmi, PMUK_IRQ_NMI)
 
 static void write_now(struct nest *n)
 {
@@ -151,59 +156,41 @@ static void write_now(struct nest *n)
 		n->refused++;
 }
 
-static void write_some(void *data)
-{
-	struct nest *n = data;
-
-	came(n);
-	write_now(n);
-}
-
 /* While nobody has it open, before a begin and after an end. */
-static void writers_of_any_context_take_turns(struct kunit *test, enum pmuk_irq_level level)
+static void writers_of_any_context_take_turns(struct kunit *test)
 {
-	struct nest *n = new_nest(test, level);
+	struct nest *n = new_nest(test);
 	unsigned int i;
 
 	for (i = 0; i < NESTINGS; i++) {
-		interrupt(n, write_some);
+		interrupt(n, write_now);
 		KUNIT_ASSERT_TRUE(test, pmuk_test_aux_begin(n->a, &n->h));
 		KUNIT_ASSERT_EQ(test, n->h.head, n->written);
 		write_around(n, try_to_write);
-		interrupt(n, write_some);
+		interrupt(n, write_now);
 		pmuk_test_aux_drain(n->a);
 		KUNIT_ASSERT_EQ(test, n->a->next, n->written);
 	}
 	judge(n);
 }
 
-PMUK_LEVEL_CASE(writers_of_any_context_take_turns, task, PMUK_IRQ_TASK)
-PMUK_LEVEL_CASE(writers_of_any_context_take_turns, softirq, PMUK_IRQ_SOFT)
-PMUK_LEVEL_CASE(writers_of_any_context_take_turns, hardirq, PMUK_IRQ_HARD)
-PMUK_LEVEL_CASE(writers_of_any_context_take_turns, nmi, PMUK_IRQ_NMI)
-
-static void begin_here(void *data)
+static void begin_here(struct nest *n)
 {
-	struct nest *n = data;
-
-	came(n);
 	n->wrong += !pmuk_test_aux_begin(n->a, &n->h);
 }
 
-static void end_here(void *data)
+static void end_here(struct nest *n)
 {
-	struct nest *n = data;
 	u64 size = some(n, min(n->h.size, 200));
 
-	came(n);
 	pmuk_test_aux_finish(n->a, &n->h, size);
 	n->written += size;
 }
 
 /* As hardware is started by a task, and ends with an interrupt, or the other way round. */
-static void what_begins_here_ends_there(struct kunit *test, enum pmuk_irq_level level)
+static void what_begins_here_ends_there(struct kunit *test)
 {
-	struct nest *n = new_nest(test, level);
+	struct nest *n = new_nest(test);
 	unsigned int i;
 
 	for (i = 0; i < NESTINGS; i++) {
@@ -221,16 +208,10 @@ static void what_begins_here_ends_there(struct kunit *test, enum pmuk_irq_level 
 	judge(n);
 }
 
-PMUK_LEVEL_CASE(what_begins_here_ends_there, softirq, PMUK_IRQ_SOFT)
-PMUK_LEVEL_CASE(what_begins_here_ends_there, hardirq, PMUK_IRQ_HARD)
-PMUK_LEVEL_CASE(what_begins_here_ends_there, nmi, PMUK_IRQ_NMI)
-
-static void skip_here(void *data)
+static void skip_here(struct nest *n)
 {
-	struct nest *n = data;
 	u64 pad = -n->h.head & 63;
 
-	came(n);
 	n->wrong += pmuk_aux_output_skip(&n->h, pad) != 0;
 	n->wrong += n->h.head % 64 != 0;
 	n->wrong += published(n) != n->h.head;
@@ -239,11 +220,9 @@ static void skip_here(void *data)
 }
 
 /* What they skip is skipped for the outer one. */
-static void interrupts_skip_for_the_writer(struct kunit *test, enum pmuk_irq_level level)
+static void interrupts_skip_for_the_writer(struct kunit *test)
 {
-	struct nest *n = new_nest(test, level);
-	struct pmuk_aux_reader r;
-	struct pmuk_aux_span span;
+	struct nest *n = new_nest(test);
 	unsigned int i;
 
 	for (i = 0; i < NESTINGS; i++) {
@@ -252,33 +231,24 @@ static void interrupts_skip_for_the_writer(struct kunit *test, enum pmuk_irq_lev
 		pmuk_test_aux_end(&n->h, 40);
 		KUNIT_ASSERT_TRUE(test, pmuk_test_aux_has(n->a, 64 * i, 40));
 		KUNIT_ASSERT_TRUE(test, pmuk_test_aux_told(n->a, 64 * i, 40, 0));
-		KUNIT_ASSERT_EQ(test, pmuk_aux_claim(n->a->b, &r), 0);
-		KUNIT_ASSERT_TRUE(test, pmuk_aux_peek(&r, &span));
-		pmuk_aux_consume(&r, span.size);
-		pmuk_aux_release(&r);
+		KUNIT_ASSERT_TRUE(test, pmuk_test_aux_give_back(test, n->a->b));
 	}
 	judge(n);
 }
 
-PMUK_LEVEL_CASE(interrupts_skip_for_the_writer, softirq, PMUK_IRQ_SOFT)
-PMUK_LEVEL_CASE(interrupts_skip_for_the_writer, hardirq, PMUK_IRQ_HARD)
-PMUK_LEVEL_CASE(interrupts_skip_for_the_writer, nmi, PMUK_IRQ_NMI)
-
-static void lose_some(void *data)
+static void lose_some(struct nest *n)
 {
-	struct nest *n = data;
 	u64 bytes = some(n, 1000);
 
-	came(n);
 	pmuk_aux_output_lose(n->a->b, bytes);
 	n->lost += bytes;
 	n->losses++;
 }
 
 /* Told with what comes next, once. */
-static void losses_of_interrupts_are_told(struct kunit *test, enum pmuk_irq_level level)
+static void losses_of_interrupts_are_told(struct kunit *test)
 {
-	struct nest *n = new_nest(test, level);
+	struct nest *n = new_nest(test);
 	unsigned int i;
 
 	for (i = 0; i < NESTINGS; i++) {
@@ -286,8 +256,7 @@ static void losses_of_interrupts_are_told(struct kunit *test, enum pmuk_irq_leve
 
 		KUNIT_ASSERT_TRUE(test, pmuk_test_aux_begin(n->a, &n->h));
 		write_around(n, lose_some);
-		KUNIT_ASSERT_TRUE(test, pmuk_test_aux_told(n->a, before, n->written - before,
-							   PERF_AUX_FLAG_TRUNCATED));
+		expect_told(n, before, PERF_AUX_FLAG_TRUNCATED);
 		KUNIT_ASSERT_TRUE(test, pmuk_test_aux_write(n->a, 10));
 		KUNIT_ASSERT_TRUE(test, pmuk_test_aux_told(n->a, n->written, 10, 0));
 		n->written += 10;
@@ -298,45 +267,34 @@ static void losses_of_interrupts_are_told(struct kunit *test, enum pmuk_irq_leve
 	judge(n);
 }
 
-PMUK_LEVEL_CASE(losses_of_interrupts_are_told, softirq, PMUK_IRQ_SOFT)
-PMUK_LEVEL_CASE(losses_of_interrupts_are_told, hardirq, PMUK_IRQ_HARD)
-PMUK_LEVEL_CASE(losses_of_interrupts_are_told, nmi, PMUK_IRQ_NMI)
-
 /* ---- pause ---- */
 
-static void pause_here(void *data)
+static void pause_here(struct nest *n)
 {
-	struct nest *n = data;
 	struct pmuk_aux_reader r;
 
-	came(n);
 	n->wrong += pmuk_aux_pause(n->a->b) != 0;
 	n->wrong += pmuk_aux_claim(n->a->b, &r) != -EBUSY;
 }
 
-static void resume_here(void *data)
+static void resume_here(struct nest *n)
 {
-	struct nest *n = data;
-
-	came(n);
 	n->wrong += pmuk_aux_resume(n->a->b) != 0;
 }
 
 /* The writer goes on to its end, and then a snapshot may be taken, here too. */
-static void take_snapshot(void *data)
+static void take_snapshot(struct nest *n)
 {
-	struct nest *n = data;
 	u64 head = published(n);
 
-	came(n);
 	n->a->next = max(n->a->next, head - min(head, n->a->size));
 	pmuk_test_aux_drain(n->a);
 	n->wrong += n->a->next != head;
 }
 
-static void interrupts_pause_and_read(struct kunit *test, enum pmuk_irq_level level)
+static void interrupts_pause_and_read(struct kunit *test)
 {
-	struct nest *n = nest_of(test, level, &(struct pmuk_buffer_attr){
+	struct nest *n = nest_of(test, pmuk_test_level_case(test), &(struct pmuk_buffer_attr){
 		.aux = { .nr_pages = 1, .overwrite = true } });
 	struct pmuk_aux_handle h;
 	unsigned int i, j;
@@ -357,25 +315,18 @@ static void interrupts_pause_and_read(struct kunit *test, enum pmuk_irq_level le
 	judge(n);
 }
 
-PMUK_LEVEL_CASE(interrupts_pause_and_read, softirq, PMUK_IRQ_SOFT)
-PMUK_LEVEL_CASE(interrupts_pause_and_read, hardirq, PMUK_IRQ_HARD)
-PMUK_LEVEL_CASE(interrupts_pause_and_read, nmi, PMUK_IRQ_NMI)
-
 /* ---- readers ---- */
 
 /* Of what was published; nothing of what is open. */
-static void read_here(void *data)
+static void read_here(struct nest *n)
 {
-	struct nest *n = data;
-
-	came(n);
 	pmuk_test_aux_drain(n->a);
 	n->wrong += n->a->next != n->written;
 }
 
-static void interrupts_read(struct kunit *test, enum pmuk_irq_level level)
+static void interrupts_read(struct kunit *test)
 {
-	struct nest *n = new_nest(test, level);
+	struct nest *n = new_nest(test);
 	unsigned int i;
 
 	for (i = 0; i < NESTINGS; i++) {
@@ -389,23 +340,16 @@ static void interrupts_read(struct kunit *test, enum pmuk_irq_level level)
 	judge(n);
 }
 
-PMUK_LEVEL_CASE(interrupts_read, softirq, PMUK_IRQ_SOFT)
-PMUK_LEVEL_CASE(interrupts_read, hardirq, PMUK_IRQ_HARD)
-PMUK_LEVEL_CASE(interrupts_read, nmi, PMUK_IRQ_NMI)
-
 /* ---- records ---- */
 
-static void write_record(void *data)
+static void write_record(struct nest *n)
 {
-	struct nest *n = data;
-
-	came(n);
-	n->wrong += !pmuk_test_aux_other(n->a, 16 + 8 * some(n, 10));
+	n->wrong += !pmuk_test_output(n->a->b, PMUK_AUX_OTHER, 16 + 8 * some(n, 10));
 }
 
-static void interrupts_write_records(struct kunit *test, enum pmuk_irq_level level)
+static void interrupts_write_records(struct kunit *test)
 {
-	struct nest *n = new_nest(test, level);
+	struct nest *n = new_nest(test);
 	unsigned int i;
 
 	for (i = 0; i < NESTINGS; i++) {
@@ -416,18 +360,12 @@ static void interrupts_write_records(struct kunit *test, enum pmuk_irq_level lev
 		write_around(n, write_record);
 		KUNIT_ASSERT_EQ(test, pmuk_test_aux_record(n->a).header.type, PMUK_AUX_OTHER);
 		KUNIT_ASSERT_EQ(test, pmuk_test_aux_record(n->a).header.type, PMUK_AUX_OTHER);
-		if (n->written != before)
-			KUNIT_ASSERT_TRUE(test, pmuk_test_aux_told(n->a, before,
-								   n->written - before, 0));
+		expect_told(n, before, 0);
 		KUNIT_ASSERT_TRUE(test, pmuk_test_aux_told_nothing(n->a));
 		pmuk_test_aux_drain(n->a);
 	}
 	judge(n);
 }
-
-PMUK_LEVEL_CASE(interrupts_write_records, softirq, PMUK_IRQ_SOFT)
-PMUK_LEVEL_CASE(interrupts_write_records, hardirq, PMUK_IRQ_HARD)
-PMUK_LEVEL_CASE(interrupts_write_records, nmi, PMUK_IRQ_NMI)
 
 /* A part that is written while the task is in the middle of a record. */
 static void part_inside(struct nest *n)
@@ -440,15 +378,16 @@ static void part_inside(struct nest *n)
 		n->wrong++;
 		return;
 	}
-	n->ret = pmuk_irq_run(n->level, write_some, n);
+	n->fn = write_now;
+	n->ret = pmuk_irq_run(n->level, come, n);
 	memset(rec + 1, 0, 64 - sizeof(*rec));
 	pmuk_output_end(n->a->b, rec);
 }
 
 /* Its bytes are there at once; what tells of them comes behind that record. */
-static void parts_inside_of_records_are_told(struct kunit *test, enum pmuk_irq_level level)
+static void parts_inside_of_records_are_told(struct kunit *test)
 {
-	struct nest *n = new_nest(test, level);
+	struct nest *n = new_nest(test);
 	unsigned int i;
 
 	for (i = 0; i < NESTINGS; i++) {
@@ -458,40 +397,23 @@ static void parts_inside_of_records_are_told(struct kunit *test, enum pmuk_irq_l
 		KUNIT_ASSERT_EQ(test, n->ret, 0);
 		KUNIT_ASSERT_EQ(test, pmuk_test_aux_drain(n->a), n->written - before);
 		KUNIT_ASSERT_EQ(test, pmuk_test_aux_record(n->a).header.type, PMUK_AUX_OTHER);
-		if (n->written != before)
-			KUNIT_ASSERT_TRUE(test, pmuk_test_aux_told(n->a, before,
-								   n->written - before, 0));
+		expect_told(n, before, 0);
 	}
 	judge(n);
 }
 
-PMUK_LEVEL_CASE(parts_inside_of_records_are_told, softirq, PMUK_IRQ_SOFT)
-PMUK_LEVEL_CASE(parts_inside_of_records_are_told, hardirq, PMUK_IRQ_HARD)
-PMUK_LEVEL_CASE(parts_inside_of_records_are_told, nmi, PMUK_IRQ_NMI)
-
 /* ---- the end ---- */
 
-static void end_after_destroy(void *data)
+static void end_after_destroy(struct nest *n)
 {
-	struct nest *n = data;
-
-	came(n);
 	pmuk_aux_output_flag(&n->h, PERF_AUX_FLAG_COLLISION);
 	pmuk_test_aux_finish(n->a, &n->h, n->h.size);
 }
 
-static bool all_is_gone(void)
-{
-	unsigned long end = jiffies + 10 * HZ;
-
-	while (pmuk_nr_buffers() && time_before(jiffies, end))
-		usleep_range(50, 100);
-	return !pmuk_nr_buffers();
-}
-
 /* From NMI, too, where nothing may be freed. */
-static void interrupts_end_what_is_destroyed(struct kunit *test, enum pmuk_irq_level level)
+static void interrupts_end_what_is_destroyed(struct kunit *test)
 {
+	enum pmuk_irq_level level = pmuk_test_level_case(test);
 	struct pmuk_test_producer *p = pmuk_test_producer(test);
 	const struct pmuk_buffer_attr attr = { .nr_pages = 1, .aux = {
 		.nr_pages = 1, .ops = &pmuk_test_ops, .data = p } };
@@ -499,22 +421,16 @@ static void interrupts_end_what_is_destroyed(struct kunit *test, enum pmuk_irq_l
 
 	for (i = 1; i <= 20; i++) {
 		struct nest *n = nest_of(test, level, &attr);
-		struct pmuk_buffer *b = n->a->b;
 
 		KUNIT_ASSERT_TRUE(test, pmuk_test_aux_begin(n->a, &n->h));
-		n->a->b = NULL;
-		pmuk_buffer_destroy(b);
+		pmuk_test_aux_destroy(n->a);
 		KUNIT_ASSERT_EQ(test, p->frees, i - 1);
 		interrupt(n, end_after_destroy);
 		KUNIT_ASSERT_EQ(test, n->misplaced, 0);
-		KUNIT_ASSERT_TRUE(test, all_is_gone());
+		KUNIT_ASSERT_TRUE(test, pmuk_test_no_buffers());
 		KUNIT_ASSERT_EQ(test, p->frees, i);
 	}
 }
-
-PMUK_LEVEL_CASE(interrupts_end_what_is_destroyed, softirq, PMUK_IRQ_SOFT)
-PMUK_LEVEL_CASE(interrupts_end_what_is_destroyed, hardirq, PMUK_IRQ_HARD)
-PMUK_LEVEL_CASE(interrupts_end_what_is_destroyed, nmi, PMUK_IRQ_NMI)
 
 /* ---- at any instruction ---- */
 
@@ -541,19 +457,15 @@ static void strike(void *data)
 	} else {
 		n->refused++;
 	}
-	pmuk_test_aux_other(n->a, 16);
+	pmuk_test_output(n->a->b, PMUK_AUX_OTHER, 16);
 }
 
-static int strikes(void *data)
+static void strike_once(void *data)
 {
 	struct storm *s = data;
 
-	while (!kthread_should_stop()) {
-		smp_call_function_single(s->cpu, s->strike, s, true);
-		pmuk_test_spin(20 * NSEC_PER_USEC);
-		cond_resched();
-	}
-	return 0;
+	smp_call_function_single(s->cpu, s->strike, s, true);
+	pmuk_test_spin(20 * NSEC_PER_USEC);
 }
 
 /* As long as an interrupt may come, what it wants is counted when that is over. */
@@ -584,39 +496,43 @@ static void read_records(struct nest *n)
 	pmuk_buffer_release(&r);
 }
 
-static bool met_enough(struct nest *n)
+#define NESTED		200	/* of the interrupts at least */
+
+static u64 nr_met(struct nest *n)
 {
-	return READ_ONCE(n->interrupts) >= NESTINGS && pmuk_test_aux_stat(n->a).nested >= 200;
+	u64 nested = pmuk_test_aux_stat(n->a).nested;
+
+	return min(READ_ONCE(n->interrupts), NESTINGS) + min(nested, NESTED);
 }
 
-/* Returns a task of another CPU, which interrupts this one with @fn until it is stopped. */
-static struct task_struct *begin_storm(struct kunit *test, struct nest *n, smp_call_func_t fn)
+static bool met_enough(struct nest *n)
+{
+	return nr_met(n) == NESTINGS + NESTED;
+}
+
+/* Returns a loop of another CPU, which interrupts this one with @fn until it is stopped. */
+static struct pmuk_loop *begin_storm(struct kunit *test, struct nest *n, smp_call_func_t fn)
 {
 	struct storm *s = pmuk_test_zalloc(test, sizeof(*s));
-	struct task_struct *task;
 
 	s->n = n;
 	s->cpu = raw_smp_processor_id();
 	s->strike = fn;
-	task = kthread_create(strikes, s, "pmuk_strikes");
-	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
-	kthread_bind(task, pmuk_test_other_cpu(test, s->cpu));
-	wake_up_process(task);
-	return task;
+	return pmuk_loop_start(test, pmuk_test_other_cpu(test, s->cpu), strike_once, s);
 }
 
 static void storm_meets_each_instruction(struct kunit *test)
 {
-	struct nest *n = new_nest(test, PMUK_IRQ_HARD);
-	unsigned long end = jiffies + 60 * HZ;
-	struct task_struct *task = begin_storm(test, n, strike);
+	struct nest *n = nest_of(test, PMUK_IRQ_HARD, &small);
+	struct pmuk_loop *storm = begin_storm(test, n, strike);
+	struct pmuk_test_progress progress = {};
 
-	while (!met_enough(n) && time_before(jiffies, end)) {
+	while (!met_enough(n) && pmuk_test_goes_on(&progress, nr_met(n))) {
 		write_in_storm(n, some(n, 2000) + 1);
 		read_records(n);
 		cond_resched();
 	}
-	kthread_stop(task);
+	pmuk_loop_stop(test, storm);
 	KUNIT_EXPECT_TRUE(test, met_enough(n));
 	pmuk_test_aux_drain(n->a);
 	KUNIT_EXPECT_EQ(test, n->a->next, n->written);
@@ -641,13 +557,15 @@ static void lose_one(void *data)
  */
 static void losses_meet_each_access(struct kunit *test)
 {
-	struct nest *n = new_nest(test, PMUK_IRQ_HARD);
-	unsigned long end = jiffies + 60 * HZ;
-	struct task_struct *task = begin_storm(test, n, lose_one);
-	unsigned int parts;
+	struct nest *n = nest_of(test, PMUK_IRQ_HARD, &small);
+	struct pmuk_loop *storm = begin_storm(test, n, lose_one);
+	struct pmuk_test_progress progress = {};
+	unsigned int parts, interrupts = 0;
 
-	for (parts = 0; parts < 3 * NESTINGS || READ_ONCE(n->interrupts) < NESTINGS; parts++) {
-		if (time_after(jiffies, end) || !pmuk_test_aux_begin(n->a, &n->h))
+	for (parts = 0; parts < 3 * NESTINGS || interrupts < NESTINGS; parts++) {
+		interrupts = min(READ_ONCE(n->interrupts), NESTINGS);
+		if (!pmuk_test_goes_on(&progress, min(parts, 3 * NESTINGS) + interrupts) ||
+		    !pmuk_test_aux_begin(n->a, &n->h))
 			break;
 		n->wrong += pmuk_aux_output_skip(&n->h, 8) != 0;
 		pmuk_test_aux_finish(n->a, &n->h, 8);
@@ -655,56 +573,47 @@ static void losses_meet_each_access(struct kunit *test)
 		pmuk_test_aux_drain(n->a);
 		read_records(n);
 	}
-	kthread_stop(task);
+	pmuk_loop_stop(test, storm);
 	KUNIT_EXPECT_GE(test, parts, 3 * NESTINGS);
 	n->a->bad = 0;		/* bytes that were skipped are anything */
 	judge(n);
 }
 
 static struct kunit_case pmuk_aux_nest_cases[] = {
-	KUNIT_CASE_SLOW(nested_writers_are_refused_softirq),
-	KUNIT_CASE_SLOW(nested_writers_are_refused_hardirq),
-	KUNIT_CASE_SLOW(nested_writers_are_refused_nmi),
-	KUNIT_CASE_SLOW(writers_of_any_context_take_turns_task),
-	KUNIT_CASE_SLOW(writers_of_any_context_take_turns_softirq),
-	KUNIT_CASE_SLOW(writers_of_any_context_take_turns_hardirq),
-	KUNIT_CASE_SLOW(writers_of_any_context_take_turns_nmi),
-	KUNIT_CASE_SLOW(what_begins_here_ends_there_softirq),
-	KUNIT_CASE_SLOW(what_begins_here_ends_there_hardirq),
-	KUNIT_CASE_SLOW(what_begins_here_ends_there_nmi),
-	KUNIT_CASE_SLOW(interrupts_skip_for_the_writer_softirq),
-	KUNIT_CASE_SLOW(interrupts_skip_for_the_writer_hardirq),
-	KUNIT_CASE_SLOW(interrupts_skip_for_the_writer_nmi),
-	KUNIT_CASE_SLOW(losses_of_interrupts_are_told_softirq),
-	KUNIT_CASE_SLOW(losses_of_interrupts_are_told_hardirq),
-	KUNIT_CASE_SLOW(losses_of_interrupts_are_told_nmi),
-	KUNIT_CASE_SLOW(interrupts_pause_and_read_softirq),
-	KUNIT_CASE_SLOW(interrupts_pause_and_read_hardirq),
-	KUNIT_CASE_SLOW(interrupts_pause_and_read_nmi),
-	KUNIT_CASE_SLOW(interrupts_read_softirq),
-	KUNIT_CASE_SLOW(interrupts_read_hardirq),
-	KUNIT_CASE_SLOW(interrupts_read_nmi),
-	KUNIT_CASE_SLOW(interrupts_write_records_softirq),
-	KUNIT_CASE_SLOW(interrupts_write_records_hardirq),
-	KUNIT_CASE_SLOW(interrupts_write_records_nmi),
-	KUNIT_CASE_SLOW(parts_inside_of_records_are_told_softirq),
-	KUNIT_CASE_SLOW(parts_inside_of_records_are_told_hardirq),
-	KUNIT_CASE_SLOW(parts_inside_of_records_are_told_nmi),
-	KUNIT_CASE_SLOW(interrupts_end_what_is_destroyed_softirq),
-	KUNIT_CASE_SLOW(interrupts_end_what_is_destroyed_hardirq),
-	KUNIT_CASE_SLOW(interrupts_end_what_is_destroyed_nmi),
+	PMUK_LEVEL_CASE(nested_writers_are_refused, softirq),
+	PMUK_LEVEL_CASE(nested_writers_are_refused, hardirq),
+	PMUK_LEVEL_CASE(nested_writers_are_refused, nmi),
+	PMUK_LEVEL_CASE(writers_of_any_context_take_turns, task),
+	PMUK_LEVEL_CASE(writers_of_any_context_take_turns, softirq),
+	PMUK_LEVEL_CASE(writers_of_any_context_take_turns, hardirq),
+	PMUK_LEVEL_CASE(writers_of_any_context_take_turns, nmi),
+	PMUK_LEVEL_CASE(what_begins_here_ends_there, softirq),
+	PMUK_LEVEL_CASE(what_begins_here_ends_there, hardirq),
+	PMUK_LEVEL_CASE(what_begins_here_ends_there, nmi),
+	PMUK_LEVEL_CASE(interrupts_skip_for_the_writer, softirq),
+	PMUK_LEVEL_CASE(interrupts_skip_for_the_writer, hardirq),
+	PMUK_LEVEL_CASE(interrupts_skip_for_the_writer, nmi),
+	PMUK_LEVEL_CASE(losses_of_interrupts_are_told, softirq),
+	PMUK_LEVEL_CASE(losses_of_interrupts_are_told, hardirq),
+	PMUK_LEVEL_CASE(losses_of_interrupts_are_told, nmi),
+	PMUK_LEVEL_CASE(interrupts_pause_and_read, softirq),
+	PMUK_LEVEL_CASE(interrupts_pause_and_read, hardirq),
+	PMUK_LEVEL_CASE(interrupts_pause_and_read, nmi),
+	PMUK_LEVEL_CASE(interrupts_read, softirq),
+	PMUK_LEVEL_CASE(interrupts_read, hardirq),
+	PMUK_LEVEL_CASE(interrupts_read, nmi),
+	PMUK_LEVEL_CASE(interrupts_write_records, softirq),
+	PMUK_LEVEL_CASE(interrupts_write_records, hardirq),
+	PMUK_LEVEL_CASE(interrupts_write_records, nmi),
+	PMUK_LEVEL_CASE(parts_inside_of_records_are_told, softirq),
+	PMUK_LEVEL_CASE(parts_inside_of_records_are_told, hardirq),
+	PMUK_LEVEL_CASE(parts_inside_of_records_are_told, nmi),
+	PMUK_LEVEL_CASE(interrupts_end_what_is_destroyed, softirq),
+	PMUK_LEVEL_CASE(interrupts_end_what_is_destroyed, hardirq),
+	PMUK_LEVEL_CASE(interrupts_end_what_is_destroyed, nmi),
 	KUNIT_CASE_SLOW(storm_meets_each_instruction),
 	KUNIT_CASE_SLOW(losses_meet_each_access),
 	{}
 };
 
-static struct kunit_suite pmuk_aux_nest_suite = {
-	.name = "pmuk_aux_nest",
-	.init = pmuk_test_init,
-	.test_cases = pmuk_aux_nest_cases,
-};
-
-kunit_test_suite(pmuk_aux_nest_suite);
-
-MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("KUnit tests of pmuk's AUX areas, interrupted");
+PMUK_SUITE(pmuk_aux_nest, pmuk_test_init, "KUnit tests of pmuk's AUX areas, interrupted");

@@ -4,13 +4,9 @@
  * numbered, so that what is decoded, and what is told as missing, is all that has happened.
  */
 #include <kunit/test.h>
-#include <linux/completion.h>
 #include <linux/cpu.h>
-#include <linux/jiffies.h>
-#include <linux/kthread.h>
 #include <linux/moduleparam.h>
 #include <linux/sizes.h>
-#include <linux/smp.h>
 
 #include "pmuk_ctx.h"
 #include "pmuk_packets.h"
@@ -65,25 +61,10 @@ static void branch_here(struct pmuk_place *p)
 	p->counted += pmuk_sim_trace(p->sim, p->n);
 }
 
-static void branch_by_ipi(void *data)
-{
-	branch_here(data);
-}
-
 /* Lets @n branches happen in each place, and returns how many were written. */
 static u64 branch(struct pmuk_place *p, u64 n)
 {
-	int cpu;
-
-	if (pmuk_place_is_task(p))
-		return pmuk_place_by_tasks(p, 0, n, branch_here);
-	p->n = n;
-	p->counted = 0;
-	for_each_online_cpu(cpu) {
-		if (p->target.type == PMUK_TARGET_CPUS || cpu == p->cpu)
-			smp_call_function_single(cpu, branch_by_ipi, p, true);
-	}
-	return p->counted;
+	return pmuk_place_by_all(p, 0, n, branch_here);
 }
 
 static void decode(struct trace *t, int cpu)
@@ -133,14 +114,11 @@ static u64 missing(struct trace *t)
 
 static struct pmuk_aux_stat stat_of(struct trace *t, int cpu)
 {
-	struct pmuk_aux_stat stat = {};
-
-	KUNIT_EXPECT_EQ(t->test, pmuk_aux_stat(pmuk_buffer(t->ctx, cpu), &stat), 0);
-	return stat;
+	return pmuk_test_area_stat(t->test, pmuk_buffer(t->ctx, cpu));
 }
 
-#define SMALL	((struct pmuk_buffer_attr){ .nr_pages = 1, .aux = { .nr_pages = 1 } })
-#define LARGE	((struct pmuk_buffer_attr){ .nr_pages = 4, .aux = { .nr_pages = 16 } })
+static const struct pmuk_buffer_attr small = { .nr_pages = 1, .aux = { .nr_pages = 1 } };
+static const struct pmuk_buffer_attr large = { .nr_pages = 4, .aux = { .nr_pages = 16 } };
 
 /* ---- each kind of target ---- */
 
@@ -148,7 +126,7 @@ static struct pmuk_aux_stat stat_of(struct trace *t, int cpu)
 static void stream_is_whole(struct kunit *test)
 {
 	struct pmuk_place *p = pmuk_place_of(test);
-	struct trace *t = new_trace(test, p, &LARGE);
+	struct trace *t = new_trace(test, p, &large);
 	u64 written = 0;
 	unsigned int i;
 
@@ -161,16 +139,10 @@ static void stream_is_whole(struct kunit *test)
 }
 
 /* A task that moves: each of its parts is in the area of the CPU where it was. */
-static void move_on(struct pmuk_place *p)
-{
-	p->cpu = pmuk_test_next_cpu(p->cpu);
-	set_cpus_allowed_ptr(current, cpumask_of(p->cpu));
-}
-
 static void task_that_moves_is_followed(struct kunit *test)
 {
 	struct pmuk_place *p = pmuk_place(test, pmuk_test_sim(test, 2, 32), PMUK_TARGET_TASK);
-	struct trace *t = new_trace(test, p, &LARGE);
+	struct trace *t = new_trace(test, p, &large);
 	unsigned int i, rounds = 6;
 	u64 before;
 
@@ -179,7 +151,7 @@ static void task_that_moves_is_followed(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, branch(p, 100), 100);
 		decode_all(t);
 		KUNIT_EXPECT_EQ(test, t->in[p->cpu].branches, before + 100);
-		pmuk_place_tell(p, move_on);
+		pmuk_place_tell(p, pmuk_place_move_on);
 	}
 	KUNIT_EXPECT_EQ(test, decode_all(t), 100 * rounds * num_online_cpus());
 	KUNIT_EXPECT_EQ(test, missing(t), 0);
@@ -188,8 +160,7 @@ static void task_that_moves_is_followed(struct kunit *test)
 /* A child on another CPU than its parent writes that one's area. */
 static void branch_apart(struct pmuk_place *p)
 {
-	if (current != p->task)
-		set_cpus_allowed_ptr(current, cpumask_of(pmuk_test_next_cpu(p->cpu)));
+	pmuk_place_apart(p);
 	branch_here(p);
 }
 
@@ -197,7 +168,7 @@ static void children_write_where_they_are(struct kunit *test)
 {
 	struct pmuk_place *p = pmuk_place(test, pmuk_test_sim(test, 2, 32), PMUK_TARGET_TREE);
 	int other = pmuk_test_other_cpu(test, p->cpu);
-	struct trace *t = new_trace(test, p, &LARGE);
+	struct trace *t = new_trace(test, p, &large);
 	unsigned int i;
 
 	pmuk_need_fork(test);
@@ -215,7 +186,7 @@ static void children_write_where_they_are(struct kunit *test)
 /* What did not fit is told by the area, by records, by messages, and by the trace itself. */
 static void truncation_is_told(struct kunit *test)
 {
-	struct trace *t = new_trace_here(test, &SMALL);
+	struct trace *t = new_trace_here(test, &small);
 	struct pmuk_aux_stat stat;
 	u64 happened = 0, written = 0;
 	unsigned int i;
@@ -265,7 +236,7 @@ static struct told read_records(struct trace *t, int cpu)
 
 static void records_tell_of_all_bytes(struct kunit *test)
 {
-	struct trace *t = new_trace_here(test, &SMALL);
+	struct trace *t = new_trace_here(test, &small);
 	struct told told, sum = {};
 	unsigned int i;
 
@@ -287,7 +258,7 @@ static void records_tell_of_all_bytes(struct kunit *test)
 static void nothing_while_stopped(struct kunit *test)
 {
 	struct pmuk_place *p = pmuk_place_of(test);
-	struct trace *t = new_loaded_trace(test, p, &LARGE);
+	struct trace *t = new_loaded_trace(test, p, &large);
 	u64 all = 10 * p->nr;
 
 	KUNIT_EXPECT_EQ(test, branch(p, 10), 0);
@@ -302,8 +273,6 @@ static void nothing_while_stopped(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, decode_all(t), 2 * all);
 }
 
-KUNIT_DEFINE_ACTION_WRAPPER(put_buffer, pmuk_buffer_destroy, struct pmuk_buffer *);
-
 /* A pinned counter that does not fit is refused, whether its buffer has an AUX area or not. */
 static void pinned_counters_are_tried(struct kunit *test)
 {
@@ -311,12 +280,9 @@ static void pinned_counters_are_tried(struct kunit *test)
 	int cpu = pmuk_test_pin_first(test), i;
 	struct pmuk_attr attr = { .type = pmuk_sim_type(sim), .flags = PMUK_PINNED };
 
-	attr.buffer = pmuk_buffer_create(&LARGE, cpu);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(attr.buffer));
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_buffer, attr.buffer), 0);
+	attr.buffer = pmuk_test_new_buffer(test, &large, cpu);
 	for (i = 0; i < 2; i++)
-		KUNIT_ASSERT_EQ(test,
-				pmuk_counter_enable(pmuk_test_counter(test, &attr, cpu, NULL)), 0);
+		pmuk_test_enabled(test, &attr, cpu, NULL);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(pmuk_counter_create(&attr, cpu, NULL)), -ENOSPC);
 }
 
@@ -359,7 +325,7 @@ static void snapshot_has_the_newest(struct kunit *test)
 static void cpu_that_goes_comes_back(struct kunit *test)
 {
 	struct pmuk_place *p = pmuk_place(test, pmuk_test_sim(test, 2, 32), PMUK_TARGET_CPUS);
-	struct trace *t = new_trace(test, p, &LARGE);
+	struct trace *t = new_trace(test, p, &large);
 	int cpu = pmuk_test_other_cpu(test, p->cpu);
 	u64 all = num_online_cpus(), written = 0, once;
 
@@ -377,28 +343,14 @@ static void cpu_that_goes_comes_back(struct kunit *test)
 
 /* ---- much ---- */
 
-static int decode_on(void *data)
+static void decode_its_cpu(void *data)
 {
 	struct trace *t = data;
 
-	while (!kthread_should_stop()) {
-		decode(t, t->p->cpu);
-		cond_resched();
-	}
-	return 0;
+	decode(t, t->p->cpu);
 }
 
 #define AT_ONCE		512	/* branches */
-#define STUCK		(60 * HZ)
-
-/* Unless the reader has stood still for long. */
-static bool goes_on(u64 now, u64 *before, unsigned long *deadline)
-{
-	if (now != *before)
-		*deadline = jiffies + STUCK;
-	*before = now;
-	return time_before(jiffies, *deadline);
-}
 
 /* All that is produced is consumed, or counted as truncated; by content. */
 static void stream_from_cpu_to_cpu(struct kunit *test)
@@ -406,22 +358,20 @@ static void stream_from_cpu_to_cpu(struct kunit *test)
 	struct trace *t = new_trace_here(test, &(struct pmuk_buffer_attr){
 		.nr_pages = 1, .mode = PMUK_BUFFER_OVERWRITE, .aux = { .nr_pages = 64 } });
 	int other = pmuk_test_other_cpu(test, t->p->cpu);
-	struct task_struct *reader = kthread_create(decode_on, t, "pmuk_decode");
-	u64 happened = 0, written = 0, before = 0, wanted = (u64)mib * SZ_1M / sizeof(u64);
-	unsigned long deadline = jiffies + STUCK;
+	struct pmuk_loop *reader;
+	u64 happened = 0, written = 0, wanted = (u64)mib * SZ_1M / sizeof(u64);
+	struct pmuk_test_progress progress = {};
 
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, reader);
-	kthread_bind(reader, other);
 	/* nobody reads yet: some of it has no room */
 	for (; happened < 100 * AT_ONCE; happened += AT_ONCE)
 		written += pmuk_sim_trace(t->p->sim, AT_ONCE);
 	KUNIT_EXPECT_LT(test, written, happened);
-	wake_up_process(reader);
-	for (; written < wanted && goes_on(written, &before, &deadline); happened += AT_ONCE) {
+	reader = pmuk_loop_start(test, other, decode_its_cpu, t);
+	for (; written < wanted && pmuk_test_goes_on(&progress, written); happened += AT_ONCE) {
 		written += pmuk_sim_trace(t->p->sim, AT_ONCE);
 		cond_resched();
 	}
-	kthread_stop(reader);
+	pmuk_loop_stop(test, reader);
 	KUNIT_EXPECT_GE(test, written, wanted);
 	KUNIT_EXPECT_EQ(test, decode_all(t), written);
 	KUNIT_EXPECT_EQ(test, stat_of(t, t->p->cpu).truncated, (happened - written) * sizeof(u64));

@@ -4,11 +4,7 @@
  * Reading that file measures, see pmuk_bench.h. All ways read the same pinned
  * cycles counter, on its own CPU.
  */
-#include <linux/debugfs.h>
 #include <linux/irqflags.h>
-#include <linux/module.h>
-#include <linux/mutex.h>
-#include <linux/workqueue.h>
 
 #include "../../kernel/pmu_kapi/arch.h"
 #include "../../kernel/pmu_kapi/internal.h"
@@ -50,41 +46,23 @@ static int bench_raw(void *what, unsigned int n)
 
 #endif
 
-static int bench_pmuk_local(void *what, unsigned int n)
-{
-	struct pmuk_counter *c = what;
-	u64 count;
-	int ret;
-
-	do {
-		ret = pmuk_counter_read_local(c, &count);
-	} while (--n);
-	return ret;
+/* Defines a loop of @n calls of @fn, which reads a counter into a value of @type. */
+#define BENCH_READ(name, fn, type)				\
+static int bench_##name(void *what, unsigned int n)		\
+{								\
+	struct pmuk_counter *c = what;				\
+	type value;						\
+	int ret;						\
+								\
+	do {							\
+		ret = fn(c, &value);				\
+	} while (--n);						\
+	return ret;						\
 }
 
-static int bench_pmuk_snapshot(void *what, unsigned int n)
-{
-	struct pmuk_counter *c = what;
-	struct pmuk_value value;
-	int ret;
-
-	do {
-		ret = pmuk_counter_snapshot(c, &value);
-	} while (--n);
-	return ret;
-}
-
-static int bench_pmuk(void *what, unsigned int n)
-{
-	struct pmuk_counter *c = what;
-	struct pmuk_value value;
-	int ret;
-
-	do {
-		ret = pmuk_counter_read(c, &value);
-	} while (--n);
-	return ret;
-}
+BENCH_READ(pmuk_local, pmuk_counter_read_local, u64)
+BENCH_READ(pmuk_snapshot, pmuk_counter_snapshot, struct pmuk_value)
+BENCH_READ(pmuk, pmuk_counter_read, struct pmuk_value)
 
 /* What modules do today that want it fast. */
 static int bench_pmu(void *what, unsigned int n)
@@ -154,38 +132,10 @@ static long bench_measure(void *data)
 
 static int run_show(struct seq_file *m, void *unused)
 {
-	static DEFINE_MUTEX(one_at_a_time);
-	struct bench_turns *turns __free(kfree) = bench_alloc_turns(ARRAY_SIZE(bench_ways));
-	struct bench b = { .ways = bench_ways, .nr = ARRAY_SIZE(bench_ways), .turns = turns };
-	long ret;
+	struct bench b = { .ways = bench_ways, .nr = ARRAY_SIZE(bench_ways) };
 
-	if (!turns)
-		return -ENOMEM;
-
-	guard(mutex)(&one_at_a_time);
-	ret = work_on_cpu(raw_smp_processor_id(), bench_measure, &b);
-	if (ret)
-		return ret;
-	bench_print(m, &b);
-	return 0;
+	return bench_show(m, &b, bench_measure);
 }
 DEFINE_SHOW_ATTRIBUTE(run);
 
-static struct dentry *bench_dir;
-
-static int __init pmuk_bench_init(void)
-{
-	bench_dir = debugfs_create_dir("pmuk_bench", NULL);
-	debugfs_create_file("run", 0400, bench_dir, NULL, &run_fops);
-	return 0;
-}
-module_init(pmuk_bench_init);
-
-static void __exit pmuk_bench_exit(void)
-{
-	debugfs_remove(bench_dir);
-}
-module_exit(pmuk_bench_exit);
-
-MODULE_DESCRIPTION("What each way to read a counter costs: pmuk beside perf");
-MODULE_LICENSE("GPL");
+BENCH_MODULE(pmuk_bench, 0400, "What each way to read a counter costs: pmuk beside perf");

@@ -10,13 +10,17 @@
 #define _PMUK_BENCH_H
 
 #include <linux/cleanup.h>
+#include <linux/debugfs.h>
 #include <linux/err.h>
 #include <linux/ktime.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
 #include <linux/pmu_kapi.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/smp.h>
 #include <linux/sort.h>
+#include <linux/workqueue.h>
 
 #define BENCH_TURNS	41
 #define BENCH_CALLS	500	/* per turn; divides 1000 */
@@ -161,5 +165,65 @@ static inline void bench_print(struct seq_file *m, struct bench *b)
 		bench_print_one(m, b->ways[way].name, "insn",
 				bench_cost(b->turns[way].insn, empty));
 }
+
+/* Calls @measure, bound to one CPU, while no other call of this is under way. */
+static inline long bench_alone(long (*measure)(void *data), void *data)
+{
+	static DEFINE_MUTEX(one_at_a_time);
+
+	guard(mutex)(&one_at_a_time);
+	return work_on_cpu(raw_smp_processor_id(), measure, data);
+}
+
+/* @measure is bound to one CPU, is handed @b, and calls bench_run(). What comes out is printed. */
+static inline int bench_show(struct seq_file *m, struct bench *b, long (*measure)(void *b))
+{
+	struct bench_turns *turns __free(kfree) = bench_alloc_turns(b->nr);
+	long ret;
+
+	if (!turns)
+		return -ENOMEM;
+
+	b->turns = turns;
+	ret = bench_alone(measure, b);
+	if (!ret)
+		bench_print(m, b);
+	return ret;
+}
+
+static struct dentry *bench_dir;
+
+static inline void bench_open_dir(const char *name, umode_t mode, const struct file_operations *run)
+{
+	bench_dir = debugfs_create_dir(name, NULL);
+	debugfs_create_file("run", mode, bench_dir, NULL, run);
+}
+
+/* A module whose file is written, too, has run_open(), run_write() and run_release() for this. */
+#define BENCH_WRITABLE_FOPS						\
+	static const struct file_operations run_fops = {		\
+		.owner = THIS_MODULE,					\
+		.open = run_open,					\
+		.read = seq_read,					\
+		.write = run_write,					\
+		.llseek = seq_lseek,					\
+		.release = run_release,					\
+	}
+
+/* The end of a module with a file <debugfs>/@name/run, which is served by run_fops. */
+#define BENCH_MODULE(name, mode, description)			\
+	static int __init name##_init(void)				\
+	{								\
+		bench_open_dir(#name, mode, &run_fops);			\
+		return 0;						\
+	}								\
+	module_init(name##_init);					\
+	static void __exit name##_exit(void)				\
+	{								\
+		debugfs_remove(bench_dir);				\
+	}								\
+	module_exit(name##_exit);					\
+	MODULE_DESCRIPTION(description);				\
+	MODULE_LICENSE("GPL")
 
 #endif /* _PMUK_BENCH_H */

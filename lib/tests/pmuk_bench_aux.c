@@ -13,15 +13,12 @@
  * stream_rec_ns the same bytes as records of 64.
  */
 #include <linux/cpumask.h>
-#include <linux/debugfs.h>
 #include <linux/kthread.h>
 #include <linux/minmax.h>
 #include <linux/module.h>
-#include <linux/mutex.h>
 #include <linux/preempt.h>
 #include <linux/sizes.h>
 #include <linux/uaccess.h>
-#include <linux/workqueue.h>
 
 #include "pmuk_bench.h"
 #include "pmuk_itrace.h"
@@ -38,9 +35,6 @@ struct aux_bench {
 	struct pmuk_buffer *traced;	/* written by ->c's PMU; or NULL */
 	struct pmuk_counter *c;
 };
-
-static struct dentry *bench_dir;
-static DEFINE_MUTEX(one_at_a_time);
 
 /* ---- parts ---- */
 
@@ -297,7 +291,7 @@ static long stream_measure(void *data)
 static int stream_show(struct seq_file *m, const char *name, bool aux)
 {
 	struct stream s = { .aux = aux };
-	long ret = work_on_cpu(raw_smp_processor_id(), stream_measure, &s);
+	long ret = bench_alone(stream_measure, &s);
 
 	if (ret)
 		return ret;
@@ -318,23 +312,12 @@ static int streams_show(struct seq_file *m)
 
 static int run_show(struct seq_file *m, void *unused)
 {
-	struct bench_turns *turns __free(kfree) = bench_alloc_turns(ARRAY_SIZE(aux_ways));
 	struct aux_bench a = { .it = m->private };
-	struct bench b = {
-		.ways	= aux_ways,
-		.nr	= ARRAY_SIZE(aux_ways),
-		.what	= &a,
-		.turns	= turns,
-	};
-	long ret;
+	struct bench b = { .ways = aux_ways, .nr = ARRAY_SIZE(aux_ways), .what = &a };
+	int ret = bench_show(m, &b, aux_measure);
 
-	if (!turns)
-		return -ENOMEM;
-	guard(mutex)(&one_at_a_time);
-	ret = work_on_cpu(raw_smp_processor_id(), aux_measure, &b);
 	if (ret)
 		return ret;
-	bench_print(m, &b);
 	if (b.nr < ARRAY_SIZE(aux_ways))
 		seq_puts(m, "# no aux_pmu_begin_end: perf core has no AUX output of kernel counters\n");
 	return streams_show(m);
@@ -372,28 +355,5 @@ static int run_release(struct inode *inode, struct file *file)
 	return single_release(inode, file);
 }
 
-static const struct file_operations run_fops = {
-	.owner		= THIS_MODULE,
-	.open		= run_open,
-	.read		= seq_read,
-	.write		= run_write,
-	.llseek		= seq_lseek,
-	.release	= run_release,
-};
-
-static int __init bench_init(void)
-{
-	bench_dir = debugfs_create_dir("pmuk_bench_aux", NULL);
-	debugfs_create_file("run", 0600, bench_dir, NULL, &run_fops);
-	return 0;
-}
-module_init(bench_init);
-
-static void __exit bench_exit(void)
-{
-	debugfs_remove(bench_dir);
-}
-module_exit(bench_exit);
-
-MODULE_DESCRIPTION("pmuk benchmark: AUX areas");
-MODULE_LICENSE("GPL");
+BENCH_WRITABLE_FOPS;
+BENCH_MODULE(pmuk_bench_aux, 0600, "pmuk benchmark: AUX areas");

@@ -7,12 +7,8 @@
  * of four and more (ctx_load_8set).
  */
 #include <linux/cpumask.h>
-#include <linux/debugfs.h>
 #include <linux/delay.h>
 #include <linux/log2.h>
-#include <linux/module.h>
-#include <linux/mutex.h>
-#include <linux/workqueue.h>
 
 #include "../../kernel/pmu_kapi/internal.h"
 #include "pmuk_bench.h"
@@ -31,15 +27,19 @@ struct contexts {
 
 /* ---- reads ---- */
 
-static int group_pmuk(void *what, unsigned int n)
+static __always_inline int read_group(struct contexts *c, unsigned int counters, unsigned int n)
 {
-	struct contexts *c = what;
 	int ret;
 
 	do {
-		ret = pmuk_read_local(c->ctx, c->counts, COUNTERS);
+		ret = pmuk_read_local(c->ctx, c->counts, counters);
 	} while (--n);
 	return ret;
+}
+
+static int group_pmuk(void *what, unsigned int n)
+{
+	return read_group(what, COUNTERS, n);
 }
 
 static int group_perf(void *what, unsigned int n)
@@ -57,13 +57,7 @@ static int group_perf(void *what, unsigned int n)
 
 static int group_two(void *what, unsigned int n)
 {
-	struct contexts *c = what;
-	int ret;
-
-	do {
-		ret = pmuk_read_local(c->ctx, c->counts, 2);
-	} while (--n);
-	return ret;
+	return read_group(what, 2, n);
 }
 
 /* Not at once: a PMU has no room for all. */
@@ -89,30 +83,15 @@ struct step {
 	int (*call)(struct contexts *c);
 };
 
-static int ctx_load(struct contexts *c)
-{
-	return pmuk_load_context(c->ctx, &c->target);
-}
+/* Defines a step that makes one call. */
+#define STEP(side, name, call) \
+	static int side##_##name(struct contexts *c) { return call; }
 
-static int ctx_start(struct contexts *c)
-{
-	return pmuk_start(c->ctx, NULL);
-}
-
-static int ctx_switch(struct contexts *c)
-{
-	return pmuk_switch_evtset(c->ctx, 1);
-}
-
-static int ctx_stop(struct contexts *c)
-{
-	return pmuk_stop(c->ctx);
-}
-
-static int ctx_unload(struct contexts *c)
-{
-	return pmuk_unload_context(c->ctx);
-}
+STEP(ctx, load, pmuk_load_context(c->ctx, &c->target))
+STEP(ctx, start, pmuk_start(c->ctx, NULL))
+STEP(ctx, switch, pmuk_switch_evtset(c->ctx, 1))
+STEP(ctx, stop, pmuk_stop(c->ctx))
+STEP(ctx, unload, pmuk_unload_context(c->ctx))
 
 static int hand_load(struct contexts *c)
 {
@@ -131,34 +110,19 @@ static int hand_load(struct contexts *c)
 	return 0;
 }
 
-static int hand_start(struct contexts *c)
+static int hand_each(struct contexts *c, unsigned int from, void (*fn)(struct perf_event *event))
 {
 	unsigned int i;
 
 	for (i = 0; i < COUNTERS; i++)
-		perf_event_enable(c->events[i]);
+		fn(c->events[from + i]);
 	return 0;
 }
 
-static int hand_switch(struct contexts *c)
-{
-	unsigned int i;
-
-	for (i = 0; i < COUNTERS; i++)
-		perf_event_disable(c->events[i]);
-	for (i = 0; i < COUNTERS; i++)
-		perf_event_enable(c->events[COUNTERS + i]);
-	return 0;
-}
-
-static int hand_stop(struct contexts *c)
-{
-	unsigned int i;
-
-	for (i = 0; i < COUNTERS; i++)
-		perf_event_disable(c->events[COUNTERS + i]);
-	return 0;
-}
+STEP(hand, start, hand_each(c, 0, perf_event_enable))
+STEP(hand, switch, hand_each(c, 0, perf_event_disable) ?:
+		   hand_each(c, COUNTERS, perf_event_enable))
+STEP(hand, stop, hand_each(c, COUNTERS, perf_event_disable))
 
 static int hand_unload(struct contexts *c)
 {
@@ -363,29 +327,10 @@ static long measure(void *data)
 
 static int run_show(struct seq_file *m, void *unused)
 {
-	static DEFINE_MUTEX(one_at_a_time);
 	struct contexts c = { .m = m };
 
-	guard(mutex)(&one_at_a_time);
-	return work_on_cpu(raw_smp_processor_id(), measure, &c);
+	return bench_alone(measure, &c);
 }
 DEFINE_SHOW_ATTRIBUTE(run);
 
-static struct dentry *bench_dir;
-
-static int __init pmuk_bench_context_init(void)
-{
-	bench_dir = debugfs_create_dir("pmuk_bench_context", NULL);
-	debugfs_create_file("run", 0400, bench_dir, NULL, &run_fops);
-	return 0;
-}
-module_init(pmuk_bench_context_init);
-
-static void __exit pmuk_bench_context_exit(void)
-{
-	debugfs_remove(bench_dir);
-}
-module_exit(pmuk_bench_context_exit);
-
-MODULE_DESCRIPTION("What contexts cost: pmuk beside perf");
-MODULE_LICENSE("GPL");
+BENCH_MODULE(pmuk_bench_context, 0400, "What contexts cost: pmuk beside perf");

@@ -27,7 +27,6 @@
 #include <linux/sched/clock.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
-#include <linux/workqueue.h>
 
 #include "pmuk_bench.h"
 
@@ -45,8 +44,6 @@ struct rings {
 	struct rchan *relay;
 	struct perf_event *perf;	/* or NULL: then it is not measured */
 };
-
-static struct dentry *bench_dir;
 
 /* ---- pmuk ---- */
 
@@ -565,26 +562,23 @@ static DEFINE_MUTEX(one_at_a_time);
 
 static int run_show(struct seq_file *m, void *unused)
 {
-	struct bench_turns *turns __free(kfree) = bench_alloc_turns(ARRAY_SIZE(rings_ways));
 	struct rings *rings __free(kfree) = kzalloc(sizeof(*rings), GFP_KERNEL);
 	struct file *perf = m->private;
 	struct bench b = {
 		.ways	= rings_ways,
 		.nr	= ARRAY_SIZE(rings_ways) - (perf ? 0 : PERF_WAYS),
 		.what	= rings,
-		.turns	= turns,
 	};
-	long ret;
+	int ret;
 
-	if (!turns || !rings)
+	if (!rings)
 		return -ENOMEM;
 
 	guard(mutex)(&one_at_a_time);
 	rings->perf = perf ? perf->private_data : NULL;
-	ret = work_on_cpu(raw_smp_processor_id(), rings_measure, &b);
+	ret = bench_show(m, &b, rings_measure);
 	if (ret)
 		return ret;
-	bench_print(m, &b);
 	if (!perf)
 		seq_puts(m, "# no rec_perf: no perf descriptor was written here\n");
 	return cpus_show(m);
@@ -638,28 +632,5 @@ static int run_release(struct inode *inode, struct file *file)
 	return single_release(inode, file);
 }
 
-static const struct file_operations run_fops = {
-	.owner		= THIS_MODULE,
-	.open		= run_open,
-	.read		= seq_read,
-	.write		= run_write,
-	.llseek		= seq_lseek,
-	.release	= run_release,
-};
-
-static int __init pmuk_bench_rings_init(void)
-{
-	bench_dir = debugfs_create_dir("pmuk_bench_rings", NULL);
-	debugfs_create_file("run", 0600, bench_dir, NULL, &run_fops);
-	return 0;
-}
-module_init(pmuk_bench_rings_init);
-
-static void __exit pmuk_bench_rings_exit(void)
-{
-	debugfs_remove(bench_dir);
-}
-module_exit(pmuk_bench_rings_exit);
-
-MODULE_DESCRIPTION("What a record costs: pmuk's ring beside others");
-MODULE_LICENSE("GPL");
+BENCH_WRITABLE_FOPS;
+BENCH_MODULE(pmuk_bench_rings, 0600, "What a record costs: pmuk's ring beside others");

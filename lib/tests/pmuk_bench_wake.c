@@ -8,14 +8,10 @@
  * tools/testing/selftests/pmu_kapi/bench_rings.c measures poll(2) in the same way.
  */
 #include <linux/completion.h>
-#include <linux/debugfs.h>
 #include <linux/jiffies.h>
 #include <linux/kthread.h>
-#include <linux/module.h>
-#include <linux/mutex.h>
 #include <linux/sched.h>
 #include <linux/sched/clock.h>
-#include <linux/workqueue.h>
 
 #include "pmuk_bench.h"
 
@@ -130,7 +126,6 @@ static long wake_measure(void *data)
 
 static int run_show(struct seq_file *m, void *unused)
 {
-	static DEFINE_MUTEX(one_at_a_time);
 	struct wake *w __free(kfree) = kzalloc(sizeof(*w), GFP_KERNEL);
 	long ret;
 
@@ -138,8 +133,7 @@ static int run_show(struct seq_file *m, void *unused)
 		return -ENOMEM;
 
 	init_completion(&w->woken);
-	guard(mutex)(&one_at_a_time);
-	ret = work_on_cpu(raw_smp_processor_id(), wake_measure, w);
+	ret = bench_alone(wake_measure, w);
 	if (ret)
 		return ret;
 	bench_print_one(m, "wake_pmuk", "ns", bench_median(w->ns, WAKES) * 1000);
@@ -147,21 +141,4 @@ static int run_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(run);
 
-static struct dentry *bench_dir;
-
-static int __init pmuk_bench_wake_init(void)
-{
-	bench_dir = debugfs_create_dir("pmuk_bench_wake", NULL);
-	debugfs_create_file("run", 0400, bench_dir, NULL, &run_fops);
-	return 0;
-}
-module_init(pmuk_bench_wake_init);
-
-static void __exit pmuk_bench_wake_exit(void)
-{
-	debugfs_remove(bench_dir);
-}
-module_exit(pmuk_bench_wake_exit);
-
-MODULE_DESCRIPTION("How long a consumer waits: pmuk's wakeup");
-MODULE_LICENSE("GPL");
+BENCH_MODULE(pmuk_bench_wake, 0400, "How long a consumer waits: pmuk's wakeup");

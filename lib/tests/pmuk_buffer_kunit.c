@@ -23,19 +23,12 @@
 
 #include "../../kernel/pmu_kapi/arch.h"
 #include "pmuk_counters.h"
+#include "pmuk_ctx.h"
 #include "pmuk_fail.h"
 #include "pmuk_levels.h"
+#include "pmuk_map.h"
 #include "pmuk_records.h"
 #include "pmuk_suite.h"
-
-static void expect_refused(struct kunit *test, const struct pmuk_buffer_attr *attr, int cpu,
-			   const char *what)
-{
-	struct pmuk_buffer *b = pmuk_buffer_create(attr, cpu);
-
-	KUNIT_EXPECT_EQ_MSG(test, PTR_ERR_OR_ZERO(b), -EINVAL, "%s", what);
-	pmuk_buffer_destroy(b);
-}
 
 static void create_refuses_bad_attributes(struct kunit *test)
 {
@@ -57,19 +50,19 @@ static void create_refuses_bad_attributes(struct kunit *test)
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(bad); i++)
-		expect_refused(test, &bad[i].attr, 0, bad[i].what);
-	expect_refused(test, NULL, 0, "no attributes");
+		pmuk_test_refused_buffer(test, &bad[i].attr, 0, bad[i].what);
+	pmuk_test_refused_buffer(test, NULL, 0, "no attributes");
 }
 
 static void create_refuses_impossible_cpu(struct kunit *test)
 {
 	const struct pmuk_buffer_attr attr = { .nr_pages = 1 };
 
-	expect_refused(test, &attr, -1, "pages and no CPU");
-	expect_refused(test, &attr, -2, "CPU -2");
-	expect_refused(test, &attr, nr_cpu_ids, "too high a CPU");
-	expect_refused(test, &attr, INT_MAX, "far too high a CPU");
-	expect_refused(test, &attr, INT_MIN, "far too low a CPU");
+	pmuk_test_refused_buffer(test, &attr, -1, "pages and no CPU");
+	pmuk_test_refused_buffer(test, &attr, -2, "CPU -2");
+	pmuk_test_refused_buffer(test, &attr, nr_cpu_ids, "too high a CPU");
+	pmuk_test_refused_buffer(test, &attr, INT_MAX, "far too high a CPU");
+	pmuk_test_refused_buffer(test, &attr, INT_MIN, "far too low a CPU");
 }
 
 static void create_takes_good_attributes(struct kunit *test)
@@ -141,39 +134,48 @@ static void calls_refuse_no_answer(struct kunit *test)
 /* What user space reads, the kernel does not. */
 static void user_buffer_has_no_kernel_reader(struct kunit *test)
 {
-	const struct pmuk_buffer_attr attr = { .nr_pages = 1, .flags = PMUK_BUFFER_USER_TAIL };
-	struct pmuk_buffer *b = pmuk_buffer_create(&attr, 0);
+	struct pmuk_buffer *b = pmuk_test_new_buffer(test, &(struct pmuk_buffer_attr){
+		.nr_pages = 1, .flags = PMUK_BUFFER_USER_TAIL }, 0);
 	struct pmuk_reader r;
 
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, b);
 	KUNIT_EXPECT_EQ(test, pmuk_buffer_claim(b, &r), -EPERM);
 	KUNIT_EXPECT_NULL(test, pmuk_buffer_data(b, NULL));
-	pmuk_buffer_destroy(b);
 }
 
 #define WATERMARK	512
 
+/* How a completion is waited for. */
+enum way {
+	INTERRUPTIBLE,
+	KILLABLE,
+	INTERRUPTIBLE_TIMEOUT,
+	KILLABLE_TIMEOUT,
+};
+
 /* A buffer, and who waits for it. */
 struct waiting {
 	struct completion more;		/* the buffer's */
-	struct completion ended;	/* the thread is done waiting */
 	struct pmuk_test_buffer *tb;
-	struct task_struct *task;
-	long (*wait)(struct completion *more);
+	enum way way;
 	unsigned int woken;
 	unsigned int empty;		/* woken with nothing there */
 	bool ending;
 	long ret;
 };
 
+/* A buffer that wakes @w. */
+static struct pmuk_test_buffer *waiting_buffer(struct kunit *test, struct waiting *w)
+{
+	return pmuk_test_buffer(test, &(struct pmuk_buffer_attr){
+		.nr_pages = 4, .watermark = WATERMARK, .completion = &w->more });
+}
+
 static struct waiting *new_waiting(struct kunit *test)
 {
 	struct waiting *w = pmuk_test_zalloc(test, sizeof(*w));
 
 	init_completion(&w->more);
-	init_completion(&w->ended);
-	w->tb = pmuk_test_buffer(test, &(struct pmuk_buffer_attr){
-		.nr_pages = 4, .watermark = WATERMARK, .completion = &w->more });
+	w->tb = waiting_buffer(test, w);
 	return w;
 }
 
@@ -190,60 +192,29 @@ static void write_in_context(void *tb)
 	write_a_watermark(tb);
 }
 
-static bool waiting_start(struct waiting *w, int (*fn)(void *data))
-{
-	w->task = kthread_run(fn, w, "pmuk_wait");
-	if (IS_ERR(w->task))
-		return false;
-	get_task_struct(w->task);
-	return true;
-}
-
-/* Whether *@seen gets there. */
-static bool comes_to(const unsigned int *seen, unsigned int n)
-{
-	unsigned long end = jiffies + 10 * HZ;
-
-	while (READ_ONCE(*seen) < n && time_before(jiffies, end))
-		usleep_range(50, 100);
-	return READ_ONCE(*seen) == n;
-}
-
-/* The wakeup is an interrupt; give it its time. */
-static unsigned int nr_completions(struct completion *more)
-{
-	unsigned int n = 0;
-
-	while (wait_for_completion_timeout(more, msecs_to_jiffies(50)))
-		n++;
-	return n;
-}
-
-static int consume_until_told(void *data)
+static void consume_until_told(void *data)
 {
 	struct waiting *w = data;
 
 	for (;;) {
 		wait_for_completion(&w->more);
 		if (READ_ONCE(w->ending))
-			break;
+			return;
 		w->empty += !pmuk_test_drain(w->tb);
 		WRITE_ONCE(w->woken, w->woken + 1);
 	}
-	complete(&w->ended);
-	return 0;
 }
 
 /* Each watermark wakes, no record does, and the consumer's own end does, too. */
 static void consumer_wakes_per_watermark(struct kunit *test)
 {
 	struct waiting *w = new_waiting(test);
+	struct pmuk_job *job = pmuk_job_start(test, consume_until_told, w);
 	unsigned int i;
 
-	KUNIT_ASSERT_TRUE(test, waiting_start(w, consume_until_told));
 	for (i = 1; i <= 200; i++) {
 		write_a_watermark(w->tb);
-		if (!comes_to(&w->woken, i))
+		if (!pmuk_ctx_comes(READ_ONCE(w->woken) == i))
 			break;
 	}
 	KUNIT_EXPECT_EQ(test, i, 201);
@@ -255,78 +226,67 @@ static void consumer_wakes_per_watermark(struct kunit *test)
 
 	WRITE_ONCE(w->ending, true);
 	complete(&w->more);
-	wait_for_completion(&w->ended);
-	put_task_struct(w->task);
+	pmuk_job_end(test, job);
 	KUNIT_EXPECT_EQ(test, w->woken, 200);
 }
 
-static long wait_interruptible(struct completion *more)
+static long wait_for(struct completion *more, enum way way)
 {
-	return wait_for_completion_interruptible(more);
+	switch (way) {
+	case INTERRUPTIBLE:
+		return wait_for_completion_interruptible(more);
+	case KILLABLE:
+		return wait_for_completion_killable(more);
+	case INTERRUPTIBLE_TIMEOUT:
+		return wait_for_completion_interruptible_timeout(more, 20 * HZ);
+	default:
+		return wait_for_completion_killable_timeout(more, 20 * HZ);
+	}
 }
 
-static long wait_killable(struct completion *more)
-{
-	return wait_for_completion_killable(more);
-}
-
-static long wait_interruptible_timeout(struct completion *more)
-{
-	return wait_for_completion_interruptible_timeout(more, 20 * HZ);
-}
-
-static long wait_killable_timeout(struct completion *more)
-{
-	return wait_for_completion_killable_timeout(more, 20 * HZ);
-}
-
-static int wait_with_signals(void *data)
+static void wait_its_way(void *data)
 {
 	struct waiting *w = data;
 
-	allow_signal(SIGKILL);
-	allow_signal(SIGINT);
 	WRITE_ONCE(w->woken, 1);
-	w->ret = w->wait(&w->more);
-	flush_signals(current);
-	complete(&w->ended);
-	return 0;
+	w->ret = wait_for(&w->more, w->way);
 }
 
 /* What the wait returns when a watermark has been passed, or a signal has come first. */
-static long outcome(struct kunit *test, long (*wait)(struct completion *more), int signal)
+static long outcome(struct kunit *test, enum way way, int signal)
 {
 	struct waiting *w = new_waiting(test);
+	struct pmuk_job *job;
 
-	w->wait = wait;
-	KUNIT_ASSERT_TRUE(test, waiting_start(w, wait_with_signals));
-	KUNIT_EXPECT_TRUE(test, comes_to(&w->woken, 1));
+	w->way = way;
+	job = pmuk_job_start(test, wait_its_way, w);
+	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(READ_ONCE(w->woken) == 1));
 	usleep_range(1000, 2000);
-	KUNIT_EXPECT_FALSE_MSG(test, completion_done(&w->ended), "did not wait");
+	KUNIT_EXPECT_FALSE_MSG(test, completion_done(&job->ended), "did not wait");
 	if (signal)
-		send_sig(signal, w->task, 1);
+		send_sig(signal, job->task, 1);
 	else
 		write_a_watermark(w->tb);
-	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&w->ended, 10 * HZ), 0);
+	pmuk_job_end(test, job);
 	complete_all(&w->more);		/* whatever went wrong, it ends */
-	put_task_struct(w->task);
 	return w->ret;
 }
 
 static void waits_end_with_a_signal(struct kunit *test)
 {
-	KUNIT_EXPECT_EQ(test, outcome(test, wait_interruptible, SIGINT), -ERESTARTSYS);
-	KUNIT_EXPECT_EQ(test, outcome(test, wait_killable, SIGKILL), -ERESTARTSYS);
-	KUNIT_EXPECT_EQ(test, outcome(test, wait_interruptible_timeout, SIGINT), -ERESTARTSYS);
-	KUNIT_EXPECT_EQ(test, outcome(test, wait_killable_timeout, SIGKILL), -ERESTARTSYS);
+	KUNIT_EXPECT_EQ(test, outcome(test, INTERRUPTIBLE, SIGINT), -ERESTARTSYS);
+	KUNIT_EXPECT_EQ(test, outcome(test, KILLABLE, SIGKILL), -ERESTARTSYS);
+	KUNIT_EXPECT_EQ(test, outcome(test, INTERRUPTIBLE_TIMEOUT, SIGINT), -ERESTARTSYS);
+	KUNIT_EXPECT_EQ(test, outcome(test, KILLABLE_TIMEOUT, SIGKILL), -ERESTARTSYS);
 }
 
+/* A wait with a timeout returns the time that is left. */
 static void waits_end_with_a_watermark(struct kunit *test)
 {
-	KUNIT_EXPECT_EQ(test, outcome(test, wait_interruptible, 0), 0);
-	KUNIT_EXPECT_EQ(test, outcome(test, wait_killable, 0), 0);
-	KUNIT_EXPECT_GT(test, outcome(test, wait_interruptible_timeout, 0), 0);
-	KUNIT_EXPECT_GT(test, outcome(test, wait_killable_timeout, 0), 0);
+	KUNIT_EXPECT_EQ(test, outcome(test, INTERRUPTIBLE, 0), 0);
+	KUNIT_EXPECT_EQ(test, outcome(test, KILLABLE, 0), 0);
+	KUNIT_EXPECT_GT(test, outcome(test, INTERRUPTIBLE_TIMEOUT, 0), 0);
+	KUNIT_EXPECT_GT(test, outcome(test, KILLABLE_TIMEOUT, 0), 0);
 }
 
 static void waits_end_with_their_time(struct kunit *test)
@@ -349,26 +309,24 @@ static void completion_is_shared(struct kunit *test)
 
 	init_completion(&w->more);
 	complete(&w->more);
-	w->tb = pmuk_test_buffer(test, &(struct pmuk_buffer_attr){
-		.nr_pages = 4, .watermark = WATERMARK, .completion = &w->more });
-	KUNIT_EXPECT_EQ(test, nr_completions(&w->more), 1);
+	w->tb = waiting_buffer(test, w);
+	KUNIT_EXPECT_EQ(test, pmuk_test_completions(&w->more), 1);
 
 	write_a_watermark(w->tb);
 	complete(&w->more);
-	KUNIT_EXPECT_EQ(test, nr_completions(&w->more), 2);
+	KUNIT_EXPECT_EQ(test, pmuk_test_completions(&w->more), 2);
 }
 
 /* Two buffers, one who waits. */
 static void completion_is_of_many_buffers(struct kunit *test)
 {
 	struct waiting *w = new_waiting(test);
-	struct pmuk_test_buffer *other = pmuk_test_buffer(test, &(struct pmuk_buffer_attr){
-		.nr_pages = 4, .watermark = WATERMARK, .completion = &w->more });
+	struct pmuk_test_buffer *other = waiting_buffer(test, w);
 
 	write_a_watermark(w->tb);
-	KUNIT_EXPECT_EQ(test, nr_completions(&w->more), 1);
+	KUNIT_EXPECT_EQ(test, pmuk_test_completions(&w->more), 1);
 	write_a_watermark(other);
-	KUNIT_EXPECT_EQ(test, nr_completions(&w->more), 1);
+	KUNIT_EXPECT_EQ(test, pmuk_test_completions(&w->more), 1);
 }
 
 /* From each context; NMI may not wake anybody itself. */
@@ -383,7 +341,7 @@ static void wakes_from(struct kunit *test)
 		KUNIT_ASSERT_NE(test, wait_for_completion_timeout(&w->more, 10 * HZ), 0);
 		KUNIT_ASSERT_EQ(test, pmuk_test_drain(w->tb), WATERMARK / 64);
 	}
-	KUNIT_EXPECT_EQ(test, nr_completions(&w->more), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_test_completions(&w->more), 0);
 }
 
 /* What must not change any more once a buffer is destroyed. */
@@ -398,15 +356,13 @@ struct end {
 static struct end *new_end(struct kunit *test)
 {
 	struct end *e = pmuk_test_zalloc(test, sizeof(*e));
-	const struct pmuk_buffer_attr attr = {
-		.nr_pages = 1, .mode = PMUK_BUFFER_OVERWRITE, .watermark = 16,
-		.completion = &e->more };
 
 	init_completion(&e->more);
 	e->cpu = pmuk_test_other_cpu(test, pmuk_test_pin_first(test));
-	e->b = pmuk_buffer_create(&attr, e->cpu);
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, e->b);
-	e->c = pmuk_counter_create(&(struct pmuk_attr){
+	e->b = pmuk_test_new_buffer(test, &(struct pmuk_buffer_attr){
+		.nr_pages = 1, .mode = PMUK_BUFFER_OVERWRITE, .watermark = 16,
+		.completion = &e->more }, e->cpu);
+	e->c = pmuk_test_counter(test, &(struct pmuk_attr){
 		.type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_DUMMY, .buffer = e->b,
 		}, e->cpu, NULL);
 	return e;
@@ -416,30 +372,25 @@ static struct end *new_end(struct kunit *test)
 static void destroy_waits_for(struct kunit *test, int (*writer)(void *data))
 {
 	struct end *e = new_end(test);
-	struct task_struct *task = kthread_create(writer, e, "pmuk_writer");
+	struct task_struct *task = pmuk_test_thread(test, e->cpu, writer, e);
 	unsigned int before;
 
-	if (IS_ERR(task) || IS_ERR(e->c))
-		pmuk_buffer_destroy(e->b);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(task) || IS_ERR(e->c));
-	kthread_bind(task, e->cpu);
-	wake_up_process(task);
 	while (!READ_ONCE(e->started))
 		cpu_relax();
-	pmuk_buffer_destroy(e->b);
+	kunit_release_action(test, pmuk_test_end_buffer, e->b);
 	KUNIT_EXPECT_TRUE_MSG(test, READ_ONCE(e->ended), "a writer was left");
 	before = READ_ONCE(e->more.done);
 	KUNIT_EXPECT_EQ(test, before, 1);
 	kthread_stop(task);
 	usleep_range(10000, 11000);
 	KUNIT_EXPECT_EQ(test, READ_ONCE(e->more.done), before);
-	pmuk_counter_destroy(e->c);
 }
 
-static void wait_for_stop(void)
+static void let_destroy_wait(struct end *e)
 {
-	while (!kthread_should_stop())
-		usleep_range(100, 200);
+	WRITE_ONCE(e->started, true);
+	pmuk_test_spin(20 * NSEC_PER_MSEC);
+	WRITE_ONCE(e->ended, true);
 }
 
 static int write_slowly(void *data)
@@ -447,34 +398,25 @@ static int write_slowly(void *data)
 	struct end *e = data;
 	struct perf_event_header *rec;
 
-	preempt_disable();
-	rec = pmuk_output_begin(e->b, PMUK_TEST_RECORD, 64);
-	WRITE_ONCE(e->started, true);
-	pmuk_test_spin(20 * NSEC_PER_MSEC);
-	WRITE_ONCE(e->ended, true);
-	if (rec)
-		pmuk_output_end(e->b, rec);
-	preempt_enable();
-	wait_for_stop();
-	return 0;
+	scoped_guard(preempt) {
+		rec = pmuk_output_begin(e->b, PMUK_TEST_RECORD, 64);
+		let_destroy_wait(e);
+		if (rec)
+			pmuk_output_end(e->b, rec);
+	}
+	return pmuk_test_wait_for_stop();
 }
 
 /* The record is done, and its wakeup is pending. */
 static int wake_late(void *data)
 {
 	struct end *e = data;
-	struct perf_event_header *rec;
 
-	local_irq_disable();
-	rec = pmuk_output_begin(e->b, PMUK_TEST_RECORD, 64);
-	if (rec)
-		pmuk_output_end(e->b, rec);
-	WRITE_ONCE(e->started, true);
-	pmuk_test_spin(20 * NSEC_PER_MSEC);
-	WRITE_ONCE(e->ended, true);
-	local_irq_enable();
-	wait_for_stop();
-	return 0;
+	scoped_guard(irq) {
+		pmuk_test_output(e->b, PMUK_TEST_RECORD, 64);
+		let_destroy_wait(e);
+	}
+	return pmuk_test_wait_for_stop();
 }
 
 static const struct late {
@@ -508,32 +450,24 @@ static void note_overflow(struct pmuk_counter *c, const struct pmuk_sample *samp
 static bool storm_goes_on(struct storm *storm, int more)
 {
 	int from = atomic_read(&storm->overflows);
-	unsigned long end = jiffies + 10 * HZ;
 
-	while (atomic_read(&storm->overflows) - from < more && time_before(jiffies, end))
-		usleep_range(50, 100);
-	return atomic_read(&storm->overflows) - from >= more;
+	return pmuk_ctx_comes(atomic_read(&storm->overflows) - from >= more);
 }
 
 /* The counter still has the buffer, so this test may still look at it. */
 static void destroy_once_in_storm(struct kunit *test, struct storm *storm)
 {
 	struct end *e = new_end(test);
-	const struct pmuk_attr attr = {
+	struct pmuk_counter *c = pmuk_test_enabled(test, &(struct pmuk_attr){
 		.type = pmuk_sim_type(storm->sim), .period = 1, .flags = PMUK_NO_THROTTLE,
 		.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TIME,
 		.overflow = note_overflow, .data = storm, .buffer = e->b,
-	};
-	struct pmuk_counter *c = pmuk_counter_create(&attr, e->cpu, NULL);
+		}, e->cpu, NULL);
 	struct pmuk_buffer_stat first, last;
 	unsigned int done;
 
-	if (IS_ERR(c))
-		pmuk_buffer_destroy(e->b);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(c));
-	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
 	KUNIT_EXPECT_TRUE(test, storm_goes_on(storm, 20));
-	pmuk_buffer_destroy(e->b);
+	kunit_release_action(test, pmuk_test_end_buffer, e->b);
 	done = READ_ONCE(e->more.done);
 	pmuk_buffer_stat(e->b, &first);
 	KUNIT_EXPECT_TRUE(test, storm_goes_on(storm, 20));
@@ -545,8 +479,8 @@ static void destroy_once_in_storm(struct kunit *test, struct storm *storm)
 	KUNIT_EXPECT_EQ(test, last.lost, first.lost);
 	KUNIT_EXPECT_GT(test, last.discarded, first.discarded);
 	KUNIT_EXPECT_EQ(test, pmuk_nr_buffers(), 1);
-	pmuk_counter_destroy(c);
-	pmuk_counter_destroy(e->c);
+	kunit_release_action(test, pmuk_test_put_counter, c);
+	kunit_release_action(test, pmuk_test_put_counter, e->c);
 	KUNIT_EXPECT_EQ(test, pmuk_nr_buffers(), 0);
 }
 
@@ -554,14 +488,14 @@ static void destroy_ends_records(struct kunit *test)
 {
 	struct storm *s = pmuk_test_zalloc(test, sizeof(*s));
 	int other = pmuk_test_other_cpu(test, pmuk_test_pin_first(test));
-	struct task_struct *task;
+	struct pmuk_loop *loop;
 	unsigned int i;
 
 	s->sim = pmuk_test_sim(test, 1, 16);
-	task = pmuk_test_thread(test, other, pmuk_test_storm, s->sim);
+	loop = pmuk_loop_start(test, other, pmuk_test_storm, s->sim);
 	for (i = 0; i < 50; i++)
 		destroy_once_in_storm(test, s);
-	kthread_stop(task);
+	pmuk_loop_stop(test, loop);
 	KUNIT_EXPECT_GE(test, atomic_read(&s->overflows), 2000);
 }
 
@@ -682,25 +616,17 @@ static void page_is_updated_by_one_at_a_time(struct kunit *test)
 static void page_shows_a_task(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
-	const struct pmuk_buffer_attr none = {};
-	struct pmuk_attr attr = { .type = pmuk_sim_type(sim), .period = 1000 };
+	struct pmuk_buffer *b = pmuk_test_new_buffer(test, &(struct pmuk_buffer_attr){}, -1);
 	struct pmuk_counter *c;
 
 	pmuk_test_pin_first(test);
-	attr.buffer = pmuk_buffer_create(&none, -1);
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, attr.buffer);
-	c = pmuk_counter_create(&attr, -1, current);
-	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(c), 0);
-	if (!IS_ERR(c)) {
-		KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
-		KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 3500), 3500);
-		KUNIT_EXPECT_EQ(test, (u64)pmuk_buffer_control(attr.buffer)->offset, 3000);
-		KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
-		expect_page_shows(test, attr.buffer, c);
-		KUNIT_EXPECT_EQ(test, (u64)pmuk_buffer_control(attr.buffer)->offset, 3500);
-	}
-	pmuk_counter_destroy(c);
-	pmuk_buffer_destroy(attr.buffer);
+	c = pmuk_test_enabled(test, &(struct pmuk_attr){
+		.type = pmuk_sim_type(sim), .period = 1000, .buffer = b }, -1, current);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 3500), 3500);
+	KUNIT_EXPECT_EQ(test, (u64)pmuk_buffer_control(b)->offset, 3000);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
+	expect_page_shows(test, b, c);
+	KUNIT_EXPECT_EQ(test, (u64)pmuk_buffer_control(b)->offset, 3500);
 }
 
 /* At least: the buffer, its control page, the list of pages, these, and where they are mapped. */
@@ -809,6 +735,9 @@ static struct map_file *new_map_file(struct kunit *test, const struct pmuk_buffe
 	return f;
 }
 
+static const struct pmuk_buffer_attr user_pages = {
+	.nr_pages = 2, .flags = PMUK_BUFFER_USER_TAIL };
+
 /* @offset and @pages: in pages */
 static bool map_file_at(struct map_file *f, unsigned long offset, unsigned long pages)
 {
@@ -818,13 +747,7 @@ static bool map_file_at(struct map_file *f, unsigned long offset, unsigned long 
 
 static bool write_one(const struct map_file *f)
 {
-	struct perf_event_header *rec;
-
-	guard(preempt)();
-	rec = pmuk_output_begin(f->b, PERF_RECORD_SAMPLE, 64);
-	if (rec)
-		pmuk_output_end(f->b, rec);
-	return rec;
+	return pmuk_test_output(f->b, PERF_RECORD_SAMPLE, 64);
 }
 
 static u64 head_of(const struct map_file *f)
@@ -842,7 +765,7 @@ static int map_failing(struct kunit *test, struct map_file *f, unsigned long off
 	u64 head = head_of(f), size = pmuk_buffer_control(f->b)->data_size;
 
 	if (map_file_at(f, offset, pages)) {
-		KUNIT_EXPECT_EQ(test, vm_munmap(MAP_AT, pages * PAGE_SIZE), 0);
+		pmuk_test_unmap(test, MAP_AT, pages);
 		return 0;
 	}
 	KUNIT_EXPECT_EQ(test, f->ret, -ENOMEM);
@@ -872,8 +795,7 @@ static void sweep_maps(struct kunit *test, struct map_file *f, unsigned long off
 /* At least the map, the list of pages, each page, where these are mapped, and two page tables. */
 static void failed_map_leaves_nothing(struct kunit *test)
 {
-	const struct pmuk_buffer_attr attr = { .nr_pages = 2, .flags = PMUK_BUFFER_USER_TAIL };
-	struct map_file *f = new_map_file(test, &attr);
+	struct map_file *f = new_map_file(test, &user_pages);
 
 	KUNIT_EXPECT_TRUE(test, write_one(f));
 	KUNIT_EXPECT_EQ(test, head_of(f), 64);
@@ -895,15 +817,16 @@ static void failed_aux_map_leaves_nothing(struct kunit *test)
 static int hold_grace_periods(void *data)
 {
 	u64 end = ktime_get_ns() + HOLD_NS;
+	bool late;
 
-	guard(rcu)();
-	complete(data);
-	while (!kthread_should_stop()) {
-		if (ktime_get_ns() > end)
-			return -ETIMEDOUT;
-		cpu_relax();
+	scoped_guard(rcu) {
+		complete(data);
+		while (!kthread_should_stop() && ktime_get_ns() <= end)
+			cpu_relax();
+		late = !kthread_should_stop();
 	}
-	return 0;
+	pmuk_test_wait_for_stop();
+	return late ? -ETIMEDOUT : 0;
 }
 
 static struct task_struct *start_holding(struct kunit *test)
@@ -913,11 +836,7 @@ static struct task_struct *start_holding(struct kunit *test)
 	struct task_struct *task;
 
 	reinit_completion(&holds);
-	task = kthread_create(hold_grace_periods, &holds, "pmuk_hold");
-	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
-	kthread_bind(task, cpu);
-	get_task_struct(task);
-	wake_up_process(task);
+	task = pmuk_test_thread(test, cpu, hold_grace_periods, &holds);
 	wait_for_completion(&holds);
 	return task;
 }
@@ -925,30 +844,28 @@ static struct task_struct *start_holding(struct kunit *test)
 /* munmap(2) holds the mmap_lock: it ends although no grace period can. */
 static void last_unmap_does_not_wait(struct kunit *test)
 {
-	const struct pmuk_buffer_attr attr = { .nr_pages = 2, .flags = PMUK_BUFFER_USER_TAIL };
-	struct map_file *f = new_map_file(test, &attr);
-	struct pmuk_buffer_stat stat = {};
+	struct map_file *f = new_map_file(test, &user_pages);
+	struct pmuk_buffer_stat stat;
 	struct task_struct *holder;
 
 	KUNIT_ASSERT_TRUE(test, map_file_at(f, 0, 1 + MAP_DATA));
 	KUNIT_EXPECT_TRUE(test, write_one(f));
 	KUNIT_EXPECT_EQ(test, head_of(f), 64);
 	holder = start_holding(test);
-	KUNIT_EXPECT_EQ(test, vm_munmap(MAP_AT, (1 + MAP_DATA) * PAGE_SIZE), 0);
+	pmuk_test_unmap(test, MAP_AT, 1 + MAP_DATA);
 	KUNIT_EXPECT_EQ_MSG(test, kthread_stop(holder), 0, "munmap has waited for a grace period");
-	put_task_struct(holder);
 
 	KUNIT_EXPECT_FALSE(test, write_one(f));
 	KUNIT_EXPECT_EQ(test, pmuk_buffer_control(f->b)->data_size, 0);
-	KUNIT_EXPECT_EQ(test, pmuk_buffer_stat(f->b, &stat), 0);
+	stat = pmuk_test_buffer_stat(test, f->b);
 	KUNIT_EXPECT_EQ(test, stat.discarded, 1);
 	KUNIT_EXPECT_EQ(test, stat.lost, 0);
 	KUNIT_EXPECT_TRUE(test, map_file_at(f, 0, 1));
 	KUNIT_EXPECT_FALSE(test, write_one(f));
-	KUNIT_EXPECT_EQ(test, vm_munmap(MAP_AT, PAGE_SIZE), 0);
+	pmuk_test_unmap(test, MAP_AT, 1);
 	KUNIT_EXPECT_TRUE(test, map_file_at(f, 0, 1 + MAP_DATA));
 	KUNIT_EXPECT_TRUE(test, write_one(f));
-	KUNIT_EXPECT_EQ(test, vm_munmap(MAP_AT, (1 + MAP_DATA) * PAGE_SIZE), 0);
+	pmuk_test_unmap(test, MAP_AT, 1 + MAP_DATA);
 }
 
 /* ---- whose memory it is, and where ---- */
@@ -1008,31 +925,24 @@ static void pages_are_charged_if_asked(struct kunit *test)
 		.nr_pages = 16, .aux = { .nr_pages = 32, .order = ilog2(PIECES), .prefer = true },
 	};
 	struct allocated *a = see_allocations(test);
-	struct pmuk_buffer *b;
 
-	b = pmuk_buffer_create(&attr, 0);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(b));
+	pmuk_test_new_buffer(test, &attr, 0);
 	KUNIT_EXPECT_EQ(test, a->accounted, 0);
 	KUNIT_EXPECT_GE(test, a->others, 1 + 16 + 32);
-	pmuk_buffer_destroy(b);
-
 	attr.flags = PMUK_BUFFER_ACCOUNT;
-	b = pmuk_buffer_create(&attr, 0);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(b));
+	pmuk_test_new_buffer(test, &attr, 0);
 	KUNIT_EXPECT_GE(test, a->accounted, 1 + 16 + 32);
-	pmuk_buffer_destroy(b);
 }
 
 /* What a map brings with it is charged to who maps, whoever has created the buffer. */
 static void maps_are_charged(struct kunit *test)
 {
-	const struct pmuk_buffer_attr attr = { .nr_pages = 2, .flags = PMUK_BUFFER_USER_TAIL };
-	struct map_file *f = new_map_file(test, &attr);
+	struct map_file *f = new_map_file(test, &user_pages);
 	struct allocated *a = see_allocations(test);
 
 	KUNIT_ASSERT_TRUE(test, map_file_at(f, 0, 1 + MAP_DATA));
 	KUNIT_EXPECT_GE(test, a->accounted, MAP_DATA);
-	KUNIT_EXPECT_EQ(test, vm_munmap(MAP_AT, (1 + MAP_DATA) * PAGE_SIZE), 0);
+	pmuk_test_unmap(test, MAP_AT, 1 + MAP_DATA);
 }
 
 static void expect_node(struct kunit *test, const void *data, size_t size, int node)
@@ -1047,16 +957,15 @@ static void expect_node(struct kunit *test, const void *data, size_t size, int n
 static void memory_is_near_its_cpu(struct kunit *test)
 {
 	const struct pmuk_buffer_attr attr = { .nr_pages = 16, .aux = { .nr_pages = 32 } };
+	struct pmuk_buffer *b;
+	const void *data;
 	int cpu, node;
+	size_t size;
 
 	if (num_online_nodes() < 2)
 		kunit_skip(test, "needs two nodes");
 	for_each_online_cpu(cpu) {
-		struct pmuk_buffer *b = pmuk_buffer_create(&attr, cpu);
-		const void *data;
-		size_t size;
-
-		KUNIT_ASSERT_FALSE(test, IS_ERR(b));
+		b = pmuk_test_new_buffer(test, &attr, cpu);
 		node = cpu_to_node(cpu);
 		KUNIT_EXPECT_EQ(test, page_to_nid(virt_to_page(b)), node);
 		KUNIT_EXPECT_EQ(test, page_to_nid(virt_to_page(pmuk_buffer_control(b))), node);
@@ -1064,7 +973,6 @@ static void memory_is_near_its_cpu(struct kunit *test)
 		expect_node(test, data, 2 * size, node);
 		data = pmuk_aux_data(b, &size);
 		expect_node(test, data, 2 * size, node);
-		pmuk_buffer_destroy(b);
 	}
 }
 
@@ -1088,15 +996,14 @@ static void wakes_the_callers_queue(struct kunit *test)
 	struct waiter *w = pmuk_test_zalloc(test, sizeof(*w));
 	const struct pmuk_buffer_attr attr = { .nr_pages = 1, .wakeup_events = 1,
 					       .waitq = &w->waitq };
-	struct map_file f = {};
+	struct pmuk_buffer *b;
 
 	init_waitqueue_head(&w->waitq);
 	init_waitqueue_func_entry(&w->entry, count_wakeup);
 	add_wait_queue(&w->waitq, &w->entry);
-	f.b = pmuk_buffer_create(&attr, pmuk_test_pin_first(test));
-	KUNIT_ASSERT_FALSE(test, IS_ERR(f.b));
-	KUNIT_EXPECT_TRUE(test, write_one(&f));
-	pmuk_buffer_destroy(f.b);
+	b = pmuk_test_new_buffer(test, &attr, pmuk_test_pin_first(test));
+	KUNIT_EXPECT_TRUE(test, pmuk_test_output(b, PERF_RECORD_SAMPLE, 64));
+	kunit_release_action(test, pmuk_test_end_buffer, b);
 	KUNIT_EXPECT_EQ(test, atomic_read(&w->woken), 1);
 	KUNIT_EXPECT_FALSE(test, list_empty(&w->waitq.head));
 	remove_wait_queue(&w->waitq, &w->entry);

@@ -4,11 +4,7 @@
  * call, of how that is provoked, on which kinds of target, and what is returned. What other
  * suites see on each kind is not here once more.
  */
-#include <linux/completion.h>
 #include <linux/cpu.h>
-#include <linux/kthread.h>
-#include <linux/sched/signal.h>
-#include <linux/sched/task.h>
 
 #include "pmuk_counters.h"
 #include "pmuk_place.h"
@@ -32,6 +28,7 @@ enum state {
 	NEW,
 	LOADED,
 	STARTED,
+	UNLOADED,
 };
 
 struct attempt {
@@ -65,9 +62,17 @@ struct row {
 	unsigned int n;			/* counters to be read */
 	unsigned long timeout;		/* of a wait; 0: none */
 	bool deferred;			/* the second of two ends */
+	bool completed;			/* the completion is, before the call */
+	bool nowhere;			/* what is to be filled in is NULL */
 };
 
 /* ---- one attempt ---- */
+
+/* Adds a pinned counter of an event that no other counts. */
+static void add_pinned(struct attempt *a, u16 num)
+{
+	pmuk_ctx_add(a->test, a->ctx, a->p->sim, 0, num, 2, PMUK_PINNED);
+}
 
 static void add_counters(struct attempt *a)
 {
@@ -75,24 +80,25 @@ static void add_counters(struct attempt *a)
 				      .flags = PMUK_PMD_NOTIFY };
 
 	pmuk_ctx_add(a->test, a->ctx, a->p->sim, 0, NO_PERIOD, 0, 0);
-	pmuk_ctx_add(a->test, a->ctx, a->p->sim, 0, WITH_PERIOD, 1, PMUK_NO_THROTTLE);
-	pmuk_ctx_write_pmd(a->test, a->ctx, &pmd);
+	pmuk_ctx_add_pmd(a->test, a->ctx, a->p->sim, 1, &pmd);
 }
 
 /* The completion outlives the context, as the actions of a test case are undone in reverse. */
 static void new_context(struct attempt *a)
 {
-	struct pmuk_context_attr attr = {};
+	struct pmuk_context_attr attr = { .completion = pmuk_ctx_completion(a->test) };
 
-	a->more = pmuk_test_zalloc(a->test, sizeof(*a->more));
-	init_completion(a->more);
-	attr.completion = a->more;
+	a->more = attr.completion;
 	a->ctx = pmuk_ctx_create(a->test, &attr);
 	add_counters(a);
 	if (a->row->state >= LOADED)
 		pmuk_place_load(a->p, a->ctx);
-	if (a->row->state == STARTED)
+	if (a->row->state >= STARTED)
 		pmuk_ctx_start(a->test, a->ctx);
+	if (a->row->state == UNLOADED)
+		KUNIT_EXPECT_EQ(a->test, pmuk_unload_context(a->ctx), 0);
+	if (a->row->completed)
+		complete(a->more);
 }
 
 static void try_row(struct attempt *a)
@@ -187,8 +193,7 @@ static int load_failing_at(struct attempt *a, u16 num)
 	int ret = load(a);
 
 	expect_failed(a, num);
-	KUNIT_EXPECT_EQ(a->test, pmuk_nr_counters(), 0);
-	KUNIT_EXPECT_EQ(a->test, pmuk_sim_nr_events(a->p->sim), 0);
+	pmuk_ctx_expect_gone(a->test, a->p->sim);
 	KUNIT_EXPECT_EQ(a->test, pmuk_unload_context(a->ctx), -ENODEV);
 	return ret;
 }
@@ -205,7 +210,7 @@ static int load_too_many(struct attempt *a)
 	unsigned int i;
 
 	for (i = 0; i <= COUNTERS; i++)
-		pmuk_ctx_add(a->test, a->ctx, a->p->sim, 0, MORE + i, 2, PMUK_PINNED);
+		add_pinned(a, MORE + i);
 	return load_failing_at(a, MORE + COUNTERS);
 }
 
@@ -253,11 +258,7 @@ static int load_offline(struct attempt *a)
 	int ret;
 
 	pmuk_test_keep_online(a->test, a->elsewhere);
-	ret = remove_cpu(a->elsewhere);
-	/* Some machines cannot, and tell when it is tried. */
-	if (ret == -EOPNOTSUPP || ret == -EPERM)
-		kunit_skip(a->test, "CPU %d cannot go offline: %d", a->elsewhere, ret);
-	KUNIT_ASSERT_EQ(a->test, ret, 0);
+	pmuk_test_expect_offline(a->test, a->elsewhere, remove_cpu(a->elsewhere));
 	target.cpu = a->elsewhere;
 	target.cpus = cpumask_of(a->elsewhere);
 	ret = pmuk_load_context(a->ctx, &target);
@@ -286,7 +287,7 @@ static int start_without_room(struct attempt *a)
 {
 	int ret;
 
-	pmuk_ctx_add(a->test, a->ctx, a->p->sim, 0, MORE, 2, PMUK_PINNED);
+	add_pinned(a, MORE);
 	KUNIT_EXPECT_EQ(a->test, load(a), 0);
 	steal(a, COUNTERS);
 	ret = pmuk_start(a->ctx, &a->p->target);
@@ -308,16 +309,10 @@ static int switch_set(struct attempt *a)
 	return pmuk_switch_evtset(a->ctx, a->row->set);
 }
 
-static int switch_unloaded(struct attempt *a)
-{
-	KUNIT_EXPECT_EQ(a->test, pmuk_unload_context(a->ctx), 0);
-	return switch_set(a);
-}
-
 static const struct row switch_evtset_rows[] = {
 	{ -ENODEV, ALL, NEW, switch_set, "not loaded" },
 	{ -ENODEV, ALL, NEW, switch_set, "not loaded, and no such set", .set = NO_SET },
-	{ -ENODEV, ALL, STARTED, switch_unloaded, "not loaded any more" },
+	{ -ENODEV, ALL, UNLOADED, switch_set, "not loaded any more" },
 	{ -ENOENT, ALL, LOADED, switch_set, "no such set, loaded", .set = NO_SET },
 	{ -ENOENT, ALL, STARTED, switch_set, "no such set, started", .set = NO_SET },
 	{ 0, ALL, LOADED, switch_set, "its turn is first" },
@@ -396,15 +391,13 @@ TABLE_CASE(write_pmcs)
 /* What was not changed overflows as it did. */
 static void expect_period(struct attempt *a)
 {
-	unsigned int nr = pmuk_place_is_task(a->p) ? a->p->nr : 1;
-	u64 n;
+	bool is_task = pmuk_place_is_task(a->p);
+	unsigned int nr = is_task ? a->p->nr : 1;
 
 	pmuk_ctx_start(a->test, a->ctx);
-	if (pmuk_place_is_task(a->p))
-		n = pmuk_place_feed(a->p, 1, PERIOD);
-	else
-		n = pmuk_ctx_feed(a->p->sim, a->p->cpu, 1, PERIOD);
-	KUNIT_EXPECT_EQ(a->test, n, nr * PERIOD);
+	KUNIT_EXPECT_EQ(a->test, nr * PERIOD,
+			is_task ? pmuk_place_feed(a->p, 1, PERIOD) :
+				  pmuk_ctx_feed(a->p->sim, a->p->cpu, 1, PERIOD));
 	KUNIT_EXPECT_EQ(a->test, pmuk_ctx_next(a->test, a->ctx).count, nr);
 }
 
@@ -459,7 +452,7 @@ static int read_pmd_pushed_out(struct attempt *a)
 {
 	int ret;
 
-	pmuk_ctx_add(a->test, a->ctx, a->p->sim, 0, MORE, 2, PMUK_PINNED);
+	add_pinned(a, MORE);
 	KUNIT_EXPECT_EQ(a->test, load(a), 0);
 	pmuk_ctx_start(a->test, a->ctx);
 	in_place(a, pmuk_place_count_here);
@@ -521,42 +514,33 @@ TABLE_CASE(read_pmds_unplugged)
 
 struct waiter {
 	struct pmuk_context *ctx;
-	struct completion ended;
 	unsigned long timeout;
 	bool waiting;
 	int ret;
 };
 
-static int wait_for_message(void *data)
+static void wait_for_message(void *data)
 {
 	struct waiter *w = data;
 	struct pmuk_msg msg;
 
-	allow_signal(SIGINT);
 	WRITE_ONCE(w->waiting, true);
 	w->ret = w->timeout ? pmuk_read_timeout(w->ctx, &msg, w->timeout) :
 			      pmuk_read(w->ctx, &msg, false);
-	flush_signals(current);
-	complete(&w->ended);
-	return 0;
 }
 
 /* Also a signal that has come before the wait has begun ends it. */
 static int interrupt_wait(struct attempt *a)
 {
 	struct waiter *w = pmuk_test_zalloc(a->test, sizeof(*w));
-	struct task_struct *task;
+	struct pmuk_job *job;
 
 	w->ctx = a->ctx;
 	w->timeout = a->row->timeout;
-	init_completion(&w->ended);
-	task = kthread_run(wait_for_message, w, "pmuk_wait");
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(a->test, task);
-	get_task_struct(task);
+	job = pmuk_job_start(a->test, wait_for_message, w);
 	KUNIT_EXPECT_TRUE(a->test, pmuk_ctx_comes(READ_ONCE(w->waiting)));
-	send_sig(SIGINT, task, 1);
-	wait_for_completion(&w->ended);
-	put_task_struct(task);
+	send_sig(SIGINT, job->task, 1);
+	pmuk_job_end(a->test, job);
 	return w->ret;
 }
 
@@ -565,19 +549,13 @@ static void read_at(void *data)
 	struct attempt *a = data;
 	struct pmuk_msg msg;
 
-	a->ret = pmuk_read(a->ctx, &msg, true);
+	a->ret = pmuk_read(a->ctx, a->row->nowhere ? NULL : &msg, true);
 }
 
 static int read_now(struct attempt *a)
 {
 	KUNIT_EXPECT_EQ(a->test, pmuk_irq_run(a->row->level, read_at, a), 0);
 	return a->ret;
-}
-
-static int read_completed(struct attempt *a)
-{
-	complete(a->more);
-	return read_now(a);
 }
 
 /* The message's own completion is consumed with it, and then there is nothing. */
@@ -593,23 +571,20 @@ static int read_overflow(struct attempt *a)
 	return ret;
 }
 
-static int read_no_message(struct attempt *a)
-{
-	return pmuk_read(a->ctx, NULL, true);
-}
-
 static const struct row read_rows[] = {
 	{ -EAGAIN, ALL, STARTED, read_now, "nothing, in a task" },
 	{ -EAGAIN, CPU, STARTED, read_now, "nothing, in softirq", .level = PMUK_IRQ_SOFT },
 	{ -EAGAIN, CPU, STARTED, read_now, "nothing, in hardirq", .level = PMUK_IRQ_HARD },
-	{ 0, CPU, STARTED, read_completed, "completed, in a task" },
-	{ 0, CPU, STARTED, read_completed, "completed, in softirq", .level = PMUK_IRQ_SOFT },
-	{ 0, CPU, STARTED, read_completed, "completed, in hardirq", .level = PMUK_IRQ_HARD },
+	{ 0, CPU, STARTED, read_now, "completed, in a task", .completed = true },
+	{ 0, CPU, STARTED, read_now, "completed, in softirq", .level = PMUK_IRQ_SOFT,
+	  .completed = true },
+	{ 0, CPU, STARTED, read_now, "completed, in hardirq", .level = PMUK_IRQ_HARD,
+	  .completed = true },
 	{ 1, CPU, STARTED, read_overflow, "a message, in a task" },
 	{ 1, CPU, STARTED, read_overflow, "a message, in softirq", .level = PMUK_IRQ_SOFT },
 	{ 1, CPU, STARTED, read_overflow, "a message, in hardirq", .level = PMUK_IRQ_HARD },
 	{ -ERESTARTSYS, ALL, STARTED, interrupt_wait, "a signal" },
-	{ -EINVAL, CPU, STARTED, read_no_message, "no message" },
+	{ -EINVAL, CPU, STARTED, read_now, "no message", .nowhere = true },
 };
 
 TABLE_CASE(read)
@@ -618,26 +593,15 @@ static int wait_for(struct attempt *a)
 {
 	struct pmuk_msg msg;
 
-	return pmuk_read_timeout(a->ctx, &msg, a->row->timeout);
-}
-
-static int wait_completed(struct attempt *a)
-{
-	complete(a->more);
-	return wait_for(a);
-}
-
-static int wait_for_nothing(struct attempt *a)
-{
-	return pmuk_read_timeout(a->ctx, NULL, 1);
+	return pmuk_read_timeout(a->ctx, a->row->nowhere ? NULL : &msg, a->row->timeout);
 }
 
 static const struct row read_timeout_rows[] = {
 	{ -ERESTARTSYS, ALL, STARTED, interrupt_wait, "a signal", .timeout = PMUK_CTX_PATIENCE },
 	{ -ETIMEDOUT, ALL, STARTED, wait_for, "the time is over", .timeout = 2 },
 	{ -EAGAIN, ALL, STARTED, wait_for, "no time", .timeout = 0 },
-	{ 0, CPU, STARTED, wait_completed, "completed", .timeout = PMUK_CTX_PATIENCE },
-	{ -EINVAL, CPU, STARTED, wait_for_nothing, "no message" },
+	{ 0, CPU, STARTED, wait_for, "completed", .timeout = PMUK_CTX_PATIENCE, .completed = true },
+	{ -EINVAL, CPU, STARTED, wait_for, "no message", .timeout = 1, .nowhere = true },
 };
 
 TABLE_CASE(read_timeout)
@@ -697,18 +661,7 @@ static int take_snapshot(struct attempt *a)
 {
 	struct pmuk_value values[3];
 
-	return pmuk_snapshot(a->ctx, a->row->set, values, a->row->n);
-}
-
-static int snapshot_unloaded(struct attempt *a)
-{
-	KUNIT_EXPECT_EQ(a->test, pmuk_unload_context(a->ctx), 0);
-	return take_snapshot(a);
-}
-
-static int snapshot_to_nowhere(struct attempt *a)
-{
-	return pmuk_snapshot(a->ctx, 0, NULL, 1);
+	return pmuk_snapshot(a->ctx, a->row->set, a->row->nowhere ? NULL : values, a->row->n);
 }
 
 /* What was counted is there when it is stopped, by whoever asks. */
@@ -734,9 +687,9 @@ static const struct row snapshot_rows[] = {
 	{ -EINVAL, CPU | CPUS | TASK, STARTED, take_snapshot, "more than the set has", .n = 3 },
 	{ -EINVAL, CPU | CPUS | TASK, STARTED, take_snapshot, "no such set", .set = NO_SET,
 	  .n = 1 },
-	{ -EINVAL, ALL, STARTED, snapshot_to_nowhere, "nowhere to put them" },
+	{ -EINVAL, ALL, STARTED, take_snapshot, "nowhere to put them", .n = 1, .nowhere = true },
 	{ -ENODEV, ALL, NEW, take_snapshot, "not loaded yet", .n = 2 },
-	{ -ENODEV, ALL, STARTED, snapshot_unloaded, "not loaded any more", .n = 2 },
+	{ -ENODEV, ALL, UNLOADED, take_snapshot, "not loaded any more", .n = 2 },
 	{ -EOPNOTSUPP, TREE, LOADED, take_snapshot, "children, stopped", .n = 2 },
 	{ -EOPNOTSUPP, TREE, STARTED, take_snapshot, "children", .n = 2 },
 };
@@ -748,11 +701,10 @@ TABLE_CASE(snapshot)
 /* Until interrupts are on again, it is only about to be closed. */
 static int close_again(struct attempt *a)
 {
-	struct completion *done = pmuk_test_zalloc(a->test, sizeof(*done));
+	struct completion *done = pmuk_ctx_completion(a->test);
 	bool deferred = a->row->deferred;
 	int first, again;
 
-	init_completion(done);
 	kunit_remove_action(a->test, pmuk_ctx_put, a->ctx);
 	scoped_guard(irqsave) {
 		first = pmuk_close_deferred(a->ctx, done);

@@ -3,7 +3,6 @@
  * Each allocation of a context's whole life fails once: the first, the second, … until
  * none is left to fail. The call says -ENOMEM, has done nothing, and can be made again.
  */
-#include <linux/completion.h>
 #include <linux/uuid.h>
 
 #include "pmuk_fail.h"
@@ -84,12 +83,17 @@ static int create(struct life *l)
 	return PTR_ERR_OR_ZERO(l->ctx);
 }
 
+static bool is_tree(const struct life *l)
+{
+	return l->p->target.type == PMUK_TARGET_TREE;
+}
+
 /* A tree has one set only. */
 static int create_sets(struct life *l)
 {
 	struct pmuk_set_desc set = { .id = 700 };
 
-	if (l->p->target.type == PMUK_TARGET_TREE)
+	if (is_tree(l))
 		return 0;
 	return pmuk_create_evtsets(l->ctx, &set, 1) == 1 ? 0 : set.ret;
 }
@@ -105,7 +109,7 @@ static int read_first(struct life *l)
 
 static int write_first(struct life *l)
 {
-	struct pmuk_pmd pmd = { .set = l->p->target.type == PMUK_TARGET_TREE ? 0 : 700 };
+	struct pmuk_pmd pmd = { .set = is_tree(l) ? 0 : 700 };
 
 	return pmuk_write_pmds(l->ctx, &pmd, 1) == 1 ? 0 : pmd.ret;
 }
@@ -118,7 +122,7 @@ static int write_pmcs(struct life *l)
 		{ .num = 1, .type = type, .config = 1, .flags = PMUK_PINNED },
 		{ .num = 1, .type = type, .config = 1, .set = 700 },
 	};
-	int n = l->p->target.type == PMUK_TARGET_TREE ? 2 : 3;
+	int n = is_tree(l) ? 2 : 3;
 	int done = pmuk_write_pmcs(l->ctx, pmcs, n);
 
 	return done == n ? 0 : done < 0 ? done : pmcs[done].ret;
@@ -152,7 +156,7 @@ static int restart(struct life *l)
 
 static int switch_set(struct life *l)
 {
-	return pmuk_switch_evtset(l->ctx, l->p->target.type == PMUK_TARGET_TREE ? 0 : 700);
+	return pmuk_switch_evtset(l->ctx, is_tree(l) ? 0 : 700);
 }
 
 static int read_pmds(struct life *l)
@@ -172,20 +176,18 @@ static int getinfo(struct life *l)
 /* Not here, of a tree. */
 static int read_local(struct life *l)
 {
-	bool tree = l->p->target.type == PMUK_TARGET_TREE;
 	u64 count;
 	int ret = pmuk_read_local(l->ctx, &count, 1);
 
-	return tree && ret == -EINVAL ? 0 : ret;
+	return is_tree(l) && ret == -EINVAL ? 0 : ret;
 }
 
 static int snapshot(struct life *l)
 {
-	bool tree = l->p->target.type == PMUK_TARGET_TREE;
 	struct pmuk_value value;
 	int ret = pmuk_snapshot(l->ctx, 0, &value, 1);
 
-	return tree && ret == -EOPNOTSUPP ? 0 : ret;
+	return is_tree(l) && ret == -EOPNOTSUPP ? 0 : ret;
 }
 
 /* There is nothing to be read, without a wait. */
@@ -236,7 +238,6 @@ static unsigned int live(struct life *l, int *ret)
 {
 	unsigned int i;
 
-	*ret = 0;
 	for (i = 0; i < ARRAY_SIZE(steps); i++) {
 		*ret = steps[i](l);
 		if (*ret)
@@ -280,9 +281,7 @@ static void expect_nothing(struct life *l)
 {
 	struct kunit *test = l->p->test;
 
-	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
-	KUNIT_EXPECT_EQ(test, pmuk_nr_buffers(), 0);
-	KUNIT_EXPECT_EQ(test, pmuk_sim_nr_events(l->p->sim), 0);
+	pmuk_ctx_expect_gone(test, l->p->sim);
 	KUNIT_EXPECT_EQ(test, atomic_read(&nr_areas), 0);
 	if (has_areas(l))
 		KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&area_format), 0);
@@ -346,13 +345,12 @@ static const struct kind {
 static void each_allocation_fails(struct kunit *test)
 {
 	const struct kind *kind = test->param_value;
-	struct completion *done = pmuk_test_zalloc(test, sizeof(*done));
+	struct completion *done = pmuk_ctx_completion(test);
 	struct pmuk_sim *sim = pmuk_test_sim(test, 4, 32);
 	static struct cpumask two;
 	unsigned int nth = 1, tries, failed = 0, survivals = 0;
 	bool made = true, survived;
 
-	init_completion(done);
 	pmuk_let_any_allocation_fail(test);
 	for (tries = 0; made && tries < 500; tries++) {
 		struct pmuk_place *p = pmuk_place(test, sim, kind->type);

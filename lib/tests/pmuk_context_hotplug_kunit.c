@@ -4,7 +4,6 @@
  * those of the target count again, and have turns again, and no others.
  */
 #include <linux/cpu.h>
-#include <linux/kthread.h>
 #include <linux/log2.h>
 #include <linux/workqueue.h>
 
@@ -14,6 +13,7 @@
 #include "pmuk_suite.h"
 
 struct plug {
+	struct kunit *test;
 	struct pmuk_sim *sim;
 	struct pmuk_context *ctx;
 	int cpu, stays;
@@ -38,16 +38,13 @@ static int refuse_events(const struct perf_event_attr *attr, void *data)
 
 static int plug_init(struct kunit *test)
 {
-	struct plug *p = kunit_kzalloc(test, sizeof(*p), GFP_KERNEL);
+	struct plug *p = pmuk_test_zalloc(test, sizeof(*p));
 	struct pmuk_sim_config config = { .name = "pmuk_sim", .nr_counters = 2, .width = 32,
 					  .event_init = refuse_events, .data = p };
-	int ret;
 
-	KUNIT_ASSERT_NOT_NULL(test, p);
-	ret = pmuk_test_init(test);
-	if (ret)
-		return ret;
+	pmuk_test_init(test);
 	test->priv = p;
+	p->test = test;
 	p->stays = pmuk_test_pin_first(test);
 	p->cpu = pmuk_test_other_cpu(test, p->stays);
 	p->sim = pmuk_test_sim_config(test, &config);
@@ -59,75 +56,62 @@ static int plug_init(struct kunit *test)
 	return 0;
 }
 
-static void expect_told(struct kunit *test, enum pmuk_msg_kind kind)
+static void expect_told(struct plug *p, enum pmuk_msg_kind kind)
 {
-	struct plug *p = test->priv;
-	struct pmuk_msg msg = pmuk_ctx_next(test, p->ctx);
-
-	KUNIT_EXPECT_EQ(test, msg.kind, kind);
-	KUNIT_EXPECT_EQ(test, msg.cpu, p->cpu);
-	KUNIT_EXPECT_EQ(test, msg.count, 1);
+	pmuk_ctx_expect_msg(p->test, p->ctx, kind, p->cpu, 0, 1);
 }
 
-static void expect_silence(struct kunit *test)
+static void go_offline(struct plug *p)
 {
-	struct plug *p = test->priv;
-
-	pmuk_ctx_silent(test, p->ctx);
+	pmuk_test_expect_offline(p->test, p->cpu, remove_cpu(p->cpu));
 }
 
-static void drain(struct kunit *test)
+static void go_online(struct plug *p)
 {
-	struct plug *p = test->priv;
-	struct pmuk_msg msg;
-
-	while (pmuk_read(p->ctx, &msg, true) == 1)
-		;
+	KUNIT_ASSERT_EQ(p->test, add_cpu(p->cpu), 0);
 }
 
-static void go_offline(struct kunit *test)
+static void online_and_told(struct plug *p)
 {
-	struct plug *p = test->priv;
-	int ret = remove_cpu(p->cpu);
-
-	/* Some machines cannot, and tell when it is tried. */
-	if (ret == -EOPNOTSUPP || ret == -EPERM)
-		kunit_skip(test, "CPU %d cannot go offline: %d", p->cpu, ret);
-	KUNIT_ASSERT_EQ(test, ret, 0);
+	go_online(p);
+	expect_told(p, PMUK_MSG_CPU_ONLINE);
 }
 
-static void go_online(struct kunit *test)
+static void offline_and_told(struct plug *p)
 {
-	struct plug *p = test->priv;
-
-	KUNIT_ASSERT_EQ(test, add_cpu(p->cpu), 0);
+	go_offline(p);
+	expect_told(p, PMUK_MSG_CPU_OFFLINE);
 }
 
-static void online_and_told(struct kunit *test)
+static void bounce(struct plug *p)
 {
-	go_online(test);
-	expect_told(test, PMUK_MSG_CPU_ONLINE);
+	offline_and_told(p);
+	online_and_told(p);
 }
 
-static void offline_and_told(struct kunit *test)
+/* Sends the CPU off and brings it back three times, with a call of @fn after each step. */
+static void bounce_rapidly(struct plug *p, void (*fn)(struct plug *p))
 {
-	go_offline(test);
-	expect_told(test, PMUK_MSG_CPU_OFFLINE);
+	unsigned int i;
+	int ret = 0;
+
+	for (i = 0; i < 6; i++) {
+		ret |= i % 2 ? add_cpu(p->cpu) : remove_cpu(p->cpu);
+		if (fn)
+			fn(p);
+	}
+	KUNIT_EXPECT_EQ(p->test, ret, 0);
 }
 
 /* On the CPU that comes and goes; 0 if nobody counts there. */
-static u64 count_there(struct kunit *test, u64 n)
+static u64 count_there(struct plug *p, u64 n)
 {
-	struct plug *p = test->priv;
-
 	return pmuk_sim_count_on(p->sim, p->cpu, 0, n);
 }
 
-static void expect_count(struct kunit *test, int cpu, u64 count)
+static void expect_count(struct plug *p, int cpu, u64 count)
 {
-	struct plug *p = test->priv;
-
-	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, p->ctx, 0, 0, cpu), count);
+	KUNIT_EXPECT_EQ(p->test, pmuk_ctx_count(p->test, p->ctx, 0, 0, cpu), count);
 }
 
 struct local {
@@ -143,14 +127,13 @@ static void read_local(void *data)
 	l->ret = pmuk_read_local(l->ctx, l->counts, 2);
 }
 
-static void expect_local_count(struct kunit *test, u64 count)
+static void expect_local_count(struct plug *p, u64 count)
 {
-	struct plug *p = test->priv;
 	struct local l = { .ctx = p->ctx };
 
-	KUNIT_EXPECT_EQ(test, smp_call_function_single(p->cpu, read_local, &l, true), 0);
-	KUNIT_EXPECT_EQ(test, l.ret, 0);
-	KUNIT_EXPECT_EQ(test, l.counts[0], count);
+	KUNIT_EXPECT_EQ(p->test, smp_call_function_single(p->cpu, read_local, &l, true), 0);
+	KUNIT_EXPECT_EQ(p->test, l.ret, 0);
+	KUNIT_EXPECT_EQ(p->test, l.counts[0], count);
 }
 
 static void counts_carry_over(struct kunit *test)
@@ -158,40 +141,42 @@ static void counts_carry_over(struct kunit *test)
 	struct plug *p = test->priv;
 	unsigned int i;
 
-	pmuk_ctx_load(test, p->ctx, -1);
-	pmuk_ctx_start(test, p->ctx);
+	pmuk_ctx_run(test, p->ctx, -1);
 	for (i = 1; i <= 2; i++) {
-		KUNIT_EXPECT_EQ(test, count_there(test, 100), 100);
+		KUNIT_EXPECT_EQ(test, count_there(p, 100), 100);
 		KUNIT_EXPECT_EQ(test, pmuk_sim_count(p->sim, 0, 7), 7);
-		expect_local_count(test, i * 100);
-		offline_and_told(test);
-		expect_count(test, -1, i * 107);
-		expect_count(test, p->cpu, i * 100);
-		online_and_told(test);
-		expect_local_count(test, i * 100);
-		expect_count(test, -1, i * 107);
+		expect_local_count(p, i * 100);
+		offline_and_told(p);
+		expect_count(p, -1, i * 107);
+		expect_count(p, p->cpu, i * 100);
+		online_and_told(p);
+		expect_local_count(p, i * 100);
+		expect_count(p, -1, i * 107);
 	}
-	expect_silence(test);
+	pmuk_ctx_silent(test, p->ctx);
 	KUNIT_EXPECT_EQ(test, pmuk_unload_context(p->ctx), 0);
-	expect_count(test, -1, 2 * 107);
+	expect_count(p, -1, 2 * 107);
+}
+
+static void expect_snapshot(struct plug *p, u64 count)
+{
+	struct pmuk_value value;
+
+	KUNIT_EXPECT_EQ(p->test, pmuk_snapshot(p->ctx, 0, &value, 1), 0);
+	KUNIT_EXPECT_EQ(p->test, value.count, count);
 }
 
 static void snapshots_carry_over(struct kunit *test)
 {
 	struct plug *p = test->priv;
-	struct pmuk_value value;
 
-	pmuk_ctx_load(test, p->ctx, -1);
-	pmuk_ctx_start(test, p->ctx);
-	count_there(test, 100);
-	offline_and_told(test);
-	online_and_told(test);
-	KUNIT_EXPECT_EQ(test, pmuk_snapshot(p->ctx, 0, &value, 1), 0);
-	KUNIT_EXPECT_EQ(test, value.count, 100);
-	count_there(test, 50);
+	pmuk_ctx_run(test, p->ctx, -1);
+	count_there(p, 100);
+	bounce(p);
+	expect_snapshot(p, 100);
+	count_there(p, 50);
 	KUNIT_EXPECT_EQ(test, pmuk_stop(p->ctx), 0);
-	KUNIT_EXPECT_EQ(test, pmuk_snapshot(p->ctx, 0, &value, 1), 0);
-	KUNIT_EXPECT_EQ(test, value.count, 150);
+	expect_snapshot(p, 150);
 }
 
 /* Stopped before, it is stopped afterwards. */
@@ -200,54 +185,51 @@ static void goes_and_comes_while_stopped(struct kunit *test)
 	struct plug *p = test->priv;
 
 	pmuk_ctx_load(test, p->ctx, -1);
-	offline_and_told(test);
-	online_and_told(test);
-	KUNIT_EXPECT_EQ(test, count_there(test, 5), 0);
+	bounce(p);
+	KUNIT_EXPECT_EQ(test, count_there(p, 5), 0);
 	pmuk_ctx_start(test, p->ctx);
-	KUNIT_EXPECT_EQ(test, count_there(test, 5), 5);
+	KUNIT_EXPECT_EQ(test, count_there(p, 5), 5);
 	KUNIT_EXPECT_EQ(test, pmuk_stop(p->ctx), 0);
-	offline_and_told(test);
-	online_and_told(test);
-	KUNIT_EXPECT_EQ(test, count_there(test, 5), 0);
-	expect_count(test, -1, 5);
+	bounce(p);
+	KUNIT_EXPECT_EQ(test, count_there(p, 5), 0);
+	expect_count(p, -1, 5);
 }
 
 static void joins_what_was_started_without_it(struct kunit *test)
 {
 	struct plug *p = test->priv;
 
-	go_offline(test);
+	go_offline(p);
 	pmuk_ctx_load(test, p->ctx, -1);
-	expect_count(test, p->cpu, 0);
+	expect_count(p, p->cpu, 0);
 	pmuk_ctx_start(test, p->ctx);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(p->sim, 0, 5), 5);
-	expect_silence(test);
-	online_and_told(test);
-	KUNIT_EXPECT_EQ(test, count_there(test, 5), 5);
-	expect_count(test, p->cpu, 5);
-	expect_count(test, -1, 10);
+	pmuk_ctx_silent(test, p->ctx);
+	online_and_told(p);
+	KUNIT_EXPECT_EQ(test, count_there(p, 5), 5);
+	expect_count(p, p->cpu, 5);
+	expect_count(p, -1, 10);
 }
 
 static void one_cpu_goes_and_comes(struct kunit *test)
 {
 	struct plug *p = test->priv;
-	struct pmuk_target target = { .type = PMUK_TARGET_CPU, .cpu = p->cpu };
 
-	go_offline(test);
-	KUNIT_EXPECT_EQ(test, pmuk_load_context(p->ctx, &target), -ENODEV);
+	go_offline(p);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_try_load(p->ctx, p->cpu), -ENODEV);
 	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
-	go_online(test);
-	KUNIT_EXPECT_EQ(test, pmuk_load_context(p->ctx, &target), 0);
-	offline_and_told(test);
+	go_online(p);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_try_load(p->ctx, p->cpu), 0);
+	offline_and_told(p);
 	pmuk_ctx_start(test, p->ctx);
-	online_and_told(test);
-	KUNIT_EXPECT_EQ(test, count_there(test, 5), 5);
-	offline_and_told(test);
+	online_and_told(p);
+	KUNIT_EXPECT_EQ(test, count_there(p, 5), 5);
+	offline_and_told(p);
 	KUNIT_EXPECT_EQ(test, pmuk_stop(p->ctx), 0);
-	online_and_told(test);
-	KUNIT_EXPECT_EQ(test, count_there(test, 5), 0);
-	expect_count(test, -1, 5);
-	expect_silence(test);
+	online_and_told(p);
+	KUNIT_EXPECT_EQ(test, count_there(p, 5), 0);
+	expect_count(p, -1, 5);
+	pmuk_ctx_silent(test, p->ctx);
 }
 
 /* What is not of the target is none of its business. */
@@ -257,18 +239,18 @@ static void others_do_not_join(struct kunit *test)
 	struct pmuk_target target = { .type = PMUK_TARGET_CPUS, .cpus = cpumask_of(p->stays) };
 	int nr;
 
-	go_offline(test);
+	go_offline(p);
 	KUNIT_ASSERT_EQ(test, pmuk_load_context(p->ctx, &target), 0);
 	pmuk_ctx_start(test, p->ctx);
 	nr = pmuk_nr_counters();
-	go_online(test);
-	go_offline(test);
-	go_online(test);
-	expect_silence(test);
-	KUNIT_EXPECT_EQ(test, count_there(test, 5), 0);
+	go_online(p);
+	go_offline(p);
+	go_online(p);
+	pmuk_ctx_silent(test, p->ctx);
+	KUNIT_EXPECT_EQ(test, count_there(p, 5), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(p->sim, 0, 5), 5);
 	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), nr);
-	expect_count(test, -1, 5);
+	expect_count(p, -1, 5);
 }
 
 /* Closed and unloaded while it is away, or is about to be seen to. */
@@ -278,67 +260,63 @@ static void unloaded_while_offline(struct kunit *test)
 	unsigned int i;
 
 	for (i = 0; i < 2; i++) {
-		pmuk_ctx_load(test, p->ctx, -1);
-		pmuk_ctx_start(test, p->ctx);
-		KUNIT_EXPECT_EQ(test, count_there(test, 5), 5);
-		go_offline(test);
+		pmuk_ctx_run(test, p->ctx, -1);
+		KUNIT_EXPECT_EQ(test, count_there(p, 5), 5);
+		go_offline(p);
 		if (i)
-			go_online(test);
+			go_online(p);
 		KUNIT_EXPECT_EQ(test, pmuk_unload_context(p->ctx), 0);
-		drain(test);
-		KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
-		KUNIT_EXPECT_EQ(test, pmuk_sim_nr_events(p->sim), 0);
-		expect_count(test, -1, (i + 1) * 5);
+		pmuk_ctx_told(p->ctx, PMUK_MSG_OVERFLOW);
+		pmuk_ctx_expect_gone(test, p->sim);
+		expect_count(p, -1, (i + 1) * 5);
 		if (!i)
-			go_online(test);
+			go_online(p);
 	}
 	pmuk_ctx_load(test, p->ctx, -1);
-	go_offline(test);
+	go_offline(p);
 	kunit_release_action(test, pmuk_ctx_put, p->ctx);
-	go_online(test);
+	go_online(p);
 	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
+}
+
+/* A place is there again, and the CPU that has waited for it counts. */
+static void expect_placed(struct plug *p)
+{
+	WRITE_ONCE(p->refuse, false);
+	expect_told(p, PMUK_MSG_CPU_ONLINE);
+	KUNIT_EXPECT_EQ(p->test, count_there(p, 5), 5);
 }
 
 /* One that cannot be placed is told of once, reads say so, and it is tried again. */
 static void cannot_be_placed_when_it_is_back(struct kunit *test)
 {
-	struct pmuk_pmd_read all = { .cpu = -1 };
 	struct plug *p = test->priv;
-	struct pmuk_msg msg;
+	u32 lost;
 
-	pmuk_ctx_load(test, p->ctx, -1);
-	pmuk_ctx_start(test, p->ctx);
-	KUNIT_EXPECT_EQ(test, count_there(test, 5), 5);
-	offline_and_told(test);
+	pmuk_ctx_run(test, p->ctx, -1);
+	KUNIT_EXPECT_EQ(test, count_there(p, 5), 5);
+	offline_and_told(p);
 	WRITE_ONCE(p->refuse, true);
-	go_online(test);
-	msg = pmuk_ctx_next(test, p->ctx);
-	KUNIT_EXPECT_EQ(test, msg.kind, PMUK_MSG_COUNTER_LOST);
-	KUNIT_EXPECT_EQ(test, msg.counters, BIT(0));
-	KUNIT_EXPECT_EQ(test, count_there(test, 5), 0);
+	go_online(p);
+	lost = pmuk_ctx_expect_msg(test, p->ctx, PMUK_MSG_COUNTER_LOST, p->cpu, 0, 1);
+	KUNIT_EXPECT_EQ(test, lost, BIT(0));
+	KUNIT_EXPECT_EQ(test, count_there(p, 5), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(p->sim, 0, 5), 5);
-	KUNIT_EXPECT_EQ(test, pmuk_read_pmds(p->ctx, &all, 1), 0);
-	KUNIT_EXPECT_EQ(test, all.ret, -EBUSY);
-	KUNIT_EXPECT_EQ(test, all.count, 10);
+	pmuk_ctx_expect_pmd(test, p->ctx, 0, -1, -EBUSY, 10);
 	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(atomic_read(&p->refused) > 2));
-	expect_silence(test);
-	WRITE_ONCE(p->refuse, false);
-	expect_told(test, PMUK_MSG_CPU_ONLINE);
-	KUNIT_EXPECT_EQ(test, count_there(test, 5), 5);
-	expect_count(test, -1, 15);
+	pmuk_ctx_silent(test, p->ctx);
+	expect_placed(p);
+	expect_count(p, -1, 15);
 }
 
 /* Its CPU has no place for it, and that was told. */
-static void start_without_place(struct kunit *test)
+static void start_without_place(struct plug *p)
 {
-	struct plug *p = test->priv;
-
-	pmuk_ctx_load(test, p->ctx, -1);
-	pmuk_ctx_start(test, p->ctx);
-	offline_and_told(test);
+	pmuk_ctx_run(p->test, p->ctx, -1);
+	offline_and_told(p);
 	WRITE_ONCE(p->refuse, true);
-	go_online(test);
-	expect_told(test, PMUK_MSG_COUNTER_LOST);
+	go_online(p);
+	expect_told(p, PMUK_MSG_COUNTER_LOST);
 }
 
 /* Each try makes counters and waits for a grace period: the pauses between tries double. */
@@ -348,15 +326,13 @@ static void place_is_tried_ever_more_rarely(struct kunit *test)
 	unsigned long begun = jiffies, tenths;
 	int tries;
 
-	start_without_place(test);
+	start_without_place(p);
 	msleep(1500);
 	tries = atomic_read(&p->refused);
 	tenths = (jiffies - begun) / (HZ / 10);
 	KUNIT_EXPECT_GE(test, tries, 2);
 	KUNIT_EXPECT_LE(test, tries, 2 + ilog2(tenths + 1));
-	WRITE_ONCE(p->refuse, false);
-	expect_told(test, PMUK_MSG_CPU_ONLINE);
-	KUNIT_EXPECT_EQ(test, count_there(test, 5), 5);
+	expect_placed(p);
 }
 
 /*
@@ -391,7 +367,7 @@ static void retry_pushes_no_task_out(struct kunit *test)
 	struct perf_event *events[2];
 	unsigned int i;
 
-	start_without_place(test);
+	start_without_place(p);
 	disable_delayed_work_sync(&p->ctx->watch);
 	pmuk_test_pin(test, p->cpu);
 	for (i = 0; i < ARRAY_SIZE(events); i++)
@@ -401,8 +377,7 @@ static void retry_pushes_no_task_out(struct kunit *test)
 		expect_not_pushed_out(test, events[i]);
 	enable_delayed_work(&p->ctx->watch);
 	watch->func(watch);
-	expect_told(test, PMUK_MSG_CPU_ONLINE);
-	KUNIT_EXPECT_EQ(test, count_there(test, 5), 5);
+	expect_placed(p);
 }
 
 /* A buffer is its CPU's for as long as there is the context. */
@@ -411,25 +386,17 @@ static void buffer_stays(struct kunit *test)
 	struct plug *p = test->priv;
 	const struct pmuk_context_attr attr = { .buffer = { .nr_pages = 1 } };
 	const struct pmuk_pmd pmd = { .short_reset = 10 };
-	const struct perf_event_header *rec;
-	struct pmuk_reader r;
-	unsigned int i, n = 0;
+	unsigned int i;
 
 	p->ctx = pmuk_ctx_create(test, &attr);
-	pmuk_ctx_add(test, p->ctx, p->sim, 0, 0, 0, PMUK_NO_THROTTLE);
-	pmuk_ctx_write_pmd(test, p->ctx, &pmd);
-	pmuk_ctx_load(test, p->ctx, -1);
-	pmuk_ctx_start(test, p->ctx);
+	pmuk_ctx_add_pmd(test, p->ctx, p->sim, 0, &pmd);
+	pmuk_ctx_run(test, p->ctx, -1);
 	for (i = 0; i < 2; i++) {
-		KUNIT_EXPECT_EQ(test, count_there(test, 30), 30);
-		offline_and_told(test);
-		online_and_told(test);
+		KUNIT_EXPECT_EQ(test, count_there(p, 30), 30);
+		bounce(p);
 	}
-	KUNIT_ASSERT_EQ(test, pmuk_buffer_claim(pmuk_buffer(p->ctx, p->cpu), &r), 0);
-	pmuk_for_each_record(rec, &r)
-		n += rec->type == PERF_RECORD_SAMPLE;
-	pmuk_buffer_release(&r);
-	KUNIT_EXPECT_EQ(test, n, 6);
+	KUNIT_EXPECT_EQ(test, pmuk_test_consume(test, pmuk_buffer(p->ctx, p->cpu),
+						PERF_RECORD_SAMPLE), 6);
 }
 
 /* A task's context goes on wherever the task does. */
@@ -438,18 +405,17 @@ static void tasks_do_not_mind(struct kunit *test)
 	struct plug *p = test->priv;
 	struct pmuk_place *task = pmuk_place(test, p->sim, PMUK_TARGET_TASK);
 
-	pmuk_place_load(task, p->ctx);
-	pmuk_ctx_start(test, p->ctx);
+	pmuk_place_run(task, p->ctx);
 	pmuk_place_count(task, 0, 5);
-	go_offline(test);
+	go_offline(p);
 	pmuk_place_count(task, 0, 5);
-	go_online(test);
+	go_online(p);
 	pmuk_place_count(task, 0, 5);
-	expect_count(test, -1, 15);
-	expect_silence(test);
+	expect_count(p, -1, 15);
+	pmuk_ctx_silent(test, p->ctx);
 }
 
-/* A thread that does all that a context can at one time. */
+/* A thread makes all calls of a context over and over again. */
 struct busy {
 	struct plug *p;
 	unsigned int turns;
@@ -457,8 +423,9 @@ struct busy {
 	unsigned int wrong;	/* calls that failed, or counts that went back */
 };
 
-static void be_busy_once(struct busy *b)
+static void be_busy_once(void *data)
 {
+	struct busy *b = data;
 	struct pmuk_context *ctx = b->p->ctx;
 	struct pmuk_pmd_read read = { .cpu = -1 };
 	struct pmuk_value value;
@@ -468,102 +435,73 @@ static void be_busy_once(struct busy *b)
 	b->last = read.count;
 	b->wrong += pmuk_snapshot(ctx, 0, &value, 1) != 0;
 	b->wrong += pmuk_restart(ctx) != 0;
-	if (b->turns % 4 == 0)
+	if (b->turns++ % 4 == 0)
 		b->wrong += pmuk_stop(ctx) != 0;
-	WRITE_ONCE(b->turns, b->turns + 1);
 }
 
-static int busy_thread(void *data)
+/* The CPU bounces rapidly while a thread calls @fn, until that has made enough of its turns. */
+static void bounce_while(struct plug *p, void (*fn)(void *data), struct busy *b,
+			 unsigned int turns, void (*between)(struct plug *p))
 {
-	while (!kthread_should_stop()) {
-		be_busy_once(data);
-		cond_resched();
-	}
-	return 0;
+	struct pmuk_loop *loop = pmuk_loop_start(p->test, -1, fn, b);
+
+	bounce_rapidly(p, between);
+	while (READ_ONCE(loop->turns) < turns)
+		usleep_range(1000, 2000);
+	pmuk_loop_stop(p->test, loop);
+	KUNIT_EXPECT_EQ(p->test, b->wrong, 0);
+}
+
+static struct busy *new_busy(struct plug *p)
+{
+	struct busy *b = pmuk_test_zalloc(p->test, sizeof(*b));
+
+	b->p = p;
+	return b;
 }
 
 /* Faster than anybody looks, while calls are made: all count in the end, and nothing is lost. */
 static void goes_and_comes_rapidly(struct kunit *test)
 {
 	struct plug *p = test->priv;
-	struct busy b = { .p = p };
-	struct task_struct *task;
-	unsigned int i;
-	int ret = 0;
 	u64 counted;
 
 	pmuk_ctx_load(test, p->ctx, -1);
-	task = kthread_run(busy_thread, &b, "pmuk_busy");
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
-	for (i = 0; i < 3; i++) {
-		ret |= remove_cpu(p->cpu);
-		ret |= add_cpu(p->cpu);
-	}
-	while (READ_ONCE(b.turns) < 20)
-		usleep_range(50, 100);
-	kthread_stop(task);
-	KUNIT_EXPECT_EQ(test, ret, 0);
-	KUNIT_EXPECT_EQ(test, b.wrong, 0);
+	bounce_while(p, be_busy_once, new_busy(p), 20, NULL);
 
 	pmuk_ctx_start(test, p->ctx);
-	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(count_there(test, 5)));
+	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(count_there(p, 5)));
 	counted = pmuk_sim_counted(p->sim, 0);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(p->sim, 0, 5), 5);
-	KUNIT_EXPECT_EQ(test, count_there(test, 5), 5);
-	expect_count(test, -1, counted + 10);
+	KUNIT_EXPECT_EQ(test, count_there(p, 5), 5);
+	expect_count(p, -1, counted + 10);
 	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 2 * num_online_cpus());
 }
 
-struct loader {
-	struct plug *p;
-	unsigned int loads, wrong;
-};
-
 /* -ENODEV is for a single CPU that is just away. */
-static int load_thread(void *data)
+static void load_once(void *data)
 {
-	struct loader *l = data;
-	struct pmuk_target one = { .type = PMUK_TARGET_CPU, .cpu = l->p->cpu };
-	struct pmuk_target all = { .type = PMUK_TARGET_CPUS };
+	struct busy *b = data;
+	struct pmuk_context *ctx = b->p->ctx;
+	bool single = b->turns++ & 1;
+	int ret = pmuk_ctx_try_load(ctx, single ? b->p->cpu : -1);
 
-	while (!kthread_should_stop()) {
-		bool single = l->loads & 1;
-		int ret = pmuk_load_context(l->p->ctx, single ? &one : &all);
-
-		l->wrong += ret && !(single && ret == -ENODEV);
-		if (!ret) {
-			l->wrong += pmuk_start(l->p->ctx, NULL) != 0;
-			l->wrong += pmuk_unload_context(l->p->ctx) != 0;
-		}
-		WRITE_ONCE(l->loads, l->loads + 1);
-		cond_resched();
+	b->wrong += ret && !(single && ret == -ENODEV);
+	if (!ret) {
+		b->wrong += pmuk_start(ctx, NULL) != 0;
+		b->wrong += pmuk_unload_context(ctx) != 0;
 	}
-	return 0;
 }
 
 /* Loading is not atomic, and yet all CPUs that are there in the end count. */
 static void goes_and_comes_while_loading(struct kunit *test)
 {
 	struct plug *p = test->priv;
-	struct loader l = { .p = p };
-	struct task_struct *task = kthread_run(load_thread, &l, "pmuk_loader");
-	unsigned int i;
-	int ret = 0;
 
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
-	for (i = 0; i < 3; i++) {
-		ret |= remove_cpu(p->cpu);
-		ret |= add_cpu(p->cpu);
-	}
-	while (READ_ONCE(l.loads) < 10)
-		usleep_range(50, 100);
-	kthread_stop(task);
-	KUNIT_EXPECT_EQ(test, ret, 0);
-	KUNIT_EXPECT_EQ(test, l.wrong, 0);
+	bounce_while(p, load_once, new_busy(p), 10, NULL);
 	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
-	pmuk_ctx_load(test, p->ctx, -1);
-	pmuk_ctx_start(test, p->ctx);
-	KUNIT_EXPECT_EQ(test, count_there(test, 5), 5);
+	pmuk_ctx_run(test, p->ctx, -1);
+	KUNIT_EXPECT_EQ(test, count_there(p, 5), 5);
 }
 
 /* ---- event sets ---- */
@@ -573,69 +511,65 @@ static void goes_and_comes_while_loading(struct kunit *test)
 #define SECOND	5
 #define SHORT	PMUK_SET_TIMEOUT_MIN
 
-static void add_turns(struct kunit *test, u16 set, u64 config, const struct pmuk_pmd *pmd)
+static void add_turns(struct plug *p, u16 set, u64 timeout, u64 config, struct pmuk_pmd pmd)
 {
-	struct plug *p = test->priv;
-	struct pmuk_pmd copy = *pmd;
-
-	pmuk_ctx_add(test, p->ctx, p->sim, set, 0, 0, PMUK_NO_THROTTLE);
-	pmuk_ctx_add(test, p->ctx, p->sim, set, 1, config, 0);
-	copy.set = set;
-	pmuk_ctx_write_pmd(test, p->ctx, &copy);
+	pmd.set = set;
+	pmuk_ctx_add_set(p->test, p->ctx, set, timeout);
+	pmuk_ctx_add_pmd(p->test, p->ctx, p->sim, 0, &pmd);
+	pmuk_ctx_add(p->test, p->ctx, p->sim, set, 1, config, 0);
 }
 
 /* A context with two sets on all CPUs, started; its counters 0 are as @pmd says. */
-static void start_turns(struct kunit *test, u64 timeout, u32 flags, const struct pmuk_pmd *pmd)
+static void start_turns(struct plug *p, u64 timeout, u32 flags, const struct pmuk_pmd *pmd)
 {
 	const struct pmuk_context_attr attr = { .flags = flags };
 	const struct pmuk_pmd plain = {};
-	struct plug *p = test->priv;
 
-	p->ctx = pmuk_ctx_create(test, &attr);
-	pmuk_ctx_add_set(test, p->ctx, FIRST, timeout);
-	pmuk_ctx_add_set(test, p->ctx, SECOND, timeout);
-	add_turns(test, FIRST, 1, pmd ?: &plain);
-	add_turns(test, SECOND, 2, pmd ?: &plain);
-	pmuk_ctx_load(test, p->ctx, -1);
-	pmuk_ctx_start(test, p->ctx);
+	p->ctx = pmuk_ctx_create(p->test, &attr);
+	add_turns(p, FIRST, timeout, 1, pmd ? *pmd : plain);
+	add_turns(p, SECOND, timeout, 2, pmd ? *pmd : plain);
+	pmuk_ctx_run(p->test, p->ctx, -1);
 }
 
 static const struct pmuk_pmd notify = { .short_reset = PERIOD, .flags = PMUK_PMD_NOTIFY };
 
-static u64 runs_there(struct kunit *test, u16 set)
+/* How many turns there were on the CPU that comes and goes. */
+static u64 runs_there(struct plug *p)
 {
-	struct plug *p = test->priv;
-
-	return pmuk_ctx_info(p->ctx, set, p->cpu).runs;
+	return pmuk_ctx_info(p->ctx, FIRST, p->cpu).runs +
+	       pmuk_ctx_info(p->ctx, SECOND, p->cpu).runs;
 }
 
 /* Events that only one set has, on the CPU that comes and goes. */
-static void expect_turn_there(struct kunit *test, u16 set)
+static void expect_turn_there(struct plug *p, u16 set)
 {
-	struct plug *p = test->priv;
+	KUNIT_EXPECT_EQ(p->test, pmuk_sim_count_on(p->sim, p->cpu, 1, 3), set == FIRST ? 3 : 0);
+	KUNIT_EXPECT_EQ(p->test, pmuk_sim_count_on(p->sim, p->cpu, 2, 3), set == SECOND ? 3 : 0);
+}
 
-	KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(p->sim, p->cpu, 1, 3), set == FIRST ? 3 : 0);
-	KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(p->sim, p->cpu, 2, 3), set == SECOND ? 3 : 0);
+static void expect_switch_there(struct plug *p, u16 set)
+{
+	KUNIT_EXPECT_EQ(p->test, pmuk_switch_evtset(p->ctx, set), 0);
+	expect_turn_there(p, set);
+}
+
+static u64 count_of(struct plug *p, u16 set, u16 num)
+{
+	return pmuk_ctx_count(p->test, p->ctx, set, num, -1);
 }
 
 /* Each event that the PMU has counted is in one set, and what only one has is in that. */
-static void expect_turns_conserved(struct kunit *test)
+static void expect_turns_conserved(struct plug *p)
 {
-	struct plug *p = test->priv;
-
-	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, p->ctx, FIRST, 0, -1) +
-			pmuk_ctx_count(test, p->ctx, SECOND, 0, -1),
+	KUNIT_EXPECT_EQ(p->test, count_of(p, FIRST, 0) + count_of(p, SECOND, 0),
 			pmuk_sim_counted(p->sim, 0) - p->hidden);
-	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, p->ctx, FIRST, 1, -1),
-			pmuk_sim_counted(p->sim, 1));
-	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, p->ctx, SECOND, 1, -1),
-			pmuk_sim_counted(p->sim, 2));
+	KUNIT_EXPECT_EQ(p->test, count_of(p, FIRST, 1), pmuk_sim_counted(p->sim, 1));
+	KUNIT_EXPECT_EQ(p->test, count_of(p, SECOND, 1), pmuk_sim_counted(p->sim, 2));
 }
 
 /* Some events of each kind on all CPUs, in whatever turn. */
-static void count_all_over(struct kunit *test)
+static void count_all_over(struct plug *p)
 {
-	struct plug *p = test->priv;
 	u64 config;
 	int cpu;
 
@@ -645,31 +579,27 @@ static void count_all_over(struct kunit *test)
 	}
 }
 
-static u64 runs_after_events(struct kunit *test, int cpu)
+static u64 runs_after_events(struct plug *p, int cpu)
 {
-	struct plug *p = test->priv;
-
-	count_all_over(test);
+	count_all_over(p);
 	return pmuk_ctx_info(p->ctx, FIRST, cpu).runs;
 }
 
 /* So many turns more on @cpu, with events in all of them. */
-static void expect_turns_go_on(struct kunit *test, int cpu, u64 n)
+static void expect_turns_go_on(struct plug *p, int cpu, u64 n)
 {
-	struct plug *p = test->priv;
 	u64 runs = pmuk_ctx_info(p->ctx, FIRST, cpu).runs + n;
 
-	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(runs_after_events(test, cpu) >= runs));
+	KUNIT_EXPECT_TRUE(p->test, pmuk_ctx_comes(runs_after_events(p, cpu) >= runs));
 }
 
-static void expect_not_longer_than(struct kunit *test, u64 ns)
+static void expect_not_longer_than(struct plug *p, u64 ns)
 {
-	struct plug *p = test->priv;
 	u64 sum = pmuk_ctx_info(p->ctx, FIRST, p->cpu).active_duration +
 		  pmuk_ctx_info(p->ctx, SECOND, p->cpu).active_duration;
 
-	KUNIT_EXPECT_GT(test, sum, 0);
-	KUNIT_EXPECT_LE(test, sum, ns);
+	KUNIT_EXPECT_GT(p->test, sum, 0);
+	KUNIT_EXPECT_LE(p->test, sum, ns);
 }
 
 /* No turn comes where no CPU is, the others' come; none has lasted meanwhile. */
@@ -679,23 +609,23 @@ static void offline_in_the_middle_of_a_turn(struct kunit *test)
 	u64 begun = ktime_get_ns(), away, left, runs;
 	unsigned int i;
 
-	start_turns(test, SHORT, 0, NULL);
+	start_turns(p, SHORT, 0, NULL);
 	for (i = 0, away = 0; i < 2; i++) {
-		expect_turns_go_on(test, p->cpu, 3);
-		offline_and_told(test);
-		runs = runs_there(test, FIRST) + runs_there(test, SECOND);
+		expect_turns_go_on(p, p->cpu, 3);
+		offline_and_told(p);
+		runs = runs_there(p);
 		left = ktime_get_ns();
-		expect_turns_go_on(test, p->stays, 10);
-		KUNIT_EXPECT_EQ(test, runs_there(test, FIRST) + runs_there(test, SECOND), runs);
+		expect_turns_go_on(p, p->stays, 10);
+		KUNIT_EXPECT_EQ(test, runs_there(p), runs);
 		away += ktime_get_ns() - left;
-		expect_turns_conserved(test);
-		online_and_told(test);
+		expect_turns_conserved(p);
+		online_and_told(p);
 	}
-	expect_turns_go_on(test, p->cpu, 10);
+	expect_turns_go_on(p, p->cpu, 10);
 	KUNIT_EXPECT_EQ(test, pmuk_stop(p->ctx), 0);
-	expect_turns_conserved(test);
-	expect_not_longer_than(test, ktime_get_ns() - begun - away);
-	expect_silence(test);
+	expect_turns_conserved(p);
+	expect_not_longer_than(p, ktime_get_ns() - begun - away);
+	pmuk_ctx_silent(test, p->ctx);
 }
 
 /* It comes back to the set that was called for, be that while it is away. */
@@ -703,33 +633,24 @@ static void comes_back_to_the_set_called_for(struct kunit *test)
 {
 	struct plug *p = test->priv;
 
-	start_turns(test, 0, 0, NULL);
-	expect_turn_there(test, FIRST);
-	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(p->ctx, SECOND), 0);
-	expect_turn_there(test, SECOND);
-	offline_and_told(test);
-	online_and_told(test);
-	expect_turn_there(test, SECOND);
-	offline_and_told(test);
+	start_turns(p, 0, 0, NULL);
+	expect_turn_there(p, FIRST);
+	expect_switch_there(p, SECOND);
+	bounce(p);
+	expect_turn_there(p, SECOND);
+	offline_and_told(p);
 	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(p->ctx, FIRST), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(p->sim, 1, 3), 3);
-	online_and_told(test);
-	expect_turn_there(test, FIRST);
-	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(p->ctx, SECOND), 0);
-	expect_turn_there(test, SECOND);
-	expect_turns_conserved(test);
-	expect_silence(test);
+	online_and_told(p);
+	expect_turn_there(p, FIRST);
+	expect_switch_there(p, SECOND);
+	expect_turns_conserved(p);
+	pmuk_ctx_silent(test, p->ctx);
 }
 
-static void expect_overflows(struct kunit *test, u64 count, u16 set)
+static void expect_overflows(struct plug *p, u64 count, u16 set)
 {
-	struct plug *p = test->priv;
-	struct pmuk_msg msg = pmuk_ctx_next(test, p->ctx);
-
-	KUNIT_EXPECT_EQ(test, msg.kind, PMUK_MSG_OVERFLOW);
-	KUNIT_EXPECT_EQ(test, msg.cpu, p->cpu);
-	KUNIT_EXPECT_EQ(test, msg.count, count);
-	KUNIT_EXPECT_EQ(test, msg.set, set);
+	pmuk_ctx_expect_msg(p->test, p->ctx, PMUK_MSG_OVERFLOW, p->cpu, set, count);
 }
 
 /* Stopped by its overflow, the others are not; after a restart all count and have turns. */
@@ -738,47 +659,51 @@ static void offline_while_masked(struct kunit *test)
 	struct plug *p = test->priv;
 	u64 runs;
 
-	start_turns(test, SHORT, PMUK_CTX_MASK, &notify);
-	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(count_there(test, PERIOD) &&
+	start_turns(p, SHORT, PMUK_CTX_MASK, &notify);
+	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(count_there(p, PERIOD) &&
 					       pmuk_ctx_info(p->ctx, FIRST, p->cpu).overflowed +
 					       pmuk_ctx_info(p->ctx, SECOND, p->cpu).overflowed));
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_next(test, p->ctx).kind, PMUK_MSG_OVERFLOW);
-	p->hidden = count_there(test, 5);
-	runs = runs_there(test, FIRST) + runs_there(test, SECOND);
-	offline_and_told(test);
+	p->hidden = count_there(p, 5);
+	runs = runs_there(p);
+	offline_and_told(p);
 	KUNIT_EXPECT_TRUE(test, pmuk_ctx_runs(p->ctx, SECOND, p->stays, 10));
 	KUNIT_EXPECT_EQ(test, pmuk_restart(p->ctx), 0);
-	KUNIT_EXPECT_EQ(test, runs_there(test, FIRST) + runs_there(test, SECOND), runs);
-	online_and_told(test);
+	KUNIT_EXPECT_EQ(test, runs_there(p), runs);
+	online_and_told(p);
 	KUNIT_EXPECT_EQ(test, pmuk_restart(p->ctx), 0);
-	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(count_there(test, 5)));
-	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(runs_there(test, FIRST) +
-					       runs_there(test, SECOND) > runs + 6));
+	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(count_there(p, 5)));
+	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(runs_there(p) > runs + 6));
 	KUNIT_EXPECT_EQ(test, pmuk_stop(p->ctx), 0);
-	expect_turns_conserved(test);
+	expect_turns_conserved(p);
 }
 
-static void advance_there(void *data)
+static void advance_here(void *data)
 {
 	struct plug *p = data;
 
 	pmuk_sim_advance(p->sim, 0, PERIOD + 20);
 }
 
-/* The PMU may serve it while perf core takes one counter after the other off it. */
-static void offline_and_perhaps_overflow(struct kunit *test)
+/* More events than a period has, with the overflow still pending. */
+static void advance_there(struct plug *p)
 {
-	struct plug *p = test->priv;
+	KUNIT_EXPECT_EQ(p->test, smp_call_function_single(p->cpu, advance_here, p, true), 0);
+}
+
+/* The PMU may serve it while perf core takes one counter after the other off it. */
+static void offline_and_perhaps_overflow(struct plug *p)
+{
 	struct pmuk_msg msg;
 
-	go_offline(test);
-	msg = pmuk_ctx_next(test, p->ctx);
+	go_offline(p);
+	msg = pmuk_ctx_next(p->test, p->ctx);
 	if (msg.kind == PMUK_MSG_OVERFLOW) {
-		KUNIT_EXPECT_EQ(test, msg.count, 1);
-		msg = pmuk_ctx_next(test, p->ctx);
+		KUNIT_EXPECT_EQ(p->test, msg.count, 1);
+		msg = pmuk_ctx_next(p->test, p->ctx);
 	}
-	KUNIT_EXPECT_EQ(test, msg.kind, PMUK_MSG_CPU_OFFLINE);
-	drain(test);
+	KUNIT_EXPECT_EQ(p->test, msg.kind, PMUK_MSG_CPU_OFFLINE);
+	pmuk_ctx_told(p->ctx, PMUK_MSG_OVERFLOW);
 }
 
 /* It is counted and, as with a stop, not told of later; the next period is a whole one. */
@@ -787,24 +712,24 @@ static void offline_with_an_overflow_pending(struct kunit *test)
 	struct plug *p = test->priv;
 	unsigned int i;
 
-	start_turns(test, 0, 0, &notify);
+	start_turns(p, 0, 0, &notify);
 	for (i = 0; i < 2; i++) {
-		KUNIT_EXPECT_EQ(test, smp_call_function_single(p->cpu, advance_there, p, true), 0);
+		advance_there(p);
 		/* Of the turn that is, and of one that has ended. */
 		if (i)
 			KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(p->ctx, SECOND), 0);
-		offline_and_perhaps_overflow(test);
-		online_and_told(test);
+		offline_and_perhaps_overflow(p);
+		online_and_told(p);
 		KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(p->ctx, FIRST), 0);
-		expect_silence(test);
-		KUNIT_EXPECT_EQ(test, count_there(test, PERIOD - 1), PERIOD - 1);
-		expect_silence(test);
-		KUNIT_EXPECT_EQ(test, count_there(test, 1), 1);
-		expect_overflows(test, 1, FIRST);
-		expect_count(test, p->cpu, (i + 1) * (2 * PERIOD + 20));
+		pmuk_ctx_silent(test, p->ctx);
+		KUNIT_EXPECT_EQ(test, count_there(p, PERIOD - 1), PERIOD - 1);
+		pmuk_ctx_silent(test, p->ctx);
+		KUNIT_EXPECT_EQ(test, count_there(p, 1), 1);
+		expect_overflows(p, 1, FIRST);
+		expect_count(p, p->cpu, (i + 1) * (2 * PERIOD + 20));
 	}
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(p->ctx, FIRST, p->cpu).replayed, 0);
-	expect_silence(test);
+	pmuk_ctx_silent(test, p->ctx);
 }
 
 /* As a worker does whose CPU has gone, before the context's own has seen to that. */
@@ -820,55 +745,47 @@ static void switch_anywhere(struct pmuk_inst *inst, unsigned int nr)
 static void offline_before_a_replay(struct kunit *test)
 {
 	struct plug *p = test->priv;
-	struct pmuk_msg msg;
 	int ret;
 
-	start_turns(test, 0, 0, &notify);
-	KUNIT_EXPECT_EQ(test, smp_call_function_single(p->cpu, advance_there, p, true), 0);
+	start_turns(p, 0, 0, &notify);
+	advance_there(p);
 	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(p->ctx, SECOND), 0);
-	expect_silence(test);
+	pmuk_ctx_silent(test, p->ctx);
 	scoped_guard(mutex, &p->ctx->lock) {
 		ret = remove_cpu(p->cpu);
 		if (!ret)
 			switch_anywhere(p->ctx->insts[p->cpu], 0);
 	}
-	if (ret == -EOPNOTSUPP || ret == -EPERM)
-		kunit_skip(test, "CPU %d cannot go offline: %d", p->cpu, ret);
-	KUNIT_ASSERT_EQ(test, ret, 0);
-	msg = pmuk_ctx_next(test, p->ctx);
-	KUNIT_EXPECT_EQ(test, msg.kind, PMUK_MSG_CPU_OFFLINE);
-	KUNIT_EXPECT_EQ(test, msg.cpu, p->cpu);
-	expect_silence(test);
+	pmuk_test_expect_offline(test, p->cpu, ret);
+	expect_told(p, PMUK_MSG_CPU_OFFLINE);
+	pmuk_ctx_silent(test, p->ctx);
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(p->ctx, FIRST, p->cpu).replayed, 0);
-	online_and_told(test);
-	expect_count(test, p->cpu, PERIOD + 20);
+	online_and_told(p);
+	expect_count(p, p->cpu, PERIOD + 20);
 }
 
 /* Of a CPU that is masked, and so has to wait. When that is back, its turn is @then's. */
-static void switch_requested(struct kunit *test, const struct pmuk_pmd *pmd, bool call, u16 then)
+static void switch_requested(struct plug *p, const struct pmuk_pmd *pmd, bool call, u16 then)
 {
-	struct plug *p = test->priv;
-	u16 other = then == FIRST ? SECOND : FIRST;
+	struct kunit *test = p->test;
 
-	start_turns(test, 0, PMUK_CTX_MASK, pmd);
-	KUNIT_EXPECT_EQ(test, count_there(test, 2 * PERIOD), PERIOD);
+	start_turns(p, 0, PMUK_CTX_MASK, pmd);
+	KUNIT_EXPECT_EQ(test, count_there(p, 2 * PERIOD), PERIOD);
 	if (call)
 		KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(p->ctx, SECOND), 0);
-	KUNIT_EXPECT_EQ(test, runs_there(test, SECOND), 0);
-	expect_overflows(test, 1, FIRST);
-	offline_and_told(test);
-	online_and_told(test);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(p->ctx, SECOND, p->cpu).runs, 0);
+	expect_overflows(p, 1, FIRST);
+	bounce(p);
 	KUNIT_EXPECT_EQ(test, pmuk_restart(p->ctx), 0);
-	expect_turn_there(test, then);
-	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(p->ctx, other), 0);
-	expect_turn_there(test, other);
-	expect_turns_conserved(test);
-	expect_silence(test);
+	expect_turn_there(p, then);
+	expect_switch_there(p, then == FIRST ? SECOND : FIRST);
+	expect_turns_conserved(p);
+	pmuk_ctx_silent(test, p->ctx);
 }
 
 static void offline_with_a_switch_called_for(struct kunit *test)
 {
-	switch_requested(test, &notify, true, SECOND);
+	switch_requested(test->priv, &notify, true, SECOND);
 }
 
 /* It begins again with the first set, as a start does. */
@@ -877,51 +794,26 @@ static void offline_with_a_switch_by_overflow(struct kunit *test)
 	static const struct pmuk_pmd both = { .short_reset = PERIOD, .flags = PMUK_PMD_NOTIFY,
 					      .switch_overflows = 1 };
 
-	switch_requested(test, &both, false, FIRST);
+	switch_requested(test->priv, &both, false, FIRST);
 }
 
-struct switcher {
-	struct plug *p;
-	unsigned int calls, wrong;
-};
-
-static int switch_thread(void *data)
+static void switch_once(void *data)
 {
-	struct switcher *s = data;
+	struct busy *b = data;
 
-	while (!kthread_should_stop()) {
-		s->wrong += pmuk_switch_evtset(s->p->ctx, s->calls % 2 ? FIRST : SECOND) != 0;
-		WRITE_ONCE(s->calls, s->calls + 1);
-		cond_resched();
-	}
-	return 0;
+	b->wrong += pmuk_switch_evtset(b->p->ctx, b->turns++ % 2 ? FIRST : SECOND) != 0;
 }
 
 /* While turns end by time and by call: none is lost, and they go on in the end. */
 static void goes_and_comes_while_switching(struct kunit *test)
 {
 	struct plug *p = test->priv;
-	struct switcher s = { .p = p };
-	struct task_struct *task;
-	unsigned int i;
-	int ret = 0;
 
-	start_turns(test, SHORT, 0, NULL);
-	task = kthread_run(switch_thread, &s, "pmuk_switch");
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
-	for (i = 0; i < 3; i++) {
-		ret |= remove_cpu(p->cpu);
-		count_all_over(test);
-		ret |= add_cpu(p->cpu);
-		count_all_over(test);
-	}
-	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(READ_ONCE(s.calls) >= 20));
-	kthread_stop(task);
-	KUNIT_EXPECT_EQ(test, ret, 0);
-	KUNIT_EXPECT_EQ(test, s.wrong, 0);
-	expect_turns_go_on(test, p->cpu, 3);
+	start_turns(p, SHORT, 0, NULL);
+	bounce_while(p, switch_once, new_busy(p), 20, count_all_over);
+	expect_turns_go_on(p, p->cpu, 3);
 	KUNIT_EXPECT_EQ(test, pmuk_stop(p->ctx), 0);
-	expect_turns_conserved(test);
+	expect_turns_conserved(p);
 }
 
 static struct kunit_case pmuk_context_hotplug_cases[] = {

@@ -21,6 +21,8 @@
 #define NR	3
 #define SETS	2
 
+static const struct pmuk_attr cycles = PMUK_HW_CYCLES;
+
 #ifdef pmuk_arch_read_on
 #define HAS_FAST	true
 #else
@@ -88,8 +90,7 @@ static void add_counters(struct hw *hw, u16 set, const struct pmuk_attr *attr, u
 
 static void begin(struct hw *hw)
 {
-	pmuk_ctx_load(hw->test, hw->ctx, hw->cpu);
-	pmuk_ctx_start(hw->test, hw->ctx);
+	pmuk_ctx_run(hw->test, hw->ctx, hw->cpu);
 }
 
 static struct pmuk_inst *inst_of(const struct hw *hw)
@@ -147,10 +148,8 @@ static void note(struct reads *reads, int ret, const u64 *counts, const u64 *lea
 
 	reads->changes += reads->was_busy != (ret == -EBUSY);
 	reads->was_busy = ret == -EBUSY;
-	if (ret == -EBUSY)
-		reads->busy++;
-	else if (ret)
-		reads->failed++;
+	reads->busy += ret == -EBUSY;
+	reads->failed += ret && ret != -EBUSY;
 	for (i = 0; !ret && i < NR; i++)
 		reads->wrong += counts[i] < least[i];
 }
@@ -241,25 +240,13 @@ static u64 missing(u64 happened, u64 wanted)
 	return happened < wanted ? wanted - happened : 0;
 }
 
-static u64 troubles_left(const struct hw *hw)
-{
-	return missing(hw->troubles, 100);
-}
+#define LEFT(what, left) \
+	static u64 what##_left(const struct hw *hw) { return left; }
 
-static u64 overflows_left(const struct hw *hw)
-{
-	return missing(atomic64_read(&inst_of(hw)->overflows), 2000);
-}
-
-static u64 changes_left(const struct hw *hw)
-{
-	return missing(hw->task.changes, 20);
-}
-
-static u64 switches_left(const struct hw *hw)
-{
-	return troubles_left(hw) + missing(inst_of(hw)->switches, 200);
-}
+LEFT(troubles, missing(hw->troubles, 100))
+LEFT(overflows, missing(atomic64_read(&inst_of(hw)->overflows), 2000))
+LEFT(changes, missing(hw->task.changes, 20))
+LEFT(switches, troubles_left(hw) + missing(inst_of(hw)->switches, 200))
 
 /* How much has still to happen before a test may end. */
 static u64 all_left(const struct hw *hw, const struct trouble *t)
@@ -393,7 +380,6 @@ static void make_all(struct hw *hw)
 static struct hw *begin_trouble(struct kunit *test, const struct trouble *t)
 {
 	const struct pmuk_context_attr attr = { .flags = t->flags };
-	const struct pmuk_attr cycles = PMUK_HW_CYCLES;
 	struct hw *hw = new_hw(test, &attr);
 	unsigned int set;
 
@@ -462,7 +448,6 @@ static void reads_grow(struct kunit *test)
 /* Each read of another kind lies between two local ones. */
 static void agree_with_full_reads(struct kunit *test)
 {
-	const struct pmuk_attr cycles = PMUK_HW_CYCLES;
 	struct hw *hw = new_hw(test, NULL);
 	struct pmuk_value value;
 	u64 before[NR], count;
@@ -509,7 +494,6 @@ static void take_moment(struct hw *hw, struct moment *m)
 static void intervals_are_equal(struct kunit *test)
 {
 	bool exact = pmuk_hw_on_emulator() && pmuk_hw_counts_instructions();
-	const struct pmuk_attr cycles = PMUK_HW_CYCLES;
 	struct hw *hw = new_hw(test, NULL);
 	struct moment from, to;
 	u64 passed, least, most;
@@ -535,8 +519,6 @@ static void intervals_are_equal(struct kunit *test)
 		}
 	}
 }
-
-#ifdef CONFIG_ARM64
 
 static const struct pmuk_attr made = PMUK_HW_MADE;
 
@@ -700,19 +682,6 @@ static void masked_counts_are_frozen(struct kunit *test)
 		expect_made(hw, i * MASK_PERIOD);
 	}
 }
-
-#else /* !CONFIG_ARM64 */
-
-static void skip_made_events(struct kunit *test)
-{
-	kunit_skip(test, "no event that software can make happen");
-}
-
-#define made_events_in_one_instant			skip_made_events
-#define made_events_in_one_instant_with_overflows	skip_made_events
-#define masked_counts_are_frozen			skip_made_events
-
-#endif /* !CONFIG_ARM64 */
 
 static struct kunit_case pmuk_context_hw_cases[] = {
 	KUNIT_CASE_PARAM_ATTR(reads_grow, troubles_gen_params, { .speed = KUNIT_SPEED_SLOW }),

@@ -3,7 +3,6 @@
  * Contexts: what each call refuses, all or nothing, what becomes of a target that goes, and
  * what may be called anywhere.
  */
-#include <linux/completion.h>
 #include <linux/irqflags.h>
 #include <linux/uuid.h>
 
@@ -28,33 +27,32 @@ static void expect_create(struct kunit *test, const struct pmuk_context_attr *at
 
 static void create_refuses_bad_attributes(struct kunit *test)
 {
-	const struct pmuk_context_attr bad[] = {
-		{ .flags = PMUK_CTX_MASK << 1 },
-		{ .buffer = { .nr_pages = 3 } },
-		{ .buffer = { .nr_pages = 1, .flags = ~0 } },
-		{ .buffer = { .nr_pages = 1, .mode = PMUK_BUFFER_STOP + 1 } },
-		{ .buffer = { .nr_pages = 1, .watermark = 8, .wakeup_events = 1 } },
-		{ .buffer = { .nr_pages = 1, .completion = pmuk_test_zalloc(test, 64) } },
-		{ .format_arg = test },
-		{ .format_arg_size = 8 },
-		{ .format_arg = test, .format_arg_size = sizeof(struct pmuk_perf_format) + 1 },
-	};
-	const struct pmuk_perf_format odd[] = {
-		{ .sample_type = PERF_SAMPLE_STACK_USER }, { .read_format = PERF_FORMAT_LOST } };
-	const struct pmuk_context_attr strange[] = {
-		{ .format_arg = &odd[0], .format_arg_size = sizeof(odd[0]) },
-		{ .format_arg = &odd[1], .format_arg_size = sizeof(odd[1]) },
-	};
+	const struct pmuk_perf_format stack = { .sample_type = PERF_SAMPLE_STACK_USER };
+	const struct pmuk_perf_format lost = { .read_format = PERF_FORMAT_LOST };
 	const uuid_t uuid = UUID_INIT(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11);
-	const struct pmuk_context_attr unknown = { .format = &uuid };
+	const struct {
+		struct pmuk_context_attr attr;
+		int error;
+	} bad[] = {
+		{ { .flags = PMUK_CTX_MASK << 1 }, -EINVAL },
+		{ { .buffer = { .nr_pages = 3 } }, -EINVAL },
+		{ { .buffer = { .nr_pages = 1, .flags = ~0 } }, -EINVAL },
+		{ { .buffer = { .nr_pages = 1, .mode = PMUK_BUFFER_STOP + 1 } }, -EINVAL },
+		{ { .buffer = { .nr_pages = 1, .watermark = 8, .wakeup_events = 1 } }, -EINVAL },
+		{ { .buffer = { .nr_pages = 1, .completion = pmuk_ctx_completion(test) } },
+		  -EINVAL },
+		{ { .format_arg = test }, -EINVAL },
+		{ { .format_arg_size = 8 }, -EINVAL },
+		{ { .format_arg = test, .format_arg_size = sizeof(stack) + 1 }, -EINVAL },
+		{ { .format_arg = &stack, .format_arg_size = sizeof(stack) }, -EOPNOTSUPP },
+		{ { .format_arg = &lost, .format_arg_size = sizeof(lost) }, -EOPNOTSUPP },
+		{ { .format = &uuid }, -ENOENT },
+	};
 	unsigned int i;
 
 	expect_create(test, NULL, -EINVAL);
 	for (i = 0; i < ARRAY_SIZE(bad); i++)
-		expect_create(test, &bad[i], -EINVAL);
-	for (i = 0; i < ARRAY_SIZE(strange); i++)
-		expect_create(test, &strange[i], -EOPNOTSUPP);
-	expect_create(test, &unknown, -ENOENT);
+		expect_create(test, &bad[i].attr, bad[i].error);
 }
 
 static void expect_refuses_context(struct kunit *test, struct pmuk_context *bad)
@@ -127,7 +125,7 @@ static void read_refuses_to_wait_for_nothing(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, pmuk_read(ctx, &msg, false), -EINVAL);
 	KUNIT_EXPECT_EQ(test, pmuk_read_timeout(ctx, &msg, 1), -EINVAL);
-	KUNIT_EXPECT_EQ(test, pmuk_read(ctx, &msg, true), -EAGAIN);
+	pmuk_ctx_silent(test, ctx);
 	KUNIT_EXPECT_EQ(test, pmuk_read_timeout(ctx, &msg, 0), -EAGAIN);
 }
 
@@ -340,8 +338,7 @@ static void load_refuses_unknown_events(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, target.failed_cpu, target.cpu);
 	KUNIT_EXPECT_EQ(test, target.failed_set, 3);
 	KUNIT_EXPECT_EQ(test, target.failed_num, 8);
-	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
-	KUNIT_EXPECT_EQ(test, pmuk_sim_nr_events(sim), 0);
+	pmuk_ctx_expect_gone(test, sim);
 	KUNIT_EXPECT_EQ(test, pmuk_start(ctx, NULL), -ENODEV);
 	pmuk_ctx_add(test, ctx, sim, 3, 8, 1, 0);
 	KUNIT_EXPECT_EQ(test, pmuk_load_context(ctx, &target), 0);
@@ -396,26 +393,32 @@ static void expect_no_room(struct kunit *test, struct pmuk_sim *sim, struct pmuk
 	KUNIT_EXPECT_EQ(test, pmuk_unload_context(ctx), -ENODEV);
 }
 
+static void expect_counted_everywhere(struct kunit *test, struct pmuk_sim *sim, u64 config,
+				      u64 counted)
+{
+	int cpu;
+
+	for_each_online_cpu(cpu)
+		KUNIT_EXPECT_EQ_MSG(test, pmuk_sim_count_on(sim, cpu, config, 5), counted,
+				    "CPU %d", cpu);
+}
+
 /* On one CPU each fits alone, and not all of the second set together; then not even alone. */
 static void load_is_all_or_nothing(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
-	int cpu, last = pmuk_test_other_cpu(test, pmuk_test_pin_first(test));
+	int last = pmuk_test_other_cpu(test, pmuk_test_pin_first(test));
 	struct pmuk_context *ctx = pinned_ctx(test, sim);
-	struct pmuk_target target = { .type = PMUK_TARGET_CPUS };
 
 	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, last, 1), 0);
 	expect_no_room(test, sim, ctx, last, 5, 9);
 	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, last, 2), 0);
 	expect_no_room(test, sim, ctx, last, 0, 0);
 	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, last, 0), 0);
-	KUNIT_EXPECT_EQ(test, pmuk_load_context(ctx, &target), 0);
-	for_each_online_cpu(cpu)
-		pmuk_sim_count_on(sim, cpu, 0, 50);
-	KUNIT_EXPECT_EQ(test, pmuk_sim_counted(sim, 0), 0);
+	pmuk_ctx_load(test, ctx, -1);
+	expect_counted_everywhere(test, sim, 0, 0);
 	pmuk_ctx_start(test, ctx);
-	for_each_online_cpu(cpu)
-		KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(sim, cpu, 0, 5), 5);
+	expect_counted_everywhere(test, sim, 0, 5);
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 0, -1), 5 * num_online_cpus());
 }
 
@@ -449,8 +452,7 @@ static void load_shares_what_is_not_pinned(struct kunit *test)
 
 	pmuk_ctx_add(test, ctx, sim, 0, 0, 0, 0);
 	pmuk_ctx_add(test, ctx, sim, 0, 1, 1, 0);
-	pmuk_ctx_load(test, ctx, cpu);
-	pmuk_ctx_start(test, ctx);
+	pmuk_ctx_run(test, ctx, cpu);
 	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(pmuk_sim_count(sim, 1, 5)));
 	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(pmuk_sim_count(sim, 0, 5)));
 	KUNIT_EXPECT_EQ(test, pmuk_stop(ctx), 0);
@@ -476,8 +478,7 @@ static void load_refuses_what_counts_elsewhere(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, target.failed_cpu, other);
 	KUNIT_EXPECT_EQ(test, target.failed_num, 3);
 	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
-	pmuk_ctx_load(test, ctx, cpu);
-	pmuk_ctx_start(test, ctx);
+	pmuk_ctx_run(test, ctx, cpu);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 5);
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 3, -1), 5);
 }
@@ -492,8 +493,7 @@ static void another_event_counts_from_nothing(struct kunit *test)
 
 	for (config = 0; config < 2; config++) {
 		pmuk_ctx_add(test, ctx, sim, 0, 0, config, 0);
-		pmuk_ctx_load(test, ctx, cpu);
-		pmuk_ctx_start(test, ctx);
+		pmuk_ctx_run(test, ctx, cpu);
 		KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, config, 5), 5);
 		KUNIT_EXPECT_EQ(test, pmuk_unload_context(ctx), 0);
 		KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 0, -1), 5);
@@ -506,7 +506,7 @@ static void another_event_counts_from_nothing(struct kunit *test)
 static void start_is_all_or_nothing(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
-	int cpu = pmuk_test_pin_first(test), last = pmuk_test_other_cpu(test, cpu);
+	int last = pmuk_test_other_cpu(test, pmuk_test_pin_first(test));
 	struct pmuk_context *ctx = pinned_ctx(test, sim);
 	struct pmuk_target failed = {};
 
@@ -518,12 +518,10 @@ static void start_is_all_or_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, failed.failed_set, 5);
 	KUNIT_EXPECT_EQ(test, failed.failed_num, 9);
 	KUNIT_EXPECT_EQ(test, pmuk_start(ctx, NULL), -ENOSPC);
-	for_each_online_cpu(cpu)
-		KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(sim, cpu, 0, 5), 0);
+	expect_counted_everywhere(test, sim, 0, 0);
 	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, last, 0), 0);
 	pmuk_ctx_start(test, ctx);
-	for_each_online_cpu(cpu)
-		KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(sim, cpu, 1, 5), 5);
+	expect_counted_everywhere(test, sim, 1, 5);
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 5, 9, last), 5);
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 5, 2, -1), 0);
 }
@@ -543,8 +541,7 @@ static void counts_go_from_target_to_target(struct kunit *test)
 	for (i = 0; i < 2 * PMUK_PLACE_KINDS; i++) {
 		struct pmuk_place *p = pmuk_place(test, sim, i % PMUK_PLACE_KINDS);
 
-		pmuk_place_load(p, ctx);
-		pmuk_ctx_start(test, ctx);
+		pmuk_place_run(p, ctx);
 		sum += pmuk_place_count(p, 0, i + 1);
 		KUNIT_EXPECT_EQ(test, pmuk_read_pmds(ctx, &read, 1), 1);
 		KUNIT_EXPECT_EQ(test, read.count, sum);
@@ -568,8 +565,7 @@ static void contexts_do_not_mix(struct kunit *test)
 	for (i = 0; i < 2; i++) {
 		ctx[i] = pmuk_ctx_create(test, NULL);
 		pmuk_ctx_add(test, ctx[i], sim, 0, 0, 0, 0);
-		pmuk_ctx_load(test, ctx[i], pmuk_test_pin_first(test));
-		pmuk_ctx_start(test, ctx[i]);
+		pmuk_ctx_run(test, ctx[i], pmuk_test_pin_first(test));
 		KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 5 * (i + 1));
 	}
 	KUNIT_EXPECT_EQ(test, pmuk_stop(ctx[0]), 0);
@@ -583,19 +579,14 @@ static void contexts_do_not_mix(struct kunit *test)
 /* One message, for whoever waits for it, and the counts stay. */
 static void exit_is_told(struct kunit *test)
 {
-	struct completion *done = pmuk_test_zalloc(test, sizeof(*done));
-	const struct pmuk_context_attr attr = { .completion = done };
+	const struct pmuk_context_attr attr = { .completion = pmuk_ctx_completion(test) };
 	struct pmuk_place *p = pmuk_place_of(test);
-	struct pmuk_pmd_read read = { .cpu = -1 };
-	struct pmuk_context *ctx;
+	struct pmuk_context *ctx = pmuk_ctx_create(test, &attr);
 	struct pmuk_msg msg;
 
-	init_completion(done);
-	ctx = pmuk_ctx_create(test, &attr);
 	pmuk_ctx_add(test, ctx, p->sim, 0, 0, 0, 0);
 	pmuk_ctx_add(test, ctx, p->sim, 0, 1, 1, 0);
-	pmuk_place_load(p, ctx);
-	pmuk_ctx_start(test, ctx);
+	pmuk_place_run(p, ctx);
 	pmuk_place_tell(p, pmuk_place_count_here);
 	p->n = 100003;
 	pmuk_place_tell(p, pmuk_place_count_here);
@@ -603,16 +594,13 @@ static void exit_is_told(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_read_timeout(ctx, &msg, PMUK_CTX_PATIENCE), 1);
 	KUNIT_EXPECT_EQ(test, msg.kind, PMUK_MSG_EXIT);
 	KUNIT_EXPECT_EQ(test, msg.count, 1);
-	KUNIT_EXPECT_EQ(test, pmuk_read_pmds(ctx, &read, 1), 0);
-	KUNIT_EXPECT_EQ(test, read.ret, -ESRCH);
-	KUNIT_EXPECT_EQ(test, read.count, 100003);
+	pmuk_ctx_expect_pmd(test, ctx, 0, -1, -ESRCH, 100003);
 	KUNIT_EXPECT_EQ(test, pmuk_stop(ctx), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_start(ctx, &p->target), -ESRCH);
 	KUNIT_EXPECT_EQ(test, p->target.failed_cpu, -1);
 	KUNIT_EXPECT_EQ(test, pmuk_unload_context(ctx), 0);
-	KUNIT_EXPECT_EQ(test, pmuk_read_pmds(ctx, &read, 1), 1);
-	KUNIT_EXPECT_EQ(test, read.count, 100003);
-	KUNIT_EXPECT_EQ(test, pmuk_read(ctx, &msg, true), -EAGAIN);
+	pmuk_ctx_expect_pmd(test, ctx, 0, -1, 0, 100003);
+	pmuk_ctx_silent(test, ctx);
 }
 
 /* Each counter of it, once. */
@@ -620,13 +608,11 @@ static void pmu_that_goes_is_told(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
 	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
-	struct pmuk_pmd_read read = { .num = 4, .cpu = -1 };
 	struct pmuk_msg msg;
 
 	pmuk_ctx_add(test, ctx, sim, 0, 3, 0, 0);
 	pmuk_ctx_add(test, ctx, sim, 0, 4, 0, 0);
-	pmuk_ctx_load(test, ctx, pmuk_test_pin_first(test));
-	pmuk_ctx_start(test, ctx);
+	pmuk_ctx_run(test, ctx, pmuk_test_pin_first(test));
 	pmuk_sim_count(sim, 0, 77);
 	if (pmuk_sim_unplug(sim))
 		kunit_skip(test, "this perf core does not let PMUs with events go");
@@ -635,14 +621,12 @@ static void pmu_that_goes_is_told(struct kunit *test)
 	if (msg.counters != (BIT(3) | BIT(4)))
 		msg.counters |= pmuk_ctx_next(test, ctx).counters;
 	KUNIT_EXPECT_EQ(test, msg.counters, BIT(3) | BIT(4));
-	KUNIT_EXPECT_EQ(test, pmuk_read_pmds(ctx, &read, 1), 0);
-	KUNIT_EXPECT_EQ(test, read.ret, -ENODEV);
-	KUNIT_EXPECT_EQ(test, read.count, 77);
+	pmuk_ctx_expect_pmd(test, ctx, 4, -1, -ENODEV, 77);
 	KUNIT_EXPECT_EQ(test, pmuk_stop(ctx), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_start(ctx, NULL), -ENODEV);
 	KUNIT_EXPECT_EQ(test, pmuk_unload_context(ctx), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 3, -1), 77);
-	KUNIT_EXPECT_EQ(test, pmuk_read(ctx, &msg, true), -EAGAIN);
+	pmuk_ctx_silent(test, ctx);
 }
 
 /* It is told once each time, and a restart tries it again. */
@@ -651,27 +635,20 @@ static void pinned_counter_pushed_out_is_told(struct kunit *test)
 	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
 	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
 	int cpu = pmuk_test_pin_first(test);
-	struct pmuk_pmd_read read = { .num = 2, .cpu = cpu };
-	struct pmuk_msg msg;
 	unsigned int i;
+	u32 lost;
 
 	pmuk_ctx_add(test, ctx, sim, 0, 2, 0, PMUK_PINNED);
-	pmuk_ctx_load(test, ctx, cpu);
-	pmuk_ctx_start(test, ctx);
+	pmuk_ctx_run(test, ctx, cpu);
 	for (i = 1; i <= 2; i++) {
 		KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 10), 10);
 		KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, cpu, 1), 0);
-		msg = pmuk_ctx_next(test, ctx);
-		KUNIT_EXPECT_EQ(test, msg.kind, PMUK_MSG_COUNTER_LOST);
-		KUNIT_EXPECT_EQ(test, msg.cpu, cpu);
-		KUNIT_EXPECT_EQ(test, msg.counters, BIT(2));
-		KUNIT_EXPECT_EQ(test, msg.count, 1);
-		KUNIT_EXPECT_EQ(test, pmuk_read_pmds(ctx, &read, 1), 0);
-		KUNIT_EXPECT_EQ(test, read.ret, -EBUSY);
-		KUNIT_EXPECT_EQ(test, read.count, i * 10);
+		lost = pmuk_ctx_expect_msg(test, ctx, PMUK_MSG_COUNTER_LOST, cpu, 0, 1);
+		KUNIT_EXPECT_EQ(test, lost, BIT(2));
+		pmuk_ctx_expect_pmd(test, ctx, 2, cpu, -EBUSY, i * 10);
 		KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, cpu, 0), 0);
 		KUNIT_EXPECT_EQ(test, pmuk_restart(ctx), 0);
-		KUNIT_EXPECT_EQ(test, pmuk_read(ctx, &msg, true), -EAGAIN);
+		pmuk_ctx_silent(test, ctx);
 	}
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 10), 10);
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 2, cpu), 30);
@@ -700,14 +677,14 @@ static void kin_count(const struct kin *kin)
 static int kin_thread(void *data)
 {
 	struct kin *kin = data;
+	unsigned int i;
 
 	set_cpus_allowed_ptr(current, cpumask_of(kin->cpu));
-	kin_count(kin);
-	complete(&kin->counted);
-	wait_for_completion(&kin->go);
-	kin_count(kin);
-	complete(&kin->counted);
-	wait_for_completion(&kin->go);
+	for (i = 0; i < 2; i++) {
+		kin_count(kin);
+		complete(&kin->counted);
+		wait_for_completion(&kin->go);
+	}
 	pmuk_exit_child();
 	return 0;
 }
@@ -758,41 +735,34 @@ static void put_kin(struct kin *kin)
 	pmuk_place_tell(kin->p, reap_kin);
 }
 
-/* Records of a CPU's buffer that parse as @type says, or -1. */
-static int read_samples(struct pmuk_context *ctx, int cpu, u64 type, u64 format,
-			struct pmuk_parsed *last)
-{
-	const struct perf_event_header *rec;
-	struct pmuk_reader r;
-	int n = 0;
+static const struct pmuk_perf_format tree_format = {
+	.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD |
+		       PMUK_SAMPLE_COOKIE,
+};
 
-	if (pmuk_buffer_claim(pmuk_buffer(ctx, cpu), &r))
-		return -1;
-	pmuk_for_each_record(rec, &r)
-		n = n < 0 || pmuk_parse_sample(rec, type, format, last) ? -1 : n + 1;
-	pmuk_buffer_release(&r);
-	return n;
+static unsigned int read_samples(struct kunit *test, struct pmuk_context *ctx, int cpu,
+				 struct pmuk_parsed *last)
+{
+	return pmuk_parse_buffer(test, pmuk_buffer(ctx, cpu), &tree_format, last, 1, NULL);
 }
 
-#define TREE_TYPE	(PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD | \
-			 PMUK_SAMPLE_COOKIE)
-
-/* A tree's, with records, started; its task has children on @cpu then. */
-static struct pmuk_context *tree_ctx(struct kunit *test, struct pmuk_place *p)
+/* A context on a task that can fork and its children, with records, started. */
+static struct pmuk_context *tree_ctx(struct kunit *test, struct pmuk_place **place)
 {
-	static const struct pmuk_perf_format format = { .sample_type = TREE_TYPE };
 	const struct pmuk_context_attr attr = {
 		.buffer = { .nr_pages = 2 },
-		.format_arg = &format,
-		.format_arg_size = sizeof(format),
+		.format_arg = &tree_format,
+		.format_arg_size = sizeof(tree_format),
 	};
 	const struct pmuk_pmd pmd = { .short_reset = PERIOD, .cookie = 0xc00c1e };
-	struct pmuk_context *ctx = pmuk_ctx_create(test, &attr);
+	struct pmuk_place *p = pmuk_place(test, pmuk_test_sim(test, 1, 32), PMUK_TARGET_TREE);
+	struct pmuk_context *ctx;
 
-	pmuk_ctx_add(test, ctx, p->sim, 0, 0, 0, PMUK_NO_THROTTLE);
-	pmuk_ctx_write_pmd(test, ctx, &pmd);
-	pmuk_place_load(p, ctx);
-	pmuk_ctx_start(test, ctx);
+	pmuk_need_fork(test);
+	ctx = pmuk_ctx_create(test, &attr);
+	pmuk_ctx_add_pmd(test, ctx, p->sim, 0, &pmd);
+	pmuk_place_run(p, ctx);
+	*place = p;
 	return ctx;
 }
 
@@ -800,40 +770,35 @@ static struct pmuk_context *tree_ctx(struct kunit *test, struct pmuk_place *p)
 static void children_write_the_buffers_of_their_cpus(struct kunit *test)
 {
 	int cpu = pmuk_test_pin_first(test), other = pmuk_test_other_cpu(test, cpu);
-	struct pmuk_place *p = pmuk_place(test, pmuk_test_sim(test, 1, 32), PMUK_TARGET_TREE);
 	struct pmuk_parsed sample = {};
-	struct pmuk_context *ctx;
-	struct kin *kin;
+	struct pmuk_place *p;
+	struct pmuk_context *ctx = tree_ctx(test, &p);
+	struct kin *kin = new_kin(test, p, other, 3 * PERIOD);
 
-	pmuk_need_fork(test);
-	ctx = tree_ctx(test, p);
-	kin = new_kin(test, p, other, 3 * PERIOD);
 	p->n = 2 * PERIOD;
 	pmuk_place_tell(p, pmuk_place_feed_task);
-	KUNIT_EXPECT_EQ(test, read_samples(ctx, cpu, TREE_TYPE, 0, &sample), 2);
+	KUNIT_EXPECT_EQ(test, read_samples(test, ctx, cpu, &sample), 2);
 	KUNIT_EXPECT_EQ(test, sample.cpu, cpu);
 	KUNIT_EXPECT_EQ(test, sample.tid, task_pid_nr(p->task));
-	KUNIT_EXPECT_EQ(test, read_samples(ctx, other, TREE_TYPE, 0, &sample), 3);
+	KUNIT_EXPECT_EQ(test, read_samples(test, ctx, other, &sample), 3);
 	KUNIT_EXPECT_EQ(test, sample.cpu, other);
 	KUNIT_EXPECT_EQ(test, sample.tid, kin->pid);
 	KUNIT_EXPECT_EQ(test, sample.period, PERIOD);
 	KUNIT_EXPECT_EQ(test, sample.cookie, 0xc00c1e);
 	kin_counts(kin);
 	put_kin(kin);
-	KUNIT_EXPECT_EQ(test, read_samples(ctx, other, TREE_TYPE, 0, &sample), 3);
+	KUNIT_EXPECT_EQ(test, read_samples(test, ctx, other, &sample), 3);
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 0, -1), 8 * PERIOD);
 }
 
 /* Children that live count, as do those that have exited; what is stopped leaves out both. */
 static void children_are_counted_while_started(struct kunit *test)
 {
-	struct pmuk_place *p = pmuk_place(test, pmuk_test_sim(test, 1, 32), PMUK_TARGET_TREE);
-	struct pmuk_context *ctx;
-	struct kin *kin[2];
+	struct pmuk_place *p;
+	struct pmuk_context *ctx = tree_ctx(test, &p);
 	struct pmuk_parsed sample;
+	struct kin *kin[2];
 
-	pmuk_need_fork(test);
-	ctx = tree_ctx(test, p);
 	kin[0] = new_kin(test, p, p->cpu, PERIOD);
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 0, -1), PERIOD);
 	KUNIT_EXPECT_EQ(test, pmuk_stop(ctx), 0);
@@ -853,19 +818,16 @@ static void children_are_counted_while_started(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_unload_context(ctx), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 0, -1), 3 * PERIOD);
 	/* Overflows while stopped were dropped. */
-	KUNIT_EXPECT_EQ(test, read_samples(ctx, p->cpu, TREE_TYPE, 0, &sample), 3);
+	KUNIT_EXPECT_EQ(test, read_samples(test, ctx, p->cpu, &sample), 3);
 }
 
 /* Unloaded while its children count, and never a callback after that. */
 static void children_outlive_the_context(struct kunit *test)
 {
-	struct pmuk_place *p = pmuk_place(test, pmuk_test_sim(test, 1, 32), PMUK_TARGET_TREE);
-	struct pmuk_context *ctx;
-	struct kin *kin;
+	struct pmuk_place *p;
+	struct pmuk_context *ctx = tree_ctx(test, &p);
+	struct kin *kin = new_kin(test, p, p->cpu, 3 * PERIOD);
 
-	pmuk_need_fork(test);
-	ctx = tree_ctx(test, p);
-	kin = new_kin(test, p, p->cpu, 3 * PERIOD);
 	KUNIT_EXPECT_EQ(test, pmuk_unload_context(ctx), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_nr_events(p->sim), 0);
 	kin->is_counted = false;
@@ -878,15 +840,13 @@ static void children_outlive_the_context(struct kunit *test)
 /* perf core would not have it changed. */
 static void periods_of_a_tree_stay_while_loaded(struct kunit *test)
 {
-	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
-	struct pmuk_place *p = pmuk_place(test, sim, PMUK_TARGET_TREE);
+	struct pmuk_place *p = pmuk_place(test, pmuk_test_sim(test, 1, 32), PMUK_TARGET_TREE);
 	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
 	const struct pmuk_pmd pmd = { .short_reset = PERIOD };
 	const struct pmuk_pmd longer = { .short_reset = 2 * PERIOD };
 	const struct pmuk_pmd notify = { .short_reset = PERIOD, .flags = PMUK_PMD_NOTIFY };
 
-	pmuk_ctx_add(test, ctx, sim, 0, 0, 0, PMUK_NO_THROTTLE);
-	pmuk_ctx_write_pmd(test, ctx, &pmd);
+	pmuk_ctx_add_pmd(test, ctx, p->sim, 0, &pmd);
 	pmuk_place_load(p, ctx);
 	expect_write_pmd(test, ctx, &longer, -EBUSY);
 	expect_write_pmd(test, ctx, &notify, 0);
@@ -900,15 +860,13 @@ static void periods_of_a_tree_stay_while_loaded(struct kunit *test)
 /* A task's context counts that task and no child of it. */
 static void children_of_a_task_are_left_out(struct kunit *test)
 {
-	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
-	struct pmuk_place *p = pmuk_place(test, sim, PMUK_TARGET_TASK);
+	struct pmuk_place *p = pmuk_place(test, pmuk_test_sim(test, 1, 32), PMUK_TARGET_TASK);
 	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
 	struct kin *kin;
 
 	pmuk_need_fork(test);
-	pmuk_ctx_add(test, ctx, sim, 0, 0, 0, 0);
-	pmuk_place_load(p, ctx);
-	pmuk_ctx_start(test, ctx);
+	pmuk_ctx_add(test, ctx, p->sim, 0, 0, 0, 0);
+	pmuk_place_run(p, ctx);
 	pmuk_place_count(p, 0, 5);
 	kin = new_kin(test, p, p->cpu, 1000);
 	kin_counts(kin);
@@ -919,6 +877,8 @@ static void children_of_a_task_are_left_out(struct kunit *test)
 /* ---- what may be called anywhere ---- */
 
 struct local {
+	struct kunit *test;
+	struct pmuk_sim *sim;
 	struct pmuk_context *ctx;
 	struct pmuk_place *p;
 	enum pmuk_irq_level level;
@@ -942,68 +902,80 @@ static void snapshot(void *data)
 	l->ret = pmuk_snapshot(l->ctx, 0, l->values, l->n);
 }
 
-static struct local *new_local(struct kunit *test, struct pmuk_place *p)
+/* Two counters on a target of @type and on a PMU, which is @sim if there is one already. */
+static struct local *new_local(struct kunit *test, struct pmuk_sim *sim,
+			       enum pmuk_target_type type)
 {
 	struct local *l = pmuk_test_zalloc(test, sizeof(*l));
 
-	l->p = p;
+	l->test = test;
+	l->sim = sim ?: pmuk_test_sim(test, 2, 32);
+	l->p = pmuk_place(test, l->sim, type);
+	l->p->data = l;
+	l->n = 2;
 	l->ctx = pmuk_ctx_create(test, NULL);
-	pmuk_ctx_add(test, l->ctx, p->sim, 0, 7, 1, 0);
-	pmuk_ctx_add(test, l->ctx, p->sim, 0, 2, 0, 0);
-	pmuk_place_load(p, l->ctx);
+	pmuk_ctx_add(test, l->ctx, l->sim, 0, 7, 1, 0);
+	pmuk_ctx_add(test, l->ctx, l->sim, 0, 2, 0, 0);
+	pmuk_place_load(l->p, l->ctx);
 	return l;
 }
 
-static void expect_local(struct kunit *test, struct local *l, enum pmuk_irq_level level,
-			 unsigned int n, int ret)
+static struct local *started_local(struct kunit *test, struct pmuk_sim *sim,
+				   enum pmuk_target_type type)
+{
+	struct local *l = new_local(test, sim, type);
+
+	pmuk_ctx_start(test, l->ctx);
+	return l;
+}
+
+/* A read of @n counters returns @ret; those that are not read keep U64_MAX. */
+static void expect_local(struct local *l, enum pmuk_irq_level level, unsigned int n, int ret)
 {
 	l->n = n;
 	memset(l->counts, 0xff, sizeof(l->counts));
-	KUNIT_EXPECT_EQ(test, pmuk_irq_run(level, read_local, l), 0);
-	KUNIT_EXPECT_EQ(test, l->ret, ret);
+	KUNIT_EXPECT_EQ(l->test, pmuk_irq_run(level, read_local, l), 0);
+	KUNIT_EXPECT_EQ(l->test, l->ret, ret);
+}
+
+static void expect_local_counts(struct local *l, u64 first, u64 second)
+{
+	KUNIT_EXPECT_EQ(l->test, l->counts[0], first);
+	KUNIT_EXPECT_EQ(l->test, l->counts[1], second);
 }
 
 /* In the order of their numbers, and no more than asked for. */
 static void read_local_at(struct kunit *test)
 {
 	enum pmuk_irq_level level = pmuk_test_level(test);
-	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
-	struct local *l;
+	struct local *l = new_local(test, NULL, PMUK_TARGET_CPU);
 
-	l = new_local(test, pmuk_place(test, sim, PMUK_TARGET_CPU));
-	expect_local(test, l, level, 2, -EBUSY);
+	expect_local(l, level, 2, -EBUSY);
 	pmuk_ctx_start(test, l->ctx);
-	pmuk_sim_count(sim, 0, 100003);
-	pmuk_sim_count(sim, 1, 9);
-	expect_local(test, l, level, 3, -EINVAL);
-	expect_local(test, l, level, 0, 0);
+	pmuk_sim_count(l->sim, 0, 100003);
+	pmuk_sim_count(l->sim, 1, 9);
+	expect_local(l, level, 3, -EINVAL);
+	expect_local(l, level, 0, 0);
 	KUNIT_EXPECT_EQ(test, l->counts[0], U64_MAX);
-	expect_local(test, l, level, 1, 0);
-	KUNIT_EXPECT_EQ(test, l->counts[0], 100003);
-	KUNIT_EXPECT_EQ(test, l->counts[1], U64_MAX);
-	expect_local(test, l, level, 2, 0);
-	KUNIT_EXPECT_EQ(test, l->counts[0], 100003);
-	KUNIT_EXPECT_EQ(test, l->counts[1], 9);
+	expect_local(l, level, 1, 0);
+	expect_local_counts(l, 100003, U64_MAX);
+	expect_local(l, level, 2, 0);
+	expect_local_counts(l, 100003, 9);
 	KUNIT_EXPECT_EQ(test, pmuk_stop(l->ctx), 0);
-	expect_local(test, l, level, 1, -EBUSY);
+	expect_local(l, level, 1, -EBUSY);
 	KUNIT_EXPECT_EQ(test, pmuk_unload_context(l->ctx), 0);
-	expect_local(test, l, level, 1, -EINVAL);
+	expect_local(l, level, 1, -EINVAL);
 }
 
 /* Not elsewhere: not on a CPU that is not the target's, and not in another task. */
 static void read_local_elsewhere(struct kunit *test)
 {
-	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
-	struct local *l = new_local(test, pmuk_place(test, sim, PMUK_TARGET_CPU));
+	struct local *l = started_local(test, NULL, PMUK_TARGET_CPU);
 
-	pmuk_ctx_start(test, l->ctx);
 	pmuk_test_pin(test, pmuk_test_other_cpu(test, l->p->cpu));
-	expect_local(test, l, PMUK_IRQ_TASK, 1, -EINVAL);
-	expect_local(test, l, PMUK_IRQ_HARD, 1, -EINVAL);
-
-	l = new_local(test, pmuk_place(test, sim, PMUK_TARGET_TASK));
-	pmuk_ctx_start(test, l->ctx);
-	expect_local(test, l, PMUK_IRQ_TASK, 1, -EINVAL);
+	expect_local(l, PMUK_IRQ_TASK, 1, -EINVAL);
+	expect_local(l, PMUK_IRQ_HARD, 1, -EINVAL);
+	expect_local(started_local(test, l->sim, PMUK_TARGET_TASK), PMUK_IRQ_TASK, 1, -EINVAL);
 }
 
 static void read_local_by_task(struct pmuk_place *p)
@@ -1016,28 +988,19 @@ static void read_local_by_task(struct pmuk_place *p)
 
 static void read_local_in_its_task(struct kunit *test)
 {
-	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
-	struct local *l = new_local(test, pmuk_place(test, sim, PMUK_TARGET_TASK));
+	struct local *l = started_local(test, NULL, PMUK_TARGET_TASK);
 
-	pmuk_ctx_start(test, l->ctx);
-	l->n = 2;
-	l->p->data = l;
 	for (l->level = PMUK_IRQ_TASK; l->level < PMUK_IRQ_NMI; l->level++) {
 		pmuk_place_tell(l->p, read_local_by_task);
 		KUNIT_EXPECT_EQ(test, l->ret, 0);
-		KUNIT_EXPECT_EQ(test, l->counts[0], 5 * (l->level + 1));
-		KUNIT_EXPECT_EQ(test, l->counts[1], 0);
+		expect_local_counts(l, 5 * (l->level + 1), 0);
 	}
 }
 
 static void trees_have_no_local_values(struct kunit *test)
 {
-	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
-	struct local *l = new_local(test, pmuk_place(test, sim, PMUK_TARGET_TREE));
+	struct local *l = started_local(test, NULL, PMUK_TARGET_TREE);
 
-	pmuk_ctx_start(test, l->ctx);
-	l->n = 2;
-	l->p->data = l;
 	pmuk_place_tell(l->p, read_local_by_task);
 	KUNIT_EXPECT_EQ(test, l->ret, -EOPNOTSUPP);
 	snapshot(l);
@@ -1046,8 +1009,8 @@ static void trees_have_no_local_values(struct kunit *test)
 
 /* An NMI right after the first counter was read, in which both count: once, or each time. */
 struct intruder {
-	struct pmuk_sim *sim;
 	struct pmuk_sim_hook hook;
+	struct pmuk_sim *sim;
 	unsigned int passes;	/* how many are disturbed */
 	unsigned int reads;	/* that the PMU has done */
 	unsigned int counted;
@@ -1073,61 +1036,44 @@ static void intrude(struct pmuk_sim *sim, enum pmuk_sim_point point, void *data)
 	i->ret |= pmuk_irq_run(PMUK_IRQ_NMI, count_both, i);
 }
 
-static struct intruder *new_intruder(struct kunit *test, struct pmuk_sim *sim)
+static void intrude_on(struct local *l, unsigned int passes)
 {
-	struct intruder *i = pmuk_test_zalloc(test, sizeof(*i));
+	struct intruder *i = pmuk_test_zalloc(l->test, sizeof(*i));
 
-	i->sim = sim;
-	i->hook.fn = intrude;
-	i->hook.data = i;
-	return i;
-}
-
-static void intrude_on(struct kunit *test, struct local *l, struct intruder *i,
-		       unsigned int passes)
-{
-	i->passes = passes;
-	i->reads = 0;
-	i->counted = 0;
-	pmuk_sim_set_hook(i->sim, &i->hook);
+	*i = (struct intruder){ .sim = l->sim, .passes = passes, .hook = { intrude, i } };
+	pmuk_sim_set_hook(l->sim, &i->hook);
 	read_local(l);
-	pmuk_sim_set_hook(i->sim, NULL);
-	KUNIT_EXPECT_EQ(test, i->ret, 0);
-	KUNIT_EXPECT_GE(test, i->counted, 1);
+	pmuk_sim_set_hook(l->sim, NULL);
+	KUNIT_EXPECT_EQ(l->test, i->ret, 0);
+	KUNIT_EXPECT_GE(l->test, i->counted, 1);
 }
 
 /* Both as before the NMI, or both as after it; where NMIs never end, nothing. */
 static void read_local_is_one_instant(struct kunit *test)
 {
-	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
-	struct intruder *i;
-	struct local *l;
 	unsigned int passes;
+	struct local *l;
 
 	pmuk_test_need_nmi(test);
-	i = new_intruder(test, sim);
-	l = new_local(test, pmuk_place(test, sim, PMUK_TARGET_CPU));
-	pmuk_ctx_start(test, l->ctx);
-	l->n = 2;
+	l = started_local(test, NULL, PMUK_TARGET_CPU);
 	for (passes = 1; passes <= 3; passes++) {
-		intrude_on(test, l, i, passes);
+		intrude_on(l, passes);
 		if (passes == 1)
 			KUNIT_EXPECT_EQ(test, l->ret, 0);
 		if (!l->ret)
 			KUNIT_EXPECT_EQ(test, l->counts[0], l->counts[1]);
 		else
 			KUNIT_EXPECT_EQ(test, l->ret, -EBUSY);
-		expect_local(test, l, PMUK_IRQ_TASK, 2, 0);
+		expect_local(l, PMUK_IRQ_TASK, 2, 0);
 		KUNIT_EXPECT_EQ(test, l->counts[0], l->counts[1]);
 	}
-	intrude_on(test, l, i, UINT_MAX);
+	intrude_on(l, UINT_MAX);
 	KUNIT_EXPECT_EQ(test, l->ret, -EBUSY);
 }
 
 /* Reads where the context is loaded, without an end until it is being unloaded. */
 struct reader {
 	struct pmuk_context *ctx;
-	struct task_struct *task;
 	struct completion reads;
 	int cpu;
 	bool done;
@@ -1137,21 +1083,17 @@ static int read_while_unloaded(void *data)
 {
 	struct reader *r = data;
 	struct pmuk_inst *inst;
-	u64 end;
 
-	set_cpus_allowed_ptr(current, cpumask_of(r->cpu));
 	preempt_disable();
 	inst = READ_ONCE(r->ctx->insts[r->cpu]);
 	complete(&r->reads);
 	while (READ_ONCE(r->ctx->insts[r->cpu]) == inst)
 		cpu_relax();
 	/* What it has found stays until it is done. */
-	end = ktime_get_ns() + 20 * NSEC_PER_MSEC;
-	while (ktime_get_ns() < end)
-		cpu_relax();
+	pmuk_test_spin(20 * NSEC_PER_MSEC);
 	smp_store_release(&r->done, true);	/* pairs with unload_waits_for_who_reads() */
 	preempt_enable();
-	return 0;
+	return pmuk_test_wait_for_stop();
 }
 
 static void unload_waits_for_who_reads(struct kunit *test)
@@ -1159,60 +1101,53 @@ static void unload_waits_for_who_reads(struct kunit *test)
 	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
 	int cpu = pmuk_test_pin_first(test), other = pmuk_test_other_cpu(test, cpu);
 	struct reader *r = pmuk_test_zalloc(test, sizeof(*r));
+	struct task_struct *task;
 
 	r->ctx = pmuk_ctx_create(test, NULL);
 	r->cpu = other;
 	init_completion(&r->reads);
 	pmuk_ctx_add(test, r->ctx, sim, 0, 0, 0, 0);
 	pmuk_ctx_load(test, r->ctx, other);
-	r->task = kthread_create(read_while_unloaded, r, "pmuk_reader");
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, r->task);
-	get_task_struct(r->task);
-	wake_up_process(r->task);
+	task = pmuk_test_thread(test, other, read_while_unloaded, r);
 	wait_for_completion(&r->reads);
 	KUNIT_EXPECT_EQ(test, pmuk_unload_context(r->ctx), 0);
 	/* pairs with read_while_unloaded() */
 	KUNIT_EXPECT_TRUE(test, smp_load_acquire(&r->done));
-	kthread_stop(r->task);
-	put_task_struct(r->task);
+	kthread_stop(task);
 }
 
-static void expect_snapshot(struct kunit *test, struct local *l, enum pmuk_irq_level level,
-			    unsigned int n, int ret)
+static void expect_snapshot(struct local *l, enum pmuk_irq_level level, unsigned int n, int ret)
 {
 	l->n = n;
-	KUNIT_EXPECT_EQ(test, pmuk_irq_run(level, snapshot, l), 0);
-	KUNIT_EXPECT_EQ(test, l->ret, ret);
+	KUNIT_EXPECT_EQ(l->test, pmuk_irq_run(level, snapshot, l), 0);
+	KUNIT_EXPECT_EQ(l->test, l->ret, ret);
 }
 
 /* Sums what each CPU has published, and when stopped all is. */
 static void snapshot_at(struct kunit *test)
 {
 	enum pmuk_irq_level level = pmuk_test_level(test);
-	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
-	struct pmuk_place *p;
-	struct local *l;
+	struct local *l = new_local(test, NULL, PMUK_TARGET_CPUS);
+	struct pmuk_place *p = l->p;
 
-	p = pmuk_place(test, sim, PMUK_TARGET_CPUS);
-	l = new_local(test, p);
-	expect_snapshot(test, l, level, 3, -EINVAL);
-	expect_snapshot(test, l, level, 2, 0);
+	expect_snapshot(l, level, 3, -EINVAL);
+	expect_snapshot(l, level, 2, 0);
 	KUNIT_EXPECT_EQ(test, l->values[0].count, 0);
 	pmuk_ctx_start(test, l->ctx);
 	pmuk_place_count(p, 0, 1000);
 	pmuk_place_count(p, 1, 10);
-	expect_snapshot(test, l, level, 2, 0);
+	expect_snapshot(l, level, 2, 0);
 	KUNIT_EXPECT_LE(test, l->values[0].count, 1000 * p->nr);
 	KUNIT_EXPECT_EQ(test, pmuk_stop(l->ctx), 0);
-	expect_snapshot(test, l, level, 2, 0);
+	expect_snapshot(l, level, 2, 0);
 	KUNIT_EXPECT_EQ(test, l->values[0].count, 1000 * p->nr);
 	KUNIT_EXPECT_EQ(test, l->values[1].count, 10 * p->nr);
 	KUNIT_EXPECT_GT(test, l->values[0].time_running, 0);
 	KUNIT_EXPECT_LE(test, l->values[0].time_running, l->values[0].time_enabled);
-	expect_snapshot(test, l, level, 1, 0);
+	expect_snapshot(l, level, 1, 0);
 	KUNIT_EXPECT_EQ(test, pmuk_snapshot(l->ctx, 1, l->values, 1), -EINVAL);
 	KUNIT_EXPECT_EQ(test, pmuk_unload_context(l->ctx), 0);
-	expect_snapshot(test, l, level, 1, -ENODEV);
+	expect_snapshot(l, level, 1, -ENODEV);
 }
 
 /* ---- ending from anywhere ---- */
@@ -1234,11 +1169,16 @@ static void end_it(void *data)
 	e->third = pmuk_close(e->ctx);
 }
 
-static struct ending *new_ending(struct kunit *test)
+/* A context whose counter overflows as @pmd says; end_it() closes it. */
+static struct ending *new_ending(struct kunit *test, const struct pmuk_context_attr *attr,
+				 struct pmuk_sim *sim, const struct pmuk_pmd *pmd)
 {
 	struct ending *e = pmuk_test_zalloc(test, sizeof(*e));
 
 	init_completion(&e->done);
+	e->ctx = pmuk_create_context(attr);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(e->ctx));
+	pmuk_ctx_add_pmd(test, e->ctx, sim, 0, pmd);
 	return e;
 }
 
@@ -1246,9 +1186,7 @@ static void expect_ended(struct kunit *test, struct ending *e, struct pmuk_sim *
 {
 	KUNIT_EXPECT_EQ(test, e->ret, 0);
 	KUNIT_ASSERT_NE(test, wait_for_completion_timeout(&e->done, PMUK_CTX_PATIENCE), 0);
-	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
-	KUNIT_EXPECT_EQ(test, pmuk_nr_buffers(), 0);
-	KUNIT_EXPECT_EQ(test, pmuk_sim_nr_events(sim), 0);
+	pmuk_ctx_expect_gone(test, sim);
 }
 
 /* With buffers, while counters overflow. */
@@ -1262,14 +1200,9 @@ static void close_deferred_at(struct kunit *test)
 	for (type = 0; type < PMUK_PLACE_KINDS; type++) {
 		struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
 		struct pmuk_place *p = pmuk_place(test, sim, type);
-		struct ending *e = new_ending(test);
+		struct ending *e = new_ending(test, &attr, sim, &pmd);
 
-		e->ctx = pmuk_create_context(&attr);
-		KUNIT_ASSERT_FALSE(test, IS_ERR(e->ctx));
-		pmuk_ctx_add(test, e->ctx, sim, 0, 0, 0, PMUK_NO_THROTTLE);
-		pmuk_ctx_write_pmd(test, e->ctx, &pmd);
-		pmuk_place_load(p, e->ctx);
-		pmuk_ctx_start(test, e->ctx);
+		pmuk_place_run(p, e->ctx);
 		pmuk_place_count(p, 0, 200);
 		KUNIT_EXPECT_EQ(test, pmuk_irq_run(level, end_it, e), 0);
 		KUNIT_EXPECT_EQ(test, e->again, -EBUSY);
@@ -1308,18 +1241,14 @@ static void close_deferred_in_handler(struct kunit *test)
 						.buffer = { .nr_pages = 1 } };
 	const struct pmuk_pmd pmd = { .short_reset = PERIOD };
 	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
-	struct ending *e = new_ending(test);
+	struct ending *e;
 
+	pmuk_ctx_format(test, &ender_format);
+	e = new_ending(test, &attr, sim, &pmd);
 	ender.ending = e;
 	ender.handled = 0;
-	pmuk_ctx_format(test, &ender_format);
-	e->ctx = pmuk_create_context(&attr);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(e->ctx));
-	pmuk_ctx_add(test, e->ctx, sim, 0, 0, 0, PMUK_NO_THROTTLE);
-	pmuk_ctx_write_pmd(test, e->ctx, &pmd);
 	pmuk_test_pin_first(test);
-	pmuk_ctx_load(test, e->ctx, -1);
-	pmuk_ctx_start(test, e->ctx);
+	pmuk_ctx_run(test, e->ctx, -1);
 	pmuk_sim_count(sim, 0, 2 * PERIOD);
 	expect_ended(test, e, sim);
 	KUNIT_EXPECT_EQ(test, e->again, -EBUSY);

@@ -3,7 +3,6 @@
  * What an overflow of a context's counter does: records and what they hold, periods, peers,
  * stopping until a restart. No record is lost uncounted.
  */
-#include <linux/kthread.h>
 #include <linux/sched/clock.h>
 
 #include "../../kernel/pmu_kapi/arch.h"
@@ -16,35 +15,44 @@
 
 #define MANY	8
 
-static struct pmuk_parsed *new_samples(struct kunit *test)
-{
-	return pmuk_test_zalloc(test, MANY * sizeof(struct pmuk_parsed));
-}
+static const struct pmuk_context_attr buffered = { .buffer = { .nr_pages = 1 } };
+static const struct pmuk_context_attr masking = { .flags = PMUK_CTX_MASK,
+						  .buffer = { .nr_pages = 1 } };
+static const struct pmuk_pmd plain = { .short_reset = PERIOD };
+static const struct pmuk_pmd notify = { .short_reset = PERIOD, .flags = PMUK_PMD_NOTIFY };
+static const struct pmuk_pmd notify1 = { .num = 1, .short_reset = PERIOD,
+					 .flags = PMUK_PMD_NOTIFY };
 
 /* A context on the test's CPU, or on all, what its records hold, and those that were taken. */
 struct sampler {
 	struct pmuk_sim *sim;
 	struct pmuk_context *ctx;
 	struct pmuk_perf_format format;
-	struct pmuk_parsed *p;		/* MANY */
+	struct pmuk_parsed p[MANY];
 	int cpu;
 	u64 restarts;
 };
 
-static struct sampler *new_sampler(struct kunit *test, struct pmuk_context_attr attr, u64 type,
-				   u64 read_format)
+/* A context on @sim; each record holds @type, and values as @read_format says. */
+static struct sampler *new_sampler_on(struct kunit *test, struct pmuk_sim *sim,
+				      struct pmuk_context_attr attr, u64 type, u64 read_format)
 {
 	struct sampler *s = pmuk_test_zalloc(test, sizeof(*s));
 
 	s->cpu = pmuk_test_pin_first(test);
-	s->sim = pmuk_test_sim(test, 4, 32);
-	s->p = new_samples(test);
+	s->sim = sim;
 	s->format.sample_type = type;
 	s->format.read_format = read_format;
 	attr.format_arg = &s->format;
 	attr.format_arg_size = sizeof(s->format);
 	s->ctx = pmuk_ctx_create(test, &attr);
 	return s;
+}
+
+static struct sampler *new_sampler(struct kunit *test, struct pmuk_context_attr attr, u64 type,
+				   u64 read_format)
+{
+	return new_sampler_on(test, pmuk_test_sim(test, 4, 32), attr, type, read_format);
 }
 
 /* Counter @num counts event @num; @pmd is of counter 0. */
@@ -56,8 +64,7 @@ static void start_sampler(struct kunit *test, struct sampler *s, unsigned int nr
 	for (num = 0; num < nr; num++)
 		pmuk_ctx_add(test, s->ctx, s->sim, 0, num, num, PMUK_NO_THROTTLE);
 	pmuk_ctx_write_pmd(test, s->ctx, pmd);
-	pmuk_ctx_load(test, s->ctx, s->cpu);
-	pmuk_ctx_start(test, s->ctx);
+	pmuk_ctx_run(test, s->ctx, s->cpu);
 }
 
 static void feed(struct kunit *test, struct sampler *s, u64 config, u64 n)
@@ -71,45 +78,21 @@ static void expect_count(struct kunit *test, struct sampler *s, u16 num, u64 cou
 }
 
 /* Overflows told since the latest look. */
-static u64 told(struct kunit *test, struct sampler *s)
+static u64 told(struct sampler *s)
 {
-	struct pmuk_msg msg;
-	u64 sum = 0;
-
-	while (pmuk_read(s->ctx, &msg, true) == 1)
-		sum += msg.kind == PMUK_MSG_OVERFLOW ? msg.count : 0;
-	return sum;
+	return pmuk_ctx_told(s->ctx, PMUK_MSG_OVERFLOW);
 }
 
-/* Reads up to @max samples. Returns how many there were, and what they have lost. */
-static unsigned int take(struct kunit *test, struct sampler *s, int cpu,
-			 struct pmuk_parsed *samples, unsigned int max, u64 *lost)
+/* Reads samples, of which the last MANY are kept. Returns how many there were. */
+static unsigned int take(struct kunit *test, struct sampler *s, int cpu, u64 *lost)
 {
-	const struct perf_event_header *rec;
-	struct pmuk_reader r;
-	unsigned int n = 0;
-
-	KUNIT_ASSERT_EQ(test, pmuk_buffer_claim(pmuk_buffer(s->ctx, cpu), &r), 0);
-	pmuk_for_each_record(rec, &r) {
-		if (rec->type == PERF_RECORD_LOST && lost) {
-			*lost += ((const u64 *)(rec + 1))[1];
-			continue;
-		}
-		KUNIT_EXPECT_EQ(test, pmuk_parse_sample(rec, s->format.sample_type,
-							s->format.read_format,
-							&samples[n % max]), 0);
-		n++;
-	}
-	pmuk_buffer_release(&r);
-	return n;
+	return pmuk_parse_buffer(test, pmuk_buffer(s->ctx, cpu), &s->format, s->p, MANY, lost);
 }
 
-static unsigned int take_here(struct kunit *test, struct sampler *s)
+static void expect_records(struct kunit *test, struct sampler *s, unsigned int n)
 {
-	return take(test, s, s->cpu, s->p, MANY, NULL);
+	KUNIT_ASSERT_EQ(test, take(test, s, s->cpu, NULL), n);
 }
-
-static const struct pmuk_context_attr buffered = { .buffer = { .nr_pages = 1 } };
 
 /* Each with the value of its counter then, and what the consumer has given it. */
 static void records_hold_what_was_asked_for(struct kunit *test)
@@ -123,7 +106,7 @@ static void records_hold_what_was_asked_for(struct kunit *test)
 
 	start_sampler(test, s, 1, &pmd);
 	feed(test, s, 0, 3 * PERIOD + 50);
-	KUNIT_ASSERT_EQ(test, take_here(test, s), 3);
+	expect_records(test, s, 3);
 	for (i = 0; i < 3; i++) {
 		KUNIT_EXPECT_EQ(test, s->p[i].cpu, s->cpu);
 		KUNIT_EXPECT_EQ(test, s->p[i].period, PERIOD);
@@ -147,19 +130,18 @@ static void records_go_on_after_a_stop(struct kunit *test)
 	pmuk_ctx_start(test, s->ctx);
 	/* A new start, a new period. */
 	feed(test, s, 0, PERIOD - 1);
-	KUNIT_EXPECT_EQ(test, take_here(test, s), 1);
+	expect_records(test, s, 1);
 	feed(test, s, 0, 1);
-	KUNIT_EXPECT_EQ(test, take_here(test, s), 1);
+	expect_records(test, s, 1);
 	KUNIT_EXPECT_EQ(test, s->p[0].values[0], 2 * PERIOD + 60);
 	KUNIT_EXPECT_EQ(test, s->p[0].cookie, 1);
 
 	KUNIT_EXPECT_EQ(test, pmuk_stop(s->ctx), 0);
-	pmd.cookie = 2;
-	pmd.short_reset = 10;
+	pmd = (struct pmuk_pmd){ .short_reset = 10, .cookie = 2 };
 	pmuk_ctx_write_pmd(test, s->ctx, &pmd);
 	pmuk_ctx_start(test, s->ctx);
 	feed(test, s, 0, 10);
-	KUNIT_EXPECT_EQ(test, take_here(test, s), 1);
+	expect_records(test, s, 1);
 	KUNIT_EXPECT_EQ(test, s->p[0].values[0], 10);
 	KUNIT_EXPECT_EQ(test, s->p[0].cookie, 2);
 }
@@ -170,7 +152,9 @@ static void records_go_on_after_a_stop(struct kunit *test)
 static void sample_peers_are_in_records(struct kunit *test)
 {
 	const struct pmuk_pmd pmd = { .short_reset = PERIOD, .sample_peers = BIT(3) | BIT(1) };
+	static const u64 values[][3] = { { PERIOD, 7, 9 }, { 2 * PERIOD, 7, 109 } };
 	struct sampler *s = new_sampler(test, buffered, PERF_SAMPLE_READ | PERF_SAMPLE_CPU, GROUP);
+	unsigned int i;
 
 	start_sampler(test, s, 4, &pmd);
 	feed(test, s, 1, 7);
@@ -179,15 +163,11 @@ static void sample_peers_are_in_records(struct kunit *test)
 	feed(test, s, 0, PERIOD);
 	feed(test, s, 3, 100);
 	feed(test, s, 0, PERIOD);
-	KUNIT_ASSERT_EQ(test, take_here(test, s), 2);
-	KUNIT_ASSERT_EQ(test, s->p[0].nr, 3);
-	KUNIT_EXPECT_EQ(test, s->p[0].values[0], PERIOD);
-	KUNIT_EXPECT_EQ(test, s->p[0].values[1], 7);
-	KUNIT_EXPECT_EQ(test, s->p[0].values[2], 9);
-	KUNIT_ASSERT_EQ(test, s->p[1].nr, 3);
-	KUNIT_EXPECT_EQ(test, s->p[1].values[0], 2 * PERIOD);
-	KUNIT_EXPECT_EQ(test, s->p[1].values[1], 7);
-	KUNIT_EXPECT_EQ(test, s->p[1].values[2], 109);
+	expect_records(test, s, ARRAY_SIZE(values));
+	for (i = 0; i < ARRAY_SIZE(values); i++) {
+		KUNIT_ASSERT_EQ(test, s->p[i].nr, ARRAY_SIZE(values[i]));
+		KUNIT_EXPECT_MEMEQ(test, s->p[i].values, values[i], sizeof(values[i]));
+	}
 	KUNIT_EXPECT_NE(test, s->p[0].ids[1], s->p[0].ids[2]);
 	KUNIT_EXPECT_EQ(test, s->p[0].cpu, s->cpu);
 }
@@ -197,7 +177,6 @@ static void sample_peers_need_a_group(struct kunit *test)
 {
 	const struct pmuk_pmd pmd = { .short_reset = PERIOD, .sample_peers = BIT(3) | BIT(1) };
 	static const u64 types[] = { PERF_SAMPLE_READ | PERF_SAMPLE_CPU, PERF_SAMPLE_CPU };
-	struct pmuk_parsed *p = new_samples(test);
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(types); i++) {
@@ -205,9 +184,9 @@ static void sample_peers_need_a_group(struct kunit *test)
 
 		start_sampler(test, s, 4, &pmd);
 		feed(test, s, 0, 5 * PERIOD);
-		KUNIT_EXPECT_EQ(test, take(test, s, s->cpu, p, MANY, NULL), 5);
-		KUNIT_EXPECT_EQ(test, p[4].cpu, s->cpu);
-		KUNIT_EXPECT_EQ(test, p[4].values[0], i ? 0 : 5 * PERIOD);
+		expect_records(test, s, 5);
+		KUNIT_EXPECT_EQ(test, s->p[4].cpu, s->cpu);
+		KUNIT_EXPECT_EQ(test, s->p[4].values[0], i ? 0 : 5 * PERIOD);
 		kunit_release_action(test, pmuk_ctx_put, s->ctx);
 		kunit_release_action(test, pmuk_test_put_sim, s->sim);
 	}
@@ -218,10 +197,9 @@ static void reset_peers_begin_again(struct kunit *test)
 {
 	struct sampler *s = new_sampler(test, buffered, 0, 0);
 	const struct pmuk_pmd pmd = { .short_reset = PERIOD, .reset_peers = BIT(1) | BIT(3) };
-	const struct pmuk_pmd peer = { .num = 1, .short_reset = PERIOD, .flags = PMUK_PMD_NOTIFY };
 	const struct pmuk_pmd other = { .num = 2, .short_reset = PERIOD, .flags = PMUK_PMD_NOTIFY };
 
-	pmuk_ctx_write_pmd(test, s->ctx, &peer);
+	pmuk_ctx_write_pmd(test, s->ctx, &notify1);
 	pmuk_ctx_write_pmd(test, s->ctx, &other);
 	start_sampler(test, s, 4, &pmd);
 	feed(test, s, 1, PERIOD - 1);
@@ -229,11 +207,11 @@ static void reset_peers_begin_again(struct kunit *test)
 	feed(test, s, 3, 5);
 	feed(test, s, 0, PERIOD);
 	feed(test, s, 1, PERIOD - 1);
-	KUNIT_EXPECT_EQ(test, told(test, s), 0);
+	KUNIT_EXPECT_EQ(test, told(s), 0);
 	feed(test, s, 1, 1);
-	KUNIT_EXPECT_EQ(test, told(test, s), 1);
+	KUNIT_EXPECT_EQ(test, told(s), 1);
 	feed(test, s, 2, 1);
-	KUNIT_EXPECT_EQ(test, told(test, s), 1);
+	KUNIT_EXPECT_EQ(test, told(s), 1);
 	feed(test, s, 3, 5);
 	expect_count(test, s, 1, 2 * PERIOD - 1);
 	expect_count(test, s, 3, 10);
@@ -244,29 +222,20 @@ static void reset_peers_that_wait_have_not_overflowed(struct kunit *test)
 {
 	const struct pmuk_pmd pmd = { .short_reset = PERIOD, .reset_peers = BIT(1) };
 	const struct pmuk_pmd peer = { .num = 1, .short_reset = PERIOD };
-	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
-	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
-	int cpu = pmuk_test_pin_first(test);
+	struct sampler *s = new_sampler_on(test, pmuk_test_sim(test, 1, 32), buffered, 0, 0);
 	unsigned int i;
 
-	pmuk_ctx_add_set(test, ctx, 1, 0);
-	pmuk_ctx_add(test, ctx, sim, 0, 0, 0, PMUK_NO_THROTTLE);
-	pmuk_ctx_add(test, ctx, sim, 0, 1, 1, PMUK_NO_THROTTLE);
-	pmuk_ctx_write_pmd(test, ctx, &pmd);
-	pmuk_ctx_write_pmd(test, ctx, &peer);
-	pmuk_ctx_load(test, ctx, cpu);
-	pmuk_ctx_start(test, ctx);
+	pmuk_ctx_add_set(test, s->ctx, 1, 0);
+	pmuk_ctx_write_pmd(test, s->ctx, &peer);
+	start_sampler(test, s, 2, &pmd);
 	for (i = 0; i < 20; i++) {
-		KUNIT_ASSERT_EQ(test, pmuk_ctx_feed(sim, cpu, 0, PERIOD), PERIOD);
-		KUNIT_ASSERT_EQ(test, pmuk_switch_evtset(ctx, 1), 0);
-		KUNIT_ASSERT_EQ(test, pmuk_switch_evtset(ctx, 0), 0);
+		KUNIT_ASSERT_EQ(test, pmuk_ctx_feed(s->sim, s->cpu, 0, PERIOD), PERIOD);
+		KUNIT_ASSERT_EQ(test, pmuk_switch_evtset(s->ctx, 1), 0);
+		KUNIT_ASSERT_EQ(test, pmuk_switch_evtset(s->ctx, 0), 0);
 	}
-	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(ctx, 0, cpu).replayed, 0);
-	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 1, -1), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(s->ctx, 0, s->cpu).replayed, 0);
+	expect_count(test, s, 1, 0);
 }
-
-static const struct pmuk_context_attr masking = { .flags = PMUK_CTX_MASK,
-						  .buffer = { .nr_pages = 1 } };
 
 /* All stop at the overflow, at once; after the restart one long period, and then short ones. */
 static void masked_until_restart(struct kunit *test)
@@ -287,8 +256,8 @@ static void masked_until_restart(struct kunit *test)
 		sum += periods[i];
 		expect_count(test, s, 0, sum);
 		expect_count(test, s, 1, (i + 1) * 5);
-		KUNIT_EXPECT_EQ(test, told(test, s), 1);
-		KUNIT_EXPECT_EQ(test, take_here(test, s), 1);
+		KUNIT_EXPECT_EQ(test, told(s), 1);
+		expect_records(test, s, 1);
 		KUNIT_EXPECT_EQ(test, s->p[0].period, periods[i]);
 		KUNIT_EXPECT_EQ(test, pmuk_restart(s->ctx), 0);
 	}
@@ -296,20 +265,15 @@ static void masked_until_restart(struct kunit *test)
 
 #define CLOCK_PERIOD	(20 * NSEC_PER_MSEC)
 
-/* The time of the next overflow, which is told when its record is there. */
-static u64 time_of_overflow(struct kunit *test, struct sampler *s)
+/*
+ * The next overflow comes a period after @since, and is told when its record is there. The clock
+ * that a timer runs by is not quite the one that records have.
+ */
+static void expect_whole_period(struct kunit *test, struct sampler *s, u64 since, u64 period)
 {
-	struct pmuk_parsed *p = new_samples(test);
-
-	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(told(test, s)));
-	KUNIT_EXPECT_EQ(test, take(test, s, s->cpu, p, MANY, NULL), 1);
-	return p[0].time;
-}
-
-/* The clock that a timer runs by is not quite the one that records have. */
-static void expect_whole_period(struct kunit *test, u64 ns, u64 period)
-{
-	KUNIT_EXPECT_GE(test, ns, period - period / 10);
+	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(told(s)));
+	expect_records(test, s, 1);
+	KUNIT_EXPECT_GE(test, s->p[0].time - since, period - period / 10);
 }
 
 /* perf core counts cpu-clock's periods by a timer: none is over early, the first neither. */
@@ -328,10 +292,10 @@ static void clock_periods_are_whole(struct kunit *test)
 	for (i = 0; i < 3; i++) {
 		since = local_clock();
 		pmuk_ctx_start(test, s->ctx);
-		expect_whole_period(test, time_of_overflow(test, s) - since, CLOCK_PERIOD);
+		expect_whole_period(test, s, since, CLOCK_PERIOD);
 		since = local_clock();
 		KUNIT_EXPECT_EQ(test, pmuk_restart(s->ctx), 0);
-		expect_whole_period(test, time_of_overflow(test, s) - since, 2 * CLOCK_PERIOD);
+		expect_whole_period(test, s, since, 2 * CLOCK_PERIOD);
 		KUNIT_EXPECT_EQ(test, pmuk_stop(s->ctx), 0);
 	}
 }
@@ -339,46 +303,42 @@ static void clock_periods_are_whole(struct kunit *test)
 /* Who does not notify, does not mask; its period goes on over another one's restart. */
 static void masked_by_those_that_notify(struct kunit *test)
 {
-	const struct pmuk_pmd pmd = { .short_reset = PERIOD, .flags = PMUK_PMD_NOTIFY };
-	const struct pmuk_pmd plain = { .num = 1, .short_reset = PERIOD };
+	const struct pmuk_pmd other = { .num = 1, .short_reset = PERIOD };
 	struct sampler *s = new_sampler(test, masking, PERF_SAMPLE_CPU, 0);
 
-	pmuk_ctx_write_pmd(test, s->ctx, &plain);
-	start_sampler(test, s, 2, &pmd);
+	pmuk_ctx_write_pmd(test, s->ctx, &other);
+	start_sampler(test, s, 2, &notify);
 	feed(test, s, 1, 2 * PERIOD + 60);
-	KUNIT_EXPECT_EQ(test, take_here(test, s), 2);
-	KUNIT_EXPECT_EQ(test, told(test, s), 0);
+	expect_records(test, s, 2);
+	KUNIT_EXPECT_EQ(test, told(s), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(s->sim, 0, 2 * PERIOD), PERIOD);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(s->sim, 1, 5), 0);
-	KUNIT_EXPECT_EQ(test, take_here(test, s), 1);
+	expect_records(test, s, 1);
 	KUNIT_EXPECT_EQ(test, pmuk_restart(s->ctx), 0);
 	feed(test, s, 1, 39);
-	KUNIT_EXPECT_EQ(test, take_here(test, s), 0);
+	expect_records(test, s, 0);
 	feed(test, s, 1, 1);
-	KUNIT_EXPECT_EQ(test, take_here(test, s), 1);
+	expect_records(test, s, 1);
 	expect_count(test, s, 1, 3 * PERIOD);
 }
 
 /* Two that overflow at once: what comes together with the one that masks is not lost. */
 static void masked_with_another_overflow(struct kunit *test)
 {
-	struct pmuk_pmd pmd = { .short_reset = PERIOD, .flags = PMUK_PMD_NOTIFY };
 	struct sampler *s = new_sampler(test, masking, PERF_SAMPLE_CPU, 0);
 
-	pmd.num = 1;
-	pmuk_ctx_write_pmd(test, s->ctx, &pmd);
-	pmd.num = 0;
-	start_sampler(test, s, 2, &pmd);
+	pmuk_ctx_write_pmd(test, s->ctx, &notify1);
+	start_sampler(test, s, 2, &notify);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_advance(s->sim, 1, PERIOD + 30), PERIOD + 30);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_advance(s->sim, 0, PERIOD), PERIOD);
 	pmuk_sim_interrupt(s->sim);
-	KUNIT_EXPECT_EQ(test, told(test, s), 2);
+	KUNIT_EXPECT_EQ(test, told(s), 2);
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(s->ctx, 0, s->cpu).overflowed, BIT(0) | BIT(1));
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(s->sim, 1, 1), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_restart(s->ctx), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(s->sim, 1, 1), 1);
-	KUNIT_EXPECT_EQ(test, told(test, s), 0);
-	KUNIT_EXPECT_EQ(test, take_here(test, s), 2);
+	KUNIT_EXPECT_EQ(test, told(s), 0);
+	expect_records(test, s, 2);
 	expect_count(test, s, 0, PERIOD);
 	expect_count(test, s, 1, PERIOD + 31);
 }
@@ -386,72 +346,60 @@ static void masked_with_another_overflow(struct kunit *test)
 #define POLLED	1000
 
 /* Restarts as soon as it is told, from another CPU. */
-static int restart_when_told(void *data)
+static void restart_when_told(void *data)
 {
 	struct sampler *s = data;
 	struct pmuk_msg msg;
 
-	while (!kthread_should_stop()) {
-		if (pmuk_read(s->ctx, &msg, true) != 1) {
-			cond_resched();
-			continue;
-		}
-		s->restarts += msg.kind == PMUK_MSG_OVERFLOW ? msg.count : 0;
-		pmuk_restart(s->ctx);
+	if (pmuk_read(s->ctx, &msg, true) != 1)
+		return;
+	s->restarts += msg.kind == PMUK_MSG_OVERFLOW ? msg.count : 0;
+	pmuk_restart(s->ctx);
+}
+
+/* Counts all of many periods, while another CPU calls @fn. */
+static struct sampler *feed_while_called(struct kunit *test, void (*fn)(void *data))
+{
+	struct sampler *s = new_sampler(test, masking, 0, 0);
+	int other = pmuk_test_other_cpu(test, s->cpu);
+	struct pmuk_loop *loop;
+	unsigned int i;
+
+	start_sampler(test, s, 1, &notify);
+	loop = pmuk_loop_start(test, other, fn, s);
+	for (i = 0; i < POLLED; i++) {
+		if (pmuk_ctx_feed(s->sim, s->cpu, 0, PERIOD) != PERIOD)
+			break;
 	}
-	return 0;
+	pmuk_loop_stop(test, loop);
+	KUNIT_EXPECT_EQ(test, i, POLLED);
+	return s;
+}
+
+/* Overflows tell of all events but those while paused, see pmuk_counter_pause(). */
+static void expect_all_told(struct kunit *test, struct sampler *s)
+{
+	s->restarts += told(s);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, s->ctx, 0, 0, -1) / PERIOD, s->restarts);
 }
 
 /* When an overflow is told, it has masked: a restart then is none too early. */
 static void masked_before_it_is_told(struct kunit *test)
 {
-	const struct pmuk_pmd pmd = { .short_reset = PERIOD, .flags = PMUK_PMD_NOTIFY };
-	struct sampler *s = new_sampler(test, masking, 0, 0);
-	int other = pmuk_test_other_cpu(test, s->cpu);
-	struct task_struct *task;
-	unsigned int i;
-
-	start_sampler(test, s, 1, &pmd);
-	task = kthread_run_on_cpu(restart_when_told, s, other, "pmuk_restart/%u");
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
-	for (i = 0; i < POLLED; i++) {
-		if (pmuk_ctx_feed(s->sim, s->cpu, 0, PERIOD) != PERIOD)
-			break;
-	}
-	kthread_stop(task);
-	KUNIT_EXPECT_EQ(test, i, POLLED);
-	/* What a paused counter has seen, see pmuk_counter_pause(), is in none of them. */
-	s->restarts += told(test, s);
-	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, s->ctx, 0, 0, -1) / PERIOD, s->restarts);
+	expect_all_told(test, feed_while_called(test, restart_when_told));
 }
 
-static int restart_all_the_time(void *data)
+static void restart_all_the_time(void *data)
 {
 	struct sampler *s = data;
 
-	while (!kthread_should_stop()) {
-		pmuk_restart(s->ctx);
-		cond_resched();
-	}
-	return 0;
+	pmuk_restart(s->ctx);
 }
 
 /* A restart that meets an overflow comes before or after it: no counter runs on while masked. */
 static void restart_meets_overflows(struct kunit *test)
 {
-	const struct pmuk_pmd pmd = { .short_reset = PERIOD, .flags = PMUK_PMD_NOTIFY };
-	struct sampler *s = new_sampler(test, masking, 0, 0);
-	int other = pmuk_test_other_cpu(test, s->cpu);
-	struct task_struct *task;
-	unsigned int i;
-
-	start_sampler(test, s, 1, &pmd);
-	task = kthread_run_on_cpu(restart_all_the_time, s, other, "pmuk_restart/%u");
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
-	for (i = 0; i < POLLED; i++)
-		feed(test, s, 0, PERIOD);
-	kthread_stop(task);
-	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, s->ctx, 0, 0, -1) / PERIOD, told(test, s));
+	expect_all_told(test, feed_while_called(test, restart_all_the_time));
 }
 
 /* A stop and a start are a restart, too, but with the short period. */
@@ -479,26 +427,23 @@ static void masked_until_started_again(struct kunit *test)
 /* Others count on while one CPU is masked. */
 static void masked_one_cpu_at_a_time(struct kunit *test)
 {
-	const struct pmuk_pmd pmd = { .short_reset = PERIOD, .flags = PMUK_PMD_NOTIFY };
 	struct sampler *s = new_sampler(test, masking, 0, 0);
 	int cpu = s->cpu, other = pmuk_test_other_cpu(test, cpu);
-	struct pmuk_msg msg;
 
 	s->cpu = -1;
-	start_sampler(test, s, 2, &pmd);
+	start_sampler(test, s, 2, &notify);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(s->sim, other, 0, 2 * PERIOD), PERIOD);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(s->sim, cpu, 1, 5), 5);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(s->sim, other, 1, 5), 0);
-	msg = pmuk_ctx_next(test, s->ctx);
-	KUNIT_EXPECT_EQ(test, msg.kind, PMUK_MSG_OVERFLOW);
-	KUNIT_EXPECT_EQ(test, msg.cpu, other);
+	pmuk_ctx_expect_msg(test, s->ctx, PMUK_MSG_OVERFLOW, other, 0, 1);
 	KUNIT_EXPECT_EQ(test, pmuk_restart(s->ctx), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(s->sim, other, 1, 5), 5);
 }
 
 /* The NMI of one PMU, in the middle of another one being programmed. */
 struct meddler {
-	struct pmuk_sim *sim;
+	struct pmuk_sim *sim, *other;
+	struct sampler *s;
 	struct pmuk_sim_hook hook;
 	struct pmu *busy;
 	unsigned int nr;
@@ -521,49 +466,58 @@ static void meddle(struct pmuk_sim *sim, enum pmuk_sim_point point, void *data)
 		m->ret = pmuk_irq_run(PMUK_IRQ_NMI, overflow_here, m);
 }
 
+/* A second PMU, and a context that an overflow of the first one masks. */
+static struct meddler *new_meddler(struct kunit *test, u64 type)
+{
+	const struct pmuk_sim_config config = {
+		.name = "pmuk_sim_other", .nr_counters = 4, .width = 32 };
+	struct meddler *m = pmuk_test_zalloc(test, sizeof(*m));
+
+	pmuk_test_need_nmi(test);
+	m->other = pmuk_test_sim_config(test, &config);
+	m->s = new_sampler(test, masking, type, 0);
+	m->sim = m->s->sim;
+	m->hook.fn = meddle;
+	m->hook.data = m;
+	return m;
+}
+
+/* The NMI has come, and the overflow in it was told. */
+static void expect_meddled(struct kunit *test, struct meddler *m)
+{
+	KUNIT_EXPECT_EQ(test, m->ret, 0);
+	KUNIT_EXPECT_EQ(test, m->counted, PERIOD);
+	KUNIT_EXPECT_EQ(test, told(m->s), 1);
+}
+
 /*
  * A counter of the other PMU is paused only when that may be. Its own overflow, which was
  * pending, comes before that, and is not told: it is masked already.
  */
 static void masked_before_another_pmu_is_paused(struct kunit *test)
 {
-	const struct pmuk_sim_config config = {
-		.name = "pmuk_sim_other", .nr_counters = 4, .width = 32 };
-	const struct pmuk_pmd pmd = { .short_reset = PERIOD, .flags = PMUK_PMD_NOTIFY };
-	const struct pmuk_pmd peer = { .num = 1, .short_reset = PERIOD, .flags = PMUK_PMD_NOTIFY };
-	struct meddler *m = pmuk_test_zalloc(test, sizeof(*m));
-	struct pmuk_parsed *p = new_samples(test);
-	struct pmuk_attr attr = { .config = 1 };
-	struct pmuk_sim *other;
-	struct sampler *s;
+	struct meddler *m = new_meddler(test, PERF_SAMPLE_CPU);
+	const struct pmuk_attr attr = { .type = pmuk_sim_type(m->other), .config = 1 };
+	struct sampler *s = m->s;
 
-	pmuk_test_need_nmi(test);
-	other = pmuk_test_sim_config(test, &config);
-	s = new_sampler(test, masking, PERF_SAMPLE_CPU, 0);
-	m->sim = s->sim;
-	m->hook.fn = meddle;
-	m->hook.data = m;
 	/* Pinned, it stays where it is when one that is not comes. */
-	pmuk_ctx_add(test, s->ctx, other, 0, 1, 0, PMUK_PINNED | PMUK_NO_THROTTLE);
-	pmuk_ctx_write_pmd(test, s->ctx, &peer);
-	start_sampler(test, s, 1, &pmd);
-	KUNIT_EXPECT_EQ(test, pmuk_sim_advance(other, 0, PERIOD), PERIOD);
+	pmuk_ctx_add(test, s->ctx, m->other, 0, 1, 0, PMUK_PINNED | PMUK_NO_THROTTLE);
+	pmuk_ctx_write_pmd(test, s->ctx, &notify1);
+	start_sampler(test, s, 1, &notify);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_advance(m->other, 0, PERIOD), PERIOD);
 
-	attr.type = pmuk_sim_type(other);
-	pmuk_sim_set_hook(other, &m->hook);
+	pmuk_sim_set_hook(m->other, &m->hook);
 	pmuk_test_enabled(test, &attr, s->cpu, NULL);
-	pmuk_sim_set_hook(other, NULL);
-	KUNIT_EXPECT_EQ(test, m->ret, 0);
-	KUNIT_EXPECT_EQ(test, m->counted, PERIOD);
-	KUNIT_EXPECT_EQ(test, told(test, s), 1);
-	KUNIT_EXPECT_EQ(test, take(test, s, s->cpu, p, MANY, NULL), 1);
-	KUNIT_EXPECT_EQ(test, pmuk_sim_count(other, 0, 5), 0);
+	pmuk_sim_set_hook(m->other, NULL);
+	expect_meddled(test, m);
+	expect_records(test, s, 1);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(m->other, 0, 5), 0);
 	expect_count(test, s, 1, PERIOD);
 
 	KUNIT_EXPECT_EQ(test, pmuk_restart(s->ctx), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(s->sim, 0, 5), 5);
-	KUNIT_EXPECT_EQ(test, pmuk_sim_count(other, 0, 2 * PERIOD), PERIOD);
-	KUNIT_EXPECT_EQ(test, told(test, s), 1);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(m->other, 0, 2 * PERIOD), PERIOD);
+	KUNIT_EXPECT_EQ(test, told(s), 1);
 	expect_count(test, s, 0, PERIOD + 5);
 	expect_count(test, s, 1, 2 * PERIOD);
 }
@@ -597,32 +551,18 @@ static bool counts_in_task(struct kunit *test, struct sampler *s, struct pmuk_pl
 /* A worker stops what the irq_work found to be away. */
 static void mask_reaches_a_task_that_has_left(struct kunit *test)
 {
-	const struct pmuk_sim_config config = {
-		.name = "pmuk_sim_other", .nr_counters = 4, .width = 32 };
-	const struct pmuk_pmd pmd = { .short_reset = PERIOD, .flags = PMUK_PMD_NOTIFY };
-	struct meddler *m = pmuk_test_zalloc(test, sizeof(*m));
-	struct pmuk_attr attr = {};
-	struct pmuk_sim *other;
-	struct pmuk_place *p;
-	struct sampler *s;
+	struct meddler *m = new_meddler(test, 0);
+	const struct pmuk_attr attr = { .type = pmuk_sim_type(m->other) };
+	struct pmuk_place *p = pmuk_place(test, m->other, PMUK_TARGET_TASK);
+	struct sampler *s = m->s;
 
-	pmuk_test_need_nmi(test);
-	other = pmuk_test_sim_config(test, &config);
-	s = new_sampler(test, masking, 0, 0);
-	p = pmuk_place(test, other, PMUK_TARGET_TASK);
 	p->data = m;
-	m->sim = s->sim;
-	attr.type = pmuk_sim_type(other);
 	m->busy = pmuk_test_counter(test, &attr, s->cpu, NULL)->event->pmu;
-	pmuk_ctx_add(test, s->ctx, s->sim, 0, 0, 0, PMUK_NO_THROTTLE);
-	pmuk_ctx_add(test, s->ctx, other, 0, 1, 1, PMUK_NO_THROTTLE);
-	pmuk_ctx_write_pmd(test, s->ctx, &pmd);
-	KUNIT_ASSERT_EQ(test, pmuk_load_context(s->ctx, &p->target), 0);
-	pmuk_ctx_start(test, s->ctx);
+	pmuk_ctx_add_pmd(test, s->ctx, s->sim, 0, &notify);
+	pmuk_ctx_add(test, s->ctx, m->other, 0, 1, 1, PMUK_NO_THROTTLE);
+	pmuk_place_run(p, s->ctx);
 	pmuk_place_tell(p, mask_and_leave);
-	KUNIT_EXPECT_EQ(test, m->ret, 0);
-	KUNIT_EXPECT_EQ(test, m->counted, PERIOD);
-	KUNIT_EXPECT_EQ(test, told(test, s), 1);
+	expect_meddled(test, m);
 	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(!counts_in_task(test, s, p, 1)));
 
 	KUNIT_EXPECT_EQ(test, pmuk_restart(s->ctx), 0);
@@ -630,6 +570,12 @@ static void mask_reaches_a_task_that_has_left(struct kunit *test)
 }
 
 #define RANDOM_MASK	0x3f
+
+static void expect_random(struct kunit *test, u64 period)
+{
+	KUNIT_EXPECT_GE(test, period, PERIOD);
+	KUNIT_EXPECT_LE(test, period, PERIOD + RANDOM_MASK);
+}
 
 /* Periods are what the seed makes of them, within the mask, and add up to the count. */
 static void random_periods(struct kunit *test)
@@ -642,18 +588,17 @@ static void random_periods(struct kunit *test)
 
 	start_sampler(test, s, 1, &pmd);
 	feed(test, s, 0, 5 * (PERIOD + RANDOM_MASK));
-	n = take_here(test, s);
+	n = take(test, s, s->cpu, NULL);
 	KUNIT_ASSERT_GE(test, n, 5);
 	KUNIT_ASSERT_LE(test, n, MANY);
 	for (i = 0; i < n; i++) {
 		sum += s->p[i].period;
-		KUNIT_EXPECT_GE(test, s->p[i].period, PERIOD);
-		KUNIT_EXPECT_LE(test, s->p[i].period, PERIOD + RANDOM_MASK);
+		expect_random(test, s->p[i].period);
 		KUNIT_EXPECT_EQ(test, s->p[i].values[0], sum);
 		different += s->p[i].period != s->p[0].period;
 	}
 	KUNIT_EXPECT_GT(test, different, 0);
-	KUNIT_EXPECT_EQ(test, told(test, s), n);
+	KUNIT_EXPECT_EQ(test, told(s), n);
 }
 
 #define SEQUENCE	5		/* periods that are compared, of MANY at most */
@@ -663,32 +608,23 @@ static struct sampler *new_random(struct pmuk_place *p, u64 seed)
 {
 	const struct pmuk_pmd pmd = { .short_reset = PERIOD, .random_mask = RANDOM_MASK,
 				      .random_seed = seed };
-	struct pmuk_context_attr attr = buffered;
-	struct sampler *s = pmuk_test_zalloc(p->test, sizeof(*s));
+	struct sampler *s = new_sampler_on(p->test, p->sim, buffered, PERF_SAMPLE_PERIOD, 0);
 
-	s->sim = p->sim;
-	s->format.sample_type = PERF_SAMPLE_PERIOD;
-	attr.format_arg = &s->format;
-	attr.format_arg_size = sizeof(s->format);
-	s->ctx = pmuk_ctx_create(p->test, &attr);
-	pmuk_ctx_add(p->test, s->ctx, p->sim, 0, 0, 0, PMUK_NO_THROTTLE);
-	pmuk_ctx_write_pmd(p->test, s->ctx, &pmd);
+	pmuk_ctx_add_pmd(p->test, s->ctx, p->sim, 0, &pmd);
 	return s;
 }
 
 /* How many periods on @cpu are as @wanted, which the first ones of all become. */
 static unsigned int compare_periods(struct pmuk_place *p, struct sampler *s, int cpu, u64 *wanted)
 {
-	struct pmuk_parsed *samples = new_samples(p->test);
-	unsigned int i, same = 0, n = take(p->test, s, cpu, samples, MANY, NULL);
+	unsigned int i, same = 0, n = take(p->test, s, cpu, NULL);
 
 	KUNIT_EXPECT_GE(p->test, n, SEQUENCE);
 	KUNIT_EXPECT_LE(p->test, n, MANY);
 	for (i = 0; i < SEQUENCE; i++) {
-		wanted[i] = wanted[i] ?: samples[i].period;
-		same += samples[i].period == wanted[i];
-		KUNIT_EXPECT_GE(p->test, samples[i].period, PERIOD);
-		KUNIT_EXPECT_LE(p->test, samples[i].period, PERIOD + RANDOM_MASK);
+		wanted[i] = wanted[i] ?: s->p[i].period;
+		same += s->p[i].period == wanted[i];
+		expect_random(p->test, s->p[i].period);
 	}
 	return same;
 }
@@ -699,8 +635,7 @@ static unsigned int run_random(struct pmuk_place *p, struct sampler *s, u64 *wan
 	unsigned int same;
 	int cpu;
 
-	pmuk_place_load(p, s->ctx);
-	pmuk_ctx_start(p->test, s->ctx);
+	pmuk_place_run(p, s->ctx);
 	pmuk_place_feed(p, 0, SEQUENCE * (PERIOD + RANDOM_MASK));
 	KUNIT_EXPECT_EQ(p->test, pmuk_unload_context(s->ctx), 0);
 	same = compare_periods(p, s, p->cpu, wanted);
@@ -738,42 +673,34 @@ static void seed_makes_periods(struct kunit *test)
 
 /* ---- nothing is lost uncounted ---- */
 
-static struct pmuk_buffer_stat buffer_stat(struct kunit *test, struct sampler *s, int cpu)
-{
-	struct pmuk_buffer_stat stat = {};
-
-	KUNIT_EXPECT_EQ(test, pmuk_buffer_stat(pmuk_buffer(s->ctx, cpu), &stat), 0);
-	return stat;
-}
-
 /* More than fits, on each CPU another number: what was not read was lost, and counted. */
 static void overflows_are_records_or_lost(struct kunit *test)
 {
-	const struct pmuk_pmd pmd = { .short_reset = PERIOD, .flags = PMUK_PMD_NOTIFY };
 	struct sampler *s = new_sampler(test, buffered, PERF_SAMPLE_CPU | PERF_SAMPLE_TIME |
 					PERF_SAMPLE_ID | PERF_SAMPLE_PERIOD, 0);
+	struct pmuk_buffer_stat stat;
 	u64 all = 0, lost, nr;
 	unsigned int got;
 	int cpu;
 
 	s->cpu = -1;
-	start_sampler(test, s, 1, &pmd);
+	start_sampler(test, s, 1, &notify);
 	for_each_online_cpu(cpu) {
 		nr = PAGE_SIZE / 40 + 30 * (cpu + 1);
-		all += nr;
 		KUNIT_EXPECT_EQ(test, pmuk_ctx_feed(s->sim, cpu, 0, nr * PERIOD), nr * PERIOD);
-		got = take(test, s, cpu, s->p, MANY, NULL);
+		got = take(test, s, cpu, NULL);
 		KUNIT_EXPECT_EQ(test, s->p[0].cpu, cpu);
 		KUNIT_EXPECT_EQ(test, pmuk_ctx_feed(s->sim, cpu, 0, PERIOD), PERIOD);
-		all++;
+		all += nr + 1;
 		lost = 0;
-		got += take(test, s, cpu, s->p, MANY, &lost);
-		KUNIT_EXPECT_EQ(test, buffer_stat(test, s, cpu).lost, lost);
-		KUNIT_EXPECT_EQ(test, buffer_stat(test, s, cpu).discarded, 0);
+		got += take(test, s, cpu, &lost);
+		stat = pmuk_ctx_stat(test, s->ctx, cpu);
+		KUNIT_EXPECT_EQ(test, stat.lost, lost);
+		KUNIT_EXPECT_EQ(test, stat.discarded, 0);
 		KUNIT_EXPECT_EQ(test, got + lost, nr + 1);
 		KUNIT_EXPECT_GT(test, lost, 0);
 	}
-	KUNIT_EXPECT_EQ(test, told(test, s), all);
+	KUNIT_EXPECT_EQ(test, told(s), all);
 	expect_count(test, s, 0, all * PERIOD);
 }
 
@@ -782,19 +709,18 @@ static void restart_restarts_buffers(struct kunit *test)
 {
 	const struct pmuk_context_attr stopping = {
 		.buffer = { .nr_pages = 1, .mode = PMUK_BUFFER_STOP } };
-	const struct pmuk_pmd pmd = { .short_reset = PERIOD };
 	struct sampler *s = new_sampler(test, stopping, PERF_SAMPLE_TIME, 0);
 	unsigned int fits = PAGE_SIZE / 16;
 	u64 lost = 0;
 
-	start_sampler(test, s, 1, &pmd);
+	start_sampler(test, s, 1, &plain);
 	feed(test, s, 0, (fits + 10) * PERIOD);
-	KUNIT_EXPECT_EQ(test, take_here(test, s), fits);
+	expect_records(test, s, fits);
 	feed(test, s, 0, 5 * PERIOD);
-	KUNIT_EXPECT_EQ(test, take_here(test, s), 0);
+	expect_records(test, s, 0);
 	KUNIT_EXPECT_EQ(test, pmuk_restart(s->ctx), 0);
 	feed(test, s, 0, 5 * PERIOD);
-	KUNIT_EXPECT_EQ(test, take(test, s, s->cpu, s->p, MANY, &lost), 5);
+	KUNIT_EXPECT_EQ(test, take(test, s, s->cpu, &lost), 5);
 	KUNIT_EXPECT_EQ(test, lost, 15);
 	expect_count(test, s, 0, (fits + 20) * PERIOD);
 }
@@ -802,20 +728,18 @@ static void restart_restarts_buffers(struct kunit *test)
 /* What was recorded stays when the context is unloaded, and is gone on from. */
 static void buffers_stay_while_unloaded(struct kunit *test)
 {
-	const struct pmuk_pmd pmd = { .short_reset = PERIOD };
 	struct sampler *s = new_sampler(test, buffered, PERF_SAMPLE_CPU, 0);
 	struct pmuk_buffer *b;
 
-	start_sampler(test, s, 1, &pmd);
+	start_sampler(test, s, 1, &plain);
 	b = pmuk_buffer(s->ctx, s->cpu);
 	feed(test, s, 0, 3 * PERIOD);
 	KUNIT_EXPECT_EQ(test, pmuk_unload_context(s->ctx), 0);
 	KUNIT_EXPECT_PTR_EQ(test, pmuk_buffer(s->ctx, s->cpu), b);
-	pmuk_ctx_load(test, s->ctx, -1);
-	pmuk_ctx_start(test, s->ctx);
+	pmuk_ctx_run(test, s->ctx, -1);
 	KUNIT_EXPECT_PTR_EQ(test, pmuk_buffer(s->ctx, s->cpu), b);
 	feed(test, s, 0, 2 * PERIOD);
-	KUNIT_EXPECT_EQ(test, take_here(test, s), 5);
+	expect_records(test, s, 5);
 }
 
 KUNIT_ARRAY_PARAM_DESC(places, pmuk_place_kinds, name);

@@ -3,9 +3,7 @@
  * Each allocation that creating a counter makes fails once: the first, the
  * second, … until none is left to fail. The answer is -ENOMEM, and nothing stays.
  */
-#include <linux/completion.h>
 #include <linux/kthread.h>
-#include <linux/sched/task.h>
 
 #include "pmuk_fail.h"
 #include "pmuk_suite.h"
@@ -13,9 +11,7 @@
 
 static int wait_for_stop(void *unused)
 {
-	while (!kthread_should_stop())
-		schedule_timeout_interruptible(HZ);
-	return 0;
+	return pmuk_test_wait_for_stop();
 }
 
 /* A task that nobody has counted on yet: its contexts are to be allocated, too. */

@@ -3,9 +3,7 @@
  * A CPU goes offline and comes back: its counters are gone for good, and say so,
  * their counts stay, and nobody else's suffer.
  */
-#include <linux/completion.h>
 #include <linux/cpu.h>
-#include <linux/jiffies.h>
 #include <linux/kthread.h>
 
 #include "pmuk_counters.h"
@@ -19,14 +17,9 @@ struct plug {
 
 static int hotplug_init(struct kunit *test)
 {
-	struct plug *p = kunit_kzalloc(test, sizeof(*p), GFP_KERNEL);
-	int ret;
+	struct plug *p = pmuk_test_zalloc(test, sizeof(*p));
 
-	KUNIT_ASSERT_NOT_NULL(test, p);
-	ret = pmuk_test_init(test);
-	if (ret)
-		return ret;
-
+	pmuk_test_init(test);
 	test->priv = p;
 	p->stays = pmuk_test_pin_first(test);
 	p->cpu = pmuk_test_other_cpu(test, p->stays);
@@ -34,26 +27,8 @@ static int hotplug_init(struct kunit *test)
 	p->attr.type = pmuk_sim_type(p->sim);
 	pmuk_test_keep_online(test, p->cpu);
 
-	/* Some machines cannot; this one tells by trying. */
-	ret = remove_cpu(p->cpu);
-	if (ret)
-		kunit_skip(test, "CPU %d cannot go offline: %d", p->cpu, ret);
+	pmuk_test_expect_offline(test, p->cpu, remove_cpu(p->cpu));
 	return add_cpu(p->cpu);
-}
-
-static void expect_gone(struct kunit *test, struct pmuk_counter *c, u64 count)
-{
-	struct pmuk_value value = { .count = U64_MAX };
-	u64 local;
-
-	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_GONE);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_read(c, &value), -ENODEV);
-	KUNIT_EXPECT_EQ(test, value.count, count);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), -ENODEV);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(c, &local), -EINVAL);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_snapshot(c, &value), 0);
-	KUNIT_EXPECT_EQ(test, value.count, count);
 }
 
 static void create_refuses_offline_cpu(struct kunit *test)
@@ -61,9 +36,9 @@ static void create_refuses_offline_cpu(struct kunit *test)
 	struct plug *p = test->priv;
 
 	KUNIT_ASSERT_EQ(test, remove_cpu(p->cpu), 0);
-	KUNIT_EXPECT_EQ(test, PTR_ERR(pmuk_counter_create(&p->attr, p->cpu, NULL)), -ENODEV);
+	pmuk_test_refused(test, &p->attr, p->cpu, NULL, -ENODEV, "flexible");
 	p->attr.flags = PMUK_PINNED;
-	KUNIT_EXPECT_EQ(test, PTR_ERR(pmuk_counter_create(&p->attr, p->cpu, NULL)), -ENODEV);
+	pmuk_test_refused(test, &p->attr, p->cpu, NULL, -ENODEV, "pinned");
 	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_nr_events(p->sim), 0);
 }
@@ -75,11 +50,11 @@ static void offline_keeps_the_count(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(p->sim, p->cpu, 0, 100003), 100003);
 	KUNIT_ASSERT_EQ(test, remove_cpu(p->cpu), 0);
-	expect_gone(test, c, 100003);
+	pmuk_test_expect_gone(test, c, -ENODEV, 100003);
 	KUNIT_ASSERT_EQ(test, add_cpu(p->cpu), 0);
-	expect_gone(test, c, 100003);
+	pmuk_test_expect_gone(test, c, -ENODEV, 100003);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(p->sim, p->cpu, 0, 10), 0);
-	expect_gone(test, c, 100003);
+	pmuk_test_expect_gone(test, c, -ENODEV, 100003);
 }
 
 static void offline_of_disabled(struct kunit *test)
@@ -90,7 +65,7 @@ static void offline_of_disabled(struct kunit *test)
 	pmuk_sim_count_on(p->sim, p->cpu, 0, 77);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
 	KUNIT_ASSERT_EQ(test, remove_cpu(p->cpu), 0);
-	expect_gone(test, c, 77);
+	pmuk_test_expect_gone(test, c, -ENODEV, 77);
 }
 
 static void pause_there(void *data)
@@ -106,7 +81,7 @@ static void offline_of_paused(struct kunit *test)
 	pmuk_sim_count_on(p->sim, p->cpu, 0, 77);
 	smp_call_function_single(p->cpu, pause_there, c, true);
 	KUNIT_ASSERT_EQ(test, remove_cpu(p->cpu), 0);
-	expect_gone(test, c, 77);
+	pmuk_test_expect_gone(test, c, -ENODEV, 77);
 }
 
 static void other_cpus_count_on(struct kunit *test)
@@ -126,15 +101,13 @@ static void other_cpus_count_on(struct kunit *test)
 static void new_counter_after_online(struct kunit *test)
 {
 	struct plug *p = test->priv;
-	struct pmuk_value value;
 	struct pmuk_counter *c;
 
 	KUNIT_ASSERT_EQ(test, remove_cpu(p->cpu), 0);
 	KUNIT_ASSERT_EQ(test, add_cpu(p->cpu), 0);
 	c = pmuk_test_enabled(test, &p->attr, p->cpu, NULL);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(p->sim, p->cpu, 0, 5), 5);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_read(c, &value), 0);
-	KUNIT_EXPECT_EQ(test, value.count, 5);
+	pmuk_test_expect_value(test, c, 0, 5);
 }
 
 struct runner {
@@ -164,7 +137,6 @@ static void task_counter_survives(struct kunit *test)
 	struct plug *p = test->priv;
 	struct runner r = { .p = p };
 	struct task_struct *task = kthread_create(count_all_the_time, &r, "pmuk_runner");
-	struct pmuk_value value;
 	unsigned int i, ret = 0;
 	u64 before;
 
@@ -189,49 +161,40 @@ static void task_counter_survives(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ret, 0);
 	KUNIT_EXPECT_EQ(test, r.wrong, 0);
 	KUNIT_EXPECT_GT(test, r.total, 0);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_read(r.c, &value), -ESRCH);
-	KUNIT_EXPECT_EQ(test, value.count, r.total);
+	pmuk_test_expect_value(test, r.c, -ESRCH, r.total);
 	pmuk_counter_destroy(r.c);
 }
 
 /* Created, read and destroyed while the CPU comes and goes: -ENODEV at worst. */
-static int churn(void *data)
+static void churn(void *data)
 {
 	struct runner *r = data;
-	struct pmuk_attr attr = r->p->attr;
 	struct pmuk_value value;
+	struct pmuk_counter *c;
+	int ret;
 
-	while (!kthread_should_stop()) {
-		struct pmuk_counter *c;
-		int ret;
-
-		attr.flags ^= PMUK_PINNED;
-		c = pmuk_counter_create(&attr, r->p->cpu, NULL);
-		ret = PTR_ERR_OR_ZERO(c) ?: pmuk_counter_enable(c) ?: pmuk_counter_read(c, &value);
-		pmuk_counter_destroy(c);
-		if (ret && ret != -ENODEV)
-			r->wrong++;
-		WRITE_ONCE(r->total, r->total + 1);
-		cond_resched();
-	}
-	return 0;
+	r->p->attr.flags ^= PMUK_PINNED;
+	c = pmuk_counter_create(&r->p->attr, r->p->cpu, NULL);
+	ret = PTR_ERR_OR_ZERO(c) ?: pmuk_counter_enable(c) ?: pmuk_counter_read(c, &value);
+	pmuk_counter_destroy(c);
+	if (ret && ret != -ENODEV)
+		r->wrong++;
 }
 
 static void create_races_with_hotplug(struct kunit *test)
 {
 	struct plug *p = test->priv;
 	struct runner r = { .p = p };
-	struct task_struct *task = kthread_run(churn, &r, "pmuk_churn");
+	struct pmuk_loop *loop = pmuk_loop_start(test, -1, churn, &r);
 	unsigned int i, ret = 0;
 
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
 	for (i = 0; i < 3; i++) {
 		ret |= remove_cpu(p->cpu);
 		ret |= add_cpu(p->cpu);
 	}
-	while (READ_ONCE(r.total) < 100)
+	while (READ_ONCE(loop->turns) < 100)
 		schedule_timeout_uninterruptible(1);
-	kthread_stop(task);
+	pmuk_loop_stop(test, loop);
 	KUNIT_EXPECT_EQ(test, ret, 0);
 	KUNIT_EXPECT_EQ(test, r.wrong, 0);
 	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);

@@ -5,7 +5,6 @@
  */
 #include <linux/completion.h>
 #include <linux/delay.h>
-#include <linux/jiffies.h>
 #include <linux/ktime.h>
 #include <linux/timekeeping.h>
 
@@ -34,12 +33,12 @@ static bool count_and_time(struct kunit *test, struct pmuk_counter *c, u64 *coun
  */
 static void cycles_agree_with_the_clock(struct kunit *test)
 {
-	struct pmuk_counter *c = pmuk_test_enabled(test, &cycles, raw_smp_processor_id(), NULL);
+	struct pmuk_counter *c = pmuk_test_here(test, &cycles);
 	u64 from = 0, to, begin = 0, end, counted = 0, passed = 0;
-	unsigned long until = jiffies + 20 * HZ;
+	struct pmuk_test_progress progress = {};
 	bool was_sound = false, sound;
 
-	while (passed < NSEC_PER_SEC / 2 && time_before(jiffies, until)) {
+	while (passed < NSEC_PER_SEC / 2 && pmuk_test_goes_on(&progress, passed)) {
 		sound = count_and_time(test, c, &to, &end);
 		if (sound && was_sound && end - begin < 100 * NSEC_PER_USEC) {
 			counted += to - from;
@@ -62,7 +61,7 @@ static void cycles_agree_with_the_clock(struct kunit *test)
 /* The direct read and the PMU driver's, in turns. */
 static void reads_agree(struct kunit *test)
 {
-	struct pmuk_counter *c = pmuk_test_enabled(test, &cycles, raw_smp_processor_id(), NULL);
+	struct pmuk_counter *c = pmuk_test_here(test, &cycles);
 	struct pmuk_value value;
 	u64 before, after;
 	unsigned int i;
@@ -87,6 +86,20 @@ struct storm {
 	int ret;
 };
 
+/* A counter of @attr on the test's CPU that overflows into @fn. */
+static struct pmuk_counter *new_storm(struct kunit *test, struct storm *storm,
+				      const struct pmuk_attr *attr, u64 period,
+				      pmuk_overflow_t fn)
+{
+	struct pmuk_attr own = *attr;
+
+	own.period = period;
+	own.overflow = fn;
+	own.data = storm;
+	storm->pace.period = period;
+	return pmuk_test_enabled(test, &own, raw_smp_processor_id(), NULL);
+}
+
 static void read_in_callback(struct pmuk_counter *c, const struct pmuk_sample *sample, void *data)
 {
 	struct storm *storm = data;
@@ -110,26 +123,27 @@ static void read_in_callback(struct pmuk_counter *c, const struct pmuk_sample *s
 	WRITE_ONCE(storm->last_irq, count);
 }
 
+/* How much there was of a storm in which 20 000 are done, and 2 000 overflows come. */
+static u64 storm_size(u64 done, const struct storm *storm)
+{
+	return min(done, 20000) + min(READ_ONCE(storm->nr), 2000);
+}
+
 /* Never back, neither here nor in the overflow, nor from one to the other. */
 static void reads_grow_in_a_storm(struct kunit *test)
 {
 	struct storm *storm = pmuk_test_zalloc(test, sizeof(*storm));
-	struct pmuk_attr attr = cycles;
-	unsigned long end = jiffies + 20 * HZ;
+	struct pmuk_test_progress progress = {};
 	unsigned int wrong = 0, losses;
 	struct pmuk_counter *c;
 	struct pmuk_value value;
 	u64 count, least;
 	int ret;
 
-	attr.period = 30000;
-	attr.overflow = read_in_callback;
-	attr.data = storm;
-	storm->pace.period = attr.period;
 	pmuk_hw_guard_start(test, &storm->guard, raw_smp_processor_id());
-	c = pmuk_test_enabled(test, &attr, raw_smp_processor_id(), NULL);
+	c = new_storm(test, storm, &cycles, 30000, read_in_callback);
 	while ((READ_ONCE(storm->nr) < 2000 || storm->reads < 20000) &&
-	       time_before(jiffies, end)) {
+	       pmuk_test_goes_on(&progress, storm_size(storm->reads, storm))) {
 		losses = READ_ONCE(storm->guard.losses);
 		least = max(READ_ONCE(storm->last_irq), storm->last_task);
 		ret = pmuk_counter_read_local(c, &count);
@@ -152,7 +166,7 @@ static void reads_grow_in_a_storm(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, storm->nmis, pmuk_hw_interrupts_as_nmi() ? storm->nr : 0);
 	KUNIT_EXPECT_GE(test, value.count, max(storm->last_task, storm->last_irq));
 	/* Each of them took a period at least. */
-	KUNIT_EXPECT_GE(test, value.count, (u64)storm->nr * attr.period);
+	KUNIT_EXPECT_GE(test, value.count, 30000ULL * storm->nr);
 }
 
 static void note_overflow(struct pmuk_counter *c, const struct pmuk_sample *sample, void *data)
@@ -166,27 +180,20 @@ static void note_overflow(struct pmuk_counter *c, const struct pmuk_sample *samp
 static void overflow_takes_a_period(struct kunit *test)
 {
 	struct storm *storm = pmuk_test_zalloc(test, sizeof(*storm));
-	struct pmuk_attr attr = cycles;
-	unsigned long end = jiffies + 10 * HZ;
 	struct pmuk_counter *c;
 	u64 count;
 
-	attr.period = 1000000;
-	attr.overflow = note_overflow;
-	attr.data = storm;
-	c = pmuk_test_enabled(test, &attr, raw_smp_processor_id(), NULL);
-	while (READ_ONCE(storm->nr) < 100 && time_before(jiffies, end))
-		cpu_relax();
+	c = new_storm(test, storm, &cycles, 1000000, note_overflow);
+	KUNIT_EXPECT_TRUE(test, pmuk_test_spin_until(READ_ONCE(storm->nr) >= 100));
 	KUNIT_EXPECT_EQ(test, pmuk_counter_pause(c), 0);
 	count = pmuk_test_local(test, c);
-	KUNIT_EXPECT_GE(test, storm->nr, 100);
 	/* A virtual CPU that has to wait misses some: the PMU overflows only once. */
-	KUNIT_EXPECT_LE(test, storm->nr, div64_u64(count, attr.period));
+	KUNIT_EXPECT_LE(test, storm->nr, div64_u64(count, 1000000));
 }
 
 static void pause_stops_the_pmu(struct kunit *test)
 {
-	struct pmuk_counter *c = pmuk_test_enabled(test, &cycles, raw_smp_processor_id(), NULL);
+	struct pmuk_counter *c = pmuk_test_here(test, &cycles);
 	u64 paused, resumed;
 	unsigned int i;
 
@@ -202,9 +209,6 @@ static void pause_stops_the_pmu(struct kunit *test)
 	}
 }
 
-#define ALIVE	0x600d600dULL
-#define DEAD	0xdeaddeadULL
-
 struct victim {
 	u64 magic;
 	struct pmuk_hw_pace pace;
@@ -219,7 +223,7 @@ static void strike(struct pmuk_counter *c, const struct pmuk_sample *sample, voi
 	struct victim *victim = data;
 
 	pmuk_hw_keep_pace(&victim->pace, c, 0, 64);
-	if (READ_ONCE(victim->magic) != ALIVE)
+	if (READ_ONCE(victim->magic) != PMUK_VICTIM_ALIVE)
 		victim->late++;
 	if (++victim->nr == victim->last && victim->suicide)
 		pmuk_counter_destroy_deferred(c, &victim->done);
@@ -236,22 +240,20 @@ static void destroy_in_a_storm(struct kunit *test)
 	attr.overflow = strike;
 	attr.data = victim;
 	for (i = 0; i < 200; i++) {
-		unsigned long end = jiffies + 5 * HZ;
 		struct pmuk_counter *c;
 
-		*victim = (struct victim) { .magic = ALIVE, .pace.period = attr.period,
+		*victim = (struct victim) { .magic = PMUK_VICTIM_ALIVE, .pace.period = attr.period,
 					    .suicide = i & 1, .last = i & 2 ? 1 : 3 };
 		init_completion(&victim->done);
 		c = pmuk_counter_create(&attr, raw_smp_processor_id(), NULL);
 		KUNIT_ASSERT_NOT_ERR_OR_NULL(test, c);
 		pmuk_counter_enable(c);
-		while (READ_ONCE(victim->nr) < victim->last && time_before(jiffies, end))
-			cpu_relax();
+		(void)pmuk_test_spin_until(READ_ONCE(victim->nr) >= victim->last);
 		if (victim->suicide)
 			wait_for_completion_timeout(&victim->done, 10 * HZ);
 		else
 			pmuk_counter_destroy(c);
-		WRITE_ONCE(victim->magic, DEAD);
+		WRITE_ONCE(victim->magic, PMUK_VICTIM_DEAD);
 		pmuk_test_spin(30 * NSEC_PER_USEC);
 		KUNIT_ASSERT_GE(test, victim->nr, victim->last);
 		KUNIT_ASSERT_EQ(test, victim->late, 0);
@@ -259,14 +261,11 @@ static void destroy_in_a_storm(struct kunit *test)
 	}
 }
 
-#ifdef CONFIG_ARM64
-
 static const struct pmuk_attr sw_incr = PMUK_HW_MADE;
 
 static void made_events_are_counted(struct kunit *test)
 {
 	struct pmuk_counter *c;
-	struct pmuk_value value;
 	unsigned int i;
 
 	pmuk_hw_need_made_events(test);
@@ -276,8 +275,7 @@ static void made_events_are_counted(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, pmuk_test_local(test, c), i);
 		if (i % 10)
 			continue;
-		KUNIT_ASSERT_EQ(test, pmuk_counter_read(c, &value), 0);
-		KUNIT_ASSERT_EQ(test, value.count, i);
+		KUNIT_ASSERT_EQ(test, pmuk_test_count(test, c), i);
 		KUNIT_ASSERT_EQ(test, pmuk_test_local(test, c), i);
 	}
 }
@@ -285,17 +283,13 @@ static void made_events_are_counted(struct kunit *test)
 /* Anything that stops and starts the register neither loses nor invents any. */
 static void made_events_survive_anything(struct kunit *test)
 {
-	struct pmuk_attr attr = sw_incr;
 	struct storm *storm = pmuk_test_zalloc(test, sizeof(*storm));
 	struct pmuk_counter *c;
 	unsigned int i;
 	u64 total = 0;
 
 	pmuk_hw_need_made_events(test);
-	attr.period = 1000;
-	attr.overflow = note_overflow;
-	attr.data = storm;
-	c = pmuk_test_enabled(test, &attr, raw_smp_processor_id(), NULL);
+	c = new_storm(test, storm, &sw_incr, 1000, note_overflow);
 	for (i = 0; i < 2000; i++) {
 		pmuk_hw_make_events(i % 17);
 		total += i % 17;
@@ -326,16 +320,12 @@ static void made_events_survive_anything(struct kunit *test)
 
 static void made_events_overflow(struct kunit *test)
 {
-	struct pmuk_attr attr = sw_incr;
 	struct storm *storm = pmuk_test_zalloc(test, sizeof(*storm));
 	struct pmuk_counter *c;
 	unsigned int i;
 
 	pmuk_hw_need_made_events(test);
-	attr.period = 10;
-	attr.overflow = note_overflow;
-	attr.data = storm;
-	c = pmuk_test_enabled(test, &attr, raw_smp_processor_id(), NULL);
+	c = new_storm(test, storm, &sw_incr, 10, note_overflow);
 	for (i = 1; i <= 1000; i++) {
 		pmuk_hw_make_events(10);
 		udelay(1);
@@ -379,7 +369,7 @@ static void look_from_overflows(struct kunit *test,
 {
 	struct watched *w = pmuk_test_zalloc(test, sizeof(*w));
 	struct pmuk_attr attr = sw_incr, tick = cycles;
-	unsigned long end = jiffies + 20 * HZ;
+	struct pmuk_test_progress progress = {};
 	int cpu = raw_smp_processor_id();
 	struct storm *storm = &w->storm;
 	struct pmuk_counter *ticker;
@@ -396,7 +386,8 @@ static void look_from_overflows(struct kunit *test,
 	storm->pace.period = tick.period;
 	ticker = pmuk_test_enabled(test, &tick, cpu, NULL);
 
-	while ((storm->done < 20000 || READ_ONCE(storm->nr) < 2000) && time_before(jiffies, end)) {
+	while ((storm->done < 20000 || READ_ONCE(storm->nr) < 2000) &&
+	       pmuk_test_goes_on(&progress, storm_size(storm->done, storm))) {
 		WRITE_ONCE(storm->intent, storm->intent + 1);
 		pmuk_hw_make_event();
 		WRITE_ONCE(storm->done, storm->intent);
@@ -479,23 +470,6 @@ static void pmu_gets_full(struct kunit *test)
 		active += pmuk_counter_state(c[i]) == PMUK_COUNTER_ACTIVE;
 	KUNIT_EXPECT_EQ(test, active, nr);
 }
-
-#else /* !CONFIG_ARM64 */
-
-static void skip_made_events(struct kunit *test)
-{
-	kunit_skip(test, "no event that software can make happen");
-}
-
-#define made_events_are_counted		skip_made_events
-#define made_events_survive_anything	skip_made_events
-#define made_events_overflow		skip_made_events
-#define made_events_read_among_overflows	skip_made_events
-#define made_events_fully_read_among_overflows	skip_made_events
-#define made_events_migrate		skip_made_events
-#define pmu_gets_full			skip_made_events
-
-#endif /* !CONFIG_ARM64 */
 
 /*
  * x86 may count branches of that period with BTS, which has no register to read. A counter that

@@ -9,6 +9,7 @@
 #include <linux/sched/task.h>
 
 #include "pmuk_counters.h"
+#include "pmuk_ctx.h"
 #include "pmuk_suite.h"
 
 static void no_overflow(struct pmuk_counter *c, const struct pmuk_sample *sample, void *data)
@@ -34,26 +35,33 @@ static int note_attr(const struct perf_event_attr *attr, void *data)
 
 static int counter_init(struct kunit *test)
 {
-	struct counter_test *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
-	struct pmuk_sim_config config = {
-		.name = "pmuk_sim",
-		.nr_counters = 2,
-		.width = 32,
-		.event_init = note_attr,
-		.data = t,
+	struct counter_test *t = pmuk_test_zalloc(test, sizeof(*t));
+	const struct pmuk_sim_config config = {
+		.name = "pmuk_sim", .nr_counters = 2, .width = 32,
+		.event_init = note_attr, .data = t,
 	};
-	int ret;
 
-	KUNIT_ASSERT_NOT_NULL(test, t);
-	ret = pmuk_test_init(test);
-	if (ret)
-		return ret;
-
+	pmuk_test_init(test);
 	test->priv = t;
 	t->sim = pmuk_test_sim_config(test, &config);
 	t->attr.type = pmuk_sim_type(t->sim);
 	t->cpu = pmuk_test_pin_first(test);
 	return 0;
+}
+
+/* A counter of the attributes, on the test's CPU. */
+static struct pmuk_counter *new_counter(struct kunit *test)
+{
+	struct counter_test *t = test->priv;
+
+	return pmuk_test_counter(test, &t->attr, t->cpu, NULL);
+}
+
+static struct pmuk_counter *new_enabled(struct kunit *test)
+{
+	struct counter_test *t = test->priv;
+
+	return pmuk_test_enabled(test, &t->attr, t->cpu, NULL);
 }
 
 /* What creation says, and that a refused counter leaves no perf event behind. */
@@ -135,11 +143,12 @@ static void create_refuses_null_attr(struct kunit *test)
 
 static void create_refuses_impossible_cpu(struct kunit *test)
 {
-	KUNIT_EXPECT_EQ(test, create(test, -1, NULL), -EINVAL);
-	KUNIT_EXPECT_EQ(test, create(test, -2, NULL), -EINVAL);
-	KUNIT_EXPECT_EQ(test, create(test, nr_cpu_ids, NULL), -EINVAL);
-	KUNIT_EXPECT_EQ(test, create(test, INT_MAX, NULL), -EINVAL);
-	KUNIT_EXPECT_EQ(test, create(test, INT_MIN, NULL), -EINVAL);
+	const int impossible[] = { -1, -2, nr_cpu_ids, INT_MAX, INT_MIN };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(impossible); i++)
+		KUNIT_EXPECT_EQ_MSG(test, create(test, impossible[i], NULL), -EINVAL, "CPU %d",
+				    impossible[i]);
 	KUNIT_EXPECT_EQ(test, create(test, -2, current), -EINVAL);
 }
 
@@ -228,11 +237,11 @@ static void create_tells_the_pmu_what_to_count(struct kunit *test)
 {
 	struct counter_test *t = test->priv;
 
-	t->attr.config = 3;
-	t->attr.config1 = 0x1122334455667788;
-	t->attr.config2 = 0x99aabbccddeeff00;
-	t->attr.period = 0x123456789;
-	t->attr.sample_type = PERF_SAMPLE_ADDR | PERF_SAMPLE_WEIGHT | PERF_SAMPLE_TIME;
+	t->attr = (struct pmuk_attr){
+		.type = t->attr.type, .config = 3, .config1 = 0x1122334455667788,
+		.config2 = 0x99aabbccddeeff00, .period = 0x123456789,
+		.sample_type = PERF_SAMPLE_ADDR | PERF_SAMPLE_WEIGHT | PERF_SAMPLE_TIME,
+	};
 	KUNIT_ASSERT_EQ(test, create(test, t->cpu, NULL), 0);
 	KUNIT_EXPECT_EQ(test, t->seen.type, t->attr.type);
 	KUNIT_EXPECT_EQ(test, t->seen.config, t->attr.config);
@@ -245,10 +254,9 @@ static void create_tells_the_pmu_what_to_count(struct kunit *test)
 
 static void create_copies_attributes(struct kunit *test)
 {
+	struct pmuk_counter *c = new_counter(test);
 	struct counter_test *t = test->priv;
-	struct pmuk_counter *c;
 
-	c = pmuk_test_counter(test, &t->attr, t->cpu, NULL);
 	memset(&t->attr, 0xff, sizeof(t->attr));
 	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
 	pmuk_sim_count(t->sim, 0, 5);
@@ -279,42 +287,36 @@ static void calls_refuse_null_counter(struct kunit *test)
 
 static void read_local_refuses_null(struct kunit *test)
 {
-	struct counter_test *t = test->priv;
-	struct pmuk_counter *c = pmuk_test_enabled(test, &t->attr, t->cpu, NULL);
 	u64 count;
 
 	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(NULL, &count), -EINVAL);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(c, NULL), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(new_enabled(test), NULL), -EINVAL);
 }
 
 static void reads_refuse_null_value(struct kunit *test)
 {
-	struct counter_test *t = test->priv;
-	struct pmuk_counter *c = pmuk_test_enabled(test, &t->attr, t->cpu, NULL);
+	struct pmuk_counter *c = new_enabled(test);
 
 	KUNIT_EXPECT_EQ(test, pmuk_counter_read(c, NULL), -EINVAL);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_snapshot(c, NULL), -EINVAL);
 }
 
 /* Calls of the owner refuse everybody else, and leave what they point to alone. */
-static void expect_not_owner(struct kunit *test, struct pmuk_counter *c)
+static void expect_not_owner(struct kunit *test, struct pmuk_counter *c, int error)
 {
-	u64 count = 4711;
-
-	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(c, &count), -EINVAL);
-	KUNIT_EXPECT_EQ(test, count, 4711);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_pause(c), -EINVAL);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_resume(c), -EINVAL);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_set_period(c, 10), -EINVAL);
+	pmuk_test_expect_no_local(test, c, error);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_pause(c), error);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_resume(c), error);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_set_period(c, 10), error);
 }
 
 static void local_calls_refuse_other_cpu(struct kunit *test)
 {
 	struct counter_test *t = test->priv;
-	int other = pmuk_test_other_cpu(test, t->cpu);
 
+	t->cpu = pmuk_test_other_cpu(test, t->cpu);
 	t->attr.period = 1000;
-	expect_not_owner(test, pmuk_test_enabled(test, &t->attr, other, NULL));
+	expect_not_owner(test, new_enabled(test), -EINVAL);
 }
 
 static void local_calls_refuse_other_task(struct kunit *test)
@@ -327,7 +329,7 @@ static void local_calls_refuse_other_task(struct kunit *test)
 	t->attr.period = 1000;
 	c = pmuk_counter_create(&t->attr, -1, task);
 	if (!IS_ERR(c))
-		expect_not_owner(test, c);
+		expect_not_owner(test, c, -EINVAL);
 	pmuk_counter_destroy(c);
 	kthread_stop(task);
 	KUNIT_EXPECT_FALSE(test, IS_ERR(c));
@@ -338,16 +340,12 @@ static void local_calls_refuse_inherit(struct kunit *test)
 	struct counter_test *t = test->priv;
 	struct pmuk_value value;
 	struct pmuk_counter *c;
-	u64 count;
 
 	t->attr.flags = PMUK_INHERIT;
 	t->attr.period = 1000;
 	c = pmuk_test_enabled(test, &t->attr, -1, current);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(c, &count), -EOPNOTSUPP);
+	expect_not_owner(test, c, -EOPNOTSUPP);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_snapshot(c, &value), -EOPNOTSUPP);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_pause(c), -EOPNOTSUPP);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_resume(c), -EOPNOTSUPP);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_set_period(c, 10), -EOPNOTSUPP);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), -EOPNOTSUPP);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_ACTIVE);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_read(c, &value), 0);
@@ -355,15 +353,12 @@ static void local_calls_refuse_inherit(struct kunit *test)
 
 static void read_local_refuses_disabled(struct kunit *test)
 {
-	struct counter_test *t = test->priv;
-	struct pmuk_counter *c = pmuk_test_counter(test, &t->attr, t->cpu, NULL);
-	u64 count = 4711;
+	struct pmuk_counter *c = new_counter(test);
 
-	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(c, &count), -EBUSY);
+	pmuk_test_expect_no_local(test, c, -EBUSY);
 	KUNIT_ASSERT_EQ(test, pmuk_counter_enable(c), 0);
 	KUNIT_ASSERT_EQ(test, pmuk_counter_disable(c), 0);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(c, &count), -EBUSY);
-	KUNIT_EXPECT_EQ(test, count, 4711);
+	pmuk_test_expect_no_local(test, c, -EBUSY);
 }
 
 static void set_period_refuses_out_of_range(struct kunit *test)
@@ -373,7 +368,7 @@ static void set_period_refuses_out_of_range(struct kunit *test)
 
 	t->attr.period = 1000;
 	t->attr.random_mask = 0xff;
-	c = pmuk_test_enabled(test, &t->attr, t->cpu, NULL);
+	c = new_enabled(test);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_set_period(c, 0), -EINVAL);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_set_period(c, (u64)S64_MAX + 1), -EINVAL);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_set_period(c, S64_MAX), -EINVAL);
@@ -383,16 +378,12 @@ static void set_period_refuses_out_of_range(struct kunit *test)
 
 static void set_period_refuses_plain_counter(struct kunit *test)
 {
-	struct counter_test *t = test->priv;
-	struct pmuk_counter *c = pmuk_test_enabled(test, &t->attr, t->cpu, NULL);
-
-	KUNIT_EXPECT_EQ(test, pmuk_counter_set_period(c, 1000), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_set_period(new_enabled(test), 1000), -EINVAL);
 }
 
 static void state_follows_calls(struct kunit *test)
 {
-	struct counter_test *t = test->priv;
-	struct pmuk_counter *c = pmuk_test_counter(test, &t->attr, t->cpu, NULL);
+	struct pmuk_counter *c = new_counter(test);
 
 	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_OFF);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
@@ -403,28 +394,27 @@ static void state_follows_calls(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_OFF);
 }
 
+static void expect_harmless_twice(struct kunit *test, struct pmuk_counter *c,
+				  int (*call)(struct pmuk_counter *c))
+{
+	KUNIT_EXPECT_EQ_MSG(test, call(c), 0, "%ps", call);
+	KUNIT_EXPECT_EQ_MSG(test, call(c), 0, "%ps again", call);
+}
+
 /* What is so already is no error, and changes nothing. */
 static void calls_repeat_harmlessly(struct kunit *test)
 {
+	struct pmuk_counter *c = new_counter(test);
 	struct counter_test *t = test->priv;
-	struct pmuk_counter *c = pmuk_test_counter(test, &t->attr, t->cpu, NULL);
-	struct pmuk_value value;
-	unsigned int i;
 
-	for (i = 0; i < 2; i++)
-		KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
-	for (i = 0; i < 2; i++)
-		KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
+	expect_harmless_twice(test, c, pmuk_counter_disable);
+	expect_harmless_twice(test, c, pmuk_counter_enable);
 	pmuk_sim_count(t->sim, 0, 1);
-	for (i = 0; i < 2; i++)
-		KUNIT_EXPECT_EQ(test, pmuk_counter_pause(c), 0);
-	for (i = 0; i < 2; i++)
-		KUNIT_EXPECT_EQ(test, pmuk_counter_resume(c), 0);
+	expect_harmless_twice(test, c, pmuk_counter_pause);
+	expect_harmless_twice(test, c, pmuk_counter_resume);
 	pmuk_sim_count(t->sim, 0, 1);
-	for (i = 0; i < 2; i++)
-		KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_read(c, &value), 0);
-	KUNIT_EXPECT_EQ(test, value.count, 2);
+	expect_harmless_twice(test, c, pmuk_counter_disable);
+	pmuk_test_expect_value(test, c, 0, 2);
 }
 
 /* With interrupts off the first call cannot have freed anything yet. */
@@ -453,13 +443,10 @@ static void destroy_deferred_takes_no_completion(struct kunit *test)
 {
 	struct counter_test *t = test->priv;
 	struct pmuk_counter *c = pmuk_counter_create(&t->attr, t->cpu, NULL);
-	unsigned long end = jiffies + 10 * HZ;
 
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, c);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_destroy_deferred(c, NULL), 0);
-	while (pmuk_nr_counters() && time_before(jiffies, end))
-		schedule_timeout_uninterruptible(1);
-	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
+	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(!pmuk_nr_counters()));
 	KUNIT_EXPECT_EQ(test, pmuk_sim_nr_events(t->sim), 0);
 }
 

@@ -17,12 +17,15 @@
 
 struct nest {
 	struct pmuk_sim *sim;
+	struct pmuk_attr attr;
 	struct pmuk_counter *c;
+	int cpu;
 	struct pmuk_sim_hook hook;
 	struct completion done;
 	enum pmuk_irq_level level;	/* where what is injected runs */
 	enum pmuk_sim_point point;	/* where it is injected */
-	pmuk_irq_fn_t fn;		/* what is injected */
+	void (*called)(struct nest *nest);	/* what is called in a context */
+	void (*fn)(struct nest *nest);	/* what is injected */
 	bool armed;			/* inject at the next such point */
 	unsigned int injected;
 	unsigned int overflows;
@@ -41,23 +44,29 @@ static void note_overflow(struct pmuk_counter *c, const struct pmuk_sample *samp
 	nest->misplaced += !pmuk_irq_is(nest->level);
 }
 
+/* Its counter is still to be created. */
+static struct nest *alloc_nest(struct kunit *test, enum pmuk_irq_level level,
+			       struct pmuk_sim *sim)
+{
+	struct nest *nest = pmuk_test_zalloc(test, sizeof(*nest));
+
+	pmuk_test_need_level(test, level);
+	nest->cpu = pmuk_test_pin_first(test);
+	nest->level = level;
+	nest->sim = sim;
+	nest->attr = (struct pmuk_attr){
+		.type = pmuk_sim_type(sim), .period = PERIOD, .flags = PMUK_NO_THROTTLE,
+		.overflow = note_overflow, .data = nest,
+	};
+	return nest;
+}
+
 static struct nest *new_nest_on(struct kunit *test, enum pmuk_irq_level level,
 				struct pmuk_sim *sim)
 {
-	struct nest *nest = pmuk_test_zalloc(test, sizeof(*nest));
-	struct pmuk_attr attr = {
-		.period = PERIOD,
-		.flags = PMUK_NO_THROTTLE,
-		.overflow = note_overflow,
-		.data = nest,
-	};
-	int cpu = pmuk_test_pin_first(test);
+	struct nest *nest = alloc_nest(test, level, sim);
 
-	pmuk_test_need_level(test, level);
-	nest->level = level;
-	nest->sim = sim;
-	attr.type = pmuk_sim_type(sim);
-	nest->c = pmuk_test_enabled(test, &attr, cpu, NULL);
+	nest->c = pmuk_test_enabled(test, &nest->attr, nest->cpu, NULL);
 	return nest;
 }
 
@@ -76,17 +85,37 @@ static void set_hook(struct nest *nest,
 
 static void expect_exact(struct kunit *test, struct nest *nest)
 {
-	u64 count = pmuk_test_local(test, nest->c);
-
 	KUNIT_EXPECT_EQ(test, nest->wrong, 0);
-	KUNIT_EXPECT_EQ(test, count, pmuk_sim_counted(nest->sim, 0) - nest->hidden);
-	KUNIT_EXPECT_EQ(test, pmuk_test_count(test, nest->c), count);
+	pmuk_test_expect_count(test, nest->c, pmuk_sim_counted(nest->sim, 0) - nest->hidden);
 }
 
-static void count_and_read(void *data)
+static void run_called(void *data)
 {
 	struct nest *nest = data;
 
+	nest->called(nest);
+}
+
+/* Calls @fn in the context @level. */
+static int run_in(struct nest *nest, enum pmuk_irq_level level, void (*fn)(struct nest *nest))
+{
+	nest->called = fn;
+	return pmuk_irq_run(level, run_called, nest);
+}
+
+static void call_in(struct kunit *test, struct nest *nest, enum pmuk_irq_level level,
+		    void (*fn)(struct nest *nest))
+{
+	KUNIT_ASSERT_EQ(test, run_in(nest, level, fn), 0);
+	KUNIT_ASSERT_EQ(test, nest->ret, 0);
+}
+
+/* Defines a function that makes one call, whose result the test looks at. */
+#define NEST_CALL(name, call) \
+	static void name(struct nest *nest) { nest->ret = call; }
+
+static void count_and_read(struct nest *nest)
+{
 	pmuk_sim_count(nest->sim, 0, nest->n);
 	nest->ret = pmuk_counter_read_local(nest->c, &nest->count);
 	nest->wrong += nest->ret || nest->count != pmuk_sim_counted(nest->sim, 0);
@@ -96,13 +125,12 @@ static void count_and_read(void *data)
 /* Overflows and reads of this context, and a look from the task at each. */
 static void nest_counts(struct kunit *test)
 {
-	enum pmuk_irq_level level = pmuk_test_level(test);
-	struct nest *nest = new_nest(test, level);
+	struct nest *nest = new_nest(test, pmuk_test_level(test));
 	unsigned int i;
 
 	for (i = 0; i < NESTINGS; i++) {
 		nest->n = PERIOD + i;
-		KUNIT_ASSERT_EQ(test, pmuk_irq_run(level, count_and_read, nest), 0);
+		call_in(test, nest, nest->level, count_and_read);
 		KUNIT_ASSERT_EQ(test, nest->count, pmuk_sim_counted(nest->sim, 0));
 	}
 	KUNIT_EXPECT_EQ(test, nest->overflows, div64_u64(nest->count, PERIOD));
@@ -111,38 +139,22 @@ static void nest_counts(struct kunit *test)
 	expect_exact(test, nest);
 }
 
-static void pause_here(void *data)
-{
-	struct nest *nest = data;
-
-	nest->ret = pmuk_counter_pause(nest->c);
-}
-
-static void resume_here(void *data)
-{
-	struct nest *nest = data;
-
-	nest->ret = pmuk_counter_resume(nest->c);
-}
+NEST_CALL(pause_here, pmuk_counter_pause(nest->c))
+NEST_CALL(resume_here, pmuk_counter_resume(nest->c))
 
 /* Paused here, there, resumed there, here: what comes between is not counted. */
 static void nest_pauses(struct kunit *test)
 {
-	enum pmuk_irq_level level = pmuk_test_level(test);
-	struct nest *nest = new_nest(test, level);
+	struct nest *nest = new_nest(test, pmuk_test_level(test));
 	unsigned int i;
 	u64 total = 0;
 
 	for (i = 0; i < NESTINGS; i++) {
 		total += pmuk_sim_count(nest->sim, 0, 333);
-		KUNIT_ASSERT_EQ(test, pmuk_irq_run(i & 1 ? level : PMUK_IRQ_TASK,
-						   pause_here, nest), 0);
-		KUNIT_ASSERT_EQ(test, nest->ret, 0);
+		call_in(test, nest, i & 1 ? nest->level : PMUK_IRQ_TASK, pause_here);
 		nest->hidden += pmuk_sim_count(nest->sim, 0, 444);
 		KUNIT_ASSERT_EQ(test, pmuk_test_local(test, nest->c), total);
-		KUNIT_ASSERT_EQ(test, pmuk_irq_run(i & 2 ? level : PMUK_IRQ_TASK,
-						   resume_here, nest), 0);
-		KUNIT_ASSERT_EQ(test, nest->ret, 0);
+		call_in(test, nest, i & 2 ? nest->level : PMUK_IRQ_TASK, resume_here);
 		KUNIT_ASSERT_EQ(test, pmuk_test_local(test, nest->c), total);
 	}
 	KUNIT_EXPECT_EQ(test, total, NESTINGS * 333);
@@ -151,12 +163,7 @@ static void nest_pauses(struct kunit *test)
 	expect_exact(test, nest);
 }
 
-static void set_period_here(void *data)
-{
-	struct nest *nest = data;
-
-	nest->ret = pmuk_counter_set_period(nest->c, nest->n);
-}
+NEST_CALL(set_period_here, pmuk_counter_set_period(nest->c, nest->n))
 
 static void nest_sets_period(struct kunit *test)
 {
@@ -167,7 +174,7 @@ static void nest_sets_period(struct kunit *test)
 	nest->level = PMUK_IRQ_TASK;
 	for (i = 0; i < NESTINGS; i++) {
 		nest->n = 10 + i * 7 % 5000;
-		KUNIT_ASSERT_EQ(test, pmuk_irq_run(level, set_period_here, nest), 0);
+		KUNIT_ASSERT_EQ(test, run_in(nest, level, set_period_here), 0);
 		KUNIT_ASSERT_EQ(test, nest->ret, level == PMUK_IRQ_NMI ? -EBUSY : 0);
 		if (nest->ret)
 			continue;
@@ -180,9 +187,8 @@ static void nest_sets_period(struct kunit *test)
 	expect_exact(test, nest);
 }
 
-static void snapshot_here(void *data)
+static void snapshot_here(struct nest *nest)
 {
-	struct nest *nest = data;
 	struct pmuk_value value = { .count = U64_MAX };
 
 	nest->ret = pmuk_counter_snapshot(nest->c, &value);
@@ -199,46 +205,31 @@ static void nest_snapshots(struct kunit *test)
 	for (i = 1; i <= NESTINGS; i++) {
 		/* Published by its overflow. */
 		pmuk_sim_count(nest->sim, 0, PERIOD);
-		KUNIT_ASSERT_EQ(test, pmuk_irq_run(level, snapshot_here, nest), 0);
-		KUNIT_ASSERT_EQ(test, nest->ret, 0);
+		call_in(test, nest, level, snapshot_here);
 		KUNIT_ASSERT_EQ(test, nest->count, i * PERIOD);
 	}
 	KUNIT_EXPECT_EQ(test, nest->overflows, NESTINGS);
 	expect_exact(test, nest);
 }
 
-static void destroy_here(void *data)
-{
-	struct nest *nest = data;
-
-	nest->ret = pmuk_counter_destroy_deferred(nest->c, &nest->done);
-}
+NEST_CALL(destroy_here, pmuk_counter_destroy_deferred(nest->c, &nest->done))
 
 static void nest_destroys(struct kunit *test)
 {
 	enum pmuk_irq_level level = pmuk_test_level(test);
-	struct nest *nest = pmuk_test_zalloc(test, sizeof(*nest));
-	struct pmuk_attr attr = {
-		.period = 1,
-		.overflow = note_overflow,
-		.data = nest,
-	};
-	int cpu = pmuk_test_pin_first(test);
+	struct nest *nest = alloc_nest(test, level, pmuk_test_sim(test, 1, 16));
 	unsigned int i, before;
 
 	nest->level = PMUK_IRQ_TASK;
-	nest->sim = pmuk_test_sim(test, 1, 16);
-	attr.type = pmuk_sim_type(nest->sim);
-	attr.flags = PMUK_NO_THROTTLE;
+	nest->attr.period = 1;
 	for (i = 0; i < NESTINGS / 4; i++) {
 		init_completion(&nest->done);
-		nest->c = pmuk_counter_create(&attr, cpu, NULL);
+		nest->c = pmuk_counter_create(&nest->attr, nest->cpu, NULL);
 		KUNIT_ASSERT_NOT_ERR_OR_NULL(test, nest->c);
 		KUNIT_ASSERT_EQ(test, pmuk_counter_enable(nest->c), 0);
 		pmuk_sim_count(nest->sim, 0, 3);
 		before = nest->overflows;
-		KUNIT_ASSERT_EQ(test, pmuk_irq_run(level, destroy_here, nest), 0);
-		KUNIT_ASSERT_EQ(test, nest->ret, 0);
+		call_in(test, nest, level, destroy_here);
 		pmuk_sim_count(nest->sim, 0, 3);
 		KUNIT_ASSERT_NE(test, wait_for_completion_timeout(&nest->done, 10 * HZ), 0);
 		KUNIT_ASSERT_EQ(test, pmuk_nr_counters(), 0);
@@ -256,22 +247,20 @@ static void inject(struct pmuk_sim *sim, enum pmuk_sim_point point, void *data)
 	if (!nest->armed || point != nest->point)
 		return;
 	nest->armed = false;
-	if (pmuk_irq_run(nest->level, nest->fn, nest))
+	if (run_in(nest, nest->level, nest->fn))
 		nest->wrong++;
 	else
 		nest->injected++;
 }
 
-static void set_injection(struct nest *nest, pmuk_irq_fn_t fn)
+static void set_injection(struct nest *nest, void (*fn)(struct nest *nest))
 {
 	nest->fn = fn;
 	set_hook(nest, inject);
 }
 
-static void count_one_overflow(void *data)
+static void count_one_overflow(struct nest *nest)
 {
-	struct nest *nest = data;
-
 	pmuk_sim_count(nest->sim, 0, PERIOD + 1);
 }
 
@@ -279,9 +268,8 @@ static void count_one_overflow(void *data)
  * An overflow, and a read of its own: exact, except where the interrupted read
  * has something in flight; that may be missing, but nothing that was read before.
  */
-static void overflow_and_read(void *data)
+static void overflow_and_read(struct nest *nest)
 {
-	struct nest *nest = data;
 	u64 count, total;
 
 	count_one_overflow(nest);
@@ -294,7 +282,7 @@ static void overflow_and_read(void *data)
 }
 
 /* What was true at one time while a read was going on is what it says. */
-static void read_in_steps(struct kunit *test, struct nest *nest, pmuk_irq_fn_t fn)
+static void read_in_steps(struct kunit *test, struct nest *nest, void (*fn)(struct nest *nest))
 {
 	u64 count, before, after;
 	unsigned int i;
@@ -338,9 +326,8 @@ static void read_with_nmi_inside(struct kunit *test)
 }
 
 /* As long as it is paused nothing counts, and nobody sees otherwise. */
-static void pause_and_resume(void *data)
+static void pause_and_resume(struct nest *nest)
 {
-	struct nest *nest = data;
 	u64 first, second, third;
 
 	nest->wrong += !!pmuk_counter_read_local(nest->c, &first);
@@ -373,10 +360,26 @@ static void read_with_pause_inside(struct kunit *test)
 	expect_exact(test, nest);
 }
 
-/* perf core is at it: the registers mean nothing, and an NMI is told so. */
-static void expect_busy(void *data)
+/* An NMI calls @fn whenever the register is loaded. */
+static struct nest *new_reload_nest(struct kunit *test, void (*fn)(struct nest *nest))
 {
-	struct nest *nest = data;
+	struct nest *nest = new_nest(test, PMUK_IRQ_NMI);
+
+	nest->point = PMUK_SIM_RELOADING;
+	set_injection(nest, fn);
+	return nest;
+}
+
+static void end_reload_nest(struct kunit *test, struct nest *nest)
+{
+	pmuk_sim_set_hook(nest->sim, NULL);
+	KUNIT_EXPECT_EQ(test, nest->injected, NESTINGS);
+	expect_exact(test, nest);
+}
+
+/* perf core is at it: the registers mean nothing, and an NMI is told so. */
+static void expect_busy(struct nest *nest)
+{
 	u64 count = 4711;
 
 	nest->wrong += pmuk_counter_read_local(nest->c, &count) != -EBUSY;
@@ -388,25 +391,20 @@ static void expect_busy(void *data)
 
 static void nmi_finds_perf_core_at_work(struct kunit *test)
 {
-	struct nest *nest = new_nest(test, PMUK_IRQ_NMI);
+	struct nest *nest = new_reload_nest(test, expect_busy);
 	unsigned int i;
 
-	nest->point = PMUK_SIM_RELOADING;
-	set_injection(nest, expect_busy);
 	for (i = 0; i < NESTINGS; i++) {
 		pmuk_sim_count(nest->sim, 0, 333);
 		nest->armed = true;
-		KUNIT_ASSERT_EQ(test, pmuk_sim_steal(nest->sim, raw_smp_processor_id(), 0), 0);
+		KUNIT_ASSERT_EQ(test, pmuk_sim_steal(nest->sim, nest->cpu, 0), 0);
 	}
-	pmuk_sim_set_hook(nest->sim, NULL);
-	KUNIT_EXPECT_EQ(test, nest->injected, NESTINGS);
-	expect_exact(test, nest);
+	end_reload_nest(test, nest);
 }
 
 /* pmuk itself is at it: it is still paused, then. */
-static void expect_paused(void *data)
+static void expect_paused(struct nest *nest)
 {
-	struct nest *nest = data;
 	u64 count;
 
 	nest->wrong += !!pmuk_counter_read_local(nest->c, &count);
@@ -415,20 +413,16 @@ static void expect_paused(void *data)
 
 static void nmi_finds_resume_at_work(struct kunit *test)
 {
-	struct nest *nest = new_nest(test, PMUK_IRQ_NMI);
+	struct nest *nest = new_reload_nest(test, expect_paused);
 	unsigned int i;
 
-	nest->point = PMUK_SIM_RELOADING;
-	set_injection(nest, expect_paused);
 	for (i = 0; i < NESTINGS; i++) {
 		nest->count += pmuk_sim_count(nest->sim, 0, 333);
 		KUNIT_ASSERT_EQ(test, pmuk_counter_pause(nest->c), 0);
 		nest->armed = true;
 		KUNIT_ASSERT_EQ(test, pmuk_counter_resume(nest->c), 0);
 	}
-	pmuk_sim_set_hook(nest->sim, NULL);
-	KUNIT_EXPECT_EQ(test, nest->injected, NESTINGS);
-	expect_exact(test, nest);
+	end_reload_nest(test, nest);
 }
 
 /* Reading, x86's PCI uncore PMUs take pci_config_lock, whose holder an NMI may have interrupted. */
@@ -441,20 +435,17 @@ static void note_read_in_nmi(struct pmuk_sim *sim, enum pmuk_sim_point point, vo
 
 static void nmi_leaves_uncore_alone(struct kunit *test)
 {
-	static const struct pmuk_sim_config config = {
-		.name = "pmuk_uncore", .nr_counters = 1, .width = 32, .uncore = true,
-	};
-	struct nest *nest = new_nest_on(test, PMUK_IRQ_NMI, pmuk_test_sim_config(test, &config));
+	struct pmuk_sim *sim = pmuk_test_sim_config(test, &(struct pmuk_sim_config){
+		.name = "pmuk_uncore", .nr_counters = 1, .width = 32, .uncore = true });
+	struct nest *nest = new_nest_on(test, PMUK_IRQ_NMI, sim);
 	unsigned int i;
 
 	set_hook(nest, note_read_in_nmi);
 	for (i = 0; i < FEW_NESTINGS; i++) {
 		pmuk_sim_count(nest->sim, 0, 3);
-		KUNIT_ASSERT_EQ(test, pmuk_irq_run(PMUK_IRQ_NMI, expect_busy, nest), 0);
-		KUNIT_ASSERT_EQ(test, pmuk_irq_run(PMUK_IRQ_HARD, pause_here, nest), 0);
-		KUNIT_ASSERT_EQ(test, nest->ret, 0);
-		KUNIT_ASSERT_EQ(test, pmuk_irq_run(PMUK_IRQ_HARD, resume_here, nest), 0);
-		KUNIT_ASSERT_EQ(test, nest->ret, 0);
+		call_in(test, nest, PMUK_IRQ_NMI, expect_busy);
+		call_in(test, nest, PMUK_IRQ_HARD, pause_here);
+		call_in(test, nest, PMUK_IRQ_HARD, resume_here);
 	}
 	pmuk_sim_set_hook(nest->sim, NULL);
 	expect_exact(test, nest);
@@ -483,7 +474,7 @@ static void resume_inside(struct kunit *test, struct nest *nest, enum pmuk_sim_p
 	nest->point = point;
 	set_injection(nest, resume_here);
 	local_irq_save(flags);
-	pmuk_irq_run(PMUK_IRQ_NMI, pause_here, nest);
+	run_in(nest, PMUK_IRQ_NMI, pause_here);
 	nest->hidden += pmuk_sim_count(nest->sim, 0, 7);
 	nest->armed = true;
 	nest->c->event->pmu->read(nest->c->event);	/* as perf core's IPI */
@@ -532,16 +523,14 @@ static void nmi_pauses_what_is_in_flight(struct kunit *test)
 }
 
 /* The PMU reports what happened in it, however deep. */
-static void descend(void *data)
+static void descend(struct nest *nest)
 {
-	struct nest *nest = data;
-
 	nest->n = 1 + (nest->n * 31 + 7) % 1000;
 	count_and_read(nest);
 	if (nest->level == PMUK_IRQ_NMI)
 		return;
 	nest->level++;
-	if (pmuk_irq_run(nest->level, descend, nest) == 0)
+	if (run_in(nest, nest->level, descend) == 0)
 		nest->injected++;
 	nest->level--;
 	count_and_read(nest);

@@ -6,7 +6,6 @@
 #include <linux/completion.h>
 #include <linux/delay.h>
 #include <linux/jiffies.h>
-#include <linux/kthread.h>
 #include <linux/sched/clock.h>
 
 #include "pmuk_counters.h"
@@ -14,14 +13,19 @@
 
 #define NR_PERIODS	64
 
+/* A counter of the test's CPU, and its overflows. */
 struct overflows {
 	struct pmuk_sim *sim;
+	struct pmuk_attr attr;
+	struct pmuk_counter *c;
+	int cpu;
 	struct pmuk_sample first, last;
 	unsigned int nr;
 	u64 periods[NR_PERIODS];	/* as told */
 	u64 counts[NR_PERIODS];		/* as told, with PERF_SAMPLE_READ */
 	u64 local;			/* as read from inside */
 	int ret;			/* of what was called from inside */
+	struct completion done;		/* of the end that an overflow asks for */
 };
 
 static void note_overflow(struct pmuk_counter *c, const struct pmuk_sample *sample, void *data)
@@ -38,24 +42,52 @@ static void note_overflow(struct pmuk_counter *c, const struct pmuk_sample *samp
 	o->nr++;
 }
 
-static struct overflows *new_overflows(struct kunit *test, struct pmuk_sim *sim)
+/* perf core may have lowered its limit far, on a slow machine: keep it out. */
+static struct overflows *new_overflows_of(struct kunit *test, struct pmuk_sim *sim, u64 period)
 {
 	struct overflows *o = pmuk_test_zalloc(test, sizeof(*o));
 
 	o->sim = sim;
-	return o;
-}
-
-/* perf core may have lowered its limit far, on a slow machine: keep it out. */
-static struct pmuk_attr overflow_attr(struct overflows *o, u64 period)
-{
-	return (struct pmuk_attr) {
-		.type = pmuk_sim_type(o->sim),
+	o->cpu = pmuk_test_pin_first(test);
+	o->attr = (struct pmuk_attr) {
+		.type = pmuk_sim_type(sim),
 		.period = period,
 		.flags = PMUK_NO_THROTTLE,
 		.overflow = note_overflow,
 		.data = o,
 	};
+	return o;
+}
+
+static struct overflows *new_overflows(struct kunit *test, u64 period)
+{
+	return new_overflows_of(test, pmuk_test_sim(test, 1, 16), period);
+}
+
+static void start(struct kunit *test, struct overflows *o)
+{
+	o->nr = 0;
+	o->c = pmuk_test_enabled(test, &o->attr, o->cpu, NULL);
+}
+
+static void stop(struct kunit *test, struct overflows *o)
+{
+	kunit_release_action(test, pmuk_test_put_counter, o->c);
+}
+
+static struct overflows *new_started(struct kunit *test, u64 period)
+{
+	struct overflows *o = new_overflows(test, period);
+
+	start(test, o);
+	return o;
+}
+
+/* Lets @n events happen. There have been @nr overflows then, since the counter was started. */
+static void expect_overflows(struct kunit *test, struct overflows *o, u64 n, unsigned int nr)
+{
+	pmuk_sim_count(o->sim, 0, n);
+	KUNIT_ASSERT_EQ_MSG(test, o->nr, nr, "after %llu events", n);
 }
 
 /* floor(total / period) callbacks, whichever way the total comes about. */
@@ -63,73 +95,60 @@ static void overflow_comes_each_period(struct kunit *test)
 {
 	static const u64 periods[] = { 1, 2, 7, 1000, 32767, 32768, 65536, 100003 };
 	static const u64 steps[] = { 1, 999, 12345, 70000 };
-	struct overflows *o = new_overflows(test, pmuk_test_sim(test, 1, 16));
-	int cpu = pmuk_test_pin_first(test);
+	struct overflows *o = new_overflows(test, 0);
 	unsigned int i, j;
 
 	for (i = 0; i < ARRAY_SIZE(periods); i++) {
-		struct pmuk_attr attr = overflow_attr(o, periods[i]);
-		struct pmuk_counter *c;
 		u64 total = 0;
 
-		c = pmuk_test_enabled(test, &attr, cpu, NULL);
-		o->nr = 0;
+		o->attr.period = periods[i];
+		start(test, o);
 		for (j = 0; j < 4 * ARRAY_SIZE(steps); j++) {
 			total += pmuk_sim_count(o->sim, 0, steps[j % ARRAY_SIZE(steps)]);
 			KUNIT_ASSERT_EQ(test, o->nr, div64_u64(total, periods[i]));
 		}
 		KUNIT_EXPECT_EQ(test, total, 4 * (1 + 999 + 12345 + 70000));
-		kunit_release_action(test, pmuk_test_put_counter, c);
+		stop(test, o);
 	}
 }
 
 /* Being off the PMU, or paused, neither loses nor makes part of a period. */
 static void period_goes_on_where_it_stopped(struct kunit *test)
 {
-	struct overflows *o = new_overflows(test, pmuk_test_sim(test, 1, 16));
-	struct pmuk_attr attr = overflow_attr(o, 1000);
-	struct pmuk_counter *c = pmuk_test_enabled(test, &attr, pmuk_test_pin_first(test), NULL);
+	struct overflows *o = new_started(test, 1000);
 	unsigned int i;
 
 	for (i = 0; i < 100; i++) {
 		pmuk_sim_count(o->sim, 0, 150);
-		KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
-		KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_counter_disable(o->c), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_counter_enable(o->c), 0);
 		pmuk_sim_count(o->sim, 0, 150);
-		KUNIT_EXPECT_EQ(test, pmuk_counter_pause(c), 0);
-		KUNIT_EXPECT_EQ(test, pmuk_counter_resume(c), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_counter_pause(o->c), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_counter_resume(o->c), 0);
 		KUNIT_ASSERT_EQ(test, o->nr, (i + 1) * 300 / 1000);
 	}
 }
 
 static void no_overflow_while_paused(struct kunit *test)
 {
-	struct overflows *o = new_overflows(test, pmuk_test_sim(test, 1, 16));
-	struct pmuk_attr attr = overflow_attr(o, 10);
-	int cpu = pmuk_test_pin_first(test);
-	struct pmuk_counter *c = pmuk_test_enabled(test, &attr, cpu, NULL);
+	struct overflows *o = new_started(test, 10);
 
-	pmuk_sim_count(o->sim, 0, 25);
-	KUNIT_EXPECT_EQ(test, o->nr, 2);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_pause(c), 0);
+	expect_overflows(test, o, 25, 2);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_pause(o->c), 0);
 	/* perf core starts it again, and it does overflow, until that is too often. */
-	KUNIT_EXPECT_EQ(test, pmuk_sim_steal(o->sim, cpu, 0), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_steal(o->sim, o->cpu, 0), 0);
 	KUNIT_EXPECT_GE(test, pmuk_sim_count(o->sim, 0, 1000), 5);
 	KUNIT_EXPECT_EQ(test, o->nr, 2);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_resume(c), 0);
-	pmuk_sim_count(o->sim, 0, 30);
-	KUNIT_EXPECT_EQ(test, o->nr, 5);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_resume(o->c), 0);
+	expect_overflows(test, o, 30, 5);
 }
 
 /* IP, PERIOD and REGS_INTR come unasked, and agree. */
 static void sample_has_what_is_free(struct kunit *test)
 {
-	struct overflows *o = new_overflows(test, pmuk_test_sim(test, 1, 16));
-	struct pmuk_attr attr = overflow_attr(o, 100);
+	struct overflows *o = new_started(test, 100);
 
-	pmuk_test_enabled(test, &attr, pmuk_test_pin_first(test), NULL);
-	pmuk_sim_count(o->sim, 0, 100);
-	KUNIT_ASSERT_EQ(test, o->nr, 1);
+	expect_overflows(test, o, 100, 1);
 	KUNIT_EXPECT_EQ(test, o->last.valid,
 			PERF_SAMPLE_IP | PERF_SAMPLE_PERIOD | PERF_SAMPLE_REGS_INTR);
 	KUNIT_EXPECT_NE(test, o->last.ip, 0);
@@ -137,17 +156,11 @@ static void sample_has_what_is_free(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, o->last.period, 100);
 }
 
-static struct pmuk_sim *sim_with_samples(struct kunit *test, u64 addr, u64 weight)
+static struct overflows *new_overflows_with(struct kunit *test, u64 addr, u64 weight)
 {
-	const struct pmuk_sim_config config = {
-		.name = "pmuk_sim",
-		.nr_counters = 1,
-		.width = 16,
-		.addr = addr,
-		.weight = weight,
-	};
-
-	return pmuk_test_sim_config(test, &config);
+	return new_overflows_of(test, pmuk_test_sim_config(test, &(struct pmuk_sim_config){
+		.name = "pmuk_sim", .nr_counters = 1, .width = 16, .addr = addr,
+		.weight = weight }), 100);
 }
 
 /* Each field on its own: valid when asked for, and only then. */
@@ -158,19 +171,15 @@ static void sample_has_what_is_asked(struct kunit *test)
 	};
 	const u64 all = PERF_SAMPLE_ADDR | PERF_SAMPLE_WEIGHT | PERF_SAMPLE_TIME |
 			PERF_SAMPLE_READ;
-	struct overflows *o = new_overflows(test, sim_with_samples(test, 0xabcdef, 77));
-	int cpu = pmuk_test_pin_first(test);
+	struct overflows *o = new_overflows_with(test, 0xabcdef, 77);
+	u64 before, after;
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(fields); i++) {
-		struct pmuk_attr attr = overflow_attr(o, 100);
-		struct pmuk_counter *c;
-		u64 before, after;
-
-		attr.sample_type = fields[i];
-		c = pmuk_test_enabled(test, &attr, cpu, NULL);
+		o->attr.sample_type = fields[i];
+		start(test, o);
 		before = local_clock();
-		pmuk_sim_count(o->sim, 0, 100);
+		expect_overflows(test, o, 100, 1);
 		after = local_clock();
 		KUNIT_EXPECT_EQ(test, o->last.valid & all, fields[i]);
 		if (fields[i] == PERF_SAMPLE_ADDR)
@@ -183,34 +192,29 @@ static void sample_has_what_is_asked(struct kunit *test)
 		}
 		if (fields[i] == PERF_SAMPLE_READ)
 			KUNIT_EXPECT_EQ(test, o->last.value.count, 100);
-		kunit_release_action(test, pmuk_test_put_counter, c);
+		stop(test, o);
 	}
-	KUNIT_EXPECT_EQ(test, o->nr, ARRAY_SIZE(fields));
 }
 
 /* What the PMU does not give is not claimed. */
 static void sample_lacks_what_the_pmu_lacks(struct kunit *test)
 {
-	struct overflows *o = new_overflows(test, sim_with_samples(test, 0, 0));
-	struct pmuk_attr attr = overflow_attr(o, 100);
+	struct overflows *o = new_overflows_with(test, 0, 0);
 
-	attr.sample_type = PERF_SAMPLE_ADDR | PERF_SAMPLE_WEIGHT;
-	pmuk_test_enabled(test, &attr, pmuk_test_pin_first(test), NULL);
-	pmuk_sim_count(o->sim, 0, 100);
-	KUNIT_ASSERT_EQ(test, o->nr, 1);
+	o->attr.sample_type = PERF_SAMPLE_ADDR | PERF_SAMPLE_WEIGHT;
+	start(test, o);
+	expect_overflows(test, o, 100, 1);
 	KUNIT_EXPECT_EQ(test, o->last.valid & (PERF_SAMPLE_ADDR | PERF_SAMPLE_WEIGHT), 0);
 }
 
 static void sample_value_is_exact(struct kunit *test)
 {
-	struct overflows *o = new_overflows(test, pmuk_test_sim(test, 1, 16));
-	struct pmuk_attr attr = overflow_attr(o, 1000);
+	struct overflows *o = new_overflows(test, 1000);
 	unsigned int i;
 
-	attr.sample_type = PERF_SAMPLE_READ;
-	pmuk_test_enabled(test, &attr, pmuk_test_pin_first(test), NULL);
-	pmuk_sim_count(o->sim, 0, NR_PERIODS * 1000);
-	KUNIT_ASSERT_EQ(test, o->nr, NR_PERIODS);
+	o->attr.sample_type = PERF_SAMPLE_READ;
+	start(test, o);
+	expect_overflows(test, o, NR_PERIODS * 1000, NR_PERIODS);
 	for (i = 0; i < NR_PERIODS; i++)
 		KUNIT_EXPECT_EQ(test, o->counts[i], (i + 1) * 1000);
 	KUNIT_EXPECT_GT(test, o->last.value.time_running, o->first.value.time_running);
@@ -227,15 +231,13 @@ static void read_inside(struct pmuk_counter *c, const struct pmuk_sample *sample
 
 static void callback_reads_exactly(struct kunit *test)
 {
-	struct overflows *o = new_overflows(test, pmuk_test_sim(test, 1, 16));
-	struct pmuk_attr attr = overflow_attr(o, 1000);
+	struct overflows *o = new_overflows(test, 1000);
 	unsigned int i;
 
-	attr.overflow = read_inside;
-	pmuk_test_enabled(test, &attr, pmuk_test_pin_first(test), NULL);
+	o->attr.overflow = read_inside;
+	start(test, o);
 	for (i = 1; i <= 200; i++) {
-		pmuk_sim_count(o->sim, 0, 1000);
-		KUNIT_ASSERT_EQ(test, o->nr, i);
+		expect_overflows(test, o, 1000, i);
 		KUNIT_ASSERT_EQ(test, o->ret, 0);
 		KUNIT_ASSERT_EQ(test, o->local, i * 1000);
 	}
@@ -244,62 +246,51 @@ static void callback_reads_exactly(struct kunit *test)
 /* The overflow publishes, with a callback and without. */
 static void overflow_publishes(struct kunit *test)
 {
-	struct overflows *o = new_overflows(test, pmuk_test_sim(test, 1, 16));
-	struct pmuk_attr attr = overflow_attr(o, 1000);
-	struct pmuk_value value;
-	struct pmuk_counter *c;
+	struct overflows *o = new_overflows(test, 1000);
 
-	attr.overflow = NULL;
-	c = pmuk_test_enabled(test, &attr, pmuk_test_pin_first(test), NULL);
+	o->attr.overflow = NULL;
+	start(test, o);
 	pmuk_sim_count(o->sim, 0, 999);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_snapshot(c, &value), 0);
-	KUNIT_EXPECT_EQ(test, value.count, 0);
+	KUNIT_EXPECT_EQ(test, pmuk_test_snapshot(test, o->c), 0);
 	pmuk_sim_count(o->sim, 0, 1500);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_snapshot(c, &value), 0);
-	KUNIT_EXPECT_EQ(test, value.count, 2000);
+	KUNIT_EXPECT_EQ(test, pmuk_test_snapshot(test, o->c), 2000);
 	KUNIT_EXPECT_EQ(test, o->nr, 0);
 }
 
-static void run_random(struct kunit *test, struct overflows *o, u64 seed)
+/* Returns the overflows of periods that follow from @seed. */
+static struct overflows *run_random(struct kunit *test, struct pmuk_sim *sim, u64 seed)
 {
-	struct pmuk_attr attr = overflow_attr(o, 1000);
-	struct pmuk_counter *c;
+	struct overflows *o = new_overflows_of(test, sim, 1000);
 
-	attr.random_mask = 0x3ff;
-	attr.random_seed = seed;
-	attr.sample_type = PERF_SAMPLE_READ;
-	c = pmuk_test_enabled(test, &attr, raw_smp_processor_id(), NULL);
-	o->nr = 0;
+	o->attr.random_mask = 0x3ff;
+	o->attr.random_seed = seed;
+	o->attr.sample_type = PERF_SAMPLE_READ;
+	start(test, o);
 	pmuk_sim_count(o->sim, 0, NR_PERIODS * (1000 + 0x3ff));
 	KUNIT_EXPECT_GE(test, o->nr, NR_PERIODS);
-	kunit_release_action(test, pmuk_test_put_counter, c);
+	stop(test, o);
+	return o;
 }
 
 /* Within its bounds, as told, and the sequence of its seed. */
 static void random_period_follows_its_seed(struct kunit *test)
 {
-	struct overflows *o = pmuk_test_zalloc(test, 3 * sizeof(*o));
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 16);
+	const struct overflows *o = run_random(test, sim, 1);
+	const struct overflows *again = run_random(test, sim, 1);
+	const struct overflows *other = run_random(test, sim, 2);
 	unsigned int i, same = 0, distinct = 0;
-	u64 total = 0;
-
-	pmuk_test_pin_first(test);
-	o[0].sim = pmuk_test_sim(test, 1, 16);
-	o[1].sim = o[0].sim;
-	o[2].sim = o[0].sim;
-	run_random(test, &o[0], 1);
-	run_random(test, &o[1], 1);
-	run_random(test, &o[2], 2);
+	u64 period, total = 0;
 
 	for (i = 0; i < NR_PERIODS; i++) {
-		u64 period = o[0].periods[i];
-
+		period = o->periods[i];
 		KUNIT_EXPECT_GE(test, period, 1000);
 		KUNIT_EXPECT_LE(test, period, 1000 + 0x3ff);
 		total += period;
-		KUNIT_EXPECT_EQ(test, o[0].counts[i], total);
-		KUNIT_EXPECT_EQ(test, o[1].periods[i], period);
-		same += o[2].periods[i] == period;
-		distinct += i && period != o[0].periods[i - 1];
+		KUNIT_EXPECT_EQ(test, o->counts[i], total);
+		KUNIT_EXPECT_EQ(test, again->periods[i], period);
+		same += other->periods[i] == period;
+		distinct += i && period != o->periods[i - 1];
 	}
 	KUNIT_EXPECT_LT(test, same, NR_PERIODS / 4);
 	KUNIT_EXPECT_GT(test, distinct, NR_PERIODS * 3 / 4);
@@ -307,110 +298,83 @@ static void random_period_follows_its_seed(struct kunit *test)
 
 static void set_period_starts_a_new_one(struct kunit *test)
 {
-	struct overflows *o = new_overflows(test, pmuk_test_sim(test, 1, 16));
-	struct pmuk_attr attr = overflow_attr(o, 1000);
-	struct pmuk_counter *c;
+	struct overflows *o = new_started(test, 1000);
 
-	c = pmuk_test_enabled(test, &attr, pmuk_test_pin_first(test), NULL);
-	pmuk_sim_count(o->sim, 0, 1500);
-	KUNIT_EXPECT_EQ(test, o->nr, 1);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_set_period(c, 300), 0);
-	pmuk_sim_count(o->sim, 0, 299);
-	KUNIT_EXPECT_EQ(test, o->nr, 1);
-	pmuk_sim_count(o->sim, 0, 1);
-	KUNIT_EXPECT_EQ(test, o->nr, 2);
+	expect_overflows(test, o, 1500, 1);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_set_period(o->c, 300), 0);
+	expect_overflows(test, o, 299, 1);
+	expect_overflows(test, o, 1, 2);
 	KUNIT_EXPECT_EQ(test, o->last.period, 300);
-	pmuk_sim_count(o->sim, 0, 600);
-	KUNIT_EXPECT_EQ(test, o->nr, 4);
+	expect_overflows(test, o, 600, 4);
 
 	/* Longer than the register is wide. */
-	KUNIT_EXPECT_EQ(test, pmuk_counter_set_period(c, 200000), 0);
-	pmuk_sim_count(o->sim, 0, 199999);
-	KUNIT_EXPECT_EQ(test, o->nr, 4);
-	pmuk_sim_count(o->sim, 0, 1);
-	KUNIT_EXPECT_EQ(test, o->nr, 5);
-	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, c), 1500 + 300 + 600 + 200000);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_set_period(o->c, 200000), 0);
+	expect_overflows(test, o, 199999, 4);
+	expect_overflows(test, o, 1, 5);
+	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, o->c), 1500 + 300 + 600 + 200000);
 }
 
 static void set_period_while_disabled(struct kunit *test)
 {
-	struct overflows *o = new_overflows(test, pmuk_test_sim(test, 1, 16));
-	struct pmuk_attr attr = overflow_attr(o, 1000);
-	struct pmuk_counter *c;
+	struct overflows *o = new_overflows(test, 1000);
 
-	c = pmuk_test_counter(test, &attr, pmuk_test_pin_first(test), NULL);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_set_period(c, 50), 0);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
-	pmuk_sim_count(o->sim, 0, 49);
-	KUNIT_EXPECT_EQ(test, o->nr, 0);
-	pmuk_sim_count(o->sim, 0, 51);
-	KUNIT_EXPECT_EQ(test, o->nr, 2);
+	o->c = pmuk_test_counter(test, &o->attr, o->cpu, NULL);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_set_period(o->c, 50), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(o->c), 0);
+	expect_overflows(test, o, 49, 0);
+	expect_overflows(test, o, 51, 2);
 }
 
 /* Paused meanwhile: the new period begins with the next event that counts. */
 static void set_period_while_paused(struct kunit *test)
 {
-	struct overflows *o = new_overflows(test, pmuk_test_sim(test, 1, 16));
-	struct pmuk_attr attr = overflow_attr(o, 1000);
-	struct pmuk_counter *c;
+	struct overflows *o = new_started(test, 1000);
 
-	c = pmuk_test_enabled(test, &attr, pmuk_test_pin_first(test), NULL);
 	pmuk_sim_count(o->sim, 0, 10);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_pause(c), 0);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_set_period(c, 50), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_pause(o->c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_set_period(o->c, 50), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(o->sim, 0, 60), 0);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_resume(c), 0);
-	pmuk_sim_count(o->sim, 0, 49);
-	KUNIT_EXPECT_EQ(test, o->nr, 0);
-	pmuk_sim_count(o->sim, 0, 1);
-	KUNIT_EXPECT_EQ(test, o->nr, 1);
-	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, c), 60);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_resume(o->c), 0);
+	expect_overflows(test, o, 49, 0);
+	expect_overflows(test, o, 1, 1);
+	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, o->c), 60);
 }
 
 /* A PMU with the habits of drivers/perf/arm_spe_pmu.c. */
-static struct overflows *new_interval_overflows(struct kunit *test)
+static struct overflows *new_interval(struct kunit *test)
 {
-	static const struct pmuk_sim_config config = {
-		.name = "pmuk_spe", .nr_counters = 1, .width = 32, .interval = true,
-	};
+	struct pmuk_sim *sim = pmuk_test_sim_config(test, &(struct pmuk_sim_config){
+		.name = "pmuk_spe", .nr_counters = 1, .width = 32, .interval = true });
+	struct overflows *o = new_overflows_of(test, sim, 1000);
 
-	return new_overflows(test, pmuk_test_sim_config(test, &config));
+	start(test, o);
+	return o;
 }
 
 /* Hardware whose events are in perf's software context is hardware: it takes what is left. */
 static void set_period_of_an_interval(struct kunit *test)
 {
-	struct overflows *o = new_interval_overflows(test);
-	struct pmuk_attr attr = overflow_attr(o, 1000);
-	struct pmuk_counter *c;
+	struct overflows *o = new_interval(test);
 
-	c = pmuk_test_enabled(test, &attr, pmuk_test_pin_first(test), NULL);
 	pmuk_sim_count(o->sim, 0, 300);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_set_period(c, 50), 0);
-	pmuk_sim_count(o->sim, 0, 49);
-	KUNIT_EXPECT_EQ(test, o->nr, 0);
-	pmuk_sim_count(o->sim, 0, 51);
-	KUNIT_EXPECT_EQ(test, o->nr, 2);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_set_period(o->c, 50), 0);
+	expect_overflows(test, o, 49, 0);
+	expect_overflows(test, o, 51, 2);
 
-	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_set_period(c, 20), 0);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
-	pmuk_sim_count(o->sim, 0, 19);
-	KUNIT_EXPECT_EQ(test, o->nr, 2);
-	pmuk_sim_count(o->sim, 0, 1);
-	KUNIT_EXPECT_EQ(test, o->nr, 3);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(o->c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_set_period(o->c, 20), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(o->c), 0);
+	expect_overflows(test, o, 19, 2);
+	expect_overflows(test, o, 1, 3);
 }
 
 static void pause_stops_an_interval(struct kunit *test)
 {
-	struct overflows *o = new_interval_overflows(test);
-	struct pmuk_attr attr = overflow_attr(o, 1000);
-	struct pmuk_counter *c;
+	struct overflows *o = new_interval(test);
 
-	c = pmuk_test_enabled(test, &attr, pmuk_test_pin_first(test), NULL);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_pause(c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_pause(o->c), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(o->sim, 0, 10), 0);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_resume(c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_resume(o->c), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(o->sim, 0, 1000), 1000);
 	KUNIT_EXPECT_EQ(test, o->nr, 1);
 }
@@ -425,15 +389,13 @@ static void lengthen(struct pmuk_counter *c, const struct pmuk_sample *sample, v
 
 static void callback_sets_the_period(struct kunit *test)
 {
-	struct overflows *o = new_overflows(test, pmuk_test_sim(test, 1, 16));
-	struct pmuk_attr attr = overflow_attr(o, 100);
+	struct overflows *o = new_overflows(test, 100);
 	unsigned int i;
 
-	attr.overflow = lengthen;
-	attr.sample_type = PERF_SAMPLE_READ;
-	pmuk_test_enabled(test, &attr, pmuk_test_pin_first(test), NULL);
-	pmuk_sim_count(o->sim, 0, 100 * NR_PERIODS * (NR_PERIODS + 1) / 2);
-	KUNIT_ASSERT_EQ(test, o->nr, NR_PERIODS);
+	o->attr.overflow = lengthen;
+	o->attr.sample_type = PERF_SAMPLE_READ;
+	start(test, o);
+	expect_overflows(test, o, 100 * NR_PERIODS * (NR_PERIODS + 1) / 2, NR_PERIODS);
 	KUNIT_EXPECT_EQ(test, o->ret, 0);
 	for (i = 0; i < NR_PERIODS; i++) {
 		KUNIT_ASSERT_EQ(test, o->periods[i], 100 * (i + 1));
@@ -455,14 +417,12 @@ static void reprogram_inside(struct pmuk_counter *c, const struct pmuk_sample *s
 /* In its own interrupt a PMU stays stopped, whatever is done to its counters there. */
 static void callback_does_not_start_the_pmu(struct kunit *test)
 {
-	struct overflows *o = new_overflows(test, pmuk_test_sim(test, 2, 16));
-	struct pmuk_attr attr = overflow_attr(o, 100);
-	int cpu = pmuk_test_pin_first(test);
+	struct overflows *o = new_overflows_of(test, pmuk_test_sim(test, 2, 16), 100);
+	const struct pmuk_attr other = { .type = o->attr.type, .config = 1 };
 
-	attr.overflow = reprogram_inside;
-	pmuk_test_enabled(test, &attr, cpu, NULL);
-	attr = (struct pmuk_attr){ .type = attr.type, .config = 1 };
-	pmuk_test_enabled(test, &attr, cpu, NULL);
+	o->attr.overflow = reprogram_inside;
+	start(test, o);
+	pmuk_test_enabled(test, &other, o->cpu, NULL);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(o->sim, 0, 1000), 1000);
 	KUNIT_EXPECT_EQ(test, o->nr, 10);
 	KUNIT_EXPECT_EQ(test, o->ret, 0);
@@ -480,19 +440,17 @@ static void pause_inside(struct pmuk_counter *c, const struct pmuk_sample *sampl
 
 static void callback_pauses(struct kunit *test)
 {
-	struct overflows *o = new_overflows(test, pmuk_test_sim(test, 1, 16));
-	struct pmuk_attr attr = overflow_attr(o, 100);
-	struct pmuk_counter *c;
+	struct overflows *o = new_overflows(test, 100);
 	unsigned int i;
 
-	attr.overflow = pause_inside;
-	c = pmuk_test_enabled(test, &attr, pmuk_test_pin_first(test), NULL);
+	o->attr.overflow = pause_inside;
+	start(test, o);
 	for (i = 1; i <= 50; i++) {
 		/* The rest of the 250 finds the counter stopped. */
 		KUNIT_EXPECT_EQ(test, pmuk_sim_count(o->sim, 0, 250), 100);
 		KUNIT_ASSERT_EQ(test, o->nr, i);
-		KUNIT_ASSERT_EQ(test, pmuk_test_local(test, c), i * 100);
-		KUNIT_EXPECT_EQ(test, pmuk_counter_resume(c), 0);
+		KUNIT_ASSERT_EQ(test, pmuk_test_local(test, o->c), i * 100);
+		KUNIT_EXPECT_EQ(test, pmuk_counter_resume(o->c), 0);
 	}
 	KUNIT_EXPECT_EQ(test, o->ret, 0);
 }
@@ -521,13 +479,10 @@ static bool counts_again(struct pmuk_sim *sim)
 
 static u64 storm_in_one_tick(struct kunit *test, struct overflows *o, u32 flags)
 {
-	struct pmuk_attr attr = overflow_attr(o, 1);
-	struct pmuk_counter *c;
 	u64 counted;
 
-	attr.flags = flags;
-	c = pmuk_test_enabled(test, &attr, raw_smp_processor_id(), NULL);
-	o->nr = 0;
+	o->attr.flags = flags;
+	start(test, o);
 	local_irq_disable();
 	counted = pmuk_sim_count(o->sim, 0, MORE_THAN_A_TICK);
 	local_irq_enable();
@@ -535,15 +490,14 @@ static u64 storm_in_one_tick(struct kunit *test, struct overflows *o, u32 flags)
 
 	KUNIT_EXPECT_TRUE(test, counts_again(o->sim));
 	KUNIT_EXPECT_EQ(test, o->nr, counted + 1);
-	kunit_release_action(test, pmuk_test_put_counter, c);
+	stop(test, o);
 	return counted;
 }
 
 static void throttling_can_be_refused(struct kunit *test)
 {
-	struct overflows *o = new_overflows(test, pmuk_test_sim(test, 1, 16));
+	struct overflows *o = new_overflows(test, 1);
 
-	pmuk_test_pin_first(test);
 	KUNIT_EXPECT_EQ(test, storm_in_one_tick(test, o, PMUK_NO_THROTTLE), MORE_THAN_A_TICK);
 	need_throttling(test);
 	KUNIT_EXPECT_LT(test, storm_in_one_tick(test, o, 0), MORE_THAN_A_TICK);
@@ -555,19 +509,16 @@ static void throttling_can_be_refused(struct kunit *test)
  */
 static void throttling_is_undone_at_once(struct kunit *test)
 {
-	struct overflows *o = new_overflows(test, pmuk_test_sim(test, 1, 16));
-	struct pmuk_attr attr = overflow_attr(o, 100);
-	struct pmuk_counter *c;
+	struct overflows *o = new_started(test, 100);
 	unsigned int i;
 	u64 count;
 
 	need_throttling(test);
-	c = pmuk_test_enabled(test, &attr, pmuk_test_pin_first(test), NULL);
 	local_irq_disable();
 	for (i = 1; i <= 50; i++) {
-		c->event->hw.interrupts = MORE_THAN_A_TICK;
+		o->c->event->hw.interrupts = MORE_THAN_A_TICK;
 		if (pmuk_sim_count(o->sim, 0, 100) != 100 || o->nr != i ||
-		    pmuk_counter_read_local(c, &count) || count != i * 100)
+		    pmuk_counter_read_local(o->c, &count) || count != i * 100)
 			break;
 	}
 	local_irq_enable();
@@ -577,19 +528,17 @@ static void throttling_is_undone_at_once(struct kunit *test)
 /* While perf core has it stopped, it is still exact, and pause does not start it. */
 static void throttled_counter_pauses(struct kunit *test)
 {
-	struct overflows *o = new_overflows(test, pmuk_test_sim(test, 1, 16));
-	struct pmuk_attr attr = overflow_attr(o, 1);
-	struct pmuk_counter *c;
+	struct overflows *o = new_overflows(test, 1);
 	u64 counted, more, count;
 
 	need_throttling(test);
-	attr.flags = 0;
-	c = pmuk_test_enabled(test, &attr, pmuk_test_pin_first(test), NULL);
+	o->attr.flags = 0;
+	start(test, o);
 	local_irq_disable();
 	counted = pmuk_sim_count(o->sim, 0, MORE_THAN_A_TICK);
-	pmuk_counter_read_local(c, &count);
-	pmuk_counter_pause(c);
-	pmuk_counter_resume(c);
+	pmuk_counter_read_local(o->c, &count);
+	pmuk_counter_pause(o->c);
+	pmuk_counter_resume(o->c);
 	more = pmuk_sim_count(o->sim, 0, 1);
 	local_irq_enable();
 	KUNIT_EXPECT_LT(test, counted, MORE_THAN_A_TICK);
@@ -599,13 +548,13 @@ static void throttled_counter_pauses(struct kunit *test)
 	/* Paused before the tick at which perf core starts it again. */
 	local_irq_disable();
 	counted += pmuk_sim_count(o->sim, 0, MORE_THAN_A_TICK);
-	pmuk_counter_pause(c);
+	pmuk_counter_pause(o->c);
 	local_irq_enable();
 	KUNIT_EXPECT_TRUE(test, counts_again(o->sim));
-	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, c), counted);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_resume(c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, o->c), counted);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_resume(o->c), 0);
 	KUNIT_EXPECT_TRUE(test, counts_again(o->sim));
-	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, c), counted + 1);
+	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, o->c), counted + 1);
 }
 
 static void shorten(struct pmuk_counter *c, const struct pmuk_sample *sample, void *data)
@@ -618,10 +567,7 @@ static void shorten(struct pmuk_counter *c, const struct pmuk_sample *sample, vo
 }
 
 /* The callback sets the period, or the task does. */
-static const struct setter {
-	const char *name;
-	bool inside;
-} setters[] = { { "task", false }, { "callback", true } };
+static const struct pmuk_test_value setters[] = { { "task", false }, { "callback", true } };
 
 KUNIT_ARRAY_PARAM_DESC(setters, setters, name);
 
@@ -631,121 +577,97 @@ KUNIT_ARRAY_PARAM_DESC(setters, setters, name);
  */
 static void set_period_while_throttled(struct kunit *test)
 {
-	bool inside = ((const struct setter *)test->param_value)->inside;
-	static const struct pmuk_sim_config config = {
-		.name = "pmuk_sim", .nr_counters = 1, .width = 16, .keeps = true,
-	};
-	struct overflows *o = new_overflows(test, pmuk_test_sim_config(test, &config));
-	struct pmuk_attr attr = overflow_attr(o, 1000);
-	struct pmuk_counter *c;
+	bool inside = pmuk_test_param(test);
+	struct pmuk_sim *sim = pmuk_test_sim_config(test, &(struct pmuk_sim_config){
+		.name = "pmuk_sim", .nr_counters = 1, .width = 16, .keeps = true });
+	struct overflows *o = new_overflows_of(test, sim, 1000);
 	bool throttled;
 	unsigned int nr;
 
 	need_throttling(test);
-	attr.flags = 0;
+	o->attr.flags = 0;
 	if (inside)
-		attr.overflow = shorten;
-	c = pmuk_test_enabled(test, &attr, pmuk_test_pin_first(test), NULL);
+		o->attr.overflow = shorten;
+	start(test, o);
 	local_irq_disable();
 	pmuk_sim_count(o->sim, 0, 1000);
-	if (c->event->hw.interrupts != U64_MAX) {
-		c->event->hw.interrupts = MORE_THAN_A_TICK;
+	if (o->c->event->hw.interrupts != U64_MAX) {
+		o->c->event->hw.interrupts = MORE_THAN_A_TICK;
 		pmuk_sim_count(o->sim, 0, 1000);
 	}
 	nr = o->nr;
 	throttled = !pmuk_sim_count(o->sim, 0, 1);
 	if (!inside)
-		o->ret = pmuk_counter_set_period(c, 10);
+		o->ret = pmuk_counter_set_period(o->c, 10);
 	local_irq_enable();
 	KUNIT_EXPECT_TRUE(test, throttled);
 	KUNIT_EXPECT_EQ(test, o->ret, 0);
 
 	KUNIT_EXPECT_TRUE(test, counts_again(o->sim));
-	pmuk_sim_count(o->sim, 0, 8);
-	KUNIT_EXPECT_EQ(test, o->nr, nr);
-	pmuk_sim_count(o->sim, 0, 1);
-	KUNIT_EXPECT_EQ(test, o->nr, nr + 1);
+	expect_overflows(test, o, 8, nr);
+	expect_overflows(test, o, 1, nr + 1);
 }
 
-static const struct way {
-	const char *name;
-	bool deferred;
-} ways[] = { { "destroy", false }, { "destroy_deferred", true } };
+static const struct pmuk_test_value ways[] = {
+	{ "destroy", false }, { "destroy_deferred", true },
+};
 
 KUNIT_ARRAY_PARAM_DESC(ways, ways, name);
 
 /* One counter after the other, each destroyed in the midst of its overflows. */
 static void destroy_ends_callbacks(struct kunit *test)
 {
-	const struct way *way = test->param_value;
+	bool deferred = pmuk_test_param(test);
 	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 16);
 	const struct pmuk_attr attr = { .type = pmuk_sim_type(sim), .period = 1,
 					.flags = PMUK_NO_THROTTLE };
 	int other = pmuk_test_other_cpu(test, pmuk_test_pin_first(test));
 
-	pmuk_test_victims(test, &attr, other, pmuk_test_storm, sim, 200, way->deferred);
+	pmuk_test_victims(test, &attr, other, pmuk_test_storm, sim, 200, deferred);
 }
-
-struct suicide {
-	struct completion done;
-	atomic_t calls;
-	int ret;
-};
 
 static void die_at_tenth(struct pmuk_counter *c, const struct pmuk_sample *sample, void *data)
 {
-	struct suicide *s = data;
+	struct overflows *o = data;
 
-	if (atomic_inc_return(&s->calls) == 10)
-		s->ret = pmuk_counter_destroy_deferred(c, &s->done);
+	note_overflow(c, sample, data);
+	if (o->nr == 10)
+		o->ret = pmuk_counter_destroy_deferred(c, &o->done);
 }
 
 /* From its own callback, with more overflows on the heels. */
 static void callback_destroys_deferred(struct kunit *test)
 {
-	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 16);
-	struct suicide *s = pmuk_test_zalloc(test, sizeof(*s));
-	struct pmuk_attr attr = {
-		.type = pmuk_sim_type(sim),
-		.period = 3,
-		.flags = PMUK_NO_THROTTLE,
-		.overflow = die_at_tenth,
-		.data = s,
-	};
-	int cpu = pmuk_test_pin_first(test);
+	struct overflows *o = new_overflows(test, 3);
 	unsigned int i;
 
+	o->attr.overflow = die_at_tenth;
 	for (i = 0; i < 100; i++) {
-		struct pmuk_counter *c;
-
-		init_completion(&s->done);
-		atomic_set(&s->calls, 0);
-		c = pmuk_counter_create(&attr, cpu, NULL);
-		KUNIT_ASSERT_NOT_ERR_OR_NULL(test, c);
-		KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
-		pmuk_sim_count(sim, 0, 300);
-		KUNIT_ASSERT_EQ(test, s->ret, 0);
-		KUNIT_ASSERT_NE(test, wait_for_completion_timeout(&s->done, 10 * HZ), 0);
+		init_completion(&o->done);
+		o->nr = 0;
+		o->c = pmuk_counter_create(&o->attr, o->cpu, NULL);
+		KUNIT_ASSERT_NOT_ERR_OR_NULL(test, o->c);
+		KUNIT_EXPECT_EQ(test, pmuk_counter_enable(o->c), 0);
+		pmuk_sim_count(o->sim, 0, 300);
+		KUNIT_ASSERT_EQ(test, o->ret, 0);
+		KUNIT_ASSERT_NE(test, wait_for_completion_timeout(&o->done, 10 * HZ), 0);
 		KUNIT_ASSERT_EQ(test, pmuk_nr_counters(), 0);
-		KUNIT_ASSERT_EQ(test, pmuk_sim_nr_events(sim), 0);
-		KUNIT_ASSERT_EQ(test, atomic_read(&s->calls), 10);
+		KUNIT_ASSERT_EQ(test, pmuk_sim_nr_events(o->sim), 0);
+		KUNIT_ASSERT_EQ(test, o->nr, 10);
 	}
 }
 
 /* A counter that is only tried, at creation, reports nothing. */
 static void creation_calls_nobody(struct kunit *test)
 {
-	struct overflows *o = new_overflows(test, pmuk_test_sim(test, 1, 16));
-	struct pmuk_attr attr = overflow_attr(o, 1);
-	int cpu = pmuk_test_pin_first(test);
-	int other = pmuk_test_other_cpu(test, cpu);
-	struct task_struct *task;
+	struct overflows *o = new_overflows(test, 1);
+	int other = pmuk_test_other_cpu(test, o->cpu);
+	struct pmuk_loop *storm = pmuk_loop_start(test, other, pmuk_test_storm, o->sim);
 	unsigned int i;
 
-	attr.flags |= PMUK_PINNED;
-	task = pmuk_test_thread(test, other, pmuk_test_storm, o->sim);
+	o->attr.flags |= PMUK_PINNED;
 	for (i = 0; i < 300; i++) {
-		struct pmuk_counter *c = pmuk_counter_create(&attr, other, NULL);
+		struct pmuk_counter *c = pmuk_counter_create(&o->attr, other, NULL);
 		struct pmuk_value value = { .count = U64_MAX };
 		struct pmuk_value snapshot = { .count = U64_MAX };
 
@@ -757,7 +679,7 @@ static void creation_calls_nobody(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, value.time_enabled, 0);
 		KUNIT_EXPECT_EQ(test, snapshot.count, 0);
 	}
-	kthread_stop(task);
+	pmuk_loop_stop(test, storm);
 	KUNIT_EXPECT_EQ(test, o->nr, 0);
 	KUNIT_EXPECT_GT_MSG(test, pmuk_sim_counted(o->sim, 0), 0, "nothing happened meanwhile");
 }

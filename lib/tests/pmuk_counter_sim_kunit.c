@@ -26,54 +26,86 @@ static struct pmuk_counter *sim_enabled(struct kunit *test, const struct pmuk_si
 	return pmuk_test_enabled(test, &attr, cpu, NULL);
 }
 
-static const struct width {
-	const char *name;
-	unsigned int bits;
-} widths[] = { { "16 bits", 16 }, { "32 bits", 32 }, { "48 bits", 48 } };
+/* A PMU, and what its counter of event 0 on the test's CPU is, or is to be. */
+struct rig {
+	struct pmuk_sim *sim;
+	struct pmuk_attr attr;		/* of the counter */
+	struct pmuk_counter *c;
+	int cpu;
+};
+
+/* The counter is still to be created. */
+static struct rig bare_rig(struct kunit *test, struct pmuk_sim *sim, u32 flags)
+{
+	struct rig r = { .sim = sim, .attr = sim_attr(sim, 0), .cpu = pmuk_test_pin_first(test) };
+
+	r.attr.flags = flags;
+	return r;
+}
+
+static struct pmuk_counter *rig_counter(struct kunit *test, const struct rig *r)
+{
+	return pmuk_test_counter(test, &r->attr, r->cpu, NULL);
+}
+
+static struct pmuk_counter *rig_enabled(struct kunit *test, const struct rig *r)
+{
+	return pmuk_test_enabled(test, &r->attr, r->cpu, NULL);
+}
+
+/* The counter is enabled. */
+static struct rig new_rig(struct kunit *test, unsigned int nr_counters, unsigned int width,
+			  u32 flags)
+{
+	struct rig r = bare_rig(test, pmuk_test_sim(test, nr_counters, width), flags);
+
+	r.c = rig_enabled(test, &r);
+	return r;
+}
+
+static const struct pmuk_test_value widths[] = {
+	{ "16 bits", 16 }, { "32 bits", 32 }, { "48 bits", 48 },
+};
 
 KUNIT_ARRAY_PARAM_DESC(widths, widths, name);
 
 /* Cross each width's top several times, in steps that meet it and that do not. */
 static void count_is_exact_over_wraps(struct kunit *test)
 {
-	unsigned int width = ((const struct width *)test->param_value)->bits;
-	struct pmuk_sim *sim = pmuk_test_sim(test, 1, width);
-	struct pmuk_counter *c;
+	unsigned int width = pmuk_test_param(test);
+	struct rig r = new_rig(test, 1, width, 0);
 	u64 step[] = { 1, 1000, BIT_ULL(width - 1) - 1, BIT_ULL(width - 1), BIT_ULL(width), 12345 };
 	u64 total = 0;
 	unsigned int i;
 
-	c = sim_enabled(test, sim, 0, pmuk_test_pin_first(test));
 	for (i = 0; i < 10 * ARRAY_SIZE(step); i++) {
 		u64 n = step[i % ARRAY_SIZE(step)];
 
-		KUNIT_ASSERT_EQ(test, pmuk_sim_count(sim, 0, n), n);
+		KUNIT_ASSERT_EQ(test, pmuk_sim_count(r.sim, 0, n), n);
 		total += n;
-		KUNIT_ASSERT_EQ(test, pmuk_test_local(test, c), total);
-		KUNIT_ASSERT_EQ(test, pmuk_test_count(test, c), total);
+		pmuk_test_expect_count(test, r.c, total);
 	}
 	KUNIT_EXPECT_GE(test, total, 10 * BIT_ULL(width));
-	KUNIT_EXPECT_EQ(test, pmuk_sim_counted(sim, 0), total);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_counted(r.sim, 0), total);
 }
 
 /* A register that has wrapped, and whose interrupt is still to come. */
 static void count_is_exact_before_the_interrupt(struct kunit *test)
 {
-	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 16);
-	struct pmuk_counter *c = sim_enabled(test, sim, 0, pmuk_test_pin_first(test));
+	struct rig r = new_rig(test, 1, 16, 0);
 	unsigned int i;
 	u64 total = 0;
 
 	for (i = 0; i < 1000; i++) {
-		total += pmuk_sim_advance(sim, 0, 20011);
-		KUNIT_ASSERT_EQ(test, pmuk_test_local(test, c), total);
+		total += pmuk_sim_advance(r.sim, 0, 20011);
+		KUNIT_ASSERT_EQ(test, pmuk_test_local(test, r.c), total);
 		if (i % 3 == 0)
 			continue;
-		pmuk_sim_interrupt(sim);
-		KUNIT_ASSERT_EQ(test, pmuk_test_local(test, c), total);
+		pmuk_sim_interrupt(r.sim);
+		KUNIT_ASSERT_EQ(test, pmuk_test_local(test, r.c), total);
 	}
 	KUNIT_EXPECT_EQ(test, total, 1000 * 20011);
-	KUNIT_EXPECT_EQ(test, pmuk_test_count(test, c), total);
+	KUNIT_EXPECT_EQ(test, pmuk_test_count(test, r.c), total);
 }
 
 static void counters_do_not_mix(struct kunit *test)
@@ -103,8 +135,7 @@ static void cpus_do_not_mix(struct kunit *test)
 	struct pmuk_counter **c;
 	int cpu, on;
 
-	c = kunit_kzalloc(test, nr_cpu_ids * sizeof(*c), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, c);
+	c = pmuk_test_zalloc(test, nr_cpu_ids * sizeof(*c));
 	for_each_online_cpu(cpu)
 		c[cpu] = sim_enabled(test, sim, 0, cpu);
 	for_each_online_cpu(cpu)
@@ -120,59 +151,52 @@ static void cpus_do_not_mix(struct kunit *test)
 
 static void disable_keeps_the_count(struct kunit *test)
 {
-	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 16);
-	struct pmuk_counter *c = sim_enabled(test, sim, 0, pmuk_test_pin_first(test));
+	struct rig r = new_rig(test, 1, 16, 0);
 	unsigned int i;
 
 	for (i = 1; i <= 100; i++) {
-		KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 1001), 1001);
-		KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
-		KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 1001), 0);
-		KUNIT_ASSERT_EQ(test, pmuk_test_count(test, c), i * 1001);
-		KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
-		KUNIT_ASSERT_EQ(test, pmuk_test_local(test, c), i * 1001);
+		KUNIT_EXPECT_EQ(test, pmuk_sim_count(r.sim, 0, 1001), 1001);
+		KUNIT_EXPECT_EQ(test, pmuk_counter_disable(r.c), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_sim_count(r.sim, 0, 1001), 0);
+		KUNIT_ASSERT_EQ(test, pmuk_test_count(test, r.c), i * 1001);
+		KUNIT_EXPECT_EQ(test, pmuk_counter_enable(r.c), 0);
+		KUNIT_ASSERT_EQ(test, pmuk_test_local(test, r.c), i * 1001);
 	}
 }
 
 static void pause_stops_the_pmu(struct kunit *test)
 {
-	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 16);
-	struct pmuk_counter *c = sim_enabled(test, sim, 0, pmuk_test_pin_first(test));
+	struct rig r = new_rig(test, 1, 16, 0);
 	unsigned int i;
 
 	for (i = 1; i <= 100; i++) {
-		KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 999), 999);
-		KUNIT_EXPECT_EQ(test, pmuk_counter_pause(c), 0);
-		KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 999), 0);
-		KUNIT_ASSERT_EQ(test, pmuk_test_local(test, c), i * 999);
-		KUNIT_ASSERT_EQ(test, pmuk_test_count(test, c), i * 999);
-		KUNIT_ASSERT_EQ(test, pmuk_test_snapshot(test, c), i * 999);
-		KUNIT_EXPECT_EQ(test, pmuk_counter_resume(c), 0);
-		KUNIT_ASSERT_EQ(test, pmuk_test_local(test, c), i * 999);
+		KUNIT_EXPECT_EQ(test, pmuk_sim_count(r.sim, 0, 999), 999);
+		KUNIT_EXPECT_EQ(test, pmuk_counter_pause(r.c), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_sim_count(r.sim, 0, 999), 0);
+		pmuk_test_expect_count(test, r.c, i * 999);
+		KUNIT_ASSERT_EQ(test, pmuk_test_snapshot(test, r.c), i * 999);
+		KUNIT_EXPECT_EQ(test, pmuk_counter_resume(r.c), 0);
+		KUNIT_ASSERT_EQ(test, pmuk_test_local(test, r.c), i * 999);
 	}
-	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 1), 1);
-	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, c), 100 * 999 + 1);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(r.sim, 0, 1), 1);
+	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, r.c), 100 * 999 + 1);
 }
 
 /* perf core starts the register again when it reschedules: that does not count. */
 static void pause_lasts_over_rescheduling(struct kunit *test)
 {
-	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 16);
-	int cpu = pmuk_test_pin_first(test);
-	struct pmuk_counter *c = sim_enabled(test, sim, 0, cpu);
+	struct rig r = new_rig(test, 1, 16, 0);
 	u64 hidden = 0, total = 0;
 	unsigned int i;
 
 	for (i = 0; i < 20; i++) {
-		total += pmuk_sim_count(sim, 0, 100);
-		KUNIT_EXPECT_EQ(test, pmuk_counter_pause(c), 0);
-		KUNIT_EXPECT_EQ(test, pmuk_sim_steal(sim, cpu, 0), 0);
-		hidden += pmuk_sim_count(sim, 0, 77);
-		KUNIT_ASSERT_EQ(test, pmuk_test_local(test, c), total);
-		KUNIT_ASSERT_EQ(test, pmuk_test_count(test, c), total);
-		KUNIT_EXPECT_EQ(test, pmuk_counter_resume(c), 0);
-		KUNIT_ASSERT_EQ(test, pmuk_test_local(test, c), total);
-		KUNIT_ASSERT_EQ(test, pmuk_test_count(test, c), total);
+		total += pmuk_sim_count(r.sim, 0, 100);
+		KUNIT_EXPECT_EQ(test, pmuk_counter_pause(r.c), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_sim_steal(r.sim, r.cpu, 0), 0);
+		hidden += pmuk_sim_count(r.sim, 0, 77);
+		pmuk_test_expect_count(test, r.c, total);
+		KUNIT_EXPECT_EQ(test, pmuk_counter_resume(r.c), 0);
+		pmuk_test_expect_count(test, r.c, total);
 	}
 	KUNIT_EXPECT_EQ(test, total, 20 * 100);
 	KUNIT_EXPECT_EQ(test, hidden, 20 * 77);
@@ -181,83 +205,66 @@ static void pause_lasts_over_rescheduling(struct kunit *test)
 /* A pause outlives being off the PMU, and may begin and end there. */
 static void pause_lasts_over_disabling(struct kunit *test)
 {
-	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 16);
-	struct pmuk_counter *c = sim_enabled(test, sim, 0, pmuk_test_pin_first(test));
+	struct rig r = new_rig(test, 1, 16, 0);
 
-	pmuk_sim_count(sim, 0, 10);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_pause(c), 0);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
-	pmuk_sim_count(sim, 0, 5);
-	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, c), 10);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_resume(c), 0);
-	KUNIT_EXPECT_EQ(test, pmuk_test_count(test, c), 10);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
-	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 3), 3);
-	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, c), 13);
+	pmuk_sim_count(r.sim, 0, 10);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_pause(r.c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(r.c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(r.c), 0);
+	pmuk_sim_count(r.sim, 0, 5);
+	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, r.c), 10);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(r.c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_resume(r.c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_test_count(test, r.c), 10);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(r.c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(r.sim, 0, 3), 3);
+	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, r.c), 13);
 
-	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_pause(c), 0);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
-	pmuk_sim_count(sim, 0, 5);
-	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, c), 13);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_resume(c), 0);
-	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 4), 4);
-	KUNIT_EXPECT_EQ(test, pmuk_test_count(test, c), 17);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(r.c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_pause(r.c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(r.c), 0);
+	pmuk_sim_count(r.sim, 0, 5);
+	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, r.c), 13);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_resume(r.c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(r.sim, 0, 4), 4);
+	KUNIT_EXPECT_EQ(test, pmuk_test_count(test, r.c), 17);
 }
 
 /* Anything, in any order; the model is one number. */
 static void count_survives_anything(struct kunit *test)
 {
-	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 12);
-	int cpu = pmuk_test_pin_first(test);
-	struct pmuk_attr attr = sim_attr(sim, 0);
-	struct pmuk_counter *c;
+	static int (*const calls[])(struct pmuk_counter *c) = {
+		pmuk_counter_pause, pmuk_counter_resume, pmuk_counter_disable, pmuk_counter_enable,
+	};
+	struct rig r = bare_rig(test, pmuk_test_sim(test, 1, 12), 0);
 	bool enabled = true, paused = false;
 	unsigned int did[8] = {}, i;
 	struct rnd_state rnd;
 	u64 n, model = 0;
 
-	attr.period = 700;
-	c = pmuk_test_enabled(test, &attr, cpu, NULL);
+	r.attr.period = 700;
+	r.c = rig_enabled(test, &r);
 	prandom_seed_state(&rnd, 4711);
 	for (i = 0; i < 4000; i++) {
 		unsigned int what = prandom_u32_state(&rnd) % ARRAY_SIZE(did);
 
 		did[what]++;
-		switch (what) {
-		case 0:
-			KUNIT_ASSERT_EQ(test, pmuk_counter_pause(c), 0);
-			paused = true;
-			break;
-		case 1:
-			KUNIT_ASSERT_EQ(test, pmuk_counter_resume(c), 0);
-			paused = false;
-			break;
-		case 2:
-			KUNIT_ASSERT_EQ(test, pmuk_counter_disable(c), 0);
-			enabled = false;
-			break;
-		case 3:
-			KUNIT_ASSERT_EQ(test, pmuk_counter_enable(c), 0);
-			enabled = true;
-			break;
-		case 4:
+		if (what < ARRAY_SIZE(calls)) {
+			KUNIT_ASSERT_EQ(test, calls[what](r.c), 0);
+			paused = what < 2 ? what == 0 : paused;
+			enabled = what < 2 ? enabled : what == 3;
+		} else if (what == 4) {
 			n = 1 + prandom_u32_state(&rnd) % 10000;
-			KUNIT_ASSERT_EQ(test, pmuk_counter_set_period(c, n), 0);
-			break;
-		case 5:
-			KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, cpu, 0), 0);
-			break;
-		default:
-			n = pmuk_sim_count(sim, 0, prandom_u32_state(&rnd) % 3000);
-			if (!paused)
-				model += n;
+			KUNIT_ASSERT_EQ(test, pmuk_counter_set_period(r.c, n), 0);
+		} else if (what == 5) {
+			KUNIT_ASSERT_EQ(test, pmuk_sim_steal(r.sim, r.cpu, 0), 0);
+		} else {
+			n = pmuk_sim_count(r.sim, 0, prandom_u32_state(&rnd) % 3000);
+			model += paused ? 0 : n;
 		}
-		KUNIT_ASSERT_EQ(test, pmuk_test_count(test, c), model);
+		KUNIT_ASSERT_EQ(test, pmuk_test_count(test, r.c), model);
 		if (enabled)
-			KUNIT_ASSERT_EQ(test, pmuk_test_local(test, c), model);
+			KUNIT_ASSERT_EQ(test, pmuk_test_local(test, r.c), model);
 	}
 	for (i = 0; i < ARRAY_SIZE(did); i++)
 		KUNIT_EXPECT_GT(test, did[i], 300);
@@ -315,15 +322,11 @@ static void multiplexed_value_says_so(struct kunit *test)
 
 static void times_are_true(struct kunit *test)
 {
-	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
-	struct pmuk_attr attr = sim_attr(sim, 0);
+	struct rig r = bare_rig(test, pmuk_test_sim(test, 1, 32), PMUK_PINNED);
+	struct pmuk_counter *c = rig_counter(test, &r);
 	struct pmuk_value value, local;
 	u64 before, outer, inner, after, count;
-	struct pmuk_counter *c;
-	int cpu = pmuk_test_pin_first(test);
 
-	attr.flags = PMUK_PINNED;
-	c = pmuk_test_counter(test, &attr, cpu, NULL);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_read(c, &value), 0);
 	KUNIT_EXPECT_EQ(test, value.count, 0);
 	KUNIT_EXPECT_EQ(test, value.time_enabled, 0);
@@ -367,18 +370,14 @@ static void run_guest(u64 ns)
  */
 static void times_stand_still_in_guests(struct kunit *test)
 {
-	static const struct pmuk_sim_config config = {
+	struct pmuk_sim *sim = pmuk_test_sim_config(test, &(struct pmuk_sim_config){
 		.name = "pmuk_mediated", .nr_counters = 1, .width = 32,
-		.capabilities = PERF_PMU_CAP_MEDIATED_VPMU,
-	};
-	struct pmuk_sim *sim = pmuk_test_sim_config(test, &config);
-	struct pmuk_attr attr = sim_attr(sim, 0);
+		.capabilities = PERF_PMU_CAP_MEDIATED_VPMU });
+	struct rig r = bare_rig(test, sim, PMUK_EXCLUDE_GUEST);
+	struct pmuk_counter *c = rig_enabled(test, &r);
 	struct pmuk_value before, local, after;
-	struct pmuk_counter *c;
 	unsigned int i;
 
-	attr.flags = PMUK_EXCLUDE_GUEST;
-	c = pmuk_test_enabled(test, &attr, pmuk_test_pin_first(test), NULL);
 	for (i = 0; i < 3; i++) {
 		run_guest(5 * NSEC_PER_MSEC);
 		KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 10), 10);
@@ -405,62 +404,48 @@ static void times_stand_still_in_guests(struct kunit *test)
 
 static void pinned_refused_when_full(struct kunit *test)
 {
-	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
-	struct pmuk_attr attr = sim_attr(sim, 0);
-	int cpu = pmuk_test_pin_first(test);
-	struct pmuk_counter *first;
+	struct rig r = new_rig(test, 1, 32, PMUK_PINNED);
 
-	attr.flags = PMUK_PINNED;
-	first = pmuk_test_enabled(test, &attr, cpu, NULL);
-	pmuk_sim_count(sim, 0, 5);
-	KUNIT_EXPECT_EQ(test, PTR_ERR(pmuk_counter_create(&attr, cpu, NULL)), -ENOSPC);
+	pmuk_sim_count(r.sim, 0, 5);
+	pmuk_test_refused(test, &r.attr, r.cpu, NULL, -ENOSPC, "one more");
 	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 1);
-	KUNIT_EXPECT_EQ(test, pmuk_sim_nr_events(sim), 1);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_nr_events(r.sim), 1);
 
 	/* Who was there has not suffered. */
-	KUNIT_EXPECT_EQ(test, pmuk_counter_state(first), PMUK_COUNTER_ACTIVE);
-	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 5);
-	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, first), 10);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_state(r.c), PMUK_COUNTER_ACTIVE);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(r.sim, 0, 5), 5);
+	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, r.c), 10);
 }
 
 static void pinned_refused_at_enable(struct kunit *test)
 {
-	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
-	struct pmuk_attr attr = sim_attr(sim, 0);
-	int cpu = pmuk_test_pin_first(test);
-	struct pmuk_counter *first, *second;
-	u64 count;
+	struct rig r = bare_rig(test, pmuk_test_sim(test, 1, 32), PMUK_PINNED);
+	struct pmuk_counter *first = rig_counter(test, &r), *second = rig_counter(test, &r);
 
-	attr.flags = PMUK_PINNED;
-	first = pmuk_test_counter(test, &attr, cpu, NULL);
-	second = pmuk_test_counter(test, &attr, cpu, NULL);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(first), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(second), -ENOSPC);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_state(second), PMUK_COUNTER_ERROR);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(second, &count), -EBUSY);
+	pmuk_test_expect_no_local(test, second, -EBUSY);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(second), -ENOSPC);
 
 	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(first), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(second), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_state(second), PMUK_COUNTER_ACTIVE);
-	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 5);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(r.sim, 0, 5), 5);
 	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, second), 5);
 }
 
 /* perf core places a CPU's pinned events before a task's: enabling may push one out, a try not. */
 static void trial_pushes_no_task_out(struct kunit *test)
 {
-	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
-	struct pmuk_attr attr = sim_attr(sim, 0);
-	int cpu = pmuk_test_pin_first(test);
-	struct perf_event *event = pmuk_test_pinned_event(test, sim, 1);
+	struct rig r = bare_rig(test, pmuk_test_sim(test, 1, 32), PMUK_PINNED);
+	struct perf_event *event = pmuk_test_pinned_event(test, r.sim, 1);
 	struct pmuk_counter *c;
 
 	KUNIT_ASSERT_EQ(test, event->state, PERF_EVENT_STATE_ACTIVE);
-	attr.flags = PMUK_PINNED;
-	c = pmuk_test_counter(test, &attr, cpu, NULL);
+	c = rig_counter(test, &r);
 	KUNIT_EXPECT_EQ(test, event->state, PERF_EVENT_STATE_ACTIVE);
-	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 1, 5), 5);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(r.sim, 1, 5), 5);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_ACTIVE);
 	KUNIT_EXPECT_EQ(test, event->state, PERF_EVENT_STATE_ERROR);
@@ -469,105 +454,86 @@ static void trial_pushes_no_task_out(struct kunit *test)
 /* Others take all counters while it counts. */
 static void pinned_pushed_out_says_so(struct kunit *test)
 {
-	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
-	struct pmuk_attr attr = sim_attr(sim, 0);
-	int cpu = pmuk_test_pin_first(test);
-	struct pmuk_value value = {};
-	struct pmuk_counter *c;
-	u64 count = 4711;
+	struct rig r = new_rig(test, 2, 32, PMUK_PINNED);
 
-	attr.flags = PMUK_PINNED;
-	c = pmuk_test_enabled(test, &attr, cpu, NULL);
-	pmuk_sim_count(sim, 0, 100);
-	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, cpu, 2), 0);
+	pmuk_sim_count(r.sim, 0, 100);
+	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(r.sim, r.cpu, 2), 0);
 
-	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_ERROR);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(c, &count), -EBUSY);
-	KUNIT_EXPECT_EQ(test, count, 4711);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_read(c, &value), -EBUSY);
-	KUNIT_EXPECT_EQ(test, value.count, 100);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_state(r.c), PMUK_COUNTER_ERROR);
+	pmuk_test_expect_no_local(test, r.c, -EBUSY);
+	pmuk_test_expect_value(test, r.c, -EBUSY, 100);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(r.c), -ENOSPC);
 
-	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, cpu, 0), 0);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_ERROR);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_ACTIVE);
-	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 10), 10);
-	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, c), 110);
+	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(r.sim, r.cpu, 0), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_state(r.c), PMUK_COUNTER_ERROR);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(r.c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_state(r.c), PMUK_COUNTER_ACTIVE);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(r.sim, 0, 10), 10);
+	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, r.c), 110);
 }
 
 /* One that is not pinned waits, and says that, too. */
 static void flexible_pushed_out_waits(struct kunit *test)
 {
-	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
-	int cpu = pmuk_test_pin_first(test);
-	struct pmuk_counter *c = sim_enabled(test, sim, 0, cpu);
-	u64 count;
+	struct rig r = new_rig(test, 1, 32, 0);
 
-	pmuk_sim_count(sim, 0, 100);
-	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, cpu, 1), 0);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_WAITING);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(c, &count), -EBUSY);
-	KUNIT_EXPECT_EQ(test, pmuk_test_count(test, c), 100);
-	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, cpu, 0), 0);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_ACTIVE);
-	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, c), 100);
+	pmuk_sim_count(r.sim, 0, 100);
+	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(r.sim, r.cpu, 1), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_state(r.c), PMUK_COUNTER_WAITING);
+	pmuk_test_expect_no_local(test, r.c, -EBUSY);
+	KUNIT_EXPECT_EQ(test, pmuk_test_count(test, r.c), 100);
+	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(r.sim, r.cpu, 0), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_state(r.c), PMUK_COUNTER_ACTIVE);
+	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, r.c), 100);
 }
 
 static void exclude_flags_reach_the_pmu(struct kunit *test)
 {
-	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
-	struct pmuk_attr attr = sim_attr(sim, 0);
-	int cpu = pmuk_test_pin_first(test);
-	struct pmuk_counter *kernel, *user;
+	struct rig r = new_rig(test, 2, 32, PMUK_EXCLUDE_KERNEL);
+	struct pmuk_counter *kernel;
 
-	attr.flags = PMUK_EXCLUDE_KERNEL;
-	user = pmuk_test_enabled(test, &attr, cpu, NULL);
-	attr.flags = PMUK_EXCLUDE_USER | PMUK_EXCLUDE_IDLE | PMUK_EXCLUDE_HV | PMUK_EXCLUDE_GUEST;
-	kernel = pmuk_test_enabled(test, &attr, cpu, NULL);
-	pmuk_sim_count(sim, 0, 5);
-	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, user), 0);
+	r.attr.flags = PMUK_EXCLUDE_USER | PMUK_EXCLUDE_IDLE | PMUK_EXCLUDE_HV | PMUK_EXCLUDE_GUEST;
+	kernel = rig_enabled(test, &r);
+	pmuk_sim_count(r.sim, 0, 5);
+	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, r.c), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, kernel), 5);
 }
 
 static void snapshot_is_what_was_read(struct kunit *test)
 {
-	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
-	struct pmuk_counter *c = sim_enabled(test, sim, 0, pmuk_test_pin_first(test));
+	struct rig r = new_rig(test, 1, 32, 0);
 	struct pmuk_value value;
 	unsigned int i;
 	u64 earlier, before;
 	unsigned long tick;
 
-	KUNIT_EXPECT_EQ(test, pmuk_counter_snapshot(c, &value), 0);
-	KUNIT_EXPECT_EQ(test, value.count, 0);
+	KUNIT_EXPECT_EQ(test, pmuk_test_snapshot(test, r.c), 0);
 	for (i = 1; i <= 5; i++) {
-		pmuk_sim_count(sim, 0, 100);
+		pmuk_sim_count(r.sim, 0, 100);
 		/* Nobody has read it yet. */
-		KUNIT_EXPECT_EQ(test, pmuk_test_snapshot(test, c), (i - 1) * 100);
+		KUNIT_EXPECT_EQ(test, pmuk_test_snapshot(test, r.c), (i - 1) * 100);
 		/* The first read in a tick publishes. */
 		for (tick = jiffies; time_before(jiffies, tick + 2);)
 			cpu_relax();
 		before = local_clock();
-		KUNIT_EXPECT_EQ(test, pmuk_test_local(test, c), i * 100);
-		KUNIT_EXPECT_EQ(test, pmuk_counter_snapshot(c, &value), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_test_local(test, r.c), i * 100);
+		KUNIT_EXPECT_EQ(test, pmuk_counter_snapshot(r.c, &value), 0);
 		KUNIT_EXPECT_EQ(test, value.count, i * 100);
 		KUNIT_EXPECT_LE(test, value.age, local_clock() - before);
 	}
 	earlier = value.age;
 	mdelay(1);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_snapshot(c, &value), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_snapshot(r.c, &value), 0);
 	KUNIT_EXPECT_GE(test, value.age, earlier + 1000 * NSEC_PER_USEC);
 }
 
 static void snapshot_is_final_when_disabled(struct kunit *test)
 {
-	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
-	struct pmuk_counter *c = sim_enabled(test, sim, 0, pmuk_test_pin_first(test));
+	struct rig r = new_rig(test, 1, 32, 0);
 
-	pmuk_sim_count(sim, 0, 123);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
-	KUNIT_EXPECT_EQ(test, pmuk_test_snapshot(test, c), 123);
+	pmuk_sim_count(r.sim, 0, 123);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(r.c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_test_snapshot(test, r.c), 123);
 }
 
 struct deaf_cpu {
@@ -593,9 +559,7 @@ static int be_deaf(void *data)
 		cpu_relax();
 	atomic_set(&d->deaf, 0);
 	local_irq_restore(flags);
-	while (!kthread_should_stop())
-		schedule_timeout_interruptible(1);
-	return 0;
+	return pmuk_test_wait_for_stop();
 }
 
 static void hear(void *data)
@@ -640,75 +604,68 @@ static void snapshot_needs_no_interrupt(struct kunit *test)
 struct snapshot_race {
 	struct pmuk_sim *sim;
 	struct pmuk_counter *c;
-	u64 published;
+	struct pmuk_value last;		/* that was read */
+	unsigned int bad, changes, reads;
 };
 
 /* Periods are whole steps: the register wraps between two of them, never in one. */
 #define RACE_STEP	4096
 
-static int publish_all_the_time(void *data)
+static void publish(void *data)
 {
 	struct snapshot_race *race = data;
 	u64 count;
 
-	while (!kthread_should_stop()) {
-		pmuk_sim_count(race->sim, 0, RACE_STEP);
-		pmuk_counter_read_local(race->c, &count);
-		pmuk_counter_pause(race->c);
-		pmuk_counter_resume(race->c);
-		WRITE_ONCE(race->published, race->published + 1);
-		/* To an emulator that runs one CPU at a time: another one's turn. */
-		cpu_relax();
-		cond_resched();
-	}
-	return 0;
+	pmuk_sim_count(race->sim, 0, RACE_STEP);
+	pmuk_counter_read_local(race->c, &count);
+	pmuk_counter_pause(race->c);
+	pmuk_counter_resume(race->c);
+	/* To an emulator that runs one CPU at a time: another one's turn. */
+	cpu_relax();
 }
 
-static struct task_struct *start_race(struct kunit *test, struct snapshot_race *race, int cpu)
+static struct pmuk_loop *start_race(struct kunit *test, struct snapshot_race *race,
+				    unsigned int width)
 {
-	struct pmuk_attr attr = sim_attr(race->sim, 0);
-	struct task_struct *task;
+	int other = pmuk_test_other_cpu(test, pmuk_test_pin_first(test));
+	struct pmuk_attr attr;
 
+	race->sim = pmuk_test_sim(test, 1, width);
+	attr = sim_attr(race->sim, 0);
 	attr.period = 4 * RACE_STEP;
-	race->c = pmuk_test_enabled(test, &attr, cpu, NULL);
-	task = pmuk_test_thread(test, cpu, publish_all_the_time, race);
-	return task;
+	race->c = pmuk_test_enabled(test, &attr, other, NULL);
+	return pmuk_loop_start(test, other, publish, race);
 }
 
-/* A slow machine publishes seldom. Only one that does not publish for so long is stuck. */
-#define PATIENCE	(10 * HZ)
+/* Takes a value into account that is the next one which was read. */
+static void look_at(struct snapshot_race *race, int ret, const struct pmuk_value *value)
+{
+	race->bad += ret || value->count % RACE_STEP || value->count < race->last.count ||
+		     value->time_running < race->last.time_running;
+	race->changes += value->count != race->last.count;
+	race->last = *value;
+	race->reads++;
+}
 
 /* From another CPU: never torn, never back. */
 static void snapshot_is_whole(struct kunit *test)
 {
-	struct snapshot_race race = { .sim = pmuk_test_sim(test, 1, 32) };
-	int cpu = pmuk_test_pin_first(test);
-	int other = pmuk_test_other_cpu(test, cpu);
-	unsigned long end = jiffies + PATIENCE;
-	unsigned int bad = 0, changes = 0, reads = 0;
-	struct pmuk_value value, last = {};
-	struct task_struct *task;
+	struct snapshot_race race = {};
+	struct pmuk_loop *loop = start_race(test, &race, 32);
+	struct pmuk_test_progress progress = {};
+	struct pmuk_value value;
+	unsigned int partial = 0;
 
-	task = start_race(test, &race, other);
-	while (changes < 1000 && time_before(jiffies, end)) {
-		if (pmuk_counter_snapshot(race.c, &value))
-			bad++;
-		if (value.count % RACE_STEP || value.count < last.count ||
-		    value.time_running < last.time_running ||
-		    value.time_running > value.time_enabled)
-			bad++;
-		if (value.count != last.count) {
-			changes++;
-			end = jiffies + PATIENCE;
-		}
-		last = value;
-		reads++;
+	while (race.changes < 1000 && pmuk_test_goes_on(&progress, race.changes)) {
+		look_at(&race, pmuk_counter_snapshot(race.c, &value), &value);
+		partial += value.time_running > value.time_enabled;
 	}
-	kthread_stop(task);
-	KUNIT_EXPECT_EQ(test, bad, 0);
-	KUNIT_EXPECT_GE(test, changes, 1000);
-	KUNIT_EXPECT_GE(test, race.published, 1000);
-	kunit_info(test, "%u snapshots of %llu", reads, race.published);
+	pmuk_loop_stop(test, loop);
+	KUNIT_EXPECT_EQ(test, race.bad, 0);
+	KUNIT_EXPECT_EQ(test, partial, 0);
+	KUNIT_EXPECT_GE(test, race.changes, 1000);
+	KUNIT_EXPECT_GE(test, loop->turns, 1000);
+	kunit_info(test, "%u snapshots of %u", race.reads, loop->turns);
 }
 
 /*
@@ -717,57 +674,39 @@ static void snapshot_is_whole(struct kunit *test)
  */
 static void remote_read_is_whole(struct kunit *test)
 {
-	struct snapshot_race race = { .sim = pmuk_test_sim(test, 1, 16) };
-	int cpu = pmuk_test_pin_first(test);
-	int other = pmuk_test_other_cpu(test, cpu);
-	struct pmuk_value value, last = {};
+	struct snapshot_race race = {};
+	struct pmuk_loop *loop = start_race(test, &race, 16);
 	unsigned long end = jiffies + 100 * HZ;
-	unsigned int bad = 0, changes = 0, reads = 0;
-	struct task_struct *task;
+	struct pmuk_value value;
 
-	task = start_race(test, &race, other);
-	while (changes < 300 && time_before(jiffies, end)) {
-		if (pmuk_counter_read(race.c, &value))
-			bad++;
-		if (value.count % RACE_STEP || value.count < last.count ||
-		    value.time_running < last.time_running)
-			bad++;
-		changes += value.count != last.count;
-		last = value;
-		reads++;
-	}
-	kthread_stop(task);
-	KUNIT_EXPECT_EQ(test, bad, 0);
-	KUNIT_EXPECT_GE(test, changes, 50);
-	kunit_info(test, "%u reads of %llu", reads, race.published);
+	while (race.changes < 300 && time_before(jiffies, end))
+		look_at(&race, pmuk_counter_read(race.c, &value), &value);
+	pmuk_loop_stop(test, loop);
+	KUNIT_EXPECT_EQ(test, race.bad, 0);
+	KUNIT_EXPECT_GE(test, race.changes, 50);
+	kunit_info(test, "%u reads of %u", race.reads, loop->turns);
 	KUNIT_EXPECT_EQ(test, pmuk_test_count(test, race.c), pmuk_sim_counted(race.sim, 0));
 }
 
 /* The PMU's driver is unloaded under the counter. */
 static void unplugged_pmu_is_gone(struct kunit *test)
 {
-	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
-	struct pmuk_attr attr = sim_attr(sim, 0);
-	struct pmuk_value value = {};
-	struct pmuk_counter *c;
-	u64 count;
+	struct rig r = bare_rig(test, pmuk_test_sim(test, 1, 32), 0);
 
-	attr.period = 1000;
-	c = pmuk_test_enabled(test, &attr, pmuk_test_pin_first(test), NULL);
-	pmuk_sim_count(sim, 0, 100);
-	if (pmuk_sim_unplug(sim))
+	r.attr.period = 1000;
+	r.c = rig_enabled(test, &r);
+	pmuk_sim_count(r.sim, 0, 100);
+	if (pmuk_sim_unplug(r.sim))
 		kunit_skip(test, "this kernel cannot take events off a PMU that goes away");
-	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_GONE);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_read(c, &value), -ENODEV);
-	KUNIT_EXPECT_EQ(test, value.count, 100);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(c, &count), -EBUSY);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_snapshot(c, &value), 0);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), -ENODEV);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_set_period(c, 10), 0);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_pause(c), 0);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_resume(c), 0);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
-	KUNIT_EXPECT_EQ(test, pmuk_test_snapshot(test, c), 100);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_state(r.c), PMUK_COUNTER_GONE);
+	pmuk_test_expect_value(test, r.c, -ENODEV, 100);
+	pmuk_test_expect_no_local(test, r.c, -EBUSY);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(r.c), -ENODEV);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_set_period(r.c, 10), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_pause(r.c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_resume(r.c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(r.c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_test_snapshot(test, r.c), 100);
 }
 
 static struct kunit_case pmuk_counter_sim_cases[] = {

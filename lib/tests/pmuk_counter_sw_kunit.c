@@ -2,11 +2,9 @@
 /*
  * Counters of software events: what pmuk offers on a machine without a PMU.
  */
-#include <linux/completion.h>
 #include <linux/delay.h>
 #include <linux/hrtimer.h>
 #include <linux/jiffies.h>
-#include <linux/kthread.h>
 #include <linux/sched/clock.h>
 
 #include "pmuk_counters.h"
@@ -46,8 +44,7 @@ static void clock_counts_nanoseconds(struct kunit *test)
 
 static void clock_never_goes_back(struct kunit *test)
 {
-	int cpu = pmuk_test_pin_first(test);
-	struct pmuk_counter *c = pmuk_test_enabled(test, &clock_attr, cpu, NULL);
+	struct pmuk_counter *c = pmuk_test_here(test, &clock_attr);
 	u64 count, last = 0;
 	unsigned int i;
 
@@ -92,9 +89,7 @@ static void clock_is_read(struct kunit *test)
 
 static void pause_leaves_time_out(struct kunit *test)
 {
-	int cpu = pmuk_test_pin_first(test);
-	struct pmuk_counter *c = pmuk_test_enabled(test, &clock_attr, cpu, NULL);
-	struct pmuk_value value;
+	struct pmuk_counter *c = pmuk_test_here(test, &clock_attr);
 	u64 begin = local_clock(), paused = 0, stop, count;
 	unsigned int i;
 
@@ -104,10 +99,8 @@ static void pause_leaves_time_out(struct kunit *test)
 		stop = local_clock();
 		count = pmuk_test_local(test, c);
 		pmuk_test_spin(500 * NSEC_PER_USEC);
-		KUNIT_ASSERT_EQ(test, pmuk_test_local(test, c), count);
-		KUNIT_ASSERT_EQ(test, pmuk_test_count(test, c), count);
-		KUNIT_ASSERT_EQ(test, pmuk_counter_snapshot(c, &value), 0);
-		KUNIT_ASSERT_EQ(test, value.count, count);
+		pmuk_test_expect_count(test, c, count);
+		KUNIT_ASSERT_EQ(test, pmuk_test_snapshot(test, c), count);
 		paused += local_clock() - stop;
 		KUNIT_ASSERT_EQ(test, pmuk_counter_resume(c), 0);
 	}
@@ -117,9 +110,7 @@ static void pause_leaves_time_out(struct kunit *test)
 
 static void disable_keeps_the_count(struct kunit *test)
 {
-	int cpu = pmuk_test_pin_first(test);
-	struct pmuk_counter *c = pmuk_test_enabled(test, &clock_attr, cpu, NULL);
-	struct pmuk_value value;
+	struct pmuk_counter *c = pmuk_test_here(test, &clock_attr);
 	u64 count;
 
 	pmuk_test_spin(100 * NSEC_PER_USEC);
@@ -128,8 +119,7 @@ static void disable_keeps_the_count(struct kunit *test)
 	KUNIT_EXPECT_GE(test, count, 100 * NSEC_PER_USEC);
 	pmuk_test_spin(100 * NSEC_PER_USEC);
 	KUNIT_EXPECT_EQ(test, pmuk_test_count(test, c), count);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_snapshot(c, &value), 0);
-	KUNIT_EXPECT_EQ(test, value.count, count);
+	KUNIT_EXPECT_EQ(test, pmuk_test_snapshot(test, c), count);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
 	KUNIT_EXPECT_GE(test, pmuk_test_local(test, c), count);
 }
@@ -158,32 +148,28 @@ static void note_overflow(struct pmuk_counter *c, const struct pmuk_sample *samp
 /* Returns whether *@nr gets there. */
 static bool comes_to(const unsigned int *nr, unsigned int wanted)
 {
-	unsigned long end = jiffies + 10 * HZ;
-
-	while (READ_ONCE(*nr) < wanted && time_before(jiffies, end))
-		cpu_relax();
-	return READ_ONCE(*nr) >= wanted;
+	return pmuk_test_spin_until(READ_ONCE(*nr) >= wanted);
 }
 
-/* A clock of the test's CPU whose overflows @o notes. */
-static struct pmuk_counter *overflowing_clock(struct kunit *test, struct overflows *o, u64 period)
+/* A clock of the test's CPU, or the switches of this task. */
+static struct pmuk_counter *overflowing(struct kunit *test, struct pmuk_attr attr, u64 period,
+					pmuk_overflow_t overflow, void *data)
 {
-	struct pmuk_attr attr = clock_attr;
-
 	attr.period = period;
-	attr.overflow = note_overflow;
-	attr.data = o;
-	return pmuk_test_enabled(test, &attr, pmuk_test_pin_first(test), NULL);
+	attr.overflow = overflow;
+	attr.data = data;
+	if (attr.config == PERF_COUNT_SW_CONTEXT_SWITCHES)
+		return pmuk_test_enabled(test, &attr, -1, current);
+	return pmuk_test_here(test, &attr);
 }
 
 /* A timer's accuracy: never more than the time allows. */
 static void clock_overflows(struct kunit *test)
 {
 	struct overflows *o = pmuk_test_zalloc(test, sizeof(*o));
-	struct pmuk_counter *c;
+	struct pmuk_counter *c = overflowing(test, clock_attr, NSEC_PER_MSEC, note_overflow, o);
 	u64 count;
 
-	c = overflowing_clock(test, o, NSEC_PER_MSEC);
 	KUNIT_EXPECT_TRUE(test, comes_to(&o->nr, 20));
 	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
 	count = pmuk_test_count(test, c);
@@ -202,7 +188,7 @@ static void callback_sets_the_period(struct kunit *test)
 	u64 begin;
 
 	o->period = 5 * NSEC_PER_MSEC;
-	c = overflowing_clock(test, o, NSEC_PER_MSEC / 5);
+	c = overflowing(test, clock_attr, NSEC_PER_MSEC / 5, note_overflow, o);
 	KUNIT_EXPECT_TRUE(test, comes_to(&o->nr, 2));
 	begin = pmuk_test_local(test, c);
 	KUNIT_EXPECT_TRUE(test, comes_to(&o->nr, 6));
@@ -214,10 +200,9 @@ static void callback_sets_the_period(struct kunit *test)
 static void paused_clock_does_not_overflow(struct kunit *test)
 {
 	struct overflows *o = pmuk_test_zalloc(test, sizeof(*o));
-	struct pmuk_counter *c;
+	struct pmuk_counter *c = overflowing(test, clock_attr, NSEC_PER_MSEC / 5, note_overflow, o);
 	unsigned int nr;
 
-	c = overflowing_clock(test, o, NSEC_PER_MSEC / 5);
 	KUNIT_EXPECT_TRUE(test, comes_to(&o->nr, 5));
 	KUNIT_EXPECT_EQ(test, pmuk_counter_pause(c), 0);
 	nr = o->nr;
@@ -253,30 +238,30 @@ static void note_expiry(struct pmuk_counter *c, const struct pmuk_sample *sample
 	WRITE_ONCE(e->nr, e->nr + 1);
 }
 
-static struct pmuk_counter *expiring_clock(struct kunit *test, struct expiries *e)
+/* The first two overflows, in the first of which @fn was called. */
+static struct expiries *two_expiries(struct kunit *test, int (*fn)(struct pmuk_counter *c),
+				     bool resume)
 {
-	struct pmuk_attr attr = clock_attr;
+	struct expiries *e = pmuk_test_zalloc(test, sizeof(*e));
+	struct pmuk_counter *c;
 
-	attr.period = CLOCK_PERIOD;
-	attr.overflow = note_expiry;
-	attr.data = e;
-	return pmuk_test_enabled(test, &attr, pmuk_test_pin_first(test), NULL);
+	e->fn = fn;
+	c = overflowing(test, clock_attr, CLOCK_PERIOD, note_expiry, e);
+	KUNIT_ASSERT_TRUE(test, comes_to(&e->nr, 1));
+	if (resume)
+		KUNIT_EXPECT_EQ(test, pmuk_counter_resume(c), 0);
+	KUNIT_ASSERT_TRUE(test, comes_to(&e->nr, 2));
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
+	KUNIT_EXPECT_EQ(test, e->ret, 0);
+	KUNIT_EXPECT_EQ(test, e->started, 0);
+	return e;
 }
 
 /* A clock that is paused at the end of a period does not overflow again right after a resume. */
 static void clock_paused_in_its_callback(struct kunit *test)
 {
-	struct expiries *e = pmuk_test_zalloc(test, sizeof(*e));
-	struct pmuk_counter *c;
+	struct expiries *e = two_expiries(test, pmuk_counter_pause, true);
 
-	e->fn = pmuk_counter_pause;
-	c = expiring_clock(test, e);
-	KUNIT_ASSERT_TRUE(test, comes_to(&e->nr, 1));
-	KUNIT_EXPECT_EQ(test, pmuk_counter_resume(c), 0);
-	KUNIT_ASSERT_TRUE(test, comes_to(&e->nr, 2));
-	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
-	KUNIT_EXPECT_EQ(test, e->ret, 0);
-	KUNIT_EXPECT_EQ(test, e->started, 0);
 	KUNIT_EXPECT_GE(test, e->at[1] - e->at[0], CLOCK_PERIOD / 2);
 }
 
@@ -288,15 +273,8 @@ static int triple_period(struct pmuk_counter *c)
 /* perf core starts the timer when the callback has returned, and with the new period. */
 static void clock_period_set_in_its_callback(struct kunit *test)
 {
-	struct expiries *e = pmuk_test_zalloc(test, sizeof(*e));
-	struct pmuk_counter *c;
+	struct expiries *e = two_expiries(test, triple_period, false);
 
-	e->fn = triple_period;
-	c = expiring_clock(test, e);
-	KUNIT_ASSERT_TRUE(test, comes_to(&e->nr, 2));
-	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
-	KUNIT_EXPECT_EQ(test, e->ret, 0);
-	KUNIT_EXPECT_EQ(test, e->started, 0);
 	KUNIT_EXPECT_GE(test, e->at[1] - e->at[0], 3 * CLOCK_PERIOD);
 	KUNIT_EXPECT_EQ(test, e->period, 3 * CLOCK_PERIOD);
 }
@@ -334,24 +312,13 @@ static void note_switch(struct pmuk_counter *c, const struct pmuk_sample *sample
 	o->nr++;
 }
 
-static struct pmuk_counter *overflowing_switches(struct kunit *test, struct overflows *o,
-						 u64 period)
-{
-	struct pmuk_attr attr = switches_attr;
-
-	attr.period = period;
-	attr.overflow = note_switch;
-	attr.data = o;
-	return pmuk_test_enabled(test, &attr, -1, current);
-}
-
 /* Told from within the scheduler, once for each. */
 static void switches_overflow(struct kunit *test)
 {
 	struct overflows *o = pmuk_test_zalloc(test, sizeof(*o));
 	struct pmuk_counter *c;
 
-	c = overflowing_switches(test, o, 1);
+	c = overflowing(test, switches_attr, 1, note_switch, o);
 	while (pmuk_test_local(test, c) < 20)
 		schedule_timeout_uninterruptible(1);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
@@ -365,7 +332,7 @@ static void set_period_of_switches(struct kunit *test)
 	struct pmuk_counter *c;
 	u64 before;
 
-	c = overflowing_switches(test, o, 1000000);
+	c = overflowing(test, switches_attr, 1000000, note_switch, o);
 	usleep_range(50, 100);
 	KUNIT_EXPECT_EQ(test, o->nr, 0);
 	preempt_disable();
@@ -378,11 +345,9 @@ static void set_period_of_switches(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, o->nr, div64_u64(pmuk_test_count(test, c) - before, 3));
 }
 
-static int switch_all_the_time(void *unused)
+static void switch_tasks(void *unused)
 {
-	while (!kthread_should_stop())
-		usleep_range(1, 5);
-	return 0;
+	usleep_range(1, 5);
 }
 
 static const struct storm {
@@ -411,7 +376,7 @@ static void destroy_in_storm(struct kunit *test)
 
 	pmuk_test_enabled(test, &attr, other, NULL);
 	attr.period = storm->period;
-	pmuk_test_victims(test, &attr, other, switch_all_the_time, NULL, 50, storm->deferred);
+	pmuk_test_victims(test, &attr, other, switch_tasks, NULL, 50, storm->deferred);
 }
 
 struct meeting {
@@ -450,14 +415,21 @@ static void overflow_as_6_12(struct meeting *m)
 	event->overflow_handler(event, &data, &regs);
 }
 
-/* A disable interrupts the CPU, and so waits for a callback that runs with interrupts off. */
-static void callback_keeps_interrupts_off(struct kunit *test)
+static struct meeting *new_meeting(struct kunit *test)
 {
 	struct meeting *m = pmuk_test_zalloc(test, sizeof(*m));
 	struct pmuk_attr attr = rare_attr;
 
 	attr.data = m;
-	m->c = pmuk_test_enabled(test, &attr, pmuk_test_pin_first(test), NULL);
+	m->c = pmuk_test_here(test, &attr);
+	return m;
+}
+
+/* A disable interrupts the CPU, and so waits for a callback that runs with interrupts off. */
+static void callback_keeps_interrupts_off(struct kunit *test)
+{
+	struct meeting *m = new_meeting(test);
+
 	overflow_as_6_12(m);
 	KUNIT_EXPECT_EQ(test, m->nr, 1);
 	KUNIT_EXPECT_EQ(test, m->open, 0);
@@ -466,11 +438,8 @@ static void callback_keeps_interrupts_off(struct kunit *test)
 /* An overflow that perf core had begun to handle when the counter was disabled is dropped. */
 static void overflow_after_disable_is_dropped(struct kunit *test)
 {
-	struct meeting *m = pmuk_test_zalloc(test, sizeof(*m));
-	struct pmuk_attr attr = rare_attr;
+	struct meeting *m = new_meeting(test);
 
-	attr.data = m;
-	m->c = pmuk_test_enabled(test, &attr, pmuk_test_pin_first(test), NULL);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(m->c), 0);
 	overflow_as_6_12(m);
 	KUNIT_EXPECT_EQ(test, m->nr, 0);
@@ -485,8 +454,7 @@ static void dummy_takes_all_calls(struct kunit *test)
 		.flags = PMUK_PINNED,
 		.period = 1000,
 	};
-	int cpu = pmuk_test_pin_first(test);
-	struct pmuk_counter *c = pmuk_test_enabled(test, &attr, cpu, NULL);
+	struct pmuk_counter *c = pmuk_test_here(test, &attr);
 
 	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_ACTIVE);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_set_period(c, 10), 0);

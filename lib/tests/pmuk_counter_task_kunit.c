@@ -8,166 +8,102 @@
 #include <linux/delay.h>
 #include <linux/jiffies.h>
 #include <linux/kthread.h>
-#include <linux/sched/task.h>
 
 #include "pmuk_counters.h"
-#include "pmuk_fork.h"
+#include "pmuk_place.h"
 #include "pmuk_suite.h"
 
-/* A thread that does what it is told, and waits otherwise. */
+/* A task that does what it is told, and the counter of its events. */
 struct worker {
-	struct task_struct *task;
-	struct completion told, did;
-	void (*fn)(struct worker *w);
+	struct pmuk_place *p;
 	struct pmuk_sim *sim;
+	struct pmuk_attr attr;		/* of the counter */
 	struct pmuk_counter *c;
 	u64 n, count;
-	int cpu, ret, state;
+	int ret, state;
 	unsigned int nr;
-	bool dismissed;
 };
-
-static int count_where_told(void *data)
-{
-	struct worker *w = data;
-
-	/* Here, as a kthread's own start undoes what others have set. */
-	set_cpus_allowed_ptr(current, cpumask_of(w->cpu));
-	for (;;) {
-		wait_for_completion(&w->told);
-		if (!w->fn)
-			return 0;
-		w->fn(w);
-		complete(&w->did);
-	}
-}
-
-static void tell(struct worker *w, void (*fn)(struct worker *w))
-{
-	w->fn = fn;
-	complete(&w->told);
-	wait_for_completion(&w->did);
-}
-
-/* Ends the thread; its task_struct stays until the test case ends. */
-static void dismiss(struct worker *w)
-{
-	if (w->dismissed)
-		return;
-	w->dismissed = true;
-	w->fn = NULL;
-	complete(&w->told);
-	kthread_stop(w->task);
-}
-
-static void put_worker(void *data)
-{
-	struct worker *w = data;
-
-	dismiss(w);
-	put_task_struct(w->task);
-}
-
-static void get_worker(struct kunit *test, struct worker *w, struct pmuk_sim *sim, int cpu)
-{
-	struct task_struct *task = kthread_create(count_where_told, w, "pmuk_worker");
-
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
-	w->task = get_task_struct(task);
-	w->sim = sim;
-	w->cpu = cpu;
-	init_completion(&w->told);
-	init_completion(&w->did);
-	wake_up_process(task);
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_worker, w), 0);
-}
-
-static struct worker *new_worker(struct kunit *test, struct pmuk_sim *sim, int cpu)
-{
-	struct worker *w = kunit_kzalloc(test, sizeof(*w), GFP_KERNEL);
-
-	KUNIT_ASSERT_NOT_NULL(test, w);
-	get_worker(test, w, sim, cpu);
-	return w;
-}
 
 static struct pmuk_attr task_attr(const struct pmuk_sim *sim)
 {
 	return (struct pmuk_attr) { .type = pmuk_sim_type(sim), .flags = PMUK_NO_THROTTLE };
 }
 
-/* A worker on the test's CPU and its counter, which lasts longer than it. */
-static struct worker *counted_worker(struct kunit *test, struct pmuk_sim *sim)
+/* A worker on the test's CPU, without a counter. */
+static struct worker *new_worker(struct kunit *test, struct pmuk_sim *sim)
 {
-	struct pmuk_attr attr = task_attr(sim);
-	struct worker *w = new_worker(test, sim, pmuk_test_pin_first(test));
+	struct worker *w = pmuk_test_zalloc(test, sizeof(*w));
 
-	w->c = pmuk_test_enabled(test, &attr, -1, w->task);
+	w->sim = sim;
+	w->attr = task_attr(sim);
+	w->p = pmuk_place(test, sim, PMUK_TARGET_TASK);
+	w->p->data = w;
 	return w;
 }
 
-static void work(struct worker *w)
+/* The counter lasts longer than the worker. */
+static void start_counter(struct worker *w)
 {
+	w->c = pmuk_test_enabled(w->p->test, &w->attr, -1, w->p->task);
+}
+
+static struct worker *counted_worker(struct kunit *test, struct pmuk_sim *sim)
+{
+	struct worker *w = new_worker(test, sim);
+
+	start_counter(w);
+	return w;
+}
+
+static void work(struct pmuk_place *p)
+{
+	struct worker *w = p->data;
+
 	pmuk_sim_count(w->sim, 0, w->n);
 	w->state = pmuk_counter_state(w->c);
 	w->ret = pmuk_counter_read_local(w->c, &w->count);
 }
 
-static void work_elsewhere(struct worker *w)
+static void work_elsewhere(struct pmuk_place *p)
 {
-	w->cpu = pmuk_test_next_cpu(w->cpu);
-	set_cpus_allowed_ptr(current, cpumask_of(w->cpu));
-	work(w);
+	pmuk_place_move_on(p);
+	work(p);
 }
 
-static void expect_value(struct kunit *test, struct pmuk_counter *c, int ret, u64 count)
+/* The worker works, and has counted @count then. */
+static void expect_work(struct kunit *test, struct worker *w, void (*fn)(struct pmuk_place *p),
+			u64 count)
 {
-	struct pmuk_value value = { .count = U64_MAX };
-
-	KUNIT_EXPECT_EQ(test, pmuk_counter_read(c, &value), ret);
-	KUNIT_EXPECT_EQ(test, value.count, count);
+	pmuk_place_tell(w->p, fn);
+	KUNIT_ASSERT_EQ(test, w->ret, 0);
+	KUNIT_ASSERT_EQ(test, w->count, count);
 }
 
 static void task_counts_alone(struct kunit *test)
 {
-	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
-	struct worker *w = counted_worker(test, sim);
+	struct worker *w = counted_worker(test, pmuk_test_sim(test, 1, 32));
 	unsigned int i;
 
 	w->n = 100;
 	for (i = 1; i <= 100; i++) {
-		tell(w, work);
-		KUNIT_ASSERT_EQ(test, w->ret, 0);
-		KUNIT_ASSERT_EQ(test, w->count, i * 100);
-		KUNIT_ASSERT_EQ(test, pmuk_sim_count(sim, 0, 50), 0);
+		expect_work(test, w, work, i * 100);
+		KUNIT_ASSERT_EQ(test, pmuk_sim_count(w->sim, 0, 50), 0);
 	}
-	expect_value(test, w->c, 0, 100 * 100);
-	KUNIT_EXPECT_EQ(test, pmuk_sim_counted(sim, 0), 100 * 100);
+	pmuk_test_expect_value(test, w->c, 0, 100 * 100);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_counted(w->sim, 0), 100 * 100);
 }
 
 static void task_state_follows_its_turns(struct kunit *test)
 {
-	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
-	struct worker *w = counted_worker(test, sim);
+	struct worker *w = counted_worker(test, pmuk_test_sim(test, 1, 32));
 	struct pmuk_value value;
 
-	tell(w, work);
+	pmuk_place_tell(w->p, work);
 	KUNIT_EXPECT_EQ(test, w->state, PMUK_COUNTER_ACTIVE);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_state(w->c), PMUK_COUNTER_WAITING);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_read(w->c, &value), 0);
 	KUNIT_EXPECT_GT(test, value.time_enabled, 0);
 	KUNIT_EXPECT_EQ(test, value.time_running, value.time_enabled);
-}
-
-static void own_task_counts(struct kunit *test)
-{
-	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
-	struct pmuk_attr attr = task_attr(sim);
-	struct pmuk_counter *c = pmuk_test_enabled(test, &attr, -1, current);
-
-	pmuk_sim_count(sim, 0, 123);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_ACTIVE);
-	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, c), 123);
 }
 
 /* One register per CPU, and each task has its turn with it. */
@@ -182,13 +118,11 @@ static void tasks_do_not_mix(struct kunit *test)
 		w[i]->n = 1000 * (i + 1);
 	}
 	for (j = 1; j <= 100; j++) {
-		for (i = 0; i < ARRAY_SIZE(w); i++) {
-			tell(w[i], work);
-			KUNIT_ASSERT_EQ(test, w[i]->count, j * w[i]->n);
-		}
+		for (i = 0; i < ARRAY_SIZE(w); i++)
+			expect_work(test, w[i], work, j * w[i]->n);
 	}
 	for (i = 0; i < ARRAY_SIZE(w); i++)
-		expect_value(test, w[i]->c, 0, 100 * w[i]->n);
+		pmuk_test_expect_value(test, w[i]->c, 0, 100 * w[i]->n);
 }
 
 #define MIGRATIONS	1000
@@ -196,8 +130,7 @@ static void tasks_do_not_mix(struct kunit *test)
 /* It takes its count along, and somebody looks on all the time. */
 static void task_migrates(struct kunit *test)
 {
-	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 12);
-	struct worker *w = counted_worker(test, sim);
+	struct worker *w = counted_worker(test, pmuk_test_sim(test, 1, 12));
 	struct pmuk_value value, last = {};
 	unsigned int i, moved = 0;
 	int cpu;
@@ -205,9 +138,9 @@ static void task_migrates(struct kunit *test)
 	pmuk_test_other_cpu(test, 0);
 	w->n = 1234;
 	for (i = 1; i <= MIGRATIONS; i++) {
-		cpu = w->cpu;
-		w->fn = work_elsewhere;
-		complete(&w->told);
+		cpu = w->p->cpu;
+		w->p->fn = work_elsewhere;
+		complete(&w->p->told);
 		do {
 			KUNIT_ASSERT_EQ(test, pmuk_counter_read(w->c, &value), 0);
 			KUNIT_ASSERT_GE(test, value.count, last.count);
@@ -215,13 +148,13 @@ static void task_migrates(struct kunit *test)
 			KUNIT_ASSERT_LE(test, value.time_running, value.time_enabled);
 			last = value;
 			usleep_range(10, 20);
-		} while (!try_wait_for_completion(&w->did));
+		} while (!try_wait_for_completion(&w->p->did));
 		KUNIT_ASSERT_EQ(test, w->ret, 0);
 		KUNIT_ASSERT_EQ(test, w->count, i * 1234);
-		moved += w->cpu != cpu;
+		moved += w->p->cpu != cpu;
 	}
 	KUNIT_EXPECT_GE(test, moved, MIGRATIONS - 1);
-	expect_value(test, w->c, 0, MIGRATIONS * 1234);
+	pmuk_test_expect_value(test, w->c, 0, MIGRATIONS * 1234);
 }
 
 /* On CPUs of another kind, which have another PMU, the counter waits, and its times say so. */
@@ -239,12 +172,14 @@ static void task_counts_on_one_kind(struct kunit *test)
 	cpumask_copy(&big, cpumask_of(first));
 	w = counted_worker(test, pmuk_test_sim_config(test, &config));
 	w->n = 100;
-	tell(w, work);
+	pmuk_place_tell(w->p, work);
 	KUNIT_EXPECT_EQ(test, w->state, PMUK_COUNTER_ACTIVE);
-	for (tell(w, work_elsewhere); w->cpu != first; tell(w, work_elsewhere)) {
+	pmuk_place_tell(w->p, work_elsewhere);
+	while (w->p->cpu != first) {
 		KUNIT_EXPECT_EQ(test, w->state, PMUK_COUNTER_WAITING);
 		KUNIT_EXPECT_EQ(test, w->ret, -EBUSY);
-		expect_value(test, w->c, 0, 100);
+		pmuk_test_expect_value(test, w->c, 0, 100);
+		pmuk_place_tell(w->p, work_elsewhere);
 	}
 	KUNIT_EXPECT_EQ(test, w->ret, 0);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_read(w->c, &value), 0);
@@ -257,129 +192,108 @@ static void note_overflow(struct pmuk_counter *c, const struct pmuk_sample *samp
 	struct worker *w = data;
 
 	w->nr++;
-	w->ret |= current != w->task;
+	w->ret |= current != w->p->task;
+}
+
+/* A worker whose counter, which is still to be created, overflows. */
+static struct worker *overflowing_worker(struct kunit *test, u64 period)
+{
+	struct worker *w = new_worker(test, pmuk_test_sim(test, 1, 16));
+
+	w->attr.period = period;
+	w->attr.overflow = note_overflow;
+	w->attr.data = w;
+	return w;
 }
 
 static void period_migrates(struct kunit *test)
 {
-	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 16);
-	struct worker *w = new_worker(test, sim, pmuk_test_pin_first(test));
-	struct pmuk_attr attr = task_attr(sim);
+	struct worker *w = overflowing_worker(test, 1000);
 	unsigned int i;
 
-	attr.period = 1000;
-	attr.overflow = note_overflow;
-	attr.data = w;
-	w->c = pmuk_test_enabled(test, &attr, -1, w->task);
+	start_counter(w);
 	w->n = 300;
 	for (i = 1; i <= 200; i++) {
-		tell(w, work_elsewhere);
+		pmuk_place_tell(w->p, work_elsewhere);
 		KUNIT_ASSERT_EQ(test, w->ret, 0);
 		KUNIT_ASSERT_EQ(test, w->nr, i * 300 / 1000);
 	}
 }
 
-static void work_paused(struct worker *w)
+static void work_paused(struct pmuk_place *p)
 {
-	w->ret = pmuk_counter_pause(w->c);
+	struct worker *w = p->data;
+	int ret = pmuk_counter_pause(w->c);
+
 	pmuk_sim_count(w->sim, 0, 77);
-	w->cpu = pmuk_test_next_cpu(w->cpu);
-	set_cpus_allowed_ptr(current, cpumask_of(w->cpu));
+	pmuk_place_move_on(p);
 	schedule_timeout_uninterruptible(1);
 	pmuk_sim_count(w->sim, 0, 77);
-	w->ret |= pmuk_counter_resume(w->c);
-	work(w);
+	ret |= pmuk_counter_resume(w->c);
+	work(p);
+	w->ret |= ret;
 }
 
 /* A pause goes along with its task. */
 static void pause_migrates(struct kunit *test)
 {
-	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 16);
-	struct worker *w = counted_worker(test, sim);
+	struct worker *w = counted_worker(test, pmuk_test_sim(test, 1, 16));
 	unsigned int i;
 
 	w->n = 10;
-	for (i = 1; i <= 20; i++) {
-		tell(w, work_paused);
-		KUNIT_ASSERT_EQ(test, w->ret, 0);
-		KUNIT_ASSERT_EQ(test, w->count, i * 10);
-	}
-	expect_value(test, w->c, 0, 20 * 10);
+	for (i = 1; i <= 20; i++)
+		expect_work(test, w, work_paused, i * 10);
+	pmuk_test_expect_value(test, w->c, 0, 20 * 10);
 }
 
-static void expect_gone(struct kunit *test, struct pmuk_counter *c, u64 count)
-{
-	u64 local;
-
-	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_GONE);
-	expect_value(test, c, -ESRCH, count);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), -ESRCH);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(c, &local), -EINVAL);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
-	expect_value(test, c, -ESRCH, count);
-}
-
-static const struct end {
-	const char *name;
-	bool disabled;
-} ends[] = { { "enabled", false }, { "disabled", true } };
+static const struct pmuk_test_value ends[] = { { "enabled", false }, { "disabled", true } };
 
 KUNIT_ARRAY_PARAM_DESC(ends, ends, name);
 
 static void exit_keeps_the_count(struct kunit *test)
 {
-	const struct end *end = test->param_value;
+	bool disabled = pmuk_test_param(test);
 	struct worker *w = counted_worker(test, pmuk_test_sim(test, 1, 16));
 
 	w->n = 100003;
-	tell(w, work);
-	if (end->disabled)
+	pmuk_place_tell(w->p, work);
+	if (disabled)
 		KUNIT_EXPECT_EQ(test, pmuk_counter_disable(w->c), 0);
-	dismiss(w);
-	expect_gone(test, w->c, 100003);
+	pmuk_place_dismiss(w->p);
+	pmuk_test_expect_gone(test, w->c, -ESRCH, 100003);
 }
 
 /* A pinned task counter loses its place to one that is pinned to the CPU. */
 static void pinned_task_pushed_out(struct kunit *test)
 {
-	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
-	int cpu = pmuk_test_pin_first(test);
-	struct worker *w = new_worker(test, sim, cpu);
-	struct pmuk_attr attr = task_attr(sim);
+	struct worker *w = new_worker(test, pmuk_test_sim(test, 1, 32));
 	struct pmuk_counter *taker;
 
-	attr.flags |= PMUK_PINNED;
-	w->c = pmuk_test_enabled(test, &attr, -1, w->task);
+	w->attr.flags |= PMUK_PINNED;
+	start_counter(w);
 	w->n = 10;
-	tell(w, work);
-	KUNIT_EXPECT_EQ(test, w->ret, 0);
-	KUNIT_EXPECT_EQ(test, w->count, 10);
+	expect_work(test, w, work, 10);
 
-	taker = pmuk_test_enabled(test, &attr, cpu, NULL);
-	tell(w, work);
+	taker = pmuk_test_enabled(test, &w->attr, w->p->cpu, NULL);
+	pmuk_place_tell(w->p, work);
 	KUNIT_EXPECT_EQ(test, w->ret, -EBUSY);
 	KUNIT_EXPECT_EQ(test, w->state, PMUK_COUNTER_ERROR);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_state(w->c), PMUK_COUNTER_ERROR);
-	expect_value(test, w->c, -EBUSY, 10);
+	pmuk_test_expect_value(test, w->c, -EBUSY, 10);
 
 	kunit_release_action(test, pmuk_test_put_counter, taker);
-	tell(w, work);
+	pmuk_place_tell(w->p, work);
 	KUNIT_EXPECT_EQ(test, w->ret, -EBUSY);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(w->c), 0);
-	tell(w, work);
-	KUNIT_EXPECT_EQ(test, w->ret, 0);
-	KUNIT_EXPECT_EQ(test, w->count, 20);
+	expect_work(test, w, work, 20);
 }
 
-static void destroy_while_running(struct worker *w)
+static void destroy_while_running(struct pmuk_place *p)
 {
-	struct pmuk_attr attr = task_attr(w->sim);
+	struct worker *w = p->data;
 
-	attr.period = 3;
-	attr.overflow = note_overflow;
-	attr.data = w;
 	while (w->n--) {
-		struct pmuk_counter *c = pmuk_counter_create(&attr, -1, current);
+		struct pmuk_counter *c = pmuk_counter_create(&w->attr, -1, current);
 
 		w->ret |= PTR_ERR_OR_ZERO(c) ?: pmuk_counter_enable(c);
 		pmuk_sim_count(w->sim, 0, 10);
@@ -390,11 +304,10 @@ static void destroy_while_running(struct worker *w)
 
 static void task_destroys_its_own(struct kunit *test)
 {
-	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 16);
-	struct worker *w = new_worker(test, sim, pmuk_test_pin_first(test));
+	struct worker *w = overflowing_worker(test, 3);
 
 	w->n = 200;
-	tell(w, destroy_while_running);
+	pmuk_place_tell(w->p, destroy_while_running);
 	KUNIT_EXPECT_EQ(test, w->ret, 0);
 	KUNIT_EXPECT_EQ(test, w->state, 0);
 	KUNIT_EXPECT_EQ(test, w->nr, 200 * 3);
@@ -447,34 +360,56 @@ static void note_child_overflow(struct pmuk_counter *c, const struct pmuk_sample
 	child->nr++;
 }
 
+/* A counter of this task, on one CPU; with PMUK_INHERIT of its children, too. */
+static struct pmuk_counter *new_parent(struct kunit *test, struct pmuk_attr attr, u32 flags)
+{
+	pmuk_test_pin_first(test);
+	attr.flags |= flags;
+	return pmuk_test_counter(test, &attr, -1, current);
+}
+
+static struct pmuk_counter *start_parent(struct kunit *test, struct pmuk_attr attr, u32 flags)
+{
+	struct pmuk_counter *c = new_parent(test, attr, flags);
+
+	KUNIT_ASSERT_EQ(test, pmuk_counter_enable(c), 0);
+	return c;
+}
+
+static void own_task_counts(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct pmuk_counter *c = start_parent(test, task_attr(sim), 0);
+
+	pmuk_sim_count(sim, 0, 123);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_ACTIVE);
+	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, c), 123);
+}
+
 /* Sums up its children, those that are alive and those that have exited. */
 static void inherit_sums_children(struct kunit *test)
 {
 	struct child child[3] = {};
 	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
-	struct pmuk_attr attr = task_attr(sim);
-	struct pmuk_counter *c;
+	struct pmuk_counter *c = start_parent(test, task_attr(sim), PMUK_INHERIT);
 	unsigned int i;
 
-	pmuk_test_pin_first(test);
-	attr.flags |= PMUK_INHERIT;
-	c = pmuk_test_enabled(test, &attr, -1, current);
 	pmuk_sim_count(sim, 0, 5);
 	for (i = 0; i < ARRAY_SIZE(child); i++) {
 		child[i].sim = sim;
 		fork_child(test, &child[i]);
-		expect_value(test, c, 0, 5 + (i + 1) * 1000);
+		pmuk_test_expect_value(test, c, 0, 5 + (i + 1) * 1000);
 	}
 	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_nr_events(sim), 1 + ARRAY_SIZE(child));
 	for (i = 0; i < ARRAY_SIZE(child); i++) {
 		reap_child(test, &child[i]);
-		expect_value(test, c, 0, 5 + ARRAY_SIZE(child) * 1000 + (i + 1) * 234);
+		pmuk_test_expect_value(test, c, 0, 5 + ARRAY_SIZE(child) * 1000 + (i + 1) * 234);
 	}
 	/* Of the children, one's event may have become this task's own. */
 	KUNIT_EXPECT_LE(test, pmuk_sim_nr_events(sim), 2);
 	pmuk_sim_count(sim, 0, 5);
-	expect_value(test, c, 0, 10 + ARRAY_SIZE(child) * 1234);
+	pmuk_test_expect_value(test, c, 0, 10 + ARRAY_SIZE(child) * 1234);
 }
 
 /* Children born before the counter is enabled have events that nobody can reach. */
@@ -482,18 +417,15 @@ static void inherit_must_be_enabled_before_a_fork(struct kunit *test)
 {
 	struct child child = { .sim = pmuk_test_sim(test, 1, 32) };
 	struct pmuk_attr attr = task_attr(child.sim);
-	struct pmuk_counter *early, *late;
+	struct pmuk_counter *early = start_parent(test, attr, PMUK_INHERIT);
+	struct pmuk_counter *late = new_parent(test, attr, PMUK_INHERIT);
 
-	pmuk_test_pin_first(test);
-	attr.flags |= PMUK_INHERIT;
-	early = pmuk_test_enabled(test, &attr, -1, current);
-	late = pmuk_test_counter(test, &attr, -1, current);
 	fork_child(test, &child);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(early), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(late), -EBUSY);
 	reap_child(test, &child);
-	expect_value(test, early, 0, 1234);
-	expect_value(test, late, 0, 0);
+	pmuk_test_expect_value(test, early, 0, 1234);
+	pmuk_test_expect_value(test, late, 0, 0);
 }
 
 /* A fork and an enable that meet: both wait for perf core's lock, and the fork comes first. */
@@ -547,14 +479,11 @@ static int let_the_fork_come_first(void *data)
 static void inherit_meets_a_fork(struct kunit *test)
 {
 	struct child child = { .sim = pmuk_test_sim(test, 1, 32) };
-	struct pmuk_attr attr = task_attr(child.sim);
 	struct meeting m = { .forks = current, .ret = 1 };
 	struct task_struct *task;
 
 	pmuk_need_fork(test);
-	pmuk_test_pin_first(test);
-	attr.flags |= PMUK_INHERIT;
-	m.c = pmuk_test_counter(test, &attr, -1, current);
+	m.c = new_parent(test, task_attr(child.sim), PMUK_INHERIT);
 	init_completion(&m.held);
 	init_completion(&m.enabled);
 	task = kthread_run(let_the_fork_come_first, &m, "pmuk_meeting");
@@ -578,12 +507,10 @@ static void inherit_ends_when_destroyed(struct kunit *test)
 	struct pmuk_attr attr = task_attr(sim);
 	struct pmuk_counter *c;
 
-	pmuk_test_pin_first(test);
-	attr.flags |= PMUK_INHERIT;
 	attr.period = 100;
 	attr.overflow = note_child_overflow;
 	attr.data = child;
-	c = pmuk_test_enabled(test, &attr, -1, current);
+	c = start_parent(test, attr, PMUK_INHERIT);
 	child->sim = sim;
 	fork_child(test, child);
 	KUNIT_EXPECT_EQ(test, child->nr, 10);
@@ -597,16 +524,13 @@ static void inherit_ends_when_destroyed(struct kunit *test)
 static void without_inherit_children_are_left_out(struct kunit *test)
 {
 	struct child child = { .sim = pmuk_test_sim(test, 1, 32) };
-	struct pmuk_attr attr = task_attr(child.sim);
-	struct pmuk_counter *c;
+	struct pmuk_counter *c = start_parent(test, task_attr(child.sim), 0);
 
-	pmuk_test_pin_first(test);
-	c = pmuk_test_enabled(test, &attr, -1, current);
 	pmuk_sim_count(child.sim, 0, 5);
 	fork_child(test, &child);
-	expect_value(test, c, 0, 5);
+	pmuk_test_expect_value(test, c, 0, 5);
 	reap_child(test, &child);
-	expect_value(test, c, 0, 5);
+	pmuk_test_expect_value(test, c, 0, 5);
 }
 
 /* A child's overflow is told, but not as a value of the counter. */
@@ -615,13 +539,11 @@ static void inherit_tells_childrens_overflows(struct kunit *test)
 	struct child child = { .sim = pmuk_test_sim(test, 1, 16) };
 	struct pmuk_attr attr = task_attr(child.sim);
 
-	pmuk_test_pin_first(test);
-	attr.flags |= PMUK_INHERIT;
 	attr.period = 400;
 	attr.sample_type = PERF_SAMPLE_READ;
 	attr.overflow = note_child_overflow;
 	attr.data = &child;
-	pmuk_test_enabled(test, &attr, -1, current);
+	start_parent(test, attr, PMUK_INHERIT);
 	fork_child(test, &child);
 	KUNIT_EXPECT_EQ(test, child.nr, 2);
 	KUNIT_EXPECT_EQ(test, child.sample.valid & PERF_SAMPLE_READ, 0);

@@ -9,8 +9,6 @@
 #include <linux/completion.h>
 #include <linux/cpu.h>
 #include <linux/delay.h>
-#include <linux/jiffies.h>
-#include <linux/kthread.h>
 
 #include "pmuk_test.h"
 
@@ -38,26 +36,49 @@ static inline u64 pmuk_test_snapshot(struct kunit *test, struct pmuk_counter *c)
 	return value.count;
 }
 
-/* A thread on @cpu, to be ended with kthread_stop(). */
-static inline struct task_struct *pmuk_test_thread(struct kunit *test, int cpu,
-						   int (*fn)(void *data), void *data)
+/* The owner reads @count, and so does everybody else. */
+static inline void pmuk_test_expect_count(struct kunit *test, struct pmuk_counter *c, u64 count)
 {
-	struct task_struct *task = kthread_create(fn, data, "pmuk_test");
-
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
-	kthread_bind(task, cpu);
-	wake_up_process(task);
-	return task;
+	KUNIT_ASSERT_EQ(test, pmuk_test_local(test, c), count);
+	KUNIT_ASSERT_EQ(test, pmuk_test_count(test, c), count);
 }
 
-/* A thread's function: it makes events of @sim all the time. */
-static inline int pmuk_test_storm(void *sim)
+/* A full read of @c returns @ret and has @count. */
+static inline void pmuk_test_expect_value(struct kunit *test, struct pmuk_counter *c, int ret,
+					  u64 count)
 {
-	while (!kthread_should_stop()) {
-		pmuk_sim_count(sim, 0, 10);
-		cond_resched();
-	}
-	return 0;
+	struct pmuk_value value = { .count = U64_MAX };
+
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read(c, &value), ret);
+	KUNIT_EXPECT_EQ(test, value.count, count);
+}
+
+/* A read by the owner is refused with @ret, and leaves the count alone that it points to. */
+static inline void pmuk_test_expect_no_local(struct kunit *test, struct pmuk_counter *c, int ret)
+{
+	u64 count = 4711;
+
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(c, &count), ret);
+	KUNIT_EXPECT_EQ(test, count, 4711);
+}
+
+/* The task or the CPU of @c has gone, which is @error, and the count stays. */
+static inline void pmuk_test_expect_gone(struct kunit *test, struct pmuk_counter *c, int error,
+					 u64 count)
+{
+	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_GONE);
+	pmuk_test_expect_value(test, c, error, count);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), error);
+	pmuk_test_expect_no_local(test, c, -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
+	pmuk_test_expect_value(test, c, error, count);
+	KUNIT_EXPECT_EQ(test, pmuk_test_snapshot(test, c), count);
+}
+
+/* A loop that calls this makes events of @sim all the time. */
+static inline void pmuk_test_storm(void *sim)
+{
+	pmuk_sim_count(sim, 0, 10);
 }
 
 static inline void pmuk_test_put_online(void *cpu)
@@ -72,6 +93,15 @@ static inline void pmuk_test_keep_online(struct kunit *test, int cpu)
 	void *data = (void *)(long)cpu;
 
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, pmuk_test_put_online, data), 0);
+}
+
+/* @ret is what remove_cpu() has returned for @cpu. */
+static inline void pmuk_test_expect_offline(struct kunit *test, int cpu, int ret)
+{
+	/* Some machines cannot, and tell when it is tried. */
+	if (ret == -EOPNOTSUPP || ret == -EPERM)
+		kunit_skip(test, "CPU %d cannot go offline: %d", cpu, ret);
+	KUNIT_ASSERT_EQ(test, ret, 0);
 }
 
 KUNIT_DEFINE_ACTION_WRAPPER(pmuk_test_put_event, perf_event_release_kernel, struct perf_event *);
@@ -121,8 +151,8 @@ static inline bool pmuk_victim_dies(struct pmuk_victim *victim, struct pmuk_attr
 				    bool deferred)
 {
 	DECLARE_COMPLETION_ONSTACK(done);
-	unsigned long end = jiffies + 5 * HZ;
 	struct pmuk_counter *c;
+	bool called;
 
 	victim->magic = PMUK_VICTIM_ALIVE;
 	attr.overflow = pmuk_victim_strike;
@@ -131,8 +161,7 @@ static inline bool pmuk_victim_dies(struct pmuk_victim *victim, struct pmuk_attr
 	if (IS_ERR(c))
 		return false;
 	pmuk_counter_enable(c);
-	while (atomic_read(&victim->calls) < PMUK_VICTIM_CALLS && time_before(jiffies, end))
-		cpu_relax();
+	called = pmuk_test_spin_until(atomic_read(&victim->calls) >= PMUK_VICTIM_CALLS);
 	if (deferred) {
 		pmuk_counter_destroy_deferred(c, &done);
 		wait_for_completion(&done);
@@ -140,23 +169,23 @@ static inline bool pmuk_victim_dies(struct pmuk_victim *victim, struct pmuk_attr
 		pmuk_counter_destroy(c);
 	}
 	WRITE_ONCE(victim->magic, PMUK_VICTIM_DEAD);
-	return atomic_read(&victim->calls) >= PMUK_VICTIM_CALLS;
+	return called;
 }
 
-/* Makes a counter after the other on @cpu, where @fn makes it overflow all the time. */
+/* Makes a counter after the other on @cpu, where calls of @fn make it overflow all the time. */
 static inline void pmuk_test_victims(struct kunit *test, const struct pmuk_attr *attr, int cpu,
-				     int (*fn)(void *data), void *data, unsigned int nr,
+				     void (*fn)(void *data), void *data, unsigned int nr,
 				     bool deferred)
 {
 	struct pmuk_victim *victims = pmuk_test_zalloc(test, nr * sizeof(*victims));
-	struct task_struct *task = pmuk_test_thread(test, cpu, fn, data);
+	struct pmuk_loop *loop = pmuk_loop_start(test, cpu, fn, data);
 	unsigned int i, late = 0;
 
 	for (i = 0; i < nr; i++) {
 		if (!pmuk_victim_dies(&victims[i], *attr, cpu, deferred))
 			break;
 	}
-	kthread_stop(task);
+	pmuk_loop_stop(test, loop);
 	KUNIT_EXPECT_EQ(test, i, nr);
 	while (i--)
 		late += atomic_read(&victims[i].late);

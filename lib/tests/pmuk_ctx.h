@@ -27,10 +27,16 @@
 	__came;								\
 })
 
-static inline void pmuk_ctx_put(void *data)
+/* Returns an initialised completion that stays until the test case ends. */
+static inline struct completion *pmuk_ctx_completion(struct kunit *test)
 {
-	pmuk_close(data);
+	struct completion *done = pmuk_test_zalloc(test, sizeof(*done));
+
+	init_completion(done);
+	return done;
 }
+
+KUNIT_DEFINE_ACTION_WRAPPER(pmuk_ctx_put, pmuk_close, struct pmuk_context *);
 
 /* For the time of a test case; kunit_release_action() with pmuk_ctx_put() ends it before that. */
 static inline struct pmuk_context *pmuk_ctx_create(struct kunit *test,
@@ -71,18 +77,39 @@ static inline void pmuk_ctx_write_pmd(struct kunit *test, struct pmuk_context *c
 	KUNIT_ASSERT_EQ_MSG(test, pmuk_write_pmds(ctx, &copy, 1), 1, "%d", copy.ret);
 }
 
-static inline void pmuk_ctx_load(struct kunit *test, struct pmuk_context *ctx, int cpu)
+/* Adds a counter of @config that is not throttled; @pmd has its set, number and period. */
+static inline void pmuk_ctx_add_pmd(struct kunit *test, struct pmuk_context *ctx,
+				    struct pmuk_sim *sim, u64 config, const struct pmuk_pmd *pmd)
+{
+	pmuk_ctx_add(test, ctx, sim, pmd->set, pmd->num, config, PMUK_NO_THROTTLE);
+	pmuk_ctx_write_pmd(test, ctx, pmd);
+}
+
+/* @cpu: -1 for all */
+static inline int pmuk_ctx_try_load(struct pmuk_context *ctx, int cpu)
 {
 	struct pmuk_target target = { .type = PMUK_TARGET_CPU, .cpu = cpu };
 
 	if (cpu == -1)
 		target.type = PMUK_TARGET_CPUS;
-	KUNIT_ASSERT_EQ(test, pmuk_load_context(ctx, &target), 0);
+	return pmuk_load_context(ctx, &target);
+}
+
+static inline void pmuk_ctx_load(struct kunit *test, struct pmuk_context *ctx, int cpu)
+{
+	KUNIT_ASSERT_EQ(test, pmuk_ctx_try_load(ctx, cpu), 0);
 }
 
 static inline void pmuk_ctx_start(struct kunit *test, struct pmuk_context *ctx)
 {
 	KUNIT_ASSERT_EQ(test, pmuk_start(ctx, NULL), 0);
+}
+
+/* Loads @ctx on @cpu, or on all CPUs if that is -1, and starts it. */
+static inline void pmuk_ctx_run(struct kunit *test, struct pmuk_context *ctx, int cpu)
+{
+	pmuk_ctx_load(test, ctx, cpu);
+	pmuk_ctx_start(test, ctx);
 }
 
 static inline u64 pmuk_ctx_count(struct kunit *test, struct pmuk_context *ctx, u16 set, u16 num,
@@ -93,6 +120,31 @@ static inline u64 pmuk_ctx_count(struct kunit *test, struct pmuk_context *ctx, u
 	KUNIT_EXPECT_EQ(test, pmuk_read_pmds(ctx, &read, 1), 1);
 	KUNIT_EXPECT_EQ(test, read.ret, 0);
 	return read.count;
+}
+
+/* A read of counter @num of set 0 returns @ret, and has @count. */
+static inline void pmuk_ctx_expect_pmd(struct kunit *test, struct pmuk_context *ctx, u16 num,
+				       int cpu, int ret, u64 count)
+{
+	struct pmuk_pmd_read read = { .num = num, .cpu = cpu };
+
+	KUNIT_EXPECT_EQ_MSG(test, pmuk_read_pmds(ctx, &read, 1), !ret, "counter %u", num);
+	KUNIT_EXPECT_EQ_MSG(test, read.ret, ret, "counter %u", num);
+	KUNIT_EXPECT_EQ_MSG(test, read.count, count, "counter %u", num);
+}
+
+/* No counter and no buffer exists any more, and @sim has no event. */
+static inline void pmuk_ctx_expect_gone(struct kunit *test, struct pmuk_sim *sim)
+{
+	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_nr_buffers(), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_nr_events(sim), 0);
+}
+
+static inline struct pmuk_buffer_stat pmuk_ctx_stat(struct kunit *test, struct pmuk_context *ctx,
+						    int cpu)
+{
+	return pmuk_test_buffer_stat(test, pmuk_buffer(ctx, cpu));
 }
 
 static inline struct pmuk_set_info pmuk_ctx_info(struct pmuk_context *ctx, u16 set, int cpu)
@@ -143,6 +195,46 @@ static inline struct pmuk_msg pmuk_ctx_next(struct kunit *test, struct pmuk_cont
 	return msg;
 }
 
+/* The next message is of this kind, CPU, set and count. Returns the counters that it names. */
+static inline u32 pmuk_ctx_expect_msg(struct kunit *test, struct pmuk_context *ctx,
+				      enum pmuk_msg_kind kind, int cpu, u16 set, u64 count)
+{
+	struct pmuk_msg msg = pmuk_ctx_next(test, ctx);
+
+	KUNIT_EXPECT_EQ(test, msg.kind, kind);
+	KUNIT_EXPECT_EQ_MSG(test, msg.cpu, cpu, "message of kind %d", kind);
+	KUNIT_EXPECT_EQ_MSG(test, msg.set, set, "message of kind %d", kind);
+	KUNIT_EXPECT_EQ_MSG(test, msg.count, count, "message of kind %d", kind);
+	return msg.counters;
+}
+
+/* Reads all messages there are. Returns the sum of the counts of those of @kind. */
+static inline u64 pmuk_ctx_told(struct pmuk_context *ctx, enum pmuk_msg_kind kind)
+{
+	struct pmuk_msg msg;
+	u64 sum = 0;
+
+	while (pmuk_read(ctx, &msg, true) == 1)
+		sum += msg.kind == kind ? msg.count : 0;
+	return sum;
+}
+
+/*
+ * Expects what a call has left in @nr entries of @size each, from @ret on: @good were done, the
+ * next one failed, and the rest is as it was.
+ */
+static inline void pmuk_ctx_expect_rets(struct kunit *test, const int *ret, size_t size,
+					unsigned int nr, unsigned int good, int error)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr; i++) {
+		KUNIT_EXPECT_EQ_MSG(test, *ret, i < good ? 0 : i == good ? error : 1,
+				    "entry %u", i);
+		ret = (const void *)ret + size;
+	}
+}
+
 struct pmuk_ctx_closing {
 	struct pmuk_context *ctx;
 	struct completion done;
@@ -170,10 +262,7 @@ static inline void pmuk_ctx_close_at(struct kunit *test, struct pmuk_context *ct
 	KUNIT_ASSERT_NE(test, wait_for_completion_timeout(&c->done, PMUK_CTX_PATIENCE), 0);
 }
 
-static inline void pmuk_ctx_put_format(void *format)
-{
-	pmuk_unregister_format(format);
-}
+KUNIT_DEFINE_ACTION_WRAPPER(pmuk_ctx_put_format, pmuk_unregister_format, struct pmuk_format *);
 
 /* A format for the time of a test case. */
 static inline void pmuk_ctx_format(struct kunit *test, struct pmuk_format *format)

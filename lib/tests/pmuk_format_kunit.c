@@ -30,6 +30,7 @@ struct sampler {
 	struct pmuk_attr attr;
 	struct pmuk_counter *c;
 	int cpu;
+	const struct perf_event_header *record;	/* the latest that was parsed */
 
 	u64 overflows;		/* as called back */
 	struct pmuk_sample told;	/* at the latest */
@@ -47,27 +48,19 @@ static void note_overflow(struct pmuk_counter *c, const struct pmuk_sample *samp
 	s->told = *sample;
 }
 
-KUNIT_DEFINE_ACTION_WRAPPER(put_buffer, pmuk_buffer_destroy, struct pmuk_buffer *);
-
 static struct pmuk_buffer *format_buffer(struct kunit *test, unsigned int nr_pages, int cpu)
 {
-	const struct pmuk_buffer_attr attr = { .nr_pages = nr_pages };
-	struct pmuk_buffer *b = pmuk_buffer_create(&attr, cpu);
-
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, b);
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_buffer, b), 0);
-	return b;
+	return pmuk_test_new_buffer(test, &(struct pmuk_buffer_attr){ .nr_pages = nr_pages }, cpu);
 }
 
-static struct sampler *new_sampler_on(struct kunit *test, const struct pmuk_sim_config *config,
-				      unsigned int nr_pages)
+static struct sampler *new_sampler_on(struct kunit *test, const struct pmuk_sim_config *config)
 {
 	struct sampler *s = pmuk_test_zalloc(test, sizeof(*s));
 
 	s->test = test;
 	s->sim = pmuk_test_sim_config(test, config);
 	s->cpu = pmuk_test_pin_first(test);
-	s->b = format_buffer(test, nr_pages, s->cpu);
+	s->b = format_buffer(test, 1, s->cpu);
 	s->attr = (struct pmuk_attr){
 		.type = pmuk_sim_type(s->sim), .period = PERIOD, .flags = PMUK_NO_THROTTLE,
 		.overflow = note_overflow, .data = s, .buffer = s->b, .cookie = COOKIE,
@@ -75,14 +68,24 @@ static struct sampler *new_sampler_on(struct kunit *test, const struct pmuk_sim_
 	return s;
 }
 
-static struct sampler *new_sampler(struct kunit *test, unsigned int nr_pages)
+static struct sampler *new_sampler(struct kunit *test)
 {
 	static const struct pmuk_sim_config config = {
 		.name = "pmuk_sim", .nr_counters = PMUK_SIM_COUNTERS, .width = 32,
 		.addr = ADDR, .weight = WEIGHT,
 	};
 
-	return new_sampler_on(test, &config, nr_pages);
+	return new_sampler_on(test, &config);
+}
+
+/* The machine has one such PMU, and not one for each CPU. */
+static struct sampler *new_uncore_sampler(struct kunit *test)
+{
+	static const struct pmuk_sim_config config = {
+		.name = "pmuk_uncore", .nr_counters = 1, .width = 32, .uncore = true,
+	};
+
+	return new_sampler_on(test, &config);
 }
 
 static void start(struct sampler *s)
@@ -107,58 +110,48 @@ static noinline void overflow_once(struct sampler *s)
 	KUNIT_EXPECT_EQ(s->test, s->overflows, overflows + 1);
 }
 
+/* If the sample has the field @bit, its value is the @wanted one. */
+static void check_field(struct sampler *s, u64 bit, const char *name, u64 value, u64 wanted)
+{
+	if (s->attr.sample_type & bit)
+		KUNIT_EXPECT_EQ_MSG(s->test, value, wanted, "%s", name);
+}
+
 static void check_whose(struct sampler *s, const struct pmuk_parsed *p)
 {
-	u64 type = s->attr.sample_type, id = pmuk_counter_id(s->c);
+	u64 id = pmuk_counter_id(s->c);
 
 	KUNIT_EXPECT_NE(s->test, id, 0);
-	if (type & PERF_SAMPLE_IDENTIFIER)
-		KUNIT_EXPECT_EQ(s->test, p->identifier, id);
-	if (type & PERF_SAMPLE_ID)
-		KUNIT_EXPECT_EQ(s->test, p->id, id);
-	if (type & PERF_SAMPLE_STREAM_ID)
-		KUNIT_EXPECT_EQ(s->test, p->stream_id, id);
+	check_field(s, PERF_SAMPLE_IDENTIFIER, "identifier", p->identifier, id);
+	check_field(s, PERF_SAMPLE_ID, "id", p->id, id);
+	check_field(s, PERF_SAMPLE_STREAM_ID, "stream_id", p->stream_id, id);
 }
 
 static void check_where(struct sampler *s, const struct pmuk_parsed *p)
 {
-	u64 type = s->attr.sample_type;
-
 	KUNIT_EXPECT_EQ(s->test, p->misc, PERF_RECORD_MISC_KERNEL);
-	if (type & PERF_SAMPLE_IP) {
-		KUNIT_EXPECT_EQ(s->test, p->ip, s->told.ip);
-		KUNIT_EXPECT_NE(s->test, p->ip, 0);
-	}
-	if (type & PERF_SAMPLE_TID) {
-		KUNIT_EXPECT_EQ(s->test, p->pid, task_tgid_nr(current));
-		KUNIT_EXPECT_EQ(s->test, p->tid, task_pid_nr(current));
-	}
-	if (type & PERF_SAMPLE_CPU) {
-		KUNIT_EXPECT_EQ(s->test, p->cpu, s->cpu);
-		KUNIT_EXPECT_EQ(s->test, p->cpu_reserved, 0);
-	}
-	if (type & PERF_SAMPLE_TIME) {
+	check_field(s, PERF_SAMPLE_IP, "ip", p->ip, s->told.ip);
+	check_field(s, PERF_SAMPLE_IP, "ip != 0", p->ip != 0, true);
+	check_field(s, PERF_SAMPLE_TID, "pid", p->pid, task_tgid_nr(current));
+	check_field(s, PERF_SAMPLE_TID, "tid", p->tid, task_pid_nr(current));
+	check_field(s, PERF_SAMPLE_CPU, "cpu", p->cpu, s->cpu);
+	check_field(s, PERF_SAMPLE_CPU, "cpu_reserved", p->cpu_reserved, 0);
+	check_field(s, PERF_SAMPLE_TIME, "time", p->time, s->told.time);
+	if (s->attr.sample_type & PERF_SAMPLE_TIME) {
 		KUNIT_EXPECT_GE(s->test, p->time, s->before);
 		KUNIT_EXPECT_LE(s->test, p->time, s->after);
-		KUNIT_EXPECT_EQ(s->test, p->time, s->told.time);
 	}
 }
 
 static void check_what(struct sampler *s, const struct pmuk_parsed *p)
 {
-	u64 type = s->attr.sample_type;
+	static const u8 nothing[4];
 
-	if (type & PERF_SAMPLE_ADDR)
-		KUNIT_EXPECT_EQ(s->test, p->addr, ADDR);
-	if (type & PERF_SAMPLE_PERIOD)
-		KUNIT_EXPECT_EQ(s->test, p->period, PERIOD);
-	if (type & PERF_SAMPLE_WEIGHT)
-		KUNIT_EXPECT_EQ(s->test, p->weight, WEIGHT);
-	if (type & PMUK_SAMPLE_COOKIE)
-		KUNIT_EXPECT_EQ(s->test, p->cookie, s->attr.cookie);
-	if (type & PERF_SAMPLE_RAW) {
-		static const u8 nothing[4];
-
+	check_field(s, PERF_SAMPLE_ADDR, "addr", p->addr, ADDR);
+	check_field(s, PERF_SAMPLE_PERIOD, "period", p->period, PERIOD);
+	check_field(s, PERF_SAMPLE_WEIGHT, "weight", p->weight, WEIGHT);
+	check_field(s, PMUK_SAMPLE_COOKIE, "cookie", p->cookie, s->attr.cookie);
+	if (s->attr.sample_type & PERF_SAMPLE_RAW) {
 		KUNIT_ASSERT_EQ(s->test, p->raw_size, sizeof(nothing));
 		KUNIT_EXPECT_MEMEQ(s->test, p->raw, nothing, sizeof(nothing));
 	}
@@ -206,24 +199,47 @@ static void parse(struct sampler *s, const struct perf_event_header *rec, struct
 			    s->attr.read_format);
 }
 
-/* Exactly one record there, as it should be. */
-static void check_one(struct sampler *s)
+/* The only record, which stays there, as nobody writes before the next overflow. */
+static const struct perf_event_header *only_record(struct sampler *s)
 {
 	const struct perf_event_header *rec;
-	struct pmuk_parsed p;
 	struct pmuk_reader r;
 
 	KUNIT_ASSERT_EQ(s->test, pmuk_buffer_claim(s->b, &r), 0);
 	rec = pmuk_buffer_peek(&r);
 	KUNIT_ASSERT_NOT_NULL(s->test, rec);
-	parse(s, rec, &p);
+	KUNIT_EXPECT_NULL(s->test, pmuk_buffer_next(&r));
+	pmuk_buffer_release(&r);
+	return rec;
+}
+
+/* Returns what the only record says. */
+static struct pmuk_parsed parse_one(struct sampler *s)
+{
+	struct pmuk_parsed p;
+
+	s->record = only_record(s);
+	parse(s, s->record, &p);
+	return p;
+}
+
+/* Exactly one record there, as it should be. */
+static void check_one(struct sampler *s)
+{
+	struct pmuk_parsed p = parse_one(s);
+
 	check_whose(s, &p);
 	check_where(s, &p);
 	check_what(s, &p);
 	check_read(s, &p);
 	check_callchain(s, &p);
-	KUNIT_EXPECT_NULL(s->test, pmuk_buffer_next(&r));
-	pmuk_buffer_release(&r);
+}
+
+/* An overflow, and its record. */
+static void check_overflow(struct sampler *s)
+{
+	overflow_once(s);
+	check_one(s);
 }
 
 static void check_some(struct sampler *s)
@@ -231,16 +247,14 @@ static void check_some(struct sampler *s)
 	unsigned int i;
 
 	start(s);
-	for (i = 0; i < 5; i++) {
-		overflow_once(s);
-		check_one(s);
-	}
+	for (i = 0; i < 5; i++)
+		check_overflow(s);
 	stop(s);
 }
 
 static void each_field_alone(struct kunit *test)
 {
-	struct sampler *s = new_sampler(test, 1);
+	struct sampler *s = new_sampler(test);
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(all_fields); i++) {
@@ -248,6 +262,16 @@ static void each_field_alone(struct kunit *test)
 		check_some(s);
 	}
 	KUNIT_EXPECT_EQ(test, s->overflows, 5 * ARRAY_SIZE(all_fields));
+}
+
+static u64 any_field(void)
+{
+	u64 fields = 0;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(all_fields); i++)
+		fields |= all_fields[i];
+	return fields;
 }
 
 static u64 random_fields(struct rnd_state *rnd)
@@ -268,7 +292,7 @@ static u64 random_format(struct rnd_state *rnd)
 
 static void fields_in_any_combination(struct kunit *test)
 {
-	struct sampler *s = new_sampler(test, 1);
+	struct sampler *s = new_sampler(test);
 	struct rnd_state rnd;
 	unsigned int i;
 
@@ -278,9 +302,7 @@ static void fields_in_any_combination(struct kunit *test)
 		s->attr.read_format = random_format(&rnd);
 		check_some(s);
 	}
-	s->attr.sample_type = 0;
-	for (i = 0; i < ARRAY_SIZE(all_fields); i++)
-		s->attr.sample_type |= all_fields[i];
+	s->attr.sample_type = any_field();
 	check_some(s);
 	KUNIT_EXPECT_EQ(test, s->overflows, 151 * 5);
 }
@@ -299,44 +321,30 @@ static void raw_data_are_where_perf_has_them(struct kunit *test)
 	static const struct pmuk_sim_config config = {
 		.name = "pmuk_raw", .nr_counters = 1, .width = 32, .weight = WEIGHT, .raw = &raw,
 	};
-	struct sampler *s = new_sampler(test, 1);
-	const struct perf_event_header *rec;
+	struct sampler *s = new_sampler_on(test, &config);
 	struct pmuk_parsed p;
-	struct pmuk_reader r;
 
-	s->sim = pmuk_test_sim_config(test, &config);
-	s->attr.type = pmuk_sim_type(s->sim);
 	s->attr.sample_type = PERF_SAMPLE_RAW | PERF_SAMPLE_WEIGHT | PMUK_SAMPLE_COOKIE;
 	start(s);
 	overflow_once(s);
-	KUNIT_ASSERT_EQ(test, pmuk_buffer_claim(s->b, &r), 0);
-	rec = pmuk_buffer_peek(&r);
-	KUNIT_ASSERT_NOT_NULL(test, rec);
-	parse(s, rec, &p);
+	p = parse_one(s);
 	KUNIT_ASSERT_EQ(test, p.raw_size, sizeof(wanted));
 	KUNIT_EXPECT_MEMEQ(test, p.raw, wanted, sizeof(wanted));
 	KUNIT_EXPECT_EQ(test, p.weight, WEIGHT);
 	KUNIT_EXPECT_EQ(test, p.cookie, COOKIE);
-	pmuk_buffer_release(&r);
-	stop(s);
 }
 
 /* Nothing asked for: a header, and what makes it a record. */
 static void no_field_at_all(struct kunit *test)
 {
-	struct sampler *s = new_sampler(test, 1);
+	struct sampler *s = new_sampler(test);
 	const struct perf_event_header *rec;
-	struct pmuk_reader r;
 
 	start(s);
 	overflow_once(s);
-	KUNIT_ASSERT_EQ(test, pmuk_buffer_claim(s->b, &r), 0);
-	rec = pmuk_buffer_peek(&r);
-	KUNIT_ASSERT_NOT_NULL(test, rec);
+	rec = only_record(s);
 	KUNIT_EXPECT_EQ(test, rec->type, PERF_RECORD_SAMPLE);
 	KUNIT_EXPECT_EQ(test, rec->size, PMUK_RECORD_MIN);
-	pmuk_buffer_release(&r);
-	stop(s);
 }
 
 #define NR_PEERS	3
@@ -370,7 +378,7 @@ static void peers_count(struct sampler *s, u64 n)
 static void group_has_its_peers(struct kunit *test)
 {
 	struct pmuk_counter *peers[NR_PEERS];
-	struct sampler *s = new_sampler(test, 1);
+	struct sampler *s = new_sampler(test);
 	struct rnd_state rnd;
 	unsigned int i, j;
 
@@ -382,8 +390,7 @@ static void group_has_its_peers(struct kunit *test)
 		start(s);
 		for (j = 0; j < 5; j++) {
 			peers_count(s, 100 * i + j);
-			overflow_once(s);
-			check_one(s);
+			check_overflow(s);
 		}
 		stop(s);
 	}
@@ -394,57 +401,46 @@ static void group_has_its_peers(struct kunit *test)
 static void group_tells_its_members_apart(struct kunit *test)
 {
 	struct pmuk_counter *peers[NR_PEERS];
-	struct sampler *s = new_sampler(test, 1);
-	const struct perf_event_header *rec;
+	struct sampler *s = new_sampler(test);
 	struct pmuk_parsed p;
-	struct pmuk_reader r;
 	unsigned int i;
 
 	new_peers(s, peers);
 	start(s);
 	overflow_once(s);
-	KUNIT_ASSERT_EQ(test, pmuk_buffer_claim(s->b, &r), 0);
-	rec = pmuk_buffer_peek(&r);
-	KUNIT_ASSERT_NOT_NULL(test, rec);
-	parse(s, rec, &p);
+	p = parse_one(s);
 	for (i = 0; i < NR_PEERS; i++) {
 		KUNIT_EXPECT_EQ(test, p.ids[1 + i], pmuk_counter_id(peers[i]));
 		KUNIT_EXPECT_NE(test, p.ids[1 + i], p.ids[i]);
 	}
-	pmuk_buffer_release(&r);
-	stop(s);
 }
 
 /* Off the PMU, a peer is what it was when it was on it; and so it is when destroyed. */
 static void peer_keeps_its_last_value(struct kunit *test)
 {
 	struct pmuk_counter *peers[NR_PEERS];
-	struct sampler *s = new_sampler(test, 1);
+	struct sampler *s = new_sampler(test);
 
 	new_peers(s, peers);
 	start(s);
 	peers_count(s, 10);
-	overflow_once(s);
-	check_one(s);
+	check_overflow(s);
 
 	peers_count(s, 100);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(peers[0]), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(s->sim, 1, 5), 0);
-	overflow_once(s);
-	check_one(s);
+	check_overflow(s);
 
 	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(peers[0]), 0);
 	peers_count(s, 1000);
 	kunit_release_action(test, pmuk_test_put_counter, peers[1]);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(s->sim, 2, 5), 0);
-	overflow_once(s);
-	check_one(s);
+	check_overflow(s);
 
 	peers_count(s, 10000);
 	kunit_release_action(test, pmuk_test_put_counter, peers[0]);
 	kunit_release_action(test, pmuk_test_put_counter, peers[2]);
-	overflow_once(s);
-	check_one(s);
+	check_overflow(s);
 	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 1 + NR_PEERS);
 	stop(s);
 	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
@@ -453,7 +449,7 @@ static void peer_keeps_its_last_value(struct kunit *test)
 /* Two write one buffer, in turns: who it was, and its own numbers. */
 static void counters_share_a_buffer(struct kunit *test)
 {
-	struct sampler *a = new_sampler(test, 1), *b = pmuk_test_zalloc(test, sizeof(*b));
+	struct sampler *a = new_sampler(test), *b = pmuk_test_zalloc(test, sizeof(*b));
 	unsigned int i;
 
 	a->attr.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_READ | PMUK_SAMPLE_COOKIE;
@@ -465,23 +461,19 @@ static void counters_share_a_buffer(struct kunit *test)
 	start(b);
 	KUNIT_EXPECT_NE(test, pmuk_counter_id(a->c), pmuk_counter_id(b->c));
 	for (i = 0; i < 20; i++) {
-		overflow_once(a);
-		check_one(a);
+		check_overflow(a);
 		b->total += pmuk_sim_count(b->sim, 1, PERIOD);
 		check_one(b);
 	}
 	KUNIT_EXPECT_EQ(test, b->overflows, 20);
-	stop(b);
-	stop(a);
 }
 
 /* A callback for each, and a record for each or its loss: nothing in between. */
 static void callback_and_buffer_agree(struct kunit *test)
 {
-	struct sampler *s = new_sampler(test, 1);
+	struct sampler *s = new_sampler(test);
 	const struct perf_event_header *rec;
 	u64 records = 0, lost = 0, last = 0;
-	struct pmuk_buffer_stat stat;
 	struct pmuk_parsed p;
 	struct pmuk_reader r;
 	unsigned int i;
@@ -504,21 +496,18 @@ static void callback_and_buffer_agree(struct kunit *test)
 		}
 		pmuk_buffer_release(&r);
 	}
-	KUNIT_EXPECT_EQ(test, pmuk_buffer_stat(s->b, &stat), 0);
 	KUNIT_EXPECT_EQ(test, s->overflows, 11 * 50 * 51 / 2);
-	KUNIT_EXPECT_EQ(test, s->overflows, records + stat.lost);
+	KUNIT_EXPECT_EQ(test, s->overflows, records + pmuk_test_buffer_stat(test, s->b).lost);
 	KUNIT_EXPECT_GT(test, lost, 0);
 	KUNIT_EXPECT_GT(test, records, 1000);
-	stop(s);
 }
 
 /* Paused, no records; and none of a counter that only counts. */
 static void no_overflow_no_record(struct kunit *test)
 {
-	struct sampler *s = new_sampler(test, 1);
+	struct sampler *s = new_sampler(test);
 	struct pmuk_attr plain = s->attr;
 	struct pmuk_buffer_stat stat;
-	struct pmuk_counter *c;
 
 	s->attr.sample_type = PERF_SAMPLE_IP;
 	start(s);
@@ -528,29 +517,22 @@ static void no_overflow_no_record(struct kunit *test)
 	plain.config = 1;
 	plain.period = 0;
 	plain.overflow = NULL;
-	c = pmuk_test_enabled(test, &plain, s->cpu, NULL);
+	pmuk_test_enabled(test, &plain, s->cpu, NULL);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(s->sim, 1, 10 * PERIOD), 10 * PERIOD);
-	KUNIT_EXPECT_EQ(test, pmuk_buffer_stat(s->b, &stat), 0);
+	stat = pmuk_test_buffer_stat(test, s->b);
 	KUNIT_EXPECT_EQ(test, stat.head + stat.lost + stat.discarded, 0);
 	KUNIT_EXPECT_EQ(test, s->overflows, 0);
-	kunit_release_action(test, pmuk_test_put_counter, c);
-	stop(s);
 }
 
 static void expect_refused(struct sampler *s, const char *what, int errno)
 {
-	struct pmuk_counter *c = pmuk_counter_create(&s->attr, s->cpu, NULL);
-
-	KUNIT_EXPECT_TRUE_MSG(s->test, IS_ERR(c), "%s", what);
-	KUNIT_EXPECT_EQ_MSG(s->test, PTR_ERR_OR_ZERO(c), errno, "%s", what);
-	pmuk_counter_destroy(c);
+	pmuk_test_refused(s->test, &s->attr, s->cpu, NULL, errno, what);
 }
 
 static void buffer_must_be_of_the_same_cpu(struct kunit *test)
 {
-	struct sampler *s = new_sampler(test, 1);
+	struct sampler *s = new_sampler(test);
 	int other = pmuk_test_other_cpu(test, s->cpu);
-	struct pmuk_counter *c;
 
 	s->attr.buffer = format_buffer(test, 1, other);
 	expect_refused(s, "another CPU's", -EINVAL);
@@ -558,30 +540,22 @@ static void buffer_must_be_of_the_same_cpu(struct kunit *test)
 	expect_refused(s, "no CPU's", -EINVAL);
 	s->attr.buffer = ERR_PTR(-ENOMEM);
 	expect_refused(s, "none", -EINVAL);
-
 	s->attr.buffer = s->b;
-	c = pmuk_counter_create(&s->attr, -1, current);
-	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(c), -EINVAL);
-	pmuk_counter_destroy(c);
+	pmuk_test_refused(test, &s->attr, -1, current, -EINVAL, "a task's counter");
 }
 
 /* The PMU's driver has all events of the machine on one CPU. */
 static void buffer_must_be_where_the_driver_counts(struct kunit *test)
 {
-	static const struct pmuk_sim_config config = {
-		.name = "pmuk_uncore", .nr_counters = 1, .width = 32, .uncore = true,
-	};
-	struct sampler *s = new_sampler(test, 1);
+	struct sampler *s = new_uncore_sampler(test);
 	int first = s->cpu;
 
-	s->attr.type = pmuk_sim_type(pmuk_test_sim_config(test, &config));
 	s->cpu = pmuk_test_other_cpu(test, first);
 	s->attr.buffer = format_buffer(test, 1, s->cpu);
 	expect_refused(s, "another CPU's", -EINVAL);
 	s->cpu = first;
 	s->attr.buffer = s->b;
 	start(s);
-	stop(s);
 }
 
 /*
@@ -590,25 +564,19 @@ static void buffer_must_be_where_the_driver_counts(struct kunit *test)
  */
 static void moved_counter_is_gone(struct kunit *test)
 {
-	static const struct pmuk_sim_config config = {
-		.name = "pmuk_uncore", .nr_counters = 1, .width = 32, .uncore = true,
-	};
-	struct sampler *s = new_sampler(test, 1);
+	struct sampler *s = new_uncore_sampler(test);
 	int other = pmuk_test_other_cpu(test, s->cpu);
 	struct pmuk_buffer_stat stat;
 	struct pmuk_value value;
 
-	s->sim = pmuk_test_sim_config(test, &config);
-	s->attr.type = pmuk_sim_type(s->sim);
 	s->attr.sample_type = PERF_SAMPLE_CPU;
 	start(s);
-	overflow_once(s);
-	check_one(s);
+	check_overflow(s);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_state(s->c), PMUK_COUNTER_ACTIVE);
 
 	pmuk_sim_migrate(s->sim, s->cpu, other);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(s->sim, other, 0, PERIOD), PERIOD);
-	KUNIT_EXPECT_EQ(test, pmuk_buffer_stat(s->b, &stat), 0);
+	stat = pmuk_test_buffer_stat(test, s->b);
 	KUNIT_EXPECT_EQ_MSG(test, stat.head, stat.tail, "another CPU has written records");
 	KUNIT_EXPECT_EQ(test, s->overflows, 1);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_state(s->c), PMUK_COUNTER_GONE);
@@ -621,38 +589,39 @@ static void moved_counter_is_gone(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_counter_resume(s->c), -EINVAL);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_set_period(s->c, PERIOD), -EINVAL);
 	pmuk_test_pin(test, s->cpu);
-	stop(s);
-}
-
-static void expect_no_records(struct sampler *s, const char *what, int errno)
-{
-	struct pmuk_counter *c = pmuk_counter_create(&s->attr, -1, current);
-
-	KUNIT_EXPECT_EQ_MSG(s->test, PTR_ERR_OR_ZERO(c), errno, "%s", what);
-	pmuk_counter_destroy(c);
 }
 
 /* What would be in records that are never written is refused. */
 static void page_of_a_task_has_no_records(struct kunit *test)
 {
-	struct sampler *s = new_sampler(test, 1);
+	static const struct {
+		u64 sample_type, read_format;
+		int error;
+		const char *what;
+	} rows[] = {
+		{ 0, 0, 0, "a callback" },
+		{ PERF_SAMPLE_TIME | PERF_SAMPLE_READ, 0, 0, "a callback that is told more" },
+		{ PERF_SAMPLE_TIME | PERF_SAMPLE_READ, PERF_FORMAT_ID, -EINVAL, "read_format" },
+		{ PERF_SAMPLE_TID, 0, -EOPNOTSUPP, "TID" },
+		{ PERF_SAMPLE_CALLCHAIN, 0, -EOPNOTSUPP, "CALLCHAIN" },
+	};
+	struct sampler *s = new_sampler(test);
+	struct pmuk_counter *c;
+	unsigned int i;
 
 	s->attr.buffer = format_buffer(test, 0, -1);
-	expect_no_records(s, "a callback", 0);
-	s->attr.sample_type = PERF_SAMPLE_TIME | PERF_SAMPLE_READ;
-	expect_no_records(s, "a callback that is told more", 0);
-	s->attr.read_format = PERF_FORMAT_ID;
-	expect_no_records(s, "read_format", -EINVAL);
-	s->attr.read_format = 0;
-	s->attr.sample_type = PERF_SAMPLE_TID;
-	expect_no_records(s, "TID", -EOPNOTSUPP);
-	s->attr.sample_type = PERF_SAMPLE_CALLCHAIN;
-	expect_no_records(s, "CALLCHAIN", -EOPNOTSUPP);
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		s->attr.sample_type = rows[i].sample_type;
+		s->attr.read_format = rows[i].read_format;
+		c = pmuk_counter_create(&s->attr, -1, current);
+		KUNIT_EXPECT_EQ_MSG(test, PTR_ERR_OR_ZERO(c), rows[i].error, "%s", rows[i].what);
+		pmuk_counter_destroy(c);
+	}
 }
 
 static void layout_needs_a_buffer(struct kunit *test)
 {
-	struct sampler *s = new_sampler(test, 1);
+	struct sampler *s = new_sampler(test);
 	struct pmuk_counter *peers[NR_PEERS];
 
 	s->attr.buffer = NULL;
@@ -665,32 +634,30 @@ static void layout_needs_a_buffer(struct kunit *test)
 
 static void unknown_fields_are_refused(struct kunit *test)
 {
-	struct sampler *s = new_sampler(test, 1);
-	unsigned int bit, i;
-	u64 known = 0;
+	const u64 formats = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING |
+			    PERF_FORMAT_ID | PERF_FORMAT_GROUP;
+	struct sampler *s = new_sampler(test);
+	const u64 fields = any_field();
+	unsigned int bit;
 
-	for (i = 0; i < ARRAY_SIZE(all_fields); i++)
-		known |= all_fields[i];
 	for (bit = 0; bit < 64; bit++) {
 		s->attr.sample_type = BIT_ULL(bit);
-		if (!(s->attr.sample_type & known))
+		if (!(s->attr.sample_type & fields))
 			expect_refused(s, "sample_type", -EOPNOTSUPP);
 	}
-	KUNIT_EXPECT_EQ(test, known & PERF_SAMPLE_REGS_INTR, 0);
+	KUNIT_EXPECT_EQ(test, fields & PERF_SAMPLE_REGS_INTR, 0);
 
-	known = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING |
-		PERF_FORMAT_ID | PERF_FORMAT_GROUP;
 	s->attr.sample_type = PERF_SAMPLE_READ;
 	for (bit = 0; bit < 64; bit++) {
 		s->attr.read_format = BIT_ULL(bit);
-		if (!(s->attr.read_format & known))
+		if (!(s->attr.read_format & formats))
 			expect_refused(s, "read_format", -EOPNOTSUPP);
 	}
 }
 
 static void bad_peers_are_refused(struct kunit *test)
 {
-	struct sampler *s = new_sampler(test, 1);
+	struct sampler *s = new_sampler(test);
 	struct pmuk_counter *peers[PMUK_PEERS_MAX + 1] = {}, *good;
 	unsigned int i;
 
@@ -719,14 +686,12 @@ static void bad_peers_are_refused(struct kunit *test)
 	expect_refused(s, "far too many", -EINVAL);
 	s->attr.nr_peers = PMUK_PEERS_MAX;
 	start(s);
-	overflow_once(s);
-	check_one(s);
-	stop(s);
+	check_overflow(s);
 }
 
 static void peers_must_be_of_the_same_cpu(struct kunit *test)
 {
-	struct sampler *s = new_sampler(test, 1);
+	struct sampler *s = new_sampler(test);
 	const struct pmuk_attr attr = { .type = s->attr.type, .config = 1 };
 	struct pmuk_counter *peer;
 
@@ -812,7 +777,7 @@ static struct sampler *new_skidding_sampler(struct kunit *test, u32 flags)
 		.name = "pmuk_skid", .nr_counters = 1, .width = 32, .addr = KERNEL_ADDR,
 		.skids = true,
 	};
-	struct sampler *s = new_sampler_on(test, &config, 1);
+	struct sampler *s = new_sampler_on(test, &config);
 
 	s->attr.flags |= flags;
 	s->attr.sample_type = where_fields;
@@ -833,25 +798,18 @@ static void expect_no_kernel_address(struct sampler *s, const struct perf_event_
 /* An overflow leaves one record, which has the mode @misc and the address @ip. */
 static void expect_where(struct sampler *s, u16 misc, u64 ip)
 {
-	const struct perf_event_header *rec;
 	struct pmuk_parsed p;
-	struct pmuk_reader r;
 
 	overflow_once(s);
 	KUNIT_EXPECT_EQ(s->test, s->told.misc, misc);
 	KUNIT_EXPECT_EQ(s->test, s->told.ip, ip);
 	KUNIT_EXPECT_EQ(s->test, !!(s->told.valid & PERF_SAMPLE_IP), !!ip);
-	KUNIT_ASSERT_EQ(s->test, pmuk_buffer_claim(s->b, &r), 0);
-	rec = pmuk_buffer_peek(&r);
-	KUNIT_ASSERT_NOT_NULL(s->test, rec);
-	parse(s, rec, &p);
+	p = parse_one(s);
 	KUNIT_EXPECT_EQ(s->test, p.misc, misc);
 	KUNIT_EXPECT_EQ(s->test, p.ip, ip);
 	KUNIT_EXPECT_EQ(s->test, p.nr_ips, 0);
 	if (s->attr.flags & PMUK_EXCLUDE_KERNEL)
-		expect_no_kernel_address(s, rec);
-	KUNIT_EXPECT_NULL(s->test, pmuk_buffer_next(&r));
-	pmuk_buffer_release(&r);
+		expect_no_kernel_address(s, s->record);
 }
 
 /* A counter that leaves the kernel out is not told where in it the interrupt came, as with perf. */
@@ -864,7 +822,6 @@ static void skid_tells_no_address(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, s->told.valid & (PERF_SAMPLE_ADDR | PERF_SAMPLE_REGS_INTR), 0);
 	KUNIT_EXPECT_EQ(test, s->told.addr, 0);
 	KUNIT_EXPECT_NULL(test, s->told.regs);
-	stop(s);
 }
 
 /* A counter that counts the kernel is told all. */
@@ -878,7 +835,6 @@ static void skid_is_told_where_the_kernel_counts(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, s->told.addr, KERNEL_ADDR);
 	KUNIT_EXPECT_EQ(test, s->told.misc, PERF_RECORD_MISC_KERNEL);
 	KUNIT_EXPECT_NOT_NULL(test, s->told.regs);
-	stop(s);
 }
 
 #ifdef CONFIG_GUEST_PERF_EVENTS
@@ -918,9 +874,16 @@ static void get_hypervisor(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_hypervisor, NULL), 0);
 }
 
-static void expect_guest(struct sampler *s, unsigned int state, u16 misc, u64 ip)
+static void need_guests(struct kunit *test)
 {
-	guest_is = state;
+	if (!PMUK_SEES_GUESTS)
+		kunit_skip(test, "this kernel does not tell modules of guests");
+	get_hypervisor(test);
+}
+
+static void expect_guest(struct sampler *s, bool user, u16 misc, u64 ip)
+{
+	guest_is = PERF_GUEST_ACTIVE | (user ? PERF_GUEST_USER : 0);
 	expect_where(s, misc, ip);
 	guest_is = 0;
 }
@@ -928,19 +891,14 @@ static void expect_guest(struct sampler *s, unsigned int state, u16 misc, u64 ip
 /* No sample of a guest is taken for the host's, nor has it a stack of the host's. */
 static void guests_are_told_apart(struct kunit *test)
 {
-	struct sampler *s = new_sampler(test, 1);
+	struct sampler *s = new_sampler(test);
 
-	if (!PMUK_SEES_GUESTS)
-		kunit_skip(test, "this kernel does not tell modules of guests");
-	get_hypervisor(test);
+	need_guests(test);
 	s->attr.sample_type = where_fields;
 	start(s);
-	expect_guest(s, PERF_GUEST_ACTIVE, PERF_RECORD_MISC_GUEST_KERNEL, GUEST_IP);
-	expect_guest(s, PERF_GUEST_ACTIVE | PERF_GUEST_USER, PERF_RECORD_MISC_GUEST_USER,
-		     GUEST_IP);
-	overflow_once(s);
-	check_one(s);
-	stop(s);
+	expect_guest(s, false, PERF_RECORD_MISC_GUEST_KERNEL, GUEST_IP);
+	expect_guest(s, true, PERF_RECORD_MISC_GUEST_USER, GUEST_IP);
+	check_overflow(s);
 }
 
 /* A guest's kernel is a kernel, too. */
@@ -948,21 +906,17 @@ static void guests_kernel_is_left_out(struct kunit *test)
 {
 	struct sampler *s = new_skidding_sampler(test, PMUK_EXCLUDE_KERNEL);
 
-	if (!PMUK_SEES_GUESTS)
-		kunit_skip(test, "this kernel does not tell modules of guests");
-	get_hypervisor(test);
+	need_guests(test);
 	start(s);
-	expect_guest(s, PERF_GUEST_ACTIVE, PERF_RECORD_MISC_GUEST_KERNEL, 0);
-	expect_guest(s, PERF_GUEST_ACTIVE | PERF_GUEST_USER, PERF_RECORD_MISC_GUEST_USER,
-		     GUEST_IP);
+	expect_guest(s, false, PERF_RECORD_MISC_GUEST_KERNEL, 0);
+	expect_guest(s, true, PERF_RECORD_MISC_GUEST_USER, GUEST_IP);
 	expect_where(s, PERF_RECORD_MISC_KERNEL, 0);
-	stop(s);
 }
 
 /* All samples of a counter without guests are the host's, as where the kernel does not tell. */
 static void without_guests_all_is_the_hosts(struct kunit *test)
 {
-	struct sampler *s = new_sampler(test, 1);
+	struct sampler *s = new_sampler(test);
 
 	get_hypervisor(test);
 	s->attr.sample_type = where_fields;
@@ -972,7 +926,6 @@ static void without_guests_all_is_the_hosts(struct kunit *test)
 	overflow_once(s);
 	guest_is = 0;
 	check_one(s);
-	stop(s);
 }
 
 #else /* !CONFIG_GUEST_PERF_EVENTS */

@@ -17,26 +17,27 @@
 	.flags = PMUK_NO_THROTTLE,		\
 }
 
+static inline int pmuk_hw_try_event(u64 config, int cpu)
+{
+	const struct pmuk_attr attr = { .type = PERF_TYPE_HARDWARE, .config = config };
+	struct pmuk_counter *c = pmuk_counter_create(&attr, cpu, NULL);
+
+	pmuk_counter_destroy(c);
+	return PTR_ERR_OR_ZERO(c);
+}
+
 /* 0 if a PMU counts cycles on this CPU, or why none does. */
 static inline int pmuk_hw_try(int cpu)
 {
-	const struct pmuk_attr cycles = PMUK_HW_CYCLES;
-	struct pmuk_counter *c = pmuk_counter_create(&cycles, cpu, NULL);
-
-	if (IS_ERR(c))
-		return PTR_ERR(c);
-	pmuk_counter_destroy(c);
-	return 0;
+	return pmuk_hw_try_event(PERF_COUNT_HW_CPU_CYCLES, cpu);
 }
 
 /* For kunit_suite::init: skips where no PMU counts cycles. */
 static inline int pmuk_hw_init(struct kunit *test)
 {
-	int ret = pmuk_test_init(test);
+	int ret;
 
-	if (ret)
-		return ret;
-
+	pmuk_test_init(test);
 	ret = pmuk_hw_try(pmuk_test_pin_first(test));
 	if (ret)
 		kunit_skip(test, "no PMU that counts cycles: %pe", ERR_PTR(ret));
@@ -52,14 +53,7 @@ static inline bool pmuk_hw_on_emulator(void)
 /* Only with -icount there is an event for instructions, and each takes a nanosecond. */
 static inline bool pmuk_hw_counts_instructions(void)
 {
-	const struct pmuk_attr attr = {
-		.type = PERF_TYPE_HARDWARE,
-		.config = PERF_COUNT_HW_INSTRUCTIONS,
-	};
-	struct pmuk_counter *c = pmuk_counter_create(&attr, raw_smp_processor_id(), NULL);
-
-	pmuk_counter_destroy(c);
-	return !IS_ERR(c);
+	return !pmuk_hw_try_event(PERF_COUNT_HW_INSTRUCTIONS, raw_smp_processor_id());
 }
 
 static inline bool pmuk_hw_interrupts_as_nmi(void)
@@ -150,12 +144,6 @@ static inline void pmuk_hw_make_event(void)
 	isb();
 }
 
-static inline void pmuk_hw_make_events(unsigned int n)
-{
-	while (n--)
-		pmuk_hw_make_event();
-}
-
 static inline void pmuk_hw_need_made_events(struct kunit *test)
 {
 	const struct pmuk_attr attr = PMUK_HW_MADE;
@@ -171,6 +159,25 @@ static inline void pmuk_hw_need_made_events(struct kunit *test)
 		kunit_skip(test, "this PMU does not count SW_INCR");
 }
 
+#else /* !CONFIG_ARM64 */
+
+#define PMUK_HW_MADE	PMUK_HW_CYCLES
+
+static inline void pmuk_hw_make_event(void) { }
+
+static inline void pmuk_hw_need_made_events(struct kunit *test)
+{
+	kunit_skip(test, "no event that software can make happen");
+}
+
+#endif /* !CONFIG_ARM64 */
+
+static inline void pmuk_hw_make_events(unsigned int n)
+{
+	while (n--)
+		pmuk_hw_make_event();
+}
+
 /*
  * QEMU's timer thread updates all registers of a CPU when a cycle counter is about
  * to overflow, and does not wait for an instruction that writes one: now and then
@@ -181,7 +188,5 @@ static inline void pmuk_hw_need_sound_registers(struct kunit *test)
 	if (pmuk_hw_on_emulator() && !pmuk_hw_counts_instructions())
 		kunit_skip(test, "QEMU's registers are sound with -icount only");
 }
-
-#endif /* CONFIG_ARM64 */
 
 #endif /* _PMUK_HW_H */

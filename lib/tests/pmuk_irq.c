@@ -9,6 +9,7 @@
  */
 #define pr_fmt(fmt) "pmuk_irq: " fmt
 
+#include <linux/cleanup.h>
 #include <linux/cpu.h>
 #include <linux/delay.h>
 #include <linux/err.h>
@@ -102,11 +103,10 @@ static int irq_run_hard(struct irq_call *call)
 		return -EBUSY;
 
 	call->irq_work = IRQ_WORK_INIT_HARD(irq_work_fn);
-	preempt_disable();
+	guard(preempt)();
 	irq_work_queue(&call->irq_work);
 	while (irq_work_is_busy(&call->irq_work))
 		cpu_relax();
-	preempt_enable();
 	return 0;
 }
 
@@ -233,20 +233,17 @@ static void irq_nmi_raise(void)
 
 static int irq_run_nmi(struct irq_call *call)
 {
-	unsigned long flags;
 	int ret;
 
 	if (in_nmi())
 		return -EBUSY;
 
-	local_irq_save(flags);
+	guard(irqsave)();
 	this_cpu_write(irq_nmi_call, call);
 	irq_nmi_raise();
 	ret = irq_wait(call);
-	if (ret && !this_cpu_xchg(irq_nmi_call, NULL))
-		ret = 0;	/* has come at the last moment */
-	local_irq_restore(flags);
-	return ret;
+	/* It may have come at the last moment. */
+	return ret && this_cpu_xchg(irq_nmi_call, NULL) ? ret : 0;
 }
 
 static void irq_nothing(void *data)
@@ -278,14 +275,12 @@ static int irq_try_nmi(void)
  */
 int pmuk_irq_get_nmi(void)
 {
-	int ret = 0;
+	int ret;
 
-	mutex_lock(&irq_nmi_lock);
-	if (!irq_nmi_users)
-		ret = irq_try_nmi();
+	guard(mutex)(&irq_nmi_lock);
+	ret = irq_nmi_users ? 0 : irq_try_nmi();
 	if (!ret)
 		irq_nmi_users++;
-	mutex_unlock(&irq_nmi_lock);
 	return ret;
 }
 EXPORT_SYMBOL_GPL(pmuk_irq_get_nmi);
@@ -297,10 +292,9 @@ EXPORT_SYMBOL_GPL(pmuk_irq_get_nmi);
  */
 void pmuk_irq_put_nmi(void)
 {
-	mutex_lock(&irq_nmi_lock);
+	guard(mutex)(&irq_nmi_lock);
 	if (!--irq_nmi_users)
 		irq_nmi_stop();
-	mutex_unlock(&irq_nmi_lock);
 }
 EXPORT_SYMBOL_GPL(pmuk_irq_put_nmi);
 

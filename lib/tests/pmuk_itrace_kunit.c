@@ -10,6 +10,8 @@
 #include <linux/cpumask.h>
 #include <linux/smp.h>
 
+#include "pmuk_aux.h"
+#include "pmuk_counters.h"
 #include "pmuk_ctx.h"
 #include "pmuk_etm.h"
 #include "pmuk_itrace.h"
@@ -98,29 +100,13 @@ static void branch_here(struct pmuk_place *p)
 	p->counted += pmuk_itrace_branch(t->it, p->n);
 }
 
-static void branch_by_ipi(void *data)
-{
-	branch_here(data);
-}
-
 /* Lets @n branches happen in each place, and returns how many were written. */
 static u64 branch(struct itrace_test *t, u64 n)
 {
-	struct pmuk_place *p = t->p;
-	int cpu;
+	u64 branches = pmuk_place_by_all(t->p, 0, n, branch_here);
 
-	if (pmuk_place_is_task(p)) {
-		pmuk_place_by_tasks(p, 0, n, branch_here);
-	} else {
-		p->n = n;
-		p->counted = 0;
-		for_each_online_cpu(cpu) {
-			if (p->target.type == PMUK_TARGET_CPUS || cpu == p->cpu)
-				smp_call_function_single(cpu, branch_by_ipi, p, true);
-		}
-	}
-	t->branches += p->counted;
-	return p->counted;
+	t->branches += branches;
+	return branches;
 }
 
 /* ---- what was written, by the records that tell of it ---- */
@@ -148,17 +134,6 @@ static void see_part(struct itrace_test *t, int cpu, const u64 *words, struct se
 	seen->parts++;
 }
 
-static void give_back(struct itrace_test *t, struct pmuk_buffer *b)
-{
-	struct pmuk_aux_span span;
-	struct pmuk_aux_reader r;
-
-	KUNIT_ASSERT_EQ(t->test, pmuk_aux_claim(b, &r), 0);
-	if (pmuk_aux_peek(&r, &span))
-		pmuk_aux_consume(&r, span.size);
-	pmuk_aux_release(&r);
-}
-
 /* Skipped bytes are in no record. */
 static void see(struct itrace_test *t, int cpu, struct seen *seen)
 {
@@ -182,7 +157,7 @@ static void see(struct itrace_test *t, int cpu, struct seen *seen)
 		}
 	}
 	pmuk_buffer_release(&r);
-	give_back(t, b);
+	pmuk_test_aux_give_back(t->test, b);
 	KUNIT_EXPECT_EQ_MSG(t->test, t->in[cpu].bad, 0, "CPU %d", cpu);
 }
 
@@ -206,8 +181,8 @@ static u64 decoded(struct itrace_test *t)
 	return branches;
 }
 
-#define SMALL	((struct pmuk_buffer_attr){ .nr_pages = 1, .aux = { .nr_pages = 1 } })
-#define LARGE	((struct pmuk_buffer_attr){ .nr_pages = 4, .aux = { .nr_pages = 16 } })
+static const struct pmuk_buffer_attr small = { .nr_pages = 1, .aux = { .nr_pages = 1 } };
+static const struct pmuk_buffer_attr large = { .nr_pages = 4, .aux = { .nr_pages = 16 } };
 
 /* ---- each kind of target ---- */
 
@@ -217,7 +192,7 @@ KUNIT_ARRAY_PARAM_DESC(places, pmuk_place_kinds, name);
 static void stream_is_whole(struct kunit *test)
 {
 	const struct pmuk_place_kind *kind = test->param_value;
-	struct itrace_test *t = new_itrace(test, kind->type, &LARGE);
+	struct itrace_test *t = new_itrace(test, kind->type, &large);
 	struct seen seen;
 	unsigned int i;
 
@@ -232,15 +207,14 @@ static void stream_is_whole(struct kunit *test)
 
 static void branch_apart(struct pmuk_place *p)
 {
-	if (current != p->task)
-		set_cpus_allowed_ptr(current, cpumask_of(pmuk_test_next_cpu(p->cpu)));
+	pmuk_place_apart(p);
 	branch_here(p);
 }
 
 /* Each on the CPU where it is. */
 static void children_write_where_they_are(struct kunit *test)
 {
-	struct itrace_test *t = new_itrace(test, PMUK_TARGET_TREE, &LARGE);
+	struct itrace_test *t = new_itrace(test, PMUK_TARGET_TREE, &large);
 	int other = pmuk_test_other_cpu(test, t->p->cpu);
 	struct seen seen;
 	unsigned int i;
@@ -260,7 +234,7 @@ static void children_write_where_they_are(struct kunit *test)
 static void nothing_while_stopped(struct kunit *test)
 {
 	const struct pmuk_place_kind *kind = test->param_value;
-	struct itrace_test *t = new_loaded(test, kind->type, &LARGE);
+	struct itrace_test *t = new_loaded(test, kind->type, &large);
 	unsigned int i;
 
 	for (i = 0; i < 3; i++) {
@@ -275,7 +249,7 @@ static void nothing_while_stopped(struct kunit *test)
 
 static void trace_says_whose_it_is(struct kunit *test)
 {
-	struct itrace_test *t = new_itrace(test, PMUK_TARGET_TASK, &LARGE);
+	struct itrace_test *t = new_itrace(test, PMUK_TARGET_TASK, &large);
 	struct seen seen;
 
 	branch(t, 1);
@@ -289,28 +263,23 @@ static void trace_says_whose_it_is(struct kunit *test)
 /* Of records only: the parts that are told of together have gaps between them. */
 static unsigned int starts_told(struct kunit *test, struct pmuk_buffer *b)
 {
-	const struct perf_event_header *rec;
-	struct pmuk_reader r;
-	unsigned int starts = 0;
+	return pmuk_test_consume(test, b, PERF_RECORD_ITRACE_START);
+}
 
-	KUNIT_ASSERT_EQ(test, pmuk_buffer_claim(b, &r), 0);
-	pmuk_for_each_record(rec, &r)
-		starts += rec->type == PERF_RECORD_ITRACE_START;
-	pmuk_buffer_release(&r);
-	return starts;
+/* Leaves no room for any record. */
+static void fill_records(struct pmuk_buffer *b)
+{
+	while (pmuk_test_output(b, PERF_RECORD_SAMPLE, sizeof(struct perf_event_header) + 8))
+		;
 }
 
 /* Without room for that, it is said with the next part that there is. */
 static void whose_it_is_may_be_said_late(struct kunit *test)
 {
-	struct itrace_test *t = new_loaded(test, PMUK_TARGET_CPU, &LARGE);
+	struct itrace_test *t = new_loaded(test, PMUK_TARGET_CPU, &large);
 	struct pmuk_buffer *b = pmuk_buffer(t->ctx, t->p->cpu);
-	struct perf_event_header *rec;
 
-	scoped_guard(preempt) {
-		while ((rec = pmuk_output_begin(b, PERF_RECORD_SAMPLE, sizeof(*rec) + 8)))
-			pmuk_output_end(b, rec);
-	}
+	fill_records(b);
 	pmuk_ctx_start(test, t->ctx);
 	KUNIT_EXPECT_EQ(test, branch(t, 1), 1);
 	KUNIT_EXPECT_EQ(test, starts_told(test, b), 0);
@@ -321,10 +290,16 @@ static void whose_it_is_may_be_said_late(struct kunit *test)
 
 /* ---- no room ---- */
 
+static void restart(struct itrace_test *t)
+{
+	KUNIT_EXPECT_EQ(t->test, pmuk_stop(t->ctx), 0);
+	pmuk_ctx_start(t->test, t->ctx);
+}
+
 /* It stops, as the driver has it, and goes on when it is started again; no byte is untold. */
 static void truncation_stops_until_started(struct kunit *test)
 {
-	struct itrace_test *t = new_itrace(test, PMUK_TARGET_CPU, &SMALL);
+	struct itrace_test *t = new_itrace(test, PMUK_TARGET_CPU, &small);
 	struct pmuk_packets_in *in = &t->in[t->p->cpu];
 	unsigned int i;
 	u64 written;
@@ -335,8 +310,7 @@ static void truncation_stops_until_started(struct kunit *test)
 		KUNIT_EXPECT_LT(test, written, 512);
 		KUNIT_EXPECT_EQ(test, branch(t, 10), 0);
 		KUNIT_EXPECT_TRUE(test, see_all(t).flags & PERF_AUX_FLAG_TRUNCATED);
-		KUNIT_EXPECT_EQ(test, pmuk_stop(t->ctx), 0);
-		pmuk_ctx_start(test, t->ctx);
+		restart(t);
 	}
 	KUNIT_EXPECT_EQ(test, branch(t, 1), 1);
 	see_all(t);
@@ -348,15 +322,14 @@ static void truncation_stops_until_started(struct kunit *test)
 /* perf core does that to user space's events, and drivers rely on it. */
 static void truncation_disables_children(struct kunit *test)
 {
-	struct itrace_test *t = new_itrace(test, PMUK_TARGET_TREE, &SMALL);
+	struct itrace_test *t = new_itrace(test, PMUK_TARGET_TREE, &small);
 	unsigned int i;
 
 	for (i = 1; i <= 5; i++) {
 		/* by the first of them, which leaves no room for a second one */
 		KUNIT_EXPECT_GT(test, branch(t, 1000), 400);
 		KUNIT_EXPECT_TRUE(test, see_all(t).flags & PERF_AUX_FLAG_TRUNCATED);
-		KUNIT_EXPECT_EQ(test, pmuk_stop(t->ctx), 0);
-		pmuk_ctx_start(test, t->ctx);
+		restart(t);
 		KUNIT_EXPECT_EQ(test, branch(t, 10), 10 * t->p->nr);
 		see_all(t);
 	}
@@ -365,16 +338,15 @@ static void truncation_disables_children(struct kunit *test)
 
 static void room_runs_out_at_the_edge(struct kunit *test)
 {
-	struct itrace_test *t = new_itrace(test, PMUK_TARGET_CPU, &SMALL);
-	struct pmuk_aux_stat stat;
+	struct itrace_test *t = new_itrace(test, PMUK_TARGET_CPU, &small);
 	unsigned int i;
 
 	/* one at a time, nobody reads: each part is aligned, until there is no more place */
 	for (i = 0; branch(t, 1); i++)
 		KUNIT_ASSERT_LT(test, i, 1000);
 	KUNIT_EXPECT_EQ(test, i, PAGE_SIZE / BIT(PARTS_ORDER));
-	KUNIT_EXPECT_EQ(test, pmuk_aux_stat(pmuk_buffer(t->ctx, t->p->cpu), &stat), 0);
-	KUNIT_EXPECT_LE(test, stat.head, PAGE_SIZE);
+	KUNIT_EXPECT_LE(test, pmuk_test_area_stat(test, pmuk_buffer(t->ctx, t->p->cpu)).head,
+			PAGE_SIZE);
 	see_all(t);
 	KUNIT_EXPECT_EQ(test, decoded(t), i);
 }
@@ -382,7 +354,7 @@ static void room_runs_out_at_the_edge(struct kunit *test)
 /* The first part takes all the room that it is offered, and the next one is refused. */
 static void no_room_is_no_size(struct kunit *test)
 {
-	struct itrace_test *t = new_itrace(test, PMUK_TARGET_CPU, &SMALL);
+	struct itrace_test *t = new_itrace(test, PMUK_TARGET_CPU, &small);
 
 	KUNIT_EXPECT_EQ(test, pmuk_itrace_parts(t->it, 1, PAGE_SIZE - 1), -ENOSPC);
 	KUNIT_EXPECT_EQ(test, pmuk_itrace_misled(t->it), 0);
@@ -424,22 +396,21 @@ static void overwriting_may_need_one_piece(struct kunit *test)
 	struct itrace_test *t = new_pmu(test, PERF_PMU_CAP_AUX_NO_SG);
 	struct pmuk_buffer_attr attr = { .nr_pages = 1,
 					 .aux = { .nr_pages = 4, .overwrite = true } };
-	struct pmuk_target target = { .type = PMUK_TARGET_CPU };
+	int cpu = pmuk_test_pin_first(test);
 
 	need_perf_core(test);
-	target.cpu = pmuk_test_pin_first(test);
 	new_context(t, &attr);
-	KUNIT_EXPECT_EQ(test, pmuk_load_context(t->ctx, &target), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_try_load(t->ctx, cpu), -EINVAL);
 	attr.aux.order = 2;
 	new_context(t, &attr);
-	KUNIT_EXPECT_EQ(test, pmuk_load_context(t->ctx, &target), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_try_load(t->ctx, cpu), 0);
 }
 
 /* ---- set up and freed ---- */
 
 static void areas_are_freed(struct kunit *test)
 {
-	struct itrace_test *t = new_itrace(test, PMUK_TARGET_TASK, &LARGE);
+	struct itrace_test *t = new_itrace(test, PMUK_TARGET_TASK, &large);
 
 	KUNIT_EXPECT_EQ(test, pmuk_itrace_areas(t->it), num_possible_cpus());
 	branch(t, 100);
@@ -459,7 +430,7 @@ static void failed_setup_is_undone(struct kunit *test)
 	unsigned int nr;
 
 	need_perf_core(test);
-	new_context(t, &LARGE);
+	new_context(t, &large);
 	for (nr = 1; nr <= num_possible_cpus(); nr++) {
 		pmuk_itrace_fail(t->it, nr);
 		KUNIT_EXPECT_EQ(test, pmuk_load_context(t->ctx, &target), -ENOMEM);
@@ -472,18 +443,6 @@ static struct pmuk_attr event_of(struct itrace_test *t, struct pmuk_buffer *b)
 {
 	return (struct pmuk_attr){ .type = pmuk_itrace_type(t->it), .config = PARTS_ORDER,
 				   .buffer = b };
-}
-
-KUNIT_DEFINE_ACTION_WRAPPER(put_buffer, pmuk_buffer_destroy, struct pmuk_buffer *);
-
-static struct pmuk_buffer *new_buffer(struct kunit *test, const struct pmuk_buffer_attr *attr,
-				      int cpu)
-{
-	struct pmuk_buffer *b = pmuk_buffer_create(attr, cpu);
-
-	KUNIT_ASSERT_FALSE(test, IS_ERR(b));
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_buffer, b), 0);
-	return b;
 }
 
 static void *setup_own(void *data, int cpu, void **pages, unsigned int nr_pages, bool overwrite)
@@ -501,15 +460,14 @@ static void area_has_one_producer(struct kunit *test)
 	struct pmuk_attr event;
 
 	need_perf_core(test);
-	b = new_buffer(test, &LARGE, cpu);
+	b = pmuk_test_new_buffer(test, &large, cpu);
 	event = event_of(t, b);
-	c = pmuk_counter_create(&event, cpu, NULL);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(c));
+	c = pmuk_test_counter(test, &event, cpu, NULL);
 	KUNIT_EXPECT_EQ(test, pmuk_itrace_areas(t->it), 1);
 	event = event_of(other, b);
-	KUNIT_EXPECT_EQ(test, PTR_ERR(pmuk_counter_create(&event, cpu, NULL)), -EBUSY);
+	pmuk_test_refused(test, &event, cpu, NULL, -EBUSY, "another PMU's event");
 	KUNIT_EXPECT_EQ(test, pmuk_itrace_areas(other->it), 0);
-	pmuk_counter_destroy(c);
+	kunit_release_action(test, pmuk_test_put_counter, c);
 	KUNIT_EXPECT_EQ(test, pmuk_itrace_areas(t->it), 0);
 	pmuk_test_counter(test, &event, cpu, NULL);
 	KUNIT_EXPECT_EQ(test, pmuk_itrace_areas(other->it), 1);
@@ -520,16 +478,15 @@ static void area_of_its_own_producer_is_refused(struct kunit *test)
 	static const struct pmuk_aux_ops ops = { .setup = setup_own };
 	struct itrace_test *t = new_pmu(test, 0);
 	int cpu = pmuk_test_pin_first(test);
-	struct pmuk_buffer_attr attr = LARGE;
+	struct pmuk_buffer_attr attr = large;
 	struct pmuk_attr event;
 
 	need_perf_core(test);
 	attr.aux.ops = &ops;
 	attr.aux.data = t;
-	event = event_of(t, new_buffer(test, &attr, cpu));
-	KUNIT_EXPECT_EQ(test, PTR_ERR(pmuk_counter_create(&event, pmuk_test_next_cpu(cpu), NULL)),
-			-EINVAL);
-	KUNIT_EXPECT_EQ(test, PTR_ERR(pmuk_counter_create(&event, cpu, NULL)), -EBUSY);
+	event = event_of(t, pmuk_test_new_buffer(test, &attr, cpu));
+	pmuk_test_refused(test, &event, pmuk_test_next_cpu(cpu), NULL, -EINVAL, "another CPU");
+	pmuk_test_refused(test, &event, cpu, NULL, -EBUSY, "another producer");
 	KUNIT_EXPECT_EQ(test, pmuk_itrace_areas(t->it), 0);
 }
 
@@ -544,23 +501,22 @@ static void truncated_counter_is_off(struct kunit *test)
 	struct pmuk_buffer *b;
 
 	need_perf_core(test);
-	b = new_buffer(test, &SMALL, cpu);
+	b = pmuk_test_new_buffer(test, &small, cpu);
 	event = event_of(t, b);
-	c = pmuk_test_counter(test, &event, cpu, NULL);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
+	c = pmuk_test_enabled(test, &event, cpu, NULL);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_ACTIVE);
 	KUNIT_EXPECT_LT(test, pmuk_itrace_branch(t->it, 1000), 512);
 	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(pmuk_counter_state(c) == PMUK_COUNTER_OFF));
-	give_back(t, b);
+	pmuk_test_aux_give_back(test, b);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_ACTIVE);
 	KUNIT_EXPECT_EQ(test, pmuk_itrace_branch(t->it, 10), 10);
 	/* nor may a paused area be written, and that is told, too */
-	KUNIT_EXPECT_EQ(test, pmuk_aux_stat(b, &before), 0);
+	before = pmuk_test_area_stat(test, b);
 	pmuk_aux_pause(b);
 	pmuk_itrace_branch(t->it, 10);
 	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(pmuk_counter_state(c) == PMUK_COUNTER_OFF));
-	KUNIT_EXPECT_EQ(test, pmuk_aux_stat(b, &stat), 0);
+	stat = pmuk_test_area_stat(test, b);
 	KUNIT_EXPECT_EQ(test, stat.discarded, before.discarded + 1);
 	KUNIT_EXPECT_EQ(test, stat.truncations, before.truncations + 1);
 }
@@ -570,11 +526,10 @@ static void no_area_no_trace(struct kunit *test)
 {
 	struct itrace_test *t = new_pmu(test, 0);
 	int cpu = pmuk_test_pin_first(test);
-	struct pmuk_attr event = event_of(t, new_buffer(test, &(struct pmuk_buffer_attr){
+	struct pmuk_attr event = event_of(t, pmuk_test_new_buffer(test, &(struct pmuk_buffer_attr){
 		.nr_pages = 1 }, cpu));
-	struct pmuk_counter *c = pmuk_test_counter(test, &event, cpu, NULL);
 
-	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
+	pmuk_test_enabled(test, &event, cpu, NULL);
 	KUNIT_EXPECT_EQ(test, pmuk_itrace_branch(t->it, 10), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_itrace_areas(t->it), 0);
 }
@@ -647,6 +602,12 @@ static unsigned int etm_trace_on(struct etm_test *t, int cpu)
 
 	smp_call_function_single(cpu, etm_trace_here, &job, true);
 	return job.traced;
+}
+
+static void etm_trace_and_stop(struct etm_test *t)
+{
+	KUNIT_EXPECT_EQ(t->test, etm_trace_on(t, t->cpu), ETM_WORDS);
+	KUNIT_EXPECT_EQ(t->test, pmuk_stop(t->ctx), 0);
 }
 
 /* Of the words in all areas of @ctx, those that @cpu has written; they are given back. */
@@ -736,7 +697,7 @@ static void children_share_a_sink(struct kunit *test)
 
 	pmuk_need_fork(test);
 	p->data = t;
-	t->ctx = new_etm_context(t, &p->target, &LARGE);
+	t->ctx = new_etm_context(t, &p->target, &large);
 	pmuk_ctx_start(test, t->ctx);
 	pmuk_place_tell(p, etm_trace_both);
 	KUNIT_EXPECT_EQ(test, pmuk_stop(t->ctx), 0);
@@ -745,27 +706,19 @@ static void children_share_a_sink(struct kunit *test)
 	etm_expect_whole(t, t->ctx);
 }
 
-static void add_other(void *data)
-{
-	struct etm_test *t = data;
-
-	add_cpu(t->other);
-}
-
 /* A CPU that comes back is set up by a worker, and its area belongs to the others. */
 static void session_outlives_hotplug(struct kunit *test)
 {
 	struct etm_test *t = new_etm(test, true);
 
-	t->ctx = new_etm_context(t, &(struct pmuk_target){ .type = PMUK_TARGET_CPUS }, &LARGE);
+	t->ctx = new_etm_context(t, &(struct pmuk_target){ .type = PMUK_TARGET_CPUS }, &large);
 	pmuk_ctx_start(test, t->ctx);
+	pmuk_test_keep_online(test, t->other);
 	if (remove_cpu(t->other))
 		kunit_skip(test, "CPU %d cannot go offline", t->other);
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, add_other, t), 0);
-	kunit_release_action(test, add_other, t);
+	KUNIT_EXPECT_EQ(test, add_cpu(t->other), 0);
 	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(etm_trace_on(t, t->other)));
-	KUNIT_EXPECT_EQ(test, etm_trace_on(t, t->cpu), ETM_WORDS);
-	KUNIT_EXPECT_EQ(test, pmuk_stop(t->ctx), 0);
+	etm_trace_and_stop(t);
 	etm_expect_whole(t, t->ctx);
 }
 
@@ -775,8 +728,8 @@ static void contexts_are_sessions(struct kunit *test)
 	struct etm_test *t = new_etm(test, true);
 	struct pmuk_context *second;
 
-	t->ctx = new_etm_on_cpu(t, t->cpu, &LARGE);
-	second = new_etm_on_cpu(t, t->other, &LARGE);
+	t->ctx = new_etm_on_cpu(t, t->cpu, &large);
+	second = new_etm_on_cpu(t, t->other, &large);
 	pmuk_ctx_start(test, t->ctx);
 	pmuk_ctx_start(test, second);
 	KUNIT_EXPECT_EQ(test, etm_trace_on(t, t->cpu), ETM_WORDS);
@@ -808,27 +761,21 @@ static void etm_types(struct kunit *test, struct pmuk_buffer *b, u32 *types, uns
 static void hw_id_waits_for_room(struct kunit *test)
 {
 	struct etm_test *t = new_etm(test, false);
-	struct perf_event_header *rec;
 	struct pmuk_buffer *b;
 	u32 types[3] = {};
 
-	t->ctx = new_etm_on_cpu(t, t->cpu, &SMALL);
+	t->ctx = new_etm_on_cpu(t, t->cpu, &small);
 	b = pmuk_buffer(t->ctx, t->cpu);
-	scoped_guard(preempt) {
-		while ((rec = pmuk_output_begin(b, PERF_RECORD_SAMPLE, sizeof(*rec) + 8)))
-			pmuk_output_end(b, rec);
-	}
+	fill_records(b);
 	pmuk_ctx_start(test, t->ctx);
-	etm_types(test, b, types, 0);
-	KUNIT_EXPECT_EQ(test, etm_trace_on(t, t->cpu), ETM_WORDS);
-	KUNIT_EXPECT_EQ(test, pmuk_stop(t->ctx), 0);
+	pmuk_test_consume(test, b, PERF_RECORD_SAMPLE);
+	etm_trace_and_stop(t);
 	etm_types(test, b, types, ARRAY_SIZE(types));
 	KUNIT_EXPECT_EQ(test, types[0], PERF_RECORD_ITRACE_START);
 	KUNIT_EXPECT_EQ(test, types[1], PERF_RECORD_AUX_OUTPUT_HW_ID);
 	KUNIT_EXPECT_EQ(test, types[2], PERF_RECORD_AUX);
 	pmuk_ctx_start(test, t->ctx);
-	KUNIT_EXPECT_EQ(test, etm_trace_on(t, t->cpu), ETM_WORDS);
-	KUNIT_EXPECT_EQ(test, pmuk_stop(t->ctx), 0);
+	etm_trace_and_stop(t);
 	etm_types(test, b, types, 1);
 	KUNIT_EXPECT_EQ(test, types[0], PERF_RECORD_AUX);
 }
@@ -841,26 +788,25 @@ struct etm_record {
 /* While the ring is mapped, trace, and expect records of @id and of @bytes in its data. */
 static void etm_trace_mapped(struct etm_test *t, u64 offset, u64 bytes, u64 flags)
 {
+	static const u32 types[] = {
+		PERF_RECORD_ITRACE_START, PERF_RECORD_AUX_OUTPUT_HW_ID, PERF_RECORD_AUX };
 	struct pmuk_buffer *b = pmuk_buffer(t->ctx, t->cpu);
 	unsigned long addr = pmuk_test_map(t->test, b, 0, 2, PROT_READ | PROT_WRITE);
-	struct etm_record start = {}, id = {}, part = {};
+	struct etm_record rec[ARRAY_SIZE(types)] = {};
+	unsigned int i;
 	u64 pos = 0;
 
 	pmuk_ctx_start(t->test, t->ctx);
-	KUNIT_EXPECT_EQ(t->test, etm_trace_on(t, t->cpu), ETM_WORDS);
-	KUNIT_EXPECT_EQ(t->test, pmuk_stop(t->ctx), 0);
-	KUNIT_EXPECT_EQ(t->test, PERF_RECORD_ITRACE_START,
-			pmuk_test_mapped_record(t->test, b, addr, pos, &start, sizeof(start)));
-	pos += start.header.size;
-	KUNIT_EXPECT_EQ(t->test, PERF_RECORD_AUX_OUTPUT_HW_ID,
-			pmuk_test_mapped_record(t->test, b, addr, pos, &id, sizeof(id)));
-	KUNIT_EXPECT_EQ(t->test, id.words[0], PMUK_ETM_HW_ID + t->cpu);
-	pos += id.header.size;
-	KUNIT_EXPECT_EQ(t->test, PERF_RECORD_AUX,
-			pmuk_test_mapped_record(t->test, b, addr, pos, &part, sizeof(part)));
-	KUNIT_EXPECT_EQ(t->test, part.words[0], offset);
-	KUNIT_EXPECT_EQ(t->test, part.words[1], bytes);
-	KUNIT_EXPECT_EQ(t->test, part.words[2], flags);
+	etm_trace_and_stop(t);
+	for (i = 0; i < ARRAY_SIZE(types); i++) {
+		KUNIT_EXPECT_EQ(t->test, pmuk_test_mapped_record(t->test, b, addr, pos, &rec[i],
+								 sizeof(rec[i])), types[i]);
+		pos += rec[i].header.size;
+	}
+	KUNIT_EXPECT_EQ(t->test, rec[1].words[0], PMUK_ETM_HW_ID + t->cpu);
+	KUNIT_EXPECT_EQ(t->test, rec[2].words[0], offset);
+	KUNIT_EXPECT_EQ(t->test, rec[2].words[1], bytes);
+	KUNIT_EXPECT_EQ(t->test, rec[2].words[2], flags);
 	pmuk_test_unmap(t->test, addr, 2);
 }
 
@@ -880,13 +826,11 @@ static void unmapped_records_are_told_again(struct kunit *test)
 static void without_perf_core_it_is_refused(struct kunit *test)
 {
 	struct itrace_test *t = new_pmu(test, 0);
-	struct pmuk_target target = { .type = PMUK_TARGET_CPU };
 
 	if (perf_core_lets(test))
 		kunit_skip(test, "this kernel's perf core has AUX output of kernel counters");
-	target.cpu = pmuk_test_pin_first(test);
-	new_context(t, &LARGE);
-	KUNIT_EXPECT_EQ(test, pmuk_load_context(t->ctx, &target), -EOPNOTSUPP);
+	new_context(t, &large);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_try_load(t->ctx, pmuk_test_pin_first(test)), -EOPNOTSUPP);
 	KUNIT_EXPECT_EQ(test, pmuk_itrace_areas(t->it), 0);
 }
 

@@ -2,12 +2,13 @@
 /*
  * The fourteen calls of perfmon2's KAPI of 2006: one test per call, on each kind of target.
  */
-#include <linux/completion.h>
-
 #include "pmuk_place.h"
 #include "pmuk_suite.h"
 
 #define PERIOD	100
+
+static const struct pmuk_pmd notify = { .num = 3, .short_reset = PERIOD,
+					.flags = PMUK_PMD_NOTIFY };
 
 static struct pmuk_context *new_ctx(struct pmuk_place *p, const struct pmuk_context_attr *attr)
 {
@@ -18,28 +19,10 @@ static struct pmuk_context *new_ctx(struct pmuk_place *p, const struct pmuk_cont
 	return ctx;
 }
 
-static struct pmuk_context *loaded_ctx(struct pmuk_place *p, const struct pmuk_context_attr *attr)
-{
-	struct pmuk_context *ctx = new_ctx(p, attr);
-
-	pmuk_place_load(p, ctx);
-	return ctx;
-}
-
-static struct pmuk_context *started_ctx(struct pmuk_place *p)
-{
-	struct pmuk_context *ctx = loaded_ctx(p, NULL);
-
-	pmuk_ctx_start(p->test, ctx);
-	return ctx;
-}
-
 static void put_ctx(struct pmuk_place *p, struct pmuk_context *ctx)
 {
 	kunit_release_action(p->test, pmuk_ctx_put, ctx);
-	KUNIT_EXPECT_EQ(p->test, pmuk_nr_counters(), 0);
-	KUNIT_EXPECT_EQ(p->test, pmuk_nr_buffers(), 0);
-	KUNIT_EXPECT_EQ(p->test, pmuk_sim_nr_events(p->sim), 0);
+	pmuk_ctx_expect_gone(p->test, p->sim);
 }
 
 /* Of both counters, summed: @n times as many events as there are places. */
@@ -47,6 +30,13 @@ static void expect_counts(struct pmuk_place *p, struct pmuk_context *ctx, u64 fi
 {
 	KUNIT_EXPECT_EQ(p->test, pmuk_ctx_count(p->test, ctx, 0, 0, -1), p->nr * first);
 	KUNIT_EXPECT_EQ(p->test, pmuk_ctx_count(p->test, ctx, 0, 3, -1), p->nr * second);
+}
+
+/* Lets @n more events of counter 0 happen in each place, and expects @count. */
+static void expect_to_reach(struct pmuk_place *p, struct pmuk_context *ctx, u64 n, u64 count)
+{
+	pmuk_place_count(p, 0, n);
+	expect_counts(p, ctx, count, 0);
 }
 
 /* It is nowhere before it is loaded; then it has what it was to have. */
@@ -61,16 +51,14 @@ static void create_context(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_nr_buffers(), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_read(ctx, &msg, true), -EAGAIN);
-	pmuk_place_count(p, 0, 5);
-	expect_counts(p, ctx, 0, 0);
+	expect_to_reach(p, ctx, 5, 0);
 
 	pmuk_place_load(p, ctx);
 	for_each_possible_cpu(cpu)
 		KUNIT_EXPECT_EQ(test, !!pmuk_buffer(ctx, cpu),
 				p->target.type != PMUK_TARGET_CPU || cpu == p->cpu);
 	pmuk_ctx_start(test, ctx);
-	pmuk_place_count(p, 0, 5);
-	expect_counts(p, ctx, 5, 0);
+	expect_to_reach(p, ctx, 5, 5);
 	put_ctx(p, ctx);
 }
 
@@ -89,10 +77,7 @@ static void write_pmcs(struct kunit *test)
 	};
 
 	KUNIT_EXPECT_EQ(test, pmuk_write_pmcs(ctx, pmcs, ARRAY_SIZE(pmcs)), 3);
-	KUNIT_EXPECT_EQ(test, pmcs[0].ret, 0);
-	KUNIT_EXPECT_EQ(test, pmcs[2].ret, 0);
-	KUNIT_EXPECT_EQ(test, pmcs[3].ret, -EINVAL);
-	KUNIT_EXPECT_EQ(test, pmcs[4].ret, 1);
+	pmuk_ctx_expect_rets(test, &pmcs[0].ret, sizeof(*pmcs), ARRAY_SIZE(pmcs), 3, -EINVAL);
 	pmcs[0].config = 2;
 	KUNIT_EXPECT_EQ(test, pmuk_write_pmcs(ctx, pmcs, 1), 1);
 
@@ -136,13 +121,9 @@ static void write_pmds(struct kunit *test)
 	};
 
 	KUNIT_EXPECT_EQ(test, pmuk_write_pmds(ctx, pmds, ARRAY_SIZE(pmds)), 2);
-	KUNIT_EXPECT_EQ(test, pmds[0].ret, 0);
-	KUNIT_EXPECT_EQ(test, pmds[1].ret, 0);
-	KUNIT_EXPECT_EQ(test, pmds[2].ret, -EINVAL);
-	KUNIT_EXPECT_EQ(test, pmds[3].ret, 1);
+	pmuk_ctx_expect_rets(test, &pmds[0].ret, sizeof(*pmds), ARRAY_SIZE(pmds), 2, -EINVAL);
 
-	pmuk_place_load(p, ctx);
-	pmuk_ctx_start(test, ctx);
+	pmuk_place_run(p, ctx);
 	pmuk_place_count(p, 0, 10);
 	pmuk_place_feed(p, 1, 5 * PERIOD);
 	KUNIT_EXPECT_EQ(test, pmuk_write_pmds(ctx, pmds, 1), -EBUSY);
@@ -183,7 +164,7 @@ static void expect_counts_by_cpu(struct pmuk_place *p, struct pmuk_context *ctx,
 static void read_pmds(struct kunit *test)
 {
 	struct pmuk_place *p = pmuk_place_of(test);
-	struct pmuk_context *ctx = started_ctx(p);
+	struct pmuk_context *ctx = new_ctx(p, NULL);
 	struct pmuk_pmd_read read[] = {
 		{ .num = 0, .cpu = -1, .ret = 1 },
 		{ .num = 3, .cpu = -1, .ret = 1 },
@@ -191,13 +172,11 @@ static void read_pmds(struct kunit *test)
 		{ .num = 0, .cpu = -1, .ret = 1 },
 	};
 
+	pmuk_place_run(p, ctx);
 	pmuk_place_count(p, 0, 100003);
 	pmuk_place_count(p, 1, 30);
 	KUNIT_EXPECT_EQ(test, pmuk_read_pmds(ctx, read, ARRAY_SIZE(read)), 2);
-	KUNIT_EXPECT_EQ(test, read[0].ret, 0);
-	KUNIT_EXPECT_EQ(test, read[1].ret, 0);
-	KUNIT_EXPECT_EQ(test, read[2].ret, -ENOENT);
-	KUNIT_EXPECT_EQ(test, read[3].ret, 1);
+	pmuk_ctx_expect_rets(test, &read[0].ret, sizeof(*read), ARRAY_SIZE(read), 2, -ENOENT);
 	KUNIT_EXPECT_EQ(test, read[0].count, p->nr * 100003);
 	KUNIT_EXPECT_EQ(test, read[1].count, p->nr * 30);
 	KUNIT_EXPECT_GT(test, read[1].time_running, 0);
@@ -216,15 +195,12 @@ static void start(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, pmuk_start(ctx, NULL), -ENODEV);
 	pmuk_place_load(p, ctx);
-	pmuk_place_count(p, 0, 1000);
-	expect_counts(p, ctx, 0, 0);
+	expect_to_reach(p, ctx, 1000, 0);
 	KUNIT_EXPECT_EQ(test, pmuk_start(ctx, &p->target), 0);
 	expect_counts(p, ctx, 0, 0);
-	pmuk_place_count(p, 0, 10);
-	expect_counts(p, ctx, 10, 0);
+	expect_to_reach(p, ctx, 10, 10);
 	KUNIT_EXPECT_EQ(test, pmuk_start(ctx, NULL), 0);
-	pmuk_place_count(p, 0, 10);
-	expect_counts(p, ctx, 20, 0);
+	expect_to_reach(p, ctx, 10, 20);
 	put_ctx(p, ctx);
 }
 
@@ -260,11 +236,10 @@ static void restart(struct kunit *test)
 	struct pmuk_place *p = pmuk_place_of(test);
 	bool tree = p->target.type == PMUK_TARGET_TREE;
 	const struct pmuk_context_attr attr = { .flags = tree ? 0 : PMUK_CTX_MASK };
-	const struct pmuk_pmd pmd = { .num = 3, .short_reset = PERIOD, .flags = PMUK_PMD_NOTIFY };
 	struct pmuk_context *ctx = new_ctx(p, &attr);
 	u64 last = tree ? 2 * PERIOD : PERIOD, first = tree ? 9 : 0;
 
-	pmuk_ctx_write_pmd(test, ctx, &pmd);
+	pmuk_ctx_write_pmd(test, ctx, &notify);
 	KUNIT_EXPECT_EQ(test, pmuk_restart(ctx), -ENODEV);
 	pmuk_place_load(p, ctx);
 	KUNIT_EXPECT_EQ(test, pmuk_restart(ctx), 0);
@@ -288,9 +263,10 @@ static void restart(struct kunit *test)
 static void load_context(struct kunit *test)
 {
 	struct pmuk_place *p = pmuk_place_of(test);
-	struct pmuk_context *ctx = loaded_ctx(p, NULL);
+	struct pmuk_context *ctx = new_ctx(p, NULL);
 	int elsewhere = cpumask_any_but(cpu_online_mask, p->cpu);
 
+	pmuk_place_load(p, ctx);
 	KUNIT_EXPECT_EQ(test, pmuk_load_context(ctx, &p->target), -EBUSY);
 	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(),
 			2 * (p->target.type == PMUK_TARGET_CPUS ? num_online_cpus() : 1));
@@ -307,8 +283,7 @@ static void load_context(struct kunit *test)
 	expect_counts(p, ctx, 10, 0);
 	pmuk_place_count(p, 0, 1000);
 	pmuk_ctx_start(test, ctx);
-	pmuk_place_count(p, 0, 10);
-	expect_counts(p, ctx, 20, 0);
+	expect_to_reach(p, ctx, 10, 20);
 	put_ctx(p, ctx);
 }
 
@@ -321,14 +296,12 @@ static void unload_context(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, pmuk_unload_context(ctx), -ENODEV);
 	for (i = 1; i <= 3; i++) {
-		pmuk_place_load(p, ctx);
-		pmuk_ctx_start(test, ctx);
+		pmuk_place_run(p, ctx);
 		pmuk_place_count(p, 0, 10);
 		if (i & 1)
 			KUNIT_EXPECT_EQ(test, pmuk_stop(ctx), 0);
 		KUNIT_EXPECT_EQ(test, pmuk_unload_context(ctx), 0);
-		KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
-		KUNIT_EXPECT_EQ(test, pmuk_sim_nr_events(p->sim), 0);
+		pmuk_ctx_expect_gone(test, p->sim);
 		KUNIT_EXPECT_EQ(test, pmuk_place_count(p, 0, 1000), 0);
 		expect_counts(p, ctx, i * 10, 0);
 		KUNIT_EXPECT_EQ(test, pmuk_unload_context(ctx), -ENODEV);
@@ -346,9 +319,7 @@ static void create_evtsets(struct kunit *test)
 		{ .id = 4, .ret = 1 }, { .id = 9, .timeout = 1, .ret = 1 }, { .id = 5, .ret = 1 } };
 
 	KUNIT_EXPECT_EQ(test, pmuk_create_evtsets(ctx, sets, ARRAY_SIZE(sets)), 1);
-	KUNIT_EXPECT_EQ(test, sets[0].ret, 0);
-	KUNIT_EXPECT_EQ(test, sets[1].ret, -EINVAL);
-	KUNIT_EXPECT_EQ(test, sets[2].ret, 1);
+	pmuk_ctx_expect_rets(test, &sets[0].ret, sizeof(*sets), ARRAY_SIZE(sets), 1, -EINVAL);
 	pmuk_ctx_add(test, ctx, p->sim, 4, 0, 0, 0);
 	if (p->target.type == PMUK_TARGET_TREE) {
 		KUNIT_EXPECT_EQ(test, pmuk_load_context(ctx, &p->target), -EOPNOTSUPP);
@@ -372,25 +343,20 @@ static void delete_evtsets(struct kunit *test)
 {
 	struct pmuk_place *p = pmuk_place_of(test);
 	struct pmuk_context *ctx = new_ctx(p, NULL);
-	struct pmuk_pmd_read read = { .cpu = -1 };
 	struct pmuk_set_desc sets[] = { { .id = 0, .ret = 1 }, { .id = 0, .ret = 1 } };
 
-	pmuk_place_load(p, ctx);
-	pmuk_ctx_start(test, ctx);
+	pmuk_place_run(p, ctx);
 	pmuk_place_count(p, 0, 10);
 	KUNIT_EXPECT_EQ(test, pmuk_delete_evtsets(ctx, sets, 1), -EBUSY);
 	KUNIT_EXPECT_EQ(test, pmuk_unload_context(ctx), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_delete_evtsets(ctx, sets, 2), 1);
-	KUNIT_EXPECT_EQ(test, sets[0].ret, 0);
-	KUNIT_EXPECT_EQ(test, sets[1].ret, -ENOENT);
+	pmuk_ctx_expect_rets(test, &sets[0].ret, sizeof(*sets), ARRAY_SIZE(sets), 1, -ENOENT);
 	KUNIT_EXPECT_EQ(test, pmuk_load_context(ctx, &p->target), -EINVAL);
-	KUNIT_EXPECT_EQ(test, pmuk_read_pmds(ctx, &read, 1), 0);
-	KUNIT_EXPECT_EQ(test, read.ret, -ENOENT);
+	pmuk_ctx_expect_pmd(test, ctx, 0, -1, -ENOENT, 0);
 
 	pmuk_ctx_add_set(test, ctx, 6, 0);
 	pmuk_ctx_add(test, ctx, p->sim, 6, 0, 0, 0);
-	pmuk_place_load(p, ctx);
-	pmuk_ctx_start(test, ctx);
+	pmuk_place_run(p, ctx);
 	pmuk_place_count(p, 0, 3);
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 6, 0, -1), p->nr * 3);
 	put_ctx(p, ctx);
@@ -414,8 +380,7 @@ static void getinfo_evtsets(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, pmuk_stop(ctx), 0);
 	}
 	KUNIT_EXPECT_EQ(test, pmuk_getinfo_evtsets(ctx, info, 2), 1);
-	KUNIT_EXPECT_EQ(test, info[0].ret, 0);
-	KUNIT_EXPECT_EQ(test, info[1].ret, -ENOENT);
+	pmuk_ctx_expect_rets(test, &info[0].ret, sizeof(*info), ARRAY_SIZE(info), 1, -ENOENT);
 	KUNIT_EXPECT_EQ(test, info[0].runs, 3 * insts);
 	KUNIT_EXPECT_GT(test, info[0].active_duration, 0);
 	KUNIT_EXPECT_LE(test, info[0].active_duration, insts * (ktime_get_ns() - begun));
@@ -429,15 +394,13 @@ static void close(struct kunit *test)
 {
 	struct pmuk_place *p = pmuk_place_of(test);
 	const struct pmuk_context_attr attr = { .buffer = { .nr_pages = 1 } };
-	const struct pmuk_pmd pmd = { .num = 3, .short_reset = PERIOD, .flags = PMUK_PMD_NOTIFY };
 	struct pmuk_context *ctx;
 	unsigned int state;
 
 	for (state = 0; state < 4; state++) {
 		ctx = pmuk_create_context(&attr);
 		KUNIT_ASSERT_FALSE(test, IS_ERR(ctx));
-		pmuk_ctx_add(test, ctx, p->sim, 0, 3, 1, PMUK_NO_THROTTLE);
-		pmuk_ctx_write_pmd(test, ctx, &pmd);
+		pmuk_ctx_add_pmd(test, ctx, p->sim, 1, &notify);
 		if (state > 0)
 			KUNIT_EXPECT_EQ(test, pmuk_load_context(ctx, &p->target), 0);
 		if (state > 1)
@@ -446,9 +409,7 @@ static void close(struct kunit *test)
 		if (state > 2)
 			KUNIT_EXPECT_EQ(test, pmuk_stop(ctx), 0);
 		KUNIT_EXPECT_EQ(test, pmuk_close(ctx), 0);
-		KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
-		KUNIT_EXPECT_EQ(test, pmuk_nr_buffers(), 0);
-		KUNIT_EXPECT_EQ(test, pmuk_sim_nr_events(p->sim), 0);
+		pmuk_ctx_expect_gone(test, p->sim);
 		KUNIT_EXPECT_EQ(test, pmuk_place_count(p, 1, 3 * PERIOD), 0);
 	}
 }
@@ -457,19 +418,15 @@ static void close(struct kunit *test)
 static void read(struct kunit *test)
 {
 	struct pmuk_place *p = pmuk_place_of(test);
-	struct completion *done = pmuk_test_zalloc(test, sizeof(*done));
+	struct completion *done = pmuk_ctx_completion(test);
 	const struct pmuk_context_attr attr = { .completion = done };
-	const struct pmuk_pmd pmd = { .num = 3, .short_reset = PERIOD, .flags = PMUK_PMD_NOTIFY };
 	unsigned int piles = p->target.type == PMUK_TARGET_CPUS ? p->nr : 1;
-	struct pmuk_context *ctx;
+	struct pmuk_context *ctx = new_ctx(p, &attr);
 	struct pmuk_msg msg;
 	u64 sum = 0;
 
-	init_completion(done);
-	ctx = new_ctx(p, &attr);
-	pmuk_ctx_write_pmd(test, ctx, &pmd);
-	pmuk_place_load(p, ctx);
-	pmuk_ctx_start(test, ctx);
+	pmuk_ctx_write_pmd(test, ctx, &notify);
+	pmuk_place_run(p, ctx);
 	pmuk_place_feed(p, 1, 3 * PERIOD + 1);
 	while (piles--) {
 		KUNIT_ASSERT_EQ(test, pmuk_read_timeout(ctx, &msg, PMUK_CTX_PATIENCE), 1);

@@ -203,46 +203,55 @@ static struct console slow_console = {
 	.index	= -1,
 };
 
-static long print(void *data)
+/* Calls @fn with interrupts off, which prints. Returns how long that took. */
+static u64 print_slowly(const struct lockup *lockup, void (*fn)(u64 until))
 {
-	const struct lockup *lockup = data;
 	unsigned long flags;
-	u64 end;
+	u64 begin;
 
 	slow_console.flags = CON_ENABLED;	/* which unregister_console() takes back */
 	register_console(&slow_console);
 	pr_info("CPU %u begins\n", lockup->cpu);
 	local_irq_save(flags);
-	end = ktime_get_mono_fast_ns() + lockup->ns;
-	while (ktime_get_mono_fast_ns() < end)
-		pr_info("printed with interrupts off\n");
+	begin = ktime_get_mono_fast_ns();
+	fn(begin + lockup->ns);
+	begin = ktime_get_mono_fast_ns() - begin;
 	local_irq_restore(flags);
 	unregister_console(&slow_console);
+	return begin;
+}
+
+static void print_until(u64 until)
+{
+	while (ktime_get_mono_fast_ns() < until)
+		pr_info("printed with interrupts off\n");
+}
+
+static long print(void *data)
+{
+	const struct lockup *lockup = data;
+
+	print_slowly(lockup, print_until);
 	pr_info("CPU %u ends\n", lockup->cpu);
 	return 0;
 }
 
 /* Each task takes a second or so, and ends with a touch. After the time the console is fast. */
+static void print_tasks(u64 until)
+{
+	slow_char_ns = NSEC_PER_MSEC;
+	slow_until = until;
+	handle_sysrq('t');
+	slow_char_ns = 86800;
+	slow_until = 0;
+}
+
 static long show_tasks(void *data)
 {
 	const struct lockup *lockup = data;
-	unsigned long flags;
-	u64 begin;
+	u64 ns = print_slowly(lockup, print_tasks);
 
-	slow_console.flags = CON_ENABLED;
-	register_console(&slow_console);
-	pr_info("CPU %u begins\n", lockup->cpu);
-	local_irq_save(flags);
-	begin = ktime_get_mono_fast_ns();
-	slow_char_ns = NSEC_PER_MSEC;
-	slow_until = begin + lockup->ns;
-	handle_sysrq('t');
-	begin = ktime_get_mono_fast_ns() - begin;
-	local_irq_restore(flags);
-	slow_char_ns = 86800;
-	slow_until = 0;
-	unregister_console(&slow_console);
-	pr_info("CPU %u has shown tasks for %llu ms\n", lockup->cpu, div_u64(begin, NSEC_PER_MSEC));
+	pr_info("CPU %u has shown tasks for %llu ms\n", lockup->cpu, div_u64(ns, NSEC_PER_MSEC));
 	return 0;
 }
 

@@ -7,12 +7,12 @@
 #include <linux/cpu.h>
 #include <linux/kthread.h>
 #include <linux/sched/signal.h>
-#include <linux/sched/task.h>
 
+#include "pmuk_aux.h"
 #include "pmuk_counters.h"
-#include "pmuk_ctx.h"
 #include "pmuk_levels.h"
 #include "pmuk_map.h"
+#include "pmuk_place.h"
 #include "pmuk_suite.h"
 
 #define PERIOD	10
@@ -26,6 +26,7 @@ struct mail {
 	struct completion *more;	/* of ->own, or another's, or NULL */
 	struct completion own;
 	int cpu;
+	u64 heard[PMUK_MSG_KINDS];	/* by expect_heard() */
 };
 
 static void add_counter(struct kunit *test, struct mail *m, u16 num)
@@ -33,18 +34,23 @@ static void add_counter(struct kunit *test, struct mail *m, u16 num)
 	const struct pmuk_pmd pmd = { .num = num, .short_reset = PERIOD,
 				      .flags = PMUK_PMD_NOTIFY };
 
-	pmuk_ctx_add(test, m->ctx, m->sim, 0, num, num, PMUK_NO_THROTTLE);
-	pmuk_ctx_write_pmd(test, m->ctx, &pmd);
+	pmuk_ctx_add_pmd(test, m->ctx, m->sim, num, &pmd);
 }
 
-static void start_mail(struct kunit *test, struct mail *m, struct pmuk_context_attr *attr)
+static void start_mail(struct kunit *test, struct mail *m, const struct pmuk_buffer_attr *buffer)
 {
-	attr->completion = m->more;
-	m->ctx = pmuk_ctx_create(test, attr);
+	static const struct pmuk_perf_format ip = { .sample_type = PERF_SAMPLE_IP };
+	struct pmuk_context_attr attr = { .completion = m->more };
+
+	if (buffer) {
+		attr.buffer = *buffer;
+		attr.format_arg = &ip;
+		attr.format_arg_size = sizeof(ip);
+	}
+	m->ctx = pmuk_ctx_create(test, &attr);
 	add_counter(test, m, 0);
 	add_counter(test, m, 1);
-	pmuk_ctx_load(test, m->ctx, -1);
-	pmuk_ctx_start(test, m->ctx);
+	pmuk_ctx_run(test, m->ctx, -1);
 }
 
 static struct mail *alloc_mail(struct kunit *test)
@@ -52,29 +58,23 @@ static struct mail *alloc_mail(struct kunit *test)
 	struct mail *m = pmuk_test_zalloc(test, sizeof(*m));
 
 	init_completion(&m->own);
+	m->more = &m->own;
 	m->cpu = pmuk_test_pin_first(test);
 	m->sim = pmuk_test_sim(test, 4, 32);
 	return m;
 }
 
-/* The caller's completion is @more, or its own. */
-static struct mail *new_mail(struct kunit *test, struct completion *more)
+static struct mail *new_mail_with_buffer(struct kunit *test, const struct pmuk_buffer_attr *buffer)
 {
-	struct pmuk_context_attr attr = {};
 	struct mail *m = alloc_mail(test);
 
-	m->more = more ?: &m->own;
-	start_mail(test, m, &attr);
+	start_mail(test, m, buffer);
 	return m;
 }
 
-static struct mail *new_mail_without(struct kunit *test)
+static struct mail *new_mail(struct kunit *test)
 {
-	struct pmuk_context_attr attr = {};
-	struct mail *m = alloc_mail(test);
-
-	start_mail(test, m, &attr);
-	return m;
+	return new_mail_with_buffer(test, NULL);
 }
 
 static void overflow(struct mail *m, int cpu, u64 config, u64 times)
@@ -104,11 +104,17 @@ static void expect_message(struct kunit *test, struct mail *m, const struct pmuk
 	KUNIT_EXPECT_EQ(test, msg.set, expected->set);
 }
 
+static void expect_overflows(struct kunit *test, struct mail *m, int cpu, u64 count, u64 counters)
+{
+	expect_message(test, m, &(struct pmuk_msg){
+		.kind = PMUK_MSG_OVERFLOW, .cpu = cpu, .count = count, .counters = counters });
+}
+
 /* ---- reading ---- */
 
 static void read_refuses_bad_arguments(struct kunit *test)
 {
-	struct mail *m = new_mail(test, NULL);
+	struct mail *m = new_mail(test);
 	struct pmuk_msg msg;
 
 	KUNIT_EXPECT_EQ(test, pmuk_read(NULL, &msg, true), -EINVAL);
@@ -125,38 +131,34 @@ static void read_refuses_bad_arguments(struct kunit *test)
 /* What 2006 never did: the message is there, and all of it. */
 static void message_is_copied_out(struct kunit *test)
 {
-	struct mail *m = new_mail(test, NULL);
+	struct mail *m = new_mail(test);
 
 	overflow(m, m->cpu, 1, 1);
-	expect_message(test, m, &(struct pmuk_msg){
-		.kind = PMUK_MSG_OVERFLOW, .cpu = m->cpu, .count = 1, .counters = BIT(1) });
+	expect_overflows(test, m, m->cpu, 1, BIT(1));
 	expect_silence(test, m);
 }
 
 static void message_names_all_counters(struct kunit *test)
 {
-	struct mail *m = new_mail(test, NULL);
+	struct mail *m = new_mail(test);
 
 	overflow(m, m->cpu, 0, 3);
 	overflow(m, m->cpu, 1, 4);
-	expect_message(test, m, &(struct pmuk_msg){
-		.kind = PMUK_MSG_OVERFLOW, .cpu = m->cpu, .count = 7, .counters = 3 });
+	expect_overflows(test, m, m->cpu, 7, 3);
 	expect_silence(test, m);
 	overflow(m, m->cpu, 0, 1);
-	expect_message(test, m, &(struct pmuk_msg){
-		.kind = PMUK_MSG_OVERFLOW, .cpu = m->cpu, .count = 1, .counters = 1 });
+	expect_overflows(test, m, m->cpu, 1, 1);
 }
 
 /* 2006 left its completion behind, so that the next wait ended at once; and was silent after 8. */
 static void each_message_has_one_completion(struct kunit *test)
 {
-	struct mail *m = new_mail(test, NULL);
+	struct mail *m = new_mail(test);
 	unsigned int i;
 
 	for (i = 1; i <= 100; i++) {
 		overflow(m, m->cpu, 0, i);
-		expect_message(test, m, &(struct pmuk_msg){
-			.kind = PMUK_MSG_OVERFLOW, .cpu = m->cpu, .count = i, .counters = 1 });
+		expect_overflows(test, m, m->cpu, i, 1);
 		KUNIT_ASSERT_FALSE(test, completion_done(m->more));
 	}
 	expect_silence(test, m);
@@ -165,7 +167,7 @@ static void each_message_has_one_completion(struct kunit *test)
 /* Whatever the caller has made of it stays, before and after. */
 static void completion_stays_the_callers(struct kunit *test)
 {
-	struct mail *m = new_mail(test, NULL);
+	struct mail *m = new_mail(test);
 	struct pmuk_msg msg;
 	unsigned int i;
 	int cpu, n = 0;
@@ -188,9 +190,11 @@ static void completion_stays_the_callers(struct kunit *test)
 
 static void no_completion_no_wait(struct kunit *test)
 {
-	struct mail *m = new_mail_without(test);
+	struct mail *m = alloc_mail(test);
 	struct pmuk_msg msg;
 
+	m->more = NULL;
+	start_mail(test, m, NULL);
 	KUNIT_EXPECT_EQ(test, pmuk_read(m->ctx, &msg, true), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, pmuk_read(m->ctx, &msg, false), -EINVAL);
 	KUNIT_EXPECT_EQ(test, pmuk_read_timeout(m->ctx, &msg, 1), -EINVAL);
@@ -204,7 +208,7 @@ static void no_completion_no_wait(struct kunit *test)
 /* The caller waits, among other things, and then reads what there is. */
 static void caller_may_wait(struct kunit *test)
 {
-	struct mail *m = new_mail(test, NULL);
+	struct mail *m = new_mail(test);
 	struct pmuk_msg msg;
 	unsigned int i;
 
@@ -221,13 +225,12 @@ static void caller_may_wait(struct kunit *test)
 /* A read that finds nothing of its own says so, and the other's message is there. */
 static void contexts_share_a_completion(struct kunit *test)
 {
-	struct mail *a = new_mail(test, NULL), *b = pmuk_test_zalloc(test, sizeof(*b));
-	struct pmuk_context_attr attr = {};
+	struct mail *a = new_mail(test), *b = pmuk_test_zalloc(test, sizeof(*b));
 	struct pmuk_msg msg;
 
 	b->more = a->more;
 	b->sim = a->sim;
-	start_mail(test, b, &attr);
+	start_mail(test, b, NULL);
 	/* Both count it. */
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(a->sim, 0, PERIOD), 2 * PERIOD);
 	KUNIT_EXPECT_EQ(test, pmuk_read_timeout(a->ctx, &msg, PATIENT), 1);
@@ -245,7 +248,7 @@ static void contexts_share_a_completion(struct kunit *test)
 /* A CPU at which something happens all the time hides no other's. */
 static void busy_cpu_hides_no_other(struct kunit *test)
 {
-	struct mail *m = new_mail(test, NULL);
+	struct mail *m = new_mail(test);
 	int quiet = pmuk_test_other_cpu(test, m->cpu);
 	unsigned int seen = 0, i;
 	struct pmuk_msg msg;
@@ -266,14 +269,13 @@ static void busy_cpu_hides_no_other(struct kunit *test)
 
 struct reader {
 	struct mail *m;
-	struct task_struct *task;
-	struct completion ended;
+	struct pmuk_job *job;
 	bool ending, waiting;
 	u64 counts, messages, nothing;
 	int ret;
 };
 
-static int read_until_told(void *data)
+static void read_until_told(void *data)
 {
 	struct reader *r = data;
 	struct pmuk_msg msg;
@@ -289,49 +291,28 @@ static int read_until_told(void *data)
 		r->nothing += !ret;
 	} while (ret >= 0 && !(ret == 0 && READ_ONCE(r->ending)));
 	r->ret = ret;
-	complete(&r->ended);
-	return 0;
 }
 
-static int read_with_signals(void *data)
-{
-	allow_signal(SIGINT);
-	read_until_told(data);
-	flush_signals(current);
-	return 0;
-}
-
-static void start_reader(struct kunit *test, struct reader *r, struct mail *m,
-			 int (*fn)(void *data))
+static void start_reader(struct kunit *test, struct reader *r, struct mail *m)
 {
 	r->m = m;
-	init_completion(&r->ended);
-	r->task = kthread_run(fn, r, "pmuk_read");
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, r->task);
-	get_task_struct(r->task);
+	r->job = pmuk_job_start(test, read_until_told, r);
 	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(READ_ONCE(r->waiting)));
-}
-
-static void put_reader(struct kunit *test, struct reader *r)
-{
-	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&r->ended, PATIENT), 0);
-	put_task_struct(r->task);
 }
 
 /* Also one that has come before the wait has begun ends it. */
 static void signal_ends_the_wait(struct kunit *test)
 {
-	struct mail *m = new_mail(test, NULL);
+	struct mail *m = new_mail(test);
 	struct reader *r = pmuk_test_zalloc(test, sizeof(*r));
 
-	start_reader(test, r, m, read_with_signals);
-	send_sig(SIGINT, r->task, 1);
-	put_reader(test, r);
+	start_reader(test, r, m);
+	send_sig(SIGINT, r->job->task, 1);
+	pmuk_job_end(test, r->job);
 	KUNIT_EXPECT_EQ(test, r->ret, -ERESTARTSYS);
 	KUNIT_EXPECT_EQ(test, r->messages, 0);
 	overflow(m, m->cpu, 0, 1);
-	expect_message(test, m, &(struct pmuk_msg){
-		.kind = PMUK_MSG_OVERFLOW, .cpu = m->cpu, .count = 1, .counters = 1 });
+	expect_overflows(test, m, m->cpu, 1, 1);
 	expect_silence(test, m);
 }
 
@@ -340,7 +321,7 @@ static void signal_ends_the_wait(struct kunit *test)
 /* Whoever gets them, all are got; the end is as many completions as there are readers. */
 static void readers_share_the_messages(struct kunit *test)
 {
-	struct mail *m = new_mail(test, NULL);
+	struct mail *m = new_mail(test);
 	struct reader *r = pmuk_test_zalloc(test, READERS * sizeof(*r));
 	u64 counts = 0, nothing = 0;
 	unsigned int i;
@@ -348,7 +329,7 @@ static void readers_share_the_messages(struct kunit *test)
 	int cpu;
 
 	for (i = 0; i < READERS; i++)
-		start_reader(test, &r[i], m, read_until_told);
+		start_reader(test, &r[i], m);
 	for (i = 0; i < 200; i++) {
 		for_each_online_cpu(cpu)
 			overflow(m, cpu, 0, 1);
@@ -358,7 +339,7 @@ static void readers_share_the_messages(struct kunit *test)
 	for (i = 0; i < READERS; i++)
 		complete(m->more);
 	for (i = 0; i < READERS; i++) {
-		put_reader(test, &r[i]);
+		pmuk_job_end(test, r[i].job);
 		counts += r[i].counts;
 		nothing += r[i].nothing;
 	}
@@ -404,24 +385,14 @@ static int post_from_everywhere(void *data)
 		if (level == PMUK_IRQ_TASK)
 			cond_resched();
 	}
-	while (!kthread_should_stop())
-		usleep_range(100, 200);
-	return 0;
-}
-
-static void put_nmi_if(struct kunit *test, bool *nmi)
-{
-	*nmi = !pmuk_irq_get_nmi();
-	if (*nmi)
-		KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, pmuk_test_put_nmi, NULL), 0);
+	return pmuk_test_wait_for_stop();
 }
 
 static void start_posters(struct kunit *test, struct mail *m, struct poster *posters)
 {
-	bool nmi;
+	bool nmi = pmuk_test_try_nmi(test);
 	int cpu;
 
-	put_nmi_if(test, &nmi);
 	for_each_online_cpu(cpu) {
 		struct poster *p = &posters[cpu];
 
@@ -473,7 +444,7 @@ static u64 posted(struct kunit *test, struct mail *m, int cpu)
 /* Read while they come: the sums are right, CPU by CPU. */
 static void none_is_lost(struct kunit *test)
 {
-	struct mail *m = new_mail(test, NULL);
+	struct mail *m = new_mail(test);
 	struct poster *posters = pmuk_test_zalloc(test, nr_cpu_ids * sizeof(*posters));
 	u64 *counts = pmuk_test_zalloc(test, nr_cpu_ids * sizeof(*counts));
 	unsigned int messages = 0;
@@ -501,7 +472,7 @@ static void none_is_lost(struct kunit *test)
 /* However many, they are one message of each CPU, with one completion. */
 static void unread_ones_are_counted(struct kunit *test)
 {
-	struct mail *m = new_mail(test, NULL);
+	struct mail *m = new_mail(test);
 	struct poster *posters = pmuk_test_zalloc(test, nr_cpu_ids * sizeof(*posters));
 	int cpu;
 
@@ -509,9 +480,7 @@ static void unread_ones_are_counted(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(posters_are_done(posters)));
 	end_posters(test, posters);
 	for_each_online_cpu(cpu)
-		expect_message(test, m, &(struct pmuk_msg){
-			.kind = PMUK_MSG_OVERFLOW, .cpu = cpu, .counters = 1,
-			.count = posted(test, m, cpu) });
+		expect_overflows(test, m, cpu, posted(test, m, cpu), 1);
 	expect_silence(test, m);
 }
 
@@ -519,47 +488,30 @@ static void unread_ones_are_counted(struct kunit *test)
 
 #define RECORD	16			/* bytes: a header and PERF_SAMPLE_IP */
 
-static struct mail *new_mail_with_buffer(struct kunit *test, const struct pmuk_buffer_attr *buffer)
-{
-	static const struct pmuk_perf_format ip = { .sample_type = PERF_SAMPLE_IP };
-	struct pmuk_context_attr attr = {
-		.buffer = *buffer, .format_arg = &ip, .format_arg_size = sizeof(ip) };
-	struct mail *m = alloc_mail(test);
-
-	m->more = &m->own;
-	start_mail(test, m, &attr);
-	return m;
-}
-
-struct heard {
-	u64 counts[PMUK_MSG_KINDS];
-};
-
-static void hear(struct mail *m, struct heard *heard)
+/* All messages of @kind, and these are @count until now. */
+static void expect_heard(struct kunit *test, struct mail *m, enum pmuk_msg_kind kind, u64 count)
 {
 	struct pmuk_msg msg;
 
 	while (pmuk_read_timeout(m->ctx, &msg, SOON) == 1)
-		heard->counts[msg.kind] += msg.count;
+		m->heard[msg.kind] += msg.count;
+	KUNIT_EXPECT_EQ_MSG(test, m->heard[kind], count, "kind %d", kind);
 }
 
 static void watermark_is_told(struct kunit *test)
 {
 	struct mail *m = new_mail_with_buffer(test, &(struct pmuk_buffer_attr){
 		.nr_pages = 4, .wakeup_events = 8 });
-	struct heard heard = {};
 	unsigned int i;
 
 	overflow(m, m->cpu, 0, 7);
-	hear(m, &heard);
-	KUNIT_EXPECT_EQ(test, heard.counts[PMUK_MSG_WATERMARK], 0);
+	expect_heard(test, m, PMUK_MSG_WATERMARK, 0);
 	for (i = 1; i <= 5; i++) {
 		overflow(m, m->cpu, 0, 8);
-		hear(m, &heard);
-		KUNIT_EXPECT_EQ(test, heard.counts[PMUK_MSG_WATERMARK], i);
-		KUNIT_EXPECT_EQ(test, heard.counts[PMUK_MSG_OVERFLOW], 7 + 8 * i);
+		expect_heard(test, m, PMUK_MSG_WATERMARK, i);
+		expect_heard(test, m, PMUK_MSG_OVERFLOW, 7 + 8 * i);
 	}
-	KUNIT_EXPECT_EQ(test, heard.counts[PMUK_MSG_LOST], 0);
+	expect_heard(test, m, PMUK_MSG_LOST, 0);
 	expect_silence(test, m);
 }
 
@@ -568,7 +520,6 @@ static void watermark_of_other_data_is_told(struct kunit *test)
 {
 	struct mail *m = new_mail_with_buffer(test, &(struct pmuk_buffer_attr){
 		.nr_pages = 1, .watermark = 4 * RECORD, .flags = PMUK_BUFFER_USER_TAIL });
-	struct heard heard = {};
 	unsigned long addr;
 	unsigned int i;
 
@@ -576,21 +527,9 @@ static void watermark_of_other_data_is_told(struct kunit *test)
 		addr = pmuk_test_map(test, pmuk_buffer(m->ctx, m->cpu), 0, 2,
 				     PROT_READ | PROT_WRITE);
 		overflow(m, m->cpu, 0, 5);
-		hear(m, &heard);
-		KUNIT_EXPECT_EQ(test, heard.counts[PMUK_MSG_WATERMARK], i);
+		expect_heard(test, m, PMUK_MSG_WATERMARK, i);
 		pmuk_test_unmap(test, addr, 2);
 	}
-}
-
-static void drain(struct kunit *test, struct pmuk_buffer *b)
-{
-	const struct perf_event_header *rec;
-	struct pmuk_reader r;
-
-	KUNIT_ASSERT_EQ(test, pmuk_buffer_claim(b, &r), 0);
-	pmuk_for_each_record(rec, &r)
-		;
-	pmuk_buffer_release(&r);
 }
 
 /* Told when it begins, and what came after that with the next wakeup. */
@@ -599,26 +538,21 @@ static void losses_add_up(struct kunit *test)
 	struct mail *m = new_mail_with_buffer(test, &(struct pmuk_buffer_attr){
 		.nr_pages = 1, .watermark = PAGE_SIZE / 2 });
 	struct pmuk_buffer *b = pmuk_buffer(m->ctx, m->cpu);
-	struct pmuk_buffer_stat stat;
-	struct heard heard = {};
+	u64 lost, marks = 0;
 	unsigned int i;
-	u64 marks = 0;
 
 	for (i = 0; i < 5; i++) {
 		overflow(m, m->cpu, 0, PAGE_SIZE / RECORD + 1);
-		hear(m, &heard);
-		KUNIT_EXPECT_EQ(test, pmuk_buffer_stat(b, &stat), 0);
-		KUNIT_EXPECT_GT(test, stat.lost, 0);
-		KUNIT_EXPECT_EQ(test, heard.counts[PMUK_MSG_LOST], stat.lost);
+		lost = pmuk_test_buffer_stat(test, b).lost;
+		KUNIT_EXPECT_GT(test, lost, 0);
+		expect_heard(test, m, PMUK_MSG_LOST, lost);
 		overflow(m, m->cpu, 0, 3);
-		drain(test, b);
+		pmuk_test_consume(test, b, PERF_RECORD_SAMPLE);
 		overflow(m, m->cpu, 0, PAGE_SIZE / RECORD / 2 + 2);
-		hear(m, &heard);
-		KUNIT_EXPECT_EQ(test, pmuk_buffer_stat(b, &stat), 0);
-		KUNIT_EXPECT_EQ(test, heard.counts[PMUK_MSG_LOST], stat.lost);
-		KUNIT_EXPECT_GE(test, heard.counts[PMUK_MSG_WATERMARK], marks + 2);
-		marks = heard.counts[PMUK_MSG_WATERMARK];
-		drain(test, b);
+		expect_heard(test, m, PMUK_MSG_LOST, pmuk_test_buffer_stat(test, b).lost);
+		KUNIT_EXPECT_GE(test, m->heard[PMUK_MSG_WATERMARK], marks + 2);
+		marks = m->heard[PMUK_MSG_WATERMARK];
+		pmuk_test_consume(test, b, PERF_RECORD_SAMPLE);
 	}
 	expect_silence(test, m);
 }
@@ -653,43 +587,27 @@ static u64 write_aux(struct pmuk_buffer *b, u64 bytes)
 	return bytes;
 }
 
-static void drain_aux(struct kunit *test, struct pmuk_buffer *b)
-{
-	struct pmuk_aux_reader r;
-	struct pmuk_aux_span span;
-
-	KUNIT_ASSERT_EQ(test, pmuk_aux_claim(b, &r), 0);
-	while (pmuk_aux_peek(&r, &span))
-		pmuk_aux_consume(&r, span.size);
-	pmuk_aux_release(&r);
-}
-
 static void aux_is_told(struct kunit *test)
 {
 	struct mail *m = new_mail_with_buffer(test, &(struct pmuk_buffer_attr){
 		.nr_pages = 4, .aux = { .nr_pages = 2 } });
 	struct pmuk_buffer *b = pmuk_buffer(m->ctx, m->cpu);
-	struct heard heard = {};
 	unsigned int i;
 
 	for (i = 0; i < 5; i++) {
 		KUNIT_EXPECT_EQ(test, write_aux(b, PAGE_SIZE - 8), PAGE_SIZE - 8);
-		drain_aux(test, b);
-		hear(m, &heard);
-		KUNIT_EXPECT_EQ(test, heard.counts[PMUK_MSG_AUX], i);
+		KUNIT_EXPECT_TRUE(test, pmuk_test_aux_give_back(test, b));
+		expect_heard(test, m, PMUK_MSG_AUX, i);
 		KUNIT_EXPECT_EQ(test, write_aux(b, 8), 8);
-		drain_aux(test, b);
-		hear(m, &heard);
-		KUNIT_EXPECT_EQ(test, heard.counts[PMUK_MSG_AUX], i + 1);
+		KUNIT_EXPECT_TRUE(test, pmuk_test_aux_give_back(test, b));
+		expect_heard(test, m, PMUK_MSG_AUX, i + 1);
 	}
 	KUNIT_EXPECT_EQ(test, write_aux(b, 2 * PAGE_SIZE), 2 * PAGE_SIZE);
-	hear(m, &heard);
-	KUNIT_EXPECT_EQ(test, heard.counts[PMUK_MSG_AUX], 6);
+	expect_heard(test, m, PMUK_MSG_AUX, 6);
 	KUNIT_EXPECT_EQ(test, write_aux(b, 8), 0);
-	hear(m, &heard);
-	KUNIT_EXPECT_EQ(test, heard.counts[PMUK_MSG_AUX], 7);
-	KUNIT_EXPECT_EQ(test, heard.counts[PMUK_MSG_AUX_LOST], 0);
-	KUNIT_EXPECT_EQ(test, heard.counts[PMUK_MSG_WATERMARK], 0);
+	expect_heard(test, m, PMUK_MSG_AUX, 7);
+	expect_heard(test, m, PMUK_MSG_AUX_LOST, 0);
+	expect_heard(test, m, PMUK_MSG_WATERMARK, 0);
 	expect_silence(test, m);
 }
 
@@ -705,29 +623,23 @@ static void aux_losses_add_up(struct kunit *test)
 	struct mail *m = new_mail_with_buffer(test, &(struct pmuk_buffer_attr){
 		.nr_pages = 4, .aux = { .nr_pages = 2 } });
 	struct pmuk_buffer *b = pmuk_buffer(m->ctx, m->cpu);
-	struct heard heard = {};
 
 	lose_aux(b);
-	hear(m, &heard);
-	KUNIT_EXPECT_EQ(test, heard.counts[PMUK_MSG_AUX_LOST], 1);
+	expect_heard(test, m, PMUK_MSG_AUX_LOST, 1);
 	lose_aux(b);
 	lose_aux(b);
-	hear(m, &heard);
-	KUNIT_EXPECT_EQ(test, heard.counts[PMUK_MSG_AUX_LOST], 1);
+	expect_heard(test, m, PMUK_MSG_AUX_LOST, 1);
 	KUNIT_EXPECT_EQ(test, pmuk_stop(m->ctx), 0);
-	hear(m, &heard);
-	KUNIT_EXPECT_EQ(test, heard.counts[PMUK_MSG_AUX_LOST], 3);
-	KUNIT_EXPECT_EQ(test, heard.counts[PMUK_MSG_LOST], 0);
+	expect_heard(test, m, PMUK_MSG_AUX_LOST, 3);
+	expect_heard(test, m, PMUK_MSG_LOST, 0);
 }
 
 /* A context with counter @num, of event 0, that is to be loaded. */
 static struct mail *new_mail_of(struct kunit *test, u16 num, u32 flags)
 {
 	struct mail *m = alloc_mail(test);
-	struct pmuk_context_attr attr = { .completion = &m->own };
 
-	m->more = &m->own;
-	m->ctx = pmuk_ctx_create(test, &attr);
+	m->ctx = pmuk_ctx_create(test, &(struct pmuk_context_attr){ .completion = m->more });
 	pmuk_ctx_add(test, m->ctx, m->sim, 0, num, 0, flags);
 	return m;
 }
@@ -736,8 +648,7 @@ static void lost_place_is_told(struct kunit *test)
 {
 	struct mail *m = new_mail_of(test, 4, PMUK_PINNED);
 
-	pmuk_ctx_load(test, m->ctx, m->cpu);
-	pmuk_ctx_start(test, m->ctx);
+	pmuk_ctx_run(test, m->ctx, m->cpu);
 	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(m->sim, m->cpu, 4), 0);
 	expect_watch_tells(test, m, &(struct pmuk_msg){
 		.kind = PMUK_MSG_COUNTER_LOST, .cpu = m->cpu, .count = 1, .counters = BIT(4) });
@@ -747,45 +658,32 @@ static void pmu_gone_is_told(struct kunit *test)
 {
 	struct mail *m = new_mail_of(test, 4, 0);
 
-	pmuk_ctx_load(test, m->ctx, m->cpu);
-	pmuk_ctx_start(test, m->ctx);
+	pmuk_ctx_run(test, m->ctx, m->cpu);
 	if (pmuk_sim_unplug(m->sim))
 		kunit_skip(test, "perf core of this kernel takes no events off a PMU that goes");
 	expect_watch_tells(test, m, &(struct pmuk_msg){
 		.kind = PMUK_MSG_PMU_GONE, .cpu = m->cpu, .count = 1, .counters = BIT(4) });
 }
 
-static int sleep_until_stopped(void *data)
-{
-	while (!kthread_should_stop())
-		usleep_range(100, 200);
-	return 0;
-}
-
 static void exit_is_told(struct kunit *test)
 {
 	struct mail *m = new_mail_of(test, 0, 0);
-	struct pmuk_target target = { .type = PMUK_TARGET_TASK };
+	struct pmuk_place *p = pmuk_place(test, m->sim, PMUK_TARGET_TASK);
 
 	pmuk_ctx_add(test, m->ctx, m->sim, 0, 1, 1, 0);
-	target.task = kthread_run(sleep_until_stopped, NULL, "pmuk_exit");
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, target.task);
-	KUNIT_EXPECT_EQ(test, pmuk_load_context(m->ctx, &target), 0);
-	KUNIT_EXPECT_EQ(test, pmuk_start(m->ctx, NULL), 0);
-	kthread_stop(target.task);
+	pmuk_place_run(p, m->ctx);
+	pmuk_place_dismiss(p);
 	expect_watch_tells(test, m, &(struct pmuk_msg){
 		.kind = PMUK_MSG_EXIT, .count = 1, .counters = BIT(0) | BIT(1) });
 }
 
 static void hotplug_is_told(struct kunit *test)
 {
-	struct mail *m = new_mail(test, NULL);
-	int ret, cpu = pmuk_test_other_cpu(test, m->cpu);
+	struct mail *m = new_mail(test);
+	int cpu = pmuk_test_other_cpu(test, m->cpu);
 
 	pmuk_test_keep_online(test, cpu);
-	ret = remove_cpu(cpu);
-	if (ret)
-		kunit_skip(test, "CPU %d cannot go offline: %d", cpu, ret);
+	pmuk_test_expect_offline(test, cpu, remove_cpu(cpu));
 	expect_message(test, m, &(struct pmuk_msg){
 		.kind = PMUK_MSG_CPU_OFFLINE, .cpu = cpu, .count = 1 });
 	expect_silence(test, m);

@@ -120,39 +120,6 @@ static int pace_write_mutex(const char *text)
 	return ret;
 }
 
-/* What the files other than "pmu" have in common. */
-static ssize_t pace_write(const char __user *user, size_t count, int (*fn)(const char *text))
-{
-	char text[PACE_TEXT] = {};
-	int ret;
-
-	if (count >= sizeof(text))
-		return -EINVAL;
-	if (copy_from_user(text, user, count))
-		return -EFAULT;
-	guard(rwsem_read)(&pace_sem);
-	ret = pace_sim ? fn(text) : -ENODEV;
-	return ret ?: count;
-}
-
-#define PACE_FILE(name)								\
-static ssize_t pace_file_##name(struct file *file, const char __user *user,		\
-			   size_t count, loff_t *ppos)				\
-{										\
-	return pace_write(user, count, pace_write_##name);			\
-}										\
-										\
-static const struct file_operations pace_##name##_fops = {			\
-	.owner	= THIS_MODULE,							\
-	.open	= simple_open,							\
-	.write	= pace_file_##name,							\
-}
-
-PACE_FILE(add);
-PACE_FILE(add_on);
-PACE_FILE(steal);
-PACE_FILE(mutex);
-
 /* Without one from here on. */
 static int pace_remove(void)
 {
@@ -178,28 +145,20 @@ static int pace_create(unsigned int counters, unsigned int width)
 	return 0;
 }
 
-static ssize_t pace_write_pmu(struct file *file, const char __user *user, size_t count,
-			      loff_t *ppos)
+static int pace_write_pmu(const char *text)
 {
 	unsigned int counters, width;
-	char text[32] = {};
-	int ret, nr;
+	int ret, nr = sscanf(text, "%u %u", &counters, &width);
 
-	if (count >= sizeof(text))
-		return -EINVAL;
-	if (copy_from_user(text, user, count))
-		return -EFAULT;
-	nr = sscanf(text, "%u %u", &counters, &width);
 	if (nr != 2 && (nr != 1 || counters))
 		return -EINVAL;
 	guard(rwsem_write)(&pace_sem);
 	ret = pace_remove();
-	if (!ret && counters)
-		ret = pace_create(counters, width);
-	return ret ?: count;
+	return ret || !counters ? ret : pace_create(counters, width);
 }
 
-static ssize_t pace_read_pmu(struct file *file, char __user *user, size_t count, loff_t *ppos)
+/* Only the mode of the file "pmu" lets it be read. */
+static ssize_t pace_read(struct file *file, char __user *user, size_t count, loff_t *ppos)
 {
 	char text[32];
 	int len;
@@ -211,13 +170,6 @@ static ssize_t pace_read_pmu(struct file *file, char __user *user, size_t count,
 			pmuk_sim_nr_events(pace_sim));
 	return simple_read_from_buffer(user, count, ppos, text, len);
 }
-
-static const struct file_operations pace_pmu_fops = {
-	.owner	= THIS_MODULE,
-	.open	= simple_open,
-	.read	= pace_read_pmu,
-	.write	= pace_write_pmu,
-};
 
 /* ---- softirqs that take their time ---- */
 
@@ -243,16 +195,10 @@ static void pace_soft_start(void *data)
 		      HRTIMER_MODE_REL_PINNED_SOFT);
 }
 
-static ssize_t pace_write_soft(struct file *file, const char __user *user, size_t count,
-			       loff_t *ppos)
+static int pace_write_soft(const char *text)
 {
 	unsigned int cpu, percent;
-	char text[32] = {};
 
-	if (count >= sizeof(text))
-		return -EINVAL;
-	if (copy_from_user(text, user, count))
-		return -EFAULT;
 	if (sscanf(text, "%u %u", &cpu, &percent) != 2 || cpu >= nr_cpu_ids || percent > 90)
 		return -EINVAL;
 	guard(mutex)(&pace_soft_lock);
@@ -260,28 +206,64 @@ static ssize_t pace_write_soft(struct file *file, const char __user *user, size_
 	pace_soft_percent = percent;
 	if (percent && smp_call_function_single(cpu, pace_soft_start, NULL, true))
 		return -ENODEV;
-	return count;
+	return 0;
 }
 
-static const struct file_operations pace_soft_fops = {
+/* ---- the files ---- */
+
+static const struct pace_file {
+	const char *name;
+	umode_t mode;
+	int (*write)(const char *text);
+	bool on_pmu;			/* which is held for reading */
+} pace_files[] = {
+	{ "pmu", 0600, pace_write_pmu },
+	{ "add", 0200, pace_write_add, true },
+	{ "add_on", 0200, pace_write_add_on, true },
+	{ "steal", 0200, pace_write_steal, true },
+	{ "mutex", 0200, pace_write_mutex, true },
+	{ "soft", 0200, pace_write_soft },
+};
+
+static int pace_write_on_pmu(const struct pace_file *f, const char *text)
+{
+	guard(rwsem_read)(&pace_sem);
+	return pace_sim ? f->write(text) : -ENODEV;
+}
+
+static ssize_t pace_write(struct file *file, const char __user *user, size_t count, loff_t *ppos)
+{
+	const struct pace_file *f = file->private_data;
+	char text[PACE_TEXT] = {};
+	int ret;
+
+	if (count >= sizeof(text))
+		return -EINVAL;
+	if (copy_from_user(text, user, count))
+		return -EFAULT;
+	ret = f->on_pmu ? pace_write_on_pmu(f, text) : f->write(text);
+	return ret ?: count;
+}
+
+static const struct file_operations pace_fops = {
 	.owner	= THIS_MODULE,
 	.open	= simple_open,
-	.write	= pace_write_soft,
+	.read	= pace_read,
+	.write	= pace_write,
 };
 
 static struct dentry *pace_dir;
 
 static int __init pace_init(void)
 {
+	unsigned int i;
+
 	hrtimer_setup(&pace_soft_timer, pace_soft_tick, CLOCK_MONOTONIC,
 		      HRTIMER_MODE_REL_PINNED_SOFT);
 	pace_dir = debugfs_create_dir("pmuk_pace", NULL);
-	debugfs_create_file("pmu", 0600, pace_dir, NULL, &pace_pmu_fops);
-	debugfs_create_file("add", 0200, pace_dir, NULL, &pace_add_fops);
-	debugfs_create_file("add_on", 0200, pace_dir, NULL, &pace_add_on_fops);
-	debugfs_create_file("steal", 0200, pace_dir, NULL, &pace_steal_fops);
-	debugfs_create_file("mutex", 0200, pace_dir, NULL, &pace_mutex_fops);
-	debugfs_create_file("soft", 0200, pace_dir, NULL, &pace_soft_fops);
+	for (i = 0; i < ARRAY_SIZE(pace_files); i++)
+		debugfs_create_file(pace_files[i].name, pace_files[i].mode, pace_dir,
+				    (void *)&pace_files[i], &pace_fops);
 	return 0;
 }
 module_init(pace_init);

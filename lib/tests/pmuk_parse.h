@@ -7,6 +7,7 @@
 #ifndef _PMUK_PARSE_H
 #define _PMUK_PARSE_H
 
+#include <kunit/test.h>
 #include <linux/pmu_kapi.h>
 #include <linux/string.h>
 #include <linux/types.h>
@@ -148,6 +149,34 @@ static inline int pmuk_parse_sample(const struct perf_event_header *rec, u64 typ
 	if (type & PMUK_SAMPLE_COOKIE)
 		p->cookie = pmuk_parse_u64(&cur);
 	return cur.bad || cur.at != cur.end ? -EINVAL : 0;
+}
+
+/*
+ * Reads all that is in a buffer, of which the last @max samples are kept. Returns how many samples
+ * there were, and adds to *@lost, unless that is NULL, what was lost.
+ */
+static inline unsigned int pmuk_parse_buffer(struct kunit *test, struct pmuk_buffer *b,
+					     const struct pmuk_perf_format *format,
+					     struct pmuk_parsed *samples, unsigned int max,
+					     u64 *lost)
+{
+	const struct perf_event_header *rec;
+	struct pmuk_reader r;
+	unsigned int n = 0;
+
+	KUNIT_ASSERT_EQ(test, pmuk_buffer_claim(b, &r), 0);
+	pmuk_for_each_record(rec, &r) {
+		if (rec->type == PERF_RECORD_LOST && lost) {
+			*lost += ((const u64 *)(rec + 1))[1];
+			continue;
+		}
+		KUNIT_EXPECT_EQ(test, pmuk_parse_sample(rec, format->sample_type,
+							format->read_format,
+							&samples[n % max]), 0);
+		n++;
+	}
+	pmuk_buffer_release(&r);
+	return n;
 }
 
 #endif /* _PMUK_PARSE_H */

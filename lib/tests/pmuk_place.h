@@ -6,10 +6,9 @@
 #ifndef _PMUK_PLACE_H
 #define _PMUK_PLACE_H
 
-#include <linux/completion.h>
 #include <linux/cpumask.h>
-#include <linux/kthread.h>
 #include <linux/sched/task.h>
+#include <linux/smp.h>
 
 #include "pmuk_ctx.h"
 #include "pmuk_fork.h"
@@ -171,25 +170,56 @@ static inline u64 pmuk_place_by_tasks(struct pmuk_place *p, u64 config, u64 n,
 	return p->counted;
 }
 
+static inline void pmuk_place_by_ipi(void *data)
+{
+	struct pmuk_place *p = data;
+
+	p->by(p);
+}
+
+/* Calls @by in each of the places, which lets @n events happen. Returns how many were counted. */
+static inline u64 pmuk_place_by_all(struct pmuk_place *p, u64 config, u64 n,
+				    void (*by)(struct pmuk_place *p))
+{
+	int cpu;
+
+	if (pmuk_place_is_task(p))
+		return pmuk_place_by_tasks(p, config, n, by);
+	p->config = config;
+	p->n = n;
+	p->counted = 0;
+	p->by = by;
+	for_each_online_cpu(cpu) {
+		if (p->target.type == PMUK_TARGET_CPUS || cpu == p->cpu)
+			smp_call_function_single(cpu, pmuk_place_by_ipi, p, true);
+	}
+	return p->counted;
+}
+
 /*
  * Let @n events happen in each of the places: the target counts pmuk_place::nr times @n,
  * unless its counters are stopped, or overflow: then see pmuk_place_feed().
  */
 static inline u64 pmuk_place_count(struct pmuk_place *p, u64 config, u64 n)
 {
-	u64 counted = 0;
-	int cpu;
-
-	if (pmuk_place_is_task(p))
-		return pmuk_place_by_tasks(p, config, n, pmuk_place_count_here);
-	if (p->target.type == PMUK_TARGET_CPU)
-		return pmuk_sim_count_on(p->sim, p->cpu, config, n);
-	for_each_online_cpu(cpu)
-		counted += pmuk_sim_count_on(p->sim, cpu, config, n);
-	return counted;
+	return pmuk_place_by_all(p, config, n, pmuk_place_count_here);
 }
 
-/* The same, for one counter that counts all of that, however often it overflows. */
+/* A child goes to another CPU than its parent's. */
+static inline void pmuk_place_apart(struct pmuk_place *p)
+{
+	if (current != p->task)
+		set_cpus_allowed_ptr(current, cpumask_of(pmuk_test_next_cpu(p->cpu)));
+}
+
+/* The task goes to the next CPU. */
+static inline void pmuk_place_move_on(struct pmuk_place *p)
+{
+	p->cpu = pmuk_test_next_cpu(p->cpu);
+	set_cpus_allowed_ptr(current, cpumask_of(p->cpu));
+}
+
+/* As pmuk_place_count(), for one counter that counts all of that, however often it overflows. */
 static inline u64 pmuk_place_feed(struct pmuk_place *p, u64 config, u64 n)
 {
 	u64 counted = 0;
@@ -207,6 +237,12 @@ static inline u64 pmuk_place_feed(struct pmuk_place *p, u64 config, u64 n)
 static inline void pmuk_place_load(struct pmuk_place *p, struct pmuk_context *ctx)
 {
 	KUNIT_ASSERT_EQ(p->test, pmuk_load_context(ctx, &p->target), 0);
+}
+
+static inline void pmuk_place_run(struct pmuk_place *p, struct pmuk_context *ctx)
+{
+	pmuk_place_load(p, ctx);
+	pmuk_ctx_start(p->test, ctx);
 }
 
 /* The place of a case that has pmuk_place_kinds as its parameters, with a PMU of its own. */

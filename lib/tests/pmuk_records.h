@@ -108,10 +108,7 @@ static inline bool pmuk_test_look(struct pmuk_test_buffer *tb, const struct perf
 
 static inline struct pmuk_buffer_stat pmuk_test_stat(struct pmuk_test_buffer *tb)
 {
-	struct pmuk_buffer_stat stat = {};
-
-	KUNIT_EXPECT_EQ(tb->test, pmuk_buffer_stat(tb->b, &stat), 0);
-	return stat;
+	return pmuk_test_buffer_stat(tb->test, tb->b);
 }
 
 /* Read all there is. Returns how many records of ours that were. */

@@ -3,8 +3,6 @@
  * Formats: which are refused, what is asked of one and when, that each of its steps may
  * fail, and that an overflow becomes what its handler says; and the histogram.
  */
-#include <linux/completion.h>
-#include <linux/kthread.h>
 #include <linux/workqueue.h>
 
 #include "pmuk_counters.h"
@@ -117,10 +115,27 @@ static const struct pmuk_context_attr with_probe = { .format = &probe_format.uui
 
 static const uuid_t other_uuid = OTHER_UUID;
 
-static void use_probe(struct kunit *test)
+/* Runs when the format is gone: nothing that the probe has seen was wrong. */
+static void expect_nothing_wrong(void *data)
 {
+	struct kunit *test = data;
+
+	KUNIT_EXPECT_EQ(test, probe.wrong, 0);
+}
+
+static int registry_init(struct kunit *test)
+{
+	pmuk_test_init(test);
 	probe = (struct probe){ .size = AREA, .action = PMUK_FORMAT_RESET };
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, expect_nothing_wrong, test), 0);
 	pmuk_ctx_format(test, &probe_format);
+	return 0;
+}
+
+/* The probe is away until pmuk_ctx_format() registers it again. */
+static void put_probe(struct kunit *test)
+{
+	kunit_release_action(test, pmuk_ctx_put_format, &probe_format);
 }
 
 /* A context whose counter overflows each PERIOD events 0, and after a restart, LONG. */
@@ -139,27 +154,44 @@ static struct ctx *alloc_ctx(struct kunit *test)
 	return c;
 }
 
-static void start_ctx(struct kunit *test, struct ctx *c, const struct pmuk_context_attr *attr,
-		      u32 flags, int cpu)
+static void add_counters(struct kunit *test, struct ctx *c, const struct pmuk_context_attr *attr,
+			 u32 flags)
 {
 	const struct pmuk_pmd pmd = { .num = 3, .short_reset = PERIOD, .long_reset = LONG,
 				      .flags = flags, .cookie = COOKIE };
 
 	c->ctx = pmuk_ctx_create(test, attr);
-	pmuk_ctx_add(test, c->ctx, c->sim, 0, 3, 0, PMUK_NO_THROTTLE);
+	pmuk_ctx_add_pmd(test, c->ctx, c->sim, 0, &pmd);
 	pmuk_ctx_add(test, c->ctx, c->sim, 0, 4, 1, 0);
-	pmuk_ctx_write_pmd(test, c->ctx, &pmd);
-	pmuk_ctx_load(test, c->ctx, cpu);
-	pmuk_ctx_start(test, c->ctx);
+}
+
+static void start_ctx(struct kunit *test, struct ctx *c, const struct pmuk_context_attr *attr,
+		      u32 flags, int cpu)
+{
+	add_counters(test, c, attr, flags);
+	pmuk_ctx_run(test, c->ctx, cpu);
 }
 
 static struct ctx *new_ctx(struct kunit *test)
 {
-	struct ctx *c;
+	struct ctx *c = alloc_ctx(test);
 
-	use_probe(test);
-	c = alloc_ctx(test);
 	start_ctx(test, c, &with_probe, 0, c->cpu);
+	return c;
+}
+
+/* Overflows become @action. @pmd: what is to be written, too; if it is NULL there are two sets. */
+static struct ctx *new_ctx_with(struct kunit *test, u32 action, const struct pmuk_pmd *pmd)
+{
+	struct ctx *c = alloc_ctx(test);
+
+	probe.action = action;
+	add_counters(test, c, &with_probe, 0);
+	if (pmd)
+		pmuk_ctx_write_pmd(test, c->ctx, pmd);
+	else
+		pmuk_ctx_add_set(test, c->ctx, 1, 0);
+	pmuk_ctx_run(test, c->ctx, c->cpu);
 	return c;
 }
 
@@ -171,6 +203,13 @@ static void feed(struct ctx *c, u64 n)
 static int handled(void)
 {
 	return atomic_read(&probe.handled);
+}
+
+/* After @n events more there were so many overflows in all. */
+static void expect_handled(struct kunit *test, struct ctx *c, u64 n, int overflows)
+{
+	feed(c, n);
+	KUNIT_EXPECT_EQ_MSG(test, handled(), overflows, "after %llu events", n);
 }
 
 /* ---- the registry ---- */
@@ -211,24 +250,31 @@ static void register_refuses_no_format(struct kunit *test)
 
 static void names_and_uuids_are_unique(struct kunit *test)
 {
-	struct pmuk_format f = { .name = "perf", .uuid = other_uuid, .handler = probe_handler };
+	const struct pmuk_format taken[] = {
+		{ .name = "perf", .uuid = other_uuid, .handler = probe_handler },
+		{ .name = "histogram", .uuid = other_uuid, .handler = probe_handler },
+		{ .name = "probe", .uuid = other_uuid, .handler = probe_handler },
+		{ .name = "another", .uuid = probe_format.uuid, .handler = probe_handler },
+		{ .name = "another", .uuid = pmuk_format_histogram, .handler = probe_handler },
+	};
+	struct pmuk_format f;
+	unsigned int i;
 
-	use_probe(test);
 	KUNIT_EXPECT_EQ(test, pmuk_register_format(&probe_format), -EEXIST);
-	KUNIT_EXPECT_EQ(test, pmuk_register_format(&f), -EEXIST);
-	f.name = "histogram";
-	KUNIT_EXPECT_EQ(test, pmuk_register_format(&f), -EEXIST);
-	f.name = "probe";
-	KUNIT_EXPECT_EQ(test, pmuk_register_format(&f), -EEXIST);
-	f.name = "another";
-	f.uuid = probe_format.uuid;
-	KUNIT_EXPECT_EQ(test, pmuk_register_format(&f), -EEXIST);
-	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&f), -ENOENT);
-	f.uuid = pmuk_format_histogram;
-	KUNIT_EXPECT_EQ(test, pmuk_register_format(&f), -EEXIST);
+	for (i = 0; i < ARRAY_SIZE(taken); i++) {
+		f = taken[i];
+		KUNIT_EXPECT_EQ_MSG(test, pmuk_register_format(&f), -EEXIST, "row %u", i);
+		KUNIT_EXPECT_EQ_MSG(test, pmuk_unregister_format(&f), -ENOENT, "row %u", i);
+	}
 	f.uuid = other_uuid;
 	KUNIT_EXPECT_EQ(test, pmuk_register_format(&f), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&f), 0);
+}
+
+static void expect_no_probe(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&probe_format), -ENOENT);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(pmuk_create_context(&with_probe)), -ENOENT);
 }
 
 static void unregister_knows_who_is_there(struct kunit *test)
@@ -237,9 +283,9 @@ static void unregister_knows_who_is_there(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(NULL), -EINVAL);
 	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(ERR_PTR(-ENOMEM)), -EINVAL);
-	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&probe_format), -ENOENT);
-	KUNIT_EXPECT_EQ(test, PTR_ERR(pmuk_create_context(&with_probe)), -ENOENT);
-	use_probe(test);
+	put_probe(test);
+	expect_no_probe(test);
+	pmuk_ctx_format(test, &probe_format);
 	a = pmuk_ctx_create(test, &with_probe);
 	b = pmuk_ctx_create(test, &with_probe);
 	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&probe_format), -EBUSY);
@@ -247,26 +293,44 @@ static void unregister_knows_who_is_there(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&probe_format), -EBUSY);
 	kunit_release_action(test, pmuk_ctx_put, b);
 	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&probe_format), 0);
-	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&probe_format), -ENOENT);
-	KUNIT_EXPECT_EQ(test, PTR_ERR(pmuk_create_context(&with_probe)), -ENOENT);
+	expect_no_probe(test);
 }
 
-struct closing {
+/* Something that the format waits for, until a work lets it go on. */
+struct gate {
+	struct work_struct work;	/* in which a context is created */
 	struct delayed_work later;
-	struct completion let_exit;
+	struct completion open;
 };
 
-static void let_it_exit(struct work_struct *work)
+static void open_gate(struct work_struct *work)
 {
-	complete_all(&container_of(to_delayed_work(work), struct closing, later)->let_exit);
+	complete_all(&container_of(to_delayed_work(work), struct gate, later)->open);
 }
 
-static void put_closing(void *data)
+static void create_and_close(struct work_struct *work)
 {
-	struct closing *c = data;
+	pmuk_close(pmuk_create_context(&with_probe));
+}
 
-	complete_all(&c->let_exit);
-	flush_delayed_work(&c->later);
+static void put_gate(void *data)
+{
+	struct gate *g = data;
+
+	complete_all(&g->open);
+	flush_delayed_work(&g->later);
+	flush_work(&g->work);
+}
+
+static struct gate *new_gate(struct kunit *test)
+{
+	struct gate *g = pmuk_test_zalloc(test, sizeof(*g));
+
+	init_completion(&g->open);
+	INIT_WORK(&g->work, create_and_close);
+	INIT_DELAYED_WORK(&g->later, open_gate);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_gate, g), 0);
+	return g;
 }
 
 /*
@@ -275,79 +339,44 @@ static void put_closing(void *data)
  */
 static void unregister_waits_for_who_closes(struct kunit *test)
 {
-	struct pmuk_target target = { .type = PMUK_TARGET_CPUS };
-	struct closing *c = pmuk_test_zalloc(test, sizeof(*c));
-	struct pmuk_context *ctx;
+	struct gate *g = new_gate(test);
+	struct pmuk_context *ctx = pmuk_create_context(&with_probe);
 
-	use_probe(test);
-	init_completion(&c->let_exit);
-	INIT_DELAYED_WORK(&c->later, let_it_exit);
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_closing, c), 0);
-	ctx = pmuk_create_context(&with_probe);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, ctx);
-	KUNIT_EXPECT_EQ(test, pmuk_load_context(ctx, &target), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_try_load(ctx, -1), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&probe_format), -EBUSY);
-	probe.let_exit = &c->let_exit;
+	probe.let_exit = &g->open;
 	KUNIT_EXPECT_EQ(test, pmuk_close_deferred(ctx, NULL), 0);
-	schedule_delayed_work(&c->later, HZ / 20);
+	schedule_delayed_work(&g->later, HZ / 20);
 	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&probe_format), 0);
 	KUNIT_EXPECT_EQ(test, probe.exits, probe.inits);
-	KUNIT_EXPECT_EQ(test, PTR_ERR(pmuk_create_context(&with_probe)), -ENOENT);
-	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&probe_format), -ENOENT);
-}
-
-struct creating {
-	struct work_struct work;
-	struct delayed_work later;
-	struct completion let_validate;
-};
-
-static void create_and_close(struct work_struct *work)
-{
-	pmuk_close(pmuk_create_context(&with_probe));
-}
-
-static void let_it_validate(struct work_struct *work)
-{
-	complete_all(&container_of(to_delayed_work(work), struct creating, later)->let_validate);
-}
-
-static void put_creating(void *data)
-{
-	struct creating *c = data;
-
-	complete_all(&c->let_validate);
-	flush_delayed_work(&c->later);
-	flush_work(&c->work);
+	expect_no_probe(test);
 }
 
 /* A context that is being created uses its format: nobody waits until that context is closed. */
 static void unregister_meets_a_create(struct kunit *test)
 {
-	struct creating *c = pmuk_test_zalloc(test, sizeof(*c));
+	struct gate *g = new_gate(test);
 
-	use_probe(test);
-	init_completion(&c->let_validate);
-	INIT_WORK(&c->work, create_and_close);
-	INIT_DELAYED_WORK(&c->later, let_it_validate);
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_creating, c), 0);
-	probe.let_validate = &c->let_validate;
-	schedule_work(&c->work);
+	probe.let_validate = &g->open;
+	schedule_work(&g->work);
 	KUNIT_ASSERT_TRUE(test, pmuk_ctx_comes(READ_ONCE(probe.validated)));
-	schedule_delayed_work(&c->later, HZ / 2);
+	schedule_delayed_work(&g->later, HZ / 2);
 	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&probe_format), -EBUSY);
-	flush_delayed_work(&c->later);
-	flush_work(&c->work);
+	flush_delayed_work(&g->later);
+	flush_work(&g->work);
 	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&probe_format), 0);
 }
 
 static void users_hold_the_module(struct kunit *test)
 {
 #ifdef MODULE
-	int before = module_refcount(THIS_MODULE);
 	struct pmuk_context *ctx;
+	int before;
 
-	use_probe(test);
+	put_probe(test);
+	before = module_refcount(THIS_MODULE);
+	pmuk_ctx_format(test, &probe_format);
 	KUNIT_EXPECT_EQ(test, module_refcount(THIS_MODULE), before);
 	ctx = pmuk_ctx_create(test, &with_probe);
 	KUNIT_EXPECT_EQ(test, module_refcount(THIS_MODULE), before + 1);
@@ -363,30 +392,29 @@ static void users_hold_the_module(struct kunit *test)
 
 /* ---- each step may fail ---- */
 
+static const u64 cookie = COOKIE;
+
+static const struct pmuk_context_attr with_cookie = {
+	.format = &probe_format.uuid, .format_arg = &cookie, .format_arg_size = sizeof(cookie),
+};
+
 static void validate_may_refuse(struct kunit *test)
 {
-	const u64 cookie = COOKIE;
-	const struct pmuk_context_attr attr = { .format = &probe_format.uuid,
-		.format_arg = &cookie, .format_arg_size = sizeof(cookie) };
-
-	use_probe(test);
 	probe.validate_ret = -EDOM;
-	KUNIT_EXPECT_EQ(test, PTR_ERR(pmuk_create_context(&attr)), -EDOM);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(pmuk_create_context(&with_cookie)), -EDOM);
 	KUNIT_EXPECT_EQ(test, probe.validated, 1);
 	KUNIT_EXPECT_PTR_EQ(test, probe.arg, (const void *)&cookie);
-	KUNIT_EXPECT_EQ(test, probe.wrong, 0);
 	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&probe_format), 0);
 }
 
 /* Who does not look at an argument is not given one. */
 static void argument_needs_a_validate(struct kunit *test)
 {
-	const u64 cookie = COOKIE;
 	struct pmuk_format f = { .name = "plain", .uuid = other_uuid, .handler = probe_handler };
-	struct pmuk_context_attr attr = { .format = &other_uuid,
-		.format_arg = &cookie, .format_arg_size = sizeof(cookie) };
+	struct pmuk_context_attr attr = with_cookie;
 	struct pmuk_context *ctx;
 
+	attr.format = &other_uuid;
 	KUNIT_ASSERT_EQ(test, pmuk_register_format(&f), 0);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(pmuk_create_context(&attr)), -EINVAL);
 	attr.format_arg_size = 0;
@@ -398,48 +426,34 @@ static void argument_needs_a_validate(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&f), 0);
 }
 
-static int load_all(struct pmuk_context *ctx)
-{
-	struct pmuk_target target = { .type = PMUK_TARGET_CPUS };
-
-	return pmuk_load_context(ctx, &target);
-}
-
 static void impossible_size_is_no_memory(struct kunit *test)
 {
-	struct pmuk_context *ctx;
+	struct pmuk_context *ctx = pmuk_ctx_create(test, &with_probe);
 
-	use_probe(test);
-	ctx = pmuk_ctx_create(test, &with_probe);
 	probe.size = SIZE_MAX;
-	KUNIT_EXPECT_EQ(test, load_all(ctx), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_try_load(ctx, -1), -ENOMEM);
 	KUNIT_EXPECT_NULL(test, pmuk_format_area(ctx, 0));
 	probe.size = AREA;
-	KUNIT_EXPECT_EQ(test, load_all(ctx), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_try_load(ctx, -1), 0);
 	kunit_release_action(test, pmuk_ctx_put, ctx);
 	KUNIT_EXPECT_EQ(test, probe.inits, num_possible_cpus());
 	KUNIT_EXPECT_EQ(test, probe.exits, num_possible_cpus());
-	KUNIT_EXPECT_EQ(test, probe.wrong, 0);
 }
 
 /* On each CPU in turn. What was done before stays, and is done once. */
 static void init_may_fail(struct kunit *test)
 {
-	const u64 cookie = COOKIE;
-	const struct pmuk_context_attr attr = { .format = &probe_format.uuid,
-		.format_arg = &cookie, .format_arg_size = sizeof(cookie) };
 	unsigned int n = num_possible_cpus(), i;
 	struct pmuk_context *ctx;
 
-	use_probe(test);
 	for (i = 1; i <= n; i++) {
 		probe = (struct probe){ .size = AREA, .init_fails_at = i, .init_ret = -EDOM };
-		ctx = pmuk_ctx_create(test, &attr);
-		KUNIT_EXPECT_EQ(test, load_all(ctx), -EDOM);
+		ctx = pmuk_ctx_create(test, &with_cookie);
+		KUNIT_EXPECT_EQ(test, pmuk_ctx_try_load(ctx, -1), -EDOM);
 		KUNIT_EXPECT_EQ(test, probe.inits, i);
 		KUNIT_EXPECT_EQ(test, probe.exits, 0);
 		if (i & 1) {
-			KUNIT_EXPECT_EQ(test, load_all(ctx), 0);
+			KUNIT_EXPECT_EQ(test, pmuk_ctx_try_load(ctx, -1), 0);
 			KUNIT_EXPECT_EQ(test, probe.inits, n + 1);
 		}
 		kunit_release_action(test, pmuk_ctx_put, ctx);
@@ -466,8 +480,7 @@ static void areas_are_of_their_cpus(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, pmuk_format_area(ERR_PTR(-ENOMEM), 0));
 	KUNIT_EXPECT_EQ(test, pmuk_unload_context(c->ctx), 0);
 	KUNIT_EXPECT_EQ(test, probe.exits, 0);
-	pmuk_ctx_load(test, c->ctx, -1);
-	pmuk_ctx_start(test, c->ctx);
+	pmuk_ctx_run(test, c->ctx, -1);
 	KUNIT_EXPECT_EQ(test, probe.inits, num_possible_cpus());
 	for_each_online_cpu(cpu) {
 		KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(c->sim, cpu, 0, PERIOD), PERIOD);
@@ -479,22 +492,18 @@ static void areas_are_of_their_cpus(struct kunit *test)
 	kunit_release_action(test, pmuk_ctx_put, c->ctx);
 	KUNIT_EXPECT_EQ(test, probe.exits, num_possible_cpus());
 	KUNIT_EXPECT_EQ(test, handled(), num_online_cpus());
-	KUNIT_EXPECT_EQ(test, probe.wrong, 0);
 }
 
 /* In the middle of overflows: the handler finds no area that is gone, see probe_handler(). */
 static void exit_comes_after_the_last_handler(struct kunit *test)
 {
 	struct ctx *c = alloc_ctx(test);
-	int other = pmuk_test_other_cpu(test, c->cpu);
-	struct task_struct *task;
+	int from, other = pmuk_test_other_cpu(test, c->cpu);
+	struct pmuk_loop *storm = pmuk_loop_start(test, other, pmuk_test_storm, c->sim);
 	unsigned int i;
 
-	use_probe(test);
-	task = pmuk_test_thread(test, other, pmuk_test_storm, c->sim);
 	for (i = 1; i <= 8; i++) {
-		int from = handled();
-
+		from = handled();
 		cpumask_clear(&probe.exited);
 		cpumask_clear(&probe.inited);
 		start_ctx(test, c, &with_probe, 0, other);
@@ -502,8 +511,7 @@ static void exit_comes_after_the_last_handler(struct kunit *test)
 		kunit_release_action(test, pmuk_ctx_put, c->ctx);
 		KUNIT_EXPECT_EQ(test, probe.exits, i);
 	}
-	kthread_stop(task);
-	KUNIT_EXPECT_EQ(test, probe.wrong, 0);
+	pmuk_loop_stop(test, storm);
 }
 
 /* ---- what a handler is told ---- */
@@ -514,10 +522,8 @@ static void handler_is_told(struct kunit *test)
 		.flags = PMUK_CTX_MASK, .buffer = { .nr_pages = 1 } };
 	struct ctx *c = alloc_ctx(test);
 
-	use_probe(test);
 	start_ctx(test, c, &attr, PMUK_PMD_NOTIFY, c->cpu);
-	feed(c, PERIOD);
-	KUNIT_EXPECT_EQ(test, handled(), 1);
+	expect_handled(test, c, PERIOD, 1);
 	KUNIT_EXPECT_EQ(test, probe.event.set, 0);
 	KUNIT_EXPECT_EQ(test, probe.event.num, 3);
 	KUNIT_EXPECT_EQ(test, probe.event.cookie, COOKIE);
@@ -528,7 +534,6 @@ static void handler_is_told(struct kunit *test)
 			PERF_SAMPLE_IP | PERF_SAMPLE_PERIOD);
 	KUNIT_EXPECT_EQ(test, probe.sample.period, PERIOD);
 	KUNIT_EXPECT_NE(test, probe.sample.ip, 0);
-	KUNIT_EXPECT_EQ(test, probe.wrong, 0);
 }
 
 /* What a format asks for, it is given. */
@@ -536,8 +541,9 @@ static void handler_is_told_what_it_wants(struct kunit *test)
 {
 	struct ctx *c = alloc_ctx(test);
 
+	put_probe(test);
 	probe_format.sample_type = PERF_SAMPLE_TIME | PERF_SAMPLE_READ;
-	use_probe(test);
+	pmuk_ctx_format(test, &probe_format);
 	start_ctx(test, c, &with_probe, 0, c->cpu);
 	feed(c, 3 * PERIOD);
 	probe_format.sample_type = 0;
@@ -555,15 +561,13 @@ static void handler_cannot_destroy(struct kunit *test)
 	int nr = pmuk_nr_counters();
 
 	probe.destroys = true;
-	feed(c, PERIOD);
+	expect_handled(test, c, PERIOD, 1);
 	probe.destroys = false;
-	KUNIT_EXPECT_EQ(test, handled(), 1);
 	KUNIT_EXPECT_EQ(test, probe.destroyed, -EINVAL);
 	/* A pointer that the handler has kept does not end it, either. */
 	pmuk_counter_destroy(probe.event.counter);
 	KUNIT_ASSERT_EQ(test, pmuk_nr_counters(), nr);
-	feed(c, PERIOD);
-	KUNIT_EXPECT_EQ(test, handled(), 2);
+	expect_handled(test, c, PERIOD, 2);
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, c->ctx, 0, 3, c->cpu), 2 * PERIOD);
 	KUNIT_EXPECT_EQ(test, pmuk_unload_context(c->ctx), 0);
 }
@@ -575,20 +579,25 @@ static void overflow_here(void *data)
 	pmuk_sim_count(c->sim, 0, PERIOD);
 }
 
+static void overflow_at(struct kunit *test, struct ctx *c, enum pmuk_irq_level level)
+{
+	unsigned int i;
+
+	for (i = 0; i < 100; i++)
+		KUNIT_ASSERT_EQ(test, pmuk_irq_run(level, overflow_here, c), 0);
+}
+
 /* There where the PMU interrupts, and nowhere else. */
 static void handler_runs_in(struct kunit *test)
 {
 	enum pmuk_irq_level level = pmuk_test_level(test);
 	struct ctx *c = new_ctx(test);
-	unsigned int i;
 
 	probe.level = level;
-	for (i = 0; i < 100; i++)
-		KUNIT_ASSERT_EQ(test, pmuk_irq_run(level, overflow_here, c), 0);
+	overflow_at(test, c, level);
 	KUNIT_EXPECT_EQ(test, (u64)handled() * PERIOD,
 			pmuk_ctx_count(test, c->ctx, 0, 3, -1));
 	KUNIT_EXPECT_GE(test, handled(), 50);
-	KUNIT_EXPECT_EQ(test, probe.wrong, 0);
 }
 
 /* ---- what it says ---- */
@@ -604,16 +613,21 @@ static void expect_messages(struct kunit *test, struct ctx *c, u64 n)
 /* With a reset each short period overflows, and all counts. */
 static void expect_reset(struct kunit *test, struct ctx *c)
 {
-	feed(c, 5 * PERIOD + 10);
-	KUNIT_EXPECT_EQ(test, handled(), 5);
+	expect_handled(test, c, 5 * PERIOD + 10, 5);
 	expect_messages(test, c, probe.action & PMUK_FORMAT_NOTIFY ? 5 : 0);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(c->sim, 1, 7), 7);
 	/* Nothing waits for this. */
 	KUNIT_EXPECT_EQ(test, pmuk_restart(c->ctx), 0);
 	KUNIT_EXPECT_EQ(test, probe.restarts, 1);
-	feed(c, PERIOD - 10);
-	KUNIT_EXPECT_EQ(test, handled(), 6);
+	expect_handled(test, c, PERIOD - 10, 6);
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, c->ctx, 0, 3, -1), 6 * PERIOD);
+}
+
+/* The next overflow, after so many, comes at the end of @period and not before. */
+static void expect_period(struct kunit *test, struct ctx *c, u64 period, int overflows)
+{
+	expect_handled(test, c, period - 1, overflows);
+	expect_handled(test, c, 1, overflows + 1);
 }
 
 /* The first overflow after a restart is a long period away, those after it short ones. */
@@ -623,23 +637,15 @@ static void expect_long_period(struct kunit *test, struct ctx *c)
 	KUNIT_EXPECT_EQ(test, probe.restarts, 1);
 	probe.action = PMUK_FORMAT_RESET;
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(c->sim, 1, 7), 7);
-	feed(c, LONG - 1);
-	KUNIT_EXPECT_EQ(test, handled(), 1);
-	feed(c, 1);
-	KUNIT_EXPECT_EQ(test, handled(), 2);
-	feed(c, PERIOD - 1);
-	KUNIT_EXPECT_EQ(test, handled(), 2);
-	feed(c, 1);
-	KUNIT_EXPECT_EQ(test, handled(), 3);
-	feed(c, PERIOD);
-	KUNIT_EXPECT_EQ(test, handled(), 4);
+	expect_period(test, c, LONG, 1);
+	expect_period(test, c, PERIOD, 2);
+	expect_handled(test, c, PERIOD, 4);
 }
 
 /* Without one, it counts on and is silent. */
 static void expect_silent(struct kunit *test, struct ctx *c)
 {
-	feed(c, 20 * PERIOD + 10);
-	KUNIT_EXPECT_EQ(test, handled(), 1);
+	expect_handled(test, c, 20 * PERIOD + 10, 1);
 	expect_messages(test, c, !!(probe.action & PMUK_FORMAT_NOTIFY));
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, c->ctx, 0, 3, -1), 20 * PERIOD + 10);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(c->sim, 1, 7), 7);
@@ -658,10 +664,7 @@ static void expect_masked(struct kunit *test, struct ctx *c)
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, c->ctx, 0, 3, -1), LONG + 3 * PERIOD);
 }
 
-static const struct decision {
-	const char *name;
-	u32 action;
-} decisions[] = {
+static const struct pmuk_test_value decisions[] = {
 	{ "nothing", 0 },
 	{ "notify", PMUK_FORMAT_NOTIFY },
 	{ "reset", PMUK_FORMAT_RESET },
@@ -676,81 +679,50 @@ KUNIT_ARRAY_PARAM_DESC(decisions, decisions, name);
 
 static void handler_decides(struct kunit *test)
 {
-	const struct decision *decision = test->param_value;
 	struct ctx *c = new_ctx(test);
 
-	probe.action = decision->action;
+	probe.action = pmuk_test_param(test);
 	if (probe.action & PMUK_FORMAT_MASK)
 		expect_masked(test, c);
 	else if (probe.action & PMUK_FORMAT_RESET)
 		expect_reset(test, c);
 	else
 		expect_silent(test, c);
-	KUNIT_EXPECT_EQ(test, probe.wrong, 0);
 }
 
 /* A restart in the middle of another set's turn is one for all. */
 static void restart_reaches_other_sets(struct kunit *test)
 {
-	struct ctx *c = alloc_ctx(test);
+	struct ctx *c = new_ctx_with(test, 0, NULL);
 
-	use_probe(test);
-	probe.action = 0;
-	start_ctx(test, c, &with_probe, 0, c->cpu);
-	KUNIT_EXPECT_EQ(test, pmuk_unload_context(c->ctx), 0);
-	pmuk_ctx_add_set(test, c->ctx, 1, 0);
-	pmuk_ctx_load(test, c->ctx, c->cpu);
-	pmuk_ctx_start(test, c->ctx);
 	feed(c, PERIOD);
 	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(c->ctx, 1), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_restart(c->ctx), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(c->ctx, 0), 0);
-	feed(c, LONG - 1);
-	KUNIT_EXPECT_EQ(test, handled(), 1);
-	feed(c, 1);
-	KUNIT_EXPECT_EQ(test, handled(), 2);
+	expect_period(test, c, LONG, 1);
 }
 
 /* Masked by another counter, and restarted, it is still in its long period: one, not more. */
 static void restart_of_another_keeps_the_long_period(struct kunit *test)
 {
 	const struct pmuk_pmd another = { .num = 4, .short_reset = PERIOD };
-	struct ctx *c = alloc_ctx(test);
+	struct ctx *c = new_ctx_with(test, PMUK_FORMAT_MASK, &another);
 
-	use_probe(test);
-	probe.action = PMUK_FORMAT_MASK;
-	start_ctx(test, c, &with_probe, 0, c->cpu);
-	KUNIT_EXPECT_EQ(test, pmuk_unload_context(c->ctx), 0);
-	pmuk_ctx_write_pmd(test, c->ctx, &another);
-	pmuk_ctx_load(test, c->ctx, c->cpu);
-	pmuk_ctx_start(test, c->ctx);
 	feed(c, PERIOD);
 	KUNIT_EXPECT_EQ(test, pmuk_restart(c->ctx), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_feed(c->sim, c->cpu, 1, PERIOD), PERIOD);
 	KUNIT_EXPECT_EQ(test, handled(), 2);
 	KUNIT_EXPECT_EQ(test, pmuk_restart(c->ctx), 0);
 	probe.action = PMUK_FORMAT_RESET;
-	feed(c, LONG - 1);
-	KUNIT_EXPECT_EQ(test, handled(), 2);
-	feed(c, 1);
-	KUNIT_EXPECT_EQ(test, handled(), 3);
-	feed(c, PERIOD - 1);
-	KUNIT_EXPECT_EQ(test, handled(), 3);
-	feed(c, 1);
-	KUNIT_EXPECT_EQ(test, handled(), 4);
+	expect_period(test, c, LONG, 2);
+	expect_period(test, c, PERIOD, 3);
 }
 
 /* What was pending in between two turns is told of, with what is still known. */
 static void replayed_overflow_has_no_place(struct kunit *test)
 {
-	struct ctx *c = alloc_ctx(test);
+	struct ctx *c = new_ctx_with(test, PMUK_FORMAT_RESET, NULL);
 
-	use_probe(test);
-	start_ctx(test, c, &with_probe, 0, c->cpu);
-	KUNIT_EXPECT_EQ(test, pmuk_unload_context(c->ctx), 0);
-	pmuk_ctx_add_set(test, c->ctx, 1, 0);
-	pmuk_ctx_load(test, c->ctx, c->cpu);
-	pmuk_ctx_start(test, c->ctx);
 	pmuk_sim_advance(c->sim, 0, PERIOD);
 	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(c->ctx, 1), 0);
 	KUNIT_EXPECT_EQ(test, handled(), 0);
@@ -761,7 +733,6 @@ static void replayed_overflow_has_no_place(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, probe.sample.period, PERIOD);
 	KUNIT_EXPECT_EQ(test, probe.sample.value.count, PERIOD);
 	KUNIT_EXPECT_EQ(test, probe.event.num, 3);
-	KUNIT_EXPECT_EQ(test, probe.wrong, 0);
 }
 
 /* ---- the histogram ---- */
@@ -892,13 +863,11 @@ static void histogram_is_exact_in(struct kunit *test)
 	const struct pmuk_histogram_arg arg = { .base = 0, .size = U64_MAX, .shift = 60 };
 	struct ctx *c = new_histogram(test, &arg, -1);
 	struct pmuk_histogram *h;
-	unsigned int i;
 	int cpu;
 
 	for_each_online_cpu(cpu) {
 		pmuk_test_pin(test, cpu);
-		for (i = 0; i < 100; i++)
-			KUNIT_ASSERT_EQ(test, pmuk_irq_run(level, overflow_here, c), 0);
+		overflow_at(test, c, level);
 		h = pmuk_format_area(c->ctx, cpu);
 		KUNIT_ASSERT_NOT_NULL(test, h);
 		KUNIT_EXPECT_EQ(test, sum_but(h, U64_MAX) * PERIOD,
@@ -956,4 +925,4 @@ static struct kunit_case pmuk_registry_cases[] = {
 	{}
 };
 
-PMUK_SUITE(pmuk_registry, pmuk_test_init, "KUnit tests of pmuk's formats");
+PMUK_SUITE(pmuk_registry, registry_init, "KUnit tests of pmuk's formats");

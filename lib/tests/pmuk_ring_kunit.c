@@ -4,11 +4,9 @@
  * the kernel has.
  */
 #include <kunit/test.h>
-#include <linux/completion.h>
-#include <linux/kthread.h>
-#include <linux/module.h>
 
 #include "pmuk_ring_rules.h"
+#include "pmuk_suite.h"
 
 KUNIT_ARRAY_PARAM_DESC(ring_rules, ring_rules, name);
 
@@ -62,19 +60,16 @@ static void watermark_is_at_most_half(struct kunit *test)
 
 struct rival {
 	struct pmuk_buffer *b;
-	struct completion done;
 	int claimed, resumed;
 };
 
-static int rival_tries(void *data)
+static void rival_tries(void *data)
 {
 	struct rival *rival = data;
 	struct pmuk_reader r;
 
 	rival->claimed = pmuk_buffer_claim(rival->b, &r);
 	rival->resumed = pmuk_buffer_resume(rival->b);
-	complete(&rival->done);
-	return 0;
 }
 
 static void readers_of_other_tasks_wait(struct kunit *test)
@@ -85,12 +80,10 @@ static void readers_of_other_tasks_wait(struct kunit *test)
 	struct pmuk_reader r;
 
 	rival->b = tb->b;
-	init_completion(&rival->done);
 	pmuk_test_write(tb, 64);
 	pmuk_buffer_pause(tb->b);
 	KUNIT_ASSERT_EQ(test, pmuk_buffer_claim(tb->b, &r), 0);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(kthread_run(rival_tries, rival, "pmuk_rival")));
-	wait_for_completion(&rival->done);
+	pmuk_job_end(test, pmuk_job_start(test, rival_tries, rival));
 	pmuk_buffer_release(&r);
 	KUNIT_EXPECT_EQ(test, rival->claimed, -EBUSY);
 	KUNIT_EXPECT_EQ(test, rival->resumed, -EBUSY);
@@ -112,13 +105,4 @@ static struct kunit_case pmuk_ring_cases[] = {
 	{}
 };
 
-static struct kunit_suite pmuk_ring_suite = {
-	.name = "pmuk_ring",
-	.init = pmuk_test_init,
-	.test_cases = pmuk_ring_cases,
-};
-
-kunit_test_suite(pmuk_ring_suite);
-
-MODULE_DESCRIPTION("KUnit tests for pmuk's record ring");
-MODULE_LICENSE("GPL");
+PMUK_SUITE(pmuk_ring, pmuk_test_init, "KUnit tests for pmuk's record ring");

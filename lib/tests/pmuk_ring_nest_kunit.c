@@ -4,15 +4,13 @@
  * publishing, by writers of higher contexts, which are interrupted themselves. With
  * a reader elsewhere, one that stalls, and ones that end half way.
  */
-#include <linux/completion.h>
 #include <linux/delay.h>
 #include <linux/jiffies.h>
 #include <linux/kthread.h>
-#include <linux/module.h>
 #include <linux/prandom.h>
 
-#include "pmuk_test.h"
 #include "pmuk_records.h"
+#include "pmuk_suite.h"
 
 #define NESTINGS	1000
 #define DEPTHS		PMUK_IRQ_LEVELS
@@ -135,16 +133,20 @@ static struct nest *new_nest(struct kunit *test, enum pmuk_buffer_mode mode,
 	return n;
 }
 
-/* Each way, often enough. */
-static bool nest_enough(const struct nest *n)
+/* How often writers have nested; of each level as often as it has to be. */
+static u64 nest_times(const struct nest *n)
 {
 	unsigned int i;
+	u64 times = 0;
 
-	for (i = 1; i < n->nr_levels; i++) {
-		if (n->nested[i] < NESTINGS)
-			return false;
-	}
-	return true;
+	for (i = 1; i < n->nr_levels; i++)
+		times += min(n->nested[i], NESTINGS);
+	return times;
+}
+
+static bool nest_enough(const struct nest *n)
+{
+	return nest_times(n) == (n->nr_levels - 1) * NESTINGS;
 }
 
 /* To the latest record, with no gap but where older ones have been replaced. */
@@ -246,20 +248,11 @@ NEST_CASES(in_nmi_in_softirq, PMUK_IRQ_SOFT, PMUK_IRQ_NMI)
 NEST_CASES(in_nmi_in_hardirq, PMUK_IRQ_HARD, PMUK_IRQ_NMI)
 NEST_CASES(in_all, PMUK_IRQ_SOFT, PMUK_IRQ_HARD, PMUK_IRQ_NMI)
 
-static void put_nmi(void *unused)
-{
-	pmuk_irq_put_nmi();
-}
-
 /* As deep as this machine allows. */
 static struct nest *new_deepest(struct kunit *test)
 {
-	bool nmi = !pmuk_irq_get_nmi();
-
-	if (nmi)
-		KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_nmi, NULL), 0);
 	return new_nest(test, PMUK_BUFFER_DROP, in_all_levels,
-			ARRAY_SIZE(in_all_levels) - !nmi);
+			ARRAY_SIZE(in_all_levels) - !pmuk_test_try_nmi(test));
 }
 
 struct readers {
@@ -308,104 +301,92 @@ static void reader_read(struct readers *rs, unsigned int most, bool stall)
 	pmuk_buffer_release(&r);
 }
 
-static int reader_reads(void *data)
+static void reader_reads(void *data)
 {
-	while (!kthread_should_stop()) {
-		reader_read(data, UINT_MAX, false);
-		cond_resched();
-	}
-	return 0;
+	reader_read(data, UINT_MAX, false);
 }
 
-static int reader_stalls(void *data)
+static void reader_stalls(void *data)
 {
-	while (!kthread_should_stop()) {
-		reader_read(data, 20, true);
-		cond_resched();
-	}
-	return 0;
+	reader_read(data, 20, true);
 }
 
 /* One of many: others come after it. */
 static int reader_dies(void *data)
 {
 	reader_read(data, 7, false);
-	while (!kthread_should_stop())
-		usleep_range(100, 200);
-	return 0;
+	return pmuk_test_wait_for_stop();
 }
 
-static struct task_struct *reader_start(struct readers *rs, int (*fn)(void *data))
+/* Returns another CPU, if there is one. */
+static int reader_cpu(void)
 {
-	struct task_struct *task = kthread_create(fn, rs, "pmuk_reader");
-	int other = cpumask_any_but(cpu_online_mask, raw_smp_processor_id());
+	return pmuk_test_next_cpu(raw_smp_processor_id());
+}
 
-	if (IS_ERR(task))
-		return NULL;
-	kthread_bind(task, other < nr_cpu_ids ? other : raw_smp_processor_id());
-	wake_up_process(task);
-	return task;
+static struct readers *new_readers(struct kunit *test)
+{
+	struct readers *rs = pmuk_test_zalloc(test, sizeof(*rs));
+
+	rs->nest = new_deepest(test);
+	return rs;
+}
+
+static void readers_judge(struct readers *rs)
+{
+	KUNIT_EXPECT_EQ(rs->nest->test, rs->wrong, 0);
+	nest_drain(rs->nest);
+	nest_judge(rs->nest);
 }
 
 #define ENOUGH_READ	5000
 #define ENOUGH_STALLS	20
 #define ENOUGH_ENDS	100
 
-/* Write on until @enough of @seen, or half a minute has gone. */
-static void write_until(struct nest *n, const unsigned int *seen, unsigned int enough)
+/* Read with @fn, and write until @enough of @seen, or nothing goes on. */
+static void write_until(struct readers *rs, void (*fn)(void *data), const unsigned int *seen,
+			unsigned int enough)
 {
-	unsigned long end = jiffies + 30 * HZ;
+	struct pmuk_loop *loop = pmuk_loop_start(rs->nest->test, reader_cpu(), fn, rs);
+	struct pmuk_test_progress progress = {};
+	unsigned int now = 0;
 
-	while ((READ_ONCE(*seen) < enough || !nest_enough(n)) && time_before(jiffies, end)) {
-		nest_once(n);
+	while ((now < enough || !nest_enough(rs->nest)) &&
+	       pmuk_test_goes_on(&progress, now + nest_times(rs->nest))) {
+		now = min(READ_ONCE(*seen), enough);
+		nest_once(rs->nest);
 		cond_resched();
 	}
+	pmuk_loop_stop(rs->nest->test, loop);
+	KUNIT_EXPECT_GE(rs->nest->test, *seen, enough);
+	readers_judge(rs);
 }
 
 static void reads_and_nests(struct kunit *test)
 {
-	struct readers *rs = pmuk_test_zalloc(test, sizeof(*rs));
-	struct task_struct *task;
+	struct readers *rs = new_readers(test);
 
-	rs->nest = new_deepest(test);
-	task = reader_start(rs, reader_reads);
-	KUNIT_ASSERT_NOT_NULL(test, task);
-	write_until(rs->nest, &rs->read, ENOUGH_READ);
-	kthread_stop(task);
-	KUNIT_EXPECT_GE(test, rs->read, ENOUGH_READ);
-	KUNIT_EXPECT_EQ(test, rs->wrong, 0);
-	nest_drain(rs->nest);
-	nest_judge(rs->nest);
+	write_until(rs, reader_reads, &rs->read, ENOUGH_READ);
 }
 
 static void stalled_reader_keeps_its_record(struct kunit *test)
 {
-	struct readers *rs = pmuk_test_zalloc(test, sizeof(*rs));
-	struct task_struct *task;
+	struct readers *rs = new_readers(test);
 
-	rs->nest = new_deepest(test);
-	task = reader_start(rs, reader_stalls);
-	KUNIT_ASSERT_NOT_NULL(test, task);
-	write_until(rs->nest, &rs->stalls, ENOUGH_STALLS);
-	kthread_stop(task);
-	KUNIT_EXPECT_GE(test, rs->stalls, ENOUGH_STALLS);
-	KUNIT_EXPECT_EQ(test, rs->wrong, 0);
-	nest_drain(rs->nest);
-	nest_judge(rs->nest);
+	write_until(rs, reader_stalls, &rs->stalls, ENOUGH_STALLS);
 }
 
 static void next_reader_goes_on(struct kunit *test)
 {
-	struct readers *rs = pmuk_test_zalloc(test, sizeof(*rs));
+	struct readers *rs = new_readers(test);
+	struct task_struct *task;
 	unsigned int i;
 
-	rs->nest = new_deepest(test);
 	for (i = 0; i < 10 * ENOUGH_ENDS && rs->ends < ENOUGH_ENDS; i++) {
 		unsigned int before = rs->ends;
 		unsigned long end = jiffies + HZ;
-		struct task_struct *task = reader_start(rs, reader_dies);
 
-		KUNIT_ASSERT_NOT_NULL(test, task);
+		task = pmuk_test_thread(test, reader_cpu(), reader_dies, rs);
 		do {
 			nest_once(rs->nest);
 			cond_resched();
@@ -414,9 +395,7 @@ static void next_reader_goes_on(struct kunit *test)
 	}
 	nest_often(rs->nest);
 	KUNIT_EXPECT_GE(test, rs->ends, ENOUGH_ENDS);
-	KUNIT_EXPECT_EQ(test, rs->wrong, 0);
-	nest_drain(rs->nest);
-	nest_judge(rs->nest);
+	readers_judge(rs);
 }
 
 static struct kunit_case pmuk_ring_nest_cases[] = {
@@ -440,13 +419,4 @@ static struct kunit_case pmuk_ring_nest_cases[] = {
 	{}
 };
 
-static struct kunit_suite pmuk_ring_nest_suite = {
-	.name = "pmuk_ring_nest",
-	.init = pmuk_test_init,
-	.test_cases = pmuk_ring_nest_cases,
-};
-
-kunit_test_suite(pmuk_ring_nest_suite);
-
-MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("KUnit tests of pmuk's record ring, in any nesting");
+PMUK_SUITE(pmuk_ring_nest, pmuk_test_init, "KUnit tests of pmuk's record ring, in any nesting");

@@ -14,6 +14,7 @@
 #define pr_fmt(fmt) "pmuk_sim: " fmt
 
 #include <linux/bitops.h>
+#include <linux/cleanup.h>
 #include <linux/cpumask.h>
 #include <linux/export.h>
 #include <linux/hrtimer.h>
@@ -458,14 +459,13 @@ static u64 sim_step(const struct pmuk_sim *sim, struct pmuk_sim_cpu *cpu,
 static u64 sim_happen(struct pmuk_sim *sim, u64 config, u64 n, bool interrupt)
 {
 	struct pmuk_sim_cpu *cpu;
-	unsigned long flags;
-	unsigned int i;
 	u64 step, left, counted = 0;
+	unsigned int i;
 
 	if (config >= PMUK_SIM_EVENTS)
 		return 0;
 
-	local_irq_save(flags);
+	guard(irqsave)();
 	cpu = sim_this_cpu(sim);
 	for (i = 0; i < sim->config.nr_counters; i++) {
 		for (left = n; left; left -= step) {
@@ -477,7 +477,6 @@ static u64 sim_happen(struct pmuk_sim *sim, u64 config, u64 n, bool interrupt)
 				sim_handle_interrupt(cpu);
 		}
 	}
-	local_irq_restore(flags);
 	return counted;
 }
 
@@ -531,13 +530,11 @@ EXPORT_SYMBOL_GPL(pmuk_sim_advance);
 void pmuk_sim_interrupt(struct pmuk_sim *sim)
 {
 	struct pmuk_sim_cpu *cpu;
-	unsigned long flags;
 
-	local_irq_save(flags);
+	guard(irqsave)();
 	cpu = sim_this_cpu(sim);
 	if (cpu->overflowed && !cpu->frozen)
 		sim_handle_interrupt(cpu);
-	local_irq_restore(flags);
 }
 EXPORT_SYMBOL_GPL(pmuk_sim_interrupt);
 
@@ -637,9 +634,8 @@ static int sim_resched(struct pmuk_sim *sim, int cpu)
 int pmuk_sim_steal(struct pmuk_sim *sim, int cpu, unsigned int n)
 {
 	struct sim_remote remote = { .sim = sim, .n = n };
-	int ret;
+	int ret = smp_call_function_single(cpu, sim_steal_here, &remote, true);
 
-	ret = smp_call_function_single(cpu, sim_steal_here, &remote, true);
 	return ret ?: sim_resched(sim, cpu);
 }
 EXPORT_SYMBOL_GPL(pmuk_sim_steal);
@@ -742,17 +738,11 @@ struct pmuk_sim *pmuk_sim_create(const struct pmuk_sim_config *config)
 
 	sim_init(sim, config);
 	sim->cpus = alloc_percpu(struct pmuk_sim_cpu);
-	if (!sim->cpus)
-		goto err_free;
-
-	ret = perf_pmu_register(&sim->pmu, config->name, -1);
-	if (ret)
-		goto err_free_cpus;
-	return sim;
-
-err_free_cpus:
+	if (sim->cpus)
+		ret = perf_pmu_register(&sim->pmu, config->name, -1);
+	if (!ret)
+		return sim;
 	free_percpu(sim->cpus);
-err_free:
 	kfree(sim);
 	return ERR_PTR(ret);
 }

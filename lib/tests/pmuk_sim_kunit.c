@@ -27,26 +27,31 @@ static void perf_overflow(struct perf_event *event, struct perf_sample_data *dat
 	overflows->counted_inside += pmuk_sim_count(overflows->sim, event->attr.config, 1);
 }
 
-static struct perf_event *get_event(struct kunit *test, struct perf_event_attr *attr,
+static struct perf_event *get_event(struct kunit *test, struct perf_event_attr attr,
 				    struct perf_overflows *overflows)
 {
+	int cpu = pmuk_test_pin_first(test);
 	struct perf_event *event;
 
-	attr->size = sizeof(*attr);
-	event = perf_event_create_kernel_counter(attr, raw_smp_processor_id(), NULL,
+	attr.size = sizeof(attr);
+	event = perf_event_create_kernel_counter(&attr, cpu, NULL,
 						 overflows ? perf_overflow : NULL, overflows);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, event);
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, pmuk_test_put_event, event), 0);
 	return event;
 }
 
+/* An event that only counts. */
+static struct perf_event *get_counting(struct kunit *test, struct pmuk_sim *sim, u64 config)
+{
+	return get_event(test, (struct perf_event_attr){
+		.type = pmuk_sim_type(sim), .config = config }, NULL);
+}
+
 static struct perf_event *get_overflowing(struct kunit *test, struct perf_overflows *overflows)
 {
-	struct perf_event_attr attr = { .type = pmuk_sim_type(overflows->sim),
-					.sample_period = 1000 };
-
-	pmuk_test_pin_first(test);
-	return get_event(test, &attr, overflows);
+	return get_event(test, (struct perf_event_attr){
+		.type = pmuk_sim_type(overflows->sim), .sample_period = 1000 }, overflows);
 }
 
 static u64 value_of(struct perf_event *event)
@@ -89,13 +94,10 @@ static void sim_knows_its_events(struct kunit *test)
 static void sim_keeps_account_of_events(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
-	struct perf_event_attr attr = { .type = pmuk_sim_type(sim), .size = sizeof(attr) };
-	struct perf_event *event;
+	struct perf_event *event = get_counting(test, sim, 0);
 
-	event = perf_event_create_kernel_counter(&attr, 0, NULL, NULL, NULL);
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, event);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_nr_events(sim), 1);
-	perf_event_release_kernel(event);
+	kunit_release_action(test, pmuk_test_put_event, event);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_nr_events(sim), 0);
 }
 
@@ -103,13 +105,7 @@ static void sim_keeps_account_of_events(struct kunit *test)
 static void sim_counts_what_happens(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
-	struct perf_event_attr attr = { .type = pmuk_sim_type(sim) };
-	struct perf_event *zero, *one;
-
-	pmuk_test_pin_first(test);
-	zero = get_event(test, &attr, NULL);
-	attr.config = 1;
-	one = get_event(test, &attr, NULL);
+	struct perf_event *zero = get_counting(test, sim, 0), *one = get_counting(test, sim, 1);
 
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 12345), 12345);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 1, 7), 7);
@@ -124,10 +120,9 @@ static void sim_counts_what_happens(struct kunit *test)
 static void sim_counts_on_other_cpus(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
-	struct perf_event_attr attr = { .type = pmuk_sim_type(sim) };
 	int cpu = pmuk_test_pin_first(test);
 	int other = pmuk_test_other_cpu(test, cpu);
-	struct perf_event *event = get_event(test, &attr, NULL);
+	struct perf_event *event = get_counting(test, sim, 0);
 
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(sim, other, 0, 10), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(sim, cpu, 0, 10), 10);
@@ -139,12 +134,9 @@ static void sim_counts_on_other_cpus(struct kunit *test)
 static void sim_wraps(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 8);
-	struct perf_event_attr attr = { .type = pmuk_sim_type(sim) };
-	struct perf_event *event;
+	struct perf_event *event = get_counting(test, sim, 0);
 	unsigned int i;
 
-	pmuk_test_pin_first(test);
-	event = get_event(test, &attr, NULL);
 	for (i = 1; i <= 1000; i++) {
 		pmuk_sim_count(sim, 0, i);
 		KUNIT_ASSERT_EQ(test, value_of(event), i * (i + 1) / 2);
@@ -196,13 +188,12 @@ static void sim_interrupts_late(struct kunit *test)
 static void sim_can_be_full(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
-	struct perf_event_attr attr = { .type = pmuk_sim_type(sim), .pinned = 1 };
+	const struct perf_event_attr attr = { .type = pmuk_sim_type(sim), .pinned = 1 };
 	struct perf_event *event[3];
 	unsigned int i;
 
-	pmuk_test_pin_first(test);
 	for (i = 0; i < ARRAY_SIZE(event); i++)
-		event[i] = get_event(test, &attr, NULL);
+		event[i] = get_event(test, attr, NULL);
 	KUNIT_EXPECT_EQ(test, event[0]->state, PERF_EVENT_STATE_ACTIVE);
 	KUNIT_EXPECT_EQ(test, event[1]->state, PERF_EVENT_STATE_ACTIVE);
 	KUNIT_EXPECT_EQ(test, event[2]->state, PERF_EVENT_STATE_ERROR);
@@ -211,9 +202,8 @@ static void sim_can_be_full(struct kunit *test)
 static void sim_counters_can_be_stolen(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
-	struct perf_event_attr attr = { .type = pmuk_sim_type(sim) };
 	int cpu = pmuk_test_pin_first(test);
-	struct perf_event *event = get_event(test, &attr, NULL);
+	struct perf_event *event = get_counting(test, sim, 0);
 
 	KUNIT_EXPECT_EQ(test, pmuk_sim_steal(sim, cpu, 1), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 1), 1);
@@ -229,15 +219,9 @@ static void sim_counters_can_be_stolen(struct kunit *test)
 static void sim_is_multiplexed(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
-	struct perf_event_attr attr = { .type = pmuk_sim_type(sim) };
+	struct perf_event *zero = get_counting(test, sim, 0), *one = get_counting(test, sim, 1);
 	unsigned long end = jiffies + HZ;
-	struct perf_event *zero, *one;
 	u64 counted;
-
-	pmuk_test_pin_first(test);
-	zero = get_event(test, &attr, NULL);
-	attr.config = 1;
-	one = get_event(test, &attr, NULL);
 
 	while (time_before(jiffies, end) &&
 	       !(pmuk_sim_counted(sim, 0) && pmuk_sim_counted(sim, 1))) {
@@ -256,16 +240,12 @@ static void sim_is_multiplexed(struct kunit *test)
 static void sim_counts_in_the_kernel_only(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
-	struct perf_event_attr attr = { .type = pmuk_sim_type(sim), .exclude_kernel = 1 };
 
-	pmuk_test_pin_first(test);
-	get_event(test, &attr, NULL);
+	get_event(test, (struct perf_event_attr){
+		.type = pmuk_sim_type(sim), .exclude_kernel = 1 }, NULL);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 0);
-
-	attr.exclude_kernel = 0;
-	attr.exclude_user = 1;
-	attr.exclude_idle = 1;
-	get_event(test, &attr, NULL);
+	get_event(test, (struct perf_event_attr){
+		.type = pmuk_sim_type(sim), .exclude_user = 1, .exclude_idle = 1 }, NULL);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 5);
 }
 
@@ -280,13 +260,10 @@ static void note_point(struct pmuk_sim *sim, enum pmuk_sim_point point, void *da
 static void sim_calls_the_hook(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
-	struct perf_event_attr attr = { .type = pmuk_sim_type(sim) };
+	struct perf_event *event = get_counting(test, sim, 0);
 	unsigned int next = 0;
 	const struct pmuk_sim_hook hook = { .fn = note_point, .data = &next };
-	struct perf_event *event;
 
-	pmuk_test_pin_first(test);
-	event = get_event(test, &attr, NULL);
 	pmuk_sim_set_hook(sim, &hook);
 	value_of(event);
 	pmuk_sim_set_hook(sim, NULL);

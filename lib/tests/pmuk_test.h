@@ -7,28 +7,53 @@
 #define _PMUK_TEST_H
 
 #include <kunit/test.h>
+#include <linux/cleanup.h>
+#include <linux/completion.h>
 #include <linux/cpumask.h>
 #include <linux/delay.h>
 #include <linux/err.h>
 #include <linux/jiffies.h>
+#include <linux/kthread.h>
 #include <linux/ktime.h>
 #include <linux/pmu_kapi.h>
+#include <linux/preempt.h>
 #include <linux/sched.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/task.h>
 #include <linux/slab.h>
 #include <linux/smp.h>
+#include <linux/string.h>
 
 #include "../../kernel/pmu_kapi/internal.h"
 #include "pmuk_irq.h"
 #include "pmuk_sim.h"
 
+/* Whether @cond comes true while this CPU is busy: its counters may stop when it waits. */
+#define pmuk_test_spin_until(cond)					\
+({									\
+	unsigned long __end = jiffies + 10 * HZ;			\
+	bool __came;							\
+									\
+	while (!(__came = (cond)) && time_before(jiffies, __end))	\
+		cpu_relax();						\
+	__came;								\
+})
+
 /* A buffer whose AUX area was being written when it was destroyed is freed later, by work. */
-static inline void pmuk_test_residue(void *data)
+static inline bool pmuk_test_no_buffers(void)
 {
 	unsigned long end = jiffies + 10 * HZ;
-	struct kunit *test = data;
 
 	while (pmuk_nr_buffers() && time_before(jiffies, end))
 		usleep_range(50, 100);
+	return !pmuk_nr_buffers();
+}
+
+static inline void pmuk_test_residue(void *data)
+{
+	struct kunit *test = data;
+
+	pmuk_test_no_buffers();
 	KUNIT_EXPECT_EQ_MSG(test, pmuk_nr_counters(), 0, "counters left behind");
 	KUNIT_EXPECT_EQ_MSG(test, pmuk_nr_buffers(), 0, "buffers left behind");
 }
@@ -36,7 +61,8 @@ static inline void pmuk_test_residue(void *data)
 /* For kunit_suite::init. Registered first, so it looks when all else is gone. */
 static inline int pmuk_test_init(struct kunit *test)
 {
-	return kunit_add_action_or_reset(test, pmuk_test_residue, test);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, pmuk_test_residue, test), 0);
+	return 0;
 }
 
 /*
@@ -52,10 +78,7 @@ static inline void *pmuk_test_zalloc(struct kunit *test, size_t size)
 	return p;
 }
 
-static inline void pmuk_test_put_sim(void *data)
-{
-	pmuk_sim_destroy(data);
-}
+KUNIT_DEFINE_ACTION_WRAPPER(pmuk_test_put_sim, pmuk_sim_destroy, struct pmuk_sim *);
 
 static inline struct pmuk_sim *pmuk_test_sim_config(struct kunit *test,
 						    const struct pmuk_sim_config *config)
@@ -81,10 +104,7 @@ static inline struct pmuk_sim *pmuk_test_sim(struct kunit *test, unsigned int nr
 	return pmuk_test_sim_config(test, &config);
 }
 
-static inline void pmuk_test_put_counter(void *data)
-{
-	pmuk_counter_destroy(data);
-}
+KUNIT_DEFINE_ACTION_WRAPPER(pmuk_test_put_counter, pmuk_counter_destroy, struct pmuk_counter *);
 
 /* A counter for the time of a test case, disabled. */
 static inline struct pmuk_counter *pmuk_test_counter(struct kunit *test,
@@ -109,6 +129,253 @@ static inline struct pmuk_counter *pmuk_test_enabled(struct kunit *test,
 	return c;
 }
 
+/* A counter that cannot be created: @error is why, and @what says so in words. */
+static inline void pmuk_test_refused(struct kunit *test, const struct pmuk_attr *attr, int cpu,
+				     struct task_struct *task, int error, const char *what)
+{
+	struct pmuk_counter *c = pmuk_counter_create(attr, cpu, task);
+
+	KUNIT_EXPECT_PTR_EQ_MSG(test, c, (struct pmuk_counter *)ERR_PTR(error), "%s", what);
+	pmuk_counter_destroy(c);
+}
+
+static inline void pmuk_test_refused_buffer(struct kunit *test,
+					    const struct pmuk_buffer_attr *attr, int cpu,
+					    const char *what)
+{
+	struct pmuk_buffer *b = pmuk_buffer_create(attr, cpu);
+
+	KUNIT_EXPECT_EQ_MSG(test, PTR_ERR_OR_ZERO(b), -EINVAL, "%s", what);
+	pmuk_buffer_destroy(b);
+}
+
+KUNIT_DEFINE_ACTION_WRAPPER(pmuk_test_end_buffer, pmuk_buffer_destroy, struct pmuk_buffer *);
+
+/* A buffer for the time of a test case. */
+static inline struct pmuk_buffer *pmuk_test_new_buffer(struct kunit *test,
+						       const struct pmuk_buffer_attr *attr,
+						       int cpu)
+{
+	struct pmuk_buffer *b = pmuk_buffer_create(attr, cpu);
+
+	KUNIT_ASSERT_FALSE_MSG(test, IS_ERR(b), "create: %pe", b);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, pmuk_test_end_buffer, b), 0);
+	return b;
+}
+
+static inline struct pmuk_buffer_stat pmuk_test_buffer_stat(struct kunit *test,
+							    struct pmuk_buffer *b)
+{
+	struct pmuk_buffer_stat stat = {};
+
+	KUNIT_EXPECT_EQ(test, pmuk_buffer_stat(b, &stat), 0);
+	return stat;
+}
+
+static inline struct pmuk_aux_stat pmuk_test_area_stat(struct kunit *test, struct pmuk_buffer *b)
+{
+	struct pmuk_aux_stat stat = {};
+
+	KUNIT_EXPECT_EQ(test, pmuk_aux_stat(b, &stat), 0);
+	return stat;
+}
+
+/* Writes a record of @size bytes. Returns whether there was room for it. */
+static inline bool pmuk_test_output(struct pmuk_buffer *b, u32 type, u32 size)
+{
+	struct perf_event_header *rec;
+
+	guard(preempt)();
+	rec = pmuk_output_begin(b, type, size);
+	if (!rec)
+		return false;
+	memset(rec + 1, 0, size - sizeof(*rec));
+	pmuk_output_end(b, rec);
+	return true;
+}
+
+/* Consumes all records of @b. Returns how many of them have @type. */
+static inline unsigned int pmuk_test_consume(struct kunit *test, struct pmuk_buffer *b, u32 type)
+{
+	const struct perf_event_header *rec;
+	struct pmuk_reader r;
+	unsigned int n = 0;
+
+	KUNIT_ASSERT_EQ(test, pmuk_buffer_claim(b, &r), 0);
+	pmuk_for_each_record(rec, &r)
+		n += rec->type == type;
+	pmuk_buffer_release(&r);
+	return n;
+}
+
+/* A thread on @cpu, to be ended with kthread_stop(). */
+static inline struct task_struct *pmuk_test_thread(struct kunit *test, int cpu,
+						   int (*fn)(void *data), void *data)
+{
+	struct task_struct *task = kthread_create(fn, data, "pmuk_test");
+
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
+	kthread_bind(task, cpu);
+	wake_up_process(task);
+	return task;
+}
+
+/* How a thread ends that has done what it was to do. */
+static inline int pmuk_test_wait_for_stop(void)
+{
+	while (!kthread_should_stop())
+		usleep_range(100, 200);
+	return 0;
+}
+
+/* For pmuk_test_goes_on(); zeroed to begin with. */
+struct pmuk_test_progress {
+	u64 latest;
+	unsigned long end;
+};
+
+/*
+ * Returns whether @now has changed in the last minute. A loop that asks this ends when it is stuck,
+ * and not when the machine is slow.
+ */
+static inline bool pmuk_test_goes_on(struct pmuk_test_progress *p, u64 now)
+{
+	if (!p->end || now != p->latest)
+		p->end = jiffies + 60 * HZ;
+	p->latest = now;
+	return time_before(jiffies, p->end);
+}
+
+/* A thread that makes one call, in which a signal may interrupt it. It ends by itself. */
+struct pmuk_job {
+	void (*fn)(void *data);
+	void *data;
+	struct task_struct *task;
+	struct completion ended;
+};
+
+static inline int pmuk_job_thread(void *data)
+{
+	struct pmuk_job *job = data;
+
+	allow_signal(SIGKILL);
+	allow_signal(SIGINT);
+	job->fn(job->data);
+	flush_signals(current);
+	kthread_complete_and_exit(&job->ended, 0);
+}
+
+static inline void pmuk_job_wait(struct pmuk_job *job)
+{
+	wait_for_completion(&job->ended);
+	put_task_struct(job->task);
+}
+
+/* An assertion has ended the test case: a signal ends the job. */
+static inline void pmuk_job_kill(void *data)
+{
+	struct pmuk_job *job = data;
+
+	send_sig(SIGKILL, job->task, 1);
+	pmuk_job_wait(job);
+}
+
+static inline struct pmuk_job *pmuk_job_start(struct kunit *test, void (*fn)(void *data),
+					      void *data)
+{
+	struct pmuk_job *job = pmuk_test_zalloc(test, sizeof(*job));
+	struct task_struct *task = kthread_create(pmuk_job_thread, job, "pmuk_job");
+
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
+	job->fn = fn;
+	job->data = data;
+	job->task = get_task_struct(task);
+	init_completion(&job->ended);
+	wake_up_process(task);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, pmuk_job_kill, job), 0);
+	return job;
+}
+
+/* Waits until the call returns: KUnit ends a case that takes too long, and names it. */
+static inline void pmuk_job_end(struct kunit *test, struct pmuk_job *job)
+{
+	pmuk_job_wait(job);
+	kunit_remove_action(test, pmuk_job_kill, job);
+}
+
+/* A thread that makes a call again and again, until pmuk_loop_stop() or the test case ends. */
+struct pmuk_loop {
+	void (*fn)(void *data);
+	void *data;
+	unsigned int turns;
+	struct task_struct *task;
+};
+
+static inline int pmuk_loop_thread(void *data)
+{
+	struct pmuk_loop *loop = data;
+
+	while (!kthread_should_stop()) {
+		loop->fn(loop->data);
+		WRITE_ONCE(loop->turns, loop->turns + 1);
+		cond_resched();
+	}
+	return 0;
+}
+
+static inline void pmuk_loop_put(void *data)
+{
+	struct pmuk_loop *loop = data;
+
+	kthread_stop(loop->task);
+}
+
+/* @cpu: where the thread stays, or -1 */
+static inline struct pmuk_loop *pmuk_loop_start(struct kunit *test, int cpu,
+						void (*fn)(void *data), void *data)
+{
+	struct pmuk_loop *loop = pmuk_test_zalloc(test, sizeof(*loop));
+
+	loop->fn = fn;
+	loop->data = data;
+	loop->task = kthread_create(pmuk_loop_thread, loop, "pmuk_loop");
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, loop->task);
+	if (cpu != -1)
+		kthread_bind(loop->task, cpu);
+	wake_up_process(loop->task);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, pmuk_loop_put, loop), 0);
+	return loop;
+}
+
+static inline void pmuk_loop_stop(struct kunit *test, struct pmuk_loop *loop)
+{
+	kunit_release_action(test, pmuk_loop_put, loop);
+}
+
+/* How often @more is completed. The wakeup is an interrupt, so give it its time. */
+static inline unsigned int pmuk_test_completions(struct completion *more)
+{
+	unsigned int n = 0;
+
+	while (wait_for_completion_timeout(more, msecs_to_jiffies(50)))
+		n++;
+	return n;
+}
+
+static inline void pmuk_test_put_nmi(void *unused)
+{
+	pmuk_irq_put_nmi();
+}
+
+/* Makes PMUK_IRQ_NMI usable until the test case ends. Returns false on a machine without NMIs. */
+static inline bool pmuk_test_try_nmi(struct kunit *test)
+{
+	if (pmuk_irq_get_nmi())
+		return false;
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, pmuk_test_put_nmi, NULL), 0);
+	return true;
+}
+
 /* Stay on a CPU: each case has a thread of its own, so nobody has to undo it. */
 static inline int pmuk_test_pin(struct kunit *test, int cpu)
 {
@@ -120,6 +387,12 @@ static inline int pmuk_test_pin(struct kunit *test, int cpu)
 static inline int pmuk_test_pin_first(struct kunit *test)
 {
 	return pmuk_test_pin(test, cpumask_first(cpu_online_mask));
+}
+
+/* An enabled counter of the first CPU, where the test stays. */
+static inline struct pmuk_counter *pmuk_test_here(struct kunit *test, const struct pmuk_attr *attr)
+{
+	return pmuk_test_enabled(test, attr, pmuk_test_pin_first(test), NULL);
 }
 
 /* A CPU that is online and not @cpu, or skip. */
@@ -148,16 +421,10 @@ static inline void pmuk_test_spin(u64 ns)
 		cpu_relax();
 }
 
-static inline void pmuk_test_put_nmi(void *unused)
-{
-	pmuk_irq_put_nmi();
-}
-
 static inline void pmuk_test_need_nmi(struct kunit *test)
 {
-	if (pmuk_irq_get_nmi())
+	if (!pmuk_test_try_nmi(test))
 		kunit_skip(test, "no NMI to be had on this machine");
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, pmuk_test_put_nmi, NULL), 0);
 }
 
 static inline void pmuk_test_need_level(struct kunit *test, enum pmuk_irq_level level)
@@ -166,8 +433,34 @@ static inline void pmuk_test_need_level(struct kunit *test, enum pmuk_irq_level 
 		pmuk_test_need_nmi(test);
 }
 
-/* A case of its own for each context that a test function is given. */
-#define PMUK_LEVEL_CASE(fn, name, level) \
-	static void fn##_##name(struct kunit *test) { fn(test, level); }
+/* A parameter that is one number, for KUNIT_ARRAY_PARAM_DESC(). */
+struct pmuk_test_value {
+	const char *name;
+	u64 value;
+};
+
+/* Returns the number of a case that has such parameters. */
+static inline u64 pmuk_test_param(struct kunit *test)
+{
+	const struct pmuk_test_value *param = test->param_value;
+
+	return param->value;
+}
+
+/* A case of its own for a context: its name is @fn's with that of the context at its end. */
+#define PMUK_LEVEL_CASE(fn, level) \
+	{ .run_case = fn, .name = #fn "_" #level, .module_name = KBUILD_MODNAME, \
+	  .attr = { .speed = KUNIT_SPEED_SLOW } }
+
+/* Returns the context of such a case. */
+static inline enum pmuk_irq_level pmuk_test_level_case(struct kunit *test)
+{
+	static const char *const names[PMUK_IRQ_LEVELS] = { "task", "softirq", "hardirq", "nmi" };
+	int level = match_string(names, PMUK_IRQ_LEVELS, strrchr(test->name, '_') + 1);
+
+	KUNIT_ASSERT_GE(test, level, 0);
+	pmuk_test_need_level(test, level);
+	return level;
+}
 
 #endif /* _PMUK_TEST_H */

@@ -8,11 +8,7 @@
  * The seed is printed, and taken: pmuk_torture_kunit.seed=N. With .seconds=N it goes on longer;
  * it goes on until each call was made, and each thing has happened, often enough.
  */
-#include <linux/completion.h>
 #include <linux/cpu.h>
-#include <linux/delay.h>
-#include <linux/jiffies.h>
-#include <linux/kthread.h>
 #include <linux/moduleparam.h>
 #include <linux/mutex.h>
 #include <linux/prandom.h>
@@ -88,13 +84,15 @@ struct slot {
 	struct pmuk_context *ctx;
 	bool kept;			/* never replaced */
 	bool counted;			/* by a format of ours, which counts what it attempts */
-	atomic64_t told_overflows;	/* by messages */
 	struct completion more, closed;
+	struct mutex lock;		/* of the kept one's count */
+	u64 count;			/* ->lock: that was read last */
+
+	/* These belong to the context, and are forgotten with it. */
+	atomic64_t told_overflows;	/* by messages */
 	u64 seen[NR_CPUS];		/* each one's reader: records */
 	u64 made[NR_CPUS];		/* of them, of the ring's own making */
 	u64 told[NR_CPUS];		/* losses */
-	struct mutex lock;		/* of the kept one's count */
-	u64 count;			/* ->lock: that was read last */
 };
 
 struct torture {
@@ -115,7 +113,7 @@ static struct torture *torture;		/* the one that runs */
 
 struct actor {
 	struct rnd_state rnd;
-	struct task_struct *task;
+	struct pmuk_loop *loop;
 	struct task_struct *victim;	/* the latest … */
 	u32 n;				/* … counts that, more or less … */
 	struct completion done;		/* … and is about to exit */
@@ -443,14 +441,6 @@ static void set_up(struct pmuk_context *ctx, u32 a, u64 config)
 		pmuk_start(ctx, NULL);
 }
 
-static void forget(struct slot *slot)
-{
-	memset(slot->seen, 0, sizeof(slot->seen));
-	memset(slot->made, 0, sizeof(slot->made));
-	memset(slot->told, 0, sizeof(slot->told));
-	atomic64_set(&slot->told_overflows, 0);
-}
-
 static void open_context(struct slot *slot, u32 a)
 {
 	static const struct pmuk_perf_format perf = {
@@ -473,7 +463,7 @@ static void open_context(struct slot *slot, u32 a)
 		attr.format_arg = &perf;
 		attr.format_arg_size = sizeof(perf);
 	}
-	forget(slot);
+	memset_startat(slot, 0, told_overflows);
 	ctx = pmuk_create_context(&attr);
 	slot->ctx = IS_ERR(ctx) ? NULL : ctx;
 	if (!slot->ctx && !(slot->counted && other && PTR_ERR(ctx) == -ENOENT))
@@ -503,9 +493,6 @@ static void count_some(u32 n)
 	pmuk_sim_count(torture->sim, n % (EVENTS + 1), n % 300);
 }
 
-/* The task of a context: it counts, has a child that does if it can, and exits. */
-#ifndef MODULE
-
 static int child(void *data)
 {
 	struct actor *actor = data;
@@ -514,31 +501,18 @@ static int child(void *data)
 	usleep_range(100, 1000);
 	count_some(actor->n / 3);
 	happened(EVENT_FORK);
-	do_exit(0);
+	pmuk_exit_child();
+	return 0;
 }
 
-static void fork_child(struct actor *actor)
-{
-	pid_t pid;
-
-	kernel_sigaction(SIGCHLD, SIG_DFL);
-	pid = kernel_thread(child, actor, "pmuk_child", CLONE_FS | CLONE_FILES | SIGCHLD);
-	if (pid < 0 || kernel_wait(pid, NULL) != pid)
-		bad("a victim has no child");
-}
-
-#else /* MODULE */
-
-static void fork_child(struct actor *actor) { }
-
-#endif /* MODULE */
-
+/* The task of a context: it counts, has a child that does if it can, and exits. */
 static int victim(void *data)
 {
 	struct actor *actor = data;
 
 	count_some(actor->n);
-	fork_child(actor);
+	if (PMUK_CAN_FORK && !pmuk_reap(pmuk_fork(child, actor)))
+		bad("a task has no child");
 	usleep_range(500, 5000);
 	happened(EVENT_EXIT);
 	complete(&actor->done);
@@ -822,35 +796,29 @@ static bool is_allowed(enum op op, enum pmuk_irq_level level)
 	return level < PMUK_IRQ_NMI || (op != OP_READ && torture->has_nmi);
 }
 
-static int actor_run(void *data)
+static void act_at_random(void *data)
 {
 	struct actor *actor = data;
+	struct act act = {
+		.actor = actor,
+		.slot = &torture->slots[prandom_u32_state(&actor->rnd) % (SLOTS + 1)],
+		.op = prandom_u32_state(&actor->rnd) % OPS,
+		.a = prandom_u32_state(&actor->rnd), .b = prandom_u32_state(&actor->rnd),
+	};
+	enum pmuk_irq_level level = prandom_u32_state(&actor->rnd) % PMUK_IRQ_LEVELS;
 
-	while (!kthread_should_stop()) {
-		struct act act = {
-			.actor = actor,
-			.slot = &torture->slots[prandom_u32_state(&actor->rnd) % (SLOTS + 1)],
-			.op = prandom_u32_state(&actor->rnd) % OPS,
-			.a = prandom_u32_state(&actor->rnd), .b = prandom_u32_state(&actor->rnd),
-		};
-		enum pmuk_irq_level level = prandom_u32_state(&actor->rnd) % PMUK_IRQ_LEVELS;
-
-		if (act.a & BIT(20))
-			act.op = OP_COUNT;
-		if (!is_allowed(act.op, level))
-			level = act.op < OP_ANYWHERE ? PMUK_IRQ_TASK : PMUK_IRQ_HARD;
-		if (act.op == OP_REPLACE) {
-			replace(act.slot, act.a);
-		} else if (act.op == OP_CLOSE_DEFERRED) {
-			act_close(&act, level);
-		} else if (get(act.slot)) {
-			act_once(&act, level);
-			put(act.slot);
-		}
-		cond_resched();
+	if (act.a & BIT(20))
+		act.op = OP_COUNT;
+	if (!is_allowed(act.op, level))
+		level = act.op < OP_ANYWHERE ? PMUK_IRQ_TASK : PMUK_IRQ_HARD;
+	if (act.op == OP_REPLACE) {
+		replace(act.slot, act.a);
+	} else if (act.op == OP_CLOSE_DEFERRED) {
+		act_close(&act, level);
+	} else if (get(act.slot)) {
+		act_once(&act, level);
+		put(act.slot);
 	}
-	end_victim(actor);
-	return 0;
 }
 
 /* ---- the machine ---- */
@@ -874,25 +842,11 @@ static void plug_once(struct rnd_state *rnd)
 	happened(EVENT_HOTPLUG);
 }
 
-static int plugger_run(void *data)
+static void plug(void *rnd)
 {
-	struct rnd_state rnd;
-
-	prandom_seed_state(&rnd, *(u64 *)data);
-	while (!kthread_should_stop()) {
-		if (can_plug())
-			plug_once(&rnd);
-		usleep_range(20000, 100000);
-	}
-	return 0;
-}
-
-static struct task_struct *run(struct kunit *test, int (*fn)(void *), void *data)
-{
-	struct task_struct *task = kthread_run(fn, data, "pmuk_torture");
-
-	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
-	return task;
+	if (can_plug())
+		plug_once(rnd);
+	usleep_range(20000, 100000);
 }
 
 static u64 least(enum event event)
@@ -1006,32 +960,34 @@ static void set_up_torture(struct kunit *test, u64 start)
 static void all_at_once(struct kunit *test)
 {
 	static struct actor actors[ACTORS];
+	static struct rnd_state rnd;
 	u64 start = seed ?: get_random_u32();
-	struct task_struct *plugger;
+	struct pmuk_loop *plugger;
 	unsigned int i;
 
 	set_up_torture(test, start);
 	for (i = 0; i < ACTORS; i++) {
 		prandom_seed_state(&actors[i].rnd, start + i);
 		init_completion(&actors[i].done);
-		actors[i].task = run(test, actor_run, &actors[i]);
+		actors[i].loop = pmuk_loop_start(test, -1, act_at_random, &actors[i]);
 	}
-	plugger = run(test, plugger_run, &start);
+	prandom_seed_state(&rnd, start);
+	plugger = pmuk_loop_start(test, -1, plug, &rnd);
 
 	torment();
 
-	kthread_stop(plugger);
-	for (i = 0; i < ACTORS; i++)
-		kthread_stop(actors[i].task);
+	pmuk_loop_stop(test, plugger);
+	for (i = 0; i < ACTORS; i++) {
+		pmuk_loop_stop(test, actors[i].loop);
+		end_victim(&actors[i]);
+	}
 	for (i = 0; i <= SLOTS; i++)
 		close_context(&torture->slots[i], false);
 	if (torture->has_nmi)
 		pmuk_irq_put_nmi();
 	expect_stress(test);
 	KUNIT_EXPECT_EQ(test, atomic64_read(&torture->bad), 0);
-	KUNIT_EXPECT_EQ(test, pmuk_sim_nr_events(torture->sim), 0);
-	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
-	KUNIT_EXPECT_EQ(test, pmuk_nr_buffers(), 0);
+	pmuk_ctx_expect_gone(test, torture->sim);
 }
 
 static struct kunit_case pmuk_torture_cases[] = {

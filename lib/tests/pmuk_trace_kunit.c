@@ -8,6 +8,7 @@
 #include <trace/events/pmu_kapi.h>
 
 #include "pmuk_ctx.h"
+#include "pmuk_parse.h"
 #include "pmuk_suite.h"
 
 #define PERIOD		100
@@ -45,24 +46,26 @@ static void hear_create(void *data, u64 id, int value)
 	e->flags = value;
 }
 
+static void hear_value(struct ear *e, u64 id, int value, unsigned int *times, int *latest)
+{
+	if (id != e->id)
+		return;
+	(*times)++;
+	*latest = value;
+}
+
 static void hear_load(void *data, u64 id, int value)
 {
 	struct ear *e = data;
 
-	if (id != e->id)
-		return;
-	e->loads++;
-	e->load = value;
+	hear_value(e, id, value, &e->loads, &e->load);
 }
 
 static void hear_close(void *data, u64 id, int value)
 {
 	struct ear *e = data;
 
-	if (id != e->id)
-		return;
-	e->closes++;
-	e->close = value;
+	hear_value(e, id, value, &e->closes, &e->close);
 }
 
 static void hear_switch(void *data, u64 id, int cpu, u16 from, u16 to, u64 ns)
@@ -200,27 +203,22 @@ static struct ear *listen(struct kunit *test)
 	return e;
 }
 
+static const struct pmuk_perf_format format = { .sample_type = PERF_SAMPLE_IP };
+
 /* The whole machine, with a record and a message for each overflow of its counters. */
 static struct pmuk_context *new_sampler(struct kunit *test, struct pmuk_sim *sim)
 {
-	const struct pmuk_perf_format format = { .sample_type = PERF_SAMPLE_IP };
 	const struct pmuk_context_attr attr = {
 		.buffer = { .nr_pages = 1 },
 		.format_arg = &format,
 		.format_arg_size = sizeof(format),
 	};
+	struct pmuk_pmd pmd = { .short_reset = PERIOD, .flags = PMUK_PMD_NOTIFY };
 	struct pmuk_context *ctx = pmuk_ctx_create(test, &attr);
-	u16 num;
 
-	for (num = 0; num < COUNTERS; num++) {
-		const struct pmuk_pmd pmd = { .num = num, .short_reset = PERIOD,
-					      .flags = PMUK_PMD_NOTIFY };
-
-		pmuk_ctx_add(test, ctx, sim, 0, num, num, PMUK_NO_THROTTLE);
-		pmuk_ctx_write_pmd(test, ctx, &pmd);
-	}
-	pmuk_ctx_load(test, ctx, -1);
-	pmuk_ctx_start(test, ctx);
+	for (pmd.num = 0; pmd.num < COUNTERS; pmd.num++)
+		pmuk_ctx_add_pmd(test, ctx, sim, pmd.num, &pmd);
+	pmuk_ctx_run(test, ctx, -1);
 	return ctx;
 }
 
@@ -229,25 +227,6 @@ static void feed(struct kunit *test, struct pmuk_sim *sim, int cpu, u16 num, u64
 	u64 n = overflows * PERIOD;
 
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_feed(sim, cpu, num, n), n);
-}
-
-/* What messages of a kind tell, of all CPUs; others are of no interest. */
-static u64 told(struct pmuk_context *ctx, enum pmuk_msg_kind kind)
-{
-	struct pmuk_msg msg;
-	u64 sum = 0;
-
-	while (pmuk_read(ctx, &msg, true) == 1)
-		sum += msg.kind == kind ? msg.count : 0;
-	return sum;
-}
-
-static struct pmuk_buffer_stat stat_of(struct kunit *test, struct pmuk_context *ctx, int cpu)
-{
-	struct pmuk_buffer_stat stat = {};
-
-	KUNIT_EXPECT_EQ(test, pmuk_buffer_stat(pmuk_buffer(ctx, cpu), &stat), 0);
-	return stat;
 }
 
 /* On each CPU and of each counter another number, and all that records and messages tell. */
@@ -266,13 +245,13 @@ static void overflows_are_told(struct kunit *test)
 		feed(test, sim, cpu, 1, n + 1);
 		KUNIT_EXPECT_EQ(test, atomic64_read(&e->cpus[cpu].overflows[0]), n);
 		KUNIT_EXPECT_EQ(test, atomic64_read(&e->cpus[cpu].overflows[1]), n + 1);
-		stat = stat_of(test, ctx, cpu);
+		stat = pmuk_ctx_stat(test, ctx, cpu);
 		KUNIT_EXPECT_EQ(test, stat.head, (2 * n + 1) * RECORD);
 		KUNIT_EXPECT_EQ(test, stat.lost, 0);
 		KUNIT_EXPECT_EQ(test, atomic64_read(&e->cpus[cpu].lost), 0);
 		all += 2 * n + 1;
 	}
-	KUNIT_EXPECT_EQ(test, told(ctx, PMUK_MSG_OVERFLOW), all);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_told(ctx, PMUK_MSG_OVERFLOW), all);
 	KUNIT_EXPECT_EQ(test, atomic_read(&e->odd), 0);
 }
 
@@ -301,16 +280,10 @@ static void contexts_are_told_apart(struct kunit *test)
 /* All of a buffer is given back. Returns what its records say that was lost. */
 static u64 empty(struct kunit *test, struct pmuk_context *ctx, int cpu)
 {
-	const struct perf_event_header *rec;
-	struct pmuk_reader r;
+	struct pmuk_parsed last;
 	u64 lost = 0;
 
-	KUNIT_ASSERT_EQ(test, pmuk_buffer_claim(pmuk_buffer(ctx, cpu), &r), 0);
-	pmuk_for_each_record(rec, &r) {
-		if (rec->type == PERF_RECORD_LOST)
-			lost += ((const u64 *)(rec + 1))[1];
-	}
-	pmuk_buffer_release(&r);
+	pmuk_parse_buffer(test, pmuk_buffer(ctx, cpu), &format, &last, 1, &lost);
 	return lost;
 }
 
@@ -328,27 +301,27 @@ static void lost_records_are_told(struct kunit *test)
 	int cpu;
 
 	for_each_online_cpu(cpu) {
+		atomic64_t *heard = &e->cpus[cpu].lost;
+
 		lost = 5 * cpu + 7;
 		feed(test, sim, cpu, 0, fits + lost);
-		KUNIT_EXPECT_EQ(test, stat_of(test, ctx, cpu).lost, lost);
-		KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(atomic64_read(&e->cpus[cpu].lost)));
+		KUNIT_EXPECT_EQ(test, pmuk_ctx_stat(test, ctx, cpu).lost, lost);
+		KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(atomic64_read(heard)));
 		KUNIT_EXPECT_EQ(test, empty(test, ctx, cpu), 0);
 		feed(test, sim, cpu, 0, fits / 2 + 1);
 		KUNIT_EXPECT_EQ(test, empty(test, ctx, cpu), lost);
-		KUNIT_EXPECT_EQ(test, stat_of(test, ctx, cpu).lost, lost);
-		KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes((u64)atomic64_read(&e->cpus[cpu].lost) ==
-						       lost));
+		KUNIT_EXPECT_EQ(test, pmuk_ctx_stat(test, ctx, cpu).lost, lost);
+		KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes((u64)atomic64_read(heard) == lost));
 		KUNIT_EXPECT_EQ(test, atomic64_read(&e->cpus[cpu].overflows[0]),
 				fits + lost + fits / 2 + 1);
 		all += lost;
 	}
-	KUNIT_EXPECT_EQ(test, told(ctx, PMUK_MSG_LOST), all);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_told(ctx, PMUK_MSG_LOST), all);
 }
 
 static void life_is_told(struct kunit *test)
 {
 	const struct pmuk_context_attr attr = { .flags = PMUK_CTX_MASK };
-	struct pmuk_target target = { .type = PMUK_TARGET_CPUS };
 	struct ear *e = listen(test);
 	struct pmuk_sim *sim = pmuk_test_sim(test, 4, 32);
 	struct pmuk_context *ctx = pmuk_ctx_create(test, &attr);
@@ -359,10 +332,10 @@ static void life_is_told(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, e->loads, 0);
 
 	pmuk_ctx_add(test, ctx, sim, 0, 0, 0, 0);
-	KUNIT_EXPECT_EQ(test, pmuk_load_context(ctx, &target), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_try_load(ctx, -1), 0);
 	KUNIT_EXPECT_EQ(test, e->loads, 1);
 	KUNIT_EXPECT_EQ(test, e->load, 0);
-	KUNIT_EXPECT_EQ(test, pmuk_load_context(ctx, &target), -EBUSY);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_try_load(ctx, -1), -EBUSY);
 	KUNIT_EXPECT_EQ(test, e->loads, 2);
 	KUNIT_EXPECT_EQ(test, e->load, -EBUSY);
 
@@ -388,8 +361,7 @@ static void turns_are_told(struct kunit *test)
 	pmuk_ctx_add_set(test, ctx, 7, 0);
 	for (i = 0; i < 3; i++)
 		pmuk_ctx_add(test, ctx, sim, turns[i], 0, 0, 0);
-	pmuk_ctx_load(test, ctx, -1);
-	pmuk_ctx_start(test, ctx);
+	pmuk_ctx_run(test, ctx, -1);
 	start = ktime_get_ns();
 	for (i = 0; i < ARRAY_SIZE(turns); i++) {
 		KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(ctx, turns[i]), 0);

@@ -31,17 +31,38 @@ struct sim {
 
 static const u64 rates[] = { 100000, 1048576, 5000000 };	/* 0.1, 1 and 5 GHz */
 
-static void sim_begin_with(struct sim *s, struct pmuk_wdt_times t, u64 rate)
+#define RATE	1048576ULL
+
+static struct sim sim_with(struct pmuk_wdt_times t, u64 rate)
 {
-	*s = (struct sim){ .t = t, .now = START, .rate = rate };
-	s->clock.rate = rate;
-	s->clock.top = rate;
-	s->watch.since = START;
+	return (struct sim){
+		.t = t,
+		.clock = { .rate = rate, .top = rate },
+		.watch = { .since = START },
+		.now = START,
+		.rate = rate,
+	};
 }
 
-static void sim_begin(struct sim *s, u64 threshold, u64 rate)
+/* A CPU of 1 GHz or so, whose lockups of a second are reported. */
+static struct sim new_sim(void)
 {
-	sim_begin_with(s, pmuk_wdt_times(threshold), rate);
+	return sim_with(pmuk_wdt_times(NSEC_PER_SEC), RATE);
+}
+
+/*
+ * The n-th pair of a threshold and a factor, at which the counter runs, other than was learnt.
+ * Returns whether there is one.
+ */
+static bool sim_of_pair(struct sim *s, unsigned int n)
+{
+	unsigned int threshold = n / ARRAY_SIZE(factors);
+
+	if (threshold >= ARRAY_SIZE(thresholds))
+		return false;
+	*s = sim_with(pmuk_wdt_times(thresholds[threshold]), RATE);
+	s->rate = RATE * factors[n % ARRAY_SIZE(factors)] / 60;
+	return true;
 }
 
 /* The counter runs until it overflows; the NMI learns. */
@@ -85,13 +106,21 @@ static void sim_beats(struct sim *s)
 
 /* ---- times ---- */
 
+/* What most tests have: a threshold of a second. */
+static struct pmuk_wdt_times t;
+
+static int wdt_init(struct kunit *test)
+{
+	t = pmuk_wdt_times(NSEC_PER_SEC);
+	return 0;
+}
+
 static void times_fit_in_a_quarter(struct kunit *test)
 {
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(thresholds); i++) {
-		const struct pmuk_wdt_times t = pmuk_wdt_times(thresholds[i]);
-
+		t = pmuk_wdt_times(thresholds[i]);
 		KUNIT_EXPECT_EQ(test, t.wait, t.threshold + t.beat + t.grace);
 		KUNIT_EXPECT_LE(test, t.beat + t.grace + t.slack + PMUK_WDT_SLOWER * t.look +
 				t.threshold / 128, t.threshold / 4);
@@ -101,12 +130,10 @@ static void times_fit_in_a_quarter(struct kunit *test)
 
 static void next_is_in_time_at_a_third_of_the_clock(struct kunit *test)
 {
-	const struct pmuk_wdt_times t = pmuk_wdt_times(NSEC_PER_SEC);
-	u64 left;
+	u64 left, next;
 
 	for (left = 0; left < 2 * t.threshold; left += t.threshold / 1000) {
-		u64 next = pmuk_wdt_next(left, t.slack);
-
+		next = pmuk_wdt_next(left, t.slack);
 		KUNIT_EXPECT_LE(test, PMUK_WDT_SLOWER * next,
 				left + t.slack + PMUK_WDT_SLOWER * t.slack / 128);
 		KUNIT_EXPECT_GE(test, next, min(left, t.slack / 3));
@@ -115,8 +142,6 @@ static void next_is_in_time_at_a_third_of_the_clock(struct kunit *test)
 
 static void next_is_the_rest_at_last(struct kunit *test)
 {
-	const struct pmuk_wdt_times t = pmuk_wdt_times(NSEC_PER_SEC);
-
 	KUNIT_EXPECT_EQ(test, pmuk_wdt_next(0, t.slack), 0ULL);
 	KUNIT_EXPECT_GE(test, pmuk_wdt_next(t.slack / 2, t.slack), t.slack / 2);
 	KUNIT_EXPECT_LT(test, pmuk_wdt_next(t.slack, t.slack), t.slack);
@@ -146,7 +171,7 @@ static void check_lockups(struct kunit *test, u64 threshold, u64 rate, u64 chang
 
 	for (change = 0; change < 6; change++) {
 		for (phase = 0; phase < 8; phase++) {
-			sim_begin(&s, threshold, rate);
+			s = sim_with(pmuk_wdt_times(threshold), rate);
 			check_lockup(test, &s, changed, change, s.t.beat * phase / 8);
 		}
 	}
@@ -173,48 +198,43 @@ static void lockups_after_idle_are_reported_in_time(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(thresholds); i++) {
 		for (idle = 2; idle < 5000; idle *= 3) {
-			sim_begin(&s, thresholds[i], 1048576);
+			s = sim_with(pmuk_wdt_times(thresholds[i]), RATE);
 			s.clock.rate /= idle;
-			check_lockup(test, &s, 1048576, 0, s.t.beat / 2);
+			check_lockup(test, &s, RATE, 0, s.t.beat / 2);
 		}
 	}
 }
 
 static void short_lockups_are_not_reported(struct kunit *test)
 {
-	unsigned int i, k;
+	unsigned int i;
 	struct sim s;
+	u64 begin;
 
-	for (i = 0; i < ARRAY_SIZE(thresholds); i++) {
-		for (k = 0; k < ARRAY_SIZE(factors); k++) {
-			sim_begin(&s, thresholds[i], 1048576);
-			s.now = START + s.t.beat + s.t.grace;
-			s.rate = s.rate * factors[k] / 60;
-			while (s.now < START + s.t.beat + s.t.grace + s.t.threshold * 99 / 100) {
-				KUNIT_ASSERT_FALSE(test, pmuk_wdt_is_due(&s.watch, &s.t, s.now));
-				sim_nmi(&s);
-			}
-		}
+	for (i = 0; sim_of_pair(&s, i); i++) {
+		begin = START + s.t.beat + s.t.grace;
+		for (s.now = begin; s.now < begin + s.t.threshold * 99 / 100; sim_nmi(&s))
+			KUNIT_ASSERT_FALSE(test, pmuk_wdt_is_due(&s.watch, &s.t, s.now));
 	}
 }
 
 /* ---- NMIs are few ---- */
 
+static void nmi_and_beats(struct sim *s)
+{
+	sim_nmi(s);
+	sim_beats(s);
+}
+
 static void nmis_are_few_while_all_is_well(struct kunit *test)
 {
-	unsigned int i, k, n;
+	unsigned int i;
 	struct sim s;
 
-	for (i = 0; i < ARRAY_SIZE(thresholds); i++) {
-		for (k = 0; k < ARRAY_SIZE(factors); k++) {
-			sim_begin(&s, thresholds[i], 1048576);
-			s.rate = s.rate * factors[k] / 60;
-			for (n = 0; s.now < START + s.t.threshold; n++) {
-				sim_nmi(&s);
-				sim_beats(&s);
-			}
-			KUNIT_EXPECT_LE(test, n - 1, 4U);	/* the last was beyond */
-		}
+	for (i = 0; sim_of_pair(&s, i); i++) {
+		while (s.now < START + s.t.threshold)
+			nmi_and_beats(&s);
+		KUNIT_EXPECT_LE(test, s.nmis - 1, 4U);	/* the last was beyond */
 	}
 }
 
@@ -222,30 +242,24 @@ static void nmis_are_few_while_all_is_well(struct kunit *test)
 static void nmis_are_few_on_average(struct kunit *test)
 {
 	const unsigned int turns = 100;
-	struct sim s;
+	struct sim s = new_sim();
 
-	sim_begin(&s, NSEC_PER_SEC, 1048576);
 	while (s.now < START + turns * s.t.threshold) {
-		s.rate = s.nmis & 1 ? 1048576 : 3 * 1048576;
-		sim_nmi(&s);
-		sim_beats(&s);
+		s.rate = s.nmis & 1 ? RATE : 3 * RATE;
+		nmi_and_beats(&s);
 	}
 	KUNIT_EXPECT_LE(test, s.nmis, 4 * turns);
 }
 
 static void nmis_are_few_in_a_lockup(struct kunit *test)
 {
-	unsigned int i, k;
+	unsigned int i;
 	struct sim s;
 
-	for (i = 0; i < ARRAY_SIZE(thresholds); i++) {
-		for (k = 0; k < ARRAY_SIZE(factors); k++) {
-			sim_begin(&s, thresholds[i], 1048576);
-			s.rate = s.rate * factors[k] / 60;
-			while (s.now <= START + s.t.threshold)
-				sim_nmi(&s);
-			KUNIT_EXPECT_LE(test, s.nmis - 1, 4U);
-		}
+	for (i = 0; sim_of_pair(&s, i); i++) {
+		while (s.now <= START + s.t.threshold)
+			sim_nmi(&s);
+		KUNIT_EXPECT_LE(test, s.nmis - 1, 4U);
 	}
 }
 
@@ -260,11 +274,9 @@ static void isolated_cpus_have_few_interrupts(struct kunit *test)
 	u64 beats;
 
 	for (i = 0; i < ARRAY_SIZE(thresholds); i++) {
-		sim_begin_with(&s, pmuk_wdt_isolated_times(thresholds[i]), 1048576);
-		while (s.now < START + nr * s.t.threshold) {
-			sim_nmi(&s);
-			sim_beats(&s);
-		}
+		s = sim_with(pmuk_wdt_isolated_times(thresholds[i]), RATE);
+		while (s.now < START + nr * s.t.threshold)
+			nmi_and_beats(&s);
 		beats = div64_u64(nr * s.t.threshold, s.t.beat);
 		KUNIT_EXPECT_LE(test, beats, nr * 5ULL / 2);
 		KUNIT_EXPECT_LE(test, beats + s.nmis, nr * 7ULL / 2);
@@ -276,16 +288,15 @@ static void isolated_cpus_are_reported(struct kunit *test)
 {
 	unsigned int i, phase;
 	struct sim s;
-	u64 begin, end;
+	u64 took;
 
 	for (i = 0; i < ARRAY_SIZE(thresholds); i++) {
 		for (phase = 0; phase < 8; phase++) {
-			sim_begin_with(&s, pmuk_wdt_isolated_times(thresholds[i]), 1048576);
-			begin = START + s.t.beat * phase / 8;
-			s.now = begin;
-			end = sim_lockup(&s, s.rate, 0);
-			KUNIT_EXPECT_GE(test, end - begin, s.t.threshold);
-			KUNIT_EXPECT_LE(test, end - begin, s.t.threshold * 8 / 5);
+			s = sim_with(pmuk_wdt_isolated_times(thresholds[i]), RATE);
+			s.now += s.t.beat * phase / 8;
+			took = sim_lockup(&s, s.rate, 0) - START - s.t.beat * phase / 8;
+			KUNIT_EXPECT_GE(test, took, s.t.threshold);
+			KUNIT_EXPECT_LE(test, took, s.t.threshold * 8 / 5);
 		}
 	}
 }
@@ -346,10 +357,9 @@ static void clock_has_bounds(struct kunit *test)
 /* After a stop of the machine an NMI may come before the beat that is due. */
 static void one_look_is_not_enough(struct kunit *test)
 {
-	struct sim s;
+	struct sim s = new_sim();
 	u64 end;
 
-	sim_begin(&s, NSEC_PER_SEC, 1048576);
 	s.now = START + 30ULL * NSEC_PER_SEC;
 	KUNIT_EXPECT_FALSE(test, sim_reports(&s));
 	KUNIT_EXPECT_EQ(test, pmuk_wdt_until_look(&s.watch, &s.t, s.now), s.t.look);
@@ -366,9 +376,8 @@ static void one_look_is_not_enough(struct kunit *test)
 /* What gives more time begins with the first look anew. */
 static void credit_is_looked_at_anew(struct kunit *test)
 {
-	struct sim s;
+	struct sim s = new_sim();
 
-	sim_begin(&s, NSEC_PER_SEC, 1048576);
 	s.now = START + s.t.wait;
 	KUNIT_EXPECT_FALSE(test, sim_reports(&s));
 	pmuk_wdt_watch_from(&s.watch, s.now);
@@ -381,10 +390,9 @@ static void credit_is_looked_at_anew(struct kunit *test)
 /* SysRq-T touches for each task, for as long as its console takes. */
 static void each_touch_restarts_the_watch(struct kunit *test)
 {
-	struct sim s;
+	struct sim s = new_sim();
 	u64 last;
 
-	sim_begin(&s, NSEC_PER_SEC, 1048576);
 	for (last = START; last < START + 30ULL * NSEC_PER_SEC; last = s.now) {
 		sim_nmi(&s);
 		KUNIT_ASSERT_FALSE(test, sim_reports(&s));
@@ -399,9 +407,8 @@ static void each_touch_restarts_the_watch(struct kunit *test)
 
 static void old_touches_do_not_count(struct kunit *test)
 {
-	struct sim s;
+	struct sim s = new_sim();
 
-	sim_begin(&s, NSEC_PER_SEC, 1048576);
 	s.watch.due_at = START + s.t.wait;
 	pmuk_wdt_watch_from(&s.watch, START - 1);
 	KUNIT_EXPECT_EQ(test, s.watch.since, START);
@@ -411,10 +418,9 @@ static void old_touches_do_not_count(struct kunit *test)
 /* The machine stands still for 30 s; its clock does not, its counters do. */
 static void stops_are_credited(struct kunit *test)
 {
+	struct sim s = sim_with(t, 1 << PMUK_WDT_RATE_SHIFT);
 	u64 ran = NSEC_PER_SEC / 10, events = 100000000;
-	struct sim s;
 
-	sim_begin(&s, NSEC_PER_SEC, 1 << PMUK_WDT_RATE_SHIFT);
 	s.now = START + 30ULL * NSEC_PER_SEC + ran;
 	KUNIT_EXPECT_TRUE(test, pmuk_wdt_is_due(&s.watch, &s.t, s.now));
 	pmuk_wdt_credit_stop(&s.watch, s.now, pmuk_wdt_ran(&s.clock, events));
@@ -424,10 +430,9 @@ static void stops_are_credited(struct kunit *test)
 
 static void stops_are_credited_once(struct kunit *test)
 {
-	struct sim s;
+	struct sim s = new_sim();
 	u64 since;
 
-	sim_begin(&s, NSEC_PER_SEC, 1048576);
 	pmuk_wdt_credit_stop(&s.watch, START + 30ULL * NSEC_PER_SEC, 0);
 	since = s.watch.since;
 	pmuk_wdt_credit_stop(&s.watch, START + 60ULL * NSEC_PER_SEC, 0);
@@ -437,14 +442,13 @@ static void stops_are_credited_once(struct kunit *test)
 /* At a third of the clock and more a CPU that spins gets no credit, so its report is not late. */
 static void slow_clocks_are_not_credited(struct kunit *test)
 {
+	u64 ns = 2ULL * NSEC_PER_SEC, events;
 	unsigned int k;
 	struct sim s;
 
 	for (k = 0; k < ARRAY_SIZE(factors); k++) {
-		u64 ns = 2ULL * NSEC_PER_SEC, events;
-
-		sim_begin(&s, NSEC_PER_SEC, 1048576);
-		events = ns / 60 * factors[k] * 1048576 / (1 << PMUK_WDT_RATE_SHIFT);
+		s = new_sim();
+		events = ns / 60 * factors[k] * RATE / (1 << PMUK_WDT_RATE_SHIFT);
 		pmuk_wdt_credit_stop(&s.watch, START + ns, pmuk_wdt_ran(&s.clock, events));
 		KUNIT_EXPECT_FALSE(test, s.watch.stopped);
 		KUNIT_EXPECT_EQ(test, s.watch.since, START);
@@ -453,9 +457,8 @@ static void slow_clocks_are_not_credited(struct kunit *test)
 
 static void stops_of_the_future_are_not_credited(struct kunit *test)
 {
-	struct sim s;
+	struct sim s = new_sim();
 
-	sim_begin(&s, NSEC_PER_SEC, 1048576);
 	pmuk_wdt_credit_stop(&s.watch, START - 1, 0);
 	KUNIT_EXPECT_FALSE(test, s.watch.stopped);
 }
@@ -464,53 +467,52 @@ static void stops_of_the_future_are_not_credited(struct kunit *test)
 
 static const struct pmuk_wdt_gaps no_gaps;
 
-static bool is_silent(u64 beat, const struct pmuk_wdt_gaps *gaps, u64 heard, u64 now,
-		      const struct pmuk_wdt_times *t)
+static bool is_silent(u64 beat, const struct pmuk_wdt_gaps *gaps, u64 heard, u64 now)
 {
-	return now >= pmuk_wdt_silent_at(beat, gaps, heard, t);
+	return now >= pmuk_wdt_silent_at(beat, gaps, heard, &t);
+}
+
+/* Who has beaten at @beat is silent at @end, and not a nanosecond before that. */
+static void expect_silent(struct kunit *test, u64 beat, const struct pmuk_wdt_gaps *gaps,
+			  u64 heard, u64 end)
+{
+	KUNIT_EXPECT_FALSE(test, is_silent(beat, gaps, heard, end - 1));
+	KUNIT_EXPECT_TRUE(test, is_silent(beat, gaps, heard, end));
 }
 
 static void neighbours_are_silent_after_a_while(struct kunit *test)
 {
-	const struct pmuk_wdt_times t = pmuk_wdt_times(NSEC_PER_SEC);
 	const u64 heard = START + 100ULL * t.threshold;
 
-	KUNIT_EXPECT_FALSE(test, is_silent(START, &no_gaps, 0, START + t.wait - 1, &t));
-	KUNIT_EXPECT_TRUE(test, is_silent(START, &no_gaps, 0, START + t.wait, &t));
-	KUNIT_EXPECT_FALSE(test, is_silent(START, &no_gaps, heard, heard + t.wait - 1, &t));
-	KUNIT_EXPECT_TRUE(test, is_silent(START, &no_gaps, heard, heard + t.wait, &t));
+	expect_silent(test, START, &no_gaps, 0, START + t.wait);
+	expect_silent(test, START, &no_gaps, heard, heard + t.wait);
 }
 
 /* A stop of the machine is not held against a neighbour; what was before and comes after is. */
 static void neighbours_are_not_judged_by_who_was_stopped(struct kunit *test)
 {
-	const struct pmuk_wdt_times t = pmuk_wdt_times(NSEC_PER_SEC);
 	const u64 stop = 30ULL * NSEC_PER_SEC, before = t.threshold / 2;
-	u64 now = START + before, end;
 	struct pmuk_wdt_gaps gaps = {};
+	u64 now = START + before;
 
 	pmuk_wdt_note_beat(&gaps, now - t.beat - 4 * t.grace, now, &t);
 	KUNIT_EXPECT_EQ(test, gaps.ns, 0ULL);
 	pmuk_wdt_note_beat(&gaps, now, now + stop, &t);
 	now += stop;
-	end = START + stop + t.wait;
-	KUNIT_EXPECT_FALSE(test, is_silent(START, &gaps, 0, now, &t));
-	KUNIT_EXPECT_FALSE(test, is_silent(START, &gaps, 0, end - 1, &t));
-	KUNIT_EXPECT_TRUE(test, is_silent(START, &gaps, 0, end, &t));
+	KUNIT_EXPECT_FALSE(test, is_silent(START, &gaps, 0, now));
+	expect_silent(test, START, &gaps, 0, START + stop + t.wait);
 	/* one that has beaten since then has not been stopped */
-	KUNIT_EXPECT_TRUE(test, is_silent(now, &gaps, 0, now + t.wait, &t));
+	KUNIT_EXPECT_TRUE(test, is_silent(now, &gaps, 0, now + t.wait));
 }
 
 /* One that runs half of the time takes longer, but sees it, however long that has gone on. */
 static void neighbours_with_gaps_see_it_later(struct kunit *test)
 {
-	const struct pmuk_wdt_times t = pmuk_wdt_times(NSEC_PER_SEC);
 	const u64 gap = t.threshold / 4;
 	struct pmuk_wdt_gaps gaps = { .end = START, .ns = 100 * t.threshold };
 	u64 now = START;
 
-	while (!is_silent(START, &gaps, 0, now, &t) &&
-	       now < START + 10 * t.threshold) {
+	while (!is_silent(START, &gaps, 0, now) && now < START + 10 * t.threshold) {
 		pmuk_wdt_note_beat(&gaps, now, now + gap, &t);
 		now += 2 * gap;		/* with beats */
 	}
@@ -521,7 +523,6 @@ static void neighbours_with_gaps_see_it_later(struct kunit *test)
 /* Long after them, gaps are forgotten. */
 static void gaps_are_forgotten(struct kunit *test)
 {
-	const struct pmuk_wdt_times t = pmuk_wdt_times(NSEC_PER_SEC);
 	const u64 gap = t.threshold / 4;
 	struct pmuk_wdt_gaps gaps = {};
 
@@ -533,22 +534,19 @@ static void gaps_are_forgotten(struct kunit *test)
 /* One that was itself stuck a moment ago gives a neighbour no more than what it misses since. */
 static void gaps_before_a_beat_do_not_count(struct kunit *test)
 {
-	const struct pmuk_wdt_times t = pmuk_wdt_times(NSEC_PER_SEC);
 	const u64 gap = t.threshold / 4, beat = START + t.threshold / 8;
 	struct pmuk_wdt_gaps gaps = {};
-	u64 late = beat + t.threshold - gap, end = beat + gap + t.wait;
+	u64 late = beat + t.threshold - gap;
 
 	pmuk_wdt_note_beat(&gaps, START - 2 * t.threshold, START, &t);
 	pmuk_wdt_forget_gaps(&gaps, beat);
 	pmuk_wdt_note_beat(&gaps, late, late + gap, &t);
-	KUNIT_EXPECT_FALSE(test, is_silent(beat, &gaps, 0, end - 1, &t));
-	KUNIT_EXPECT_TRUE(test, is_silent(beat, &gaps, 0, end, &t));
+	expect_silent(test, beat, &gaps, 0, beat + gap + t.wait);
 }
 
 /* A gap that a beat was in counts from there. */
 static void gaps_count_from_a_beat(struct kunit *test)
 {
-	const struct pmuk_wdt_times t = pmuk_wdt_times(NSEC_PER_SEC);
 	const u64 beat = START + t.threshold / 2, end = START + t.threshold;
 	struct pmuk_wdt_gaps gaps = {};
 
@@ -562,15 +560,13 @@ static void gaps_count_from_a_beat(struct kunit *test)
 /* The last one before a row of those that do not beat looks at them all, and in time. */
 static void silent_neighbours_are_looked_past(struct kunit *test)
 {
-	const struct pmuk_wdt_times t = pmuk_wdt_times(NSEC_PER_SEC);
 	u64 stuck, now;
 
 	KUNIT_EXPECT_TRUE(test, pmuk_wdt_is_beating(START, START + t.beat + t.grace, &t));
 	/* The one between gets stuck at any time before it would have reported. */
 	for (stuck = START; stuck <= START + t.wait; stuck += t.beat) {
 		now = START;
-		while (pmuk_wdt_is_beating(stuck, now, &t) ||
-		       !is_silent(START, &no_gaps, 0, now, &t))
+		while (pmuk_wdt_is_beating(stuck, now, &t) || !is_silent(START, &no_gaps, 0, now))
 			now += t.beat;
 		KUNIT_EXPECT_GE(test, now - START, t.threshold);
 		KUNIT_EXPECT_LE(test, now - START, t.threshold + t.threshold / 4);
@@ -580,8 +576,7 @@ static void silent_neighbours_are_looked_past(struct kunit *test)
 /* For the device: a short time beside the threshold may be long for it. */
 static void short_stops_are_stops(struct kunit *test)
 {
-	const struct pmuk_wdt_times t = pmuk_wdt_times(60ULL * NSEC_PER_SEC);
-
+	t = pmuk_wdt_times(60ULL * NSEC_PER_SEC);
 	KUNIT_EXPECT_FALSE(test, pmuk_wdt_is_stop(START, START + t.beat, &t));
 	KUNIT_EXPECT_FALSE(test, pmuk_wdt_is_stop(START + 1, START, &t));
 	KUNIT_EXPECT_TRUE(test, pmuk_wdt_is_stop(START, START + 6ULL * NSEC_PER_SEC, &t));
@@ -589,38 +584,34 @@ static void short_stops_are_stops(struct kunit *test)
 
 static void own_nmis_are_waited_for(struct kunit *test)
 {
-	const struct pmuk_wdt_times t = pmuk_wdt_times(NSEC_PER_SEC);
-	u64 armed;
+	u64 armed, last;
 
 	for (armed = t.look; armed < t.threshold; armed += t.look) {
-		u64 last = START + 3 * armed;
-
+		last = START + 3 * armed;
 		KUNIT_EXPECT_FALSE(test, pmuk_wdt_is_own_due(START, armed, last - armed - 1, &t));
 		KUNIT_EXPECT_TRUE(test, pmuk_wdt_is_own_due(START, armed, last, &t));
 	}
 }
 
 /* When a neighbour, whose beats come at @phase, reports a CPU that halted after its NMI at @nmi. */
-static u64 neighbour_reports(const struct pmuk_wdt_times *t, u64 nmi, u64 phase)
+static u64 neighbour_reports(u64 nmi, u64 phase)
 {
-	u64 armed = pmuk_wdt_next(START + t->wait - nmi, t->slack);
+	u64 armed = pmuk_wdt_next(START + t.wait - nmi, t.slack);
 	u64 now = START + phase;
 
-	while (!is_silent(START, &no_gaps, 0, now, t) ||
-	       !pmuk_wdt_is_own_due(nmi, armed, now, t))
-		now += t->beat;
+	while (!is_silent(START, &no_gaps, 0, now) || !pmuk_wdt_is_own_due(nmi, armed, now, &t))
+		now += t.beat;
 	return now;
 }
 
 /* A CPU that was to have its own NMI, and is halted with interrupts off right after one. */
 static void halted_cpus_are_reported_in_time(struct kunit *test)
 {
-	const struct pmuk_wdt_times t = pmuk_wdt_times(NSEC_PER_SEC);
 	u64 phase, nmi, end;
 
 	for (nmi = START; nmi < START + t.wait; nmi += t.look) {
 		for (phase = 0; phase < t.beat; phase += t.beat / 8) {
-			end = neighbour_reports(&t, nmi, phase);
+			end = neighbour_reports(nmi, phase);
 			KUNIT_EXPECT_GE(test, end - START, t.threshold + t.beat);
 			KUNIT_EXPECT_LE(test, end - START, t.threshold + t.threshold / 4);
 		}
@@ -664,4 +655,4 @@ static struct kunit_case pmuk_wdt_cases[] = {
 	{}
 };
 
-PMUK_SUITE(pmuk_wdt, NULL, "KUnit tests of the watchdog's arithmetic");
+PMUK_SUITE(pmuk_wdt, wdt_init, "KUnit tests of the watchdog's arithmetic");
