@@ -8,12 +8,10 @@
  * Also at each instruction, what a reader could see has to be whole, and no more than is there is
  * told.
  */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "aux_test.h"
-#include "machine.h"
+#include "interleave.h"
 
 #define SIZE		4096	/* of the area, and of the ring */
 #define WRITES		4	/* the outermost, two that interrupt, and one after all */
@@ -55,7 +53,7 @@ struct scenario {
 	u64 untold;		/* bytes that no record has told of */
 };
 
-/* What is saved and set back, besides memory that is not this program's alone. */
+/* What is saved and set back, besides the memory of the ring and of the area. */
 static struct live {
 	struct pmuk_ring ring;
 	struct pmuk_area area;
@@ -85,43 +83,10 @@ static struct {
 	struct pmuk_ring ring;
 } old;
 
-struct image {
-	struct live live;
-	u64 heads[4];
-	u8 ring[SIZE];
-	u8 area[SIZE];
-};
-
 static struct pmuk_ring_config ring_config;
 static struct pmuk_area_config config;
 static const struct scenario *scenario;
-static u64 explored, refusals, untold, deaths, read_beside;
-
-static void save(struct image *image)
-{
-	const struct perf_event_mmap_page *page = ring_config.page;
-
-	image->live = live;
-	image->heads[0] = page->data_head;
-	image->heads[1] = page->data_tail;
-	image->heads[2] = page->aux_head;
-	image->heads[3] = page->aux_tail;
-	memcpy(image->ring, ring_config.data, SIZE);
-	memcpy(image->area, config.data, SIZE);
-}
-
-static void load(const struct image *image)
-{
-	struct perf_event_mmap_page *page = ring_config.page;
-
-	live = image->live;
-	page->data_head = image->heads[0];
-	page->data_tail = image->heads[1];
-	page->aux_head = image->heads[2];
-	page->aux_tail = image->heads[3];
-	memcpy(ring_config.data, image->ring, SIZE);
-	memcpy(config.data, image->area, SIZE);
-}
+static u64 refusals, untold, deaths, read_beside;
 
 static bool is_open(void)
 {
@@ -142,25 +107,12 @@ static bool is_dead(void)
 
 static void wake(struct pmuk_ring *ring)
 {
-	(void)ring;
 	live.wakes++;
 }
 
 static void gone(struct pmuk_area *area)
 {
-	(void)area;
 	live.gone++;
-}
-
-static void write_record(u32 size)
-{
-	struct perf_event_header *rec;
-
-	rec = pmuk_output_begin(test_buffer(&live.ring), TEST_RECORD, size);
-	if (!rec)
-		return;
-	test_fill(rec, 1, size);
-	pmuk_output_end(test_buffer(&live.ring), rec);
 }
 
 static void lose(struct write *w)
@@ -170,7 +122,7 @@ static void lose(struct write *w)
 		pmuk_area_lose(&live.area, w->lose);
 	}
 	if (w->record)
-		write_record(w->record);
+		test_put(&live.ring, 1, w->record);
 }
 
 static void write_and_end(struct write *w, struct pmuk_aux_handle *handle)
@@ -279,7 +231,6 @@ static void read_area(void)
 
 static void run_reader(void *arg)
 {
-	(void)arg;
 	live.reading = !pmuk_area_claim(&live.area, &live.reader);
 	if (!live.reading)
 		return;
@@ -294,7 +245,6 @@ static void run_ring_reader(void *arg)
 	struct perf_event_header *rec;
 	struct test_aux_record *aux;
 
-	(void)arg;
 	if (pmuk_ring_claim(&live.ring, &live.ring_reader))
 		return;
 	while ((rec = pmuk_ring_peek(&live.ring_reader))) {
@@ -579,6 +529,15 @@ static void check(void)
 	deaths += live.gone;
 }
 
+static void read_all(void)
+{
+	if (scenario->overwrite)
+		run_snapshot(NULL);
+	else
+		run_reader(NULL);
+	run_ring_reader(NULL);
+}
+
 /* All is read, one more part is written, and nothing is left to tell. */
 static void check_after(void)
 {
@@ -594,21 +553,13 @@ static void check_after(void)
 	if (scenario->user_tail)
 		return;
 	EXPECT_EQ(pmuk_area_resume(&live.area), 0);
-	if (scenario->overwrite)
-		run_snapshot(NULL);
-	else
-		run_reader(NULL);
-	run_ring_reader(NULL);
+	read_all();
 	if (!scenario->overwrite)
 		EXPECT_EQ(live.read, live.area.head);
 	w->size = 16;
 	run_write(w);
 	EXPECT(w->ended);
-	run_ring_reader(NULL);
-	if (scenario->overwrite)
-		run_snapshot(NULL);
-	else
-		run_reader(NULL);
+	read_all();
 	told = look_at_records();
 	if (told.wrong)
 		FAIL("%s: in the end %s", scenario->name, told.wrong);
@@ -622,16 +573,6 @@ static void check_after(void)
 
 /* ---- where it starts from ---- */
 
-static void put_old(u64 size)
-{
-	struct pmuk_aux_handle handle;
-
-	if (!pmuk_area_begin(&live.area, &handle))
-		return;
-	test_aux_fill(handle.data, handle.head, size);
-	pmuk_area_end(&handle, size);
-}
-
 /* A lap at least, so that all words are known. */
 static void put_before(void)
 {
@@ -639,7 +580,7 @@ static void put_before(void)
 
 	for (; left; left -= size) {
 		size = left < SIZE / 2 ? left : SIZE / 2;
-		put_old(size);
+		test_aux_put(&live.area, size);
 		run_ring_reader(NULL);
 		if (!scenario->overwrite)
 			run_reader(NULL);
@@ -654,10 +595,10 @@ static void fill_ring(void)
 	u64 room = scenario->ring_free, size;
 
 	if (room >= 16)
-		write_record(room);
+		test_put(&live.ring, 1, room);
 	for (room = SIZE - (room >= 16 ? room : 0); room; room -= size) {
 		size = room < 2048 ? room : 1024;
-		write_record(size);
+		test_put(&live.ring, 1, size);
 	}
 }
 
@@ -675,7 +616,6 @@ static void make_room(void)
 
 static void start(const struct scenario *s)
 {
-	const u64 no_read = 0;
 	int i;
 
 	scenario = s;
@@ -694,19 +634,19 @@ static void start(const struct scenario *s)
 
 	put_before();
 	if (!s->overwrite && SIZE - s->free > s->untold)
-		put_old(SIZE - s->free - s->untold);
+		test_aux_put(&live.area, SIZE - s->free - s->untold);
 	run_ring_reader(NULL);
 	fill_ring();
 	if (s->untold)
-		put_old(s->untold);
+		test_aux_put(&live.area, s->untold);
 	make_room();
 	EXPECT_EQ(live.area.head - live.area.told, s->untold);
 	EXPECT(!live.wrong);
 
 	live.read = live.area.tail;
-	live.logged = no_read;
-	live.flags = no_read;
-	live.wakes = no_read;
+	live.logged = 0;
+	live.flags = 0;
+	live.wakes = 0;
 	for (i = 0; i < WRITES - 1; i++)
 		live.writes[i] = s->writes[i];
 	old.area = live.area;
@@ -715,12 +655,8 @@ static void start(const struct scenario *s)
 
 /* ---- exploring ---- */
 
-static struct machine outer, inner;
-static struct image first, second;
-static struct machine_image first_outer, second_outer, second_inner;
-
 /* Once it has let go of the area, the writer does not write there. */
-static bool step(struct machine *m)
+bool step(struct machine *m)
 {
 	struct pmuk_area before = live.area;
 	bool was_gone = live.gone;
@@ -738,80 +674,54 @@ static void try(struct write *w)
 	run_write(w);
 }
 
+/* A third writer comes, and all go on to their end; the second one is @arg, if it is under way. */
+static void finish_interrupted(void *arg)
+{
+	try(&live.writes[2]);
+	check_view();
+	if (arg) {
+		machine_finish(arg);
+		check_view();
+	}
+	machine_finish(&outer);
+	check();
+	check_after();
+}
+
 /* All instructions of an interrupting writer are interrupted. */
-static void interrupt(void)
+static void interrupt(void *arg)
 {
 	live.writes[1].expect_nested = is_open();
-	machine_start(&inner, run_write, &live.writes[1]);
-	do {
-		save(&second);
-		machine_save(&inner, &second_inner);
-		try(&live.writes[2]);
-		check_view();
-		machine_finish(&inner);
-		check_view();
-		machine_finish(&outer);
-		check();
-		check_after();
-		load(&second);
-		machine_load(&inner, &second_inner);
-		machine_load(&outer, &first_outer);
-	} while (step(&inner) && !failed());
+	explore_calls(&inner, run_write, &live.writes[1], finish_interrupted, &inner);
 }
 
 static void explore_nested(const struct scenario *s)
 {
 	start(s);
-	machine_start(&outer, run_write, &live.writes[0]);
-	do {
-		save(&first);
-		machine_save(&outer, &first_outer);
-		interrupt();
-		load(&first);
-		machine_load(&outer, &first_outer);
-	} while (step(&outer) && !failed());
+	explore_calls(&outer, run_write, &live.writes[0], interrupt, NULL);
 	machine_finish(&outer);
 	check();
 }
 
 /* After one interruption, all instructions that are left are interrupted by another one. */
-static void interrupt_again(void)
+static void interrupt_again(void *arg)
 {
-	bool more;
-
 	try(&live.writes[1]);
 	check_view();
-	do {
-		save(&second);
-		machine_save(&outer, &second_outer);
-		try(&live.writes[2]);
-		check_view();
-		machine_finish(&outer);
-		check();
-		check_after();
-		load(&second);
-		machine_load(&outer, &second_outer);
-		more = step(&outer);
-	} while (more && !failed());
+	at_each_step(&outer, finish_interrupted, NULL);
 }
 
 static void explore_twice(const struct scenario *s)
 {
 	start(s);
-	machine_start(&outer, run_write, &live.writes[0]);
-	do {
-		save(&first);
-		machine_save(&outer, &first_outer);
-		interrupt_again();
-		load(&first);
-		machine_load(&outer, &first_outer);
-	} while (step(&outer) && !failed());
+	explore_calls(&outer, run_write, &live.writes[0], interrupt_again, NULL);
 }
 
 /* One that is run: a writer, or somebody on another CPU. */
 struct actor {
 	void (*function)(void *arg);
 	void *arg;
+	u64 read;		/* up to here, when it begins */
 };
 
 static bool is_reader(const struct actor *actor)
@@ -819,45 +729,35 @@ static bool is_reader(const struct actor *actor)
 	return actor->function == run_reader || actor->function == run_snapshot;
 }
 
-/*
- * On two CPUs: @other is begun at each instruction of the first one, which goes on to its end after
- * each of the other's.
- */
-static void beside(const struct actor *other)
+static void finish_both(void *arg)
 {
-	u64 read = live.read;
-	bool more;
+	const struct actor *other = arg;
 
-	machine_start(&inner, other->function, other->arg);
-	do {
-		save(&second);
-		machine_save(&inner, &second_inner);
-		machine_finish(&outer);
-		check_view();
-		machine_finish(&inner);
-		EXPECT(!live.reading);
-		read_beside += live.read != read && is_reader(other);
-		check();
-		check_after();
-		load(&second);
-		machine_load(&inner, &second_inner);
-		machine_load(&outer, &first_outer);
-		more = machine_step(&inner);
-		check_view();
-	} while (more && !failed());
+	machine_finish(&outer);
+	check_view();
+	machine_finish(&inner);
+	EXPECT(!live.reading);
+	read_beside += live.read != other->read && is_reader(other);
+	check();
+	check_after();
 }
 
-static void explore_two(const struct scenario *s, const struct actor *a, const struct actor *b)
+/*
+ * On two CPUs: the other one is begun at each instruction of the first one, which goes on to its
+ * end after each of the other's.
+ */
+static void beside(void *arg)
+{
+	struct actor *other = arg;
+
+	other->read = live.read;
+	explore_calls(&inner, other->function, other->arg, finish_both, other);
+}
+
+static void explore_two(const struct scenario *s, const struct actor *a, struct actor *b)
 {
 	start(s);
-	machine_start(&outer, a->function, a->arg);
-	do {
-		save(&first);
-		machine_save(&outer, &first_outer);
-		beside(b);
-		load(&first);
-		machine_load(&outer, &first_outer);
-	} while (step(&outer) && !failed());
+	explore_calls(&outer, a->function, a->arg, beside, b);
 }
 
 static void done(u64 before)
@@ -873,8 +773,8 @@ static void done(u64 before)
 /* Either one is the first to begin. */
 static void explore_beside(const struct scenario *s, void (*function)(void *))
 {
-	const struct actor writer = { run_write, &live.writes[0] };
-	const struct actor other = { function, &live.area };
+	struct actor writer = { run_write, &live.writes[0] };
+	struct actor other = { function, &live.area };
 	u64 before = explored;
 
 	explore_two(s, &writer, &other);
@@ -1072,36 +972,34 @@ static u64 room_of(u64 tail)
 	return used <= SIZE ? SIZE - used : 0;
 }
 
-static void check_hostile(u64 was, u64 is)
+struct lie {
+	u64 was, is;
+};
+
+/* At each instruction, the tail becomes another one. */
+static void tell_lie(void *arg)
 {
 	const struct write *w = &live.writes[0];
-	u64 got = w->opened ? w->room : 0;
+	const struct lie *lie = arg;
+	u64 got;
 
-	EXPECT(got == room_of(was) || got == room_of(is));
+	ring_config.page->aux_tail = lie->is;
+	machine_finish(&outer);
+	got = w->opened ? w->room : 0;
+	EXPECT(got == room_of(lie->was) || got == room_of(lie->is));
 	EXPECT(w->written <= w->room);
 	check();
 	explored++;
 }
 
-/* At each instruction, it becomes another one. */
 static void hostile(const struct scenario *s, s64 was, s64 is)
 {
-	struct perf_event_mmap_page *page = ring_config.page;
+	struct lie lie;
 
 	start(s);
-	was += old.area.head;
-	is += old.area.head;
-	page->aux_tail = was;
-	machine_start(&outer, run_write, &live.writes[0]);
-	do {
-		save(&first);
-		machine_save(&outer, &first_outer);
-		page->aux_tail = is;
-		machine_finish(&outer);
-		check_hostile(was, is);
-		load(&first);
-		machine_load(&outer, &first_outer);
-	} while (step(&outer) && !failed());
+	lie = (struct lie){ old.area.head + was, old.area.head + is };
+	ring_config.page->aux_tail = lie.was;
+	explore_calls(&outer, run_write, &live.writes[0], tell_lie, &lie);
 }
 
 static void test_hostile(void)
@@ -1122,24 +1020,11 @@ static void test_hostile(void)
 int main(int argc, char **argv)
 {
 	static const struct test tests[] = {
-		{ "room", test_room },
-		{ "full", test_full },
-		{ "ring_full", test_ring_full },
-		{ "skip", test_skip },
-		{ "lose", test_lose },
-		{ "watermark", test_watermark },
-		{ "overwrite", test_overwrite },
-		{ "reader", test_reader },
-		{ "records", test_records },
-		{ "snapshot", test_snapshot },
-		{ "pause", test_pause },
-		{ "kill", test_kill },
-		{ "hostile", test_hostile },
+		TEST(room), TEST(full), TEST(ring_full), TEST(skip), TEST(lose), TEST(watermark),
+		TEST(overwrite), TEST(reader), TEST(records), TEST(snapshot), TEST(pause),
+		TEST(kill), TEST(hostile),
 	};
-	int status;
 
-	if (!machine_setup())
-		skip_tests = "single steps are for x86_64 only";
 	ring_config.size = SIZE;
 	map_ring(&ring_config);
 	config.ring = &live.ring;
@@ -1147,8 +1032,9 @@ int main(int argc, char **argv)
 	config.size = SIZE;
 	config.private = &live;
 	config.gone = gone;
-	status = run_tests(tests, ARRAY_SIZE(tests), argc, argv);
-	if (explored)
-		printf("# %llu interleavings\n", explored);
-	return status;
+	keep_memory(&live, sizeof(live));
+	keep_memory(ring_config.data, SIZE);
+	keep_memory(config.data, SIZE);
+	keep_page(ring_config.page);
+	return run_explorer(tests, ARRAY_SIZE(tests), argc, argv);
 }

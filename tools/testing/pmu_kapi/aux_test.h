@@ -25,6 +25,18 @@ static inline void test_aux_fill(void *data, u64 pos, u64 size)
 		words[n] = (pos + 8 * n) ^ TEST_AUX_WORD;
 }
 
+/* Writes that many bytes, for which there is room. False: the area was not to be had. */
+static inline bool test_aux_put(struct pmuk_area *area, u64 size)
+{
+	struct pmuk_aux_handle handle;
+
+	if (!pmuk_area_begin(area, &handle))
+		return false;
+	test_aux_fill(handle.data, handle.head, size);
+	pmuk_area_end(&handle, size);
+	return true;
+}
+
 /* How many bytes the word at @pos is too old. */
 static inline u64 test_aux_age(const u8 *area, u64 size, u64 pos)
 {

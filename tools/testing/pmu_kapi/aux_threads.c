@@ -24,23 +24,26 @@ static struct pmuk_area area;
 static struct pmuk_ring_config ring_config;
 static struct pmuk_area_config config;
 
-/* The writer's. */
-static u64 attempts, parts, given_up, lost_bytes, losses, skipped;
-static bool written_all;
-
-/* Of the readers, one after the other. */
-static u64 next, stale, turns, empty, spans_truncated, records, records_truncated, told;
-static bool dead;		/* a reader has gone without a word */
-static u64 revoked, pauses;
+/* What each test begins anew. */
+static struct {
+	/* the writer's */
+	u64 attempts, parts, given_up, lost_bytes, losses, skipped;
+	bool written_all;
+	/* of the readers, one after the other */
+	u64 next, stale, turns, empty, spans_truncated, records, records_truncated, told;
+	bool dead;		/* a reader has gone without a word */
+	u64 revoked, pauses;
+	/* of lives and deaths */
+	u64 born, will;		/* what the killer leaves to whoever lets go of it */
+	u64 life, let_go_of, by_writer;
+} our;
 
 static void wake(struct pmuk_ring *r)
 {
-	(void)r;
 }
 
 static void gone(struct pmuk_area *a)
 {
-	(void)a;
 	FAIL("let go of, and nobody has killed it");
 }
 
@@ -57,24 +60,7 @@ static void set_up(bool overwrite, bool user_tail, void (*on_gone)(struct pmuk_a
 		.private = &area, .gone = on_gone,
 	};
 	pmuk_area_init(&area, &config);
-	attempts = 0;
-	parts = 0;
-	given_up = 0;
-	lost_bytes = 0;
-	losses = 0;
-	skipped = 0;
-	written_all = false;
-	next = 0;
-	stale = 0;
-	turns = 0;
-	empty = 0;
-	spans_truncated = 0;
-	records = 0;
-	records_truncated = 0;
-	told = 0;
-	dead = false;
-	revoked = 0;
-	pauses = 0;
+	memset(&our, 0, sizeof(our));
 }
 
 static void tear_down(void)
@@ -87,58 +73,47 @@ static void tear_down(void)
 
 static void lose(u64 bytes)
 {
-	losses++;
-	lost_bytes += bytes;
+	our.losses++;
+	our.lost_bytes += bytes;
 	pmuk_area_lose(&area, bytes);
-}
-
-/* For the ring to be full at times, before the area is. */
-static void put_record(void)
-{
-	struct perf_event_header *rec;
-
-	rec = pmuk_output_begin(test_buffer(&ring), TEST_RECORD, 96);
-	if (!rec)
-		return;
-	test_fill(rec, attempts, 96);
-	pmuk_output_end(test_buffer(&ring), rec);
 }
 
 /* As hardware that begins at multiples of 16 only, and does not fit in what is left at times. */
 static void put(void)
 {
-	u64 size = 8 + attempts++ * 24 % 800, pad;
+	u64 size = 8 + our.attempts++ * 24 % 800, pad;
 	struct pmuk_aux_handle handle;
 
 	if (!pmuk_area_begin(&area, &handle)) {
-		given_up++;
-		if (attempts % 8 == 0)
+		our.given_up++;
+		if (our.attempts % 8 == 0)
 			lose(size);
 		return;
 	}
 	pad = config.overwrite ? 0 : handle.head & 8;
 	if (pad) {
 		EXPECT(!pmuk_area_skip(&handle, pad));
-		skipped += pad;
+		our.skipped += pad;
 	}
 	if (size > handle.size) {
 		lose(size - handle.size);
 		size = handle.size;
 	}
 	test_aux_fill(handle.data, handle.head, size);
-	put_record();
-	parts++;
+	/* for the ring to be full at times, before the area is */
+	test_put(&ring, our.attempts, 96);
+	our.parts++;
 	pmuk_area_end(&handle, size);
 }
 
 static bool stressed(void)
 {
-	return area.head / SIZE >= ENOUGH && area.full >= ENOUGH && losses >= ENOUGH;
+	return area.head / SIZE >= ENOUGH && area.full >= ENOUGH && our.losses >= ENOUGH;
 }
 
 static bool no_more(void)
 {
-	return failed() || __atomic_load_n(&written_all, __ATOMIC_ACQUIRE);
+	return failed() || __atomic_load_n(&our.written_all, __ATOMIC_ACQUIRE);
 }
 
 /* In bursts, to find the area full and to leave it empty. */
@@ -146,13 +121,12 @@ static void *writer(void *arg)
 {
 	u64 n;
 
-	(void)arg;
 	for (n = 1; n <= TOO_MANY && !stressed() && !failed(); n++) {
 		put();
 		if (n % 64 == 0)
 			usleep(50);
 	}
-	__atomic_store_n(&written_all, true, __ATOMIC_RELEASE);
+	__atomic_store_n(&our.written_all, true, __ATOMIC_RELEASE);
 	return NULL;
 }
 
@@ -170,7 +144,7 @@ static void look_at(u64 pos, u64 size)
 		EXPECT(pos & 8);
 		/* the other one was never written */
 		EXPECT(age % SIZE == 0 || age == pos - TEST_AUX_WORD);
-		stale += 8;
+		our.stale += 8;
 	}
 }
 
@@ -179,33 +153,32 @@ static void take_turn(struct pmuk_aux_reader *r)
 	struct pmuk_aux_span span;
 	u64 bytes;
 
-	turns++;
+	our.turns++;
 	if (!pmuk_area_peek(r, &span)) {
-		empty++;
+		our.empty++;
 		return;
 	}
-	EXPECT_EQ(span.head, next);
-	bytes = turns % 3 ? span.size : span.size / 16 * 8;
+	EXPECT_EQ(span.head, our.next);
+	bytes = our.turns % 3 ? span.size : span.size / 16 * 8;
 	look_at(span.head, bytes);
-	next += bytes;
-	spans_truncated += !!(span.flags & TRUNCATED);
+	our.next += bytes;
+	our.spans_truncated += !!(span.flags & TRUNCATED);
 	pmuk_area_consume(r, bytes);
 }
 
 /* Goes now and then without a release. */
 static void leave(struct pmuk_aux_reader *r)
 {
-	if (turns % 16)
+	if (our.turns % 16)
 		pmuk_area_release(r);
 	else
-		__atomic_store_n(&dead, true, __ATOMIC_RELEASE);
+		__atomic_store_n(&our.dead, true, __ATOMIC_RELEASE);
 }
 
 static void *reader(void *arg)
 {
 	struct pmuk_aux_reader r;
 
-	(void)arg;
 	while (!no_more()) {
 		if (!pmuk_area_claim(&area, &r)) {
 			take_turn(&r);
@@ -219,18 +192,17 @@ static void *reader(void *arg)
 /* The coroner; he also keeps the writer out for a moment. */
 static void *meddler(void *arg)
 {
-	(void)arg;
 	while (!no_more()) {
-		if (__atomic_load_n(&dead, __ATOMIC_ACQUIRE)) {
-			__atomic_store_n(&dead, false, __ATOMIC_RELAXED);
-			revoked++;
+		if (__atomic_load_n(&our.dead, __ATOMIC_ACQUIRE)) {
+			__atomic_store_n(&our.dead, false, __ATOMIC_RELAXED);
+			our.revoked++;
 			pmuk_area_revoke(&area);
 		}
-		if (revoked % 4 == 0) {
+		if (our.revoked % 4 == 0) {
 			pmuk_area_pause(&area);
 			usleep(20);
 			EXPECT(!pmuk_area_resume(&area));
-			pauses++;
+			our.pauses++;
 		}
 		usleep(20);
 	}
@@ -242,7 +214,6 @@ static void *watcher(void *arg)
 {
 	struct pmuk_aux_stat s, before = {};
 
-	(void)arg;
 	while (!no_more()) {
 		pmuk_area_stat(&area, &s);
 		EXPECT(s.head >= before.head && s.full >= before.full &&
@@ -259,15 +230,15 @@ static void look_at_record(const struct test_aux_record *rec, struct pmuk_aux_re
 {
 	struct pmuk_aux_span span;
 
-	EXPECT(rec->offset >= next);
+	EXPECT(rec->offset >= our.next);
 	look_at(rec->offset, rec->size);
-	records++;
-	records_truncated += !!(rec->flags & TRUNCATED);
+	our.records++;
+	our.records_truncated += !!(rec->flags & TRUNCATED);
 	EXPECT(pmuk_area_peek(r, &span) || !rec->size);
-	EXPECT_EQ(span.head, next);
-	next = rec->offset + rec->size;
-	EXPECT(next <= span.head + span.size);
-	pmuk_area_consume(r, next - span.head);
+	EXPECT_EQ(span.head, our.next);
+	our.next = rec->offset + rec->size;
+	EXPECT(our.next <= span.head + span.size);
+	pmuk_area_consume(r, our.next - span.head);
 }
 
 static void read_records(struct pmuk_aux_reader *r)
@@ -284,7 +255,7 @@ static void read_records(struct pmuk_aux_reader *r)
 			EXPECT(rec->type == PERF_RECORD_LOST || test_whole(rec));
 		pmuk_ring_consume(&records_of);
 	}
-	empty += !n;
+	our.empty += !n;
 	pmuk_ring_release(&records_of);
 }
 
@@ -293,7 +264,6 @@ static void *record_reader(void *arg)
 	struct pmuk_aux_reader r;
 	bool last;
 
-	(void)arg;
 	EXPECT(!pmuk_area_claim(&area, &r));
 	do {
 		last = no_more();
@@ -311,15 +281,14 @@ static void *mapped_reader(void *arg)
 	u64 head;
 	bool last;
 
-	(void)arg;
 	do {
 		last = no_more();
 		/* so that what is read is not older */
 		head = smp_load_acquire(&page->aux_head);
-		empty += head == next;
-		EXPECT(head - next <= SIZE);
-		look_at(next, head - next);
-		next = head;
+		our.empty += head == our.next;
+		EXPECT(head - our.next <= SIZE);
+		look_at(our.next, head - our.next);
+		our.next = head;
 		/* after the last look at it */
 		smp_store_release(&page->aux_tail, head);
 		/* its records are not looked at here */
@@ -334,11 +303,11 @@ static void *mapped_reader(void *arg)
 static void conserve(struct pmuk_aux_stat *s)
 {
 	pmuk_area_stat(&area, s);
-	EXPECT_EQ(attempts, parts + given_up);
-	EXPECT_EQ(given_up, s->full + s->discarded);
+	EXPECT_EQ(our.attempts, our.parts + our.given_up);
+	EXPECT_EQ(our.given_up, s->full + s->discarded);
 	EXPECT_EQ(s->nested, 0);
-	EXPECT_EQ(s->truncated, lost_bytes);
-	EXPECT_EQ(s->truncations, losses);
+	EXPECT_EQ(s->truncated, our.lost_bytes);
+	EXPECT_EQ(s->truncations, our.losses);
 	EXPECT_EQ(s->head, ring_config.page->aux_head);
 }
 
@@ -348,56 +317,42 @@ static void check_stream(void)
 	struct pmuk_aux_stat s;
 
 	conserve(&s);
-	EXPECT_EQ(s.tail, next);
-	look_at(next, s.head - next);
+	EXPECT_EQ(s.tail, our.next);
+	look_at(our.next, s.head - our.next);
 	EXPECT(s.head / SIZE >= ENOUGH);
-	EXPECT(s.full >= ENOUGH && losses >= ENOUGH && skipped >= ENOUGH);
+	EXPECT(s.full >= ENOUGH && our.losses >= ENOUGH && our.skipped >= ENOUGH);
 	EXPECT(s.wakeups >= ENOUGH);
-	EXPECT(empty >= ENOUGH / 50);
+	EXPECT(our.empty >= ENOUGH / 50);
 }
 
-static void test_stream(void)
+static void check_meddled(void)
 {
-	static void *(*const functions[])(void *) = { writer, reader, reader, meddler };
-
-	set_up(false, false, gone);
-	run_threads(functions, ARRAY_SIZE(functions));
 	check_stream();
-	EXPECT_EQ(stale, skipped);
-	EXPECT(turns >= ENOUGH && spans_truncated >= ENOUGH / 10);
-	EXPECT(revoked >= ENOUGH / 25 && pauses >= ENOUGH / 25 && area.discarded >= ENOUGH / 50);
-	tear_down();
+	EXPECT_EQ(our.stale, our.skipped);
+	EXPECT(our.turns >= ENOUGH && our.spans_truncated >= ENOUGH / 10);
+	EXPECT(our.revoked >= ENOUGH / 25 && our.pauses >= ENOUGH / 25);
+	EXPECT(area.discarded >= ENOUGH / 50);
 }
 
-static void test_records(void)
+static void check_records(void)
 {
-	static void *(*const functions[])(void *) = { writer, record_reader, watcher };
-
-	set_up(false, false, gone);
-	run_threads(functions, ARRAY_SIZE(functions));
 	check_stream();
-	EXPECT(stale && stale < skipped);	/* in gaps that are told of, and only there */
-	EXPECT(records >= ENOUGH && records_truncated >= ENOUGH / 10);
+	/* Old bytes are in gaps that are told of, and only there. */
+	EXPECT(our.stale && our.stale < our.skipped);
+	EXPECT(our.records >= ENOUGH && our.records_truncated >= ENOUGH / 10);
 	EXPECT(ring.lost >= ENOUGH / 10);
-	tear_down();
 }
 
-static void test_mapped(void)
+static void check_mapped(void)
 {
-	static void *(*const functions[])(void *) = { writer, mapped_reader, watcher };
-
-	set_up(false, true, gone);
-	run_threads(functions, ARRAY_SIZE(functions));
 	check_stream();
-	EXPECT_EQ(stale, skipped);
-	tear_down();
+	EXPECT_EQ(our.stale, our.skipped);
 }
 
 static void *overwriter(void *arg)
 {
 	u64 n;
 
-	(void)arg;
 	for (n = 1; !no_more(); n++) {
 		put();
 		if (n % 256 == 0)
@@ -414,13 +369,13 @@ static void snapshot(void)
 
 	pmuk_area_pause(&area);
 	while (pmuk_area_claim(&area, &r) && !failed())
-		empty++;
+		our.empty++;
 	if (pmuk_area_peek(&r, &span)) {
-		EXPECT(span.head >= next && span.size <= SIZE);
+		EXPECT(span.head >= our.next && span.size <= SIZE);
 		look_at(span.head, span.size);
-		EXPECT_EQ(stale, 0);
-		next = span.head + span.size;
-		told += span.size;
+		EXPECT_EQ(our.stale, 0);
+		our.next = span.head + span.size;
+		our.told += span.size;
 		pmuk_area_consume(&r, span.size);
 	}
 	pmuk_area_release(&r);
@@ -431,50 +386,41 @@ static void *snapshots(void *arg)
 {
 	u64 n;
 
-	(void)arg;
 	for (n = 0; n < ENOUGH / 2 && !failed(); n++) {
 		snapshot();
 		usleep(n % 64);
 	}
-	__atomic_store_n(&written_all, true, __ATOMIC_RELEASE);
+	__atomic_store_n(&our.written_all, true, __ATOMIC_RELEASE);
 	return NULL;
 }
 
-static void test_snapshots(void)
+static void check_snapshots(void)
 {
-	static void *(*const functions[])(void *) = { overwriter, snapshots, watcher };
 	struct pmuk_aux_stat s;
 
-	set_up(true, false, gone);
-	run_threads(functions, ARRAY_SIZE(functions));
 	conserve(&s);
 	EXPECT_EQ(s.full, 0);
-	EXPECT(s.head > told);
+	EXPECT(s.head > our.told);
 	EXPECT(s.head / SIZE >= ENOUGH / 20 && s.discarded >= ENOUGH / 20);
-	tear_down();
 }
 
 /* ---- lives and deaths ---- */
 
 static pthread_barrier_t in_step;	/* of writer and killer, after each life */
-static u64 born;
-static u64 will;		/* what the killer leaves to whoever lets go of it */
-static u64 life;
-static u64 let_go_of, by_writer;
 
 /* Its memory is somebody else's from now on. */
 static void let_go(void)
 {
-	EXPECT_EQ(will, life);
+	EXPECT_EQ(our.will, our.life);
 	memset(config.data, 0, 1024);
 	area.head = 0;
-	let_go_of++;
+	our.let_go_of++;
 }
 
 static void gone_at_last(struct pmuk_area *a)
 {
 	EXPECT(a == &area);
-	by_writer++;
+	our.by_writer++;
 	let_go();
 }
 
@@ -487,25 +433,19 @@ static void wait_a_bit(u64 loops)
 /* Open for about half of the time. */
 static void write_until_killed(void)
 {
-	struct pmuk_aux_handle handle;
-
-	while (pmuk_area_begin(&area, &handle)) {
-		test_aux_fill(handle.data, handle.head, 1024);
-		pmuk_area_end(&handle, 1024);
+	while (test_aux_put(&area, 1024))
 		wait_a_bit(1000);
-	}
 }
 
 static void *mortal_writer(void *arg)
 {
-	(void)arg;
-	for (life = 1; life <= ROUNDS; life++) {
+	for (our.life = 1; our.life <= ROUNDS; our.life++) {
 		pmuk_ring_init(&ring, &ring_config);
 		pmuk_area_init(&area, &config);
-		__atomic_store_n(&born, life, __ATOMIC_RELEASE);
+		__atomic_store_n(&our.born, our.life, __ATOMIC_RELEASE);
 		write_until_killed();
 		pthread_barrier_wait(&in_step);
-		EXPECT_EQ(let_go_of, life);
+		EXPECT_EQ(our.let_go_of, our.life);
 		EXPECT_EQ(area.nested, 0);
 	}
 	return NULL;
@@ -515,12 +455,11 @@ static void *killer(void *arg)
 {
 	u64 lives;
 
-	(void)arg;
 	for (lives = 1; lives <= ROUNDS; lives++) {
-		while (__atomic_load_n(&born, __ATOMIC_ACQUIRE) != lives)
+		while (__atomic_load_n(&our.born, __ATOMIC_ACQUIRE) != lives)
 			sched_yield();
 		wait_a_bit(lives * 37 % 4096);
-		will = lives;
+		our.will = lives;
 		if (!pmuk_area_kill(&area))
 			let_go();
 		pthread_barrier_wait(&in_step);
@@ -529,30 +468,44 @@ static void *killer(void *arg)
 }
 
 /* Exactly one of killer and closer lets go of it. */
-static void test_kill(void)
+static void check_kill(void)
 {
-	static void *(*const functions[])(void *) = { mortal_writer, killer };
+	EXPECT(our.by_writer >= ROUNDS / 50 && our.let_go_of - our.by_writer >= ROUNDS / 50);
+}
 
-	set_up(true, false, gone_at_last);
-	born = 0;
-	let_go_of = 0;
-	by_writer = 0;
+/* Who has an area at the same time, and what has to be true when all have ended. */
+static const struct race {
+	const char *name;
+	bool overwrite, user_tail;
+	void *(*functions[MOST_THREADS])(void *arg);
+	void (*check)(void);
+	void (*gone)(struct pmuk_area *a);
+} races[] = {
+	{ "stream", false, false, { writer, reader, reader, meddler }, check_meddled, gone },
+	{ "records", false, false, { writer, record_reader, watcher }, check_records, gone },
+	{ "mapped", false, true, { writer, mapped_reader, watcher }, check_mapped, gone },
+	{ "snapshots", true, false, { overwriter, snapshots, watcher }, check_snapshots, gone },
+	{ "kill", true, false, { mortal_writer, killer }, check_kill, gone_at_last },
+};
+
+static void run(void)
+{
+	const struct race *race = running_test->rule;
+
+	set_up(race->overwrite, race->user_tail, race->gone);
 	pthread_barrier_init(&in_step, NULL, 2);
-	run_threads(functions, ARRAY_SIZE(functions));
+	run_threads(race->functions);
 	pthread_barrier_destroy(&in_step);
-	EXPECT(by_writer >= ROUNDS / 50 && let_go_of - by_writer >= ROUNDS / 50);
+	race->check();
 	tear_down();
 }
 
 int main(int argc, char **argv)
 {
-	static const struct test tests[] = {
-		{ "stream", test_stream },
-		{ "records", test_records },
-		{ "mapped", test_mapped },
-		{ "snapshots", test_snapshots },
-		{ "kill", test_kill },
-	};
+	struct test tests[ARRAY_SIZE(races)];
+	size_t i;
 
+	for (i = 0; i < ARRAY_SIZE(races); i++)
+		tests[i] = (struct test){ races[i].name, run, &races[i] };
 	return run_tests(tests, ARRAY_SIZE(tests), argc, argv);
 }

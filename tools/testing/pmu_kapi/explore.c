@@ -6,12 +6,9 @@
  *
  * Also at each instruction, what a reader could see has to be whole.
  */
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "machine.h"
-#include "test.h"
+#include "interleave.h"
 
 #define SIZE		4096
 #define WRITES		4
@@ -46,7 +43,7 @@ struct scenario {
 	bool may_lose;
 };
 
-/* What is saved and set back, besides memory that is not this program's alone. */
+/* What is saved and set back, besides the ring's memory. */
 static struct live {
 	struct pmuk_ring ring;
 	struct write writes[WRITES];
@@ -54,41 +51,15 @@ static struct live {
 	u64 early;		/* wakeups before what they are for was published */
 	u64 start;		/* head before the first write */
 	u64 committed;		/* when somebody had a look */
-	u64 start_lost;		/* told before */
 	u64 records;		/* written before that */
-	u64 base;		/* consumed + overwritten before */
 	struct pmuk_reader reader;
 	u64 read[READ_MAX];	/* ids that the reader has had */
 	u64 reads;
 	u64 torn;
 } live;
 
-struct image {
-	struct live live;
-	u64 data_head;
-	u64 data_tail;
-	u8 data[SIZE];
-};
-
 static struct pmuk_ring_config config;
 static const struct scenario *scenario;
-static u64 explored;
-
-static void save(struct image *image)
-{
-	image->live = live;
-	image->data_head = config.page->data_head;
-	image->data_tail = config.page->data_tail;
-	memcpy(image->data, config.data, SIZE);
-}
-
-static void load(const struct image *image)
-{
-	live = image->live;
-	config.page->data_head = image->data_head;
-	config.page->data_tail = image->data_tail;
-	memcpy(config.data, image->data, SIZE);
-}
 
 static struct perf_event_header *at(u64 pos)
 {
@@ -125,7 +96,6 @@ static void run_write(void *arg)
 /* What is left to a write that was interrupted right after it has published. */
 static void run_again(void *arg)
 {
-	(void)arg;
 	__pmuk_output_again(&live.ring);
 }
 
@@ -368,13 +338,8 @@ static void check_after(bool paused)
 
 static void put_old(u32 size)
 {
-	struct perf_event_header *rec;
-
-	rec = pmuk_output_begin(test_buffer(&live.ring), TEST_RECORD, size);
-	if (!rec)
-		return;
-	test_fill(rec, OLD_ID + live.records++, size);
-	pmuk_output_end(test_buffer(&live.ring), rec);
+	if (test_put(&live.ring, OLD_ID + live.records, size))
+		live.records++;
 }
 
 static void put_all(u32 bytes)
@@ -449,11 +414,10 @@ static void start(const struct scenario *s)
 
 /* ---- exploring ---- */
 
-static struct machine outer, inner;
-
-/* A step, and whether it has reserved the record of @w. */
-static bool step(struct machine *m, struct write *w)
+/* Also sees whether that instruction has reserved the record of the machine's write. */
+bool step(struct machine *m)
 {
+	struct write *w = &live.writes[m == &inner];
 	u64 head = live.ring.head;
 	bool more = machine_step(m);
 
@@ -478,147 +442,128 @@ static void check_order(const struct write *earlier, const struct write *later, 
 	EXPECT_EQ(pos_of(earlier) < pos_of(later), reserved);
 }
 
-static struct image first, second;
-static struct machine_image first_outer, second_outer, second_inner;
+/* A third write interrupts the second one, which has interrupted the first. */
+static void nest(void *arg)
+{
+	const struct write *w = live.writes;
+
+	try(2);
+	check_view();
+	machine_finish(&inner);
+	check_view();
+	machine_finish(&outer);
+	check();
+	check_order(&w[0], &w[1], w[0].reserved);
+	check_order(&w[0], &w[2], w[0].reserved);
+	check_order(&w[1], &w[2], w[1].reserved);
+	check_after(false);
+}
 
 /* All instructions of an interrupting write are interrupted. */
-static void interrupt(void)
+static void interrupt(void *arg)
 {
-	struct write *w = live.writes;
-	bool before[3];
-
-	w[1].tried = true;
-	machine_start(&inner, run_write, &w[1]);
-	do {
-		save(&second);
-		machine_save(&inner, &second_inner);
-		before[0] = w[0].reserved;
-		before[1] = w[1].reserved;
-		try(2);
-		check_view();
-		machine_finish(&inner);
-		check_view();
-		machine_finish(&outer);
-		check();
-		check_order(&w[0], &w[1], before[0]);
-		check_order(&w[0], &w[2], before[0]);
-		check_order(&w[1], &w[2], before[1]);
-		check_after(false);
-		load(&second);
-		machine_load(&inner, &second_inner);
-		machine_load(&outer, &first_outer);
-	} while (step(&inner, &w[1]) && !failed());
+	live.writes[1].tried = true;
+	explore_calls(&inner, run_write, &live.writes[1], nest, NULL);
 }
 
 static void explore_nested(const struct scenario *s)
 {
 	start(s);
 	live.writes[0].tried = true;
-	machine_start(&outer, run_write, &live.writes[0]);
-	do {
-		save(&first);
-		machine_save(&outer, &first_outer);
-		interrupt();
-		load(&first);
-		machine_load(&outer, &first_outer);
-	} while (step(&outer, &live.writes[0]) && !failed());
+	explore_calls(&outer, run_write, &live.writes[0], interrupt, NULL);
 	machine_finish(&outer);
 	check();
 }
 
-/* After one interruption, all instructions that are left are interrupted by another one. */
-static void interrupt_again(bool drain)
+/* What was there when the first of two interruptions came. */
+struct once {
+	bool reserved;		/* the outermost's record */
+	bool stopped;		/* the ring had stopped by then */
+};
+
+/* Another one comes after that. */
+static void interrupt_twice(void *arg)
 {
-	struct write *w = live.writes;
-	bool before = w[0].reserved, stopped, more;
+	const struct once *once = arg;
+	const struct write *w = live.writes;
+
+	try(2);
+	EXPECT(!once->stopped || !w[2].rec);
+	check_view();
+	machine_finish(&outer);
+	check();
+	check_order(&w[0], &w[1], once->reserved);
+	check_order(&w[0], &w[2], w[0].reserved);
+	check_order(&w[1], &w[2], true);
+	check_after(false);
+}
+
+/* After one interruption, all instructions that are left are interrupted by another one. */
+static void interrupt_again(void *drain)
+{
+	struct once once = { .reserved = live.writes[0].reserved };
 
 	try(1);
-	if (drain)
+	if (*(bool *)drain)
 		consume(-1);
 	check_view();
-	stopped = scenario->mode == PMUK_BUFFER_STOP && !w[1].rec;
-	do {
-		bool now = w[0].reserved;
-
-		save(&second);
-		machine_save(&outer, &second_outer);
-		try(2);
-		EXPECT(!stopped || !w[2].rec);
-		check_view();
-		machine_finish(&outer);
-		check();
-		check_order(&w[0], &w[1], before);
-		check_order(&w[0], &w[2], now);
-		check_order(&w[1], &w[2], true);
-		check_after(false);
-		load(&second);
-		machine_load(&outer, &second_outer);
-		more = step(&outer, &w[0]);
-	} while (more && !failed());
+	once.stopped = scenario->mode == PMUK_BUFFER_STOP && !live.writes[1].rec;
+	at_each_step(&outer, interrupt_twice, &once);
 }
 
 static void explore_twice(const struct scenario *s, void (*function)(void *), bool drain)
 {
 	start(s);
 	live.writes[0].tried = function == run_write;
-	machine_start(&outer, function, &live.writes[0]);
-	do {
-		save(&first);
-		machine_save(&outer, &first_outer);
-		interrupt_again(drain);
-		load(&first);
-		machine_load(&outer, &first_outer);
-	} while (step(&outer, &live.writes[0]) && !failed());
+	explore_calls(&outer, function, &live.writes[0], interrupt_again, &drain);
+}
+
+/* What is done on another CPU. */
+struct other {
+	void (*function)(void *arg);
+	void *arg;
+};
+
+static void check_beside(void *arg)
+{
+	const struct other *other = arg;
+
+	machine_finish(&outer);
+	check_view();
+	machine_finish(&inner);
+	if (other->function == run_reader)
+		run_reader(other->arg);
+	check();
+	if (other->function == run_restart)
+		EXPECT_EQ(atomic_read(&live.ring.state), 0);
+	EXPECT(!live.torn);
+	if (live.reader.ring)
+		pmuk_ring_release(&live.reader);
+	check_after(other->function == run_pause);
 }
 
 /*
  * Something on another CPU: begun at each instruction of a write, and interrupted by the rest of
  * that after each of its own.
  */
-static void beside(void (*function)(void *), void *arg)
+static void beside(void *arg)
 {
-	bool more;
+	const struct other *other = arg;
 
-	machine_start(&inner, function, arg);
-	do {
-		save(&second);
-		machine_save(&inner, &second_inner);
-		machine_finish(&outer);
-		check_view();
-		machine_finish(&inner);
-		if (function == run_reader)
-			run_reader(arg);
-		check();
-		if (function == run_restart)
-			EXPECT_EQ(atomic_read(&live.ring.state), 0);
-		EXPECT(!live.torn);
-		if (live.reader.ring)
-			pmuk_ring_release(&live.reader);
-		check_after(function == run_pause);
-		load(&second);
-		machine_load(&inner, &second_inner);
-		machine_load(&outer, &first_outer);
-		more = machine_step(&inner);
-		check_view();
-	} while (more && !failed());
+	explore_calls(&inner, other->function, other->arg, check_beside, arg);
 }
 
 static void explore_beside(const struct scenario *s, void (*function)(void *))
 {
-	void *arg = function == run_reader ? (void *)&live.reader : (void *)&live.ring;
+	struct other other = { function, &live.ring };
 
 	start(s);
-	if (function == run_reader)
+	if (function == run_reader) {
+		other.arg = &live.reader;
 		EXPECT_EQ(pmuk_ring_claim(&live.ring, &live.reader), 0);
+	}
 	live.writes[0].tried = true;
-	machine_start(&outer, run_write, &live.writes[0]);
-	do {
-		save(&first);
-		machine_save(&outer, &first_outer);
-		beside(function, arg);
-		load(&first);
-		machine_load(&outer, &first_outer);
-	} while (step(&outer, &live.writes[0]) && !failed());
+	explore_calls(&outer, run_write, &live.writes[0], beside, &other);
 }
 
 static void explore(const struct scenario *s)
@@ -853,29 +798,15 @@ static void test_reader(void)
 int main(int argc, char **argv)
 {
 	static const struct test tests[] = {
-		{ "room", test_room },
-		{ "again", test_again },
-		{ "full", test_full },
-		{ "larger_inside", test_larger_inside },
-		{ "lost", test_lost },
-		{ "stop", test_stop },
-		{ "overwrite", test_overwrite },
-		{ "overwrite_full", test_overwrite_full },
-		{ "skip", test_skip },
-		{ "watermark", test_watermark },
-		{ "wakeup_events", test_wakeup_events },
-		{ "pause", test_pause },
-		{ "restart", test_restart },
-		{ "reader", test_reader },
+		TEST(room), TEST(again), TEST(full), TEST(larger_inside), TEST(lost), TEST(stop),
+		TEST(overwrite), TEST(overwrite_full), TEST(skip), TEST(watermark),
+		TEST(wakeup_events), TEST(pause), TEST(restart), TEST(reader),
 	};
-	int status;
 
-	if (!machine_setup())
-		skip_tests = "single steps are for x86_64 only";
 	config.size = SIZE;
 	map_ring(&config);
-	status = run_tests(tests, ARRAY_SIZE(tests), argc, argv);
-	if (explored)
-		printf("# %llu interleavings\n", explored);
-	return status;
+	keep_memory(&live, sizeof(live));
+	keep_memory(config.data, SIZE);
+	keep_page(config.page);
+	return run_explorer(tests, ARRAY_SIZE(tests), argc, argv);
 }

@@ -14,11 +14,17 @@
 
 #include "machine.h"
 
-#ifdef __x86_64__
-
 #define TRAP_FLAG	0x100
 
-static_assert(REG_R8 == 0 && REG_RDI == 8 && REG_RSP == 15 && REG_RIP == 16 && REG_EFL == 17,
+/* Registers that are set here, as the assembly below and the signal handler number them. */
+#define RDI		8
+#define RSP		15
+#define RIP		16
+#define EFL		17
+
+#ifdef __x86_64__
+
+static_assert(REG_R8 == 0 && REG_RDI == RDI && REG_RSP == RSP && REG_RIP == RIP && REG_EFL == EFL,
 	      "what the assembly below takes for granted");
 
 static struct machine *running;
@@ -71,12 +77,16 @@ static void handler(int signal, siginfo_t *info, void *context)
 {
 	greg_t *regs = ((ucontext_t *)context)->uc_mcontext.gregs;
 
-	(void)signal;
-	(void)info;
-	regs[REG_EFL] &= ~TRAP_FLAG;
+	regs[EFL] &= ~TRAP_FLAG;
 	memcpy(running->regs, regs, sizeof(running->regs));
-	running->done = regs[REG_RIP] == (greg_t)machine_end;
-	regs[REG_RIP] = (greg_t)machine_end;
+	running->done = regs[RIP] == (greg_t)machine_end;
+	regs[RIP] = (greg_t)machine_end;
+}
+
+static void run(struct machine *m)
+{
+	running = m;
+	machine_enter(m->regs);
 }
 
 bool machine_setup(void)
@@ -93,6 +103,21 @@ bool machine_setup(void)
 	return true;
 }
 
+#else
+
+const u8 machine_end[1];
+
+static void run(struct machine *m)
+{
+}
+
+bool machine_setup(void)
+{
+	return false;
+}
+
+#endif
+
 void machine_start(struct machine *m, void (*function)(void *), void *arg)
 {
 	u64 *top;
@@ -105,32 +130,31 @@ void machine_start(struct machine *m, void (*function)(void *), void *arg)
 	top = (u64 *)(m->stack + MACHINE_STACK) - 3;	/* aligned as behind a call */
 	*top = (u64)machine_end;
 	memset(m->regs, 0, sizeof(m->regs));
-	m->regs[REG_RSP] = (greg_t)top;
-	m->regs[REG_RIP] = (greg_t)function;
-	m->regs[REG_RDI] = (greg_t)arg;
-	m->regs[REG_EFL] = 0x202;	/* interrupts are on, as always */
+	m->regs[RSP] = (u64)top;
+	m->regs[RIP] = (u64)function;
+	m->regs[RDI] = (u64)arg;
+	m->regs[EFL] = 0x202;	/* interrupts are on, as always */
 	m->done = false;
 }
 
 bool machine_step(struct machine *m)
 {
-	running = m;
-	m->regs[REG_EFL] |= TRAP_FLAG;
-	machine_enter(m->regs);
+	m->regs[EFL] |= TRAP_FLAG;
+	run(m);
 	return !m->done;
 }
 
 void machine_finish(struct machine *m)
 {
 	if (!m->done)
-		machine_enter(m->regs);
+		run(m);
 	m->done = true;
 }
 
 /* Offset of what is in use, with what may be written below the stack pointer. */
 static size_t used(const struct machine *m)
 {
-	return (u8 *)m->regs[REG_RSP] - 128 - m->stack;
+	return m->done ? MACHINE_STACK : (u8 *)m->regs[RSP] - 128 - m->stack;
 }
 
 void machine_save(const struct machine *m, struct machine_image *image)
@@ -151,38 +175,3 @@ void machine_load(struct machine *m, const struct machine_image *image)
 	from = used(m);
 	memcpy(m->stack + from, image->stack + from, MACHINE_STACK - from);
 }
-
-#else
-
-bool machine_setup(void)
-{
-	return false;
-}
-
-void machine_start(struct machine *m, void (*function)(void *), void *arg)
-{
-	function(arg);
-	m->done = true;
-}
-
-bool machine_step(struct machine *m)
-{
-	return !m->done;
-}
-
-void machine_finish(struct machine *m)
-{
-	m->done = true;
-}
-
-void machine_save(const struct machine *m, struct machine_image *image)
-{
-	image->done = m->done;
-}
-
-void machine_load(struct machine *m, const struct machine_image *image)
-{
-	m->done = image->done;
-}
-
-#endif

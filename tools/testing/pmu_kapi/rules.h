@@ -16,6 +16,7 @@
 
 #define PAGE_SIZE		4096
 #define RULE_DOSE		1000000	/* of random trials */
+#define RULE_OFFSETS		8192	/* at which a part of an area is tried */
 #define RULE_RECORD		TEST_RECORD
 #define PMUK_BUFFER_USER_TAIL	1
 

@@ -72,16 +72,16 @@ int run_tests(const struct test *tests, size_t nr, int argc, char **argv)
 	return bad ? 1 : 0;
 }
 
-void run_threads(void *(*const functions[])(void *), int nr)
+void run_threads(void *(*const functions[MOST_THREADS])(void *))
 {
 	pthread_t threads[MOST_THREADS];
-	int i;
+	int nr;
 
-	for (i = 0; i < nr; i++)
-		if (pthread_create(&threads[i], NULL, functions[i], NULL))
+	for (nr = 0; nr < MOST_THREADS && functions[nr]; nr++)
+		if (pthread_create(&threads[nr], NULL, functions[nr], NULL))
 			err(2, "pthread_create");
-	for (i = 0; i < nr; i++)
-		pthread_join(threads[i], NULL);
+	while (nr--)
+		pthread_join(threads[nr], NULL);
 }
 
 static void *map(void *at, size_t size, int fd)

@@ -45,9 +45,9 @@ bool failed(void);
 			     #wanted, __wanted);			\
 	} while (0)
 
-/* Of functions at the same time, each to its end. */
+/* Of functions at the same time, each to its end; NULL behind the last one, if there are fewer. */
 #define MOST_THREADS	4
-void run_threads(void *(*const functions[])(void *), int nr);
+void run_threads(void *(*const functions[MOST_THREADS])(void *));
 
 /* Maps a ring's memory, with pages that fault on all sides. Zeroes nothing of @config but these. */
 void map_ring(struct pmuk_ring_config *config);
@@ -93,6 +93,18 @@ static inline void test_fill(struct perf_event_header *rec, u64 id, u32 size)
 		r->words[n] = test_word(id, n);
 	if (words)
 		r->words[words - 1] = test_word(id, words - 1);
+}
+
+/* Writes a record. False: there was no room. */
+static inline bool test_put(struct pmuk_ring *ring, u64 id, u32 size)
+{
+	struct perf_event_header *rec = pmuk_output_begin(test_buffer(ring), TEST_RECORD, size);
+
+	if (rec) {
+		test_fill(rec, id, size);
+		pmuk_output_end(test_buffer(ring), rec);
+	}
+	return rec;
 }
 
 static inline bool test_whole(const struct perf_event_header *rec)

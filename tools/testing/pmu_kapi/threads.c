@@ -17,20 +17,20 @@
 
 static struct pmuk_ring ring;
 static struct pmuk_ring_config config;
-static u64 attempts;		/* the writer's, and its ids */
-static u64 written, bytes;	/* the writer's */
-static bool written_all;
 static int busy;		/* the writer is in the ring */
 
-/* Of the readers, one after the other. */
-static u64 next, seen, told, empty;
-
-static int woken;		/* the reader was told to have a look */
+/* What each test begins anew. */
+static struct {
+	u64 attempts;		/* the writer's, and its ids */
+	u64 written, bytes;	/* the writer's */
+	bool written_all;
+	u64 next, seen, told, empty;	/* of the readers, one after the other */
+	int woken;		/* the reader was told to have a look */
+} our;
 
 static void wake(struct pmuk_ring *r)
 {
-	(void)r;
-	__atomic_store_n(&woken, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&our.woken, 1, __ATOMIC_RELEASE);
 }
 
 static void set_up(enum pmuk_buffer_mode mode, bool user_tail)
@@ -41,35 +41,22 @@ static void set_up(enum pmuk_buffer_mode mode, bool user_tail)
 	};
 	map_ring(&config);
 	pmuk_ring_init(&ring, &config);
-	attempts = 0;
-	written = 0;
-	bytes = 0;
-	next = 0;
-	seen = 0;
-	told = 0;
-	empty = 0;
-	woken = 0;
-	written_all = false;
+	memset(&our, 0, sizeof(our));
 }
 
 static void put(void)
 {
-	u32 size = 16 + attempts * 40 % 504;
-	struct perf_event_header *rec;
+	u32 size = 16 + our.attempts * 40 % 504;
 
-	rec = pmuk_output_begin(test_buffer(&ring), TEST_RECORD, size);
-	if (rec) {
-		test_fill(rec, attempts, size);
-		written++;
-		bytes += size;
-		pmuk_output_end(test_buffer(&ring), rec);
+	if (test_put(&ring, our.attempts++, size)) {
+		our.written++;
+		our.bytes += size;
 	}
-	attempts++;
 }
 
 static bool stressed(void)
 {
-	return attempts >= ATTEMPTS && ring.head / SIZE >= ENOUGH && ring.lost >= ENOUGH;
+	return our.attempts >= ATTEMPTS && ring.head / SIZE >= ENOUGH && ring.lost >= ENOUGH;
 }
 
 /* In bursts, to find the ring full and to leave it empty. */
@@ -77,19 +64,18 @@ static void *writer(void *arg)
 {
 	u64 n;
 
-	(void)arg;
 	for (n = 1; n <= TOO_MANY && !stressed() && !failed(); n++) {
 		put();
 		if (n % 256 == 0)
 			usleep(50);
 	}
-	__atomic_store_n(&written_all, true, __ATOMIC_RELEASE);
+	__atomic_store_n(&our.written_all, true, __ATOMIC_RELEASE);
 	return NULL;
 }
 
 static bool no_more(void)
 {
-	return failed() || __atomic_load_n(&written_all, __ATOMIC_ACQUIRE);
+	return failed() || __atomic_load_n(&our.written_all, __ATOMIC_ACQUIRE);
 }
 
 static void look_at(const struct perf_event_header *rec)
@@ -97,19 +83,19 @@ static void look_at(const struct perf_event_header *rec)
 	const struct test_lost_record *lost = (const void *)rec;
 
 	if (rec->type == PERF_RECORD_LOST) {
-		told += lost->lost;
-		next += lost->lost;
+		our.told += lost->lost;
+		our.next += lost->lost;
 		return;
 	}
 	EXPECT(test_whole(rec));
-	EXPECT_EQ(((const struct test_record *)rec)->id, next);
-	next++;
-	seen++;
+	EXPECT_EQ(((const struct test_record *)rec)->id, our.next);
+	our.next++;
+	our.seen++;
 }
 
 static void relax(void)
 {
-	empty++;
+	our.empty++;
 	usleep(10);
 }
 
@@ -130,7 +116,7 @@ static u64 take_turn(u64 nr)
 		pmuk_ring_consume(&r);
 	}
 	if (n < nr)
-		empty++;
+		our.empty++;
 	pmuk_ring_release(&r);
 	return n;
 }
@@ -140,7 +126,6 @@ static void *reader(void *arg)
 	bool last;
 	u64 n;
 
-	(void)arg;
 	do {
 		last = no_more();
 		n = take_turn(64);
@@ -156,7 +141,6 @@ static void *mapped_reader(void *arg)
 	u64 pos = 0, head;
 	bool last;
 
-	(void)arg;
 	do {
 		last = no_more();
 		/* so that what is read of records is not older */
@@ -180,7 +164,6 @@ static void *hostile_reader(void *arg)
 {
 	u64 random = 1;
 
-	(void)arg;
 	while (!no_more()) {
 		random = random * 6364136223846793005ULL + 1442695040888963407ULL;
 		WRITE_ONCE(config.page->data_tail, random & 1 ? random :
@@ -194,7 +177,6 @@ static void *watcher(void *arg)
 {
 	struct pmuk_buffer_stat s, before = {};
 
-	(void)arg;
 	while (!no_more()) {
 		pmuk_ring_stat(&ring, &s);
 		EXPECT(s.consumed >= before.consumed && s.lost >= before.lost &&
@@ -211,14 +193,14 @@ static void conserve(struct pmuk_buffer_stat *s)
 	u64 lost_records, there = 0, pos;
 
 	pmuk_ring_stat(&ring, s);
-	lost_records = (s->head - bytes) / sizeof(struct test_lost_record);
-	EXPECT_EQ((s->head - bytes) % sizeof(struct test_lost_record), 0);
-	EXPECT_EQ(attempts, written + s->lost + s->discarded);
+	lost_records = (s->head - our.bytes) / sizeof(struct test_lost_record);
+	EXPECT_EQ((s->head - our.bytes) % sizeof(struct test_lost_record), 0);
+	EXPECT_EQ(our.attempts, our.written + s->lost + s->discarded);
 	if (config.user_tail)
 		return;
 	for (pos = s->tail; pos < s->head; there++)
 		pos += ((struct perf_event_header *)(config.data + (pos & (SIZE - 1))))->size;
-	EXPECT_EQ(s->consumed + s->overwritten + there, written + lost_records);
+	EXPECT_EQ(s->consumed + s->overwritten + there, our.written + lost_records);
 }
 
 static void check_drop(void)
@@ -226,43 +208,15 @@ static void check_drop(void)
 	struct pmuk_buffer_stat s;
 
 	conserve(&s);
-	EXPECT_EQ(seen, written);
-	EXPECT_EQ(told + ring.pending, s.lost);
-	EXPECT_EQ(next + ring.pending, attempts);
+	EXPECT_EQ(our.seen, our.written);
+	EXPECT_EQ(our.told + ring.pending, s.lost);
+	EXPECT_EQ(our.next + ring.pending, our.attempts);
 	EXPECT_EQ(s.discarded, 0);
 	/* Was it a stress? */
 	EXPECT(s.head / SIZE >= ENOUGH);
-	EXPECT(s.lost >= ENOUGH && told >= ENOUGH);
-	EXPECT(empty >= ENOUGH / 10);
+	EXPECT(s.lost >= ENOUGH && our.told >= ENOUGH);
+	EXPECT(our.empty >= ENOUGH / 10);
 	EXPECT(s.wakeups >= ENOUGH);
-	unmap_ring(&config);
-}
-
-static void test_drop(void)
-{
-	static void *(*const functions[])(void *) = { writer, reader, watcher };
-
-	set_up(PMUK_BUFFER_DROP, false);
-	run_threads(functions, ARRAY_SIZE(functions));
-	check_drop();
-}
-
-static void test_turns(void)
-{
-	static void *(*const functions[])(void *) = { writer, reader, reader };
-
-	set_up(PMUK_BUFFER_DROP, false);
-	run_threads(functions, ARRAY_SIZE(functions));
-	check_drop();
-}
-
-static void test_mapped(void)
-{
-	static void *(*const functions[])(void *) = { writer, mapped_reader, watcher };
-
-	set_up(PMUK_BUFFER_DROP, true);
-	run_threads(functions, ARRAY_SIZE(functions));
-	check_drop();
 }
 
 /* Waits for wakeups and nothing else, as long as there is a writer. */
@@ -271,7 +225,7 @@ static bool wait_until_woken(void)
 	int patience;
 
 	for (patience = 0; patience < 500000; patience++) {
-		if (__atomic_exchange_n(&woken, 0, __ATOMIC_ACQUIRE) || no_more())
+		if (__atomic_exchange_n(&our.woken, 0, __ATOMIC_ACQUIRE) || no_more())
 			return true;
 		usleep(10);
 	}
@@ -283,7 +237,6 @@ static void *restarting_reader(void *arg)
 {
 	bool last;
 
-	(void)arg;
 	do {
 		last = no_more();
 		if (!wait_until_woken())
@@ -295,25 +248,12 @@ static void *restarting_reader(void *arg)
 	return NULL;
 }
 
-static void test_stops(void)
+static void check_hostile(void)
 {
-	static void *(*const functions[])(void *) = { writer, restarting_reader, watcher };
-
-	set_up(PMUK_BUFFER_STOP, false);
-	run_threads(functions, ARRAY_SIZE(functions));
-	check_drop();
-}
-
-static void test_hostile(void)
-{
-	static void *(*const functions[])(void *) = { writer, hostile_reader };
 	struct pmuk_buffer_stat s;
 
-	set_up(PMUK_BUFFER_DROP, true);
-	run_threads(functions, ARRAY_SIZE(functions));
 	conserve(&s);
-	EXPECT(s.lost >= ENOUGH && written >= ENOUGH);
-	unmap_ring(&config);
+	EXPECT(s.lost >= ENOUGH && our.written >= ENOUGH);
 }
 
 /* Tells when it is in the ring, as the kernel knows from a context on another CPU. */
@@ -321,7 +261,6 @@ static void *overwriter(void *arg)
 {
 	u64 n;
 
-	(void)arg;
 	for (n = 1; !no_more(); n++) {
 		__atomic_store_n(&busy, 1, __ATOMIC_RELAXED);
 		smp_mb();	/* busy, then the ring; pairs with snapshots() */
@@ -366,47 +305,65 @@ static void *snapshots(void *arg)
 	u64 latest = 0, n, least = 2 * ENOUGH;
 	struct pmuk_reader r;
 
-	(void)arg;
 	for (n = 0; n < 200 * least && (n < least || !snapshots_met_enough()) && !failed(); n++) {
 		pmuk_ring_pause(&ring);
 		smp_mb();	/* the pause, then busy; pairs with overwriter() */
 		while (__atomic_load_n(&busy, __ATOMIC_ACQUIRE))
 			;
 		EXPECT_EQ(pmuk_ring_claim(&ring, &r), 0);
-		seen += read_snapshot(&r, &latest);
+		our.seen += read_snapshot(&r, &latest);
 		pmuk_ring_release(&r);
 		EXPECT_EQ(pmuk_ring_resume(&ring), 0);
 		usleep(n % 64);
 	}
-	__atomic_store_n(&written_all, true, __ATOMIC_RELEASE);
+	__atomic_store_n(&our.written_all, true, __ATOMIC_RELEASE);
 	return NULL;
 }
 
-static void test_snapshots(void)
+static void check_snapshots(void)
 {
-	static void *(*const functions[])(void *) = { overwriter, snapshots, watcher };
 	struct pmuk_buffer_stat s;
 
-	set_up(PMUK_BUFFER_OVERWRITE, false);
-	run_threads(functions, ARRAY_SIZE(functions));
 	conserve(&s);
-	EXPECT_EQ(seen, s.consumed);
+	EXPECT_EQ(our.seen, s.consumed);
 	EXPECT_EQ(s.lost, 0);
 	EXPECT(s.consumed >= ENOUGH && s.overwritten >= ENOUGH && s.discarded >= ENOUGH);
 	EXPECT(s.head / SIZE >= ENOUGH);
+}
+
+/* Who has a ring of this mode at the same time, and what has to be true when all have ended. */
+static const struct race {
+	const char *name;
+	enum pmuk_buffer_mode mode;
+	bool user_tail;
+	void *(*functions[MOST_THREADS])(void *arg);
+	void (*check)(void);
+} races[] = {
+	{ "drop", PMUK_BUFFER_DROP, false, { writer, reader, watcher }, check_drop },
+	{ "turns", PMUK_BUFFER_DROP, false, { writer, reader, reader }, check_drop },
+	{ "mapped", PMUK_BUFFER_DROP, true, { writer, mapped_reader, watcher }, check_drop },
+	{ "stops", PMUK_BUFFER_STOP, false, { writer, restarting_reader, watcher }, check_drop },
+	{ "hostile", PMUK_BUFFER_DROP, true, { writer, hostile_reader }, check_hostile },
+	{ "snapshots", PMUK_BUFFER_OVERWRITE, false, { overwriter, snapshots, watcher },
+	  check_snapshots },
+};
+
+static void run(void)
+{
+	const struct race *race = running_test->rule;
+
+	set_up(race->mode, race->user_tail);
+	run_threads(race->functions);
+	race->check();
 	unmap_ring(&config);
 }
 
 int main(int argc, char **argv)
 {
-	static const struct test tests[] = {
-		{ "drop", test_drop },
-		{ "turns", test_turns },
-		{ "mapped", test_mapped },
-		{ "stops", test_stops },
-		{ "hostile", test_hostile },
-		{ "snapshots", test_snapshots },
-	};
+	struct test tests[ARRAY_SIZE(races)];
+	size_t i;
 
+	for (i = 0; i < ARRAY_SIZE(races); i++)
+		tests[i] = (struct test){ races[i].name, run, &races[i] };
 	return run_tests(tests, ARRAY_SIZE(tests), argc, argv);
 }
