@@ -109,66 +109,48 @@ RAW_BROKEN = {
 }
 
 
-def made(kind):
-    parts = good()
-    if kind in RAW_BROKEN:
-        return b''.join(RAW_BROKEN[kind])
-    if kind == 'raw':
-        return b''.join(raw())
-    if kind == 'raw_long':
-        return b''.join(raw(first=mark(5_000, 100, 0) + LONG + packet(FIRST[1])))
-    if kind == 'raw_missing':
-        return b''.join(raw(before=-2))
-    if kind == 'overwrite':
-        parts = good(mode=1, overwritten=1000)
-    elif kind == 'saturated':
-        parts = good(first=FIRST + [switch(3, 100, 0, 0xffffffff, 0, 1, 1)])
-    elif kind == 'no_end':
-        parts.pop()
-    elif kind == 'behind':
-        parts.append(b'\0' * 8)
-    elif kind == 'no_account':
-        del parts[8]
-    elif kind == 'bad_type':
-        parts.insert(3, block(9, 0, b''))
-    elif kind == 'bad_size':
-        parts.insert(3, block(RECORDS, 0, b'', size=1 << 40))
-    elif kind == 'odd_size':
-        parts.insert(3, block(RECORDS, 0, b'\0' * 12))
-    elif kind == 'zero_record':
-        parts.insert(3, block(RECORDS, 0, b'\0' * 48))
-    elif kind == 'short_switch':
-        parts.insert(3, block(RECORDS, 0, switch(0, 1, 2, 3, 4, 5, 6, size=40)[:40]))
-    elif kind == 'bad_class':
-        parts.insert(3, block(RECORDS, 0, switch(7, 1, 2, 3, 4, 5, 6)))
-    elif kind == 'cpus':
-        parts[0] = header(cpus=3)
-    elif kind == 'version':
-        parts[0] = header(version=3)
-    elif kind == 'old_version':
-        parts[0] = header(version=1)
-    elif kind == 'order':
-        parts[0] = header(order=0x04030201)
-    elif kind == 'no_order':
-        parts[0] = header(order=0x01020305)
-    elif kind == 'mode':
-        parts[0] = header(mode=3)
-    elif kind == 'name':
-        parts.insert(3, block(TASK, 0, struct.pack('=I', 1) + b'x' * 68))
-    elif kind == 'sum':
-        parts[7] = stat(0, 5, 4, 0)
-    elif kind == 'text':
-        parts = [b'hello, this is not a recording at all\n']
-    elif kind == 'empty':
-        parts = []
-    elif kind != 'good':
-        sys.exit(f'what is {kind}?')
-    return b''.join(parts)
+def inserted(part):
+    """A good file with something between its parts."""
+    return good()[:3] + [part] + good()[3:]
+
+
+def headed(**fields):
+    """A good file with another header."""
+    return [header(**fields)] + good()[1:]
+
+
+KINDS = RAW_BROKEN | {
+    'good': good(),
+    'raw': raw(),
+    'raw_long': raw(first=mark(5_000, 100, 0) + LONG + packet(FIRST[1])),
+    'raw_missing': raw(before=-2),
+    'overwrite': good(mode=1, overwritten=1000),
+    'saturated': good(first=FIRST + [switch(3, 100, 0, 0xffffffff, 0, 1, 1)]),
+    'no_end': good()[:-1],
+    'behind': good() + [b'\0' * 8],
+    'no_account': good()[:8] + good()[9:],
+    'bad_type': inserted(block(9, 0, b'')),
+    'bad_size': inserted(block(RECORDS, 0, b'', size=1 << 40)),
+    'odd_size': inserted(block(RECORDS, 0, b'\0' * 12)),
+    'zero_record': inserted(block(RECORDS, 0, b'\0' * 48)),
+    'short_switch': inserted(block(RECORDS, 0, switch(0, 1, 2, 3, 4, 5, 6, size=40)[:40])),
+    'bad_class': inserted(block(RECORDS, 0, switch(7, 1, 2, 3, 4, 5, 6))),
+    'cpus': headed(cpus=3),
+    'version': headed(version=3),
+    'old_version': headed(version=1),
+    'order': headed(order=0x04030201),
+    'no_order': headed(order=0x01020305),
+    'mode': headed(mode=3),
+    'name': inserted(block(TASK, 0, struct.pack('=I', 1) + b'x' * 68)),
+    'sum': good()[:7] + [stat(0, 5, 4, 0)] + good()[8:],
+    'text': [b'hello, this is not a recording at all\n'],
+    'empty': [],
+}
 
 
 def main():
     with open(sys.argv[1], 'wb') as file:
-        file.write(made(sys.argv[2] if sys.argv[2:] else 'good'))
+        file.write(b''.join(KINDS[sys.argv[2] if sys.argv[2:] else 'good']))
 
 
 if __name__ == '__main__':

@@ -85,6 +85,21 @@ order()
 	[ "$got" = "${*:2} " ] || broken "the order is '$got', not '${*:2}'"
 }
 
+# report ARG..., record ARG...: of what is recorded in $work/data
+report() { "$pmuk" report -i "$work/data" "$@"; }
+record() { "$pmuk" record -o "$work/data" "$@"; }
+
+# waits COMMAND...: half a minute at most, until it succeeds
+waits()
+{
+	local i
+	for ((i = 0; i < 300; i++)); do
+		! "$@" || return 0
+		sleep 0.1
+	done
+	return 1
+}
+
 narrow()
 {
 	local wide
@@ -123,8 +138,7 @@ test_version() { root first; sed -i '1s/2/1/' "$(file tasks)" "$(file cpus)"
 # Each of these breaks a line; NUMBER:EXPRESSION of sed
 test_malformed() {
 	local broken_line
-	for broken_line in '2s/on/yes/' '3s/[0-9]/x/' '4s/1/99/' '5s/events/event/' \
-		'5s/$/ a b c d/' \
+	for broken_line in '2s/on/yes/' '3s/[0-9]/x/' '4s/1/99/' '5s/events/event/' '5s/$/ a b c d/' \
 			'7s/128 //' '7s/$/ 7/' '8d' '9s/cpu/cup/' '9s/ 4000000000/ -4/' \
 			'9s/ 1 8/ 2 8/' \
 			'9s/$/ 5/' '9s/ [0-9]*$//' '9s/4000000000/99999999999999999999999/' \
@@ -496,9 +510,11 @@ test_export_file() { root first
 	refuses 1 'No such file' "$pmuk" export -o "$work/nowhere/pmuk.prom"
 }
 
+has_files() { [ "$(ls "$1")" ]; }
+
 # Neither one that was killed nor a signal leaves anything; only files are replaced.
 test_export_left() { root first
-	local textfile=$work/textfile i
+	local textfile=$work/textfile
 	mkdir "$textfile"
 	# shellcheck disable=SC2016	# the other shell's
 	sh -c ': >"$2.$$"; exec "$1" export -o "$2"' sh "$pmuk" "$textfile/pmuk.prom"
@@ -510,10 +526,7 @@ test_export_left() { root first
 	mv "$(file hist)" "$work/hist"
 	mkfifo "$(file hist)"
 	"$pmuk" export -o "$textfile/pmuk.prom" &
-	for ((i = 0; i < 300; i++)); do
-		[ -z "$(ls "$textfile")" ] || break
-		sleep 0.1
-	done
+	waits has_files "$textfile" || true
 	kill -TERM $!
 	# shellcheck disable=SC2016	# the other shell's
 	timeout 20 sh -c 'cat <"$1" >"$2"' sh "$work/hist" "$(file hist)" || true
@@ -543,7 +556,7 @@ test_control() { root first
 recorded() { "$here/recording.py" "$work/data" "$1"; }
 
 test_report() { recorded good
-	"$pmuk" report -i "$work/data" >"$work/said"
+	report >"$work/said"
 	narrow 80 <"$work/said"
 	order 1 100 200 <"$work/said"
 	says ': 2 tasks on 2 CPUs in 2\.50s, all switches$' cat "$work/said"
@@ -554,14 +567,14 @@ test_report() { recorded good
 	says '^    200   600us       2  7\.00us 0\.50\? 1\.67\?     0     1     1 new "name"$' cat \
 		"$work/said"
 	says '^\?: ' cat "$work/said"
-	"$pmuk" report -i "$work/data" -s wait | order 1 200 100
-	"$pmuk" report -i "$work/data" -c 1 | order 1 200
-	refuses 1 'CPU 2 was not recorded' "$pmuk" report -i "$work/data" -c 2
+	report -s wait | order 1 200 100
+	report -c 1 | order 1 200
+	refuses 1 'CPU 2 was not recorded' report -c 2
 	(cd "$work" && cp data pmuk.data && says '2 tasks' "$pmuk" report)
 }
 
 test_report_json() { recorded good
-	"$pmuk" report -i "$work/data" --json >"$work/json"
+	report --json >"$work/json"
 	json "[(c['seen'], c['lost'], c['lost_told'], c['discarded'], c['switches'], c['adds_up'])
 		for c in j['cpus']] ==
 		[(4, 4, 3, 0, 8, True), (2, 0, 0, 1, 3, True)]" <"$work/json"
@@ -573,16 +586,15 @@ test_report_json() { recorded good
 
 test_report_other() {
 	recorded overwrite
-	says '^CPU 0: 1008 switches: 4 seen, 4 lost, 0 discarded, 1000 overwritten' "$pmuk" report \
-		-i "$work/data"
+	says '^CPU 0: 1008 switches: 4 seen, 4 lost, 0 discarded, 1000 overwritten' report
 	recorded saturated
-	says '^    100   4\.30s\+      3 ' "$pmuk" report -i "$work/data"
-	says '^\+: ' "$pmuk" report -i "$work/data"
-	"$pmuk" report -i "$work/data" --json | json "[t['other_reasons'] for t in j['tasks']]
+	says '^    100   4\.30s\+      3 ' report
+	says '^\+: ' report
+	report --json | json "[t['other_reasons'] for t in j['tasks']]
 		== [1, 0]"
 	recorded sum
-	says '^CPU 0: these numbers do not add up$' "$pmuk" report -i "$work/data"
-	"$pmuk" report -i "$work/data" --json | json "[c['adds_up'] for c in j['cpus']]
+	says '^CPU 0: these numbers do not add up$' report
+	report --json | json "[c['adds_up'] for c in j['cpus']]
 		== [False, True]"
 }
 
@@ -591,19 +603,17 @@ test_report_broken() {
 	for kind in no_end behind no_account bad_type bad_size odd_size zero_record short_switch \
 		bad_class cpus name no_order mode; do
 		recorded $kind
-		refuses 1 'byte [0-9]+: .*: it was cut short, or is damaged. Record again$' \
-			"$pmuk" report -i "$work/data"
+		refuses 1 'byte [0-9]+: .*: it was cut short, or is damaged. Record again$' report
 	done
 	recorded version
-	refuses 1 'has version 3, and this pmuk knows version 2' "$pmuk" report -i "$work/data"
+	refuses 1 'has version 3, and this pmuk knows version 2' report
 	recorded old_version
-	refuses 1 'has version 1, and this pmuk knows version 2: use the pmuk that wrote it' \
-		"$pmuk" report -i "$work/data"
+	refuses 1 'has version 1, and this pmuk knows version 2: use the pmuk that wrote it' report
 	recorded order
-	refuses 1 'the other byte order' "$pmuk" report -i "$work/data"
+	refuses 1 'the other byte order' report
 	for kind in text empty; do
 		recorded $kind
-		refuses 1 'is not a file of pmuk record' "$pmuk" report -i "$work/data"
+		refuses 1 'is not a file of pmuk record' report
 	done
 	refuses 1 'No such file.*pmuk record makes' "$pmuk" report -i "$work/none"
 	refuses 1 'is not a file of pmuk record' "$pmuk" report -i "$work"
@@ -616,15 +626,15 @@ test_report_raw() {
 		# shellcheck disable=SC2086	# words on purpose
 		for kind in good raw; do
 			recorded $kind
-			"$pmuk" report -i "$work/data" $args >"$work/$kind"
+			report $args >"$work/$kind"
 		done
 		cmp "$work/good" "$work/raw" || broken "$(diff "$work/good" "$work/raw")"
 	done
 	recorded raw_long
-	says '^    100   5\.00s       2   6\.00s ' "$pmuk" report -i "$work/data"
+	says '^    100   5\.00s       2   6\.00s ' report
 	recorded raw_missing
-	says '^CPU 0: these numbers do not add up$' "$pmuk" report -i "$work/data"
-	"$pmuk" report -i "$work/data" --json | json "[c['adds_up'] for c in j['cpus']]
+	says '^CPU 0: these numbers do not add up$' report
+	report --json | json "[c['adds_up'] for c in j['cpus']]
 		== [False, True]"
 }
 
@@ -632,8 +642,7 @@ test_report_raw() {
 refuses_packets()
 {
 	recorded "$1"
-	refuses 1 "byte [0-9]+: $2: it was cut short, or is damaged. Record again$" \
-		"$pmuk" report -i "$work/data"
+	refuses 1 "byte [0-9]+: $2: it was cut short, or is damaged. Record again$" report
 }
 
 test_report_raw_broken() {
@@ -654,61 +663,41 @@ test_report_raw_broken() {
 	refuses_packets raw_no_padding 'a block that is not complete'
 	# where that is: the header, two names, the block, the mark
 	recorded raw_kind
-	refuses 1 "byte $((160 + 2 * 88 + 16 + 21)): " "$pmuk" report -i "$work/data"
+	refuses 1 "byte $((160 + 2 * 88 + 16 + 21)): " report
 }
 
-# At each byte of packets, and of all that is around them: cut there, it is refused; changed, it is
-# refused or reported.
-test_report_raw_damaged() { recorded raw
-	python3 - "$pmuk" "$work/data" <<-'END'
-		import subprocess, sys
-		pmuk, name = sys.argv[1:]
+# damaged HOW FIRST STEP: $work/data, cut at these bytes, is refused; with these bytes changed, it is refused or
+# reported. It neither crashes nor hangs.
+damaged()
+{
+	python3 - "$pmuk" "$work/data" "$@" <<-'END'
+		import re, subprocess, sys
+		pmuk, name, how, first, step = sys.argv[1:]
 		with open(name, 'rb') as file:
 		    whole = file.read()
-
-		def report(data, allowed):
+		for at in range(int(first), len(whole), int(step)):
+		    rest = b'' if how == 'cut' else bytes([whole[at] ^ 0xff]) + whole[at + 1:]
 		    with open(name, 'wb') as file:
-		        file.write(data)
+		        file.write(whole[:at] + rest)
 		    done = subprocess.run(['timeout', '1h', 'prlimit', '--cpu=20', pmuk, 'report', '-i', name], text=True,
 		                          capture_output=True, errors='replace')
-		    lines = done.stderr.splitlines()
-		    if done.returncode not in allowed or len(lines) != done.returncode:
-		        sys.exit(f'byte {at}: status {done.returncode}: {done.stderr}')
-
-		for at in range(8, len(whole)):
-		    report(whole[:at], [1])
-		    report(whole[:at] + bytes([whole[at] ^ 0xff]) + whole[at + 1:], [0, 1])
+		    status, said = done.returncode, done.stderr
+		    if status not in ([1] if how == 'cut' else [0, 1]) or len(said.splitlines()) != status:
+		        sys.exit(f'byte {at}: status {status}: {said}')
+		    if how == 'cut' and not re.search('cut short|is not a file of pmuk record', said):
+		        sys.exit(f'byte {at}: it is not told that the file was cut: {said}')
 	END
 }
 
-# Wherever it is cut, that is noticed.
-test_report_cut() {
-	local size length
-	recorded good
-	cp "$work/data" "$work/whole"
-	size=$(stat -c %s "$work/whole")
-	for ((length = 1; length < size; length += 13)); do
-		head -c "$length" "$work/whole" >"$work/data"
-		refuses 1 'cut short|is not a file of pmuk record' "$pmuk" report -i "$work/data"
-	done
+test_report_raw_damaged() {
+	recorded raw
+	damaged cut 8 1
+	recorded raw
+	damaged changed 8 1
 }
 
-# Whatever is changed, it says something or works, and does neither crash nor hang.
-test_report_changed() {
-	local status at size
-	recorded good
-	cp "$work/data" "$work/whole"
-	size=$(stat -c %s "$work/whole")
-	for ((at = 8; at < size; at += 11)); do
-		cp "$work/whole" "$work/data"
-		printf '\xff' | dd of="$work/data" bs=1 seek="$at" conv=notrunc status=none
-		status=0
-		timeout 1h prlimit --cpu=20 "$pmuk" report -i "$work/data" >"$work/said" 2>&1 || status=$?
-		if [ "$status" -gt 1 ] || grep -q 'Sanitizer\|runtime error' "$work/said"; then
-			broken "byte $at: $status: $(head -5 "$work/said")"
-		fi
-	done
-}
+test_report_cut() { recorded good; damaged cut 1 13; }
+test_report_changed() { recorded good; damaged changed 8 11; }
 
 # ---- with a kernel that is not there ----
 
@@ -817,20 +806,20 @@ exact()
 }
 
 test_kernel_record() { kernel
-	says 'switches of 2 CPUs, 0 of them dropped' "$pmuk" record -o "$work/data" -t 0.5
+	says 'switches of 2 CPUs, 0 of them dropped' record -t 0.5
 	exact "$work/data"
 	json "len(j['cpus']) == 2 and all(c['lost'] == 0 and c['switches'] == c['seen']
 		for c in j['cpus'])" <"$work/json"
-	"$pmuk" record -c 1 -o "$work/data" -t 0.2 2>/dev/null
+	record -c 1 -t 0.2 2>/dev/null
 	exact "$work/data"
 	json "[c['cpu'] for c in j['cpus']] == [1]" <"$work/json"
-	ends 5 "$pmuk" record -c 0-1 -o "$work/data" -- sh -c 'sleep 0.3; exit 5' 2>/dev/null
+	ends 5 record -c 0-1 -- sh -c 'sleep 0.3; exit 5' 2>/dev/null
 	exact "$work/data"
 }
 
 # Each CPU takes a file.
 test_kernel_record_files() { kernel
-	(ulimit -Sn 5; "$pmuk" record -o "$work/data" -t 0.2 2>/dev/null)
+	(ulimit -Sn 5; record -t 0.2 2>/dev/null)
 	exact "$work/data"
 	# shellcheck disable=SC2016	# the other shell's
 	ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 \
@@ -839,72 +828,66 @@ test_kernel_record_files() { kernel
 }
 
 test_kernel_record_lost() { kernel
-	"$pmuk" record -m 2 -o "$work/data" -t 1 2>/dev/null
+	record -m 2 -t 1 2>/dev/null
 	exact "$work/data"
 	json "all(c['lost'] > 0 and c['lost_told'] > 0 and c['lost'] >= c['lost_told']
 		for c in j['cpus'])" <"$work/json"
 }
 
 test_kernel_record_overwrite() { kernel
-	"$pmuk" record --overwrite -m 4 -o "$work/data" -t 1 2>/dev/null
+	record --overwrite -m 4 -t 1 2>/dev/null
 	exact "$work/data"
 	json "j['overwrite'] and all(c['overwritten'] > 0 and c['seen'] > 100 and c['lost'] == 0
 		for c in j['cpus'])" <"$work/json"
 }
 
 test_kernel_record_raw() { kernel
-	says 'switches of 2 CPUs, 0 of them dropped' "$pmuk" record --raw -o "$work/data" -t 0.5
+	says 'switches of 2 CPUs, 0 of them dropped' record --raw -t 0.5
 	exact "$work/data"
 	json "len(j['cpus']) == 2 and all(c['lost'] == 0 and c['switches'] == c['seen']
 		for c in j['cpus'])" <"$work/json"
 	json "$(stat -c %s "$work/data") < 16 * sum(c['seen'] for c in j['cpus'])" <"$work/json"
-	ends 5 "$pmuk" record --raw -c 1 -o "$work/data" -- sh -c 'sleep 0.3; exit 5' 2>/dev/null
+	ends 5 record --raw -c 1 -- sh -c 'sleep 0.3; exit 5' 2>/dev/null
 	exact "$work/data"
 	json "[c['cpu'] for c in j['cpus']] == [1]" <"$work/json"
 }
 
 test_kernel_record_raw_lost() { kernel
-	"$pmuk" record --raw -m 1 -o "$work/data" -t 1 2>/dev/null
+	record --raw -m 1 -t 1 2>/dev/null
 	exact "$work/data"
 	json "all(c['lost'] > 0 and c['lost_told'] > 0 and c['lost'] >= c['lost_told']
 		for c in j['cpus'])" <"$work/json"
-	refuses 1 'choose one' "$pmuk" record --raw --overwrite -o "$work/data" -t 1
+	refuses 1 'choose one' record --raw --overwrite -t 1
 }
 
+has_ended() { ! kill -0 "$1" 2>/dev/null; }
+
 test_kernel_record_interrupted() { kernel
-	local pid i
+	local pid
 	rm -f "$work/data"
 	python3 -c '
 import os, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_DFL)	# bash ignores it for what is in the background
 os.execv(sys.argv[1], sys.argv[1:])' "$pmuk" record -o "$work/data" 2>"$work/said" &
 	pid=$!
-	for ((i = 0; i < 300; i++)); do
-		[ ! -s "$work/data" ] || break
-		sleep 0.1
-	done
+	waits test -s "$work/data" || true
 	kill -INT "$pid"
-	for ((i = 0; i < 300; i++)); do
-		kill -0 "$pid" 2>/dev/null || break
-		sleep 0.1
-	done
+	waits has_ended "$pid" || true
 	kill -KILL "$pid" 2>/dev/null && broken 'it does not end'
 	wait "$pid" || broken "$? $(cat "$work/said")"
 	exact "$work/data"
 }
 
 test_kernel_record_refused() { kernel
-	PMUK_TEST=busy refuses 1 'recorded by somebody else' "$pmuk" record -o "$work/data" -t 1
-	PMUK_TEST=enomem refuses 1 'no memory for the stream; try a smaller -m' "$pmuk" record -o \
-		"$work/data" -t 1
-	PMUK_TEST=busy refuses 1 'by somebody else' "$pmuk" record -o "$work/data" -- \
-		sh -c "echo >'$work/has run'"
+	PMUK_TEST=busy refuses 1 'recorded by somebody else' record -t 1
+	PMUK_TEST=enomem refuses 1 'no memory for the stream; try a smaller -m' record -t 1
+	PMUK_TEST=busy refuses 1 'by somebody else' record -- sh -c "echo >'$work/has run'"
 	sleep 0.3
 	[ ! -e "$work/has run" ] || broken 'the command runs though nothing is recorded'
-	refuses 1 'there is no CPU 7, or it is offline' "$pmuk" record -c 7 -o "$work/data" -t 1
+	refuses 1 'there is no CPU 7, or it is offline' record -c 7 -t 1
 	refuses 1 'nowhere/data: No such file' "$pmuk" record -o "$work/nowhere/data" -t 1
 	rm "$PMUK_ROOT/dev/pmuk_sched"
-	refuses 1 '/dev/pmuk_sched is missing, though' "$pmuk" record -o "$work/data" -t 1
+	refuses 1 '/dev/pmuk_sched is missing, though' record -t 1
 	[ ! -c /dev/full ] || { kernel; refuses 1 'No space left.*not complete|cannot write' \
 		"$pmuk" record -o /dev/full -t 1; }
 }

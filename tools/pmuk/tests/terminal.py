@@ -58,6 +58,12 @@ class Screen:
     def key(self, keys):
         os.write(self.fd, keys.encode())
 
+    def type(self, keys, text):
+        """What is drawn then has that, and fits."""
+        self.key(keys)
+        self.wait(text)
+        self.fits()
+
     def resize(self, columns, lines):
         self.columns, self.lines = columns, lines
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack('HHHH', lines, columns, 0, 0))
@@ -88,6 +94,10 @@ class Screen:
         if after[3] != self.before[3]:
             sys.exit('the modes of the terminal are not what they were')
 
+    def quit(self):
+        self.key('q')
+        self.end(0)
+
 
 def start(program, *args, **size):
     screen = Screen(program, 'top', '-d', '0.5', *args, **size)
@@ -105,15 +115,10 @@ def test_keys(program):
                        ('t', 'PID '), ('h', 'this help'), ('x', 'PID '),
                        ('a', 'in all'), ('a', 'in 0ns'),
                        ('j', '(?s)OTHER TASK(?!.*systemd)'), ('k', 'systemd')):
-        screen.key(keys)
-        screen.wait(text)
-        screen.fits()
-    screen.key('\x1b[B')
-    screen.wait('(?s)OTHER TASK(?!.*systemd)')
-    screen.key('\x1b[A')
-    screen.wait('systemd')
-    screen.key('q')
-    screen.end(0)
+        screen.type(keys, text)
+    screen.type('\x1b[B', '(?s)OTHER TASK(?!.*systemd)')
+    screen.type('\x1b[A', 'systemd')
+    screen.quit()
 
 
 def test_resize(program):
@@ -124,11 +129,8 @@ def test_resize(program):
     screen.resize(72, 8)
     screen.wait(r'^[^\n]{0,72}\n')
     time.sleep(0.2)
-    screen.key('N')
-    screen.wait('by id')
-    screen.fits()
-    screen.key('q')
-    screen.end(0)
+    screen.type('N', 'by id')
+    screen.quit()
 
 
 def test_wide(program):
@@ -137,15 +139,13 @@ def test_wide(program):
     screen.wait('memory: ')
     screen.resize(120, 30)
     screen.wait('/user.slice')
-    screen.key('q')
-    screen.end(0)
+    screen.quit()
 
 
 def test_fewer(program):
     """There are less rows than were scrolled over."""
     screen = start(program)
-    screen.key('jjjj')
-    screen.wait('(?s)OTHER TASK(?!.*systemd)')
+    screen.type('jjjj', '(?s)OTHER TASK(?!.*systemd)')
     name = os.environ['PMUK_ROOT'] + '/proc/pmuk_sched/tasks'
     with open(name, 'rb') as tasks:
         lines = [line for line in tasks if not re.match(rb'task [2-9]|task 10|group', line)]
@@ -153,8 +153,7 @@ def test_fewer(program):
         tasks.writelines(lines)
     os.rename(name + '.new', name)
     screen.wait('systemd')
-    screen.key('q')
-    screen.end(0)
+    screen.quit()
 
 
 def test_signals(program):
@@ -186,8 +185,7 @@ def test_suspend(program):
     screen.raw = ''
     os.kill(screen.pid, signal.SIGCONT)
     screen.wait('memory: ')
-    screen.key('q')
-    screen.end(0)
+    screen.quit()
 
 
 def test_times(program):

@@ -3,18 +3,13 @@
  * How user space may map the AUX area of a buffer of /dev/pmuk_export, and how it may not: the
  * rules of 2014, rights, what becomes of a map, and who pays for it.
  */
-#define _GNU_SOURCE
-#include <errno.h>
 #include <sys/param.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 
 #include "export.h"
-#include "../kselftest_harness.h"
+#include "harness.h"
 
-#define DATA_PAGES	8
-#define PAGES		(1 + DATA_PAGES)
 #define AUX_PAGES	16
 
 static void *map_aux(int fd, size_t at, size_t pages, int prot)
@@ -93,9 +88,8 @@ FIXTURE_SETUP(geometry)
 
 	if (getpagesize() != 4 * KIB)
 		SKIP(return, "written for pages of 4 KiB");
-	self->fd = export_open();
+	self->fd = export_made(&attr);
 	ASSERT_GE(self->fd, 0);
-	ASSERT_EQ(export_create(self->fd, &attr), 0);
 	self->page = map_pages(self->fd, PAGES,
 			       variant->flags ? PROT_READ | PROT_WRITE : PROT_READ);
 	ASSERT_NE(self->page, MAP_FAILED);
@@ -134,9 +128,9 @@ TEST_F(geometry, maps)
 TEST(no_area_no_map)
 {
 	struct pmuk_export_attr attr = { .nr_pages = DATA_PAGES };
-	int fd = export_open();
+	int fd = export_made(&attr);
 
-	ASSERT_EQ(export_create(fd, &attr), 0);
+	ASSERT_GE(fd, 0);
 	EXPECT_EQ(errno_of(map_aux(fd, PAGES, AUX_PAGES, PROT_READ)), EINVAL);
 	close(fd);
 }
@@ -146,7 +140,8 @@ FIXTURE(map)
 {
 	int fd;
 	int buffers;		/* that there were before */
-	size_t page_size;
+	size_t page_size, size;		/* the latter is of the area */
+	int prot;			/* of the page, and the data */
 	struct perf_event_mmap_page *page;
 	uint8_t *aux;
 };
@@ -156,15 +151,8 @@ FIXTURE_VARIANT(map)
 	unsigned int flags;
 };
 
-FIXTURE_VARIANT_ADD(map, fixed)
-{
-	.flags = 0,
-};
-
-FIXTURE_VARIANT_ADD(map, user_tail)
-{
-	.flags = USER_TAIL,
-};
+FIXTURE_VARIANT_ADD(map, fixed) { .flags = 0 };
+FIXTURE_VARIANT_ADD(map, user_tail) { .flags = USER_TAIL };
 
 FIXTURE_SETUP(map)
 {
@@ -174,8 +162,9 @@ FIXTURE_SETUP(map)
 	catch_faults();
 	self->buffers = nr_buffers();
 	self->page_size = getpagesize();
-	self->page = export_begin(&self->fd, &attr, PAGES,
-				  variant->flags ? PROT_READ | PROT_WRITE : PROT_READ);
+	self->size = AUX_PAGES * self->page_size;
+	self->prot = variant->flags ? PROT_READ | PROT_WRITE : PROT_READ;
+	self->page = export_begin(&self->fd, &attr, PAGES, self->prot);
 	ASSERT_NE(self->page, MAP_FAILED);
 	self->aux = map_aux(self->fd, PAGES, AUX_PAGES, PROT_READ);
 	ASSERT_NE(self->aux, MAP_FAILED);
@@ -211,7 +200,7 @@ TEST_F(map, cannot_be_written)
 
 	ASSERT_GE(zero, 0);
 	ASSERT_GE(mem, 0);
-	if (mprotect(self->aux, AUX_PAGES * self->page_size, PROT_READ | PROT_WRITE))
+	if (mprotect(self->aux, self->size, PROT_READ | PROT_WRITE))
 		EXPECT_EQ(errno, EACCES);
 	for (i = 0; i < AUX_PAGES; i++) {
 		uint64_t *at = (uint64_t *)(self->aux + i * self->page_size);
@@ -226,34 +215,31 @@ TEST_F(map, cannot_be_written)
 
 TEST_F(map, rights_cannot_be_gained_later)
 {
-	size_t size = AUX_PAGES * self->page_size;
-
-	EXPECT_EQ(errno_of(mprotect(self->aux, size, PROT_READ | PROT_EXEC)), EACCES);
-	EXPECT_EQ(mprotect(self->aux, size, PROT_READ | PROT_WRITE), variant->flags ? 0 : -1);
-	EXPECT_EQ(mprotect(self->aux, size, PROT_NONE), 0);
+	EXPECT_EQ(errno_of(mprotect(self->aux, self->size, PROT_READ | PROT_EXEC)), EACCES);
+	EXPECT_EQ(mprotect(self->aux, self->size, PROT_READ | PROT_WRITE), variant->flags ? 0 : -1);
+	EXPECT_EQ(mprotect(self->aux, self->size, PROT_NONE), 0);
 	EXPECT_EQ(fault_of_read(self->aux), SIGSEGV);
-	EXPECT_EQ(mprotect(self->aux, size, PROT_READ), 0);
+	EXPECT_EQ(mprotect(self->aux, self->size, PROT_READ), 0);
 	EXPECT_EQ(fault_of_read(self->aux), 0);
 }
 
 TEST_F(map, splits_for_nobody)
 {
-	uint8_t *at, *end = self->aux + AUX_PAGES * self->page_size;
+	uint8_t *at, *end = self->aux + self->size;
 
 	for (at = self->aux; at < end; at += self->page_size) {
 		EXPECT_EQ(errno_of(munmap(at, self->page_size)), EINVAL);
 		EXPECT_EQ(mprotect(at, self->page_size, PROT_NONE), -1);
 	}
-	EXPECT_EQ(mremap(self->aux, AUX_PAGES * self->page_size, self->page_size, 0), MAP_FAILED);
-	EXPECT_EQ(mremap(self->aux, AUX_PAGES * self->page_size, 32 * self->page_size,
-			 MREMAP_MAYMOVE), MAP_FAILED);
+	EXPECT_EQ(mremap(self->aux, self->size, self->page_size, 0), MAP_FAILED);
+	EXPECT_EQ(mremap(self->aux, self->size, 2 * self->size, MREMAP_MAYMOVE), MAP_FAILED);
 	EXPECT_EQ(pinned_pages(), PAGES + AUX_PAGES);
 }
 
 TEST_F(map, moves)
 {
-	size_t size = AUX_PAGES * self->page_size;
-	void *to = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	size_t size = self->size;
+	void *to = reserve(size);
 
 	ASSERT_NE(to, MAP_FAILED);
 	ASSERT_EQ(export_aux_write(self->fd, 64, 64), 64);
@@ -266,14 +252,7 @@ TEST_F(map, moves)
 
 TEST_F(map, is_not_inherited)
 {
-	pid_t child = fork();
-	int status;
-
-	ASSERT_GE(child, 0);
-	if (!child)
-		_exit(fault_of_read(self->aux) == SIGSEGV && pinned_pages() == 0 ? 0 : 1);
-	ASSERT_EQ(waitpid(child, &status, 0), child);
-	EXPECT_EQ(status, 0);
+	EXPECT_TRUE(is_not_in_child(self->aux, self->aux));
 	EXPECT_EQ(fault_of_read(self->aux), 0);
 }
 
@@ -294,6 +273,17 @@ TEST_F(map, others_are_at_its_offset)
 	EXPECT_NE(self->aux, MAP_FAILED);
 }
 
+/* Data in @pages pages, mapped for a moment: the area is announced behind @behind pages. */
+static void expect_announced(struct __test_metadata *_metadata, int fd, size_t pages,
+			     size_t behind)
+{
+	struct perf_event_mmap_page *page = map_pages(fd, pages, PROT_READ | PROT_WRITE);
+
+	ASSERT_NE(page, MAP_FAILED);
+	EXPECT_EQ(page->aux_offset, behind * getpagesize());
+	EXPECT_EQ(unmap_pages(page, pages), 0);
+}
+
 /* Data that are mapped anew, and larger, may not reach to where it is mapped. */
 TEST_F(map, is_in_the_way_of_data)
 {
@@ -302,16 +292,10 @@ TEST_F(map, is_in_the_way_of_data)
 	EXPECT_EQ(errno, variant->flags ? EBUSY : EINVAL);
 	if (!variant->flags)
 		return;		/* these are of one size anyway */
-	self->page = map_pages(self->fd, 1 + 4, PROT_READ | PROT_WRITE);
-	ASSERT_NE(self->page, MAP_FAILED);
-	EXPECT_EQ(self->page->aux_offset, PAGES * self->page_size);
-	EXPECT_EQ(unmap_pages(self->page, 1 + 4), 0);
+	expect_announced(_metadata, self->fd, 1 + 4, PAGES);
 	EXPECT_EQ(unmap_pages(self->aux, AUX_PAGES), 0);
 	self->aux = NULL;
-	self->page = map_pages(self->fd, 1 + 16, PROT_READ | PROT_WRITE);
-	ASSERT_NE(self->page, MAP_FAILED);
-	EXPECT_EQ(self->page->aux_offset, 17 * self->page_size);
-	EXPECT_EQ(unmap_pages(self->page, 1 + 16), 0);
+	expect_announced(_metadata, self->fd, 1 + 16, 1 + 16);
 	self->page = map_pages(self->fd, PAGES, PROT_READ);
 }
 
@@ -380,9 +364,8 @@ FIXTURE_SETUP(allowance)
 
 	self->pages = EACH_CPU * sysconf(_SC_NPROCESSORS_ONLN);
 	ASSERT_LT(self->pages, 8 * AUX_PAGES);
-	self->fd = export_open();
+	self->fd = export_made(&attr);
 	ASSERT_GE(self->fd, 0);
-	ASSERT_EQ(export_create(self->fd, &attr), 0);
 	ASSERT_TRUE(let_be_free(EACH_CPU));
 	limit.rlim_cur = (PAGES + 8 * AUX_PAGES - self->pages) * getpagesize();
 	limit.rlim_max = limit.rlim_cur;
@@ -398,6 +381,7 @@ FIXTURE_TEARDOWN(allowance)
 
 TEST_F(allowance, comes_before_what_is_pinned)
 {
+	size_t size = 8 * AUX_PAGES * getpagesize();
 	long data = MAX(0, PAGES - self->pages);
 	long all = PAGES + 8 * AUX_PAGES - self->pages;
 	void *page, *aux, *to;
@@ -418,10 +402,8 @@ TEST_F(allowance, comes_before_what_is_pinned)
 		EXPECT_EQ(errno_of(map_aux(self->fd, PAGES, 8 * AUX_PAGES, PROT_READ)), EPERM);
 		EXPECT_EQ(pinned_pages(), all);
 		/* a move costs nothing */
-		to = mmap(NULL, 8 * AUX_PAGES * getpagesize(), PROT_NONE,
-			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		aux = mremap(aux, 8 * AUX_PAGES * getpagesize(), 8 * AUX_PAGES * getpagesize(),
-			     MREMAP_MAYMOVE | MREMAP_FIXED, to);
+		to = reserve(size);
+		aux = mremap(aux, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, to);
 		ASSERT_EQ(aux, to);
 		EXPECT_EQ(pinned_pages(), all);
 		EXPECT_EQ(unmap_pages(aux, 8 * AUX_PAGES), 0);

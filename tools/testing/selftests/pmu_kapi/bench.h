@@ -6,16 +6,10 @@
 #ifndef _PMUK_SELFTEST_BENCH_H
 #define _PMUK_SELFTEST_BENCH_H
 
-#include <errno.h>
 #include <linux/perf_event.h>
-#include <sched.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
+
+#include "base.h"
 
 #define TURNS	41
 #define CALLS	500
@@ -24,6 +18,33 @@ static inline void fail(const char *what)
 {
 	fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, what, strerror(errno));
 	exit(1);
+}
+
+static inline void put(const char *path, const char *text)
+{
+	if (write_file(path, "%s", text))
+		fail(path);
+}
+
+static inline uint64_t get_number(const char *path)
+{
+	uint64_t number = number_in_file(path);
+
+	if (number == UINT64_MAX)
+		fail(path);
+	return number;
+}
+
+/* What a file of debugfs has measured in the kernel; @fd stays open. */
+static inline void print_all(int fd, const char *path)
+{
+	char text[4096];
+	ssize_t len;
+
+	while ((len = read(fd, text, sizeof(text))) > 0)
+		fwrite(text, 1, len, stdout);
+	if (len)
+		fail(path);
 }
 
 static inline int open_event(struct perf_event_attr *attr, int pid, int cpu)
@@ -52,14 +73,6 @@ static inline uint64_t read_counter(int fd)
 	return read(fd, &count, sizeof(count)) == sizeof(count) ? count : 0;
 }
 
-static inline uint64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ULL + t.tv_nsec;
-}
-
 /**
  * struct way - one of the ways that are compared
  * @name: in the output; NULL: not printed
@@ -73,8 +86,8 @@ struct way {
 	void (*calls)(void);
 	int base;
 
-	uint64_t ns[TURNS];
-	uint64_t insn[TURNS];
+	int64_t ns[TURNS];
+	int64_t insn[TURNS];
 };
 
 static inline void calls_empty(void)
@@ -90,20 +103,21 @@ static inline void take_turn(struct way *way, int insns, int turn)
 	if (way->before)
 		way->before();
 	before = read_counter(insns);
-	start = now();
+	start = now_ns();
 	way->calls();
-	way->ns[turn] = now() - start;
+	way->ns[turn] = now_ns() - start;
 	way->insn[turn] = read_counter(insns) - before;
 }
 
+/* Differences may be less than 0. */
 static inline int compare(const void *a, const void *b)
 {
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
 
 	return x < y ? -1 : x > y;
 }
 
-static inline double median(uint64_t *values, int nr)
+static inline double median(int64_t *values, int nr)
 {
 	qsort(values, nr, sizeof(*values), compare);
 	return values[nr / 2];
@@ -136,11 +150,8 @@ static inline void measure(struct way *ways, int nr)
 static inline int stay_on_this_cpu(void)
 {
 	int cpu = sched_getcpu();
-	cpu_set_t set;
 
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	sched_setaffinity(0, sizeof(set), &set);
+	stay_on(cpu);
 	return cpu;
 }
 

@@ -8,7 +8,6 @@
  * stream_aux_user, stream_rec_user: as stream_aux and stream_rec there, with user space reading
  *	what /dev/pmuk_export writes.
  */
-#define _GNU_SOURCE
 #include <pthread.h>
 
 #include "bench.h"
@@ -25,36 +24,14 @@
 
 static int cpu, run;
 
-static void measure_in_kernel(void)
-{
-	char text[4096];
-	ssize_t len;
-
-	while ((len = read(run, text, sizeof(text))) > 0)
-		fwrite(text, 1, len, stdout);
-	if (len)
-		fail(RUN);
-}
-
 /* ---- perf ---- */
 
 static struct perf_event_mmap_page *page;
 
-static unsigned int pmu_type(void)
-{
-	unsigned int type;
-	FILE *file = fopen(TYPE, "r");
-
-	if (!file || fscanf(file, "%u", &type) != 1)
-		fail(TYPE);
-	fclose(file);
-	return type;
-}
-
 static void perf_open(void)
 {
 	struct perf_event_attr attr = {
-		.type			= pmu_type(),
+		.type			= get_number(TYPE),
 		.config			= ALIGN_ORDER,
 		.watermark		= 1,
 		.wakeup_watermark	= RING_SIZE,
@@ -172,46 +149,42 @@ static void stream_open(struct stream *s)
 		fail("mmap of an AUX area");
 }
 
-static void stream_measure(void)
+/* All of the stream, in parts. */
+static void write_parts(struct stream *s)
 {
-	struct stream s = {};
-	uint64_t start, written = 0;
-	pthread_t thread;
+	uint64_t left;
 	int64_t once;
 
-	stream_open(&s);
-	if (pthread_create(&thread, NULL, stream_reader, &s))
-		fail("a thread");
-	start = now();
-	while (written < STREAM) {
-		once = export_aux_write(s.fd, STREAM - written < AREA ? STREAM - written : AREA,
-					PIECE);
+	for (left = STREAM; left; left -= once) {
+		once = export_aux_write(s->fd, left < AREA ? left : AREA, PIECE);
 		if (once < 0)
 			fail("a stream");
-		written += once;
 	}
-	pthread_join(thread, NULL);
-	printf("stream_aux_user_ns %.3f\n", (double)(now() - start) / (STREAM / PIECE));
-	close(s.fd);
 }
 
 /* Those that have no room are written again. */
-static void records_measure(void)
+static void write_records(struct stream *s)
+{
+	while (LOAD(s->read) < STREAM) {
+		if (export_write(s->fd, AREA / PART, 8 + PART, PMUK_EXPORT_TASK) < 0)
+			fail("records");
+	}
+}
+
+static void stream_measure(const char *name, void *(*reader)(void *),
+			   void (*writer)(struct stream *s))
 {
 	struct stream s = {};
 	pthread_t thread;
 	uint64_t start;
 
 	stream_open(&s);
-	if (pthread_create(&thread, NULL, records_reader, &s))
+	if (pthread_create(&thread, NULL, reader, &s))
 		fail("a thread");
-	start = now();
-	while (LOAD(s.read) < STREAM) {
-		if (export_write(s.fd, AREA / PART, 8 + PART, PMUK_EXPORT_TASK) < 0)
-			fail("records");
-	}
+	start = now_ns();
+	writer(&s);
 	pthread_join(thread, NULL);
-	printf("stream_rec_user_ns %.3f\n", (double)(now() - start) / (STREAM / PIECE));
+	printf("%s_ns %.3f\n", name, (double)(now_ns() - start) / (STREAM / PIECE));
 	close(s.fd);
 }
 
@@ -221,12 +194,12 @@ int main(void)
 	run = open(RUN, O_RDWR);
 	if (run < 0)
 		fail(RUN);
-	measure_in_kernel();
+	print_all(run, RUN);
 	perf_open();
 	measure(ways, sizeof(ways) / sizeof(struct way));
 	if (sysconf(_SC_NPROCESSORS_ONLN) > 1) {
-		stream_measure();
-		records_measure();
+		stream_measure("stream_aux_user", stream_reader, write_parts);
+		stream_measure("stream_rec_user", records_reader, write_records);
 	}
 	return 0;
 }

@@ -17,9 +17,9 @@
 #define ADD(dst, value)		INSN(BPF_ALU64 | BPF_ADD | BPF_K, dst, 0, 0, value)
 #define ADD_REG(dst, src)	INSN(BPF_ALU64 | BPF_ADD | BPF_X, dst, src, 0, 0)
 #define SUB_REG(dst, src)	INSN(BPF_ALU64 | BPF_SUB | BPF_X, dst, src, 0, 0)
-#define LOAD(dst, src, offset)	INSN(BPF_LDX | BPF_MEM | BPF_DW, dst, src, offset, 0)
-#define STORE(dst, offset, src)	INSN(BPF_STX | BPF_MEM | BPF_DW, dst, src, offset, 0)
-#define STORE_W(dst, offset, src)	INSN(BPF_STX | BPF_MEM | BPF_W, dst, src, offset, 0)
+#define GET(dst, src, offset)	INSN(BPF_LDX | BPF_MEM | BPF_DW, dst, src, offset, 0)
+#define PUT(dst, offset, src)	INSN(BPF_STX | BPF_MEM | BPF_DW, dst, src, offset, 0)
+#define PUT_W(dst, offset, src)	INSN(BPF_STX | BPF_MEM | BPF_W, dst, src, offset, 0)
 #define CALL(function)		INSN(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_##function)
 #define EXIT			INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0)
 /* one instruction, of which LOAD_MAP_END is the second half */

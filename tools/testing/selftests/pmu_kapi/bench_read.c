@@ -9,7 +9,6 @@
  *
  * The last two are left out where the kernel lets user space read no register.
  */
-#define _GNU_SOURCE
 #include <sys/mman.h>
 
 #include "bench.h"

@@ -12,9 +12,6 @@
  *
  * Needs pmuk_sched, the tool pmuk, and a kernel that lets so many processes be.
  */
-#define _GNU_SOURCE
-#include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
@@ -36,26 +33,6 @@ enum { STRETCH, TASKS, CGROUPS, TOP, NR_COSTS };
 static const char *const names[NR_COSTS] = { "readers", "read_tasks", "read_cgroups", "top" };
 
 static char root[32];
-
-static void put(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY);
-
-	if (fd < 0 || write(fd, text, strlen(text)) < 0)
-		fail(path);
-	close(fd);
-}
-
-static uint64_t number_in(const char *path)
-{
-	char text[32] = "";
-	int fd = open(path, O_RDONLY);
-
-	if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0)
-		fail(path);
-	close(fd);
-	return strtoull(text, NULL, 10);
-}
 
 static int sleep_on(void *arg)
 {
@@ -155,9 +132,9 @@ static void measure_at(int tasks, int cgroups, char *stacks, double costs[NR_COS
 	put(PARAMETERS "reset", "1");
 	costs[TASKS] = read_times("/proc/pmuk_sched/tasks");
 	costs[CGROUPS] = read_times("/proc/pmuk_sched/cgroups");
-	costs[STRETCH] = number_in(PARAMETERS "stretch_ns");
+	costs[STRETCH] = get_number(PARAMETERS "stretch_ns");
 	printf("bench: ... %d tasks in %d cgroups: %d in a row at most\n", tasks, cgroups,
-	       (int)number_in(PARAMETERS "stretch"));
+	       (int)get_number(PARAMETERS "stretch"));
 	costs[TOP] = run_top();
 	for (i = 0; i < NR_COSTS; i++)
 		printf("%s_%d_ns %.3f\n", names[i], tasks, costs[i]);

@@ -13,8 +13,6 @@
  *	of an overflow until poll(2) has returned to a SCHED_FIFO task on the same CPU,
  *	which is busy with something else.
  */
-#define _GNU_SOURCE
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -259,7 +257,8 @@ static void wake_perf(void)
 		.pinned		= 1,
 	};
 	const struct sched_param fifo = { .sched_priority = 50 };
-	uint64_t ns[WAKES], copy[8], tail = 0, at;
+	int64_t ns[WAKES];
+	uint64_t copy[8], tail = 0, at;
 	pid_t child = keep_cpu_busy();
 	struct perf_ring r;
 	int nr = 0;
@@ -272,7 +271,7 @@ static void wake_perf(void)
 
 		if (poll(&poll_fd, 1, 10000) != 1)
 			fail("no overflow");
-		at = now();
+		at = now_ns();
 		while (tail != perf_head(&r) && nr < WAKES) {
 			const struct perf_event_header *rec = perf_at(&r, tail, copy);
 
@@ -291,15 +290,10 @@ static void wake_perf(void)
 static void measure_in_kernel(void)
 {
 	struct perf_ring r;
-	char text[4096];
-	ssize_t len;
 
 	perf_open_silent(&r, PROT_READ);
 	perf_hand_over(&r, 0);
-	while ((len = read(run, text, sizeof(text))) > 0)
-		fwrite(text, 1, len, stdout);
-	if (len)
-		fail(RUN);
+	print_all(run, RUN);
 	close(r.fd);
 }
 

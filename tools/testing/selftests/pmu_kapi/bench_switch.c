@@ -29,8 +29,6 @@
  *
  * pmuk_sched is loaded and unloaded if it is a module.
  */
-#define _GNU_SOURCE
-#include <fcntl.h>
 #include <linux/pmuk_sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -56,15 +54,6 @@ static void refuse(const char *why)
 {
 	fprintf(stderr, "%s: %s\n", program_invocation_short_name, why);
 	exit(1);
-}
-
-static void put(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY);
-
-	if (fd < 0 || write(fd, text, strlen(text)) < 0)
-		fail(path);
-	close(fd);
 }
 
 static int open_switch_counter(uint64_t config, int pid, int on_cpu, int inherit)
@@ -132,19 +121,13 @@ static void off_begin(void)
 static void on_begin(void)
 {
 	char text[4096];
-	ssize_t len;
-	int fd;
 
 	off_begin();
 	put(PARAMETERS "events", second == PERF_COUNT_HW_INSTRUCTIONS ? "cycles,instructions" :
 									"cycles,cycles");
 	put(PARAMETERS "enabled", "1");
-	fd = open("/proc/pmuk_sched/cpus", O_RDONLY);
-	len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	if (len < 0)
+	if (read_file("/proc/pmuk_sched/cpus", text, sizeof(text)) < 0)
 		fail("/proc/pmuk_sched/cpus");
-	close(fd);
-	text[len] = '\0';
 	if (!strstr(text, "\nstate on\n") || !strstr(text, "\nmissing none\n"))
 		refuse("pmuk_sched has not got its counters");
 }
@@ -284,7 +267,7 @@ static int emit_read(int counter, int is_value)
 			    CALL(perf_event_read_value),
 			    JUMP(BPF_JNE));
 	return EMIT(CALL(perf_event_read),
-		    STORE(FP, COUNTER(counter), R0),
+		    PUT(FP, COUNTER(counter), R0),
 		    JUMP(BPF_JSLT));
 }
 
@@ -305,23 +288,23 @@ static void emit_accounting(int is_value)
 	int leave[3], first;
 
 	EMIT(CALL(get_current_pid_tgid),
-	     STORE_W(FP, THREAD, R0),
+	     PUT_W(FP, THREAD, R0),
 	     INSN(BPF_ST | BPF_MEM | BPF_W, FP, 0, ZERO, 0));
 	leave[0] = emit_read(0, is_value);
 	leave[1] = emit_read(1, is_value);
 
 	/* R6, R7: counted since the last switch */
 	leave[2] = emit_lookup(bpf.last, ZERO);
-	EMIT(LOAD(R6, FP, COUNTER(0)), LOAD(R1, R0, 0), STORE(R0, 0, R6), SUB_REG(R6, R1));
-	EMIT(LOAD(R7, FP, COUNTER(1)), LOAD(R1, R0, 8), STORE(R0, 8, R7), SUB_REG(R7, R1));
+	EMIT(GET(R6, FP, COUNTER(0)), GET(R1, R0, 0), PUT(R0, 0, R6), SUB_REG(R6, R1));
+	EMIT(GET(R7, FP, COUNTER(1)), GET(R1, R0, 8), PUT(R0, 8, R7), SUB_REG(R7, R1));
 
 	first = emit_lookup(bpf.sums, THREAD);
-	EMIT(LOAD(R1, R0, 0), ADD_REG(R1, R6), STORE(R0, 0, R1));
-	EMIT(LOAD(R1, R0, 8), ADD_REG(R1, R7), STORE(R0, 8, R1));
+	EMIT(GET(R1, R0, 0), ADD_REG(R1, R6), PUT(R0, 0, R1));
+	EMIT(GET(R1, R0, 8), ADD_REG(R1, R7), PUT(R0, 8, R1));
 	EMIT(MOV(R0, 0), EXIT);
 
 	land(first);
-	EMIT(STORE(FP, SUMS, R6), STORE(FP, SUMS + 8, R7));
+	EMIT(PUT(FP, SUMS, R6), PUT(FP, SUMS + 8, R7));
 	EMIT(LOAD_MAP(R1, bpf.sums), LOAD_MAP_END,
 	     MOV_REG(R2, FP), ADD(R2, THREAD), MOV_REG(R3, FP),
 	     ADD(R3, SUMS), MOV(R4, BPF_ANY), CALL(map_update_elem));
@@ -422,8 +405,8 @@ struct mode {
 	void (*end)(void);
 
 	int is_wanted;
-	uint64_t ns[ROUNDS][ROUND_TURNS];
-	uint64_t naps[ROUNDS][ROUND_TURNS];
+	int64_t ns[ROUNDS][ROUND_TURNS];
+	int64_t naps[ROUNDS][ROUND_TURNS];
 };
 
 /* The first one is what the others are compared with. Those of perf are last: see none_begin(). */
@@ -455,13 +438,13 @@ static void echo(int from, int to)
 
 static uint64_t ping_pong(int from, int to)
 {
-	uint64_t start = now();
+	uint64_t start = now_ns();
 	char byte = 0;
 
 	for (int i = 0; i < ROUND_TRIPS; i++)
 		if (write(to, &byte, 1) != 1 || read(from, &byte, 1) != 1)
 			fail("a pipe");
-	return now() - start;
+	return now_ns() - start;
 }
 
 /* Each round trip is this task's leaving the CPU once, and the other's. */
@@ -572,36 +555,28 @@ static uint64_t choose_second(void)
 	return PERF_COUNT_HW_INSTRUCTIONS;
 }
 
-static int compare_signed(const void *a, const void *b)
+/* What there is more @of than with nothing enabled in the same round; or of the latter itself. */
+static double added(int64_t (*of)[ROUND_TURNS], int64_t (*none)[ROUND_TURNS])
 {
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-/* What a mode adds is told from what there was with nothing enabled in the same round. */
-static void report(struct mode *mode)
-{
-	int64_t ns[ROUNDS];
+	int64_t more[ROUNDS];
 
 	for (int round = 0; round < ROUNDS; round++) {
-		ns[round] = median(mode->ns[round], ROUND_TURNS);
-		if (mode != modes)
-			ns[round] -= median(modes->ns[round], ROUND_TURNS);
+		more[round] = median(of[round], ROUND_TURNS);
+		if (of != none)
+			more[round] -= median(none[round], ROUND_TURNS);
 	}
-	qsort(ns, ROUNDS, sizeof(*ns), compare_signed);
-	printf("switch_%s_ns %.3f\n", mode->name, ns[ROUNDS / 2] / (2.0 * ROUND_TRIPS));
+	return median(more, ROUNDS);
+}
+
+static void report(struct mode *mode)
+{
+	printf("switch_%s_ns %.3f\n", mode->name,
+	       added(mode->ns, modes->ns) / (2.0 * ROUND_TRIPS));
 }
 
 static void report_naps(struct mode *mode)
 {
-	int64_t insns[ROUNDS];
-
-	for (int round = 0; round < ROUNDS; round++)
-		insns[round] = median(mode->naps[round], ROUND_TURNS) -
-			       median(modes->naps[round], ROUND_TURNS);
-	qsort(insns, ROUNDS, sizeof(*insns), compare_signed);
-	printf("switch_idle_insn %.3f\n", insns[ROUNDS / 2] / (2.0 * NAPS));
+	printf("switch_idle_insn %.3f\n", added(mode->naps, modes->naps) / (2.0 * NAPS));
 }
 
 int main(int argc, char **argv)

@@ -3,16 +3,11 @@
  * Reading a buffer of /dev/pmuk_export from user space, by perf's ABI: records, loss, poll,
  * the counter on the control page; and what a reader can do that means harm.
  */
-#define _GNU_SOURCE
-#include <errno.h>
 #include <poll.h>
-#include <pthread.h>
 
 #include "load.h"
-#include "../kselftest_harness.h"
+#include "harness.h"
 
-#define DATA_PAGES	8
-#define PAGES		(1 + DATA_PAGES)
 #define SIZE		64	/* of a record, where it does not matter */
 
 struct lost_record {
@@ -70,45 +65,73 @@ static bool reader_look(struct reader *r, const struct perf_event_header *rec)
 	return true;
 }
 
+/* The next record; @left bytes are there. Returns its size, or 0: it is bad. */
+static uint32_t reader_next(struct reader *r, uint64_t tail, uint64_t left)
+{
+	static _Alignas(8) uint8_t buffer[1 << 16];
+	struct perf_event_header *rec = (void *)buffer;
+
+	reader_copy(r, rec, tail, sizeof(*rec));
+	if (rec->size >= sizeof(*rec) && rec->size <= left) {
+		reader_copy(r, rec, tail, rec->size);
+		if (reader_look(r, rec))
+			return rec->size;
+	}
+	printf("# bad record of type %u, size %u at %llu\n", rec->type, rec->size,
+	       (unsigned long long)tail);
+	return 0;
+}
+
 /* All that is there. Returns whether it is what it should be. */
 static bool reader_read(struct reader *r)
 {
 	uint64_t head = __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE);
 	uint64_t tail = r->page->data_tail;
-	static _Alignas(8) uint8_t buffer[1 << 16];
-	struct perf_event_header *rec = (void *)buffer;
+	uint32_t size;
 
 	if (head - tail > r->page->data_size)
 		return false;
 	while (tail != head) {
-		reader_copy(r, rec, tail, sizeof(*rec));
-		if (rec->size < sizeof(*rec) || rec->size > head - tail) {
-			printf("# size %u at %llu\n", rec->size, (unsigned long long)tail);
+		size = reader_next(r, tail, head - tail);
+		if (!size)
 			return false;
-		}
-		reader_copy(r, rec, tail, rec->size);
-		if (!reader_look(r, rec)) {
-			printf("# bad record of type %u at %llu\n", rec->type,
-			       (unsigned long long)tail);
-			return false;
-		}
-		tail += rec->size;
+		tail += size;
 		__atomic_store_n(&r->page->data_tail, tail, __ATOMIC_RELEASE);
 	}
 	return true;
 }
 
 /* Begin again, behind all that was tried so far. */
-static void reader_resume(struct reader *r, const uint64_t tried[])
+static void reader_resume(struct reader *r, const struct load w[])
 {
 	uint32_t i;
 
 	for (i = 0; i < PMUK_EXPORT_CONTEXTS; i++)
-		r->next[i] = tried[i];
+		r->next[i] = w[i].tried;
 	r->records = 0;
 	r->missing = 0;
 	r->told = 0;
 	__atomic_store_n(&r->page->data_tail, r->page->data_head, __ATOMIC_RELEASE);
+}
+
+/* With a buffer of its own. */
+static bool reader_begin(struct reader *r, int *fd)
+{
+	struct pmuk_export_attr attr = { .nr_pages = DATA_PAGES, .flags = USER_TAIL };
+
+	r->page = export_begin(fd, &attr, PAGES, PROT_READ | PROT_WRITE);
+	if (r->page == MAP_FAILED)
+		return false;
+	r->data = (uint8_t *)r->page + r->page->data_offset;
+	return true;
+}
+
+/* So many whole records are there, and none is missing. */
+static void expect_read(struct __test_metadata *_metadata, struct reader *r, uint64_t records)
+{
+	EXPECT_TRUE(reader_read(r));
+	EXPECT_EQ(r->records, records);
+	EXPECT_EQ(r->missing, 0);
 }
 
 /* A buffer that user space reads, and who writes it. */
@@ -120,12 +143,7 @@ FIXTURE(records)
 
 FIXTURE_SETUP(records)
 {
-	struct pmuk_export_attr attr = { .nr_pages = DATA_PAGES, .flags = USER_TAIL };
-	struct reader *r = &self->reader;
-
-	r->page = export_begin(&self->fd, &attr, PAGES, PROT_READ | PROT_WRITE);
-	ASSERT_NE(r->page, MAP_FAILED);
-	r->data = (uint8_t *)r->page + r->page->data_offset;
+	ASSERT_TRUE(reader_begin(&self->reader, &self->fd));
 }
 
 FIXTURE_TEARDOWN(records)
@@ -185,27 +203,18 @@ TEST_F(records, that_were_lost_are_told)
 	EXPECT_EQ(r->records + r->missing, 5 * (room + 7) + 1);
 }
 
-static void writers_stop(struct load w[], uint64_t tried[], uint64_t *written)
-{
-	uint32_t i;
-
-	*written = load_stop(w).written;
-	for (i = 0; i < PMUK_EXPORT_CONTEXTS; i++)
-		tried[i] = w[i].tried;
-}
-
 TEST_F(records, are_read_while_they_are_written)
 {
-	uint64_t tried[PMUK_EXPORT_CONTEXTS], written, end = now_ms() + 10000;
+	uint64_t written, end = now_ns() + PATIENCE;
 	struct load w[PMUK_EXPORT_CONTEXTS];
 	struct reader *r = &self->reader;
 	bool good = true;
 
 	ASSERT_EQ(stay_away(), 0);
 	ASSERT_EQ(load_start(w, self->fd), 0);
-	while (good && r->page->data_head < 50 * r->page->data_size && now_ms() < end)
+	while (good && r->page->data_head < 50 * r->page->data_size && now_ns() < end)
 		good = reader_read(r);
-	writers_stop(w, tried, &written);
+	written = load_stop(w).written;
 	EXPECT_TRUE(good);
 	EXPECT_GE(r->page->data_head, 50 * r->page->data_size);
 
@@ -215,13 +224,13 @@ TEST_F(records, are_read_while_they_are_written)
 	EXPECT_EQ(export_write(self->fd, 1, SIZE, PMUK_EXPORT_TASK), 1);
 	EXPECT_EQ(export_write(self->fd, 1, SIZE, PMUK_EXPORT_IRQ), 1);
 	ASSERT_TRUE(reader_read(r));
-	EXPECT_EQ(r->next[PMUK_EXPORT_TASK], tried[PMUK_EXPORT_TASK] + 1);
-	EXPECT_EQ(r->next[PMUK_EXPORT_IRQ], tried[PMUK_EXPORT_IRQ] + 1);
+	EXPECT_EQ(r->next[PMUK_EXPORT_TASK], w[PMUK_EXPORT_TASK].tried + 1);
+	EXPECT_EQ(r->next[PMUK_EXPORT_IRQ], w[PMUK_EXPORT_IRQ].tried + 1);
 	EXPECT_EQ(r->records, written + 2);
 	EXPECT_EQ(r->missing, export_stat(self->fd).lost);
 	EXPECT_EQ(r->told, r->missing);
-	EXPECT_GT(tried[PMUK_EXPORT_TASK], 0);
-	EXPECT_GT(tried[PMUK_EXPORT_IRQ], 0);
+	EXPECT_GT(w[PMUK_EXPORT_TASK].tried, 0);
+	EXPECT_GT(w[PMUK_EXPORT_IRQ].tried, 0);
 }
 
 /* Tails that no reader has, relative to the head, or not; and whether that leaves room. */
@@ -229,7 +238,7 @@ FIXTURE(hostile)
 {
 	int fd;
 	struct reader reader;
-	uint64_t tried[PMUK_EXPORT_CONTEXTS];
+	struct load w[PMUK_EXPORT_CONTEXTS];	/* no threads: what the test has tried */
 };
 
 FIXTURE_VARIANT(hostile)
@@ -258,22 +267,17 @@ HOSTILE(odd,			.tail = -SIZE - 3,	.room = true);
 
 FIXTURE_SETUP(hostile)
 {
-	struct pmuk_export_attr attr = { .nr_pages = DATA_PAGES, .flags = USER_TAIL };
 	struct reader *r = &self->reader;
 
 	if (getpagesize() != 4096)
 		SKIP(return, "tails are for pages of 4096 bytes");
-	r->page = export_begin(&self->fd, &attr, PAGES, PROT_READ | PROT_WRITE);
-	ASSERT_NE(r->page, MAP_FAILED);
-	r->data = (uint8_t *)r->page + r->page->data_offset;
-
+	ASSERT_TRUE(reader_begin(r, &self->fd));
 	/* more than once through all of it, so that 0 is no good tail, and no more room */
 	while (export_stat(self->fd).head < 2 * r->page->data_size) {
 		ASSERT_GT(export_write(self->fd, 64, SIZE, PMUK_EXPORT_TASK), 0);
 		ASSERT_TRUE(reader_read(r));
 	}
-	self->tried[PMUK_EXPORT_TASK] = r->next[PMUK_EXPORT_TASK];
-	self->tried[PMUK_EXPORT_TASK] += r->page->data_size / SIZE;
+	self->w[PMUK_EXPORT_TASK].tried = r->next[PMUK_EXPORT_TASK] + r->page->data_size / SIZE;
 	ASSERT_EQ(export_write(self->fd, r->page->data_size / SIZE, SIZE, PMUK_EXPORT_TASK),
 		  r->page->data_size / SIZE);
 }
@@ -292,18 +296,16 @@ TEST_F(hostile, tail_only_loses)
 
 	STORE(r->page->data_tail, variant->absolute ? variant->tail : head + variant->tail);
 	written = export_write(self->fd, 1000, SIZE, PMUK_EXPORT_TASK);
-	self->tried[PMUK_EXPORT_TASK] += 1000;
+	self->w[PMUK_EXPORT_TASK].tried += 1000;
 	EXPECT_EQ(written > 0, variant->room);
 	EXPECT_EQ(export_stat(self->fd).lost, 1000 - written);
 	EXPECT_EQ(r->page->data_head - head, (uint64_t)written * SIZE);
 	EXPECT_LE(r->page->data_head - head, r->page->data_size);
 
 	/* a sane one: what is told next is what was lost, and records are whole again */
-	reader_resume(r, self->tried);
+	reader_resume(r, self->w);
 	EXPECT_EQ(export_write(self->fd, 100, SIZE, PMUK_EXPORT_TASK), 100);
-	EXPECT_TRUE(reader_read(r));
-	EXPECT_EQ(r->records, 100);
-	EXPECT_EQ(r->missing, 0);
+	expect_read(_metadata, r, 100);
 	EXPECT_EQ(r->told, 1000 - written);
 }
 
@@ -327,9 +329,20 @@ static uint64_t some_tail(struct perf_event_mmap_page *page, int i)
 	}
 }
 
+/* Writers end, who have written and lost a lot. From here on this test writes. */
+static void expect_wild(struct __test_metadata *_metadata, struct load w[], int fd)
+{
+	struct load sum = load_stop(w);
+	uint64_t lost = export_stat(fd).lost;
+
+	EXPECT_EQ(sum.tried, sum.written + lost);
+	EXPECT_GT(sum.written, 1000);
+	EXPECT_GT(lost, 1000);
+	ASSERT_EQ(stay_on(0), 0);
+}
+
 TEST_F(records, go_on_under_a_random_tail)
 {
-	uint64_t tried[PMUK_EXPORT_CONTEXTS], written, lost;
 	struct load w[PMUK_EXPORT_CONTEXTS];
 	struct reader *r = &self->reader;
 	int i;
@@ -342,25 +355,16 @@ TEST_F(records, go_on_under_a_random_tail)
 		if (i % 7 == 0)
 			usleep(200);	/* so each kind stays for a while */
 	}
-	writers_stop(w, tried, &written);
-	lost = export_stat(self->fd).lost;
-	EXPECT_EQ(tried[PMUK_EXPORT_TASK] + tried[PMUK_EXPORT_IRQ], written + lost);
-	EXPECT_GT(written, 1000);
-	EXPECT_GT(lost, 1000);
-
-	ASSERT_EQ(stay_on(0), 0);
-	reader_resume(r, tried);
+	expect_wild(_metadata, w, self->fd);
+	reader_resume(r, w);
 	EXPECT_EQ(export_write(self->fd, 100, SIZE, PMUK_EXPORT_TASK), 100);
 	EXPECT_EQ(export_write(self->fd, 100, SIZE, PMUK_EXPORT_IRQ), 100);
-	EXPECT_TRUE(reader_read(r));
-	EXPECT_EQ(r->records, 200);
-	EXPECT_EQ(r->missing, 0);
+	expect_read(_metadata, r, 200);
 }
 
 /* The kernel believes nothing of the page but the tail. */
 TEST_F(records, go_on_under_a_scribbled_page)
 {
-	uint64_t tried[PMUK_EXPORT_CONTEXTS], written, lost;
 	struct load w[PMUK_EXPORT_CONTEXTS];
 	struct reader *r = &self->reader;
 	struct perf_event_mmap_page sane = *r->page;
@@ -374,22 +378,14 @@ TEST_F(records, go_on_under_a_scribbled_page)
 		STORE(r->page->data_tail, export_stat(self->fd).head);
 		usleep(1000);
 	}
-	writers_stop(w, tried, &written);
-	lost = export_stat(self->fd).lost;
-	EXPECT_EQ(tried[PMUK_EXPORT_TASK] + tried[PMUK_EXPORT_IRQ], written + lost);
-	EXPECT_GT(written, 1000);
-	EXPECT_GT(lost, 1000);
-
-	ASSERT_EQ(stay_on(0), 0);
+	expect_wild(_metadata, w, self->fd);
 	*r->page = sane;
 	r->page->data_tail = export_stat(self->fd).head;
 	EXPECT_GE(export_write(self->fd, 1, SIZE, PMUK_EXPORT_TASK), 1);
-	tried[PMUK_EXPORT_TASK]++;
-	reader_resume(r, tried);
+	w[PMUK_EXPORT_TASK].tried++;
+	reader_resume(r, w);
 	EXPECT_EQ(export_write(self->fd, 100, SIZE, PMUK_EXPORT_TASK), 100);
-	EXPECT_TRUE(reader_read(r));
-	EXPECT_EQ(r->records, 100);
-	EXPECT_EQ(r->missing, 0);
+	expect_read(_metadata, r, 100);
 	EXPECT_EQ(r->told, 0);
 }
 
@@ -407,28 +403,10 @@ FIXTURE_VARIANT(poll)
 	int records;
 };
 
-FIXTURE_VARIANT_ADD(poll, full_page)
-{
-	.records = 4096 / SIZE,
-};
-
-FIXTURE_VARIANT_ADD(poll, watermark)
-{
-	.watermark = 10 * SIZE,
-	.records = 10,
-};
-
-FIXTURE_VARIANT_ADD(poll, small_watermark)
-{
-	.watermark = 1,
-	.records = 1,
-};
-
-FIXTURE_VARIANT_ADD(poll, wakeup_events)
-{
-	.wakeup_events = 3,
-	.records = 3,
-};
+FIXTURE_VARIANT_ADD(poll, full_page) { .records = 4096 / SIZE };
+FIXTURE_VARIANT_ADD(poll, watermark) { .watermark = 10 * SIZE, .records = 10 };
+FIXTURE_VARIANT_ADD(poll, small_watermark) { .watermark = 1, .records = 1 };
+FIXTURE_VARIANT_ADD(poll, wakeup_events) { .wakeup_events = 3, .records = 3 };
 
 FIXTURE_SETUP(poll)
 {
@@ -539,7 +517,7 @@ TEST_F(poll, tells_one_of_several_readers)
 	}
 	for (i = 1; i <= 50; i++) {
 		EXPECT_EQ(export_write(self->fd, variant->records, SIZE, i % 2), variant->records);
-		for (end = now_ms() + 5000; LOAD(told) < i && now_ms() < end; )
+		for (end = now_ns() + PATIENCE; LOAD(told) < i && now_ns() < end; )
 			usleep(100);
 		EXPECT_EQ(LOAD(told), i);
 		give_back(self->page);
@@ -577,17 +555,8 @@ FIXTURE_VARIANT(page)
 	uint64_t period;
 };
 
-FIXTURE_VARIANT_ADD(page, clock)
-{
-	.event = PMUK_EXPORT_CLOCK,
-	.period = 200000,
-};
-
-FIXTURE_VARIANT_ADD(page, cycles)
-{
-	.event = PMUK_EXPORT_CYCLES,
-	.period = 1000000,
-};
+FIXTURE_VARIANT_ADD(page, clock) { .event = PMUK_EXPORT_CLOCK, .period = 200000 };
+FIXTURE_VARIANT_ADD(page, cycles) { .event = PMUK_EXPORT_CYCLES, .period = 1000000 };
 
 FIXTURE_SETUP(page)
 {
@@ -647,14 +616,14 @@ static void *busy_run(void *stop)
 TEST_F(page, follows_the_counter)
 {
 	struct pmuk_export_value value = {}, last = {}, final;
-	uint64_t end = now_ms() + 10000;
+	uint64_t end = now_ns() + PATIENCE;
 	int changes = 0, bad = 0;
 	bool stop = false;
 	pthread_t busy;
 
 	ASSERT_EQ(stay_away(), 0);
 	ASSERT_EQ(pthread_create(&busy, NULL, busy_run, &stop), 0);
-	while (changes < 200 && now_ms() < end) {
+	while (changes < 200 && now_ns() < end) {
 		bad += read_page(self->page, &value) != 0;
 		bad += value.count < last.count;
 		bad += value.time_enabled < last.time_enabled;
@@ -684,9 +653,9 @@ TEST(page_is_put_right)
 	struct pmuk_export_attr attr = { .flags = USER_TAIL, .event = PMUK_EXPORT_CLOCK };
 	struct pmuk_export_value value, final;
 	struct perf_event_mmap_page *page;
-	int fd = export_open();
+	int fd = export_made(&attr);
 
-	ASSERT_EQ(export_create(fd, &attr), 0);
+	ASSERT_GE(fd, 0);
 	page = map_pages(fd, 1, PROT_READ | PROT_WRITE);
 	ASSERT_NE(page, MAP_FAILED);
 	STORE(page->lock, 0xffffffff);

@@ -3,40 +3,28 @@
 #ifndef _PMUK_SELFTEST_EXPORT_H
 #define _PMUK_SELFTEST_EXPORT_H
 
-#include <errno.h>
-#include <fcntl.h>
-#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <time.h>
-#include <unistd.h>
+#include <sys/wait.h>
 
+#include "base.h"
 #include "../../../../lib/tests/pmuk_export.h"
 
 /* Of the kernel's headers, which are not for user space. */
 #define USER_TAIL	1	/* PMUK_BUFFER_USER_TAIL */
 #define RECORD_MIN	sizeof(struct pmuk_export_record)
 
-/* Gives the errno of a call that returned -1 or MAP_FAILED, and 0 of any other. */
-#define errno_of(call)	((intptr_t)(call) == -1 ? errno : 0)
-
-#define LOAD(x)		__atomic_load_n(&(x), __ATOMIC_RELAXED)
-#define STORE(x, v)	__atomic_store_n(&(x), (v), __ATOMIC_RELAXED)
+/* Most tests have a buffer of so many pages; the control page is one more. */
+#define DATA_PAGES	8
+#define PAGES		(1 + DATA_PAGES)
 
 /* What each user may map and be charged nothing for, for each CPU that there is. */
 static inline bool let_be_free(size_t pages)
 {
-	FILE *f = fopen("/proc/sys/kernel/perf_event_mlock_kb", "w");
-	bool ok = f && fprintf(f, "%zu", pages * getpagesize() / 1024) > 0;
-
-	return f && !fclose(f) && ok;
+	return !write_file("/proc/sys/kernel/perf_event_mlock_kb", "%zu",
+			   pages * getpagesize() / 1024);
 }
 
 /* As root, it sees to it that nothing is free: each page that is mapped is a pinned one. */
@@ -50,6 +38,14 @@ static inline int export_open(void)
 static inline int export_create(int fd, const struct pmuk_export_attr *attr)
 {
 	return ioctl(fd, PMUK_EXPORT_CREATE, attr);
+}
+
+/* A file that has a buffer. Returns its descriptor, or -1. */
+static inline int export_made(const struct pmuk_export_attr *attr)
+{
+	int fd = export_open();
+
+	return fd >= 0 && !export_create(fd, attr) ? fd : -1;
 }
 
 /* Returns how many were written, or -1; the caller is where they are written. */
@@ -94,15 +90,6 @@ static inline int nr_buffers(void)
 	return nr;
 }
 
-static inline int stay_on(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	return sched_setaffinity(0, sizeof(set), &set);
-}
-
 /* Another one than the first, if there is one. */
 static inline int stay_away(void)
 {
@@ -118,8 +105,8 @@ static inline void *map_pages(int fd, size_t pages, int prot)
 static inline void *export_begin(int *fd, const struct pmuk_export_attr *attr, size_t pages,
 				 int prot)
 {
-	*fd = export_open();
-	if (*fd < 0 || export_create(*fd, attr) || stay_on(attr->cpu))
+	*fd = export_made(attr);
+	if (*fd < 0 || stay_on(attr->cpu))
 		return MAP_FAILED;
 	return map_pages(*fd, pages, prot);
 }
@@ -129,28 +116,22 @@ static inline int unmap_pages(void *at, size_t pages)
 	return munmap(at, pages * getpagesize());
 }
 
+/* A place that nobody else has, and where nothing is. */
+static inline void *reserve(size_t size)
+{
+	return mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
 /* A line of /proc/self/status, in pages. */
 static inline long pinned_pages(void)
 {
-	FILE *f = fopen("/proc/self/status", "r");
-	char line[128];
-	long kib = -1;
+	char text[4096], *line;
+	long kib;
 
-	while (f && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "VmPin: %ld kB", &kib) == 1)
-			break;
-	}
-	if (f)
-		fclose(f);
-	return kib < 0 ? -1 : kib * 1024 / getpagesize();
-}
-
-static inline uint64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000ULL + t.tv_nsec / 1000000;
+	if (read_file("/proc/self/status", text, sizeof(text)) < 0)
+		return -1;
+	line = strstr(text, "VmPin:");
+	return line && sscanf(line, "VmPin: %ld kB", &kib) == 1 ? kib * 1024 / getpagesize() : -1;
 }
 
 static sigjmp_buf fault_jump;
@@ -183,6 +164,18 @@ static inline int fault_of_write(void *at, uint64_t value)
 	if (!sig)
 		*(volatile uint64_t *)at = value;
 	return sig;
+}
+
+/* Whether a child of this process has none of this memory, and pays for nothing. */
+static inline bool is_not_in_child(const void *first, const void *last)
+{
+	pid_t child = fork();
+	int status;
+
+	if (!child)
+		_exit(fault_of_read(first) != SIGSEGV || fault_of_read(last) != SIGSEGV ||
+		      pinned_pages());
+	return child > 0 && waitpid(child, &status, 0) == child && !status;
 }
 
 #endif /* _PMUK_SELFTEST_EXPORT_H */

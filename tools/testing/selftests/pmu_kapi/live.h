@@ -3,43 +3,15 @@
 #ifndef _PMUK_SELFTEST_LIVE_H
 #define _PMUK_SELFTEST_LIVE_H
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <linux/perf_event.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
+#include <stdarg.h>
 #include <sys/ioctl.h>
-#include <time.h>
-#include <unistd.h>
 
+#include "base.h"
 #include "../../../../lib/tests/pmuk_live.h"
 
-#define BIT(nr)		((uint64_t)1 << (nr))
-#define NSEC_PER_MSEC	1000000ULL
-#define NSEC_PER_SEC	1000000000ULL
-#define PATIENCE	(60 * NSEC_PER_SEC)	/* longer than it can take, if it comes */
 #define MAX_CPUS	512
-
-static inline uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * NSEC_PER_SEC + t.tv_nsec;
-}
-
-/* Whether @cond comes true. */
-#define comes(cond)							\
-({									\
-	uint64_t __end = now_ns() + PATIENCE;				\
-	bool __came;							\
-									\
-	while (!(__came = (cond)) && now_ns() < __end)			\
-		usleep(5000);						\
-	__came;								\
-})
 
 static inline int live_open(void)
 {
@@ -72,17 +44,29 @@ static inline int live_look(int fd, int cpu, struct pmuk_live_cpu *at)
 	return ioctl(fd, PMUK_LIVE_LOOK, at);
 }
 
-/* Whether both sets have had @n turns on each of @cpus CPUs. */
-static inline bool live_has_run(int fd, int cpus, uint64_t n)
+/* Whether @is, which gets @arg, says so of each CPU from @cpu on. */
+static inline bool live_on_all(int fd, int cpu, int cpus,
+			       bool (*is)(const struct pmuk_live_cpu *at, const void *arg),
+			       const void *arg)
 {
 	struct pmuk_live_cpu at;
-	int cpu;
 
-	for (cpu = 0; cpu < cpus; cpu++) {
-		if (live_look(fd, cpu, &at) || at.runs[0] < n || at.runs[1] < n)
+	for (; cpu < cpus; cpu++) {
+		if (live_look(fd, cpu, &at) || !is(&at, arg))
 			return false;
 	}
 	return true;
+}
+
+static inline bool live_has_turned(const struct pmuk_live_cpu *at, const void *turns)
+{
+	return at->runs[0] >= *(const uint64_t *)turns && at->runs[1] >= *(const uint64_t *)turns;
+}
+
+/* Whether both sets have had @n turns on each of @cpus CPUs. */
+static inline bool live_has_run(int fd, int cpus, uint64_t n)
+{
+	return live_on_all(fd, 0, cpus, live_has_turned, &n);
 }
 
 /* What follows @name in a line of names and numbers, "name 1" or "name=1"; false if nothing. */
@@ -101,38 +85,18 @@ static inline bool number_of(const char *line, const char *name, uint64_t *value
 	return false;
 }
 
-/* Returns 0, or -1 and errno. */
-static inline int write_at(int dir, const char *path, const char *text)
+/* Several of them: pairs of a name and of where its number goes, then NULL. */
+static inline __attribute__((sentinel)) bool numbers_of(const char *line, ...)
 {
-	int fd = openat(dir, path, O_WRONLY | O_CLOEXEC), ret;
+	const char *name;
+	bool found = true;
+	va_list args;
 
-	if (fd < 0)
-		return -1;
-	ret = write(fd, text, strlen(text)) == (ssize_t)strlen(text) ? 0 : -1;
-	if (close(fd))
-		ret = -1;
-	return ret;
-}
-
-static inline int write_file(const char *path, const char *text)
-{
-	return write_at(AT_FDCWD, path, text);
-}
-
-/* As a string, up to @size bytes. Returns its length, or -1 and errno. */
-static inline ssize_t read_file(const char *path, char *text, size_t size)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	size_t len = 0;
-	ssize_t got = -1;
-
-	if (fd < 0)
-		return -1;
-	while (len < size - 1 && (got = read(fd, text + len, size - 1 - len)) > 0)
-		len += got;
-	text[len] = 0;
-	close(fd);
-	return got < 0 ? -1 : (ssize_t)len;
+	va_start(args, line);
+	while (found && (name = va_arg(args, const char *)))
+		found = number_of(line, name, va_arg(args, uint64_t *));
+	va_end(args);
+	return found;
 }
 
 #endif /* _PMUK_SELFTEST_LIVE_H */

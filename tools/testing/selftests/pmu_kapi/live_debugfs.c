@@ -3,15 +3,12 @@
  * What <debugfs>/pmuk tells of a context of /dev/pmuk_live, whom it tells, and that it measures
  * what overflows cost when it is asked to, and only then.
  */
-#define _GNU_SOURCE
-#include <errno.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 
 #include "live.h"
 #include "rights.h"
-#include "../kselftest_harness.h"
+#include "harness.h"
 
 #define PMUK		"/sys/kernel/debug/pmuk"
 #define CONTEXTS	PMUK "/contexts"
@@ -44,60 +41,58 @@ static bool parse_context(struct shown *s, const char *line)
 	s->nr++;
 	return sscanf(line, "context %*u format %31s target %15s %15s ", s->format, s->target,
 		      s->state) == 3 &&
-		number_of(line, "context", &s->id) && number_of(line, "sets", &s->sets) &&
-		number_of(line, "counters", &s->counters) &&
-		number_of(line, "messages", &s->messages);
+		numbers_of(line, "context", &s->id, "sets", &s->sets, "counters", &s->counters,
+			   "messages", &s->messages, NULL);
+}
+
+/* The CPU that a line "  @what cpu CPU ..." is about; NULL: it is about something else. */
+static struct shown_cpu *cpu_of(struct shown *s, const char *line, const char *what)
+{
+	char found[16];
+	int cpu;
+
+	if (sscanf(line, "  %15s cpu %d", found, &cpu) != 2 || strcmp(found, what) || cpu < 0 ||
+	    cpu >= MAX_CPUS)
+		return NULL;
+	return &s->cpus[cpu];
 }
 
 static bool parse_instance(struct shown *s, const char *line)
 {
-	struct shown_cpu at = { .there = true };
-	int cpu;
+	struct shown_cpu *at = cpu_of(s, line, "instance");
 
-	if (sscanf(line, "  instance cpu %d %15s set %d ", &cpu, at.state, &at.set) != 3 ||
-	    cpu < 0 || cpu >= MAX_CPUS)
+	if (!at)
 		return false;
-	s->cpus[cpu] = at;
-	return number_of(line, "overflows", &s->cpus[cpu].overflows) &&
-		number_of(line, "overflow_ns", &s->cpus[cpu].overflow_ns) &&
-		number_of(line, "switches", &s->cpus[cpu].switches) &&
-		number_of(line, "switch_ns", &s->cpus[cpu].switch_ns) &&
-		number_of(line, "switch_max_ns", &s->cpus[cpu].switch_max_ns) &&
-		number_of(line, "late_max_ns", &s->cpus[cpu].late_max_ns);
+	*at = (struct shown_cpu){ .there = true };
+	return sscanf(line, "  instance cpu %*d %15s set %d ", at->state, &at->set) == 2 &&
+		numbers_of(line, "overflows", &at->overflows, "overflow_ns", &at->overflow_ns,
+			   "switches", &at->switches, "switch_ns", &at->switch_ns,
+			   "switch_max_ns", &at->switch_max_ns, "late_max_ns", &at->late_max_ns,
+			   NULL);
 }
 
 static bool parse_buffer(struct shown *s, const char *line)
 {
-	struct shown_cpu *at;
-	int cpu;
+	struct shown_cpu *at = cpu_of(s, line, "buffer");
 
-	if (sscanf(line, "  buffer cpu %d", &cpu) != 1 || cpu < 0 || cpu >= MAX_CPUS)
-		return false;
-	at = &s->cpus[cpu];
-	return number_of(line, "pages", &at->pages) && number_of(line, "head", &at->head) &&
-		number_of(line, "tail", &at->tail) && number_of(line, "consumed", &at->consumed) &&
-		number_of(line, "lost", &at->lost) &&
-		number_of(line, "discarded", &at->discarded) &&
-		number_of(line, "overwritten", &at->overwritten) &&
-		number_of(line, "wakeups", &at->wakeups);
+	return at && numbers_of(line, "pages", &at->pages, "head", &at->head, "tail", &at->tail,
+				"consumed", &at->consumed, "lost", &at->lost, "discarded",
+				&at->discarded, "overwritten", &at->overwritten, "wakeups",
+				&at->wakeups, NULL);
 }
 
 static bool parse_aux(struct shown *s, const char *line)
 {
 	static const char *const others[] = { "tail", "truncated", "truncations", "full", "nested",
 					      "discarded", "wakeups" };
+	struct shown_cpu *at = cpu_of(s, line, "aux");
 	uint64_t other;
 	unsigned int i;
-	int cpu;
 
-	if (sscanf(line, "  aux cpu %d", &cpu) != 1 || cpu < 0 || cpu >= MAX_CPUS)
-		return false;
-	for (i = 0; i < ARRAY_SIZE(others); i++) {
+	for (i = 0; i < ARRAY_SIZE(others); i++)
 		if (!number_of(line, others[i], &other) || other)
 			return false;
-	}
-	return number_of(line, "pages", &s->cpus[cpu].aux_pages) &&
-		number_of(line, "head", &s->cpus[cpu].aux_head);
+	return at && numbers_of(line, "pages", &at->aux_pages, "head", &at->aux_head, NULL);
 }
 
 static bool parse_line(struct shown *s, const char *line)
@@ -312,7 +307,7 @@ static bool has_ended(int pid, int *status)
 }
 
 /* A call that takes long keeps who reads from that context, and nobody from others. */
-TEST_F_TIMEOUT(live, busy_context_stops_no_other, 180)
+TEST_F(live, busy_context_stops_no_other)
 {
 	int reader, maker, made = -1, status = -1;
 	bool came, killed = false;
@@ -336,7 +331,7 @@ TEST_F_TIMEOUT(live, busy_context_stops_no_other, 180)
 }
 
 /* Closed while somebody is about to look at it. */
-TEST_F_TIMEOUT(live, closes_under_who_reads, 180)
+TEST_F(live, closes_under_who_reads)
 {
 	int reader, status = -1;
 
@@ -374,18 +369,15 @@ TEST_F(live, shows_hotplug)
 TEST_F(live, measures_when_asked)
 {
 	struct shown *a = &self->first, *b = &self->second;
-	char text[16];
 	int cpu;
 
-	ASSERT_GT(read_file(MEASURE, text, sizeof(text)), 0);
-	EXPECT_STREQ(text, "0\n");
+	EXPECT_TRUE(file_is(MEASURE, "0"));
 	ASSERT_TRUE(comes(has_overflowed(b, a, self->cpus, 5)));
 	for (cpu = 0; cpu < self->cpus; cpu++)
 		EXPECT_EQ(b->cpus[cpu].overflow_ns, 0);
 
 	ASSERT_EQ(write_file(MEASURE, "1"), 0);
-	ASSERT_GT(read_file(MEASURE, text, sizeof(text)), 0);
-	EXPECT_STREQ(text, "1\n");
+	EXPECT_TRUE(file_is(MEASURE, "1"));
 	ASSERT_TRUE(show(a));
 	ASSERT_TRUE(comes(has_overflowed(b, a, self->cpus, 5)));
 	for (cpu = 0; cpu < self->cpus; cpu++)
@@ -406,28 +398,21 @@ TEST_F(live, measure_takes_numbers_only)
 	static const char *const odd[] = {
 		"yes", "-1", "1x", "0x", " ", "99999999999999999999", NULL
 	};
-	char text[16];
 	int i, on;
 
 	for (on = 0; on < 2; on++) {
 		ASSERT_EQ(write_file(MEASURE, on ? "1" : "0"), 0);
 		for (i = 0; odd[i]; i++) {
-			EXPECT_EQ(write_file(MEASURE, odd[i]), -1);
+			EXPECT_EQ(write_file(MEASURE, "%s", odd[i]), -1);
 			EXPECT_TRUE(errno == EINVAL || errno == ERANGE) {
 				TH_LOG("'%s': %s", odd[i], strerror(errno));
 			}
 		}
-		ASSERT_GT(read_file(MEASURE, text, sizeof(text)), 0);
-		EXPECT_STREQ(text, on ? "1\n" : "0\n");
+		EXPECT_TRUE(file_is(MEASURE, on ? "1" : "0"));
 	}
 }
 
 /* ---- who may look; these tests are processes of their own, and give up what they are ---- */
-
-static int errno_of_write(const char *path, const char *text)
-{
-	return write_file(path, text) ? errno : 0;
-}
 
 #define PERFMON		BIT(CAP_PERFMON)
 #define SYS_ADMIN	BIT(CAP_SYS_ADMIN)
@@ -447,14 +432,11 @@ TEST(nobody_may_not)
 
 TEST(root_without_capabilities_may_not)
 {
-	char text[16] = "";
-
 	ASSERT_EQ(drop(PERFMON | SYS_ADMIN), 0);
 	EXPECT_EQ(errno_of_open(CONTEXTS, O_RDONLY), EACCES);
-	EXPECT_EQ(errno_of_write(MEASURE, "1"), EACCES);
-	EXPECT_EQ(errno_of_write(MEASURE, "0"), EACCES);
-	EXPECT_GT(read_file(MEASURE, text, sizeof(text)), 0);
-	EXPECT_STREQ(text, "0\n");
+	EXPECT_EQ(errno_of(write_file(MEASURE, "1")), EACCES);
+	EXPECT_EQ(errno_of(write_file(MEASURE, "0")), EACCES);
+	EXPECT_TRUE(file_is(MEASURE, "0"));
 }
 
 /* Either will do. */
@@ -462,14 +444,14 @@ TEST(perfmon_may)
 {
 	ASSERT_EQ(drop(SYS_ADMIN), 0);
 	EXPECT_EQ(errno_of_open(CONTEXTS, O_RDONLY), 0);
-	EXPECT_EQ(errno_of_write(MEASURE, "0"), 0);
+	EXPECT_EQ(errno_of(write_file(MEASURE, "0")), 0);
 }
 
 TEST(sys_admin_may)
 {
 	ASSERT_EQ(drop(PERFMON), 0);
 	EXPECT_EQ(errno_of_open(CONTEXTS, O_RDONLY), 0);
-	EXPECT_EQ(errno_of_write(MEASURE, "0"), 0);
+	EXPECT_EQ(errno_of(write_file(MEASURE, "0")), 0);
 }
 
 TEST(contexts_is_to_be_read_only)

@@ -3,13 +3,11 @@
  * The machine suspends under a started context of /dev/pmuk_live, as far as it can, and wakes:
  * no count goes back, each CPU counts on, sets take turns, and time is what the clock says.
  */
-#define _GNU_SOURCE
-#include <errno.h>
-
 #include "live.h"
-#include "../kselftest_harness.h"
+#include "harness.h"
 
 #define POWER		"/sys/power/"
+#define SUSPENDS	POWER "suspend_stats/success"
 #define DELAY		"/sys/module/suspend/parameters/pm_test_delay"
 #define IDLE_DRIVER	"/sys/devices/system/cpu/cpuidle/current_driver"
 #define WAKE_MS_MAX	16000
@@ -32,37 +30,13 @@ FIXTURE_VARIANT(suspend)
 	bool lent;		/* only if its sleep is the device's */
 };
 
-FIXTURE_VARIANT_ADD(suspend, devices)
-{
-	.state = "freeze", .until = "devices",
-};
+#define SUSPEND(name, ...) FIXTURE_VARIANT_ADD(suspend, name) { __VA_ARGS__ }
 
-FIXTURE_VARIANT_ADD(suspend, to_idle)
-{
-	.state = "freeze", .until = "none", .wake = true,
-};
-
-FIXTURE_VARIANT_ADD(suspend, processors)
-{
-	.state = "mem", .until = "processors", .cpus_go = true,
-};
-
-FIXTURE_VARIANT_ADD(suspend, core)
-{
-	.state = "mem", .until = "core", .cpus_go = true,
-};
-
-FIXTURE_VARIANT_ADD(suspend, to_memory)
-{
-	.state = "mem", .until = "none", .cpus_go = true, .lent = true,
-};
-
-static bool file_has(const char *path, const char *word)
-{
-	char text[256];
-
-	return read_file(path, text, sizeof(text)) >= 0 && strstr(text, word);
-}
+SUSPEND(devices,	.state = "freeze", .until = "devices");
+SUSPEND(to_idle,	.state = "freeze", .until = "none", .wake = true);
+SUSPEND(processors,	.state = "mem", .until = "processors", .cpus_go = true);
+SUSPEND(core,		.state = "mem", .until = "core", .cpus_go = true);
+SUSPEND(to_memory,	.state = "mem", .until = "none", .cpus_go = true, .lent = true);
 
 static bool is_lent(int fd)
 {
@@ -100,7 +74,7 @@ FIXTURE_SETUP(suspend)
 	self->since = now_ns();
 	ASSERT_EQ(start(self->fd), 0);
 	ASSERT_EQ(write_file(DELAY, "1"), 0);
-	ASSERT_EQ(write_file(POWER "pm_test", variant->until), 0);
+	ASSERT_EQ(write_file(POWER "pm_test", "%s", variant->until), 0);
 }
 
 FIXTURE_TEARDOWN(suspend)
@@ -144,17 +118,7 @@ static int go_to_sleep(int fd, const char *state, bool wake)
 		return to_idle(fd);
 	if (!strcmp(state, "mem"))
 		return to_memory(fd);
-	return write_file(POWER "state", state);
-}
-
-static int nr_suspends(void)
-{
-	char text[32] = "-1";
-	int nr = -1;
-
-	if (read_file(POWER "suspend_stats/success", text, sizeof(text)) > 0)
-		sscanf(text, "%d", &nr);
-	return nr;
+	return write_file(POWER "state", "%s", state);
 }
 
 static bool look_at_all(int fd, int cpus, struct pmuk_live_cpu *at)
@@ -168,34 +132,28 @@ static bool look_at_all(int fd, int cpus, struct pmuk_live_cpu *at)
 	return true;
 }
 
+static bool is_back(const struct pmuk_live_cpu *at, const void *arg)
+{
+	return at->online;
+}
+
 /* Whether it is told that all CPUs but the first have come back. */
 static bool are_back(int fd, int cpus)
 {
-	struct pmuk_live_cpu at;
-	int cpu;
-
-	for (cpu = 1; cpu < cpus; cpu++) {
-		if (live_look(fd, cpu, &at) || !at.online)
-			return false;
-	}
-	return true;
+	return live_on_all(fd, 1, cpus, is_back, NULL);
 }
 
-/* Whether each set on each CPU has counted, and had its turn, since @then. */
-static bool have_gone_on(int fd, int cpus, const struct pmuk_live_cpu *then)
+/* Whether each set has counted, and had its turn, since @then; there is one for each CPU. */
+static bool has_gone_on(const struct pmuk_live_cpu *at, const void *then)
 {
-	struct pmuk_live_cpu at;
-	int cpu, set;
+	const struct pmuk_live_cpu *before = (const struct pmuk_live_cpu *)then + at->cpu;
+	int set;
 
-	for (cpu = 0; cpu < cpus; cpu++) {
-		if (live_look(fd, cpu, &at))
+	for (set = 0; set < PMUK_LIVE_SETS; set++) {
+		if (at->counts[set] <= before->counts[set] ||
+		    at->time_running[set] <= before->time_running[set] ||
+		    at->runs[set] < before->runs[set] + 2)
 			return false;
-		for (set = 0; set < PMUK_LIVE_SETS; set++) {
-			if (at.counts[set] <= then[cpu].counts[set] ||
-			    at.time_running[set] <= then[cpu].time_running[set] ||
-			    at.runs[set] < then[cpu].runs[set] + 2)
-				return false;
-		}
 	}
 	return true;
 }
@@ -222,22 +180,23 @@ static void expect_told(struct __test_metadata *_metadata, const struct pmuk_liv
 	EXPECT_EQ(at->counter_lost, 0);
 }
 
-TEST_F_TIMEOUT(suspend, counts_go_on, 180)
+TEST_F(suspend, counts_go_on)
 {
-	int cpu, cpus = self->cpus, fd = self->fd, suspends = nr_suspends();
+	int cpu, cpus = self->cpus, fd = self->fd;
+	uint64_t suspends = number_in_file(SUSPENDS);
 
 	ASSERT_TRUE(comes(live_has_run(fd, cpus, 3)));
 	ASSERT_TRUE(look_at_all(fd, cpus, self->before));
 	ASSERT_EQ(go_to_sleep(fd, variant->state, variant->wake), 0) {
 		TH_LOG("%s until %s: %s", variant->state, variant->until, strerror(errno));
 	}
-	ASSERT_EQ(nr_suspends(), suspends + 1);
+	ASSERT_EQ(number_in_file(SUSPENDS), suspends + 1);
 
 	ASSERT_TRUE(!variant->cpus_go || comes(are_back(fd, cpus)));
 	ASSERT_TRUE(look_at_all(fd, cpus, self->after));
 	for (cpu = 0; cpu < cpus; cpu++)
 		expect_not_back(_metadata, &self->before[cpu], &self->after[cpu]);
-	ASSERT_TRUE(comes(have_gone_on(fd, cpus, self->after)));
+	ASSERT_TRUE(comes(live_on_all(fd, 0, cpus, has_gone_on, self->after)));
 
 	ASSERT_TRUE(look_at_all(fd, cpus, self->after));
 	for (cpu = 0; cpu < cpus; cpu++) {
@@ -249,7 +208,7 @@ TEST_F_TIMEOUT(suspend, counts_go_on, 180)
 }
 
 /* What it has counted until it was stopped stays while the machine sleeps, and nothing more. */
-TEST_F_TIMEOUT(suspend, stopped_stays_stopped, 180)
+TEST_F(suspend, stopped_stays_stopped)
 {
 	int cpu, set, cpus = self->cpus, fd = self->fd;
 

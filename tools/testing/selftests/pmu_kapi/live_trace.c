@@ -3,15 +3,13 @@
  * What tracepoints tell of the life of a context of /dev/pmuk_live: its begin and end, each turn
  * of its sets, each overflow, each record lost.
  */
-#define _GNU_SOURCE
-#include <errno.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include "live.h"
-#include "../kselftest_harness.h"
+#include "harness.h"
 
 #define TRACING		"/sys/kernel/tracing/instances/pmuk_live"
+#define EVENTS		TRACING "/events/pmu_kapi/enable"
 
 /* What was told of a CPU. */
 struct told_cpu {
@@ -35,17 +33,6 @@ FIXTURE(trace)
 	struct told told;
 };
 
-static int in_instance(const char *file, const char *text)
-{
-	int dir = open(TRACING, O_PATH | O_DIRECTORY), ret;
-
-	if (dir < 0)
-		return -1;
-	ret = write_at(dir, file, text);
-	close(dir);
-	return ret;
-}
-
 FIXTURE_SETUP(trace)
 {
 	self->fd = live_open();
@@ -54,13 +41,13 @@ FIXTURE_SETUP(trace)
 	ASSERT_LE(self->cpus, MAX_CPUS);
 	rmdir(TRACING);		/* of one that did not come to its end */
 	ASSERT_EQ(mkdir(TRACING, 0700), 0);
-	ASSERT_EQ(in_instance("trace_clock", "mono"), 0);
-	ASSERT_EQ(in_instance("events/pmu_kapi/enable", "1"), 0);
+	ASSERT_EQ(write_file(TRACING "/trace_clock", "mono"), 0);
+	ASSERT_EQ(write_file(EVENTS, "1"), 0);
 }
 
 FIXTURE_TEARDOWN(trace)
 {
-	in_instance("events/pmu_kapi/enable", "0");
+	write_file(EVENTS, "0");
 	close(self->fd);
 	EXPECT_EQ(rmdir(TRACING), 0);
 }
@@ -90,41 +77,34 @@ static void take_close(struct told *t, uint64_t id, int value)
 	t->closes++;
 }
 
-static void take_switch(struct told *t, uint64_t id, int cpu, unsigned int from, unsigned int to)
+static void take_switch(struct told *t, int cpu, unsigned int from, unsigned int to)
 {
 	struct told_cpu *at = &t->cpus[cpu];
 
-	t->in_order &= is_of(t, id) && t->loads && !t->closes;
 	at->odd |= from == to || to > 1 || (at->set >= 0 && from != (unsigned int)at->set);
 	at->set = to;
 	at->switches++;
 }
 
-static void take_overflow(struct told *t, uint64_t id, int cpu, unsigned int set, unsigned int num)
+static void take_overflow(struct told *t, int cpu, unsigned int set, unsigned int num)
 {
-	t->in_order &= is_of(t, id) && t->loads && !t->closes;
 	t->cpus[cpu].odd |= set > 1 || num;
 	t->cpus[cpu].overflows++;
-}
-
-static void take_lost(struct told *t, uint64_t id, int cpu, uint64_t count)
-{
-	t->in_order &= is_of(t, id) && t->loads && !t->closes;
-	t->cpus[cpu].lost += count;
 }
 
 static void take_of_cpu(struct told *t, const char *line, uint64_t id, uint64_t cpu)
 {
 	uint64_t a, b;
 
+	t->in_order &= is_of(t, id) && t->loads && !t->closes;
 	if (!strncmp(line, "pmuk_switch: ", 13) && number_of(line, "from", &a) &&
 	    number_of(line, "to", &b) && strstr(line, " ns="))
-		take_switch(t, id, cpu, a, b);
+		take_switch(t, cpu, a, b);
 	else if (!strncmp(line, "pmuk_overflow: ", 15) && number_of(line, "set", &a) &&
 		 number_of(line, "counter", &b) && strstr(line, " action=0x"))
-		take_overflow(t, id, cpu, a, b);
+		take_overflow(t, cpu, a, b);
 	else if (!strncmp(line, "pmuk_lost: ", 11) && number_of(line, "count", &a))
-		take_lost(t, id, cpu, a);
+		t->cpus[cpu].lost += a;
 	else
 		t->other++;
 }
@@ -163,7 +143,7 @@ static bool take_all(struct told *t)
 	t->in_order = true;
 	for (i = 0; i < MAX_CPUS; i++)
 		t->cpus[i].set = -1;
-	if (in_instance("events/pmu_kapi/enable", "0"))
+	if (write_file(EVENTS, "0"))
 		return false;
 	f = fopen(TRACING "/trace", "r");
 	while (f && fgets(line, sizeof(line), f))
@@ -197,17 +177,10 @@ struct truth {
 	uint64_t switches, overflows, lost, messages_lost;
 };
 
-/* Whether messages on each CPU have told of a loss: of its first records, at least. */
-static bool have_lost(int fd, int cpus)
+/* Messages have told of a loss: of its first records, at least. */
+static bool has_lost(const struct pmuk_live_cpu *at, const void *arg)
 {
-	struct pmuk_live_cpu at;
-	int cpu;
-
-	for (cpu = 0; cpu < cpus; cpu++) {
-		if (live_look(fd, cpu, &at) || !at.records_lost)
-			return false;
-	}
-	return true;
+	return at->records_lost;
 }
 
 /* A context is created, does all that it can, and is closed; and what it said of that. */
@@ -219,7 +192,8 @@ static void live_and_close(struct __test_metadata *_metadata, int fd, int cpus,
 	int cpu;
 
 	ASSERT_EQ(live_create(fd, &attr), 0);
-	ASSERT_TRUE(comes(live_has_run(fd, cpus, 3) && have_lost(fd, cpus)));
+	ASSERT_TRUE(comes(live_has_run(fd, cpus, 3) &&
+			  live_on_all(fd, 0, cpus, has_lost, NULL)));
 	ASSERT_EQ(ioctl(fd, PMUK_LIVE_STOP), 0);
 	for (cpu = 0; cpu < cpus; cpu++) {
 		ASSERT_EQ(live_look(fd, cpu, &at), 0);
@@ -277,7 +251,7 @@ TEST_F(trace, is_silent_when_off)
 	struct pmuk_live_attr attr = live_clock(2 * NSEC_PER_MSEC);
 	struct told *t = &self->told;
 
-	ASSERT_EQ(in_instance("events/pmu_kapi/enable", "0"), 0);
+	ASSERT_EQ(write_file(EVENTS, "0"), 0);
 	ASSERT_EQ(live_create(self->fd, &attr), 0);
 	ASSERT_TRUE(comes(live_has_run(self->fd, self->cpus, 3)));
 	ASSERT_EQ(ioctl(self->fd, PMUK_LIVE_CLOSE), 0);

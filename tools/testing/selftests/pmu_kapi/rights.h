@@ -3,16 +3,12 @@
 #ifndef _PMUK_SELFTEST_RIGHTS_H
 #define _PMUK_SELFTEST_RIGHTS_H
 
-#include <errno.h>
-#include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
-#include <stdint.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
-#include "live.h"
+#include "base.h"
 
 #define NOBODY		65534
 

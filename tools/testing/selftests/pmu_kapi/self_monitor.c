@@ -3,22 +3,12 @@
  * A task reads its own cycles from the control page of /dev/pmuk_self, by the protocol of
  * perf's self-monitoring page, without a system call where it may read the register.
  */
-#define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
-#include <linux/perf_event.h>
-#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "../kselftest_harness.h"
+#include "harness.h"
 #include "self.h"
 
 /* As the comment at struct perf_event_mmap_page in the UAPI header has it. */
@@ -45,6 +35,7 @@ static uint64_t read_self(struct perf_event_mmap_page *page, int *direct)
 FIXTURE(self)
 {
 	int fd;
+	int direct;		/* a register may be read */
 	struct perf_event_mmap_page *page;
 };
 
@@ -58,6 +49,7 @@ FIXTURE_SETUP(self)
 	ASSERT_GE(self->fd, 0);
 	self->page = mmap(NULL, getpagesize(), PROT_READ, MAP_SHARED, self->fd, 0);
 	ASSERT_NE(self->page, MAP_FAILED);
+	read_self(self->page, &self->direct);
 }
 
 FIXTURE_TEARDOWN(self)
@@ -102,31 +94,25 @@ static int check_reads(int fd, struct perf_event_mmap_page *page, int n, uint64_
 TEST_F(self, reads_its_own_counter)
 {
 	uint64_t last = 0;
-	int direct;
 
-	read_self(self->page, &direct);
-	if (!direct)
+	if (!self->direct)
 		SKIP(return, "this kernel lets nobody read registers: index is 0");
-	EXPECT_TRUE(check_reads(self->fd, self->page, 20000, &last, &direct));
-	EXPECT_TRUE(direct);
+	EXPECT_TRUE(check_reads(self->fd, self->page, 20000, &last, &self->direct));
+	EXPECT_TRUE(self->direct);
 }
 
 TEST_F(self, reads_across_migration)
 {
-	int i, direct, cpus = sysconf(_SC_NPROCESSORS_ONLN), moves = 0;
+	int i, cpus = sysconf(_SC_NPROCESSORS_ONLN), moves = 0;
 	uint64_t last = 0;
-	cpu_set_t set;
 
-	read_self(self->page, &direct);
-	if (!direct)
+	if (!self->direct)
 		SKIP(return, "this kernel lets nobody read registers: index is 0");
 	for (i = 0; i < 2000; i++) {
-		CPU_ZERO(&set);
-		CPU_SET(i % cpus, &set);
-		ASSERT_EQ(sched_setaffinity(0, sizeof(set), &set), 0);
+		ASSERT_EQ(stay_on(i % cpus), 0);
 		moves += sched_getcpu() == i % cpus;
-		ASSERT_TRUE(check_reads(self->fd, self->page, 5, &last, &direct));
-		ASSERT_TRUE(direct);
+		ASSERT_TRUE(check_reads(self->fd, self->page, 5, &last, &self->direct));
+		ASSERT_TRUE(self->direct);
 	}
 	EXPECT_EQ(moves, 2000);
 }
@@ -156,11 +142,10 @@ static bool may_read(void)
 
 TEST_F(self, child_has_no_map_and_may_not_read)
 {
-	int direct, status;
+	int status;
 	pid_t pid;
 
-	read_self(self->page, &direct);
-	if (!direct)
+	if (!self->direct)
 		SKIP(return, "this kernel lets nobody read registers: index is 0");
 	pid = fork();
 	ASSERT_GE(pid, 0);
@@ -173,10 +158,7 @@ TEST_F(self, child_has_no_map_and_may_not_read)
 
 TEST_F(self, unmapped_page_allows_nothing)
 {
-	int direct;
-
-	read_self(self->page, &direct);
-	if (!direct)
+	if (!self->direct)
 		SKIP(return, "this kernel lets nobody read registers: index is 0");
 	munmap(self->page, getpagesize());
 	self->page = NULL;
@@ -188,7 +170,6 @@ TEST_F(self, unmapped_page_allows_nothing)
 TEST_F(self, page_is_consistent_anyway)
 {
 	uint64_t count, before;
-	int direct;
 
 	write_file(USER_ACCESS, "0");
 	close(self->fd);
@@ -199,8 +180,8 @@ TEST_F(self, page_is_consistent_anyway)
 	ASSERT_NE(self->page, MAP_FAILED);
 
 	before = read_call(self->fd);
-	count = read_self(self->page, &direct);
-	EXPECT_EQ(direct, 0);
+	count = read_self(self->page, &self->direct);
+	EXPECT_EQ(self->direct, 0);
 	EXPECT_EQ(self->page->index, 0);
 	EXPECT_LE(count, read_call(self->fd));
 	EXPECT_GT(before, 0);

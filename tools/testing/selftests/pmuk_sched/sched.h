@@ -6,22 +6,15 @@
 #ifndef _PMUK_SELFTEST_SCHED_H
 #define _PMUK_SELFTEST_SCHED_H
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <sched.h>
+#include <linux/perf_event.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "../kselftest_harness.h"
-#include "../pmu_kapi/live.h"
+#include "../pmu_kapi/harness.h"
+#include "../pmu_kapi/base.h"
 
 #define SCHED		"/proc/pmuk_sched/"
 #define PARAMETERS	"/sys/module/pmuk_sched/parameters/"
@@ -33,9 +26,6 @@
 #define INSNS		1
 
 #define MAX_EVENTS	4
-
-/* Gives the errno of a call that returned -1 or MAP_FAILED, and 0 of any other. */
-#define errno_of(call)	((intptr_t)(call) == -1 ? errno : 0)
 
 /* What each line has of who it is about. */
 struct totals {
@@ -70,18 +60,31 @@ static inline char *slurp(const char *path)
 	return text;
 }
 
-/* What follows @begin, which a line begins with; NULL: no line does. */
-static inline const char *after(const char *text, const char *begin)
+/* One of the files that the kernel has about a process. */
+static inline char *slurp_of(int pid, const char *file)
 {
-	size_t len = strlen(begin);
+	char path[64];
 
-	while (text) {
-		if (!strncmp(text, begin, len))
-			return text + len;
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
+	return slurp(path);
+}
+
+/* What follows that which printf() would print, which a line begins with; NULL: no line does. */
+static inline __printf(2, 3)
+const char *after(const char *text, const char *format, ...)
+{
+	char begin[64];
+	va_list args;
+	int len;
+
+	va_start(args, format);
+	len = vsnprintf(begin, sizeof(begin), format, args);
+	va_end(args);
+	while (text && strncmp(text, begin, len)) {
 		text = strchr(text, '\n');
 		text = text ? text + 1 : NULL;
 	}
-	return NULL;
+	return text ? text + len : NULL;
 }
 
 /* How many events are counted. */
@@ -132,19 +135,19 @@ static inline const char *skip_numbers(const char *at, int skip)
 	return at;
 }
 
-/* Of the line that begins with @begin, after @skip numbers. */
-static inline bool totals_of(const char *text, const char *begin, int skip, struct totals *t)
+/* Of a line, of which @at is the rest, after @skip numbers. */
+static inline bool totals_at(const char *text, const char *at, int skip, struct totals *t)
 {
-	const char *at = text ? skip_numbers(after(text, begin), skip) : NULL;
-
+	at = skip_numbers(at, skip);
 	return at && parse_totals(at, nr_events(text), t);
 }
 
-/* The same, of a file as it is now. */
-static inline bool totals_in(const char *path, const char *begin, int skip, struct totals *t)
+/* Of the line "@what @id ..." of a file as it is now. */
+static inline bool totals_in(const char *path, const char *what, uint64_t id, int skip,
+			     struct totals *t)
 {
 	char *text = slurp(path);
-	bool found = totals_of(text, begin, skip, t);
+	bool found = totals_at(text, after(text, "%s %" PRIu64, what, id), skip, t);
 
 	free(text);
 	return found;
@@ -152,40 +155,38 @@ static inline bool totals_in(const char *path, const char *begin, int skip, stru
 
 static inline bool task_totals(int pid, struct totals *t)
 {
-	char begin[32];
-
-	snprintf(begin, sizeof(begin), "task %d", pid);
-	return totals_in(SCHED "tasks", begin, 2, t);
+	return totals_in(SCHED "tasks", "task", pid, 2, t);
 }
 
 static inline bool group_totals(int tgid, struct totals *t)
 {
-	char begin[32];
-
-	snprintf(begin, sizeof(begin), "group %d", tgid);
-	return totals_in(SCHED "tasks", begin, 2, t);
-}
-
-static inline bool exited_totals(struct totals *t)
-{
-	return totals_in(SCHED "tasks", "exited", 0, t);
+	return totals_in(SCHED "tasks", "group", tgid, 2, t);
 }
 
 static inline bool cpu_totals(int cpu, struct totals *t)
 {
-	char begin[32];
-
-	snprintf(begin, sizeof(begin), "cpu %d", cpu);
-	return totals_in(SCHED "cpus", begin, 0, t);
+	return totals_in(SCHED "cpus", "cpu", cpu, 0, t);
 }
 
 /* @what: "cgroup" or "subtree" */
 static inline bool cgroup_totals(const char *what, uint64_t id, struct totals *t)
 {
-	char begin[64];
+	return totals_in(SCHED "cgroups", what, id, 1, t);
+}
 
-	snprintf(begin, sizeof(begin), "%s %" PRIu64, what, id);
-	return totals_in(SCHED "cgroups", begin, 1, t);
+/* @what: "exited", of all processes that have; or "stray", of slices of nobody knows whom */
+static inline bool others_totals(const char *what, struct totals *t)
+{
+	char *text = slurp(SCHED "tasks");
+	bool found = totals_at(text, after(text, "%s", what), 0, t);
+
+	free(text);
+	return found;
+}
+
+static inline bool exited_totals(struct totals *t)
+{
+	return others_totals("exited", t);
 }
 
 static inline void add_totals(struct totals *sum, const struct totals *t)
@@ -206,15 +207,12 @@ static inline void add_totals(struct totals *sum, const struct totals *t)
 static inline bool sum_lines(const char *text, const char *begin, int skip, struct totals *sum,
 			     bool (*but)(const char *text, const char *line))
 {
-	int nr = nr_events(text);
 	const char *line = text;
 	struct totals t;
 
 	*sum = (struct totals){ .valid = 1 };
-	while ((line = after(line, begin))) {
-		const char *at = skip_numbers(line - 1, skip);
-
-		if (!at || !parse_totals(at, nr, &t))
+	while ((line = after(line, "%s", begin))) {
+		if (!totals_at(text, line - 1, skip, &t))
 			return false;
 		if (!but || !but(text, line))
 			add_totals(sum, &t);
@@ -225,13 +223,9 @@ static inline bool sum_lines(const char *text, const char *begin, int skip, stru
 /* Whether a line "task PID TGID ..." is of a process that has a line of its own. */
 static inline bool is_grouped(const char *text, const char *line)
 {
-	char begin[32];
 	int tgid;
 
-	if (sscanf(line, "%*d %d", &tgid) != 1)
-		return false;
-	snprintf(begin, sizeof(begin), "group %d ", tgid);
-	return after(text, begin);
+	return sscanf(line, "%*d %d", &tgid) == 1 && after(text, "group %d ", tgid);
 }
 
 /* All that tasks have had, those that are no more, and those that nobody knows. */
@@ -241,7 +235,8 @@ static inline bool sum_tasks(struct totals *sum)
 	struct totals groups, exited, stray;
 	bool sound = text && sum_lines(text, "task ", 3, sum, is_grouped) &&
 		     sum_lines(text, "group ", 3, &groups, NULL) &&
-		     totals_of(text, "exited", 0, &exited) && totals_of(text, "stray", 0, &stray);
+		     totals_at(text, after(text, "exited"), 0, &exited) &&
+		     totals_at(text, after(text, "stray"), 0, &stray);
 
 	free(text);
 	if (!sound)
@@ -261,11 +256,11 @@ static inline bool sum_cpus(struct totals *sum)
 	return sound;
 }
 
-/* What the head of a file has at @name. */
-static inline uint64_t head_number(const char *path, const char *name)
+/* The number that follows @name at the beginning of a line; UINT64_MAX: there is none. */
+static inline uint64_t number_in(const char *path, const char *name)
 {
 	char *text = slurp(path);
-	const char *at = text ? after(text, name) : NULL;
+	const char *at = after(text, "%s", name);
 	uint64_t value = at ? strtoull(at, NULL, 10) : UINT64_MAX;
 
 	free(text);
@@ -276,20 +271,35 @@ static inline uint64_t head_number(const char *path, const char *name)
 static inline uint64_t buckets_of(const char *text, const char *what, int cpu, uint64_t *buckets,
 				  int nr)
 {
+	const char *at = after(text, "%s %d ", what, cpu);
 	uint64_t sum = 0;
-	const char *at;
-	char begin[32];
 	char *end;
 	int i;
 
-	snprintf(begin, sizeof(begin), "%s %d ", what, cpu);
-	at = text ? after(text, begin) : NULL;
 	for (i = 0; i < nr; i++) {
 		buckets[i] = at ? strtoull(at, &end, 10) : 0;
 		sum += buckets[i];
 		at = at ? end : NULL;
 	}
 	return at && *at == '\n' ? sum : UINT64_MAX;
+}
+
+/* Reads one of the files, which take turns by @turn. */
+static inline void read_file_of(int turn)
+{
+	static const char *const files[] = {
+		SCHED "tasks", SCHED "cpus", SCHED "cgroups", SCHED "hist",
+	};
+
+	free(slurp(files[turn % 4]));
+}
+
+static inline void read_files(int times)
+{
+	int i;
+
+	for (i = 0; i < times; i++)
+		read_file_of(i);
 }
 
 /* ---- the simulated PMU ---- */
@@ -323,71 +333,34 @@ static inline int pace_events(void)
 /* Let so much happen to this CPU, in this task. Returns 0, or -1 and errno. */
 static inline int pace_add(uint64_t cycles, uint64_t insns)
 {
-	char text[96];
-
-	snprintf(text, sizeof(text), "%d %" PRIu64 " %d %" PRIu64, CYCLES, cycles, INSNS, insns);
-	return write_file(PACE "add", text);
+	return write_file(PACE "add", "%d %" PRIu64 " %d %" PRIu64, CYCLES, cycles, INSNS, insns);
 }
 
 static inline int pace_add_on(int cpu, uint64_t cycles, uint64_t insns)
 {
-	char text[96];
-
-	snprintf(text, sizeof(text), "%d %d %" PRIu64 " %d %" PRIu64, cpu, CYCLES, cycles, INSNS,
-		 insns);
-	return write_file(PACE "add_on", text);
+	return write_file(PACE "add_on", "%d %d %" PRIu64 " %d %" PRIu64, cpu, CYCLES, cycles,
+			  INSNS, insns);
 }
 
 static inline int pace_steal(int cpu, int nr)
 {
-	char text[32];
-
-	snprintf(text, sizeof(text), "%d %d", cpu, nr);
-	return write_file(PACE "steal", text);
+	return write_file(PACE "steal", "%d %d", cpu, nr);
 }
 
 /* ---- the module ---- */
 
-static inline int set_parameter(const char *name, const char *value)
-{
-	char path[128];
-
-	snprintf(path, sizeof(path), PARAMETERS "%s", name);
-	return write_file(path, value);
-}
-
-static inline bool parameter_is(const char *name, const char *value)
-{
-	char path[128], text[256];
-
-	snprintf(path, sizeof(path), PARAMETERS "%s", name);
-	if (read_file(path, text, sizeof(text)) < 0)
-		return false;
-	text[strcspn(text, "\n")] = 0;
-	return !strcmp(text, value);
-}
-
-/* UINT64_MAX: there is none of that name. */
-static inline uint64_t parameter_number(const char *name)
-{
-	char path[128], text[32];
-
-	snprintf(path, sizeof(path), PARAMETERS "%s", name);
-	return read_file(path, text, sizeof(text)) < 0 ? UINT64_MAX : strtoull(text, NULL, 10);
-}
+/* set_parameter() writes what printf() would print. It gives 0, or -1 and errno. */
+#define set_parameter(name, ...)	write_file(PARAMETERS name, __VA_ARGS__)
+#define parameter_is(name, value)	file_is(PARAMETERS name, value)
+#define parameter_number(name)		number_in_file(PARAMETERS name)
 
 /* Counts both of them, from 0, on a new PMU. What was on the one before may take a while to end. */
 static inline bool sched_begin(int counters, int width)
 {
-	char text[64];
-
 	set_parameter("enabled", "0");
-	snprintf(text, sizeof(text), "%d %d", counters, width);
-	if (!comes(!write_file(PACE "pmu", text)))
-		return false;
-	snprintf(text, sizeof(text), "%u:%d,%u:%d", pace_type(), CYCLES, pace_type(), INSNS);
-	return !set_parameter("events", text) && !set_parameter("enabled", "1") &&
-	       pace_events() > 0;
+	return comes(!write_file(PACE "pmu", "%d %d", counters, width)) &&
+	       !set_parameter("events", "%u:%d,%u:%d", pace_type(), CYCLES, pace_type(), INSNS) &&
+	       !set_parameter("enabled", "1") && pace_events() > 0;
 }
 
 /* As it is when it is loaded, but for that it is off. */
@@ -401,11 +374,8 @@ static inline bool sched_end(void)
 /* What idle has had of the first two events, or of the only one. */
 static inline bool idle_counts(const char *text, int cpu, uint64_t counts[2])
 {
-	const char *at;
-	char begin[32];
+	const char *at = after(text, "idle %d ", cpu);
 
-	snprintf(begin, sizeof(begin), "idle %d ", cpu);
-	at = text ? after(text, begin) : NULL;
 	counts[1] = 0;
 	return at && sscanf(at, "%*u %*u %" SCNu64 " %" SCNu64, &counts[0], &counts[1]) >= 1;
 }
@@ -422,20 +392,28 @@ static inline void visit(int cpu)
 		sched_setaffinity(0, sizeof(here), &here);
 }
 
-/* What all that ran on a CPU, and idle, has had of the first event. */
-static inline uint64_t cycles_on(int cpu)
+/* What a reading of SCHED "cpus" has of the first event, of all that ran on a CPU, and of idle. */
+static inline uint64_t cycles_told(const char *text, int cpu)
 {
-	char begin[32], *text;
 	uint64_t idle[2];
 	struct totals t;
-	bool sound;
+
+	if (!totals_at(text, after(text, "cpu %d", cpu), 0, &t) || !idle_counts(text, cpu, idle))
+		return 0;
+	return t.counts[0] + idle[0];
+}
+
+/* The same, as it is now. */
+static inline uint64_t cycles_on(int cpu)
+{
+	uint64_t cycles;
+	char *text;
 
 	visit(cpu);
 	text = slurp(SCHED "cpus");
-	snprintf(begin, sizeof(begin), "cpu %d", cpu);
-	sound = totals_of(text, begin, 0, &t) && idle_counts(text, cpu, idle);
+	cycles = cycles_told(text, cpu);
 	free(text);
-	return sound ? t.counts[0] + idle[0] : 0;
+	return cycles;
 }
 
 /*
@@ -454,21 +432,19 @@ static inline bool cpu_counts(int cpu, uint64_t *added)
 
 /* ---- tasks ---- */
 
-static inline int run_on(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	return sched_setaffinity(0, sizeof(set), &set);
-}
-
 static inline int run_anywhere(void)
 {
 	cpu_set_t set;
 
 	memset(&set, 0xff, sizeof(set));
 	return sched_setaffinity(0, sizeof(set), &set);
+}
+
+static inline int be_realtime(int priority)
+{
+	const struct sched_param param = { .sched_priority = priority };
+
+	return sched_setscheduler(0, SCHED_FIFO, &param);
 }
 
 static inline int nr_cpus(void)
@@ -478,7 +454,8 @@ static inline int nr_cpus(void)
 
 /* What a worker is to do. */
 struct order {
-	enum { ORDER_ADD, ORDER_YIELD, ORDER_SPIN, ORDER_NAP, ORDER_RUN_ON, ORDER_END } what;
+	enum { ORDER_ADD, ORDER_YIELD, ORDER_SPIN, ORDER_NAP, ORDER_RUN_ON, ORDER_CALL,
+	       ORDER_END } what;
 	uint64_t a, b;
 };
 
@@ -509,7 +486,9 @@ static inline int obey(const struct order *o)
 			usleep(1000);
 		return 0;
 	case ORDER_RUN_ON:
-		return run_on(o->a) ? errno : 0;
+		return stay_on(o->a) ? errno : 0;
+	case ORDER_CALL:
+		return ((int (*)(uint64_t arg))o->a)(o->b);
 	default:
 		return -1;
 	}
@@ -568,6 +547,12 @@ static inline int worker_do(const struct worker *w, int what, uint64_t a, uint64
 	return worker_order(w, what, a, b) ? worker_done(w) : EPIPE;
 }
 
+/* The worker calls @fn with @arg. Returns what @fn returns. */
+static inline int worker_call(const struct worker *w, int (*fn)(uint64_t arg), uint64_t arg)
+{
+	return worker_do(w, ORDER_CALL, (uintptr_t)fn, arg);
+}
+
 static inline int worker_add(const struct worker *w, uint64_t cycles, uint64_t insns)
 {
 	return worker_do(w, ORDER_ADD, cycles, insns);
@@ -579,6 +564,19 @@ static inline bool ended(int pid)
 	int status;
 
 	return waitpid(pid, &status, 0) == pid && WIFEXITED(status) && !WEXITSTATUS(status);
+}
+
+/* It is on that CPU. */
+static inline bool worker_start_on(struct worker *w, int cpu)
+{
+	return worker_start(w) && !worker_do(w, ORDER_RUN_ON, cpu, 0);
+}
+
+/* Both at the same time. */
+static inline bool workers_do(const struct worker w[2], int what, uint64_t a)
+{
+	return worker_order(&w[0], what, a, 0) && worker_order(&w[1], what, a, 0) &&
+	       !worker_done(&w[0]) && !worker_done(&w[1]);
 }
 
 static inline bool worker_end(struct worker *w)
@@ -600,6 +598,98 @@ static inline int start(int (*fn)(void *arg), void *arg)
 		_exit(fn(arg));
 	}
 	return pid;
+}
+
+/* Adds once; for start(). */
+static inline int add_once(void *arg)
+{
+	return pace_add(7, 70);
+}
+
+/* Reads all files, one after the other, for ever; for start(). */
+static inline int read_all(void *arg)
+{
+	run_anywhere();
+	for (;;) {
+		read_files(4);
+		free(slurp(SCHED "tasks"));
+	}
+	return 0;
+}
+
+/* Returns whether there was such a child. */
+static inline bool stop(int pid)
+{
+	kill(pid, SIGKILL);
+	return waitpid(pid, NULL, 0) == pid;
+}
+
+#define ANY_CPU		(-1)
+#define SAME_CPU	(-2)	/* as its parent, until that moves it */
+
+/* A task that does the same thing again and again, until busy_end(). */
+struct busy {
+	bool (*act)(void);	/* false: it has failed */
+	int cpu;		/* it is on that one; or one of these above */
+	int pipes[2], pid;
+};
+
+static sig_atomic_t busy_ends;
+
+static inline void end_being_busy(int signal)
+{
+	STORE(busy_ends, 1);
+}
+
+/* The task tells in the end how often it has acted. */
+static inline int be_busy(void *arg)
+{
+	const struct busy *busy = arg;
+	uint64_t rounds = 0;
+
+	if (busy->cpu == ANY_CPU)
+		run_anywhere();
+	else if (busy->cpu != SAME_CPU)
+		stay_on(busy->cpu);
+	for (; !LOAD(busy_ends); rounds++)
+		if (!busy->act())
+			return 1;
+	return write(busy->pipes[1], &rounds, sizeof(rounds)) != sizeof(rounds);
+}
+
+static inline bool busy_start(struct busy *busy)
+{
+	if (pipe(busy->pipes))
+		return false;
+	signal(SIGTERM, end_being_busy);	/* the child begins with this */
+	busy->pid = start(be_busy, busy);
+	signal(SIGTERM, SIG_DFL);
+	return busy->pid > 0;
+}
+
+/* A busy task may act like this: a child adds, and ends. */
+static inline bool fork_once(void)
+{
+	return ended(start(add_once, NULL));
+}
+
+/* Whether the task ended well. @rounds says how often it has acted. */
+static inline bool busy_end(const struct busy *busy, uint64_t *rounds)
+{
+	kill(busy->pid, SIGTERM);
+	return ended(busy->pid) &&
+	       read(busy->pipes[0], rounds, sizeof(*rounds)) == sizeof(*rounds);
+}
+
+/* Whether it is in state @state, as ps(1) shows it. */
+static inline bool is_in_state(int pid, char state)
+{
+	char *text = slurp_of(pid, "status");
+	const char *at = after(text, "State:\t");
+	bool is = at && *at == state;
+
+	free(text);
+	return is;
 }
 
 static inline bool has_counts(const struct totals *t, uint64_t cycles, uint64_t insns)
@@ -627,6 +717,24 @@ static inline void expect_counts(struct __test_metadata *_metadata, const struct
 {
 	EXPECT_EQ(t->counts[0], cycles);
 	EXPECT_EQ(t->counts[1], insns);
+}
+
+static inline void expect_task(struct __test_metadata *_metadata, int pid, uint64_t cycles,
+			       uint64_t insns)
+{
+	struct totals t;
+
+	ASSERT_TRUE(task_totals(pid, &t));
+	expect_counts(_metadata, &t, cycles, insns);
+}
+
+/* All tasks have had that much. */
+static inline void expect_sum(struct __test_metadata *_metadata, uint64_t cycles, uint64_t insns)
+{
+	struct totals t;
+
+	ASSERT_TRUE(sum_tasks(&t));
+	expect_counts(_metadata, &t, cycles, insns);
 }
 
 #endif /* _PMUK_SELFTEST_SCHED_H */

@@ -3,45 +3,19 @@
  * cgroups (v2) of the scheduler statistics: each event belongs to the cgroup in which its task was
  * when it happened, and to all above; moves, forks and removals lose none, and count none twice.
  */
-#define _GNU_SOURCE
 #include <dirent.h>
 #include <linux/sched.h>
 #include <pthread.h>
-#include <sys/mount.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 
-#include "sched.h"
-
-#define ROOT_ID		1
+#include "sched_cgroup.h"
 
 FIXTURE(cgroups)
 {
 	char root[32];
-	char top[64];		/* a cgroup of its own for each test */
+	char top[512];		/* a cgroup of its own for each test */
 	struct totals t;
 };
-
-static int write_in(const char *dir, const char *file, const char *text)
-{
-	char path[512];
-
-	if (snprintf(path, sizeof(path), "%s/%s", dir, file) >= (int)sizeof(path))
-		return -1;
-	return write_file(path, text);
-}
-
-/* @pid 0: this process, whose slice is accounted before: it would take it with it. */
-static int move(const char *dir, int pid)
-{
-	char text[16];
-
-	if (!pid)
-		free(slurp(SCHED "cpus"));
-	snprintf(text, sizeof(text), "%d", pid);
-	return write_in(dir, "cgroup.procs", text);
-}
 
 static uint64_t id_of(const char *dir)
 {
@@ -74,10 +48,10 @@ static bool tree_has(const char *dir, uint64_t cycles, uint64_t insns)
 	return tree_of(dir, &t) && has_counts(&t, cycles, insns);
 }
 
-/* A cgroup below @dir; its path is in @path. */
-static int make_below(const char *dir, const char *name, char path[512])
+/* Two of them, side by side. */
+static int make_two(const char *dir, char paths[2][512])
 {
-	return snprintf(path, 512, "%s/%s", dir, name) < 512 ? mkdir(path, 0755) : -1;
+	return make_below(dir, "a", paths[0]) | make_below(dir, "b", paths[1]);
 }
 
 /* With all below, children first. */
@@ -90,7 +64,7 @@ static void remove_tree(const char *dir)
 	while (d && (entry = readdir(d))) {
 		if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
 			continue;
-		if (snprintf(path, sizeof(path), "%s/%s", dir, entry->d_name) < (int)sizeof(path))
+		if (path_in(dir, entry->d_name, path))
 			remove_tree(path);
 	}
 	if (d)
@@ -101,12 +75,9 @@ static void remove_tree(const char *dir)
 
 FIXTURE_SETUP(cgroups)
 {
-	ASSERT_EQ(run_on(0), 0);
-	strcpy(self->root, "/tmp/cgroupXXXXXX");
-	ASSERT_NE(mkdtemp(self->root), NULL);
-	ASSERT_EQ(mount("none", self->root, "cgroup2", 0, NULL), 0);
-	snprintf(self->top, sizeof(self->top), "%s/test", self->root);
-	ASSERT_EQ(mkdir(self->top, 0755), 0);
+	ASSERT_EQ(stay_on(0), 0);
+	ASSERT_EQ(cgroups_mount(self->root), 0);
+	ASSERT_EQ(make_below(self->root, "test", self->top), 0);
 	ASSERT_TRUE(sched_begin(8, 48));
 }
 
@@ -114,8 +85,7 @@ FIXTURE_TEARDOWN(cgroups)
 {
 	move(self->root, 0);
 	remove_tree(self->top);
-	umount(self->root);
-	rmdir(self->root);
+	cgroups_unmount(self->root);
 	EXPECT_TRUE(sched_end());
 }
 
@@ -123,23 +93,25 @@ FIXTURE_TEARDOWN(cgroups)
 
 TEST_F(cgroups, lines_are_as_documented)
 {
-	char path[512], line[256];
-	char *text;
+	char path[512], *text;
 
 	ASSERT_EQ(make_below(self->top, "a\\b", path), 0);
 	text = slurp(SCHED "cgroups");
 	ASSERT_NE(text, NULL);
-	snprintf(line, sizeof(line), "cgroup %d 0 ", ROOT_ID);
 	EXPECT_EQ(id_of(self->root), ROOT_ID);
-	EXPECT_NE(after(text, line), NULL);
-	snprintf(line, sizeof(line), "cgroup %" PRIu64 " %d ", id_of(self->top), ROOT_ID);
-	EXPECT_NE(after(text, line), NULL);
-	snprintf(line, sizeof(line), "subtree %" PRIu64 " %" PRIu64 " ", id_of(path),
-		 id_of(self->top));
-	EXPECT_NE(after(text, line), NULL);
+	EXPECT_NE(after(text, "cgroup %d 0 ", ROOT_ID), NULL);
+	EXPECT_NE(after(text, "cgroup %" PRIu64 " %d ", id_of(self->top), ROOT_ID), NULL);
+	EXPECT_NE(after(text, "subtree %" PRIu64 " %" PRIu64 " ", id_of(path), id_of(self->top)),
+		  NULL);
 	EXPECT_NE(strstr(text, " /test\n"), NULL);
 	EXPECT_NE(strstr(text, " /test/a\\134b\n"), NULL);
 	free(text);
+}
+
+/* A worker in that cgroup. */
+static bool worker_start_in(struct worker *w, const char *dir)
+{
+	return worker_start(w) && !move(dir, w->pid);
 }
 
 static bool is_root(const char *text, const char *line)
@@ -150,7 +122,7 @@ static bool is_root(const char *text, const char *line)
 /* Own counts of all are the tasks', and what the root has with all below is that, too. */
 TEST_F(cgroups, cgroups_add_up_to_tasks)
 {
-	struct totals tasks, sum, root;
+	struct totals sum, root;
 	char paths[4][512], name[2] = "a";
 	struct worker w[4];
 	char *text;
@@ -158,8 +130,7 @@ TEST_F(cgroups, cgroups_add_up_to_tasks)
 
 	for (i = 0; i < 4; i++, name[0]++) {
 		ASSERT_EQ(make_below(i < 2 ? self->top : paths[i - 2], name, paths[i]), 0);
-		ASSERT_TRUE(worker_start(&w[i]));
-		ASSERT_EQ(move(paths[i], w[i].pid), 0);
+		ASSERT_TRUE(worker_start_in(&w[i], paths[i]));
 		ASSERT_EQ(worker_add(&w[i], 1 << i, 10 << i), 0);
 	}
 	ASSERT_EQ(pace_add(100, 1000), 0);
@@ -174,10 +145,9 @@ TEST_F(cgroups, cgroups_add_up_to_tasks)
 	ASSERT_TRUE(text && sum_lines(text, "cgroup ", 2, &sum, NULL));
 	ASSERT_TRUE(sum_lines(text, "cgroup ", 2, &root, is_root));
 	free(text);
-	ASSERT_TRUE(sum_tasks(&tasks));
 	expect_counts(_metadata, &sum, 115, 1150);
 	expect_counts(_metadata, &root, 15, 150);
-	expect_counts(_metadata, &tasks, 115, 1150);
+	expect_sum(_metadata, 115, 1150);
 	ASSERT_TRUE(tree_of(self->root, &self->t));
 	expect_counts(_metadata, &self->t, 115, 1150);
 	for (i = 0; i < 4; i++)
@@ -197,8 +167,7 @@ TEST_F(cgroups, each_level_has_what_is_below)
 
 	for (i = 0; i < DEPTH; i++) {
 		ASSERT_EQ(make_below(i ? paths[i - 1] : self->top, "d", paths[i]), 0);
-		ASSERT_TRUE(worker_start(&w[i]));
-		ASSERT_EQ(move(paths[i], w[i].pid), 0);
+		ASSERT_TRUE(worker_start_in(&w[i], paths[i]));
 		ASSERT_EQ(worker_add(&w[i], 1, 1 << i), 0);
 	}
 	for (i = 0; i < DEPTH; i++) {
@@ -212,7 +181,7 @@ TEST_F(cgroups, each_level_has_what_is_below)
 #define MANY	200
 
 /* Cgroups are removed in another order than they were made. */
-TEST_F_TIMEOUT(cgroups, many_come_and_go, 240)
+TEST_F(cgroups, many_come_and_go)
 {
 	char paths[2][512], name[16];
 	int i, j;
@@ -230,7 +199,7 @@ TEST_F_TIMEOUT(cgroups, many_come_and_go, 240)
 	for (j = 0; j < 7; j++) {
 		for (i = j; i < MANY; i += 7) {
 			snprintf(name, sizeof(name), "c%d", i);
-			snprintf(paths[1], sizeof(paths[1]), "%s/%s", self->top, name);
+			ASSERT_TRUE(path_in(self->top, name, paths[1]));
 			ASSERT_EQ(rmdir(paths[1]), 0);
 		}
 		EXPECT_TRUE(tree_has(self->top, MANY, 2 * MANY));
@@ -246,7 +215,7 @@ TEST_F(cgroups, moved_task_keeps_what_it_had)
 	struct worker w;
 	int i;
 
-	ASSERT_EQ(make_below(self->top, "a", paths[0]) | make_below(self->top, "b", paths[1]), 0);
+	ASSERT_EQ(make_two(self->top, paths), 0);
 	ASSERT_TRUE(worker_start(&w));
 	for (i = 1; i <= 10; i++) {
 		ASSERT_EQ(move(paths[0], w.pid), 0);
@@ -263,52 +232,33 @@ TEST_F(cgroups, moved_task_keeps_what_it_had)
 	EXPECT_TRUE(own_has(paths[1], 50, 500));
 }
 
-static volatile sig_atomic_t add_ends;
-
-static void end_adding(int signal)
+static bool add_three(void)
 {
-	add_ends = 1;
-}
-
-/* Without a pause. How often it did is what it says in the end. */
-static int add_all_the_time(void *arg)
-{
-	uint64_t rounds = 0;
-	int to = *(int *)arg;
-
-	signal(SIGTERM, end_adding);
-	run_on(nr_cpus() - 1);
-	for (; !add_ends; rounds++) {
-		if (pace_add(1, 3))
-			return 1;
-	}
-	return write(to, &rounds, sizeof(rounds)) != sizeof(rounds);
+	return !pace_add(1, 3);
 }
 
 /*
  * A task that runs, on another CPU, is moved to and fro; all it has counted is in either. In which,
  * of what is counted just then, may be another one for each event.
  */
-TEST_F_TIMEOUT(cgroups, running_task_can_be_moved, 120)
+TEST_F(cgroups, running_task_can_be_moved)
 {
 	struct totals in[2];
 	char paths[2][512];
+	struct busy adder = { .act = add_three, .cpu = nr_cpus() - 1 };
 	uint64_t rounds = 0;
-	int pipes[2], pid, i;
+	int i;
 
-	ASSERT_EQ(make_below(self->top, "a", paths[0]) | make_below(self->top, "b", paths[1]), 0);
-	ASSERT_EQ(pipe(pipes), 0);
+	ASSERT_EQ(make_two(self->top, paths), 0);
 	ASSERT_EQ(move(paths[1], 0), 0);
-	pid = start(add_all_the_time, &pipes[1]);
+	ASSERT_TRUE(busy_start(&adder));
 	for (i = 0; i < 300; i++) {
-		ASSERT_EQ(move(paths[i % 2], pid), 0);
+		ASSERT_EQ(move(paths[i % 2], adder.pid), 0);
 		ASSERT_TRUE(tree_of(self->top, &self->t));
 		EXPECT_GE(self->t.counts[0], rounds);
 		rounds = self->t.counts[0];
 	}
-	kill(pid, SIGTERM);
-	ASSERT_EQ(read(pipes[0], &rounds, sizeof(rounds)), sizeof(rounds));
-	EXPECT_TRUE(ended(pid));
+	ASSERT_TRUE(busy_end(&adder, &rounds));
 	EXPECT_TRUE(comes(exited_has(rounds, 3 * rounds)));
 	for (i = 0; i < 2; i++) {
 		ASSERT_TRUE(own_of(paths[i], &in[i]));
@@ -326,10 +276,9 @@ TEST_F(cgroups, times_move_as_counts_do)
 	struct worker w;
 	int i;
 
-	ASSERT_EQ(make_below(self->top, "a", paths[0]) | make_below(self->top, "b", paths[1]), 0);
+	ASSERT_EQ(make_two(self->top, paths), 0);
 	ASSERT_EQ(set_parameter("reset", "1"), 0);
-	ASSERT_TRUE(worker_start(&w));
-	ASSERT_EQ(move(paths[0], w.pid), 0);
+	ASSERT_TRUE(worker_start_in(&w, paths[0]));
 	for (i = 0; i < 50; i++)
 		ASSERT_EQ(worker_do(&w, ORDER_YIELD, 1, 0), 0);
 	ASSERT_EQ(move(paths[1], w.pid), 0);
@@ -386,17 +335,14 @@ static void *add_when_told(void *arg)
 	return NULL;
 }
 
-static int be_many(void *arg)
+static int be_many(uint64_t arg)
 {
-	struct crowd *crowd = arg;
-	int i;
+	struct crowd *crowd = (void *)arg;
+	int i, error = 0;
 
-	for (i = 0; i < CROWD; i++) {
-		if (pthread_create(&crowd->threads[i], NULL, add_when_told, crowd))
-			return 1;
-	}
-	for (;;)
-		pause();
+	for (i = 0; i < CROWD && !error; i++)
+		error = pthread_create(&crowd->threads[i], NULL, add_when_told, crowd);
+	return error;
 }
 
 static bool all_add(struct crowd *crowd)
@@ -427,37 +373,33 @@ static int nr_in(int tgid, uint64_t id)
 }
 
 /* Its threads are moved some dozens at a time; who reads sees all of them where they are. */
-TEST_F_TIMEOUT(cgroups, crowd_moves_in_short_stretches, 120)
+TEST_F(cgroups, crowd_moves_in_short_stretches)
 {
 	static struct crowd crowd;
-	int pid, i;
+	struct worker w;
+	int i;
 
 	ASSERT_EQ(pipe(crowd.orders) | pipe(crowd.done), 0);
-	pid = start(be_many, &crowd);
+	ASSERT_TRUE(worker_start(&w));
+	ASSERT_EQ(worker_call(&w, be_many, (uintptr_t)&crowd), 0);
 	ASSERT_TRUE(all_add(&crowd));
-	ASSERT_TRUE(comes(nr_in(pid, ROOT_ID) == CROWD + 1));
+	ASSERT_TRUE(comes(nr_in(w.pid, ROOT_ID) == CROWD + 1));
 	for (i = 0; i < 4; i++) {
-		ASSERT_EQ(move(i % 2 ? self->root : self->top, pid), 0);
-		EXPECT_EQ(nr_in(pid, i % 2 ? ROOT_ID : id_of(self->top)), CROWD + 1);
+		ASSERT_EQ(move(i % 2 ? self->root : self->top, w.pid), 0);
+		EXPECT_EQ(nr_in(w.pid, i % 2 ? ROOT_ID : id_of(self->top)), CROWD + 1);
 	}
 	EXPECT_TRUE(own_has(self->top, 0, 0));
-	ASSERT_EQ(move(self->top, pid), 0);
+	ASSERT_EQ(move(self->top, w.pid), 0);
 	EXPECT_TRUE(own_has(self->top, 0, 0));
 	ASSERT_TRUE(all_add(&crowd));
 	EXPECT_TRUE(comes(own_has(self->top, CROWD, 10 * CROWD)));
 	EXPECT_TRUE(own_has(self->root, CROWD, 10 * CROWD));
 	TH_LOG("%" PRIu64 " in a row", parameter_number("stretch"));
 	EXPECT_LE(parameter_number("stretch"), 128);
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
+	EXPECT_TRUE(worker_end(&w));
 }
 
 /* ---- births ---- */
-
-static int add_once(void *arg)
-{
-	return pace_add(7, 70);
-}
 
 TEST_F(cgroups, child_begins_where_its_parent_is)
 {
@@ -493,35 +435,19 @@ TEST_F(cgroups, child_can_be_born_elsewhere)
 	close(fd);
 }
 
-/* Many, while they are moved. */
-static int fork_all_the_time(void *arg)
+/* Many are born while their parent is moved. */
+TEST_F(cgroups, forks_and_moves_race)
 {
-	uint64_t rounds = 0;
-	int to = *(int *)arg;
-
-	signal(SIGTERM, end_adding);
-	run_anywhere();
-	for (; !add_ends; rounds++) {
-		if (!ended(start(add_once, NULL)))
-			return 1;
-	}
-	return write(to, &rounds, sizeof(rounds)) != sizeof(rounds);
-}
-
-TEST_F_TIMEOUT(cgroups, forks_and_moves_race, 120)
-{
+	struct busy forker = { .act = fork_once, .cpu = ANY_CPU };
 	char paths[2][512];
-	int pipes[2], pid, i;
 	uint64_t rounds;
+	int i;
 
-	ASSERT_EQ(make_below(self->top, "a", paths[0]) | make_below(self->top, "b", paths[1]), 0);
-	ASSERT_EQ(pipe(pipes), 0);
-	pid = start(fork_all_the_time, &pipes[1]);
+	ASSERT_EQ(make_two(self->top, paths), 0);
+	ASSERT_TRUE(busy_start(&forker));
 	for (i = 0; i < 500; i++)
-		ASSERT_EQ(move(paths[i % 2], pid), 0);
-	kill(pid, SIGTERM);
-	ASSERT_EQ(read(pipes[0], &rounds, sizeof(rounds)), sizeof(rounds));
-	EXPECT_TRUE(ended(pid));
+		ASSERT_EQ(move(paths[i % 2], forker.pid), 0);
+	ASSERT_TRUE(busy_end(&forker, &rounds));
 	EXPECT_TRUE(comes(exited_has(7 * rounds, 70 * rounds)));
 	ASSERT_TRUE(tree_of(self->root, &self->t));
 	expect_counts(_metadata, &self->t, 7 * rounds, 70 * rounds);
@@ -536,8 +462,7 @@ TEST_F(cgroups, removed_cgroup_is_its_parents)
 	struct worker w;
 
 	ASSERT_EQ(make_below(self->top, "a", paths[0]) | make_below(paths[0], "b", paths[1]), 0);
-	ASSERT_TRUE(worker_start(&w));
-	ASSERT_EQ(move(paths[1], w.pid), 0);
+	ASSERT_TRUE(worker_start_in(&w, paths[1]));
 	ASSERT_EQ(worker_add(&w, 9, 90), 0);
 	EXPECT_EQ(errno_of(rmdir(paths[1])), EBUSY);
 	EXPECT_TRUE(own_has(paths[1], 9, 90));
@@ -612,8 +537,7 @@ TEST_F_TIMEOUT(cgroups, forked_while_it_is_turned_on, 600)
 	}
 	EXPECT_GE(nr, FORKED_ENOUGH);
 	EXPECT_EQ(elsewhere, 0);
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
+	stop(pid);
 }
 
 /* What dies there may still be there when it is removed; and nobody waits for it. */
@@ -624,8 +548,7 @@ TEST_F(cgroups, cgroup_of_the_dead_can_be_removed)
 	struct worker w;
 
 	ASSERT_EQ(make_below(self->top, "a", path), 0);
-	ASSERT_TRUE(worker_start(&w));
-	ASSERT_EQ(move(path, w.pid), 0);
+	ASSERT_TRUE(worker_start_in(&w, path));
 	ASSERT_EQ(worker_add(&w, 9, 90), 0);
 	id = id_of(path);
 	ASSERT_TRUE(worker_order(&w, ORDER_END, 0, 0));
@@ -646,17 +569,12 @@ TEST_F(cgroups, preemption_knows_its_cgroup)
 	struct worker w[2];
 	int i, together;
 
-	ASSERT_EQ(make_below(self->top, "a", paths[0]) | make_below(self->top, "b", paths[1]), 0);
+	ASSERT_EQ(make_two(self->top, paths), 0);
 	for (together = 0; together < 2; together++) {
-		for (i = 0; i < 2; i++) {
-			ASSERT_TRUE(worker_start(&w[i]));
-			ASSERT_EQ(move(paths[together ? 0 : i], w[i].pid), 0);
-		}
+		for (i = 0; i < 2; i++)
+			ASSERT_TRUE(worker_start_in(&w[i], paths[together ? 0 : i]));
 		ASSERT_EQ(set_parameter("reset", "1"), 0);
-		for (i = 0; i < 2; i++)
-			ASSERT_TRUE(worker_order(&w[i], ORDER_SPIN, 2 * NSEC_PER_SEC, 0));
-		for (i = 0; i < 2; i++)
-			ASSERT_EQ(worker_done(&w[i]), 0);
+		ASSERT_TRUE(workers_do(w, ORDER_SPIN, 2 * NSEC_PER_SEC));
 		ASSERT_TRUE(task_totals(w[0].pid, &t[0]) && task_totals(w[1].pid, &t[1]));
 		/* alone in its cgroup, nobody else can be of the same */
 		if (!together) {

@@ -3,37 +3,19 @@
  * Where a real PMU counts instructions, and exactly: a loop of known length, and what a switch
  * costs in cgroups that are deep.
  */
-#define _GNU_SOURCE
-#include <sys/mount.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-
-#include "sched.h"
+#include "sched_cgroup.h"
 
 #define LOOPS		100000000ULL
 #define PER_LOOP	2		/* instructions */
 
 /* PER_LOOP instructions, so many times. */
-static void loop(uint64_t times)
+static int loop(uint64_t times)
 {
 #if defined(__aarch64__)
 	asm volatile("1: subs %0, %0, #1\n\tb.ne 1b" : "+r" (times) : : "cc");
 #elif defined(__x86_64__)
 	asm volatile("1: dec %0\n\tjnz 1b" : "+r" (times) : : "cc");
 #endif
-}
-
-/* When it is told to, and says when it is done. */
-static int run_loops(void *arg)
-{
-	int *pipes = arg;
-	char c;
-
-	while (read(pipes[2], &c, 1) == 1) {
-		loop(LOOPS);
-		if (write(pipes[1], &c, 1) != 1)
-			return 1;
-	}
 	return 0;
 }
 
@@ -59,7 +41,7 @@ FIXTURE(exact)
 
 FIXTURE_SETUP(exact)
 {
-	ASSERT_EQ(run_on(0), 0);
+	ASSERT_EQ(stay_on(0), 0);
 	self->counts = counts_instructions();
 }
 
@@ -73,59 +55,57 @@ FIXTURE_TEARDOWN(exact)
  * No fewer than it has. One instruction takes 1 ns here, so a tick in 4 ms that has 10 000 adds 1
  * in 400; on arm64, a tick of 7.3 has some 4 000. The first time, there is more to do.
  */
-TEST_F_TIMEOUT(exact, known_loop_is_counted, 240)
+TEST_F(exact, known_loop_is_counted)
 {
 	const uint64_t insns = LOOPS * PER_LOOP;
 	struct totals before, after;
-	int pipes[4], pid, i;
+	struct worker w;
 	uint64_t counted;
-	char c = 0;
+	int i;
 
 	if (!self->counts)
 		SKIP(return, "no PMU counts instructions");
-	ASSERT_EQ(pipe(pipes) | pipe(pipes + 2), 0);
-	pid = start(run_loops, pipes);
+	ASSERT_TRUE(worker_start(&w));
 	for (i = 0; i < 3; i++) {
-		ASSERT_TRUE(task_totals(pid, &before));
-		ASSERT_EQ(write(pipes[3], &c, 1), 1);
-		ASSERT_EQ(read(pipes[0], &c, 1), 1);
-		ASSERT_TRUE(task_totals(pid, &after));
+		ASSERT_TRUE(task_totals(w.pid, &before));
+		ASSERT_EQ(worker_call(&w, loop, LOOPS), 0);
+		ASSERT_TRUE(task_totals(w.pid, &after));
 		counted = after.counts[0] - before.counts[0];
 		TH_LOG("%" PRIu64 " of %" PRIu64, counted, insns);
 		EXPECT_GE(counted, insns);
 		EXPECT_TRUE(!i || counted <= insns + insns / 400);
 	}
 	EXPECT_EQ(after.valid, 1);
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
+	EXPECT_TRUE(worker_end(&w));
 }
 
 #define YIELDS	3000
+
+/* The path of the cgroup that is @depth cgroups below the root. */
+static void path_of(const char *root, int depth, char path[512])
+{
+	int len = snprintf(path, 512, "%s", root);
+
+	while (depth--)
+		len += snprintf(path + len, 512 - len, "/d");
+}
 
 /* What it costs that two tasks, @depth cgroups below the root, give way to each other. */
 static uint64_t cost_at(const char *root, int depth)
 {
 	struct worker w[2];
-	char path[512], text[16];
 	struct totals before, after;
-	int i, len, failed = 0;
+	int i, failed = 0;
+	char path[512];
 
-	len = snprintf(path, sizeof(path), "%s", root);
-	for (i = 0; i < depth; i++) {
-		len += snprintf(path + len, sizeof(path) - len, "/d");
+	for (i = 1; i <= depth; i++) {
+		path_of(root, i, path);
 		failed |= mkdir(path, 0755) && errno != EEXIST;
 	}
-	snprintf(path + len, sizeof(path) - len, "/cgroup.procs");
-	for (i = 0; i < 2; i++) {
-		failed |= !worker_start(&w[i]);
-		snprintf(text, sizeof(text), "%d", w[i].pid);
-		failed |= write_file(path, text);
-	}
+	for (i = 0; i < 2; i++)
+		failed |= !worker_start(&w[i]) || move(path, w[i].pid);
 	failed |= !cpu_totals(0, &before);
-	for (i = 0; i < 2; i++)
-		failed |= !worker_order(&w[i], ORDER_YIELD, YIELDS, 0);
-	for (i = 0; i < 2; i++)
-		failed |= worker_done(&w[i]);
+	failed |= !workers_do(w, ORDER_YIELD, YIELDS);
 	failed |= !cpu_totals(0, &after);
 	for (i = 0; i < 2; i++)
 		failed |= !worker_end(&w[i]);
@@ -135,32 +115,27 @@ static uint64_t cost_at(const char *root, int depth)
 static void remove_depth(const char *root, int depth)
 {
 	char path[512];
-	int i, len;
 
 	for (; depth; depth--) {
-		len = snprintf(path, sizeof(path), "%s", root);
-		for (i = 0; i < depth; i++)
-			len += snprintf(path + len, sizeof(path) - len, "/d");
+		path_of(root, depth, path);
 		comes(!rmdir(path));
 	}
 }
 
 /* Depth is for who reads, and no switch needs to know. */
-TEST_F_TIMEOUT(exact, depth_costs_nothing, 240)
+TEST_F(exact, depth_costs_nothing)
 {
-	char root[] = "/tmp/cgroupXXXXXX";
 	uint64_t shallow, deep;
+	char root[32];
 
 	if (!self->counts)
 		SKIP(return, "no PMU counts instructions");
-	ASSERT_NE(mkdtemp(root), NULL);
-	ASSERT_EQ(mount("none", root, "cgroup2", 0, NULL), 0);
+	ASSERT_EQ(cgroups_mount(root), 0);
 	cost_at(root, 10);	/* all is there, and has been used once */
 	shallow = cost_at(root, 1);
 	deep = cost_at(root, 10);
 	remove_depth(root, 10);
-	umount(root);
-	rmdir(root);
+	cgroups_unmount(root);
 	ASSERT_GT(shallow, 0);
 	TH_LOG("%" PRIu64 " instructions at depth 1, %" PRIu64 " at depth 10", shallow, deep);
 	EXPECT_LE(deep, shallow + shallow / 100);

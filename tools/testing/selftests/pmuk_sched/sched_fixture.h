@@ -3,9 +3,74 @@
 #ifndef _PMUK_SELFTEST_SCHED_FIXTURE_H
 #define _PMUK_SELFTEST_SCHED_FIXTURE_H
 
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "sched.h"
+
+#define CALLS	"/sys/kernel/tracing/instances/pmuk_calls"
+
+/* From now on calls_on() counts. Returns whether this kernel tells of calls between CPUs. */
+static inline bool calls_begin(void)
+{
+	int fd;
+
+	mkdir(CALLS, 0700);
+	fd = open(CALLS "/trace", O_WRONLY | O_TRUNC | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	close(fd);
+	return !write_file(CALLS "/events/csd/csd_queue_cpu/enable", "1");
+}
+
+static inline void calls_end(void)
+{
+	write_file(CALLS "/events/csd/csd_queue_cpu/enable", "0");
+	rmdir(CALLS);
+}
+
+/* calls_on() counts the calls since the last mark, or forgets them. */
+static inline bool calls_mark(bool count)
+{
+	return !write_file(CALLS "/trace_marker", count ? "pmuk: count" : "pmuk: forget");
+}
+
+/*
+ * Returns whether @line of the trace is a cross-CPU call to @cpu of a function of pmuk or of perf.
+ * Other calls do not count: the scheduler, for example, calls idle CPUs to balance load.
+ */
+static inline bool is_call_on(int cpu, const char *line)
+{
+	const char *at = strstr(line, "csd_queue_cpu: cpu=");
+
+	if (!at || atoi(strchr(at, '=') + 1) != cpu)
+		return false;
+	at = strstr(at, "func=");
+	return at && (strstr(at, "pmuk_") || strstr(at, "perf_") || strstr(at, "=remote_function"));
+}
+
+/* How many such calls there were. UINT64_MAX: the trace has lost some. */
+static inline uint64_t calls_on(int cpu)
+{
+	char *text = slurp(CALLS "/trace"), *line, *save = NULL;
+	uint64_t calls = 0, counted = 0, kept, written;
+	const char *at = after(text, "# entries-in-buffer/entries-written: ");
+
+	if (!at || sscanf(at, "%" SCNu64 "/%" SCNu64, &kept, &written) != 2 || kept != written) {
+		free(text);
+		return UINT64_MAX;
+	}
+	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		if (strstr(line, "pmuk: count"))
+			counted = calls;
+		else if (strstr(line, "pmuk: forget"))
+			calls = counted;
+		else
+			calls += is_call_on(cpu, line);
+	}
+	free(text);
+	return calls;
+}
 
 FIXTURE(sched)
 {
@@ -15,13 +80,14 @@ FIXTURE(sched)
 
 FIXTURE_SETUP(sched)
 {
-	ASSERT_EQ(run_on(0), 0);
+	ASSERT_EQ(stay_on(0), 0);
 	ASSERT_TRUE(sched_begin(8, 48));
 	self->type = pace_type();
 }
 
 FIXTURE_TEARDOWN(sched)
 {
+	calls_end();
 	write_file(CPU1_ONLINE, "1");
 	EXPECT_TRUE(sched_end());
 }
@@ -42,54 +108,55 @@ static inline int open_counter(unsigned int type, uint64_t config, int cpu)
 /* A task that never leaves its CPU by itself, for start(). */
 static inline int spin(void *cpu)
 {
-	if (run_on((long)cpu))
+	if (stay_on((long)cpu))
 		return 1;
 	for (;;)
 		;
 }
 
-static inline void stop(int pid)
+/* A task that does the same, and that only more urgent tasks preempt. */
+static inline int hog(void *cpu)
 {
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
+	return stay_on((long)cpu) || be_realtime(1) ? 1 : spin(cpu);
 }
 
-/* Function calls that other CPUs have had @cpu make, by interrupt; UINT64_MAX: not told. */
-static inline uint64_t calls_on(int cpu)
-{
-	char *text = slurp("/proc/interrupts"), *line, *save, *at;
-	uint64_t calls = UINT64_MAX;
+/* What the scheduler itself says of a task. */
+struct truth {
+	uint64_t voluntary, involuntary, run, wait, times;
+};
 
-	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-		if (!strcasestr(line, "function call interrupts"))
-			continue;
-		at = strchr(line, ':') + 1;
-		for (; cpu >= 0; cpu--)
-			calls = strtoull(at, &at, 10);
-		break;
-	}
+static inline bool truth_of(int pid, struct truth *truth)
+{
+	char *status = slurp_of(pid, "status"), *schedstat = slurp_of(pid, "schedstat");
+	const char *v = after(status, "voluntary_ctxt_switches:");
+	const char *i = after(status, "nonvoluntary_ctxt_switches:");
+	bool sound = v && i && schedstat &&
+		     sscanf(schedstat, "%" SCNu64 " %" SCNu64 " %" SCNu64, &truth->run,
+			    &truth->wait, &truth->times) == 3;
+
+	truth->voluntary = v ? strtoull(v, NULL, 10) : 0;
+	truth->involuntary = i ? strtoull(i, NULL, 10) : 0;
+	free(status);
+	free(schedstat);
+	return sound;
+}
+
+/* How often tasks left a CPU for reasons other than waiting and preemption. */
+struct reasons {
+	uint64_t throttled, yielded, stopped, migrated;
+};
+
+static inline bool reasons_on(int cpu, struct reasons *r)
+{
+	char *text = slurp(SCHED "cpus");
+	const char *at = after(text, "left %d ", cpu);
+	bool found = at && sscanf(at, "%" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64,
+				  &r->throttled, &r->yielded, &r->stopped, &r->migrated) == 4;
+
 	free(text);
-	return calls;
+	return found;
 }
 
 #define READS	25
-
-/* Reads one of the files, which take turns by @turn. */
-static inline void read_file_of(int turn)
-{
-	static const char *const files[] = { "cpus", "tasks", "cgroups", "hist" };
-	char path[64];
-
-	snprintf(path, sizeof(path), SCHED "%s", files[turn % 4]);
-	free(slurp(path));
-}
-
-static inline void read_files(int times)
-{
-	int i;
-
-	for (i = 0; i < times; i++)
-		read_file_of(i);
-}
 
 #endif /* _PMUK_SELFTEST_SCHED_FIXTURE_H */

@@ -4,71 +4,32 @@
  * task was put in its place while it could have run. And what its time is: neither throttled time
  * counts as waiting, nor do interrupts make a CPU seem faster than it is.
  */
-#define _GNU_SOURCE
-#include <sys/mount.h>
-#include <sys/stat.h>
-
+#include "sched_cgroup.h"
 #include "sched_fixture.h"
 
 #define LAST	(nr_cpus() - 1)
-
-/* How often tasks left a CPU for reasons other than waiting and preemption. */
-struct reasons {
-	uint64_t throttled, yielded, stopped, migrated;
-};
-
-static bool reasons_on(int cpu, struct reasons *r)
-{
-	char *text = slurp(SCHED "cpus"), begin[32];
-	const char *at;
-	bool found;
-
-	snprintf(begin, sizeof(begin), "left %d ", cpu);
-	at = text ? after(text, begin) : NULL;
-	found = at && sscanf(at, "%" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64, &r->throttled,
-			     &r->yielded, &r->stopped, &r->migrated) == 4;
-	free(text);
-	return found;
-}
-
-/* What the scheduler itself counts: involuntary switches and nanoseconds on the run queue. */
-static bool scheduler_says(int pid, uint64_t *involuntary, uint64_t *wait)
-{
-	char path[64], *text;
-	const char *at;
-	bool found;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	text = slurp(path);
-	at = text ? after(text, "nonvoluntary_ctxt_switches:") : NULL;
-	*involuntary = at ? strtoull(at, NULL, 10) : 0;
-	free(text);
-	snprintf(path, sizeof(path), "/proc/%d/schedstat", pid);
-	text = slurp(path);
-	found = at && text && sscanf(text, "%*u %" SCNu64, wait) == 1;
-	free(text);
-	return found;
-}
 
 /* ---- throttled ---- */
 
 FIXTURE(quota)
 {
-	char root[32], group[64], path[128];
+	char root[32], group[512];
+	bool has_quota;
 	int pid;
 };
 
+/* A task that is alone on its CPU may run 2 of each 20 ms, once it is in that group. */
 FIXTURE_SETUP(quota)
 {
-	strcpy(self->root, "/tmp/cgroupXXXXXX");
-	ASSERT_NE(mkdtemp(self->root), NULL);
-	ASSERT_EQ(mount("none", self->root, "cgroup2", 0, NULL), 0);
-	snprintf(self->path, sizeof(self->path), "%s/cgroup.subtree_control", self->root);
-	write_file(self->path, "+cpu");
-	snprintf(self->group, sizeof(self->group), "%s/quota", self->root);
-	ASSERT_EQ(mkdir(self->group, 0755), 0);
-	snprintf(self->path, sizeof(self->path), "%s/cpu.max", self->group);
-	ASSERT_EQ(run_on(0), 0);
+	char path[512];
+
+	ASSERT_EQ(cgroups_mount(self->root), 0);
+	write_in(self->root, "cgroup.subtree_control", "+cpu");
+	ASSERT_EQ(make_below(self->root, "quota", self->group), 0);
+	self->has_quota = path_in(self->group, "cpu.max", path) && !access(path, W_OK);
+	if (self->has_quota)
+		ASSERT_EQ(write_file(path, "2000 20000"), 0);
+	ASSERT_EQ(stay_on(0), 0);
 	ASSERT_TRUE(sched_begin(8, 48));
 	self->pid = start(spin, (void *)(long)LAST);
 }
@@ -77,56 +38,48 @@ FIXTURE_TEARDOWN(quota)
 {
 	stop(self->pid);
 	comes(!rmdir(self->group) || errno != EBUSY);
-	umount(self->root);
-	rmdir(self->root);
+	cgroups_unmount(self->root);
 	EXPECT_TRUE(sched_end());
 }
 
-/* A task that is alone on its CPU may run 2 of each 20 ms. */
-TEST_F_TIMEOUT(quota, throttled_is_neither_preempted_nor_waiting, 120)
+TEST_F(quota, throttled_is_neither_preempted_nor_waiting)
 {
-	uint64_t involuntary = 0, wait, before, before_wait, began, passed;
+	struct truth truth, before;
 	struct totals t, t_before;
+	uint64_t began, passed;
 	struct reasons r;
-	char text[16];
 
-	if (access(self->path, W_OK))
+	if (!self->has_quota)
 		SKIP(return, "no cgroup has a quota: CFS_BANDWIDTH is not set");
-	ASSERT_EQ(write_file(self->path, "2000 20000"), 0);
-	snprintf(text, sizeof(text), "%d", self->pid);
 	ASSERT_TRUE(task_totals(self->pid, &t_before));
-	ASSERT_TRUE(scheduler_says(self->pid, &before, &before_wait));
-	snprintf(self->path, sizeof(self->path), "%s/cgroup.procs", self->group);
+	ASSERT_TRUE(truth_of(self->pid, &before));
 	began = now_ns();
-	ASSERT_EQ(write_file(self->path, text), 0);
-	ASSERT_TRUE(comes(scheduler_says(self->pid, &involuntary, &wait) &&
-			  involuntary - before >= 20));
+	ASSERT_EQ(move(self->group, self->pid), 0);
+	ASSERT_TRUE(comes(truth_of(self->pid, &truth) &&
+			  truth.involuntary - before.involuntary >= 20));
 	passed = now_ns() - began;
 	ASSERT_TRUE(task_totals(self->pid, &t));
-	ASSERT_TRUE(scheduler_says(self->pid, &involuntary, &wait));
+	ASSERT_TRUE(truth_of(self->pid, &truth));
+	truth.involuntary -= before.involuntary;
 	TH_LOG("in %" PRIu64 " ms: same %" PRIu64 " other %" PRIu64 " of %" PRIu64
 	       ", wait %" PRIu64 " of %" PRIu64 " ms", passed / 1000000, t.same - t_before.same,
-	       t.other - t_before.other, involuntary - before, (t.wait - t_before.wait) / 1000000,
-	       (wait - before_wait) / 1000000);
-	EXPECT_LE(t.same - t_before.same + t.other - t_before.other, (involuntary - before) / 2);
+	       t.other - t_before.other, truth.involuntary, (t.wait - t_before.wait) / 1000000,
+	       (truth.wait - before.wait) / 1000000);
+	EXPECT_LE(t.same - t_before.same + t.other - t_before.other, truth.involuntary / 2);
 	EXPECT_LT(t.wait - t_before.wait, passed / 4);
 	ASSERT_TRUE(reasons_on(LAST, &r));
 	EXPECT_GE(r.throttled, 10);
 }
 
 /* Waits never become less, whether the task is throttled or runs while they are read. */
-TEST_F_TIMEOUT(quota, waits_of_throttled_only_grow, 120)
+TEST_F(quota, waits_of_throttled_only_grow)
 {
 	uint64_t end = now_ns() + NSEC_PER_SEC, last = 0;
 	struct totals t;
-	char text[16];
 
-	if (access(self->path, W_OK))
+	if (!self->has_quota)
 		SKIP(return, "no cgroup has a quota: CFS_BANDWIDTH is not set");
-	ASSERT_EQ(write_file(self->path, "2000 20000"), 0);
-	snprintf(self->path, sizeof(self->path), "%s/cgroup.procs", self->group);
-	snprintf(text, sizeof(text), "%d", self->pid);
-	ASSERT_EQ(write_file(self->path, text), 0);
+	ASSERT_EQ(move(self->group, self->pid), 0);
 	while (now_ns() < end) {
 		ASSERT_TRUE(task_totals(self->pid, &t));
 		ASSERT_GE(t.wait, last);
@@ -148,10 +101,7 @@ TEST_F(sched, yielding_is_not_being_preempted)
 	for (i = 0; i < 2; i++)
 		ASSERT_TRUE(worker_start(&w[i]));
 	ASSERT_TRUE(reasons_on(0, &before));
-	for (i = 0; i < 2; i++)
-		ASSERT_TRUE(worker_order(&w[i], ORDER_YIELD, YIELDS, 0));
-	for (i = 0; i < 2; i++)
-		ASSERT_EQ(worker_done(&w[i]), 0);
+	ASSERT_TRUE(workers_do(w, ORDER_YIELD, YIELDS));
 	ASSERT_TRUE(reasons_on(0, &r));
 	ASSERT_TRUE(task_totals(w[0].pid, &self->t) && task_totals(w[1].pid, &self->before));
 	TH_LOG("yielded %" PRIu64 ", preempted %" PRIu64, r.yielded - before.yielded,
@@ -178,8 +128,26 @@ TEST_F(sched, taking_turns_is_being_preempted)
 
 #define MOVES	20
 
+static uint64_t cpu_time(int pid)
+{
+	struct timespec t = {};
+	clockid_t clock;
+
+	if (!clock_getcpuclockid(pid, &clock))
+		clock_gettime(clock, &t);
+	return t.tv_sec * NSEC_PER_SEC + t.tv_nsec;
+}
+
+/* Whether the task, which has just been moved, runs where it is now: it has done so for 20 ms. */
+static bool runs_on(int pid)
+{
+	uint64_t before = cpu_time(pid);
+
+	return comes(cpu_time(pid) > before + 20 * NSEC_PER_MSEC);
+}
+
 /* It could not have stayed: the kernel stops the CPU to take it away. */
-TEST_F_TIMEOUT(sched, moving_on_is_not_being_preempted, 120)
+TEST_F(sched, moving_on_is_not_being_preempted)
 {
 	struct reasons r[2], before[2] = {};
 	uint64_t moved = 0;
@@ -192,7 +160,7 @@ TEST_F_TIMEOUT(sched, moving_on_is_not_being_preempted, 120)
 	for (i = 0; i < MOVES; i++) {
 		const cpu_set_t there = {{ i % 2 ? 2 : 1 }};
 
-		usleep(20000);
+		ASSERT_TRUE(runs_on(pid));
 		ASSERT_EQ(sched_setaffinity(pid, sizeof(there), &there), 0);
 	}
 	for (i = 0; i < 2; i++) {
@@ -205,7 +173,7 @@ TEST_F_TIMEOUT(sched, moving_on_is_not_being_preempted, 120)
 }
 
 /* While a CPU goes offline, all others are stopped. */
-TEST_F_TIMEOUT(sched, being_stopped_is_not_being_preempted, 120)
+TEST_F(sched, being_stopped_is_not_being_preempted)
 {
 	struct reasons r = {}, before;
 	int pid;
@@ -226,18 +194,6 @@ TEST_F_TIMEOUT(sched, being_stopped_is_not_being_preempted, 120)
 
 /* ---- what time is ---- */
 
-static bool is_stopped(int pid)
-{
-	char path[64], *text;
-	bool stopped;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	text = slurp(path);
-	stopped = text && after(text, "State:\tT");
-	free(text);
-	return stopped;
-}
-
 /* What a task that spins has in half a second, between two switches; GHz, or 0. */
 static double frequency_of(int pid)
 {
@@ -245,20 +201,19 @@ static double frequency_of(int pid)
 	bool sound;
 
 	kill(pid, SIGSTOP);
-	sound = comes(is_stopped(pid)) && task_totals(pid, &before);
+	sound = comes(is_in_state(pid, 'T')) && task_totals(pid, &before);
 	kill(pid, SIGCONT);
 	usleep(500000);
 	kill(pid, SIGSTOP);
-	sound &= comes(is_stopped(pid)) && task_totals(pid, &t);
+	sound &= comes(is_in_state(pid, 'T')) && task_totals(pid, &t);
 	kill(pid, SIGCONT);
 	return sound ? (double)(t.counts[0] - before.counts[0]) / (double)(t.run - before.run) : 0;
 }
 
 /* With softirqs that have 40 % of the CPU, it has the same frequency as without. */
-TEST_F_TIMEOUT(sched, frequency_is_right_under_interrupts, 120)
+TEST_F(sched, frequency_is_right_under_interrupts)
 {
 	double alone, told;
-	char text[32];
 	int fd, pid;
 
 	ASSERT_EQ(set_parameter("events", "cycles"), 0);
@@ -268,8 +223,7 @@ TEST_F_TIMEOUT(sched, frequency_is_right_under_interrupts, 120)
 	close(fd);
 	pid = start(spin, (void *)(long)LAST);
 	alone = frequency_of(pid);
-	snprintf(text, sizeof(text), "%d 40", LAST);
-	ASSERT_EQ(write_file(PACE "soft", text), 0);
+	ASSERT_EQ(write_file(PACE "soft", "%d 40", LAST), 0);
 	told = frequency_of(pid);
 	ASSERT_EQ(write_file(PACE "soft", "0 0"), 0);
 	TH_LOG("%.3f GHz, with softirqs %.3f", alone, told);

@@ -3,9 +3,6 @@
  * /proc/pmuk_sched of tasks whose counts are known: on a simulated PMU, where each event happens
  * in a task that asked for it, all is to be exact, whatever CPUs and counters do.
  */
-#define _GNU_SOURCE
-#include <sys/mman.h>
-
 #include "sched_fixture.h"
 
 /* ---- tasks ---- */
@@ -22,8 +19,7 @@ TEST_F(sched, counts_are_exact)
 		expect_counts(_metadata, &self->t, 1000 * i, 3000 * i);
 	}
 	EXPECT_EQ(self->t.valid, 1);
-	ASSERT_TRUE(task_totals(getpid(), &self->t));
-	expect_counts(_metadata, &self->t, 0, 0);
+	expect_task(_metadata, getpid(), 0, 0);
 	EXPECT_TRUE(worker_end(&w));
 	EXPECT_TRUE(comes(exited_has(20000, 60000)));
 	EXPECT_FALSE(task_totals(w.pid, &self->t));
@@ -36,8 +32,7 @@ TEST_F(sched, running_task_is_up_to_date)
 
 	for (i = 1; i <= 20; i++) {
 		ASSERT_EQ(pace_add(7, 11), 0);
-		ASSERT_TRUE(task_totals(getpid(), &self->t));
-		expect_counts(_metadata, &self->t, 7 * i, 11 * i);
+		expect_task(_metadata, getpid(), 7 * i, 11 * i);
 	}
 }
 
@@ -45,14 +40,14 @@ TEST_F(sched, running_task_is_up_to_date)
 
 /* One of two: adds when it is its turn, and says that it is the other's. */
 struct player {
-	int from, to, done;	/* pipes */
+	int from, to;		/* pipes */
 	uint64_t cycles, insns;
 	bool looks;		/* then, in the same slice, it reads what it has had */
 };
 
-static int play(void *arg)
+static int play(uint64_t arg)
 {
-	const struct player *p = arg;
+	const struct player *p = (const void *)arg;
 	char c;
 	int i;
 
@@ -64,125 +59,102 @@ static int play(void *arg)
 		if (write(p->to, &c, 1) != 1)
 			return 1;
 	}
-	if (write(p->done, &c, 1) != 1)
-		return 1;
-	/* until it was seen */
-	for (;;)
-		pause();
+	return 0;
 }
 
 /* A game of two on one CPU, over a pipe. */
 struct game {
-	int ab[2], ba[2], done[2];
-	struct player a, b;
-	int pid_a, pid_b;
+	int ab[2], ba[2];
+	struct player players[2];
+	struct worker w[2];
 };
 
 static bool game_start(struct game *g, bool looks)
 {
-	if (pipe2(g->ab, O_CLOEXEC) || pipe2(g->ba, O_CLOEXEC) || pipe2(g->done, O_CLOEXEC))
+	int i;
+
+	if (pipe2(g->ab, O_CLOEXEC) || pipe2(g->ba, O_CLOEXEC))
 		return false;
-	g->a = (struct player){ g->ba[0], g->ab[1], g->done[1], 1000, 2000, looks };
-	g->b = (struct player){ g->ab[0], g->ba[1], g->done[1], 3000, 1000, looks };
-	g->pid_a = start(play, &g->a);
-	g->pid_b = start(play, &g->b);
-	return g->pid_a > 0 && g->pid_b > 0 && write(g->ba[1], "", 1) == 1;
+	g->players[0] = (struct player){ g->ba[0], g->ab[1], 1000, 2000, looks };
+	g->players[1] = (struct player){ g->ab[0], g->ba[1], 3000, 1000, looks };
+	for (i = 0; i < 2; i++) {
+		if (!worker_start(&g->w[i]) || !worker_order(&g->w[i], ORDER_CALL, (uintptr_t)play,
+							     (uintptr_t)&g->players[i]))
+			return false;
+	}
+	return write(g->ba[1], "", 1) == 1;
 }
 
-/* Waits for its end. */
+/* Waits for its end, after which the players are still there. */
 static bool game_is_over(const struct game *g)
 {
-	char c;
-
-	return read(g->done[0], &c, 1) == 1 && read(g->done[0], &c, 1) == 1;
+	return !worker_done(&g->w[0]) && !worker_done(&g->w[1]);
 }
 
-static void game_end(const struct game *g)
+static bool game_end(struct game *g)
 {
-	kill(g->pid_a, SIGKILL);
-	kill(g->pid_b, SIGKILL);
-	waitpid(g->pid_a, NULL, 0);
-	waitpid(g->pid_b, NULL, 0);
+	return worker_end(&g->w[0]) && worker_end(&g->w[1]);
 }
 
-/* IPC is 2 of one, 1/3 of the other; each of their slices is in its bucket; nothing bleeds over. */
-TEST_F_TIMEOUT(sched, two_tasks_over_a_pipe_keep_their_ipc, 120)
+/* The IPC of one is 2, of the other 1/3; each slice of theirs is in its bucket. */
+static void expect_ipc(struct __test_metadata *_metadata)
 {
-	struct game g;
+	char *text = slurp(SCHED "hist");
 	uint64_t ipc[16];
-	char *text;
 
-	ASSERT_TRUE(game_start(&g, false));
-	ASSERT_TRUE(game_is_over(&g));
-	EXPECT_TRUE(task_has(g.pid_a, ROUNDS * 1000, ROUNDS * 2000));
-	EXPECT_TRUE(task_has(g.pid_b, ROUNDS * 3000, ROUNDS * 1000));
-	ASSERT_TRUE(cpu_totals(0, &self->t));
-	expect_counts(_metadata, &self->t, ROUNDS * 4000, ROUNDS * 3000);
-	game_end(&g);
-	text = slurp(SCHED "hist");
 	ASSERT_NE(buckets_of(text, "ipc", 0, ipc, 16), UINT64_MAX);
 	EXPECT_EQ(ipc[10], ROUNDS);	/* [2, 4) */
 	EXPECT_EQ(ipc[7], ROUNDS);	/* [1/4, 1/2) */
 	free(text);
 }
 
-static int read_all(void *arg)
+/* What one does is not taken for what the other does. */
+TEST_F(sched, two_tasks_over_a_pipe_keep_their_ipc)
 {
-	static const char *const files[] = { "cpus", "tasks", "cgroups", "hist" };
-	char path[64];
-	int i;
+	struct game g;
 
-	run_anywhere();
-	for (i = 0;; i++) {
-		snprintf(path, sizeof(path), SCHED "%s", files[i % 4]);
-		free(slurp(path));
-	}
-	return 0;
+	ASSERT_TRUE(game_start(&g, false));
+	ASSERT_TRUE(game_is_over(&g));
+	EXPECT_TRUE(task_has(g.w[0].pid, ROUNDS * 1000, ROUNDS * 2000));
+	EXPECT_TRUE(task_has(g.w[1].pid, ROUNDS * 3000, ROUNDS * 1000));
+	ASSERT_TRUE(cpu_totals(0, &self->t));
+	expect_counts(_metadata, &self->t, ROUNDS * 4000, ROUNDS * 3000);
+	EXPECT_TRUE(game_end(&g));
+	expect_ipc(_metadata);
 }
 
 /* Who reads splits slices; that must not be seen. */
-TEST_F_TIMEOUT(sched, readers_change_nothing, 120)
+TEST_F(sched, readers_change_nothing)
 {
 	int reader = start(read_all, NULL);
-	uint64_t ipc[16];
 	struct game g;
-	char *text;
 
 	ASSERT_TRUE(game_start(&g, true));
 	ASSERT_TRUE(game_is_over(&g));
-	EXPECT_TRUE(task_has(g.pid_a, ROUNDS * 1000, ROUNDS * 2000));
-	EXPECT_TRUE(task_has(g.pid_b, ROUNDS * 3000, ROUNDS * 1000));
-	game_end(&g);
-	kill(reader, SIGKILL);
-	waitpid(reader, NULL, 0);
-	text = slurp(SCHED "hist");
-	ASSERT_NE(buckets_of(text, "ipc", 0, ipc, 16), UINT64_MAX);
-	EXPECT_EQ(ipc[10], ROUNDS);
-	EXPECT_EQ(ipc[7], ROUNDS);
-	free(text);
+	EXPECT_TRUE(task_has(g.w[0].pid, ROUNDS * 1000, ROUNDS * 2000));
+	EXPECT_TRUE(task_has(g.w[1].pid, ROUNDS * 3000, ROUNDS * 1000));
+	EXPECT_TRUE(game_end(&g));
+	stop(reader);
+	expect_ipc(_metadata);
 }
 
 /* ---- sums ---- */
 
 TEST_F(sched, tasks_add_up_to_cpus)
 {
-	struct totals tasks, cpus;
 	struct worker w[4];
 	int i, j;
 
-	for (i = 0; i < 4; i++) {
-		ASSERT_TRUE(worker_start(&w[i]));
-		ASSERT_EQ(worker_do(&w[i], ORDER_RUN_ON, i % nr_cpus(), 0), 0);
-	}
+	for (i = 0; i < 4; i++)
+		ASSERT_TRUE(worker_start_on(&w[i], i % nr_cpus()));
 	for (i = 0; i < 10; i++) {
 		for (j = 0; j < 4; j++)
 			ASSERT_EQ(worker_add(&w[j], 1 + i, 100 * j), 0);
 	}
 	ASSERT_TRUE(worker_end(&w[0]));
-	ASSERT_TRUE(sum_tasks(&tasks));
-	ASSERT_TRUE(sum_cpus(&cpus));
-	expect_counts(_metadata, &tasks, 4 * 55, 6000);
-	expect_counts(_metadata, &cpus, 4 * 55, 6000);
+	expect_sum(_metadata, 4 * 55, 6000);
+	ASSERT_TRUE(sum_cpus(&self->t));
+	expect_counts(_metadata, &self->t, 4 * 55, 6000);
 	for (i = 1; i < 4; i++)
 		EXPECT_TRUE(worker_end(&w[i]));
 }
@@ -207,7 +179,6 @@ TEST_F(sched, times_add_up_to_cpus)
 /* What happens on another CPU is had by whoever is there, or nobody. */
 TEST_F(sched, idle_has_its_share)
 {
-	struct totals tasks;
 	uint64_t idle[2];
 	char *text;
 	int i;
@@ -219,13 +190,12 @@ TEST_F(sched, idle_has_its_share)
 	visit(1);
 	text = slurp(SCHED "cpus");
 	ASSERT_TRUE(idle_counts(text, 1, idle));
-	ASSERT_TRUE(totals_of(text, "cpu 1", 0, &self->t));
+	ASSERT_TRUE(totals_at(text, after(text, "cpu 1"), 0, &self->t));
 	free(text);
 	EXPECT_GT(idle[0], 0);
 	EXPECT_EQ(idle[0] + self->t.counts[0], 300);
 	EXPECT_EQ(idle[1] + self->t.counts[1], 500);
-	ASSERT_TRUE(sum_tasks(&tasks));
-	expect_counts(_metadata, &tasks, self->t.counts[0], self->t.counts[1]);
+	expect_sum(_metadata, self->t.counts[0], self->t.counts[1]);
 }
 
 static uint64_t count_of(int fd)
@@ -259,18 +229,14 @@ struct moment {
 
 static bool look_at(int fd, struct moment *m)
 {
-	uint64_t idle[2];
-	struct totals t;
 	char *text;
-	bool sound;
 
 	m->before = count_of(fd);
 	text = slurp(SCHED "cpus");
 	m->after = count_of(fd);
-	sound = idle_counts(text, 0, idle) && totals_of(text, "cpu 0", 0, &t);
-	m->cpu = sound ? t.counts[0] + idle[0] : 0;
+	m->cpu = cycles_told(text, 0);
 	free(text);
-	return sound;
+	return m->cpu;
 }
 
 static uint64_t width_of(const struct moment *m)
@@ -303,7 +269,7 @@ static bool is_narrow(int fd, const struct moment *begin, struct moment *end, un
 }
 
 /* To 1 in 10 000; to 1 in 1 000 if ten seconds have not been enough for that. */
-TEST_F_TIMEOUT(sched, real_counter_agrees, 240)
+TEST_F(sched, real_counter_agrees)
 {
 	struct moment begin, end;
 	uint64_t soon;
@@ -325,48 +291,10 @@ TEST_F_TIMEOUT(sched, real_counter_agrees, 240)
 
 /* ---- how tasks leave their CPU, and for how long they had it ---- */
 
-/* What the scheduler itself says of a task. */
-struct truth {
-	uint64_t voluntary, involuntary, run, wait, times;
-};
-
-static bool truth_of(int pid, struct truth *truth)
-{
-	char path[64], *text;
-	const char *v, *i;
-	bool sound;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	text = slurp(path);
-	v = text ? after(text, "voluntary_ctxt_switches:") : NULL;
-	i = text ? after(text, "nonvoluntary_ctxt_switches:") : NULL;
-	truth->voluntary = v ? strtoull(v, NULL, 10) : 0;
-	truth->involuntary = i ? strtoull(i, NULL, 10) : 0;
-	free(text);
-	snprintf(path, sizeof(path), "/proc/%d/schedstat", pid);
-	text = slurp(path);
-	sound = v && i && text && sscanf(text, "%" SCNu64 " %" SCNu64 " %" SCNu64, &truth->run,
-					 &truth->wait, &truth->times) == 3;
-	free(text);
-	return sound;
-}
-
-static bool sleeps(int pid)
-{
-	char path[64], *text;
-	bool sleeps;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	text = slurp(path);
-	sleeps = text && after(text, "State:\tS");
-	free(text);
-	return sleeps;
-}
-
 /* Once the task has come to rest. */
 static bool agree(int pid, struct totals *t, struct truth *truth)
 {
-	return sleeps(pid) && truth_of(pid, truth) && task_totals(pid, t) &&
+	return is_in_state(pid, 'S') && truth_of(pid, truth) && task_totals(pid, t) &&
 	       t->voluntary == truth->voluntary && t->same + t->other <= truth->involuntary;
 }
 
@@ -395,17 +323,6 @@ TEST_F(sched, switches_are_the_schedulers)
 	EXPECT_TRUE(worker_end(&w) && worker_end(&v));
 }
 
-/* From here on, nobody else runs there who is not more urgent still. */
-static int hog(void *cpu)
-{
-	const struct sched_param param = { .sched_priority = 1 };
-
-	if (run_on((long)cpu) || sched_setscheduler(0, SCHED_FIFO, &param))
-		return 1;
-	for (;;)
-		;
-}
-
 /* What it has waited on one CPU goes with a task that is moved to another one. */
 TEST_F(sched, waits_go_with_a_task)
 {
@@ -425,8 +342,7 @@ TEST_F(sched, waits_go_with_a_task)
 		usleep(20000);
 		ASSERT_EQ(sched_setaffinity(w.pid, sizeof(here), &here), 0);
 		EXPECT_EQ(worker_done(&w), 0);
-		kill(pid, SIGKILL);
-		waitpid(pid, NULL, 0);
+		stop(pid);
 	}
 	EXPECT_TRUE(comes(agree(w.pid, &self->t, &truth)));
 	EXPECT_EQ(self->t.wait, truth.wait);
@@ -443,8 +359,8 @@ TEST_F(sched, waits_go_with_a_task)
 static bool buckets_agree(void)
 {
 	struct totals before, now;
-	uint64_t buckets[40], waits, slices, ipcs, left, rest[4] = {};
-	const char *at;
+	uint64_t buckets[40], waits, slices, ipcs, left;
+	struct reasons r = {};
 	char *text;
 
 	if (!cpu_totals(1, &before))
@@ -457,13 +373,8 @@ static bool buckets_agree(void)
 	left = before.voluntary + before.same + before.other;
 	if (!cpu_totals(1, &now) || left != now.voluntary + now.same + now.other)
 		return false;
-	text = slurp(SCHED "cpus");
-	at = text ? after(text, "left 1 ") : NULL;
-	if (at)
-		sscanf(at, "%" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64, &rest[0], &rest[1],
-		       &rest[2], &rest[3]);
-	free(text);
-	left += rest[0] + rest[1] + rest[2] + rest[3];
+	reasons_on(1, &r);
+	left += r.throttled + r.yielded + r.stopped + r.migrated;
 	return waits == left && slices == left && ipcs == left;
 }
 
@@ -474,8 +385,7 @@ TEST_F(sched, histograms_have_each_slice)
 
 	if (nr_cpus() < 2)
 		SKIP(return, "one CPU is never at rest");
-	ASSERT_TRUE(worker_start(&w));
-	ASSERT_EQ(worker_do(&w, ORDER_RUN_ON, 1, 0), 0);
+	ASSERT_TRUE(worker_start_on(&w, 1));
 	for (i = 0; i < 100; i++)
 		ASSERT_EQ(worker_add(&w, 1, i), 0);
 	EXPECT_TRUE(comes(buckets_agree()));
@@ -486,68 +396,25 @@ TEST_F(sched, histograms_have_each_slice)
 
 /* ---- CPUs that come and go ---- */
 
-static volatile sig_atomic_t adder_ends;
-
-static void end_adder(int signal)
+/* Adds, and waits now and then. */
+static bool add_and_rest(void)
 {
-	adder_ends = 1;
-}
+	static int rounds;
 
-/* Adds and waits, wherever it is put, until it is told to end. */
-static int add_anywhere(void *arg)
-{
-	volatile uint64_t *rounds = arg;
-
-	signal(SIGTERM, end_adder);
-	while (!adder_ends) {
-		if (pace_add(3, 4))
-			return 1;
-		if (++*rounds % 16 == 0)
-			usleep(100);
-	}
-	return 0;
+	if (++rounds % 16 == 0)
+		usleep(100);
+	return !pace_add(3, 4);
 }
 
 #define ADDERS	3
 
-struct adders {
-	volatile uint64_t *rounds;
-	int pids[ADDERS];
-};
-
-static bool adders_start(struct adders *a)
-{
-	int i;
-
-	a->rounds = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (a->rounds == MAP_FAILED)
-		return false;
-	for (i = 0; i < ADDERS; i++)
-		a->pids[i] = start(add_anywhere, (void *)(a->rounds + i));
-	return true;
-}
-
-static bool adders_run_on(const struct adders *a, uint64_t mask)
+static bool run_on(const struct busy adders[ADDERS], uint64_t mask)
 {
 	int i, ret = 0;
 
 	for (i = 0; i < ADDERS; i++)
-		ret |= sched_setaffinity(a->pids[i], sizeof(mask), (void *)&mask);
+		ret |= sched_setaffinity(adders[i].pid, sizeof(mask), (void *)&mask);
 	return !ret;
-}
-
-/* Returns how many rounds there were. */
-static uint64_t adders_end(const struct adders *a, bool *sound)
-{
-	uint64_t sum = 0;
-	int i;
-
-	for (i = 0; i < ADDERS; i++) {
-		kill(a->pids[i], SIGTERM);
-		*sound &= ended(a->pids[i]);
-		sum += a->rounds[i];
-	}
-	return sum;
 }
 
 /* What was @added to whoever ran there may be a kernel thread's that has gone with the CPU. */
@@ -562,30 +429,35 @@ static bool exited_have(uint64_t cycles, uint64_t added)
  * A CPU that goes loses nothing of what has happened there. When it comes back its counters do,
  * after a while; who runs there in between is said not to be counted, so nobody does.
  */
-TEST_F_TIMEOUT(sched, hotplug_loses_nothing, 240)
+TEST_F(sched, hotplug_loses_nothing)
 {
-	uint64_t sum, all = 0, added = 0;
-	bool sound = true;
-	struct adders a;
+	uint64_t rounds, sum = 0, all = 0, added = 0;
+	struct busy adders[ADDERS];
 	struct worker w;
 	int i, cpus = nr_cpus();
 
 	if (cpus < 2 || access(CPU1_ONLINE, W_OK))
 		SKIP(return, "no CPU can go offline");
-	ASSERT_TRUE(worker_start(&w) && adders_start(&a));
+	ASSERT_TRUE(worker_start(&w));
+	for (i = 0; i < ADDERS; i++) {
+		adders[i] = (struct busy){ .act = add_and_rest, .cpu = SAME_CPU };
+		ASSERT_TRUE(busy_start(&adders[i]));
+	}
 	for (i = 0; i < 10; i++) {
-		ASSERT_TRUE(adders_run_on(&a, 3));
+		ASSERT_TRUE(run_on(adders, 3));
 		ASSERT_EQ(worker_do(&w, ORDER_RUN_ON, 1, 0), 0);
 		ASSERT_EQ(worker_add(&w, 3, 4), 0);
 		ASSERT_EQ(write_file(CPU1_ONLINE, "0"), 0);
 		ASSERT_EQ(worker_add(&w, 3, 4), 0);
-		ASSERT_TRUE(adders_run_on(&a, 1));
+		ASSERT_TRUE(run_on(adders, 1));
 		ASSERT_EQ(worker_do(&w, ORDER_RUN_ON, 0, 0), 0);
 		ASSERT_EQ(write_file(CPU1_ONLINE, "1"), 0);
 		ASSERT_TRUE(comes(cpu_counts(1, &added)));
 	}
-	sum = adders_end(&a, &sound);
-	EXPECT_TRUE(sound);
+	for (i = 0; i < ADDERS; i++) {
+		ASSERT_TRUE(busy_end(&adders[i], &rounds));
+		sum += rounds;
+	}
 	EXPECT_TRUE(task_has(w.pid, 60, 80));
 	EXPECT_TRUE(comes(exited_have(3 * sum, added)));
 	for (i = 0; i < cpus; i++)
@@ -595,7 +467,7 @@ TEST_F_TIMEOUT(sched, hotplug_loses_nothing, 240)
 }
 
 /* Offline CPUs have their lines, which do not move. */
-TEST_F_TIMEOUT(sched, offline_cpus_stay_as_they_were, 120)
+TEST_F(sched, offline_cpus_stay_as_they_were)
 {
 	uint64_t added = 0;
 	struct totals t;
@@ -628,8 +500,7 @@ TEST_F(sched, idle_takes_the_short_way)
 	struct worker w;
 	uint64_t slow;
 
-	ASSERT_TRUE(worker_start(&w));
-	ASSERT_EQ(worker_do(&w, ORDER_RUN_ON, nr_cpus() - 1, 0), 0);
+	ASSERT_TRUE(worker_start_on(&w, nr_cpus() - 1));
 	ASSERT_EQ(worker_do(&w, ORDER_NAP, 2, 0), 0);
 	ASSERT_TRUE(task_totals(w.pid, &before));
 	slow = parameter_number("slow_switches");
@@ -662,7 +533,7 @@ FIXTURE_VARIANT_ADD(width, bits48) { .bits = 48 };
 
 FIXTURE_SETUP(width)
 {
-	ASSERT_EQ(run_on(0), 0);
+	ASSERT_EQ(stay_on(0), 0);
 	ASSERT_TRUE(sched_begin(2, variant->bits));
 }
 

@@ -3,10 +3,7 @@
  * Tasks that come and go: what each has had becomes its process's, and in the end part of what has
  * exited, to the last event, however many there are, whoever reads, and whatever pids they have.
  */
-#define _GNU_SOURCE
 #include <pthread.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
 
 #include "sched.h"
 
@@ -20,14 +17,14 @@ FIXTURE(storm)
 
 FIXTURE_SETUP(storm)
 {
-	ASSERT_EQ(run_on(0), 0);
+	ASSERT_EQ(stay_on(0), 0);
 	ASSERT_GT(read_file(PID_MAX, self->pid_max, sizeof(self->pid_max)), 0);
 	ASSERT_TRUE(sched_begin(8, 48));
 }
 
 FIXTURE_TEARDOWN(storm)
 {
-	write_file(PID_MAX, self->pid_max);
+	write_file(PID_MAX, "%s", self->pid_max);
 	EXPECT_TRUE(sched_end());
 }
 
@@ -35,55 +32,54 @@ FIXTURE_TEARDOWN(storm)
 
 #define THREADS	4
 
-struct team {
+/* The threads of a worker. */
+static struct {
 	pthread_t threads[THREADS];
 	pthread_barrier_t added, leave;
-};
+} team;
 
 static void *team_member(void *arg)
 {
-	struct team *team = arg;
-
 	if (pace_add(10, 100))
-		return team;
-	pthread_barrier_wait(&team->added);
-	pthread_barrier_wait(&team->leave);
+		return &team;
+	pthread_barrier_wait(&team.added);
+	pthread_barrier_wait(&team.leave);
 	return NULL;
 }
 
-/* Adds 4 times 10 and 100 in threads, and 1 and 2 itself; says so; again when they have ended. */
-static int team_main(void *arg)
+/* Adds 4 times 10 and 100 in threads, and 1 and 2 itself. */
+static int team_add(uint64_t arg)
 {
-	const int *pipes = arg;
-	static struct team team;
-	void *failed = NULL;
-	char c = 0;
 	int i;
 
 	pthread_barrier_init(&team.added, NULL, THREADS + 1);
 	pthread_barrier_init(&team.leave, NULL, THREADS + 1);
 	for (i = 0; i < THREADS; i++)
-		pthread_create(&team.threads[i], NULL, team_member, &team);
+		pthread_create(&team.threads[i], NULL, team_member, NULL);
 	pthread_barrier_wait(&team.added);
-	if (pace_add(1, 2) || write(pipes[3], &c, 1) != 1 || read(pipes[0], &c, 1) != 1)
-		return 1;
+	return pace_add(1, 2);
+}
+
+/* Its threads end. */
+static int team_leave(uint64_t arg)
+{
+	void *failed = NULL;
+	int i;
+
 	pthread_barrier_wait(&team.leave);
 	for (i = 0; i < THREADS && !failed; i++)
 		pthread_join(team.threads[i], &failed);
-	return failed || write(pipes[3], &c, 1) != 1 || read(pipes[0], &c, 1) != 1;
+	return failed ? -1 : 0;
 }
 
 static bool group_has(int tgid, int threads, uint64_t cycles, uint64_t insns)
 {
-	char *text = slurp(SCHED "tasks"), begin[32];
-	const char *at;
+	char *text = slurp(SCHED "tasks");
+	const char *at = after(text, "group %d", tgid);
 	struct totals t;
-	bool has;
+	bool has = at && atoi(at) == threads && totals_at(text, at, 2, &t) &&
+		   has_counts(&t, cycles, insns);
 
-	snprintf(begin, sizeof(begin), "group %d", tgid);
-	at = text ? after(text, begin) : NULL;
-	has = at && atoi(at) == threads && totals_of(text, begin, 2, &t) &&
-	      has_counts(&t, cycles, insns);
 	free(text);
 	return has;
 }
@@ -98,7 +94,7 @@ static bool threads_have(int tgid, uint64_t cycles, uint64_t insns)
 
 	while ((line = after(line, "task "))) {
 		if (sscanf(line, "%*d %d", &of) == 1 && of == tgid &&
-		    parse_totals(skip_numbers(line - 1, 3), nr_events(text), &t))
+		    totals_at(text, line - 1, 3, &t))
 			add_totals(&sum, &t);
 	}
 	free(text);
@@ -107,26 +103,21 @@ static bool threads_have(int tgid, uint64_t cycles, uint64_t insns)
 
 TEST_F(storm, threads_are_folded_into_their_process)
 {
-	int pipes[4], pid;
-	char c;
+	struct worker w;
 
-	ASSERT_EQ(pipe(pipes) | pipe(pipes + 2), 0);
-	pid = start(team_main, pipes);
-	ASSERT_EQ(read(pipes[2], &c, 1), 1);
-	EXPECT_TRUE(group_has(pid, THREADS + 1, 41, 402));
-	EXPECT_TRUE(threads_have(pid, 41, 402));
-	EXPECT_TRUE(task_has(pid, 1, 2));
-	ASSERT_EQ(write(pipes[1], &c, 1), 1);
-	ASSERT_EQ(read(pipes[2], &c, 1), 1);
-	EXPECT_TRUE(comes(group_has(pid, 1, 41, 402)));
-	EXPECT_TRUE(threads_have(pid, 1, 2));
+	ASSERT_TRUE(worker_start(&w));
+	ASSERT_EQ(worker_call(&w, team_add, 0), 0);
+	EXPECT_TRUE(group_has(w.pid, THREADS + 1, 41, 402));
+	EXPECT_TRUE(threads_have(w.pid, 41, 402));
+	EXPECT_TRUE(task_has(w.pid, 1, 2));
+	ASSERT_EQ(worker_call(&w, team_leave, 0), 0);
+	EXPECT_TRUE(comes(group_has(w.pid, 1, 41, 402)));
+	EXPECT_TRUE(threads_have(w.pid, 1, 2));
 	EXPECT_TRUE(exited_has(0, 0));
-	ASSERT_TRUE(sum_tasks(&self->t));
-	expect_counts(_metadata, &self->t, 41, 402);
-	ASSERT_EQ(write(pipes[1], &c, 1), 1);
-	EXPECT_TRUE(ended(pid));
+	expect_sum(_metadata, 41, 402);
+	EXPECT_TRUE(worker_end(&w));
 	EXPECT_TRUE(comes(exited_has(41, 402)));
-	EXPECT_FALSE(group_totals(pid, &self->t));
+	EXPECT_FALSE(group_totals(w.pid, &self->t));
 }
 
 /* ---- a thread that becomes the process ---- */
@@ -155,13 +146,11 @@ static void __attribute__((constructor)) begin_anew(int argc, char **argv)
 /* Nobody runs in between who need not; the leader comes to its end on another CPU. */
 static void *exec_anew(void *arg)
 {
-	const struct sched_param first = { .sched_priority = 1 };
 	int fd = open(PACE "add", O_WRONLY);
 	char number[16];
 
 	snprintf(number, sizeof(number), "%d", fd);
-	if (!run_on(nr_cpus() - 1) && !pace_add(10, 20) &&
-	    !sched_setscheduler(0, SCHED_FIFO, &first))
+	if (!stay_on(nr_cpus() - 1) && !pace_add(10, 20) && !be_realtime(1))
 		execl("/proc/self/exe", "anew", "--add-anew", number, NULL);
 	_exit(1);
 }
@@ -178,16 +167,15 @@ static int exec_in_a_thread(void *arg)
 }
 
 /* The leader is gone, and its pid is the thread's: what was under either goes on being counted. */
-TEST_F_TIMEOUT(storm, exec_in_a_thread_loses_nothing, 120)
+TEST_F(storm, exec_in_a_thread_loses_nothing)
 {
 	int pid = start(exec_in_a_thread, NULL);
 
 	ASSERT_GT(pid, 0);
 	EXPECT_TRUE(ended(pid));
 	EXPECT_TRUE(comes(exited_has(1011, 2022)));
-	ASSERT_TRUE(sum_tasks(&self->t));
-	expect_counts(_metadata, &self->t, 1011, 2022);
-	ASSERT_TRUE(totals_in(SCHED "tasks", "stray", 0, &self->t));
+	expect_sum(_metadata, 1011, 2022);
+	ASSERT_TRUE(others_totals("stray", &self->t));
 	EXPECT_EQ(self->t.run, 0);
 }
 
@@ -197,24 +185,20 @@ TEST_F_TIMEOUT(storm, exec_in_a_thread_loses_nothing, 120)
 
 #define STACK		16384
 
-struct storm {
-	int forks;	/* of each forker */
-};
-
 /* In its parent's memory, which waits. Where nobody counts, that is no fault of its own. */
 static int add_and_exit(void *arg)
 {
 	_exit(pace_add(3, 5) && errno != ENODATA);
 }
 
-/* Each of its children adds, and is gone. */
-static int fork_many(const struct storm *s)
+/* Each of its children, @forks in all, adds and is gone. */
+static int fork_many(void *forks)
 {
 	char *stack = malloc(STACK);
 	int i, pid;
 
 	run_anywhere();
-	for (i = 0; i < s->forks; i++) {
+	for (i = 0; i < *(const int *)forks; i++) {
 		pid = clone(add_and_exit, stack + STACK, CLONE_VM | CLONE_VFORK | SIGCHLD, NULL);
 		if (pid < 0 || !ended(pid))
 			return 1;
@@ -222,38 +206,19 @@ static int fork_many(const struct storm *s)
 	return 0;
 }
 
-static int read_all(void *arg)
-{
-	static const char *const files[] = { "tasks", "cpus", "tasks", "cgroups", "hist" };
-	char path[64];
-	int i;
-
-	run_anywhere();
-	for (i = 0;; i++) {
-		snprintf(path, sizeof(path), SCHED "%s", files[i % 5]);
-		free(slurp(path));
-	}
-	return 0;
-}
-
-static bool storm_run(const struct storm *s)
+static bool storm_run(int forks)
 {
 	int pids[FORKERS], readers[2], i;
 	bool sound = true;
 
 	for (i = 0; i < 2; i++)
 		readers[i] = start(read_all, NULL);
-	for (i = 0; i < FORKERS; i++) {
-		pids[i] = fork();
-		if (!pids[i])
-			_exit(fork_many(s));
-	}
+	for (i = 0; i < FORKERS; i++)
+		pids[i] = start(fork_many, &forks);
 	for (i = 0; i < FORKERS; i++)
 		sound &= ended(pids[i]);
-	for (i = 0; i < 2; i++) {
-		kill(readers[i], SIGKILL);
-		waitpid(readers[i], NULL, 0);
-	}
+	for (i = 0; i < 2; i++)
+		stop(readers[i]);
 	return sound;
 }
 
@@ -264,9 +229,8 @@ static void expect_all(struct __test_metadata *_metadata, uint64_t tasks)
 	EXPECT_TRUE(comes(exited_has(3 * tasks, 5 * tasks)));
 	ASSERT_TRUE(exited_totals(&t));
 	expect_counts(_metadata, &t, 3 * tasks, 5 * tasks);
-	ASSERT_TRUE(sum_tasks(&t));
-	expect_counts(_metadata, &t, 3 * tasks, 5 * tasks);
-	EXPECT_EQ(head_number(SCHED "tasks", "unattributed "), 0);
+	expect_sum(_metadata, 3 * tasks, 5 * tasks);
+	EXPECT_EQ(number_in(SCHED "tasks", "unattributed "), 0);
 }
 
 /* 10 000; fewer where the environment says so, as machines are that look at each access. */
@@ -280,25 +244,23 @@ static int nr_tasks(int share)
 /* Many are born and die, while others read. */
 TEST_F_TIMEOUT(storm, tasks_are_counted, 900)
 {
-	struct storm s;
+	int forks = nr_tasks(FORKERS);
 
-	s.forks = nr_tasks(FORKERS);
-	ASSERT_GT(s.forks, 0);
-	ASSERT_TRUE(storm_run(&s));
-	expect_all(_metadata, FORKERS * s.forks);
+	ASSERT_GT(forks, 0);
+	ASSERT_TRUE(storm_run(forks));
+	expect_all(_metadata, FORKERS * forks);
 }
 
 /* Who comes may have the pid of somebody who has only just gone. */
 TEST_F_TIMEOUT(storm, pids_are_used_again, 900)
 {
-	struct storm s;
+	int forks = nr_tasks(5 * FORKERS);
 
 	if (access(PID_MAX, W_OK))
 		SKIP(return, "pids cannot be made scarce");
-	s.forks = nr_tasks(5 * FORKERS);
 	ASSERT_EQ(write_file(PID_MAX, "330"), 0);
-	ASSERT_TRUE(storm_run(&s));
-	expect_all(_metadata, FORKERS * s.forks);
+	ASSERT_TRUE(storm_run(forks));
+	expect_all(_metadata, FORKERS * forks);
 }
 
 /* Each task that is shown. */
@@ -318,22 +280,20 @@ static bool all_have_a_cgroup(void)
 /* Those who are there when it is turned on, and those who come and go meanwhile. */
 TEST_F_TIMEOUT(storm, on_and_off_while_tasks_come_and_go, 900)
 {
-	struct storm s;
+	int forks = nr_tasks(8 * FORKERS);
 	int pid, i, status;
 
-	s.forks = nr_tasks(8 * FORKERS);
 	pid = fork();
 	if (!pid)
-		_exit(!storm_run(&s));
+		_exit(!storm_run(forks));
 	for (i = 0; !waitpid(pid, &status, WNOHANG); i++) {
-		ASSERT_EQ(set_parameter(i % 3 ? "reset" : "enabled", i % 3 ? "1" : "0"), 0);
+		ASSERT_EQ(i % 3 ? set_parameter("reset", "1") : set_parameter("enabled", "0"), 0);
 		ASSERT_EQ(set_parameter("enabled", "1"), 0);
 		ASSERT_TRUE(all_have_a_cgroup());
 	}
 	ASSERT_EQ(set_parameter("reset", "1"), 0);
 	ASSERT_EQ(pace_add(3, 5), 0);
-	ASSERT_TRUE(sum_tasks(&self->t));
-	expect_counts(_metadata, &self->t, 3, 5);
+	expect_sum(_metadata, 3, 5);
 	EXPECT_GT(i, 0);
 }
 
@@ -359,51 +319,30 @@ static void allocations_succeed(void)
 	write_file(FAILSLAB "task-filter", "N");
 }
 
-/* Adds when it is told to, which it is twice. */
-static int add_twice(void *arg)
-{
-	int *pipes = arg, i;
-	char c;
-
-	write_file("/proc/self/make-it-fail", "0");
-	for (i = 0; i < 2; i++) {
-		if (read(pipes[0], &c, 1) != 1 || pace_add(3, 5) || write(pipes[3], &c, 1) != 1)
-			return 1;
-	}
-	return read(pipes[0], &c, 1) != 1;
-}
-
 /* Whose slices they are is not known; they are counted, and before long it is. */
-TEST_F_TIMEOUT(storm, tasks_without_memory_are_strays, 120)
+TEST_F(storm, tasks_without_memory_are_strays)
 {
 	struct totals stray;
-	int pipes[4], pid;
-	char c = 0;
+	struct worker w;
+	bool started;
 
 	if (access(FAILSLAB, F_OK))
 		SKIP(return, "needs FAILSLAB and FAULT_INJECTION_DEBUG_FS");
-	ASSERT_EQ(pipe(pipes) | pipe(pipes + 2), 0);
 	ASSERT_TRUE(fail_allocations());
-	pid = start(add_twice, pipes);
+	started = worker_start(&w);
 	allocations_succeed();
-	ASSERT_GT(pid, 0);
-	ASSERT_EQ(write(pipes[1], &c, 1), 1);
-	ASSERT_EQ(read(pipes[2], &c, 1), 1);
-	ASSERT_TRUE(totals_in(SCHED "tasks", "stray", 0, &stray));
+	ASSERT_TRUE(started);
+	ASSERT_EQ(worker_add(&w, 3, 5), 0);
+	ASSERT_TRUE(others_totals("stray", &stray));
 	EXPECT_GT(stray.run, 0);
-	EXPECT_GT(head_number(SCHED "tasks", "unattributed "), 0);
-	ASSERT_TRUE(sum_tasks(&self->t));
-	expect_counts(_metadata, &self->t, 3, 5);
-	EXPECT_TRUE(comes(task_totals(pid, &self->t)));
-	ASSERT_EQ(write(pipes[1], &c, 1), 1);
-	ASSERT_EQ(read(pipes[2], &c, 1), 1);
-	ASSERT_TRUE(sum_tasks(&self->t));
-	expect_counts(_metadata, &self->t, 6, 10);
-	ASSERT_EQ(write(pipes[1], &c, 1), 1);
-	EXPECT_TRUE(ended(pid));
-	EXPECT_TRUE(comes(!task_totals(pid, &self->t)));
-	ASSERT_TRUE(sum_tasks(&self->t));
-	expect_counts(_metadata, &self->t, 6, 10);
+	EXPECT_GT(number_in(SCHED "tasks", "unattributed "), 0);
+	expect_sum(_metadata, 3, 5);
+	EXPECT_TRUE(comes(task_totals(w.pid, &self->t)));
+	ASSERT_EQ(worker_add(&w, 3, 5), 0);
+	expect_sum(_metadata, 6, 10);
+	EXPECT_TRUE(worker_end(&w));
+	EXPECT_TRUE(comes(!task_totals(w.pid, &self->t)));
+	expect_sum(_metadata, 6, 10);
 }
 
 TEST_HARNESS_MAIN

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What all tests here share: time, CPUs, small files. */
+#ifndef _PMUK_SELFTEST_BASE_H
+#define _PMUK_SELFTEST_BASE_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../kselftest.h"
+
+#define BIT(nr)		((uint64_t)1 << (nr))
+#define NSEC_PER_MSEC	1000000ULL
+#define NSEC_PER_SEC	1000000000ULL
+#define PATIENCE	(60 * NSEC_PER_SEC)	/* longer than it can take, if it comes */
+
+/* Gives the errno of a call that returned -1 or MAP_FAILED, and 0 of any other. */
+#define errno_of(call)	((intptr_t)(call) == -1 ? errno : 0)
+
+#define LOAD(x)		__atomic_load_n(&(x), __ATOMIC_RELAXED)
+#define STORE(x, v)	__atomic_store_n(&(x), (v), __ATOMIC_RELAXED)
+
+static inline uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * NSEC_PER_SEC + t.tv_nsec;
+}
+
+/* Whether @cond comes true. */
+#define comes(cond)							\
+({									\
+	uint64_t __end = now_ns() + PATIENCE;				\
+	bool __came;							\
+									\
+	while (!(__came = (cond)) && now_ns() < __end)			\
+		usleep(5000);						\
+	__came;								\
+})
+
+static inline int stay_on(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	return sched_setaffinity(0, sizeof(set), &set);
+}
+
+/* Returns 0, or -1 and errno. */
+static inline int write_at(int dir, const char *path, const char *text)
+{
+	int fd = openat(dir, path, O_WRONLY | O_CLOEXEC), ret;
+
+	if (fd < 0)
+		return -1;
+	ret = write(fd, text, strlen(text)) == (ssize_t)strlen(text) ? 0 : -1;
+	if (close(fd))
+		ret = -1;
+	return ret;
+}
+
+/* Writes what vprintf() would print. Returns 0, or -1 and errno. */
+static inline int write_text(const char *path, const char *format, va_list args)
+{
+	char text[512];
+
+	if (vsnprintf(text, sizeof(text), format, args) >= (int)sizeof(text))
+		return -1;
+	return write_at(AT_FDCWD, path, text);
+}
+
+/* Writes what printf() would print. Returns 0, or -1 and errno. */
+static inline __printf(2, 3)
+int write_file(const char *path, const char *format, ...)
+{
+	va_list args;
+	int ret;
+
+	va_start(args, format);
+	ret = write_text(path, format, args);
+	va_end(args);
+	return ret;
+}
+
+/* As a string, up to @size bytes. Returns its length, or -1 and errno. */
+static inline ssize_t read_file(const char *path, char *text, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	size_t len = 0;
+	ssize_t got = -1;
+
+	if (fd < 0)
+		return -1;
+	while (len < size - 1 && (got = read(fd, text + len, size - 1 - len)) > 0)
+		len += got;
+	text[len] = 0;
+	close(fd);
+	return got < 0 ? -1 : (ssize_t)len;
+}
+
+/* Whether a file is the line @wanted. */
+static inline bool file_is(const char *path, const char *wanted)
+{
+	char text[256];
+	ssize_t len = strlen(wanted);
+
+	return read_file(path, text, sizeof(text)) == len + 1 && !strncmp(text, wanted, len) &&
+	       text[len] == '\n';
+}
+
+static inline bool file_has(const char *path, const char *word)
+{
+	char text[4096];
+
+	return read_file(path, text, sizeof(text)) >= 0 && strstr(text, word);
+}
+
+/* The number that a file begins with; UINT64_MAX: there is no such file. */
+static inline uint64_t number_in_file(const char *path)
+{
+	char text[32];
+
+	return read_file(path, text, sizeof(text)) < 0 ? UINT64_MAX : strtoull(text, NULL, 10);
+}
+
+#endif /* _PMUK_SELFTEST_BASE_H */

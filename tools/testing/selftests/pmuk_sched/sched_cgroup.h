@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What tests need that put tasks into cgroups: a mount of cgroup2 of their own, and its files. */
+#ifndef _PMUK_SELFTEST_SCHED_CGROUP_H
+#define _PMUK_SELFTEST_SCHED_CGROUP_H
+
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include "sched.h"
+
+#define ROOT_ID		1
+
+/* Returns 0 or errno; the path of the root is in @root, which has 32 bytes. */
+static inline int cgroups_mount(char *root)
+{
+	strcpy(root, "/tmp/cgroupXXXXXX");
+	return mkdtemp(root) && !mount("none", root, "cgroup2", 0, NULL) ? 0 : errno;
+}
+
+static inline void cgroups_unmount(const char *root)
+{
+	umount(root);
+	rmdir(root);
+}
+
+/* The path of what is in @dir; false: that is too long. */
+static inline bool path_in(const char *dir, const char *name, char path[512])
+{
+	return snprintf(path, 512, "%s/%s", dir, name) < 512;
+}
+
+/* Writes what printf() would print to a file of cgroup @dir. Returns 0, or -1 and errno. */
+static inline __printf(3, 4)
+int write_in(const char *dir, const char *file, const char *format, ...)
+{
+	char path[512];
+	va_list args;
+	int ret;
+
+	if (!path_in(dir, file, path))
+		return -1;
+	va_start(args, format);
+	ret = write_text(path, format, args);
+	va_end(args);
+	return ret;
+}
+
+/* A cgroup below @dir; its path is in @path. */
+static inline int make_below(const char *dir, const char *name, char path[512])
+{
+	return path_in(dir, name, path) ? mkdir(path, 0755) : -1;
+}
+
+/* @pid 0: this process, whose slice is accounted before: it would take it with it. */
+static inline int move(const char *dir, int pid)
+{
+	if (!pid)
+		free(slurp(SCHED "cpus"));
+	return write_in(dir, "cgroup.procs", "%d", pid);
+}
+
+#endif /* _PMUK_SELFTEST_SCHED_CGROUP_H */
