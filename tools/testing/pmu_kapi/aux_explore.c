@@ -559,6 +559,7 @@ static void check_after(void)
 	w->size = 16;
 	run_write(w);
 	EXPECT(w->ended);
+	run_ring_reader(NULL);
 	read_all();
 	told = look_at_records();
 	if (told.wrong)

@@ -84,6 +84,27 @@ void run_threads(void *(*const functions[MOST_THREADS])(void *))
 		pthread_join(threads[nr], NULL);
 }
 
+static bool is_met(const struct goal *goal)
+{
+	return READ_ONCE(*goal->count) >= goal->least;
+}
+
+bool goals_are_met(const struct goal *goals)
+{
+	for (; goals->name; goals++)
+		if (!is_met(goals))
+			return false;
+	return true;
+}
+
+void expect_goals(const struct goal *goals)
+{
+	for (; goals->name; goals++)
+		if (!is_met(goals))
+			FAIL("%s is %llu, not at least %llu", goals->name,
+			     (unsigned long long)*goals->count, (unsigned long long)goals->least);
+}
+
 static void *map(void *at, size_t size, int fd)
 {
 	int flags = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;

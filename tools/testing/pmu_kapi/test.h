@@ -45,6 +45,28 @@ bool failed(void);
 			     #wanted, __wanted);			\
 	} while (0)
 
+/*
+ * How often a stress test has to see something. The test goes on until all its goals are met, or
+ * until it has tried so often that they never will be. Lists of goals end with an empty one.
+ */
+struct goal {
+	const u64 *count;
+	u64 least;
+	const char *name;
+};
+
+#define MOST_GOALS	16
+
+#define GOAL(what, nr)	{ .count = &(what), .least = nr, .name = #what }
+
+/* Adds to a goal's count, which another thread may read. */
+#define SAW(count, nr)	((void)__atomic_add_fetch(&(count), nr, __ATOMIC_RELAXED))
+
+bool goals_are_met(const struct goal *goals);
+
+/* Notes each goal that has not been met as a failure. */
+void expect_goals(const struct goal *goals);
+
 /* Of functions at the same time, each to its end; NULL behind the last one, if there are fewer. */
 #define MOST_THREADS	4
 void run_threads(void *(*const functions[MOST_THREADS])(void *));
