@@ -4,20 +4,12 @@
  * rules of 2014, rights, what becomes of a map, and who pays for it.
  */
 #include <sys/param.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include "export.h"
 #include "harness.h"
 
 #define AUX_PAGES	16
-
-static void *map_aux(int fd, size_t at, size_t pages, int prot)
-{
-	size_t page_size = getpagesize();
-
-	return mmap(NULL, pages * page_size, prot, MAP_SHARED, fd, at * page_size);
-}
 
 /* An AUX area that is mapped in one way: refused with .error, or good. */
 FIXTURE(geometry)
@@ -83,16 +75,12 @@ GEOMETRY(user_tail_size_unannounced,	.flags = USER_TAIL, .announce_size = 32 * K
 
 FIXTURE_SETUP(geometry)
 {
-	struct pmuk_export_attr attr = { .nr_pages = DATA_PAGES, .flags = variant->flags,
-					 .aux_pages = AUX_PAGES };
-
 	if (getpagesize() != 4 * KIB)
 		SKIP(return, "written for pages of 4 KiB");
-	self->fd = export_made(&attr);
+	self->fd = export_made(.flags = variant->flags, .aux_pages = AUX_PAGES);
 	ASSERT_GE(self->fd, 0);
-	self->page = map_pages(self->fd, PAGES,
-			       variant->flags ? PROT_READ | PROT_WRITE : PROT_READ);
-	ASSERT_NE(self->page, MAP_FAILED);
+	self->page = ASSERT_MAP(self->fd, 0, PAGES,
+				variant->flags ? PROT_READ | PROT_WRITE : PROT_READ);
 	EXPECT_EQ(self->page->aux_offset, PAGES * 4 * KIB);
 	EXPECT_EQ(self->page->aux_size, AUX_PAGES * 4 * KIB);
 	if (variant->announce_offset)
@@ -127,11 +115,10 @@ TEST_F(geometry, maps)
 
 TEST(no_area_no_map)
 {
-	struct pmuk_export_attr attr = { .nr_pages = DATA_PAGES };
-	int fd = export_made(&attr);
+	int fd = export_made();
 
 	ASSERT_GE(fd, 0);
-	EXPECT_EQ(errno_of(map_aux(fd, PAGES, AUX_PAGES, PROT_READ)), EINVAL);
+	EXPECT_EQ(errno_of(map_at(fd, PAGES, AUX_PAGES, PROT_READ)), EINVAL);
 	close(fd);
 }
 
@@ -156,18 +143,15 @@ FIXTURE_VARIANT_ADD(map, user_tail) { .flags = USER_TAIL };
 
 FIXTURE_SETUP(map)
 {
-	struct pmuk_export_attr attr = { .nr_pages = DATA_PAGES, .flags = variant->flags,
-					 .aux_pages = AUX_PAGES };
-
 	catch_faults();
 	self->buffers = nr_buffers();
 	self->page_size = getpagesize();
 	self->size = AUX_PAGES * self->page_size;
 	self->prot = variant->flags ? PROT_READ | PROT_WRITE : PROT_READ;
-	self->page = export_begin(&self->fd, &attr, PAGES, self->prot);
+	self->fd = export_made(.flags = variant->flags, .aux_pages = AUX_PAGES);
+	self->page = export_begin(self->fd, self->prot);
 	ASSERT_NE(self->page, MAP_FAILED);
-	self->aux = map_aux(self->fd, PAGES, AUX_PAGES, PROT_READ);
-	ASSERT_NE(self->aux, MAP_FAILED);
+	self->aux = ASSERT_MAP(self->fd, PAGES, AUX_PAGES, PROT_READ);
 }
 
 FIXTURE_TEARDOWN(map)
@@ -259,27 +243,24 @@ TEST_F(map, is_not_inherited)
 /* Several maps are at one offset, even if another one is announced. */
 TEST_F(map, others_are_at_its_offset)
 {
-	void *other = map_aux(self->fd, PAGES, AUX_PAGES, PROT_READ);
+	void *other = ASSERT_MAP(self->fd, PAGES, AUX_PAGES, PROT_READ);
 
-	ASSERT_NE(other, MAP_FAILED);
 	EXPECT_EQ(pinned_pages(), PAGES + 2 * AUX_PAGES);
 	EXPECT_EQ(unmap_pages(other, AUX_PAGES), 0);
 	if (!variant->flags)
 		return;
 	self->page->aux_offset = 64 * self->page_size;
-	EXPECT_EQ(errno_of(map_aux(self->fd, 64, AUX_PAGES, PROT_READ)), EINVAL);
+	EXPECT_EQ(errno_of(map_at(self->fd, 64, AUX_PAGES, PROT_READ)), EINVAL);
 	EXPECT_EQ(unmap_pages(self->aux, AUX_PAGES), 0);
-	self->aux = map_aux(self->fd, 64, AUX_PAGES, PROT_READ);
-	EXPECT_NE(self->aux, MAP_FAILED);
+	self->aux = ASSERT_MAP(self->fd, 64, AUX_PAGES, PROT_READ);
 }
 
 /* Data in @pages pages, mapped for a moment: the area is announced behind @behind pages. */
 static void expect_announced(struct __test_metadata *_metadata, int fd, size_t pages,
 			     size_t behind)
 {
-	struct perf_event_mmap_page *page = map_pages(fd, pages, PROT_READ | PROT_WRITE);
+	struct perf_event_mmap_page *page = ASSERT_MAP(fd, 0, pages, PROT_READ | PROT_WRITE);
 
-	ASSERT_NE(page, MAP_FAILED);
 	EXPECT_EQ(page->aux_offset, behind * getpagesize());
 	EXPECT_EQ(unmap_pages(page, pages), 0);
 }
@@ -306,16 +287,12 @@ TEST_F(map, is_announced_behind_data)
 		SKIP(return, "these are of one size anyway");
 	EXPECT_EQ(unmap_pages(self->aux, AUX_PAGES), 0);
 	EXPECT_EQ(unmap_pages(self->page, PAGES), 0);
-	self->page = map_pages(self->fd, 1 + 1, PROT_READ | PROT_WRITE);
-	ASSERT_NE(self->page, MAP_FAILED);
-	self->aux = map_aux(self->fd, 1 + 1, AUX_PAGES, PROT_READ);
-	ASSERT_NE(self->aux, MAP_FAILED);
+	self->page = ASSERT_MAP(self->fd, 0, 1 + 1, PROT_READ | PROT_WRITE);
+	self->aux = ASSERT_MAP(self->fd, 1 + 1, AUX_PAGES, PROT_READ);
 	EXPECT_EQ(unmap_pages(self->page, 1 + 1), 0);
 	EXPECT_EQ(unmap_pages(self->aux, AUX_PAGES), 0);
-	self->page = map_pages(self->fd, PAGES, PROT_READ);
-	ASSERT_NE(self->page, MAP_FAILED);
-	self->aux = map_aux(self->fd, PAGES, AUX_PAGES, PROT_READ);
-	EXPECT_NE(self->aux, MAP_FAILED);
+	self->page = ASSERT_MAP(self->fd, 0, PAGES, PROT_READ);
+	self->aux = ASSERT_MAP(self->fd, PAGES, AUX_PAGES, PROT_READ);
 }
 
 TEST_F(map, outlives_the_buffer)
@@ -323,7 +300,7 @@ TEST_F(map, outlives_the_buffer)
 	ASSERT_EQ(export_aux_write(self->fd, 64, 64), 64);
 	ASSERT_EQ(ioctl(self->fd, PMUK_EXPORT_DESTROY), 0);
 	EXPECT_EQ(export_aux_write(self->fd, 64, 64), -1);
-	EXPECT_EQ(map_aux(self->fd, PAGES, AUX_PAGES, PROT_READ), MAP_FAILED);
+	EXPECT_EQ(map_at(self->fd, PAGES, AUX_PAGES, PROT_READ), MAP_FAILED);
 	EXPECT_EQ(((uint64_t *)self->aux)[7], pmuk_export_fill(56, 0));
 	EXPECT_EQ(((uint64_t *)self->aux)[8], 0);
 	EXPECT_EQ(nr_buffers(), self->buffers + 1);
@@ -332,16 +309,11 @@ TEST_F(map, outlives_the_buffer)
 /* Who may not lock more does not get it, and nothing is charged. */
 TEST_F(map, is_paid_for)
 {
-	size_t size = (PAGES + 2 * AUX_PAGES - 1) * self->page_size;
-	struct rlimit limit = { size, size };
-
-	ASSERT_EQ(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
-	ASSERT_EQ(setresuid(65534, 65534, 65534), 0);
-	EXPECT_EQ(errno_of(map_aux(self->fd, PAGES, AUX_PAGES, PROT_READ)), EPERM);
+	ASSERT_EQ(be_limited(65534, PAGES + 2 * AUX_PAGES - 1), 0);
+	EXPECT_EQ(errno_of(map_at(self->fd, PAGES, AUX_PAGES, PROT_READ)), EPERM);
 	EXPECT_EQ(pinned_pages(), PAGES + AUX_PAGES);
 	EXPECT_EQ(unmap_pages(self->aux, AUX_PAGES), 0);
-	self->aux = map_aux(self->fd, PAGES, AUX_PAGES, PROT_READ);
-	EXPECT_NE(self->aux, MAP_FAILED);
+	self->aux = ASSERT_MAP(self->fd, PAGES, AUX_PAGES, PROT_READ);
 	self->buffers = nr_buffers();	/* of nobody: -1 before and after */
 }
 
@@ -358,19 +330,12 @@ FIXTURE(allowance)
 /* A user of its own, who may pin what is not free of data and one AUX area, and no page more. */
 FIXTURE_SETUP(allowance)
 {
-	struct pmuk_export_attr attr = { .nr_pages = DATA_PAGES, .flags = USER_TAIL,
-					 .aux_pages = 8 * AUX_PAGES };
-	struct rlimit limit;
-
-	self->pages = EACH_CPU * sysconf(_SC_NPROCESSORS_ONLN);
+	self->pages = EACH_CPU * nr_cpus();
 	ASSERT_LT(self->pages, 8 * AUX_PAGES);
-	self->fd = export_made(&attr);
+	self->fd = export_made(.flags = USER_TAIL, .aux_pages = 8 * AUX_PAGES);
 	ASSERT_GE(self->fd, 0);
 	ASSERT_TRUE(let_be_free(EACH_CPU));
-	limit.rlim_cur = (PAGES + 8 * AUX_PAGES - self->pages) * getpagesize();
-	limit.rlim_max = limit.rlim_cur;
-	ASSERT_EQ(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
-	ASSERT_EQ(setresuid(65533, 65533, 65533), 0);
+	ASSERT_EQ(be_limited(65533, PAGES + 8 * AUX_PAGES - self->pages), 0);
 }
 
 FIXTURE_TEARDOWN(allowance)
@@ -388,18 +353,16 @@ TEST_F(allowance, comes_before_what_is_pinned)
 	int i;
 
 	for (i = 0; i < 5; i++) {
-		page = map_pages(self->fd, PAGES, PROT_READ);
-		ASSERT_NE(page, MAP_FAILED);
+		page = ASSERT_MAP(self->fd, 0, PAGES, PROT_READ);
 		if (!i && pinned_pages() == PAGES) {
 			EXPECT_EQ(unmap_pages(page, PAGES), 0);
 			SKIP(return, "this kernel's perf core accounts nobody else's maps");
 		}
 		EXPECT_EQ(pinned_pages(), data);
-		aux = map_aux(self->fd, PAGES, 8 * AUX_PAGES, PROT_READ);
-		ASSERT_NE(aux, MAP_FAILED);
+		aux = ASSERT_MAP(self->fd, PAGES, 8 * AUX_PAGES, PROT_READ);
 		EXPECT_EQ(pinned_pages(), all);
 		/* that is all */
-		EXPECT_EQ(errno_of(map_aux(self->fd, PAGES, 8 * AUX_PAGES, PROT_READ)), EPERM);
+		EXPECT_EQ(errno_of(map_at(self->fd, PAGES, 8 * AUX_PAGES, PROT_READ)), EPERM);
 		EXPECT_EQ(pinned_pages(), all);
 		/* a move costs nothing */
 		to = reserve(size);
@@ -423,11 +386,9 @@ TEST_F(allowance, is_shared_with_perf)
 	if (fd < 0 && errno == EACCES)
 		SKIP(return, "perf is not for everybody here");
 	ASSERT_GE(fd, 0);
-	perf = map_pages(fd, 3, PROT_READ);
-	ASSERT_NE(perf, MAP_FAILED);
+	perf = ASSERT_MAP(fd, 0, 3, PROT_READ);
 	ASSERT_EQ(pinned_pages(), 0);
-	page = map_pages(self->fd, PAGES, PROT_READ);
-	ASSERT_NE(page, MAP_FAILED);
+	page = ASSERT_MAP(self->fd, 0, PAGES, PROT_READ);
 	if (pinned_pages() != PAGES) {
 		EXPECT_EQ(pinned_pages(), MAX(0, PAGES + 3 - self->pages));
 		EXPECT_EQ(unmap_pages(perf, 3), 0);

@@ -29,10 +29,11 @@ struct stream {
 	uint64_t bad;
 };
 
-/* Makes a buffer, and maps it with its area. */
-static bool stream_begin(struct stream *s, const struct pmuk_export_attr *attr, int prot)
+/* Maps a buffer with its area. */
+static bool stream_begin(struct stream *s, int fd, int prot)
 {
-	s->page = export_begin(&s->fd, attr, PAGES, prot);
+	s->fd = fd;
+	s->page = export_begin(fd, prot);
 	if (s->page == MAP_FAILED)
 		return false;
 	s->size = s->page->aux_size;
@@ -55,10 +56,9 @@ FIXTURE(stream)
 
 FIXTURE_SETUP(stream)
 {
-	struct pmuk_export_attr attr = { .nr_pages = DATA_PAGES, .flags = USER_TAIL,
-					 .aux_pages = AUX_PAGES, .watermark = 16384 };
+	int fd = export_made(.flags = USER_TAIL, .aux_pages = AUX_PAGES, .watermark = 16384);
 
-	ASSERT_TRUE(stream_begin(&self->s, &attr, PROT_READ | PROT_WRITE));
+	ASSERT_TRUE(stream_begin(&self->s, fd, PROT_READ | PROT_WRITE));
 }
 
 FIXTURE_TEARDOWN(stream)
@@ -212,17 +212,26 @@ TEST_F(stream, does_not_read_the_page)
 	self->s.tail = head;
 }
 
-/* Changes the tail all the time, to anything. */
-struct liar {
+/* A thread that lies, or reads, while the test writes; on another CPU if there is one. */
+struct other {
 	pthread_t thread;
-	struct perf_event_mmap_page *page;
+	struct stream *s;
 	bool stop;
-	uint64_t lies;
+	uint64_t done;		/* lies, or bytes that were read */
 };
 
+static uint64_t other_end(struct other *other)
+{
+	STORE(other->stop, true);
+	pthread_join(other->thread, NULL);
+	return other->done;
+}
+
+/* Changes the tail all the time, to anything. */
 static void *lie(void *data)
 {
-	struct liar *liar = data;
+	struct other *liar = data;
+	struct perf_event_mmap_page *page = liar->s->page;
 	uint64_t tail, random = 88172645463325252ULL;
 
 	if (stay_away())
@@ -231,16 +240,16 @@ static void *lie(void *data)
 		random ^= random << 13;
 		random ^= random >> 7;
 		random ^= random << 17;
-		tail = random % 3 ? LOAD(liar->page->aux_head) - random % 70000 : random;
-		STORE(liar->page->aux_tail, tail);
-		liar->lies++;
+		tail = random % 3 ? LOAD(page->aux_head) - random % 70000 : random;
+		STORE(page->aux_tail, tail);
+		liar->done++;
 	}
 	return NULL;
 }
 
 TEST_F(stream, survives_a_liar)
 {
-	struct liar liar = { .page = self->s.page };
+	struct other liar = { .s = &self->s };
 	uint64_t end = now_ns() + NSEC_PER_SEC, head = 0;
 	int64_t written = 0, once;
 
@@ -251,33 +260,23 @@ TEST_F(stream, survives_a_liar)
 		written += once;
 		STORE(self->s.page->data_tail, LOAD(self->s.page->data_head));
 	}
-	STORE(liar.stop, true);
-	pthread_join(liar.thread, NULL);
+	EXPECT_GT(other_end(&liar), 0);
 	head = export_aux_stat(self->s.fd).head;
 	EXPECT_EQ(head, written);
 	EXPECT_EQ(head % 8, 0);
-	EXPECT_GT(liar.lies, 0);
 	EXPECT_GT(export_aux_stat(self->s.fd).full, 0);
 }
 
-/* Reads while it is written, on another CPU if there is one. */
-struct reader {
-	pthread_t thread;
-	struct stream *s;
-	bool stop;
-	uint64_t read;
-};
-
 static void *read_on(void *data)
 {
-	struct reader *r = data;
+	struct other *r = data;
 	bool last;
 
 	if (stay_away())
 		return NULL;
 	do {
 		last = LOAD(r->stop);
-		r->read += read_bytes(r->s);
+		r->done += read_bytes(r->s);
 		STORE(r->s->page->data_tail, LOAD(r->s->page->data_head));
 	} while (!last);
 	return NULL;
@@ -287,7 +286,7 @@ static void *read_on(void *data)
 
 TEST_F(stream, is_read_while_it_is_written)
 {
-	struct reader r = { .s = &self->s };
+	struct other r = { .s = &self->s };
 	uint64_t tried = 0, written = 0;
 	int64_t once;
 
@@ -300,9 +299,7 @@ TEST_F(stream, is_read_while_it_is_written)
 		if (once < 65536)
 			sched_yield();
 	}
-	STORE(r.stop, true);
-	pthread_join(r.thread, NULL);
-	EXPECT_EQ(r.read, written);
+	EXPECT_EQ(other_end(&r), written);
 	EXPECT_EQ(export_aux_stat(self->s.fd).truncated, tried - written);
 	EXPECT_EQ(self->s.bad, 0);
 }
@@ -310,12 +307,11 @@ TEST_F(stream, is_read_while_it_is_written)
 /* What has been overwritten is no longer there; what is there is the newest. */
 TEST(overwriting_is_read_backwards)
 {
-	struct pmuk_export_attr attr = { .nr_pages = DATA_PAGES, .aux_pages = AUX_PAGES,
-					 .aux_overwrite = 1 };
+	int fd = export_made(.aux_pages = AUX_PAGES, .aux_overwrite = 1);
 	uint64_t p, head, size;
 	struct stream s;
 
-	ASSERT_TRUE(stream_begin(&s, &attr, PROT_READ));
+	ASSERT_TRUE(stream_begin(&s, fd, PROT_READ));
 	size = 10 * s.size + 808;
 	ASSERT_EQ(export_aux_write(s.fd, size, 4096), (int64_t)size);
 	head = LOAD(s.page->aux_head);

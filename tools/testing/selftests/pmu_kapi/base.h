@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What all tests here share: time, CPUs, small files. */
+/* What all tests here share: time, CPUs, small files, accesses that fault. */
 #ifndef _PMUK_SELFTEST_BASE_H
 #define _PMUK_SELFTEST_BASE_H
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -46,6 +48,11 @@ static inline uint64_t now_ns(void)
 		usleep(5000);						\
 	__came;								\
 })
+
+static inline int nr_cpus(void)
+{
+	return sysconf(_SC_NPROCESSORS_ONLN);
+}
 
 static inline int stay_on(int cpu)
 {
@@ -131,6 +138,13 @@ static inline uint64_t number_in_file(const char *path)
 	char text[32];
 
 	return read_file(path, text, sizeof(text)) < 0 ? UINT64_MAX : strtoull(text, NULL, 10);
+}
+
+static sigjmp_buf fault_jump;
+
+static inline void fault_handler(int signal)
+{
+	siglongjmp(fault_jump, signal);
 }
 
 #endif /* _PMUK_SELFTEST_BASE_H */

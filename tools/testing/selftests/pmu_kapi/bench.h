@@ -7,6 +7,7 @@
 #define _PMUK_SELFTEST_BENCH_H
 
 #include <linux/perf_event.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include "base.h"
@@ -20,10 +21,25 @@ static inline void fail(const char *what)
 	exit(1);
 }
 
+/* need() returns what a call has returned; the program ends if that is an error. */
+static inline int need(int ret, const char *what)
+{
+	if (ret < 0)
+		fail(what);
+	return ret;
+}
+
+/* need_map() does the same for mmap(). */
+static inline void *need_map(void *at, const char *what)
+{
+	if (at == MAP_FAILED)
+		fail(what);
+	return at;
+}
+
 static inline void put(const char *path, const char *text)
 {
-	if (write_file(path, "%s", text))
-		fail(path);
+	need(write_file(path, "%s", text), path);
 }
 
 static inline uint64_t get_number(const char *path)

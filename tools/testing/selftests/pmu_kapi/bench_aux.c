@@ -38,20 +38,15 @@ static void perf_open(void)
 		.disabled		= 1,
 	};
 	size_t page_size = sysconf(_SC_PAGESIZE);
-	int fd = open_event(&attr, -1, cpu);
+	int fd = need(open_event(&attr, -1, cpu), "perf_event_open");
 
-	if (fd < 0)
-		fail("perf_event_open");
-	page = mmap(NULL, page_size + RING_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (page == MAP_FAILED)
-		fail("mmap of a perf ring");
+	page = need_map(mmap(NULL, page_size + RING_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+			     0), "mmap of a perf ring");
 	page->aux_offset = page_size + RING_SIZE;
 	page->aux_size = AREA;
-	if (mmap(NULL, AREA, PROT_READ | PROT_WRITE, MAP_SHARED, fd, page->aux_offset) ==
-	    MAP_FAILED)
-		fail("mmap of perf's AUX area");
-	if (ioctl(fd, PERF_EVENT_IOC_ENABLE, 0))
-		fail("PERF_EVENT_IOC_ENABLE");
+	need_map(mmap(NULL, AREA, PROT_READ | PROT_WRITE, MAP_SHARED, fd, page->aux_offset),
+		 "mmap of perf's AUX area");
+	need(ioctl(fd, PERF_EVENT_IOC_ENABLE, 0), "PERF_EVENT_IOC_ENABLE");
 }
 
 static void perf_empty(void)
@@ -95,8 +90,7 @@ static void *stream_reader(void *data)
 	struct stream *s = data;
 	uint64_t tail = 0, head;
 
-	if (stay_on(!cpu))
-		fail("two CPUs");
+	need(stay_on(!cpu), "two CPUs");
 	while (tail < STREAM) {
 		head = __atomic_load_n(&s->page->aux_head, __ATOMIC_ACQUIRE);
 		for (; tail != head; tail += 8)
@@ -115,8 +109,7 @@ static void *records_reader(void *data)
 	uint64_t mask = s->page->data_size / 8 - 1, at = 0, head, end;
 	struct perf_event_header header;
 
-	if (stay_on(!cpu))
-		fail("two CPUs");
+	need(stay_on(!cpu), "two CPUs");
 	while (s->read < STREAM) {
 		head = __atomic_load_n(&s->page->data_head, __ATOMIC_ACQUIRE) / 8;
 		while (at != head) {
@@ -138,15 +131,11 @@ static void stream_open(struct stream *s)
 					 .cpu = cpu, .aux_pages = AREA / 4096,
 					 .watermark = RING_SIZE };
 
-	s->fd = export_open();
-	if (s->fd < 0 || export_create(s->fd, &attr))
-		fail("/dev/pmuk_export");
-	s->page = map_pages(s->fd, 1 + attr.nr_pages, PROT_READ | PROT_WRITE);
-	if (s->page == MAP_FAILED)
-		fail("mmap of a buffer");
-	s->area = mmap(NULL, AREA, PROT_READ, MAP_SHARED, s->fd, s->page->aux_offset);
-	if (s->area == MAP_FAILED)
-		fail("mmap of an AUX area");
+	s->fd = need(export_make(&attr), "/dev/pmuk_export");
+	s->page = need_map(map_pages(s->fd, 1 + attr.nr_pages, PROT_READ | PROT_WRITE),
+			   "mmap of a buffer");
+	s->area = need_map(mmap(NULL, AREA, PROT_READ, MAP_SHARED, s->fd, s->page->aux_offset),
+			   "mmap of an AUX area");
 }
 
 /* All of the stream, in parts. */
@@ -165,10 +154,8 @@ static void write_parts(struct stream *s)
 /* Those that have no room are written again. */
 static void write_records(struct stream *s)
 {
-	while (LOAD(s->read) < STREAM) {
-		if (export_write(s->fd, AREA / PART, 8 + PART, PMUK_EXPORT_TASK) < 0)
-			fail("records");
-	}
+	while (LOAD(s->read) < STREAM)
+		need(export_write(s->fd, AREA / PART, 8 + PART, PMUK_EXPORT_TASK), "records");
 }
 
 static void stream_measure(const char *name, void *(*reader)(void *),
@@ -191,13 +178,11 @@ static void stream_measure(const char *name, void *(*reader)(void *),
 int main(void)
 {
 	cpu = stay_on_this_cpu();
-	run = open(RUN, O_RDWR);
-	if (run < 0)
-		fail(RUN);
+	run = need(open(RUN, O_RDWR), RUN);
 	print_all(run, RUN);
 	perf_open();
 	measure(ways, sizeof(ways) / sizeof(struct way));
-	if (sysconf(_SC_NPROCESSORS_ONLN) > 1) {
+	if (nr_cpus() > 1) {
 		stream_measure("stream_aux_user", stream_reader, write_parts);
 		stream_measure("stream_rec_user", records_reader, write_records);
 	}

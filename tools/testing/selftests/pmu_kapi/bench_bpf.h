@@ -39,11 +39,8 @@ static inline int bpf_load(int type, const struct bpf_insn *insns, int nr)
 		.insn_cnt	= nr,
 		.license	= (uintptr_t)"GPL",
 	};
-	int fd = sys_bpf(BPF_PROG_LOAD, &attr);
 
-	if (fd < 0)
-		fail("BPF_PROG_LOAD");
-	return fd;
+	return need(sys_bpf(BPF_PROG_LOAD, &attr), "BPF_PROG_LOAD");
 }
 
 static inline int bpf_make_map(int type, int key_size, int value_size, int entries)
@@ -54,11 +51,8 @@ static inline int bpf_make_map(int type, int key_size, int value_size, int entri
 		.value_size	= value_size,
 		.max_entries	= entries,
 	};
-	int fd = sys_bpf(BPF_MAP_CREATE, &attr);
 
-	if (fd < 0)
-		fail("BPF_MAP_CREATE");
-	return fd;
+	return need(sys_bpf(BPF_MAP_CREATE, &attr), "BPF_MAP_CREATE");
 }
 
 #endif /* _PMUK_SELFTEST_BENCH_BPF_H */

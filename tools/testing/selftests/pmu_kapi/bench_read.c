@@ -9,8 +9,6 @@
  *
  * The last two are left out where the kernel lets user space read no register.
  */
-#include <sys/mman.h>
-
 #include "bench.h"
 #include "self.h"
 
@@ -127,9 +125,7 @@ int main(void)
 	int nr;
 
 	stay_on_this_cpu();
-	cycles = open_counter(PERF_COUNT_HW_CPU_CYCLES);
-	if (cycles < 0)
-		fail("cannot count cycles");
+	cycles = need(open_counter(PERF_COUNT_HW_CPU_CYCLES), "cannot count cycles");
 	nr = count_ways();
 	measure(ways, nr);
 	write_file(USER_ACCESS, USER_ACCESS_WAS);

@@ -13,7 +13,6 @@
  * Needs pmuk_sched, the tool pmuk, and a kernel that lets so many processes be.
  */
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -60,13 +59,11 @@ static void populate(int tasks, int cgroups, char *stacks)
 			in = i * (long)cgroups / tasks;
 			snprintf(name, sizeof(name), "many/%d", in);
 			snprintf(path, sizeof(path), "%s/%s", root, name);
-			if (mkdir(path, 0755))
-				fail(path);
+			need(mkdir(path, 0755), path);
 			go_to(name);
 		}
-		if (clone(sleep_on, stacks + (i + 1L) * STACK, CLONE_VM | CLONE_FS | CLONE_FILES |
-			  SIGCHLD, NULL) < 0)
-			fail("clone");
+		need(clone(sleep_on, stacks + (i + 1L) * STACK,
+			   CLONE_VM | CLONE_FS | CLONE_FILES | SIGCHLD, NULL), "clone");
 	}
 	go_to(".");
 }
@@ -103,9 +100,7 @@ static double read_times(const char *path)
 	int fd, i;
 
 	for (i = 0; i < READS; i++) {
-		fd = open(path, O_RDONLY);
-		if (fd < 0)
-			fail(path);
+		fd = need(open(path, O_RDONLY), path);
 		while (read(fd, text, sizeof(text)) > 0)
 			;
 		close(fd);

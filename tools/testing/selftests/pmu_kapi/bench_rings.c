@@ -15,7 +15,6 @@
  */
 #include <poll.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 
 #include "bench_bpf.h"
@@ -45,12 +44,9 @@ static void perf_open(struct perf_ring *r, struct perf_event_attr *attr, int pid
 {
 	size_t page_size = sysconf(_SC_PAGESIZE);
 
-	r->fd = open_event(attr, pid, cpu);
-	if (r->fd < 0)
-		fail("perf_event_open");
-	r->page = mmap(NULL, page_size + RING_SIZE, prot, MAP_SHARED, r->fd, 0);
-	if (r->page == MAP_FAILED)
-		fail("mmap of a perf ring");
+	r->fd = need(open_event(attr, pid, cpu), "perf_event_open");
+	r->page = need_map(mmap(NULL, page_size + RING_SIZE, prot, MAP_SHARED, r->fd, 0),
+			   "mmap of a perf ring");
 	r->data = (uint8_t *)r->page + page_size;
 	r->mask = RING_SIZE - 1;
 }
@@ -161,11 +157,10 @@ static void bpf_open(void)
 	size_t page_size = sysconf(_SC_PAGESIZE);
 
 	bpf.map = bpf_make_map(BPF_MAP_TYPE_RINGBUF, 0, 0, RING_SIZE);
-	bpf.consumer = mmap(NULL, page_size, PROT_READ | PROT_WRITE, MAP_SHARED, bpf.map, 0);
-	bpf.producer = mmap(NULL, page_size + 2 * RING_SIZE, PROT_READ, MAP_SHARED, bpf.map,
-			    page_size);
-	if (bpf.consumer == MAP_FAILED || bpf.producer == MAP_FAILED)
-		fail("mmap of a BPF ring");
+	bpf.consumer = need_map(mmap(NULL, page_size, PROT_READ | PROT_WRITE, MAP_SHARED, bpf.map,
+				     0), "mmap of a BPF ring");
+	bpf.producer = need_map(mmap(NULL, page_size + 2 * RING_SIZE, PROT_READ, MAP_SHARED,
+				     bpf.map, page_size), "mmap of a BPF ring");
 	bpf.data = (uint8_t *)bpf.producer + page_size;
 	bpf.output = bpf_load_writer(1);
 	bpf.overhead = bpf_load_writer(0);
@@ -183,8 +178,7 @@ static void bpf_run(int program)
 		},
 	};
 
-	if (sys_bpf(BPF_PROG_TEST_RUN, &attr))
-		fail("BPF_PROG_TEST_RUN");
+	need(sys_bpf(BPF_PROG_TEST_RUN, &attr), "BPF_PROG_TEST_RUN");
 	if (attr.test.retval)
 		fail("bpf_ringbuf_output()");
 }
@@ -263,8 +257,7 @@ static void wake_perf(void)
 	struct perf_ring r;
 	int nr = 0;
 
-	if (sched_setscheduler(0, SCHED_FIFO, &fifo))
-		fail("SCHED_FIFO");
+	need(sched_setscheduler(0, SCHED_FIFO, &fifo), "SCHED_FIFO");
 	perf_open(&r, &attr, -1, PROT_READ | PROT_WRITE);
 	while (nr < WAKES) {
 		struct pollfd poll_fd = { .fd = r.fd, .events = POLLIN };
@@ -300,9 +293,7 @@ static void measure_in_kernel(void)
 int main(void)
 {
 	cpu = stay_on_this_cpu();
-	run = open(RUN, O_RDWR);
-	if (run < 0)
-		fail(RUN);
+	run = need(open(RUN, O_RDWR), RUN);
 	measure_in_kernel();
 
 	perf_open_silent(&perf, PROT_READ | PROT_WRITE);

@@ -32,7 +32,6 @@
 #include <linux/pmuk_sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -65,11 +64,8 @@ static int open_switch_counter(uint64_t config, int pid, int on_cpu, int inherit
 		.inherit	= inherit,
 		.inherit_stat	= inherit,
 	};
-	int fd = open_event(&attr, pid, on_cpu);
 
-	if (fd < 0)
-		fail("perf_event_open");
-	return fd;
+	return need(open_event(&attr, pid, on_cpu), "perf_event_open");
 }
 
 /* Counted, and all the time. */
@@ -137,15 +133,11 @@ static void stream_open(unsigned int nr_pages, unsigned int mode)
 	struct pmuk_sched_stream attr = { .cpu = cpu, .nr_pages = nr_pages, .mode = mode };
 
 	on_begin();
-	stream.fd = open("/dev/pmuk_sched", O_RDWR);
-	if (stream.fd < 0)
-		fail("/dev/pmuk_sched");
-	if (ioctl(stream.fd, PMUK_SCHED_STREAM, &attr))
-		fail("PMUK_SCHED_STREAM");
+	stream.fd = need(open("/dev/pmuk_sched", O_RDWR), "/dev/pmuk_sched");
+	need(ioctl(stream.fd, PMUK_SCHED_STREAM, &attr), "PMUK_SCHED_STREAM");
 	stream.size = (1 + (mode == PMUK_SCHED_RAW ? 1 : nr_pages)) * sysconf(_SC_PAGESIZE);
-	stream.pages = mmap(NULL, stream.size, PROT_READ, MAP_SHARED, stream.fd, 0);
-	if (stream.pages == MAP_FAILED)
-		fail("mmap of /dev/pmuk_sched");
+	stream.pages = need_map(mmap(NULL, stream.size, PROT_READ, MAP_SHARED, stream.fd, 0),
+				"mmap of /dev/pmuk_sched");
 }
 
 static void stream_begin(void)
@@ -320,9 +312,7 @@ static void bpf_attach(void)
 	bpf.program = bpf_load(BPF_PROG_TYPE_RAW_TRACEPOINT, program, length);
 	attr.raw_tracepoint.name = (uintptr_t)"sched_switch";
 	attr.raw_tracepoint.prog_fd = bpf.program;
-	bpf.link = sys_bpf(BPF_RAW_TRACEPOINT_OPEN, &attr);
-	if (bpf.link < 0)
-		fail("BPF_RAW_TRACEPOINT_OPEN");
+	bpf.link = need(sys_bpf(BPF_RAW_TRACEPOINT_OPEN, &attr), "BPF_RAW_TRACEPOINT_OPEN");
 }
 
 static void bpf_detach(void)
@@ -341,8 +331,7 @@ static void bpf_open_counter(int i, uint64_t config)
 	attr.map_fd = bpf.counters[i];
 	attr.key = (uintptr_t)&cpu;
 	attr.value = (uintptr_t)&bpf.events[i];
-	if (sys_bpf(BPF_MAP_UPDATE_ELEM, &attr))
-		fail("a counter for BPF");
+	need(sys_bpf(BPF_MAP_UPDATE_ELEM, &attr), "a counter for BPF");
 }
 
 static void bpf_begin_accounting(int is_value)
@@ -501,9 +490,7 @@ static void take_round(struct mode *mode, int round)
 		mode->begin();
 	if (pipe(there) || pipe(back))
 		fail("pipe");
-	child = fork();
-	if (child < 0)
-		fail("fork");
+	child = need(fork(), "fork");
 	if (mode->begin_task)
 		mode->begin_task();
 	if (!child) {
@@ -586,8 +573,7 @@ int main(int argc, char **argv)
 
 	for (int i = 1; i < argc; i++)
 		want(argv[i]);
-	if (sched_setscheduler(0, SCHED_BATCH, &batch))
-		fail("SCHED_BATCH");
+	need(sched_setscheduler(0, SCHED_BATCH, &batch), "SCHED_BATCH");
 	prctl(PR_SET_TIMERSLACK, 1);
 	cpu = stay_on_this_cpu();
 	second = choose_second();

@@ -3,8 +3,6 @@
  * How user space may map a buffer of /dev/pmuk_export, and how it may not: sizes, rights,
  * what becomes of a map, and who pays for it.
  */
-#include <sys/resource.h>
-
 #include "load.h"
 #include "harness.h"
 
@@ -70,14 +68,9 @@ GEOMETRY(page_only_user_tail_and_data,	.cpu = -1, .flags = USER_TAIL, .pages = 1
 
 FIXTURE_SETUP(geometry)
 {
-	struct pmuk_export_attr attr = {
-		.nr_pages = variant->cpu == -1 ? 0 : DATA_PAGES,
-		.flags = variant->flags,
-		.cpu = variant->cpu,
-	};
-
 	catch_faults();
-	self->fd = export_made(&attr);
+	self->fd = export_made(.nr_pages = variant->cpu == -1 ? 0 : DATA_PAGES,
+			       .flags = variant->flags, .cpu = variant->cpu);
 	ASSERT_GE(self->fd, 0);
 }
 
@@ -135,8 +128,6 @@ FIXTURE_VARIANT_ADD(map, user_tail) { .flags = USER_TAIL };
 
 FIXTURE_SETUP(map)
 {
-	struct pmuk_export_attr attr = { .nr_pages = DATA_PAGES, .flags = variant->flags };
-
 	catch_faults();
 	self->buffers = nr_buffers();
 	self->page_size = getpagesize();
@@ -144,7 +135,8 @@ FIXTURE_SETUP(map)
 	self->prot = variant->flags ? PROT_READ | PROT_WRITE : PROT_READ;
 	self->page_fault = variant->flags ? 0 : SIGSEGV;
 	self->data_fault = variant->flags ? SIGBUS : SIGSEGV;
-	self->at = export_begin(&self->fd, &attr, PAGES, self->prot);
+	self->fd = export_made(.flags = variant->flags);
+	self->at = export_begin(self->fd, self->prot);
 	ASSERT_NE(self->at, MAP_FAILED);
 }
 
@@ -284,8 +276,7 @@ TEST_F(map, moves)
 	EXPECT_EQ(fault_of_write(self->at + self->size - 8, 1), self->data_fault);
 	EXPECT_EQ(munmap(self->at, self->size), 0);
 	EXPECT_EQ(pinned_pages(), 0);
-	self->at = map_pages(self->fd, PAGES, self->prot);
-	EXPECT_NE(self->at, MAP_FAILED);
+	self->at = ASSERT_MAP(self->fd, 0, PAGES, self->prot);
 }
 
 TEST_F(map, replaces_itself)
@@ -313,8 +304,7 @@ TEST_F(map, may_be_there_several_times)
 	int i;
 
 	for (i = 0; i < 3; i++) {
-		other[i] = map_pages(self->fd, PAGES, PROT_READ);
-		ASSERT_NE(other[i], MAP_FAILED);
+		other[i] = ASSERT_MAP(self->fd, 0, PAGES, PROT_READ);
 		EXPECT_EQ(pinned_pages(), (2 + i) * PAGES);
 	}
 	EXPECT_EQ(export_write(self->fd, 1, 64, PMUK_EXPORT_TASK), 1);
@@ -384,8 +374,7 @@ TEST_F(map, leaves_nothing_when_unmapped)
 	ASSERT_EQ(munmap(self->at, self->size), 0);
 	if (variant->flags) {
 		self->size = (1 + 8 * DATA_PAGES) * self->page_size;
-		self->at = map_pages(self->fd, 1 + 8 * DATA_PAGES, self->prot);
-		ASSERT_NE(self->at, MAP_FAILED);
+		self->at = ASSERT_MAP(self->fd, 0, 1 + 8 * DATA_PAGES, self->prot);
 		EXPECT_EQ(export_stat(self->fd).head, 0);
 		EXPECT_EQ(export_write(self->fd, 3, 64, PMUK_EXPORT_TASK), 3);
 		ASSERT_EQ(munmap(self->at, self->size), 0);
@@ -394,8 +383,7 @@ TEST_F(map, leaves_nothing_when_unmapped)
 		EXPECT_EQ(export_stat(self->fd).lost, 0);
 	}
 	self->size = PAGES * self->page_size;
-	self->at = map_pages(self->fd, PAGES, self->prot);
-	ASSERT_NE(self->at, MAP_FAILED);
+	self->at = ASSERT_MAP(self->fd, 0, PAGES, self->prot);
 	EXPECT_EQ(self->page->data_size, own);
 	EXPECT_EQ(self->page->data_head, variant->flags ? 0 : 3 * 64);
 }
@@ -414,19 +402,13 @@ TEST_F(map, outlives_the_descriptor)
 /* What has been written stays; nothing is added, not by a counter that goes on either. */
 TEST_F(map, outlives_the_buffer)
 {
-	struct pmuk_export_attr attr = {
-		.nr_pages = DATA_PAGES,
-		.flags = variant->flags,
-		.event = PMUK_EXPORT_CLOCK,
-		.period = 100000,
-	};
+	int i, fd = export_made(.flags = variant->flags, .event = PMUK_EXPORT_CLOCK,
+				.period = 100000);
 	uint8_t *before = malloc(self->size), *at;
 	struct perf_event_mmap_page *page;
-	int i, fd = export_made(&attr);
 
 	ASSERT_GE(fd, 0);
-	at = map_pages(fd, PAGES, PROT_READ);
-	ASSERT_NE(at, MAP_FAILED);
+	at = ASSERT_MAP(fd, 0, PAGES, PROT_READ);
 	page = (void *)at;
 	for (i = 0; i < 2000 && LOAD(page->data_head) < 5 * 24; i++)
 		usleep(1000);
@@ -449,13 +431,12 @@ TEST_F(map, outlives_the_buffer)
 
 TEST_F(map, ends_with_its_process)
 {
-	struct pmuk_export_attr attr = { .nr_pages = DATA_PAGES, .flags = variant->flags };
 	int status, fd;
 	pid_t child = fork();
 
 	ASSERT_GE(child, 0);
 	if (!child) {
-		fd = export_made(&attr);
+		fd = export_made(.flags = variant->flags);
 		if (fd < 0 || map_pages(fd, PAGES, PROT_READ) == MAP_FAILED ||
 		    map_pages(fd, PAGES, PROT_READ) == MAP_FAILED ||
 		    map_pages(self->fd, PAGES, PROT_READ) == MAP_FAILED ||
@@ -486,18 +467,12 @@ FIXTURE_VARIANT_ADD(limit, user_tail) { .flags = USER_TAIL };
 
 FIXTURE_SETUP(limit)
 {
-	struct pmuk_export_attr attr = { .nr_pages = DATA_PAGES, .flags = variant->flags };
-	size_t size = (3 * PAGES - 1) * getpagesize();
-	struct rlimit limit = { size, size };
-
-	self->fd = export_made(&attr);
+	self->fd = export_made(.flags = variant->flags);
 	ASSERT_GE(self->fd, 0);
-	ASSERT_EQ(stay_on(attr.cpu), 0);
+	ASSERT_EQ(stay_on(0), 0);
 	ASSERT_EQ(export_write(self->fd, 5, 64, PMUK_EXPORT_TASK), 5);
-	ASSERT_EQ(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
-	ASSERT_EQ(setresuid(65534, 65534, 65534), 0);
-	self->page = map_pages(self->fd, PAGES, PROT_READ);
-	ASSERT_NE(self->page, MAP_FAILED);
+	ASSERT_EQ(be_limited(65534, 3 * PAGES - 1), 0);
+	self->page = ASSERT_MAP(self->fd, 0, PAGES, PROT_READ);
 }
 
 FIXTURE_TEARDOWN(limit)
@@ -509,18 +484,15 @@ FIXTURE_TEARDOWN(limit)
 
 TEST_F(limit, counts_each_map)
 {
-	void *second, *third;
+	void *second = ASSERT_MAP(self->fd, 0, PAGES, PROT_READ), *third;
 
-	second = map_pages(self->fd, PAGES, PROT_READ);
-	ASSERT_NE(second, MAP_FAILED);
 	EXPECT_EQ(pinned_pages(), 2 * PAGES);
 	EXPECT_EQ(errno_of(map_pages(self->fd, PAGES, PROT_READ)), EPERM);
 	EXPECT_EQ(pinned_pages(), 2 * PAGES);
 
 	EXPECT_EQ(unmap_pages(second, PAGES), 0);
 	EXPECT_EQ(pinned_pages(), PAGES);
-	third = map_pages(self->fd, PAGES, PROT_READ);
-	ASSERT_NE(third, MAP_FAILED);
+	third = ASSERT_MAP(self->fd, 0, PAGES, PROT_READ);
 	EXPECT_EQ(unmap_pages(third, PAGES), 0);
 }
 
@@ -539,8 +511,7 @@ TEST_F(limit, is_looked_at_first)
 	EXPECT_EQ(pinned_pages(), 0);
 	EXPECT_GT(head, 0);
 	EXPECT_EQ(export_stat(self->fd).head, head);
-	self->page = mmap(NULL, PAGES * getpagesize(), PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS,
-			  -1, 0);
+	self->page = reserve(PAGES * getpagesize());
 }
 
 /* What is in its beginning, once there is something. */
@@ -561,9 +532,8 @@ static bool begins_well(const uint8_t *at)
 
 TEST(maps_come_and_go_under_load)
 {
-	struct pmuk_export_attr attr = { .nr_pages = DATA_PAGES, .flags = USER_TAIL };
+	int i, buffers = nr_buffers(), fd = export_made(.flags = USER_TAIL);
 	struct load load[PMUK_EXPORT_CONTEXTS], sum;
-	int i, buffers = nr_buffers(), fd = export_made(&attr);
 	size_t pages;
 	uint8_t *at;
 
@@ -572,8 +542,7 @@ TEST(maps_come_and_go_under_load)
 	ASSERT_EQ(load_start(load, fd), 0);
 	for (i = 0; i < 150; i++) {
 		pages = 1 + (1 << i % 5);
-		at = map_pages(fd, pages, PROT_READ | PROT_WRITE);
-		ASSERT_NE(at, MAP_FAILED);
+		at = ASSERT_MAP(fd, 0, pages, PROT_READ | PROT_WRITE);
 		EXPECT_TRUE(begins_well(at));
 		EXPECT_EQ(unmap_pages(at, pages), 0);
 	}
@@ -613,13 +582,12 @@ static void wait_for_load(struct load load[], struct load *mapper, int turn)
 /* While one task writes, in two contexts, and one maps, another ends the buffer. */
 static void end_under_load(struct __test_metadata *_metadata, bool destroy)
 {
-	struct pmuk_export_attr attr = { .nr_pages = DATA_PAGES };
 	struct load load[PMUK_EXPORT_CONTEXTS], mapper, sum;
 	int i, fd, buffers = nr_buffers();
 	uint64_t tried = 0, maps = 0;
 
 	for (i = 0; i < 40; i++) {
-		fd = export_made(&attr);
+		fd = export_made();
 		ASSERT_GE(fd, 0);
 		ASSERT_EQ(load_start(load, fd), 0);
 		mapper = (struct load){ .fd = fd };
@@ -652,14 +620,13 @@ TEST(buffers_are_destroyed_under_load)
 /* Neither is anybody killed for want of memory, nor anything lost that was there. */
 TEST(memory_is_not_used_up)
 {
-	struct pmuk_export_attr attr = { .nr_pages = DATA_PAGES, .flags = USER_TAIL };
 	size_t half = TOO_MANY / 2, physical = sysconf(_SC_PHYS_PAGES);
-	int fd = export_made(&attr);
+	int fd = export_made(.flags = USER_TAIL);
 
 	if (physical > half)
 		SKIP(return, "there is memory for the largest buffer");
 	ASSERT_GE(fd, 0);
-	ASSERT_EQ(stay_on(attr.cpu), 0);
+	ASSERT_EQ(stay_on(0), 0);
 	ASSERT_EQ(export_write(fd, 5, 64, PMUK_EXPORT_TASK), 5);
 	EXPECT_EQ(errno_of(map_pages(fd, 1 + half, PROT_READ)), ENOMEM);
 	EXPECT_EQ(pinned_pages(), 0);
@@ -676,8 +643,7 @@ TEST(file_may_be_open_for_reading)
 
 	ASSERT_EQ(export_create(fd, &attr), 0);
 	EXPECT_EQ(errno_of(map_pages(fd, PAGES, PROT_READ | PROT_WRITE)), EACCES);
-	at = map_pages(fd, PAGES, PROT_READ);
-	ASSERT_NE(at, MAP_FAILED);
+	at = ASSERT_MAP(fd, 0, PAGES, PROT_READ);
 	EXPECT_EQ(mprotect(at, PAGES * getpagesize(), PROT_READ | PROT_WRITE), -1);
 	EXPECT_EQ(unmap_pages(at, PAGES), 0);
 	close(fd);

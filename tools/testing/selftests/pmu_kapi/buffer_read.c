@@ -117,9 +117,8 @@ static void reader_resume(struct reader *r, const struct load w[])
 /* With a buffer of its own. */
 static bool reader_begin(struct reader *r, int *fd)
 {
-	struct pmuk_export_attr attr = { .nr_pages = DATA_PAGES, .flags = USER_TAIL };
-
-	r->page = export_begin(fd, &attr, PAGES, PROT_READ | PROT_WRITE);
+	*fd = export_made(.flags = USER_TAIL);
+	r->page = export_begin(*fd, PROT_READ | PROT_WRITE);
 	if (r->page == MAP_FAILED)
 		return false;
 	r->data = (uint8_t *)r->page + r->page->data_offset;
@@ -410,16 +409,11 @@ FIXTURE_VARIANT_ADD(poll, wakeup_events) { .wakeup_events = 3, .records = 3 };
 
 FIXTURE_SETUP(poll)
 {
-	struct pmuk_export_attr attr = {
-		.nr_pages = DATA_PAGES,
-		.flags = USER_TAIL,
-		.watermark = variant->watermark,
-		.wakeup_events = variant->wakeup_events,
-	};
-
 	if (getpagesize() != 4096)
 		SKIP(return, "a page is thought to have 4096 bytes");
-	self->page = export_begin(&self->fd, &attr, PAGES, PROT_READ | PROT_WRITE);
+	self->fd = export_made(.flags = USER_TAIL, .watermark = variant->watermark,
+			       .wakeup_events = variant->wakeup_events);
+	self->page = export_begin(self->fd, PROT_READ | PROT_WRITE);
 	ASSERT_NE(self->page, MAP_FAILED);
 }
 
@@ -574,8 +568,7 @@ FIXTURE_SETUP(page)
 		ASSERT_EQ(errno, ENOENT);
 		SKIP(return, "no PMU that counts cycles");
 	}
-	self->page = map_pages(self->fd, 1 + 1, PROT_READ | PROT_WRITE);
-	ASSERT_NE(self->page, MAP_FAILED);
+	self->page = ASSERT_MAP(self->fd, 0, 1 + 1, PROT_READ | PROT_WRITE);
 }
 
 FIXTURE_TEARDOWN(page)
@@ -653,11 +646,10 @@ TEST(page_is_put_right)
 	struct pmuk_export_attr attr = { .flags = USER_TAIL, .event = PMUK_EXPORT_CLOCK };
 	struct pmuk_export_value value, final;
 	struct perf_event_mmap_page *page;
-	int fd = export_made(&attr);
+	int fd = export_make(&attr);
 
 	ASSERT_GE(fd, 0);
-	page = map_pages(fd, 1, PROT_READ | PROT_WRITE);
-	ASSERT_NE(page, MAP_FAILED);
+	page = ASSERT_MAP(fd, 0, 1, PROT_READ | PROT_WRITE);
 	STORE(page->lock, 0xffffffff);
 	STORE(page->index, 77);
 	STORE(page->offset, 1ULL << 62);

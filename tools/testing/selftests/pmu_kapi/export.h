@@ -3,10 +3,9 @@
 #ifndef _PMUK_SELFTEST_EXPORT_H
 #define _PMUK_SELFTEST_EXPORT_H
 
-#include <setjmp.h>
-#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "base.h"
@@ -41,12 +40,16 @@ static inline int export_create(int fd, const struct pmuk_export_attr *attr)
 }
 
 /* A file that has a buffer. Returns its descriptor, or -1. */
-static inline int export_made(const struct pmuk_export_attr *attr)
+static inline int export_make(const struct pmuk_export_attr *attr)
 {
 	int fd = export_open();
 
 	return fd >= 0 && !export_create(fd, attr) ? fd : -1;
 }
+
+/* export_made() does the same with DATA_PAGES, and with the attributes that its caller names. */
+#define export_made(...)	\
+	export_make(&(struct pmuk_export_attr){ .nr_pages = DATA_PAGES, __VA_ARGS__ })
 
 /* Returns how many were written, or -1; the caller is where they are written. */
 static inline int export_write(int fd, uint32_t nr, uint32_t size, uint32_t context)
@@ -93,22 +96,44 @@ static inline int nr_buffers(void)
 /* Another one than the first, if there is one. */
 static inline int stay_away(void)
 {
-	return stay_on(sysconf(_SC_NPROCESSORS_ONLN) > 1);
+	return stay_on(nr_cpus() > 1);
+}
+
+/* Maps @pages pages of a file, from its page @at on. Returns where, or MAP_FAILED. */
+static inline void *map_at(int fd, size_t at, size_t pages, int prot)
+{
+	size_t page_size = getpagesize();
+
+	return mmap(NULL, pages * page_size, prot, MAP_SHARED, fd, at * page_size);
 }
 
 static inline void *map_pages(int fd, size_t pages, int prot)
 {
-	return mmap(NULL, pages * getpagesize(), prot, MAP_SHARED, fd, 0);
+	return map_at(fd, 0, pages, prot);
 }
 
-/* A buffer of its own, mapped, with the caller on its CPU. Returns where, or MAP_FAILED. */
-static inline void *export_begin(int *fd, const struct pmuk_export_attr *attr, size_t pages,
-				 int prot)
+/* Maps a buffer of CPU 0, and moves the caller to that CPU. Returns where, or MAP_FAILED. */
+static inline void *export_begin(int fd, int prot)
 {
-	*fd = export_made(attr);
-	if (*fd < 0 || stay_on(attr->cpu))
-		return MAP_FAILED;
-	return map_pages(*fd, pages, prot);
+	return stay_on(0) ? MAP_FAILED : map_pages(fd, PAGES, prot);
+}
+
+/* ASSERT_MAP() gives what map_at() returns; the test ends if that is MAP_FAILED. */
+#define ASSERT_MAP(fd, at, pages, prot)			\
+({							\
+	void *__there = map_at(fd, at, pages, prot);	\
+							\
+	ASSERT_NE(__there, MAP_FAILED);			\
+	__there;					\
+})
+
+/* This process becomes user @uid, who may pin @pages pages. Returns 0 or -1. */
+static inline int be_limited(uid_t uid, size_t pages)
+{
+	const size_t size = pages * getpagesize();
+	const struct rlimit limit = { size, size };
+
+	return setrlimit(RLIMIT_MEMLOCK, &limit) ? -1 : setresuid(uid, uid, uid);
 }
 
 static inline int unmap_pages(void *at, size_t pages)
@@ -132,13 +157,6 @@ static inline long pinned_pages(void)
 		return -1;
 	line = strstr(text, "VmPin:");
 	return line && sscanf(line, "VmPin: %ld kB", &kib) == 1 ? kib * 1024 / getpagesize() : -1;
-}
-
-static sigjmp_buf fault_jump;
-
-static inline void fault_handler(int signal)
-{
-	siglongjmp(fault_jump, signal);
 }
 
 static inline void catch_faults(void)

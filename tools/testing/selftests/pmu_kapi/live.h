@@ -31,9 +31,9 @@ static inline struct pmuk_live_attr live_clock(uint64_t period)
 }
 
 /* Returns 0 or -1. */
-static inline int live_create(int fd, const struct pmuk_live_attr *attr)
+static inline int live_create(int fd, struct pmuk_live_attr attr)
 {
-	return ioctl(fd, PMUK_LIVE_CREATE, attr);
+	return ioctl(fd, PMUK_LIVE_CREATE, &attr);
 }
 
 /* Returns 0 or -1. */

@@ -129,14 +129,12 @@ FIXTURE(live)
 
 FIXTURE_SETUP(live)
 {
-	struct pmuk_live_attr attr = live_clock(NSEC_PER_MSEC);
-
 	self->fd = live_open();
 	ASSERT_GE(self->fd, 0);
-	self->cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	self->cpus = nr_cpus();
 	ASSERT_LE(self->cpus, MAX_CPUS);
 	ASSERT_TRUE(show(&self->second));
-	ASSERT_EQ(live_create(self->fd, &attr), 0);
+	ASSERT_EQ(live_create(self->fd, live_clock(NSEC_PER_MSEC)), 0);
 	ASSERT_TRUE(show(&self->first));
 	ASSERT_EQ(self->first.nr, self->second.nr + 1);
 	ASSERT_GT(self->first.id, self->second.id);
@@ -283,10 +281,9 @@ static int read_all(void)
 
 static int create_another(void)
 {
-	struct pmuk_live_attr attr = live_clock(NSEC_PER_MSEC);
 	int fd = live_open();
 
-	return fd < 0 || live_create(fd, &attr) || close(fd);
+	return fd < 0 || live_create(fd, live_clock(NSEC_PER_MSEC)) || close(fd);
 }
 
 /* Whether it has come to where it waits, or has ended. */

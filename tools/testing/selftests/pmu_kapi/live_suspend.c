@@ -52,18 +52,18 @@ static bool has_sleep(int fd)
 /* Cycles where the PMU has them, which then overflow as its interrupts come. */
 static int start(int fd)
 {
-	struct pmuk_live_attr cycles = live_clock(20000000), ns = live_clock(20000000);
+	struct pmuk_live_attr cycles = live_clock(20000000), ns = cycles;
 
 	cycles.type = PERF_TYPE_HARDWARE;
 	cycles.config = PERF_COUNT_HW_CPU_CYCLES;
-	return live_create(fd, &cycles) ? live_create(fd, &ns) : 0;
+	return live_create(fd, cycles) ? live_create(fd, ns) : 0;
 }
 
 FIXTURE_SETUP(suspend)
 {
 	self->fd = live_open();
 	ASSERT_GE(self->fd, 0);
-	self->cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	self->cpus = nr_cpus();
 	ASSERT_LE(self->cpus, MAX_CPUS);
 	if (access(POWER "pm_test", W_OK))
 		SKIP(return, "no suspend, or none that can be tested");

@@ -37,7 +37,7 @@ FIXTURE_SETUP(trace)
 {
 	self->fd = live_open();
 	ASSERT_GE(self->fd, 0);
-	self->cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	self->cpus = nr_cpus();
 	ASSERT_LE(self->cpus, MAX_CPUS);
 	rmdir(TRACING);		/* of one that did not come to its end */
 	ASSERT_EQ(mkdir(TRACING, 0700), 0);
@@ -187,11 +187,10 @@ static bool has_lost(const struct pmuk_live_cpu *at, const void *arg)
 static void live_and_close(struct __test_metadata *_metadata, int fd, int cpus,
 			   struct truth *truth)
 {
-	struct pmuk_live_attr attr = live_clock(2 * NSEC_PER_MSEC);
 	struct pmuk_live_cpu at;
 	int cpu;
 
-	ASSERT_EQ(live_create(fd, &attr), 0);
+	ASSERT_EQ(live_create(fd, live_clock(2 * NSEC_PER_MSEC)), 0);
 	ASSERT_TRUE(comes(live_has_run(fd, cpus, 3) &&
 			  live_on_all(fd, 0, cpus, has_lost, NULL)));
 	ASSERT_EQ(ioctl(fd, PMUK_LIVE_STOP), 0);
@@ -235,7 +234,7 @@ TEST_F(trace, tells_why_not)
 	int why;
 
 	attr.type = 0x7fffffff;
-	ASSERT_EQ(live_create(self->fd, &attr), -1);
+	ASSERT_EQ(live_create(self->fd, attr), -1);
 	why = errno;
 	ASSERT_TRUE(take_all(t));
 	EXPECT_EQ(t->creates, 1);
@@ -248,11 +247,10 @@ TEST_F(trace, tells_why_not)
 /* While nobody traces, nothing is told. */
 TEST_F(trace, is_silent_when_off)
 {
-	struct pmuk_live_attr attr = live_clock(2 * NSEC_PER_MSEC);
 	struct told *t = &self->told;
 
 	ASSERT_EQ(write_file(EVENTS, "0"), 0);
-	ASSERT_EQ(live_create(self->fd, &attr), 0);
+	ASSERT_EQ(live_create(self->fd, live_clock(2 * NSEC_PER_MSEC)), 0);
 	ASSERT_TRUE(comes(live_has_run(self->fd, self->cpus, 3)));
 	ASSERT_EQ(ioctl(self->fd, PMUK_LIVE_CLOSE), 0);
 	ASSERT_TRUE(take_all(t));

@@ -3,8 +3,6 @@
  * A task reads its own cycles from the control page of /dev/pmuk_self, by the protocol of
  * perf's self-monitoring page, without a system call where it may read the register.
  */
-#include <setjmp.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 
@@ -103,7 +101,7 @@ TEST_F(self, reads_its_own_counter)
 
 TEST_F(self, reads_across_migration)
 {
-	int i, cpus = sysconf(_SC_NPROCESSORS_ONLN), moves = 0;
+	int i, cpus = nr_cpus(), moves = 0;
 	uint64_t last = 0;
 
 	if (!self->direct)
@@ -118,26 +116,17 @@ TEST_F(self, reads_across_migration)
 }
 
 #ifdef __x86_64__
-static sigjmp_buf refused;
-
-static void refuse(int sig)
-{
-	siglongjmp(refused, 1);
-}
-
 /* Whether this process may read a register. */
 static bool may_read(void)
 {
-	static bool has_read;
+	int sig;
 
-	has_read = false;
-	signal(SIGSEGV, refuse);
-	if (!sigsetjmp(refused, 1)) {
+	signal(SIGSEGV, fault_handler);
+	sig = sigsetjmp(fault_jump, 1);
+	if (!sig)
 		read_register(0);
-		has_read = true;
-	}
 	signal(SIGSEGV, SIG_DFL);
-	return has_read;
+	return !sig;
 }
 
 TEST_F(self, child_has_no_map_and_may_not_read)

@@ -60,6 +60,14 @@ static inline char *slurp(const char *path)
 	return text;
 }
 
+static inline void free_text(char **text)
+{
+	free(*text);
+}
+
+/* A variable that is declared with __freed frees what slurp() has returned, at its scope's end. */
+#define __freed		__attribute__((cleanup(free_text)))
+
 /* One of the files that the kernel has about a process. */
 static inline char *slurp_of(int pid, const char *file)
 {
@@ -69,7 +77,7 @@ static inline char *slurp_of(int pid, const char *file)
 	return slurp(path);
 }
 
-/* What follows that which printf() would print, which a line begins with; NULL: no line does. */
+/* Finds the line that begins with this, and returns the rest of that line, or NULL. */
 static inline __printf(2, 3)
 const char *after(const char *text, const char *format, ...)
 {
@@ -146,11 +154,9 @@ static inline bool totals_at(const char *text, const char *at, int skip, struct 
 static inline bool totals_in(const char *path, const char *what, uint64_t id, int skip,
 			     struct totals *t)
 {
-	char *text = slurp(path);
-	bool found = totals_at(text, after(text, "%s %" PRIu64, what, id), skip, t);
+	char *text __freed = slurp(path);
 
-	free(text);
-	return found;
+	return totals_at(text, after(text, "%s %" PRIu64, what, id), skip, t);
 }
 
 static inline bool task_totals(int pid, struct totals *t)
@@ -177,11 +183,9 @@ static inline bool cgroup_totals(const char *what, uint64_t id, struct totals *t
 /* @what: "exited", of all processes that have; or "stray", of slices of nobody knows whom */
 static inline bool others_totals(const char *what, struct totals *t)
 {
-	char *text = slurp(SCHED "tasks");
-	bool found = totals_at(text, after(text, "%s", what), 0, t);
+	char *text __freed = slurp(SCHED "tasks");
 
-	free(text);
-	return found;
+	return totals_at(text, after(text, "%s", what), 0, t);
 }
 
 static inline bool exited_totals(struct totals *t)
@@ -231,15 +235,13 @@ static inline bool is_grouped(const char *text, const char *line)
 /* All that tasks have had, those that are no more, and those that nobody knows. */
 static inline bool sum_tasks(struct totals *sum)
 {
-	char *text = slurp(SCHED "tasks");
+	char *text __freed = slurp(SCHED "tasks");
 	struct totals groups, exited, stray;
-	bool sound = text && sum_lines(text, "task ", 3, sum, is_grouped) &&
-		     sum_lines(text, "group ", 3, &groups, NULL) &&
-		     totals_at(text, after(text, "exited"), 0, &exited) &&
-		     totals_at(text, after(text, "stray"), 0, &stray);
 
-	free(text);
-	if (!sound)
+	if (!text || !sum_lines(text, "task ", 3, sum, is_grouped) ||
+	    !sum_lines(text, "group ", 3, &groups, NULL) ||
+	    !totals_at(text, after(text, "exited"), 0, &exited) ||
+	    !totals_at(text, after(text, "stray"), 0, &stray))
 		return false;
 	add_totals(sum, &groups);
 	add_totals(sum, &exited);
@@ -249,22 +251,18 @@ static inline bool sum_tasks(struct totals *sum)
 
 static inline bool sum_cpus(struct totals *sum)
 {
-	char *text = slurp(SCHED "cpus");
-	bool sound = text && sum_lines(text, "cpu ", 1, sum, NULL);
+	char *text __freed = slurp(SCHED "cpus");
 
-	free(text);
-	return sound;
+	return text && sum_lines(text, "cpu ", 1, sum, NULL);
 }
 
 /* The number that follows @name at the beginning of a line; UINT64_MAX: there is none. */
 static inline uint64_t number_in(const char *path, const char *name)
 {
-	char *text = slurp(path);
+	char *text __freed = slurp(path);
 	const char *at = after(text, "%s", name);
-	uint64_t value = at ? strtoull(at, NULL, 10) : UINT64_MAX;
 
-	free(text);
-	return value;
+	return at ? strtoull(at, NULL, 10) : UINT64_MAX;
 }
 
 /* Buckets of a line of a histogram; returns their sum. */
@@ -354,11 +352,14 @@ static inline int pace_steal(int cpu, int nr)
 #define parameter_is(name, value)	file_is(PARAMETERS name, value)
 #define parameter_number(name)		number_in_file(PARAMETERS name)
 
-/* Counts both of them, from 0, on a new PMU. What was on the one before may take a while to end. */
+/*
+ * Counts both of them, from 0, on a new PMU. What was on the one before may take a while to end.
+ * The caller is on CPU 0 from then on.
+ */
 static inline bool sched_begin(int counters, int width)
 {
 	set_parameter("enabled", "0");
-	return comes(!write_file(PACE "pmu", "%d %d", counters, width)) &&
+	return !stay_on(0) && comes(!write_file(PACE "pmu", "%d %d", counters, width)) &&
 	       !set_parameter("events", "%u:%d,%u:%d", pace_type(), CYCLES, pace_type(), INSNS) &&
 	       !set_parameter("enabled", "1") && pace_events() > 0;
 }
@@ -445,11 +446,6 @@ static inline int be_realtime(int priority)
 	const struct sched_param param = { .sched_priority = priority };
 
 	return sched_setscheduler(0, SCHED_FIFO, &param);
-}
-
-static inline int nr_cpus(void)
-{
-	return sysconf(_SC_NPROCESSORS_ONLN);
 }
 
 /* What a worker is to do. */
@@ -684,12 +680,10 @@ static inline bool busy_end(const struct busy *busy, uint64_t *rounds)
 /* Whether it is in state @state, as ps(1) shows it. */
 static inline bool is_in_state(int pid, char state)
 {
-	char *text = slurp_of(pid, "status");
+	char *text __freed = slurp_of(pid, "status");
 	const char *at = after(text, "State:\t");
-	bool is = at && *at == state;
 
-	free(text);
-	return is;
+	return at && *at == state;
 }
 
 static inline bool has_counts(const struct totals *t, uint64_t cycles, uint64_t insns)

@@ -51,7 +51,7 @@ static inline int make_below(const char *dir, const char *name, char path[512])
 	return path_in(dir, name, path) ? mkdir(path, 0755) : -1;
 }
 
-/* @pid 0: this process, whose slice is accounted before: it would take it with it. */
+/* Before this process (@pid 0) moves, its slice is accounted to the cgroup that it leaves. */
 static inline int move(const char *dir, int pid)
 {
 	if (!pid)

@@ -75,7 +75,6 @@ static void remove_tree(const char *dir)
 
 FIXTURE_SETUP(cgroups)
 {
-	ASSERT_EQ(stay_on(0), 0);
 	ASSERT_EQ(cgroups_mount(self->root), 0);
 	ASSERT_EQ(make_below(self->root, "test", self->top), 0);
 	ASSERT_TRUE(sched_begin(8, 48));
@@ -360,7 +359,7 @@ static bool all_add(struct crowd *crowd)
 /* How many tasks of process @tgid are told to be in cgroup @id. */
 static int nr_in(int tgid, uint64_t id)
 {
-	char *text = slurp(SCHED "tasks");
+	char *text __freed = slurp(SCHED "tasks");
 	const char *line = text;
 	uint64_t cgroup;
 	int nr = 0, of;
@@ -368,7 +367,6 @@ static int nr_in(int tgid, uint64_t id)
 	while ((line = after(line, "task ")))
 		nr += sscanf(line, "%*d %d %" SCNu64, &of, &cgroup) == 2 && of == tgid &&
 		      cgroup == id;
-	free(text);
 	return nr;
 }
 
@@ -500,7 +498,7 @@ static int fork_on_and_on(void *dir)
  */
 static int count_forked(uint64_t id, int *elsewhere)
 {
-	char *text = slurp(SCHED "tasks"), comm[17];
+	char *text __freed = slurp(SCHED "tasks"), comm[17];
 	uint64_t cgroup, voluntary;
 	const char *line = text;
 	int nr = 0;
@@ -512,7 +510,6 @@ static int count_forked(uint64_t id, int *elsewhere)
 		nr++;
 		*elsewhere += cgroup != id;
 	}
-	free(text);
 	return nr;
 }
 

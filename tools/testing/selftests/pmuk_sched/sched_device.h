@@ -146,10 +146,10 @@ static inline void see_slice(struct seen *seen, uint32_t pid, unsigned int misc,
 
 /* ---- two workers ---- */
 
-/* What both fixtures are. */
+/* The state of both fixtures. */
 struct streaming {
 	int cpu;			/* the last one: the test itself is on the first */
-	unsigned int mode;		/* of the streams of all tests that are of either kind */
+	unsigned int mode;		/* of the streams that the shared tests open */
 	struct stream s;
 	struct seen seen;
 	struct pmuk_sched_stat stat;
@@ -169,7 +169,7 @@ static inline bool streaming_begin(struct streaming *r, unsigned int mode)
 	r->mode = mode;
 	r->cpu = nr_cpus() - 1;
 	r->s.fd = -1;
-	return !stay_on(0) && sched_begin(8, 48) && worker_start_on(&r->w, r->cpu) &&
+	return sched_begin(8, 48) && worker_start_on(&r->w, r->cpu) &&
 	       worker_start_on(&r->v, r->cpu);
 }
 

@@ -283,11 +283,10 @@ TEST_F(sched, stolen_counters_come_back)
 /* How often something was switched on CPU 1; to ask does not have that CPU look. */
 static uint64_t switches_there(void)
 {
-	char *text = slurp(SCHED "hist");
-	uint64_t buckets[40], sum = buckets_of(text, "slice", 1, buckets, 40);
+	char *text __freed = slurp(SCHED "hist");
+	uint64_t buckets[40];
 
-	free(text);
-	return sum;
+	return buckets_of(text, "slice", 1, buckets, 40);
 }
 
 /* True: they were lost and are back, and no switch can have told of it. */

@@ -17,7 +17,6 @@ FIXTURE(storm)
 
 FIXTURE_SETUP(storm)
 {
-	ASSERT_EQ(stay_on(0), 0);
 	ASSERT_GT(read_file(PID_MAX, self->pid_max, sizeof(self->pid_max)), 0);
 	ASSERT_TRUE(sched_begin(8, 48));
 }
@@ -74,21 +73,19 @@ static int team_leave(uint64_t arg)
 
 static bool group_has(int tgid, int threads, uint64_t cycles, uint64_t insns)
 {
-	char *text = slurp(SCHED "tasks");
+	char *text __freed = slurp(SCHED "tasks");
 	const char *at = after(text, "group %d", tgid);
 	struct totals t;
-	bool has = at && atoi(at) == threads && totals_at(text, at, 2, &t) &&
-		   has_counts(&t, cycles, insns);
 
-	free(text);
-	return has;
+	return at && atoi(at) == threads && totals_at(text, at, 2, &t) &&
+	       has_counts(&t, cycles, insns);
 }
 
 /* Of the threads of @tgid, as they are there. */
 static bool threads_have(int tgid, uint64_t cycles, uint64_t insns)
 {
 	struct totals sum = {}, t;
-	char *text = slurp(SCHED "tasks");
+	char *text __freed = slurp(SCHED "tasks");
 	const char *line = text;
 	int of;
 
@@ -97,7 +94,6 @@ static bool threads_have(int tgid, uint64_t cycles, uint64_t insns)
 		    totals_at(text, line - 1, 3, &t))
 			add_totals(&sum, &t);
 	}
-	free(text);
 	return has_counts(&sum, cycles, insns);
 }
 
@@ -266,14 +262,13 @@ TEST_F_TIMEOUT(storm, pids_are_used_again, 900)
 /* Each task that is shown. */
 static bool all_have_a_cgroup(void)
 {
-	char *text = slurp(SCHED "tasks");
+	char *text __freed = slurp(SCHED "tasks");
 	const char *line = text;
 	bool all = text;
 	uint64_t id;
 
 	while ((line = after(line, "task ")))
 		all &= sscanf(line, "%*u %*u %" SCNu64, &id) == 1 && id;
-	free(text);
 	return all;
 }
 
@@ -291,6 +286,7 @@ TEST_F_TIMEOUT(storm, on_and_off_while_tasks_come_and_go, 900)
 		ASSERT_EQ(set_parameter("enabled", "1"), 0);
 		ASSERT_TRUE(all_have_a_cgroup());
 	}
+	EXPECT_EQ(status, 0);
 	ASSERT_EQ(set_parameter("reset", "1"), 0);
 	ASSERT_EQ(pace_add(3, 5), 0);
 	expect_sum(_metadata, 3, 5);

@@ -278,12 +278,11 @@ static int trace_end(const char *event)
 /* How many times @what was told. */
 static int times_told(const char *what)
 {
-	char *text = slurp(TRACING "/trace"), *at = text;
+	char *text __freed = slurp(TRACING "/trace"), *at = text;
 	int times = 0;
 
 	for (; at && (at = strstr(at, what)); at++)
 		times++;
-	free(text);
 	return times;
 }
 
@@ -310,7 +309,7 @@ TEST_F(stream, pages_are_asked_for_as_the_users)
 /* Which node the module has asked for in its latest kmalloc(); -2: it was not told. */
 static int node_asked_for(void)
 {
-	char *text = slurp(TRACING "/trace"), *at = text, *node;
+	char *text __freed = slurp(TRACING "/trace"), *at = text, *node;
 	int asked = -2;
 
 	while (at && (at = strstr(at, "call_site=pmuk_sched_"))) {
@@ -318,7 +317,6 @@ static int node_asked_for(void)
 		asked = node ? atoi(node + strlen(" node=")) : -2;
 		at++;
 	}
-	free(text);
 	return asked;
 }
 
