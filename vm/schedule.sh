@@ -12,7 +12,7 @@ needs()
 	x86-pmu|x86-icount|watchdog-x86)	echo x86_64 perf-x86_64 qemu ;;
 	x86-debug|torture)			echo x86-debug perf-x86_64 qemu ;;
 	x86-kcsan)				echo x86-kcsan qemu ;;
-	mutants)				echo qemu ;;
+	mutants)				echo perf-arm64 qemu ;;
 	esac
 }
 

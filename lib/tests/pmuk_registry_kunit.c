@@ -180,7 +180,7 @@ static struct ctx *new_ctx(struct kunit *test)
 	return c;
 }
 
-/* Overflows become @action. @pmd: what is to be written, too; if it is NULL there are two sets. */
+/* The handler returns @action. Writes @pmd, too; if it is NULL, adds a second set. */
 static struct ctx *new_ctx_with(struct kunit *test, u32 action, const struct pmuk_pmd *pmd)
 {
 	struct ctx *c = alloc_ctx(test);
@@ -718,6 +718,44 @@ static void restart_of_another_keeps_the_long_period(struct kunit *test)
 	expect_period(test, c, PERIOD, 3);
 }
 
+/* Counter 4 overflows, and masks, while the restart stops a counter of another PMU. */
+static void mask_once(struct pmuk_sim *other, enum pmuk_sim_point point, void *data)
+{
+	struct ctx *c = data;
+
+	if (probe.action == PMUK_FORMAT_MASK)
+		return;
+	probe.action = PMUK_FORMAT_MASK;
+	pmuk_sim_count(c->sim, 1, PERIOD);
+}
+
+/* A restart undoes a mask that comes in the middle of it, too: no counter runs on while masked. */
+static void restart_meets_an_overflow(struct kunit *test)
+{
+	const struct pmuk_sim_config config = {
+		.name = "pmuk_sim_other", .nr_counters = 2, .width = 32 };
+	const struct pmuk_pmd first = { .num = 0, .short_reset = PERIOD };
+	const struct pmuk_pmd last = { .num = 4, .short_reset = PERIOD };
+	struct pmuk_sim *other = pmuk_test_sim_config(test, &config);
+	struct ctx *c = alloc_ctx(test);
+	const struct pmuk_sim_hook hook = { .fn = mask_once, .data = c };
+
+	add_counters(test, c, &with_probe, 0);
+	pmuk_ctx_add_pmd(test, c->ctx, other, 0, &first);
+	pmuk_ctx_write_pmd(test, c->ctx, &last);
+	probe.action = 0;	/* counter 0 waits for a restart, and nothing is masked */
+	pmuk_ctx_run(test, c->ctx, c->cpu);
+	pmuk_ctx_feed(other, c->cpu, 0, PERIOD);
+	KUNIT_EXPECT_EQ(test, handled(), 1);
+
+	pmuk_sim_set_hook(other, &hook);
+	KUNIT_EXPECT_EQ(test, pmuk_restart(c->ctx), 0);
+	pmuk_sim_set_hook(other, NULL);
+	KUNIT_EXPECT_EQ(test, handled(), 2);
+	pmuk_ctx_feed(c->sim, c->cpu, 1, PERIOD);
+	KUNIT_EXPECT_EQ(test, handled(), 3);
+}
+
 /* What was pending in between two turns is told of, with what is still known. */
 static void replayed_overflow_has_no_place(struct kunit *test)
 {
@@ -916,6 +954,7 @@ static struct kunit_case pmuk_registry_cases[] = {
 	KUNIT_CASE_PARAM(handler_decides, decisions_gen_params),
 	KUNIT_CASE(restart_reaches_other_sets),
 	KUNIT_CASE(restart_of_another_keeps_the_long_period),
+	KUNIT_CASE(restart_meets_an_overflow),
 	KUNIT_CASE(replayed_overflow_has_no_place),
 	KUNIT_CASE(histogram_checks_its_argument),
 	KUNIT_CASE(histogram_has_linear_buckets),
