@@ -242,7 +242,8 @@ static void calls_refuse_no_answer(struct kunit *test)
 static struct pmuk_test_aux *new_produced(struct pmuk_test_producer *p,
 					  const struct pmuk_aux_ops *ops, struct pmuk_aux_attr aux)
 {
-	struct pmuk_buffer_attr attr = { .nr_pages = 1, .aux = aux };
+	/* an area that is overwritten has no records beside it */
+	struct pmuk_buffer_attr attr = { .nr_pages = !aux.overwrite, .aux = aux };
 
 	attr.aux.ops = ops;
 	attr.aux.data = p;

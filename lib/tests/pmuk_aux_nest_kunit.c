@@ -47,7 +47,7 @@ static struct nest *new_nest(struct kunit *test)
 	return nest_of(test, pmuk_test_level_case(test), &small);
 }
 
-/* The interrupt, or what else the context of this test is. */
+/* Runs in the context that this test is named after. */
 static void come(void *data)
 {
 	struct nest *n = data;

@@ -383,7 +383,7 @@ static void expect_all_told(struct kunit *test, struct sampler *s)
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, s->ctx, 0, 0, -1) / PERIOD, s->restarts);
 }
 
-/* When an overflow is told, it has masked: a restart then is none too early. */
+/* An overflow masks before it is told, so a restart after the message is never too early. */
 static void masked_before_it_is_told(struct kunit *test)
 {
 	expect_all_told(test, feed_while_called(test, restart_when_told));

@@ -123,7 +123,7 @@ static void read_in_callback(struct pmuk_counter *c, const struct pmuk_sample *s
 	WRITE_ONCE(storm->last_irq, count);
 }
 
-/* How much there was of a storm in which 20 000 are done, and 2 000 overflows come. */
+/* Returns the progress of a storm, up to 20 000 calls and 2 000 overflows. */
 static u64 storm_size(u64 done, const struct storm *storm)
 {
 	return min(done, 20000) + min(READ_ONCE(storm->nr), 2000);

@@ -26,7 +26,7 @@ static struct pmuk_counter *sim_enabled(struct kunit *test, const struct pmuk_si
 	return pmuk_test_enabled(test, &attr, cpu, NULL);
 }
 
-/* A PMU, and what its counter of event 0 on the test's CPU is, or is to be. */
+/* A PMU, and a counter of its event 0 on the test's CPU. */
 struct rig {
 	struct pmuk_sim *sim;
 	struct pmuk_attr attr;		/* of the counter */
@@ -275,7 +275,7 @@ static void count_survives_anything(struct kunit *test)
 static void multiplexed_value_says_so(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
-	unsigned long end = jiffies + 5 * HZ;
+	unsigned long end = jiffies + 60 * HZ;
 	unsigned int waited[2] = {}, ran[2] = {}, i;
 	struct pmuk_counter *c[2];
 	struct pmuk_value value;
@@ -637,7 +637,7 @@ static struct pmuk_loop *start_race(struct kunit *test, struct snapshot_race *ra
 	return pmuk_loop_start(test, other, publish, race);
 }
 
-/* Takes a value into account that is the next one which was read. */
+/* Compares the next value that was read with the one before. */
 static void look_at(struct snapshot_race *race, int ret, const struct pmuk_value *value)
 {
 	race->bad += ret || value->count % RACE_STEP || value->count < race->last.count ||

@@ -53,7 +53,7 @@ static inline void pmuk_test_expect_value(struct kunit *test, struct pmuk_counte
 	KUNIT_EXPECT_EQ(test, value.count, count);
 }
 
-/* A read by the owner is refused with @ret, and leaves the count alone that it points to. */
+/* Expects that a local read is refused with @ret, and does not change the caller's variable. */
 static inline void pmuk_test_expect_no_local(struct kunit *test, struct pmuk_counter *c, int ret)
 {
 	u64 count = 4711;
@@ -62,7 +62,7 @@ static inline void pmuk_test_expect_no_local(struct kunit *test, struct pmuk_cou
 	KUNIT_EXPECT_EQ(test, count, 4711);
 }
 
-/* The task or the CPU of @c has gone, which is @error, and the count stays. */
+/* Expects that reads of @c return @error, as its task or CPU has gone, and still give the count. */
 static inline void pmuk_test_expect_gone(struct kunit *test, struct pmuk_counter *c, int error,
 					 u64 count)
 {
@@ -172,7 +172,7 @@ static inline bool pmuk_victim_dies(struct pmuk_victim *victim, struct pmuk_attr
 	return called;
 }
 
-/* Makes a counter after the other on @cpu, where calls of @fn make it overflow all the time. */
+/* Makes one counter after the other on @cpu. Calls of @fn make each overflow all the time. */
 static inline void pmuk_test_victims(struct kunit *test, const struct pmuk_attr *attr, int cpu,
 				     void (*fn)(void *data), void *data, unsigned int nr,
 				     bool deferred)

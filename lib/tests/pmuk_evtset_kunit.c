@@ -807,7 +807,7 @@ static bool all_had_turns(const struct run *r)
 	return true;
 }
 
-/* A start that was interrupted asks for a run of minutes; some attempts end before that. */
+/* If the start was interrupted, the run would take minutes: such an attempt is given up. */
 #define LONGEST_RUN	(8 * LONG_RUN)
 
 /*

@@ -157,7 +157,7 @@ static int pace_write_pmu(const char *text)
 	return ret || !counters ? ret : pace_create(counters, width);
 }
 
-/* Only the mode of the file "pmu" lets it be read. */
+/* All files give the same answer, but only "pmu" has a mode that lets users read it. */
 static ssize_t pace_read(struct file *file, char __user *user, size_t count, loff_t *ppos)
 {
 	char text[32];

@@ -133,7 +133,7 @@ static struct nest *new_nest(struct kunit *test, enum pmuk_buffer_mode mode,
 	return n;
 }
 
-/* How often writers have nested; of each level as often as it has to be. */
+/* Returns how often writers have nested. Each level counts up to NESTINGS. */
 static u64 nest_times(const struct nest *n)
 {
 	unsigned int i;

@@ -31,7 +31,7 @@
 /* Whether @cond comes true while this CPU is busy: its counters may stop when it waits. */
 #define pmuk_test_spin_until(cond)					\
 ({									\
-	unsigned long __end = jiffies + 10 * HZ;			\
+	unsigned long __end = jiffies + 60 * HZ;			\
 	bool __came;							\
 									\
 	while (!(__came = (cond)) && time_before(jiffies, __end))	\
@@ -447,7 +447,7 @@ static inline u64 pmuk_test_param(struct kunit *test)
 	return param->value;
 }
 
-/* A case of its own for a context: its name is @fn's with that of the context at its end. */
+/* A case, named @fn_@level, that runs @fn in one context. */
 #define PMUK_LEVEL_CASE(fn, level) \
 	{ .run_case = fn, .name = #fn "_" #level, .module_name = KBUILD_MODNAME, \
 	  .attr = { .speed = KUNIT_SPEED_SLOW } }

@@ -472,7 +472,7 @@ static bool is_silent(u64 beat, const struct pmuk_wdt_gaps *gaps, u64 heard, u64
 	return now >= pmuk_wdt_silent_at(beat, gaps, heard, &t);
 }
 
-/* Who has beaten at @beat is silent at @end, and not a nanosecond before that. */
+/* A CPU whose latest beat was at @beat is silent at @end, and not a nanosecond earlier. */
 static void expect_silent(struct kunit *test, u64 beat, const struct pmuk_wdt_gaps *gaps,
 			  u64 heard, u64 end)
 {
