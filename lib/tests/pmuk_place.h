@@ -219,7 +219,7 @@ static inline void pmuk_place_move_on(struct pmuk_place *p)
 	set_cpus_allowed_ptr(current, cpumask_of(p->cpu));
 }
 
-/* As pmuk_place_count(), for one counter that counts all of that, however often it overflows. */
+/* Does the same for one counter that counts all of it, however often it overflows. */
 static inline u64 pmuk_place_feed(struct pmuk_place *p, u64 config, u64 n)
 {
 	u64 counted = 0;

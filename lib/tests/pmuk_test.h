@@ -28,7 +28,7 @@
 #include "pmuk_irq.h"
 #include "pmuk_sim.h"
 
-/* Whether @cond comes true while this CPU is busy: its counters may stop when it waits. */
+/* Keeps this CPU busy, as its counters may stop when it waits, until @cond is true. */
 #define pmuk_test_spin_until(cond)					\
 ({									\
 	unsigned long __end = jiffies + 60 * HZ;			\

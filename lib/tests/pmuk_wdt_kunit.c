@@ -106,7 +106,7 @@ static void sim_beats(struct sim *s)
 
 /* ---- times ---- */
 
-/* What most tests have: a threshold of a second. */
+/* Most tests have a threshold of a second. */
 static struct pmuk_wdt_times t;
 
 static int wdt_init(struct kunit *test)

@@ -53,7 +53,7 @@ struct scenario {
 	u64 untold;		/* bytes that no record has told of */
 };
 
-/* What is saved and set back, besides the memory of the ring and of the area. */
+/* This is saved and set back, and the memory of the ring and of the area, too. */
 static struct live {
 	struct pmuk_ring ring;
 	struct pmuk_area area;

@@ -25,7 +25,7 @@ static struct pmuk_ring_config ring_config;
 static struct pmuk_area_config config;
 static const struct goal *goals;	/* of the test that runs */
 
-/* What each test begins anew. */
+/* Each test begins with all of this zero. */
 static struct {
 	/* the writer's */
 	u64 attempts, parts, given_up, lost_bytes, losses, skipped;
@@ -464,7 +464,7 @@ static void *killer(void *arg)
 	GOAL(area.wakeups, ENOUGH), GOAL(our.losses, ENOUGH),		\
 	GOAL(our.skipped, ENOUGH), GOAL(our.empty, ENOUGH / 50)
 
-/* Who has an area at the same time, and what has to be true when all have ended. */
+/* These functions use one area at the same time; @check judges when all have ended. */
 static const struct race {
 	const char *name;
 	bool overwrite, user_tail;

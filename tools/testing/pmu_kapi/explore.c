@@ -43,7 +43,7 @@ struct scenario {
 	bool may_lose;
 };
 
-/* What is saved and set back, besides the ring's memory. */
+/* This is saved and set back, and the ring's memory, too. */
 static struct live {
 	struct pmuk_ring ring;
 	struct write writes[WRITES];
@@ -475,7 +475,7 @@ static void explore_nested(const struct scenario *s)
 	check();
 }
 
-/* What was there when the first of two interruptions came. */
+/* The state when the first of two interruptions came. */
 struct once {
 	bool reserved;		/* the outermost's record */
 	bool stopped;		/* the ring had stopped by then */
@@ -518,7 +518,7 @@ static void explore_twice(const struct scenario *s, void (*function)(void *), bo
 	explore_calls(&outer, function, &live.writes[0], interrupt_again, &drain);
 }
 
-/* What is done on another CPU. */
+/* These functions run on another CPU. */
 struct other {
 	void (*function)(void *arg);
 	void *arg;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the programs share that try all interleavings: state that is set back, and two machines. */
+/* The programs that try all interleavings share this: state that is set back, and two machines. */
 #ifndef _PMUK_TEST_INTERLEAVE_H
 #define _PMUK_TEST_INTERLEAVE_H
 
@@ -27,7 +27,7 @@ bool step(struct machine *m);
  */
 void at_each_step(struct machine *m, void (*visit)(void *arg), void *arg);
 
-/* The same from the beginning of @function. */
+/* Does the same from the beginning of @function. */
 void explore_calls(struct machine *m, void (*function)(void *), void *function_arg,
 		   void (*visit)(void *arg), void *arg);
 
@@ -36,7 +36,7 @@ extern u64 explored;		/* interleavings */
 /* A row of a program's tests. */
 #define TEST(name)	{ #name, test_##name }
 
-/* What main() does: KTAP, then how many there were. */
+/* Does what main() has to: prints KTAP, then how many interleavings there were. */
 int run_explorer(const struct test *tests, size_t nr, int argc, char **argv);
 
 #endif /* _PMUK_TEST_INTERLEAVE_H */

@@ -67,7 +67,7 @@ bool goals_are_met(const struct goal *goals);
 /* Notes each goal that has not been met as a failure. */
 void expect_goals(const struct goal *goals);
 
-/* Of functions at the same time, each to its end; NULL behind the last one, if there are fewer. */
+/* Runs functions at the same time, each to its end. NULL follows the last if there are fewer. */
 #define MOST_THREADS	4
 void run_threads(void *(*const functions[MOST_THREADS])(void *));
 

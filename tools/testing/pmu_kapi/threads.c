@@ -19,7 +19,7 @@ static struct pmuk_ring_config config;
 static const struct goal *goals;	/* of the test that runs */
 static int busy;		/* the writer is in the ring */
 
-/* What each test begins anew. */
+/* Each test begins with all of this zero. */
 static struct {
 	u64 attempts;		/* the writer's, and its ids */
 	u64 written, bytes;	/* the writer's */
@@ -315,7 +315,7 @@ static void check_snapshots(void)
 	{ GOAL(our.attempts, 200 * ENOUGH), GOAL(ring.head, ENOUGH * SIZE), GOAL(ring.lost, ENOUGH), \
 	  GOAL(ring.wakeups, ENOUGH), GOAL(our.told, ENOUGH), GOAL(our.empty, ENOUGH / 10) }
 
-/* Who has a ring of this mode at the same time, and what has to be true when all have ended. */
+/* These functions use one ring at the same time; @check judges when all have ended. */
 static const struct race {
 	const char *name;
 	enum pmuk_buffer_mode mode;

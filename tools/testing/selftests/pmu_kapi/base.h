@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What all tests here share: time, CPUs, small files, accesses that fault. */
+/* All tests here share this: time, CPUs, small files, accesses that fault. */
 #ifndef _PMUK_SELFTEST_BASE_H
 #define _PMUK_SELFTEST_BASE_H
 
@@ -38,7 +38,7 @@ static inline uint64_t now_ns(void)
 	return t.tv_sec * NSEC_PER_SEC + t.tv_nsec;
 }
 
-/* Whether @cond comes true. */
+/* Waits until @cond is true. Returns false if it does not come true. */
 #define comes(cond)							\
 ({									\
 	uint64_t __end = now_ns() + PATIENCE;				\
@@ -99,7 +99,7 @@ int write_file(const char *path, const char *format, ...)
 	return ret;
 }
 
-/* As a string, up to @size bytes. Returns its length, or -1 and errno. */
+/* Reads a string of up to @size bytes. Returns its length, or -1 and errno. */
 static inline ssize_t read_file(const char *path, char *text, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -115,7 +115,7 @@ static inline ssize_t read_file(const char *path, char *text, size_t size)
 	return got < 0 ? -1 : (ssize_t)len;
 }
 
-/* Whether a file is the line @wanted. */
+/* Returns whether the line @wanted is all that a file has. */
 static inline bool file_is(const char *path, const char *wanted)
 {
 	char text[256];

@@ -51,7 +51,7 @@ static inline uint64_t get_number(const char *path)
 	return number;
 }
 
-/* What a file of debugfs has measured in the kernel; @fd stays open. */
+/* Returns what the kernel has measured, by a file of debugfs; @fd stays open. */
 static inline void print_all(int fd, const char *path)
 {
 	char text[4096];

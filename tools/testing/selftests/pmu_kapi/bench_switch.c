@@ -542,7 +542,7 @@ static uint64_t choose_second(void)
 	return PERF_COUNT_HW_INSTRUCTIONS;
 }
 
-/* What there is more @of than with nothing enabled in the same round; or of the latter itself. */
+/* Returns how much more @of took than with nothing enabled in the same round, or the latter. */
 static double added(int64_t (*of)[ROUND_TURNS], int64_t (*none)[ROUND_TURNS])
 {
 	int64_t more[ROUNDS];

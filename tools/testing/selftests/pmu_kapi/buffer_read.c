@@ -125,7 +125,7 @@ static bool reader_begin(struct reader *r, int *fd)
 	return true;
 }
 
-/* So many whole records are there, and none is missing. */
+/* Expects so many whole records, none of which is missing. */
 static void expect_read(struct __test_metadata *_metadata, struct reader *r, uint64_t records)
 {
 	EXPECT_TRUE(reader_read(r));

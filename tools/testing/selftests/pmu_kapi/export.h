@@ -184,7 +184,7 @@ static inline int fault_of_write(void *at, uint64_t value)
 	return sig;
 }
 
-/* Whether a child of this process has none of this memory, and pays for nothing. */
+/* Returns whether a child of this process has none of this memory, and pays for nothing. */
 static inline bool is_not_in_child(const void *first, const void *last)
 {
 	pid_t child = fork();

@@ -44,7 +44,7 @@ static inline int live_look(int fd, int cpu, struct pmuk_live_cpu *at)
 	return ioctl(fd, PMUK_LIVE_LOOK, at);
 }
 
-/* Whether @is, which gets @arg, says so of each CPU from @cpu on. */
+/* Returns whether @is, called with @arg, is true of each CPU from @cpu on. */
 static inline bool live_on_all(int fd, int cpu, int cpus,
 			       bool (*is)(const struct pmuk_live_cpu *at, const void *arg),
 			       const void *arg)
@@ -63,7 +63,7 @@ static inline bool live_has_turned(const struct pmuk_live_cpu *at, const void *t
 	return at->runs[0] >= *(const uint64_t *)turns && at->runs[1] >= *(const uint64_t *)turns;
 }
 
-/* Whether both sets have had @n turns on each of @cpus CPUs. */
+/* Returns whether both sets have had @n turns on each of @cpus CPUs. */
 static inline bool live_has_run(int fd, int cpus, uint64_t n)
 {
 	return live_on_all(fd, 0, cpus, live_has_turned, &n);

@@ -143,7 +143,7 @@ static bool are_back(int fd, int cpus)
 	return live_on_all(fd, 1, cpus, is_back, NULL);
 }
 
-/* Whether each set has counted, and had its turn, since @then; there is one for each CPU. */
+/* Returns whether each set has counted and had its turn since @then, an array of all CPUs. */
 static bool has_gone_on(const struct pmuk_live_cpu *at, const void *then)
 {
 	const struct pmuk_live_cpu *before = (const struct pmuk_live_cpu *)then + at->cpu;

@@ -68,7 +68,7 @@ static inline void free_text(char **text)
 /* A variable that is declared with __freed frees what slurp() has returned, at its scope's end. */
 #define __freed		__attribute__((cleanup(free_text)))
 
-/* One of the files that the kernel has about a process. */
+/* Reads one of the kernel's files about a process. */
 static inline char *slurp_of(int pid, const char *file)
 {
 	char path[64];
@@ -143,14 +143,14 @@ static inline const char *skip_numbers(const char *at, int skip)
 	return at;
 }
 
-/* Of a line, of which @at is the rest, after @skip numbers. */
+/* Reads totals from @at, the rest of a line, behind @skip numbers. */
 static inline bool totals_at(const char *text, const char *at, int skip, struct totals *t)
 {
 	at = skip_numbers(at, skip);
 	return at && parse_totals(at, nr_events(text), t);
 }
 
-/* Of the line "@what @id ..." of a file as it is now. */
+/* Does the same for the line "@what @id ..." of a file as it is now. */
 static inline bool totals_in(const char *path, const char *what, uint64_t id, int skip,
 			     struct totals *t)
 {
@@ -393,7 +393,7 @@ static inline void visit(int cpu)
 		sched_setaffinity(0, sizeof(here), &here);
 }
 
-/* What a reading of SCHED "cpus" has of the first event, of all that ran on a CPU, and of idle. */
+/* Sums the first event in a reading of SCHED "cpus", of all that ran on a CPU, and of idle. */
 static inline uint64_t cycles_told(const char *text, int cpu)
 {
 	uint64_t idle[2];
@@ -404,7 +404,7 @@ static inline uint64_t cycles_told(const char *text, int cpu)
 	return t.counts[0] + idle[0];
 }
 
-/* The same, as it is now. */
+/* Does the same, with a reading of its own. */
 static inline uint64_t cycles_on(int cpu)
 {
 	uint64_t cycles;
@@ -669,7 +669,7 @@ static inline bool fork_once(void)
 	return ended(start(add_once, NULL));
 }
 
-/* Whether the task ended well. @rounds says how often it has acted. */
+/* Returns whether the task ended well. @rounds says how often it has acted. */
 static inline bool busy_end(const struct busy *busy, uint64_t *rounds)
 {
 	kill(busy->pid, SIGTERM);
@@ -677,7 +677,7 @@ static inline bool busy_end(const struct busy *busy, uint64_t *rounds)
 	       read(busy->pipes[0], rounds, sizeof(*rounds)) == sizeof(*rounds);
 }
 
-/* Whether it is in state @state, as ps(1) shows it. */
+/* Returns whether the task is in @state, a letter as ps(1) shows it. */
 static inline bool is_in_state(int pid, char state)
 {
 	char *text __freed = slurp_of(pid, "status");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What tests need that put tasks into cgroups: a mount of cgroup2 of their own, and its files. */
+/* Tests that put tasks into cgroups have a mount of cgroup2 of their own, and read its files. */
 #ifndef _PMUK_SELFTEST_SCHED_CGROUP_H
 #define _PMUK_SELFTEST_SCHED_CGROUP_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the tests of /dev/pmuk_sched share: two workers on its last CPU, streams of records and of
+ * The tests of /dev/pmuk_sched share this: two workers on its last CPU, streams of records and of
  * packets, what was read from them, and the tests that are the same for both.
  */
 #ifndef _PMUK_SELFTEST_SCHED_DEVICE_H
@@ -124,7 +124,7 @@ struct seen {
 	uint64_t turns;			/* switches from one of @pair to the other */
 };
 
-/* One slice of @pid's. @misc: of a record's header, or a packet's first byte */
+/* Takes one slice of @pid into account. @misc: of a record's header, or a packet's first byte */
 static inline void see_slice(struct seen *seen, uint32_t pid, unsigned int misc, uint64_t run,
 			     uint64_t wait, const uint64_t counts[2])
 {
@@ -232,7 +232,7 @@ static inline bool work_until(const struct streaming *r, uint64_t head)
 
 /* ---- tests of either kind of stream ---- */
 
-/* What is added from here on is in the stream. */
+/* Expects that what is added from here on is in the stream. */
 static inline void expect_added(struct __test_metadata *_metadata, struct streaming *r)
 {
 	r->seen.pid = r->w.pid;
@@ -242,7 +242,7 @@ static inline void expect_added(struct __test_metadata *_metadata, struct stream
 	expect_counts(_metadata, &r->seen.t, 17, 18);
 }
 
-/* What the stream says of a task is what the text says. */
+/* Expects that the stream and the text say the same of a task. */
 static inline void expect_totals(struct __test_metadata *_metadata, struct streaming *r,
 				 uint64_t each)
 {
@@ -324,7 +324,7 @@ static inline void expect_map_keeps(struct __test_metadata *_metadata, struct st
 	close(fd);
 }
 
-/* Of CPU 1, which goes and comes back. */
+/* Tests the stream of CPU 1, which goes offline and comes back. */
 static inline void expect_survives_hotplug(struct __test_metadata *_metadata, struct streaming *r)
 {
 	uint64_t added = 0, head;

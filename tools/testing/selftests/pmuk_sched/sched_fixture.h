@@ -116,7 +116,7 @@ static inline int hog(void *cpu)
 	return stay_on((long)cpu) || be_realtime(1) ? 1 : spin(cpu);
 }
 
-/* What the scheduler itself says of a task. */
+/* Reads what the scheduler itself says of a task. */
 struct truth {
 	uint64_t voluntary, involuntary, run, wait, times;
 };

@@ -199,7 +199,7 @@ TEST_F(raw, packets_are_the_totals)
 
 #define PASSES	2000
 
-/* One of two, who pass a byte to and fro: each byte wakes the other one. */
+/* Two tasks pass a byte to and fro: each byte wakes the other one. */
 struct passer {
 	int cpu, from, to;
 	bool first;

@@ -102,7 +102,7 @@ static void expect_ipc(struct __test_metadata *_metadata)
 	EXPECT_EQ(ipc[7], ROUNDS);	/* [1/4, 1/2) */
 }
 
-/* What one does is not taken for what the other does. */
+/* No task is accounted what another one has done. */
 TEST_F(sched, two_tasks_over_a_pipe_keep_their_ipc)
 {
 	struct game g;
