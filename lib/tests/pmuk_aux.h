@@ -107,7 +107,7 @@ static inline void pmuk_test_aux_look(struct pmuk_test_aux *a, const struct pmuk
 {
 	a->bad += span->head != a->next ||
 		  !pmuk_test_aux_is(a, span->data, span->head, span->size);
-	a->next = span->head + span->size;
+	WRITE_ONCE(a->next, span->head + span->size);	/* the writer looks for progress */
 	a->flags |= span->flags;
 }
 

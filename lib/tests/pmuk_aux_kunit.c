@@ -731,7 +731,7 @@ static bool consume_flagged(struct pair *pair)
 		return false;
 	pair->wrong += has_flagged(&span) && !(span.flags & PERF_AUX_FLAG_COLLISION);
 	pmuk_aux_consume(&pair->r, span.size);
-	pair->a->next = span.head + span.size;
+	WRITE_ONCE(pair->a->next, span.head + span.size);
 	return true;
 }
 
