@@ -24,12 +24,16 @@ class Screen:
     def __init__(self, program, *args, columns=80, lines=24):
         self.columns, self.lines = columns, lines
         self.raw = ''
+        wait, go = os.pipe()    # the program changes the modes, so it begins when they are known
         self.pid, self.fd = pty.fork()
         if not self.pid:
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack('HHHH', lines, columns, 0, 0))
-            time.sleep(0.05)
+            os.read(wait, 1)
             os.execv(program, [program, *args])
         self.before = termios.tcgetattr(self.fd)
+        os.write(go, b'!')
+        os.close(wait)
+        os.close(go)
         self.status = None
 
     def read(self, seconds=0.1):
