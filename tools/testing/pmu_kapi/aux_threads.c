@@ -459,10 +459,10 @@ static void *killer(void *arg)
 }
 
 /* On a busy host readers seldom find the area empty, so fewer times are enough. */
-#define STREAM_GOALS							\
-	GOAL(area.head, ENOUGH * SIZE), GOAL(area.full, ENOUGH),	\
-	GOAL(area.wakeups, ENOUGH), GOAL(our.losses, ENOUGH),		\
-	GOAL(our.skipped, ENOUGH), GOAL(our.empty, ENOUGH / 50)
+#define STREAM_GOALS(...)						\
+	{ GOAL(area.head, ENOUGH * SIZE), GOAL(area.full, ENOUGH),	\
+	  GOAL(area.wakeups, ENOUGH), GOAL(our.losses, ENOUGH),		\
+	  GOAL(our.skipped, ENOUGH), GOAL(our.empty, ENOUGH / 50), __VA_ARGS__ }
 
 /* These functions use one area at the same time; @check judges when all have ended. */
 static const struct race {
@@ -474,14 +474,14 @@ static const struct race {
 	struct goal goals[MOST_GOALS];
 } races[] = {
 	{ "stream", false, false, { writer, reader, reader, meddler }, check_spans, gone,
-	  { STREAM_GOALS, GOAL(our.turns, ENOUGH), GOAL(our.spans_truncated, ENOUGH / 10),
-	    GOAL(our.revoked, ENOUGH / 25), GOAL(our.pauses, ENOUGH / 25),
-	    GOAL(area.discarded, ENOUGH / 50) } },
+	  STREAM_GOALS(GOAL(our.turns, ENOUGH), GOAL(our.spans_truncated, ENOUGH / 10),
+		       GOAL(our.revoked, ENOUGH / 25), GOAL(our.pauses, ENOUGH / 25),
+		       GOAL(area.discarded, ENOUGH / 50)) },
 	{ "records", false, false, { writer, record_reader, watcher }, check_records, gone,
-	  { STREAM_GOALS, GOAL(our.records, ENOUGH), GOAL(our.records_truncated, ENOUGH / 10),
-	    GOAL(our.stale, 1), GOAL(ring.lost, ENOUGH / 10) } },
+	  STREAM_GOALS(GOAL(our.records, ENOUGH), GOAL(our.records_truncated, ENOUGH / 10),
+		       GOAL(our.stale, 1), GOAL(ring.lost, ENOUGH / 10)) },
 	{ "mapped", false, true, { writer, mapped_reader, watcher }, check_spans, gone,
-	  { STREAM_GOALS } },
+	  STREAM_GOALS() },
 	{ "snapshots", true, false, { overwriter, snapshots, watcher }, check_snapshots, gone,
 	  { GOAL(area.head, ENOUGH * SIZE / 20), GOAL(area.discarded, ENOUGH / 20),
 	    GOAL(our.snapshots, ENOUGH / 2) } },

@@ -312,8 +312,9 @@ static void check_snapshots(void)
 
 /* On a busy host a reader seldom finds the ring empty, so fewer times are enough. */
 #define DROP_GOALS							\
-	{ GOAL(our.attempts, 200 * ENOUGH), GOAL(ring.head, ENOUGH * SIZE), GOAL(ring.lost, ENOUGH), \
-	  GOAL(ring.wakeups, ENOUGH), GOAL(our.told, ENOUGH), GOAL(our.empty, ENOUGH / 10) }
+	{ GOAL(our.attempts, 200 * ENOUGH), GOAL(ring.head, ENOUGH * SIZE), \
+	  GOAL(ring.lost, ENOUGH), GOAL(ring.wakeups, ENOUGH),		\
+	  GOAL(our.told, ENOUGH), GOAL(our.empty, ENOUGH / 10) }
 
 /* These functions use one ring at the same time; @check judges when all have ended. */
 static const struct race {
