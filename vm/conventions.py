@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """This project's own rules for its kernel files, where no checker of Linux has them.
 
-    vm/conventions.py KIND TOP      KIND: exports, functions, files, errnos
+    vm/conventions.py KIND TOP      KIND: exports, functions, files, errnos, comments
 
 Prints what breaks a rule, and ends with 1 if something does.
 """
@@ -10,7 +10,7 @@ import re
 import statistics
 import sys
 
-OVERLAY = ('include', 'kernel', 'drivers', 'lib', 'samples', 'tools/pmuk')
+OVERLAY = ('arch', 'include', 'kernel', 'drivers', 'lib', 'samples', 'tools/pmuk')
 COMMENT = re.compile(r'/\*.*?\*/', re.S)
 
 
@@ -24,15 +24,34 @@ def sources(top, suffixes, *more):
                         yield os.path.relpath(path, top), source.read()
 
 
+API = 'Documentation/core-api/pmu-kapi.rst'
+CONSUMERS = ('drivers', 'kernel/sched', 'samples', 'include')
+CORE = 'kernel/events/'     # perf core's, which pmuk itself uses
+
+
+def users(top):
+    """The names that a consumer, a sample or an inline function uses, or whose users the documentation names."""
+    used = set()
+    for path, text in sources(top, ('.c', '.h')):
+        if path.startswith(CONSUMERS):
+            used.update(re.findall(r'\b(\w+)\(', re.sub(r'^(?=\w)[^{}=]*?\);$', '', COMMENT.sub('', text), flags=re.M)))
+    with open(os.path.join(top, API), encoding='utf-8') as source:
+        told = re.search(r'^Calls and who needs them\n=+\n(.*?)^[^\n]+\n===', source.read(), re.M | re.S)
+    return used | set(re.findall(r'\b(\w+)\(\)', told[1] if told else ''))
+
+
 def exports(top):
-    """Each export is GPL-only, and documented with its context and what it returns."""
+    """Each export is GPL-only, has a user, and is documented with its context and what it returns."""
+    used = users(top)
     for path, text in sources(top, '.c'):
         for found in re.finditer(r'^EXPORT_SYMBOL\w*\(.*', text, re.M):
-            if not found[0].startswith('EXPORT_SYMBOL_GPL('):
+            if not found[0].startswith(('EXPORT_SYMBOL_GPL(', 'EXPORT_SYMBOL_IF_KUNIT(')):
                 yield f'{path}: {found[0]} is not EXPORT_SYMBOL_GPL'
         for name in re.findall(r'^EXPORT_SYMBOL_GPL\((\w+)\)', text, re.M):
             if re.search(r'/\*\*\n \* var ' + name + ' - ', text):
                 continue    # data: no context, and nothing that it returns
+            if path.startswith('kernel/') and not path.startswith(CORE) and name not in used:
+                yield f'{path}: {name}() is exported, and who needs it is neither in the tree nor in {API}'
             doc = re.search(r'/\*\*\n \* ' + name + r'\(\) - .*?\*/\n(.*?)\n?\{', text, re.S)
             if not doc:
                 yield f'{path}: {name}() is exported and has no kernel-doc'
@@ -146,8 +165,30 @@ def errnos(top):
                 yield f'{call}(): no test expects -{name}'
 
 
+ALONE = re.compile(r'^[ \t]*/\*(?!\*)(.*?)\*/[ \t]*$', re.M | re.S)
+FRAGMENT = re.compile(r'(What|Which|One|Of|Whoever|Who|Whose|That|Those|So|And|But|The same)\b')
+PRONOUN = re.compile(r'(It|Its|They|Them|Their|This|These|He)\b')
+DANGLING = re.compile(r'\b(of|for|by|with|to|from|at|about|beside|behind)(?<!accounted for)[.:]?$')
+
+
+def comments(top):
+    """A comment that stands alone opens with its subject, and ends with no dangling preposition."""
+    number = pronouns = 0
+    for path, text in sources(top, ('.c', '.h'), 'tools/testing', 'compat-include', 'vm'):
+        for found in ALONE.finditer(text):
+            words = ' '.join(line.strip(' \t*') for line in found[1].splitlines()).strip()
+            number += 1
+            pronouns += bool(PRONOUN.match(words))
+            wrong = FRAGMENT.match(words) or DANGLING.search(words)
+            if wrong:
+                line = text.count('\n', 0, found.start()) + 1
+                yield f'{path}:{line}: a comment with "{wrong[0]}": {words[:60]}'
+    print(f'{number} comments that stand alone; {100 * pronouns / number:.0f} % open with a pronoun')
+
+
 def main():
-    kinds = {'exports': exports, 'functions': functions, 'files': files, 'errnos': errnos}
+    kinds = {'exports': exports, 'functions': functions, 'files': files, 'errnos': errnos,
+             'comments': comments}
     broken = list(kinds[sys.argv[1]](sys.argv[2]))
     for line in broken:
         print(line)

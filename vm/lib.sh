@@ -90,6 +90,24 @@ image_of()
 	esac
 }
 
+# make_in DIR ARG...: run make with ARGs, which builds in DIR. make considers a file complete if the file is newer than
+# its sources. But a killed build may leave half an object, or a .cmd file of kbuild without the versions of the
+# symbols. The file .unfinished marks a build that was killed or has failed. The next make_in first removes the
+# objects of that build's last minute; sources may stand beside them.
+make_in()
+{
+	local dir=$1 mark=$1/.unfinished last
+	local products=('(' -name '*.o' -o -name '*.a' -o -name '*.ko' -o -name '*.mod*' -o -name '.*.cmd' -o -name 'vmlinux*' ')')
+	if [ -e "$mark" ]; then
+		say "the last build in $dir did not come to its end; building again what is of its last minute"
+		last=$(find "$dir" -type f "${products[@]}" -newer "$mark" -printf '%T@\n' | sort -n | tail -1)
+		[ -z "$last" ] ||
+			find "$dir" -type f "${products[@]}" -newer "$mark" -newermt "@$((${last%.*} - 60))" -delete
+	fi
+	touch "$mark"
+	make "${@:2}" && rm "$mark"
+}
+
 # watched LOG CMD...: run CMD, all its output to LOG, one line of progress now and then;
 # when it fails, show what went wrong
 watched()

@@ -7,7 +7,7 @@
 # before (orig/), and of which checkout it is a copy (state).
 
 # what the checkout has that belongs in a kernel tree
-overlay=(include kernel drivers lib samples Documentation tools scripts)
+overlay=(arch include kernel drivers lib samples Documentation tools scripts)
 patches=$top/patches/7.3
 
 # find_tree: sets $version, $tree and $pmuk

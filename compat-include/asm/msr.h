@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * 6.16 made rdpmc() a function that returns the value. Can go when 6.15 and
- * older are no longer built for.
- */
+/* 6.16 made rdpmc() a function that returns the value. Can go with 6.15. */
 #ifndef _PMUK_COMPAT_ASM_MSR_H
 #define _PMUK_COMPAT_ASM_MSR_H
 

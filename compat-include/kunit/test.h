@@ -288,7 +288,7 @@ static inline __printf(4, 5) void kunit_fail_compared(struct kunit *test, const 
 #define __KUNIT_LINE(line)	__KUNIT_STRING(line)
 #define __KUNIT_WHERE(kind)	kind " FAILED at " __FILE__ ":" __KUNIT_LINE(__LINE__)
 
-/* What EXPECT does beyond reporting, and what ASSERT does */
+/* EXPECT only reports a failure. ASSERT ends the test, too. */
 #define __KUNIT_EXPECTATION(test)	do { } while (0)
 #define __KUNIT_ASSERTION(test)		kunit_abort(test)
 

@@ -2,9 +2,9 @@
 /*
  * pmuk: performance counters for kernel code.
  *
- * This header is all that a consumer includes. The calls are documented where
- * they are defined, in kernel/pmu_kapi/; Documentation/core-api/pmu-kapi.rst
- * renders both and has the matrix of what may run beside what.
+ * A consumer includes this header and no other. The calls are documented where
+ * they are defined, in kernel/pmu_kapi/. Documentation/core-api/pmu-kapi.rst
+ * renders both, and has a table of the calls that may run at the same time.
  */
 #ifndef _LINUX_PMU_KAPI_H
 #define _LINUX_PMU_KAPI_H
@@ -28,8 +28,16 @@ struct vm_area_struct;
 struct pmuk_buffer;
 struct pmuk_counter;
 
+/* For linux/pmu_kapi_group.h: each struct pmuk_counter begins with these fields. */
+struct pmuk_counter_fast {
+	struct perf_event *event;	/* const */
+	u64 mask;			/* owner: bits of the register; 0: not read directly */
+	u64 last;			/* owner: latest count read outside of NMI */
+	u64 offset;			/* const while enabled: added to the counts of a context */
+};
+
 /**
- * enum pmuk_attr_flags - what a counter leaves out, and how it holds its place
+ * enum pmuk_attr_flags - what a counter does not count, and how it is scheduled
  * @PMUK_EXCLUDE_USER: do not count user space
  * @PMUK_EXCLUDE_KERNEL: do not count the kernel
  * @PMUK_EXCLUDE_HV: do not count the hypervisor
@@ -39,8 +47,8 @@ struct pmuk_counter;
  * @PMUK_PINNED: always on the PMU or in error: never multiplexed
  * @PMUK_NO_THROTTLE: perf core must not throttle this counter's overflows. The
  *	consumer answers for the interrupt load
- * @PMUK_INHERIT: children that the task forks while the counter is enabled count
- *	too, until it is destroyed; such a counter is read with
+ * @PMUK_INHERIT: also count the children that the task forks while the counter is
+ *	enabled, until the counter is destroyed. Such a counter is read with
  *	pmuk_counter_read() only
  */
 enum pmuk_attr_flags {
@@ -59,9 +67,10 @@ enum pmuk_attr_flags {
  * @count: events counted since the counter was created, paused spans left out
  * @time_enabled: nanoseconds for which the counter was enabled (for a task
  *	counter: while the task ran)
- * @time_running: nanoseconds of these that it was on the PMU. Smaller than
- *	@time_enabled when multiplexed: pmuk never scales, the consumer may
- * @age: nanoseconds since the value was true; 0 from pmuk_counter_read()
+ * @time_running: nanoseconds of @time_enabled for which the counter was on the PMU.
+ *	Smaller than @time_enabled if the counter is multiplexed: pmuk never scales,
+ *	the consumer may
+ * @age: nanoseconds since the value was published; 0 from pmuk_counter_read()
  */
 struct pmuk_value {
 	u64 count;
@@ -72,7 +81,7 @@ struct pmuk_value {
 
 /**
  * struct pmuk_sample - what an overflow callback is told
- * @valid: PERF_SAMPLE_* bits of the fields below that hold
+ * @valid: PERF_SAMPLE_* bits of the fields below that are filled in
  * @ip: PERF_SAMPLE_IP, instruction pointer that the PMU or the interrupt saw
  * @addr: PERF_SAMPLE_ADDR, data address, from PMUs that give one
  * @weight: PERF_SAMPLE_WEIGHT, hardware's cost of the event, from PMUs that
@@ -81,12 +90,12 @@ struct pmuk_value {
  * @period: PERF_SAMPLE_PERIOD, the period that has just ended, in events
  * @value: PERF_SAMPLE_READ, the counter at its overflow; not with PMUK_INHERIT
  * @regs: PERF_SAMPLE_REGS_INTR, the interrupted registers, of the host; or NULL
- * @misc: PERF_RECORD_MISC_* of where that was: user space, kernel, or a guest's
+ * @misc: PERF_RECORD_MISC_* of the interrupted code: user space, the kernel, or a guest's
  *
- * IP, PERIOD and REGS_INTR are filled whenever they are to be had; the others
- * when &pmuk_attr.sample_type asks for them. Valid during the callback only.
+ * IP, PERIOD and REGS_INTR are filled in whenever they are known, the others
+ * if &pmuk_attr.sample_type asks for them. The sample is valid during the callback only.
  *
- * Interrupts come late. If one finds the kernel, and the counter has
+ * The PMU's interrupt comes late. If it finds the kernel, and the counter has
  * PMUK_EXCLUDE_KERNEL, there is neither an address (IP, ADDR) nor registers.
  */
 struct pmuk_sample {
@@ -104,11 +113,11 @@ struct pmuk_sample {
 /**
  * typedef pmuk_overflow_t - called when a counter's period has elapsed
  * @c: the counter. Calls marked "any, NMI too" may be made on it
- * @sample: what is known of the overflow
+ * @sample: the overflow
  * @data: &pmuk_attr.data
  *
- * Context: the PMU's interrupt: NMI where the PMU interrupts so (x86, arm64
- * with pseudo-NMI), hardirq elsewhere; software events overflow wherever the
+ * Context: the PMU's interrupt: NMI where that is an NMI (x86, arm64 with
+ * pseudo-NMI), hardirq elsewhere; a software event overflows in the context in which the
  * event happened. Interrupts are off. Must not sleep, and must not take locks that are taken
  * outside of NMI.
  */
@@ -123,29 +132,29 @@ typedef void (*pmuk_overflow_t)(struct pmuk_counter *c,
  * @config2: more of the event, in perf's encoding
  * @period: overflow each so many events; 0: count only. At most 2^63 - 1
  * @random_mask: each period is @period plus a random number under this mask;
- *	0: each period is @period. On a PMU that reloads before it calls back,
- *	a period drawn at an overflow is the one after the next
- * @random_seed: start of the random sequence: one seed, one sequence
+ *	0: each period is @period. If the PMU's driver reloads the register before the
+ *	callback, a number drawn at an overflow is for the period after the next
+ * @random_seed: start of the random sequence: one seed gives one sequence
  * @flags: enum pmuk_attr_flags
- * @sample_type: PERF_SAMPLE_* bits of what @overflow wants to be told beyond
- *	what is free: ADDR, WEIGHT, TIME, READ. With @buffer, what its records
- *	hold: these and IDENTIFIER, IP, TID, ID, STREAM_ID, CPU, PERIOD, CALLCHAIN
- *	(the kernel's, at most 64 deep), RAW (what the PMU gives), and PMUK_SAMPLE_COOKIE
+ * @sample_type: PERF_SAMPLE_* bits of the fields that @overflow wants beyond those that
+ *	every sample has: ADDR, WEIGHT, TIME, READ. With @buffer, the fields of its records:
+ *	these and IDENTIFIER, IP, TID, ID, STREAM_ID, CPU, PERIOD, CALLCHAIN (the
+ *	kernel's, at most 64 deep), RAW (data of the PMU), and PMUK_SAMPLE_COOKIE
  * @read_format: PERF_FORMAT_* bits, the layout of PERF_SAMPLE_READ in records:
  *	TOTAL_TIME_ENABLED, TOTAL_TIME_RUNNING, ID, GROUP
  * @overflow: called at each overflow, or NULL
- * @data: handed to @overflow
- * @buffer: each overflow writes a PERF_RECORD_SAMPLE here, before @overflow is
- *	called; or NULL. A CPU counter's is a buffer of that CPU, and other counters
- *	may share it. A task counter's has no CPU, and just a control page: no records
- *	are written. The first counter of a buffer is the one that its control page describes
- * @peers: counters on the same CPU, whose values records hold, too, as the other
- *	members of a PERF_FORMAT_GROUP; where one is not on the PMU, the value last
- *	published. Destroying a peer leaves its last value in the records
- * @nr_peers: how many, at most PMUK_PEERS_MAX
- * @cookie: the consumer's own, in this counter's records with PMUK_SAMPLE_COOKIE
+ * @data: passed to @overflow
+ * @buffer: each overflow writes a PERF_RECORD_SAMPLE into this buffer, before @overflow is
+ *	called; or NULL. A CPU counter needs a buffer of that CPU, and other counters may
+ *	share the buffer. A task counter needs a buffer that has no CPU, and only a control
+ *	page: no records are written. A buffer's control page describes its first counter
+ * @peers: counters on the same CPU. Records also hold the values of these, as the other
+ *	members of a PERF_FORMAT_GROUP. If a peer is not on the PMU, its value is the one last
+ *	published. If a peer is destroyed, records keep its last value
+ * @nr_peers: the number of @peers, at most PMUK_PEERS_MAX
+ * @cookie: a number of the consumer's own, in this counter's records with PMUK_SAMPLE_COOKIE
  *
- * Copied by pmuk_counter_create(): need not outlive the call.
+ * pmuk_counter_create() copies the struct, which need not outlive the call.
  */
 struct pmuk_attr {
 	u32 type;
@@ -169,25 +178,26 @@ struct pmuk_attr {
 #define PMUK_PEERS_MAX	16
 
 /*
- * In a sample_type, beside perf's: the consumer's cookie is the last 8 bytes of each record, behind
- * all that perf's sample_type names. perf's decoders, which are told the sample_type without this
- * bit, do not look there.
+ * A bit of sample_type beside perf's bits: the consumer's cookie is the last 8 bytes of each
+ * record, behind all fields of perf's sample_type. perf's decoders are told the sample_type without
+ * this bit, and ignore those 8 bytes.
  */
 #define PMUK_SAMPLE_COOKIE	BIT_ULL(62)
 
 /**
- * enum pmuk_counter_state - whether a counter counts, and if not, why not
+ * enum pmuk_counter_states - whether a counter counts, and if not, why not
  * @PMUK_COUNTER_OFF: disabled, or not enabled yet
- * @PMUK_COUNTER_WAITING: enabled; its task is not running or the PMU is full
+ * @PMUK_COUNTER_WAITING: enabled, but its task is not running, or the PMU is full
  *	and the counter waits for its turn
  * @PMUK_COUNTER_ACTIVE: on the PMU, counting unless paused
- * @PMUK_COUNTER_ERROR: pinned, and could not be placed or was pushed out.
+ * @PMUK_COUNTER_ERROR: pinned, and could not be placed or was pushed off the PMU.
  *	pmuk_counter_enable() tries again
  * @PMUK_COUNTER_GONE: its CPU went offline, its task exited or its PMU was
- *	unregistered. It will not count again. So is a counter with a buffer that the PMU's driver
- *	moved to another CPU when its own went offline: it writes no records any more
+ *	unregistered. The counter will not count again. A counter with a buffer is also gone if
+ *	the PMU's driver moved it to another CPU when its own CPU went offline: such a counter
+ *	writes no records any more
  */
-enum pmuk_counter_state {
+enum pmuk_counter_states {
 	PMUK_COUNTER_OFF,
 	PMUK_COUNTER_WAITING,
 	PMUK_COUNTER_ACTIVE,
@@ -197,12 +207,12 @@ enum pmuk_counter_state {
 
 /**
  * enum pmuk_buffer_flags - who reads a buffer, and who is charged for it
- * @PMUK_BUFFER_USER_TAIL: user space, through a writable map: it gives records back
+ * @PMUK_BUFFER_USER_TAIL: user space reads, through a writable map. It gives records back
  *	by the control page's data_tail, and its first map decides how many pages of
  *	data there are. The kernel does not read such a buffer
- * @PMUK_BUFFER_ACCOUNT: the memory cgroup of who creates the buffer is charged for its pages, of
- *	data, of the AUX area, and for the control page. For whoever creates a buffer because a
- *	user asks for it: maps are charged to who maps, but these pages are there before
+ * @PMUK_BUFFER_ACCOUNT: charge the pages of the data, of the AUX area and the control page to the
+ *	memory cgroup of the creator. For a creator that acts because a user asks for a
+ *	buffer: a map is charged to the process that maps, but the pages are there before
  */
 enum pmuk_buffer_flags {
 	PMUK_BUFFER_USER_TAIL	= BIT(0),
@@ -210,24 +220,24 @@ enum pmuk_buffer_flags {
 };
 
 /**
- * struct pmuk_buffer_attr - what a buffer is to be like
+ * struct pmuk_buffer_attr - the size of a buffer, its mode and its wakeups
  * @nr_pages: pages of data: a power of two, or 0 for a control page only. With
- *	PMUK_BUFFER_USER_TAIL, how many there are until the first map
- * @mode: what to do when full
+ *	PMUK_BUFFER_USER_TAIL, the number of pages until the first map
+ * @mode: what becomes of a record for which there is no room
  * @watermark: wake the consumer each so many bytes; 0: each full page. At most half of
- *	the data. It is also woken when the first of some records is lost, or the buffer
- *	stops
+ *	the data. The first of some lost records wakes the consumer, too, and so does the
+ *	stop of the buffer
  * @wakeup_events: wake the consumer each so many records instead, if not 0
  * @flags: enum pmuk_buffer_flags
- * @completion: the caller's, completed at each wakeup, or NULL. Initialised and
- *	waited on by the caller, who may complete it for reasons of its own, too;
- *	must outlive the buffer
- * @waitq: the caller's, whose waiters pmuk_buffer_poll() adds to and each wakeup wakes, or
- *	NULL for one of the buffer's own. For a file that can be polled before it has a buffer. Must
+ * @completion: completed at each wakeup, or NULL. The caller owns and initialises the
+ *	completion, waits on it, and may complete it for reasons of its own, too. It must
  *	outlive the buffer
- * @aux: its AUX area; all zeroes for none
+ * @waitq: a wait queue of the caller's, or NULL for one of the buffer's own. pmuk_buffer_poll()
+ *	adds a waiter, and each wakeup wakes the waiters. For a file that can be polled before it
+ *	has a buffer. Must outlive the buffer
+ * @aux: the buffer's AUX area; all zeroes for none
  *
- * Copied by pmuk_buffer_create(): need not outlive the call.
+ * pmuk_buffer_create() copies the struct, which need not outlive the call.
  */
 struct pmuk_buffer_attr {
 	u32 nr_pages;
@@ -241,8 +251,6 @@ struct pmuk_buffer_attr {
 };
 
 #include <linux/pmu_kapi_context.h>
-
-#if IS_ENABLED(CONFIG_PMU_KAPI)
 
 struct pmuk_counter *pmuk_counter_create(const struct pmuk_attr *attr, int cpu,
 					 struct task_struct *task);
@@ -263,7 +271,7 @@ struct pmuk_buffer *pmuk_buffer_create(const struct pmuk_buffer_attr *attr, int 
 void pmuk_buffer_destroy(struct pmuk_buffer *b);
 const struct perf_event_mmap_page *pmuk_buffer_control(struct pmuk_buffer *b);
 const void *pmuk_buffer_data(struct pmuk_buffer *b, size_t *size);
-int pmuk_buffer_stat(struct pmuk_buffer *b, struct pmuk_buffer_stat *stat);
+int pmuk_buffer_get_stat(struct pmuk_buffer *b, struct pmuk_buffer_stat *stat);
 int pmuk_buffer_pause(struct pmuk_buffer *b);
 int pmuk_buffer_resume(struct pmuk_buffer *b);
 int pmuk_buffer_restart(struct pmuk_buffer *b);
@@ -276,150 +284,13 @@ int pmuk_buffer_mmap(struct pmuk_buffer *b, struct vm_area_struct *vma);
 __poll_t pmuk_buffer_poll(struct pmuk_buffer *b, struct file *file, poll_table *wait);
 void pmuk_output_skip(struct pmuk_buffer *b, struct perf_event_header *rec);
 
-#else /* !CONFIG_PMU_KAPI */
-
-static inline struct pmuk_counter *
-pmuk_counter_create(const struct pmuk_attr *attr, int cpu, struct task_struct *task)
-{
-	return ERR_PTR(-EOPNOTSUPP);
-}
-
-static inline void pmuk_counter_destroy(struct pmuk_counter *c) { }
-
-static inline int
-pmuk_counter_destroy_deferred(struct pmuk_counter *c, struct completion *done)
-{
-	return -EOPNOTSUPP;
-}
-
-static inline int pmuk_counter_enable(struct pmuk_counter *c)
-{
-	return -EOPNOTSUPP;
-}
-
-static inline int pmuk_counter_disable(struct pmuk_counter *c)
-{
-	return -EOPNOTSUPP;
-}
-
-static inline int pmuk_counter_pause(struct pmuk_counter *c)
-{
-	return -EOPNOTSUPP;
-}
-
-static inline int pmuk_counter_resume(struct pmuk_counter *c)
-{
-	return -EOPNOTSUPP;
-}
-
-static inline int pmuk_counter_read(struct pmuk_counter *c, struct pmuk_value *value)
-{
-	return -EOPNOTSUPP;
-}
-
-static inline int pmuk_counter_read_local(struct pmuk_counter *c, u64 *count)
-{
-	return -EOPNOTSUPP;
-}
-
-static inline int pmuk_counter_snapshot(struct pmuk_counter *c, struct pmuk_value *value)
-{
-	return -EOPNOTSUPP;
-}
-
-static inline int pmuk_counter_set_period(struct pmuk_counter *c, u64 period)
-{
-	return -EOPNOTSUPP;
-}
-
-static inline int pmuk_counter_state(struct pmuk_counter *c)
-{
-	return -EOPNOTSUPP;
-}
-
-static inline u64 pmuk_counter_id(struct pmuk_counter *c)
-{
-	return 0;
-}
-
-static inline struct pmuk_buffer *
-pmuk_buffer_create(const struct pmuk_buffer_attr *attr, int cpu)
-{
-	return ERR_PTR(-EOPNOTSUPP);
-}
-
-static inline void pmuk_buffer_destroy(struct pmuk_buffer *b) { }
-
-static inline const struct perf_event_mmap_page *pmuk_buffer_control(struct pmuk_buffer *b)
-{
-	return NULL;
-}
-
-static inline const void *pmuk_buffer_data(struct pmuk_buffer *b, size_t *size)
-{
-	return NULL;
-}
-
-static inline int pmuk_buffer_stat(struct pmuk_buffer *b, struct pmuk_buffer_stat *stat)
-{
-	return -EOPNOTSUPP;
-}
-
-static inline int pmuk_buffer_pause(struct pmuk_buffer *b)
-{
-	return -EOPNOTSUPP;
-}
-
-static inline int pmuk_buffer_resume(struct pmuk_buffer *b)
-{
-	return -EOPNOTSUPP;
-}
-
-static inline int pmuk_buffer_restart(struct pmuk_buffer *b)
-{
-	return -EOPNOTSUPP;
-}
-
-static inline int pmuk_buffer_claim(struct pmuk_buffer *b, struct pmuk_reader *r)
-{
-	return -EOPNOTSUPP;
-}
-
-static inline const struct perf_event_header *pmuk_buffer_peek(struct pmuk_reader *r)
-{
-	return NULL;
-}
-
-static inline void pmuk_buffer_consume(struct pmuk_reader *r) { }
-static inline void pmuk_buffer_release(struct pmuk_reader *r) { }
-
-static inline int pmuk_buffer_revoke(struct pmuk_buffer *b)
-{
-	return -EOPNOTSUPP;
-}
-
-static inline int pmuk_buffer_mmap(struct pmuk_buffer *b, struct vm_area_struct *vma)
-{
-	return -EOPNOTSUPP;
-}
-
-static inline __poll_t pmuk_buffer_poll(struct pmuk_buffer *b, struct file *file,
-					poll_table *wait)
-{
-	return EPOLLERR;
-}
-
-static inline void pmuk_output_skip(struct pmuk_buffer *b, struct perf_event_header *rec) { }
-
-#endif /* CONFIG_PMU_KAPI */
-
 DEFINE_FREE(pmuk_buffer, struct pmuk_buffer *, pmuk_buffer_destroy(_T))
 
 /**
  * pmuk_buffer_next() - give a record back and peek at the one after it
  * @r: the reader
  *
- * Context: Any; the reader's.
+ * Context: Any; the reader calls this.
  * Return: As pmuk_buffer_peek().
  */
 static inline const struct perf_event_header *pmuk_buffer_next(struct pmuk_reader *r)
@@ -429,11 +300,12 @@ static inline const struct perf_event_header *pmuk_buffer_next(struct pmuk_reade
 }
 
 /**
- * pmuk_for_each_record() - all that is there to read
+ * pmuk_for_each_record() - loop over all records of a buffer
  * @rec: the record, in place: const struct perf_event_header *
  * @r: the reader, see pmuk_buffer_claim()
  *
- * Each is given back when the next one's turn comes; after a break, @rec was not.
+ * The loop gives a record back when it goes on to the next one. After a break, @rec has not been
+ * given back.
  */
 #define pmuk_for_each_record(rec, r)	for (; ((rec) = pmuk_buffer_next(r)); )
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Contexts: counters of a whole target - a CPU, many, a task - in event sets that take
- * turns, with a buffer on each CPU and messages to one consumer. Included by
- * linux/pmu_kapi.h, which is what consumers include.
+ * Contexts: counters of a whole target - a CPU, many, a task - with a buffer on each CPU and
+ * messages to one consumer. The counters are in event sets that count one after the other; the
+ * time for which a set counts is its turn. Consumers include linux/pmu_kapi.h, which includes
+ * this header.
  *
  * The calls keep the verbs of perfmon2's KAPI of 2006, pfmk_ being pmuk_ here.
  */
@@ -27,14 +28,14 @@ struct pmuk_sample;
 struct pmuk_value;
 struct task_struct;
 
-/* Counters of one event set; each is known by its number in it. */
+/* An event set has at most this many counters. A counter's number in its set is below this. */
 #define PMUK_SET_COUNTERS	32
 
 /**
  * enum pmuk_context_flags - how a context behaves
- * @PMUK_CTX_MASK: when a counter with PMUK_PMD_NOTIFY overflows, all of its CPU or task
- *	stop until pmuk_restart(), or until that CPU goes offline and comes back. Not for
- *	PMUK_TARGET_TREE
+ * @PMUK_CTX_MASK: when a counter with PMUK_PMD_NOTIFY overflows, all counters of the context on
+ *	that CPU or task stop until pmuk_restart(), or until that CPU goes offline and comes
+ *	back. Not for PMUK_TARGET_TREE
  */
 enum pmuk_context_flags {
 	PMUK_CTX_MASK		= BIT(0),
@@ -43,16 +44,16 @@ enum pmuk_context_flags {
 /**
  * struct pmuk_context_attr - what a context is to be like
  * @flags: enum pmuk_context_flags
- * @buffer: each CPU's; without data pages there are no buffers. Its completion is to be
- *	NULL: there are messages
- * @format: the uuid of what handles overflows, see pmuk_register_format(); NULL: perf's
- *	records
- * @format_arg: what that wants to know, of its own kind; copied. For perf's
+ * @buffer: what each CPU's buffer is to be like. Without data pages the context has no buffers.
+ *	The completion in it must be NULL, as messages report wakeups
+ * @format: the uuid of the format that handles overflows, see pmuk_register_format();
+ *	NULL: perf's records
+ * @format_arg: the format's argument, of a type that the format defines; copied. For perf's
  *	records a struct pmuk_perf_format
- * @format_arg_size: its bytes
- * @completion: the caller's, completed for each message, or NULL. Initialised and
- *	waited on by the caller or by pmuk_read(); the caller may complete it for reasons
- *	of its own, too. Must outlive the context
+ * @format_arg_size: bytes of @format_arg
+ * @completion: the caller's, completed for each message, or NULL. The caller initialises it. The
+ *	caller or pmuk_read() waits for it; the caller may also complete it for reasons of its
+ *	own. Must outlive the context
  */
 struct pmuk_context_attr {
 	u32 flags;
@@ -76,9 +77,9 @@ struct pmuk_perf_format {
 /**
  * enum pmuk_target_type - what a context can be loaded on
  * @PMUK_TARGET_CPU: one CPU
- * @PMUK_TARGET_CPUS: some CPUs, or all; those that come online later join
+ * @PMUK_TARGET_CPUS: some CPUs, or all; CPUs that come online later join
  * @PMUK_TARGET_TASK: a task, wherever it runs
- * @PMUK_TARGET_TREE: a task, and all that it forks from then on
+ * @PMUK_TARGET_TREE: a task, and all tasks that it forks from then on
  */
 enum pmuk_target_type {
 	PMUK_TARGET_CPU,
@@ -91,12 +92,12 @@ enum pmuk_target_type {
  * struct pmuk_target - where a context counts
  * @type: which kind
  * @cpu: the CPU of PMUK_TARGET_CPU
- * @cpus: those of PMUK_TARGET_CPUS, copied; NULL: all
- * @task: the task
- * @failed_cpu: when pmuk_load_context() or pmuk_start() fail for a counter that
- *	could not be placed: on which CPU, or -1; else not written
- * @failed_set: and in which set
- * @failed_num: and which one
+ * @cpus: the CPUs of PMUK_TARGET_CPUS, copied; NULL: all
+ * @task: the task of PMUK_TARGET_TASK or PMUK_TARGET_TREE
+ * @failed_cpu: written if pmuk_load_context() or pmuk_start() fails because a counter could not be
+ *	placed: the CPU, or -1 for a task
+ * @failed_set: written with @failed_cpu: the event set of that counter
+ * @failed_num: written with @failed_cpu: the counter's number in that set
  */
 struct pmuk_target {
 	enum pmuk_target_type type;
@@ -112,12 +113,12 @@ struct pmuk_target {
  * struct pmuk_pmc - which event a counter counts
  * @set: the event set
  * @num: the counter's number in it, below PMUK_SET_COUNTERS
- * @type: as in struct pmuk_attr, as are the next four
- * @config: see there
- * @config1: see there
- * @config2: see there
- * @flags: see there; not PMUK_INHERIT, which the target decides on
- * @ret: 0, or -errno if it is this entry that has failed
+ * @type: as &pmuk_attr.type
+ * @config: as &pmuk_attr.config
+ * @config1: as &pmuk_attr.config1
+ * @config2: as &pmuk_attr.config2
+ * @flags: as &pmuk_attr.flags, without PMUK_INHERIT: the target decides whether children count
+ * @ret: 0, or -errno if this entry has failed
  */
 struct pmuk_pmc {
 	u16 set;
@@ -132,7 +133,7 @@ struct pmuk_pmc {
 
 /**
  * enum pmuk_pmd_flags - what an overflow of a counter does
- * @PMUK_PMD_NOTIFY: a PMUK_MSG_OVERFLOW
+ * @PMUK_PMD_NOTIFY: it posts a PMUK_MSG_OVERFLOW
  */
 enum pmuk_pmd_flags {
 	PMUK_PMD_NOTIFY		= BIT(0),
@@ -143,19 +144,21 @@ enum pmuk_pmd_flags {
  * @set: the event set
  * @num: the counter's number in it
  * @flags: enum pmuk_pmd_flags
- * @value: the count, summed over all CPUs, goes on from here
- * @short_reset: events until the counter overflows; 0: as @long_reset. Both 0: it does not
- * @long_reset: the same for the first overflow after pmuk_restart(); 0: as @short_reset
+ * @value: the counter's count, summed over all CPUs, goes on from this value
+ * @short_reset: the period: events until the counter overflows; 0: as @long_reset. If both are 0,
+ *	the counter does not overflow
+ * @long_reset: events until the first overflow after pmuk_restart(); 0: as @short_reset
  * @random_mask: each period is longer by a random number under this mask
- * @random_seed: start of the random sequence, which each CPU has for itself
- * @reset_peers: counters of the set, by number, that begin a new period when this one
- *	overflows; from an NMI of this one's PMU only such of the same PMU
- * @sample_peers: counters of the set, by number, whose values records of this one
- *	hold, too: with PERF_SAMPLE_READ and PERF_FORMAT_GROUP
- * @switch_overflows: the next set's turn comes when this one has overflowed so often;
- *	0: not for that
- * @cookie: the consumer's own, in records with PMUK_SAMPLE_COOKIE, and for formats
- * @ret: 0, or -errno if it is this entry that has failed
+ * @random_seed: start of the random sequence. Each CPU has a sequence of its own
+ * @reset_peers: a bit for each counter of the set that begins a new period when this counter
+ *	overflows. If the overflow comes as an NMI of this counter's PMU, only peers of the same
+ *	PMU do so
+ * @sample_peers: a bit for each counter of the set whose value this counter's records have, too,
+ *	with PERF_SAMPLE_READ and PERF_FORMAT_GROUP
+ * @switch_overflows: after this many overflows of this counter in a turn, the next set's turn
+ *	comes; 0: the counter's overflows do not end the turn
+ * @cookie: the consumer's own number, in records with PMUK_SAMPLE_COOKIE, and for formats
+ * @ret: 0, or -errno if this entry has failed
  */
 struct pmuk_pmd {
 	u16 set;
@@ -177,12 +180,12 @@ struct pmuk_pmd {
  * struct pmuk_pmd_read - what a counter has counted
  * @set: the event set
  * @num: the counter's number in it
- * @cpu: of which CPU, or -1: of all together, with &pmuk_pmd.value
- * @count: events: of one CPU, since the context was loaded or the value was written; of all
- *	together, of earlier targets, too
- * @time_enabled: nanoseconds for which it was to count, summed with @cpu -1
- * @time_running: nanoseconds of these that it was on the PMU
- * @ret: 0, or -errno if it is this entry that has failed
+ * @cpu: read the count of this CPU; -1: the sum of all CPUs, and &pmuk_pmd.value
+ * @count: events counted: with a CPU, since the context was loaded or the value was written; with
+ *	-1, on earlier targets, too
+ * @time_enabled: nanoseconds for which the counter was to count; with @cpu -1 the sum of all CPUs
+ * @time_running: nanoseconds of these for which the counter was on the PMU
+ * @ret: 0, or -errno if this entry has failed
  */
 struct pmuk_pmd_read {
 	u16 set;
@@ -197,8 +200,9 @@ struct pmuk_pmd_read {
 /**
  * struct pmuk_set_desc - an event set
  * @id: its id; sets take turns in this order
- * @timeout: nanoseconds of its turn; 0: no end by time. At least PMUK_SET_TIMEOUT_MIN
- * @ret: 0, or -errno if it is this entry that has failed
+ * @timeout: nanoseconds after which its turn ends, at least PMUK_SET_TIMEOUT_MIN; 0: time does
+ *	not end the turn
+ * @ret: 0, or -errno if this entry has failed
  */
 struct pmuk_set_desc {
 	u16 id;
@@ -211,14 +215,14 @@ struct pmuk_set_desc {
 /**
  * struct pmuk_set_info - how an event set has done
  * @id: its id
- * @cpu: on which CPU, or -1: on all together
+ * @cpu: read about this CPU; -1: all CPUs together
  * @runs: how often its turn has come
  * @active_duration: nanoseconds that its turns have taken
  * @replayed: overflows that were pending when a turn ended, handled when the next began
- * @overflowed: by number, the counters that have overflowed in the latest turn
- * @switch_max: nanoseconds, the longest that an exchange of one set for another has taken there
+ * @overflowed: a bit for each counter that has overflowed in the latest turn
+ * @switch_max: nanoseconds that the longest exchange of event sets has taken there
  * @late_max: nanoseconds, the longest from when a turn was due until it had begun there
- * @ret: 0, or -errno if it is this entry that has failed
+ * @ret: 0, or -errno if this entry has failed
  */
 struct pmuk_set_info {
 	u16 id;
@@ -233,20 +237,20 @@ struct pmuk_set_info {
 };
 
 /**
- * enum pmuk_msg_kind - what a message tells
+ * enum pmuk_msg_kind - what a message reports
  * @PMUK_MSG_OVERFLOW: a counter with PMUK_PMD_NOTIFY has overflowed
  * @PMUK_MSG_WATERMARK: a buffer has passed its watermark
  * @PMUK_MSG_LOST: records were lost; the count is of records
- * @PMUK_MSG_SWITCH: another event set's turn has come by a counter's overflows
- * @PMUK_MSG_COUNTER_LOST: a pinned counter was pushed off its PMU; or it could not be placed
- *	on a CPU that came online, where for now none of the context counts
+ * @PMUK_MSG_SWITCH: a counter's overflows have ended a turn, and the next event set's has begun
+ * @PMUK_MSG_COUNTER_LOST: a pinned counter was pushed off its PMU; or a counter could not be placed
+ *	on a CPU that came online: until it is, no counter of the context counts on that CPU
  * @PMUK_MSG_CPU_ONLINE: a CPU of the target has come online, and counts
  * @PMUK_MSG_CPU_OFFLINE: a CPU of the target goes offline. Its counts stay
  * @PMUK_MSG_EXIT: the target's task has exited
  * @PMUK_MSG_PMU_GONE: the PMU of a counter was unregistered
  * @PMUK_MSG_AUX: an AUX area has passed its watermark, has no room, or was truncated
- * @PMUK_MSG_AUX_LOST: what was to go to an AUX area was truncated; the count is of how often
- * @PMUK_MSG_KINDS: how many there are
+ * @PMUK_MSG_AUX_LOST: data for an AUX area were truncated; the count is of how often
+ * @PMUK_MSG_KINDS: the number of kinds
  */
 enum pmuk_msg_kind {
 	PMUK_MSG_OVERFLOW,
@@ -265,12 +269,12 @@ enum pmuk_msg_kind {
 
 /**
  * struct pmuk_msg - something has happened
- * @kind: what
+ * @kind: what has happened
  * @cpu: where
  * @count: how often, since the latest message of this kind and CPU was read
- * @counters: by number, the counters that it happened to. One that overflows while a message
- *	is read may be in that, and be counted in the next one
- * @set: of the latest one, the set
+ * @counters: a bit for each counter to which this has happened. If a counter overflows while a
+ *	message is read, its bit may be in that message and its overflow in the next @count
+ * @set: the event set to which this has happened last
  */
 struct pmuk_msg {
 	enum pmuk_msg_kind kind;
@@ -282,7 +286,7 @@ struct pmuk_msg {
 
 /**
  * enum pmuk_format_action - what is to become of an overflow
- * @PMUK_FORMAT_NOTIFY: a PMUK_MSG_OVERFLOW
+ * @PMUK_FORMAT_NOTIFY: post a PMUK_MSG_OVERFLOW
  * @PMUK_FORMAT_RESET: the counter goes on with its short reset. Without this, it does
  *	not overflow again before pmuk_restart()
  * @PMUK_FORMAT_MASK: all counters of the CPU or task stop until pmuk_restart()
@@ -297,18 +301,19 @@ enum pmuk_format_action {
 
 /**
  * struct pmuk_format_event - an overflow, as a format sees it
- * @buffer: this CPU's, or NULL
- * @area: this CPU's, of as many bytes as the format wanted, or NULL
+ * @buffer: this CPU's buffer, or NULL
+ * @area: this CPU's area, of as many bytes as &pmuk_format.getsize has returned, or NULL
  * @cpu: this CPU
  * @set: the event set
  * @num: the counter's number in it
  * @cookie: &pmuk_pmd.cookie
  * @notify: the counter has PMUK_PMD_NOTIFY
- * @mask: it has, and the context has PMUK_CTX_MASK
+ * @mask: the counter has PMUK_PMD_NOTIFY, and the context has PMUK_CTX_MASK
  * @sample: what is known of the overflow
- * @counter: what has overflowed, for calls that may be made in NMI, but the context alone
- *	ends it. With PMUK_FORMAT_RESET, a period that the handler sets by
- *	pmuk_counter_set_period() is this CPU's from then on, until it is started again
+ * @counter: the counter that has overflowed. The handler may make those calls on it that are
+ *	allowed in NMI, but must not destroy it: the context does that. If the handler sets a
+ *	period by pmuk_counter_set_period(), and returns PMUK_FORMAT_RESET, this CPU keeps that
+ *	period until the context is started again
  */
 struct pmuk_format_event {
 	struct pmuk_buffer *buffer;
@@ -327,22 +332,23 @@ struct pmuk_format_event {
 
 /**
  * struct pmuk_format - what handles the overflows of a context
- * @name: for people
- * @uuid: for contexts
- * @owner: THIS_MODULE, which stays while a context uses the format. NULL where the same
- *	module has the contexts, too: with THIS_MODULE they would keep it from being unloaded.
- *	That module closes them and then calls pmuk_unregister_format(), which waits for them
- * @sample_type: what handlers want to be told in each struct pmuk_sample, as
+ * @name: its name, for people
+ * @uuid: contexts choose the format by this
+ * @owner: THIS_MODULE: the module stays loaded while a context uses the format. NULL if the same
+ *	module creates the contexts, too: with THIS_MODULE, its contexts would keep it from being
+ *	unloaded. Such a module closes its contexts and then calls pmuk_unregister_format(), which
+ *	waits for them
+ * @sample_type: what handlers want to find in each struct pmuk_sample, as
  *	&pmuk_attr.sample_type
- * @validate: looks at the argument of a new context: 0, or -errno; may be NULL if there
- *	is none. May sleep
- * @getsize: how many bytes each CPU's area is to have; NULL: none. May sleep
- * @init: a CPU's area, zeroed, is there, before anything is handled on that CPU: 0, or
- *	-errno. May sleep; may be NULL
- * @handler: an overflow: enum pmuk_format_action. NMI where the PMU interrupts so. Runs on
- *	one CPU at a time for each area, but may interrupt itself
- * @restart: pmuk_restart() is about to restart a CPU. May sleep; may be NULL
- * @exit: a CPU's area goes, after the last handler. May sleep; may be NULL
+ * @validate: checks the argument of a new context, and returns 0 or -errno. May be NULL if the
+ *	format has no argument. May sleep
+ * @getsize: returns how many bytes each CPU's area is to have; NULL: no area. May sleep
+ * @init: initialises a CPU's zeroed area before the first overflow is handled on that CPU, and
+ *	returns 0 or -errno. May sleep; may be NULL
+ * @handler: handles an overflow, and returns enum pmuk_format_action. Runs in NMI where the PMU
+ *	interrupts by NMI. Runs on one CPU at a time for each area, but may interrupt itself
+ * @restart: called when pmuk_restart() is about to restart a CPU. May sleep; may be NULL
+ * @exit: called before a CPU's area is freed, after the last handler. May sleep; may be NULL
  */
 struct pmuk_format {
 	const char *name;
@@ -360,11 +366,11 @@ struct pmuk_format {
 /**
  * struct pmuk_histogram_arg - format_arg of pmuk_format_histogram
  * @base: first address of the range
- * @size: bytes of it, not 0; it may end with the address space, and not go beyond
+ * @size: bytes of the range, not 0; it may end with the address space, and not go beyond
  * @shift: log2 of each bucket's bytes, below 64
  *
- * At most 2^21 buckets, or the context is refused with -E2BIG; what else is wrong, or a
- * buffer, which would stay empty, with -EINVAL.
+ * A context with more than 2^21 buckets is refused with -E2BIG. Other wrong values are refused
+ * with -EINVAL, and so is a buffer, which would stay empty.
  */
 struct pmuk_histogram_arg {
 	u64 base;
@@ -374,12 +380,12 @@ struct pmuk_histogram_arg {
 
 /**
  * struct pmuk_histogram - a CPU's area of a context with pmuk_format_histogram
- * @base: as in struct pmuk_histogram_arg, as are the next two
- * @size: see there
- * @shift: see there
+ * @base: as &pmuk_histogram_arg.base
+ * @size: as &pmuk_histogram_arg.size
+ * @shift: as &pmuk_histogram_arg.shift
  * @nr: how many buckets there are
- * @other: overflows at addresses out of the range, and those whose address is not known
- * @counts: overflows in each bucket: that of address ip is (ip - @base) >> @shift
+ * @other: overflows at addresses outside of the range, and at unknown addresses
+ * @counts: overflows in each bucket. Address ip belongs to bucket (ip - @base) >> @shift
  *
  * Written by its CPU, in NMI too; read with atomic64_read() from anywhere, see
  * pmuk_format_area().
@@ -394,13 +400,12 @@ struct pmuk_histogram {
 };
 
 /*
- * For &pmuk_context_attr.format: no records, but counts. &pmuk_context_attr.format_arg is a
- * struct pmuk_histogram_arg, and each CPU's area a struct pmuk_histogram.
+ * For &pmuk_context_attr.format: this format counts overflows by address, and writes no records.
+ * &pmuk_context_attr.format_arg is a struct pmuk_histogram_arg, and each CPU's area a struct
+ * pmuk_histogram.
  */
 static const uuid_t pmuk_format_histogram __maybe_unused =
 	UUID_INIT(0x2f0c5a6e, 0x7c0e, 0x4d0b, 0x9a, 0x51, 0x3e, 0x86, 0x1b, 0xd4, 0x77, 0xc2);
-
-#if IS_ENABLED(CONFIG_PMU_KAPI)
 
 struct pmuk_context *pmuk_create_context(const struct pmuk_context_attr *attr);
 int pmuk_close(struct pmuk_context *ctx);
@@ -421,133 +426,9 @@ int pmuk_read(struct pmuk_context *ctx, struct pmuk_msg *msg, bool noblock);
 int pmuk_read_timeout(struct pmuk_context *ctx, struct pmuk_msg *msg, unsigned long timeout);
 int pmuk_read_local(struct pmuk_context *ctx, u64 *counts, unsigned int n);
 int pmuk_snapshot(struct pmuk_context *ctx, u16 set, struct pmuk_value *values, unsigned int n);
-struct pmuk_buffer *pmuk_buffer(struct pmuk_context *ctx, int cpu);
+struct pmuk_buffer *pmuk_context_buffer(struct pmuk_context *ctx, int cpu);
 void *pmuk_format_area(struct pmuk_context *ctx, int cpu);
 int pmuk_register_format(struct pmuk_format *format);
 int pmuk_unregister_format(struct pmuk_format *format);
-
-#else /* !CONFIG_PMU_KAPI */
-
-static inline struct pmuk_context *pmuk_create_context(const struct pmuk_context_attr *attr)
-{
-	return ERR_PTR(-EOPNOTSUPP);
-}
-
-static inline int pmuk_close(struct pmuk_context *ctx)
-{
-	return -EOPNOTSUPP;
-}
-
-static inline int pmuk_close_deferred(struct pmuk_context *ctx, struct completion *done)
-{
-	return -EOPNOTSUPP;
-}
-
-static inline int pmuk_write_pmcs(struct pmuk_context *ctx, struct pmuk_pmc *req, int count)
-{
-	return -EOPNOTSUPP;
-}
-
-static inline int pmuk_write_pmds(struct pmuk_context *ctx, struct pmuk_pmd *req, int count)
-{
-	return -EOPNOTSUPP;
-}
-
-static inline int pmuk_read_pmds(struct pmuk_context *ctx, struct pmuk_pmd_read *req, int count)
-{
-	return -EOPNOTSUPP;
-}
-
-static inline int pmuk_load_context(struct pmuk_context *ctx, struct pmuk_target *target)
-{
-	return -EOPNOTSUPP;
-}
-
-static inline int pmuk_unload_context(struct pmuk_context *ctx)
-{
-	return -EOPNOTSUPP;
-}
-
-static inline int pmuk_start(struct pmuk_context *ctx, struct pmuk_target *failed)
-{
-	return -EOPNOTSUPP;
-}
-
-static inline int pmuk_stop(struct pmuk_context *ctx)
-{
-	return -EOPNOTSUPP;
-}
-
-static inline int pmuk_restart(struct pmuk_context *ctx)
-{
-	return -EOPNOTSUPP;
-}
-
-static inline int
-pmuk_create_evtsets(struct pmuk_context *ctx, struct pmuk_set_desc *req, int count)
-{
-	return -EOPNOTSUPP;
-}
-
-static inline int
-pmuk_delete_evtsets(struct pmuk_context *ctx, struct pmuk_set_desc *req, int count)
-{
-	return -EOPNOTSUPP;
-}
-
-static inline int
-pmuk_getinfo_evtsets(struct pmuk_context *ctx, struct pmuk_set_info *req, int count)
-{
-	return -EOPNOTSUPP;
-}
-
-static inline int pmuk_switch_evtset(struct pmuk_context *ctx, u16 id)
-{
-	return -EOPNOTSUPP;
-}
-
-static inline int pmuk_read(struct pmuk_context *ctx, struct pmuk_msg *msg, bool noblock)
-{
-	return -EOPNOTSUPP;
-}
-
-static inline int
-pmuk_read_timeout(struct pmuk_context *ctx, struct pmuk_msg *msg, unsigned long timeout)
-{
-	return -EOPNOTSUPP;
-}
-
-static inline int pmuk_read_local(struct pmuk_context *ctx, u64 *counts, unsigned int n)
-{
-	return -EOPNOTSUPP;
-}
-
-static inline int
-pmuk_snapshot(struct pmuk_context *ctx, u16 set, struct pmuk_value *values, unsigned int n)
-{
-	return -EOPNOTSUPP;
-}
-
-static inline struct pmuk_buffer *pmuk_buffer(struct pmuk_context *ctx, int cpu)
-{
-	return NULL;
-}
-
-static inline void *pmuk_format_area(struct pmuk_context *ctx, int cpu)
-{
-	return NULL;
-}
-
-static inline int pmuk_register_format(struct pmuk_format *format)
-{
-	return -EOPNOTSUPP;
-}
-
-static inline int pmuk_unregister_format(struct pmuk_format *format)
-{
-	return -EOPNOTSUPP;
-}
-
-#endif /* CONFIG_PMU_KAPI */
 
 #endif /* _LINUX_PMU_KAPI_CONTEXT_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The producer's fast path into a pmuk buffer. Included by linux/pmu_kapi.h, which is
- * what consumers include; how it works is told at the top of kernel/pmu_kapi/ring.c.
+ * The producer's fast path into a pmuk buffer. Consumers include linux/pmu_kapi.h, which
+ * includes this header. The top of kernel/pmu_kapi/ring.c says how the ring works.
  */
 #ifndef _LINUX_PMU_KAPI_RING_H
 #define _LINUX_PMU_KAPI_RING_H
@@ -9,7 +9,6 @@
 #include <linux/atomic.h>
 #include <linux/cache.h>
 #include <linux/compiler.h>
-#include <linux/kconfig.h>
 #include <linux/types.h>
 #include <uapi/linux/perf_event.h>
 #include <asm/barrier.h>
@@ -18,12 +17,12 @@ struct pmuk_buffer;
 
 /**
  * enum pmuk_buffer_mode - what becomes of a record for which there is no room
- * @PMUK_BUFFER_DROP: it is lost, and counted; a PERF_RECORD_LOST is written when
+ * @PMUK_BUFFER_DROP: the record is lost, and counted; a PERF_RECORD_LOST is written when
  *	there is room again
- * @PMUK_BUFFER_OVERWRITE: it replaces the oldest ones (a flight recorder). To be
- *	read, the buffer is paused. The oldest record begins at the control page's data_tail,
- *	for user space that has mapped the buffer, too
- * @PMUK_BUFFER_STOP: as PMUK_BUFFER_DROP, and all that follow are lost too, until
+ * @PMUK_BUFFER_OVERWRITE: the record replaces the oldest ones (a flight recorder). Pause the
+ *	buffer before you read it. The oldest record begins at the control page's data_tail,
+ *	also for user space that has mapped the buffer
+ * @PMUK_BUFFER_STOP: the record is lost and counted, and so are all later records, until
  *	pmuk_buffer_restart()
  */
 enum pmuk_buffer_mode {
@@ -39,17 +38,17 @@ enum pmuk_buffer_mode {
  * @lost: records for which there was no room
  * @discarded: records refused while paused, or after user space has unmapped the data, or of a
  *	bad size, or given up by pmuk_output_skip()
- * @wakeups: how often the consumer was due to be woken. When two are due before
- *	interrupts are on again, it is woken once
+ * @wakeups: how often the consumer was due to be woken. When two wakeups are due before
+ *	interrupts are on again, the consumer is woken once
  * @head: bytes written since the buffer was created, whole records only
  * @tail: bytes that were given back or overwritten
  *
- * @head and @tail begin again at 0 when user space, which reads the buffer, has decided on
- * another size of it, or maps it again after it has unmapped it.
+ * @head and @tail begin again at 0 when user space, which reads the buffer, maps another size
+ * of the buffer, or maps the buffer again after it has unmapped it.
  *
- * What producers have attempted is the sum of the first four and of the records between
- * @tail and @head, less those of the ring's own making: each PERF_RECORD_LOST, and each
- * PERF_RECORD_LOST_SAMPLES of 0 in the place of a record given up.
+ * The number of records that producers have attempted is the sum of the first four and of the
+ * records between @tail and @head, less the records that the ring itself has written: each
+ * PERF_RECORD_LOST, and each PERF_RECORD_LOST_SAMPLES of 0 in the place of a record given up.
  */
 struct pmuk_buffer_stat {
 	u64 consumed;
@@ -62,20 +61,20 @@ struct pmuk_buffer_stat {
 };
 
 /*
- * Not for consumers, and in a header for the fast path only. "Owner" is the CPU
- * that writes the ring, in any nesting of its contexts.
+ * Consumers do not use these fields. The struct is in this header for the inline fast path only.
+ * "Owner" is the CPU that writes the ring, in any nesting of its contexts.
  */
 struct pmuk_ring {
 	u64 head;		/* owner: reserved up to here */
-	u64 limit;		/* owner, or pause with 0: up to here there is room */
+	u64 limit;		/* owner writes, others write 0: there is room up to here */
 	u64 commit;		/* owner: published up to here; odd: being published */
-	u64 wake_at;		/* owner: publishing this much wakes the consumer */
+	u64 wake_at;		/* owner: wake the consumer when commit reaches this position */
 	u8 *data;		/* const while written: the data pages, twice in a row */
 	u64 mask;		/* const while written: size of the data - 1 */
 	struct perf_event_mmap_page *page;	/* const; owner writes ->data_head */
 
 	u64 size;		/* const while written: bytes of data, 0 or a power of two */
-	u64 *tail_of;		/* const: ->tail, or ->page's: see pmuk_ring_init() */
+	u64 *tail_of;		/* const: &->tail, or &->page->data_tail: see pmuk_ring_init() */
 	enum pmuk_buffer_mode mode;	/* const */
 	u32 watermark;		/* const while written: bytes between wakeups; 0: none */
 	u32 wakeup_events;	/* const: records between wakeups; 0: by bytes */
@@ -83,11 +82,11 @@ struct pmuk_ring {
 
 	u64 events;		/* owner: records reserved, with ->wakeup_events */
 	u64 events_done;	/* owner: ->events / ->wakeup_events at the latest wakeup */
-	u64 pending;		/* owner: lost, and no PERF_RECORD_LOST tells so yet */
+	u64 pending;		/* owner: lost records that no PERF_RECORD_LOST reports yet */
 	u64 lost;		/* owner */
 	u64 discarded;		/* owner */
 	u64 overwritten;	/* owner */
-	u64 marks;		/* owner: how often the watermark was passed; never goes back */
+	u64 marks;		/* owner: wakeups due by bytes or records; never goes back */
 	u64 wakeups;		/* owner */
 
 	atomic_t state ____cacheline_aligned;	/* anybody: PMUK_RING_* in ring.c */
@@ -96,35 +95,24 @@ struct pmuk_ring {
 };
 
 /**
- * struct pmuk_reader - who reads a buffer; there is one at a time
+ * struct pmuk_reader - a buffer's reader; there is one at a time
  *
  * Filled by pmuk_buffer_claim().
  */
 struct pmuk_reader {
 	/* private: */
 	struct pmuk_ring *ring;
-	u64 pos;		/* of the oldest record that was not consumed */
-	u64 end;		/* of that one, if it was peeked at, or else its beginning */
+	u64 pos;		/* where the oldest record begins that was not consumed */
+	u64 end;		/* where that record ends if it was peeked at, or else ->pos */
 	u64 head;		/* records are whole up to here */
 };
 
-#if IS_ENABLED(CONFIG_PMU_KAPI)
 struct perf_event_header *__pmuk_output_begin(struct pmuk_ring *ring, u32 type, u32 size);
 void __pmuk_output_again(struct pmuk_ring *ring);
 void __pmuk_output_wake(struct pmuk_ring *ring);
-#else
-static inline struct perf_event_header *
-__pmuk_output_begin(struct pmuk_ring *ring, u32 type, u32 size)
-{
-	return NULL;
-}
-
-static inline void __pmuk_output_again(struct pmuk_ring *ring) { }
-static inline void __pmuk_output_wake(struct pmuk_ring *ring) { }
-#endif
 
 #define PMUK_RECORD_ALIGN	8
-#define PMUK_RECORD_MIN		16	/* a given up one is a PERF_RECORD_LOST_SAMPLES */
+#define PMUK_RECORD_MIN		16	/* a record given up becomes a PERF_RECORD_LOST_SAMPLES */
 #define PMUK_RECORD_MAX		0xfff8	/* perf_event_header::size is 16 bits */
 
 /* A buffer begins with its ring, see kernel/pmu_kapi/buffer.c. */
@@ -144,14 +132,13 @@ static __always_inline bool pmuk_record_size_ok(u32 size)
  * @type: perf_event_header::type, PERF_RECORD_*
  * @size: bytes with the header: 16 … 65528, a multiple of 8
  *
- * The header is filled in, with ::misc 0; the rest is the caller's to write, in
- * place and contiguous, and has what was there before. Each reserved record is
- * ended by pmuk_output_end() or pmuk_output_skip(), in the context that reserved it,
- * the latest first. Until then the caller stays on its CPU. Nothing after it is
- * seen by readers before that: be quick.
+ * The header is filled in, with ::misc 0. The caller writes the rest of the record in place. The
+ * rest is contiguous, and still has old data. pmuk_output_end() or pmuk_output_skip() ends each
+ * reserved record, in the context that reserved it, the latest record first. Until then the caller
+ * stays on its CPU, and readers see neither this record nor any later one: be quick.
  *
  * Context: Any, NMI too; on the buffer's CPU, with preemption off.
- * Return: The record, or NULL: then it has been counted as lost or as discarded.
+ * Return: The record; NULL if it was lost or discarded, and counted as such.
  */
 static __always_inline struct perf_event_header *
 pmuk_output_begin(struct pmuk_buffer *b, u32 type, u32 size)
@@ -180,8 +167,8 @@ pmuk_output_begin(struct pmuk_buffer *b, u32 type, u32 size)
  * @b: the buffer
  * @rec: what pmuk_output_begin() has returned, written
  *
- * Readers see it when all records reserved before it have been published, too:
- * inside of another producer's, on the same CPU, that is when that one ends.
+ * Readers see the record when all records reserved before it have been published, too. If this
+ * producer has interrupted another one on its CPU, the other one publishes both when it ends.
  *
  * Context: As pmuk_output_begin().
  */
@@ -190,16 +177,72 @@ static __always_inline void pmuk_output_end(struct pmuk_buffer *b, struct perf_e
 	struct pmuk_ring *ring = pmuk_buffer_ring(b);
 	u64 head;
 
-	/* What this one interrupted publishes both; ->commit is odd while it does. */
+	/*
+	 * If this writer has interrupted another one, that one publishes both records: ->commit is
+	 * odd while it does.
+	 */
 	if ((u64)((u8 *)rec - ring->data) != (READ_ONCE(ring->commit) & ring->mask))
 		return;
 
 	head = READ_ONCE(ring->head);
 	smp_store_release(&ring->page->data_head, head);	/* LMM(pmuk_output_end:A) */
 	smp_store_release(&ring->commit, head);			/* LMM(pmuk_output_end:B) */
-	barrier();	/* an NMI from here on publishes itself */
+	barrier();	/* a writer in an NMI from here on publishes its record itself */
 	if (unlikely(READ_ONCE(ring->head) != head))
 		__pmuk_output_again(ring);
+	if (unlikely((s64)(head - READ_ONCE(ring->wake_at)) >= 0))
+		__pmuk_output_wake(ring);
+}
+
+/**
+ * pmuk_output_begin_alone() - reserve a record in a buffer without other writers
+ * @b: the buffer
+ * @type: as for pmuk_output_begin()
+ * @size: as for pmuk_output_begin()
+ *
+ * This costs less than pmuk_output_begin(), because nothing else writes to the buffer until
+ * pmuk_output_end_alone(). The slow path is not in here, so that a caller need not save registers
+ * for a function call: if this returns NULL, call pmuk_output_begin() and pmuk_output_end().
+ * pmuk_output_skip() cannot give up the record, and need not: a record without an end was never
+ * reserved.
+ *
+ * Context: On the buffer's CPU, with preemption off. Interrupts and NMIs of this CPU do not write
+ * to the buffer, and no counter has the buffer as its output.
+ * Return: The record; NULL if the fast path cannot reserve it: nothing is counted yet.
+ */
+static __always_inline struct perf_event_header *
+pmuk_output_begin_alone(struct pmuk_buffer *b, u32 type, u32 size)
+{
+	const struct perf_event_header header = { .type = type, .size = size };
+	struct pmuk_ring *ring = pmuk_buffer_ring(b);
+	u64 head = READ_ONCE(ring->head);
+	struct perf_event_header *rec;
+
+	if (unlikely(!pmuk_record_size_ok(size) ||
+		     (s64)(READ_ONCE(ring->limit) - (head + size)) < 0))
+		return NULL;
+	rec = (struct perf_event_header *)(ring->data + (head & ring->mask));
+	if (!rec)
+		__builtin_unreachable();	/* as in pmuk_output_begin() */
+	*rec = header;
+	return rec;
+}
+
+/**
+ * pmuk_output_end_alone() - publish a record of pmuk_output_begin_alone()
+ * @b: the buffer
+ * @size: the size of the record
+ *
+ * Context: As pmuk_output_begin_alone().
+ */
+static __always_inline void pmuk_output_end_alone(struct pmuk_buffer *b, u32 size)
+{
+	struct pmuk_ring *ring = pmuk_buffer_ring(b);
+	u64 head = ring->head + size;
+
+	WRITE_ONCE(ring->head, head);
+	smp_store_release(&ring->page->data_head, head);	/* LMM(pmuk_output_end:A) */
+	smp_store_release(&ring->commit, head);			/* LMM(pmuk_output_end:B) */
 	if (unlikely((s64)(head - READ_ONCE(ring->wake_at)) >= 0))
 		__pmuk_output_wake(ring);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The stream in an AUX area: begin, end, skip; spans of it. Knows nothing of perf events, and
- * builds for user space as well, see tools/testing/pmu_kapi.
+ * The stream in an AUX area: a writer begins, ends and skips parts; a reader gets spans. This file
+ * knows nothing of perf events, and builds for user space as well, see tools/testing/pmu_kapi.
  */
 #include <linux/bits.h>
 #include <linux/errno.h>
@@ -13,48 +13,49 @@
 /**
  * DOC: The AUX area
  *
- * One CPU writes, as with the record ring, and one writer at a time: hardware, or what goes by
- * its rules. It opens the area with begin, which says how much may be written, and closes
- * it with end, which says how much was. Between the two the area stays open for as long as
- * that takes, over interrupts, and over records that they write to the ring. One reader at
- * a time reads, anywhere. Neither waits for the other.
+ * One CPU writes, as with the record ring, and one writer at a time: hardware, or code that
+ * keeps to the same rules. A writer opens the area with begin, which says how much may be
+ * written, and closes it with end, which says how much was written. Between the two the area
+ * stays open for as long as that takes, over interrupts, and over records that interrupts write
+ * to the ring. One reader at a time reads, on any CPU. Reader and writer do not wait for each
+ * other.
  *
  * Positions are bytes since the area was made, and never wrap; position & (size - 1) is an
  * offset into the area, since its size is a power of two, and so divides 2^64. The pages are
- * mapped twice in a row, so that what begins in the first half is contiguous. In order::
+ * mapped twice in a row, so that bytes that begin in the first half are contiguous. In order::
  *
  *	tail <= head <= tail + size
  *
  *	tail .. head		the reader's
  *	head .. tail + size	the writer's, while it is open
  *
- * **Nested writers are refused**, and counted. One that interrupts another finds the area open, and
- * whoever has it open is alone on its CPU in what it writes to it: head, and all that is
- * the writer's, need no more than that. What may happen outside of it, or from an interrupt of it,
- * is atomic against interrupts: counters, and the flags that are due.
+ * **Nested writers are refused**, and counted. A writer that interrupts another one finds the area
+ * open. So the writer that has the area open is the only code on its CPU that changes head and
+ * the writer's other fields, and need not do so atomically. Counters, and the flags that are due,
+ * also change without an open area, or from an interrupt: they are atomic against interrupts.
  *
- * **What is published is told**: the data, then head, then a PERF_RECORD_AUX in the ring, so
- * that whoever finds the record finds the data. Without room in the ring the next record tells
- * of both parts; if they have a gap between them, or something is missing in the first one, it is
- * PARTIAL. Nothing of that is lost with the record. If there is no next one, for the area is full,
- * whoever is refused for that says it.
+ * **Published bytes are reported**: the writer stores the data, then head, then a PERF_RECORD_AUX
+ * in the ring. So a reader that finds the record finds the data. If the ring has no room, the next
+ * record reports both parts. That record is PARTIAL, if there is a gap between the parts, or
+ * something is missing in the first part. Nothing of that is lost with the record. If the area is
+ * full, there is no next part: then a begin that is refused for that writes the record.
  *
  * **Other data in the ring**: user space that unmaps the ring, or maps another size of it, throws
- * its records away, and with them what they have told. The ring's owner counts such swaps in
- * ->swaps while the ring is held. The first PERF_RECORD_AUX of the new data tells of all that no
- * reader has given back, as PARTIAL.
+ * its records away, and with them what they have reported. pmuk_area_swap() counts this in
+ * ->swaps while the ring is held. The first PERF_RECORD_AUX of the new data reports all bytes that
+ * no reader has given back, as PARTIAL.
  *
- * **Overwrite mode** has no tail: all of the area may be written each time. To be read, it is
- * paused, and nobody has it open. Head goes on growing, and what is less than a size before it
- * is there.
+ * **Overwrite mode** has no tail: a writer may write all of the area each time. A reader needs the
+ * area to be paused, and not open. Head goes on growing, and the area has the last bytes before
+ * head, as many as its size.
  *
  * **A hostile tail**, in a page that user space writes, is believed only if it is within size
  * below head; if not, there is no room.
  *
- * **Killed while open**, the area is the writer's until it ends. Of "killed" and "closed",
- * which change one word, whichever comes second is the one to let go of it.
+ * **Killed while open**, the area belongs to the writer until the writer ends. Kill and close
+ * change the same word: the one that comes second lets go of the area.
  *
- * Between CPUs, "If A reads from B" means: if it sees the value that B has stored.
+ * Between CPUs, "If A reads from B" means: if A sees the value that B has stored.
  *
  * LMM(pmuk_area_peek:A) / LMM(pmuk_area_publish:A)
  *	If peek:A reads from publish:A, the reader sees all bytes up to that position. Release to
@@ -65,7 +66,7 @@
  * LMM(pmuk_area_peek:B) / LMM(pmuk_area_note:A)
  *	If peek:A reads from publish:A, this peek or an earlier one takes the flags that note:A
  *	has set before that. Release to acquire, of head. aux-flags.litmus
- *	And if peek:B takes flags, the reader sees up to where they are to be told. Release to
+ *	And if peek:B takes flags, the reader sees up to which byte they apply. Release to
  *	acquire, of the flags. aux-flagged.litmus
  * LMM(pmuk_ring_peek:A) / LMM(pmuk_output_end:B)
  *	If a reader of records sees the PERF_RECORD_AUX of a part, it sees a head that covers it,
@@ -73,29 +74,30 @@
  * user space / LMM(pmuk_output_end:A)
  *	The same for user space, which finds the record by data_head. aux-record-user.litmus
  * LMM(pmuk_area_room:A) / LMM(pmuk_area_consume:A)
- *	If room:A reads from consume:A, what is written over bytes that were given back is not
- *	seen by their reader. Release to acquire. aux-room.litmus
+ *	If room:A reads from consume:A, the reader of bytes that were given back does not see what
+ *	is written over them. Release to acquire. aux-room.litmus
  * LMM(pmuk_area_room:A) / user space
  *	The same for user space, which has smp_mb() before it stores aux_tail.
  *	aux-room-user.litmus
  * LMM(pmuk_area_claim:A) / LMM(pmuk_area_revoke:A)
- *	If claim:A reads from revoke:A, a reader sees how far the one before it has come, and the
- *	flags that it leaves. Release to acquire. aux-claim.litmus
- *	And what is written over bytes that this reader gives back is not seen by the one before
- *	it, either. aux-claim-room.litmus
- *	The same if it reads from what a writer, or anybody, has made of the state since: all of
- *	them read and write it at once. aux-claim-hops.litmus
+ *	If claim:A reads from revoke:A, the new reader sees how far the old reader has come, and
+ *	the flags that the old reader leaves. Release to acquire. aux-claim.litmus
+ *	And the old reader does not see what is written over bytes that the new reader gives
+ *	back, either. aux-claim-room.litmus
+ *	The same if claim:A reads from a later change of the state, by a writer or anybody: each
+ *	change reads and writes the state at once. aux-claim-hops.litmus
  * LMM(pmuk_area_claim:A) / LMM(pmuk_area_close:A)
  *	If claim:A reads from close:A, as it does in overwrite mode, the reader sees what that
  *	writer has written. A full barrier to acquire. aux-snapshot.litmus
  * LMM(pmuk_area_open:A) / LMM(pmuk_area_resume:A)
- *	If open:A reads from resume:A, what is written is not seen by who has read before that.
- *	Release to acquire. aux-resume.litmus
- *	Nor by a reader on a third CPU, from revoke:A on. aux-resume-reader.litmus
+ *	If open:A reads from resume:A, code that has read the area before resume:A, on the same
+ *	CPU, does not see what is written after open:A. Release to acquire. aux-resume.litmus
+ *	Nor does a reader on a third CPU that ended with revoke:A before resume:A.
+ *	aux-resume-reader.litmus
  * LMM(pmuk_area_kill:A) / LMM(pmuk_area_close:A)
- *	One of the two sees what the other has stored; and whoever lets go of the area does so
- *	after all that the writer has written, and after it was killed. Full barriers on both
- *	sides. aux-kill.litmus
+ *	One of the two sees what the other has stored. That one lets go of the area, after all
+ *	that the writer has written, and after the kill. Full barriers on both sides.
+ *	aux-kill.litmus
  * LMM(pmuk_area_wake:A) / LMM(pmuk_area_kill:A)
  *	When a grace period has passed since kill:A, nobody is woken any more, though the area may
  *	be open still: between wake:A and the wakeup preemption is off. aux-wake.litmus
@@ -108,14 +110,17 @@
 #define PMUK_AREA_READING	BIT(3)	/* has a reader */
 #define PMUK_AREA_REFUSE	(PMUK_AREA_PAUSED | PMUK_AREA_DEAD)
 
-/* Those that a producer may set; what an area that overwrites has always is not for it. */
+/* A producer may set these flags. An area that overwrites sets PERF_AUX_FLAG_OVERWRITE itself. */
 #define PMUK_AREA_FLAGS		(PERF_AUX_FLAG_TRUNCATED | PERF_AUX_FLAG_PARTIAL | \
 				 PERF_AUX_FLAG_COLLISION | PERF_AUX_FLAG_PMU_FORMAT_TYPE_MASK)
 
-/* Those that say what has happened, and so of several parts together what has to one of them. */
+/*
+ * These flags say what has happened: if it happened to one of several parts, it happened to all of
+ * them together.
+ */
 #define PMUK_AREA_EVENTS	(PMUK_AREA_FLAGS & ~PERF_AUX_FLAG_PMU_FORMAT_TYPE_MASK)
 
-/* Not a position that is ever reached. */
+/* No area ever reaches this position. */
 #define PMUK_AREA_NEVER		(~0ULL)
 
 struct pmuk_aux_record {
@@ -143,7 +148,7 @@ static u64 pmuk_area_take(u64 *flags)
 	return old;
 }
 
-/* Once it is dead, there is nobody to be woken any more. */
+/* Wake the consumer. A dead area has no consumer any more. */
 static void pmuk_area_wake(struct pmuk_area *area)
 {
 	pmuk_ring_add(&area->wakeups, 1);
@@ -191,8 +196,8 @@ static u64 pmuk_area_room(const struct pmuk_area *area)
 }
 
 /*
- * For the reader: they are to be told until it has consumed what is before @to. Returns those that
- * it has not taken yet.
+ * Let the reader have @flags until it has consumed the bytes before position @to. Returns the flags
+ * of earlier calls that the reader has not taken yet.
  */
 static u64 pmuk_area_note(struct pmuk_area *area, u64 flags, u64 to)
 {
@@ -204,7 +209,7 @@ static u64 pmuk_area_note(struct pmuk_area *area, u64 flags, u64 to)
 	return atomic_fetch_or_release(flags & PMUK_AREA_EVENTS, &area->flags);
 }
 
-/* What is written up to @head is the reader's from now on. */
+/* From now on the reader may read up to @head. */
 static void pmuk_area_publish(struct pmuk_area *area, u64 head)
 {
 	smp_store_release(&area->head, head);			/* LMM(pmuk_area_publish:A) */
@@ -218,11 +223,12 @@ static struct pmuk_buffer *pmuk_area_buffer(const struct pmuk_area *area)
 }
 
 /*
- * Bytes of which no record in the ring's present data tells. A hostile tail makes it all of them.
+ * Returns how many bytes no record in the ring's present data reports. A hostile tail makes this
+ * the whole area.
  */
-static u64 pmuk_area_untold(const struct pmuk_area *area)
+static u64 pmuk_area_unreported(const struct pmuk_area *area)
 {
-	u64 untold = area->head - area->told, used;
+	u64 untold = area->head - area->reported, used;
 
 	if (likely(READ_ONCE(area->swaps) == area->swaps_seen))
 		return untold;
@@ -230,29 +236,29 @@ static u64 pmuk_area_untold(const struct pmuk_area *area)
 	return max_t(u64, untold, min_t(u64, used, area->size));
 }
 
-/* No more than there is; so much may be untold when nobody has read records for long. */
+/* Report at most the whole area: if nobody has read records for long, more bytes are unreported. */
 static void pmuk_area_fill(struct pmuk_area *area, struct pmuk_aux_record *rec, u64 flags)
 {
-	u64 size = pmuk_area_untold(area);
+	u64 size = pmuk_area_unreported(area);
 
 	if (area->overwrite)
 		flags |= PERF_AUX_FLAG_OVERWRITE;
-	else if (size > area->size || size > area->head - area->told)
+	else if (size > area->size || size > area->head - area->reported)
 		flags |= PERF_AUX_FLAG_PARTIAL;
 	rec->aux_size = min_t(u64, size, area->size);
 	rec->aux_offset = area->head - rec->aux_size;
 	rec->flags = flags | pmuk_area_take(&area->due);
 	/* This record's room is in the new data, so the swap that has made them is seen here. */
 	area->swaps_seen = READ_ONCE(area->swaps);
-	WRITE_ONCE(area->told, area->head);	/* an interrupt that loses something looks */
+	WRITE_ONCE(area->reported, area->head);	/* pmuk_area_lose() reads this in interrupts */
 }
 
-/* Say what was published since it was last said. Returns whether the ring had room for that. */
-static bool pmuk_area_tell(struct pmuk_area *area, u64 flags)
+/* Write a record of what was published since the last one. Returns whether it was written. */
+static bool pmuk_area_report(struct pmuk_area *area, u64 flags)
 {
 	struct pmuk_aux_record *rec;
 
-	if (!area->records || (!pmuk_area_untold(area) && !(flags & PMUK_AREA_EVENTS) &&
+	if (!area->records || (!pmuk_area_unreported(area) && !(flags & PMUK_AREA_EVENTS) &&
 			       !READ_ONCE(area->due)))
 		return false;
 	rec = (struct pmuk_aux_record *)pmuk_output_begin(pmuk_area_buffer(area), PERF_RECORD_AUX,
@@ -268,13 +274,13 @@ static bool pmuk_area_tell(struct pmuk_area *area, u64 flags)
 }
 
 /*
- * A reader may be waiting for more than there is room for: it is woken, once. One that goes by
- * records gives nothing back before it is told of it, so that is tried again; and it is woken when
- * it was.
+ * The reader may be waiting for more bytes than there is room for: wake it, once for this head. A
+ * reader that goes by records gives no bytes back before a record reports them. So try that again,
+ * and wake the reader if the record was written.
  */
 static void pmuk_area_is_full(struct pmuk_area *area)
 {
-	bool told = pmuk_area_untold(area) && pmuk_area_tell(area, 0);
+	bool told = pmuk_area_unreported(area) && pmuk_area_report(area, 0);
 
 	pmuk_ring_add(&area->full, 1);
 	if (area->full_at == area->head && !told)
@@ -313,7 +319,7 @@ static bool pmuk_area_passes_watermark(struct pmuk_area *area)
 	return true;
 }
 
-/* A producer that has written more than it was allowed to has lost that, and the flags say so. */
+/* A producer that has written more than it was allowed to loses the excess: flag and count it. */
 static u64 pmuk_area_fit(struct pmuk_area *area, struct pmuk_aux_handle *handle, u64 size)
 {
 	if (likely(size <= handle->size))
@@ -332,12 +338,12 @@ void pmuk_area_end(struct pmuk_aux_handle *handle, u64 size)
 		return;
 	size = pmuk_area_fit(area, handle, size);
 	flags = READ_ONCE(handle->flags);
-	if (unlikely(flags & PMUK_AREA_EVENTS))	/* those of no bytes come with the next one */
+	if (unlikely(flags & PMUK_AREA_EVENTS))	/* flags of no bytes are for the next byte */
 		pmuk_area_note(area, flags, handle->head + (size ?: 1));
 	if (unlikely(flags & PERF_AUX_FLAG_TRUNCATED))
 		pmuk_ring_add(&area->truncations, 1);
 	pmuk_area_publish(area, handle->head + size);
-	pmuk_area_tell(area, flags);
+	pmuk_area_report(area, flags);
 	if (pmuk_area_passes_watermark(area) || (flags & PERF_AUX_FLAG_TRUNCATED))
 		pmuk_area_wake(area);
 	handle->area = NULL;
@@ -345,8 +351,9 @@ void pmuk_area_end(struct pmuk_aux_handle *handle, u64 size)
 }
 
 /*
- * What is skipped is published, and no record tells of it: it has what was there before. If there
- * is something before it that is still to be told, that and what follows have a gap.
+ * Skipped bytes are published, and have the content that was there before; no record reports them.
+ * If bytes before them are still to be reported, the record for those and for the bytes that follow
+ * has a gap.
  */
 int pmuk_area_skip(struct pmuk_aux_handle *handle, u64 size)
 {
@@ -356,8 +363,8 @@ int pmuk_area_skip(struct pmuk_aux_handle *handle, u64 size)
 		return -EINVAL;
 	if (size > handle->size)
 		return -ENOSPC;
-	if (area->told == area->head)
-		WRITE_ONCE(area->told, area->told + size);
+	if (area->reported == area->head)
+		WRITE_ONCE(area->reported, area->reported + size);
 	else if (size)
 		pmuk_area_or(&area->due, PERF_AUX_FLAG_PARTIAL);
 	handle->head += size;
@@ -376,14 +383,15 @@ void pmuk_area_flag(struct pmuk_aux_handle *handle, u64 flags)
 }
 
 /*
- * Whatever is told next is preceded by a loss; and has a gap, if something that is still to be told
- * comes before that. The first one that is in no record yet wakes, or that no reader has seen.
+ * Let the next record report the loss. If bytes from before the loss are still to be reported, that
+ * record has a gap. Wake the reader at the first loss that no record reports yet, or that no reader
+ * has seen.
  */
 void pmuk_area_lose(struct pmuk_area *area, u64 bytes)
 {
 	u64 head = READ_ONCE(area->head), flags = PERF_AUX_FLAG_TRUNCATED, pending;
 
-	if (READ_ONCE(area->told) != head)
+	if (READ_ONCE(area->reported) != head)
 		flags |= PERF_AUX_FLAG_PARTIAL;
 	pmuk_ring_add(&area->truncated, bytes);
 	pmuk_ring_add(&area->truncations, 1);
@@ -396,21 +404,22 @@ void pmuk_area_lose(struct pmuk_area *area, u64 bytes)
 /* ---- anybody ---- */
 
 /*
- * The ring is to have other data: what its records have told is gone with them. The caller holds
- * the ring, whose writers have ended, and pmuk_ring_reset() lets them in again after this.
+ * The ring gets other data pages: its records are gone, and so is what they have reported. The
+ * caller holds the ring, whose writers have ended. pmuk_ring_reset() lets writers in again after
+ * this.
  */
 void pmuk_area_swap(struct pmuk_area *area)
 {
 	WRITE_ONCE(area->swaps, area->swaps + 1);
 }
 
-/* Whoever has it open goes on to its end. */
+/* A producer that has the area open goes on to its end. */
 void pmuk_area_pause(struct pmuk_area *area)
 {
 	atomic_or(PMUK_AREA_PAUSED, &area->state);
 }
 
-/* What a reader reads in overwrite mode may not change under it. */
+/* In overwrite mode, the area may not change under its reader. */
 int pmuk_area_resume(struct pmuk_area *area)
 {
 	int state = atomic_read(&area->state);
@@ -423,14 +432,14 @@ int pmuk_area_resume(struct pmuk_area *area)
 	return 0;
 }
 
-/* Whether somebody has it open, who will call ->gone at its end. */
+/* Returns whether a writer has the area open. That writer then calls ->gone at its end. */
 bool pmuk_area_kill(struct pmuk_area *area)
 {
 	/* LMM(pmuk_area_kill:A) pairs with pmuk_area_close:A and pmuk_area_wake:A */
 	return atomic_fetch_or(PMUK_AREA_DEAD, &area->state) & PMUK_AREA_OPEN;
 }
 
-/* Where the oldest byte is that is still there, and was not given back. */
+/* Returns the position of the oldest byte that is still there, and was not given back. */
 static u64 pmuk_area_begins(const struct pmuk_area *area, u64 head)
 {
 	u64 tail = READ_ONCE(*area->tail_of);
@@ -475,8 +484,8 @@ int pmuk_area_claim(struct pmuk_area *area, struct pmuk_aux_reader *r)
 }
 
 /*
- * What is taken stays the reader's, whoever that is, until it has consumed what it is of, or that
- * has been overwritten.
+ * The flags that a reader has taken stay for it, and for the next reader, until the bytes that they
+ * are about are consumed or overwritten.
  */
 static u64 pmuk_area_take_flags(struct pmuk_area *area, u64 pos)
 {
@@ -489,7 +498,10 @@ static u64 pmuk_area_take_flags(struct pmuk_area *area, u64 pos)
 	return area->taken;
 }
 
-/* Head first: flags of what is seen are there then, and maybe some of what follows it. */
+/*
+ * Read head before the flags. So the span has the flags of all its bytes, and maybe flags of bytes
+ * that follow it.
+ */
 bool pmuk_area_peek(struct pmuk_aux_reader *r, struct pmuk_aux_span *span)
 {
 	struct pmuk_area *area = r->area;
@@ -505,7 +517,7 @@ bool pmuk_area_peek(struct pmuk_aux_reader *r, struct pmuk_aux_span *span)
 	return span->size;
 }
 
-/* No more than was peeked at. */
+/* A reader consumes no more than it has peeked. */
 void pmuk_area_consume(struct pmuk_aux_reader *r, u64 bytes)
 {
 	struct pmuk_area *area = r->area;
@@ -520,7 +532,7 @@ void pmuk_area_consume(struct pmuk_aux_reader *r, u64 bytes)
 	WRITE_ONCE(area->ring->page->aux_tail, r->pos);
 }
 
-/* For one that has died: the caller knows that it is not in here. */
+/* End reading, also for a reader that has died: the caller knows that it makes no call any more. */
 void pmuk_area_revoke(struct pmuk_area *area)
 {
 	/* LMM(pmuk_area_revoke:A) */

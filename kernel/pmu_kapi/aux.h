@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What others do with an AUX area. No perf, no scheduler: aux.c builds for user space, too. */
+/*
+ * The engine of AUX areas, see aux.c, for aux_area.c, aux_pmu.c and mmap.c. It calls neither perf
+ * core nor the scheduler, as aux.c builds for user space, too.
+ */
 #ifndef _PMU_KAPI_AUX_H
 #define _PMU_KAPI_AUX_H
 
@@ -10,8 +13,8 @@
 #include "ring.h"
 
 /*
- * The stream in an AUX area. "Owner" is the CPU that writes, as with the ring; "writer" is whoever
- * has the area open, of which there is one at a time.
+ * The stream in an AUX area. "Owner" is the CPU that writes, as with the ring. "Writer" is the code
+ * that has the area open; there is one writer at a time.
  */
 struct pmuk_area {
 	struct pmuk_ring *ring;	/* const: where PERF_RECORD_AUX go, and who is woken */
@@ -26,12 +29,12 @@ struct pmuk_area {
 	void (*gone)(struct pmuk_area *area);	/* const: killed while open, and now closed */
 
 	u64 head;		/* writer: published up to here */
-	u64 told;		/* writer, interrupts look: records tell of what is before */
-	u32 swaps_seen;		/* writer: ->swaps when ->told was true */
-	u64 wake_at;		/* writer: publishing this much wakes the consumer */
-	u64 full_at;		/* writer: ->head when it was told that there is no room */
-	u64 due;		/* owner: PERF_AUX_FLAG_* that no record has told of */
-	u64 flagged;		/* owner: ->flags are of what is before this position */
+	u64 reported;		/* writer, interrupts read: records cover all bytes before it */
+	u32 swaps_seen;		/* writer: ->swaps when ->reported was true */
+	u64 wake_at;		/* writer: publishing up to here wakes the consumer */
+	u64 full_at;		/* writer: ->head when lack of room last woke the reader */
+	u64 due;		/* owner: PERF_AUX_FLAG_* that are in no record yet */
+	u64 flagged;		/* owner: ->flags are about bytes before this position */
 	u64 truncated;		/* owner */
 	u64 truncations;	/* owner */
 	u64 full;		/* owner */
@@ -43,22 +46,22 @@ struct pmuk_area {
 	atomic_t flags;		/* PERF_AUX_FLAG_*: writers set, the reader takes */
 	u32 swaps;		/* while the ring is held: how often it got other data */
 	u64 tail;		/* reader: given back up to here */
-	u64 taken;		/* reader: of ->flags, of what was not given back */
-	u64 taken_to;		/* reader: where that ends */
+	u64 taken;		/* reader: taken from ->flags, for bytes not given back yet */
+	u64 taken_to;		/* reader: ->taken is about bytes before this position */
 };
 
 /**
  * struct pmuk_area_config - what an AUX area is made of
- * @ring: its buffer's
+ * @ring: the ring of its buffer
  * @data: its pages, mapped twice in a row
  * @size: bytes, a power of two
  * @watermark: bytes between wakeups; not 0
- * @least: with less room than that it is full; not 0
+ * @least: with less room than this, in bytes, the area is full; not 0
  * @overwrite: newer bytes replace the oldest ones
  * @records: PERF_RECORD_AUX are written: the ring has data pages, or may get some
- * @user_tail: user space consumes, and tells by the control page's aux_tail
+ * @user_tail: user space consumes, and gives bytes back by the control page's aux_tail
  * @private: what pmuk_area_begin() returns
- * @gone: called by the writer, in NMI too, when it ends after pmuk_area_kill() has returned true
+ * @gone: the writer calls this, in NMI too, when it ends after pmuk_area_kill() has returned true
  */
 struct pmuk_area_config {
 	struct pmuk_ring *ring;

@@ -17,7 +17,7 @@
 #include <linux/slab.h>
 
 #include "buffer.h"
-#include "internal.h"
+#include "work.h"
 
 /* ---- memory ---- */
 
@@ -61,7 +61,28 @@ int pmuk_aux_list_pages(struct pmuk_aux *aux)
 	return 0;
 }
 
-/* What begin returns: the producer's, or where the area is mapped. */
+static atomic_t pmuk_aux_sessions = ATOMIC_INIT(0);
+
+/* Areas that belong together have one number for perf_event_aux_session(), above all pids. */
+pid_t pmuk_aux_new_session(void)
+{
+	u32 nr = atomic_inc_return(&pmuk_aux_sessions);
+
+	return PID_MAX_LIMIT + 1 + nr % (INT_MAX / 2);
+}
+
+/* Announce the area right behind the data. While the area is mapped, its offset stays. */
+void pmuk_aux_announce(struct pmuk_buffer *b)
+{
+	struct perf_event_mmap_page *page = b->ring.page;
+
+	if (!b->aux || b->aux->maps)
+		return;
+	WRITE_ONCE(page->aux_offset, (1 + (u64)b->data.nr) * PAGE_SIZE);
+	WRITE_ONCE(page->aux_size, (u64)b->aux->pages.nr * PAGE_SIZE);
+}
+
+/* Returns what begin returns later: the producer's private data, or where the area is mapped. */
 static void *pmuk_aux_setup(struct pmuk_aux *aux, const struct pmuk_aux_attr *attr)
 {
 	void *private;
@@ -95,7 +116,7 @@ static void pmuk_aux_teardown(struct pmuk_aux *aux)
 
 /* ---- life ---- */
 
-/* Killed, and closed. The buffer may be gone after this. */
+/* The area was killed, and is closed. The buffer may be gone after this. */
 static void pmuk_aux_finish(struct pmuk_aux *aux)
 {
 	pmuk_aux_teardown(aux);
@@ -103,7 +124,7 @@ static void pmuk_aux_finish(struct pmuk_aux *aux)
 	pmuk_buffer_put(aux->b);
 }
 
-/* Killed while open, and now closed: what pmuk_aux_kill() has left to the writer. */
+/* The area was killed while open, and is now closed: do what pmuk_aux_kill() left to the writer. */
 static void pmuk_aux_put(struct work_struct *work)
 {
 	struct pmuk_aux *aux = container_of(work, struct pmuk_aux, gone_work);
@@ -144,7 +165,7 @@ static void pmuk_aux_init(struct pmuk_aux *aux, const struct pmuk_aux_attr *attr
 	pmuk_area_init(&aux->area, &config);
 }
 
-/* The ring is there already. Whoever calls frees the buffer if this fails. */
+/* The buffer has its ring already. If this fails, the caller frees the buffer. */
 int pmuk_aux_alloc(struct pmuk_buffer *b, const struct pmuk_buffer_attr *attr, gfp_t gfp, int node)
 {
 	struct pmuk_aux *aux;
@@ -184,9 +205,9 @@ void pmuk_aux_free(struct pmuk_buffer *b)
 }
 
 /*
- * From now on nobody opens it. Whoever has it open keeps the buffer, and the module whose callback
- * frees what was set up. A module that is being unloaded cannot be held, so it waits here instead.
- * The caller has the buffer.
+ * From now on no writer can open the area. A writer that has the area open keeps the buffer, and
+ * the module whose callback frees what was set up. A module that is being unloaded cannot be held,
+ * so wait for the writer here instead. The caller has a reference to the buffer.
  */
 void pmuk_aux_kill(struct pmuk_buffer *b)
 {
@@ -206,19 +227,19 @@ void pmuk_aux_kill(struct pmuk_buffer *b)
 
 /**
  * pmuk_aux_output_begin() - begin to write the AUX area of a buffer
- * @handle: the caller's, and in no use: filled, or emptied
+ * @handle: the caller's, and not in use; filled, or emptied if this returns NULL
  * @b: the buffer
  *
- * Up to &pmuk_aux_handle.size bytes may be written from &pmuk_aux_handle.head on: no byte that
- * the consumer has not given back is overwritten, unless the area overwrites; then it is all of
- * it. So this comes before hardware writes. It is ended by pmuk_aux_output_end(), at any time
- * later, and until then nobody else may write: whoever tries is refused, and counted. Records
- * may be written to the buffer meanwhile. Follows the output API of 2015 for AUX areas.
+ * Call this before the hardware writes. After it, up to &pmuk_aux_handle.size bytes may be written
+ * from &pmuk_aux_handle.head on. They overwrite no byte that the consumer has not given back. If
+ * the area overwrites, they may be all of it. pmuk_aux_output_end() ends this part, at any time
+ * later. Until then no other part can begin: such a call is refused, and counted. Records may be
+ * written to the buffer meanwhile. Follows the output API of 2015 for AUX areas.
  *
  * Context: Any, NMI too; on the buffer's CPU, with preemption off.
- * Return: What the area's &pmuk_aux_ops.setup has returned, or without one the area, twice in a
- * row; or NULL: there is no AUX area, or less room than &pmuk_aux_attr.least, or it is being
- * written, paused or destroyed.
+ * Return: What the area's &pmuk_aux_ops.setup has returned, or without ops the area's bytes, mapped
+ * twice in a row. NULL if there is no AUX area, or less room than &pmuk_aux_attr.least, or the area
+ * is being written, paused or destroyed.
  */
 void *pmuk_aux_output_begin(struct pmuk_aux_handle *handle, struct pmuk_buffer *b)
 {
@@ -235,9 +256,9 @@ EXPORT_SYMBOL_GPL(pmuk_aux_output_begin);
  * @handle: the one that it has filled
  * @size: bytes that were written, from &pmuk_aux_handle.head on
  *
- * Publishes them, so they must be there for other CPUs to see, and tells so by a
- * PERF_RECORD_AUX in the buffer: aux_offset, aux_size, flags. Where the buffer is full, the next
- * one tells of these bytes, too. What is more than &pmuk_aux_handle.size is counted as
+ * Publishes the bytes, so other CPUs must be able to see them already, and reports them by a
+ * PERF_RECORD_AUX in the buffer, with aux_offset, aux_size and flags. If the buffer is full, the
+ * next PERF_RECORD_AUX reports these bytes, too. Bytes beyond &pmuk_aux_handle.size are counted as
  * truncated. Does nothing after a begin that has returned NULL.
  *
  * Context: Any, NMI too; on the buffer's CPU, with preemption off.
@@ -253,13 +274,14 @@ EXPORT_SYMBOL_GPL(pmuk_aux_output_end);
  * @handle: one that pmuk_aux_output_begin() has filled
  * @size: how many, from &pmuk_aux_handle.head on
  *
- * For hardware that begins to write at multiples of something only. They are published at once, and
- * they have what was there before; &pmuk_aux_handle.head, &pmuk_aux_handle.size and
- * &pmuk_aux_handle.data are behind them. No PERF_RECORD_AUX tells of them, unless what is before
- * them was not told yet: then one is of all, with PERF_AUX_FLAG_PARTIAL.
+ * For hardware that can begin to write at aligned positions only. The skipped bytes are published
+ * at once, with the content that was there before. &pmuk_aux_handle.head, &pmuk_aux_handle.size and
+ * &pmuk_aux_handle.data then describe what follows them. No PERF_RECORD_AUX reports skipped bytes,
+ * unless bytes before them are still to be reported: then one record reports all of these, with
+ * PERF_AUX_FLAG_PARTIAL.
  *
  * Context: Any, NMI too; on the buffer's CPU, with preemption off.
- * Return: 0; -ENOSPC if there is not so much room, -EINVAL if nothing was begun.
+ * Return: 0; -ENOSPC if there is less room than @size, -EINVAL if no part was begun.
  */
 int pmuk_aux_output_skip(struct pmuk_aux_handle *handle, u64 size)
 {
@@ -268,12 +290,12 @@ int pmuk_aux_output_skip(struct pmuk_aux_handle *handle, u64 size)
 EXPORT_SYMBOL_GPL(pmuk_aux_output_skip);
 
 /**
- * pmuk_aux_output_flag() - say something of what is being written
+ * pmuk_aux_output_flag() - set flags of what is being written
  * @handle: one that pmuk_aux_output_begin() has filled
  * @flags: PERF_AUX_FLAG_TRUNCATED, _PARTIAL, _COLLISION or a PMU's format type; others are
  *	ignored
  *
- * They are told with the bytes, when these end.
+ * pmuk_aux_output_end() reports the flags together with the bytes.
  *
  * Context: Any, NMI too; on the buffer's CPU.
  */
@@ -284,12 +306,12 @@ void pmuk_aux_output_flag(struct pmuk_aux_handle *handle, u64 flags)
 EXPORT_SYMBOL_GPL(pmuk_aux_output_flag);
 
 /**
- * pmuk_aux_output_lose() - tell of bytes for which there was no room
+ * pmuk_aux_output_lose() - report bytes for which there was no room
  * @b: the buffer
  * @bytes: how many
  *
- * Whether something is being written or not. They are counted as truncated, and the next
- * PERF_RECORD_AUX and the next span have PERF_AUX_FLAG_TRUNCATED.
+ * May be called whether the area is being written or not. The bytes are counted as truncated, and
+ * the next PERF_RECORD_AUX and the next span have PERF_AUX_FLAG_TRUNCATED.
  *
  * Context: Any, NMI too; on the buffer's CPU, with preemption off.
  */
@@ -305,7 +327,7 @@ EXPORT_SYMBOL_GPL(pmuk_aux_output_lose);
  * @handle: the one that it has filled
  *
  * Context: Any, NMI too.
- * Return: The same, while it is being written; else NULL.
+ * Return: The same, until pmuk_aux_output_end(); else NULL.
  */
 void *pmuk_get_aux(struct pmuk_aux_handle *handle)
 {
@@ -344,7 +366,7 @@ const void *pmuk_aux_data(struct pmuk_buffer *b, size_t *size)
 EXPORT_SYMBOL_GPL(pmuk_aux_data);
 
 /**
- * pmuk_aux_stat() - what became of the bytes of an AUX area
+ * pmuk_aux_get_stat() - what became of the bytes of an AUX area
  * @b: the buffer
  * @stat: where to put it
  *
@@ -353,7 +375,7 @@ EXPORT_SYMBOL_GPL(pmuk_aux_data);
  * Context: Any, NMI too; from any CPU.
  * Return: 0; -EINVAL if @b or @stat is NULL or an ERR_PTR(), -ENOENT if @b has no AUX area.
  */
-int pmuk_aux_stat(struct pmuk_buffer *b, struct pmuk_aux_stat *stat)
+int pmuk_aux_get_stat(struct pmuk_buffer *b, struct pmuk_aux_stat *stat)
 {
 	struct pmuk_area *area = pmuk_aux_area(b);
 
@@ -364,14 +386,14 @@ int pmuk_aux_stat(struct pmuk_buffer *b, struct pmuk_aux_stat *stat)
 	pmuk_area_stat(area, stat);
 	return 0;
 }
-EXPORT_SYMBOL_GPL(pmuk_aux_stat);
+EXPORT_SYMBOL_GPL(pmuk_aux_get_stat);
 
 /**
  * pmuk_aux_pause() - refuse to have an AUX area written from now on
  * @b: the buffer
  *
- * Attempts are counted as discarded. Whoever is writing goes on to its end. Records are not
- * concerned: see pmuk_buffer_pause().
+ * Refused writers are counted as discarded. A writer that has begun goes on to its end. Records are
+ * not affected: see pmuk_buffer_pause().
  *
  * Context: Any, NMI too; from any CPU.
  * Return: 0; -EINVAL if @b is NULL or an ERR_PTR(), -ENOENT if it has no AUX area.
@@ -392,8 +414,8 @@ EXPORT_SYMBOL_GPL(pmuk_aux_pause);
  * @b: the buffer
  *
  * Context: Any, NMI too; from any CPU.
- * Return: 0; -EINVAL if @b is NULL or an ERR_PTR(), -ENOENT if it has no AUX area, -EBUSY if that
- * overwrites and has a reader.
+ * Return: 0; -EINVAL if @b is NULL or an ERR_PTR(), -ENOENT if it has no AUX area, -EBUSY if the
+ * area overwrites and has a reader.
  */
 int pmuk_aux_resume(struct pmuk_buffer *b)
 {
@@ -410,9 +432,9 @@ EXPORT_SYMBOL_GPL(pmuk_aux_resume);
  * @b: the buffer
  * @r: the reader; the caller's, until pmuk_aux_release()
  *
- * An area that overwrites is paused first, and whoever was writing it has ended; it cannot be
- * resumed before the release. So a snapshot is: pause, claim, peek for the newest bytes that
- * are there, release, resume.
+ * The caller first pauses an area that overwrites, and waits until its writer has ended. Such an
+ * area cannot be resumed before the release. So a snapshot is: pause, claim, peek for the newest
+ * bytes that are there, release, resume.
  *
  * Context: Any, NMI too.
  * Return: 0; -EINVAL if @b or @r is NULL or an ERR_PTR(), -ENOENT if there is no AUX area, -EPERM
@@ -438,9 +460,9 @@ EXPORT_SYMBOL_GPL(pmuk_aux_claim);
  * @r: the reader
  * @span: where to put them
  *
- * All there are, in place and in a row, until they are consumed. What follows them may have been
- * written when this is called again. Of an area that overwrites, the newest ones that are
- * there: its size, at most.
+ * @span has all of these bytes, in place and in a row. They stay until they are consumed. A later
+ * call may find more bytes behind them. If the area overwrites, @span has the newest bytes that
+ * are there, at most as many as the area's size.
  *
  * Context: Any, NMI too; the reader's.
  * Return: Whether there are any.
@@ -456,7 +478,8 @@ EXPORT_SYMBOL_GPL(pmuk_aux_peek);
  * @r: the reader
  * @bytes: how many of those that pmuk_aux_peek() has shown, from the oldest one on
  *
- * Their room is free from now on: aux_tail moves. No more are given back than were shown.
+ * Their room is free from now on: aux_tail moves. If @bytes is more than pmuk_aux_peek() has shown,
+ * only the bytes that it has shown are given back.
  *
  * Context: Any, NMI too; the reader's.
  */
@@ -470,7 +493,7 @@ EXPORT_SYMBOL_GPL(pmuk_aux_consume);
  * pmuk_aux_release() - end reading
  * @r: the reader
  *
- * What was not consumed is for the next reader.
+ * Bytes that were not consumed are for the next reader.
  *
  * Context: Any, NMI too; the reader's.
  */
@@ -481,12 +504,12 @@ void pmuk_aux_release(struct pmuk_aux_reader *r)
 EXPORT_SYMBOL_GPL(pmuk_aux_release);
 
 /**
- * pmuk_aux_revoke() - end the reading of one who will not do so itself
+ * pmuk_aux_revoke() - end reading for a reader that will not do so itself
  * @b: the buffer
  *
- * For a reader that has died, or has lost its struct pmuk_aux_reader. What it had not consumed is
- * for the next reader. The caller sees to it that the old one makes no call any more, and uses
- * no byte.
+ * For a reader that has died, or has lost its struct pmuk_aux_reader. Bytes that it had not
+ * consumed are for the next reader. The caller makes sure that the old reader makes no call any
+ * more, and uses no byte.
  *
  * Context: Any, NMI too.
  * Return: 0, also when there is no reader; -EINVAL if @b is NULL or an ERR_PTR(), -ENOENT if it

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * PMUs that write the AUX area: which buffer an event's is, and drivers of trace hardware, which
- * know perf's AUX output only, written there as if it were a perf event's own.
+ * PMUs that write AUX areas. pmuk_event_buffer() says which buffer an event writes. Drivers of
+ * trace hardware know perf's AUX output calls only. With patches/7.3/0002, perf core hands these
+ * calls on to pmuk_perf_ops, which write the area as if it were a perf event's own. Without that
+ * patch such a driver cannot write an AUX area of pmuk.
  *
- * A driver's part of the area is set up when its counter is created, and freed when its event has
- * gone. perf core hands its calls on; without that patch there is no way.
+ * A driver's part of the area is set up when its counter is created, and freed when the counter's
+ * event has gone.
  */
 #define pr_fmt(fmt) "pmuk: " fmt
 
@@ -29,9 +31,9 @@
 #include <linux/threads.h>
 
 #include "buffer.h"
-#include "internal.h"
+#include "aux_pmu.h"
 
-/* A context's, by CPU, or the counter's own. */
+/* Returns the buffer of @cpu, which is the context's or the counter's own; or NULL. */
 static struct pmuk_buffer *pmuk_counter_buffer(const struct pmuk_counter *c, int cpu)
 {
 	struct pmuk_buffer *b = c->buffers ? READ_ONCE(c->buffers[cpu]) : c->attr.buffer;
@@ -43,13 +45,13 @@ static struct pmuk_buffer *pmuk_counter_buffer(const struct pmuk_counter *c, int
  * pmuk_event_buffer() - the buffer that an event's data go to on this CPU
  * @event: perf's event, as a PMU's driver has it
  *
- * For drivers that are to write AUX areas, without a change to perf core: what this returns is
- * for pmuk_aux_output_begin(). An event that a task has inherited has that of its parent.
+ * For drivers that write AUX areas by pmuk_aux_output_begin(), which needs no change to perf core.
+ * An event that a task has inherited has the buffer of its parent.
  *
  * Context: Any, NMI too; on the CPU where the event is, which its driver is called on.
- * Return: The buffer, as long as the event is on the PMU; NULL if it is not pmuk's, or has none
- * on this CPU, or is to write nothing now: it is being created, or its context is stopped, but not
- * the events of a task with its children. So ask for each part.
+ * Return: The buffer, as long as the event is on the PMU. NULL if the event is not pmuk's, or has
+ * no buffer on this CPU, or is to write nothing now: it is being created, or its context is
+ * stopped, which does not stop the events of a task with its children. So call this for each part.
  */
 struct pmuk_buffer *pmuk_event_buffer(struct perf_event *event)
 {
@@ -81,15 +83,15 @@ struct pmuk_itrace_record {
 };
 
 /*
- * Whose instructions follow, as perf core tells with each event's first part; and again after
- * others', such as those of a task's children, have been in the same area. If there is no room for
- * it, the next part is told of.
+ * A PERF_RECORD_ITRACE_START says whose instructions follow, as perf core says with each event's
+ * first part. The record is written again after other events, such as those of a task's children,
+ * have been in the same area. If there is no room for the record, the next part writes it.
  */
-static void pmuk_aux_tell_itrace(struct pmuk_aux *aux, struct perf_event *event)
+static void pmuk_aux_report_itrace(struct pmuk_aux *aux, struct perf_event *event)
 {
 	struct pmuk_itrace_record *rec;
 
-	if (!(event->pmu->capabilities & PERF_PMU_CAP_ITRACE) || aux->told_id == event->id)
+	if (!(event->pmu->capabilities & PERF_PMU_CAP_ITRACE) || aux->reported_id == event->id)
 		return;
 	rec = (struct pmuk_itrace_record *)pmuk_output_begin(aux->b, PERF_RECORD_ITRACE_START,
 							     sizeof(*rec));
@@ -98,7 +100,7 @@ static void pmuk_aux_tell_itrace(struct pmuk_aux *aux, struct perf_event *event)
 	rec->pid = task_tgid_nr(current);
 	rec->tid = task_pid_nr(current);
 	pmuk_output_end(aux->b, &rec->header);
-	aux->told_id = event->id;
+	aux->reported_id = event->id;
 }
 
 struct pmuk_hw_id_record {
@@ -106,7 +108,7 @@ struct pmuk_hw_id_record {
 	u64 hw_id;
 };
 
-static void pmuk_aux_tell_hw_id(struct pmuk_aux *aux)
+static void pmuk_aux_report_hw_id(struct pmuk_aux *aux)
 {
 	struct pmuk_hw_id_record *rec;
 
@@ -134,12 +136,12 @@ static void pmuk_perf_hw_id(struct perf_event *event, u64 hw_id)
 	aux->hw_id = hw_id;
 	aux->has_hw_id = true;
 	aux->hw_id_due = true;
-	pmuk_aux_tell_hw_id(aux);
+	pmuk_aux_report_hw_id(aux);
 }
 
 /*
- * A reader has to know this before it can decode a part. Records in data that have gone told
- * nobody.
+ * Write the records that a reader needs before it can decode a part. If the ring has got other data
+ * pages, its records are gone: write these records again.
  */
 static void pmuk_aux_introduce(struct pmuk_aux *aux, struct perf_event *event)
 {
@@ -147,14 +149,14 @@ static void pmuk_aux_introduce(struct pmuk_aux *aux, struct perf_event *event)
 
 	if (unlikely(aux->swaps_seen != swaps)) {
 		aux->swaps_seen = swaps;
-		aux->told_id = 0;	/* which no event has */
+		aux->reported_id = 0;	/* no event has this id */
 		aux->hw_id_due = aux->has_hw_id;
 	}
-	pmuk_aux_tell_itrace(aux, event);
-	pmuk_aux_tell_hw_id(aux);
+	pmuk_aux_report_itrace(aux, event);
+	pmuk_aux_report_hw_id(aux);
 }
 
-/* Full is what its drivers take for empty: one byte is left over. */
+/* perf's drivers take a full area for an empty one, so one byte is always left over. */
 #define PMUK_PERF_LEAST	2
 
 static void pmuk_perf_fill(struct perf_output_handle *handle, const struct pmuk_aux_handle *h)
@@ -164,7 +166,7 @@ static void pmuk_perf_fill(struct perf_output_handle *handle, const struct pmuk_
 	handle->wakeup = h->area->wake_at;
 }
 
-/* A child that was forked while its context was being stopped. */
+/* Returns true for an event of a stopped context: a child that was forked during the stop. */
 static bool pmuk_event_is_away(const struct perf_event *event)
 {
 	const struct pmuk_counter *c = event->overflow_handler_context;
@@ -186,7 +188,7 @@ static void *pmuk_perf_begin(struct perf_output_handle *handle, struct perf_even
 		return ERR_PTR(-ENODEV);
 	private = pmuk_area_begin(&aux->area, &h);
 	if (!private) {
-		pmuk_area_lose(&aux->area, 0);	/* from here on nobody knows how much */
+		pmuk_area_lose(&aux->area, 0);	/* how much is lost is not known */
 		return ERR_PTR(-ENOSPC);
 	}
 	handle->event = event;
@@ -211,8 +213,8 @@ static struct pmuk_aux *pmuk_perf_handle(const struct perf_output_handle *handle
 }
 
 /*
- * In overwrite mode a driver says where in the area it was in the end, and how much there is; that
- * may be more than once around.
+ * In overwrite mode a driver says at which offset it was in the end, in @handle->head, and how much
+ * it has written, in @size. That may be more than once around.
  */
 static u64 pmuk_perf_size(const struct perf_output_handle *handle, struct pmuk_aux_handle *h,
 			  u64 size)
@@ -272,7 +274,7 @@ static const struct perf_event_aux_ops pmuk_perf_ops = {
 
 /* ---- a driver's part of the areas of its counter ---- */
 
-/* Without scatter-gather, what is overwritten has to be one piece, as in perf core. */
+/* A PMU without scatter-gather needs an area that overwrites in one piece, as in perf core. */
 static bool pmuk_aux_fits(const struct pmuk_aux *aux, const struct pmu *pmu)
 {
 	struct page *first = aux->pages.pages[0];
@@ -283,22 +285,12 @@ static bool pmuk_aux_fits(const struct pmuk_aux *aux, const struct pmu *pmu)
 	       (PagePrivate(first) && BIT(page_private(first)) == aux->pages.nr);
 }
 
-static atomic_t pmuk_aux_sessions = ATOMIC_INIT(0);
-
-/* Areas that belong together have one number for perf_event_aux_session(), above all pids. */
-pid_t pmuk_aux_new_session(void)
-{
-	u32 nr = atomic_inc_return(&pmuk_aux_sessions);
-
-	return PID_MAX_LIMIT + 1 + nr % (INT_MAX / 2);
-}
-
 /*
  * perf has an AUX area for an event of one CPU, or of a task without its children. Here a task's
  * event, with its children, has an area on each CPU. So each area is set up for an event of its
  * CPU: CoreSight's driver then lets all CPUs share what their hardware shares, and others choose
- * memory that is near. That event is seen by pmu::setup_aux() only, which reads of it no more than
- * this.
+ * memory that is near. Only pmu::setup_aux() sees that event, and reads no other fields of it than
+ * those that are set here.
  */
 static void *pmuk_aux_setup_by_pmu(const struct perf_event *event, struct pmuk_aux *aux)
 {
@@ -386,7 +378,7 @@ static int pmuk_aux_attach_all(struct pmuk_counter *c)
 
 /*
  * A counter whose PMU writes AUX areas has its buffers' areas to itself from now on. If this fails,
- * pmuk_aux_detach() undoes it all the same. A PMU that is unregistered now waits for the mutex.
+ * pmuk_aux_detach() undoes it all the same. Unregistering the PMU waits for the mutex.
  */
 int pmuk_aux_attach(struct pmuk_counter *c)
 {
@@ -405,14 +397,14 @@ int pmuk_aux_attach(struct pmuk_counter *c)
 				      pmu->name);
 		return -EOPNOTSUPP;
 	}
-	__module_get(pmu->module);	/* the event has it as well, but not for so long */
+	__module_get(pmu->module);	/* the event holds it, too, but not for so long */
 	c->aux_owner = pmu->module;
 	c->free_aux = pmu->free_aux;
 	c->writes_aux = true;
 	return pmuk_aux_attach_all(c);
 }
 
-/* The event has gone. */
+/* The counter's event has gone: free the driver's parts of the areas. */
 void pmuk_aux_detach(struct pmuk_counter *c)
 {
 	int cpu;

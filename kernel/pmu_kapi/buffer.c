@@ -5,6 +5,7 @@
  */
 #define pr_fmt(fmt) "pmuk: " fmt
 
+#include <kunit/visibility.h>
 #include <linux/completion.h>
 #include <linux/cpumask.h>
 #include <linux/export.h>
@@ -16,7 +17,6 @@
 #include <linux/topology.h>
 
 #include "buffer.h"
-#include "internal.h"
 
 static_assert(offsetof(struct pmuk_buffer, ring) == 0);
 
@@ -35,9 +35,9 @@ int pmuk_nr_buffers(void)
 {
 	return atomic_read(&pmuk_buffers);
 }
-EXPORT_SYMBOL_GPL(pmuk_nr_buffers);
+EXPORT_SYMBOL_IF_KUNIT(pmuk_nr_buffers);
 
-/* Where waking is allowed: once for each time that the ring has passed its watermark. */
+/* Wake the consumer. The writer queues this irq_work, as it may be in NMI, where it cannot wake. */
 static void pmuk_buffer_wake_up(struct irq_work *work)
 {
 	struct pmuk_buffer *b = container_of(work, struct pmuk_buffer, wake_work);
@@ -60,11 +60,14 @@ static void pmuk_buffer_wake_here(void *data)
 	pmuk_buffer_wake(data);
 }
 
-/* The ring wakes for the first lost record of many: now for the others. CPU hotplug is held. */
-void pmuk_buffer_tell(struct pmuk_buffer *b)
+/*
+ * The ring wakes its consumer for the first of many lost records. Wake the consumer for the others.
+ * The caller holds cpus_read_lock().
+ */
+void pmuk_buffer_report_lost(struct pmuk_buffer *b)
 {
 	if (smp_call_function_single(b->cpu, pmuk_buffer_wake_here, &b->ring, true))
-		pmuk_buffer_wake(&b->ring);	/* it is offline */
+		pmuk_buffer_wake(&b->ring);	/* the CPU is offline */
 	irq_work_sync(&b->wake_work);
 }
 
@@ -87,7 +90,7 @@ const char *pmuk_buffer_fault(const struct pmuk_buffer_attr *attr, int cpu)
 	return pmuk_aux_fault(attr, cpu);
 }
 
-/* A consumer that is woken when the buffer is full is woken too late. */
+/* At most half the buffer: a consumer that is woken when the buffer is full is woken too late. */
 u32 pmuk_buffer_watermark(const struct pmuk_buffer *b, u64 size)
 {
 	return min_t(u64, b->watermark ?: PAGE_SIZE, size / 2);
@@ -130,6 +133,13 @@ static int pmuk_buffer_alloc_pages(struct pmuk_buffer *b, const struct pmuk_buff
 	return b->control ? pmuk_pages_alloc(&b->data, attr->nr_pages, gfp, node) : -ENOMEM;
 }
 
+static void pmuk_buffer_last_put(struct kref *ref)
+{
+	pmuk_buffer_free(container_of(ref, struct pmuk_buffer, ref));
+	atomic_dec(&pmuk_buffers);
+	module_put(THIS_MODULE);
+}
+
 static struct pmuk_buffer *pmuk_buffer_alloc(const struct pmuk_buffer_attr *attr, int cpu)
 {
 	gfp_t gfp = attr->flags & PMUK_BUFFER_ACCOUNT ? GFP_KERNEL_ACCOUNT : GFP_KERNEL;
@@ -148,6 +158,7 @@ static struct pmuk_buffer *pmuk_buffer_alloc(const struct pmuk_buffer_attr *attr
 	init_waitqueue_head(&b->own_waitq);
 	b->waitq = attr->waitq ?: &b->own_waitq;
 	kref_init(&b->ref);
+	b->release = pmuk_buffer_last_put;
 
 	ret = pmuk_buffer_alloc_pages(b, attr, gfp, node);
 	if (!ret) {
@@ -165,10 +176,10 @@ static struct pmuk_buffer *pmuk_buffer_alloc(const struct pmuk_buffer_attr *attr
  * @attr: what it is to be like; copied
  * @cpu: the CPU that writes it, or -1 for a control page only, for a task counter
  *
- * Counters write it when they are created with it as &pmuk_attr.buffer; anybody may
- * write it with pmuk_output_begin(). Its layout is perf's, see perf_event_open(2):
- * a control page, data pages, and in these records. Follows the sampling buffer
- * of perfmon2's KAPI of 2006 and the output ABI of 2009.
+ * Counters that are created with the buffer as &pmuk_attr.buffer write their records to it. Other
+ * code may write to it by pmuk_output_begin(). The layout is perf's, see perf_event_open(2): a
+ * control page, then data pages, which hold the records. Follows the sampling buffer of perfmon2's
+ * KAPI of 2006 and the output ABI of 2009.
  *
  * Context: May sleep.
  * Return: The buffer, or an ERR_PTR(): -EINVAL for a NULL @attr, attributes that
@@ -193,37 +204,20 @@ struct pmuk_buffer *pmuk_buffer_create(const struct pmuk_buffer_attr *attr, int 
 }
 EXPORT_SYMBOL_GPL(pmuk_buffer_create);
 
-static void pmuk_buffer_last_put(struct kref *ref)
-{
-	pmuk_buffer_free(container_of(ref, struct pmuk_buffer, ref));
-	atomic_dec(&pmuk_buffers);
-	module_put(THIS_MODULE);
-}
-
-void pmuk_buffer_get(struct pmuk_buffer *b)
-{
-	kref_get(&b->ref);
-}
-
-void pmuk_buffer_put(struct pmuk_buffer *b)
-{
-	kref_put(&b->ref, pmuk_buffer_last_put);
-}
-
 /**
  * pmuk_buffer_destroy() - end a buffer
  * @b: the buffer; NULL and an ERR_PTR() are fine
  *
- * On return nothing is written, and neither the completion nor the wait queue of the attributes is
- * touched any more. Counters that are still there count on, and their records are discarded. Maps
- * stay readable until they are unmapped. The caller sees to it that there is no reader, no other
- * call on @b under way, and nobody who has polled @b and still waits: a consumer whose file
- * can be polled destroys its buffer when that file is released.
+ * When this has returned, nothing is written, and neither the completion nor the wait queue of the
+ * attributes is touched any more. Counters that are still there count on, and their records are
+ * discarded. Maps stay readable until they are unmapped. The caller makes sure that there is no
+ * reader, no other call on @b under way, and nobody who has polled @b and still waits: a consumer
+ * whose file can be polled destroys its buffer when that file is released.
  *
- * If an AUX area is being written, its memory stays until that ends, and so does the module of its
- * &struct pmuk_aux_ops. Where that module is being unloaded and cannot be held any more, this waits
- * until the writer has called pmuk_aux_output_end(): so nothing that the writer waits for may be
- * held here.
+ * If an AUX area is being written, its memory stays until the writer ends, and so does the module
+ * of its &struct pmuk_aux_ops. A module that is being unloaded cannot be held any more: then this
+ * waits until the writer has called pmuk_aux_output_end(), so the caller must hold nothing that the
+ * writer waits for.
  *
  * Context: May sleep. Waits for an RCU grace period, and may wait for the writer of an AUX area.
  */
@@ -234,7 +228,7 @@ void pmuk_buffer_destroy(struct pmuk_buffer *b)
 }
 EXPORT_SYMBOL_GPL(pmuk_buffer_destroy);
 
-/* Those that are there, in one grace period. */
+/* Destroy buffers, some of which may be NULL. All of them share one grace period. */
 void pmuk_buffers_destroy(struct pmuk_buffer **buffers, unsigned int nr)
 {
 	unsigned int i;
@@ -245,7 +239,7 @@ void pmuk_buffers_destroy(struct pmuk_buffer **buffers, unsigned int nr)
 		pmuk_ring_kill(&buffers[i]->ring);
 		pmuk_aux_kill(buffers[i]);
 	}
-	/* Writers have preemption off. */
+	/* Writers of records have preemption off: those from before the kill end now. */
 	synchronize_rcu();
 	for (i = 0; i < nr; i++) {
 		if (!buffers[i])
@@ -265,7 +259,7 @@ void pmuk_buffers_destroy(struct pmuk_buffer **buffers, unsigned int nr)
  * writers have ended, it has whole records from there to data_head. ::lock, ::index, ::offset,
  * ::time_enabled and ::time_running describe the first counter of the buffer.
  * User space that may write its map can write anything here, so kernel code
- * that needs to rely on what it reads calls pmuk_buffer_stat().
+ * that needs to rely on what it reads calls pmuk_buffer_get_stat().
  *
  * Context: Any, NMI too.
  * Return: The page, until @b is destroyed; NULL if @b is NULL or an ERR_PTR().
@@ -299,7 +293,7 @@ const void *pmuk_buffer_data(struct pmuk_buffer *b, size_t *size)
 EXPORT_SYMBOL_GPL(pmuk_buffer_data);
 
 /**
- * pmuk_buffer_stat() - what became of the records of a buffer
+ * pmuk_buffer_get_stat() - what became of the records of a buffer
  * @b: the buffer
  * @stat: where to put it
  *
@@ -308,22 +302,21 @@ EXPORT_SYMBOL_GPL(pmuk_buffer_data);
  * Context: Any, NMI too; from any CPU.
  * Return: 0; -EINVAL if @b or @stat is NULL or an ERR_PTR().
  */
-int pmuk_buffer_stat(struct pmuk_buffer *b, struct pmuk_buffer_stat *stat)
+int pmuk_buffer_get_stat(struct pmuk_buffer *b, struct pmuk_buffer_stat *stat)
 {
 	if (IS_ERR_OR_NULL(b) || IS_ERR_OR_NULL(stat))
 		return -EINVAL;
 	pmuk_ring_stat(&b->ring, stat);
 	return 0;
 }
-EXPORT_SYMBOL_GPL(pmuk_buffer_stat);
+EXPORT_SYMBOL_GPL(pmuk_buffer_get_stat);
 
 /**
  * pmuk_buffer_pause() - refuse records from now on
  * @b: the buffer
  *
- * They are counted as discarded. Records that are being written will be finished. A
- * flight recorder is frozen with this, where something has gone wrong, and read
- * later.
+ * Refused records are counted as discarded. Records that are being written are finished. When
+ * something has gone wrong, this freezes a flight recorder, which can be read later.
  *
  * Context: Any, NMI too; from any CPU.
  * Return: 0; -EINVAL if @b is NULL or an ERR_PTR().
@@ -355,8 +348,8 @@ EXPORT_SYMBOL_GPL(pmuk_buffer_resume);
  * pmuk_buffer_restart() - take records again, after a PMUK_BUFFER_STOP buffer was full
  * @b: the buffer
  *
- * What was lost is told by the PERF_RECORD_LOST before the next record. Without
- * room for these two, the buffer stops again. Follows pfmk_restart() of perfmon2's KAPI.
+ * A PERF_RECORD_LOST before the next record reports the records that were lost. If there is no
+ * room for these two records, the buffer stops again. Follows pfmk_restart() of perfmon2's KAPI.
  *
  * Context: Any, NMI too; from any CPU.
  * Return: 0; -EINVAL if @b is NULL or an ERR_PTR().
@@ -375,8 +368,8 @@ EXPORT_SYMBOL_GPL(pmuk_buffer_restart);
  * @b: the buffer
  * @r: the reader; the caller's, until pmuk_buffer_release()
  *
- * A buffer that overwrites is paused first; it is then read from its oldest record
- * to its newest, and cannot be resumed before the release.
+ * The caller first pauses a buffer that overwrites. The reader reads it from its oldest record to
+ * its newest. The buffer cannot be resumed before the release.
  *
  * Context: May sleep if the buffer overwrites, as it then waits for an RCU grace
  * period; any but NMI otherwise.
@@ -418,10 +411,10 @@ const struct perf_event_header *pmuk_buffer_peek(struct pmuk_reader *r)
 EXPORT_SYMBOL_GPL(pmuk_buffer_peek);
 
 /**
- * pmuk_buffer_consume() - give the record back that was peeked at
+ * pmuk_buffer_consume() - give back the record that was peeked at
  * @r: the reader
  *
- * Its room is free from now on. Without a peek before it this does nothing.
+ * The record's room is free from now on. Without a pmuk_buffer_peek() before, this does nothing.
  *
  * Context: Any; the reader's.
  */
@@ -435,7 +428,7 @@ EXPORT_SYMBOL_GPL(pmuk_buffer_consume);
  * pmuk_buffer_release() - end reading
  * @r: the reader
  *
- * What was not consumed is for the next reader.
+ * Records that were not consumed are for the next reader.
  *
  * Context: Any; the reader's.
  */
@@ -446,12 +439,12 @@ void pmuk_buffer_release(struct pmuk_reader *r)
 EXPORT_SYMBOL_GPL(pmuk_buffer_release);
 
 /**
- * pmuk_buffer_revoke() - end the reading of one who will not do so itself
+ * pmuk_buffer_revoke() - end reading for a reader that will not do so itself
  * @b: the buffer
  *
- * For a reader that has died, or has lost its struct pmuk_reader. What it had not
- * consumed is for the next reader. The caller sees to it that the old one makes no call
- * any more, and uses no record.
+ * For a reader that has died, or has lost its struct pmuk_reader. Records that it had not consumed
+ * are for the next reader. The caller makes sure that the old reader makes no call any more, and
+ * uses no record.
  *
  * Context: Any, NMI too.
  * Return: 0, also when there is no reader; -EINVAL if @b is NULL or an ERR_PTR().
@@ -466,12 +459,12 @@ int pmuk_buffer_revoke(struct pmuk_buffer *b)
 EXPORT_SYMBOL_GPL(pmuk_buffer_revoke);
 
 /**
- * pmuk_output_skip() - give a reserved record up
+ * pmuk_output_skip() - give up a reserved record
  * @b: the buffer
  * @rec: what pmuk_output_begin() has returned
  *
- * In place of pmuk_output_end(). Counted as discarded. If others have been written
- * behind it, readers find a PERF_RECORD_LOST_SAMPLES of 0 in its place.
+ * Called in place of pmuk_output_end(). The record is counted as discarded. If other records have
+ * been written behind it, readers find a PERF_RECORD_LOST_SAMPLES of 0 in its place.
  *
  * Context: As pmuk_output_begin().
  */

@@ -29,20 +29,20 @@ struct pmuk_aux {
 	struct pmuk_area area;
 	struct pmuk_pages pages;	/* const */
 	void **addresses;		/* of ->pages, for ->ops or a PMU; NULL without */
-	const struct pmuk_aux_ops *ops;	/* set once it is set up; NULL again when that is freed */
+	const struct pmuk_aux_ops *ops;	/* set after ->setup(); NULL again before ->free() */
 	struct pmuk_buffer *b;		/* const */
-	u64 least;			/* const: ->area's, but for the writer's */
-	struct pmuk_counter *writer;	/* ->b's ->lock: whose PMU has set the area up, or NULL */
-	pid_t session;			/* const: by which a PMU knows what belongs together */
-	u32 swaps_seen;			/* owner: ->area's ->swaps when what follows was true */
-	u64 told_id;			/* owner: of the event of the last ITRACE_START, or 0 */
-	u64 hw_id;			/* owner: the last that the PMU's driver has said ... */
+	u64 least;			/* const: ->area.least, while no PMU uses the area */
+	struct pmuk_counter *writer;	/* ->b->lock: its PMU has set the area up; or NULL */
+	pid_t session;			/* const: equal for areas that belong together */
+	u32 swaps_seen;			/* owner: ->area.swaps for which what follows is true */
+	u64 reported_id;		/* owner: id of the last ITRACE_START's event, or 0 */
+	u64 hw_id;			/* owner: the last that the PMU's driver reported ... */
 	bool has_hw_id;			/* ... if it has ... */
-	bool hw_id_due;			/* ... and no record tells of it */
-	unsigned int maps;		/* ->b's ->lock: how many maps there are */
-	unsigned long pgoff;		/* the same: where, while there are any */
-	u64 wakeups_told;		/* ->b's ->wake_work: of what ->notify has told */
-	u64 lost_told;			/* the same */
+	bool hw_id_due;			/* ... and no record has it yet */
+	unsigned int maps;		/* ->b->lock: how many maps there are */
+	unsigned long pgoff;		/* the same: offset of these maps, if there are any */
+	u64 wakeups_reported;		/* ->b->wake_work: ->area.wakeups at the last ->notify */
+	u64 lost_reported;			/* the same: ->area.truncations */
 	struct irq_work gone_irq;	/* from the last writer, in NMI too, ... */
 	struct work_struct gone_work;	/* ... to where the buffer may be let go of */
 	bool held;			/* const once killed: the module of ->ops is held */
@@ -69,32 +69,42 @@ struct pmuk_buffer {
 	u32 watermark;			/* const: as asked for */
 	struct completion *completion;	/* const: the caller's */
 	struct page *control;		/* const */
-	struct pmuk_pages data;		/* ->lock; const unless ->user_tail */
 	struct pmuk_aux *aux;		/* const: NULL without an AUX area */
 	struct mutex lock;		/* what is mapped, and its size */
-	unsigned int maps;		/* ->lock: how many maps there are */
-	bool dropped;			/* ->lock: ->data went with the last of them */
-	bool reads;			/* ->lock: whoever maps the page may read registers */
+	struct pmuk_pages data;		/* ->lock; const unless ->user_tail */
+	unsigned int maps __guarded_by(&lock);	/* how many maps there are */
+	bool dropped __guarded_by(&lock);	/* ->data went with the last map */
+	bool reads __guarded_by(&lock);	/* processes that map the page may read registers */
 
-	struct irq_work wake_work;	/* from the writer's context to where one may wake */
-	wait_queue_head_t *waitq;	/* const: who polls; the caller's, or ... */
+	struct irq_work wake_work;	/* wakes the consumer, as a writer may be in NMI */
+	wait_queue_head_t *waitq;	/* const: for poll(): the caller's, or ... */
 	wait_queue_head_t own_waitq;	/* ... this */
 	void (*notify)(struct pmuk_buffer *b);	/* const: a context's, at each wakeup */
 	void *notify_data;		/* const */
-	u64 lost_told;			/* ->wake_work: of what ->notify has told */
-	u64 marks_told;			/* the same: watermarks passed */
-	atomic_t unseen;		/* a wakeup that poll has not told of */
-	struct pmuk_counter *self;	/* first to move it from NULL: on the control page */
-	struct kref ref;		/* the creator, counters, maps */
+	u64 lost_reported;			/* ->wake_work: ->ring.lost at the last ->notify */
+	u64 marks_reported;			/* the same: ->ring.marks */
+	atomic_t unseen;		/* poll() has not reported the last wakeup yet */
+	struct pmuk_counter *self;	/* first counter to set it: on the control page */
+	struct kref ref;		/* the creator, counters, maps, the AUX area's writer */
+	void (*release)(struct kref *ref);	/* const */
 };
 
+static inline void pmuk_buffer_get(struct pmuk_buffer *b)
+{
+	kref_get(&b->ref);
+}
+
+static inline void pmuk_buffer_put(struct pmuk_buffer *b)
+{
+	kref_put(&b->ref, b->release);
+}
+
 /* buffer.c */
-void pmuk_buffer_tell(struct pmuk_buffer *b);
+void pmuk_buffer_report_lost(struct pmuk_buffer *b);
 void pmuk_buffers_destroy(struct pmuk_buffer **buffers, unsigned int nr);
 const char *pmuk_buffer_fault(const struct pmuk_buffer_attr *attr, int cpu);
 u32 pmuk_buffer_watermark(const struct pmuk_buffer *b, u64 size);
-void pmuk_buffer_get(struct pmuk_buffer *b);
-void pmuk_buffer_put(struct pmuk_buffer *b);
+int pmuk_nr_buffers(void);
 
 /* pages.c */
 bool pmuk_pages_nr_ok(unsigned long nr);
@@ -103,24 +113,9 @@ int pmuk_pages_alloc_pieces(struct pmuk_pages *p, unsigned int nr, gfp_t gfp, in
 			    unsigned int order, bool prefer);
 void pmuk_pages_free(struct pmuk_pages *p);
 
-/* mmap.c */
-void pmuk_map_put(struct pmuk_map *m, struct mm_struct *mm);
-int pmuk_mmap_make(struct pmuk_buffer *b, struct vm_area_struct *vma,
-		   int (*insert)(struct pmuk_map *m, struct vm_area_struct *vma),
-		   const struct vm_operations_struct *ops);
-int pmuk_mmap_insert(struct vm_area_struct *vma, unsigned long at, struct page *page);
-vm_fault_t pmuk_mmap_mkwrite(struct vm_fault *vmf);
-int pmuk_mmap_may_split(struct vm_area_struct *vma, unsigned long addr);
-
-/* aux_mmap.c */
-void pmuk_aux_announce(struct pmuk_buffer *b);
-bool pmuk_aux_is_mapped_in(const struct pmuk_buffer *b, unsigned long nr);
-int pmuk_aux_mmap(struct pmuk_buffer *b, struct vm_area_struct *vma);
-
-/* aux_pmu.c */
-pid_t pmuk_aux_new_session(void);
-
 /* aux_area.c */
+pid_t pmuk_aux_new_session(void);
+void pmuk_aux_announce(struct pmuk_buffer *b);
 const char *pmuk_aux_fault(const struct pmuk_buffer_attr *attr, int cpu);
 int pmuk_aux_alloc(struct pmuk_buffer *b, const struct pmuk_buffer_attr *attr, gfp_t gfp, int node);
 void pmuk_aux_free(struct pmuk_buffer *b);

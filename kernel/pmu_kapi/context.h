@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A context, and what of it is on one CPU or task. Below it are counters, buffers and
- * messages, which know nothing of it.
+ * A context, and its parts on one CPU or task:
  *
- * ->lock of a context is taken before that of an instance, and that before none. Overflows take
- * neither: they find their slot by their counter, and what they write is marked "owner".
+ * - an instance (struct pmuk_inst) is the part of a context on one CPU, or on its task;
+ * - a turn (struct pmuk_turn) is an event set in an instance. The turns of an instance count one
+ *   after the other, so "the turn of a set" also is the time for which the set counts;
+ * - a slot (struct pmuk_slot) is one counter of a turn.
+ *
+ * Lock order: pmuk_context::lock, pmuk_inst::lock. Overflows take neither: an overflow finds its
+ * slot by its counter. The comments of the fields that overflows write say so; "owner" is the CPU
+ * or the task of the instance.
  */
 #ifndef _PMU_KAPI_CONTEXT_H
 #define _PMU_KAPI_CONTEXT_H
@@ -15,67 +20,70 @@
 #include <linux/jump_label.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
+#include <linux/pmu_kapi_group.h>
 #include <linux/seqlock.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 
-#include "group.h"
-#include "internal.h"
+#include "counter.h"
 
-/* What was written about one counter of a set. */
+/* The definition of one counter of a set: pmuk_write_pmcs() and pmuk_write_pmds() write it. */
 struct pmuk_def {
 	struct pmuk_pmc pmc;
 	struct pmuk_pmd pmd;
-	struct pmuk_value kept;		/* counted where it was loaded before */
+	struct pmuk_value kept;		/* counted on earlier targets */
 };
 
-/* An event set, as it was described. All is under the context's lock. */
+/* An event set, as the consumer has defined it. The context's lock is held to write this. */
 struct pmuk_set {
 	u16 id;
 	u64 timeout;
-	u32 defined;			/* by number: which there are */
-	struct pmuk_def *defs;		/* PMUK_SET_COUNTERS; NULL before the first */
+	u32 defined;			/* a bit for each counter that is defined */
+	struct pmuk_def *defs;		/* PMUK_SET_COUNTERS of them; NULL before the first */
 };
 
-/* What pmuk_snapshot() adds up. */
+/* pmuk_snapshot() adds up the counter's last published value and the base. */
 struct pmuk_shown {
 	struct pmuk_counter *counter;	/* freed a grace period after it is shown no more */
 	struct pmuk_value base;
 };
 
-/* One counter of a set, on one CPU or task. */
+/* A slot: one counter of a set, on one CPU or task. */
 struct pmuk_slot {
 	struct pmuk_inst *inst;		/* const */
 	struct pmuk_turn *turn;		/* const */
 	const struct pmuk_def *def;	/* const; written while stopped */
 	u16 num;			/* const */
 	struct pmuk_counter *ended;	/* inst->lock: retired, and not freed yet */
-	bool told;			/* watch: that it was lost */
+	bool reported;			/* inst->lock: a message has reported the counter lost */
 	bool pending;			/* inst->lock: an overflow was not handled */
-	bool hit;			/* overflow, or who disabled: awaits its long period */
-	bool longer;			/* these, and peers' overflows: has that period */
+	bool hit;			/* overflow sets, start and restart clear: awaits restart */
+	bool longer;			/* these, and peers' overflows: has its long period */
 	u32 overflows;			/* owner: in this turn */
-	struct pmuk_value base;		/* inst->lock: add to what the counter has */
-	struct pmuk_value held;		/* inst->lock: while stopped, where perf cannot stop it */
+	struct pmuk_value base;		/* inst->lock: slot's value minus counter's value */
+	struct pmuk_value held;		/* inst->lock: value of a tree's slot while stopped */
 	seqcount_latch_t latch;		/* tells readers which of shown[] is whole */
 	struct pmuk_shown shown[2];	/* inst->lock to write, ->latch to read */
 };
 
-/* One event set, on one CPU or task. The slots' counters side by side, to be read together. */
+/*
+ * A turn: an event set, on one CPU or task. The counters of all slots are side by side in one
+ * array, to be read together.
+ */
 struct pmuk_turn {
 	const struct pmuk_set *set;	/* const */
 	unsigned int nr;		/* const: how many slots */
-	struct pmuk_slot *slots;	/* const: by number */
+	struct pmuk_slot *slots;	/* const: in the order of the counters' numbers */
 	struct pmuk_group *group;	/* const */
-	struct pmuk_counter **counters;	/* const: the group's, each slot's */
+	struct pmuk_counter **counters;	/* const: ->group's array, an entry for each slot */
 	u64 runs;			/* inst->lock */
 	u64 duration;			/* inst->lock: nanoseconds, of turns that have ended */
 	u64 replayed;			/* inst->lock */
-	atomic_t overflowed;		/* by number: in the latest turn */
+	atomic_t overflowed;		/* bits of counters that overflowed in the latest turn */
 };
 
-/* What of a context is on one CPU, or its task. */
+/* An instance: the part of a context that is on one CPU, or on its task. */
 struct pmuk_inst {
 	struct pmuk_context *ctx;	/* const */
 	struct pmuk_inst *next;		/* ctx->lock: while being unloaded */
@@ -84,37 +92,37 @@ struct pmuk_inst {
 	struct pmuk_turn *turns;	/* const: in the order of ids */
 
 	struct mutex lock;		/* starting, stopping, switching, reading */
-	bool live;			/* ->lock: has counters */
-	bool running;			/* ->lock: was started, and not stopped */
-	bool exited;			/* ->lock: its task has, and that was told */
-	u64 since;			/* ->lock: when the turn began, or what is counted of it */
-	u64 switch_ns;			/* ->lock: between turns, all together, and the longest */
-	u64 switch_max_ns;
-	u64 switch_last_ns;		/* the latest */
-	u64 late_max_ns;		/* ->lock: from when it was due to when it was done */
-	u64 switches;			/* ->lock */
-	struct pmuk_turn *active;	/* ->lock writes: whose turn it is; NULL: stopped */
-	struct pmuk_turn *wanted;	/* ->lock: whose turn is called for, or NULL */
+	bool live;			/* ctx->lock and ->lock write: has counters */
+	bool running __guarded_by(&lock);	/* was started, and not stopped */
+	bool exited __guarded_by(&lock);	/* the task has exited, and a message says so */
+	u64 since __guarded_by(&lock);	/* when the turn began, or ->duration was last added to */
+	u64 switch_ns __guarded_by(&lock);	/* of all exchanges of sets ... */
+	u64 switch_max_ns __guarded_by(&lock);	/* ... of the longest ... */
+	u64 switch_last_ns __guarded_by(&lock);	/* ... and of the latest */
+	u64 late_max_ns __guarded_by(&lock);	/* from when an exchange was due to its end */
+	u64 switches __guarded_by(&lock);
+	struct pmuk_turn *active;	/* ->lock writes: the turn that counts; NULL: stopped */
+	struct pmuk_turn *wanted __guarded_by(&lock);	/* pmuk_switch_evtset() asks, or NULL */
 
 	bool missed;			/* ctx->lock: its CPU is online, and has no room ... */
 	unsigned long retry_at;		/* ... which is tried again at this time, ... */
 	unsigned long retry_pause;	/* ... so many jiffies after the latest try */
 	atomic_t stale;			/* its CPU went offline */
 	atomic_t masked;		/* stopped until a restart */
-	atomic_t due;			/* who asks for the next turn: PMUK_DUE_* */
-	u64 due_at;			/* whoever moved ->due from 0 */
+	atomic_t due;			/* why the next turn is due: PMUK_DUE_* */
+	u64 due_at;			/* time; written before ->due changes from 0 */
 	struct hrtimer timer;
-	struct irq_work irq_work;	/* leaves NMI … */
-	struct work_struct work;	/* … and takes the next turn */
+	struct irq_work irq_work;	/* leaves NMI ... */
+	struct work_struct work;	/* ... and begins the next turn */
 
-	atomic64_t overflows;		/* handled */
-	atomic64_t cost_ns;		/* in that, while somebody measures */
+	atomic64_t overflows;		/* that the format has handled */
+	atomic64_t cost_ns;		/* time in the handler, if debugfs measures */
 };
 
 #define PMUK_DUE_TIME		BIT(0)
 #define PMUK_DUE_OVERFLOWS	BIT(1)
 
-/* Messages of one kind and CPU. */
+/* A pile: the messages of one kind and CPU that nobody has read yet, added up. */
 struct pmuk_pile {
 	atomic64_t count;
 	atomic_t counters;
@@ -125,10 +133,10 @@ struct pmuk_mailbox {
 	struct pmuk_pile *piles;	/* const: PMUK_MSG_KINDS of each CPU */
 	unsigned long *full;		/* atomic: piles with something to read */
 	unsigned int nr;		/* const: of piles */
-	unsigned int next;		/* ->lock: where to look first */
 	raw_spinlock_t lock;		/* readers, in interrupts too */
+	unsigned int next __guarded_by(&lock);	/* where the next search begins */
 	struct completion *completion;	/* const: the caller's, or NULL */
-	atomic_t owed;			/* completions, for messages that nobody knows of */
+	atomic_t owed;			/* completions that ->irq_work has to give */
 	atomic64_t posted;
 	struct irq_work irq_work;
 };
@@ -144,31 +152,31 @@ struct pmuk_context {
 	pid_t session;			/* const: of all its AUX areas, for PMUs that trace */
 
 	struct mutex lock;		/* each call that sleeps */
-	struct xarray sets;		/* ->lock: by id */
+	struct xarray sets __guarded_by(&lock);	/* by id */
 	enum pmuk_target_type target;	/* ->lock, while loaded */
 	struct task_struct *task;	/* the same; referred to */
 	cpumask_var_t cpus;		/* the same */
 	bool loaded;			/* ->lock */
-	bool running;			/* ->lock: was started, and not stopped */
-	u16 start_set;			/* ->lock: whose turn is first */
+	bool running __guarded_by(&lock);	/* was started, and not stopped */
+	u16 start_set __guarded_by(&lock);	/* the set whose turn is first */
 
-	cpumask_var_t online;		/* CPU hotplug: which take part */
+	cpumask_var_t online;		/* CPU hotplug: CPUs that are online */
 	struct hlist_node node;		/* CPU hotplug's, while loaded on CPUs */
 	struct work_struct hotplug;
 	struct delayed_work watch;
 
 	struct pmuk_inst **insts;	/* ->lock writes, RCU reads: by CPU; [0] is a task's */
-	struct pmuk_group **groups;	/* inst->lock writes, owner reads: by CPU, active */
+	struct pmuk_group * __percpu *groups;	/* see group.c; owner reads: the active turn's */
 	struct pmuk_buffer **buffers;	/* ->lock writes: by CPU; stay until close */
-	void **areas;			/* the same, the format's */
+	void **areas;			/* the same: areas of ->format */
 
 	struct pmuk_mailbox mail;
 	struct list_head all;		/* pmuk_contexts_lock */
-	atomic_t viewers;		/* pmuk_contexts_lock raises; a close waits for 0 */
-	atomic_t doomed;		/* whoever moved it from 0 to 1 closes it */
+	atomic_t viewers;		/* raised with pmuk_contexts_lock; a close waits for 0 */
+	atomic_t doomed;		/* the caller that changes it to 1 closes the context */
 	struct irq_work close_irq_work;
 	struct work_struct close_work;
-	struct completion *done;	/* written by whoever set ->doomed */
+	struct completion *done;	/* written by the caller that has set ->doomed */
 };
 
 static inline bool pmuk_target_is_task(const struct pmuk_context *ctx)
@@ -176,71 +184,21 @@ static inline bool pmuk_target_is_task(const struct pmuk_context *ctx)
 	return ctx->target == PMUK_TARGET_TASK || ctx->target == PMUK_TARGET_TREE;
 }
 
+static inline bool pmuk_inst_is_tree(const struct pmuk_inst *inst)
+{
+	return inst->ctx->target == PMUK_TARGET_TREE;
+}
+
+static inline struct pmuk_counter **pmuk_slot_counter(const struct pmuk_slot *slot)
+{
+	return &slot->turn->counters[slot - slot->turn->slots];
+}
+
 /* context.c */
-extern struct workqueue_struct *pmuk_turns_wq;
 extern struct mutex pmuk_contexts_lock;
-extern struct list_head pmuk_contexts;
+extern struct list_head pmuk_contexts __guarded_by(&pmuk_contexts_lock);
 
-struct pmuk_inst *pmuk_inst_from(struct pmuk_context *ctx, unsigned int *cpu);
-int pmuk_context_make_storage(struct pmuk_context *ctx);
-void pmuk_context_stop(struct pmuk_context *ctx);
-
-/* hotplug.c */
-void pmuk_hotplug_work(struct work_struct *work);
-void pmuk_hotplug_retry(struct pmuk_context *ctx);
-int pmuk_hotplug_add(struct pmuk_context *ctx);
-void pmuk_hotplug_remove(struct pmuk_context *ctx);
-int pmuk_hotplug_init(void);
-void pmuk_hotplug_exit(void);
-
-/* debugfs.c */
-DECLARE_STATIC_KEY_FALSE(pmuk_measures);
-
-/* pmd.c */
-void pmuk_pmds_keep(struct pmuk_context *ctx);
-
-/* instance.c */
-struct pmuk_inst *pmuk_inst_alloc(struct pmuk_context *ctx, int cpu);
-void pmuk_inst_free(struct pmuk_inst *inst);
-int pmuk_inst_place(struct pmuk_inst *inst, struct pmuk_target *failed);
-void pmuk_inst_retire(struct pmuk_inst *inst);
-void pmuk_inst_finish(struct pmuk_inst *inst);
-int pmuk_inst_start(struct pmuk_inst *inst, u16 set, struct pmuk_target *failed);
-void pmuk_inst_stop(struct pmuk_inst *inst);
-void pmuk_inst_restart(struct pmuk_inst *inst);
-void pmuk_inst_watch(struct pmuk_inst *inst);
-void pmuk_inst_pause(struct pmuk_inst *inst);
-void pmuk_slot_handle(struct pmuk_slot *slot, struct pmuk_counter *c,
-		      const struct pmuk_sample *sample, const struct perf_sample_data *data);
-void pmuk_slot_rebase(struct pmuk_slot *slot, const struct pmuk_value *had);
-int pmuk_slot_read(struct pmuk_slot *slot, struct pmuk_value *value);
-void pmuk_slot_snapshot(const struct pmuk_slot *slot, struct pmuk_value *sum);
-struct pmuk_slot *pmuk_inst_slot(struct pmuk_inst *inst, u16 set, u16 num);
-struct pmuk_turn *pmuk_inst_turn(struct pmuk_inst *inst, u16 set);
-
-/* evtset.c */
-struct pmuk_set *pmuk_set_find(struct pmuk_context *ctx, u16 id);
-u16 pmuk_set_first(struct pmuk_context *ctx);
-int pmuk_set_add(struct pmuk_context *ctx, u16 id, u64 timeout);
-void pmuk_sets_free(struct pmuk_context *ctx);
-int pmuk_turn_begin(struct pmuk_inst *inst, struct pmuk_turn *turn, struct pmuk_slot **failed);
-void pmuk_turn_end(struct pmuk_inst *inst);
-void pmuk_inst_ask(struct pmuk_inst *inst, int why);
+/* group.c */
 void pmuk_inst_show_group(struct pmuk_inst *inst, bool on);
-void pmuk_inst_init_switch(struct pmuk_inst *inst);
-int pmuk_inst_switch(struct pmuk_inst *inst, u16 set);
-void pmuk_inst_go_on(struct pmuk_inst *inst);
-
-/* message.c */
-int pmuk_mail_init(struct pmuk_mailbox *mail, struct completion *completion);
-void pmuk_mail_end(struct pmuk_mailbox *mail);
-void pmuk_post(struct pmuk_context *ctx, enum pmuk_msg_kind kind, int cpu, u64 count,
-	       u32 counters, u16 set);
-
-/* registry.c */
-bool pmuk_format_is_perf(const struct pmuk_format *format);
-struct pmuk_format *pmuk_format_find(const uuid_t *uuid, struct pmuk_registered **entry);
-void pmuk_format_let_go(struct pmuk_registered *r);
-void pmuk_format_put(struct pmuk_registered *r);
 
 #endif /* _PMU_KAPI_CONTEXT_H */

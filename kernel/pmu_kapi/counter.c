@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * One counter on one CPU or task, over perf core: its life, and the calls on it
- * that sleep. What may be called anywhere is in local.c.
+ * A counter on one CPU or task, over perf core: its life, and the calls on it that sleep. The calls
+ * that any context may make are in local.c.
  *
- * perf core owns the hardware. What it does silently, pmuk says: a pinned
- * counter that cannot be placed, a CPU, task or PMU that has gone.
+ * perf core owns the hardware. It is silent about a pinned counter that cannot be placed, and about
+ * a CPU, task or PMU that has gone: pmuk reports these.
  */
 #define pr_fmt(fmt) "pmuk: " fmt
 
+#include <kunit/visibility.h>
 #include <linux/completion.h>
 #include <linux/cpumask.h>
 #include <linux/export.h>
-#include <linux/init.h>
 #include <linux/jiffies.h>
 #include <linux/list.h>
 #include <linux/minmax.h>
@@ -24,33 +24,35 @@
 #include <linux/timekeeping.h>
 #include <linux/topology.h>
 
-#include "arch.h"
+#include "aux_pmu.h"
 #include "buffer.h"
-#include "internal.h"
+#include "format.h"
+#include "hw.h"
+#include "userpage.h"
+#include "work.h"
 
 #define PMUK_ATTR_FLAGS	(PMUK_EXCLUDE_USER | PMUK_EXCLUDE_KERNEL | PMUK_EXCLUDE_HV |	\
 			 PMUK_EXCLUDE_IDLE | PMUK_EXCLUDE_GUEST | PMUK_PINNED |		\
 			 PMUK_NO_THROTTLE | PMUK_INHERIT)
 
-/* Of PMUK_SAMPLE_TYPE, and for records, what the PMU has to be told. */
+/* Only a PMU's driver can fill these fields, so perf_event_attr::sample_type asks for them. */
 #define PMUK_SAMPLE_HARDWARE	(PERF_SAMPLE_ADDR | PERF_SAMPLE_WEIGHT | PERF_SAMPLE_RAW)
-struct workqueue_struct *pmuk_wq;
 static atomic_t pmuk_counters = ATOMIC_INIT(0);
 
 /**
  * pmuk_nr_counters() - how many counters exist
  *
- * Lets tests assert that they have left nothing behind.
+ * Tests check with this number that they leave no counter behind.
  *
  * Context: Any.
- * Return: Counters created and not destroyed yet. A destroyed one that is a peer of
- * another counts until that one is destroyed, too.
+ * Return: The number of counters that were created and not destroyed yet. If a destroyed counter
+ * is a peer of another one, it is included until the other one is destroyed, too.
  */
 int pmuk_nr_counters(void)
 {
 	return atomic_read(&pmuk_counters);
 }
-EXPORT_SYMBOL_GPL(pmuk_nr_counters);
+EXPORT_SYMBOL_IF_KUNIT(pmuk_nr_counters);
 
 static const char *pmuk_attr_fault(const struct pmuk_attr *attr, int cpu,
 				   const struct task_struct *task)
@@ -72,7 +74,7 @@ static const char *pmuk_attr_fault(const struct pmuk_attr *attr, int cpu,
 	return NULL;
 }
 
-/* Fields of records are known if there are any, those of a callback's sample if not. */
+/* Returns whether records, or without records a callback's sample, can have the fields of @attr. */
 static bool pmuk_fields_known(const struct pmuk_attr *attr, int cpu)
 {
 	if (attr->buffer && cpu != -1)
@@ -108,8 +110,7 @@ static struct pmuk_counter *pmuk_counter_alloc(const struct pmuk_attr *attr, int
 		return NULL;
 
 	c->attr = *attr;
-	c->frozen = PMUK_RUNNING;
-	c->fast_tick = PMUK_NEVER;
+	c->state = PMUK_COUNTING;
 	c->published = (u32)jiffies - 1;
 	c->quiet = true;
 	c->pub[0].stamp = ktime_get_mono_fast_ns();
@@ -121,7 +122,7 @@ static struct pmuk_counter *pmuk_counter_alloc(const struct pmuk_attr *attr, int
 	return c;
 }
 
-/* What a record needs of others lives as long as this counter. */
+/* The buffer and the peers that records need live as long as this counter. */
 static void pmuk_counter_take_others(struct pmuk_counter *c)
 {
 	unsigned int i;
@@ -137,8 +138,10 @@ static void pmuk_counter_take_others(struct pmuk_counter *c)
 		return;
 	pmuk_buffer_get(c->attr.buffer);
 	pmuk_page_attach(c);
-	if (c->attr.period && c->attr.buffer->cpu != -1)
-		c->record_size = pmuk_format_size(c);
+	if (!c->attr.period || c->attr.buffer->cpu == -1)
+		return;
+	c->record_size = pmuk_format_size(c);
+	c->handler = pmuk_format_record;
 }
 
 static void pmuk_counter_free(struct kref *ref)
@@ -150,7 +153,10 @@ static void pmuk_counter_free(struct kref *ref)
 	module_put(THIS_MODULE);
 }
 
-/* The event has gone. A peer may have others of its own, but not this one. */
+/*
+ * The caller has released the event. A peer exists before the counter that refers to it, so no
+ * cycle of references can keep these counters.
+ */
 static void pmuk_counter_put_others(struct pmuk_counter *c)
 {
 	unsigned int i;
@@ -188,7 +194,7 @@ static struct perf_event *pmuk_event_create(struct pmuk_counter *c, int cpu,
 	struct perf_event *event;
 
 	event = perf_event_create_kernel_counter(&pa, cpu, task, pmuk_overflow, c);
-	/* Where the driver has moved it, neither the buffer nor the context's CPU is its own. */
+	/* The driver may have moved the event to another CPU. Buffers and contexts are by CPU. */
 	if (!IS_ERR(event) && (attr->buffer || c->handler) && event->cpu != cpu) {
 		perf_event_release_kernel(event);
 		return ERR_PTR(-EINVAL);
@@ -197,11 +203,11 @@ static struct perf_event *pmuk_event_create(struct pmuk_counter *c, int cpu,
 }
 
 /**
- * pmuk_counter_id() - what tells a counter's records from others'
+ * pmuk_counter_id() - the id in a counter's records
  * @c: the counter
  *
  * Context: Any, NMI too.
- * Return: perf's id of the counter, never 0, never used again; 0 if @c is NULL or an
+ * Return: perf's id of the counter, which is never 0 and never used again; 0 if @c is NULL or an
  * ERR_PTR().
  */
 u64 pmuk_counter_id(struct pmuk_counter *c)
@@ -214,9 +220,9 @@ EXPORT_SYMBOL_GPL(pmuk_counter_id);
 static void pmuk_counter_unmake(struct pmuk_counter *c)
 {
 	/*
-	 * perf core removes an event by interrupting its CPU, so no overflow of
-	 * a core PMU is left, as these are handled with interrupts off. Others may
-	 * have been what was interrupted, and are about to call pmuk_overflow().
+	 * perf core removes an event by interrupting its CPU. Overflows of a core PMU are handled
+	 * with interrupts off, so none is left after that. perf core may have interrupted the
+	 * handling of another PMU's overflow, which then still calls pmuk_overflow(): wait for it.
 	 */
 	pmuk_counter_end(c);
 	if (c->attr.period && !c->core)
@@ -252,32 +258,13 @@ static void pmuk_destroy_irq_work(struct irq_work *irq_work)
 	queue_work(pmuk_wq, &c->work);
 }
 
-/* x86 may count branches with a period of 1 by BTS, which has no register. */
-static u64 pmuk_counter_mask(const struct pmuk_counter *c)
-{
-	return c->core && c->attr.period != 1 ? pmuk_arch_mask(c->event) : 0;
-}
-
-/*
- * pmuk_is_barred() subtracts this from preempt_count(), and bars the fast path if the difference
- * has PMUK_BARRED set. With 1, a preempt_count() of 0 gives a difference with all bits set, so a
- * task counter's reader is barred while that can be preempted. Any other preempt_count() less 1
- * has PMUK_BARRED clear.
- */
-static u32 pmuk_counter_bar(const struct pmuk_counter *c)
-{
-	if (!c->mask)
-		return PMUK_BARRED;
-	return IS_ENABLED(CONFIG_PREEMPT_COUNT) && c->event->hw.target;
-}
-
-/* From here on the counter is whole, and pmuk_counter_destroy() ends it. */
+/* The event exists: fill in the rest. From here on pmuk_counter_unmake() destroys the counter. */
 static void pmuk_counter_adopt(struct pmuk_counter *c)
 {
-	c->core = pmuk_arch_core_event(c->event);
+	c->core = perf_arch_core_event(c->event);
 	c->traces = has_aux(c->event);
-	c->mask = pmuk_counter_mask(c);
-	c->bar = pmuk_counter_bar(c);
+	c->mask = pmuk_hw_mask(c);
+	c->bar = pmuk_hw_bar(c);
 	c->settle = IRQ_WORK_INIT_HARD(pmuk_settle_irq_work);
 	init_irq_work(&c->irq_work, pmuk_destroy_irq_work);
 	INIT_WORK(&c->work, pmuk_destroy_work);
@@ -288,16 +275,17 @@ static void pmuk_counter_adopt(struct pmuk_counter *c)
 }
 
 /*
- * A pinned CPU counter is enabled once: perf core then places it, and its state tells whether it
- * fits. What was counted is forgotten; what a PMU has traced could not be. A context tries all
- * counters of a set together.
+ * Enable a pinned CPU counter once, so that perf core places it: the event's state then says
+ * whether the counter fits. The trial's count, times and period are discarded. Trace data could not
+ * be, so a counter that writes AUX areas is not tried. A context tries all counters of a set
+ * together.
  */
 static int pmuk_counter_try(struct pmuk_counter *c)
 {
 	struct perf_event *event = c->event;
 	u64 enabled;
 
-	if (!(c->attr.flags & PMUK_PINNED) || event->hw.target || c->writes_aux || c->slot ||
+	if (!(c->attr.flags & PMUK_PINNED) || perf_local_task(event) || c->writes_aux || c->slot ||
 	    pmuk_room_is_shared(c))
 		return 0;
 	perf_event_enable(event);
@@ -306,7 +294,7 @@ static int pmuk_counter_try(struct pmuk_counter *c)
 
 	perf_event_pause(event, true);
 	perf_event_read_value(event, &enabled, &c->tried);
-	local64_set(&event->hw.period_left, 0);
+	perf_local_set_left(c->event, 0);
 	return 0;
 }
 
@@ -319,7 +307,7 @@ static int pmuk_counter_try(struct pmuk_counter *c)
  * The counter is disabled until pmuk_counter_enable(). A pinned CPU counter is
  * placed on its PMU once to see that it fits, unless the task that runs on @cpu
  * has pinned events of its own there: the trial could push these out for good.
- * pmuk_counter_enable() then tells whether it fits. Follows pfmk_create_context() and
+ * pmuk_counter_enable() then reports whether the counter fits. Follows pfmk_create_context() and
  * pfmk_load_context() of perfmon2's KAPI of 2006 for one counter.
  *
  * Context: May sleep.
@@ -327,11 +315,11 @@ static int pmuk_counter_try(struct pmuk_counter *c)
  * that contradict each other, an impossible CPU, or a buffer of a CPU other than the
  * one on which the PMU's driver has all its events, or an AUX area that overwrites and is not in
  * one piece, where the PMU needs that; -ENODEV if @cpu is offline, or the PMU has just gone;
- * -ESRCH if @task is exiting; -ENOENT if no PMU knows the event; -ENOSPC if it
- * would not fit; -EOPNOTSUPP if the PMU lacks a capability asked for, or
- * @attr->sample_type or @attr->read_format ask for what callbacks and records do not
- * have, or the buffer has an AUX area that the PMU would write, which the kernel's perf core
- * does not let it; -EBUSY if that area has a producer; -ENOMEM. A PMU's own errors are
+ * -ESRCH if @task is exiting; -ENOENT if no PMU knows the event; -ENOSPC if the trial finds that
+ * the counter does not fit; -EOPNOTSUPP if the PMU lacks a capability asked for, or
+ * @attr->sample_type or @attr->read_format ask for fields that callbacks and records do not
+ * have, or the PMU would write the buffer's AUX area, and the kernel's perf core does not support
+ * that for kernel counters; -EBUSY if that area has a producer; -ENOMEM. A PMU's own errors are
  * passed on as they are.
  */
 struct pmuk_counter *pmuk_counter_create(const struct pmuk_attr *attr, int cpu,
@@ -343,7 +331,7 @@ struct pmuk_counter *pmuk_counter_create(const struct pmuk_attr *attr, int cpu,
 }
 EXPORT_SYMBOL_GPL(pmuk_counter_create);
 
-/* With attributes that are good; with a context's slot and handler, or NULL. */
+/* The caller has checked @attr. @handler, @slot and @buffers are a context's, or NULL. */
 struct pmuk_counter *pmuk_counter_make(const struct pmuk_attr *attr, int cpu,
 				       struct task_struct *task, pmuk_handler_t handler,
 				       void *slot, struct pmuk_buffer **buffers)
@@ -386,11 +374,11 @@ struct pmuk_counter *pmuk_counter_make(const struct pmuk_attr *attr, int cpu,
 
 /**
  * pmuk_counter_destroy() - end a counter
- * @c: the counter; NULL and an ERR_PTR() are fine. A context's is left to its context
+ * @c: the counter; NULL and an ERR_PTR() are fine. A context's counter is left to its context
  *
- * On return no overflow callback runs or will run. For software events, which perf
- * core may handle with interrupts on, this waits for an RCU grace period. The
- * caller sees to it that no other call on @c is under way.
+ * On return no overflow callback runs or will run. If @c has a period and is not on the CPU's own
+ * PMU, this call waits for an RCU grace period: perf core may handle such overflows with interrupts
+ * on. The caller makes sure that no other call on @c is under way.
  *
  * Context: May sleep. Not from the overflow callback.
  */
@@ -401,20 +389,20 @@ void pmuk_counter_destroy(struct pmuk_counter *c)
 }
 EXPORT_SYMBOL_GPL(pmuk_counter_destroy);
 
-/* The first half of destroying a counter: what comes of it from now on is dropped. */
+/* The first half of destroying a counter: its overflows are dropped from now on. */
 void pmuk_counter_end(struct pmuk_counter *c)
 {
-	/* Its last value stays in the records of those whose peer it is. */
+	/* A disable publishes the last value. Counters with @c as a peer go on recording it. */
 	if (kref_read(&c->ref) > 1)
 		pmuk_counter_disable(c);
 	WRITE_ONCE(c->quiet, true);
 	perf_event_release_kernel(c->event);
 }
 
-/* The second half, when a grace period has passed, or no callback is left for other reasons. */
+/* The second half of destroying a counter. The caller knows that no overflow callback is left. */
 void pmuk_counter_finish(struct pmuk_counter *c)
 {
-	/* Only now can no overflow queue it any more; it finds ->quiet set. */
+	/* No overflow can queue ->settle any more. If it is queued, it finds ->quiet set. */
 	irq_work_sync(&c->settle);
 	pmuk_aux_detach(c);
 	pmuk_counter_put_others(c);
@@ -424,11 +412,11 @@ void pmuk_counter_finish(struct pmuk_counter *c)
 /**
  * pmuk_counter_destroy_deferred() - end a counter from anywhere
  * @c: the counter
- * @done: completed when no overflow callback runs or will run, and @c is freed;
+ * @done: completed when no overflow callback runs or will run, and @c is destroyed;
  *	may be NULL
  *
  * From now on overflows are dropped, and @c may not be used any more. A call of
- * pmuk_counter_enable() that is under way goes on, and @c is freed after it: the first overflow
+ * pmuk_counter_enable() that is under way goes on, and @c is freed after it, so the first overflow
  * may destroy its counter. A module that passes NULL must not be unloaded before its callback is
  * known to have ended. perfmon2's KAPI of 2006 could not close from an interrupt.
  *
@@ -452,8 +440,9 @@ int pmuk_counter_destroy_deferred(struct pmuk_counter *c, struct completion *don
 EXPORT_SYMBOL_GPL(pmuk_counter_destroy_deferred);
 
 /*
- * perf core may swap an inherited event into a child's context, and then it ends
- * with that child: only the end of its task tells.
+ * perf core may swap the contexts of a parent and a child, and with them an inherited event. The
+ * event's state then says that the child has exited. So of inherited counters, only the counted
+ * task itself says whether it has exited.
  */
 static bool pmuk_event_gone(const struct perf_event *event)
 {
@@ -462,7 +451,7 @@ static bool pmuk_event_gone(const struct perf_event *event)
 	if (state < PERF_EVENT_STATE_EXIT || pmuk_counter_is_moved(event->overflow_handler_context))
 		return true;
 	if (event->attr.inherit)
-		return READ_ONCE(event->hw.target->flags) & PF_EXITING;
+		return READ_ONCE(perf_local_task(event)->flags) & PF_EXITING;
 	return state == PERF_EVENT_STATE_EXIT ||
 	       !(READ_ONCE(event->attach_state) & PERF_ATTACH_CONTEXT);
 }
@@ -486,43 +475,38 @@ static int pmuk_event_state(const struct perf_event *event)
 }
 
 /*
- * A resume in the middle may have taken out what was read before it. Whoever sees
- * its ->frozen sees its ->thaws, and whoever sees that sees the count without it.
+ * A resume in the middle subtracts what the hardware has counted during the pause, and this read
+ * may have included that: read again if ->resumes has moved. A resume stores the count, then
+ * ->resumes, then ->state. So a reader that sees its ->state sees its ->resumes, and a reader that
+ * sees its ->resumes sees the corrected count.
  */
 static void pmuk_counter_value(struct pmuk_counter *c, struct pmuk_value *value)
 {
-	u64 frozen, thaws;
+	u64 resumes;
 
 	do {
-		thaws = smp_load_acquire(&c->thaws);	/* pairs with pmuk_thaw() */
+		resumes = smp_load_acquire(&c->resumes);	/* pairs with pmuk_thaw() */
 		value->count = perf_event_read_value(c->event, &value->time_enabled,
 						     &value->time_running);
-		frozen = smp_load_acquire(&c->frozen);	/* pairs with pmuk_thaw() */
-	} while (READ_ONCE(c->thaws) != thaws);
+		pmuk_counter_is_frozen(c, &value->count);
+	} while (READ_ONCE(c->resumes) != resumes);
 
-	if (frozen != PMUK_RUNNING)
-		value->count = frozen;
 	value->time_enabled -= c->tried;
 	value->time_running -= c->tried;
-	/* perf core reads one after the other, while the task may be switched. */
+	/* perf core reads one time after the other, and the task may be switched in between. */
 	value->time_running = min(value->time_running, value->time_enabled);
 	value->age = 0;
 }
 
-/* Below PERF_EVENT_STATE_EXIT an event has lost its PMU. */
+/* An event whose PMU was unregistered has a state below PERF_EVENT_STATE_EXIT. */
 static int pmuk_gone_error(const struct perf_event *event)
 {
-	if (event->hw.target && READ_ONCE(event->state) >= PERF_EVENT_STATE_EXIT)
+	if (perf_local_task(event) && READ_ONCE(event->state) >= PERF_EVENT_STATE_EXIT)
 		return -ESRCH;
 	return -ENODEV;
 }
 
-bool pmuk_counter_is_pmu_gone(const struct pmuk_counter *c)
-{
-	return READ_ONCE(c->event->state) < PERF_EVENT_STATE_EXIT;
-}
-
-/* 0 unless the counter has lost what it counted on, or its place. */
+/* Returns 0 unless the CPU, task or PMU is gone, or the pinned counter was pushed off its PMU. */
 static int pmuk_counter_fault(const struct pmuk_counter *c)
 {
 	switch (pmuk_event_state(c->event)) {
@@ -536,9 +520,9 @@ static int pmuk_counter_fault(const struct pmuk_counter *c)
 }
 
 /*
- * A child gets an event as enabled as its parent's was when it was born, and
- * perf core lets nobody outside enable that one later. A child that is off was born
- * before its parent's event was enabled.
+ * If the parent's event is disabled at a fork, so is the child's, and perf core has no call by
+ * which modules could enable it later. A child's event that is off was born before its parent's
+ * event was enabled.
  */
 static bool pmuk_is_late(struct pmuk_counter *c)
 {
@@ -554,7 +538,7 @@ static bool pmuk_is_late(struct pmuk_counter *c)
 	return false;
 }
 
-/* The task may fork between a look at its children and the enabling: look again. */
+/* The task may fork between the check of its children and the enabling, so check again. */
 static int pmuk_enable_event(struct pmuk_counter *c)
 {
 	if (pmuk_is_late(c))
@@ -573,7 +557,7 @@ static int pmuk_enable_event(struct pmuk_counter *c)
 
 static int pmuk_enable(struct pmuk_counter *c)
 {
-	/* perf core would take an event that has lost its context, for nothing. */
+	/* perf core accepts an event that has lost its context, but never schedules it. */
 	int ret = pmuk_counter_fault(c);
 
 	if (!ret || ret == -EBUSY) {
@@ -600,9 +584,9 @@ static int pmuk_enable(struct pmuk_counter *c)
  * Return: 0; -EINVAL if @c is NULL or an ERR_PTR(); -ENOSPC if the counter is
  * pinned and its PMU is full; -ENODEV if its CPU or PMU has gone; -ESRCH if its
  * task has; -EBUSY with PMUK_INHERIT if the task has children born since the
- * creation, as these would not be counted: enable before the task forks. If the
- * fork met this call, children born meanwhile may count until @c is destroyed. A pinned
- * task counter is placed when its task next runs: look at pmuk_counter_state() then.
+ * creation, as these would not be counted: enable before the task forks. If the task
+ * forks during this call, children born meanwhile may count until @c is destroyed. A pinned
+ * task counter is placed when its task next runs: check pmuk_counter_state() then.
  */
 int pmuk_counter_enable(struct pmuk_counter *c)
 {
@@ -655,13 +639,13 @@ EXPORT_SYMBOL_GPL(pmuk_counter_disable);
  * @c: the counter
  * @value: where to put count, time_enabled and time_running
  *
- * With PMUK_INHERIT the sum over the task and its children. Reading a counter
+ * With PMUK_INHERIT, @value is the sum over the task and its children. Reading a counter
  * that is on another CPU's PMU interrupts that CPU. Follows pfmk_read_pmds().
  *
  * Context: May sleep.
  * Return: 0; -EINVAL if @c or @value is NULL; -EBUSY if the counter was pinned
  * and pushed out, -ENODEV if its CPU or PMU has gone, -ESRCH if its task has:
- * then @value holds what was counted until that.
+ * then @value holds the count until then.
  */
 int pmuk_counter_read(struct pmuk_counter *c, struct pmuk_value *value)
 {
@@ -678,51 +662,10 @@ EXPORT_SYMBOL_GPL(pmuk_counter_read);
  * @c: the counter
  *
  * Context: Any, NMI too.
- * Return: enum pmuk_counter_state; -EINVAL if @c is NULL or an ERR_PTR().
+ * Return: enum pmuk_counter_states; -EINVAL if @c is NULL or an ERR_PTR().
  */
 int pmuk_counter_state(struct pmuk_counter *c)
 {
 	return IS_ERR_OR_NULL(c) ? -EINVAL : pmuk_event_state(c->event);
 }
 EXPORT_SYMBOL_GPL(pmuk_counter_state);
-
-static int __init pmuk_init(void)
-{
-	int ret;
-
-	pmuk_wq = alloc_workqueue("pmuk", WQ_UNBOUND, 0);
-	if (!pmuk_wq)
-		return -ENOMEM;
-	ret = pmuk_contexts_init();
-	if (ret)
-		goto err_wq;
-	ret = pmuk_formats_init();
-	if (ret)
-		goto err_contexts;
-	pmuk_debugfs_init();
-	return 0;
-
-err_contexts:
-	pmuk_contexts_exit();
-err_wq:
-	destroy_workqueue(pmuk_wq);
-	return ret;
-}
-subsys_initcall(pmuk_init);
-
-/*
- * Each counter and context holds the module. What is left is work that is about to return, and
- * pages of maps that are to be freed after a grace period.
- */
-static void __exit pmuk_exit(void)
-{
-	pmuk_debugfs_exit();
-	pmuk_formats_exit();
-	pmuk_contexts_exit();
-	rcu_barrier();
-	destroy_workqueue(pmuk_wq);
-}
-module_exit(pmuk_exit);
-
-MODULE_DESCRIPTION("Performance counters for kernel code");
-MODULE_LICENSE("GPL");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * /sys/kernel/debug/pmuk: which contexts are live, what became of their records, and what
- * they cost. For people; its format is no ABI.
+ * they cost. The files are for people; their format is no ABI.
  */
 #include <linux/capability.h>
 #include <linux/debugfs.h>
@@ -14,9 +14,8 @@
 
 #include "buffer.h"
 #include "context.h"
-
-/* Nanoseconds in overflows are measured while somebody wants them: it costs two clocks each. */
-DEFINE_STATIC_KEY_FALSE(pmuk_measures);
+#include "debugfs.h"
+#include "overflow.h"
 
 static struct dentry *pmuk_dir;
 
@@ -31,7 +30,7 @@ static void pmuk_show_buffer(struct seq_file *m, struct pmuk_buffer *b)
 {
 	struct pmuk_buffer_stat stat;
 
-	pmuk_buffer_stat(b, &stat);
+	pmuk_buffer_get_stat(b, &stat);
 	seq_printf(m, "  buffer cpu %d pages %u head %llu tail %llu consumed %llu", b->cpu,
 		   b->data.nr, stat.head, stat.tail, stat.consumed);
 	seq_printf(m, " lost %llu discarded %llu overwritten %llu wakeups %llu\n", stat.lost,
@@ -42,7 +41,7 @@ static void pmuk_show_aux(struct seq_file *m, struct pmuk_buffer *b)
 {
 	struct pmuk_aux_stat stat;
 
-	if (pmuk_aux_stat(b, &stat))
+	if (pmuk_aux_get_stat(b, &stat))
 		return;
 	seq_printf(m, "  aux cpu %d pages %u head %llu tail %llu truncated %llu", b->cpu,
 		   b->aux->pages.nr, stat.head, stat.tail, stat.truncated);
@@ -61,7 +60,7 @@ static void pmuk_show_inst(struct seq_file *m, struct pmuk_inst *inst)
 		   inst->switches, inst->switch_ns, inst->switch_max_ns, inst->late_max_ns);
 }
 
-static void pmuk_show_context(struct seq_file *m, struct pmuk_context *ctx)
+static void pmuk_show_context(struct seq_file *m, struct pmuk_context *ctx) __must_hold(&ctx->lock)
 {
 	struct pmuk_set *set;
 	unsigned long id, sets = 0, counters = 0;
@@ -89,8 +88,9 @@ static void pmuk_show_context(struct seq_file *m, struct pmuk_context *ctx)
 }
 
 /*
- * The first context whose id is not below @id, or NULL. The context stays until pmuk_unview(),
- * and no lock is held until then: a call on one context may take long, and stops no other.
+ * Returns the first context whose id is not below @id, or NULL. The context stays until
+ * pmuk_unview(). No lock is held until then: a call on one context may take long, and must not
+ * block the others.
  */
 static struct pmuk_context *pmuk_view_from(u64 id)
 {

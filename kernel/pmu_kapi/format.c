@@ -2,7 +2,7 @@
 /*
  * The built-in record format, perf's own: PERF_RECORD_SAMPLE as perf_event_open(2)
  * and the UAPI header describe it, with the fields that the counter's attributes ask
- * for. Runs where the overflow does, in NMI too.
+ * for. This code runs in the overflow handler, in NMI too.
  */
 #include <linux/export.h>
 #include <linux/math.h>
@@ -13,20 +13,20 @@
 #include <linux/string.h>
 
 #include "buffer.h"
-#include "internal.h"
+#include "format.h"
 
-/* On the stack of the overflow, which may be an NMI's: not too deep. */
+/* The callchain is collected on the overflow's stack, which may be an NMI's: limit its depth. */
 #define PMUK_CALLCHAIN_MAX	64
 
-/* What is worked out before a record's size is known. */
+/* The variable parts of a record, which are worked out before its size is known. */
 struct pmuk_extras {
-	unsigned int nr_ips;		/* of ips[], from first on */
+	unsigned int nr_ips;		/* entries of ips[] to write, the first at ips[first] */
 	unsigned int first;
 	unsigned int raw;		/* bytes of the PMU's raw data */
 	unsigned long ips[PMUK_CALLCHAIN_MAX];
 };
 
-/* What records can hold. */
+/* Records can have these fields. */
 #define PMUK_RECORD_TYPE	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID |	\
 				 PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR | PERF_SAMPLE_ID |		\
 				 PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD |	\
@@ -40,7 +40,7 @@ bool pmuk_format_known(u64 sample_type, u64 read_format)
 	return !(sample_type & ~PMUK_RECORD_TYPE) && !(read_format & ~PMUK_READ_FORMAT);
 }
 
-/* What is wrong with the record that @attr asks for, or NULL. */
+/* Returns what is wrong with the record that @attr asks for, or NULL. */
 const char *pmuk_format_fault(const struct pmuk_attr *attr, int cpu)
 {
 	unsigned int i;
@@ -76,7 +76,7 @@ static unsigned int pmuk_format_read_size(const struct pmuk_counter *c)
 	return (1 + times + each * (1 + c->nr_peers)) * sizeof(u64);
 }
 
-/* Bytes of each record of a counter: header and all that has a fixed size. */
+/* Returns the size of a counter's record without callchain and raw data. */
 unsigned int pmuk_format_size(const struct pmuk_counter *c)
 {
 	u64 fixed = c->attr.sample_type & ~(u64)(PERF_SAMPLE_READ | PERF_SAMPLE_CALLCHAIN |
@@ -88,15 +88,15 @@ unsigned int pmuk_format_size(const struct pmuk_counter *c)
 	return size;
 }
 
-/* The unwinder walks the host's kernel stack. A guest's is out of its reach. */
+/* The unwinder walks the host's kernel stack. It cannot reach a guest's stack. */
 static bool pmuk_format_is_kernels(const struct pmuk_sample *sample)
 {
 	return (sample->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL;
 }
 
 /*
- * The stack that was interrupted begins at @ip. Above it, there is what the
- * interrupt has put there; below, who called it.
+ * The unwinder begins with the functions of the interrupt. Skip these up to sample->ip, where the
+ * interrupted code and its callers begin. If sample->ip is not found, it is the whole callchain.
  */
 static void pmuk_format_unwind(struct pmuk_extras *x, const struct pmuk_sample *sample)
 {
@@ -129,7 +129,7 @@ static unsigned int pmuk_format_raw_size(const struct perf_sample_data *data)
 	}
 }
 
-/* With a u32 before it that says how much follows, up to a multiple of 8. */
+/* A u32 before the raw data says how many bytes follow. Both are padded to a multiple of 8. */
 static unsigned int pmuk_format_raw_total(unsigned int raw)
 {
 	return round_up(sizeof(u32) + raw, sizeof(u64));
@@ -154,7 +154,7 @@ static unsigned int pmuk_format_extras(const struct pmuk_counter *c, struct pmuk
 	return size;
 }
 
-/* A peer's count now, if it is on the PMU, or else when it was last published. */
+/* Returns the peer's present count if the peer is on its PMU, or else the last published count. */
 static u64 pmuk_format_peer(struct pmuk_counter *peer)
 {
 	struct pmuk_value value = {};
@@ -234,7 +234,7 @@ static u64 pmuk_format_pair(u32 first, u32 second)
 	return pair;
 }
 
-/* In the order of the ABI. */
+/* The ABI gives the order of the fields. */
 static u64 *pmuk_format_fields(u64 *p, struct pmuk_counter *c, const struct pmuk_sample *sample)
 {
 	const u64 type = c->attr.sample_type;
@@ -260,7 +260,7 @@ static u64 *pmuk_format_fields(u64 *p, struct pmuk_counter *c, const struct pmuk
 	return p;
 }
 
-/* Write what @sample tells into a buffer of this CPU; if that is full, it counts. */
+/* Write @sample as a record into a buffer of this CPU. If there is no room, the buffer counts. */
 void pmuk_format_sample(struct pmuk_counter *c, struct pmuk_buffer *b,
 			const struct pmuk_sample *sample, const struct perf_sample_data *data)
 {
@@ -276,7 +276,7 @@ void pmuk_format_sample(struct pmuk_counter *c, struct pmuk_buffer *b,
 		return;
 
 	rec->misc = sample->misc;
-	*(u64 *)(rec + 1) = 0;	/* no field is there, if none was asked for */
+	*(u64 *)(rec + 1) = 0;	/* if no field was asked for, the shortest record has this u64 */
 	p = pmuk_format_fields((u64 *)(rec + 1), c, sample);
 	if (c->attr.sample_type & PERF_SAMPLE_READ)
 		p = pmuk_format_read(p, c, &sample->value);
@@ -289,4 +289,11 @@ void pmuk_format_sample(struct pmuk_counter *c, struct pmuk_buffer *b,
 	if (c->attr.sample_type & PMUK_SAMPLE_COOKIE)
 		*p++ = c->attr.cookie;
 	pmuk_output_end(b, rec);
+}
+
+/* The handler of a counter that has a buffer of its own. */
+void pmuk_format_record(struct pmuk_counter *c, const struct pmuk_sample *sample,
+			const struct perf_sample_data *data)
+{
+	pmuk_format_sample(c, c->attr.buffer, sample, data);
 }

@@ -1,18 +1,45 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * The counters of a set together: those of this CPU in one instant, or of the whole target
- * as they were last seen.
- */
-
-#include <linux/err.h>
+/* pmuk_read_local() reads the counters of a set, on this CPU or of this task, in one instant. */
+#include <linux/build_bug.h>
 #include <linux/export.h>
 #include <linux/irqflags.h>
 #include <linux/preempt.h>
-#include <linux/rcupdate.h>
 #include <linux/smp.h>
-#include <linux/string.h>
 
 #include "context.h"
+
+static_assert(offsetof(struct pmuk_counter, mask) == offsetof(struct pmuk_counter_fast, mask));
+static_assert(offsetof(struct pmuk_counter, last) == offsetof(struct pmuk_counter_fast, last));
+static_assert(offsetof(struct pmuk_counter, offset) == offsetof(struct pmuk_counter_fast, offset));
+
+/* The fast path needs counters whose registers are all read directly. */
+static bool pmuk_turn_is_direct(const struct pmuk_turn *turn)
+{
+	unsigned int i;
+
+	for (i = 0; i < turn->nr; i++) {
+		if (!turn->counters[i]->mask)
+			return false;
+	}
+	return true;
+}
+
+/* Let the fast path of pmuk_read_local() find the counters of the active turn, or hide them. */
+void pmuk_inst_show_group(struct pmuk_inst *inst, bool on)
+{
+	struct pmuk_turn *turn = inst->active;
+	struct pmuk_group **shown;
+
+	if (inst->cpu < 0)
+		return;
+	shown = per_cpu_ptr(inst->ctx->groups, inst->cpu);
+	on = on && turn->nr && pmuk_turn_is_direct(turn);
+	WRITE_ONCE(turn->group->fast_tick, PMUK_COUNTING);
+	WRITE_ONCE(*shown, on ? turn->group : NULL);
+	smp_mb();	/* pairs with pmuk_inst_mask(), which hides the group or is seen here */
+	if (on && atomic_read(&inst->masked))
+		WRITE_ONCE(*shown, NULL);
+}
 
 static struct pmuk_inst *pmuk_context_own(struct pmuk_context *ctx)
 {
@@ -24,18 +51,22 @@ static struct pmuk_inst *pmuk_context_own(struct pmuk_context *ctx)
 }
 
 /*
- * For the rest of this tick; but not while masked, though a restart that is masked again before it
- * ends shows the group for a moment. An NMI may mask at any point in here, hence the look after.
+ * Let reads of the group be fast for the rest of this tick, unless the context is masked. A restart
+ * that is masked again before it ends shows the group for a moment even then. An NMI may mask at
+ * any point in here, so check ->masked afterwards.
  */
 static void pmuk_group_allow_fast(const struct pmuk_inst *inst, struct pmuk_group *group)
 {
 	WRITE_ONCE(group->fast_tick, jiffies);
 	barrier();
 	if (atomic_read(&inst->masked))
-		WRITE_ONCE(group->fast_tick, PMUK_NEVER);
+		WRITE_ONCE(group->fast_tick, PMUK_COUNTING);
 }
 
-/* Once in each tick all are published; until the next one, reads of the group are fast. */
+/*
+ * Reads @n counters, and publishes those that this tick has not published yet. A read of all the
+ * set's counters, outside of NMI, makes the tick's other reads fast.
+ */
 static noinline int pmuk_read_local_slow(struct pmuk_context *ctx, u64 *counts, unsigned int n)
 {
 	struct pmuk_inst *inst;
@@ -57,31 +88,44 @@ static noinline int pmuk_read_local_slow(struct pmuk_context *ctx, u64 *counts, 
 	return ret;
 }
 
+/* Each number of counters has its code in line, without a loop. */
+static __always_inline bool pmuk_group_read_any(const struct pmuk_context *ctx, u64 *counts,
+						unsigned int n)
+{
+	struct pmuk_group *const *shown = raw_cpu_ptr(ctx->groups);
+
+	if (likely(n == 2))
+		return pmuk_group_read(shown, counts, 2, false);
+	if (likely(n == 4))
+		return pmuk_group_read(shown, counts, 4, false);
+	if (n == 1)
+		return pmuk_group_read(shown, counts, 1, false);
+	return n == 3 && pmuk_group_read(shown, counts, 3, false);
+}
+
 static noinline int pmuk_read_local_preemptible(struct pmuk_context *ctx, u64 *counts,
 						unsigned int n)
 {
-	bool done;
-
-	preempt_disable_notrace();
-	done = pmuk_group_read(ctx->groups, counts, n);
-	preempt_enable_notrace();
-	return done ? 0 : pmuk_read_local_slow(ctx, counts, n);
+	guard(preempt_notrace)();
+	if (likely(pmuk_group_read_any(ctx, counts, n)))
+		return 0;
+	return pmuk_read_local_slow(ctx, counts, n);
 }
 
 /**
- * pmuk_read_local() - all counters of the set whose turn it is, here, in one instant
+ * pmuk_read_local() - read the active set's counters on this CPU or task in one instant
  * @ctx: the context
- * @counts: where to put their counts, in the order of their numbers
- * @n: how many are wanted: the first @n
+ * @counts: where to put the counts, in the order of the counters' numbers
+ * @n: read the first @n counters
  *
- * No interrupt comes between them, nor, on x86 and arm64, an NMI. Each is as
- * pmuk_counter_read_local() has it.
+ * No interrupt comes between the reads, nor, on x86 and arm64, an NMI. Each count is as
+ * pmuk_counter_read_local() returns it.
  *
  * Context: Any, NMI too; on a CPU of the target, or in its task. Where more than one event
  * set takes turns, with preemption off, or the turn may end.
  * Return: 0; -EINVAL if @ctx or @counts is NULL, this is no CPU of the target or not its task,
  * or the set has fewer than @n counters; -EBUSY if the context is stopped, a counter is not on
- * the PMU now, or NMIs came between them again and again; -EOPNOTSUPP with PMUK_TARGET_TREE.
+ * the PMU now, or NMIs came between the reads again and again; -EOPNOTSUPP with PMUK_TARGET_TREE.
  * @counts is not defined after an error.
  */
 int pmuk_read_local(struct pmuk_context *ctx, u64 *counts, unsigned int n)
@@ -92,59 +136,21 @@ int pmuk_read_local(struct pmuk_context *ctx, u64 *counts, unsigned int n)
 		return -EINVAL;
 	if (unlikely(!preempt))
 		return pmuk_read_local_preemptible(ctx, counts, n);
-	if (likely(!(preempt & NMI_MASK) && pmuk_group_read(ctx->groups, counts, n)))
+	if (likely(!(preempt & NMI_MASK) && pmuk_group_read_any(ctx, counts, n)))
 		return 0;
 	return pmuk_read_local_slow(ctx, counts, n);
 }
 EXPORT_SYMBOL_GPL(pmuk_read_local);
 
-static int pmuk_turn_snapshot(const struct pmuk_turn *turn, struct pmuk_value *values,
-			      unsigned int n)
-{
-	unsigned int i;
-
-	if (!turn || n > turn->nr)
-		return -EINVAL;
-	for (i = 0; i < n; i++)
-		pmuk_slot_snapshot(&turn->slots[i], &values[i]);
-	return 0;
-}
-
 /**
- * pmuk_snapshot() - last published values of a set's counters, of the whole target
+ * pmuk_groups() - where pmuk_group_read() finds the counters of each CPU
  * @ctx: the context
- * @set: the event set
- * @values: where to put them, in the order of their numbers
- * @n: how many are wanted: the first @n
  *
- * Never an IPI, never a wait: the sum of what pmuk_counter_snapshot() knows, since the
- * context was loaded; the age is that of the oldest.
- *
- * Context: Any, NMI too; from any CPU.
- * Return: 0; -EINVAL if @ctx or @values is NULL or an ERR_PTR(), or there is no such set, or
- * it has fewer than @n counters; -ENODEV if @ctx is not loaded; -EOPNOTSUPP with
- * PMUK_TARGET_TREE.
+ * Context: Any.
+ * Return: an array by CPU, whose elements are arguments of pmuk_group_read() until pmuk_close().
  */
-int pmuk_snapshot(struct pmuk_context *ctx, u16 set, struct pmuk_value *values, unsigned int n)
+struct pmuk_group * __percpu *pmuk_groups(struct pmuk_context *ctx)
 {
-	struct pmuk_inst *inst;
-	unsigned int cpu;
-	int ret = -ENODEV;
-
-	if (IS_ERR_OR_NULL(ctx) || IS_ERR_OR_NULL(values))
-		return -EINVAL;
-	if (READ_ONCE(ctx->loaded) && READ_ONCE(ctx->target) == PMUK_TARGET_TREE)
-		return -EOPNOTSUPP;
-	memset(values, 0, n * sizeof(*values));
-	guard(rcu)();
-	for (cpu = 0; cpu < nr_cpu_ids; cpu++) {
-		inst = smp_load_acquire(&ctx->insts[cpu]);	/* whole */
-		if (!inst)
-			continue;
-		ret = pmuk_turn_snapshot(pmuk_inst_turn(inst, set), values, n);
-		if (ret)
-			break;
-	}
-	return ret;
+	return ctx->groups;
 }
-EXPORT_SYMBOL_GPL(pmuk_snapshot);
+EXPORT_SYMBOL_GPL(pmuk_groups);

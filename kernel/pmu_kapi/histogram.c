@@ -9,11 +9,12 @@
 #include <linux/sizes.h>
 
 #include "context.h"
+#include "registry.h"
 
-/* Of one CPU's area. */
+/* The largest area of one CPU, in bytes. */
 #define PMUK_HISTOGRAM_MAX	SZ_16M
 
-/* The last bucket may be one of fewer bytes. */
+/* The last bucket may have fewer bytes. */
 static u64 pmuk_histogram_nr(const struct pmuk_histogram_arg *arg)
 {
 	return ((arg->size - 1) >> arg->shift) + 1;
@@ -82,13 +83,13 @@ static struct pmuk_format pmuk_histogram = {
 	.handler	= pmuk_histogram_handler,
 };
 
-int __init pmuk_formats_init(void)
+int __init pmuk_histogram_register(void)
 {
 	pmuk_histogram.uuid = pmuk_format_histogram;
 	return pmuk_register_format(&pmuk_histogram);
 }
 
-void pmuk_formats_exit(void)
+void pmuk_histogram_unregister(void)
 {
 	pmuk_unregister_format(&pmuk_histogram);
 }

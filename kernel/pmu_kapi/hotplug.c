@@ -15,8 +15,12 @@
 #include <linux/rcupdate.h>
 
 #include "context.h"
+#include "hotplug.h"
+#include "instance.h"
+#include "message.h"
+#include "work.h"
 
-/* The pauses between two tries double where there is no room: a try costs as much as a load. */
+/* While a CPU has no room, the pause between two tries doubles: a try costs as much as a load. */
 #define PMUK_RETRY_MIN	(HZ / 10UL)
 #define PMUK_RETRY_MAX	(10UL * HZ)
 
@@ -55,6 +59,7 @@ static int pmuk_inst_resume(struct pmuk_inst *inst, struct pmuk_target *failed)
 	struct pmuk_context *ctx = inst->ctx;
 	int ret = inst->live ? 0 : pmuk_inst_place(inst, failed);
 
+	lockdep_assert_held(&ctx->lock);
 	return ret || !ctx->running ? ret : pmuk_inst_start(inst, ctx->start_set, failed);
 }
 
@@ -68,8 +73,8 @@ static void pmuk_inst_set_missed(struct pmuk_inst *inst, bool missed)
 }
 
 /*
- * The CPU is online again. Where its counters have no place the watch tries again, and this is
- * told once. Returns whether the instance waits for pmuk_hotplug_finish().
+ * The CPU is online again. If its counters find no place, a message reports that once, and the
+ * watch tries again. Returns whether the instance waits for pmuk_hotplug_finish().
  */
 static bool pmuk_inst_rejoin(struct pmuk_inst *inst)
 {
@@ -86,7 +91,7 @@ static bool pmuk_inst_rejoin(struct pmuk_inst *inst)
 }
 
 /* All instances that were retired share this grace period. */
-static void pmuk_hotplug_finish(struct pmuk_context *ctx)
+static void pmuk_hotplug_finish(struct pmuk_context *ctx) __must_hold(&ctx->lock)
 {
 	struct pmuk_inst *inst;
 	unsigned int cpu;
@@ -116,7 +121,7 @@ static bool pmuk_hotplug_join(struct pmuk_inst *inst)
 	if (inst->live)
 		return false;
 	atomic_set(&inst->stale, 0);
-	smp_mb();	/* pairs with pmuk_cpu_offline(): it is offline, or will be stale again */
+	smp_mb();	/* pairs with pmuk_cpu_offline(): see it offline, or ->stale is set again */
 	if (cpumask_test_cpu(inst->cpu, inst->ctx->online))
 		return pmuk_inst_rejoin(inst);
 	pmuk_inst_set_missed(inst, false);
@@ -124,6 +129,7 @@ static bool pmuk_hotplug_join(struct pmuk_inst *inst)
 }
 
 static void pmuk_hotplug_each(struct pmuk_context *ctx, bool (*fn)(struct pmuk_inst *inst))
+	__must_hold(&ctx->lock)
 {
 	struct pmuk_inst *inst;
 	bool retired = false;
@@ -143,7 +149,7 @@ static bool pmuk_hotplug_retry_inst(struct pmuk_inst *inst)
 }
 
 /* The watch calls this: a CPU that had no room may have some now. */
-void pmuk_hotplug_retry(struct pmuk_context *ctx)
+void pmuk_hotplug_retry(struct pmuk_context *ctx) __must_hold(&ctx->lock)
 {
 	pmuk_hotplug_each(ctx, pmuk_hotplug_retry_inst);
 }
@@ -160,8 +166,8 @@ void pmuk_hotplug_work(struct work_struct *work)
 }
 
 /*
- * CPU hotplug does not call back for the CPUs that are online: it would wake a thread on each of
- * them, on isolated ones and on those that the context has nothing to do with, too.
+ * Let CPU hotplug not call back for the CPUs that are online now: it would wake a thread on each of
+ * them, also on isolated CPUs, and on CPUs that are not of the target.
  */
 int pmuk_hotplug_add(struct pmuk_context *ctx)
 {
@@ -169,7 +175,7 @@ int pmuk_hotplug_add(struct pmuk_context *ctx)
 
 	if (ret)
 		return ret;
-	guard(cpus_read_lock)();	/* no call is under way then */
+	guard(cpus_read_lock)();	/* no callback runs meanwhile */
 	cpumask_copy(ctx->online, cpu_online_mask);
 	return 0;
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Messages of a context to its consumer. What happens again before it was read is
- * counted on the pile of its kind and CPU, so none is lost and memory is bounded.
+ * Messages of a context to its consumer. There is a pile for each kind of message and CPU. If
+ * something happens again before its message was read, the pile counts it. So no message is lost,
+ * and memory is bounded.
  *
- * A pile that gets its first one owes the consumer one completion, and gives it from an
- * irq_work, as it may have been posted in NMI. So there are as many completions as
- * messages to be read, each is consumed by the read that takes one, and the next
- * wait sleeps.
+ * A pile that gets its first message owes the consumer one completion. An irq_work gives that
+ * completion, as the message may have been posted in NMI. So there are as many completions as
+ * messages to be read. The read that takes a message consumes one, and the next wait sleeps.
  */
 #include <linux/bitmap.h>
 #include <linux/completion.h>
@@ -16,6 +16,7 @@
 #include <linux/smp.h>
 
 #include "context.h"
+#include "message.h"
 
 static void pmuk_mail_complete(struct irq_work *work)
 {
@@ -45,7 +46,7 @@ void pmuk_mail_end(struct pmuk_mailbox *mail)
 	kvfree(mail->piles);
 }
 
-/* From anywhere, NMI too. */
+/* Post a message. May be called in any context, NMI too. */
 void pmuk_post(struct pmuk_context *ctx, enum pmuk_msg_kind kind, int cpu, u64 count,
 	       u32 counters, u16 set)
 {
@@ -65,7 +66,7 @@ void pmuk_post(struct pmuk_context *ctx, enum pmuk_msg_kind kind, int cpu, u64 c
 	irq_work_queue(&mail->irq_work);
 }
 
-/* As find_next_bit(), for words that others set bits in meanwhile: each is read once. */
+/* As find_next_bit(), but read each word once, as other CPUs set bits in it meanwhile. */
 static unsigned int pmuk_mail_next(const struct pmuk_mailbox *mail, unsigned int from)
 {
 	unsigned int nr;
@@ -79,7 +80,7 @@ static unsigned int pmuk_mail_next(const struct pmuk_mailbox *mail, unsigned int
 	return mail->nr;
 }
 
-/* Piles take turns, so that a busy one hides no other. */
+/* Take the next pile. A search begins where the last one ended, so a busy pile hides no other. */
 static bool pmuk_mail_take(struct pmuk_mailbox *mail, struct pmuk_msg *msg)
 {
 	struct pmuk_pile *pile;
@@ -94,12 +95,12 @@ static bool pmuk_mail_take(struct pmuk_mailbox *mail, struct pmuk_msg *msg)
 
 	mail->next = nr + 1;
 	clear_bit(nr, mail->full);
-	smp_mb__after_atomic();	/* whoever posts after the count was taken sets it again */
+	smp_mb__after_atomic();	/* a post after the count was taken sets the bit again */
 	pile = &mail->piles[nr];
 	msg->kind = nr % PMUK_MSG_KINDS;
 	msg->cpu = nr / PMUK_MSG_KINDS;
 	msg->count = atomic64_xchg(&pile->count, 0);
-	/* After the count: those that it counts have been noted before. */
+	/* Take the counters after the count: pmuk_post() notes a counter before it counts. */
 	msg->counters = atomic_xchg(&pile->counters, 0);
 	msg->set = READ_ONCE(pile->set);
 	return true;
@@ -118,8 +119,8 @@ static int pmuk_mail_wait(struct pmuk_mailbox *mail, long timeout)
 }
 
 /*
- * Whose completion was consumed nobody knows: by a wait of the caller's own, or for another
- * context that shares it. So a message is taken without one, too.
+ * A completion that was consumed may have been that of any message, or of another context that
+ * shares the completion. So a message is taken without a completion, too.
  */
 static int pmuk_mail_try(struct pmuk_mailbox *mail, struct pmuk_msg *msg)
 {
@@ -149,17 +150,18 @@ static int pmuk_mail_read(struct pmuk_context *ctx, struct pmuk_msg *msg, long t
  * @msg: where to put it
  * @noblock: do not wait for one
  *
- * Consumes one completion of &pmuk_context_attr.completion, whoever has completed that. Where
- * the caller has waited for it, or pmuk_read() of another context that shares it has returned
- * 0, read with @noblock: that takes a message whose completion was consumed already. One
- * that has not come yet is found by a later read, which then returns 0.
+ * Consumes one completion of &pmuk_context_attr.completion, a message's or another one. If
+ * the caller has waited for the completion itself, or pmuk_read() of another context that shares
+ * the completion has returned 0, read with @noblock: that takes a message whose completion was
+ * consumed already. If the message's completion comes later, a later read consumes it, and
+ * returns 0.
  *
  * Follows pfmk_read() of perfmon2's KAPI, which never copied the message out, and left its
  * completion behind for the next wait.
  *
  * Context: May sleep; any but NMI with @noblock.
- * Return: 1 and the message; 0 if somebody else has completed the completion and there is
- * none; -EAGAIN if @noblock and there is nothing; -ERESTARTSYS if a signal came first;
+ * Return: 1 and the message; 0 if a completion was consumed and there is no message;
+ * -EAGAIN if @noblock and there is neither; -ERESTARTSYS if a signal came first;
  * -EINVAL if @ctx or @msg is NULL or an ERR_PTR(), or there is no completion to wait for.
  */
 int pmuk_read(struct pmuk_context *ctx, struct pmuk_msg *msg, bool noblock)

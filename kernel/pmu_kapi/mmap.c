@@ -5,6 +5,9 @@
  * The geometry is that of perf's output ABI of 2009: 1 + 2^n pages, or the control
  * page alone, all maps of one size. Data pages are mapped read-only whatever is asked
  * for; the control page is writable if user space gives records back.
+ *
+ * The rules for the AUX area are those of 2014: the control page announces an offset, which is
+ * behind the data, and the size. Each map of the area is at that offset and of that size.
  */
 #define pr_fmt(fmt) "pmuk: " fmt
 
@@ -22,9 +25,9 @@
 #include <linux/workqueue.h>
 
 #include "buffer.h"
-#include "internal.h"
+#include "work.h"
 
-/* ---- what a map is charged for, as perf's are ---- */
+/* ---- maps are charged as perf's are ---- */
 
 static int pmuk_map_charge(struct pmuk_map *m, struct vm_area_struct *vma)
 {
@@ -48,7 +51,7 @@ static void pmuk_map_free(struct pmuk_map *m)
 	kfree(m);
 }
 
-/* All who may have been writing into these pages have ended since pmuk_mmap_drop(). */
+/* A grace period after pmuk_mmap_drop(), so no writer uses these pages any more. */
 static void pmuk_map_free_late(struct work_struct *work)
 {
 	struct pmuk_map *m = container_of(to_rcu_work(work), struct pmuk_map, late);
@@ -57,7 +60,7 @@ static void pmuk_map_free_late(struct work_struct *work)
 	pmuk_map_free(m);
 }
 
-/* Charged. An ERR_PTR() if it may not be. */
+/* Returns a map that is charged, or an ERR_PTR(), such as that of -EPERM if it may not be. */
 static struct pmuk_map *pmuk_map_make(struct pmuk_buffer *b, struct vm_area_struct *vma)
 {
 	struct pmuk_map *m = kzalloc_node(sizeof(*m), GFP_KERNEL_ACCOUNT, NUMA_NO_NODE);
@@ -76,7 +79,7 @@ static struct pmuk_map *pmuk_map_make(struct pmuk_buffer *b, struct vm_area_stru
 	return ERR_PTR(ret);
 }
 
-void pmuk_map_put(struct pmuk_map *m, struct mm_struct *mm)
+static void pmuk_map_put(struct pmuk_map *m, struct mm_struct *mm)
 {
 	if (!refcount_dec_and_test(&m->vmas))
 		return;
@@ -92,7 +95,10 @@ void pmuk_map_put(struct pmuk_map *m, struct mm_struct *mm)
 
 /* ---- maps of the control page and the data ---- */
 
-/* A map becomes the buffer's: neither inherited, nor grown, nor made writable later. */
+/*
+ * Make @vma a map of the buffer. Children do not inherit it, and it cannot grow. Unless user space
+ * gives records back, it cannot be made writable later.
+ */
 static void pmuk_mmap_settle(struct pmuk_map *m, struct vm_area_struct *vma,
 			     const struct vm_operations_struct *ops)
 {
@@ -121,10 +127,10 @@ static const char *pmuk_mmap_fault(const struct pmuk_buffer *b, struct vm_area_s
 	return NULL;
 }
 
-/* @insert is called with the buffer's lock. */
-int pmuk_mmap_make(struct pmuk_buffer *b, struct vm_area_struct *vma,
-		   int (*insert)(struct pmuk_map *m, struct vm_area_struct *vma),
-		   const struct vm_operations_struct *ops)
+/* @insert is called with the buffer's lock held. */
+static int pmuk_mmap_make(struct pmuk_buffer *b, struct vm_area_struct *vma,
+			  int (*insert)(struct pmuk_map *m, struct vm_area_struct *vma),
+			  const struct vm_operations_struct *ops)
 {
 	struct pmuk_map *m = pmuk_map_make(b, vma);
 	int ret;
@@ -145,6 +151,7 @@ int pmuk_mmap_make(struct pmuk_buffer *b, struct vm_area_struct *vma,
  * ones. Writers have preemption off, so no writer uses the old pages after the grace period.
  */
 static void pmuk_mmap_swap(struct pmuk_buffer *b, struct pmuk_pages *data)
+	__must_hold(&b->lock)
 {
 	struct perf_event_mmap_page *page = page_address(b->control);
 	u64 size = (u64)data->nr * PAGE_SIZE;
@@ -162,11 +169,13 @@ static void pmuk_mmap_swap(struct pmuk_buffer *b, struct pmuk_pages *data)
 }
 
 /*
- * The last map @m goes, and nobody is charged for the data any more: what user space has decided on
- * goes with it, and so do its records. munmap(2) holds the mmap_lock, so this waits neither for
- * writers nor for memory: the pages are freed later, and the ring is held until the next map.
+ * The last map @m goes, and nobody is charged for the data pages any more. So data pages whose
+ * number user space has decided go with the map, and so do their records. munmap(2) holds the
+ * mmap_lock, so this waits neither for writers nor for memory: the pages are freed later, and the
+ * ring is held until the next map.
  */
 static void pmuk_mmap_drop(struct pmuk_buffer *b, struct pmuk_map *m)
+	__must_hold(&b->lock)
 {
 	if (!b->user_tail || b->cpu == -1)
 		return;
@@ -177,11 +186,11 @@ static void pmuk_mmap_drop(struct pmuk_buffer *b, struct pmuk_map *m)
 }
 
 /*
- * All of it now, so that there is no fault to be served later. A write to what is
- * read-only here asks pmuk_mmap_mkwrite(). After a failure nothing of @vma is mapped: other threads
- * could read there until mmap(2) has failed, and the caller frees the pages before that.
+ * Map @page now, so that no fault has to be served later. The page is mapped read-only: the first
+ * write asks pmuk_mmap_mkwrite(). After a failure nothing of @vma is mapped: other threads could
+ * read there until mmap(2) has failed, and the caller frees the pages before that.
  */
-int pmuk_mmap_insert(struct vm_area_struct *vma, unsigned long at, struct page *page)
+static int pmuk_mmap_insert(struct vm_area_struct *vma, unsigned long at, struct page *page)
 {
 	pgprot_t prot = vm_get_page_prot(vma->vm_flags & ~(VM_SHARED | VM_WRITE));
 	int ret = remap_pfn_range(vma, vma->vm_start + at * PAGE_SIZE, page_to_pfn(page), PAGE_SIZE,
@@ -203,8 +212,12 @@ static int pmuk_mmap_insert_all(struct pmuk_buffer *b, const struct pmuk_pages *
 	return ret;
 }
 
-/* The buffer's data, or other ones in their place. If it fails the buffer stays as it was. */
+/*
+ * Map the buffer's data pages, or @nr new pages, which then replace them. If this fails, the buffer
+ * stays as it was.
+ */
 static int pmuk_mmap_data(struct pmuk_buffer *b, unsigned int nr, struct vm_area_struct *vma)
+	__must_hold(&b->lock)
 {
 	struct pmuk_pages data;
 	int ret;
@@ -222,12 +235,12 @@ static int pmuk_mmap_data(struct pmuk_buffer *b, unsigned int nr, struct vm_area
 	return ret;
 }
 
-vm_fault_t pmuk_mmap_mkwrite(struct vm_fault *vmf)
+static vm_fault_t pmuk_mmap_mkwrite(struct vm_fault *vmf)
 {
 	return vmf->pgoff ? VM_FAULT_SIGBUS : 0;
 }
 
-int pmuk_mmap_may_split(struct vm_area_struct *vma, unsigned long addr)
+static int pmuk_mmap_may_split(struct vm_area_struct *vma, unsigned long addr)
 {
 	return -EINVAL;
 }
@@ -263,12 +276,19 @@ static const struct vm_operations_struct pmuk_mmap_ops = {
 	.pfn_mkwrite	= pmuk_mmap_mkwrite,
 };
 
+/* Returns whether the AUX area is mapped in the first @nr pages: the control page and the data. */
+static bool pmuk_aux_is_mapped_in(const struct pmuk_buffer *b, unsigned long nr)
+{
+	return b->aux && b->aux->maps && b->aux->pgoff < nr;
+}
+
 static int pmuk_mmap_locked(struct pmuk_map *m, struct vm_area_struct *vma)
 {
 	unsigned int nr = vma_pages(vma) - 1;
 	struct pmuk_buffer *b = m->b;
 	int ret;
 
+	lockdep_assert_held(&b->lock);
 	if ((b->maps && nr != b->data.nr) || pmuk_aux_is_mapped_in(b, 1 + nr)) {
 		pr_debug("mmap: other maps are of another size, or of the AUX area there\n");
 		return -EBUSY;
@@ -283,29 +303,129 @@ static int pmuk_mmap_locked(struct pmuk_map *m, struct vm_area_struct *vma)
 	return 0;
 }
 
+/* ---- maps of the AUX area ---- */
+
+/* User space may have written the offset and the size that the control page announces. */
+static const char *pmuk_aux_mmap_fault(const struct pmuk_buffer *b, struct vm_area_struct *vma)
+{
+	const struct perf_event_mmap_page *page = b->ring.page;
+	u64 offset = READ_ONCE(page->aux_offset), size = READ_ONCE(page->aux_size);
+	const struct pmuk_aux *aux = b->aux;
+
+	if (!(vma->vm_flags & VM_MAYSHARE))
+		return "not shared";
+	if (vma->vm_flags & VM_EXEC)
+		return "executable";
+	if (vma->vm_pgoff < 1 + (u64)b->data.nr)
+		return "an AUX area in the data";
+	if (offset % PAGE_SIZE || offset / PAGE_SIZE != vma->vm_pgoff)
+		return "not the aux_offset that is announced";
+	if (size != (u64)vma_pages(vma) * PAGE_SIZE)
+		return "not the aux_size that is announced";
+	if (vma_pages(vma) != aux->pages.nr)
+		return "not the size of the AUX area";
+	if (aux->maps && aux->pgoff != vma->vm_pgoff)
+		return "an AUX area that is mapped at another offset";
+	return NULL;
+}
+
+static int pmuk_aux_insert(struct pmuk_aux *aux, struct vm_area_struct *vma)
+{
+	unsigned long i;
+	int ret = 0;
+
+	for (i = 0; !ret && i < aux->pages.nr; i++)
+		ret = pmuk_mmap_insert(vma, i, aux->pages.pages[i]);
+	return ret;
+}
+
+static void pmuk_aux_open(struct vm_area_struct *vma)
+{
+	struct pmuk_map *m = vma->vm_private_data;
+
+	refcount_inc(&m->vmas);
+	pmuk_buffer_get(m->b);
+	guard(mutex)(&m->b->lock);
+	m->b->aux->maps++;
+}
+
+static void pmuk_aux_close(struct vm_area_struct *vma)
+{
+	struct pmuk_map *m = vma->vm_private_data;
+	struct pmuk_buffer *b = m->b;
+
+	pmuk_map_put(m, vma->vm_mm);
+	scoped_guard(mutex, &b->lock) {
+		b->aux->maps--;
+		/* user space may have announced a place in the data */
+		if (READ_ONCE(b->ring.page->aux_offset) < (1 + (u64)b->data.nr) * PAGE_SIZE)
+			pmuk_aux_announce(b);
+	}
+	pmuk_buffer_put(b);
+}
+
+static const struct vm_operations_struct pmuk_aux_ops = {
+	.open		= pmuk_aux_open,
+	.close		= pmuk_aux_close,
+	.may_split	= pmuk_mmap_may_split,
+	.pfn_mkwrite	= pmuk_mmap_mkwrite,
+};
+
+static int pmuk_aux_mmap_locked(struct pmuk_map *m, struct vm_area_struct *vma)
+{
+	struct pmuk_buffer *b = m->b;
+	const char *fault = pmuk_aux_mmap_fault(b, vma);
+	int ret;
+
+	if (fault) {
+		pr_debug("mmap: %s\n", fault);
+		return -EINVAL;
+	}
+	ret = pmuk_aux_insert(b->aux, vma);
+	if (ret)
+		return ret;
+	b->aux->maps++;
+	b->aux->pgoff = vma->vm_pgoff;
+	return 0;
+}
+
+/* The AUX area's part of pmuk_buffer_mmap(). */
+static int pmuk_aux_mmap(struct pmuk_buffer *b, struct vm_area_struct *vma)
+{
+	if (!b->user_tail && (vma->vm_flags & VM_WRITE)) {
+		pr_debug("mmap: writable, and user space does not read the buffer\n");
+		return -EACCES;
+	}
+	return pmuk_mmap_make(b, vma, pmuk_aux_mmap_locked, &pmuk_aux_ops);
+}
+
+/* ---- what a consumer's file calls ---- */
+
 /**
  * pmuk_buffer_mmap() - map a buffer into user space
  * @b: the buffer
  * @vma: what the consumer's file_operations::mmap was given
  *
- * The control page, and the data pages behind it, as perf_event_open(2) describes
- * them. Maps are shared, at offset 0, and are neither inherited by fork(2), nor
- * split, nor grown. With PMUK_BUFFER_USER_TAIL the control page may be written, and the first
- * map decides how many data pages there are; once all maps are gone, so are these and the
- * records, and what is written is discarded until the next one, which may decide differently.
- * A map holds the buffer, and may outlive pmuk_buffer_destroy(): the consumer's file keeps its
- * module until then. Pages are accounted as those of perf's maps, and with them: up to
+ * Maps the control page, and the data pages behind it, as perf_event_open(2) describes them. Maps
+ * are shared, at offset 0, and are neither inherited by fork(2), nor split, nor grown. With
+ * PMUK_BUFFER_USER_TAIL the control page may be written, and the first map decides how many data
+ * pages there are. When the last map goes, so do these pages and their records. Records are then
+ * discarded until the next map, which may decide differently. A map holds the buffer, and may
+ * outlive pmuk_buffer_destroy(): the consumer's file keeps its module until then.
+ *
+ * Pages are accounted as those of perf's maps, and with them: up to
  * perf_event_mlock_kb for each user and CPU, and in mm_struct::pinned_vm, under RLIMIT_MEMLOCK,
  * beyond that. Without patches/7.3/0003, all are under RLIMIT_MEMLOCK. Data pages that a map brings
- * with it are charged to the memory cgroup of who maps, too. munmap(2) does not wait, so a map is
+ * with it are charged to the memory cgroup of the caller, too. munmap(2) does not wait, so a map is
  * uncharged at once, as perf's are, and its data pages are freed, and uncharged in that cgroup, an
  * RCU grace period later. The next map of that buffer which brings data waits for a grace period of
  * its own: besides what is mapped, no more than about one map of each buffer is still to be freed.
  *
  * The AUX area is mapped by itself, as a whole, read-only, at the offset and of the size that the
- * control page announces in aux_offset and aux_size, behind the data. User space that may write
- * there may choose another offset behind the data before that; all maps are at one. With
- * PMUK_BUFFER_USER_TAIL bytes are given back by aux_tail. Follows the AUX area of 2014.
+ * control page announces in aux_offset and aux_size, behind the data. User space that may write the
+ * control page may choose another offset behind the data before it maps the area; all maps of the
+ * area are at one offset. With PMUK_BUFFER_USER_TAIL user space gives bytes back by aux_tail.
+ * Follows the AUX area of 2014.
  *
  * Context: May sleep, in file_operations::mmap.
  * Return: 0; -EINVAL if @b is NULL or an ERR_PTR(), or the size, offset or kind of
@@ -340,9 +460,9 @@ EXPORT_SYMBOL_GPL(pmuk_buffer_mmap);
  * @wait: the same; NULL if the caller has called poll_wait() on &pmuk_buffer_attr.waitq itself
  *
  * Context: May sleep, in file_operations::poll.
- * Return: EPOLLIN | EPOLLRDNORM once for each time that the buffer has passed its
- * watermark, however often that was since it was last asked, and to whoever asks
- * first; EPOLLERR if @b is NULL or an ERR_PTR().
+ * Return: EPOLLIN | EPOLLRDNORM if the buffer has woken its consumer, as at its watermark, once or
+ * more often since the last call: only the first caller sees that; else 0; EPOLLERR if @b is NULL
+ * or an ERR_PTR().
  */
 __poll_t pmuk_buffer_poll(struct pmuk_buffer *b, struct file *file, poll_table *wait)
 {

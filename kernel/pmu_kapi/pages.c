@@ -12,7 +12,7 @@
 
 #include "buffer.h"
 
-/* 2 GiB with pages of 4 KiB: positions are 64 bits wide, sizes are not to be silly. */
+/* 2 GiB with pages of 4 KiB. Positions would allow more, but such a size must be a mistake. */
 #define PMUK_PAGES_MAX	BIT(19)
 
 bool pmuk_pages_nr_ok(unsigned long nr)
@@ -20,7 +20,7 @@ bool pmuk_pages_nr_ok(unsigned long nr)
 	return !nr || (is_power_of_2(nr) && nr <= PMUK_PAGES_MAX);
 }
 
-/* A piece that is contiguous says so on its first page, as perf's AUX areas do. */
+/* The first page of a contiguous piece has the piece's order, as in perf's AUX areas. */
 static int pmuk_pages_add(struct pmuk_pages *p, unsigned int at, int node, unsigned int order,
 			  bool prefer)
 {
@@ -44,7 +44,7 @@ static int pmuk_pages_add(struct pmuk_pages *p, unsigned int at, int node, unsig
 	return 0;
 }
 
-/* Whoever asks for more than there is gets nothing, and nobody is killed for it. */
+/* A request for more memory than there is fails, and no process is killed for it. */
 static int pmuk_pages_fill(struct pmuk_pages *p, int node, unsigned int order, bool prefer)
 {
 	unsigned int at;
@@ -63,9 +63,9 @@ static int pmuk_pages_fill(struct pmuk_pages *p, int node, unsigned int order, b
 }
 
 /*
- * @gfp: GFP_KERNEL, or GFP_KERNEL_ACCOUNT where the memory cgroup of who asks is charged. Pages are
- * near @node, or anywhere with NUMA_NO_NODE, and contiguous in memory in pieces of @order, or, with
- * @prefer, in smaller ones where there are no more of these. Returns 0 or -ENOMEM.
+ * @gfp is GFP_KERNEL, or GFP_KERNEL_ACCOUNT to charge the memory cgroup of the caller. The pages
+ * are near @node, or anywhere with NUMA_NO_NODE. They are contiguous in memory in pieces of @order;
+ * with @prefer, pieces are smaller once there are no more of @order. Returns 0 or -ENOMEM.
  */
 int pmuk_pages_alloc_pieces(struct pmuk_pages *p, unsigned int nr, gfp_t gfp, int node,
 			    unsigned int order, bool prefer)

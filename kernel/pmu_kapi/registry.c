@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which formats there are, and perf's, which always is: what handles the overflows of a
- * context. A format is in use, and its module stays, as long as a context has it.
+ * The registry of formats, which handle the overflows of contexts. perf's own format is always
+ * there. A format is in use, and its module stays, as long as a context has it.
  */
 #define pr_fmt(fmt) "pmuk: " fmt
 
@@ -15,19 +15,22 @@
 #include <linux/wait_bit.h>
 
 #include "context.h"
+#include "format.h"
+#include "registry.h"
+
+static DEFINE_MUTEX(pmuk_formats_lock);
 
 struct pmuk_registered {
 	struct list_head node;
 	struct pmuk_format *format;
 	atomic_t users;			/* contexts */
-	atomic_t open;			/* those that nobody closes yet, ones being created too */
-	bool leaving;			/* pmuk_formats_lock: takes no more of them */
+	atomic_t open;			/* contexts that are not being closed, or being created */
+	bool leaving;			/* takes no more contexts; under pmuk_formats_lock */
 };
 
-static DEFINE_MUTEX(pmuk_formats_lock);
-static LIST_HEAD(pmuk_formats);		/* pmuk_formats_lock */
+static LIST_HEAD_GUARDED(pmuk_formats, pmuk_formats_lock);
 
-/* Records as perf writes them, into the CPU's buffer if there is one. */
+/* perf's format writes records as perf does, into the CPU's buffer if there is one. */
 static int pmuk_perf_validate(const void *arg, size_t size, const struct pmuk_context_attr *attr)
 {
 	const struct pmuk_perf_format *perf = arg;
@@ -63,6 +66,7 @@ bool pmuk_format_is_perf(const struct pmuk_format *format)
 }
 
 static struct pmuk_registered *pmuk_format_lookup(const uuid_t *uuid, const char *name)
+	__must_hold(&pmuk_formats_lock)
 {
 	struct pmuk_registered *r;
 
@@ -74,8 +78,9 @@ static struct pmuk_registered *pmuk_format_lookup(const uuid_t *uuid, const char
 }
 
 /*
- * The format, and its module held; NULL if there is none. @entry: what the context has of the
- * registry until pmuk_format_put(); NULL for perf's.
+ * Returns a format, whose module is held, or NULL if there is none. *@entry is the format's entry
+ * in the registry, which the context has until pmuk_format_put(). perf's own format has no entry:
+ * then *@entry is not written.
  */
 struct pmuk_format *pmuk_format_find(const uuid_t *uuid, struct pmuk_registered **entry)
 {
@@ -93,14 +98,14 @@ struct pmuk_format *pmuk_format_find(const uuid_t *uuid, struct pmuk_registered 
 	return r->format;
 }
 
-/* The context is being closed, or was never made: its format may leave. Any context, NMI too. */
+/* The context is being closed, or was never made: its format may leave. May be called in NMI. */
 void pmuk_format_let_go(struct pmuk_registered *r)
 {
 	if (r)
 		atomic_dec(&r->open);
 }
 
-/* Without an owner to hold, the last user's format may be gone as soon as it is put. */
+/* A format without an owner may be freed once it has no users, so read its owner before that. */
 void pmuk_format_put(struct pmuk_registered *r)
 {
 	struct module *owner;
@@ -129,7 +134,7 @@ static const char *pmuk_format_wrong(const struct pmuk_format *format)
 
 /**
  * pmuk_register_format() - add a way to handle overflows
- * @format: what it is like; stays the caller's, unchanged, until it is unregistered
+ * @format: the format; the caller keeps it, unchanged, until it is unregistered
  *
  * Follows pfm_register_smpl_fmt() of perfmon2.
  *
@@ -179,13 +184,13 @@ static struct pmuk_registered *pmuk_format_begin_leaving(const struct pmuk_forma
  * pmuk_unregister_format() - take a format away
  * @format: what was registered
  *
- * Waits for contexts that are being closed, so that pmuk_close_deferred() needs nobody who
- * waits for it. When 0 is returned, no function of @format runs or will run: also a module that
- * is not &pmuk_format.owner may go then.
+ * Waits for contexts that are being closed, so the caller of pmuk_close_deferred() need not wait.
+ * When this has returned 0, no function of @format runs or will run: then its module may go, even
+ * if &pmuk_format.owner is NULL.
  *
  * Context: May sleep. Not from a function of @format.
  * Return: 0; -EINVAL if @format is NULL or an ERR_PTR(), -ENOENT if it is not registered,
- * -EBUSY if a context uses it that is being created, or is there and not being closed.
+ * -EBUSY if a context uses it that is not being closed, or is being created.
  */
 int pmuk_unregister_format(struct pmuk_format *format)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The record ring: reserve, commit, consume. Knows nothing of perf events, and
+ * The record ring: reserve, commit, consume. This file knows nothing of perf events, and
  * builds for user space as well, see tools/testing/pmu_kapi.
  */
 #include <linux/bits.h>
@@ -15,12 +15,12 @@
 /**
  * DOC: The record ring
  *
- * One CPU writes, its owner, from any nesting of task (preemption off), softirq,
- * hardirq and NMI. One reader at a time reads, anywhere. Neither waits for the other.
+ * One CPU, the ring's owner, writes from any nesting of task (preemption off), softirq,
+ * hardirq and NMI. One reader at a time reads, on any CPU. Neither waits for the other.
  *
  * Positions are bytes since the ring was made, multiples of 8, and never wrap;
  * position & mask is an offset into the data. The data are mapped twice in a row, so
- * what begins in the first half is contiguous. In order::
+ * a record that begins in the first half is contiguous. In order::
  *
  *	oldest or tail <= commit <= head <= limit <= tail + size
  *
@@ -29,32 +29,36 @@
  *				writers that have interrupted it, finished or not
  *	head .. limit		known to be free
  *
- * **Writers nest.** A writer that interrupts another runs to its end before that
+ * **Writers nest.** A writer that interrupts another runs to its end before the other
  * goes on, and both are on one CPU. So reserving is a compare-and-exchange that need
- * be atomic against interrupts only, and a writer whose record begins at commit is the
- * outermost: when it ends, all up to head is whole, and it publishes that. Others
- * leave it to it. Between its publishing and the store to commit that says so,
- * writers that interrupt still leave it to it; hence it looks at head again, and
- * while it publishes again, commit is odd, which is no record's position.
+ * be atomic against interrupts only. The outermost writer is the one whose record begins
+ * at commit: when it ends, all records up to head are whole, and it publishes them. Inner
+ * writers publish nothing. An inner writer may still come between the outermost writer's
+ * reading of head and its store to commit; hence the outermost writer reads head again
+ * afterwards. While it publishes again, commit is odd, which is no record's position.
+ *
+ * **A writer that nothing interrupts**, pmuk_output_begin_alone(), writes its record beyond
+ * head, below limit, while head equals commit. Its end moves head, and publishes at once.
+ * No other writer comes in between, so neither has to compare.
  *
  * **limit** caches where the room ends, so that the fast path touches nothing that
- * another CPU writes. It may be too low, and 0 is: then the slow path has a look at
- * why. Pausing sets it to 0 from elsewhere; the owner, which may be about to raise
- * it, looks at the state after having done so, and pause writes the state
- * before. What both write is lowered again by whoever comes second. A writer that
- * interrupts the one about to raise it, and loses a record, sets it to 0 as well; so it
- * is raised by compare-and-exchange, from a value that nothing else stores.
+ * another CPU writes. limit may be too low, down to 0: then the slow path finds out
+ * why. A pause, on any CPU, writes the state, then sets limit to 0. The owner raises
+ * limit, then reads the state, and sets limit to 0 again if it finds a pause. If the
+ * owner and a pauser race, the later of them sets limit to 0. A writer that interrupts
+ * the owner while it is about to raise limit, and loses a record, sets limit to 0 as
+ * well; so limit is raised by compare-and-exchange, from a value that nothing else stores.
  *
  * **Overwrite mode** moves oldest over whole records before new ones are reserved in
- * their place, and never beyond commit: what an interrupted writer has reserved
- * stays its own, and a record that would take it is lost, as in the other modes.
+ * their place, and never beyond commit: a record that an interrupted writer has reserved
+ * stays, and a record that would overwrite it is lost, as in the other modes.
  * oldest is the control page's data_tail, which user space may not write in this mode:
  * a reader that has the pages mapped begins there.
  *
  * **A hostile tail**, in a page that user space writes, is believed only if it is
- * within size below commit; if not, there is no room. It moves the limit and nothing else.
+ * within size below commit; if not, there is no room. The tail moves limit and nothing else.
  *
- * Between CPUs, "If A reads from B" means: if it sees the value that B has stored.
+ * Between CPUs, "If A reads from B" means: if A sees the value that B has stored.
  *
  * LMM(pmuk_ring_peek:A) / LMM(pmuk_output_end:B)
  *	If peek:A reads from end:B, the reader sees all records up to that position
@@ -63,29 +67,29 @@
  *	The same for a reader that has the pages mapped, which loads data_head, then
  *	orders its loads of data after that. ring-publish-user.litmus
  * LMM(pmuk_ring_room:A) / LMM(pmuk_ring_consume:A)
- *	If room:A reads from consume:A, what is written over the record that was
- *	given back is not seen by its reader. Release to acquire, and all that the owner
+ *	If room:A reads from consume:A, the reader of a record that was given back does not
+ *	see what the owner writes over it. Release to acquire, and all that the owner
  *	writes later is after room:A. ring-room.litmus
  * LMM(pmuk_ring_raise:A) / LMM(pmuk_ring_forbid:A)
  *	Of "limit, then state" here and "state, then limit" there, at least one sees
  *	the other's store, so limit ends at 0, or the state is seen. Full barriers
  *	on both sides. ring-pause.litmus
- *	And when a grace period has passed since forbid:A, no writer goes by an old
- *	limit. ring-freeze.litmus
+ *	And when a grace period has passed since forbid:A, no writer uses an old
+ *	limit any more. ring-freeze.litmus
  * LMM(pmuk_ring_claim:A) / LMM(pmuk_ring_release:A)
  *	If claim:A reads from release:A, a reader sees how far the one before it has
  *	come. Release to acquire. ring-claim.litmus
  * LMM(__pmuk_output_begin:A) / LMM(pmuk_ring_resume:A)
- *	If begin:A reads from resume:A, what is written is not seen by who has read
- *	before that. Release to acquire. ring-resume.litmus
+ *	If begin:A reads from resume:A, a reader from before the resume does not see what is
+ *	written now. Release to acquire. ring-resume.litmus
  * LMM(__pmuk_output_begin:A) / LMM(pmuk_ring_restart:A)
- *	If begin:A reads from restart:A, there is the room that was given back before
- *	that, so that the ring does not stop again. Release to acquire.
+ *	If begin:A reads from restart:A, the owner finds the room that was given back before
+ *	the restart, so that the ring does not stop again. Release to acquire.
  *	ring-restart.litmus
  * LMM(__pmuk_output_begin:A) / LMM(pmuk_ring_reset:A)
  *	If begin:A reads from reset:A, the owner sees where the data are now. Release
- *	to acquire; and no writer is left from before, as that waits for all of
- *	them. ring-reset.litmus
+ *	to acquire; and no writer is left from before the reset, whose caller has waited for
+ *	all of them. ring-reset.litmus
  */
 
 /* pmuk_ring::state */
@@ -97,18 +101,18 @@
 #define PMUK_RING_DISCARD	(PMUK_RING_PAUSED | PMUK_RING_DEAD | PMUK_RING_HELD)
 #define PMUK_RING_REFUSE	(PMUK_RING_DISCARD | PMUK_RING_STOPPED)
 
-/* pmuk_ring::limit: as 0, and about to be raised */
+/* pmuk_ring::limit: there is no room, as with 0, but a writer is about to raise the limit */
 #define PMUK_RING_RAISING	1
 
-/* Bytes of old records given up at once: this may be an NMI. */
+/* Give up no more than so many bytes of old records ahead: this may be in NMI. */
 #define PMUK_RING_AHEAD		4096
 
-/* Not a position that is ever reached. */
+/* No ring ever reaches this position. */
 #define PMUK_RING_NEVER		((u64)S64_MAX)
 
 struct pmuk_lost_record {
 	struct perf_event_header header;
-	u64 id;		/* 0: of all that write here */
+	u64 id;		/* 0: the loss is of all that write into the ring */
 	u64 lost;
 };
 
@@ -132,10 +136,10 @@ static struct perf_event_header *pmuk_ring_at(const struct pmuk_ring *ring, u64 
 }
 
 /*
- * In overwrite mode, make room up to @end and somewhat more, so that not each
- * record has to. A writer that interrupts this one moves the tail as well, before it
- * overwrites anything: then the exchange fails, and what was read of a header that
- * may be gone is not used.
+ * In overwrite mode, make room up to @end and somewhat more, so that not every record has to make
+ * room. A writer that interrupts this one moves the tail as well, before it overwrites anything.
+ * Then the exchange fails here, and the size that may have been read from an overwritten header is
+ * not used.
  */
 static void pmuk_ring_forget(struct pmuk_ring *ring, u64 end, u64 commit)
 {
@@ -156,11 +160,11 @@ static void pmuk_ring_raise(struct pmuk_ring *ring, u64 limit)
 {
 	u64 raising = PMUK_RING_RAISING;
 
-	/* Not for a moment: the fast path does not count them. */
+	/* The fast path does not count records, so ->wakeup_events keeps it closed. */
 	if (ring->wakeup_events)
 		return;
 	WRITE_ONCE(ring->limit, PMUK_RING_RAISING);
-	barrier();	/* a writer that interrupts and loses is seen here, or stores 0 there */
+	barrier();	/* a writer that interrupts and loses a record is seen below, or stores 0 */
 	if (READ_ONCE(ring->pending) || (atomic_read(&ring->state) & PMUK_RING_STOPPED)) {
 		WRITE_ONCE(ring->limit, 0);
 		return;
@@ -172,7 +176,7 @@ static void pmuk_ring_raise(struct pmuk_ring *ring, u64 limit)
 		WRITE_ONCE(ring->limit, 0);
 }
 
-/* Whether there is room up to @end. */
+/* Returns whether there is room up to @end, and raises the limit if there is. */
 static bool pmuk_ring_room(struct pmuk_ring *ring, u64 end)
 {
 	u64 commit = pmuk_ring_committed(ring);
@@ -185,7 +189,10 @@ static bool pmuk_ring_room(struct pmuk_ring *ring, u64 end)
 		tail = READ_ONCE(*ring->tail_of);
 	} else {
 		tail = smp_load_acquire(ring->tail_of);	/* LMM(pmuk_ring_room:A) */
-		/* Who has the pages mapped may know before ->commit does what is published. */
+		/*
+		 * A process that has the pages mapped may see what is published before ->commit
+		 * says so.
+		 */
 		if (tail - commit <= READ_ONCE(ring->head) - commit)
 			tail = commit;
 		if (commit - tail > ring->size || end - tail > ring->size)
@@ -202,7 +209,7 @@ static struct perf_event_header *pmuk_ring_reserve(struct pmuk_ring *ring, u32 t
 	struct perf_event_header *rec;
 	u64 head;
 
-	/* Without room where ->head no longer is, it has to be looked for again. */
+	/* If ->head has moved while there seemed to be no room, try again. */
 	for (;;) {
 		head = READ_ONCE(ring->head);
 		if (pmuk_ring_room(ring, head + size + more)) {
@@ -218,7 +225,7 @@ static struct perf_event_header *pmuk_ring_reserve(struct pmuk_ring *ring, u32 t
 	return rec;
 }
 
-/* Also called with a ring that is the first member of its buffer. */
+/* A ring is the first member of its buffer. */
 static void pmuk_ring_end(struct pmuk_ring *ring, struct perf_event_header *rec)
 {
 	pmuk_output_end((struct pmuk_buffer *)ring, rec);
@@ -231,9 +238,9 @@ static void pmuk_ring_wake(struct pmuk_ring *ring)
 }
 
 /*
- * The first of some wakes the consumer: it may be waiting for more than there is room
- * for. So does each stop. What is lost because of a stop does not stop the ring
- * again: it may have been restarted since.
+ * Wake the consumer at the first loss that no record reports yet, as the consumer may be waiting
+ * for more than there is room for. Wake it at each stop, too. A record that is lost because the
+ * ring is stopped does not stop the ring again, which may have been restarted since.
  */
 static struct perf_event_header *pmuk_ring_lose(struct pmuk_ring *ring, int state)
 {
@@ -254,8 +261,8 @@ static struct perf_event_header *pmuk_ring_discard(struct pmuk_ring *ring)
 	return NULL;
 }
 
-/* Say what was lost, if there is room for that and for a record of @size. */
-static bool pmuk_ring_tell_lost(struct pmuk_ring *ring, u32 size)
+/* Report the records lost, if there is room for the report and for a record of @size. */
+static bool pmuk_ring_report_lost(struct pmuk_ring *ring, u32 size)
 {
 	struct pmuk_lost_record *lost;
 
@@ -272,7 +279,7 @@ static bool pmuk_ring_tell_lost(struct pmuk_ring *ring, u32 size)
 }
 
 /**
- * __pmuk_output_begin() - what pmuk_output_begin() leaves
+ * __pmuk_output_begin() - the slow path of pmuk_output_begin()
  * @ring: the buffer's ring
  * @type: perf_event_header::type
  * @size: bytes with the header
@@ -289,7 +296,7 @@ struct perf_event_header *__pmuk_output_begin(struct pmuk_ring *ring, u32 type, 
 
 	if (!pmuk_record_size_ok(size) || (state & PMUK_RING_DISCARD))
 		return pmuk_ring_discard(ring);
-	if ((state & PMUK_RING_STOPPED) || !pmuk_ring_tell_lost(ring, size))
+	if ((state & PMUK_RING_STOPPED) || !pmuk_ring_report_lost(ring, size))
 		return pmuk_ring_lose(ring, state);
 	rec = pmuk_ring_reserve(ring, type, size, 0);
 	if (!rec)
@@ -301,7 +308,7 @@ struct perf_event_header *__pmuk_output_begin(struct pmuk_ring *ring, u32 type, 
 EXPORT_SYMBOL_GPL(__pmuk_output_begin);
 
 /**
- * __pmuk_output_again() - publish what came in while something was published
+ * __pmuk_output_again() - publish records that came in while others were published
  * @ring: the buffer's ring
  *
  * Nothing but pmuk_output_end() calls this.
@@ -314,27 +321,27 @@ void __pmuk_output_again(struct pmuk_ring *ring)
 
 	do {
 		/*
-		 * Writers that interrupt now leave it to this one. What they have published
-		 * until then stays: a reader may have given it back.
+		 * Writers that find ->commit odd leave publishing to this one. Keep what others
+		 * have published until then, as a reader may have given it back.
 		 */
 		commit = READ_ONCE(ring->commit);
 		while (!try_cmpxchg_release(&ring->commit, &commit,	/* LMM(pmuk_output_end:B) */
 					    commit | 1))
 			;
-		barrier();	/* the same for the compiler */
+		barrier();	/* the compiler must not load ->head before ->commit is odd */
 		head = READ_ONCE(ring->head);
 		smp_store_release(&ring->page->data_head, head);	/* LMM(pmuk_output_end:A) */
 		smp_store_release(&ring->commit, head);			/* LMM(pmuk_output_end:B) */
-		barrier();	/* an NMI from here on publishes itself */
+		barrier();	/* a writer in an NMI from here on publishes its record itself */
 	} while (READ_ONCE(ring->head) != head);
 
-	/* The caller looks at what it has published itself, which may not be enough. */
+	/* The caller compares ->wake_at with the head that it has published, which may be lower. */
 	if ((s64)(head - READ_ONCE(ring->wake_at)) >= 0)
 		__pmuk_output_wake(ring);
 }
 EXPORT_SYMBOL_GPL(__pmuk_output_again);
 
-/* Of all who are here at once, one moves ->wake_at over @head. */
+/* If several writers are here at once, one of them moves ->wake_at over @head. */
 static bool pmuk_ring_passes_watermark(struct pmuk_ring *ring, u64 head)
 {
 	u64 at = READ_ONCE(ring->wake_at), next;
@@ -347,7 +354,10 @@ static bool pmuk_ring_passes_watermark(struct pmuk_ring *ring, u64 head)
 	return true;
 }
 
-/* The same for records, which the slow path has counted. */
+/*
+ * If several writers are here at once, one of them moves ->events_done. The slow path has counted
+ * the records in ->events.
+ */
 static bool pmuk_ring_passes_events(struct pmuk_ring *ring)
 {
 	u64 due = READ_ONCE(ring->events) / ring->wakeup_events;
@@ -364,7 +374,7 @@ static bool pmuk_ring_passes_events(struct pmuk_ring *ring)
  * __pmuk_output_wake() - wake the consumer, if it is time
  * @ring: the buffer's ring
  *
- * Nothing but pmuk_output_end() calls this.
+ * Only pmuk_output_end(), pmuk_output_end_alone() and __pmuk_output_again() call this.
  *
  * Context: As pmuk_output_begin().
  */
@@ -379,8 +389,8 @@ void __pmuk_output_wake(struct pmuk_ring *ring)
 EXPORT_SYMBOL_GPL(__pmuk_output_wake);
 
 /*
- * Give a reserved record up. The latest one of all just goes; behind any other,
- * something has to stand in its place: a record that tells of 0 lost ones.
+ * Give a reserved record up. The latest record of all is just removed. Any other has records behind
+ * it, so a record that reports 0 lost samples takes its place.
  */
 void pmuk_ring_skip(struct pmuk_ring *ring, struct perf_event_header *rec)
 {
@@ -403,13 +413,13 @@ static void pmuk_ring_forbid(struct pmuk_ring *ring, int state)
 	WRITE_ONCE(ring->limit, 0);
 }
 
-/* Records are refused from now on. Those that are being written will be finished. */
+/* Refuse records from now on. Records that are being written will be finished. */
 void pmuk_ring_pause(struct pmuk_ring *ring)
 {
 	pmuk_ring_forbid(ring, PMUK_RING_PAUSED);
 }
 
-/* What a reader reads in overwrite mode may not move under it. */
+/* In overwrite mode, the records may not move under their reader. */
 int pmuk_ring_resume(struct pmuk_ring *ring)
 {
 	int state = atomic_read(&ring->state);
@@ -438,14 +448,14 @@ void pmuk_ring_hold(struct pmuk_ring *ring)
 	pmuk_ring_forbid(ring, PMUK_RING_HELD);
 }
 
-/* Other data pages. The caller holds the ring, and no writer is left since. */
+/* Give the ring other data pages. The caller holds the ring, and has waited for its writers. */
 void pmuk_ring_reset(struct pmuk_ring *ring, u8 *data, u64 size, u32 watermark)
 {
 	ring->watermark = watermark;
 	ring->data = data;
 	ring->size = size;
 	ring->mask = size ? size - 1 : 0;
-	/* Nobody uses these now, but somebody may look. */
+	/* Statistics may read these now, though no writer and no reader uses them. */
 	WRITE_ONCE(ring->head, 0);
 	WRITE_ONCE(ring->limit, 0);
 	WRITE_ONCE(ring->commit, 0);
@@ -468,7 +478,7 @@ void pmuk_ring_stat(const struct pmuk_ring *ring, struct pmuk_buffer_stat *stat)
 	stat->tail = READ_ONCE(*ring->tail_of);
 }
 
-/* Begin again at the oldest record, when no writer is left since the pause. */
+/* Begin again at the oldest record. The caller has waited for writers from before the pause. */
 void pmuk_ring_rewind(struct pmuk_reader *r)
 {
 	r->pos = READ_ONCE(*r->ring->tail_of);
@@ -476,7 +486,7 @@ void pmuk_ring_rewind(struct pmuk_reader *r)
 	r->head = r->pos;
 }
 
-/* In overwrite mode, writers that were there at the pause may go on for a while. */
+/* In overwrite mode, writers from before the pause may go on for a while after this. */
 int pmuk_ring_claim(struct pmuk_ring *ring, struct pmuk_reader *r)
 {
 	int state = atomic_read(&ring->state);
@@ -522,7 +532,7 @@ void pmuk_ring_consume(struct pmuk_reader *r)
 	smp_store_release(ring->tail_of, r->pos);	/* LMM(pmuk_ring_consume:A) */
 }
 
-/* For one that has died: the caller knows that it is not in here. */
+/* Ends a claim, also that of a dead reader: the caller knows that no reader is in a call. */
 void pmuk_ring_revoke(struct pmuk_ring *ring)
 {
 	/* LMM(pmuk_ring_release:A) */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What buffer.c does with a ring. No perf, no scheduler: ring.c builds for user space, too. */
+/*
+ * The record ring, for buffer.c. There are no perf calls and no scheduler calls: ring.c builds for
+ * user space, too.
+ */
 #ifndef _PMU_KAPI_RING_H
 #define _PMU_KAPI_RING_H
 
@@ -13,7 +16,7 @@
  * @mode: what to do when full
  * @watermark: bytes between wakeups; 0: none
  * @wakeup_events: records between wakeups; 0: by @watermark
- * @user_tail: user space consumes, and tells by @page->data_tail
+ * @user_tail: user space consumes, and stores its position in @page->data_tail
  * @wake: wakes the consumer, also when something is lost; called by the owner, in NMI too
  */
 struct pmuk_ring_config {
@@ -27,7 +30,7 @@ struct pmuk_ring_config {
 	void (*wake)(struct pmuk_ring *ring);
 };
 
-/* Atomic against whatever interrupts this CPU, and no more than that. Returns what was. */
+/* Adds atomically against interrupts of this CPU only. Returns the old value. */
 static inline u64 pmuk_ring_add(u64 *counter, u64 n)
 {
 	u64 old = READ_ONCE(*counter);

@@ -13,8 +13,15 @@
 #include <trace/events/pmu_kapi.h>
 
 #include "context.h"
+#include "control.h"
+#include "hotplug.h"
+#include "instance.h"
+#include "pmc.h"
+#include "registry.h"
+#include "sets.h"
+#include "storage.h"
 
-static void pmuk_context_drop_insts(struct pmuk_context *ctx)
+static void pmuk_context_drop_insts(struct pmuk_context *ctx) __must_hold(&ctx->lock)
 {
 	struct pmuk_inst *inst, *dropped = NULL;
 	unsigned int cpu;
@@ -53,7 +60,7 @@ static const char *pmuk_target_fault(const struct pmuk_target *target)
 	}
 }
 
-/* A child's event begins its periods by itself, and its values are nobody's to read. */
+/* A child's event has one fixed period, and pmuk can neither change it nor read the event. */
 static bool pmuk_pmd_fits_tree(const struct pmuk_pmd *pmd)
 {
 	return !pmd->random_mask && !pmd->long_reset && !pmd->reset_peers && !pmd->sample_peers;
@@ -77,8 +84,10 @@ static bool pmuk_records_have_values(const struct pmuk_context *ctx)
 	return pmuk_format_is_perf(ctx->format) && perf && (perf->sample_type & PERF_SAMPLE_READ);
 }
 
-/* What perf core cannot do with the events of children. */
-static const char *pmuk_tree_lacks(struct pmuk_context *ctx)
+/*
+ * Returns what the context asks for that perf core cannot do with the events of children, or NULL.
+ */
+static const char *pmuk_tree_lacks(struct pmuk_context *ctx) __must_hold(&ctx->lock)
 {
 	struct pmuk_set *set;
 	unsigned long id, nr = 0;
@@ -97,6 +106,7 @@ static const char *pmuk_tree_lacks(struct pmuk_context *ctx)
 }
 
 static void pmuk_context_set_target(struct pmuk_context *ctx, const struct pmuk_target *target)
+	__must_hold(&ctx->lock)
 {
 	WRITE_ONCE(ctx->target, target->type);	/* for pmuk_snapshot() */
 	cpumask_clear(ctx->cpus);
@@ -108,8 +118,12 @@ static void pmuk_context_set_target(struct pmuk_context *ctx, const struct pmuk_
 		cpumask_and(ctx->cpus, target->cpus ?: cpu_possible_mask, cpu_possible_mask);
 }
 
-/* First it is there for hotplug, so that what comes and goes meanwhile is not missed. */
+/*
+ * Publish the instance first, and then see whether its CPU is online. So no hotplug callback is
+ * missed: the callback finds the instance, or this function finds what it has written to ->online.
+ */
 static int pmuk_context_add_inst(struct pmuk_context *ctx, int cpu, struct pmuk_target *failed)
+	__must_hold(&ctx->lock)
 {
 	struct pmuk_inst *inst = pmuk_inst_alloc(ctx, pmuk_target_is_task(ctx) ? -1 : cpu);
 	int ret;
@@ -125,13 +139,14 @@ static int pmuk_context_add_inst(struct pmuk_context *ctx, int cpu, struct pmuk_
 	ret = pmuk_inst_place(inst, failed);
 	if (ret != -ENODEV || !atomic_read(&inst->stale))
 		return ret;
-	/* The CPU has gone offline in between: pmuk_hotplug_work() sees to that. */
+	/* The CPU has gone offline meanwhile. pmuk_hotplug_work() places the counters later. */
 	synchronize_rcu();
 	pmuk_inst_finish(inst);
 	return 0;
 }
 
 static int pmuk_context_place_cpus(struct pmuk_context *ctx, struct pmuk_target *target)
+	__must_hold(&ctx->lock)
 {
 	int cpu, ret;
 
@@ -150,6 +165,7 @@ static int pmuk_context_place_cpus(struct pmuk_context *ctx, struct pmuk_target 
 }
 
 static int pmuk_context_place(struct pmuk_context *ctx, struct pmuk_target *target)
+	__must_hold(&ctx->lock)
 {
 	int ret = pmuk_context_make_storage(ctx);
 
@@ -164,7 +180,7 @@ static int pmuk_context_place(struct pmuk_context *ctx, struct pmuk_target *targ
 	return ret;
 }
 
-static void pmuk_context_put_task(struct pmuk_context *ctx)
+static void pmuk_context_put_task(struct pmuk_context *ctx) __must_hold(&ctx->lock)
 {
 	struct task_struct *task = ctx->task;
 
@@ -174,6 +190,7 @@ static void pmuk_context_put_task(struct pmuk_context *ctx)
 }
 
 static int pmuk_context_load(struct pmuk_context *ctx, struct pmuk_target *target)
+	__must_hold(&ctx->lock)
 {
 	const char *lacks = target->type == PMUK_TARGET_TREE ? pmuk_tree_lacks(ctx) : NULL;
 	int ret;
@@ -200,14 +217,14 @@ static int pmuk_context_load(struct pmuk_context *ctx, struct pmuk_target *targe
 /**
  * pmuk_load_context() - choose where a context counts
  * @ctx: the context
- * @target: where; its failed_* tell which counter could not be placed
+ * @target: where; its failed_* say which counter could not be placed
  *
- * All counters are made there, stopped, on each CPU of the target that is online, or none
- * is. Pinned ones are placed once to see that those of a set fit together, unless the task that
- * runs on the CPU has pinned events of its own on the same PMU, which the trial could push out:
- * pmuk_start() tells then. CPUs that come online later join; what a CPU has counted stays when
- * it goes. Counts go on where they were when the context was unloaded. Follows
- * pfmk_load_context(), which knew CPUs only.
+ * Creates all counters, stopped, on each CPU of the target that is online, or on the task. After an
+ * error there are none. Pinned counters are placed once, as a trial whether those of a set fit
+ * together. If the task that runs on the CPU has pinned events of its own on the same PMU, which
+ * the trial could push out, there is no trial: pmuk_start() reports then what does not fit. CPUs
+ * that come online later join. The counts of a CPU stay when it goes offline. Counts go on where
+ * they were when the context was unloaded. Follows pfmk_load_context(), which knew CPUs only.
  *
  * Context: May sleep.
  * Return: 0; -EINVAL if @ctx or @target is NULL or an ERR_PTR(), or the target is impossible,
@@ -236,7 +253,7 @@ int pmuk_load_context(struct pmuk_context *ctx, struct pmuk_target *target)
 }
 EXPORT_SYMBOL_GPL(pmuk_load_context);
 
-static void pmuk_context_unload(struct pmuk_context *ctx)
+static void pmuk_context_unload(struct pmuk_context *ctx) __must_hold(&ctx->lock)
 {
 	pmuk_context_stop(ctx);
 	pmuk_context_drop_insts(ctx);
@@ -247,7 +264,7 @@ static void pmuk_context_unload(struct pmuk_context *ctx)
  * pmuk_unload_context() - take a context away from where it counts
  * @ctx: the context
  *
- * It is stopped first. Counts and buffers stay. Follows pfmk_unload_context().
+ * The context is stopped first. Its counts and buffers stay. Follows pfmk_unload_context().
  *
  * Context: May sleep.
  * Return: 0; -EINVAL if @ctx is NULL or an ERR_PTR(); -ENODEV if it is not loaded.

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Who is called at each switch, see linux/sched/switch_hook.h.
- */
+/* The hook that the scheduler calls at each switch, see linux/sched/switch_hook.h. */
 #include <linux/export.h>
 #include <linux/mutex.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/switch_hook.h>
+#include <linux/static_call.h>
 
 #include "sched.h"
 
@@ -16,17 +15,20 @@ static void sched_switch_no_hook(void *data, bool preempt, struct task_struct *p
 {
 }
 
-/* Written while the key is off; where that is no code, some CPU may see the key first. */
-sched_switch_hook_t sched_switch_hook_fn = sched_switch_no_hook;
+/*
+ * Without CONFIG_JUMP_LABEL the key is a variable, and a CPU may see the key on before it sees the
+ * new function: so there is always one.
+ */
+DEFINE_STATIC_CALL(sched_switch_call, sched_switch_no_hook);
 
 static DEFINE_MUTEX(sched_switch_hook_lock);
 
 /**
- * sched_switch_hook_set() - have a function called at each switch
+ * sched_switch_hook_set() - set the function that the scheduler calls at each switch
  * @fn: the function
  *
  * Context: May sleep.
- * Return: 0; -EINVAL if @fn is NULL, -EBUSY if there is one.
+ * Return: 0; -EINVAL if @fn is NULL, -EBUSY if a function is already set.
  */
 int sched_switch_hook_set(sched_switch_hook_t fn)
 {
@@ -35,16 +37,16 @@ int sched_switch_hook_set(sched_switch_hook_t fn)
 	guard(mutex)(&sched_switch_hook_lock);
 	if (static_key_enabled(&sched_switch_hooked))
 		return -EBUSY;
-	WRITE_ONCE(sched_switch_hook_fn, fn);
+	static_call_update(sched_switch_call, fn);
 	static_branch_enable(&sched_switch_hooked);
 	return 0;
 }
 EXPORT_SYMBOL_GPL(sched_switch_hook_set);
 
 /**
- * sched_switch_hook_clear() - have it called no more
+ * sched_switch_hook_clear() - remove the function that sched_switch_hook_set() has set
  *
- * When this returns, it does not run on any CPU.
+ * When this returns, the function no longer runs on any CPU.
  *
  * Context: May sleep.
  */
@@ -52,19 +54,19 @@ void sched_switch_hook_clear(void)
 {
 	guard(mutex)(&sched_switch_hook_lock);
 	static_branch_disable(&sched_switch_hooked);
-	WRITE_ONCE(sched_switch_hook_fn, sched_switch_no_hook);
+	static_call_update(sched_switch_call, sched_switch_no_hook);
 	synchronize_rcu();
 }
 EXPORT_SYMBOL_GPL(sched_switch_hook_clear);
 
 /**
- * sched_switch_clock() - the clock of switches, when the scheduler last looked at it
+ * sched_switch_clock() - read the clock of switches as of the scheduler's latest update
  *
- * Goes on while the CPU runs tasks, its idle task or interrupts, and stands still while a
- * hypervisor has taken the CPU: as counters do.
+ * The clock advances while the CPU runs tasks, its idle task or interrupts. It stands still while a
+ * hypervisor has taken the CPU (steal time), as counters do.
  *
  * Context: Interrupts are off.
- * Return: Nanoseconds of this CPU.
+ * Return: Nanoseconds on this CPU's clock.
  */
 u64 sched_switch_clock(void)
 {
@@ -72,7 +74,7 @@ u64 sched_switch_clock(void)
 	u64 clock = READ_ONCE(rq->clock_task);
 
 #ifdef CONFIG_IRQ_TIME_ACCOUNTING
-	/* Another CPU may update both in between: then this is a moment before. */
+	/* If another CPU updates both meanwhile, the sum is between the old and the new clock. */
 	clock += READ_ONCE(rq->prev_irq_time);
 #endif
 	return clock;

@@ -17,7 +17,7 @@
 
 #include "pmuk_test.h"
 
-/* Of no record that perf has. */
+/* A type that no record of perf has. */
 #define PMUK_AUX_OTHER	0x7e57
 
 /* A prime: what is a power of two away is something else. */
@@ -66,7 +66,7 @@ static inline bool pmuk_test_aux_is(const struct pmuk_test_aux *a, const void *a
 	return true;
 }
 
-/* The same for what the area has at @pos. */
+/* As above, for the bytes of the area at @pos. */
 static inline bool pmuk_test_aux_has(const struct pmuk_test_aux *a, u64 pos, u64 size)
 {
 	return size <= a->size && pmuk_test_aux_is(a, a->data + pos % a->size, pos, size);
@@ -237,7 +237,7 @@ struct pmuk_test_producer {
 	bool overwrite;
 };
 
-/* Of what begins here, which says so on its first page. */
+/* Returns the order of the piece that begins here, which its first page says. */
 static inline unsigned int pmuk_test_order(void *address)
 {
 	struct page *page = virt_to_page(address);
@@ -245,7 +245,10 @@ static inline unsigned int pmuk_test_order(void *address)
 	return PagePrivate(page) ? page_private(page) : 0;
 }
 
-/* One piece: contiguous, and nothing is said inside of it. Returns its pages. */
+/*
+ * Checks a piece: contiguous, and no page inside of it says that it begins a piece. Returns its
+ * pages.
+ */
 static inline unsigned int pmuk_test_piece(struct pmuk_test_producer *p, unsigned int at)
 {
 	unsigned int i, nr = 1U << pmuk_test_order(p->pages[at]);

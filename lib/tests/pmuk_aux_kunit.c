@@ -180,15 +180,15 @@ static void expect_errno(struct kunit *test, struct pmuk_buffer *b, int wanted)
 	KUNIT_EXPECT_NULL(test, pmuk_aux_data(b, &size));
 	KUNIT_EXPECT_EQ(test, size, 0);
 	KUNIT_EXPECT_NULL(test, pmuk_aux_data(b, NULL));
-	KUNIT_EXPECT_EQ(test, pmuk_aux_stat(b, &stat), wanted);
-	KUNIT_EXPECT_EQ(test, pmuk_aux_stat(b, NULL), wanted);
+	KUNIT_EXPECT_EQ(test, pmuk_aux_get_stat(b, &stat), wanted);
+	KUNIT_EXPECT_EQ(test, pmuk_aux_get_stat(b, NULL), wanted);
 	KUNIT_EXPECT_EQ(test, pmuk_aux_pause(b), wanted);
 	KUNIT_EXPECT_EQ(test, pmuk_aux_resume(b), wanted);
 	KUNIT_EXPECT_EQ(test, pmuk_aux_claim(b, &r), wanted);
 	KUNIT_EXPECT_EQ(test, pmuk_aux_revoke(b), wanted);
 }
 
-/* What was begun nowhere has no end, and does no harm. */
+/* A part that was begun nowhere has no end, and does no harm. */
 static void expect_nothing_begins(struct kunit *test, struct pmuk_buffer *b)
 {
 	struct pmuk_aux_handle h;
@@ -229,8 +229,8 @@ static void calls_refuse_no_answer(struct kunit *test)
 	struct pmuk_test_aux *a = new_aux(test, 1);
 	struct pmuk_aux_reader r;
 
-	KUNIT_EXPECT_EQ(test, pmuk_aux_stat(a->b, NULL), -EINVAL);
-	KUNIT_EXPECT_EQ(test, pmuk_aux_stat(a->b, ERR_PTR(-ENOMEM)), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_aux_get_stat(a->b, NULL), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_aux_get_stat(a->b, ERR_PTR(-ENOMEM)), -EINVAL);
 	KUNIT_EXPECT_EQ(test, pmuk_aux_claim(a->b, NULL), -EINVAL);
 	KUNIT_EXPECT_EQ(test, pmuk_aux_claim(a->b, ERR_PTR(-ENOMEM)), -EINVAL);
 	KUNIT_ASSERT_EQ(test, pmuk_aux_claim(a->b, &r), 0);
@@ -274,7 +274,7 @@ static void callbacks_are_called_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, p->frees, 1);
 }
 
-/* What hardware writes by their addresses is what is read in a row, twice. */
+/* Hardware writes by the pages' addresses; the reader finds the same bytes in a row, twice. */
 static void setup_gets_the_pages_of_the_area(struct kunit *test)
 {
 	struct pmuk_test_producer *p = pmuk_test_producer(test);
@@ -609,7 +609,7 @@ static int consume_spans(void *data)
 	return pair_wait(pair);
 }
 
-/* Of what a record tells, all is there. */
+/* All bytes that a record reports are there. */
 static void consume_told(struct pair *pair, const struct pmuk_test_aux_record *rec)
 {
 	struct pmuk_test_aux *a = pair->a;
@@ -767,7 +767,7 @@ static void produce_flags(struct pair *pair)
 	}
 }
 
-/* However soon they are seen: who reads has them when it has the bytes that they are of. */
+/* Flags may be seen early. A reader has them when it has the bytes with these flags. */
 static void flags_come_with_their_bytes(struct kunit *test)
 {
 	passes(test, pmuk_test_aux(test, &(struct pmuk_buffer_attr){ .aux.nr_pages = 1 }),

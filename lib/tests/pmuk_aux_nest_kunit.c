@@ -74,7 +74,7 @@ static u64 published(struct nest *n)
 {
 	struct pmuk_aux_stat stat = {};
 
-	n->wrong += pmuk_aux_stat(n->a->b, &stat) != 0;
+	n->wrong += pmuk_aux_get_stat(n->a->b, &stat) != 0;
 	return stat.head;
 }
 
@@ -219,7 +219,7 @@ static void skip_here(struct nest *n)
 	n->written = n->h.head + 40;
 }
 
-/* What they skip is skipped for the outer one. */
+/* Bytes that an interrupt skips are skipped for the outer writer. */
 static void interrupts_skip_for_the_writer(struct kunit *test)
 {
 	struct nest *n = new_nest(test);
@@ -317,7 +317,7 @@ static void interrupts_pause_and_read(struct kunit *test)
 
 /* ---- readers ---- */
 
-/* Of what was published; nothing of what is open. */
+/* The reader sees published bytes, and none of a part that is open. */
 static void read_here(struct nest *n)
 {
 	pmuk_test_aux_drain(n->a);

@@ -77,7 +77,7 @@ static inline struct pmuk_aux_stat aux_stat(struct aux_rig *rig)
 {
 	struct pmuk_aux_stat stat = {};
 
-	RULE_EQ(rig, pmuk_aux_stat(rig->b, &stat), 0);
+	RULE_EQ(rig, pmuk_aux_get_stat(rig->b, &stat), 0);
 	return stat;
 }
 
@@ -203,7 +203,7 @@ static u64 aux_peek(struct aux_rig *rig, unsigned int reader, u64 flags)
 	return span.size;
 }
 
-/* The reader gives back no more than it has peeked at. */
+/* The reader consumes no more than it has peeked. */
 static void aux_consume(struct aux_rig *rig, unsigned int reader, u64 bytes)
 {
 	u64 from = max_t(u64, rig->given, min_t(u64, aux_oldest(rig), rig->shown[reader]));
@@ -275,7 +275,7 @@ static void aux_check(struct aux_rig *rig)
 		RULE_EQ(rig, s.tail, aux_oldest(rig));
 		RULE_EQ(rig, rig->ring->page->aux_tail, rig->given);
 	}
-	RULE_EQ(rig, pmuk_buffer_stat(rig->b, &records), 0);
+	RULE_EQ(rig, pmuk_buffer_get_stat(rig->b, &records), 0);
 	if (!rig->attr->nr_pages)
 		RULE_EQ(rig, records.head + records.lost + records.discarded, 0);
 }

@@ -69,7 +69,7 @@ static u64 branch(struct pmuk_place *p, u64 n)
 
 static void decode(struct trace *t, int cpu)
 {
-	struct pmuk_buffer *b = pmuk_buffer(t->ctx, cpu);
+	struct pmuk_buffer *b = pmuk_context_buffer(t->ctx, cpu);
 	struct pmuk_aux_reader r;
 	struct pmuk_aux_span span;
 	int ret;
@@ -114,7 +114,7 @@ static u64 missing(struct trace *t)
 
 static struct pmuk_aux_stat stat_of(struct trace *t, int cpu)
 {
-	return pmuk_test_area_stat(t->test, pmuk_buffer(t->ctx, cpu));
+	return pmuk_test_area_stat(t->test, pmuk_context_buffer(t->ctx, cpu));
 }
 
 static const struct pmuk_buffer_attr small = { .nr_pages = 1, .aux = { .nr_pages = 1 } };
@@ -183,7 +183,10 @@ static void children_write_where_they_are(struct kunit *test)
 
 /* ---- what is missing ---- */
 
-/* What did not fit is told by the area, by records, by messages, and by the trace itself. */
+/*
+ * Bytes that did not fit are reported by the area, by records, by messages, and by the trace
+ * itself.
+ */
 static void truncation_is_told(struct kunit *test)
 {
 	struct trace *t = new_trace_here(test, &small);
@@ -220,7 +223,7 @@ static struct told read_records(struct trace *t, int cpu)
 	struct pmuk_reader r;
 	const u64 *words;
 
-	KUNIT_ASSERT_EQ(t->test, pmuk_buffer_claim(pmuk_buffer(t->ctx, cpu), &r), 0);
+	KUNIT_ASSERT_EQ(t->test, pmuk_buffer_claim(pmuk_context_buffer(t->ctx, cpu), &r), 0);
 	pmuk_for_each_record(rec, &r) {
 		words = (const u64 *)(rec + 1);
 		if (rec->type != PERF_RECORD_AUX) {
@@ -299,7 +302,7 @@ static void snapshot_has_the_newest(struct kunit *test)
 	struct trace *t = new_trace_here(test, &(struct pmuk_buffer_attr){
 		.nr_pages = 1, .aux = { .nr_pages = 4, .overwrite = true } });
 	struct pmuk_packets_in *in = &t->in[t->p->cpu];
-	struct pmuk_buffer *b = pmuk_buffer(t->ctx, t->p->cpu);
+	struct pmuk_buffer *b = pmuk_context_buffer(t->ctx, t->p->cpu);
 	struct pmuk_aux_reader r;
 	unsigned int i;
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What each way to read a counter costs per call: <debugfs>/pmuk_bench/run.
+ * Measures each way to read a counter, per call: <debugfs>/pmuk_bench/run.
  * Reading that file measures, see pmuk_bench.h. All ways read the same pinned
  * cycles counter, on its own CPU.
  */
 #include <linux/irqflags.h>
+#include <linux/perf_local.h>
 
-#include "../../kernel/pmu_kapi/arch.h"
-#include "../../kernel/pmu_kapi/internal.h"
+#include "../../kernel/pmu_kapi/counter.h"
 #include "pmuk_bench.h"
 
 /* The one instruction that reads the register; which one is known beforehand. */
@@ -39,7 +39,7 @@ static int bench_raw(void *what, unsigned int n)
 	const struct perf_event *event = ((struct pmuk_counter *)what)->event;
 
 	do {
-		pmuk_arch_read(event);
+		perf_arch_read(event);
 	} while (--n);
 	return 0;
 }
@@ -64,7 +64,7 @@ BENCH_READ(pmuk_local, pmuk_counter_read_local, u64)
 BENCH_READ(pmuk_snapshot, pmuk_counter_snapshot, struct pmuk_value)
 BENCH_READ(pmuk, pmuk_counter_read, struct pmuk_value)
 
-/* What modules do today that want it fast. */
+/* Modules that want a fast read do this today. */
 static int bench_pmu(void *what, unsigned int n)
 {
 	struct perf_event *event = ((struct pmuk_counter *)what)->event;

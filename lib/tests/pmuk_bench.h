@@ -80,7 +80,7 @@ static inline struct pmuk_counter *bench_counter(u64 config)
 	return ret ? ERR_PTR(ret) : no_free_ptr(c);
 }
 
-/* What surrounds the calls costs the same in each way, the empty one too. */
+/* The code around the calls costs the same in each way, the empty way too. */
 static inline int bench_turn(struct bench *b, struct pmuk_counter *insns, int way, int turn)
 {
 	struct bench_turns *turns = &b->turns[way];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What it costs to write a part of an AUX area, and to stream bytes through one:
+ * Measures writing a part of an AUX area, and streaming bytes through an area:
  * <debugfs>/pmuk_bench_aux/run. Reading that file measures, see pmuk_bench.h.
  *
  * aux_begin_end is a producer's own call, aux_pmu_begin_end that of a PMU's driver, which knows
@@ -100,7 +100,7 @@ static const struct bench_way aux_ways[] = {
 	{ "aux_pmu_begin_end", pmu_empty, aux_pmu_begin_end },
 };
 
-/* That wakes nobody, and that as rarely as can be. */
+/* The buffer wakes nobody, and its watermark is as high as it can be. */
 static struct pmuk_buffer *aux_buffer(void)
 {
 	const struct pmuk_buffer_attr attr = {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What contexts cost: <debugfs>/pmuk_bench_context/run. Two and four counters read at once;
+ * Measures contexts: <debugfs>/pmuk_bench_context/run. Two and four counters read at once;
  * four started, stopped, exchanged for four others, loaded; on one CPU, beside the same done by
  * hand with perf's kernel API. Reads are measured as in pmuk_bench.h, the others one at a time.
  * The context's calls are also measured on two CPUs and more (ctx_load_2cpu), and with eight sets
@@ -10,7 +10,7 @@
 #include <linux/delay.h>
 #include <linux/log2.h>
 
-#include "../../kernel/pmu_kapi/internal.h"
+#include "../../kernel/pmu_kapi/counter.h"
 #include "pmuk_bench.h"
 
 #define COUNTERS	4

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What one record with 64 bytes of payload costs in pmuk's ring and in others, each at
- * its leanest: <debugfs>/pmuk_bench_rings/run. Reading that file measures, see
- * pmuk_bench.h. Rings are written by one CPU. They are emptied outside of what is
- * measured, or overwrite, and nobody is woken. pmuk's wants preemption off, which is so
- * where counters overflow; rec_pmuk_task is for writers that have to do that. What other
- * rings want, they do themselves.
+ * Measures a record with 64 bytes of payload in pmuk's ring and in others, each at its leanest:
+ * <debugfs>/pmuk_bench_rings/run. Reading that file measures, see pmuk_bench.h. Rings are written
+ * by one CPU. They are emptied outside of what is measured, or overwrite, and nobody is woken.
+ * pmuk's wants preemption off, which is so where counters overflow; rec_pmuk_task is for writers
+ * that have to do that. What other rings want, they do themselves.
  *
  * perf's ring is one that user space has mapped: write a perf descriptor's number to
  * the file before reading it. "NUMBER N" also writes N records there, for user space
@@ -433,7 +432,7 @@ static const struct bench_way cpus_ways[] = {
 	{ "rec_pmuk", pmuk_empty, rec_pmuk },
 };
 
-/* One that writes. @here and @done are shared by all of them. */
+/* A writer. @here and @done are shared by all writers. */
 struct writer {
 	struct rings rings;
 	struct bench bench;

@@ -13,6 +13,7 @@
 #include <linux/mm.h>
 #include <linux/mman.h>
 #include <linux/nodemask.h>
+#include <linux/perf_local.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
@@ -21,7 +22,6 @@
 #include <linux/vmalloc.h>
 #include <linux/wait.h>
 
-#include "../../kernel/pmu_kapi/arch.h"
 #include "pmuk_counters.h"
 #include "pmuk_ctx.h"
 #include "pmuk_fail.h"
@@ -107,7 +107,7 @@ static void calls_refuse_no_buffer(struct kunit *test)
 		KUNIT_EXPECT_NULL(test, pmuk_buffer_data(none[i], &size));
 		KUNIT_EXPECT_EQ(test, size, 0);
 		KUNIT_EXPECT_NULL(test, pmuk_buffer_data(none[i], NULL));
-		KUNIT_EXPECT_EQ(test, pmuk_buffer_stat(none[i], &stat), -EINVAL);
+		KUNIT_EXPECT_EQ(test, pmuk_buffer_get_stat(none[i], &stat), -EINVAL);
 		KUNIT_EXPECT_EQ(test, pmuk_buffer_pause(none[i]), -EINVAL);
 		KUNIT_EXPECT_EQ(test, pmuk_buffer_resume(none[i]), -EINVAL);
 		KUNIT_EXPECT_EQ(test, pmuk_buffer_restart(none[i]), -EINVAL);
@@ -124,14 +124,14 @@ static void calls_refuse_no_answer(struct kunit *test)
 	struct pmuk_test_buffer *tb = pmuk_test_buffer(test, &(struct pmuk_buffer_attr){
 		.nr_pages = 1 });
 
-	KUNIT_EXPECT_EQ(test, pmuk_buffer_stat(tb->b, NULL), -EINVAL);
-	KUNIT_EXPECT_EQ(test, pmuk_buffer_stat(tb->b, ERR_PTR(-ENOMEM)), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_buffer_get_stat(tb->b, NULL), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_buffer_get_stat(tb->b, ERR_PTR(-ENOMEM)), -EINVAL);
 	KUNIT_EXPECT_EQ(test, pmuk_buffer_claim(tb->b, NULL), -EINVAL);
 	KUNIT_EXPECT_EQ(test, pmuk_buffer_claim(tb->b, ERR_PTR(-ENOMEM)), -EINVAL);
 	KUNIT_EXPECT_NOT_NULL(test, pmuk_buffer_data(tb->b, NULL));
 }
 
-/* What user space reads, the kernel does not. */
+/* If user space reads a buffer, the kernel does not. */
 static void user_buffer_has_no_kernel_reader(struct kunit *test)
 {
 	struct pmuk_buffer *b = pmuk_test_new_buffer(test, &(struct pmuk_buffer_attr){
@@ -144,7 +144,7 @@ static void user_buffer_has_no_kernel_reader(struct kunit *test)
 
 #define WATERMARK	512
 
-/* How a completion is waited for. */
+/* The ways to wait for a completion. */
 enum way {
 	INTERRUPTIBLE,
 	KILLABLE,
@@ -252,7 +252,7 @@ static void wait_its_way(void *data)
 	w->ret = wait_for(&w->more, w->way);
 }
 
-/* What the wait returns when a watermark has been passed, or a signal has come first. */
+/* Returns what the wait returns when a watermark has been passed, or a signal has come first. */
 static long outcome(struct kunit *test, enum way way, int signal)
 {
 	struct waiting *w = new_waiting(test);
@@ -344,7 +344,7 @@ static void wakes_from(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_test_completions(&w->more), 0);
 }
 
-/* What must not change any more once a buffer is destroyed. */
+/* Values that must not change any more once a buffer is destroyed. */
 struct end {
 	struct completion more;
 	struct pmuk_buffer *b;
@@ -469,9 +469,9 @@ static void destroy_once_in_storm(struct kunit *test, struct storm *storm)
 	KUNIT_EXPECT_TRUE(test, storm_goes_on(storm, 20));
 	kunit_release_action(test, pmuk_test_end_buffer, e->b);
 	done = READ_ONCE(e->more.done);
-	pmuk_buffer_stat(e->b, &first);
+	pmuk_buffer_get_stat(e->b, &first);
 	KUNIT_EXPECT_TRUE(test, storm_goes_on(storm, 20));
-	pmuk_buffer_stat(e->b, &last);
+	pmuk_buffer_get_stat(e->b, &last);
 	KUNIT_EXPECT_GT(test, done, 0);
 	KUNIT_EXPECT_EQ(test, READ_ONCE(e->more.done), done);
 	KUNIT_EXPECT_GT(test, first.head, 0);
@@ -512,7 +512,7 @@ static void expect_page_shows(struct kunit *test, struct pmuk_buffer *b, struct 
 	KUNIT_EXPECT_EQ(test, page->time_running, value.time_running);
 }
 
-/* Of the first counter that has the buffer, and of the next one when that has gone. */
+/* The page shows the first counter of the buffer, and the next one when the first has gone. */
 static void page_shows_the_first_counter(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
@@ -566,7 +566,7 @@ static int page_watch_idx(struct perf_event *event)
 {
 	if (event == page_watch.event) {
 		page_watch.updates++;
-		page_watch.unheld += !pmuk_pmu_disabled(event->pmu);
+		page_watch.unheld += !perf_pmu_disabled(event->pmu);
 	}
 	return page_watch.event_idx(event);
 }
@@ -754,7 +754,7 @@ static u64 head_of(const struct map_file *f)
 {
 	struct pmuk_buffer_stat stat = {};
 
-	pmuk_buffer_stat(f->b, &stat);
+	pmuk_buffer_get_stat(f->b, &stat);
 	return stat.head;
 }
 
@@ -934,7 +934,10 @@ static void pages_are_charged_if_asked(struct kunit *test)
 	KUNIT_EXPECT_GE(test, a->accounted, 1 + 16 + 32);
 }
 
-/* What a map brings with it is charged to who maps, whoever has created the buffer. */
+/*
+ * Pages that a map brings with it are charged to the process that maps, whoever has created the
+ * buffer.
+ */
 static void maps_are_charged(struct kunit *test)
 {
 	struct map_file *f = new_map_file(test, &user_pages);
@@ -953,7 +956,7 @@ static void expect_node(struct kunit *test, const void *data, size_t size, int n
 		KUNIT_EXPECT_EQ(test, page_to_nid(vmalloc_to_page(data + at)), node);
 }
 
-/* Of two nodes with memory left, a buffer is on that of its CPU, wherever it is created. */
+/* A buffer is on its CPU's node, wherever it is created. Both nodes have memory left. */
 static void memory_is_near_its_cpu(struct kunit *test)
 {
 	const struct pmuk_buffer_attr attr = { .nr_pages = 16, .aux = { .nr_pages = 32 } };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the calls on contexts return when they do not do what was asked for: a table for each
- * call, of how that is provoked, on which kinds of target, and what is returned. What other
- * suites see on each kind is not here once more.
+ * The errors that calls on contexts return: a table for each call, of how an error is provoked, on
+ * which kinds of target, and which error is returned. Errors that other suites see on each kind of
+ * target are not repeated here.
  */
 #include <linux/cpu.h>
 
@@ -23,7 +23,7 @@
 #define TREE		BIT(PMUK_TARGET_TREE)
 #define ALL		(CPU | CPUS | TASK | TREE)
 
-/* What has been done with the context when the call is made. */
+/* The state of the context when the call is made. */
 enum state {
 	NEW,
 	LOADED,
@@ -137,7 +137,7 @@ static void try_rows(struct kunit *test, const struct row *rows, unsigned int nr
 		kunit_skip(test, "this call has no such error on this kind of target");
 }
 
-/* The case of a table, by whose name vm/check knows the call that its errors are of. */
+/* Makes the case of a table. vm/check knows by the table's name of which call its errors are. */
 #define TABLE_CASE(name)							\
 	static void name(struct kunit *test)					\
 	{									\
@@ -152,7 +152,7 @@ static int cpu_of(const struct attempt *a)
 	return cpus[a->row->cpu];
 }
 
-/* What a call says, or of the one entry of its vector. */
+/* Returns what a call returns, or what the single entry of its vector says. */
 static int entry(int done, const int *ret)
 {
 	if (done < 0)
@@ -388,7 +388,7 @@ static const struct row write_pmcs_rows[] = {
 
 TABLE_CASE(write_pmcs)
 
-/* What was not changed overflows as it did. */
+/* A period that was not changed overflows as it did. */
 static void expect_period(struct attempt *a)
 {
 	bool is_task = pmuk_place_is_task(a->p);
@@ -632,7 +632,7 @@ static int read_local_elsewhere(struct attempt *a)
 	return a->ret;
 }
 
-/* And when there is room again, it reads what it has counted. */
+/* When there is room again, the read returns what was counted. */
 static int read_local_without_room(struct attempt *a)
 {
 	int ret;
@@ -664,7 +664,7 @@ static int take_snapshot(struct attempt *a)
 	return pmuk_snapshot(a->ctx, a->row->set, a->row->nowhere ? NULL : values, a->row->n);
 }
 
-/* What was counted is there when it is stopped, by whoever asks. */
+/* The counts are there when the context is stopped, whoever reads them. */
 static int snapshot_of_counts(struct attempt *a)
 {
 	struct pmuk_value values[2] = {};

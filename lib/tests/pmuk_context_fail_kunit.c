@@ -260,7 +260,7 @@ static void live_on(struct life *l, unsigned int from)
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, l->ctx, 0, 1, -1), 5 * l->p->nr);
 }
 
-/* One way or the other, in turns: neither can fail. */
+/* Ends the context, at once or deferred, in turns: neither can fail. */
 static int end(struct life *l, bool deferred)
 {
 	int ret;

@@ -232,7 +232,7 @@ static void one_cpu_goes_and_comes(struct kunit *test)
 	pmuk_ctx_silent(test, p->ctx);
 }
 
-/* What is not of the target is none of its business. */
+/* A CPU that is not of the target does not join. */
 static void others_do_not_join(struct kunit *test)
 {
 	struct plug *p = test->priv;
@@ -253,7 +253,10 @@ static void others_do_not_join(struct kunit *test)
 	expect_count(p, -1, 5);
 }
 
-/* Closed and unloaded while it is away, or is about to be seen to. */
+/*
+ * A context is closed and unloaded while its CPU is away, or while a worker is about to handle
+ * that.
+ */
 static void unloaded_while_offline(struct kunit *test)
 {
 	struct plug *p = test->priv;
@@ -287,7 +290,7 @@ static void expect_placed(struct plug *p)
 	KUNIT_EXPECT_EQ(p->test, count_there(p, 5), 5);
 }
 
-/* One that cannot be placed is told of once, reads say so, and it is tried again. */
+/* A counter that cannot be placed is reported once. Reads say so, and it is tried again. */
 static void cannot_be_placed_when_it_is_back(struct kunit *test)
 {
 	struct plug *p = test->priv;
@@ -395,7 +398,7 @@ static void buffer_stays(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, count_there(p, 30), 30);
 		bounce(p);
 	}
-	KUNIT_EXPECT_EQ(test, pmuk_test_consume(test, pmuk_buffer(p->ctx, p->cpu),
+	KUNIT_EXPECT_EQ(test, pmuk_test_consume(test, pmuk_context_buffer(p->ctx, p->cpu),
 						PERF_RECORD_SAMPLE), 6);
 }
 
@@ -585,7 +588,7 @@ static u64 runs_after_events(struct plug *p, int cpu)
 	return pmuk_ctx_info(p->ctx, FIRST, cpu).runs;
 }
 
-/* So many turns more on @cpu, with events in all of them. */
+/* Expects @n more turns on @cpu, with events in all of them. */
 static void expect_turns_go_on(struct plug *p, int cpu, u64 n)
 {
 	u64 runs = pmuk_ctx_info(p->ctx, FIRST, cpu).runs + n;
@@ -715,7 +718,9 @@ static void offline_with_an_overflow_pending(struct kunit *test)
 	start_turns(p, 0, 0, &notify);
 	for (i = 0; i < 2; i++) {
 		advance_there(p);
-		/* Of the turn that is, and of one that has ended. */
+		/*
+		 * The first overflow is in the active turn, the other one in a turn that has ended.
+		 */
 		if (i)
 			KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(p->ctx, SECOND), 0);
 		offline_and_perhaps_overflow(p);
@@ -741,7 +746,7 @@ static void switch_anywhere(struct pmuk_inst *inst, unsigned int nr)
 	flush_work(&inst->work);
 }
 
-/* What was pending on a CPU is no other's to handle. */
+/* No other CPU handles an overflow that was pending on a CPU. */
 static void offline_before_a_replay(struct kunit *test)
 {
 	struct plug *p = test->priv;
@@ -764,7 +769,7 @@ static void offline_before_a_replay(struct kunit *test)
 	expect_count(p, p->cpu, PERIOD + 20);
 }
 
-/* Of a CPU that is masked, and so has to wait. When that is back, its turn is @then's. */
+/* The CPU is masked, so the switch has to wait. When the CPU is back, it is @then's turn. */
 static void switch_requested(struct plug *p, const struct pmuk_pmd *pmd, bool call, u16 then)
 {
 	struct kunit *test = p->test;

@@ -3,8 +3,8 @@
  * pmuk_read_local() on the machine's own PMU: all counters of the event set whose turn it is,
  * in one instant, and never back, whatever becomes of the counters meanwhile.
  *
- * Where reads of a group have a fast path, each test sees that it was taken: every other read
- * is made with that hidden which the other path begins with.
+ * Where reads of a group have a fast path, each test sees that it was taken: every other read hides
+ * the pointer from which the slow path starts, so that only the fast path succeeds.
  */
 #include <linux/hrtimer.h>
 #include <linux/timekeeping.h>
@@ -23,13 +23,13 @@
 
 static const struct pmuk_attr cycles = PMUK_HW_CYCLES;
 
-#ifdef pmuk_arch_read_on
+#ifdef perf_arch_read_on
 #define HAS_FAST	true
 #else
 #define HAS_FAST	false
 #endif
 
-/* What was read of a set, last. */
+/* The latest counts of a set. */
 struct seen {
 	u64 task[NR];
 	u64 nmi[NR];
@@ -70,6 +70,8 @@ static struct hw *new_hw(struct kunit *test, const struct pmuk_context_attr *att
 	return hw;
 }
 
+#define PERIOD_MASK	0xffff
+
 /* Counters of set @set, which exists. */
 static void add_counters(struct hw *hw, u16 set, const struct pmuk_attr *attr, u64 period)
 {
@@ -78,9 +80,16 @@ static void add_counters(struct hw *hw, u16 set, const struct pmuk_attr *attr, u
 	for (num = 0; num < NR; num++) {
 		struct pmuk_pmc pmc = { .set = set, .num = num, .type = attr->type,
 					.config = attr->config, .flags = attr->flags };
-		/* Each its own, so that they overflow apart from each other. */
+		/*
+		 * Each its own, so that they overflow apart from each other. Random, because an
+		 * update by x86's driver recognizes an NMI in its middle by another prev_count. If
+		 * the host takes the CPU away, the NMI can be a period late, and then all periods
+		 * begin at the same prev_count.
+		 */
 		struct pmuk_pmd pmd = { .set = set, .num = num,
 					.short_reset = period ? period + 1009 * num : 0,
+					.random_mask = period > PERIOD_MASK ? PERIOD_MASK : 0,
+					.random_seed = num,
 					.flags = period ? PMUK_PMD_NOTIFY : 0 };
 
 		KUNIT_ASSERT_EQ(hw->test, pmuk_write_pmcs(hw->ctx, &pmc, 1), 1);
@@ -98,7 +107,7 @@ static struct pmuk_inst *inst_of(const struct hw *hw)
 	return READ_ONCE(hw->ctx->insts[hw->cpu]);
 }
 
-/* Which set's turn it is here, or -1. */
+/* Returns whose turn it is here, or -1. */
 static int set_of(const struct hw *hw)
 {
 	const struct pmuk_inst *inst = inst_of(hw);
@@ -308,8 +317,9 @@ static void get_ready_for_others(struct hw *hw)
 }
 
 /*
- * One event more than the PMU has counters: perf core lets them take turns. Were there more, ours
- * might never be on it all at once, for turns that come while they are made set them apart.
+ * The crowd has one event more than the PMU has counters: perf core lets them take turns. With more
+ * events, ours might never be on the PMU all at once, as turns that come while they are made set
+ * them apart.
  */
 static void begin_crowd(struct hw *hw)
 {
@@ -323,7 +333,7 @@ static void begin_crowd(struct hw *hw)
 	}
 }
 
-/* One or two at a time, for which there may be room or not. */
+/* Pinned events come and go, one or two at a time. There may be room for them or not. */
 static void come_and_go(struct hw *hw)
 {
 	unsigned int i = hw->troubles++ % 3;
@@ -529,7 +539,7 @@ struct maker {
 	bool armed;
 };
 
-/* One event in each interrupt, so that a read sees one more at most. */
+/* Each interrupt makes an event, so that a read sees one more at most. */
 static enum hrtimer_restart make_from_timer(struct hrtimer *timer)
 {
 	struct maker *m = container_of(timer, struct maker, timer);
@@ -617,7 +627,7 @@ static void made_events_in_one_instant(struct kunit *test)
 	read_among_made_events(test, 0);
 }
 
-/* And what has interrupted the read moves counts from the register elsewhere. */
+/* The interrupting overflow also moves counts from the register elsewhere. */
 static void made_events_in_one_instant_with_overflows(struct kunit *test)
 {
 	read_among_made_events(test, 3);
@@ -643,7 +653,7 @@ static bool gets_fast(struct hw *hw)
 /* While masked: shown as by a restart, for a moment, if an overflow masks before that has ended. */
 static bool gets_fast_if_shown(struct hw *hw)
 {
-	struct pmuk_group **group = &hw->ctx->groups[hw->cpu];
+	struct pmuk_group **group = per_cpu_ptr(hw->ctx->groups, hw->cpu);
 	bool fast;
 
 	WRITE_ONCE(*group, inst_of(hw)->active->group);

@@ -74,7 +74,7 @@ static void expect_refuses_context(struct kunit *test, struct pmuk_context *bad)
 	KUNIT_EXPECT_EQ(test, pmuk_snapshot(bad, 0, &value, 1), -EINVAL);
 	KUNIT_EXPECT_EQ(test, pmuk_close(bad), -EINVAL);
 	KUNIT_EXPECT_EQ(test, pmuk_close_deferred(bad, NULL), -EINVAL);
-	KUNIT_EXPECT_NULL(test, pmuk_buffer(bad, 0));
+	KUNIT_EXPECT_NULL(test, pmuk_context_buffer(bad, 0));
 	KUNIT_EXPECT_NULL(test, pmuk_format_area(bad, 0));
 }
 
@@ -111,13 +111,13 @@ static void calls_refuse_bad_vectors(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_snapshot(ctx, 0, NULL, 1), -EINVAL);
 	KUNIT_EXPECT_EQ(test, pmuk_snapshot(ctx, 0, ERR_PTR(-ENOMEM), 1), -EINVAL);
 	KUNIT_EXPECT_EQ(test, pmuk_snapshot(ctx, 0, &value, 1), -ENODEV);
-	KUNIT_EXPECT_NULL(test, pmuk_buffer(ctx, -1));
-	KUNIT_EXPECT_NULL(test, pmuk_buffer(ctx, nr_cpu_ids));
+	KUNIT_EXPECT_NULL(test, pmuk_context_buffer(ctx, -1));
+	KUNIT_EXPECT_NULL(test, pmuk_context_buffer(ctx, nr_cpu_ids));
 	KUNIT_EXPECT_NULL(test, pmuk_format_area(ctx, -1));
 	KUNIT_EXPECT_NULL(test, pmuk_format_area(ctx, nr_cpu_ids));
 }
 
-/* Where there is no completion, there is nothing to wait for. */
+/* Without a completion there is nothing to wait for, and the read refuses to wait. */
 static void read_refuses_to_wait_for_nothing(struct kunit *test)
 {
 	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
@@ -290,7 +290,7 @@ static void load_refuses_bad_targets(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_load_context(ctx, &target), -EBUSY);
 }
 
-/* What perf core cannot do with children's events; without it, it loads. */
+/* The load refuses what perf core cannot do with children's events. Without that, it succeeds. */
 static void load_refuses_what_trees_lack(struct kunit *test)
 {
 	const struct pmuk_perf_format values = { .sample_type = PERF_SAMPLE_READ };
@@ -442,7 +442,7 @@ static void load_pushes_no_task_out(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 10);
 }
 
-/* Those that are not pinned have turns on the PMU, and say for how long. */
+/* Counters that are not pinned take turns on the PMU, and say for how long. */
 static void load_shares_what_is_not_pinned(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
@@ -483,7 +483,7 @@ static void load_refuses_what_counts_elsewhere(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 3, -1), 5);
 }
 
-/* What one event has counted is not added to another's. */
+/* The count of an event is not added to that of another. */
 static void another_event_counts_from_nothing(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
@@ -576,7 +576,7 @@ static void contexts_do_not_mix(struct kunit *test)
 
 /* ---- targets and counters that go ---- */
 
-/* One message, for whoever waits for it, and the counts stay. */
+/* The exit makes one message, for any waiter, and the counts stay. */
 static void exit_is_told(struct kunit *test)
 {
 	const struct pmuk_context_attr attr = { .completion = pmuk_ctx_completion(test) };
@@ -743,7 +743,7 @@ static const struct pmuk_perf_format tree_format = {
 static unsigned int read_samples(struct kunit *test, struct pmuk_context *ctx, int cpu,
 				 struct pmuk_parsed *last)
 {
-	return pmuk_parse_buffer(test, pmuk_buffer(ctx, cpu), &tree_format, last, 1, NULL);
+	return pmuk_parse_buffer(test, pmuk_context_buffer(ctx, cpu), &tree_format, last, 1, NULL);
 }
 
 /* A context on a task that can fork and its children, with records, started. */
@@ -944,7 +944,10 @@ static void expect_local_counts(struct local *l, u64 first, u64 second)
 	KUNIT_EXPECT_EQ(l->test, l->counts[1], second);
 }
 
-/* In the order of their numbers, and no more than asked for. */
+/*
+ * The counts come in the order of the counters' numbers, and no more than the caller asks for are
+ * written.
+ */
 static void read_local_at(struct kunit *test)
 {
 	enum pmuk_irq_level level = pmuk_test_level(test);
@@ -1089,7 +1092,7 @@ static int read_while_unloaded(void *data)
 	complete(&r->reads);
 	while (READ_ONCE(r->ctx->insts[r->cpu]) == inst)
 		cpu_relax();
-	/* What it has found stays until it is done. */
+	/* The instance that the reader has found stays until the read has ended. */
 	pmuk_test_spin(20 * NSEC_PER_MSEC);
 	smp_store_release(&r->done, true);	/* pairs with unload_waits_for_who_reads() */
 	preempt_enable();

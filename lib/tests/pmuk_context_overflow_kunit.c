@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What an overflow of a context's counter does: records and what they hold, periods, peers,
+ * The effects of an overflow of a context's counter: records and their content, periods, peers,
  * stopping until a restart. No record is lost uncounted.
  */
+#include <linux/perf_local.h>
 #include <linux/sched/clock.h>
 
-#include "../../kernel/pmu_kapi/arch.h"
-#include "../../kernel/pmu_kapi/internal.h"
+#include "../../kernel/pmu_kapi/counter.h"
 #include "pmuk_parse.h"
 #include "pmuk_place.h"
 #include "pmuk_suite.h"
@@ -86,7 +86,8 @@ static u64 told(struct sampler *s)
 /* Reads samples, of which the last MANY are kept. Returns how many there were. */
 static unsigned int take(struct kunit *test, struct sampler *s, int cpu, u64 *lost)
 {
-	return pmuk_parse_buffer(test, pmuk_buffer(s->ctx, cpu), &s->format, s->p, MANY, lost);
+	return pmuk_parse_buffer(test, pmuk_context_buffer(s->ctx, cpu), &s->format, s->p, MANY,
+				 lost);
 }
 
 static void expect_records(struct kunit *test, struct sampler *s, unsigned int n)
@@ -217,7 +218,7 @@ static void reset_peers_begin_again(struct kunit *test)
 	expect_count(test, s, 3, 10);
 }
 
-/* One counter for two: a period that begins while its counter waits has not ended. */
+/* Two events share a register: a period that begins while its counter waits has not ended. */
 static void reset_peers_that_wait_have_not_overflowed(struct kunit *test)
 {
 	const struct pmuk_pmd pmd = { .short_reset = PERIOD, .reset_peers = BIT(1) };
@@ -300,7 +301,10 @@ static void clock_periods_are_whole(struct kunit *test)
 	}
 }
 
-/* Who does not notify, does not mask; its period goes on over another one's restart. */
+/*
+ * A counter that does not notify does not mask. Its period goes on over the restart of another
+ * counter.
+ */
 static void masked_by_those_that_notify(struct kunit *test)
 {
 	const struct pmuk_pmd other = { .num = 1, .short_reset = PERIOD };
@@ -532,9 +536,9 @@ static void mask_and_leave(struct pmuk_place *p)
 	struct meddler *m = p->data;
 
 	local_irq_disable();
-	pmuk_pmu_disabled(m->busy)++;
+	perf_pmu_disabled(m->busy)++;
 	m->ret = pmuk_irq_run(PMUK_IRQ_NMI, overflow_here, m);
-	pmuk_pmu_disabled(m->busy)--;
+	perf_pmu_disabled(m->busy)--;
 	__set_current_state(TASK_UNINTERRUPTIBLE);
 	schedule_timeout(1);
 }
@@ -725,19 +729,19 @@ static void restart_restarts_buffers(struct kunit *test)
 	expect_count(test, s, 0, (fits + 20) * PERIOD);
 }
 
-/* What was recorded stays when the context is unloaded, and is gone on from. */
+/* Records stay when the context is unloaded, and more are added when it is loaded again. */
 static void buffers_stay_while_unloaded(struct kunit *test)
 {
 	struct sampler *s = new_sampler(test, buffered, PERF_SAMPLE_CPU, 0);
 	struct pmuk_buffer *b;
 
 	start_sampler(test, s, 1, &plain);
-	b = pmuk_buffer(s->ctx, s->cpu);
+	b = pmuk_context_buffer(s->ctx, s->cpu);
 	feed(test, s, 0, 3 * PERIOD);
 	KUNIT_EXPECT_EQ(test, pmuk_unload_context(s->ctx), 0);
-	KUNIT_EXPECT_PTR_EQ(test, pmuk_buffer(s->ctx, s->cpu), b);
+	KUNIT_EXPECT_PTR_EQ(test, pmuk_context_buffer(s->ctx, s->cpu), b);
 	pmuk_ctx_run(test, s->ctx, -1);
-	KUNIT_EXPECT_PTR_EQ(test, pmuk_buffer(s->ctx, s->cpu), b);
+	KUNIT_EXPECT_PTR_EQ(test, pmuk_context_buffer(s->ctx, s->cpu), b);
 	feed(test, s, 0, 2 * PERIOD);
 	expect_records(test, s, 5);
 }

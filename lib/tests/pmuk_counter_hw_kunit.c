@@ -360,9 +360,9 @@ static void watch(struct pmuk_counter *ticker, const struct pmuk_sample *sample,
 }
 
 /*
- * One counter overflows all the time, and looks at another that is being used.
- * Each of @read is exact, and so are the looks but for the few that find an update
- * of perf core's under way.
+ * A counter overflows all the time, and its callback reads another counter that is being used. Each
+ * of @read is exact, and so are the callback's reads, but for the few that find an update of perf
+ * core's under way.
  */
 static void look_from_overflows(struct kunit *test,
 				u64 (*read)(struct kunit *, struct pmuk_counter *))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What pmuk's counter calls take, and what they refuse with which errno. Whether
- * they count right is the other suites' business.
+ * The calls on counters take some arguments, and refuse others with an errno. Other suites see
+ * whether counters count right.
  */
 #include <linux/completion.h>
 #include <linux/cpumask.h>
@@ -64,7 +64,7 @@ static struct pmuk_counter *new_enabled(struct kunit *test)
 	return pmuk_test_enabled(test, &t->attr, t->cpu, NULL);
 }
 
-/* What creation says, and that a refused counter leaves no perf event behind. */
+/* Creates a counter. A counter that is refused leaves no perf event. */
 static long create(struct kunit *test, int cpu, struct task_struct *task)
 {
 	struct counter_test *t = test->priv;
@@ -401,7 +401,7 @@ static void expect_harmless_twice(struct kunit *test, struct pmuk_counter *c,
 	KUNIT_EXPECT_EQ_MSG(test, call(c), 0, "%ps again", call);
 }
 
-/* What is so already is no error, and changes nothing. */
+/* A call that asks for the present state is no error, and changes nothing. */
 static void calls_repeat_harmlessly(struct kunit *test)
 {
 	struct pmuk_counter *c = new_counter(test);

@@ -110,7 +110,7 @@ static void call_in(struct kunit *test, struct nest *nest, enum pmuk_irq_level l
 	KUNIT_ASSERT_EQ(test, nest->ret, 0);
 }
 
-/* Defines a function that makes one call, whose result the test looks at. */
+/* Defines a function that makes a call, and keeps its result for the test. */
 #define NEST_CALL(name, call) \
 	static void name(struct nest *nest) { nest->ret = call; }
 
@@ -281,7 +281,7 @@ static void overflow_and_read(struct nest *nest)
 	nest->least = count;
 }
 
-/* What was true at one time while a read was going on is what it says. */
+/* A read returns a count that was true at one time while the read was going on. */
 static void read_in_steps(struct kunit *test, struct nest *nest, void (*fn)(struct nest *nest))
 {
 	u64 count, before, after;
@@ -377,7 +377,7 @@ static void end_reload_nest(struct kunit *test, struct nest *nest)
 	expect_exact(test, nest);
 }
 
-/* perf core is at it: the registers mean nothing, and an NMI is told so. */
+/* perf core or pmuk loads the register, so register and count do not belong together. */
 static void expect_busy(struct nest *nest)
 {
 	u64 count = 4711;
@@ -402,22 +402,13 @@ static void nmi_finds_perf_core_at_work(struct kunit *test)
 	end_reload_nest(test, nest);
 }
 
-/* pmuk itself is at it: it is still paused, then. */
-static void expect_paused(struct nest *nest)
-{
-	u64 count;
-
-	nest->wrong += !!pmuk_counter_read_local(nest->c, &count);
-	nest->wrong += count != nest->count;
-}
-
 static void nmi_finds_resume_at_work(struct kunit *test)
 {
-	struct nest *nest = new_reload_nest(test, expect_paused);
+	struct nest *nest = new_reload_nest(test, expect_busy);
 	unsigned int i;
 
 	for (i = 0; i < NESTINGS; i++) {
-		nest->count += pmuk_sim_count(nest->sim, 0, 333);
+		pmuk_sim_count(nest->sim, 0, 333);
 		KUNIT_ASSERT_EQ(test, pmuk_counter_pause(nest->c), 0);
 		nest->armed = true;
 		KUNIT_ASSERT_EQ(test, pmuk_counter_resume(nest->c), 0);
@@ -496,7 +487,7 @@ static void nmi_pauses_and_resumes_at(struct kunit *test, struct nest *nest,
 	KUNIT_EXPECT_EQ(test, nest->injected, 2 * FEW_NESTINGS);
 }
 
-/* What happened before a pause is counted, and what happened during one is not. */
+/* Events before a pause are counted, and events during a pause are not. */
 static void nmi_pauses_in_an_update(struct kunit *test)
 {
 	struct nest *nest = new_nest(test, PMUK_IRQ_NMI);

@@ -90,7 +90,7 @@ static void expect_overflows(struct kunit *test, struct overflows *o, u64 n, uns
 	KUNIT_ASSERT_EQ_MSG(test, o->nr, nr, "after %llu events", n);
 }
 
-/* floor(total / period) callbacks, whichever way the total comes about. */
+/* There are floor(total / period) callbacks, in whichever steps the total is reached. */
 static void overflow_comes_each_period(struct kunit *test)
 {
 	static const u64 periods[] = { 1, 2, 7, 1000, 32767, 32768, 65536, 100003 };
@@ -196,7 +196,7 @@ static void sample_has_what_is_asked(struct kunit *test)
 	}
 }
 
-/* What the PMU does not give is not claimed. */
+/* A sample does not claim fields that the PMU does not give. */
 static void sample_lacks_what_the_pmu_lacks(struct kunit *test)
 {
 	struct overflows *o = new_overflows_with(test, 0, 0);
@@ -572,8 +572,8 @@ static const struct pmuk_test_value setters[] = { { "task", false }, { "callback
 KUNIT_ARRAY_PARAM_DESC(setters, setters, name);
 
 /*
- * One overflow that reaches perf core's limit, and a shorter period from then on. perf core starts
- * the counter again without PERF_EF_RELOAD. Where interrupts were slow, the first one reaches it.
+ * An overflow reaches perf core's limit, and sets a shorter period. perf core starts the counter
+ * again without PERF_EF_RELOAD. If interrupts were slow, the first overflow reaches the limit.
  */
 static void set_period_while_throttled(struct kunit *test)
 {
@@ -614,7 +614,7 @@ static const struct pmuk_test_value ways[] = {
 
 KUNIT_ARRAY_PARAM_DESC(ways, ways, name);
 
-/* One counter after the other, each destroyed in the midst of its overflows. */
+/* Counters are destroyed one after the other, in the midst of their overflows. */
 static void destroy_ends_callbacks(struct kunit *test)
 {
 	bool deferred = pmuk_test_param(test);

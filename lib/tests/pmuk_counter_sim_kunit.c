@@ -315,7 +315,7 @@ static void multiplexed_value_says_so(struct kunit *test)
 		KUNIT_EXPECT_LT(test, value.time_running, value.time_enabled);
 		running += value.time_running;
 	}
-	/* One register: the turns add up to the whole, but for the switching. */
+	/* There is one register: the turns add up to the whole, but for the switching. */
 	KUNIT_EXPECT_LE(test, running, value.time_enabled + value.time_enabled / 4);
 	KUNIT_EXPECT_GE(test, running, value.time_enabled / 2);
 }
@@ -411,7 +411,7 @@ static void pinned_refused_when_full(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 1);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_nr_events(r.sim), 1);
 
-	/* Who was there has not suffered. */
+	/* The counter that was there has not suffered. */
 	KUNIT_EXPECT_EQ(test, pmuk_counter_state(r.c), PMUK_COUNTER_ACTIVE);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(r.sim, 0, 5), 5);
 	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, r.c), 10);
@@ -472,7 +472,7 @@ static void pinned_pushed_out_says_so(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, r.c), 110);
 }
 
-/* One that is not pinned waits, and says that, too. */
+/* A counter that is not pinned waits, and says so, too. */
 static void flexible_pushed_out_waits(struct kunit *test)
 {
 	struct rig r = new_rig(test, 1, 32, 0);
@@ -669,8 +669,9 @@ static void snapshot_is_whole(struct kunit *test)
 }
 
 /*
- * The same for reads that interrupt the owner, whatever it is doing. Where an emulator runs one CPU
- * at a time, an interrupt may take half a second to get to the other one: fewer will do.
+ * As above, for reads that interrupt the owner, whatever the owner is doing. Where an emulator runs
+ * one CPU at a time, an interrupt may take half a second to get to the other one: fewer reads will
+ * do.
  */
 static void remote_read_is_whole(struct kunit *test)
 {

@@ -2,7 +2,7 @@
 /*
  * Whatever can come in the middle of a local read, between any two of its steps.
  *
- * kernel/pmu_kapi/local.c is compiled a second time, on registers made of memory,
+ * The sources of local reads are compiled a second time, on registers made of memory,
  * and each look at what an interrupt may change is a step. Before every step, and
  * before every pair of steps, each disturbance is made in turn. The count must be
  * one that was true at some time during the read: neither less than before it
@@ -87,25 +87,29 @@ static u64 steps_arch_read(const struct perf_event *event)
 }
 
 #include "pmuk_steps.h"
+#include "../../kernel/events/local.c"
+#include "../../kernel/pmu_kapi/hw.c"
+#include "../../kernel/pmu_kapi/snapshot.c"
+#include "../../kernel/pmu_kapi/sample.c"
 #include "../../kernel/pmu_kapi/local.c"
+#include "../../kernel/pmu_kapi/pause.c"
 
-/* The same for reads of a group, which are told that they were interrupted. */
+/* Reads of a group, which learn that they were interrupted, go through the same steps. */
 #ifdef CONFIG_X86
-#undef pmuk_arch_nmis
-#define pmuk_arch_nmis()		READ_ONCE(steps.irqs)
+#undef perf_arch_nmis
+#define perf_arch_nmis()		READ_ONCE(steps.irqs)
 #else
-#define pmuk_arch_irqs()		((const unsigned long *)&steps.irqs)
+#define perf_arch_irqs()		((const unsigned long *)&steps.irqs)
 #endif
-#define pmuk_arch_read_on(event, raw)	((*(raw) = steps_arch_read(event)), true)
 
-#include "../../kernel/pmu_kapi/group.h"
+#include <linux/pmu_kapi_group.h>
 
 #undef local_irq_save
 #define local_irq_save(flags)		raw_local_irq_save(flags)
 #undef local_irq_restore
 #define local_irq_restore(flags)	raw_local_irq_restore(flags)
 
-/* What a PMU driver does, on one counter. */
+/* The code of a PMU's driver, for one counter. */
 static u64 *steps_reg(void)
 {
 	return &steps.regs[steps.event.hw.idx];
@@ -153,7 +157,7 @@ static void steps_pmu_start(struct perf_event *event, int flags)
 static void steps_happen(u64 n)
 {
 	*steps_reg() = (*steps_reg() + n) & steps.c.mask;
-	if (steps.c.frozen == PMUK_RUNNING)
+	if (!pmuk_state_is_frozen(steps.c.state))
 		steps.true_count += n;
 }
 
@@ -238,7 +242,7 @@ static void disturb_pause_leak(void)
 static void disturb_pause_by_nmi(void)
 {
 	if (steps.group_tick)
-		*steps.group_tick = PMUK_NEVER;
+		*steps.group_tick = PMUK_COUNTING;
 	steps.nmi = true;
 	steps_pause(&steps.c);
 	steps.nmi = false;
@@ -287,7 +291,7 @@ static void steps_reset(unsigned int width, u64 before)
 	steps.event.hw.sample_period = STEPS_PERIOD;
 	c->event = &steps.event;
 	c->mask = GENMASK_ULL(width - 1, 0);
-	c->frozen = PMUK_RUNNING;
+	c->state = PMUK_COUNTING;
 	c->attr.period = STEPS_PERIOD;
 	seqcount_latch_init(&c->latch);
 	steps_reload();
@@ -302,7 +306,8 @@ static unsigned int steps_check(struct kunit *test, bool fast, const char *what)
 	int ret;
 
 	local_irq_save(flags);		/* this CPU's tick does not come between */
-	steps.c.fast_tick = fast && steps.c.frozen == PMUK_RUNNING ? jiffies : PMUK_NEVER;
+	if (steps.c.state <= PMUK_COUNTING)
+		steps.c.state = fast ? jiffies : PMUK_COUNTING;
 	steps.step = 0;
 	ret = steps_read_local(&steps.c, &count);
 	steps.when[0] = UINT_MAX;
@@ -416,7 +421,7 @@ static unsigned int steps_migrate_at(struct kunit *test, unsigned int when)
 	steps.c.bar = 1;
 	steps.when[0] = when;
 	steps.what[0] = &migration;
-	steps.c.fast_tick = jiffies;
+	steps.c.state = jiffies;
 	KUNIT_EXPECT_EQ_MSG(test, steps_read_local(&steps.c, &count), 0, "at step %u", when);
 	KUNIT_EXPECT_EQ_MSG(test, count, 21, "at step %u", when);
 	KUNIT_EXPECT_EQ_MSG(test, steps.faults, 0, "at step %u: no such register here", when);
@@ -450,7 +455,7 @@ static void steps_throttle(void)
 
 	perf_sample_data_init(&data, 0, STEPS_PERIOD);
 	disturb_overflow_exact();
-	event->hw.interrupts = PMUK_THROTTLED;
+	event->hw.interrupts = PERF_LOCAL_THROTTLED;
 	event->overflow_handler_context = &steps.c;
 	steps_overflow(event, &data, NULL);
 	event->hw.state = PERF_HES_STOPPED;
@@ -473,7 +478,7 @@ static void steps_moved_while_throttled(struct kunit *test, bool read_again)
 	steps_reset(32, 21);
 	steps.c.attr.overflow = read_inside;
 	local_irq_save(flags);
-	steps.c.fast_tick = jiffies;
+	steps.c.state = jiffies;
 	steps_throttle();
 	if (read_again)
 		steps_read_local(&steps.c, &count);
@@ -510,26 +515,46 @@ static void steps_period_is_checked(struct kunit *test)
 	migrate_enable();
 }
 
-#define STEPS_GROUP	3
+static DEFINE_PER_CPU(struct pmuk_group *, steps_groups);
 
-static struct pmuk_group *steps_groups[NR_CPUS];
-
-/* One counter in two places or more: all are read in one instant, or it is not done in this way. */
-static bool steps_check_group(struct kunit *test, struct pmuk_group *group, const char *what)
+static __always_inline bool steps_group_read(u64 *counts, unsigned int n, bool masked)
 {
-	u64 before = steps.true_count, counts[STEPS_GROUP] = {};
+	struct pmuk_group *const *shown = raw_cpu_ptr(&steps_groups);
+
+	switch (n) {
+	case 1:	return pmuk_group_read(shown, counts, 1, masked);
+	case 2:	return pmuk_group_read(shown, counts, 2, masked);
+	case 3:	return pmuk_group_read(shown, counts, 3, masked);
+	default: return pmuk_group_read(shown, counts, PMUK_GROUP_FAST, masked);
+	}
+}
+
+/* A read of @n counters, which are one counter in as many places; @masked: with interrupts off. */
+struct steps_group {
+	struct pmuk_group *group;
+	unsigned int n;
+	bool masked;
+};
+
+/* All are read in one instant, or the fast path gives up. */
+static bool steps_check_group(struct kunit *test, const struct steps_group *g, const char *what)
+{
+	u64 before = steps.true_count, counts[PMUK_GROUP_FAST] = {};
 	unsigned long flags;
 	unsigned int i;
 	bool done;
 
 	local_irq_save(flags);		/* this CPU's tick does not come between */
-	group->fast_tick = jiffies;
-	steps.group_tick = &group->fast_tick;
+	g->group->fast_tick = jiffies;
+	steps.group_tick = &g->group->fast_tick;
 	steps.step = 0;
-	done = pmuk_group_read(steps_groups, counts, group->nr);
+	steps.masked = g->masked;
+	done = g->masked ? steps_group_read(counts, g->n, true) :
+			   steps_group_read(counts, g->n, false);
+	steps.masked = false;
 	local_irq_restore(flags);
 
-	for (i = 0; done && i < group->nr; i++) {
+	for (i = 0; done && i < g->n; i++) {
 		if (counts[i] != counts[0] || counts[i] < before || counts[i] > steps.true_count)
 			KUNIT_FAIL(test, "%s: %llu, %llu are not one in %llu...%llu", what,
 				   counts[0], counts[i], before, steps.true_count);
@@ -542,31 +567,31 @@ static bool steps_check_group(struct kunit *test, struct pmuk_group *group, cons
 }
 
 /* Undisturbed it is done; unless another CPU moves jiffies on meanwhile, which is another tick. */
-static bool steps_group_is_read(struct kunit *test, struct pmuk_group *group)
+static bool steps_group_is_read(struct kunit *test, const struct steps_group *g)
 {
 	unsigned long tick;
 
 	do {
 		tick = jiffies;
 		steps_reset(32, 21);
-		if (steps_check_group(test, group, "nothing"))
+		if (steps_check_group(test, g, "nothing"))
 			return true;
 	} while (time_after(jiffies, tick));
 	return false;
 }
 
-static void steps_in_group_of(struct kunit *test, struct pmuk_group *group)
+static void steps_in_group_of(struct kunit *test, const struct steps_group *g)
 {
 	unsigned int i, when, disturbed = 0;
 
-	KUNIT_EXPECT_TRUE(test, steps_group_is_read(test, group));
+	KUNIT_EXPECT_TRUE(test, steps_group_is_read(test, g));
 	KUNIT_EXPECT_EQ(test, steps.c.last, 21);
-	for (when = 0; when < group->nr * STEPS_MAX; when++) {
+	for (when = 0; when < g->n * STEPS_MAX; when++) {
 		for (i = 0; i < ARRAY_SIZE(disturbances); i++) {
 			steps_reset(32, 21);
 			steps.when[0] = when;
 			steps.what[0] = &disturbances[i];
-			steps_check_group(test, group, disturbances[i].name);
+			steps_check_group(test, g, disturbances[i].name);
 			disturbed += steps.disturbed;
 			steps.when[0] = UINT_MAX;
 			steps_check(test, false, "after it");
@@ -575,19 +600,22 @@ static void steps_in_group_of(struct kunit *test, struct pmuk_group *group)
 	KUNIT_EXPECT_GT(test, disturbed, STEPS_MAX);
 }
 
-/* Two have a way of their own. */
+/* Each number of counters has code of its own. */
 static void steps_in_group(struct kunit *test)
 {
-	struct pmuk_group *group = pmuk_test_zalloc(test, struct_size(group, counters,
-								      STEPS_GROUP));
-	unsigned int i;
+	struct steps_group g = {};
 
-	for (i = 0; i < STEPS_GROUP; i++)
-		group->counters[i] = &steps.c;
+	g.group = pmuk_test_zalloc(test, struct_size(g.group, counters, PMUK_GROUP_FAST));
 	migrate_disable();
-	steps_groups[raw_smp_processor_id()] = group;
-	for (group->nr = 2; group->nr <= STEPS_GROUP; group->nr++)
-		steps_in_group_of(test, group);
+	raw_cpu_write(steps_groups, g.group);
+	for (g.n = 1; g.n <= PMUK_GROUP_FAST; g.n++) {
+		g.group->counters[g.n - 1] = &steps.c;
+		g.masked = false;
+		steps_in_group_of(test, &g);
+		g.masked = true;
+		steps_in_group_of(test, &g);
+	}
+	raw_cpu_write(steps_groups, NULL);
 	migrate_enable();
 }
 

@@ -106,7 +106,7 @@ static void task_state_follows_its_turns(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, value.time_running, value.time_enabled);
 }
 
-/* One register per CPU, and each task has its turn with it. */
+/* Each CPU has one register, and each task has its turn with it. */
 static void tasks_do_not_mix(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 16);
@@ -406,7 +406,7 @@ static void inherit_sums_children(struct kunit *test)
 		reap_child(test, &child[i]);
 		pmuk_test_expect_value(test, c, 0, 5 + ARRAY_SIZE(child) * 1000 + (i + 1) * 234);
 	}
-	/* Of the children, one's event may have become this task's own. */
+	/* The event of one of the children may have become this task's own. */
 	KUNIT_EXPECT_LE(test, pmuk_sim_nr_events(sim), 2);
 	pmuk_sim_count(sim, 0, 5);
 	pmuk_test_expect_value(test, c, 0, 10 + ARRAY_SIZE(child) * 1234);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the suites of contexts share: contexts that go away with the test case, and their
- * counters on the simulated PMU.
+ * The suites of contexts share these: contexts that go away with the test case, and their counters
+ * on the simulated PMU.
  */
 #ifndef _PMUK_CTX_H
 #define _PMUK_CTX_H
@@ -144,7 +144,7 @@ static inline void pmuk_ctx_expect_gone(struct kunit *test, struct pmuk_sim *sim
 static inline struct pmuk_buffer_stat pmuk_ctx_stat(struct kunit *test, struct pmuk_context *ctx,
 						    int cpu)
 {
-	return pmuk_test_buffer_stat(test, pmuk_buffer(ctx, cpu));
+	return pmuk_test_buffer_stat(test, pmuk_context_buffer(ctx, cpu));
 }
 
 static inline struct pmuk_set_info pmuk_ctx_info(struct pmuk_context *ctx, u16 set, int cpu)
@@ -162,8 +162,8 @@ static inline bool pmuk_ctx_runs(struct pmuk_context *ctx, u16 set, int cpu, u64
 }
 
 /*
- * One counter counts all of @n on @cpu, however often that overflows: this waits while it is
- * stopped, be it masked until somebody restarts it, or throttled until perf core's next tick.
+ * A counter counts all of @n on @cpu, however often that overflows: this waits while the counter is
+ * stopped, because it is masked until a restart, or throttled until perf core's next tick.
  */
 static inline bool pmuk_ctx_feed_some(struct pmuk_sim *sim, int cpu, u64 config, u64 *left)
 {

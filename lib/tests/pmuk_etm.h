@@ -264,7 +264,7 @@ static inline int pmuk_etm_event_init(struct perf_event *event)
 
 /* ---- what a test does ---- */
 
-/* Whose it is, and where it was written. */
+/* A word of the trace says to which session it belongs, and where it was written. */
 static inline u64 pmuk_etm_word(int session, int cpu)
 {
 	return (u64)session << 32 | cpu;

@@ -253,7 +253,7 @@ static void switch_by_call(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(t->ctx, ids[2], -1).runs, 3);
 }
 
-/* The first turn is the lowest set's, or that of who was called for. */
+/* The lowest set has the first turn, or the set that pmuk_switch_evtset() has named. */
 static void first_turn_is_chosen(struct kunit *test)
 {
 	struct turns *t = started_turns(test, by_call, 0, NULL);
@@ -297,7 +297,7 @@ static void sets_take_turns_on_each_cpu(struct kunit *test)
 		expect_round_robin(test, t, cpu);
 }
 
-/* Who has no end by time keeps its turn. A single set has no other to give it to. */
+/* A set without a timeout keeps its turn. A single set has no other set to give it to, either. */
 static void timeout_ends_a_turn_if_there_is_one(struct kunit *test)
 {
 	static const u64 first_only[] = { SHORT, 0, SHORT };
@@ -516,7 +516,7 @@ static void replay_counts_as_an_overflow_of_its_turn(struct kunit *test)
 	pmuk_ctx_expect_msg(test, t->ctx, PMUK_MSG_SWITCH, t->cpu, ids[1], 1);
 }
 
-/* That of a turn which pmuk_stop() ends is not a new run's. */
+/* An overflow that was pending when pmuk_stop() ended a turn is not handled in a new run. */
 static void stop_forgets_what_is_pending(struct kunit *test)
 {
 	struct turns *t = started_turns(test, by_call, 0, &notify);
@@ -679,7 +679,7 @@ static void overflowed_is_of_the_latest_turn(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(t->ctx, ids[0], -1).overflowed, 0);
 }
 
-/* What a span of running may add up to: from without, and from within. */
+/* The bounds of a span of running, from without and from within. */
 struct span {
 	u64 begun, began, ending, ended;
 };
@@ -967,7 +967,7 @@ static void no_turn_while_masked(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(all_runs(t) > runs + 6));
 }
 
-/* What an overflow that masks has asked for is done when it may be. */
+/* An overflow that masks also asks for the next turn, which comes when it may. */
 static void masking_overflow_ends_its_turn(struct kunit *test)
 {
 	static const struct pmuk_pmd both = { .short_reset = PERIOD, .flags = PMUK_PMD_NOTIFY,
@@ -1060,7 +1060,7 @@ static void lost_counter_keeps_no_other_from_counting(struct kunit *test)
 
 #define OFFERS	500
 
-/* Who makes events on a CPU, from a context, while turns come and go there. */
+/* A source makes events on a CPU, from a context, while turns come and go there. */
 struct source {
 	struct pmuk_sim *sim;
 	struct pmuk_loop *loop;
@@ -1127,7 +1127,7 @@ static void expect_conserved(struct kunit *test, struct turns *t)
 	KUNIT_EXPECT_EQ(test, sum, pmuk_sim_counted(t->sim, 0));
 }
 
-/* Until there was enough of turns and of events; then all is accounted for. */
+/* Ends the load when there were enough turns and events. Then each event is in some count. */
 static void end_load(struct kunit *test, struct turns *t, struct source *sources)
 {
 	int cpu;
@@ -1141,7 +1141,7 @@ static void end_load(struct kunit *test, struct turns *t, struct source *sources
 	expect_conserved(test, t);
 }
 
-/* And each period of each counter was one overflow, handled or still pending. */
+/* Each period of each counter was one overflow, handled or still pending. */
 static u64 periods(struct kunit *test, struct turns *t)
 {
 	unsigned int n;

@@ -19,7 +19,8 @@
 #include <linux/smp.h>
 #include <linux/uaccess.h>
 
-#include "../../kernel/pmu_kapi/internal.h"
+#include "../../kernel/pmu_kapi/buffer.h"
+#include "../../kernel/pmu_kapi/counter.h"
 #include "pmuk_export.h"
 
 #define EXPORT_AT_ONCE	64	/* records of one interrupt */
@@ -87,7 +88,7 @@ static bool export_from_irq(struct export_job *job)
 	return true;
 }
 
-/* The same. */
+/* Writes from a task, as well. */
 static bool export_from_task(struct export_job *job)
 {
 	u32 left;
@@ -125,7 +126,7 @@ static long export_write(struct export *e, void __user *from)
 	return there ? job.written : -EXDEV;
 }
 
-/* One piece, or what there is room for, which is returned. The rest is lost. */
+/* Writes a piece, or as much of it as there is room for, and returns how much. The rest is lost. */
 static u64 export_aux_piece(struct export *e, u64 bytes)
 {
 	struct pmuk_aux_handle handle;
@@ -183,7 +184,7 @@ static long export_aux_stat(struct export *e, void __user *to)
 	int ret;
 
 	scoped_guard(rwsem_read, &e->sem)
-		ret = e->buffer ? pmuk_aux_stat(e->buffer, &stat) : -ENODEV;
+		ret = e->buffer ? pmuk_aux_get_stat(e->buffer, &stat) : -ENODEV;
 	if (ret)
 		return ret;
 	out.head = stat.head;
@@ -278,7 +279,7 @@ static long export_stat(struct export *e, void __user *to)
 	scoped_guard(rwsem_read, &e->sem) {
 		if (!e->buffer)
 			return -ENODEV;
-		pmuk_buffer_stat(e->buffer, &stat);
+		pmuk_buffer_get_stat(e->buffer, &stat);
 	}
 	out.lost = stat.lost;
 	out.discarded = stat.discarded;
@@ -395,3 +396,4 @@ module_misc_device(export_device);
 
 MODULE_DESCRIPTION("pmuk test: a buffer handed to user space");
 MODULE_LICENSE("GPL");
+MODULE_IMPORT_NS("EXPORTED_FOR_KUNIT_TESTING");

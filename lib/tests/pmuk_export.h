@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What /dev/pmuk_export is asked, by tools/testing/selftests/pmu_kapi/. For tests: no ABI.
+ * The ioctls of /dev/pmuk_export, for tools/testing/selftests/pmu_kapi/. They are for tests: no
+ * ABI.
  */
 #ifndef _PMUK_EXPORT_H
 #define _PMUK_EXPORT_H
@@ -154,7 +155,10 @@ struct pmuk_export_aux_stat {
 
 /* Once for each file: create its buffer, and enable its counter. */
 #define PMUK_EXPORT_CREATE	_IOW('p', 0xe0, struct pmuk_export_attr)
-/* By a task on the buffer's CPU, or -EXDEV. Returns how many records there was room for. */
+/*
+ * A task on the buffer's CPU writes records; on another CPU, -EXDEV. Returns how many records had
+ * room.
+ */
 #define PMUK_EXPORT_WRITE	_IOW('p', 0xe1, struct pmuk_export_write)
 #define PMUK_EXPORT_STAT	_IOR('p', 0xe2, struct pmuk_export_stat)
 /* Read the counter. Disabling it publishes its final value. */
@@ -162,7 +166,7 @@ struct pmuk_export_aux_stat {
 #define PMUK_EXPORT_DISABLE	_IO('p', 0xe4)
 /* End the buffer, not its counter; -EBUSY if it was ever polled. */
 #define PMUK_EXPORT_DESTROY	_IO('p', 0xe5)
-/* Of the whole machine. */
+/* The number of buffers of the whole machine. */
 #define PMUK_EXPORT_NR_BUFFERS	_IO('p', 0xe6)
 /* By a task on the buffer's CPU, or -EXDEV. */
 #define PMUK_EXPORT_AUX_WRITE	_IOWR('p', 0xe7, struct pmuk_export_aux)

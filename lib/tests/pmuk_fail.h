@@ -14,7 +14,7 @@
 #include <linux/dcache.h>
 #include <linux/debugfs.h>
 
-/* A knob in debugfs is a variable that its inode points to. */
+/* A knob in debugfs is a variable. Its inode has a pointer to it. */
 struct pmuk_knob {
 	const char *dir, *name;
 	unsigned long wanted;
@@ -116,7 +116,7 @@ static inline unsigned int pmuk_fail_left(void)
 
 #endif
 
-/* The same for pages, of which single ones never do. */
+/* Lets any allocation of pages fail, also of single pages, which otherwise never do. */
 static inline void pmuk_let_any_page_fail(struct kunit *test)
 {
 #if defined(PMUK_CAN_FAIL) && defined(CONFIG_FAIL_PAGE_ALLOC)

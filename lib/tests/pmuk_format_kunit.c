@@ -591,7 +591,7 @@ static void moved_counter_is_gone(struct kunit *test)
 	pmuk_test_pin(test, s->cpu);
 }
 
-/* What would be in records that are never written is refused. */
+/* Fields of records that are never written are refused. */
 static void page_of_a_task_has_no_records(struct kunit *test)
 {
 	static const struct {

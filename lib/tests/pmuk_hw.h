@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the suites on the machine's own PMU share: whether there is one, what of it an
+ * The suites on the machine's own PMU share these: whether there is a PMU, which of its parts an
  * emulator has, and events that software can make happen.
  */
 #ifndef _PMUK_HW_H

@@ -38,7 +38,7 @@ struct irq_call {
 	struct tasklet_struct tasklet;
 };
 
-/* What this CPU's next NMI is to call. */
+/* This CPU's next NMI makes this call. */
 static DEFINE_PER_CPU(struct irq_call *, irq_nmi_call);
 
 static DEFINE_MUTEX(irq_nmi_lock);
@@ -171,7 +171,7 @@ static void irq_nmi_raise(void)
 /* Often enough not to wait long, seldom enough to get something done. */
 #define IRQ_NMI_CYCLES	50000
 
-/* What perf core sets hw.interrupts to when it has throttled and stopped an event. */
+/* perf core's hw.interrupts of an event that it has throttled and stopped. */
 #define MAX_INTERRUPTS	(~0ULL)
 
 static DEFINE_PER_CPU(struct perf_event *, irq_nmi_event);

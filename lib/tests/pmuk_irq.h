@@ -47,8 +47,9 @@ static inline bool pmuk_irq_is(enum pmuk_irq_level level)
 }
 
 /*
- * What overflows while the PMU is stopped interrupts when that goes on. QEMU forgets to, if a
- * handler has stopped counters meanwhile, until something touches the flags: this sets none.
+ * An overflow that comes while the PMU is stopped interrupts when the PMU goes on. QEMU forgets
+ * that interrupt, if a handler has stopped counters meanwhile, until the flags are written: this
+ * writes them without setting any.
  */
 static inline void pmuk_irq_nudge(void)
 {

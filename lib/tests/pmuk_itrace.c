@@ -24,7 +24,7 @@
 #include "pmuk_itrace.h"
 #include "pmuk_packets.h"
 
-/* What setup_aux makes of an area. */
+/* setup_aux makes this of an area. */
 struct itrace_area {
 	struct pmuk_itrace *it;
 	void **pages;			/* perf's, as long as this exists */
@@ -32,7 +32,7 @@ struct itrace_area {
 	bool overwrite;
 };
 
-/* One CPU's hardware. */
+/* The hardware of one CPU. */
 struct itrace_cpu {
 	struct perf_event *event;
 	struct perf_output_handle handle;
@@ -47,6 +47,7 @@ struct pmuk_itrace {
 	atomic_t areas;			/* set up and not freed */
 	atomic_t fail;			/* setups until one fails; 0: none does */
 	atomic_t misled;		/* had a size without room */
+	atomic_t starts;		/* of its events, by perf core */
 };
 
 static struct pmuk_itrace *to_itrace(struct pmu *pmu)
@@ -162,6 +163,7 @@ static void itrace_start(struct perf_event *event, int flags)
 {
 	struct itrace_cpu *cpu = itrace_this_cpu(event);
 
+	atomic_inc(&to_itrace(event->pmu)->starts);
 	cpu->out.left = 0;
 	itrace_open(cpu);
 	perf_report_aux_output_id(event, PMUK_ITRACE_HW_ID + smp_processor_id());
@@ -222,7 +224,10 @@ static u64 itrace_write(struct itrace_cpu *cpu, const struct itrace_area *area, 
 	return left + some;
 }
 
-/* What is there is handed over, as an interrupt would do it; without room, tracing stops. */
+/*
+ * Bytes that were written are handed over, as an interrupt would do it. Without room, tracing
+ * stops.
+ */
 static u64 itrace_branch(struct itrace_cpu *cpu, u64 branches)
 {
 	u64 left;
@@ -313,6 +318,19 @@ unsigned int pmuk_itrace_misled(const struct pmuk_itrace *it)
 	return atomic_read(&it->misled);
 }
 EXPORT_SYMBOL_GPL(pmuk_itrace_misled);
+
+/**
+ * pmuk_itrace_starts() - how often perf core has started one of the PMU's events
+ * @it: the PMU
+ *
+ * Context: Any.
+ * Return: The number of calls of pmu::start, and of pmu::add with PERF_EF_START.
+ */
+unsigned int pmuk_itrace_starts(const struct pmuk_itrace *it)
+{
+	return atomic_read(&it->starts);
+}
+EXPORT_SYMBOL_GPL(pmuk_itrace_starts);
 
 /**
  * pmuk_itrace_fail() - let the setup of an area fail

@@ -25,6 +25,7 @@ u64 pmuk_itrace_branch(struct pmuk_itrace *it, u64 branches);
 int pmuk_itrace_parts(struct pmuk_itrace *it, unsigned int n, u64 size);
 int pmuk_itrace_areas(const struct pmuk_itrace *it);
 unsigned int pmuk_itrace_misled(const struct pmuk_itrace *it);
+unsigned int pmuk_itrace_starts(const struct pmuk_itrace *it);
 void pmuk_itrace_fail(struct pmuk_itrace *it, int nr);
 
 #endif /* _PMUK_ITRACE_H */

@@ -125,7 +125,7 @@ struct seen {
 static void see_part(struct itrace_test *t, int cpu, const u64 *words, struct seen *seen)
 {
 	size_t size;
-	const void *area = pmuk_aux_data(pmuk_buffer(t->ctx, cpu), &size);
+	const void *area = pmuk_aux_data(pmuk_context_buffer(t->ctx, cpu), &size);
 
 	pmuk_packets_read(&t->in[cpu], area + (words[0] & (size - 1)), words[1]);
 	seen->bytes += words[1];
@@ -137,7 +137,7 @@ static void see_part(struct itrace_test *t, int cpu, const u64 *words, struct se
 /* Skipped bytes are in no record. */
 static void see(struct itrace_test *t, int cpu, struct seen *seen)
 {
-	struct pmuk_buffer *b = pmuk_buffer(t->ctx, cpu);
+	struct pmuk_buffer *b = pmuk_context_buffer(t->ctx, cpu);
 	const struct perf_event_header *rec;
 	struct pmuk_reader r;
 
@@ -230,15 +230,20 @@ static void children_write_where_they_are(struct kunit *test)
 	}
 }
 
-/* Before it is started and while it is stopped, there is no trace, nor is a child's. */
+/*
+ * A context that is stopped, or not started yet, has no trace: perf core starts neither its events
+ * nor those of children.
+ */
 static void nothing_while_stopped(struct kunit *test)
 {
 	const struct pmuk_place_kind *kind = test->param_value;
 	struct itrace_test *t = new_loaded(test, kind->type, &large);
-	unsigned int i;
+	unsigned int i, starts;
 
 	for (i = 0; i < 3; i++) {
+		starts = pmuk_itrace_starts(t->it);
 		KUNIT_EXPECT_EQ(test, branch(t, 10), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_itrace_starts(t->it), starts);
 		pmuk_ctx_start(test, t->ctx);
 		KUNIT_EXPECT_EQ(test, branch(t, 10), 10 * t->p->nr);
 		KUNIT_EXPECT_EQ(test, pmuk_stop(t->ctx), 0);
@@ -260,7 +265,7 @@ static void trace_says_whose_it_is(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, see_all(t).starts, 0);
 }
 
-/* Of records only: the parts that are told of together have gaps between them. */
+/* Counts records only: parts that one record reports have gaps between them. */
 static unsigned int starts_told(struct kunit *test, struct pmuk_buffer *b)
 {
 	return pmuk_test_consume(test, b, PERF_RECORD_ITRACE_START);
@@ -277,7 +282,7 @@ static void fill_records(struct pmuk_buffer *b)
 static void whose_it_is_may_be_said_late(struct kunit *test)
 {
 	struct itrace_test *t = new_loaded(test, PMUK_TARGET_CPU, &large);
-	struct pmuk_buffer *b = pmuk_buffer(t->ctx, t->p->cpu);
+	struct pmuk_buffer *b = pmuk_context_buffer(t->ctx, t->p->cpu);
 
 	fill_records(b);
 	pmuk_ctx_start(test, t->ctx);
@@ -339,14 +344,14 @@ static void truncation_disables_children(struct kunit *test)
 static void room_runs_out_at_the_edge(struct kunit *test)
 {
 	struct itrace_test *t = new_itrace(test, PMUK_TARGET_CPU, &small);
+	struct pmuk_buffer *b = pmuk_context_buffer(t->ctx, t->p->cpu);
 	unsigned int i;
 
 	/* one at a time, nobody reads: each part is aligned, until there is no more place */
 	for (i = 0; branch(t, 1); i++)
 		KUNIT_ASSERT_LT(test, i, 1000);
 	KUNIT_EXPECT_EQ(test, i, PAGE_SIZE / BIT(PARTS_ORDER));
-	KUNIT_EXPECT_LE(test, pmuk_test_area_stat(test, pmuk_buffer(t->ctx, t->p->cpu)).head,
-			PAGE_SIZE);
+	KUNIT_EXPECT_LE(test, pmuk_test_area_stat(test, b).head, PAGE_SIZE);
 	see_all(t);
 	KUNIT_EXPECT_EQ(test, decoded(t), i);
 }
@@ -366,7 +371,7 @@ static void snapshot_has_the_newest(struct kunit *test)
 {
 	struct itrace_test *t = new_itrace(test, PMUK_TARGET_CPU, &(struct pmuk_buffer_attr){
 		.nr_pages = 1, .aux = { .nr_pages = 4, .overwrite = true } });
-	struct pmuk_buffer *b = pmuk_buffer(t->ctx, t->p->cpu);
+	struct pmuk_buffer *b = pmuk_context_buffer(t->ctx, t->p->cpu);
 	struct pmuk_packets_in in;
 	struct pmuk_aux_reader r;
 	struct pmuk_aux_span span;
@@ -490,7 +495,7 @@ static void area_of_its_own_producer_is_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_itrace_areas(t->it), 0);
 }
 
-/* What has no room, and so is disabled, says so, and can be enabled again. */
+/* A counter without room is disabled. It says so, and can be enabled again. */
 static void truncated_counter_is_off(struct kunit *test)
 {
 	struct itrace_test *t = new_pmu(test, 0);
@@ -610,7 +615,7 @@ static void etm_trace_and_stop(struct etm_test *t)
 	KUNIT_EXPECT_EQ(t->test, pmuk_stop(t->ctx), 0);
 }
 
-/* Of the words in all areas of @ctx, those that @cpu has written; they are given back. */
+/* Counts the words in all areas of @ctx that @cpu has written, and gives them back. */
 static unsigned int etm_words(struct etm_test *t, struct pmuk_context *ctx, int cpu)
 {
 	struct pmuk_aux_span span;
@@ -621,7 +626,7 @@ static unsigned int etm_words(struct etm_test *t, struct pmuk_context *ctx, int 
 	int at;
 
 	for_each_possible_cpu(at) {
-		b = pmuk_buffer(ctx, at);
+		b = pmuk_context_buffer(ctx, at);
 		if (!b || pmuk_aux_claim(b, &r))
 			continue;
 		if (pmuk_aux_peek(&r, &span)) {
@@ -640,7 +645,7 @@ static u64 etm_truncations(struct pmuk_context *ctx)
 	int cpu;
 
 	for_each_possible_cpu(cpu) {
-		if (!pmuk_aux_stat(pmuk_buffer(ctx, cpu), &stat))
+		if (!pmuk_aux_get_stat(pmuk_context_buffer(ctx, cpu), &stat))
 			truncations += stat.truncations;
 	}
 	return truncations;
@@ -757,7 +762,7 @@ static void etm_types(struct kunit *test, struct pmuk_buffer *b, u32 *types, uns
 	pmuk_buffer_release(&r);
 }
 
-/* The driver says it once. It is there before what it is of. */
+/* The driver reports the id once, and the record comes before the trace itself. */
 static void hw_id_waits_for_room(struct kunit *test)
 {
 	struct etm_test *t = new_etm(test, false);
@@ -765,7 +770,7 @@ static void hw_id_waits_for_room(struct kunit *test)
 	u32 types[3] = {};
 
 	t->ctx = new_etm_on_cpu(t, t->cpu, &small);
-	b = pmuk_buffer(t->ctx, t->cpu);
+	b = pmuk_context_buffer(t->ctx, t->cpu);
 	fill_records(b);
 	pmuk_ctx_start(test, t->ctx);
 	pmuk_test_consume(test, b, PERF_RECORD_SAMPLE);
@@ -790,7 +795,7 @@ static void etm_trace_mapped(struct etm_test *t, u64 offset, u64 bytes, u64 flag
 {
 	static const u32 types[] = {
 		PERF_RECORD_ITRACE_START, PERF_RECORD_AUX_OUTPUT_HW_ID, PERF_RECORD_AUX };
-	struct pmuk_buffer *b = pmuk_buffer(t->ctx, t->cpu);
+	struct pmuk_buffer *b = pmuk_context_buffer(t->ctx, t->cpu);
 	unsigned long addr = pmuk_test_map(t->test, b, 0, 2, PROT_READ | PROT_WRITE);
 	struct etm_record rec[ARRAY_SIZE(types)] = {};
 	unsigned int i;
@@ -810,7 +815,7 @@ static void etm_trace_mapped(struct etm_test *t, u64 offset, u64 bytes, u64 flag
 	pmuk_test_unmap(t->test, addr, 2);
 }
 
-/* What was told in the data that user space has unmapped is told again in those that follow. */
+/* Records that were in unmapped data are written again into the data that follow. */
 static void unmapped_records_are_told_again(struct kunit *test)
 {
 	const struct pmuk_buffer_attr attr = { .nr_pages = 1, .flags = PMUK_BUFFER_USER_TAIL,

@@ -25,7 +25,7 @@ static void put_ctx(struct pmuk_place *p, struct pmuk_context *ctx)
 	pmuk_ctx_expect_gone(p->test, p->sim);
 }
 
-/* Of both counters, summed: @n times as many events as there are places. */
+/* Expects of both counters, summed, @n times as many events as there are places. */
 static void expect_counts(struct pmuk_place *p, struct pmuk_context *ctx, u64 first, u64 second)
 {
 	KUNIT_EXPECT_EQ(p->test, pmuk_ctx_count(p->test, ctx, 0, 0, -1), p->nr * first);
@@ -55,7 +55,7 @@ static void create_context(struct kunit *test)
 
 	pmuk_place_load(p, ctx);
 	for_each_possible_cpu(cpu)
-		KUNIT_EXPECT_EQ(test, !!pmuk_buffer(ctx, cpu),
+		KUNIT_EXPECT_EQ(test, !!pmuk_context_buffer(ctx, cpu),
 				p->target.type != PMUK_TARGET_CPU || cpu == p->cpu);
 	pmuk_ctx_start(test, ctx);
 	expect_to_reach(p, ctx, 5, 5);
@@ -187,7 +187,7 @@ static void read_pmds(struct kunit *test)
 	put_ctx(p, ctx);
 }
 
-/* What was before does not count; starting twice is starting once. */
+/* Events before the start do not count. Starting twice is starting once. */
 static void start(struct kunit *test)
 {
 	struct pmuk_place *p = pmuk_place_of(test);
@@ -204,7 +204,7 @@ static void start(struct kunit *test)
 	put_ctx(p, ctx);
 }
 
-/* What happens while stopped is left out, exactly. */
+/* Events while the context is stopped are left out, exactly. */
 static void stop(struct kunit *test)
 {
 	struct pmuk_place *p = pmuk_place_of(test);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What /dev/pmuk_live is asked, by tools/testing/selftests/pmu_kapi/. For tests: no ABI.
+ * The ioctls of /dev/pmuk_live, for tools/testing/selftests/pmu_kapi/. They are for tests: no ABI.
  */
 #ifndef _PMUK_LIVE_H
 #define _PMUK_LIVE_H

@@ -85,7 +85,7 @@ static void unmute(u64 enabled)
 	isb();
 }
 #elif defined(CONFIG_X86)
-/* What enables all counters of this CPU; 0 if there is no such register. */
+/* Returns the register that enables all counters of this CPU; 0 if there is none. */
 static u32 global_control(void)
 {
 	if (boot_cpu_has(X86_FEATURE_PERFMON_V2))

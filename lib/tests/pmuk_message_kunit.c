@@ -128,7 +128,7 @@ static void read_refuses_bad_arguments(struct kunit *test)
 	expect_silence(test, m);
 }
 
-/* What 2006 never did: the message is there, and all of it. */
+/* The KAPI of 2006 never copied the message out. Here the message is there, and all of it. */
 static void message_is_copied_out(struct kunit *test)
 {
 	struct mail *m = new_mail(test);
@@ -318,7 +318,7 @@ static void signal_ends_the_wait(struct kunit *test)
 
 #define READERS	3
 
-/* Whoever gets them, all are got; the end is as many completions as there are readers. */
+/* Some reader gets each message. At the end there are as many completions as readers. */
 static void readers_share_the_messages(struct kunit *test)
 {
 	struct mail *m = new_mail(test);
@@ -343,7 +343,7 @@ static void readers_share_the_messages(struct kunit *test)
 		counts += r[i].counts;
 		nothing += r[i].nothing;
 	}
-	/* What was completed after the last one has ended. */
+	/* Reads the messages that came after the last wait. */
 	while (pmuk_read_timeout(m->ctx, &msg, SOON) == 1)
 		counts += msg.count;
 	KUNIT_EXPECT_EQ(test, counts, 200 * num_online_cpus());
@@ -524,7 +524,7 @@ static void watermark_of_other_data_is_told(struct kunit *test)
 	unsigned int i;
 
 	for (i = 1; i <= 3; i++) {
-		addr = pmuk_test_map(test, pmuk_buffer(m->ctx, m->cpu), 0, 2,
+		addr = pmuk_test_map(test, pmuk_context_buffer(m->ctx, m->cpu), 0, 2,
 				     PROT_READ | PROT_WRITE);
 		overflow(m, m->cpu, 0, 5);
 		expect_heard(test, m, PMUK_MSG_WATERMARK, i);
@@ -537,7 +537,7 @@ static void losses_add_up(struct kunit *test)
 {
 	struct mail *m = new_mail_with_buffer(test, &(struct pmuk_buffer_attr){
 		.nr_pages = 1, .watermark = PAGE_SIZE / 2 });
-	struct pmuk_buffer *b = pmuk_buffer(m->ctx, m->cpu);
+	struct pmuk_buffer *b = pmuk_context_buffer(m->ctx, m->cpu);
 	u64 lost, marks = 0;
 	unsigned int i;
 
@@ -591,7 +591,7 @@ static void aux_is_told(struct kunit *test)
 {
 	struct mail *m = new_mail_with_buffer(test, &(struct pmuk_buffer_attr){
 		.nr_pages = 4, .aux = { .nr_pages = 2 } });
-	struct pmuk_buffer *b = pmuk_buffer(m->ctx, m->cpu);
+	struct pmuk_buffer *b = pmuk_context_buffer(m->ctx, m->cpu);
 	unsigned int i;
 
 	for (i = 0; i < 5; i++) {
@@ -622,7 +622,7 @@ static void aux_losses_add_up(struct kunit *test)
 {
 	struct mail *m = new_mail_with_buffer(test, &(struct pmuk_buffer_attr){
 		.nr_pages = 4, .aux = { .nr_pages = 2 } });
-	struct pmuk_buffer *b = pmuk_buffer(m->ctx, m->cpu);
+	struct pmuk_buffer *b = pmuk_context_buffer(m->ctx, m->cpu);
 
 	lose_aux(b);
 	expect_heard(test, m, PMUK_MSG_AUX_LOST, 1);
@@ -708,7 +708,7 @@ static void close_ends_messages(struct kunit *test)
 		overflow(m, cpu, 0, 3);
 	pmuk_ctx_close_at(test, m->ctx, level);
 	done = READ_ONCE(m->more->done);
-	/* Of each CPU, overflows and watermarks. */
+	/* Each CPU has overflows and watermarks. */
 	KUNIT_EXPECT_EQ(test, done, 2 * num_online_cpus());
 	for_each_online_cpu(cpu)
 		KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(m->sim, cpu, 0, PERIOD), 0);

@@ -105,7 +105,7 @@ static inline void pmuk_packets_one(struct pmuk_packets_in *in, __u64 packet)
 	}
 }
 
-/* What comes before the first mark is skipped: it may begin in the middle of a trace. */
+/* Bytes before the first mark are skipped: they may begin in the middle of a trace. */
 static inline void pmuk_packets_read(struct pmuk_packets_in *in, const void *from, __u64 bytes)
 {
 	const __u64 *packet = from;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What user space reads PERF_RECORD_SAMPLE with: written from the layout in
- * include/uapi/linux/perf_event.h and perf_event_open(2), and from nothing of pmuk's but where the
- * cookie is.
+ * A reader of PERF_RECORD_SAMPLE, as in user space: written from the layout in
+ * include/uapi/linux/perf_event.h and perf_event_open(2), and from nothing of pmuk's but the place
+ * of the cookie.
  */
 #ifndef _PMUK_PARSE_H
 #define _PMUK_PARSE_H
@@ -69,9 +69,9 @@ static inline u32 pmuk_parse_u32(struct pmuk_cursor *cur)
 }
 
 /*
- * struct read_format: { u64 value; u64 enabled; u64 running; u64 id; }, or with
- * PERF_FORMAT_GROUP { u64 nr; u64 enabled; u64 running; { u64 value; u64 id; } [nr]; },
- * each without what was not asked for.
+ * struct read_format: { u64 value; u64 enabled; u64 running; u64 id; }, or with PERF_FORMAT_GROUP {
+ * u64 nr; u64 enabled; u64 running; { u64 value; u64 id; } [nr]; }. A field that the event does not
+ * have is left out.
  */
 static inline void pmuk_parse_read(struct pmuk_cursor *cur, u64 format, struct pmuk_parsed *p)
 {

@@ -13,7 +13,7 @@
 
 #include "pmuk_test.h"
 
-/* Of no record that perf has. */
+/* A type that no record of perf has. */
 #define PMUK_TEST_RECORD	0x7e57
 
 struct pmuk_test_buffer {
@@ -30,13 +30,13 @@ struct pmuk_test_buffer {
 	bool gap_is_fine;	/* the next record may be any later one */
 };
 
-/* Whoever interrupts this one takes another number. */
+/* A writer that interrupts this one takes another number. */
 static inline void pmuk_test_number(struct pmuk_test_buffer *tb, struct perf_event_header *rec)
 {
 	*(u64 *)(rec + 1) = tb->number++;
 }
 
-/* What follows from the number. */
+/* Fills the fields that follow from the number. */
 static inline void pmuk_test_fill_rest(struct perf_event_header *rec)
 {
 	u64 *word = (u64 *)(rec + 1);
@@ -137,7 +137,7 @@ static inline void pmuk_test_put_buffer(void *data)
 	stat = pmuk_test_stat(tb);
 	KUNIT_EXPECT_EQ(tb->test, stat.head, stat.tail);
 	KUNIT_EXPECT_EQ(tb->test, tb->bad, 0);
-	/* Those of pmuk's own making come on top, on both sides. */
+	/* Records of pmuk's own making come on top, on both sides. */
 	KUNIT_EXPECT_EQ(tb->test, tb->attempts + tb->seen_told + tb->seen_dummies,
 			stat.consumed + stat.overwritten + stat.lost + stat.discarded);
 	pmuk_buffer_destroy(tb->b);

@@ -15,7 +15,7 @@
 #define AREA	200			/* bytes */
 #define COOKIE	0xc00c1eULL
 
-/* What the test format is to do, and what it was asked. One test at a time. */
+/* The test format's orders, and what it was asked. One test uses it at a time. */
 static struct probe {
 	int validate_ret, init_ret;
 	unsigned int init_fails_at;	/* the n-th init() does, from 1 on; 0: none */
@@ -407,7 +407,7 @@ static void validate_may_refuse(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&probe_format), 0);
 }
 
-/* Who does not look at an argument is not given one. */
+/* A format that does not validate an argument is not given one. */
 static void argument_needs_a_validate(struct kunit *test)
 {
 	struct pmuk_format f = { .name = "plain", .uuid = other_uuid, .handler = probe_handler };
@@ -529,14 +529,14 @@ static void handler_is_told(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, probe.event.cookie, COOKIE);
 	KUNIT_EXPECT_TRUE(test, probe.event.notify);
 	KUNIT_EXPECT_TRUE(test, probe.event.mask);
-	KUNIT_EXPECT_PTR_EQ(test, probe.event.buffer, pmuk_buffer(c->ctx, c->cpu));
+	KUNIT_EXPECT_PTR_EQ(test, probe.event.buffer, pmuk_context_buffer(c->ctx, c->cpu));
 	KUNIT_EXPECT_EQ(test, probe.sample.valid & (PERF_SAMPLE_IP | PERF_SAMPLE_PERIOD),
 			PERF_SAMPLE_IP | PERF_SAMPLE_PERIOD);
 	KUNIT_EXPECT_EQ(test, probe.sample.period, PERIOD);
 	KUNIT_EXPECT_NE(test, probe.sample.ip, 0);
 }
 
-/* What a format asks for, it is given. */
+/* A format gets the fields that its sample_type has. */
 static void handler_is_told_what_it_wants(struct kunit *test)
 {
 	struct ctx *c = alloc_ctx(test);
@@ -756,7 +756,7 @@ static void restart_meets_an_overflow(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, handled(), 3);
 }
 
-/* What was pending in between two turns is told of, with what is still known. */
+/* An overflow that was pending between two turns is reported, with what is still known. */
 static void replayed_overflow_has_no_place(struct kunit *test)
 {
 	struct ctx *c = new_ctx_with(test, PMUK_FORMAT_RESET, NULL);

@@ -47,12 +47,12 @@ static u32 nest_size(struct nest *n)
 	return PMUK_RECORD_MIN + 8 * (prandom_u32_state(&n->rnd) % 24);
 }
 
-/* What a reader sees: both views of it. */
+/* A reader sees this: both views of it. */
 static u64 nest_seen(struct nest *n)
 {
 	struct pmuk_buffer_stat stat;
 
-	pmuk_buffer_stat(n->tb->b, &stat);
+	pmuk_buffer_get_stat(n->tb->b, &stat);
 	n->wrong += pmuk_buffer_control(n->tb->b)->data_head != stat.head;
 	return stat.head;
 }
@@ -193,7 +193,7 @@ static void nest_often(struct nest *n)
 	}
 }
 
-/* That it has happened at all, and that pmuk has told the truth about it. */
+/* Checks that nesting has happened at all, and that pmuk has reported it truly. */
 static void nest_judge(struct nest *n)
 {
 	struct kunit *test = n->test;
@@ -263,7 +263,7 @@ struct readers {
 	unsigned int wrong;
 };
 
-/* What is held does not change, whatever the writer does meanwhile. */
+/* A record that is held does not change, whatever the writer does meanwhile. */
 static void reader_stall(struct readers *rs, const struct perf_event_header *rec)
 {
 	u64 lost = pmuk_test_stat(rs->nest->tb).lost;
@@ -311,7 +311,7 @@ static void reader_stalls(void *data)
 	reader_read(data, 20, true);
 }
 
-/* One of many: others come after it. */
+/* A reader of many: others come after it. */
 static int reader_dies(void *data)
 {
 	reader_read(data, 7, false);

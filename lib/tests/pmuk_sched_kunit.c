@@ -23,18 +23,18 @@ static void times_are_in_their_bucket(struct kunit *test)
 	unsigned int i, bucket;
 	u64 ns;
 
-	for (i = 0; i < AROUND(64); i++) {
+	for (i = 0; i < AROUND(63); i++) {
 		ns = around(i);
 		bucket = pmuk_sched_time_bucket(ns);
 		KUNIT_ASSERT_LT(test, bucket, PMUK_SCHED_BUCKETS);
 		if (bucket)
 			KUNIT_EXPECT_GE(test, ns, 1ULL << (bucket - 1));
-		if (bucket < 64)
-			KUNIT_EXPECT_LT(test, ns, 1ULL << bucket);
+		KUNIT_EXPECT_LT(test, ns, 1ULL << bucket);
 	}
 	KUNIT_EXPECT_EQ(test, pmuk_sched_time_bucket(0), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_sched_time_bucket(1), 1);
-	KUNIT_EXPECT_EQ(test, pmuk_sched_time_bucket(U64_MAX), PMUK_SCHED_BUCKETS - 1);
+	KUNIT_EXPECT_EQ(test, pmuk_sched_time_bucket(S64_MAX), 63);
+	KUNIT_EXPECT_LT(test, pmuk_sched_time_bucket(U64_MAX), PMUK_SCHED_BUCKETS);
 }
 
 /* The bucket that begins at one instruction per cycle. */
@@ -72,7 +72,7 @@ static void small_ipcs_are_as_compared(struct kunit *test)
 	}
 }
 
-/* Of slices of up to 2^55 instructions, half a year at the least. */
+/* Checks slices of up to 2^55 instructions, half a year at the least. */
 static void ipcs_around_powers_are_as_compared(struct kunit *test)
 {
 	unsigned int i, j;
@@ -156,7 +156,7 @@ static void packets_are_as_documented(struct kunit *test)
 		.wait = 127, .counts = { 65535, 300 },
 		.misc = PMUK_SCHED_OTHER | PMUK_SCHED_INVALID,
 	};
-	u8 bytes[PMUK_SCHED_RAW_MOST];
+	u8 bytes[PMUK_SCHED_RAW_MAX];
 
 	KUNIT_ASSERT_EQ(test, pmuk_sched_raw_put_mark(bytes, &s, 0x0102030405060708ULL) - bytes,
 			sizeof(mark));
@@ -165,7 +165,7 @@ static void packets_are_as_documented(struct kunit *test)
 	KUNIT_EXPECT_MEMEQ(test, bytes, packet, sizeof(packet));
 }
 
-/* What there has to be room for. The mark is of where the slice has begun. */
+/* A packet must not be longer than the room for it. The mark is that of the slice's beginning. */
 static void packets_are_never_longer(struct kunit *test)
 {
 	struct pmuk_sched_slice s = {
@@ -173,11 +173,11 @@ static void packets_are_never_longer(struct kunit *test)
 		.prev_pid = U32_MAX, .next_pid = U32_MAX,
 		.misc = PMUK_SCHED_OTHER | PMUK_SCHED_INVALID,
 	};
-	u8 bytes[PMUK_SCHED_RAW_MOST], *end = pmuk_sched_raw_put_mark(bytes, &s, U64_MAX);
+	u8 bytes[PMUK_SCHED_RAW_MAX], *end = pmuk_sched_raw_put_mark(bytes, &s, U64_MAX);
 
 	KUNIT_EXPECT_EQ(test, end - bytes, PMUK_SCHED_RAW_MARK_BYTES);
 	KUNIT_EXPECT_EQ(test, bytes[1], 6);
-	KUNIT_EXPECT_EQ(test, pmuk_sched_raw_put_switch(end, &s) - bytes, PMUK_SCHED_RAW_MOST);
+	KUNIT_EXPECT_EQ(test, pmuk_sched_raw_put_switch(end, &s) - bytes, PMUK_SCHED_RAW_MAX);
 	KUNIT_EXPECT_LT(test, s.misc, PMUK_SCHED_RAW_MARK);
 }
 

@@ -22,6 +22,7 @@
 #include <linux/kernel.h>
 #include <linux/module.h>
 #include <linux/percpu.h>
+#include <linux/perf_local_core.h>
 #include <linux/pmu_kapi.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
@@ -30,11 +31,6 @@
 
 #include "pmuk_packets.h"
 #include "pmuk_sim.h"
-
-/* compat-include/ has the form of older kernels. */
-#ifndef pmuk_cpu_pmu_context
-#define pmuk_cpu_pmu_context(pmu, cpu)	(*per_cpu_ptr((pmu)->cpu_pmu_context, cpu))
-#endif
 
 /* In pmuk_sim_counter::reg, above the widest register: the counter runs. */
 #define SIM_RUN		BIT_ULL(63)
@@ -47,7 +43,7 @@ struct pmuk_sim_counter {
 	local64_t reg;
 };
 
-/* What traces. */
+/* The part that traces. */
 struct pmuk_sim_trace {
 	struct perf_event *event;		/* that does; NULL if none */
 	bool runs;				/* it is started */
@@ -178,7 +174,9 @@ static void sim_trace_stop(struct perf_event *event)
 	trace->event = NULL;
 }
 
-/* What was written is published as an interrupt would do it, and the next part begun. */
+/*
+ * Bytes that were written are published, as an interrupt would do it, and the next part is begun.
+ */
 static u64 sim_trace(struct pmuk_sim_trace *trace, u64 branches)
 {
 	u64 left = branches, size = 0;
@@ -649,7 +647,7 @@ EXPORT_SYMBOL_GPL(pmuk_sim_steal);
  */
 void pmuk_sim_set_hook(struct pmuk_sim *sim, const struct pmuk_sim_hook *hook)
 {
-	/* What @hook points to, before it is seen by sim_hook(). */
+	/* The content of @hook, before sim_hook() sees the pointer. */
 	smp_store_release(&sim->hook, hook);
 }
 EXPORT_SYMBOL_GPL(pmuk_sim_set_hook);
@@ -758,7 +756,7 @@ static void sim_cancel_rotation(struct pmuk_sim *sim)
 	unsigned int cpu;
 
 	for_each_possible_cpu(cpu) {
-		cpc = pmuk_cpu_pmu_context(&sim->pmu, cpu);
+		cpc = perf_pmu_contexts(&sim->pmu, cpu);
 		if (cpc)
 			hrtimer_cancel(&cpc->hrtimer);
 	}

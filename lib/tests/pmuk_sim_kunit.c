@@ -101,7 +101,7 @@ static void sim_keeps_account_of_events(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_sim_nr_events(sim), 0);
 }
 
-/* Each event number has its own counts, and nothing counts what nobody asked for. */
+/* Each event number has its own counts, and a counter counts nothing else. */
 static void sim_counts_what_happens(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);

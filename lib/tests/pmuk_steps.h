@@ -1,34 +1,67 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Makes kernel/pmu_kapi/local.c, included after this, call step() before each look
- * at what an interrupt may change, read registers with steps_arch_read(), and know
+ * The sources of kernel/pmu_kapi and kernel/events that are included after this call step() before
+ * each look at what an interrupt may change, read registers with steps_arch_read(), and know
  * from steps.masked whether interrupts are off, and from steps.nmi whether this is an
- * NMI. Its functions get other names, and are not exported.
+ * NMI. Their functions get other names, and are not exported.
  */
 #ifndef _PMUK_STEPS_H
 #define _PMUK_STEPS_H
 
-#define _PMU_KAPI_ARCH_H
-#define pmuk_arch_read(event)		steps_arch_read(event)
-struct pmuk_arch_place { };
-#define pmuk_arch_place(event)		((void)(event), (struct pmuk_arch_place){ })
-#define pmuk_arch_read_at(event, place)	((void)(place), steps_arch_read(event))
-#define pmuk_arch_is_moved(event, place)	((void)(event), (void)(place), 0)
-#undef pmuk_arch_changed
-#define pmuk_arch_changed(was, now)	((was) ^ READ_ONCE(now))
-#undef pmuk_arch_count_changed
-#define pmuk_arch_count_changed(was, now)	((was) ^ local64_read(&(now)))
-#undef pmuk_arch_stops_after_nmi
-#define pmuk_arch_stops_after_nmi()	false
-#undef pmuk_arch_nmis
-#define pmuk_arch_nmis()		0UL
-#undef pmuk_ctx_offset
-#define pmuk_ctx_offset(ctx)		((void)(ctx), 0ULL)
-#undef pmuk_ctx_guest_time
-#define pmuk_ctx_guest_time(ctx)	((void)(ctx), 0ULL)
-#undef pmuk_pmu_disabled
-#define pmuk_pmu_disabled(pmu)		(*((void)(pmu), &steps.pmu_disabled))
+/* These replace asm/perf_arch.h of each architecture, and that of compat-include/. */
+#define _ASM_GENERIC_PERF_ARCH_H
+#define _ASM_X86_PERF_ARCH_H
+#define __ASM_PERF_ARCH_H
+#define _PMUK_COMPAT_ASM_PERF_ARCH_H
+#define perf_arch_mask(event)		((void)(event), 0ULL)
+#define perf_arch_read(event)		steps_arch_read(event)
+#define perf_arch_read_on(event, raw)	((*(raw) = steps_arch_read(event)), true)
+struct perf_arch_place { };
+#define perf_arch_where(event)		((void)(event), (struct perf_arch_place){ })
+#define perf_arch_read_at(event, place)	((void)(place), steps_arch_read(event))
+#define perf_arch_is_moved(event, place)	((void)(event), (void)(place), 0)
+#define perf_arch_changed(was, now)	((was) ^ READ_ONCE(now))
+#define perf_arch_count_changed(was, now)	((was) ^ local64_read(&(now)))
+#define perf_arch_stops_after_nmi()	false
+#define perf_arch_nmis()		0UL
 
+#define _LINUX_PERF_LOCAL_CORE_H
+#define _PMUK_COMPAT_LINUX_PERF_LOCAL_CORE_H
+#define perf_ctx_offset(ctx)		((void)(ctx), 0ULL)
+#define perf_ctx_guest_time(ctx)	((void)(ctx), 0ULL)
+#define perf_pmu_disabled(pmu)		(*((void)(pmu), &steps.pmu_disabled))
+
+#define perf_local_serve			steps_local_serve
+#define perf_local_served			steps_local_served
+#define perf_local_is_foreign_nmi		steps_local_is_foreign_nmi
+#define perf_local_is_out_of_reach		steps_local_is_out_of_reach
+#define perf_local_count			steps_local_count
+#define perf_local_times			steps_local_times
+#define perf_local_stop				steps_local_stop
+#define perf_local_start			steps_local_start
+#define perf_local_unthrottle			steps_local_unthrottle
+#define perf_local_never_throttle		steps_local_never_throttle
+#define perf_local_refresh_page			steps_local_refresh_page
+#define perf_local_stops_after_nmi		steps_local_stops_after_nmi
+#define perf_local_take_overflow		steps_local_take_overflow
+
+#define pmuk_hw_mask				steps_hw_mask
+#define pmuk_hw_bar				steps_hw_bar
+#define pmuk_hw_is_software			steps_hw_is_software
+#define pmuk_hw_is_clock			steps_hw_is_clock
+#define pmuk_hw_count				steps_hw_count
+#define pmuk_hw_times				steps_hw_times
+#define pmuk_hw_never_throttle			steps_hw_never_throttle
+#define pmuk_hw_refresh_page			steps_hw_refresh_page
+#define pmuk_hw_takes_period			steps_hw_takes_period
+#define pmuk_hw_begin_period			steps_hw_begin_period
+#define pmuk_hw_has_overflowed			steps_hw_has_overflowed
+#define pmuk_hw_stops_after_nmi			steps_hw_stops_after_nmi
+#define pmuk_hw_take_overflow			steps_hw_take_overflow
+
+#define pmuk_check_own			steps_check_own
+#define pmuk_not_less			steps_not_less
+#define pmuk_publish_local		steps_publish_local
 #define pmuk_counter_read_local		steps_read_local
 #define pmuk_counter_snapshot		steps_snapshot
 #define pmuk_counter_pause		steps_pause
@@ -36,13 +69,15 @@ struct pmuk_arch_place { };
 #define pmuk_counter_set_period		steps_set_period
 #define pmuk_overflow			steps_overflow
 #define pmuk_publish			steps_publish
-#define pmuk_next_period		steps_next_period
 #define pmuk_settle_irq_work		steps_settle_irq_work
 #define pmuk_counters_read_local	steps_counters_read_local
 #define pmuk_counter_rearm		steps_rearm
 #define pmuk_counter_take_pending	steps_take_pending
 #define pmuk_counter_late_sample	steps_late_sample
 
+int steps_check_own(const struct pmuk_counter *c);
+u64 steps_not_less(struct pmuk_counter *c, u64 count);
+void steps_publish_local(struct pmuk_counter *c, u64 count);
 int steps_read_local(struct pmuk_counter *c, u64 *count);
 int steps_snapshot(struct pmuk_counter *c, struct pmuk_value *value);
 int steps_pause(struct pmuk_counter *c);
@@ -50,7 +85,6 @@ int steps_resume(struct pmuk_counter *c);
 int steps_set_period(struct pmuk_counter *c, u64 period);
 void steps_overflow(struct perf_event *event, struct perf_sample_data *data, struct pt_regs *regs);
 void steps_publish(struct pmuk_counter *c, const struct pmuk_value *value);
-u64 steps_next_period(struct pmuk_counter *c);
 void steps_settle_irq_work(struct irq_work *irq_work);
 int steps_counters_read_local(struct pmuk_counter *const *counters, u64 *counts, unsigned int n);
 void steps_rearm(struct pmuk_counter *c, u64 period);
@@ -58,15 +92,9 @@ bool steps_take_pending(struct pmuk_counter *c);
 void steps_late_sample(struct pmuk_counter *c, struct pmuk_sample *sample);
 
 /* No buffers here, and what is behind them is not exported. */
-#define pmuk_format_sample		steps_format_sample
 #define pmuk_page_publish		steps_page_publish
-#define pmuk_page_refresh		steps_page_refresh
 
-static inline void steps_format_sample(struct pmuk_counter *c, struct pmuk_buffer *b,
-				       const struct pmuk_sample *sample,
-				       const struct perf_sample_data *data) { }
 static inline void steps_page_publish(struct pmuk_counter *c, const struct pmuk_value *value) { }
-static inline void steps_page_refresh(struct pmuk_counter *c) { }
 
 #undef EXPORT_SYMBOL_GPL
 #define EXPORT_SYMBOL_GPL(symbol)

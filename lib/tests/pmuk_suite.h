@@ -17,6 +17,7 @@
 	};								\
 	kunit_test_suite(suite##_suite);				\
 	MODULE_LICENSE("GPL");						\
+	MODULE_IMPORT_NS("EXPORTED_FOR_KUNIT_TESTING");			\
 	MODULE_DESCRIPTION(description)
 
 #endif /* _PMUK_SUITE_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What pmuk's KUnit suites share: objects that go away with the test case, and
- * the check that nothing else is left behind.
+ * pmuk's KUnit suites share these: objects that go away with the test case, and the check that
+ * nothing else is left over.
  */
 #ifndef _PMUK_TEST_H
 #define _PMUK_TEST_H
@@ -24,7 +24,8 @@
 #include <linux/smp.h>
 #include <linux/string.h>
 
-#include "../../kernel/pmu_kapi/internal.h"
+#include "../../kernel/pmu_kapi/buffer.h"
+#include "../../kernel/pmu_kapi/counter.h"
 #include "pmuk_irq.h"
 #include "pmuk_sim.h"
 
@@ -118,7 +119,7 @@ static inline struct pmuk_counter *pmuk_test_counter(struct kunit *test,
 	return c;
 }
 
-/* The same, enabled. */
+/* Creates a counter, and enables it. */
 static inline struct pmuk_counter *pmuk_test_enabled(struct kunit *test,
 						     const struct pmuk_attr *attr, int cpu,
 						     struct task_struct *task)
@@ -168,7 +169,7 @@ static inline struct pmuk_buffer_stat pmuk_test_buffer_stat(struct kunit *test,
 {
 	struct pmuk_buffer_stat stat = {};
 
-	KUNIT_EXPECT_EQ(test, pmuk_buffer_stat(b, &stat), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_buffer_get_stat(b, &stat), 0);
 	return stat;
 }
 
@@ -176,7 +177,7 @@ static inline struct pmuk_aux_stat pmuk_test_area_stat(struct kunit *test, struc
 {
 	struct pmuk_aux_stat stat = {};
 
-	KUNIT_EXPECT_EQ(test, pmuk_aux_stat(b, &stat), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_aux_get_stat(b, &stat), 0);
 	return stat;
 }
 
@@ -228,7 +229,7 @@ static inline int pmuk_test_wait_for_stop(void)
 	return 0;
 }
 
-/* For pmuk_test_goes_on(); zeroed to begin with. */
+/* State of pmuk_test_goes_on(); zero at first. */
 struct pmuk_test_progress {
 	u64 latest;
 	unsigned long end;

@@ -52,7 +52,7 @@ enum op {
 	OPS,
 };
 
-/* What has to happen, besides calls. */
+/* Events that have to happen, besides calls. */
 enum event {
 	EVENT_REPLACE, EVENT_OVERFLOW, EVENT_HARDWARE, EVENT_TOLD, EVENT_HOTPLUG, EVENT_EXIT,
 	EVENT_FORK, EVENT_CREATE_OTHER, EVENT_KEEP_OTHER, EVENT_END_OTHER, EVENT_KEPT_READ,
@@ -78,7 +78,7 @@ static const struct {
 
 static_assert(ARRAY_SIZE(events) == EVENT_KINDS);
 
-/* One context, and what is known of it: it is used by many, and replaced by one. */
+/* A context, and what is known of it. Many users share it, and one replaces it. */
 struct slot {
 	atomic_t users;			/* -1: being replaced */
 	struct pmuk_context *ctx;
@@ -200,7 +200,7 @@ static struct pmuk_format torture_format = {
 	.handler	= format_handler,
 };
 
-/* The same, but it comes and goes, if nobody uses it. */
+/* As above, but the context comes and goes, if nobody uses it. */
 static void other_is_used(void)
 {
 	if (!READ_ONCE(torture->other_is_there))
@@ -312,7 +312,7 @@ static void look_at(struct slot *slot, int cpu, const struct perf_event_header *
 
 static void consume(struct slot *slot, int cpu)
 {
-	struct pmuk_buffer *b = pmuk_buffer(slot->ctx, cpu);
+	struct pmuk_buffer *b = pmuk_context_buffer(slot->ctx, cpu);
 	const struct perf_event_header *rec;
 	struct pmuk_reader r;
 
@@ -341,10 +341,10 @@ static void put(struct slot *slot)
 	atomic_dec(&slot->users);
 }
 
-/* Nobody else is there: all is accounted for. */
+/* Nobody else is there: all records are accounted for. */
 static void account_records(struct slot *slot, int cpu)
 {
-	struct pmuk_buffer *b = pmuk_buffer(slot->ctx, cpu);
+	struct pmuk_buffer *b = pmuk_context_buffer(slot->ctx, cpu);
 	struct area *area = pmuk_format_area(slot->ctx, cpu);
 	struct pmuk_buffer_stat stat;
 	u64 attempts;
@@ -353,7 +353,7 @@ static void account_records(struct slot *slot, int cpu)
 		return;
 	pmuk_buffer_pause(b);
 	consume(slot, cpu);
-	pmuk_buffer_stat(b, &stat);
+	pmuk_buffer_get_stat(b, &stat);
 	if (stat.head != stat.tail || stat.consumed != slot->seen[cpu])
 		bad("what is there is not what was consumed");
 	if (slot->told[cpu] > stat.lost)
@@ -420,7 +420,7 @@ static void close_context(struct slot *slot, bool deferred)
 	slot->ctx = NULL;
 }
 
-/* Something that counts, to begin with. */
+/* A first context that counts. */
 static void set_up(struct pmuk_context *ctx, u32 a, u64 config)
 {
 	struct pmuk_pmc pmc[] = {
@@ -577,7 +577,7 @@ static void read_kept(struct slot *slot)
 	happened(EVENT_KEPT_READ);
 }
 
-/* One in four is for the machine's own PMU. */
+/* A quarter of them is for the machine's own PMU. */
 static bool is_hardware(u32 b)
 {
 	return torture->has_pmu && !(b & (BIT(15) | BIT(16)));
@@ -694,7 +694,7 @@ static void act_asleep(struct act *act)
 static void output_here(struct slot *slot)
 {
 	int cpu = smp_processor_id();
-	struct pmuk_buffer *b = pmuk_buffer(slot->ctx, cpu);
+	struct pmuk_buffer *b = pmuk_context_buffer(slot->ctx, cpu);
 	struct area *area = pmuk_format_area(slot->ctx, cpu);
 
 	if (b && (area || !slot->counted))
@@ -706,7 +706,7 @@ static void act_anywhere(void *data)
 {
 	struct act *act = data;
 	struct pmuk_context *ctx = act->slot->ctx;
-	struct pmuk_buffer *b = pmuk_buffer(ctx, act->a % nr_cpu_ids);
+	struct pmuk_buffer *b = pmuk_context_buffer(ctx, act->a % nr_cpu_ids);
 	struct pmuk_value values[4];
 	struct pmuk_msg msg;
 	u64 counts[4];

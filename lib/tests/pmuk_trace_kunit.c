@@ -15,7 +15,7 @@
 #define COUNTERS	2
 #define RECORD		16	/* bytes: header and where */
 
-/* What was told of a CPU. Written in its overflows, or under its instance's lock. */
+/* The reports about a CPU. They are written in its overflows, or under its instance's lock. */
 struct heard_cpu {
 	atomic64_t overflows[COUNTERS];
 	atomic64_t lost;
@@ -24,7 +24,7 @@ struct heard_cpu {
 	u16 from, to;		/* of the latest switch */
 };
 
-/* What was told of one context: the first that the test case creates. */
+/* The reports about one context: the first that the test case creates. */
 struct ear {
 	struct task_struct *task;	/* who creates it */
 	u64 id;
@@ -283,7 +283,7 @@ static u64 empty(struct kunit *test, struct pmuk_context *ctx, int cpu)
 	struct pmuk_parsed last;
 	u64 lost = 0;
 
-	pmuk_parse_buffer(test, pmuk_buffer(ctx, cpu), &format, &last, 1, &lost);
+	pmuk_parse_buffer(test, pmuk_context_buffer(ctx, cpu), &format, &last, 1, &lost);
 	return lost;
 }
 

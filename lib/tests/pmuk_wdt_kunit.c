@@ -47,7 +47,7 @@ static struct sim sim_with(struct pmuk_wdt_times t, u64 rate)
 /* A CPU of 1 GHz or so, whose lockups of a second are reported. */
 static struct sim new_sim(void)
 {
-	return sim_with(pmuk_wdt_times(NSEC_PER_SEC), RATE);
+	return sim_with(pmuk_wdt_times_of(NSEC_PER_SEC), RATE);
 }
 
 /*
@@ -60,7 +60,7 @@ static bool sim_of_pair(struct sim *s, unsigned int n)
 
 	if (threshold >= ARRAY_SIZE(thresholds))
 		return false;
-	*s = sim_with(pmuk_wdt_times(thresholds[threshold]), RATE);
+	*s = sim_with(pmuk_wdt_times_of(thresholds[threshold]), RATE);
 	s->rate = RATE * factors[n % ARRAY_SIZE(factors)] / 60;
 	return true;
 }
@@ -68,7 +68,7 @@ static bool sim_of_pair(struct sim *s, unsigned int n)
 /* The counter runs until it overflows; the NMI learns. */
 static void sim_nmi(struct sim *s)
 {
-	u64 left = pmuk_wdt_until_look(&s->watch, &s->t, s->now);
+	u64 left = pmuk_wdt_until_check(&s->watch, &s->t, s->now);
 	u64 events = pmuk_wdt_events(&s->clock, pmuk_wdt_next(left, s->t.slack));
 	u64 ns = max(div64_u64(events << PMUK_WDT_RATE_SHIFT, s->rate), 1ULL);
 
@@ -111,7 +111,7 @@ static struct pmuk_wdt_times t;
 
 static int wdt_init(struct kunit *test)
 {
-	t = pmuk_wdt_times(NSEC_PER_SEC);
+	t = pmuk_wdt_times_of(NSEC_PER_SEC);
 	return 0;
 }
 
@@ -120,9 +120,9 @@ static void times_fit_in_a_quarter(struct kunit *test)
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(thresholds); i++) {
-		t = pmuk_wdt_times(thresholds[i]);
+		t = pmuk_wdt_times_of(thresholds[i]);
 		KUNIT_EXPECT_EQ(test, t.wait, t.threshold + t.beat + t.grace);
-		KUNIT_EXPECT_LE(test, t.beat + t.grace + t.slack + PMUK_WDT_SLOWER * t.look +
+		KUNIT_EXPECT_LE(test, t.beat + t.grace + t.slack + PMUK_WDT_SLOWER * t.recheck +
 				t.threshold / 128, t.threshold / 4);
 		KUNIT_EXPECT_GT(test, t.beat, 0ULL);
 	}
@@ -171,7 +171,7 @@ static void check_lockups(struct kunit *test, u64 threshold, u64 rate, u64 chang
 
 	for (change = 0; change < 6; change++) {
 		for (phase = 0; phase < 8; phase++) {
-			s = sim_with(pmuk_wdt_times(threshold), rate);
+			s = sim_with(pmuk_wdt_times_of(threshold), rate);
 			check_lockup(test, &s, changed, change, s.t.beat * phase / 8);
 		}
 	}
@@ -190,7 +190,7 @@ static void lockups_are_reported_in_time(struct kunit *test)
 	}
 }
 
-/* What an idle CPU has counted says little of its clock. */
+/* The counts of an idle CPU say little of its clock. */
 static void lockups_after_idle_are_reported_in_time(struct kunit *test)
 {
 	unsigned int i, idle;
@@ -198,7 +198,7 @@ static void lockups_after_idle_are_reported_in_time(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(thresholds); i++) {
 		for (idle = 2; idle < 5000; idle *= 3) {
-			s = sim_with(pmuk_wdt_times(thresholds[i]), RATE);
+			s = sim_with(pmuk_wdt_times_of(thresholds[i]), RATE);
 			s.clock.rate /= idle;
 			check_lockup(test, &s, RATE, 0, s.t.beat / 2);
 		}
@@ -362,18 +362,18 @@ static void one_look_is_not_enough(struct kunit *test)
 
 	s.now = START + 30ULL * NSEC_PER_SEC;
 	KUNIT_EXPECT_FALSE(test, sim_reports(&s));
-	KUNIT_EXPECT_EQ(test, pmuk_wdt_until_look(&s.watch, &s.t, s.now), s.t.look);
-	end = s.now + s.t.look;
+	KUNIT_EXPECT_EQ(test, pmuk_wdt_until_check(&s.watch, &s.t, s.now), s.t.recheck);
+	end = s.now + s.t.recheck;
 	s.now = end - 1;
 	KUNIT_EXPECT_FALSE(test, sim_reports(&s));
 	s.now = end;
 	KUNIT_EXPECT_TRUE(test, sim_reports(&s));
-	pmuk_wdt_watch_anew(&s.watch, s.now);
+	pmuk_wdt_watch_restart(&s.watch, s.now);
 	KUNIT_EXPECT_EQ(test, s.watch.due_at, 0ULL);
 	KUNIT_EXPECT_FALSE(test, sim_reports(&s));
 }
 
-/* What gives more time begins with the first look anew. */
+/* After a credit, the CPU gets more time from the next check on. */
 static void credit_is_looked_at_anew(struct kunit *test)
 {
 	struct sim s = new_sim();
@@ -383,7 +383,7 @@ static void credit_is_looked_at_anew(struct kunit *test)
 	pmuk_wdt_watch_from(&s.watch, s.now);
 	s.now += s.t.wait;
 	KUNIT_EXPECT_FALSE(test, sim_reports(&s));
-	s.now += s.t.look;
+	s.now += s.t.recheck;
 	KUNIT_EXPECT_TRUE(test, sim_reports(&s));
 }
 
@@ -505,7 +505,10 @@ static void neighbours_are_not_judged_by_who_was_stopped(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, is_silent(now, &gaps, 0, now + t.wait));
 }
 
-/* One that runs half of the time takes longer, but sees it, however long that has gone on. */
+/*
+ * A neighbour that runs half of the time takes longer, but sees the lockup, however long that has
+ * gone on.
+ */
 static void neighbours_with_gaps_see_it_later(struct kunit *test)
 {
 	const u64 gap = t.threshold / 4;
@@ -531,7 +534,10 @@ static void gaps_are_forgotten(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, gaps.ns, gap);
 }
 
-/* One that was itself stuck a moment ago gives a neighbour no more than what it misses since. */
+/*
+ * A CPU that was itself stuck a moment ago gives a neighbour no more than the time that it misses
+ * since.
+ */
 static void gaps_before_a_beat_do_not_count(struct kunit *test)
 {
 	const u64 gap = t.threshold / 4, beat = START + t.threshold / 8;
@@ -576,7 +582,7 @@ static void silent_neighbours_are_looked_past(struct kunit *test)
 /* For the device: a short time beside the threshold may be long for it. */
 static void short_stops_are_stops(struct kunit *test)
 {
-	t = pmuk_wdt_times(60ULL * NSEC_PER_SEC);
+	t = pmuk_wdt_times_of(60ULL * NSEC_PER_SEC);
 	KUNIT_EXPECT_FALSE(test, pmuk_wdt_is_stop(START, START + t.beat, &t));
 	KUNIT_EXPECT_FALSE(test, pmuk_wdt_is_stop(START + 1, START, &t));
 	KUNIT_EXPECT_TRUE(test, pmuk_wdt_is_stop(START, START + 6ULL * NSEC_PER_SEC, &t));
@@ -586,7 +592,7 @@ static void own_nmis_are_waited_for(struct kunit *test)
 {
 	u64 armed, last;
 
-	for (armed = t.look; armed < t.threshold; armed += t.look) {
+	for (armed = t.recheck; armed < t.threshold; armed += t.recheck) {
 		last = START + 3 * armed;
 		KUNIT_EXPECT_FALSE(test, pmuk_wdt_is_own_due(START, armed, last - armed - 1, &t));
 		KUNIT_EXPECT_TRUE(test, pmuk_wdt_is_own_due(START, armed, last, &t));
@@ -609,7 +615,7 @@ static void halted_cpus_are_reported_in_time(struct kunit *test)
 {
 	u64 phase, nmi, end;
 
-	for (nmi = START; nmi < START + t.wait; nmi += t.look) {
+	for (nmi = START; nmi < START + t.wait; nmi += t.recheck) {
 		for (phase = 0; phase < t.beat; phase += t.beat / 8) {
 			end = neighbour_reports(nmi, phase);
 			KUNIT_EXPECT_GE(test, end - START, t.threshold + t.beat);

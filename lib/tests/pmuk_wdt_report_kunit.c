@@ -21,10 +21,10 @@
 /* The driver may be built in, too. */
 #define pmuk_wdt		report_wdt
 #define pmuk_wdt_cpus		report_cpus
-#define pmuk_wdt_die		report_die
+#define pmuk_wdt_do_panic	report_do_panic
 #define pmuk_wdt_flush		report_flush
 #define pmuk_wdt_is_printing	report_is_printing
-#define pmuk_wdt_is_telling	report_is_telling
+#define pmuk_wdt_is_reporting	report_is_reporting
 #define pmuk_wdt_recovered	report_recovered
 #define pmuk_wdt_report_other	report_report_other
 #define pmuk_wdt_report_own	report_report_own
@@ -35,7 +35,7 @@
 
 #include "../../drivers/watchdog/pmuk_wdt/wdt.h"
 
-/* What was done, a letter each: asked sched_ext, printed, shown, ended, panicked. */
+/* The steps that were done, a letter each: asked sched_ext, printed, shown, ended, panicked. */
 static char done[8];
 static bool aborts;		/* sched_ext has a scheduler to abort */
 
@@ -101,7 +101,7 @@ static u64 begin(int cpu, bool scheduler)
 
 	memset(done, 0, sizeof(done));
 	aborts = scheduler;
-	pmuk_wdt.times = pmuk_wdt_times(NSEC_PER_SEC);
+	pmuk_wdt.times = pmuk_wdt_times_of(NSEC_PER_SEC);
 	atomic_set(&pmuk_wdt.reports, 0);
 	atomic_set(&pmuk_wdt.ended, 0);
 	atomic64_set(&pmuk_wdt.report_at, 0);

@@ -23,7 +23,7 @@ static int print_and_free(int cpu)
 	struct pmuk_value va, vb;
 
 	if (pmuk_counter_read(a, &va))
-		return PTR_ERR_OR_ZERO(a);	/* 0: the CPU was or is offline */
+		return PTR_ERR_OR_ZERO(a);	/* 0 if the CPU was offline or is offline now */
 	if (pmuk_counter_read(b, &vb) || !va.count)
 		pr_info("%3d %15llu %15s %6s\n", cpu, va.count, "-", "-");
 	else
@@ -42,10 +42,10 @@ static int __init pmuk_count_init(void)
 		c[0] = start(cpu, PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES);
 		c[1] = start(cpu, PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
 		software = c[0] == ERR_PTR(-ENOENT);
-		if (software)	/* most VMs */
+		if (software)	/* most VMs have no PMU */
 			c[0] = start(cpu, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK);
 	}
-	msleep(1000);	/* a halted CPU's cycles stand still: few of them mean idle */
+	msleep(1000);	/* a halted CPU counts no cycles: an idle CPU has few */
 	pr_info("CPU %15s    instructions %6s\n", software ? "cpu-clock (ns)" : "cycles",
 		software ? "no PMU" : "IPC");
 	for_each_possible_cpu(cpu)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A profiler: each million cycles, the instruction pointer. A thread walks these in place. */
+/* A profiler: each million cycles, a record of the instruction pointer. A thread reads in place. */
 #include <linux/completion.h>
 #include <linux/delay.h>
 #include <linux/kthread.h>
@@ -8,7 +8,7 @@
 
 static DEFINE_PER_CPU(struct pmuk_buffer *, buffers);
 static DEFINE_PER_CPU(struct pmuk_counter *, counters);
-static DECLARE_COMPLETION(more);	/* completed by the buffers, and by us when ending */
+static DECLARE_COMPLETION(more);	/* by the buffers, and by pmuk_profile_init() at the end */
 static DECLARE_COMPLETION(ended);
 static bool ending;
 static struct { char name[48]; u32 hits; } functions[1000];
@@ -38,7 +38,7 @@ static void walk(struct pmuk_buffer *b)
 	pmuk_for_each_record(rec, &r) {
 		if (rec->type == PERF_RECORD_LOST)
 			lost += ((const u64 *)rec)[2];
-		else if (rec->misc == PERF_RECORD_MISC_KERNEL)	/* not late, in user space */
+		else if (rec->misc == PERF_RECORD_MISC_KERNEL)	/* late ones may be in user space */
 			hit(((const u64 *)rec)[1]);
 	}
 	pmuk_buffer_release(&r);
@@ -61,7 +61,7 @@ static int start(int cpu)
 	const struct pmuk_buffer_attr how = { .nr_pages = 4, .completion = &more };
 	struct pmuk_buffer *b = per_cpu(buffers, cpu) = pmuk_buffer_create(&how, cpu);
 	struct pmuk_attr what = {
-		.type = PERF_TYPE_HARDWARE,	/* event 0: cycles, or of software cpu-clock */
+		.type = PERF_TYPE_HARDWARE,	/* event 0: cycles, or cpu-clock of software */
 		.period = 1000000, .flags = PMUK_EXCLUDE_USER,
 		.sample_type = PERF_SAMPLE_IP, .buffer = b,
 	};
@@ -71,7 +71,7 @@ static int start(int cpu)
 		return PTR_ERR(b);
 	c = pmuk_counter_create(&what, cpu, NULL);
 	what.type = PERF_TYPE_SOFTWARE;
-	if (c == ERR_PTR(-ENOENT))	/* most VMs have no PMU: each millisecond, then */
+	if (c == ERR_PTR(-ENOENT))	/* most VMs have no PMU: sample each millisecond */
 		c = pmuk_counter_create(&what, cpu, NULL);
 	per_cpu(counters, cpu) = c;
 	return IS_ERR(c) ? PTR_ERR(c) : pmuk_counter_enable(c);
@@ -106,7 +106,7 @@ static int __init pmuk_profile_init(void)
 	complete(&more);
 	wait_for_completion(&ended);
 	for_each_possible_cpu(cpu) {
-		walk(per_cpu(buffers, cpu));	/* what was below the watermark */
+		walk(per_cpu(buffers, cpu));	/* records below the watermark wake nobody */
 		pmuk_buffer_destroy(per_cpu(buffers, cpu));
 	}
 	print_top(10);

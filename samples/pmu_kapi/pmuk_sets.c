@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Eight events on the whole machine, in two sets that take turns each ten milliseconds. */
+/* Counts eight events on the whole machine, in two sets that take turns every ten milliseconds. */
 #include <linux/delay.h>
 #include <linux/module.h>
 #include <linux/pmu_kapi.h>
@@ -48,7 +48,7 @@ static int describe(struct pmuk_context *ctx)
 	return 0;
 }
 
-/* Where the PMU lacks an event, the load says which: then one of software. */
+/* If the PMU lacks an event, the load says which event. Count a software event in its place. */
 static int load(struct pmuk_context *ctx)
 {
 	struct pmuk_target machine = { .type = PMUK_TARGET_CPUS };

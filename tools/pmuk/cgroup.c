@@ -26,7 +26,7 @@ static void remove_made(void)
 		cgroup_remove(made);
 }
 
-/* Of a line of mountinfo: whether it is cgroup2, what part of it is mounted, and where. */
+/* Says of a line of mountinfo whether it is cgroup2, which part of it is mounted, and where. */
 static bool parse_mount(char *line, char **root, char **mount)
 {
 	char *type = strstr(line, " - "), *field, *save;
@@ -159,7 +159,7 @@ bool cgroup_settle(const struct cgroup *c)
 	return is_empty(c);
 }
 
-/* Those that go on without COMMAND go on where it came from. */
+/* Processes that outlive COMMAND move to the cgroup that COMMAND was started in. */
 static void move_out(const struct cgroup *c)
 {
 	FILE *procs = open_file(c->path, "cgroup.procs", "re"), *parent;

@@ -13,7 +13,7 @@
 
 #include "pmuk.h"
 
-/* What the child says when it cannot become COMMAND. */
+/* The child sends this when it cannot become COMMAND. */
 struct excuse {
 	bool cgroup;		/* could not enter it */
 	int error;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What happened between two readings: who is in both, who is new, whose number somebody else has
- * now. Nothing is scaled or guessed: what cannot be told is "-".
+ * The difference between two readings: tasks that are in both, tasks that are new, and numbers that
+ * another task has now. Nothing is scaled or guessed: a value that is not known is "-".
  */
 #include <stdlib.h>
 #include <string.h>

@@ -18,7 +18,7 @@
 #define LE_FIRST	8	/* buckets end at 2^8 ns ... */
 #define LE_LAST		36	/* ... 2^36 ns, every second power of two */
 
-/* What kind of totals: the middle of the metrics' names, and their label. */
+/* A kind of totals: the middle of the metrics' names, and their label. */
 struct scope {
 	const char *name, *label, *of;
 };
@@ -422,7 +422,7 @@ static void remove_temporary(void)
 		unlink(temporary);
 }
 
-/* One that is there already was left by a pmuk that was killed and had our number. */
+/* A file of this name was left by a pmuk that was killed and had our number. */
 static int create(const char *name)
 {
 	static const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;

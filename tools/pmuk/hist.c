@@ -85,7 +85,7 @@ static u64 sum_buckets(const struct reading *r, const struct choice *c, const st
 	return all;
 }
 
-/* Of @now, less what was in it @before. NONE: there is no such histogram. */
+/* The histogram of @now, less that of @before. NONE: there is no such histogram. */
 static u64 histogram_of(const struct reading *before, const struct reading *now,
 			const struct choice *c, const struct what *w, u64 *sum)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * pmuk: shows what the module pmuk_sched knows of the scheduler: who runs, who waits, who is
- * preempted by whom, and how fast it all is. See pmuk(1).
+ * pmuk: shows the scheduler statistics of the module pmuk_sched: which tasks run, wait, and are
+ * preempted, and how many instructions they get done. See pmuk(1).
  */
 #include <string.h>
 #include <stdlib.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * What the parts of pmuk, the reader of pmuk_sched's statistics, know of each other.
- */
+/* The interfaces between the parts of pmuk, the reader of pmuk_sched's statistics. */
 #ifndef PMUK_H
 #define PMUK_H
 
@@ -50,7 +48,7 @@ int cmd_disable(int argc, char **argv);
 
 /* Says how the command that runs is used, and ends with 2. */
 __noreturn void usage(void);
-/* What there must not be behind the options. */
+/* Ends with a message if there is anything behind the options. */
 void no_more_arguments(int argc, char **argv);
 
 /* ---- die.c: ending with a message; memory that is there, or the end ---- */
@@ -131,7 +129,7 @@ struct reading {
 
 /* @file: cpus, tasks, cgroups or hist */
 void read_any(const char *file, struct reading *r);
-/* The same; ends with a message when nothing is counted. */
+/* As read_any(), but ends with a message when nothing is counted. */
 void read_on(const char *file, struct reading *r);
 void forget(struct reading *r);
 /* Newlines, backslashes and the like are \ooo in files of the kernel. */

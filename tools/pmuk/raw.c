@@ -5,7 +5,7 @@
  */
 #include "recording.h"
 
-/* What is left of the packets. */
+/* The packets that are not read yet. */
 struct bytes {
 	const unsigned char *at, *end;
 	const char *fault;	/* the first one; NULL: none yet */

@@ -75,7 +75,7 @@ struct slice {
 	u64 counts[2];
 };
 
-/* What the packets before have said; 0 at first. */
+/* State from the packets before; 0 at first. */
 struct raw {
 	bool marked;		/* there was a mark */
 	u32 pid;		/* who runs */

@@ -366,7 +366,7 @@ static u64 overwritten(const struct report *r, const struct cpu *c)
 	return c->stat.switches - known;
 }
 
-/* What was lost at last may not be told. */
+/* The last losses may not be reported. */
 static bool adds_up(const struct report *r, const struct cpu *c)
 {
 	return c->told <= c->stat.lost &&

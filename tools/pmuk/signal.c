@@ -18,7 +18,7 @@ static void on_end(int signal)
 	signalled = signal;
 }
 
-/* That it comes is all: it ends a wait. */
+/* The signal only has to come: it ends a wait. */
 static void on_child(int signal)
 {
 	(void)signal;

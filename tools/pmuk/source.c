@@ -59,7 +59,7 @@ static ssize_t read_some(int fd, void *to, size_t size)
 	return got;
 }
 
-/* The whole of it, with a 0 behind. */
+/* Reads the whole source, and ends it with a 0. */
 char *read_source(const char *path, size_t *len)
 {
 	int fd = open_source(path, O_RDONLY);

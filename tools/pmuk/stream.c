@@ -93,7 +93,7 @@ void stream_stat(const struct stream *s, struct pmuk_sched_stat *stat)
 		cannot(s->cpu, "the account of what was lost", errno);
 }
 
-/* What is read of the data is not older than this. */
+/* Data that are read after this are not older than the head. */
 static u64 head(const struct stream *s)
 {
 	if (s->mode == PMUK_SCHED_RAW)

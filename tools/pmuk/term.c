@@ -108,7 +108,7 @@ void term_size(int *columns, int *lines)
 		*lines = size.ws_row;
 }
 
-/* What follows an escape is there at once, or it was the key. */
+/* The rest of an arrow's sequence is there at once. If nothing follows, the escape was the key. */
 static int arrow(void)
 {
 	static const char keys[] = { 'k', 'j' };

@@ -132,7 +132,7 @@ static void table_done(struct top *top)
 	top->cost = cpu_time() - top->woken;
 }
 
-/* Until the next reading. Where there is very much to read, readings are rarer than asked for. */
+/* The time until the next reading. If there is very much to read, readings are rarer. */
 static u64 delay_of(const struct top *top)
 {
 	u64 least = (SHARE - 1) * top->cost;
@@ -222,7 +222,7 @@ static bool any_unknown(const struct top *top)
 	return event_index(&top->now, "cycles") < 0 || event_index(&top->now, "instructions") < 0;
 }
 
-/* What the marks mean, when there are any. */
+/* Explains the marks, when there are any. */
 static void put_marks(const struct top *top, FILE *out)
 {
 	if (any_invalid(&top->delta) || any_invalid(&top->cpus))
@@ -308,7 +308,7 @@ static const char help[] =
 	"-  shorter delay                r  the other way round\n"
 	"   blank: now                   j k arrows pages: more rows\n";
 
-/* One line of a frame, cut to the screen. */
+/* Writes a line of a frame, cut to the screen. */
 static void put_line(const struct top *top, FILE *out, const char *text)
 {
 	put_text(out, text, top->table.width);

@@ -62,21 +62,21 @@ says_not() { if says "$1" >/dev/null; then grep -E "$1" $heard; return 1; fi; }
 arm() { listen; modprobe pmuk_wdt "$@"; }
 threshold() { echo "$1" >$wdt/threshold_ms; }
 
-# rungs NAME...: those of the CPUs that are online, each once
-rungs()
+# levels NAME...: those of the CPUs that are online, each once
+levels()
 {
 	for cpu in /sys/devices/system/cpu/cpu[0-9]*; do
-		[ "$(cat "$cpu/online" 2>/dev/null || echo 1)" = 0 ] || cat "$cpu/pmuk_wdt/rung"
+		[ "$(cat "$cpu/online" 2>/dev/null || echo 1)" = 0 ] || cat "$cpu/pmuk_wdt/level"
 	done | sort -u | tr '\n' ' '
 }
 
-# rungs_are NAME...: in the end, for it may take a moment until each CPU's NMI has fired
-rungs_are()
+# levels_are NAME...: in the end, for it may take a moment until each CPU's NMI has fired
+levels_are()
 {
 	tries=10
-	until [ "$(rungs)" = "$* " ]; do
+	until [ "$(levels)" = "$* " ]; do
 		if [ $((tries -= 1)) -eq 0 ]; then
-			echo "rungs: $(rungs)"
+			echo "levels: $(levels)"
 			cat /sys/kernel/debug/pmuk/watchdog
 			return 1
 		fi

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The beat of each CPU: a timer interrupt that says that interrupts arrive, looks after its
- * neighbours, and sees to it that its own NMI does come.
+ * The beat of each CPU: a timer interrupt that shows that the CPU takes interrupts, checks the
+ * neighbours of the CPU, and checks that the CPU's own NMI still fires.
  *
- * A CPU looks at the one after it, and goes on from there while what it sees does not beat. So of
- * several in a row that are stuck, be it one after the other, as they all come to want the lock
- * that the first one holds, each is found by the last one before them that is not; and a CPU that
- * is found by nobody is one whose own NMI has to do.
+ * Each CPU checks the next watched CPU, and goes on to the one after as long as the checked CPU
+ * does not beat. So when several CPUs in a row get stuck, for example on a lock that the first of
+ * them holds, the last CPU before them that still beats checks all of them. When no CPU is left
+ * that beats, only a CPU's own NMI can report that CPU.
  */
 #define pr_fmt(fmt) "pmuk_wdt: " fmt
 
@@ -32,46 +32,56 @@
 /**
  * DOC: pmuk_wdt ordering
  *
- * Beats of other CPUs are read without a lock, and are a moment old. What must not be is that one
- * of before a CPU was offline, or stuck, is taken for its latest. "If A reads from B" means: if it
- * sees the value that B has stored.
+ * A CPU reads the beats of other CPUs without a lock, so these times may be a moment old. But a
+ * CPU must not take a beat from before another CPU was offline, or stuck, for the latest beat of
+ * that CPU. "If A reads from B" means: if A sees the value that B has stored.
  *
  * LMM(pmuk_wdt_next_cpu:A) / LMM(pmuk_wdt_online:A)
- *	If next_cpu:A reads from online:A, the beat that is read then is of that time online, or
- *	later. A full barrier to a read barrier. wdt-online.litmus
+ *	If next_cpu:A reads from online:A, the beat that is read next is the first one after the
+ *	CPU came online, or a later one. A full barrier to a read barrier. wdt-online.litmus
  * LMM(pmuk_wdt_report_other:A) / LMM(pmuk_wdt_recovered:A)
- *	If report_other:A reads from recovered:A, the beat that is read then is the one that ended
- *	the lockup, or later. Release to a full barrier. wdt-recover.litmus
+ *	If report_other:A reads from recovered:A, the beat that is read next is the one that ended
+ *	the lockup, or a later one. Release to a full barrier. wdt-recover.litmus
  * LMM(pmuk_wdt_touched_at:A) / LMM(pmuk_wdt_touched_at:B)
- *	If touched_at:A reads from touched_at:B, the time that is read then is when that touch was
+ *	If touched_at:A reads from touched_at:B, the time that is read next is when that touch was
  *	seen, or later. Release to acquire. wdt-touch.litmus
  *
- * A CPU that goes offline leaves the mask at the end. The time that its beat is compared with was
- * taken before the mask was read, so it is not old then.
+ * A CPU that goes offline leaves ->watched before its beat stops. A checking CPU takes the time
+ * before it reads ->watched. So if it still finds the other CPU in ->watched, that CPU did beat
+ * until then, and its beat does not look old.
  */
 
 /* ---- the CPU's own NMI ---- */
 
-/* So many beats in which the counter is gone, or in which it is silent, are no accident. */
-#define PMUK_WDT_BLIND_GONE	4
-#define PMUK_WDT_BLIND_SILENT	2
+/*
+ * A single beat may find the counter gone, or its NMI missing, by accident. After so many beats in
+ * a row the CPU has lost its NMI.
+ */
+#define PMUK_WDT_CHECKS_GONE	4
+#define PMUK_WDT_CHECKS_SILENT	2
 
-/* One that has come online may have to wait for its counter, which a worker makes. */
+/* The time a CPU that has come online has to get its counter, which a worker creates. */
 #define PMUK_WDT_ONLINE_NS	NSEC_PER_SEC
 
-/* How long it takes a timer to show that its interrupt is an NMI. */
+/* How long the timer runs that shows whether its interrupt is an NMI. */
 #define PMUK_WDT_TIMER_TEST_NS	(100 * NSEC_PER_USEC)
 
-/* ->own last: an NMI in between changes nothing, and one after it finds what it has to undo. */
-static void pmuk_wdt_lose_own(struct pmuk_wdt_cpu *c, const char *why)
+/*
+ * Clears ->own last. An NMI before that store sees ->own set and changes neither field. A later NMI
+ * sees ->own clear and resets both.
+ */
+static void pmuk_wdt_lose_own(struct pmuk_wdt_cpu *c, const char *reason)
 {
-	WRITE_ONCE(c->lost, why);
+	WRITE_ONCE(c->lost_reason, reason);
 	barrier();
 	WRITE_ONCE(c->own, false);
-	c->blind = 0;
+	c->failed_checks = 0;
 }
 
-/* A counter overflows after what it was armed for, whatever its clock is; but for NMIs held up. */
+/*
+ * A counter overflows after the events it was armed for, at any clock: the count tells whether an
+ * NMI is missing, and time does not. An eighth more allows for NMIs that are held up.
+ */
 static bool pmuk_wdt_is_overdue(const struct pmuk_wdt_cpu *c, u64 count)
 {
 	s64 events = c->armed_events + c->armed_events / 8 + PMUK_WDT_EVENTS_MIN;
@@ -79,33 +89,25 @@ static bool pmuk_wdt_is_overdue(const struct pmuk_wdt_cpu *c, u64 count)
 	return (s64)(count - c->nmi_count) > events;
 }
 
-/* It may still be armed as it was before the CPU went offline. */
-void pmuk_wdt_expect(struct pmuk_wdt_cpu *c, u64 count)
-{
-	c->nmi_count = count;
-	c->armed_events = 4 * PMUK_WDT_TEST_EVENTS +
-			  pmuk_wdt_events(&c->clock, c->times->wait / 2 + c->times->slack / 2);
-}
-
-static unsigned int pmuk_wdt_patience(const struct pmuk_wdt_cpu *c, int err)
+static unsigned int pmuk_wdt_max_failed_checks(const struct pmuk_wdt_cpu *c, int err)
 {
 	const struct pmuk_wdt_times *t = c->times;
 
 	if (!c->own)
 		return DIV64_U64_ROUND_UP(max(t->threshold / 2, PMUK_WDT_ONLINE_NS), t->beat);
-	return err ? PMUK_WDT_BLIND_GONE : PMUK_WDT_BLIND_SILENT;
+	return err ? PMUK_WDT_CHECKS_GONE : PMUK_WDT_CHECKS_SILENT;
 }
 
-/* A CPU that is idle does not count, and its NMI stays away; that is no loss. */
+/* The counter of an idle CPU stands still, so its NMI does not come, and is not missing. */
 static void pmuk_wdt_check_own(struct pmuk_wdt_cpu *c, int err, u64 count)
 {
-	if (!c->own && c->lost)
+	if (!c->own && c->lost_reason)
 		return;
 	if (!err && !c->armed_events)
-		pmuk_wdt_expect(c, count);	/* is the first to find a counter */
+		pmuk_wdt_expect(c, count);	/* the first beat with a counter */
 	if (!err && !pmuk_wdt_is_overdue(c, count))
-		c->blind = 0;
-	else if (++c->blind >= pmuk_wdt_patience(c, err))
+		c->failed_checks = 0;
+	else if (++c->failed_checks >= pmuk_wdt_max_failed_checks(c, err))
 		pmuk_wdt_lose_own(c, err ? "it has no counter" : "it counts, and no NMI comes");
 }
 
@@ -116,7 +118,7 @@ static void pmuk_wdt_count(struct pmuk_wdt_cpu *c)
 	int err = ctx ? pmuk_read_local(ctx, &count, 1) : -ENODEV;
 
 	c->counted = false;
-	barrier();	/* an NMI in between goes by no count at all */
+	barrier();	/* an NMI until the last store ignores ->beat_count */
 	c->beat_count = count;
 	barrier();
 	c->counted = !err;
@@ -133,24 +135,10 @@ static int pmuk_wdt_next_cpu(int cpu)
 }
 
 /*
- * Returns when a CPU was last seen to have been touched. The CPU's own NMI and its neighbours'
- * beats share what they have seen.
- */
-u64 pmuk_wdt_touched_at(struct pmuk_wdt_cpu *c, int cpu)
-{
-	unsigned int touches = nmi_watchdog_touches(cpu);
-
-	if (touches != smp_load_acquire(&c->touches)) {	/* LMM(pmuk_wdt_touched_at:A) */
-		WRITE_ONCE(c->touched_at, ktime_get_mono_fast_ns());
-		smp_store_release(&c->touches, touches);	/* LMM(pmuk_wdt_touched_at:B) */
-	}
-	return READ_ONCE(c->touched_at);
-}
-
-/*
- * Returns when a CPU that does not beat was last heard of. Where touches are not seen, it may be
- * this CPU that writes to a console, if anybody does. A vCPU that the hypervisor has taken off
- * has one more threshold: the hypervisor may say that of a vCPU that has halted, too.
+ * Returns when a CPU that does not beat last gave another sign of life. If the kernel does not
+ * count touches for this driver, the CPU may be the one that writes to the consoles, so it has a
+ * minute while the console lock is taken. A preempted vCPU has one more threshold and no longer,
+ * as hypervisors may also report a halted vCPU as preempted.
  */
 static u64 pmuk_wdt_heard_at(struct pmuk_wdt_cpu *c, int cpu, u64 beat, u64 now)
 {
@@ -159,11 +147,11 @@ static u64 pmuk_wdt_heard_at(struct pmuk_wdt_cpu *c, int cpu, u64 beat, u64 now)
 	if (vcpu_is_preempted(cpu))
 		heard = max(heard, beat + pmuk_wdt.times.threshold);
 	if (!nmi_watchdog_sees_touches() && is_console_locked())
-		heard = max(heard, min(now, beat + PMUK_WDT_TELLING_NS));
+		heard = max(heard, min(now, beat + PMUK_WDT_PRINT_NS));
 	return heard;
 }
 
-/* When a CPU will have been silent for too long. */
+/* Returns when @cpu counts as stuck if it stays silent. */
 static u64 pmuk_wdt_cpu_silent_at(const struct pmuk_wdt_cpu *self, int cpu, u64 now)
 {
 	struct pmuk_wdt_cpu *c = pmuk_wdt_of(cpu);
@@ -173,12 +161,15 @@ static u64 pmuk_wdt_cpu_silent_at(const struct pmuk_wdt_cpu *self, int cpu, u64 
 				  c->times);
 }
 
-/* Where an NMI of its own will tell, and tell more, that is waited for. */
+/*
+ * A report from an NMI on the stuck CPU itself has registers and stack. So do not report a CPU
+ * whose timer or counter may still interrupt it.
+ */
 static bool pmuk_wdt_is_mine_to_report(const struct pmuk_wdt_cpu *self, int cpu, u64 now)
 {
 	const struct pmuk_wdt_cpu *c = pmuk_wdt_of(cpu);
 
-	if (!cpumask_test_cpu(cpu, &pmuk_wdt.cpus) || pmuk_wdt_is_telling(c, now))
+	if (!cpumask_test_cpu(cpu, &pmuk_wdt.cpus) || pmuk_wdt_is_reporting(c, now))
 		return false;
 	if (READ_ONCE(c->timer) && now < READ_ONCE(c->timer_at) + c->times->slack)
 		return false;
@@ -186,7 +177,7 @@ static bool pmuk_wdt_is_mine_to_report(const struct pmuk_wdt_cpu *self, int cpu,
 	       pmuk_wdt_is_own_due(READ_ONCE(c->nmi_at), READ_ONCE(c->armed_ns), now, self->times);
 }
 
-/* Returns when this CPU is to look at one that does not beat. */
+/* Returns when to check @cpu, which does not beat, again; U64_MAX if it was due now. */
 static u64 pmuk_wdt_check_silent(struct pmuk_wdt_cpu *self, int cpu, u64 now)
 {
 	u64 at = pmuk_wdt_cpu_silent_at(self, cpu, now);
@@ -199,12 +190,13 @@ static u64 pmuk_wdt_check_silent(struct pmuk_wdt_cpu *self, int cpu, u64 now)
 }
 
 /*
- * A CPU that is isolated beats, and looks after others, too seldom to be relied on for those that
- * follow it. Returns when this CPU is to look again, if that is before its next beat.
+ * Checks the CPUs that follow this one, up to the first that beats and is not isolated. An isolated
+ * CPU beats too rarely to be relied on for the CPUs that follow it. Returns when the next check is
+ * due; U64_MAX if the next regular beat is early enough.
  */
 static u64 pmuk_wdt_check_neighbours(struct pmuk_wdt_cpu *self, u64 now)
 {
-	u64 beat, oldest = U64_MAX, look = U64_MAX;
+	u64 beat, oldest = U64_MAX, next_check = U64_MAX;
 	int self_cpu = smp_processor_id(), cpu = self_cpu;
 	unsigned int left;
 
@@ -216,28 +208,21 @@ static u64 pmuk_wdt_check_neighbours(struct pmuk_wdt_cpu *self, u64 now)
 		beat = READ_ONCE(pmuk_wdt_of(cpu)->beat_at);
 		oldest = min(oldest, beat);
 		if (!pmuk_wdt_is_beating(beat, now, pmuk_wdt_of(cpu)->times))
-			look = min(look, pmuk_wdt_check_silent(self, cpu, now));
+			next_check = min(next_check, pmuk_wdt_check_silent(self, cpu, now));
 		else if (!cpumask_test_cpu(cpu, &pmuk_wdt.isolated))
 			break;
 	}
 	pmuk_wdt_forget_gaps(&self->gaps, oldest);
-	return look;
+	return next_check;
 }
 
 /* ---- the beat ---- */
 
-/* The latest beat of any CPU. When all were late together, it was the machine that stood still. */
-void pmuk_wdt_say_alive(u64 now)
-{
-	u64 was = atomic64_xchg(&pmuk_wdt.alive_at, now);
-	bool kgdb = pmuk_wdt_is_in_kgdb();
-
-	if (kgdb ? now > was : pmuk_wdt_is_stop(was, now, &pmuk_wdt.times))
-		pmuk_wdt_device_credit(&pmuk_wdt.dev, now - was, kgdb);
-}
-
-/* A CPU that beats is one that can work, so the worker is not left to one that is stuck. */
-static void pmuk_wdt_let_manage(u64 now)
+/*
+ * schedule_work() picks this CPU, which takes interrupts and so is able to run the work. Work on a
+ * stuck CPU would not run.
+ */
+static void pmuk_wdt_queue_manage(u64 now)
 {
 	u64 when = atomic64_read(&pmuk_wdt.manage_at);
 
@@ -249,11 +234,14 @@ static void pmuk_wdt_let_manage(u64 now)
 
 static void pmuk_wdt_restart_watch(struct pmuk_wdt_cpu *c, u64 now)
 {
-	pmuk_wdt_watch_anew(&c->watch, now);
+	pmuk_wdt_watch_restart(&c->watch, now);
 	WRITE_ONCE(c->touches, nmi_watchdog_touches(smp_processor_id()));
 }
 
-/* Returns up to when the machine has run for certain: it may have stood still since then. */
+/*
+ * Returns the time until which the machine has certainly run: @now, or the previous beat if this
+ * beat is so late that the machine may have stood still in between.
+ */
 static u64 pmuk_wdt_own_beat(struct pmuk_wdt_cpu *c, u64 now)
 {
 	u64 latest = c->beat_at;
@@ -267,36 +255,36 @@ static u64 pmuk_wdt_own_beat(struct pmuk_wdt_cpu *c, u64 now)
 	return pmuk_wdt_is_stop(latest, now, c->times) ? latest : now;
 }
 
-/* The next beat comes early to report a CPU that is silent in time. */
-static void pmuk_wdt_next_beat(struct pmuk_wdt_cpu *c, u64 look)
+/* Brings the next beat forward if a silent CPU has to be checked before that. */
+static void pmuk_wdt_next_beat(struct pmuk_wdt_cpu *c, u64 next_check)
 {
 	hrtimer_forward(&c->beat, ktime_get(), ns_to_ktime(c->times->beat));
-	if (look < (u64)ktime_to_ns(hrtimer_get_expires(&c->beat)))
-		hrtimer_set_expires(&c->beat, ns_to_ktime(look));
+	if (next_check < (u64)ktime_to_ns(hrtimer_get_expires(&c->beat)))
+		hrtimer_set_expires(&c->beat, ns_to_ktime(next_check));
 }
 
 static enum hrtimer_restart pmuk_wdt_beat(struct hrtimer *timer)
 {
 	struct pmuk_wdt_cpu *c = container_of(timer, struct pmuk_wdt_cpu, beat);
-	u64 now = ktime_get_mono_fast_ns(), look = U64_MAX, ran;
+	u64 now = ktime_get_mono_fast_ns(), next_check = U64_MAX, ran;
 
-	pmuk_wdt_say_alive(now);
-	ran = pmuk_wdt_own_beat(c, now);	/* may print, which takes its time */
+	pmuk_wdt_mark_alive(now);
+	ran = pmuk_wdt_own_beat(c, now);	/* may print, which takes time */
 	if (!pmuk_wdt_is_quiet())
-		look = pmuk_wdt_check_neighbours(c, now);
+		next_check = pmuk_wdt_check_neighbours(c, now);
 	pmuk_wdt_device_check(&pmuk_wdt.dev, ran, NULL);
-	pmuk_wdt_device_pay(&pmuk_wdt.dev);
+	pmuk_wdt_device_queue_notify(&pmuk_wdt.dev);
 	pmuk_wdt_flush(c);
-	pmuk_wdt_let_manage(now);
-	pmuk_wdt_next_beat(c, look);
+	pmuk_wdt_queue_manage(now);
+	pmuk_wdt_next_beat(c, next_check);
 	if (c->timer)
 		pmuk_wdt_timer_set(c, ktime_get_mono_fast_ns());
 	return HRTIMER_RESTART;
 }
 
-/* ---- CPUs come and go ---- */
+/* ---- CPU hotplug ---- */
 
-/* The timer is tried at once, and believed in when its NMI has come. */
+/* Sets the timer for a test: only its first NMI proves that it works, and sets ->timer. */
 static void pmuk_wdt_timer_start(struct pmuk_wdt_cpu *c)
 {
 	if (!pmuk_wdt.timers)
@@ -317,7 +305,7 @@ static void pmuk_wdt_timer_stop(struct pmuk_wdt_cpu *c)
 	WRITE_ONCE(c->timer, false);
 }
 
-/* Both on the CPU itself. */
+/* CPU hotplug and work_on_cpu() call pmuk_wdt_online() and pmuk_wdt_offline() on @cpu itself. */
 static int pmuk_wdt_online(unsigned int cpu)
 {
 	struct pmuk_wdt_cpu *c = pmuk_wdt_of(cpu);
@@ -327,9 +315,9 @@ static int pmuk_wdt_online(unsigned int cpu)
 	    cpumask_test_cpu(cpu, &pmuk_wdt.watched))
 		return 0;
 	WRITE_ONCE(c->own, false);
-	WRITE_ONCE(c->lost, NULL);
+	WRITE_ONCE(c->lost_reason, NULL);
 	WRITE_ONCE(c->timer, false);
-	c->blind = 0;
+	c->failed_checks = 0;
 	c->counted = false;
 	c->gaps = (struct pmuk_wdt_gaps){ .end = now };
 	c->armed_events = 0;
@@ -357,7 +345,7 @@ static int pmuk_wdt_offline(unsigned int cpu)
 	hrtimer_cancel(&c->beat);
 	pmuk_wdt_timer_stop(c);
 	WRITE_ONCE(c->own, false);
-	if (!pmuk_wdt_is_lively(&pmuk_wdt.watched))	/* the device needs a beat */
+	if (!pmuk_wdt_has_unisolated(&pmuk_wdt.watched))	/* the device needs a beat */
 		schedule_delayed_work(&pmuk_wdt.configure, 0);
 	return 0;
 }
@@ -373,8 +361,8 @@ static long pmuk_wdt_end(void *unused)
 }
 
 /*
- * All CPUs of ->beating that are online beat when this returns. CPU hotplug is not asked to call
- * back for CPUs that are online, as it does so for all of them, isolated ones too.
+ * On return, all online CPUs of ->beating beat. The hotplug state is set up without calls, as those
+ * would run on all online CPUs and disturb isolated CPUs that do not beat.
  */
 int pmuk_wdt_beats_start(struct pmuk_wdt *w)
 {

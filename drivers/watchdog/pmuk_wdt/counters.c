@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The context with a cycle counter on each CPU. A CPU that has none to spare is left out until
- * the watchdog is armed again, one whose counter is taken later is tried again and again; where
- * overflows are no NMIs, the counters are given back.
+ * The context with a cycle counter on each CPU. A CPU without a free counter is left out until the
+ * watchdog is armed again. When a CPU loses its counter later, the driver tries to get it back from
+ * time to time. If overflows do not come as NMIs, the driver frees all counters.
  */
 #define pr_fmt(fmt) "pmuk_wdt: " fmt
 
@@ -21,7 +21,10 @@
 
 #include "wdt.h"
 
-/* A CPU that is idle does not count, so a worker keeps it busy until its NMI comes, or so long. */
+/*
+ * An idle CPU does not count cycles. So for the self-test a worker keeps each CPU busy until its
+ * NMI comes, for PMUK_WDT_RUN_NS at most.
+ */
 #define PMUK_WDT_RUN_NS		(40 * NSEC_PER_MSEC)
 #define PMUK_WDT_RUN_WAIT	HZ
 
@@ -69,7 +72,7 @@ static int pmuk_wdt_describe(struct pmuk_context *ctx, u32 flags)
 	return pmuk_write_pmds(ctx, &pmd, 1) == 1 ? 0 : pmd.ret ?: -EBUSY;
 }
 
-/* On all CPUs of the mask, or on none. */
+/* Starts the counters on all CPUs of the mask, or on none. */
 static int pmuk_wdt_try(struct pmuk_context *ctx, const struct cpumask *cpus, int *failed_cpu)
 {
 	struct pmuk_target target = {
@@ -88,7 +91,7 @@ static int pmuk_wdt_try(struct pmuk_context *ctx, const struct cpumask *cpus, in
 	return ret;
 }
 
-/* Those that have no counter to spare are left out, one after the other. */
+/* Leaves out CPUs that have no free counter, one after the other. */
 static int pmuk_wdt_place(struct pmuk_context *ctx, struct cpumask *cpus)
 {
 	int cpu, ret;
@@ -104,10 +107,11 @@ static int pmuk_wdt_place(struct pmuk_context *ctx, struct cpumask *cpus)
 }
 
 /*
- * A lockup is the host's, and a counter that counts guests keeps them from having the PMU for
- * themselves. A PMU that cannot leave anything out has no guests either.
+ * Leave guests out: the driver looks for lockups of the host only, and a counter that counts guests
+ * keeps KVM from giving the PMU to a guest. A PMU without support for exclusion returns -EINVAL.
+ * Such a PMU is not given to guests, so count without exclusion there.
  */
-static int pmuk_wdt_place_somehow(struct pmuk_context *ctx, struct cpumask *cpus)
+static int pmuk_wdt_place_counters(struct pmuk_context *ctx, struct cpumask *cpus)
 {
 	int ret = pmuk_wdt_describe(ctx, PMUK_EXCLUDE_GUEST);
 
@@ -119,7 +123,7 @@ static int pmuk_wdt_place_somehow(struct pmuk_context *ctx, struct cpumask *cpus
 	return ret ?: pmuk_wdt_place(ctx, cpus);
 }
 
-/* Beats have begun. */
+/* Call after pmuk_wdt_beats_start(), which resets what NMIs have recorded. */
 int pmuk_wdt_counters_start(struct pmuk_wdt *w)
 {
 	const struct pmuk_context_attr attr = { .format = &pmuk_wdt_uuid };
@@ -128,8 +132,8 @@ int pmuk_wdt_counters_start(struct pmuk_wdt *w)
 
 	if (IS_ERR(ctx))
 		return PTR_ERR(ctx);
-	WRITE_ONCE(w->plain, false);
-	ret = pmuk_wdt_place_somehow(ctx, w->counted);
+	WRITE_ONCE(w->no_nmi, false);
+	ret = pmuk_wdt_place_counters(ctx, w->counted);
 	if (ret) {
 		cpumask_clear(w->counted);
 		pmuk_close(ctx);
@@ -139,7 +143,10 @@ int pmuk_wdt_counters_start(struct pmuk_wdt *w)
 	return 0;
 }
 
-/* A beat under way, which runs with interrupts off, may still read the context. */
+/*
+ * A beat that is under way may still use the context. Beats run with interrupts off, so
+ * synchronize_rcu() waits for them.
+ */
 void pmuk_wdt_counters_stop(struct pmuk_wdt *w)
 {
 	struct pmuk_context *ctx = w->ctx;
@@ -155,15 +162,15 @@ void pmuk_wdt_counters_stop(struct pmuk_wdt *w)
 /* ---- the self-test ---- */
 
 /*
- * An NMI that fires says so itself, so interrupts and other tasks need not wait. An overflow that
- * is no NMI says so, too.
+ * Keeps the CPU busy until its first overflow: an NMI sets ->own, an ordinary interrupt sets
+ * ->no_nmi. Interrupts stay on, and other tasks may preempt this work.
  */
 static void pmuk_wdt_run(struct work_struct *work)
 {
 	const struct pmuk_wdt_cpu *c = container_of(work, struct pmuk_wdt_cpu, run);
 	u64 end = ktime_get_mono_fast_ns() + PMUK_WDT_RUN_NS;
 
-	while (!READ_ONCE(c->own) && !READ_ONCE(pmuk_wdt.plain) && ktime_get_mono_fast_ns() < end)
+	while (!READ_ONCE(c->own) && !READ_ONCE(pmuk_wdt.no_nmi) && ktime_get_mono_fast_ns() < end)
 		cond_resched();
 }
 
@@ -178,7 +185,7 @@ static bool pmuk_wdt_has_own(void)
 	return false;
 }
 
-/* A task that hogs its CPU may keep the worker from running: there is no waiting for that one. */
+/* A real-time task may keep the worker from running for ever, so do not wait beyond @end. */
 static void pmuk_wdt_wait_for_run(struct work_struct *run, unsigned long end)
 {
 	while (work_busy(run) && time_before(jiffies, end))
@@ -187,8 +194,8 @@ static void pmuk_wdt_wait_for_run(struct work_struct *run, unsigned long end)
 }
 
 /*
- * All CPUs at once. A CPU that is isolated is left alone: its NMI comes when it has run for some
- * milliseconds, and is believed in then.
+ * Tests all CPUs at the same time. Isolated CPUs are not disturbed: a counter there overflows when
+ * its CPU has run for some milliseconds, and the NMI sets ->own then.
  */
 void pmuk_wdt_counters_test(struct pmuk_wdt *w)
 {
@@ -206,9 +213,12 @@ void pmuk_wdt_counters_test(struct pmuk_wdt *w)
 		pmuk_wdt_wait_for_run(&pmuk_wdt_of(cpu)->run, end);
 }
 
-/* ---- later on; ->lock is held ---- */
+/* ---- while armed; ->lock is held ---- */
 
-/* A CPU that is stuck is not to be waited for. */
+/*
+ * Returns whether a CPU has lost its NMI. While a CPU is stuck this is false, for pmuk_restart()
+ * would wait for that CPU.
+ */
 static bool pmuk_wdt_has_lost(const struct pmuk_wdt *w)
 {
 	bool lost = false;
@@ -217,22 +227,28 @@ static bool pmuk_wdt_has_lost(const struct pmuk_wdt *w)
 	for_each_cpu_and(cpu, &w->watched, w->counted) {
 		if (atomic_read(&pmuk_wdt_of(cpu)->reported))
 			return false;
-		if (READ_ONCE(pmuk_wdt_of(cpu)->lost) && !READ_ONCE(pmuk_wdt_of(cpu)->own))
+		if (READ_ONCE(pmuk_wdt_of(cpu)->lost_reason) && !READ_ONCE(pmuk_wdt_of(cpu)->own))
 			lost = true;
 	}
 	return lost;
 }
 
-/* That no NMI has come says little while the machine is busy, but that an interrupt has, all. */
+/*
+ * Frees the counters if the PMU has no NMIs. A missing NMI proves little on a busy machine. An
+ * overflow that came as an ordinary interrupt proves that overflows are not NMIs.
+ */
 void pmuk_wdt_counters_judge(struct pmuk_wdt *w)
 {
-	if (!w->ctx || !READ_ONCE(w->plain) || pmuk_wdt_has_own())
+	if (!w->ctx || !READ_ONCE(w->no_nmi) || pmuk_wdt_has_own())
 		return;
 	pr_notice("counters interrupt, but not by NMI: they are given back\n");
 	pmuk_wdt_counters_stop(w);
 }
 
-/* Whoever has taken a counter may have given it back: each that is off its PMU is tried again. */
+/*
+ * A counter that another user of the PMU took may be free again, so try each counter again that is
+ * not on its PMU.
+ */
 void pmuk_wdt_counters_retry(struct pmuk_wdt *w)
 {
 	if (w->ctx && pmuk_wdt_has_lost(w))

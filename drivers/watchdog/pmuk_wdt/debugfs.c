@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * What the watchdog costs and how late its reports are: pmuk/watchdog in debugfs.
- */
+/* pmuk/watchdog in debugfs shows what the watchdog costs, and how late its reports are. */
 #include <linux/atomic.h>
 #include <linux/cpumask.h>
 #include <linux/dcache.h>
@@ -22,12 +20,12 @@ static void pmuk_wdt_show_cpu(struct seq_file *m, int cpu)
 	u64 top = pmuk_wdt_khz(READ_ONCE(c->clock.top));
 
 	seq_printf(m, "cpu%d %s nmis %llu cost_ns %llu cost_max_ns %llu clock_khz %llu top_khz %llu armed_ns %llu reports %d timer_nmis %llu\n",
-		   cpu, pmuk_wdt_rung_name(pmuk_wdt_rung(cpu)), nmis,
+		   cpu, pmuk_wdt_level_name(pmuk_wdt_level(cpu)), nmis,
 		   nmis ? div64_u64(cost, nmis) : 0, READ_ONCE(c->cost_max_ns), khz, top,
 		   READ_ONCE(c->armed_ns), atomic_read(&c->reports), READ_ONCE(c->timer_nmis));
 }
 
-/* In thresholds, from when the lockup began at the latest. */
+/* Prints how late reports came, in thresholds since the latest possible begin of the lockup. */
 static void pmuk_wdt_show_latency(struct seq_file *m)
 {
 	unsigned int i, nr;
@@ -55,7 +53,7 @@ static int pmuk_wdt_debugfs_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(pmuk_wdt_debugfs);
 
-/* In the directory of pmuk, which outlives this module. */
+/* Uses the debugfs directory of pmuk, which stays as long as this module is loaded. */
 void pmuk_wdt_debugfs_init(void)
 {
 	struct dentry *dir = debugfs_lookup("pmuk", NULL);

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The watchdog device: user space pings it, and when it does no more, the machine restarts,
- * though each CPU may spin with interrupts off.
+ * The watchdog device: user space pings the device. When the pings cease, the machine restarts,
+ * even if each CPU spins with interrupts off.
  *
- * The times at which that is to be are plain words, which beats and NMIs look at. Whoever finds
- * one over claims it by exchanging the very time that it saw for none, so a ping in between
- * wins. Beats do this as long as any CPU has them, and NMIs when none has.
+ * Beats and NMIs compare the times of the timeout and the pretimeout with the clock, without a
+ * lock. To act on a time that is over, a CPU first replaces that time by 0 with cmpxchg64(). So
+ * only one CPU acts, and none does if a ping has changed the time. Beats check the times as long as
+ * any CPU beats, and NMIs do when no CPU beats.
  *
- * Governors of pretimeouts are not fit for NMI: watchdog_notify_pretimeout() takes a spinlock,
- * which the CPU that is interrupted may hold, and the panic governor panics under it. So a
- * pretimeout prints what this CPU does, and owes the governor's call, which the next beat pays
- * through an irq_work. Where no CPU takes interrupts any more, no governor is called; with
- * pretimeout_panic the NMI itself panics, by nmi_panic(), which is made for that.
+ * Pretimeout governors must not be called in NMI: watchdog_notify_pretimeout() takes a spinlock
+ * that the interrupted CPU may hold, and the panic governor panics with that spinlock held. So at
+ * the pretimeout an NMI prints its registers and stack, and marks the notification as pending. The
+ * next beat of any CPU queues an irq_work that calls the governor. When no CPU takes interrupts any
+ * more, the governor is not called. With pretimeout_panic the NMI itself calls nmi_panic().
  */
 #define pr_fmt(fmt) "pmuk_wdt: " fmt
 
@@ -87,7 +88,7 @@ static const struct kernel_param_ops pmuk_wdt_action_ops = {
 module_param_cb(action, &pmuk_wdt_action_ops, NULL, 0644);
 MODULE_PARM_DESC(action, "When user space has not pinged in time: restart, panic or none (default restart)");
 
-/* ---- what happens when time is over; in NMI, or in a beat ---- */
+/* ---- timeout and pretimeout; in NMI, or in a beat ---- */
 
 static bool pmuk_wdt_claim(u64 *when, u64 now)
 {
@@ -98,30 +99,30 @@ static bool pmuk_wdt_claim(u64 *when, u64 now)
 
 static void pmuk_wdt_expire(struct pt_regs *regs)
 {
-	enum pmuk_wdt_action how = READ_ONCE(action);
+	enum pmuk_wdt_action todo = READ_ONCE(action);
 
-	pr_emerg("no ping in time: %s\n", pmuk_wdt_actions[how]);
-	if (how == PMUK_WDT_NOTHING)
+	pr_emerg("no ping in time: %s\n", pmuk_wdt_actions[todo]);
+	if (todo == PMUK_WDT_NOTHING)
 		return;
-	/* In a panic that has got stuck another one does not help. */
-	if (how == PMUK_WDT_PANIC && !pmuk_wdt_is_quiet())
-		pmuk_wdt_die(regs, "pmuk_wdt: no ping in time");
+	/* If a panic has got stuck, a second panic does not help: restart. */
+	if (todo == PMUK_WDT_PANIC && !pmuk_wdt_is_quiet())
+		pmuk_wdt_do_panic(regs, "pmuk_wdt: no ping in time");
 	emergency_restart();
 }
 
 static void pmuk_wdt_pretimeout(struct pmuk_wdt_device *d, struct pt_regs *regs)
 {
 	pr_emerg("no ping: pretimeout of %u s\n", READ_ONCE(d->wdd.pretimeout));
-	atomic_set(&d->owed, 1);
+	atomic_set(&d->notify_pending, 1);
 	if (in_nmi()) {
 		pmuk_wdt_show_here(this_cpu_ptr(&pmuk_wdt_cpus), regs);
 		atomic_set(&pmuk_wdt.unflushed, 1);
 	}
 	if (READ_ONCE(pretimeout_panic))
-		pmuk_wdt_die(regs, "pmuk_wdt: pretimeout");
+		pmuk_wdt_do_panic(regs, "pmuk_wdt: pretimeout");
 }
 
-/* @regs: those that the NMI has interrupted, or NULL. */
+/* @regs: the registers of the interrupted code if called in NMI, or NULL. */
 void pmuk_wdt_device_check(struct pmuk_wdt_device *d, u64 now, struct pt_regs *regs)
 {
 	if (pmuk_wdt_claim(&d->pre_at, now) && !pmuk_wdt_is_quiet())
@@ -137,7 +138,11 @@ static u64 pmuk_wdt_until(const u64 *when, u64 now)
 	return seen ? pmuk_wdt_left(seen, now) : U64_MAX;
 }
 
-/* How long a counter may be armed for, for the sake of the device; it may start meanwhile. */
+/*
+ * Returns for how long a counter may be armed so that its NMI is in time for the device. The device
+ * may be started after the counter was armed, so the time from a first ping to the pretimeout is a
+ * limit even while the device does not run.
+ */
 u64 pmuk_wdt_device_next(const struct pmuk_wdt_device *d, u64 now, u64 threshold)
 {
 	u64 timeout_ns = READ_ONCE(d->wdd.timeout) * NSEC_PER_SEC;
@@ -145,7 +150,7 @@ u64 pmuk_wdt_device_next(const struct pmuk_wdt_device *d, u64 now, u64 threshold
 	u64 left = pmuk_wdt_left(timeout_ns, pre_ns);
 
 	left = min3(left, pmuk_wdt_until(&d->pre_at, now), pmuk_wdt_until(&d->expires, now));
-	return pmuk_wdt_next(left, pmuk_wdt_times(min(threshold, timeout_ns)).slack);
+	return pmuk_wdt_next(left, pmuk_wdt_times_of(min(threshold, timeout_ns)).slack);
 }
 
 static void pmuk_wdt_delay(u64 *when, u64 ns)
@@ -153,15 +158,15 @@ static void pmuk_wdt_delay(u64 *when, u64 ns)
 	u64 seen = READ_ONCE(*when);
 
 	if (seen)
-		cmpxchg64(when, seen, seen + ns);	/* a ping in between gives more */
+		cmpxchg64(when, seen, seen + ns);	/* a ping in between wins */
 }
 
 /*
- * No CPU has beaten for so long: it may be that the machine has stood still. Of several times
- * between two pings the longest one is credited, or a machine that is stuck again and again would
- * have time for ever. In kgdb all of them are.
+ * No CPU has beaten for @ns, so the machine may have stood still: postpone the timeout and the
+ * pretimeout. Between two pings only the longest such time counts, or a machine that gets stuck
+ * again and again would never restart. In kgdb every such time counts.
  */
-void pmuk_wdt_device_credit(struct pmuk_wdt_device *d, u64 ns, bool kgdb)
+static void pmuk_wdt_device_credit(struct pmuk_wdt_device *d, u64 ns, bool kgdb)
 {
 	u64 was = kgdb ? 0 : atomic64_read(&d->credited);
 
@@ -171,6 +176,19 @@ void pmuk_wdt_device_credit(struct pmuk_wdt_device *d, u64 ns, bool kgdb)
 	pmuk_wdt_delay(&d->pre_at, ns - was);
 }
 
+/*
+ * Records the latest beat of any CPU. If no CPU had beaten for too long before, the machine may
+ * have stood still, and the device gets more time.
+ */
+void pmuk_wdt_mark_alive(u64 now)
+{
+	u64 was = atomic64_xchg(&pmuk_wdt.alive_at, now);
+	bool kgdb = pmuk_wdt_is_in_kgdb();
+
+	if (kgdb ? now > was : pmuk_wdt_is_stop(was, now, &pmuk_wdt.times))
+		pmuk_wdt_device_credit(&pmuk_wdt.dev, now - was, kgdb);
+}
+
 static void pmuk_wdt_notify(struct irq_work *work)
 {
 	struct pmuk_wdt_device *d = container_of(work, struct pmuk_wdt_device, notify);
@@ -178,16 +196,19 @@ static void pmuk_wdt_notify(struct irq_work *work)
 	watchdog_notify_pretimeout(&d->wdd);
 }
 
-/* By a beat, where interrupts arrive. */
-void pmuk_wdt_device_pay(struct pmuk_wdt_device *d)
+/* Call from a beat, which proves that the irq_work can run. */
+void pmuk_wdt_device_queue_notify(struct pmuk_wdt_device *d)
 {
-	if (atomic_read(&d->owed) && atomic_xchg(&d->owed, 0))
+	if (atomic_read(&d->notify_pending) && atomic_xchg(&d->notify_pending, 0))
 		irq_work_queue(&d->notify);
 }
 
-/* ---- what user space does; ->lock is held ---- */
+/* ---- calls from user space; ->lock is held ---- */
 
-/* When to restart, and to warn of that; 0: not. Who looks in between sees times that were right. */
+/*
+ * Sets the times of the timeout and the pretimeout; 0: none. A CPU that reads both between the two
+ * stores sees one old and one new time, and each of them is valid on its own.
+ */
 static void pmuk_wdt_device_set(struct pmuk_wdt_device *d, u64 expires, u64 pre_at)
 {
 	WRITE_ONCE(d->pre_at, pre_at);
@@ -234,7 +255,7 @@ static int pmuk_wdt_stop_op(struct watchdog_device *wdd)
 	return 0;
 }
 
-/* The core pings after this, if the device runs. */
+/* The watchdog core pings after this call if the device is active. */
 static int pmuk_wdt_set_timeout_op(struct watchdog_device *wdd, unsigned int seconds)
 {
 	WRITE_ONCE(wdd->timeout, seconds);
@@ -243,7 +264,7 @@ static int pmuk_wdt_set_timeout_op(struct watchdog_device *wdd, unsigned int sec
 	return 0;
 }
 
-/* From the next ping on. */
+/* The new pretimeout is in effect from the next ping on. */
 static int pmuk_wdt_set_pretimeout_op(struct watchdog_device *wdd, unsigned int seconds)
 {
 	WRITE_ONCE(wdd->pretimeout, seconds);
@@ -277,7 +298,7 @@ static const struct watchdog_ops pmuk_wdt_ops = {
 	.get_timeleft	= pmuk_wdt_get_timeleft_op,
 };
 
-/* ---- suspend: user space is frozen, and its time stands still ---- */
+/* ---- suspend: user space is frozen, so the device's time stands still ---- */
 
 static u64 pmuk_wdt_hold(u64 when, u64 now)
 {
@@ -310,9 +331,9 @@ void pmuk_wdt_device_resume(struct pmuk_wdt_device *d)
 	d->held_pre = 0;
 }
 
-/* ---- the device comes and goes ---- */
+/* ---- registration ---- */
 
-int pmuk_wdt_device_init(struct pmuk_wdt_device *d)
+int pmuk_wdt_device_init(struct pmuk_wdt_device *d, const struct attribute_group **groups)
 {
 	struct watchdog_device *wdd = &d->wdd;
 
@@ -320,20 +341,20 @@ int pmuk_wdt_device_init(struct pmuk_wdt_device *d)
 	init_irq_work(&d->notify, pmuk_wdt_notify);
 	wdd->info = &pmuk_wdt_info;
 	wdd->ops = &pmuk_wdt_ops;
-	wdd->groups = pmuk_wdt_groups;
+	wdd->groups = groups;
 	wdd->timeout = PMUK_WDT_TIMEOUT;
 	wdd->min_timeout = 1;
 	wdd->max_timeout = PMUK_WDT_TIMEOUT_MAX;
 	watchdog_init_timeout(wdd, timeout, NULL);
 	if (watchdog_pretimeout_invalid(wdd, pretimeout))
-		pr_warn("pretimeout is not less than the timeout: none\n");
+		pr_warn("pretimeout is not less than the timeout: ignored\n");
 	else
 		wdd->pretimeout = pretimeout;
 	watchdog_set_nowayout(wdd, nowayout);
 	return watchdog_register_device(wdd);
 }
 
-/* A device that runs keeps the module, so this one does not. */
+/* The watchdog core keeps the module while the device runs, so the device is stopped here. */
 void pmuk_wdt_device_exit(struct pmuk_wdt_device *d)
 {
 	watchdog_unregister_device(&d->wdd);

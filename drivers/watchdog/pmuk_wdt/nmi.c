@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the overflow of a CPU's cycle counter does: it looks whether beats still come, learns the
- * clock from how long the counter has taken, and arms it for as long as may be. And what the NMI
- * of a CPU's timer does, where there is one: the same, with a clock that is known. Each beat sets
- * the timer anew, so its NMI comes only where beats do not.
+ * The NMIs of a CPU. The overflow of the cycle counter checks whether beats still come, measures
+ * the clock by the time that the counter has taken, and arms the counter for as long as possible.
+ * The NMI of the CPU's timer, if there is one, makes the same checks, and has no clock to measure.
+ * Each beat sets the timer again, so the timer's NMI comes only when beats cease.
  *
- * Runs in NMI; where the PMU interrupts by plain interrupts it sees no lockup, and is not used.
- * Takes no lock, waits for nobody, and its loops are short.
+ * This code runs in NMI: it takes no lock, waits for nothing, and its loops are short. If overflows
+ * come as ordinary interrupts, they cannot find a lockup, so the counters are not used.
  */
 #include <linux/atomic.h>
 #include <linux/hardirq.h>
@@ -22,38 +22,24 @@
 #include "timer_nmi.h"
 #include "wdt.h"
 
-bool pmuk_wdt_is_in_kgdb(void)
-{
-#ifdef CONFIG_KGDB
-	return atomic_read(&kgdb_active) != -1;
-#else
-	return false;
-#endif
-}
-
-/* All CPUs are silent, and that is meant to be, in a machine that is halted, too. */
-bool pmuk_wdt_is_quiet(void)
-{
-	return READ_ONCE(pmuk_wdt.panicking) || panic_in_progress() || pmuk_wdt_is_in_kgdb() ||
-	       READ_ONCE(system_state) > SYSTEM_RUNNING;
-}
-
 /*
- * A CPU that does not beat may have been touched since the latest look. Drivers of consoles do not
- * all touch, so a CPU that writes to one is taken to have been touched, for a minute.
+ * Restarts the watch of a CPU that does not beat if touch_nmi_watchdog() was called there since the
+ * latest check. Some console drivers do not call touch_nmi_watchdog(), so a CPU that writes to a
+ * console counts as touched for a minute.
  */
-static void pmuk_wdt_look_for_touches(struct pmuk_wdt_cpu *c, u64 now)
+static void pmuk_wdt_check_touches(struct pmuk_wdt_cpu *c, u64 now)
 {
 	if (pmuk_wdt_is_beating(c->beat_at, now, c->times))
 		return;
-	if (now < c->beat_at + PMUK_WDT_TELLING_NS && pmuk_wdt_is_printing(c, pmuk_wdt_trace(c)))
+	if (now < c->beat_at + PMUK_WDT_PRINT_NS && pmuk_wdt_is_printing(c, pmuk_wdt_trace(c)))
 		WRITE_ONCE(c->touched_at, now);
 	pmuk_wdt_watch_from(&c->watch, pmuk_wdt_touched_at(c, smp_processor_id()));
 }
 
 /*
- * What is credited is looked at only when it decides. @counts: this is the counter's NMI. A CPU
- * whose counter stands still does not get one, and is not credited for that.
+ * Credits a stop of the machine only if that decides whether the CPU is stuck. @counts: this is the
+ * counter's NMI. The timer's NMI also comes while the counter stands still, so there the count does
+ * not tell for how long the CPU has run.
  */
 static void pmuk_wdt_judge(struct pmuk_wdt_cpu *c, struct pt_regs *regs, bool counts, u64 now)
 {
@@ -62,7 +48,7 @@ static void pmuk_wdt_judge(struct pmuk_wdt_cpu *c, struct pt_regs *regs, bool co
 
 	if (atomic_read(&c->reported))
 		return;
-	pmuk_wdt_look_for_touches(c, now);
+	pmuk_wdt_check_touches(c, now);
 	if (!pmuk_wdt_is_due(watch, t, now))
 		return;
 	if (counts && c->counted)
@@ -73,8 +59,9 @@ static void pmuk_wdt_judge(struct pmuk_wdt_cpu *c, struct pt_regs *regs, bool co
 }
 
 /*
- * While somebody beats, that one sees to the device. After a stop of the machine nobody has for
- * long; so it is not enough to see that once, and there is time for a beat until the second look.
+ * As long as any CPU beats, beats check the device. After a stop of the machine no CPU has beaten
+ * for long either. So check the device only when a second NMI, at least the time between two beats
+ * later, still finds that no CPU beats.
  */
 static void pmuk_wdt_judge_device(struct pmuk_wdt_cpu *c, struct pt_regs *regs, u64 now)
 {
@@ -89,16 +76,19 @@ static void pmuk_wdt_judge_device(struct pmuk_wdt_cpu *c, struct pt_regs *regs, 
 		pmuk_wdt_device_check(&pmuk_wdt.dev, now, regs);
 }
 
-/* A CPU that was reported stays watched, for the device; there is no hurry. */
+/* Returns the time to the next check. A CPU that was reported has NMIs for the device only. */
 static u64 pmuk_wdt_own_left(const struct pmuk_wdt_cpu *c, u64 now)
 {
 	if (atomic_read(&c->reported))
 		return c->times->wait;
-	return pmuk_wdt_until_look(&c->watch, c->times, now);
+	return pmuk_wdt_until_check(&c->watch, c->times, now);
 }
 
-/* A time that is over is looked at twice. An isolated CPU leaves the device to others. */
-static u64 pmuk_wdt_device_look(const struct pmuk_wdt_cpu *c, u64 now)
+/*
+ * Returns the time to the next check of the device. pmuk_wdt_judge_device() needs two NMIs that are
+ * a beat apart, so the time is never shorter. Isolated CPUs do not check the device.
+ */
+static u64 pmuk_wdt_until_device_check(const struct pmuk_wdt_cpu *c, u64 now)
 {
 	const struct pmuk_wdt_times *t = &pmuk_wdt.times;
 
@@ -110,13 +100,21 @@ static u64 pmuk_wdt_device_look(const struct pmuk_wdt_cpu *c, u64 now)
 static void pmuk_wdt_arm(struct pmuk_wdt_cpu *c, struct pmuk_counter *counter, u64 now)
 {
 	u64 own = pmuk_wdt_next(pmuk_wdt_own_left(c, now), c->times->slack);
-	u64 next = min(own, pmuk_wdt_device_look(c, now));
+	u64 next = min(own, pmuk_wdt_until_device_check(c, now));
 	u64 events = pmuk_wdt_events(&c->clock, next);
 
 	if (pmuk_counter_set_period(counter, events))
 		return;
 	c->armed_events = events;
 	WRITE_ONCE(c->armed_ns, next);
+}
+
+/* The counter may still be armed as before the CPU went offline: allow for the longest period. */
+void pmuk_wdt_expect(struct pmuk_wdt_cpu *c, u64 count)
+{
+	c->nmi_count = count;
+	c->armed_events = 4 * PMUK_WDT_TEST_EVENTS +
+			  pmuk_wdt_events(&c->clock, c->times->wait / 2 + c->times->slack / 2);
 }
 
 static void pmuk_wdt_note(struct pmuk_wdt_cpu *c, const struct pmuk_sample *sample, u64 now)
@@ -129,7 +127,7 @@ static void pmuk_wdt_note(struct pmuk_wdt_cpu *c, const struct pmuk_sample *samp
 		WRITE_ONCE(c->nmi_ip, sample->ip);
 }
 
-/* The first one only says when it was, and that NMIs do come. */
+/* The first NMI has no earlier NMI to measure the clock from, so it only records time and count. */
 static void pmuk_wdt_first(struct pmuk_wdt_cpu *c, const struct pmuk_sample *sample, u64 now)
 {
 	pmuk_wdt_expect(c, sample->value.count);
@@ -138,23 +136,24 @@ static void pmuk_wdt_first(struct pmuk_wdt_cpu *c, const struct pmuk_sample *sam
 }
 
 /*
- * Nothing is to be said of this CPU now, nor of it when this ends before its next beat. A CPU that
- * beats for the device alone has no counter, but a timer.
+ * Returns whether the CPU must not be reported now. The caller restarts the watch then, so the
+ * excused time does not count later either. A CPU that beats only for the device has no counter,
+ * but may get the timer's NMI.
  */
 static bool pmuk_wdt_is_excused(const struct pmuk_wdt_cpu *c, int cpu, u64 now)
 {
-	return pmuk_wdt_is_quiet() || pmuk_wdt_is_telling(c, now) ||
+	return pmuk_wdt_is_quiet() || pmuk_wdt_is_reporting(c, now) ||
 	       !cpumask_test_cpu(cpu, &pmuk_wdt.watched) || !cpumask_test_cpu(cpu, &pmuk_wdt.cpus);
 }
 
-static void pmuk_wdt_look(struct pmuk_wdt_cpu *c, struct pt_regs *regs, bool counts, u64 now)
+static void pmuk_wdt_check(struct pmuk_wdt_cpu *c, struct pt_regs *regs, bool counts, u64 now)
 {
 	if (pmuk_wdt_is_excused(c, smp_processor_id(), now))
-		pmuk_wdt_watch_anew(&c->watch, now);
+		pmuk_wdt_watch_restart(&c->watch, now);
 	else
 		pmuk_wdt_judge(c, regs, counts, now);
 	if (pmuk_wdt_is_in_kgdb())
-		pmuk_wdt_say_alive(now);
+		pmuk_wdt_mark_alive(now);
 	else
 		pmuk_wdt_judge_device(c, regs, now);
 }
@@ -163,7 +162,7 @@ static void pmuk_wdt_overflow(struct pmuk_wdt_cpu *c, const struct pmuk_format_e
 			      u64 now)
 {
 	pmuk_wdt_note(c, event->sample, now);
-	pmuk_wdt_look(c, event->sample->regs, true, now);
+	pmuk_wdt_check(c, event->sample->regs, true, now);
 	pmuk_wdt_arm(c, event->counter, now);
 }
 
@@ -177,19 +176,19 @@ static void pmuk_wdt_note_cost(struct pmuk_wdt_cpu *c, u64 now)
 		WRITE_ONCE(c->cost_max_ns, cost);
 }
 
-/* The format's handler. */
+/* Handles the overflow of the cycle counter, for the format that counters.c registers. */
 u32 pmuk_wdt_nmi(const struct pmuk_format_event *event)
 {
 	struct pmuk_wdt_cpu *c = this_cpu_ptr(&pmuk_wdt_cpus);
 	u64 now = ktime_get_mono_fast_ns();
 
 	if (!in_nmi() || !(event->sample->valid & PERF_SAMPLE_READ)) {
-		WRITE_ONCE(pmuk_wdt.plain, true);
+		WRITE_ONCE(pmuk_wdt.no_nmi, true);
 		pmuk_counter_set_period(event->counter, PMUK_WDT_EVENTS_UNUSED);
 		return PMUK_FORMAT_RESET;
 	}
 	if (!c->own) {
-		WRITE_ONCE(c->lost, NULL);
+		WRITE_ONCE(c->lost_reason, NULL);
 		WRITE_ONCE(c->own, true);
 	}
 	if (c->nmi_at)
@@ -203,19 +202,19 @@ u32 pmuk_wdt_nmi(const struct pmuk_format_event *event)
 /* ---- the timer ---- */
 
 /*
- * Until the next look, and a little longer: the clock that @now is read from may be adjusted by
- * half a thousandth. A beat that comes before sets the timer anew.
+ * Sets the timer to the next check, and a little later: NTP may adjust the clock that @now is read
+ * from by half a thousandth, but not the timer. A beat before that sets the timer again.
  */
 void pmuk_wdt_timer_set(struct pmuk_wdt_cpu *c, u64 now)
 {
-	u64 next = min(pmuk_wdt_own_left(c, now), pmuk_wdt_device_look(c, now));
+	u64 next = min(pmuk_wdt_own_left(c, now), pmuk_wdt_until_device_check(c, now));
 
-	next = max(next + next / 1024, c->times->look / 8);
+	next = max(next + next / 1024, c->times->recheck / 8);
 	WRITE_ONCE(c->timer_at, now + next);
 	pmuk_timer_nmi_set(next);
 }
 
-/* The first one only says that NMIs do come. */
+/* The first NMI after the CPU came online only proves that the timer's interrupt is an NMI. */
 void pmuk_wdt_timer_nmi(struct pt_regs *regs)
 {
 	struct pmuk_wdt_cpu *c = this_cpu_ptr(&pmuk_wdt_cpus);
@@ -225,7 +224,7 @@ void pmuk_wdt_timer_nmi(struct pt_regs *regs)
 		return;
 	WRITE_ONCE(c->timer_nmis, c->timer_nmis + 1);
 	if (c->timer)
-		pmuk_wdt_look(c, regs, false, now);
+		pmuk_wdt_check(c, regs, false, now);
 	WRITE_ONCE(c->timer, true);
 	pmuk_wdt_timer_set(c, now);
 }

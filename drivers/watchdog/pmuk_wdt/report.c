@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What people are told of a CPU that is stuck, by itself in NMI or by another one's beat.
+ * Prints the report of a stuck CPU, on that CPU in NMI or from another CPU's beat.
  *
- * printk() may be called in NMI, but consoles that need a lock lag behind until somebody prints
- * outside of it: the next beat of any CPU does. Reports take turns where that is to be had
- * soon, and are printed in a muddle rather than not at all.
+ * printk() may be called in NMI, but consoles that need a lock lag behind until a CPU prints
+ * outside of NMI: the next beat of any CPU does that. CPUs take turns at printing. A CPU that has
+ * waited too long for its turn prints anyway: mixed lines are better than no report.
  *
- * CPUs that get stuck together make one report: the first of them lists those that are
- * silent, and each adds its registers and its stack when its own time comes.
+ * CPUs that get stuck together make one report: the first of them lists the silent CPUs, and each
+ * of these adds its registers and its stack when its own lockup is due.
  */
 #define pr_fmt(fmt) "pmuk_wdt: " fmt
 
@@ -29,18 +29,18 @@
 
 #include "wdt.h"
 
-/* Of a report that lists CPUs: more than these are only counted. */
+/* The number of silent CPUs that a report lists at most. It only counts the others. */
 #define PMUK_WDT_LISTED		16
 
 /* ---- stacks and registers ---- */
 
-/* Of this CPU, with what the NMI has interrupted at its end. */
+/* Saves the stack of this CPU in ->trace; returns the number of frames. */
 unsigned int pmuk_wdt_trace(struct pmuk_wdt_cpu *c)
 {
 	return stack_trace_save(c->trace, PMUK_WDT_FRAMES, 1);
 }
 
-/* Names that stacks have which write to a console: the core's, and those of UARTs that are slow. */
+/* Prefixes of the functions that write to consoles: printk's own, and those of slow UARTs. */
 static const char *const pmuk_wdt_printers[] = {
 	"console_", "nbcon_", "vprintk_emit", "serial8250_console_", "pl011_console_",
 };
@@ -98,7 +98,7 @@ static void pmuk_wdt_show_regs(const struct pt_regs *regs)
 }
 #endif
 
-/* Where the stack of what was interrupted begins; above that is the NMI's. */
+/* Returns the frame of the interrupted code: the frames before that belong to the NMI. */
 static unsigned int pmuk_wdt_first_frame(const struct pmuk_wdt_cpu *c, unsigned int frames,
 					 struct pt_regs *regs)
 {
@@ -122,7 +122,10 @@ static void pmuk_wdt_show_stack(struct pmuk_wdt_cpu *c, struct pt_regs *regs)
 		pr_crit(" %pS\n", (void *)c->trace[i]);
 }
 
-/* In NMI, on the CPU that it is about. A kernel that does not help modules has us do it. */
+/*
+ * Shows the registers and the stack of this CPU, in NMI. If the kernel does not show them on behalf
+ * of modules, the driver prints both itself.
+ */
 void pmuk_wdt_show_here(struct pmuk_wdt_cpu *c, struct pt_regs *regs)
 {
 	if (!regs || !hardlockup_report_show(regs))
@@ -132,7 +135,7 @@ void pmuk_wdt_show_here(struct pmuk_wdt_cpu *c, struct pt_regs *regs)
 
 /* ---- turns at printing ---- */
 
-/* Of waiting for another CPU that prints: some milliseconds. */
+/* How often to try for a turn at printing: together the tries take some milliseconds. */
 #define PMUK_WDT_PRINT_TRIES	50000
 
 static bool pmuk_wdt_print_begin(void)
@@ -153,42 +156,42 @@ static void pmuk_wdt_print_end(bool mine)
 		__printk_cpu_sync_put();
 }
 
-/* ---- by a beat: consoles may take long, also of what others have printed ---- */
+/* ---- long prints from a beat: consoles may print what other CPUs have logged, too ---- */
 
-/* A CPU that prints is not suspected for a minute: serial lines have taken more than half of it. */
-bool pmuk_wdt_is_telling(const struct pmuk_wdt_cpu *c, u64 now)
+/* A CPU may print for a minute before it counts as stuck: serial lines have taken over 30 s. */
+bool pmuk_wdt_is_reporting(const struct pmuk_wdt_cpu *c, u64 now)
 {
-	u64 since = READ_ONCE(c->telling_at);
+	u64 since = READ_ONCE(c->reporting_since);
 
-	return since && now < since + PMUK_WDT_TELLING_NS;
+	return since && now < since + PMUK_WDT_PRINT_NS;
 }
 
-/* The kernel's own detectors are told as well. */
-static void pmuk_wdt_tell(struct pmuk_wdt_cpu *self)
+/* The touch keeps the kernel's own detectors from reporting this CPU while it prints. */
+static void pmuk_wdt_reporting_begin(struct pmuk_wdt_cpu *self)
 {
 	touch_nmi_watchdog();
-	WRITE_ONCE(self->telling_at, ktime_get_mono_fast_ns());
+	WRITE_ONCE(self->reporting_since, ktime_get_mono_fast_ns());
 }
 
-static void pmuk_wdt_told(struct pmuk_wdt_cpu *self)
+static void pmuk_wdt_reporting_end(struct pmuk_wdt_cpu *self)
 {
 	u64 now = ktime_get_mono_fast_ns();
 
 	touch_nmi_watchdog();
-	pmuk_wdt_watch_anew(&self->watch, now);
+	pmuk_wdt_watch_restart(&self->watch, now);
 	WRITE_ONCE(self->touches, nmi_watchdog_touches(smp_processor_id()));
 	WRITE_ONCE(self->beat_at, now);
-	WRITE_ONCE(self->telling_at, 0);
+	WRITE_ONCE(self->reporting_since, 0);
 }
 
 /* ---- reports ---- */
 
-void pmuk_wdt_die(struct pt_regs *regs, const char *why)
+void pmuk_wdt_do_panic(struct pt_regs *regs, const char *message)
 {
 	if (in_nmi())
-		nmi_panic(regs, why);
+		nmi_panic(regs, message);
 	else
-		panic("%s", why);
+		panic("%s", message);
 }
 
 static u64 pmuk_wdt_ms(u64 now, u64 since)
@@ -196,7 +199,10 @@ static u64 pmuk_wdt_ms(u64 now, u64 since)
 	return now > since ? div_u64(now - since, NSEC_PER_MSEC) : 0;
 }
 
-/* Whether this begins a report; if not, it belongs to one that another CPU has begun. */
+/*
+ * Returns whether this CPU begins a report. If not, the CPU adds to the report that another one
+ * began.
+ */
 static bool pmuk_wdt_is_first(u64 now)
 {
 	u64 was = atomic64_read(&pmuk_wdt.report_at);
@@ -206,7 +212,7 @@ static bool pmuk_wdt_is_first(u64 now)
 	return atomic64_cmpxchg(&pmuk_wdt.report_at, was, now) == was;
 }
 
-/* How late, at least: the lockup may have begun when the next beat was due. */
+/* Records how late the report is. The lockup began at the latest when the next beat was due. */
 static void pmuk_wdt_note_report(struct pmuk_wdt_cpu *c, u64 now)
 {
 	const struct pmuk_wdt_times *t = c->times;
@@ -219,7 +225,7 @@ static void pmuk_wdt_note_report(struct pmuk_wdt_cpu *c, u64 now)
 	atomic_inc(&pmuk_wdt.reports);
 }
 
-/* Those that are likely to be of the same report. */
+/* Lists CPUs that are likely to be part of the same lockup. */
 static void pmuk_wdt_list_others(int culprit, u64 now)
 {
 	unsigned int more = 0, listed = 0;
@@ -240,30 +246,33 @@ static void pmuk_wdt_list_others(int culprit, u64 now)
 		pr_crit("and %u more CPUs\n", more);
 }
 
-/* Longer than this no CPU takes to answer an NMI. */
-#define PMUK_WDT_ANSWER		NSEC_PER_SEC
+/* The longest time that a CPU which takes NMIs needs for its backtrace. */
+#define PMUK_WDT_ANSWER_NS		NSEC_PER_SEC
 
-/* The architecture waits, for ten seconds if need be: one that waits so long is not asked again. */
-static void pmuk_wdt_judge_answers(u64 start)
+/*
+ * The backtrace calls wait for up to ten seconds. If a CPU did not answer in time, make no more of
+ * these calls, which would hold up this CPU each time.
+ */
+static void pmuk_wdt_check_answer_time(u64 start)
 {
-	if (ktime_get_mono_fast_ns() - start <= PMUK_WDT_ANSWER)
+	if (ktime_get_mono_fast_ns() - start <= PMUK_WDT_ANSWER_NS)
 		return;
 	WRITE_ONCE(pmuk_wdt.backtraces, false);
 	pr_warn("CPUs do not answer NMIs: not asked again\n");
 }
 
-static void pmuk_wdt_ask(int cpu)
+static void pmuk_wdt_backtrace_cpu(int cpu)
 {
 	u64 start = ktime_get_mono_fast_ns();
 
 	if (READ_ONCE(pmuk_wdt.backtraces)) {
 		trigger_single_cpu_backtrace(cpu);
-		pmuk_wdt_judge_answers(start);
+		pmuk_wdt_check_answer_time(start);
 	}
 }
 
-/* The CPU @culprit has shown its stack, and is left out; -1: none is. */
-static void pmuk_wdt_ask_all(int culprit)
+/* Has all CPUs show their stacks, but for @culprit, which has done so already; -1: all CPUs. */
+static void pmuk_wdt_backtrace_all(int culprit)
 {
 	u64 start = ktime_get_mono_fast_ns();
 
@@ -272,10 +281,13 @@ static void pmuk_wdt_ask_all(int culprit)
 		return;
 	}
 	trigger_allbutcpu_cpu_backtrace(culprit);
-	pmuk_wdt_judge_answers(start);
+	pmuk_wdt_check_answer_time(start);
 }
 
-/* Reports have ended. Lines of the watchdog device, which this follows too, are no report. */
+/*
+ * Tells the kernel once that reports have ended. Callers may have printed only lines of the
+ * watchdog device. These are no report, so compare the number of reports.
+ */
 static void pmuk_wdt_end_reports(void)
 {
 	int reports = atomic_read(&pmuk_wdt.reports);
@@ -285,8 +297,8 @@ static void pmuk_wdt_end_reports(void)
 }
 
 /*
- * The end of a report, from NMI or a beat. Nothing comes after a panic, so the stacks of the others
- * are shown before it, by the first CPU that is to panic; without a panic a beat shows them.
+ * Ends a report, in NMI or in a beat. Nothing can be shown after a panic, so the first CPU that is
+ * about to panic has the other CPUs show their stacks first. Without a panic, a beat does that.
  */
 static void pmuk_wdt_conclude(struct pt_regs *regs, int culprit, bool first)
 {
@@ -299,16 +311,19 @@ static void pmuk_wdt_conclude(struct pt_regs *regs, int culprit, bool first)
 			pmuk_wdt_end_reports();
 		return;
 	}
-	if (all && atomic_xchg(&pmuk_wdt.dying, 1))
+	if (all && atomic_xchg(&pmuk_wdt.panic_claimed, 1))
 		return;
 	if (all)
-		pmuk_wdt_ask_all(culprit);
+		pmuk_wdt_backtrace_all(culprit);
 	pmuk_wdt_end_reports();
-	pmuk_wdt_die(regs, "Hard LOCKUP");
+	pmuk_wdt_do_panic(regs, "Hard LOCKUP");
 }
 
-/* A BPF scheduler may be the reason. The CPU has another threshold while sched_ext aborts it. */
-static bool pmuk_wdt_is_put_off(struct pmuk_wdt_cpu *c, int cpu)
+/*
+ * A BPF scheduler may be the reason for the lockup. If sched_ext aborts that scheduler now, the CPU
+ * has another threshold to recover before the report.
+ */
+static bool pmuk_wdt_is_deferred(struct pmuk_wdt_cpu *c, int cpu)
 {
 	if (hardlockup_report_begin(cpu))
 		return false;
@@ -317,13 +332,13 @@ static bool pmuk_wdt_is_put_off(struct pmuk_wdt_cpu *c, int cpu)
 	return true;
 }
 
-/* In NMI. */
+/* Reports this CPU; called in NMI. */
 void pmuk_wdt_report_own(struct pmuk_wdt_cpu *c, struct pt_regs *regs, u64 now)
 {
 	int cpu = smp_processor_id();
 	bool first, mine;
 
-	if (atomic_cmpxchg(&c->reported, 0, 1) || pmuk_wdt_is_put_off(c, cpu))
+	if (atomic_cmpxchg(&c->reported, 0, 1) || pmuk_wdt_is_deferred(c, cpu))
 		return;
 	pmuk_wdt_note_report(c, now);
 	first = pmuk_wdt_is_first(now);
@@ -350,7 +365,10 @@ static void pmuk_wdt_show_last(const struct pmuk_wdt_cpu *c, u64 now)
 		pr_crit("It has no NMI of its own\n");
 }
 
-/* By another CPU's beat. What was looked at before it was claimed may be of before a recovery. */
+/*
+ * Reports @cpu from another CPU's beat. The CPU may have recovered after that beat checked it, so
+ * check again once ->reported is set.
+ */
 void pmuk_wdt_report_other(struct pmuk_wdt_cpu *self, int cpu, u64 now)
 {
 	struct pmuk_wdt_cpu *c = pmuk_wdt_of(cpu);
@@ -363,11 +381,11 @@ void pmuk_wdt_report_other(struct pmuk_wdt_cpu *self, int cpu, u64 now)
 		atomic_set(&c->reported, 0);
 		return;
 	}
-	if (pmuk_wdt_is_put_off(c, cpu))
+	if (pmuk_wdt_is_deferred(c, cpu))
 		return;
 	pmuk_wdt_note_report(c, now);
 	first = pmuk_wdt_is_first(now);
-	pmuk_wdt_tell(self);
+	pmuk_wdt_reporting_begin(self);
 	mine = pmuk_wdt_print_begin();
 	pr_emerg("CPU%d: Watchdog detected hard LOCKUP on cpu %d: it is stuck or halted with interrupts off for %llu ms%s\n",
 		 smp_processor_id(), cpu, pmuk_wdt_ms(now, c->stuck_since), first ? "" : ", too");
@@ -376,27 +394,30 @@ void pmuk_wdt_report_other(struct pmuk_wdt_cpu *self, int cpu, u64 now)
 		pmuk_wdt_list_others(cpu, now);
 	hardlockup_report_show(NULL);
 	pmuk_wdt_print_end(mine);
-	pmuk_wdt_ask(cpu);
+	pmuk_wdt_backtrace_cpu(cpu);
 	pmuk_wdt_conclude(NULL, cpu, first);
-	pmuk_wdt_told(self);
+	pmuk_wdt_reporting_end(self);
 }
 
-/* By its own beat. A neighbour may have been about to report it, and does not now. */
+/*
+ * Ends the lockup of this CPU, from its own beat. If ->stuck_since is 0, a neighbour has set
+ * ->reported but has not reported the CPU yet; then there is nothing to log.
+ */
 void pmuk_wdt_recovered(struct pmuk_wdt_cpu *self, u64 now)
 {
 	u64 since = self->stuck_since;
 
 	if (since) {
-		pmuk_wdt_tell(self);
+		pmuk_wdt_reporting_begin(self);
 		pr_warn("CPU %d has recovered after %llu ms\n", smp_processor_id(),
 			pmuk_wdt_ms(now, since));
-		pmuk_wdt_told(self);
+		pmuk_wdt_reporting_end(self);
 		WRITE_ONCE(self->stuck_since, 0);
 	}
 	atomic_set_release(&self->reported, 0);	/* LMM(pmuk_wdt_recovered:A) */
 }
 
-/* By a beat: what was left by a report from NMI. */
+/* Finishes reports that were printed in NMI; called from a beat. */
 void pmuk_wdt_flush(struct pmuk_wdt_cpu *self)
 {
 	bool lines = atomic_read(&pmuk_wdt.unflushed) && atomic_xchg(&pmuk_wdt.unflushed, 0);
@@ -404,11 +425,11 @@ void pmuk_wdt_flush(struct pmuk_wdt_cpu *self)
 
 	if (!lines && !all)
 		return;
-	pmuk_wdt_tell(self);
+	pmuk_wdt_reporting_begin(self);
 	if (lines)
 		pr_info("the report above was printed in NMI\n");
 	if (all)
-		pmuk_wdt_ask_all(-1);
+		pmuk_wdt_backtrace_all(-1);
 	pmuk_wdt_end_reports();
-	pmuk_wdt_told(self);
+	pmuk_wdt_reporting_end(self);
 }

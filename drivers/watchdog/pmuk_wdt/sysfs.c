@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What sysfs tells and takes: of all CPUs in the device's directory, and of each one
- * in its own. Documentation/ABI/testing/sysfs-driver-pmuk-wdt has the list.
+ * The files in sysfs: those about all CPUs are in the directory of the watchdog device, those about
+ * one CPU are in the directory of that CPU. Documentation/ABI/testing/sysfs-driver-pmuk-wdt lists
+ * them.
  */
 #include <linux/atomic.h>
 #include <linux/cpu.h>
@@ -54,11 +55,11 @@ const struct attribute_group *pmuk_wdt_groups[] = { &pmuk_wdt_group, NULL };
 
 /* ---- each CPU ---- */
 
-static ssize_t rung_show(struct device *dev, struct device_attribute *attr, char *buf)
+static ssize_t level_show(struct device *dev, struct device_attribute *attr, char *buf)
 {
-	return sysfs_emit(buf, "%s\n", pmuk_wdt_rung_name(pmuk_wdt_rung(dev->id)));
+	return sysfs_emit(buf, "%s\n", pmuk_wdt_level_name(pmuk_wdt_level(dev->id)));
 }
-static DEVICE_ATTR_RO(rung);
+static DEVICE_ATTR_RO(level);
 
 static ssize_t clock_khz_show(struct device *dev, struct device_attribute *attr, char *buf)
 {
@@ -75,7 +76,7 @@ static ssize_t stuck_show(struct device *dev, struct device_attribute *attr, cha
 static DEVICE_ATTR_RO(stuck);
 
 static struct attribute *pmuk_wdt_cpu_attrs[] = {
-	&dev_attr_rung.attr,
+	&dev_attr_level.attr,
 	&dev_attr_clock_khz.attr,
 	&dev_attr_stuck.attr,
 	NULL,
@@ -86,7 +87,10 @@ static const struct attribute_group pmuk_wdt_cpu_group = {
 	.attrs	= pmuk_wdt_cpu_attrs,
 };
 
-/* Those that have them. Others, as one that is added later, are watched nevertheless. */
+/*
+ * The CPUs that have these files. A CPU that is added after the module was loaded has no files, and
+ * is watched nevertheless.
+ */
 static struct cpumask pmuk_wdt_shown;
 
 void pmuk_wdt_sysfs_init(void)
@@ -99,7 +103,7 @@ void pmuk_wdt_sysfs_init(void)
 		if (!dev)
 			continue;
 		if (sysfs_create_group(&dev->kobj, &pmuk_wdt_cpu_group))
-			dev_warn(dev, "pmuk_wdt: nothing in sysfs\n");
+			dev_warn(dev, "pmuk_wdt: no files in sysfs\n");
 		else
 			cpumask_set_cpu(cpu, &pmuk_wdt_shown);
 	}

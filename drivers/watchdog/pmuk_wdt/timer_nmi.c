@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The timer of each CPU that Linux has no use for, as an NMI, on arm64 with pseudo-NMI.
+ * The EL1 physical timer of each CPU as an NMI, on arm64 with pseudo-NMI.
  *
- * A kernel that was booted at EL1 keeps time by the virtual timer, and leaves the physical one to
- * others. That timer goes on in WFE, in which cycles may not be counted. Where Linux has EL2, the
- * host or its guests use the timers that could be had here.
+ * A kernel that was booted at EL1 uses the virtual timer, so the physical timer is free. The
+ * physical timer goes on in WFE, while the cycle counter may stand still. If Linux was booted at
+ * EL2, the host or its guests use both timers, so this file uses neither.
  *
- * Built into the kernel, for the calls that request an NMI are not exported.
+ * This file is always built in, as the functions that request an NMI are not exported to modules.
  */
 #include <linux/export.h>
 #include <linux/interrupt.h>
@@ -25,13 +25,13 @@
 
 #include "timer_nmi.h"
 
-/* The interrupt's index in the node of the timers, where that has no names. */
+/* Indices of the interrupts in the device tree node of the timers, if the node has no names. */
 #define PMUK_TIMER_PHYS		1
 #define PMUK_TIMER_VIRT		2
 
 static int pmuk_timer_irq;
 static void (*pmuk_timer_handler)(struct pt_regs *regs);
-static DEFINE_PER_CPU(int, pmuk_timer_id);	/* names the request */
+static DEFINE_PER_CPU(int, pmuk_timer_id);	/* dev_id: only its address is used */
 
 static void pmuk_timer_stop(void)
 {
@@ -39,7 +39,7 @@ static void pmuk_timer_stop(void)
 	isb();
 }
 
-/* The interrupt is asserted until the timer is stopped or set. */
+/* The timer asserts its interrupt until the timer is stopped or set again, so stop it first. */
 static irqreturn_t pmuk_timer_interrupt(int irq, void *id)
 {
 	pmuk_timer_stop();
@@ -54,7 +54,7 @@ static int pmuk_timer_irq_of(struct device_node *np, const char *name, int index
 	return of_irq_get(np, index);
 }
 
-/* Linux itself uses the physical timer where it is told of no virtual one. */
+/* Without a virtual timer in the device tree Linux itself uses the physical timer. */
 static int pmuk_timer_find(void)
 {
 	struct device_node *np __free(device_node) =
@@ -68,13 +68,14 @@ static int pmuk_timer_find(void)
 
 /**
  * pmuk_timer_nmi_request() - take the timer of all CPUs
- * @handler: is called in NMI, on the CPU whose timer is over
+ * @handler: is called in NMI, on the CPU whose timer has expired
  *
- * A hypervisor that lacks the physical timer may answer an access to it by an exception, and no
- * rule of the architecture or of booting tells beforehand. So ask for it only where it is there.
+ * A hypervisor without the physical timer may answer an access to the timer by an exception.
+ * Neither the architecture nor the boot protocol lets the kernel find out beforehand. So call this
+ * only if the user has asked for the timer.
  *
  * Context: May sleep. One user at a time.
- * Return: 0, or -errno where there is no such timer, or its interrupt is no NMI.
+ * Return: 0, or -errno if there is no such timer, or if its interrupt cannot be an NMI.
  */
 int pmuk_timer_nmi_request(void (*handler)(struct pt_regs *regs))
 {
@@ -93,7 +94,7 @@ EXPORT_SYMBOL_GPL(pmuk_timer_nmi_request);
 /**
  * pmuk_timer_nmi_free() - give the timers back
  *
- * Context: May sleep. They are disabled on all CPUs.
+ * Context: May sleep. The timers of all CPUs are disabled.
  */
 void pmuk_timer_nmi_free(void)
 {
@@ -126,7 +127,7 @@ EXPORT_SYMBOL_GPL(pmuk_timer_nmi_enable);
  */
 void pmuk_timer_nmi_disable(void)
 {
-	disable_percpu_nmi(pmuk_timer_irq);	/* or a last NMI might set the timer again */
+	disable_percpu_nmi(pmuk_timer_irq);	/* first: an NMI would set the timer again */
 	pmuk_timer_stop();
 	teardown_percpu_nmi(pmuk_timer_irq);
 }
@@ -134,7 +135,7 @@ EXPORT_SYMBOL_GPL(pmuk_timer_nmi_disable);
 
 /**
  * pmuk_timer_nmi_set() - set the timer of this CPU
- * @ns: until its NMI. The timer has 31 bits: what is longer than these ends early
+ * @ns: time until the NMI. The timer has 31 bits; a longer time is cut to that
  *
  * Context: Any, NMI too. The timer is enabled.
  */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * One function that is called at each switch from one task to another, for who counts there:
- * without what a tracepoint does before its probe. While there is none, it costs a static key.
+ * A hook that the scheduler calls at each switch from one task to another, for code that counts
+ * there: a direct call is cheaper than a tracepoint and its probe. While no function is set, the
+ * hook costs a static key.
  */
 #ifndef _LINUX_SCHED_SWITCH_HOOK_H
 #define _LINUX_SCHED_SWITCH_HOOK_H
@@ -10,7 +11,7 @@
 #include <linux/types.h>
 
 #ifndef sched_switch_throttled
-/* A cgroup, or SCHED_DEADLINE, keeps @p from running when the quota is used up. */
+/* True if @p must not run: the quota of its cgroup, or its SCHED_DEADLINE budget, is used up. */
 static inline bool sched_switch_throttled(const struct task_struct *p)
 {
 #ifdef CONFIG_CFS_BANDWIDTH
@@ -22,15 +23,15 @@ static inline bool sched_switch_throttled(const struct task_struct *p)
 #endif
 
 /**
- * typedef sched_switch_hook_t - called at a switch, as a probe of sched_switch is
+ * typedef sched_switch_hook_t - function to call at a switch, like a probe of sched_switch
  * @data: NULL
  * @preempt: the switch is a preemption
- * @prev: who goes
- * @next: who comes
- * @prev_state: of @prev; 0: it could go on
- * @clock: nanoseconds of the CPU, see sched_switch_clock()
+ * @prev: the task that leaves the CPU
+ * @next: the task that gets the CPU
+ * @prev_state: state of @prev, which is runnable if this is 0 or @preempt is true
+ * @clock: nanoseconds, see sched_switch_clock()
  *
- * Context: The scheduler's: interrupts off, run queue locked.
+ * Context: Interrupts are off, and the run queue is locked.
  */
 typedef void (*sched_switch_hook_t)(void *data, bool preempt, struct task_struct *prev,
 				    struct task_struct *next, unsigned int prev_state, u64 clock);
@@ -38,15 +39,32 @@ typedef void (*sched_switch_hook_t)(void *data, bool preempt, struct task_struct
 #ifdef CONFIG_SCHED_SWITCH_HOOK
 
 #include <linux/jump_label.h>
+#include <linux/static_call.h>
+#include <asm/barrier.h>
 
 DECLARE_STATIC_KEY_FALSE(sched_switch_hooked);
-extern sched_switch_hook_t sched_switch_hook_fn;
+DECLARE_STATIC_CALL(sched_switch_call, *(sched_switch_hook_t)NULL);
 
 int sched_switch_hook_set(sched_switch_hook_t fn);
 void sched_switch_hook_clear(void);
 u64 sched_switch_clock(void);
 
-/* The scheduler asks first: without a function to call, the clock is not even read. */
+/*
+ * Each task has a pointer for the owner of the hook. The pointer is NULL in a new task. Before the
+ * owner frees the object behind the pointer, it sets the pointer to NULL, unless the task itself is
+ * being freed.
+ */
+static __always_inline void *sched_switch_data(const struct task_struct *p)
+{
+	return READ_ONCE(p->switch_data);
+}
+
+static inline void sched_switch_set_data(struct task_struct *p, void *data)
+{
+	smp_store_release(&p->switch_data, data);	/* readers depend on the address */
+}
+
+/* The scheduler tests this first, so as not to compute the clock while no function is set. */
 static __always_inline bool sched_switch_is_hooked(void)
 {
 	return static_branch_unlikely(&sched_switch_hooked);
@@ -56,7 +74,7 @@ static __always_inline void sched_switch_hook(bool preempt, struct task_struct *
 					      struct task_struct *next, unsigned int prev_state,
 					      u64 clock)
 {
-	sched_switch_hook_fn(NULL, preempt, prev, next, prev_state, clock);
+	static_call(sched_switch_call)(NULL, preempt, prev, next, prev_state, clock);
 }
 
 #else
@@ -72,10 +90,12 @@ static inline void sched_switch_hook(bool preempt, struct task_struct *prev,
 				     struct task_struct *next, unsigned int prev_state,
 				     u64 clock) { }
 
+static inline void sched_switch_set_data(struct task_struct *p, void *data) { }
+
 /*
- * The clock as of when @p was stamped, on its CPU, with interrupts off. Where the scheduler leaves
- * interrupts out of that, their time is known to the nanosecond; but for a machine whose
- * sched_clock() is unstable, which knows it by ticks.
+ * The clock as of the latest update of @p's exec_start. Call on the CPU of @p, with interrupts off.
+ * With CONFIG_IRQ_TIME_ACCOUNTING, exec_start excludes the time of interrupts, so that is added: to
+ * the nanosecond, or in ticks on a machine whose sched_clock() is unstable.
  */
 static inline u64 sched_switch_clock_of(const struct task_struct *p)
 {

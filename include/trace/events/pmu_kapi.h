@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What contexts of pmuk do: they come and go, take turns, overflow and lose records. */
+/* Tracepoints: contexts of pmuk come and go, exchange event sets, overflow and lose records. */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM pmu_kapi
 
@@ -25,19 +25,19 @@ DEFINE_EVENT(pmuk_context, pmuk_context_create,
 	     TP_ARGS(id, value)
 );
 
-/* It was loaded, or could not be; the value is 0 or -errno. */
+/* A context was loaded, or could not be loaded; the value is 0 or -errno. */
 DEFINE_EVENT(pmuk_context, pmuk_context_load,
 	     TP_PROTO(u64 id, int value),
 	     TP_ARGS(id, value)
 );
 
-/* It is being closed; the value is 0. */
+/* A context is being closed; the value is 0. */
 DEFINE_EVENT(pmuk_context, pmuk_context_close,
 	     TP_PROTO(u64 id, int value),
 	     TP_ARGS(id, value)
 );
 
-/* One event set's turn has ended, and another one's has begun. */
+/* The turn of an event set has ended, and the turn of another set has begun. */
 TRACE_EVENT(pmuk_switch,
 	    TP_PROTO(u64 id, int cpu, u16 from, u16 to, u64 ns),
 	    TP_ARGS(id, cpu, from, to, ns),

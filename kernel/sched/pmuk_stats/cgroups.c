@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * What cgroups have had: see struct pmuk_sched_cgroup. All is under ->lock.
- */
+/* The totals of cgroups, see struct pmuk_sched_cgroup. ->lock guards all of them. */
 #include <linux/cgroup.h>
 #include <linux/hash.h>
 #include <linux/limits.h>
@@ -37,8 +35,8 @@ static struct cgroup *pmuk_sched_cgroup_root(void)
 	return &cgrp_dfl_root.cgrp;
 }
 
-/* The nearest one above that is known; the root is. NULL for the root itself. */
-static struct pmuk_sched_cgroup *pmuk_sched_cgroup_above(struct cgroup *cgrp)
+/* The nearest ancestor that has an entry; NULL if none has, as for the root. */
+static struct pmuk_sched_cgroup *pmuk_sched_cgroup_ancestor(struct cgroup *cgrp)
 {
 	struct pmuk_sched_cgroup *g = NULL;
 
@@ -47,15 +45,18 @@ static struct pmuk_sched_cgroup *pmuk_sched_cgroup_above(struct cgroup *cgrp)
 	return g;
 }
 
-/* It may have been made before those above it were known. */
-static void pmuk_sched_cgroup_put_below(struct pmuk_sched_cgroup *g,
-					struct pmuk_sched_cgroup *parent)
+/*
+ * A mkdir during pmuk_sched_cgroups_seed() may enter a cgroup before its parent has an entry, and
+ * so below a more distant ancestor. The seed comes to that cgroup later and corrects the parent.
+ */
+static void pmuk_sched_cgroup_set_parent(struct pmuk_sched_cgroup *g,
+					 struct pmuk_sched_cgroup *parent)
 {
 	if (g->parent == parent)
 		return;
 	parent->refs++;
 	if (g->parent)
-		g->parent->refs--;	/* not the last one: it is not removed before us */
+		g->parent->refs--;	/* not the last one: rmdir of a parent comes later */
 	g->parent = parent;
 }
 
@@ -79,16 +80,16 @@ static struct pmuk_sched_cgroup *pmuk_sched_cgroup_add(u64 id, const char *path)
 
 static void pmuk_sched_cgroup_make(struct cgroup *cgrp, const char *path)
 {
-	struct pmuk_sched_cgroup *parent = pmuk_sched_cgroup_above(cgrp);
+	struct pmuk_sched_cgroup *parent = pmuk_sched_cgroup_ancestor(cgrp);
 	struct pmuk_sched_cgroup *g = pmuk_sched_cgroup_find(pmuk_sched_cgroup_id(cgrp));
 
 	if (!g)
 		g = pmuk_sched_cgroup_add(cgroup_id(cgrp), path);
 	if (g && parent)
-		pmuk_sched_cgroup_put_below(g, parent);
+		pmuk_sched_cgroup_set_parent(g, parent);
 }
 
-/* Those that were there before. Their paths do not change. */
+/* Enters the cgroups that exist when accounting begins. The path of a cgroup never changes. */
 void pmuk_sched_cgroups_seed(void)
 {
 	struct cgroup_subsys_state *css;
@@ -103,7 +104,7 @@ void pmuk_sched_cgroups_seed(void)
 		if (cgroup_path(cgrp, path, PATH_MAX) < 0)
 			continue;
 		guard(spinlock_irqsave)(&pmuk_sched.lock);
-		if (css->flags & CSS_ONLINE)	/* or its rmdir may have been told already */
+		if (css->flags & CSS_ONLINE)	/* else its rmdir probe may have run already */
 			pmuk_sched_cgroup_make(cgrp, path);
 	}
 	rcu_read_unlock();
@@ -124,16 +125,19 @@ void pmuk_sched_cgroup_mkdir(void *data, struct cgroup *cgrp, const char *path)
 	pmuk_sched_cgroup_make(cgrp, path);
 }
 
-/* In RCU's care. One that is not known counts for the nearest above it. */
+/*
+ * RCU or ->lock keeps the cgroup of @p. A cgroup without an entry, for lack of memory, counts as
+ * part of its nearest ancestor.
+ */
 static struct pmuk_sched_cgroup *pmuk_sched_cgroup_of(struct task_struct *p)
 {
 	struct cgroup *cgrp = task_dfl_cgroup(p);
 
 	return pmuk_sched_cgroup_find(pmuk_sched_cgroup_id(cgrp)) ?:
-	       pmuk_sched_cgroup_above(cgrp);
+	       pmuk_sched_cgroup_ancestor(cgrp);
 }
 
-/* The id of the cgroup that a new task is in. */
+/* Takes a reference on the cgroup of a new task, and returns its id; 0: none has an entry. */
 u32 pmuk_sched_cgroup_join(struct task_struct *p)
 {
 	struct pmuk_sched_cgroup *g = pmuk_sched_cgroup_of(p);
@@ -184,7 +188,10 @@ void pmuk_sched_cgroups_exit(void)
 	kfree(pmuk_sched.cgroups);
 }
 
-/* Some of its tasks may have been read already: those above are to have them. */
+/*
+ * A reading may already have seen some tasks of @g, and owes them to the ancestors of @g: keep @g
+ * until the reading has copied it.
+ */
 static void pmuk_sched_cgroup_end(struct pmuk_sched_cgroup *g)
 {
 	struct pmuk_sched_reading *r = pmuk_sched.reading;
@@ -194,12 +201,12 @@ static void pmuk_sched_cgroup_end(struct pmuk_sched_cgroup *g)
 		return;
 	}
 	g->parent_id = g->parent ? g->parent->full_id : 0;
-	g->parent = NULL;	/* it may end, too */
+	g->parent = NULL;	/* the parent may end before the reading does */
 	g->next = r->dead_cgroups;
 	r->dead_cgroups = g;
 }
 
-/* The last one to refer to a removed one hands its sums, and its own reference, upwards. */
+/* Without its last reference, a removed cgroup gives its totals to its parent, and puts that. */
 static void pmuk_sched_cgroup_put(struct pmuk_sched_cgroup *g)
 {
 	while (g && !--g->refs) {
@@ -208,8 +215,8 @@ static void pmuk_sched_cgroup_put(struct pmuk_sched_cgroup *g)
 		pmuk_sched_touch_cgroup(g);
 		if (parent) {
 			pmuk_sched_touch_cgroup(parent);
-			pmuk_sched_add(&parent->below, &g->ended);
-			pmuk_sched_add(&parent->below, &g->below);
+			pmuk_sched_add(&parent->removed, &g->ended);
+			pmuk_sched_add(&parent->removed, &g->removed);
 		}
 		*pmuk_sched_cgroup_link(g->id) = g->next;
 		pmuk_sched.nr_cgroups--;
@@ -231,49 +238,52 @@ void pmuk_sched_cgroup_leave(const struct pmuk_sched_task *t)
 	pmuk_sched_cgroup_put(g);
 }
 
-static void pmuk_sched_take(struct pmuk_sched_totals *sum, const struct pmuk_sched_totals *other)
+static void pmuk_sched_sub(struct pmuk_sched_totals *sum, const struct pmuk_sched_totals *other)
 {
 	unsigned int i;
 
 	sum->run -= other->run;
 	sum->wait -= other->wait;
-	for (i = 0; i < PMUK_SCHED_HOWS; i++)
-		sum->left[i] -= other->left[i];
+	for (i = 0; i < PMUK_SCHED_TASK_REASONS; i++)
+		sum->reasons[i] -= other->reasons[i];
 	for (i = 0; i < PMUK_SCHED_EVENTS; i++)
 		sum->counts[i] -= other->counts[i];
 	sum->invalid |= other->invalid;
 }
 
-/* What it has had so far stays where it was: one copy of that, as its CPU may be adding to it. */
+/*
+ * The old cgroup keeps the totals that the task has had so far. The same copy of these is added
+ * there and subtracted from the new cgroup: the task's CPU may add to the task's own meanwhile.
+ */
 void pmuk_sched_cgroup_move(struct task_struct *p)
 {
 	struct pmuk_sched_cgroup *from, *to = pmuk_sched_cgroup_of(p);
 	struct pmuk_sched_task *t = pmuk_sched_find(p);
-	struct pmuk_sched_totals had = {};
+	struct pmuk_sched_totals totals = {};
 
 	if (!t || !to || t->cgroup == to->id)
 		return;
 	from = pmuk_sched_cgroup_find(t->cgroup);
 	pmuk_sched_touch_cgroup(to);
-	pmuk_sched_add_task(&had, t);
-	pmuk_sched_take(&to->ended, &had);
+	pmuk_sched_add_task(&totals, t);
+	pmuk_sched_sub(&to->ended, &totals);
 	if (pmuk_sched_is_ahead(p))
-		pmuk_sched_take(&to->own, &had);
+		pmuk_sched_sub(&to->own, &totals);
 	to->refs++;
 	WRITE_ONCE(t->cgroup, to->id);
 	if (from) {
 		pmuk_sched_touch_cgroup(from);
-		pmuk_sched_add(&from->ended, &had);
+		pmuk_sched_add(&from->ended, &totals);
 		if (pmuk_sched_is_ahead(p))
-			pmuk_sched_add(&from->own, &had);
+			pmuk_sched_add(&from->own, &totals);
 		pmuk_sched_cgroup_put(from);
 	}
 }
 
 /*
- * The probe of cgroup_attach_task, when all have been moved. It is called with interrupts off: of a
- * process that has more threads than are looked at in a row, the others follow in a moment, or when
- * somebody reads.
+ * The probe of cgroup_attach_task, after all threads have been moved. The tracepoint has interrupts
+ * off, so only the first threads of a large process are handled here. A work item, or the next
+ * reader, handles the others.
  */
 void pmuk_sched_cgroup_attach(void *data, struct cgroup *dst, const char *path,
 			      struct task_struct *leader, bool threadgroup)
@@ -290,7 +300,7 @@ void pmuk_sched_cgroup_attach(void *data, struct cgroup *dst, const char *path,
 	}
 	for_each_thread(leader, p) {
 		if (seen == PMUK_SCHED_STRETCH) {
-			pmuk_sched.unmoved = true;
+			pmuk_sched.move_pending = true;
 			queue_work(system_dfl_wq, &pmuk_sched.move);
 			break;
 		}
@@ -300,7 +310,7 @@ void pmuk_sched_cgroup_attach(void *data, struct cgroup *dst, const char *path,
 	pmuk_sched_note_stretch(seen, began);
 }
 
-/* The probe of cgroup_rmdir. Tasks that are dying may still be in it. */
+/* The probe of cgroup_rmdir. Dying tasks may still be in the cgroup, and keep its entry. */
 void pmuk_sched_cgroup_rmdir(void *data, struct cgroup *cgrp, const char *path)
 {
 #ifdef CONFIG_CGROUPS

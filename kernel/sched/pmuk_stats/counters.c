@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The counters: one context of the whole machine, pinned, so that a count is either whole or
- * missing. Events that cannot be had are left out one by one, and told.
+ * The counters: a single context for all CPUs. Its events are pinned, so that a count is either
+ * complete or missing, and never scaled. Events that cannot be opened are left out one by one, and
+ * reported in the log and in /proc/pmuk_sched.
  */
 #define pr_fmt(fmt) "pmuk_sched: " fmt
 
@@ -65,7 +66,7 @@ static int pmuk_sched_parse_one(struct pmuk_sched_event *e)
 	return pmuk_sched_parse_pair(e);
 }
 
-/* Comma separated, up to PMUK_SCHED_EVENTS. Returns how many, or -errno. */
+/* Parses up to PMUK_SCHED_EVENTS names, separated by commas. Returns their number, or -errno. */
 int pmuk_sched_parse(const char *names, struct pmuk_sched_event *events)
 {
 	unsigned int nr = 0;
@@ -89,28 +90,28 @@ int pmuk_sched_parse(const char *names, struct pmuk_sched_event *events)
 	}
 }
 
-/* Those that have not been found missing, in order. */
-static void pmuk_sched_choose(struct pmuk_sched *s)
+/* Selects the events that are not missing, in the order of the parameter. */
+static void pmuk_sched_select_events(struct pmuk_sched *s)
 {
 	unsigned int i;
 
 	s->nr = 0;
-	for (i = 0; i < s->nr_asked; i++) {
-		if (!s->asked[i].missing)
+	for (i = 0; i < s->nr_requested; i++) {
+		if (!s->requested[i].missing)
 			s->order[s->nr++] = i;
 	}
 	s->ipc = s->nr >= 2 && s->order[1] == 1;
 }
 
-static int pmuk_sched_describe(struct pmuk_sched *s, u32 flags)
+static int pmuk_sched_write_events(struct pmuk_sched *s, u32 flags)
 {
 	unsigned int i;
 
 	for (i = 0; i < s->nr; i++) {
 		struct pmuk_pmc pmc = {
 			.num	= i,
-			.type	= s->asked[s->order[i]].type,
-			.config	= s->asked[s->order[i]].config,
+			.type	= s->requested[s->order[i]].type,
+			.config	= s->requested[s->order[i]].config,
 			.flags	= PMUK_PINNED | flags,
 		};
 
@@ -120,11 +121,11 @@ static int pmuk_sched_describe(struct pmuk_sched *s, u32 flags)
 	return 0;
 }
 
-/* On all CPUs. Which event it was that could not be had is in @num, or PMUK_SET_COUNTERS. */
-static int pmuk_sched_place(struct pmuk_sched *s, u32 flags, u16 *num)
+/* Starts the events on all CPUs. @num: the event that failed, or PMUK_SET_COUNTERS if unknown. */
+static int pmuk_sched_start_events(struct pmuk_sched *s, u32 flags, u16 *num)
 {
 	struct pmuk_target target = { .type = PMUK_TARGET_CPUS, .failed_cpu = -1 };
-	int ret = pmuk_sched_describe(s, flags);
+	int ret = pmuk_sched_write_events(s, flags);
 
 	*num = PMUK_SET_COUNTERS;
 	if (ret)
@@ -159,47 +160,51 @@ static int pmuk_sched_try(struct pmuk_sched *s, u32 flags, u16 *num)
 		*num = PMUK_SET_COUNTERS;
 		return ret;
 	}
-	ret = pmuk_sched_place(s, flags, num);
+	s->groups_shown = pmuk_groups(s->ctx);
+	ret = pmuk_sched_start_events(s, flags, num);
 	if (ret)
 		pmuk_sched_counters_stop(s);
 	return ret;
 }
 
-/* A counter that counts guests keeps them from having the PMU to themselves. */
-static int pmuk_sched_try_somehow(struct pmuk_sched *s, u16 *num)
+/*
+ * Counters that count guests keep KVM from giving a guest the PMU. So exclude guests, unless the
+ * PMU cannot (-EINVAL).
+ */
+static int pmuk_sched_try_host_first(struct pmuk_sched *s, u16 *num)
 {
 	int ret = pmuk_sched_try(s, PMUK_EXCLUDE_GUEST, num);
 
 	return ret == -EINVAL ? pmuk_sched_try(s, 0, num) : ret;
 }
 
-/* Without the one that was refused, or without the last if nobody says which. */
-static void pmuk_sched_do_without(struct pmuk_sched *s, u16 num, int why)
+/* Leaves out the event that failed, or the last event if the failure names none. */
+static void pmuk_sched_drop_event(struct pmuk_sched *s, u16 num, int error)
 {
-	struct pmuk_sched_event *e = &s->asked[s->order[min_t(u16, num, s->nr - 1)]];
+	struct pmuk_sched_event *e = &s->requested[s->order[min_t(u16, num, s->nr - 1)]];
 
-	e->missing = why;
-	pr_notice("%s cannot be counted: %d\n", e->name, why);
-	pmuk_sched_choose(s);
+	e->missing = error;
+	pr_notice("%s cannot be counted: %d\n", e->name, error);
+	pmuk_sched_select_events(s);
 }
 
-/* As many as there are, which may be none. */
+/* Starts as many of the requested events as possible. Without any, times alone are accounted. */
 int pmuk_sched_counters_start(struct pmuk_sched *s)
 {
 	unsigned int i;
 	u16 num;
 	int ret;
 
-	for (i = 0; i < s->nr_asked; i++)
-		s->asked[i].missing = 0;
-	pmuk_sched_choose(s);
+	for (i = 0; i < s->nr_requested; i++)
+		s->requested[i].missing = 0;
+	pmuk_sched_select_events(s);
 	while (s->nr) {
-		ret = pmuk_sched_try_somehow(s, &num);
+		ret = pmuk_sched_try_host_first(s, &num);
 		if (ret == -ENOMEM)
 			return ret;
 		if (!ret)
 			return 0;
-		pmuk_sched_do_without(s, num, ret);
+		pmuk_sched_drop_event(s, num, ret);
 	}
 	return 0;
 }

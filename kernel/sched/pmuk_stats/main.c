@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Scheduler statistics: what each task's time has bought. Cycles, instructions and what else
- * is asked for, and how long it ran and waited, of each CPU, task, process and cgroup, cheap
- * enough to be left on. See Documentation/admin-guide/pmuk-sched-stats.rst.
+ * Scheduler statistics with performance counters: how long each CPU, task, process and cgroup ran
+ * and waited, and its cycles, instructions and up to two other events, cheap enough to be left on.
+ * See Documentation/admin-guide/pmuk-sched-stats.rst.
  *
- * This file turns it on and off. Tracepoints are found by name, so that it works as a module
- * on a kernel that does not know it. Off is static keys, and nothing else.
+ * This file turns the accounting on and off. Tracepoints are looked up by name, so that the module
+ * also works on a kernel without this project's patches. While off, static keys skip all of it.
  */
 #define pr_fmt(fmt) "pmuk_sched: " fmt
 
@@ -27,17 +27,12 @@
 
 #define PMUK_SCHED_WATCH	HZ
 
-struct pmuk_sched pmuk_sched = {
-	.lock		= __SPIN_LOCK_UNLOCKED(pmuk_sched.lock),
-	.on_lock	= __MUTEX_INITIALIZER(pmuk_sched.on_lock),
-};
-
 /* ---- tracepoints ---- */
 
 /*
- * The constants are the indices of the first probe of cgroups, of tasks and of switches. Probes of
- * ends are registered before those of beginnings, so that the end of each known task or cgroup is
- * seen.
+ * The constants are the indices of the first probe of cgroups, of tasks and of switches. The probes
+ * that remove entries are registered before those that add them, so that no entry outlives its
+ * task or cgroup.
  */
 #define PMUK_SCHED_CGROUP	0
 #define PMUK_SCHED_TASK		3
@@ -63,7 +58,10 @@ static struct {
 static_assert(PMUK_SCHED_PROBES ==
 	      PMUK_SCHED_SWITCH + !IS_ENABLED(CONFIG_SCHED_SWITCH_HOOK));
 
-/* task_newtask's flags are unsigned long or u64, by the kernel's age; they are not looked at. */
+/*
+ * The probe of task_newtask is not checked: its clone_flags are unsigned long or u64, depending on
+ * the kernel version, and the probe ignores them.
+ */
 static void __maybe_unused pmuk_sched_check_probes(void)
 {
 	check_trace_callback_type_sched_process_free(pmuk_sched_free);
@@ -85,7 +83,7 @@ static void pmuk_sched_find_probe(struct tracepoint *tp, void *data)
 	}
 }
 
-/* Without cgroups, their tracepoints are not there. */
+/* A kernel without CONFIG_CGROUPS has no tracepoints of cgroups. */
 static bool pmuk_sched_needs_probe(unsigned int i)
 {
 	return IS_ENABLED(CONFIG_CGROUPS) || strncmp(pmuk_sched_probes[i].name, "cgroup", 6);
@@ -105,7 +103,7 @@ static int pmuk_sched_find_probes(void)
 	return 0;
 }
 
-/* [@from, @to), the last one first. */
+/* Unregisters the probes [@from, @to) in reverse order. */
 static void pmuk_sched_untrace(unsigned int from, unsigned int to)
 {
 	while (to-- > from) {
@@ -138,7 +136,7 @@ static int pmuk_sched_trace(unsigned int from, unsigned int to)
 
 static int pmuk_sched_trace_switches(void)
 {
-	return sched_switch_hook_set(pmuk_sched_switch);
+	return sched_switch_hook_set(pmuk_sched_on_switch);
 }
 
 static void pmuk_sched_untrace_switches(void)
@@ -162,7 +160,7 @@ static void pmuk_sched_untrace_switches(void)
 
 /* ---- on and off; ->on_lock is held ---- */
 
-static void pmuk_sched_forget_cpus(void)
+static void pmuk_sched_reset_cpus(void)
 {
 	int cpu;
 
@@ -174,8 +172,8 @@ static void pmuk_sched_forget_cpus(void)
 	}
 }
 
-/* Who is there, and from then on who comes. */
-static int pmuk_sched_know(struct pmuk_sched *s)
+/* Enters the tasks and cgroups that exist, and from then on new ones. */
+static int pmuk_sched_track_tasks(struct pmuk_sched *s)
 {
 	int ret = pmuk_sched_tasks_init();
 
@@ -184,11 +182,10 @@ static int pmuk_sched_know(struct pmuk_sched *s)
 	ret = pmuk_sched_cgroups_init();
 	if (ret)
 		goto err_tasks;
-	pmuk_sched_forget_cpus();
 	ret = pmuk_sched_trace(PMUK_SCHED_CGROUP, PMUK_SCHED_TASK);
 	if (ret)
 		goto err_cgroups;
-	pmuk_sched_cgroups_seed();	/* tasks are in cgroups that are known */
+	pmuk_sched_cgroups_seed();	/* first, because entries of tasks refer to cgroups */
 	ret = pmuk_sched_trace(PMUK_SCHED_TASK, PMUK_SCHED_SWITCH);
 	if (ret)
 		goto err_traced;
@@ -204,26 +201,32 @@ err_tasks:
 	return ret;
 }
 
-static void pmuk_sched_unknow(struct pmuk_sched *s)
+static void pmuk_sched_untrack_tasks(struct pmuk_sched *s)
 {
+	pmuk_sched_tasks_hide();
 	pmuk_sched_untrace(PMUK_SCHED_CGROUP, PMUK_SCHED_SWITCH);
 	pmuk_sched_cgroups_exit();
 	pmuk_sched_tasks_exit();
 }
 
-/* All totals begin at 0. */
+/*
+ * All totals begin at 0. The owner of the hook owns the tasks' pointers, so the hook comes first.
+ * CPUs account nothing before pmuk_sched_begin().
+ */
 static int pmuk_sched_account(struct pmuk_sched *s)
 {
-	int ret = pmuk_sched_know(s);
+	int ret;
 
+	pmuk_sched_reset_cpus();
+	ret = pmuk_sched_trace_switches();
 	if (ret)
 		return ret;
-	ret = pmuk_sched_trace_switches();
+	ret = pmuk_sched_track_tasks(s);
 	if (ret) {
-		pmuk_sched_unknow(s);
+		pmuk_sched_untrace_switches();
 		return ret;
 	}
-	/* Not earlier: who runs now is known by its next switch only. */
+	/* Seeding may have taken long. */
 	s->since = ktime_get_ns();
 	WRITE_ONCE(s->begun, true);
 	on_each_cpu(pmuk_sched_begin, NULL, true);
@@ -232,10 +235,10 @@ static int pmuk_sched_account(struct pmuk_sched *s)
 
 static void pmuk_sched_unaccount(struct pmuk_sched *s)
 {
-	pmuk_sched_untrace_switches();
 	WRITE_ONCE(s->begun, false);
-	on_each_cpu(pmuk_sched_end, NULL, true);
-	pmuk_sched_unknow(s);
+	on_each_cpu(pmuk_sched_end, NULL, true);	/* from here on, a switch returns at once */
+	pmuk_sched_untrack_tasks(s);
+	pmuk_sched_untrace_switches();
 }
 
 static int pmuk_sched_turn_on(struct pmuk_sched *s)
@@ -265,7 +268,7 @@ static void pmuk_sched_turn_off(struct pmuk_sched *s)
 	if (!s->on)
 		return;
 	s->on = false;
-	cancel_delayed_work(&s->watch);	/* which looks at ->on */
+	cancel_delayed_work(&s->watch);	/* a running one waits for ->on_lock and checks ->on */
 	pmuk_sched_unaccount(s);
 	pmuk_sched_counters_stop(s);
 }
@@ -285,7 +288,7 @@ static int pmuk_sched_reset(struct pmuk_sched *s)
 	return ret;
 }
 
-/* ---- what a switch may not do itself ---- */
+/* ---- work that a switch must not do ---- */
 
 static bool pmuk_sched_is_uncounted(int cpu)
 {
@@ -303,18 +306,21 @@ static bool pmuk_sched_any_uncounted(const struct pmuk_sched *s)
 	return false;
 }
 
-/* CPUs that have their counters again know then. */
-static void pmuk_sched_look_at_uncounted(void)
+/* A sync lets a CPU that has its counters back use them before its next switch. */
+static void pmuk_sched_sync_uncounted(void)
 {
 	int cpu;
 
 	for_each_online_cpu(cpu) {
 		if (pmuk_sched_is_uncounted(cpu))
-			smp_call_function_single(cpu, pmuk_sched_look, NULL, true);
+			smp_call_function_single(cpu, pmuk_sched_sync, NULL, true);
 	}
 }
 
-/* A CPU that does not switch, or has not yet, is told here that it has lost counters. */
+/*
+ * A CPU notices lost counters when it reads them. If no switch is near, a sync makes the CPU read
+ * them now.
+ */
 static bool pmuk_sched_has_lost(const struct pmuk_sched *s)
 {
 	bool lost = false;
@@ -324,21 +330,21 @@ static bool pmuk_sched_has_lost(const struct pmuk_sched *s)
 		if (msg.kind != PMUK_MSG_COUNTER_LOST)
 			continue;
 		lost = true;
-		smp_call_function_single(msg.cpu, pmuk_sched_look, NULL, true);
+		smp_call_function_single(msg.cpu, pmuk_sched_sync, NULL, true);
 	}
 	return lost;
 }
 
-/* Each try asks all CPUs: the longer the counters are away, the less often there is one. */
+/* Each retry involves all CPUs: so the interval doubles, up to this many seconds. */
 #define PMUK_SCHED_RETRY_MAX	16
 
-static void pmuk_sched_try_again(struct pmuk_sched *s)
+static void pmuk_sched_retry_counters(struct pmuk_sched *s)
 {
 	s->lost |= pmuk_sched_has_lost(s);
 	if ((s->lost || pmuk_sched_any_uncounted(s)) && (!s->retry_in || !--s->retry_in)) {
 		s->lost = false;
 		pmuk_restart(s->ctx);
-		pmuk_sched_look_at_uncounted();
+		pmuk_sched_sync_uncounted();
 		s->retry_in = s->retry_after;
 		s->retry_after = min(2 * s->retry_after, PMUK_SCHED_RETRY_MAX);
 	}
@@ -355,7 +361,10 @@ static bool pmuk_sched_has_strays(struct pmuk_sched *s)
 	return strays != xchg(&s->strays, strays);
 }
 
-/* Whoever has taken a counter may have given it back; and there may be memory for strays. */
+/*
+ * Retries once a second: another user of a lost counter may have released that counter, and there
+ * may be memory now for tasks without an entry.
+ */
 static void pmuk_sched_watch(struct work_struct *work)
 {
 	struct pmuk_sched *s = container_of(to_delayed_work(work), struct pmuk_sched, watch);
@@ -364,7 +373,7 @@ static void pmuk_sched_watch(struct work_struct *work)
 	if (!s->on)
 		return;
 	if (s->nr)
-		pmuk_sched_try_again(s);
+		pmuk_sched_retry_counters(s);
 	if (pmuk_sched_has_strays(s))
 		pmuk_sched_tasks_seed();
 	schedule_delayed_work(&s->watch, PMUK_SCHED_WATCH);
@@ -380,8 +389,10 @@ static void pmuk_sched_move(struct work_struct *work)
 }
 
 /*
- * Both on that CPU, while others find no work for it. That it was offline is not idle time. With
- * interrupts off, as whoever turns us off tells all CPUs by one.
+ * Both callbacks run on the CPU itself. Accounting ends and begins anew with them, so that offline
+ * time is not idle time. Interrupts are off because pmuk_sched_unaccount() clears ->begun and then
+ * interrupts all CPUs: that interrupt must not come between the test of ->begun and
+ * pmuk_sched_begin().
  */
 static int pmuk_sched_online(unsigned int cpu)
 {
@@ -395,7 +406,7 @@ static int pmuk_sched_online(unsigned int cpu)
 static int pmuk_sched_offline(unsigned int cpu)
 {
 	guard(irqsave)();
-	pmuk_sched_look(NULL);
+	pmuk_sched_sync(NULL);
 	this_cpu_write(pmuk_sched_up, false);
 	pmuk_sched_end(NULL);
 	return 0;
@@ -403,7 +414,7 @@ static int pmuk_sched_offline(unsigned int cpu)
 
 /* ---- parameters ---- */
 
-static bool pmuk_sched_wanted = true;	/* ->on_lock, once we are loaded */
+static bool pmuk_sched_wanted = true;	/* ->on_lock, once the module is loaded */
 static bool pmuk_sched_loaded;		/* ->on_lock */
 static char pmuk_sched_names[PMUK_SCHED_EVENTS * 33] = "cycles,instructions";
 
@@ -436,7 +447,7 @@ static const struct kernel_param_ops pmuk_sched_enabled_ops = {
 };
 
 module_param_cb(enabled, &pmuk_sched_enabled_ops, NULL, 0644);
-MODULE_PARM_DESC(enabled, "Account from now on; 0 ends that and forgets (default 1)");
+MODULE_PARM_DESC(enabled, "1: account from now on; 0: stop, and discard all totals (default 1)");
 
 static int pmuk_sched_set_events(const char *val, const struct kernel_param *kp)
 {
@@ -446,15 +457,15 @@ static int pmuk_sched_set_events(const char *val, const struct kernel_param *kp)
 	bool was;
 
 	if (nr < 0) {
-		pr_debug("events are up to %d of perf's names, rHEX or TYPE:CONFIG, by commas\n",
+		pr_debug("events: up to %d of perf's names, rHEX or TYPE:CONFIG, with commas\n",
 			 PMUK_SCHED_EVENTS);
 		return nr;
 	}
 	guard(mutex)(&s->on_lock);
 	was = s->on;
 	pmuk_sched_turn_off(s);
-	memcpy(s->asked, events, sizeof(events));
-	s->nr_asked = nr;
+	memcpy(s->requested, events, sizeof(events));
+	s->nr_requested = nr;
 	strscpy(pmuk_sched_names, val);
 	return was ? pmuk_sched_turn_on(s) : 0;
 }
@@ -489,7 +500,7 @@ static const struct kernel_param_ops pmuk_sched_reset_ops = {
 };
 
 module_param_cb(reset, &pmuk_sched_reset_ops, NULL, 0200);
-MODULE_PARM_DESC(reset, "1: all totals begin again at 0");
+MODULE_PARM_DESC(reset, "1: reset all totals to 0");
 
 static int pmuk_sched_get_slow(char *buffer, const struct kernel_param *kp)
 {
@@ -501,7 +512,19 @@ static const struct kernel_param_ops pmuk_sched_slow_ops = {
 };
 
 module_param_cb(slow_switches, &pmuk_sched_slow_ops, NULL, 0444);
-MODULE_PARM_DESC(slow_switches, "How many switches were not accounted in the short way");
+MODULE_PARM_DESC(slow_switches, "Number of switches that took the slow path");
+
+static int pmuk_sched_get_slow_reads(char *buffer, const struct kernel_param *kp)
+{
+	return sysfs_emit(buffer, "%llu\n", pmuk_sched_nr_slow_reads());
+}
+
+static const struct kernel_param_ops pmuk_sched_slow_reads_ops = {
+	.get	= pmuk_sched_get_slow_reads,
+};
+
+module_param_cb(slow_reads, &pmuk_sched_slow_reads_ops, NULL, 0444);
+MODULE_PARM_DESC(slow_reads, "Number of other switches that did not read the counters in line");
 
 /* ---- load and unload ---- */
 
@@ -510,8 +533,8 @@ static int pmuk_sched_load(struct pmuk_sched *s)
 	int ret;
 
 	guard(mutex)(&s->on_lock);
-	if (!s->nr_asked && pmuk_sched_names[0])
-		s->nr_asked = pmuk_sched_parse(pmuk_sched_names, s->asked);
+	if (!s->nr_requested && pmuk_sched_names[0])
+		s->nr_requested = pmuk_sched_parse(pmuk_sched_names, s->requested);
 	ret = pmuk_sched_wanted ? pmuk_sched_turn_on(s) : 0;
 	pmuk_sched_loaded = !ret;
 	return ret;
@@ -560,7 +583,7 @@ err_cpuhp:
 	cpuhp_remove_state(s->cpuhp);
 	return ret;
 }
-late_initcall(pmuk_sched_init);	/* PMUs are there by then */
+late_initcall(pmuk_sched_init);	/* PMU drivers have registered by then */
 
 static void __exit pmuk_sched_exit(void)
 {
@@ -568,7 +591,7 @@ static void __exit pmuk_sched_exit(void)
 	pmuk_sched_show_exit();
 	pmuk_sched_unload(&pmuk_sched);
 	cpuhp_remove_state(pmuk_sched.cpuhp);
-	rcu_barrier();	/* what was freed by it */
+	rcu_barrier();
 }
 module_exit(pmuk_sched_exit);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Packets of PMUK_SCHED_RAW: how they are written, and how long they may be. */
+/* Packets of PMUK_SCHED_RAW: their encoding and their largest size. */
 #ifndef _KERNEL_SCHED_PMUK_STATS_RAW_H
 #define _KERNEL_SCHED_PMUK_STATS_RAW_H
 
@@ -10,14 +10,14 @@
 
 #include "stats.h"
 
-/* At most: the first byte; 32 bits, and 64 four times, of which each byte has 7. */
+/* Largest sizes. A switch: first byte, a number of 32 bits, four of 64 bits; 7 bits to a byte. */
 #define PMUK_SCHED_RAW_SWITCH_BYTES	(1 + 5 + 4 * 10)
 #define PMUK_SCHED_RAW_MARK_BYTES	(1 + 8 + 4 + 8)
 
-/* What may be written at once. */
-#define PMUK_SCHED_RAW_MOST	(PMUK_SCHED_RAW_MARK_BYTES + PMUK_SCHED_RAW_SWITCH_BYTES)
+/* The most bytes that a switch may write: a mark and a packet. */
+#define PMUK_SCHED_RAW_MAX	(PMUK_SCHED_RAW_MARK_BYTES + PMUK_SCHED_RAW_SWITCH_BYTES)
 
-/* Each returns where the next one goes. */
+/* The pmuk_sched_raw_put_*() functions return the address after the bytes that they write. */
 static __always_inline u8 *pmuk_sched_raw_put_number(u8 *to, u64 number)
 {
 	for (; number >= 0x80; number >>= 7)
@@ -36,7 +36,7 @@ static inline u8 *pmuk_sched_raw_put_switch(u8 *to, const struct pmuk_sched_slic
 	return pmuk_sched_raw_put_number(to, s->counts[1]);
 }
 
-/* That @s is what follows, and the switch of that number. */
+/* A mark has the begin of slice @s, and the @number of switches before the switch that follows. */
 static inline u8 *pmuk_sched_raw_put_mark(u8 *to, const struct pmuk_sched_slice *s, u64 number)
 {
 	*to = PMUK_SCHED_RAW_MARK;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Readings of all tasks and all cgroups, see struct pmuk_sched_reading. ->on_lock is held, so there
- * is one at a time, and tables stay. What is copied is charged to who reads.
+ * Readings of all tasks and all cgroups, see struct pmuk_sched_reading. The callers hold ->on_lock:
+ * so there is a single reading at a time, and the hash tables exist. The copies are charged to the
+ * memory cgroup of the reader.
  */
 #include <linux/bsearch.h>
 #include <linux/kernel.h>
@@ -16,22 +17,13 @@
 #include "stats.h"
 
 module_param_named(stretch, pmuk_sched.stretch, uint, 0444);
-MODULE_PARM_DESC(stretch, "Most tasks, processes or cgroups that were looked at with interrupts off");
+MODULE_PARM_DESC(stretch, "Most tasks, processes or cgroups handled with interrupts off");
 module_param_named(stretch_ns, pmuk_sched.stretch_ns, uint, 0444);
-MODULE_PARM_DESC(stretch_ns, "Longest time, in nanoseconds, that interrupts were off for that");
-
-/* ->lock is held, since local_clock() was @began. */
-void pmuk_sched_note_stretch(unsigned int seen, u64 began)
-{
-	u64 ns = local_clock() - began;
-
-	pmuk_sched.stretch = max(pmuk_sched.stretch, seen);
-	pmuk_sched.stretch_ns = max_t(u64, pmuk_sched.stretch_ns, min(ns, U32_MAX));
-}
+MODULE_PARM_DESC(stretch_ns, "Longest time, in nanoseconds, with interrupts off");
 
 /*
- * Calls @chain for [0, @nr), which returns how many it has looked at. @next: ->lock; the chain that
- * comes next.
+ * Calls @chain for each chain in [0, @nr), and releases ->lock after each stretch. @chain returns
+ * the number of entries that it has handled. @next is the next chain, under ->lock.
  */
 static void pmuk_sched_walk(struct pmuk_sched_reading *r, u32 *next, u32 nr,
 			    unsigned int (*chain)(struct pmuk_sched_reading *r, u32 i))
@@ -63,39 +55,18 @@ static unsigned int pmuk_sched_move_tasks(struct pmuk_sched_reading *r, u32 i)
 	return seen;
 }
 
-/* ->on_lock is held. Whoever is in another cgroup by now, see pmuk_sched_cgroup_attach(). */
+/* ->on_lock is held. Completes the moves that pmuk_sched_cgroup_attach() has left. */
 void pmuk_sched_move_rest(void)
 {
 	struct pmuk_sched_reading r = {};
-	bool unmoved;
+	bool move_pending;
 
 	scoped_guard(spinlock_irqsave, &pmuk_sched.lock) {
-		unmoved = pmuk_sched.unmoved;
-		pmuk_sched.unmoved = false;
+		move_pending = pmuk_sched.move_pending;
+		pmuk_sched.move_pending = false;
 	}
-	if (unmoved)
+	if (move_pending)
 		pmuk_sched_walk(&r, &r.next, pmuk_sched.mask + 1, pmuk_sched_move_tasks);
-}
-
-/* ---- what ends or moves meanwhile; ->lock is held ---- */
-
-void pmuk_sched_touch_group(struct pmuk_sched_group *g)
-{
-	if (!pmuk_sched.reading || g->serial == pmuk_sched.serial)
-		return;
-	g->serial = pmuk_sched.serial;
-	g->copied = false;
-	g->sum = g->ended;
-}
-
-void pmuk_sched_touch_cgroup(struct pmuk_sched_cgroup *g)
-{
-	if (!pmuk_sched.reading || g->serial == pmuk_sched.serial)
-		return;
-	g->serial = pmuk_sched.serial;
-	g->copied = false;
-	g->own = g->ended;
-	g->tree = g->below;
 }
 
 static void pmuk_sched_reading_begin(struct pmuk_sched_reading *r)
@@ -120,24 +91,24 @@ static u64 pmuk_sched_cgroup_full_id(u32 id)
 
 static void pmuk_sched_copy_task(struct pmuk_sched_reading *r, const struct pmuk_sched_task *t)
 {
-	struct pmuk_sched_known *known = &r->tasks[r->nr++];
+	struct pmuk_sched_task_copy *copy = &r->tasks[r->nr++];
 	const struct task_struct *p = pmuk_sched_task_of(t);
 	struct pmuk_sched_group *g;
 
-	*known = (struct pmuk_sched_known){
+	*copy = (struct pmuk_sched_task_copy){
 		.pid	= READ_ONCE(p->pid),
 		.tgid	= p->tgid,
 		.cgroup	= pmuk_sched_cgroup_full_id(t->cgroup),
 	};
-	/* It may be changing its name: then it is some of both, as in /proc. */
-	data_race(memcpy(known->comm, p->comm, sizeof(known->comm)));
-	known->comm[sizeof(known->comm) - 1] = '\0';
-	pmuk_sched_add_task(&known->had, t);
+	/* The task may be changing its name. Then the copy mixes old and new, as in /proc. */
+	data_race(memcpy(copy->comm, p->comm, sizeof(copy->comm)));
+	copy->comm[sizeof(copy->comm) - 1] = '\0';
+	pmuk_sched_add_task(&copy->totals, t);
 	if (!test_bit(PMUK_SCHED_GROUPED_BIT, &t->key))
 		return;
 	g = pmuk_sched_group_find(p);
 	pmuk_sched_touch_group(g);
-	pmuk_sched_add(&g->sum, &known->had);
+	pmuk_sched_add(&g->sum, &copy->totals);
 }
 
 static unsigned int pmuk_sched_copy_tasks(struct pmuk_sched_reading *r, u32 i)
@@ -175,7 +146,7 @@ static unsigned int pmuk_sched_copy_groups(struct pmuk_sched_reading *r, u32 i)
 
 static int pmuk_sched_cmp_tasks(const void *a, const void *b)
 {
-	const struct pmuk_sched_known *t = a, *u = b;
+	const struct pmuk_sched_task_copy *t = a, *u = b;
 
 	return (int)t->pid - (int)u->pid;
 }
@@ -240,32 +211,33 @@ static int pmuk_sched_cmp_lines(const void *a, const void *b)
 	return l->id < m->id ? -1 : l->id > m->id;
 }
 
-static void pmuk_sched_find_above(struct pmuk_sched_reading *r)
+static void pmuk_sched_find_parents(struct pmuk_sched_reading *r)
 {
 	struct pmuk_sched_line *line;
 
 	for (line = r->lines; line < r->lines + r->nr_lines; line++) {
 		const struct pmuk_sched_line key = { .id = line->parent };
 
-		line->above = line->parent ? bsearch(&key, r->lines, r->nr_lines, sizeof(*line),
-						     pmuk_sched_cmp_lines) : NULL;
-		if (line->above)
-			line->above->pending++;
+		line->parent_line = !line->parent ? NULL :
+				    bsearch(&key, r->lines, r->nr_lines, sizeof(*line),
+					    pmuk_sched_cmp_lines);
+		if (line->parent_line)
+			line->parent_line->pending++;
 		pmuk_sched_add(&line->tree, &line->own);
 	}
 }
 
-/* From @line upwards, as far as nothing else is to be added before. */
-static void pmuk_sched_add_above(struct pmuk_sched_line *line)
+/* Adds @line to its parent, and goes on with a parent that waits for no other child. */
+static void pmuk_sched_add_to_parents(struct pmuk_sched_line *line)
 {
-	struct pmuk_sched_line *above;
+	struct pmuk_sched_line *parent_line;
 
-	while ((above = line->above)) {
-		line->above = NULL;
-		pmuk_sched_add(&above->tree, &line->tree);
-		if (--above->pending)
+	while ((parent_line = line->parent_line)) {
+		line->parent_line = NULL;
+		pmuk_sched_add(&parent_line->tree, &line->tree);
+		if (--parent_line->pending)
 			return;
-		line = above;
+		line = parent_line;
 	}
 }
 
@@ -273,17 +245,20 @@ static void pmuk_sched_sum_trees(struct pmuk_sched_reading *r)
 {
 	struct pmuk_sched_line *line;
 
-	pmuk_sched_find_above(r);
+	pmuk_sched_find_parents(r);
 	for (line = r->lines; line < r->lines + r->nr_lines; line++) {
 		if (!line->pending)
-			pmuk_sched_add_above(line);
+			pmuk_sched_add_to_parents(line);
 	}
 }
 
 /* ---- the end ---- */
 
-/* ->lock is held. What ended during the reading; true: that was all, and the reading is over. */
-static bool pmuk_sched_bury(struct pmuk_sched_reading *r)
+/*
+ * ->lock is held. Copies and frees a stretch of the groups and cgroups that ended during the
+ * reading. Returns true when none is left, which ends the reading.
+ */
+static bool pmuk_sched_free_dead(struct pmuk_sched_reading *r)
 {
 	struct pmuk_sched_cgroup *c;
 	struct pmuk_sched_group *g;
@@ -315,12 +290,12 @@ static void pmuk_sched_reading_end(struct pmuk_sched_reading *r)
 
 	while (!over) {
 		scoped_guard(spinlock_irqsave, &pmuk_sched.lock)
-			over = pmuk_sched_bury(r);
+			over = pmuk_sched_free_dead(r);
 		cond_resched();
 	}
 }
 
-/* @r is no longer pmuk_sched.reading: its file alone uses it. */
+/* Called after the reading has ended, so that @r belongs to its file alone. */
 void pmuk_sched_reading_free(struct pmuk_sched_reading *r)
 {
 	unsigned int i;
@@ -333,7 +308,7 @@ void pmuk_sched_reading_free(struct pmuk_sched_reading *r)
 	*r = (struct pmuk_sched_reading){};
 }
 
-/* A reading that finds more than it has room for begins again, at most so many times. */
+/* If its tables prove too small, a reading begins again, at most this many times. */
 #define PMUK_SCHED_READING_TRIES	8
 
 static void *pmuk_sched_alloc(unsigned int *room, unsigned int nr, size_t size)
@@ -404,7 +379,7 @@ static int pmuk_sched_read(struct pmuk_sched_reading *r,
 	return ret;
 }
 
-/* ->on_lock is held. Returns 0, -ENOMEM or -EAGAIN: there were always more. */
+/* ->on_lock is held. Returns 0, -ENOMEM, or -EAGAIN if the tables were too small each time. */
 int pmuk_sched_read_tasks(struct pmuk_sched_reading *r)
 {
 	return pmuk_sched_read(r, pmuk_sched_try_tasks);

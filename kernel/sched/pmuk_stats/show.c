@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /proc/pmuk_sched: what has been accounted, as text; one value per field, the first line has
- * the version. Documentation/admin-guide/pmuk-sched-stats.rst has the fields.
+ * /proc/pmuk_sched: the totals as text. The first line has the version of the format. The fields
+ * are described in Documentation/admin-guide/pmuk-sched-stats.rst.
  *
- * Who reads tasks or cgroups first has each busy CPU account for the task that it runs.
+ * Before a reader gets the tasks or cgroups, all busy CPUs but isolated ones account their running
+ * slices.
  */
 #include <linux/bsearch.h>
 #include <linux/capability.h>
@@ -21,7 +22,7 @@
 
 static struct proc_dir_entry *pmuk_sched_dir;
 
-/* ---- what all files begin with; ->on_lock is held in what follows ---- */
+/* ---- the head of all files; from here on, ->on_lock is held ---- */
 
 static size_t pmuk_sched_table_size(const struct pmuk_sched *s)
 {
@@ -35,18 +36,18 @@ static void pmuk_sched_show_events(struct seq_file *m, const struct pmuk_sched *
 
 	seq_puts(m, "events");
 	for (i = 0; i < s->nr; i++)
-		seq_printf(m, " %s", s->asked[s->order[i]].name);
+		seq_printf(m, " %s", s->requested[s->order[i]].name);
 	seq_puts(m, "\nmissing");
-	for (i = 0; i < s->nr_asked; i++) {
-		if (!s->asked[i].missing)
+	for (i = 0; i < s->nr_requested; i++) {
+		if (!s->requested[i].missing)
 			continue;
-		seq_printf(m, " %s:%d", s->asked[i].name, s->asked[i].missing);
+		seq_printf(m, " %s:%d", s->requested[i].name, s->requested[i].missing);
 		missing = true;
 	}
 	seq_puts(m, missing ? "\n" : " none\n");
 }
 
-/* Whether there is more to say. */
+/* Returns false if accounting is off: then the file ends here. */
 static bool pmuk_sched_show_head(struct seq_file *m, struct pmuk_sched *s)
 {
 	seq_printf(m, "pmuk_sched 2\nstate %s\n", str_on_off(s->on));
@@ -69,7 +70,7 @@ static void pmuk_sched_show_counts(struct seq_file *m, const u64 *counts, unsign
 		seq_printf(m, " %llu", READ_ONCE(counts[i]));
 }
 
-/* The fields of totals. */
+/* Shows the fields that the documentation calls T. */
 static void pmuk_sched_show_totals(struct seq_file *m, const struct pmuk_sched_totals *sum,
 				   unsigned int nr)
 {
@@ -80,15 +81,15 @@ static void pmuk_sched_show_totals(struct seq_file *m, const struct pmuk_sched_t
 		seq_printf(m, " %llu", sum->wait);
 	else
 		seq_puts(m, " -");
-	for (i = 0; i < PMUK_SCHED_HOWS; i++)
-		seq_printf(m, " %llu", sum->left[i]);
+	for (i = 0; i < PMUK_SCHED_TASK_REASONS; i++)
+		seq_printf(m, " %llu", sum->reasons[i]);
 	seq_printf(m, " %d", !sum->invalid);
 	pmuk_sched_show_counts(m, sum->counts, nr);
 }
 
 /* ---- cpus ---- */
 
-/* What a CPU's tasks and its idle task have had, at one moment. */
+/* A copy of the totals of a CPU's tasks and of its idle task, both of the same moment. */
 struct pmuk_sched_cpu_job {
 	struct pmuk_sched_cpu *c;
 	struct pmuk_sched_totals tasks, idle;
@@ -100,7 +101,7 @@ static void pmuk_sched_cpu_copy(struct pmuk_sched_cpu_job *job)
 	pmuk_sched_add_task(&job->idle, pmuk_sched_idle(job->c));
 }
 
-/* How often an isolated CPU may switch while it is read. */
+/* If an isolated CPU switches during each of this many copies, the last copy is shown. */
 #define PMUK_SCHED_COPY_TRIES	10
 
 static void pmuk_sched_cpu_read(struct pmuk_sched_cpu_job *job)
@@ -111,26 +112,27 @@ static void pmuk_sched_cpu_read(struct pmuk_sched_cpu_job *job)
 }
 
 /*
- * Copies the sums of an idle CPU, or of one that is not to be asked, while that CPU may switch.
- * Returns false if it has switched meanwhile, or has not begun.
+ * Copies the sums of an idle or isolated CPU without interrupting that CPU, which may switch
+ * meanwhile. Returns false if it has switched, or if it does not account.
  *
- * A switch in the short way stores ->start first, then ->base, and ->task last, without a barrier
- * in between, which would cost each switch. A copy that overlaps such a switch sees one of these
- * three change, unless the whole copy fits between two of the stores. The switch takes a fraction
- * of the copy's time, so its CPU must have stopped there, as when a hypervisor takes that CPU. Then
- * the sums lack a part of that one slice, and the next reading has that part.
+ * A switch in the fast path stores ->start first, then ->base, and ->task last. There is no barrier
+ * between these stores, as each switch would pay for it. A copy that overlaps such a switch sees
+ * one of these three fields change, unless the whole copy fits between two of the stores. The
+ * switch takes a fraction of the copy's time, so its CPU must have stopped there, as when a
+ * hypervisor takes that CPU. Then the copy lacks a part of that slice, and the next reading has it.
  */
 static bool pmuk_sched_copy_quiet(struct pmuk_sched_cpu_job *job)
 {
 	struct pmuk_sched_cpu *c = job->c;
-	struct pmuk_sched_task *t = smp_load_acquire(&c->task);	/* pairs with pmuk_sched_switch() */
+	/* pairs with pmuk_sched_on_switch() */
+	struct pmuk_sched_task *t = smp_load_acquire(&c->task);
 	u64 start = READ_ONCE(c->start), base = READ_ONCE(c->base[0]);
 
 	smp_rmb();	/* the sums are read after these two, and before both are read again */
 	pmuk_sched_cpu_read(job);
 	if (t == pmuk_sched_idle(c))
 		job->idle.run += pmuk_sched_idle_so_far(c);
-	smp_rmb();	/* pairs with pmuk_sched_change() */
+	smp_rmb();	/* pairs with pmuk_sched_update_begin() */
 	return t && READ_ONCE(c->task) == t && READ_ONCE(c->start) == start &&
 	       READ_ONCE(c->base[0]) == base;
 }
@@ -144,18 +146,21 @@ static bool pmuk_sched_copy_isolated(struct pmuk_sched_cpu_job *job)
 	return true;
 }
 
-/* On that CPU, between two switches. */
+/* Runs in an interrupt on the CPU to be read, and so between two switches. */
 static void pmuk_sched_cpu_here(void *data)
 {
-	pmuk_sched_look(NULL);
+	pmuk_sched_sync(NULL);
 	pmuk_sched_cpu_read(data);
 }
 
-/* ->on_lock is held. Ticks may tell too much: idle time stands still until that has passed. */
+/*
+ * ->on_lock is held. The idle time by ticks may exceed the time that the next switch accounts. As
+ * totals must never shrink, show the larger value until the real one has caught up.
+ */
 static void pmuk_sched_only_grow(struct pmuk_sched_cpu_job *job)
 {
-	job->c->idle_told = max(job->c->idle_told, job->idle.run);
-	job->idle.run = job->c->idle_told;
+	job->c->idle_reported = max(job->c->idle_reported, job->idle.run);
+	job->idle.run = job->c->idle_reported;
 }
 
 static void pmuk_sched_copy_cpu(struct pmuk_sched_cpu_job *job, int cpu)
@@ -166,11 +171,11 @@ static void pmuk_sched_copy_cpu(struct pmuk_sched_cpu_job *job, int cpu)
 						  pmuk_sched_is_idle(cpu) &&
 						  pmuk_sched_copy_quiet(job))
 			return;
-		/* it is busy, or has just become so */
+		/* The CPU is busy, or has just become busy: interrupt it. */
 		if (!smp_call_function_single(cpu, pmuk_sched_cpu_here, job, true))
 			return;
 	}
-	pmuk_sched_cpu_read(job);	/* nothing is switched */
+	pmuk_sched_cpu_read(job);	/* an offline CPU does not switch */
 }
 
 static void pmuk_sched_show_cpu(struct seq_file *m, int cpu)
@@ -183,12 +188,12 @@ static void pmuk_sched_show_cpu(struct seq_file *m, int cpu)
 	seq_printf(m, "cpu %d", cpu);
 	pmuk_sched_show_totals(m, &job.tasks, pmuk_sched.nr);
 	seq_printf(m, "\nidle %d %llu %llu", cpu, job.idle.run,
-		   job.idle.left[PMUK_SCHED_VOLUNTARY] + job.idle.left[PMUK_SCHED_SAME] +
-		   job.idle.left[PMUK_SCHED_OTHER]);
+		   job.idle.reasons[PMUK_SCHED_VOLUNTARY] + job.idle.reasons[PMUK_SCHED_SAME] +
+		   job.idle.reasons[PMUK_SCHED_OTHER]);
 	pmuk_sched_show_counts(m, job.idle.counts, pmuk_sched.nr);
 	seq_printf(m, "\nirq %d %llu %llu\nleft %d", cpu,
 		   READ_ONCE(stat[CPUTIME_IRQ]), READ_ONCE(stat[CPUTIME_SOFTIRQ]), cpu);
-	pmuk_sched_show_counts(m, job.c->rest, PMUK_SCHED_RESTS);
+	pmuk_sched_show_counts(m, job.c->other_reasons, PMUK_SCHED_CPU_REASONS);
 	seq_putc(m, '\n');
 }
 
@@ -204,7 +209,7 @@ static int pmuk_sched_show_cpus(struct seq_file *m, void *v)
 	return 0;
 }
 
-/* ---- tasks and cgroups: one reading, which is shown piece by piece ---- */
+/* ---- tasks and cgroups: a reading, which is shown piece by piece ---- */
 
 struct pmuk_sched_text {
 	struct pmuk_sched_reading r;
@@ -214,7 +219,7 @@ struct pmuk_sched_text {
 	loff_t (*nr)(const struct pmuk_sched_text *text);
 };
 
-/* The rest of the line. */
+/* Shows a name up to the end of the line. */
 static void pmuk_sched_show_name(struct seq_file *m, const char *name)
 {
 	seq_putc(m, ' ');
@@ -223,23 +228,23 @@ static void pmuk_sched_show_name(struct seq_file *m, const char *name)
 }
 
 static void pmuk_sched_show_task(struct seq_file *m, const struct pmuk_sched_reading *r,
-				 const struct pmuk_sched_known *t)
+				 const struct pmuk_sched_task_copy *t)
 {
 	seq_printf(m, "task %u %u %llu", t->pid, t->tgid, t->cgroup);
-	pmuk_sched_show_totals(m, &t->had, r->nr_events);
+	pmuk_sched_show_totals(m, &t->totals, r->nr_events);
 	pmuk_sched_show_name(m, t->comm);
 }
 
 static int pmuk_sched_cmp_leader(const void *tgid, const void *task)
 {
-	return (int)*(const u32 *)tgid - (int)((const struct pmuk_sched_known *)task)->pid;
+	return (int)*(const u32 *)tgid - (int)((const struct pmuk_sched_task_copy *)task)->pid;
 }
 
-/* Its leader stays for as long as it has threads, and gives it its name. */
+/* A process has the name of its leader, whose task_struct stays as long as there are threads. */
 static void pmuk_sched_show_group(struct seq_file *m, const struct pmuk_sched_reading *r,
 				  const struct pmuk_sched_group *g)
 {
-	const struct pmuk_sched_known *leader =
+	const struct pmuk_sched_task_copy *leader =
 		bsearch(&g->tgid, r->tasks, r->nr, sizeof(*r->tasks), pmuk_sched_cmp_leader);
 
 	seq_printf(m, "group %u %u %llu", g->tgid, g->threads, leader ? leader->cgroup : 0);
@@ -295,7 +300,7 @@ static loff_t pmuk_sched_nr_cgroup_lines(const struct pmuk_sched_text *text)
 	return text->r.nr_lines;
 }
 
-/* The head, and all that follows is read at that moment. */
+/* Shows the head, and makes the reading that the following lines show. */
 static int pmuk_sched_begin_text(struct seq_file *m, struct pmuk_sched_text *text)
 {
 	guard(mutex)(&pmuk_sched.on_lock);
@@ -304,11 +309,11 @@ static int pmuk_sched_begin_text(struct seq_file *m, struct pmuk_sched_text *tex
 	if (!text->on)
 		return 0;
 	pmuk_sched_move_rest();
-	pmuk_sched_look_all();
+	pmuk_sched_sync_all();
 	return text->read(&text->r);
 }
 
-/* At 0 the head, then the lines. */
+/* Position 0 is the head, position i + 1 is line i of the reading. */
 static void *pmuk_sched_text_start(struct seq_file *m, loff_t *pos)
 {
 	struct pmuk_sched_text *text = m->private;
@@ -382,7 +387,7 @@ static int pmuk_sched_text_release(struct inode *inode, struct file *file)
 
 /* ---- histograms ---- */
 
-/* The last of the @nr that are shown has all that is more. */
+/* Shows @nr buckets. The last includes all higher ones. */
 static void pmuk_sched_show_buckets(struct seq_file *m, const char *what, int cpu,
 				    const u64 *buckets, unsigned int nr)
 {
@@ -400,11 +405,11 @@ static void pmuk_sched_show_buckets(struct seq_file *m, const char *what, int cp
 static void pmuk_sched_show_slices(struct seq_file *m, int cpu, const struct pmuk_sched_cpu *c)
 {
 	u64 sum[PMUK_SCHED_BUCKETS] = {};
-	unsigned int i, how;
+	unsigned int i, reason;
 
-	for (how = 0; how <= PMUK_SCHED_HOWS; how++) {
+	for (reason = 0; reason <= PMUK_SCHED_TASK_REASONS; reason++) {
 		for (i = 0; i < PMUK_SCHED_BUCKETS; i++)
-			sum[i] += READ_ONCE(c->slices[how][i]);
+			sum[i] += READ_ONCE(c->slices[reason][i]);
 	}
 	pmuk_sched_show_buckets(m, "slice", cpu, sum, PMUK_SCHED_TIMES);
 }
@@ -430,7 +435,7 @@ static int pmuk_sched_show_hist(struct seq_file *m, void *v)
 
 /* ---- files ---- */
 
-/* What others do is not for everybody. */
+/* These files show the activity of all users: so CAP_PERFMON is needed. */
 #define PMUK_SCHED_FILE(name, room)							\
 static int pmuk_sched_open_##name(struct inode *inode, struct file *file)		\
 {											\

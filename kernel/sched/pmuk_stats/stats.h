@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Scheduler statistics: what the files of pmuk_sched share.
+ * Scheduler statistics: the data that the files of pmuk_sched share.
  *
- * "Owner" is the CPU on which a task runs, or ran last: it writes with interrupts off, in
- * the switch, and takes no lock. What others read of that is marked. All that is not on the
- * way of a switch is under pmuk_sched.lock: who is known, and the sums of what has ended.
+ * Two writers keep apart. The owner of a field is the CPU on which the task runs or ran last: the
+ * owner writes at a switch, with interrupts off and without a lock, and marks each store that
+ * another CPU may read (WRITE_ONCE()). All other data is under pmuk_sched.lock: the tables of
+ * tasks, processes and cgroups, and the sums of those that have ended.
  */
 #ifndef _KERNEL_SCHED_PMUK_STATS_H
 #define _KERNEL_SCHED_PMUK_STATS_H
@@ -16,6 +17,7 @@
 #include <linux/mutex.h>
 #include <linux/percpu.h>
 #include <linux/pmu_kapi.h>
+#include <linux/pmu_kapi_group.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/smp.h>
@@ -29,59 +31,65 @@ struct cgroup;
 #define PMUK_SCHED_EVENTS	4
 
 /*
- * Reasons for which a task leaves its CPU. Each task counts the first three, PMUK_SCHED_VOLUNTARY,
- * _SAME and _OTHER: there is no room for more in its cache line. CPUs count the rest, too.
+ * Each task counts the first three reasons for leaving a CPU, PMUK_SCHED_VOLUNTARY, _SAME and
+ * _OTHER: its cache line has no room for more. CPUs count the other reasons.
  */
-#define PMUK_SCHED_HOWS		3
+#define PMUK_SCHED_TASK_REASONS	3
 #define PMUK_SCHED_REASONS	(PMUK_SCHED_MIGRATED + 1)
-#define PMUK_SCHED_RESTS	(PMUK_SCHED_REASONS - PMUK_SCHED_HOWS)
+#define PMUK_SCHED_CPU_REASONS	(PMUK_SCHED_REASONS - PMUK_SCHED_TASK_REASONS)
 
-static_assert(PMUK_SCHED_OTHER + 1 == PMUK_SCHED_HOWS);
+static_assert(PMUK_SCHED_OTHER + 1 == PMUK_SCHED_TASK_REASONS);
 static_assert(PMUK_SCHED_MIGRATED <= PMUK_SCHED_CLASS_MASK);
 
 /*
  * A flag in &pmuk_sched_task.delay: the task was throttled when it left its CPU, and has not
  * finished a slice since then.
  */
-#define PMUK_SCHED_HELD		BIT_ULL(63)
+#define PMUK_SCHED_WAIT_FROZEN	BIT_ULL(63)
 
-/* &pmuk_sched_task.key: the task_struct, and flags */
-#define PMUK_SCHED_INVALID_BIT	0	/* some slice was not counted */
-#define PMUK_SCHED_GROUPED_BIT	1	/* has a struct pmuk_sched_group */
+/* &pmuk_sched_task.key holds the address of the task_struct, and these flags in its low bits. */
+#define PMUK_SCHED_INVALID_BIT	0	/* the counters missed some slice */
+#define PMUK_SCHED_GROUPED_BIT	1	/* the task's process has a struct pmuk_sched_group */
 #define PMUK_SCHED_FLAGS	7UL
 
 /*
- * What a task has had. 64 bytes with two events; found by its task_struct, which does not know
- * of it. In a chain, it is there for as long as that, so that whoever runs is known, and whoever
- * is known can be asked for its name. Freed by RCU: who walks its chain needs the first two fields.
+ * The entry of a task: its totals, in 64 bytes with two events. With the hook, the task_struct
+ * points to the entry. Without it, a switch finds the entry by the address of the task_struct.
+ * sched_process_free unlinks the entry before the task_struct is freed: so under ->lock, the
+ * task_struct of an entry in a chain exists, and its name can be read. A switch may still walk over
+ * an unlinked entry until RCU has freed it, and needs the first two fields: so the rcu_head takes
+ * the place of the next two.
  */
 struct pmuk_sched_task {
-	struct pmuk_sched_task __rcu *next;	/* ->lock writes: in its chain */
-	unsigned long key;		/* const, but for the flags, which are atomic */
+	struct pmuk_sched_task __rcu *next;	/* ->lock writes: chain */
+	unsigned long key;		/* the address is const, flags change atomically */
 	union {
 		struct {
 			u64 run;	/* owner: nanoseconds */
-			u64 delay;	/* owner: what of the task's run_delay is no wait; or, with
-					 * PMUK_SCHED_HELD, its wait until it was throttled
+			u64 delay;	/* owner: the part of run_delay that is no wait; with
+					 * PMUK_SCHED_WAIT_FROZEN, the wait until the throttling
 					 */
 		};
-		struct rcu_head rcu;	/* when it is in no chain */
+		struct rcu_head rcu;	/* once the entry has left its chain */
 	};
-	u32 left[PMUK_SCHED_HOWS];	/* owner: how often, and how */
+	u32 reasons[PMUK_SCHED_TASK_REASONS];	/* owner: departures, by reason */
 	u32 cgroup;			/* ->lock writes: &pmuk_sched_cgroup.id */
-	u64 counts[];			/* owner: of each event */
+	u64 counts[];			/* owner: by event */
 };
 
 static_assert(sizeof(struct pmuk_sched_task) + 2 * sizeof(u64) == 64);
 
-/* ->lock is held, and @t is or was just in a chain; NULL: it is a CPU's own. */
+/*
+ * NULL for the idle and stray entries of a CPU. To follow the pointer, hold ->lock: @t is in a
+ * chain, or the caller has just unlinked it.
+ */
 static inline struct task_struct *pmuk_sched_task_of(const struct pmuk_sched_task *t)
 {
 	return (struct task_struct *)(t->key & ~PMUK_SCHED_FLAGS);
 }
 
 #ifdef CONFIG_SCHED_INFO
-/* Nanoseconds that a task has waited for CPUs since it was forked. The scheduler writes it. */
+/* The scheduler's count of the nanoseconds that the task has waited for CPUs since its fork. */
 static __always_inline u64 pmuk_sched_delay(const struct task_struct *p)
 {
 	return READ_ONCE(p->sched_info.run_delay);
@@ -94,16 +102,17 @@ static __always_inline u64 pmuk_sched_delay(const struct task_struct *p)
 #endif
 
 /*
- * Nanoseconds that a task has waited while it could run. run_delay goes on while the task is
- * throttled, and is written when the task runs again: from when it is throttled until the next
- * slice has ended, its wait is kept as it was.
+ * Nanoseconds that the task has waited although it could run. run_delay also grows while the task
+ * is throttled, and the scheduler updates run_delay only when the task runs again. So the wait is
+ * frozen from the throttling to the end of the task's next slice.
  */
 static __always_inline u64 pmuk_sched_wait(const struct pmuk_sched_task *t,
 					   const struct task_struct *p)
 {
 	u64 delay = READ_ONCE(t->delay);
 
-	return delay & PMUK_SCHED_HELD ? delay & ~PMUK_SCHED_HELD : pmuk_sched_delay(p) - delay;
+	return delay & PMUK_SCHED_WAIT_FROZEN ? delay & ~PMUK_SCHED_WAIT_FROZEN :
+						pmuk_sched_delay(p) - delay;
 }
 
 static inline bool pmuk_sched_is_invalid(const struct pmuk_sched_task *t)
@@ -111,92 +120,95 @@ static inline bool pmuk_sched_is_invalid(const struct pmuk_sched_task *t)
 	return test_bit(PMUK_SCHED_INVALID_BIT, &t->key);
 }
 
-/* Sums, of more than one task or of what has ended. */
+/* Sums over several tasks, or over tasks that have exited. */
 struct pmuk_sched_totals {
 	u64 run;
 	u64 wait;
-	u64 left[PMUK_SCHED_HOWS];
+	u64 reasons[PMUK_SCHED_TASK_REASONS];
 	u64 counts[PMUK_SCHED_EVENTS];
 	bool invalid;
 };
 
-/* A process that has, or had, more threads than one. All is under ->lock. */
+/* A process that has, or had, more than one thread. ->lock guards all fields. */
 struct pmuk_sched_group {
 	struct pmuk_sched_group *next;
-	const struct signal_struct *signal;	/* which it is found by; as long as it has tasks */
+	const struct signal_struct *signal;	/* key; exists as long as ->threads > 0 */
 	u32 tgid;
-	u32 threads;			/* tasks that are in it */
-	u64 serial;			/* of the reading that ->sum and ->copied belong to */
-	bool copied;
-	struct pmuk_sched_totals ended;	/* those that have exited */
-	struct pmuk_sched_totals sum;	/* of one reading: with those that are there */
+	u32 threads;			/* tasks whose entries have PMUK_SCHED_GROUPED_BIT */
+	u64 serial;			/* number of the reading of ->sum and ->copied */
+	bool copied;			/* that reading has copied this group */
+	struct pmuk_sched_totals ended;	/* threads that have exited */
+	struct pmuk_sched_totals sum;	/* ->ended, and the threads that the reading has seen */
 };
 
 /*
- * A cgroup of the default hierarchy. What it has had is ->ended and what its tasks have: so
- * when one moves, what it has had so far is added where it was and taken off where it comes to,
- * and a switch need not know. Depth is for who reads. All is under ->lock.
+ * A cgroup of the default hierarchy. Its totals are ->ended plus the totals of its present tasks.
+ * When a task moves, its totals so far are added to the old cgroup's ->ended and subtracted from
+ * the new one's: so a switch need not touch a cgroup. Readers sum up the hierarchy. ->lock guards
+ * all fields.
  */
 struct pmuk_sched_cgroup {
 	struct pmuk_sched_cgroup *next;
-	struct pmuk_sched_cgroup *parent;	/* is referred to */
-	u32 id;				/* low half of ->full_id; no other has it meanwhile */
-	u32 refs;			/* tasks, cgroups below, and 1 until it is removed */
+	struct pmuk_sched_cgroup *parent;	/* holds one of the parent's ->refs */
+	u32 id;				/* low half of ->full_id; unique while the cgroup exists */
+	u32 refs;			/* tasks, cgroups below, and 1 until rmdir */
 	u64 full_id;
-	u64 parent_id;			/* of ->parent, when it ends during a reading */
-	u64 serial;			/* the reading of ->own, ->tree and ->copied */
-	bool copied;
-	struct pmuk_sched_totals ended;	/* own tasks that have exited or moved, signed */
-	struct pmuk_sched_totals below;	/* cgroups below it that are no more */
-	struct pmuk_sched_totals own;	/* of one reading */
-	struct pmuk_sched_totals tree;	/* of one reading: ->below, as it was */
+	u64 parent_id;			/* replaces ->parent when it ends during a reading */
+	u64 serial;			/* number of the reading of ->own, ->tree and ->copied */
+	bool copied;			/* that reading has copied this cgroup */
+	struct pmuk_sched_totals ended;	/* own tasks that have exited or moved, modulo 2^64 */
+	struct pmuk_sched_totals removed;	/* former cgroups below it */
+	struct pmuk_sched_totals own;	/* ->ended, and the tasks that the reading has seen */
+	struct pmuk_sched_totals tree;	/* ->removed when the reading touched the cgroup */
 	char path[];
 };
 
-/* A task, as one reading has found it: with its name, as it may be gone when it is shown. */
-struct pmuk_sched_known {
+/* A copy of a task in one reading. It has the name, too: the task may exit before it is shown. */
+struct pmuk_sched_task_copy {
 	u32 pid, tgid;
 	u64 cgroup;
 	char comm[TASK_COMM_LEN];
-	struct pmuk_sched_totals had;
+	struct pmuk_sched_totals totals;
 };
 
-/* A cgroup, as one reading has found it. */
+/* A copy of a cgroup in one reading. */
 struct pmuk_sched_line {
 	u64 id, parent;
 	struct pmuk_sched_totals own, tree;
-	struct pmuk_sched_line *above;	/* the parent's; NULL: none */
-	unsigned int pending;	/* lines below that have not been added to ->tree */
-	bool gone;		/* it was removed meanwhile, and is part of those above only */
+	struct pmuk_sched_line *parent_line;	/* NULL: no parent, or already added to it */
+	unsigned int pending;	/* child lines that have not been added to ->tree yet */
+	bool gone;		/* removed during the reading: only its ancestors show its totals */
 	char *path;
 };
 
 /*
- * A reading of all tasks or all cgroups, in stretches: ->lock is not held from beginning to end.
- * Chains before ->next have been read, the rest is ahead. Nothing is missed or counted twice when
- * a task, group or cgroup ends or moves meanwhile: while there is a reading, who adds to ->ended
- * of a group or cgroup has it touched before, which gives it sums of this reading; and what a task
- * that is ahead takes with it is added to these sums, too.
+ * A reading of all tasks or all cgroups. The walk drops ->lock again and again, so that interrupts
+ * are never off for long: chains below ->next have been read, the others are ahead. The result must
+ * not miss or double anything when a task, group or cgroup ends or moves meanwhile. Therefore,
+ * before ->ended of a group or cgroup changes during a reading, pmuk_sched_touch_group() or
+ * pmuk_sched_touch_cgroup() starts its sums of this reading from the old ->ended. If the walk has
+ * not come to a task that leaves, the task's totals are added to these sums, too.
  */
 struct pmuk_sched_reading {
-	u32 next;			/* ->lock: the chain that comes next */
+	u32 next;			/* ->lock: the next chain to read */
 	unsigned int nr_events;
-	bool full;			/* there are more than there is room for */
+	bool full;			/* a table below has too few entries: read again */
 	struct pmuk_sched_totals exited;	/* ->lock */
 	struct pmuk_sched_totals strays;
-	struct pmuk_sched_known *tasks;
+	struct pmuk_sched_task_copy *tasks;
 	unsigned int nr, room;
 	struct pmuk_sched_group *groups;
 	unsigned int nr_groups, room_groups;
 	struct pmuk_sched_line *lines;
 	unsigned int nr_lines, room_lines;
-	struct pmuk_sched_group *dead_groups;	/* ->lock: ended meanwhile */
-	struct pmuk_sched_cgroup *dead_cgroups;	/* ->lock: likewise */
+	struct pmuk_sched_group *dead_groups;	/* ->lock: ended during the reading */
+	struct pmuk_sched_cgroup *dead_cgroups;	/* ->lock: ended during the reading */
 };
 
 /*
- * With interrupts off, so many tasks, groups or cgroups are looked at, and so many chains, and then
- * the chain is finished: some ten microseconds.
+ * A stretch is the work that is done without releasing ->lock, some ten microseconds: the walk
+ * releases ->lock after the chain in which it reaches this number of tasks, groups or cgroups, or
+ * after this number of chains.
  */
 #define PMUK_SCHED_STRETCH		64
 #define PMUK_SCHED_STRETCH_CHAINS	256
@@ -206,33 +218,33 @@ struct pmuk_sched_reading {
 #define PMUK_SCHED_CGROUP_BITS		10
 #define PMUK_SCHED_CGROUP_CHAINS	BIT(PMUK_SCHED_CGROUP_BITS)
 
-/* Buckets of histograms, by powers of two: as many as 64 bits have, and one for nothing. */
+/* Histograms have a bucket for 0, and a bucket for each power of two in 64 bits. */
 #define PMUK_SCHED_BUCKETS	65
 
-/* And as they are shown, the last with all that is more. */
+/* User space sees only this many buckets. The last shown bucket includes all higher ones. */
 #define PMUK_SCHED_TIMES	40
 #define PMUK_SCHED_IPCS		16
 
-/* Where the records of a CPU's switches go, or their packets. */
+/* The stream of one CPU: its switches go to ->buffer, as records or as packets. */
 struct pmuk_sched_sink {
 	struct pmuk_buffer *buffer;	/* const */
-	bool raw;			/* const: packets, in parts of the AUX area */
-	u64 switches;			/* owner: since it is there */
+	bool raw;			/* const: packets in the AUX area, not records */
+	u64 switches;			/* owner: since the stream began */
 
-	/* Raw. Owner: */
-	struct pmuk_aux_handle part;	/* the one that is open */
-	u8 *at;				/* packets go there; NULL: none is open */
-	u8 *end;			/* and up to here */
-	u64 size;			/* const: of the area */
-	u64 time;			/* of the latest packet */
-	u32 pid;			/* who runs since */
-	bool marked;			/* there is one in this part */
+	/* Only for packets. Owner: */
+	struct pmuk_aux_handle part;	/* the open part of the AUX area */
+	u8 *at;				/* the next packet; NULL: no part is open */
+	u8 *end;			/* the end of the part */
+	u64 size;			/* const: bytes of the ring or area */
+	u64 time;			/* the end of the slice in the latest packet */
+	u32 pid;			/* the task that has run since then */
+	bool marked;			/* this part already has its first mark */
 	u64 lost;			/* switches for which there was no room */
 };
 
-/* What a packet is made of. */
+/* A finished slice, from which raw.c makes a packet. */
 struct pmuk_sched_slice {
-	u64 time;			/* its end */
+	u64 time;			/* the end of the slice */
 	u64 run;
 	u64 wait;
 	u64 counts[2];
@@ -241,42 +253,51 @@ struct pmuk_sched_slice {
 	u8 misc;
 };
 
-/* Of a slice. */
+/* &pmuk_sched_cpu.counted: the state of the CPU's counters when they were last read. */
 enum {
 	PMUK_SCHED_UNCOUNTED,		/* counters are lost */
-	PMUK_SCHED_RESUMED,		/* they are back since its end: ->base holds from here on */
+	PMUK_SCHED_RESUMED,		/* just back: ->base is good, this slice is not */
 	PMUK_SCHED_COUNTED,
 };
 
-/* What is known of a CPU. Owner: that CPU, with interrupts off. */
+/* The state of a CPU. Owner: that CPU, with interrupts off. */
 struct pmuk_sched_cpu {
-	struct pmuk_sched_task *task;	/* owner: who runs; NULL: not begun, or between two */
-	u64 start;			/* owner: the CPU's clock at the latest switch, or look */
+	struct pmuk_sched_task *task;	/* owner: the running task; NULL: off, or in a switch */
+	struct pmuk_group *const *group;	/* owner: for pmuk_group_read(), if this slice may
+						 * end in the fast path; else of an empty group
+						 */
+	u64 start;			/* owner: the CPU's clock at the latest switch or sync */
 	unsigned long idle_since;	/* owner: jiffies when the idle task came */
-	u64 idle_told;			/* ->on_lock: of idle's time, the most that was told */
-	u64 delay;			/* owner: run_delay of who runs, before it ran */
-	u8 counted;			/* owner: whether the slice that has ended was */
-	bool fresh;			/* owner: began while idle, whose stamp is old */
-	bool torn;			/* owner: not counted when this slice was looked at */
-	bool lapsed;			/* owner: there was such a slice */
-	bool plain;			/* owner: this slice is accounted in the short way */
-	u64 base[PMUK_SCHED_EVENTS];	/* owner: counts then */
-	u64 slice[PMUK_SCHED_EVENTS];	/* owner: of the slice that ends, while it is accounted */
+	u64 idle_reported;		/* ->on_lock: the longest idle time that was shown */
+	u64 delay;			/* owner: run_delay of ->task before it got the CPU */
+	u8 counted;			/* owner: PMUK_SCHED_UNCOUNTED etc. */
+	bool began_idle;		/* owner: ->start is too early, as the clock of an idle CPU
+					 * is not updated
+					 */
+	bool partial;			/* owner: a sync in this slice found counters lost */
+	bool invalid;			/* owner: the counters missed some slice */
+	u64 base[PMUK_SCHED_EVENTS];	/* owner: counts at ->start */
+	u64 slice[PMUK_SCHED_EVENTS];	/* owner: counts of the slice that ends; in the fast path
+					 * counters' values first
+					 */
 	struct pmuk_sched_sink __rcu *sink;	/* stream.c writes */
 
-	u64 part;			/* owner: what looks have taken off this slice */
-	u64 parts[PMUK_SCHED_EVENTS];
-	u64 first;			/* owner: ->start less this is what was accounted */
-	u64 firsts[PMUK_SCHED_EVENTS];	/* owner: and ->base less these */
-	u64 wait;			/* owner: of slices here, what was waited here */
-	u64 strays;			/* owner: slices of tasks that are not known */
-	u64 slow;			/* owner: switches that were accounted in the long way */
-	u64 slices[PMUK_SCHED_HOWS + 1][PMUK_SCHED_BUCKETS];	/* owner: the last for the rest */
-	u64 rest[PMUK_SCHED_RESTS];	/* owner: how often for which of the other reasons */
+	u64 synced_run;			/* owner: time of this slice that syncs have accounted */
+	u64 synced_counts[PMUK_SCHED_EVENTS];	/* owner: likewise */
+	u64 origin;			/* owner: ->start - ->origin is all accounted time */
+	u64 origins[PMUK_SCHED_EVENTS];	/* owner: ->base - ->origins are all accounted counts */
+	u64 wait;			/* owner: waits on this CPU before the slices on it */
+	u64 strays;			/* owner: slices of tasks that have no entry */
+	u64 slow;			/* owner: switches in the slow path */
+	u64 slow_reads;			/* owner: other switches that were not read in line */
+	u64 slices[PMUK_SCHED_TASK_REASONS + 1][PMUK_SCHED_BUCKETS];	/* owner: by reason, the
+									 * last row for others
+									 */
+	u64 other_reasons[PMUK_SCHED_CPU_REASONS];	/* owner: those no task counts */
 	u64 waits[PMUK_SCHED_BUCKETS];	/* owner */
 	u64 ipcs[PMUK_SCHED_BUCKETS];	/* owner */
 
-	/* As of tasks: counts follow their end. */
+	/* Two struct pmuk_sched_task, each followed by the counts of its events. */
 	u64 idle[DIV_ROUND_UP(sizeof(struct pmuk_sched_task), 8) + PMUK_SCHED_EVENTS];
 	u64 stray[DIV_ROUND_UP(sizeof(struct pmuk_sched_task), 8) + PMUK_SCHED_EVENTS];
 };
@@ -293,76 +314,86 @@ static inline struct pmuk_sched_task *pmuk_sched_stray(struct pmuk_sched_cpu *c)
 	return (struct pmuk_sched_task *)c->stray;
 }
 
-/* An event, as it was asked for. */
+/* An event of the parameter "events". */
 struct pmuk_sched_event {
 	char name[32];
 	u32 type;
 	u64 config;
-	int missing;			/* 0, or -errno: it could not be had */
+	int missing;			/* 0, or the -errno with which it could not be opened */
 };
 
 struct pmuk_sched {
-	/* For switches; const while they are traced. */
-	struct pmuk_sched_task __rcu **chains;	/* their links are under ->lock */
-	u32 mask;			/* how many chains, less one */
-	unsigned int nr;		/* how many events count */
-	bool ipc;			/* the first two are cycles, or so, and instructions */
-	struct pmuk_context *ctx;	/* with these; NULL: none */
+	/* Read at switches; const while switches are traced. */
+	struct pmuk_sched_task __rcu **chains;	/* ->lock writes the links */
+	u32 mask;			/* number of chains - 1 */
+	unsigned int nr;		/* number of events that are counted */
+	bool ipc;			/* the first two requested events are counted */
+	struct pmuk_context *ctx;	/* of these events; NULL: there is none */
+	struct pmuk_group * __percpu *groups_shown;	/* of ->ctx */
 
-	spinlock_t lock;		/* with interrupts off, as some tracepoints are */
+	spinlock_t lock;		/* interrupts off: some probes run so */
 	unsigned int nr_tasks;		/* ->lock */
-	struct pmuk_sched_group **groups;	/* ->lock, as are those below */
-	struct pmuk_sched_cgroup **cgroups;
-	struct pmuk_sched_totals exited;	/* whole processes */
+	bool shown;			/* ->lock: tasks point to their entries */
+	struct pmuk_sched_group **groups;	/* ->lock */
+	struct pmuk_sched_cgroup **cgroups;	/* ->lock */
+	struct pmuk_sched_totals exited;	/* ->lock: processes that are gone */
 	unsigned int nr_groups, nr_cgroups;	/* ->lock */
-	struct pmuk_sched_reading *reading;	/* ->lock; NULL: none */
-	u64 serial;			/* ->lock: of the latest reading */
-	u64 unknown;			/* cgroups and groups for which there was no memory */
-	bool unmoved;			/* ->lock: tasks have changed their cgroup, see
+	struct pmuk_sched_reading *reading;	/* ->lock: the current one, or NULL */
+	u64 serial;			/* ->lock: number of the latest reading */
+	u64 unknown;			/* ->lock writes: cgroups and groups without memory */
+	bool move_pending;		/* ->lock: some entries still name an old cgroup, see
 					 * pmuk_sched_move_rest()
 					 */
-	unsigned int stretch;		/* ->lock: most that were looked at in a row, */
-	unsigned int stretch_ns;	/* ->lock: and the longest time that took */
+	unsigned int stretch;		/* ->lock: most entries of a stretch */
+	unsigned int stretch_ns;	/* ->lock: longest time of a stretch */
 
-	struct mutex on_lock;		/* on, off, and what is between */
+	struct mutex on_lock;		/* taken to turn on or off, and to read */
 	bool on;			/* ->on_lock */
-	bool begun;			/* ->on_lock writes: CPUs that come online begin */
-	u64 strays;			/* ->on_lock: when last looked for */
+	bool begun;			/* ->on_lock writes: CPUs that come online account */
+	u64 strays;			/* ->on_lock: pmuk_sched_nr_strays(), when last checked */
 	u64 since;			/* ->on_lock: CLOCK_MONOTONIC */
-	bool lost;			/* ->on_lock: counters, and nobody has tried since */
-	unsigned int retry_after;	/* ->on_lock: seconds from one try to the next */
-	unsigned int retry_in;		/* ->on_lock: seconds until the next */
-	unsigned int nr_asked;		/* ->on_lock */
-	struct pmuk_sched_event asked[PMUK_SCHED_EVENTS];	/* ->on_lock */
-	u8 order[PMUK_SCHED_EVENTS];	/* ->on_lock: which of these count, in order */
-	int cpuhp;			/* const: the state */
+	bool lost;			/* ->on_lock: counters, with no retry since then */
+	unsigned int retry_after;	/* ->on_lock: seconds from one retry to the next */
+	unsigned int retry_in;		/* ->on_lock: seconds until the next retry */
+	unsigned int nr_requested;	/* ->on_lock */
+	struct pmuk_sched_event requested[PMUK_SCHED_EVENTS];	/* ->on_lock */
+	u8 order[PMUK_SCHED_EVENTS];	/* ->on_lock: indices of the counted ones */
+	int cpuhp;			/* const: the hotplug state */
 	struct delayed_work watch;
 	struct work_struct move;
 };
 
 extern struct pmuk_sched pmuk_sched;
 DECLARE_PER_CPU(struct pmuk_sched_cpu, pmuk_sched_cpus);
-DECLARE_PER_CPU(bool, pmuk_sched_up);	/* owner: it is online, and not about to go */
+DECLARE_PER_CPU(bool, pmuk_sched_up);	/* owner: between its hotplug callbacks */
 
-/* Bucket 0: nothing; bucket i: from 2^(i - 1) nanoseconds on. */
-static __always_inline unsigned int pmuk_sched_time_bucket(u64 ns)
+/* Bucket 0 is for 0 ns; bucket i begins at 2^(i - 1) nanoseconds. @ns is below 2^63. */
+static __always_inline unsigned long pmuk_sched_time_bucket(u64 ns)
 {
-	return fls64(ns);
+	return 63UL - __builtin_clzll(ns << 1 | 1);
 }
 
-/* Bucket i: from 2^(i - 9) instructions per cycle on; 0: less than all these. */
+/*
+ * Bucket i begins at 2^(i - 9) instructions per cycle; bucket 0 is for less than 2^-8. No division:
+ * a quotient has as many bits as its dividend has more than its divisor, or one more.
+ */
 static __always_inline unsigned int pmuk_sched_ipc_bucket(u64 cycles, u64 insns)
 {
-	return fls64((insns << 8) / (cycles ?: 1));
+	u64 dividend = insns << 8, divisor = cycles + !cycles;
+	int more = __builtin_clzll(divisor) - __builtin_clzll(dividend | 1);
+
+	if (unlikely(more < 0))
+		return 0;
+	return more + (dividend >> more >= divisor);
 }
 
-/* task_structs are some KiB: neighbours are in chains of their own. */
+/* A task_struct has some KiB: shifted by 12, neighbouring addresses fall into different chains. */
 static __always_inline u32 pmuk_sched_chain(const struct task_struct *p)
 {
 	return ((unsigned long)p >> 12) & pmuk_sched.mask;
 }
 
-/* NULL: not known. In RCU's care. */
+/* NULL: @p has no entry. The caller holds ->lock, or has preemption off for RCU. */
 static __always_inline struct pmuk_sched_task *pmuk_sched_find(const struct task_struct *p)
 {
 	struct pmuk_sched_task *t = rcu_dereference_sched(pmuk_sched.chains[pmuk_sched_chain(p)]);
@@ -372,27 +403,33 @@ static __always_inline struct pmuk_sched_task *pmuk_sched_find(const struct task
 	return t;
 }
 
-/* ->lock is held. The reading that is under way has not come to @p yet. */
+/* ->lock is held. True if there is a reading that has not come to @p yet. */
 static inline bool pmuk_sched_is_ahead(const struct task_struct *p)
 {
 	return pmuk_sched.reading && pmuk_sched_chain(p) >= pmuk_sched.reading->next;
 }
 
 /* switch.c */
-void pmuk_sched_switch(void *data, bool preempt, struct task_struct *prev,
-		       struct task_struct *next, unsigned int prev_state, u64 clock);
+void pmuk_sched_on_switch(void *data, bool preempt, struct task_struct *prev,
+			  struct task_struct *next, unsigned int prev_state, u64 clock);
 void pmuk_sched_switch_probe(void *data, bool preempt, struct task_struct *prev,
 			     struct task_struct *next, unsigned int prev_state);
 void pmuk_sched_begin(void *data);
 void pmuk_sched_end(void *data);
-void pmuk_sched_look(void *data);
-void pmuk_sched_look_all(void);
+void pmuk_sched_sync(void *data);
+void pmuk_sched_sync_all(void);
 bool pmuk_sched_is_idle(int cpu);
 bool pmuk_sched_is_isolated(int cpu);
 u64 pmuk_sched_idle_so_far(const struct pmuk_sched_cpu *c);
 u64 pmuk_sched_nr_strays(void);
 u64 pmuk_sched_nr_slow(void);
+u64 pmuk_sched_nr_slow_reads(void);
 void pmuk_sched_cpu_totals(struct pmuk_sched_cpu *c, struct pmuk_sched_totals *sum);
+
+/* state.c */
+void pmuk_sched_note_stretch(unsigned int seen, u64 began);
+void pmuk_sched_touch_group(struct pmuk_sched_group *g);
+void pmuk_sched_touch_cgroup(struct pmuk_sched_cgroup *g);
 
 /* totals.c */
 void pmuk_sched_add_task(struct pmuk_sched_totals *sum, const struct pmuk_sched_task *t);
@@ -402,6 +439,7 @@ void pmuk_sched_add(struct pmuk_sched_totals *sum, const struct pmuk_sched_total
 int pmuk_sched_tasks_init(void);
 void pmuk_sched_tasks_exit(void);
 void pmuk_sched_tasks_seed(void);
+void pmuk_sched_tasks_hide(void);
 void pmuk_sched_newtask(void *data, struct task_struct *p, u64 clone_flags);
 void pmuk_sched_free(void *data, struct task_struct *p);
 size_t pmuk_sched_task_size(void);
@@ -429,10 +467,7 @@ void pmuk_sched_counters_stop(struct pmuk_sched *s);
 int pmuk_sched_read_tasks(struct pmuk_sched_reading *r);
 int pmuk_sched_read_cgroups(struct pmuk_sched_reading *r);
 void pmuk_sched_reading_free(struct pmuk_sched_reading *r);
-void pmuk_sched_note_stretch(unsigned int seen, u64 began);
 void pmuk_sched_move_rest(void);
-void pmuk_sched_touch_group(struct pmuk_sched_group *g);
-void pmuk_sched_touch_cgroup(struct pmuk_sched_cgroup *g);
 
 /* show.c */
 int pmuk_sched_show_init(void);

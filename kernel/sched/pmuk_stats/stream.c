@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * /dev/pmuk_sched: the switches of a CPU as records in a ring that user space maps, or as packets
- * in an AUX area beside it. Each open file has one CPU's, and each CPU one file.
+ * in an AUX area beside the ring. An open file has the switches of one CPU, and a CPU has at most
+ * one such file.
  */
 #define pr_fmt(fmt) "pmuk_sched: " fmt
 
@@ -29,28 +30,28 @@
 
 static_assert(sizeof(struct pmuk_sched_switch) == 48);
 
-/* So many data pages at most. */
+/* The largest number of data pages of a stream. */
 #define PMUK_SCHED_PAGES_MAX	(SZ_64M >> PAGE_SHIFT)
 
 struct pmuk_sched_file {
-	struct mutex lock;		/* from no sink to one, once */
+	struct mutex lock;		/* serializes the making of ->sink */
 	struct pmuk_sched_sink *sink;	/* ->lock writes */
 	int cpu;			/* written before ->sink */
-	wait_queue_head_t waitq;	/* who polls, before there is a sink and after */
+	wait_queue_head_t waitq;	/* pollers, also those that came before ->sink */
 };
 
 static unsigned int pmuk_sched_stream_mb = 256;
 module_param_named(stream_mb, pmuk_sched_stream_mb, uint, 0644);
-MODULE_PARM_DESC(stream_mb, "Most MiB that all streams have together (default 256)");
+MODULE_PARM_DESC(stream_mb, "Limit of the memory of all streams together, in MiB (default 256)");
 
-/* Of all streams. */
+/* The bytes of all streams together. */
 static atomic64_t pmuk_sched_stream_bytes = ATOMIC64_INIT(0);
 
-/* Whose CPU is whose. */
+/* Guards which CPU's sink belongs to which open file. */
 static DEFINE_MUTEX(pmuk_sched_sinks);
 
-/* Streams have their memory before anybody maps it. What they have together is pinned. */
-static int pmuk_sched_take(u64 bytes)
+/* The memory of a stream is pinned before any map of it is accounted: so limit the sum of all. */
+static int pmuk_sched_charge(u64 bytes)
 {
 	unsigned int mb = READ_ONCE(pmuk_sched_stream_mb);
 
@@ -62,24 +63,27 @@ static int pmuk_sched_take(u64 bytes)
 	return -ENOBUFS;
 }
 
-static struct pmuk_buffer *pmuk_sched_ring(const struct pmuk_sched_stream *what,
+static struct pmuk_buffer *pmuk_sched_ring(const struct pmuk_sched_stream *req,
 					   wait_queue_head_t *waitq)
 {
 	const struct pmuk_buffer_attr attr = {
-		.nr_pages	= what->nr_pages,
-		.mode		= what->mode == PMUK_SCHED_OVERWRITE ? PMUK_BUFFER_OVERWRITE :
+		.nr_pages	= req->nr_pages,
+		.mode		= req->mode == PMUK_SCHED_OVERWRITE ? PMUK_BUFFER_OVERWRITE :
 								       PMUK_BUFFER_DROP,
 		.flags		= PMUK_BUFFER_ACCOUNT |
-				  (what->mode == PMUK_SCHED_OVERWRITE ? 0 : PMUK_BUFFER_USER_TAIL),
-		.watermark	= what->watermark,
+				  (req->mode == PMUK_SCHED_OVERWRITE ? 0 : PMUK_BUFFER_USER_TAIL),
+		.watermark	= req->watermark,
 		.waitq		= waitq,
 	};
 
-	return pmuk_buffer_create(&attr, what->cpu);
+	return pmuk_buffer_create(&attr, req->cpu);
 }
 
-/* Its ring has what is told of parts, together where there is no room. */
-static struct pmuk_buffer *pmuk_sched_area(const struct pmuk_sched_stream *what,
+/*
+ * The ring of one page has a PERF_RECORD_AUX for each part of the area. While the ring is full, the
+ * next PERF_RECORD_AUX reports several parts together.
+ */
+static struct pmuk_buffer *pmuk_sched_area(const struct pmuk_sched_stream *req,
 					   wait_queue_head_t *waitq)
 {
 	const struct pmuk_buffer_attr attr = {
@@ -87,11 +91,11 @@ static struct pmuk_buffer *pmuk_sched_area(const struct pmuk_sched_stream *what,
 		.mode		= PMUK_BUFFER_DROP,
 		.flags		= PMUK_BUFFER_USER_TAIL | PMUK_BUFFER_ACCOUNT,
 		.waitq		= waitq,
-		.aux		= { .nr_pages = what->nr_pages, .watermark = what->watermark,
-				    .least = PMUK_SCHED_RAW_MOST },
+		.aux		= { .nr_pages = req->nr_pages, .watermark = req->watermark,
+				    .least = PMUK_SCHED_RAW_MAX },
 	};
 
-	return pmuk_buffer_create(&attr, what->cpu);
+	return pmuk_buffer_create(&attr, req->cpu);
 }
 
 static void pmuk_sched_sink_free(struct pmuk_sched_sink *sink)
@@ -101,33 +105,33 @@ static void pmuk_sched_sink_free(struct pmuk_sched_sink *sink)
 	kfree(sink);
 }
 
-/* The CPU writes its sink at each switch. */
-static struct pmuk_sched_sink *pmuk_sched_sink_alloc(const struct pmuk_sched_stream *what)
+/* Allocates on the CPU's node, as the CPU writes its sink at each switch. */
+static struct pmuk_sched_sink *pmuk_sched_sink_alloc(const struct pmuk_sched_stream *req)
 {
 	struct pmuk_sched_sink *sink = kzalloc_node(sizeof(*sink), GFP_KERNEL_ACCOUNT,
-						    cpu_to_node(what->cpu));
+						    cpu_to_node(req->cpu));
 	int ret;
 
 	if (!sink)
 		return ERR_PTR(-ENOMEM);
-	sink->raw = what->mode == PMUK_SCHED_RAW;
-	sink->size = (u64)what->nr_pages * PAGE_SIZE;
-	ret = pmuk_sched_take(sink->size);
+	sink->raw = req->mode == PMUK_SCHED_RAW;
+	sink->size = (u64)req->nr_pages * PAGE_SIZE;
+	ret = pmuk_sched_charge(sink->size);
 	if (!ret)
 		return sink;
 	kfree(sink);
 	return ERR_PTR(ret);
 }
 
-static struct pmuk_sched_sink *pmuk_sched_sink_make(const struct pmuk_sched_stream *what,
+static struct pmuk_sched_sink *pmuk_sched_sink_make(const struct pmuk_sched_stream *req,
 						    wait_queue_head_t *waitq)
 {
-	struct pmuk_sched_sink *sink = pmuk_sched_sink_alloc(what);
+	struct pmuk_sched_sink *sink = pmuk_sched_sink_alloc(req);
 	void *err;
 
 	if (IS_ERR(sink))
 		return sink;
-	sink->buffer = sink->raw ? pmuk_sched_area(what, waitq) : pmuk_sched_ring(what, waitq);
+	sink->buffer = sink->raw ? pmuk_sched_area(req, waitq) : pmuk_sched_ring(req, waitq);
 	if (!IS_ERR(sink->buffer))
 		return sink;
 	err = sink->buffer;
@@ -135,7 +139,7 @@ static struct pmuk_sched_sink *pmuk_sched_sink_make(const struct pmuk_sched_stre
 	return err;
 }
 
-static int pmuk_sched_sink_show(struct pmuk_sched_sink *sink, int cpu)
+static int pmuk_sched_sink_attach(struct pmuk_sched_sink *sink, int cpu)
 {
 	struct pmuk_sched_cpu *c = per_cpu_ptr(&pmuk_sched_cpus, cpu);
 
@@ -146,75 +150,78 @@ static int pmuk_sched_sink_show(struct pmuk_sched_sink *sink, int cpu)
 	return 0;
 }
 
-static void pmuk_sched_sink_hide(int cpu)
+static void pmuk_sched_sink_detach(int cpu)
 {
 	guard(mutex)(&pmuk_sched_sinks);
 	RCU_INIT_POINTER(per_cpu_ptr(&pmuk_sched_cpus, cpu)->sink, NULL);
 }
 
-static const char *pmuk_sched_stream_fault(const struct pmuk_sched_stream *what)
+static const char *pmuk_sched_stream_fault(const struct pmuk_sched_stream *req)
 {
-	if (what->mode > PMUK_SCHED_RAW)
+	if (req->mode > PMUK_SCHED_RAW)
 		return "no such mode";
-	if (!what->nr_pages || what->nr_pages > PMUK_SCHED_PAGES_MAX)
+	if (!req->nr_pages || req->nr_pages > PMUK_SCHED_PAGES_MAX)
 		return "1 page to 64 MiB, a power of two";
 	return NULL;
 }
 
-static long pmuk_sched_stream(struct pmuk_sched_file *f, void __user *from)
+static long pmuk_sched_stream_begin(struct pmuk_sched_file *f, void __user *from)
 {
-	struct pmuk_sched_stream what;
+	struct pmuk_sched_stream req;
 	struct pmuk_sched_sink *sink;
 	const char *fault;
 	int ret;
 
-	if (copy_from_user(&what, from, sizeof(what)))
+	if (copy_from_user(&req, from, sizeof(req)))
 		return -EFAULT;
-	fault = pmuk_sched_stream_fault(&what);
+	fault = pmuk_sched_stream_fault(&req);
 	if (fault) {
 		pr_debug("stream: %s\n", fault);
 		return -EINVAL;
 	}
-	if (what.cpu >= nr_cpu_ids || !cpu_possible(what.cpu))
+	if (req.cpu >= nr_cpu_ids || !cpu_possible(req.cpu))
 		return -ENODEV;
 
 	guard(mutex)(&f->lock);
 	if (f->sink)
 		return -EBUSY;
-	sink = pmuk_sched_sink_make(&what, &f->waitq);
+	sink = pmuk_sched_sink_make(&req, &f->waitq);
 	if (IS_ERR(sink))
 		return PTR_ERR(sink);
-	ret = pmuk_sched_sink_show(sink, what.cpu);
+	ret = pmuk_sched_sink_attach(sink, req.cpu);
 	if (ret) {
 		pmuk_sched_sink_free(sink);
 		return ret;
 	}
-	f->cpu = what.cpu;
-	smp_store_release(&f->sink, sink);	/* with its CPU; pairs with pmuk_sched_sink_of() */
-	wake_up_interruptible_all(&f->waitq);	/* its first wakeup may have come before */
+	f->cpu = req.cpu;
+	smp_store_release(&f->sink, sink);	/* with ->cpu; pairs with pmuk_sched_sink_of() */
+	wake_up_interruptible_all(&f->waitq);	/* wakeups before this found no sink */
 	return 0;
 }
 
-/* NULL: none yet. It stays until the file is released. */
+/* Returns the sink, which exists until the file is released, or NULL before PMUK_SCHED_STREAM. */
 static struct pmuk_sched_sink *pmuk_sched_sink_of(struct file *file)
 {
 	struct pmuk_sched_file *f = file->private_data;
 
-	return smp_load_acquire(&f->sink);	/* pairs with pmuk_sched_stream() */
+	return smp_load_acquire(&f->sink);	/* pairs with pmuk_sched_stream_begin() */
 }
 
-/* Who stands in for a CPU that is offline: one at a time, as it would be there. */
+/* Serializes those that write an offline CPU's buffer in place of that CPU. */
 static DEFINE_MUTEX(pmuk_sched_offline);
 
-/* On the sink's CPU, between two switches; or it is offline, and has none. */
-static void pmuk_sched_between(int cpu, smp_call_func_t what, void *data)
+/*
+ * Calls @fn on the sink's CPU, with interrupts off and so between two switches. An offline CPU does
+ * not switch: then the caller's CPU takes its place.
+ */
+static void pmuk_sched_call_on(int cpu, smp_call_func_t fn, void *data)
 {
 	guard(cpus_read_lock)();
-	if (!smp_call_function_single(cpu, what, data, true))
+	if (!smp_call_function_single(cpu, fn, data, true))
 		return;
 	guard(mutex)(&pmuk_sched_offline);
 	guard(irqsave)();
-	what(data);
+	fn(data);
 }
 
 static void pmuk_sched_flush_here(void *sink)
@@ -236,7 +243,7 @@ static void pmuk_sched_stat_of_area(const struct pmuk_sched_sink *sink, struct p
 {
 	struct pmuk_aux_stat stat;
 
-	pmuk_aux_stat(sink->buffer, &stat);
+	pmuk_aux_get_stat(sink->buffer, &stat);
 	to->lost = READ_ONCE(sink->lost);
 	to->head = stat.head;
 }
@@ -245,7 +252,7 @@ static void pmuk_sched_stat_of_ring(const struct pmuk_sched_sink *sink, struct p
 {
 	struct pmuk_buffer_stat stat;
 
-	pmuk_buffer_stat(sink->buffer, &stat);
+	pmuk_buffer_get_stat(sink->buffer, &stat);
 	to->lost = stat.lost;
 	to->discarded = stat.discarded;
 	to->head = stat.head;
@@ -263,11 +270,11 @@ static void pmuk_sched_stat_here(void *data)
 	job->stat.switches = READ_ONCE(job->sink->switches);
 }
 
-static long pmuk_sched_stat(struct pmuk_sched_sink *sink, int cpu, void __user *to)
+static long pmuk_sched_stream_stat(struct pmuk_sched_sink *sink, int cpu, void __user *to)
 {
 	struct pmuk_sched_stat_job job = { .sink = sink };
 
-	pmuk_sched_between(cpu, pmuk_sched_stat_here, &job);
+	pmuk_sched_call_on(cpu, pmuk_sched_stat_here, &job);
 	return copy_to_user(to, &job.stat, sizeof(job.stat)) ? -EFAULT : 0;
 }
 
@@ -286,17 +293,17 @@ static long pmuk_sched_ioctl(struct file *file, unsigned int cmd, unsigned long 
 	struct pmuk_sched_file *f = file->private_data;
 
 	if (cmd == PMUK_SCHED_STREAM)
-		return pmuk_sched_stream(f, (void __user *)arg);
+		return pmuk_sched_stream_begin(f, (void __user *)arg);
 	if (!sink)
 		return -ENODEV;
 	switch (cmd) {
 	case PMUK_SCHED_STAT:
-		return pmuk_sched_stat(sink, f->cpu, (void __user *)arg);
+		return pmuk_sched_stream_stat(sink, f->cpu, (void __user *)arg);
 	case PMUK_SCHED_PAUSE:
 	case PMUK_SCHED_RESUME:
 		return pmuk_sched_pause(sink, cmd == PMUK_SCHED_PAUSE);
 	case PMUK_SCHED_FLUSH:
-		pmuk_sched_between(f->cpu, pmuk_sched_flush_here, sink);
+		pmuk_sched_call_on(f->cpu, pmuk_sched_flush_here, sink);
 		return 0;
 	default:
 		return -ENOTTY;
@@ -319,7 +326,7 @@ static __poll_t pmuk_sched_poll(struct file *file, poll_table *wait)
 	struct pmuk_sched_file *f = file->private_data;
 	struct pmuk_sched_sink *sink;
 
-	/* Who waits before there is a stream waits where its buffer will wake. */
+	/* A process that polls before there is a stream waits where its buffer will wake it. */
 	poll_wait(file, &f->waitq, wait);
 	sink = pmuk_sched_sink_of(file);
 	return sink ? pmuk_buffer_poll(sink->buffer, file, NULL) : 0;
@@ -343,17 +350,17 @@ static int pmuk_sched_open(struct inode *inode, struct file *file)
 }
 
 /*
- * There are no maps any more: each holds the file. A switch under way may still write; then nobody
- * does, and a part that is open has nobody else to end it.
+ * Each map holds a reference on the file, so none is left. synchronize_rcu() waits for switches
+ * that still write to the sink. After that, only this function can end an open part.
  */
 static int pmuk_sched_release(struct inode *inode, struct file *file)
 {
 	struct pmuk_sched_file *f = file->private_data;
 
 	if (f->sink) {
-		pmuk_sched_sink_hide(f->cpu);
+		pmuk_sched_sink_detach(f->cpu);
 		synchronize_rcu();
-		pmuk_sched_between(f->cpu, pmuk_sched_end_here, f->sink);
+		pmuk_sched_call_on(f->cpu, pmuk_sched_end_here, f->sink);
 		pmuk_sched_sink_free(f->sink);
 	}
 	kfree(f);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What happens at each switch: one read of the CPU's counters, and additions. No lock, no
- * allocation, no wakeup, and no clock is read: the scheduler has just updated the CPU's clock, and
- * knows how long who goes had waited before it ran. Interrupts are part of that time, as they are
- * part of what is counted meanwhile; what a hypervisor took is not.
+ * Each switch reads the CPU's counters once, and adds the differences to the task that leaves. The
+ * run queue is locked then, so this file takes no lock, allocates no memory and wakes no task. To
+ * keep switches cheap, it reads no clock: the scheduler has just updated the CPU's clock, and its
+ * sched_info has the wait before the slice. The time of a slice includes interrupts, as the counts
+ * do, and excludes steal time.
  */
 #include <asm/syscall.h>
 #include <asm/unistd.h>
@@ -28,24 +29,33 @@
 DEFINE_PER_CPU_ALIGNED(struct pmuk_sched_cpu, pmuk_sched_cpus);
 DEFINE_PER_CPU(bool, pmuk_sched_up);
 
-/* Only the owner writes, others read. */
+/* Only the owner adds: the store is marked for readers on other CPUs, and need not be atomic. */
 static __always_inline void pmuk_sched_sum(u64 *sum, u64 n)
 {
 	WRITE_ONCE(*sum, *sum + n);
 }
 
-static __always_inline struct pmuk_sched_task *
-pmuk_sched_who(struct pmuk_sched_cpu *c, const struct task_struct *p)
+/* Returns NULL for the idle task, too. */
+static __always_inline struct pmuk_sched_task *pmuk_sched_look_up(const struct task_struct *p)
 {
-	struct pmuk_sched_task *t;
+#ifdef CONFIG_SCHED_SWITCH_HOOK
+	return sched_switch_data(p);
+#else
+	return p->pid ? pmuk_sched_find(p) : NULL;
+#endif
+}
 
+static __always_inline struct pmuk_sched_task *
+pmuk_sched_entry_of(struct pmuk_sched_cpu *c, const struct task_struct *p)
+{
+	struct pmuk_sched_task *t = pmuk_sched_look_up(p);
+
+	if (likely(t))
+		return t;
 	if (!p->pid) {
 		WRITE_ONCE(c->idle_since, jiffies);
 		return pmuk_sched_idle(c);
 	}
-	t = pmuk_sched_find(p);
-	if (likely(t))
-		return t;
 	pmuk_sched_sum(&c->strays, 1);
 	return pmuk_sched_stray(c);
 }
@@ -60,26 +70,40 @@ static __always_inline u64 pmuk_sched_count_one(struct pmuk_sched_cpu *c, struct
 	return delta;
 }
 
-/* The next slice can be accounted in the short way: two counters, which count. */
-static void pmuk_sched_set_plain(struct pmuk_sched_cpu *c)
+/* pmuk_group_read() finds no counters here. */
+static struct pmuk_group *const pmuk_sched_no_group;
+
+/* The fast path is for exactly two counters, cycles and instructions, which are both counting. */
+static void pmuk_sched_set_fast(struct pmuk_sched_cpu *c)
 {
-	c->plain = pmuk_sched.nr == 2 && pmuk_sched.ipc && c->counted == PMUK_SCHED_COUNTED;
+	if (pmuk_sched.nr == 2 && pmuk_sched.ipc && c->counted == PMUK_SCHED_COUNTED)
+		c->group = this_cpu_ptr(pmuk_sched.groups_shown);
+	else
+		c->group = &pmuk_sched_no_group;
 }
 
-/* Nobody's: what was counted between when counters were lost and when they are back. */
+static bool pmuk_sched_is_fast(const struct pmuk_sched_cpu *c)
+{
+	return c->group != &pmuk_sched_no_group;
+}
+
+/* Moves ->base to @now without accounting the difference to any task. */
 static void pmuk_sched_skip_one(struct pmuk_sched_cpu *c, unsigned int i, const u64 *now)
 {
-	WRITE_ONCE(c->firsts[i], c->firsts[i] + now[i] - c->base[i]);
+	WRITE_ONCE(c->origins[i], c->origins[i] + now[i] - c->base[i]);
 	WRITE_ONCE(c->base[i], now[i]);
 }
 
-/* This slice is not counted, or not as a whole. @now: from here on they count again; or NULL. */
+/*
+ * The counters missed this slice, or a part of it. @now: they are back, and counting continues from
+ * these values; NULL: they are still lost.
+ */
 static void pmuk_sched_skip(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t, const u64 *now)
 {
 	unsigned int i;
 
 	set_bit(PMUK_SCHED_INVALID_BIT, &t->key);
-	WRITE_ONCE(c->lapsed, true);
+	WRITE_ONCE(c->invalid, true);
 	WRITE_ONCE(c->counted, now ? PMUK_SCHED_RESUMED : PMUK_SCHED_UNCOUNTED);
 	for (i = 0; i < pmuk_sched.nr; i++) {
 		c->slice[i] = 0;
@@ -88,7 +112,7 @@ static void pmuk_sched_skip(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t,
 	}
 }
 
-/* Whatever there is to count, and however it is; ->slice says what. */
+/* Reads any number of events in any state of the counters. The counts are left in ->slice. */
 static noinline void pmuk_sched_count_slow(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t)
 {
 	u64 now[PMUK_SCHED_EVENTS];
@@ -106,16 +130,17 @@ static noinline void pmuk_sched_count_slow(struct pmuk_sched_cpu *c, struct pmuk
 	}
 	WRITE_ONCE(c->counted, PMUK_SCHED_COUNTED);
 	for (i = 0; i < pmuk_sched.nr; i++)
-		c->slice[i] = pmuk_sched_count_one(c, t, i, now[i]);	/* the rest stays 0 */
+		c->slice[i] = pmuk_sched_count_one(c, t, i, now[i]);	/* unused ones stay 0 */
 }
 
 /*
- * Accounts to @t the time since the CPU's latest switch or look, and returns that. The clock is the
- * run queue's, which never goes back. Through the tracepoint, the clock is the next task's stamp
- * instead: a class that does not stamp leaves an old one there, and the next slice gets this time.
+ * Accounts to @t the time since the CPU's latest switch or sync, and returns that time. With the
+ * hook, @now is the run queue's clock, which never goes back. With the tracepoint, @now is the
+ * exec_start of the next task: a class that does not update exec_start leaves an old value there.
+ * Then the next slice gets this time, too.
  */
 static __always_inline u64
-pmuk_sched_time(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t, u64 now)
+pmuk_sched_add_run(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t, u64 now)
 {
 	u64 run = now - c->start;
 
@@ -127,8 +152,8 @@ pmuk_sched_time(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t, u64 now)
 }
 
 /*
- * A thread of the kernel that could go on and is not preempted has called schedule(). A user's task
- * is in sched_yield(2), or else it was to be preempted on its way out of the kernel.
+ * Without a preemption, a runnable kernel thread has called schedule() itself. A runnable user task
+ * is either in sched_yield(2), or was preempted on its way back to user space.
  */
 static bool pmuk_sched_is_yielding(const struct task_struct *prev)
 {
@@ -139,16 +164,16 @@ static bool pmuk_sched_is_yielding(const struct task_struct *prev)
 			      task_pt_regs((struct task_struct *)prev)) == yield;
 }
 
-/* The stopper: the thread of the CPU that comes before all others. */
+/* The CPU's stopper thread, whose scheduling class comes before all others. */
 static bool pmuk_sched_is_stopper(const struct task_struct *p)
 {
 	return !p->prio && p->flags & PF_KTHREAD && p->nr_cpus_allowed == 1;
 }
 
-/* Why @prev, which could go on, does not. */
+/* Returns why @prev leaves although it is runnable. */
 static unsigned int
-pmuk_sched_why(bool preempt, const struct pmuk_sched_task *t, const struct pmuk_sched_task *n,
-	       const struct task_struct *prev, const struct task_struct *next)
+pmuk_sched_reason(bool preempt, const struct pmuk_sched_task *t, const struct pmuk_sched_task *n,
+		  const struct task_struct *prev, const struct task_struct *next)
 {
 	if (sched_switch_throttled(prev))
 		return PMUK_SCHED_THROTTLED;
@@ -157,63 +182,71 @@ pmuk_sched_why(bool preempt, const struct pmuk_sched_task *t, const struct pmuk_
 		       PMUK_SCHED_STOPPED : PMUK_SCHED_MIGRATED;
 	if (!preempt && pmuk_sched_is_yielding(prev))
 		return PMUK_SCHED_YIELDED;
-	if (is_idle_task(next))		/* nobody was put in its place */
+	if (is_idle_task(next))		/* no task replaces @prev */
 		return PMUK_SCHED_STOPPED;
 	return READ_ONCE(t->cgroup) == READ_ONCE(n->cgroup) ? PMUK_SCHED_SAME : PMUK_SCHED_OTHER;
 }
 
-/* From here until the end of its next slice, what is added to @prev's run_delay is no wait. */
-static void pmuk_sched_hold(struct pmuk_sched_task *t, const struct task_struct *prev)
+/* Keeps the wait of @prev constant until the end of its next slice, see pmuk_sched_wait(). */
+static void pmuk_sched_freeze_wait(struct pmuk_sched_task *t, const struct task_struct *prev)
 {
 	if (pmuk_sched_task_of(t) == prev)
-		WRITE_ONCE(t->delay, PMUK_SCHED_HELD | pmuk_sched_wait(t, prev));
+		WRITE_ONCE(t->delay, PMUK_SCHED_WAIT_FROZEN | pmuk_sched_wait(t, prev));
 }
 
-/* @prev was throttled before the slice that ends: it had not waited for that one. */
-static noinline u64 pmuk_sched_release(struct pmuk_sched_task *t, const struct task_struct *prev)
+/*
+ * @prev was throttled before the slice that ends. Takes the run_delay since then out of its wait,
+ * and returns the wait for this slice: none.
+ */
+static noinline u64 pmuk_sched_thaw_wait(struct pmuk_sched_task *t, const struct task_struct *prev)
 {
-	WRITE_ONCE(t->delay, pmuk_sched_delay(prev) - (t->delay & ~PMUK_SCHED_HELD));
+	WRITE_ONCE(t->delay, pmuk_sched_delay(prev) - (t->delay & ~PMUK_SCHED_WAIT_FROZEN));
 	return 0;
 }
 
-/* The idle task is never preempted: it runs because nobody else could. */
+/* Counts the departure of a runnable task. The idle task always counts as voluntary. */
 static noinline unsigned int
-pmuk_sched_leave_unblocked(struct pmuk_sched_cpu *c, bool preempt, struct pmuk_sched_task *t,
-			   const struct pmuk_sched_task *n, const struct task_struct *prev,
-			   const struct task_struct *next)
+pmuk_sched_leave_runnable(struct pmuk_sched_cpu *c, bool preempt, struct pmuk_sched_task *t,
+			  const struct pmuk_sched_task *n, const struct task_struct *prev,
+			  const struct task_struct *next)
 {
-	unsigned int how = is_idle_task(prev) ? PMUK_SCHED_VOLUNTARY :
-						pmuk_sched_why(preempt, t, n, prev, next);
+	unsigned int reason = is_idle_task(prev) ? PMUK_SCHED_VOLUNTARY :
+						   pmuk_sched_reason(preempt, t, n, prev, next);
 
-	if (how < PMUK_SCHED_HOWS)
-		WRITE_ONCE(t->left[how], t->left[how] + 1);
+	if (reason < PMUK_SCHED_TASK_REASONS)
+		WRITE_ONCE(t->reasons[reason], t->reasons[reason] + 1);
 	else
-		pmuk_sched_sum(&c->rest[how - PMUK_SCHED_HOWS], 1);
-	if (how == PMUK_SCHED_THROTTLED)
-		pmuk_sched_hold(t, prev);
-	return how;
+		pmuk_sched_sum(&c->other_reasons[reason - PMUK_SCHED_TASK_REASONS], 1);
+	if (reason == PMUK_SCHED_THROTTLED)
+		pmuk_sched_freeze_wait(t, prev);
+	return reason;
 }
 
-/* The row of ->slices. */
-static __always_inline unsigned int pmuk_sched_row(unsigned int how)
+/* The row of ->slices for @reason. */
+static __always_inline unsigned int pmuk_sched_row(unsigned int reason)
 {
-	return min(how, PMUK_SCHED_HOWS);
+	return min(reason, PMUK_SCHED_TASK_REASONS);
 }
 
-/* A switch without its counts is known by these. */
-struct pmuk_sched_left {
+/* The result of a finished slice, without its counts. */
+struct pmuk_sched_slice_times {
 	u64 run;
 	u64 wait;
-	unsigned int how;
+	unsigned int reason;
 };
 
-/* Tasks' own waits are what the scheduler has of them, see pmuk_sched_add_task(). */
+/*
+ * Adds the slice to the totals of its CPU. The wait of a task needs no sum here: readers take that
+ * from the scheduler, see pmuk_sched_wait().
+ */
 static __always_inline void
-pmuk_sched_sliced(struct pmuk_sched_cpu *c, const struct pmuk_sched_left *left)
+pmuk_sched_add_slice(struct pmuk_sched_cpu *c, const struct pmuk_sched_slice_times *slice)
 {
-	pmuk_sched_sum(&c->slices[pmuk_sched_row(left->how)][pmuk_sched_time_bucket(left->run)], 1);
-	pmuk_sched_sum(&c->wait, left->wait);
-	pmuk_sched_sum(&c->waits[pmuk_sched_time_bucket(left->wait)], 1);
+	u64 *row = c->slices[pmuk_sched_row(slice->reason)];
+
+	pmuk_sched_sum(&row[pmuk_sched_time_bucket(slice->run)], 1);
+	pmuk_sched_sum(&c->wait, slice->wait);
+	pmuk_sched_sum(&c->waits[pmuk_sched_time_bucket(slice->wait)], 1);
 }
 
 static __always_inline u32 pmuk_sched_saturate(u64 ns)
@@ -221,8 +254,7 @@ static __always_inline u32 pmuk_sched_saturate(u64 ns)
 	return min_t(u64, ns, U32_MAX);
 }
 
-/* Packets are told apart here, where somebody streams, and not at each switch. */
-static noinline void
+static void
 pmuk_sched_record_raw(struct pmuk_sched_sink *sink, const struct pmuk_sched_cpu *c,
 		      const struct task_struct *prev, const struct task_struct *next, u16 misc,
 		      u64 run, u64 wait, u64 cycles, u64 insns)
@@ -240,8 +272,23 @@ pmuk_sched_record_raw(struct pmuk_sched_sink *sink, const struct pmuk_sched_cpu 
 	pmuk_sched_raw_switch(sink, &s);
 }
 
-/* Of what has just been accounted. What cannot be written is counted by the ring. */
 static __always_inline void
+pmuk_sched_fill_record(struct pmuk_sched_switch *rec, const struct pmuk_sched_cpu *c,
+		       const struct task_struct *prev, const struct task_struct *next, u16 misc,
+		       u64 run, u64 wait, u64 cycles, u64 insns)
+{
+	rec->header.misc = misc;
+	rec->time = c->start;
+	rec->prev_pid = prev->pid;
+	rec->next_pid = next->pid;
+	rec->run = pmuk_sched_saturate(run);
+	rec->wait = pmuk_sched_saturate(wait);
+	rec->counts[0] = cycles;
+	rec->counts[1] = insns;
+}
+
+/* Writes the slice that has just been accounted. The ring counts records that find no room. */
+static noinline void
 pmuk_sched_record(struct pmuk_sched_sink *sink, const struct pmuk_sched_cpu *c,
 		  const struct task_struct *prev, const struct task_struct *next, u16 misc,
 		  u64 run, u64 wait, u64 cycles, u64 insns)
@@ -257,35 +304,53 @@ pmuk_sched_record(struct pmuk_sched_sink *sink, const struct pmuk_sched_cpu *c,
 							    sizeof(*rec));
 	if (!rec)
 		return;
-	rec->header.misc = misc;
-	rec->time = c->start;
-	rec->prev_pid = prev->pid;
-	rec->next_pid = next->pid;
-	rec->run = pmuk_sched_saturate(run);
-	rec->wait = pmuk_sched_saturate(wait);
-	rec->counts[0] = cycles;
-	rec->counts[1] = insns;
+	pmuk_sched_fill_record(rec, c, prev, next, misc, run, wait, cycles, insns);
 	pmuk_output_end(sink->buffer, &rec->header);
 }
 
-static __always_inline void pmuk_sched_bought(struct pmuk_sched_cpu *c, u64 cycles, u64 insns)
+/*
+ * Does the work of pmuk_sched_record() for a task that blocks, and for the idle task. No value is
+ * needed after a call in here, so the compiler need not save registers. Only switches write to the
+ * buffer, with interrupts off, so pmuk_output_begin_alone() is allowed.
+ */
+static __always_inline void
+pmuk_sched_record_voluntary(struct pmuk_sched_sink *sink, const struct pmuk_sched_cpu *c,
+			    const struct task_struct *prev, const struct task_struct *next,
+			    u64 run, u64 wait, u64 cycles, u64 insns)
+{
+	struct pmuk_sched_switch *rec = NULL;
+
+	if (likely(!sink->raw))
+		rec = (struct pmuk_sched_switch *)
+		      pmuk_output_begin_alone(sink->buffer, PMUK_SCHED_RECORD_SWITCH, sizeof(*rec));
+	if (unlikely(!rec)) {
+		pmuk_sched_record(sink, c, prev, next, PMUK_SCHED_VOLUNTARY, run, wait, cycles,
+				  insns);
+		return;
+	}
+	WRITE_ONCE(sink->switches, sink->switches + 1);
+	pmuk_sched_fill_record(rec, c, prev, next, PMUK_SCHED_VOLUNTARY, run, wait, cycles, insns);
+	pmuk_output_end_alone(sink->buffer, sizeof(*rec));
+}
+
+static __always_inline void pmuk_sched_add_ipc(struct pmuk_sched_cpu *c, u64 cycles, u64 insns)
 {
 	pmuk_sched_sum(&c->ipcs[pmuk_sched_ipc_bucket(cycles, insns)], 1);
 }
 
-/* Whatever there is to count, of a slice that may have been looked at; ->slice says what. */
-static void pmuk_sched_count_whole(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t)
+/* Like pmuk_sched_count_slow(), and adds to ->slice the counts that syncs have taken before. */
+static void pmuk_sched_count_slice(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t)
 {
 	unsigned int i;
 
 	pmuk_sched_count_slow(c, t);
 	for (i = 0; i < pmuk_sched.nr; i++) {
-		c->slice[i] += c->parts[i];
-		c->parts[i] = 0;
+		c->slice[i] += c->synced_counts[i];
+		c->synced_counts[i] = 0;
 	}
 }
 
-/* For how long the idle task has run, which runs now: by ticks, and less than it is. */
+/* A lower limit, in ticks, of the time that the running idle task has had so far. */
 u64 pmuk_sched_idle_so_far(const struct pmuk_sched_cpu *c)
 {
 	unsigned long ticks = jiffies - READ_ONCE(c->idle_since);
@@ -293,68 +358,82 @@ u64 pmuk_sched_idle_so_far(const struct pmuk_sched_cpu *c)
 	return ticks > 1 && ticks < LONG_MAX ? (u64)(ticks - 1) * TICK_NSEC : 0;
 }
 
-/* Idle that began before we did, with an old clock: what readers were told of it holds. */
-static u64 pmuk_sched_correct(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t, u64 run)
+/*
+ * Accounting began while the CPU was idle, from an old value of the clock, so @run is too long. Use
+ * the time by ticks instead, which readers have been shown meanwhile.
+ */
+static u64 pmuk_sched_correct_idle(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t, u64 run)
 {
 	u64 real = min(pmuk_sched_idle_so_far(c), run);
 
-	c->fresh = false;
+	c->began_idle = false;
 	WRITE_ONCE(t->run, t->run - run + real);
-	WRITE_ONCE(c->first, c->first + run - real);
+	WRITE_ONCE(c->origin, c->origin + run - real);
 	return real;
 }
 
-/* What is not the rule: other than two counters, or lost ones; a slice that was looked at. */
-static void pmuk_sched_finish(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t,
-			      const struct task_struct *prev, const struct task_struct *next,
-			      unsigned int how, u64 run, u64 wait)
+/*
+ * Handles the rare cases: a number of counters other than two, lost counters, and a slice that a
+ * sync has partly accounted.
+ */
+static void pmuk_sched_finish_slow(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t,
+				   const struct task_struct *prev, const struct task_struct *next,
+				   unsigned int reason, u64 run, u64 wait)
 {
 	struct pmuk_sched_sink *sink = rcu_dereference_sched(c->sink);
 	bool whole;
 
-	if (unlikely(c->fresh))
-		run = pmuk_sched_correct(c, t, run);
-	pmuk_sched_count_whole(c, t);
-	whole = c->counted == PMUK_SCHED_COUNTED && !c->torn;
-	run += c->part;
-	c->part = 0;
-	c->torn = false;
+	if (unlikely(c->began_idle))
+		run = pmuk_sched_correct_idle(c, t, run);
+	pmuk_sched_count_slice(c, t);
+	whole = c->counted == PMUK_SCHED_COUNTED && !c->partial;
+	run += c->synced_run;
+	c->synced_run = 0;
+	c->partial = false;
 	if (t != pmuk_sched_idle(c)) {
-		pmuk_sched_sliced(c, &(const struct pmuk_sched_left){ run, wait, how });
+		pmuk_sched_add_slice(c, &(const struct pmuk_sched_slice_times){
+				     run, wait, reason });
 		if (pmuk_sched.ipc && whole)
-			pmuk_sched_bought(c, c->slice[0], c->slice[1]);
+			pmuk_sched_add_ipc(c, c->slice[0], c->slice[1]);
 	}
 	if (sink)
 		pmuk_sched_record(sink, c, prev, next,
-				  how | (pmuk_sched.nr && !whole ? PMUK_SCHED_INVALID : 0),
+				  reason | (pmuk_sched.nr && !whole ? PMUK_SCHED_INVALID : 0),
 				  run, wait, c->slice[0], c->slice[1]);
-	pmuk_sched_set_plain(c);
+	pmuk_sched_set_fast(c);
 }
 
-static __always_inline struct pmuk_sched_left
-pmuk_sched_leave(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t,
-		 const struct pmuk_sched_task *n, bool preempt, struct task_struct *prev,
-		 struct task_struct *next, unsigned int prev_state, u64 clock)
+/* Counts the departure of a task that blocks, or of the idle task. */
+static __always_inline void pmuk_sched_leave(struct pmuk_sched_task *t)
 {
-	struct pmuk_sched_left left = { .how = PMUK_SCHED_VOLUNTARY };
+	WRITE_ONCE(t->reasons[PMUK_SCHED_VOLUNTARY], t->reasons[PMUK_SCHED_VOLUNTARY] + 1);
+}
 
-	left.run = pmuk_sched_time(c, t, clock);
-	left.wait = pmuk_sched_delay(prev) - c->delay;
-	if (unlikely(t->delay & PMUK_SCHED_HELD))
-		left.wait = pmuk_sched_release(t, prev);
+static __always_inline struct pmuk_sched_slice_times
+pmuk_sched_end_slice(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t,
+		     const struct pmuk_sched_task *n, bool preempt, struct task_struct *prev,
+		     struct task_struct *next, unsigned int prev_state, u64 clock)
+{
+	struct pmuk_sched_slice_times slice = { .reason = PMUK_SCHED_VOLUNTARY };
+
+	slice.run = pmuk_sched_add_run(c, t, clock);
+	slice.wait = pmuk_sched_delay(prev) - c->delay;
+	if (unlikely(t->delay & PMUK_SCHED_WAIT_FROZEN))
+		slice.wait = pmuk_sched_thaw_wait(t, prev);
 	if (likely(prev_state && !preempt))
-		WRITE_ONCE(t->left[PMUK_SCHED_VOLUNTARY], t->left[PMUK_SCHED_VOLUNTARY] + 1);
+		pmuk_sched_leave(t);
 	else
-		left.how = pmuk_sched_leave_unblocked(c, preempt, t, n, prev, next);
+		slice.reason = pmuk_sched_leave_runnable(c, preempt, t, n, prev, next);
 	c->delay = pmuk_sched_delay(next);
-	return left;
+	return slice;
 }
 
 /*
- * While ->task is the idle task, others read what is known of the CPU without asking it: they see
- * that it is not idle any more before they see anything of what follows.
+ * While ->task is the idle task, pmuk_sched_copy_quiet() on another CPU copies the sums without an
+ * interrupt. Clear ->task before the sums change: a copy that has seen a later store then sees that
+ * ->task has changed, too.
  */
-static __always_inline void pmuk_sched_change(struct pmuk_sched_cpu *c)
+static __always_inline void pmuk_sched_update_begin(struct pmuk_sched_cpu *c)
 {
 	WRITE_ONCE(c->task, NULL);
 	smp_wmb();	/* pairs with pmuk_sched_copy_quiet() */
@@ -366,57 +445,126 @@ static noinline void pmuk_sched_switch_slow(struct pmuk_sched_cpu *c, struct pmu
 					    u64 clock)
 {
 	struct pmuk_sched_task *n;
-	struct pmuk_sched_left left;
+	struct pmuk_sched_slice_times slice;
 
-	pmuk_sched_change(c);
+	pmuk_sched_update_begin(c);
 	pmuk_sched_sum(&c->slow, 1);
-	n = pmuk_sched_who(c, next);
-	left = pmuk_sched_leave(c, t, n, preempt, prev, next, prev_state, clock);
-	pmuk_sched_finish(c, t, prev, next, left.how, left.run, left.wait);
+	n = pmuk_sched_entry_of(c, next);
+	slice = pmuk_sched_end_slice(c, t, n, preempt, prev, next, prev_state, clock);
+	pmuk_sched_finish_slow(c, t, prev, next, slice.reason, slice.run, slice.wait);
 	smp_store_release(&c->task, n);	/* pairs with pmuk_sched_copy_quiet() */
-}
-
-/* @idle: the idle task leaves: it has no slices, and no IPC. @now: what has been counted. */
-static __always_inline void
-pmuk_sched_switch_short(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t, bool idle,
-			bool preempt, struct task_struct *prev, struct task_struct *next,
-			unsigned int prev_state, u64 clock, u64 now[2])
-{
-	struct pmuk_sched_sink *sink;
-	struct pmuk_sched_left left;
-	struct pmuk_sched_task *n;
-
-	if (idle)
-		pmuk_sched_change(c);
-	n = pmuk_sched_who(c, next);
-	left = pmuk_sched_leave(c, t, n, preempt, prev, next, prev_state, clock);
-	if (!idle)
-		pmuk_sched_sliced(c, &left);
-	now[0] = pmuk_sched_count_one(c, t, 0, now[0]);
-	now[1] = pmuk_sched_count_one(c, t, 1, now[1]);
-	if (!idle)
-		pmuk_sched_bought(c, now[0], now[1]);
-	sink = rcu_dereference_sched(c->sink);
-	if (unlikely(sink))
-		pmuk_sched_record(sink, c, prev, next, left.how, left.run, left.wait, now[0],
-				  now[1]);
-	smp_store_release(&c->task, n);	/* pairs with pmuk_sched_copy_quiet() */
-}
-
-/* Apart, so that other switches need not ask twice. */
-static noinline void pmuk_sched_switch_idle(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t,
-					    struct task_struct *prev, struct task_struct *next,
-					    u64 clock, u64 now[2])
-{
-	pmuk_sched_switch_short(c, t, true, false, prev, next, 0, clock, now);
 }
 
 /*
- * Interrupts are off, and the CPU's run queue is locked. @clock: the CPU's, with interrupts and
- * without what a hypervisor took.
+ * The idle task leaves. It has no wait and is in no histogram. A slice with ->began_idle, and a
+ * slice that a sync has partly accounted, go to the slow path and never come here.
  */
-void pmuk_sched_switch(void *data, bool preempt, struct task_struct *prev,
-		       struct task_struct *next, unsigned int prev_state, u64 clock)
+static noinline void pmuk_sched_switch_idle(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t,
+					    const struct task_struct *prev,
+					    const struct task_struct *next, u64 clock,
+					    u64 cycles, u64 insns)
+{
+	struct pmuk_sched_sink *sink = rcu_dereference_sched(c->sink);
+	struct pmuk_sched_task *n;
+	u64 run;
+
+	pmuk_sched_update_begin(c);
+	n = pmuk_sched_entry_of(c, next);
+	run = pmuk_sched_add_run(c, t, clock);
+	pmuk_sched_leave(t);
+	c->delay = pmuk_sched_delay(next);
+	cycles = pmuk_sched_count_one(c, t, 0, cycles);
+	insns = pmuk_sched_count_one(c, t, 1, insns);
+	smp_store_release(&c->task, n);	/* pairs with pmuk_sched_copy_quiet() */
+	if (unlikely(sink))
+		pmuk_sched_record_voluntary(sink, c, prev, next, run, 0, cycles, insns);
+}
+
+/* @prev blocks. Nothing in here calls a function, but for the last statement. */
+static __always_inline void
+pmuk_sched_switch_blocked(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t,
+			  const struct task_struct *prev, const struct task_struct *next,
+			  u64 clock, u64 cycles, u64 insns)
+{
+	struct pmuk_sched_sink *sink = rcu_dereference_sched(c->sink);
+	struct pmuk_sched_task *n = pmuk_sched_entry_of(c, next);
+	const struct pmuk_sched_slice_times slice = {
+		.run	= pmuk_sched_add_run(c, t, clock),
+		.wait	= pmuk_sched_delay(prev) - c->delay,
+		.reason	= PMUK_SCHED_VOLUNTARY,
+	};
+
+	pmuk_sched_leave(t);
+	c->delay = pmuk_sched_delay(next);
+	cycles = pmuk_sched_count_one(c, t, 0, cycles);
+	insns = pmuk_sched_count_one(c, t, 1, insns);
+	pmuk_sched_add_slice(c, &slice);
+	pmuk_sched_add_ipc(c, cycles, insns);
+	smp_store_release(&c->task, n);	/* pairs with pmuk_sched_copy_quiet() */
+	if (unlikely(sink))
+		pmuk_sched_record_voluntary(sink, c, prev, next, slice.run, slice.wait,
+					    cycles, insns);
+}
+
+/* Returns true if the task blocks, and its wait is not frozen. */
+static __always_inline bool pmuk_sched_is_blocked(const struct pmuk_sched_task *t, bool preempt,
+						  unsigned int prev_state)
+{
+	if (unlikely(!prev_state))
+		return false;
+	if (unlikely(preempt))
+		return false;
+	return likely(!(t->delay & PMUK_SCHED_WAIT_FROZEN));
+}
+
+/*
+ * @prev is runnable, or its wait is frozen, or it blocks at the first switch of a tick. ->slice has
+ * the values of the two counters.
+ */
+static noinline void pmuk_sched_switch_runnable(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t,
+						bool preempt, struct task_struct *prev,
+						struct task_struct *next, unsigned int prev_state,
+						u64 clock)
+{
+	struct pmuk_sched_sink *sink = rcu_dereference_sched(c->sink);
+	struct pmuk_sched_task *n = pmuk_sched_entry_of(c, next);
+	struct pmuk_sched_slice_times slice;
+	u64 cycles, insns;
+
+	slice = pmuk_sched_end_slice(c, t, n, preempt, prev, next, prev_state, clock);
+	cycles = pmuk_sched_count_one(c, t, 0, c->slice[0]);
+	insns = pmuk_sched_count_one(c, t, 1, c->slice[1]);
+	pmuk_sched_add_slice(c, &slice);
+	pmuk_sched_add_ipc(c, cycles, insns);
+	if (unlikely(sink))
+		pmuk_sched_record(sink, c, prev, next, slice.reason, slice.run, slice.wait,
+				  cycles, insns);
+	smp_store_release(&c->task, n);	/* pairs with pmuk_sched_copy_quiet() */
+}
+
+/* The first switch of a tick, whose read lets the others be fast, and switches in the slow path. */
+static noinline void pmuk_sched_switch_reading(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t,
+					       bool preempt, struct task_struct *prev,
+					       struct task_struct *next, unsigned int prev_state,
+					       u64 clock)
+{
+	if (!pmuk_sched_is_fast(c) || pmuk_read_local(pmuk_sched.ctx, c->slice, 2)) {
+		pmuk_sched_switch_slow(c, t, preempt, prev, next, prev_state, clock);
+		return;
+	}
+	pmuk_sched_sum(&c->slow_reads, 1);
+	if (t == pmuk_sched_idle(c))
+		pmuk_sched_switch_idle(c, t, prev, next, clock, c->slice[0], c->slice[1]);
+	else
+		pmuk_sched_switch_runnable(c, t, preempt, prev, next, prev_state, clock);
+}
+
+/*
+ * Called with interrupts off and the CPU's run queue locked. @clock: see sched_switch_clock();
+ * includes the time of interrupts, but no steal time.
+ */
+void pmuk_sched_on_switch(void *data, bool preempt, struct task_struct *prev,
+			  struct task_struct *next, unsigned int prev_state, u64 clock)
 {
 	struct pmuk_sched_cpu *c = this_cpu_ptr(&pmuk_sched_cpus);
 	struct pmuk_sched_task *t = c->task;
@@ -424,28 +572,33 @@ void pmuk_sched_switch(void *data, bool preempt, struct task_struct *prev,
 
 	if (unlikely(!t))
 		return;
-	if (unlikely(!c->plain || pmuk_read_local(pmuk_sched.ctx, now, 2)))
-		pmuk_sched_switch_slow(c, t, preempt, prev, next, prev_state, clock);
-	else if (t == pmuk_sched_idle(c))
-		pmuk_sched_switch_idle(c, t, prev, next, clock, now);
-	else
-		pmuk_sched_switch_short(c, t, false, preempt, prev, next, prev_state, clock, now);
+	if (unlikely(!pmuk_group_read(c->group, now, 2, true))) {
+		pmuk_sched_switch_reading(c, t, preempt, prev, next, prev_state, clock);
+	} else if (likely(pmuk_sched_is_blocked(t, preempt, prev_state))) {
+		pmuk_sched_switch_blocked(c, t, prev, next, clock, now[0], now[1]);
+	} else if (t == pmuk_sched_idle(c)) {
+		pmuk_sched_switch_idle(c, t, prev, next, clock, now[0], now[1]);
+	} else {
+		c->slice[0] = now[0];
+		c->slice[1] = now[1];
+		pmuk_sched_switch_runnable(c, t, preempt, prev, next, prev_state, clock);
+	}
 }
 
 #ifndef CONFIG_SCHED_SWITCH_HOOK
-/* The probe of sched_switch, which has no clock: who comes was stamped with it. */
+/* The tracepoint has no clock. But the scheduler has just set exec_start of @next from it. */
 void pmuk_sched_switch_probe(void *data, bool preempt, struct task_struct *prev,
 			     struct task_struct *next, unsigned int prev_state)
 {
-	pmuk_sched_switch(data, preempt, prev, next, prev_state, sched_switch_clock_of(next));
+	pmuk_sched_on_switch(data, preempt, prev, next, prev_state, sched_switch_clock_of(next));
 }
 #endif
 
 /*
- * What the task that runs now has had so far, for who wants to know. Its time is as of the
- * latest tick, or of when the scheduler last had a look.
+ * Accounts, for a reader, the part of the running slice that is over. Counts are as of now, but the
+ * time is as of the scheduler's latest clock update, usually the latest tick.
  */
-void pmuk_sched_look(void *data)
+void pmuk_sched_sync(void *data)
 {
 	struct pmuk_sched_cpu *c = this_cpu_ptr(&pmuk_sched_cpus);
 	unsigned long flags;
@@ -454,11 +607,11 @@ void pmuk_sched_look(void *data)
 	local_irq_save(flags);
 	if (c->task) {
 		pmuk_sched_count_slow(c, c->task);
-		c->part += pmuk_sched_time(c, c->task, sched_switch_clock());
+		c->synced_run += pmuk_sched_add_run(c, c->task, sched_switch_clock());
 		for (i = 0; i < pmuk_sched.nr; i++)
-			c->parts[i] += c->slice[i];
-		c->torn |= c->counted != PMUK_SCHED_COUNTED;
-		c->plain = false;
+			c->synced_counts[i] += c->slice[i];
+		c->partial |= c->counted != PMUK_SCHED_COUNTED;
+		c->group = &pmuk_sched_no_group;
 	}
 	local_irq_restore(flags);
 }
@@ -470,25 +623,31 @@ bool pmuk_sched_is_idle(int cpu)
 	return READ_ONCE(c->task) == pmuk_sched_idle(c);
 }
 
-/* Readers do not disturb an isolated CPU. Cpusets replace the mask of these, and RCU frees it. */
+/*
+ * Readers do not interrupt an isolated CPU. RCU, because cpusets replace the mask of isolated CPUs
+ * at run time.
+ */
 bool pmuk_sched_is_isolated(int cpu)
 {
 	guard(rcu)();
 	return cpu_is_isolated(cpu) || tick_nohz_full_cpu(cpu);
 }
 
-static bool pmuk_sched_can_be_asked(int cpu, void *data)
+static bool pmuk_sched_can_sync(int cpu, void *data)
 {
 	return !pmuk_sched_is_idle(cpu) && !pmuk_sched_is_isolated(cpu);
 }
 
-/* All tasks that run have their counts, but for those of isolated CPUs. */
-void pmuk_sched_look_all(void)
+/* Syncs all CPUs but idle and isolated ones, so that a reader sees the present slices. */
+void pmuk_sched_sync_all(void)
 {
-	on_each_cpu_cond(pmuk_sched_can_be_asked, pmuk_sched_look, NULL, true);
+	on_each_cpu_cond(pmuk_sched_can_sync, pmuk_sched_sync, NULL, true);
 }
 
-/* Nothing follows for a while, or for ever: what was written is not to wait for it. */
+/*
+ * Ends accounting on this CPU, perhaps for long: so ends the open part of the stream, too, to let
+ * its reader have the packets in it.
+ */
 void pmuk_sched_end(void *data)
 {
 	struct pmuk_sched_cpu *c = this_cpu_ptr(&pmuk_sched_cpus);
@@ -499,7 +658,10 @@ void pmuk_sched_end(void *data)
 		pmuk_sched_raw_end(sink);
 }
 
-/* From here on, on a CPU that others cannot take us from. Of what was before, the sums are kept. */
+/*
+ * Begins accounting on this CPU; the caller cannot migrate. Earlier sums stay: the origins move
+ * along with ->start and ->base.
+ */
 void pmuk_sched_begin(void *data)
 {
 	struct pmuk_sched_cpu *c = this_cpu_ptr(&pmuk_sched_cpus);
@@ -511,25 +673,26 @@ void pmuk_sched_begin(void *data)
 		return;
 	local_irq_save(flags);
 	now = sched_switch_clock();
-	WRITE_ONCE(c->first, c->first + now - c->start);
+	WRITE_ONCE(c->origin, c->origin + now - c->start);
 	WRITE_ONCE(c->start, now);
-	c->fresh = is_idle_task(current);
-	c->part = 0;
-	c->torn = false;
-	memset(c->parts, 0, sizeof(c->parts));
+	c->began_idle = is_idle_task(current);
+	c->synced_run = 0;
+	c->partial = false;
+	memset(c->synced_counts, 0, sizeof(c->synced_counts));
 	WRITE_ONCE(c->counted, PMUK_SCHED_UNCOUNTED);
 	if (pmuk_sched.nr && !pmuk_read_local(pmuk_sched.ctx, counts, pmuk_sched.nr)) {
 		WRITE_ONCE(c->counted, PMUK_SCHED_COUNTED);
 		for (i = 0; i < pmuk_sched.nr; i++)
 			pmuk_sched_skip_one(c, i, counts);
 	}
-	c->plain = false;	/* the first one is looked at */
+	c->group = &pmuk_sched_no_group;	/* see pmuk_sched_set_fast() and ->began_idle */
 	c->delay = pmuk_sched_delay(current);
-	smp_store_release(&c->task, pmuk_sched_who(c, current));	/* as in a switch */
+	/* pairs with pmuk_sched_copy_quiet() */
+	smp_store_release(&c->task, pmuk_sched_entry_of(c, current));
 	local_irq_restore(flags);
 }
 
-/* How many slices were of tasks that are not known. */
+/* The number of slices of tasks that had no entry. */
 u64 pmuk_sched_nr_strays(void)
 {
 	u64 strays = 0;
@@ -540,7 +703,7 @@ u64 pmuk_sched_nr_strays(void)
 	return strays;
 }
 
-/* How many switches did not take the short way, see pmuk_sched_switch(). */
+/* The number of switches in the slow path. */
 u64 pmuk_sched_nr_slow(void)
 {
 	u64 slow = 0;
@@ -551,21 +714,32 @@ u64 pmuk_sched_nr_slow(void)
 	return slow;
 }
 
-/* What tasks have had: all that was accounted, less what idle has had. */
+/* The number of switches that were not read in line, although they did not take the slow path. */
+u64 pmuk_sched_nr_slow_reads(void)
+{
+	u64 reads = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		reads += READ_ONCE(per_cpu(pmuk_sched_cpus, cpu).slow_reads);
+	return reads;
+}
+
+/* The totals of a CPU's tasks: all time and counts accounted on the CPU, without idle's. */
 void pmuk_sched_cpu_totals(struct pmuk_sched_cpu *c, struct pmuk_sched_totals *sum)
 {
 	const struct pmuk_sched_task *idle = pmuk_sched_idle(c);
-	unsigned int i, how;
+	unsigned int i, reason;
 
 	*sum = (struct pmuk_sched_totals){};
-	sum->run = READ_ONCE(c->start) - READ_ONCE(c->first) - READ_ONCE(idle->run);
+	sum->run = READ_ONCE(c->start) - READ_ONCE(c->origin) - READ_ONCE(idle->run);
 	sum->wait = READ_ONCE(c->wait);
-	for (how = 0; how < PMUK_SCHED_HOWS; how++) {
+	for (reason = 0; reason < PMUK_SCHED_TASK_REASONS; reason++) {
 		for (i = 0; i < PMUK_SCHED_BUCKETS; i++)
-			sum->left[how] += READ_ONCE(c->slices[how][i]);
+			sum->reasons[reason] += READ_ONCE(c->slices[reason][i]);
 	}
 	for (i = 0; i < pmuk_sched.nr; i++)
-		sum->counts[i] = READ_ONCE(c->base[i]) - READ_ONCE(c->firsts[i]) -
+		sum->counts[i] = READ_ONCE(c->base[i]) - READ_ONCE(c->origins[i]) -
 				 READ_ONCE(idle->counts[i]);
-	sum->invalid = READ_ONCE(c->lapsed);
+	sum->invalid = READ_ONCE(c->invalid);
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which tasks there are. A task is known from its fork until its task_struct is freed, which
- * is after its last switch; what it has had is then part of its process, and in the end of
- * what has exited.
+ * The entries of tasks. An entry lives from the task's fork until sched_process_free, which comes
+ * after its last switch. Then the totals of the entry are added to the process if that has a group,
+ * else to those of all exited tasks. The totals of a group follow when its last thread has gone.
  */
 #include <linux/hash.h>
 #include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/sched/signal.h>
+#include <linux/sched/switch_hook.h>
 #include <linux/slab.h>
 
 #include "stats.h"
@@ -17,7 +18,7 @@ size_t pmuk_sched_task_size(void)
 	return sizeof(struct pmuk_sched_task) + pmuk_sched.nr * sizeof(u64);
 }
 
-/* A chain for each 256 KiB of memory, 1024 to 65536: about one for each task of a busy machine. */
+/* A chain for each 256 KiB of memory, 1024 to 65536: about as many as a busy machine has tasks. */
 static u32 pmuk_sched_chains(void)
 {
 	u64 nr = (u64)totalram_pages() * PAGE_SIZE / SZ_256K;
@@ -39,8 +40,9 @@ int pmuk_sched_tasks_init(void)
 	}
 	s->mask = nr - 1;
 	s->nr_tasks = 0;
+	s->shown = false;
 	s->unknown = 0;
-	s->unmoved = false;
+	s->move_pending = false;
 	s->stretch = 0;
 	s->stretch_ns = 0;
 	s->nr_groups = 0;
@@ -48,7 +50,7 @@ int pmuk_sched_tasks_init(void)
 	return 0;
 }
 
-/* No tracepoint knows of us any more, and none is under way. */
+/* No probe is registered or still running, and no task points to its entry. */
 void pmuk_sched_tasks_exit(void)
 {
 	struct pmuk_sched *s = &pmuk_sched;
@@ -76,7 +78,7 @@ void pmuk_sched_tasks_exit(void)
 
 /* ---- thread groups; ->lock is held ---- */
 
-/* By what its tasks share, which is no other's while any of them is there. */
+/* The signal_struct identifies a process: all its threads share it, and keep it. */
 static struct pmuk_sched_group **pmuk_sched_group_link(const struct task_struct *p)
 {
 	struct pmuk_sched_group **link =
@@ -92,8 +94,8 @@ struct pmuk_sched_group *pmuk_sched_group_find(const struct task_struct *p)
 	return *pmuk_sched_group_link(p);
 }
 
-/* The leader is in it from the second thread on. */
-static void pmuk_sched_group_lead(struct pmuk_sched_group *g, struct task_struct *p)
+/* A group is made for the second thread: then the leader joins, too. */
+static void pmuk_sched_group_add_leader(struct pmuk_sched_group *g, struct task_struct *p)
 {
 	struct pmuk_sched_task *leader = pmuk_sched_find(p->group_leader);
 
@@ -119,7 +121,7 @@ static struct pmuk_sched_group *pmuk_sched_group_add(struct pmuk_sched_group **l
 	g->tgid = p->tgid;
 	pmuk_sched.nr_groups++;
 	*link = g;
-	pmuk_sched_group_lead(g, p);
+	pmuk_sched_group_add_leader(g, p);
 	return g;
 }
 
@@ -130,7 +132,7 @@ static struct pmuk_sched_group *pmuk_sched_group_make(struct task_struct *p)
 	return *link ?: pmuk_sched_group_add(link, p);
 }
 
-/* Some of its tasks may have been read already: its line is to have them. */
+/* A reading may already have seen some threads of @g: keep @g until the reading has copied it. */
 static void pmuk_sched_group_end(struct pmuk_sched_group *g)
 {
 	struct pmuk_sched_reading *r = pmuk_sched.reading;
@@ -161,6 +163,13 @@ static void pmuk_sched_group_leave(const struct pmuk_sched_task *t, const struct
 
 /* ---- tasks ---- */
 
+/* With the hook, switches find the entry by the task's own pointer, and otherwise in its chain. */
+static void pmuk_sched_show(struct pmuk_sched_task *t, struct task_struct *p)
+{
+	if (pmuk_sched.shown)
+		sched_switch_set_data(p, t);
+}
+
 static void pmuk_sched_join(struct pmuk_sched_task *t, struct task_struct *p)
 {
 	struct pmuk_sched_task __rcu **chain = &pmuk_sched.chains[pmuk_sched_chain(p)];
@@ -177,18 +186,22 @@ static void pmuk_sched_join(struct pmuk_sched_task *t, struct task_struct *p)
 	WRITE_ONCE(pmuk_sched.nr_tasks, pmuk_sched.nr_tasks + 1);
 	RCU_INIT_POINTER(t->next, rcu_dereference_protected(*chain, true));
 	rcu_assign_pointer(*chain, t);
+	pmuk_sched_show(t, p);
 }
 
 /*
- * In RCU's care. Without memory for it, a task is a stray until there is. Who was found in the
- * middle of its fork was not in its cgroup yet.
+ * RCU keeps @p. Without memory for an entry, the slices of @p go to the CPU's stray entry, until
+ * pmuk_sched_tasks_seed() is called again. If there is an entry, the seed may have found @p in the
+ * middle of its fork, when @p was not in its cgroup yet: so check the cgroup again.
  */
 static void pmuk_sched_add_new(struct task_struct *p)
 {
-	struct pmuk_sched_task *t = kzalloc(pmuk_sched_task_size(), GFP_NOWAIT);
+	struct pmuk_sched_task *t = kzalloc(pmuk_sched_task_size(), GFP_NOWAIT), *old;
 
 	scoped_guard(spinlock_irqsave, &pmuk_sched.lock) {
-		if (pmuk_sched_find(p)) {
+		old = pmuk_sched_find(p);
+		if (old) {
+			pmuk_sched_show(old, p);
 			pmuk_sched_cgroup_move(p);
 		} else if (t) {
 			pmuk_sched_join(t, p);
@@ -204,15 +217,41 @@ void pmuk_sched_newtask(void *data, struct task_struct *p, u64 clone_flags)
 	pmuk_sched_add_new(p);
 }
 
-/* Those that were there before, and strays. They are freed after this: it is in RCU's care. */
+/*
+ * Enters tasks that exist when accounting begins, and later those that had no memory. A task found
+ * here cannot have passed sched_process_free: that comes from an RCU callback.
+ */
 void pmuk_sched_tasks_seed(void)
 {
 	struct task_struct *g, *p;
 
+	scoped_guard(spinlock_irqsave, &pmuk_sched.lock)
+		pmuk_sched.shown = true;
 	guard(rcu)();
 	for_each_process_thread(g, p) {
 		if (pid_alive(p))
 			pmuk_sched_add_new(p);
+	}
+}
+
+/*
+ * Clears the pointers of tasks to their entries, and lets nobody set new ones. The probes are still
+ * registered: before a task is freed, pmuk_sched_free() takes ->lock and unlinks the task's entry.
+ * Therefore, under ->lock, the task of each entry in a chain exists.
+ */
+void pmuk_sched_tasks_hide(void)
+{
+	struct pmuk_sched *s = &pmuk_sched;
+	struct pmuk_sched_task *t;
+	unsigned int i;
+
+	scoped_guard(spinlock_irqsave, &s->lock)
+		s->shown = false;
+	for (i = 0; i <= s->mask; i++) {
+		guard(spinlock_irqsave)(&s->lock);
+		for (t = rcu_dereference_protected(s->chains[i], true); t;
+		     t = rcu_dereference_protected(t->next, true))
+			sched_switch_set_data(pmuk_sched_task_of(t), NULL);
 	}
 }
 

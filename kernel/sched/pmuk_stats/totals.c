@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Sums of tasks. What is taken off again is counted modulo 2^64, so that sums may be less
- * than nothing in between.
+ * Sums of tasks. Arithmetic is modulo 2^64, as the ->ended of a cgroup may be negative: a task that
+ * has moved there is subtracted at that time, and added when it exits.
  */
 #include "stats.h"
 
-/* ->lock is held, or @t is a CPU's own, which no task_struct stands behind. */
+/* The caller holds ->lock, or @t is a CPU's own entry, which has no task_struct. */
 void pmuk_sched_add_task(struct pmuk_sched_totals *sum, const struct pmuk_sched_task *t)
 {
 	const struct task_struct *p = pmuk_sched_task_of(t);
@@ -14,8 +14,8 @@ void pmuk_sched_add_task(struct pmuk_sched_totals *sum, const struct pmuk_sched_
 	sum->run += READ_ONCE(t->run);
 	if (p)
 		sum->wait += pmuk_sched_wait(t, p);
-	for (i = 0; i < PMUK_SCHED_HOWS; i++)
-		sum->left[i] += READ_ONCE(t->left[i]);
+	for (i = 0; i < PMUK_SCHED_TASK_REASONS; i++)
+		sum->reasons[i] += READ_ONCE(t->reasons[i]);
 	for (i = 0; i < pmuk_sched.nr; i++)
 		sum->counts[i] += READ_ONCE(t->counts[i]);
 	sum->invalid |= pmuk_sched_is_invalid(t);
@@ -27,8 +27,8 @@ void pmuk_sched_add(struct pmuk_sched_totals *sum, const struct pmuk_sched_total
 
 	sum->run += other->run;
 	sum->wait += other->wait;
-	for (i = 0; i < PMUK_SCHED_HOWS; i++)
-		sum->left[i] += other->left[i];
+	for (i = 0; i < PMUK_SCHED_TASK_REASONS; i++)
+		sum->reasons[i] += other->reasons[i];
 	for (i = 0; i < PMUK_SCHED_EVENTS; i++)
 		sum->counts[i] += other->counts[i];
 	sum->invalid |= other->invalid;

@@ -314,7 +314,7 @@ int __wrap_open(const char *path, int flags, ...)
 	return __real_open(path, flags, mode);
 }
 
-/* What the module says to more than four events. */
+/* The module refuses more than four events like this. */
 ssize_t __wrap_write(int fd, const void *from, size_t size)
 {
 	return told("e2big") ? refuse(E2BIG) : __real_write(fd, from, size);
@@ -335,7 +335,7 @@ static void make_file(const char *directory, const char *name, const char *text)
 	fclose(file);
 }
 
-/* What its tasks will have done when it is looked at. */
+/* Writes what the tasks will have done at the next reading. */
 static void make_lines(const char *path)
 {
 	FILE *file = fopen(rooted(PROC "/cgroups"), "a");

@@ -32,7 +32,7 @@ static void account_too_late(struct probe *probe)
 
 	pmuk_counter_destroy(probe->counter);
 	pmuk_buffer_destroy(probe->buffer);
-	if (!pmuk_buffer_stat(probe->buffer, &stat)) /* report: destroy() on line 34 */
+	if (!pmuk_buffer_get_stat(probe->buffer, &stat)) /* report: destroy() on line 34 */
 		pr_info("%llu records lost\n", stat.lost);
 }
 

@@ -21,7 +21,7 @@
 #define PARTIAL		PERF_AUX_FLAG_PARTIAL
 #define COLLISION	PERF_AUX_FLAG_COLLISION
 
-/* One attempt to write the area, and what became of it. */
+/* An attempt to write the area, and its result. */
 struct write {
 	u32 skip;
 	u32 size;
@@ -40,7 +40,7 @@ struct write {
 	bool lost;		/* has told so */
 };
 
-/* Where it starts from. */
+/* The start of a scenario. */
 struct scenario {
 	const char *name;
 	bool overwrite;
@@ -77,7 +77,7 @@ static struct live {
 	u64 early;		/* records of bytes that were not there */
 } live;
 
-/* What was there at the start. */
+/* The state at the start. */
 static struct {
 	struct pmuk_area area;
 	struct pmuk_ring ring;
@@ -294,7 +294,7 @@ static const char *look_at_words(void)
 {
 	u64 pos;
 
-	/* Of an area that overwrites, one cannot say before it is closed. */
+	/* The tail of an area that overwrites is not known before the area is closed. */
 	if (scenario->user_tail || (scenario->overwrite && is_open()))
 		return NULL;
 	for (pos = begins(); pos < live.area.head; pos += 8)
@@ -303,7 +303,7 @@ static const char *look_at_words(void)
 	return NULL;
 }
 
-/* What can be said at any instruction. */
+/* Checks what holds at any instruction. */
 static const char *look(void)
 {
 	const struct perf_event_mmap_page *page = ring_config.page;
@@ -395,7 +395,7 @@ static void look_at_record(const struct test_aux_record *rec, struct told *told)
 static struct told look_at_records(void)
 {
 	u64 pos = live.ring.tail, i;
-	struct told told = { .up_to = old.area.told };
+	struct told told = { .up_to = old.area.reported };
 	struct perf_event_header *rec;
 
 	for (i = 0; i < live.logged; i++)
@@ -411,8 +411,8 @@ static struct told look_at_records(void)
 		else if (rec->type == TEST_RECORD && !test_whole(rec))
 			told.wrong = "a record that is not whole";
 	}
-	if (!told.wrong && (told.up_to > live.area.told ||
-			    !all_skipped(told.up_to, live.area.told)))
+	if (!told.wrong && (told.up_to > live.area.reported ||
+			    !all_skipped(told.up_to, live.area.reported)))
 		told.wrong = "records that tell of something else";
 	return told;
 }
@@ -427,7 +427,7 @@ static void check_bytes(void)
 	for (i = 0; i < WRITES; i++)
 		bytes += live.writes[i].skipped + live.writes[i].written;
 	EXPECT_EQ(live.area.head - old.area.head, bytes);
-	/* One behind the other. */
+	/* The writers run one after the other. */
 	for (n = 0; n < WRITES; n++) {
 		for (i = 0; i < WRITES; i++) {
 			w = &live.writes[i];
@@ -516,16 +516,16 @@ static void check(void)
 		FAIL("%s: %s", scenario->name, wrong);
 	EXPECT(!is_open());
 	EXPECT_EQ(is_paused(), live.paused);
-	EXPECT(live.area.told <= live.area.head);
+	EXPECT(live.area.reported <= live.area.head);
 	if (!lost)
-		EXPECT_EQ(live.area.told, live.area.head);
+		EXPECT_EQ(live.area.reported, live.area.head);
 	EXPECT_EQ(live.ring.commit, live.ring.head);
 	EXPECT_EQ(live.gone, live.killed);
 	check_bytes();
 	check_counts();
 	check_flags(&told);
 	check_wakeups();
-	untold += live.area.told != live.area.head;
+	untold += live.area.reported != live.area.head;
 	deaths += live.gone;
 }
 
@@ -564,7 +564,7 @@ static void check_after(void)
 	told = look_at_records();
 	if (told.wrong)
 		FAIL("%s: in the end %s", scenario->name, told.wrong);
-	EXPECT_EQ(live.area.told, live.area.head);
+	EXPECT_EQ(live.area.reported, live.area.head);
 	EXPECT_EQ(told.up_to, live.area.head);
 	EXPECT_EQ(live.area.due, 0);
 	EXPECT_EQ(told.flags & ~(u64)PARTIAL, all_flags() & ~(u64)PARTIAL);
@@ -641,7 +641,7 @@ static void start(const struct scenario *s)
 	if (s->untold)
 		test_aux_put(&live.area, s->untold);
 	make_room();
-	EXPECT_EQ(live.area.head - live.area.told, s->untold);
+	EXPECT_EQ(live.area.head - live.area.reported, s->untold);
 	EXPECT(!live.wrong);
 
 	live.read = live.area.tail;
@@ -718,7 +718,7 @@ static void explore_twice(const struct scenario *s)
 	explore_calls(&outer, run_write, &live.writes[0], interrupt_again, NULL);
 }
 
-/* One that is run: a writer, or somebody on another CPU. */
+/* An actor that is run: a writer, or somebody on another CPU. */
 struct actor {
 	void (*function)(void *arg);
 	void *arg;

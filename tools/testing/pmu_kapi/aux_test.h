@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the programs for an AUX area share: what its bytes are, and what is told of them. */
+/* The programs for an AUX area share these: its bytes, and the records about them. */
 #ifndef _PMUK_AUX_TEST_H
 #define _PMUK_AUX_TEST_H
 

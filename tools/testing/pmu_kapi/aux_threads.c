@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Who writes an AUX area, who reads it and who pauses, revokes or kills, at the same time, for the
+ * Threads write an AUX area, read it, and pause, revoke or kill it, all at the same time, for the
  * sanitizers. The bytes are written and read by plain accesses: nothing but the area's own ordering
- * keeps them apart. A test that has not seen enough of what it is for fails.
+ * keeps them apart. A test fails if it has seen too little.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -221,7 +221,7 @@ static void *watcher(void *arg)
 	return NULL;
 }
 
-/* What each record tells of is there, without a look at the head of the area. */
+/* The bytes that a record reports are there, without a look at the head of the area. */
 static void look_at_record(const struct test_aux_record *rec, struct pmuk_aux_reader *r)
 {
 	struct pmuk_aux_span span;

@@ -15,7 +15,7 @@
 #define OLD_ID		1000	/* ids of what was there before: this and up */
 #define READ_MAX	128
 
-/* One write, and what became of it. */
+/* A write, and its result. */
 struct write {
 	u64 id;
 	u32 size;
@@ -27,7 +27,7 @@ struct write {
 	bool seen;		/* by look() */
 };
 
-/* Where it starts from. */
+/* The start of a scenario. */
 struct scenario {
 	const char *name;
 	enum pmuk_buffer_mode mode;
@@ -93,7 +93,7 @@ static void run_write(void *arg)
 		pmuk_output_end(test_buffer(&live.ring), rec);
 }
 
-/* What is left to a write that was interrupted right after it has published. */
+/* The rest of a write that was interrupted right after it has published. */
 static void run_again(void *arg)
 {
 	__pmuk_output_again(&live.ring);
@@ -135,7 +135,7 @@ static u64 begins(void)
 	return overwrites() ? config.page->data_tail : live.ring.tail;
 }
 
-/* What look() has found. */
+/* The findings of look(). */
 struct found {
 	u64 records;
 	u64 lost_records;	/* since the start */
@@ -149,7 +149,7 @@ static struct write *write_of(u64 id)
 	return id && id <= WRITES ? &live.writes[id - 1] : NULL;
 }
 
-/* One record; @old is the id of the latest old one, 0 before the first. */
+/* Checks a record. @old is the id of the latest old one, 0 before the first. */
 static const char *look_at(u64 pos, struct found *found, u64 *old)
 {
 	struct perf_event_header *rec = at(pos);

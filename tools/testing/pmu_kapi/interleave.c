@@ -3,7 +3,8 @@
  * The explorers try all interleavings of calls. A machine is a call that runs in single steps.
  * Before each instruction of a machine, at_each_step() saves memory and both machines, calls a
  * function that may do anything with them, and restores them. That function may call
- * at_each_step() for the other machine: LEVELS is how deep such calls nest.
+ * at_each_step() for the other machine, and at_this_step() to try several things in one place:
+ * LEVELS is how deep such calls nest.
  */
 #include <err.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 #include "interleave.h"
 
 #define PARTS	4
-#define LEVELS	2
+#define LEVELS	4
 
 struct machine outer = { .done = true }, inner = { .done = true };
 u64 explored;
@@ -70,16 +71,21 @@ static void load(const struct image *image)
 		memcpy(parts[i].start, image->parts[i], parts[i].size);
 }
 
-void at_each_step(struct machine *m, void (*visit)(void *arg), void *arg)
+void at_this_step(void (*visit)(void *arg), void *arg)
 {
 	struct image *image = &images[level++];
 
-	do {
-		save(image);
-		visit(arg);
-		load(image);
-	} while (step(m) && !failed());
+	save(image);
+	visit(arg);
+	load(image);
 	level--;
+}
+
+void at_each_step(struct machine *m, void (*visit)(void *arg), void *arg)
+{
+	do {
+		at_this_step(visit, arg);
+	} while (step(m) && !failed());
 }
 
 void explore_calls(struct machine *m, void (*function)(void *), void *function_arg,

@@ -27,6 +27,9 @@ bool step(struct machine *m);
  */
 void at_each_step(struct machine *m, void (*visit)(void *arg), void *arg);
 
+/* Calls @visit once, and restores what it changes. */
+void at_this_step(void (*visit)(void *arg), void *arg);
+
 /* Does the same from the beginning of @function. */
 void explore_calls(struct machine *m, void (*function)(void *), void *function_arg,
 		   void (*visit)(void *arg), void *arg);

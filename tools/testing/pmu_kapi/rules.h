@@ -66,7 +66,7 @@ struct pmuk_buffer {
 struct pmuk_buffer *pmuk_buffer_create(const struct pmuk_buffer_attr *attr, int cpu);
 void pmuk_buffer_destroy(struct pmuk_buffer *b);
 
-#define pmuk_buffer_stat(b, s)		({ pmuk_ring_stat(&(b)->ring, s); 0; })
+#define pmuk_buffer_get_stat(b, s)		({ pmuk_ring_stat(&(b)->ring, s); 0; })
 #define pmuk_buffer_pause(b)		({ pmuk_ring_pause(&(b)->ring); 0; })
 #define pmuk_buffer_resume(b)		pmuk_ring_resume(&(b)->ring)
 #define pmuk_buffer_restart(b)		({ pmuk_ring_restart(&(b)->ring); 0; })
@@ -84,7 +84,7 @@ void pmuk_buffer_destroy(struct pmuk_buffer *b);
 #define pmuk_aux_output_lose(b, n)	pmuk_area_lose(&(b)->area, n)
 #define pmuk_get_aux(h)			rule_get_aux(h)
 #define pmuk_aux_data(b, n)		((void)(n), (const void *)(b)->area.data)
-#define pmuk_aux_stat(b, s)		({ pmuk_area_stat(&(b)->area, s); 0; })
+#define pmuk_aux_get_stat(b, s)		({ pmuk_area_stat(&(b)->area, s); 0; })
 #define pmuk_aux_pause(b)		({ pmuk_area_pause(&(b)->area); 0; })
 #define pmuk_aux_resume(b)		pmuk_area_resume(&(b)->area)
 #define pmuk_aux_revoke(b)		({ pmuk_area_revoke(&(b)->area); 0; })

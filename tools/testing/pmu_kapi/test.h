@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the programs here share: results as KTAP, rings in memory, records that can be checked. */
+/* The programs here share these: results as KTAP, rings in memory, records that can be checked. */
 #ifndef _PMUK_TEST_H
 #define _PMUK_TEST_H
 
@@ -75,7 +75,7 @@ void run_threads(void *(*const functions[MOST_THREADS])(void *));
 void map_ring(struct pmuk_ring_config *config);
 void unmap_ring(const struct pmuk_ring_config *config);
 
-/* The same memory twice in a row, with pages that fault on both sides. */
+/* Maps the same memory twice in a row, with pages that fault on both sides. */
 u8 *map_area(size_t size);
 void unmap_area(u8 *area, size_t size);
 

@@ -306,7 +306,7 @@ TEST_F(map, outlives_the_buffer)
 	EXPECT_EQ(nr_buffers(), self->buffers + 1);
 }
 
-/* Who may not lock more does not get it, and nothing is charged. */
+/* A process that may not lock more does not get the map, and nothing is charged. */
 TEST_F(map, is_paid_for)
 {
 	ASSERT_EQ(be_limited(65534, PAGES + 2 * AUX_PAGES - 1), 0);
@@ -393,7 +393,7 @@ TEST_F(allowance, is_shared_with_perf)
 		EXPECT_EQ(pinned_pages(), MAX(0, PAGES + 3 - self->pages));
 		EXPECT_EQ(unmap_pages(perf, 3), 0);
 		EXPECT_EQ(unmap_pages(page, PAGES), 0);
-		page = map_pages(self->fd, PAGES, PROT_READ);
+		page = ASSERT_MAP(self->fd, 0, PAGES, PROT_READ);
 		EXPECT_EQ(pinned_pages(), MAX(0, PAGES - self->pages));
 		EXPECT_EQ(unmap_pages(page, PAGES), 0);
 		return;

@@ -137,7 +137,7 @@ TEST_F(stream, that_does_not_fit_is_counted)
 	EXPECT_EQ(rec.flags, PERF_AUX_FLAG_TRUNCATED);
 }
 
-/* Whoever reads no records has read no byte less. */
+/* A reader that reads no records has read no byte less. */
 TEST_F(stream, goes_on_when_records_have_no_room)
 {
 	uint64_t i, told = 0, end = 0;
@@ -304,7 +304,7 @@ TEST_F(stream, is_read_while_it_is_written)
 	EXPECT_EQ(self->s.bad, 0);
 }
 
-/* What has been overwritten is no longer there; what is there is the newest. */
+/* Bytes that were overwritten are gone, and the newest bytes are there. */
 TEST(overwriting_is_read_backwards)
 {
 	int fd = export_made(.aux_pages = AUX_PAGES, .aux_overwrite = 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What it costs to write a part of an AUX area: prints what <debugfs>/pmuk_bench_aux/run says, and
+ * Measures the cost of a part of an AUX area: prints what <debugfs>/pmuk_bench_aux/run says, and
  * measures what user space has a part in:
  *
  * aux_perf_begin_end: the same driver, with an event that perf_event_open(2) has opened. Of that,
@@ -101,7 +101,7 @@ static void *stream_reader(void *data)
 	return NULL;
 }
 
-/* Of records, what is behind their headers. */
+/* Reads records, and what is behind their headers. */
 static void *records_reader(void *data)
 {
 	struct stream *s = data;
@@ -151,7 +151,7 @@ static void write_parts(struct stream *s)
 	}
 }
 
-/* Those that have no room are written again. */
+/* Writes records that have no room again. */
 static void write_records(struct stream *s)
 {
 	while (LOAD(s->read) < STREAM)

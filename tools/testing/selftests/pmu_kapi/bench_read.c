@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What user space pays to read a counter, beside what <debugfs>/pmuk_bench/run says of the ways to
- * do it in the kernel: cycles, pinned where perf opens them, nothing excluded.
+ * Measures the cost of reading a counter from user space, beside what <debugfs>/pmuk_bench/run says
+ * of the ways to do it in the kernel: cycles, pinned where perf opens them, nothing excluded.
  *
  * read_syscall: read(2) of a perf descriptor
  * read_user: the register, with all that readers of perf's control page look at
@@ -109,7 +109,7 @@ static struct perf_event_mmap_page *map_page(int fd)
 	return page != MAP_FAILED && !read_page(page, &value) ? page : NULL;
 }
 
-/* Those that user space can do are first. */
+/* The ways that user space has are first. */
 static int count_ways(void)
 {
 	write_file(USER_ACCESS, "1");

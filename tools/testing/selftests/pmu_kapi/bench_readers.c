@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What readers of the scheduler statistics cost where there are many tasks and cgroups:
+ * Measures readers of the scheduler statistics where there are many tasks and cgroups:
  *
  *	bench_readers TASKS:CGROUPS...
  *

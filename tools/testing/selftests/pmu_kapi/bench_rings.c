@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a record of 64 bytes costs in pmuk's ring and in others: makes
+ * Measures a record of 64 bytes in pmuk's ring and in others: makes
  * <debugfs>/pmuk_bench_rings/run measure them with a perf ring among them, prints what
  * it says, and measures what user space has a part in:
  *
@@ -39,7 +39,7 @@ struct perf_ring {
 
 static struct perf_ring perf;
 
-/* One that is mapped for reading only overwrites. */
+/* A ring that is mapped for reading only overwrites. */
 static void perf_open(struct perf_ring *r, struct perf_event_attr *attr, int pid, int prot)
 {
 	size_t page_size = sysconf(_SC_PAGESIZE);

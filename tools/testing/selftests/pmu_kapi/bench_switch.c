@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a context switch costs more when tasks' counters are accounted at it:
+ * Measures how much more a context switch costs when tasks' counters are accounted at it:
  *
  *	bench_switch MODE...
  *
@@ -97,7 +97,7 @@ static void sched_end(void)
 	put(PARAMETERS "enabled", "0");
 }
 
-/* What perf enables for all tasks, while any has counters, stays for a second. */
+/* perf keeps what it has enabled for all tasks for a second after the last counter is gone. */
 static void none_begin(void)
 {
 	usleep(1500000);
@@ -449,7 +449,7 @@ static void check_switches(const struct rusage *before)
 		refuse("the tasks have not switched once for each byte");
 }
 
-/* What one of those of open_switch_counter() has counted. */
+/* Returns the count of a counter from open_switch_counter(). */
 static uint64_t count_of(int fd)
 {
 	uint64_t of[3];

@@ -363,8 +363,8 @@ TEST_F(map, next_one_may_have_another_size)
 }
 
 /*
- * What user space has decided on, and read, goes with its last map: nobody pays for it any more.
- * What is written is discarded.
+ * User space's decisions, and what it has read, go with its last map: nobody pays for that any
+ * more. Records that are written then are discarded.
  */
 TEST_F(map, leaves_nothing_when_unmapped)
 {
@@ -399,7 +399,7 @@ TEST_F(map, outlives_the_descriptor)
 	self->fd = -1;
 }
 
-/* What has been written stays; nothing is added, not by a counter that goes on either. */
+/* Records that were written stay. Nothing is added, not by a counter that goes on either. */
 TEST_F(map, outlives_the_buffer)
 {
 	int i, fd = export_made(.flags = variant->flags, .event = PMUK_EXPORT_CLOCK,
@@ -450,7 +450,7 @@ TEST_F(map, ends_with_its_process)
 	EXPECT_EQ(fault_of_read(self->at), 0);
 }
 
-/* Whoever may not lock more, is nobody, and has a descriptor from somebody who is. */
+/* A user who may not lock more is nobody, and has a descriptor from root. */
 FIXTURE(limit)
 {
 	int fd;
@@ -514,7 +514,7 @@ TEST_F(limit, is_looked_at_first)
 	self->page = reserve(PAGES * getpagesize());
 }
 
-/* What is in its beginning, once there is something. */
+/* Checks the beginning of the data, once there is any. */
 static bool begins_well(const uint8_t *at)
 {
 	const struct perf_event_mmap_page *page = (const void *)at;
@@ -634,7 +634,7 @@ TEST(memory_is_not_used_up)
 	close(fd);
 }
 
-/* Who may only read the file may map it, too, and has no more rights than that. */
+/* A process that may only read the file may map it, too, and has no more rights than that. */
 TEST(file_may_be_open_for_reading)
 {
 	struct pmuk_export_attr attr = { .nr_pages = DATA_PAGES, .flags = USER_TAIL };

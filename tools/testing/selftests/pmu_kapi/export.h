@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the tests of /dev/pmuk_export share: see lib/tests/pmuk_export.h. */
+/* The tests of /dev/pmuk_export share these: see lib/tests/pmuk_export.h. */
 #ifndef _PMUK_SELFTEST_EXPORT_H
 #define _PMUK_SELFTEST_EXPORT_H
 
@@ -11,7 +11,7 @@
 #include "base.h"
 #include "../../../../lib/tests/pmuk_export.h"
 
-/* Of the kernel's headers, which are not for user space. */
+/* Values of the kernel's headers, which are not for user space. */
 #define USER_TAIL	1	/* PMUK_BUFFER_USER_TAIL */
 #define RECORD_MIN	sizeof(struct pmuk_export_record)
 
@@ -19,7 +19,7 @@
 #define DATA_PAGES	8
 #define PAGES		(1 + DATA_PAGES)
 
-/* What each user may map and be charged nothing for, for each CPU that there is. */
+/* Sets how much each user may map without being charged, for each CPU that there is. */
 static inline bool let_be_free(size_t pages)
 {
 	return !write_file("/proc/sys/kernel/perf_event_mlock_kb", "%zu",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the tests of /dev/pmuk_live share: see lib/tests/pmuk_live.h. */
+/* The tests of /dev/pmuk_live share these: see lib/tests/pmuk_live.h. */
 #ifndef _PMUK_SELFTEST_LIVE_H
 #define _PMUK_SELFTEST_LIVE_H
 
@@ -69,7 +69,10 @@ static inline bool live_has_run(int fd, int cpus, uint64_t n)
 	return live_on_all(fd, 0, cpus, live_has_turned, &n);
 }
 
-/* What follows @name in a line of names and numbers, "name 1" or "name=1"; false if nothing. */
+/*
+ * Reads the number that follows @name in a line of names and numbers, "name 1" or "name=1"; false
+ * if there is none.
+ */
 static inline bool number_of(const char *line, const char *name, uint64_t *value)
 {
 	const char *at = line;

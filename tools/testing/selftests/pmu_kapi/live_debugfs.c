@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What <debugfs>/pmuk tells of a context of /dev/pmuk_live, whom it tells, and that it measures
- * what overflows cost when it is asked to, and only then.
+ * <debugfs>/pmuk shows a context of /dev/pmuk_live to those who may see it. It measures what
+ * overflows cost when it is asked to, and only then.
  */
 #include <signal.h>
 #include <sys/wait.h>
@@ -202,7 +202,7 @@ static void expect_later(struct __test_metadata *_metadata, const struct shown_c
 	EXPECT_GE(now->wakeups, then->wakeups);
 }
 
-/* What it is, and that numbers move, forward. */
+/* The context is shown, and its numbers move, forward. */
 TEST_F(live, is_shown)
 {
 	struct shown *s = &self->first;
@@ -362,7 +362,7 @@ TEST_F(live, shows_hotplug)
 	EXPECT_TRUE(comes(has_overflowed(&self->second, &self->first, self->cpus, 3)));
 }
 
-/* What overflows cost is measured while that is wanted. */
+/* The cost of overflows is measured while a user wants that. */
 TEST_F(live, measures_when_asked)
 {
 	struct shown *a = &self->first, *b = &self->second;
@@ -389,7 +389,7 @@ TEST_F(live, measures_when_asked)
 		EXPECT_EQ(b->cpus[cpu].overflow_ns, a->cpus[cpu].overflow_ns);
 }
 
-/* What is no number is refused, and changes nothing. */
+/* A text that is no number is refused, and changes nothing. */
 TEST_F(live, measure_takes_numbers_only)
 {
 	static const char *const odd[] = {

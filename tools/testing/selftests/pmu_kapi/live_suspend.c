@@ -207,7 +207,7 @@ TEST_F(suspend, counts_go_on)
 	}
 }
 
-/* What it has counted until it was stopped stays while the machine sleeps, and nothing more. */
+/* The counts until the stop stay while the machine sleeps, and nothing is added. */
 TEST_F(suspend, stopped_stays_stopped)
 {
 	int cpu, set, cpus = self->cpus, fd = self->fd;

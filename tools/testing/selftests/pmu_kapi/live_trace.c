@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What tracepoints tell of the life of a context of /dev/pmuk_live: its begin and end, each turn
- * of its sets, each overflow, each record lost.
+ * Tracepoints report the life of a context of /dev/pmuk_live: its begin and end, each turn of its
+ * sets, each overflow, each record lost.
  */
 #include <sys/stat.h>
 
@@ -11,7 +11,7 @@
 #define TRACING		"/sys/kernel/tracing/instances/pmuk_live"
 #define EVENTS		TRACING "/events/pmu_kapi/enable"
 
-/* What was told of a CPU. */
+/* The reports about a CPU. */
 struct told_cpu {
 	uint64_t switches, overflows, lost;
 	int set;		/* whose turn it was last; -1: none yet */
@@ -153,7 +153,9 @@ static bool take_all(struct told *t)
 	return f;
 }
 
-/* What a stopped context says itself of a CPU, in <debugfs>/pmuk/contexts; the latest one's. */
+/*
+ * Reads what a stopped context, the latest one, says itself about a CPU in <debugfs>/pmuk/contexts.
+ */
 static bool shown(int cpu, uint64_t *overflows, uint64_t *lost)
 {
 	FILE *f = fopen("/sys/kernel/debug/pmuk/contexts", "r");
@@ -226,7 +228,7 @@ TEST_F(trace, tells_a_life)
 	}
 }
 
-/* One that cannot be loaded: why, and its end. */
+/* A context that cannot be loaded: the reason, and its end. */
 TEST_F(trace, tells_why_not)
 {
 	struct pmuk_live_attr attr = live_clock(0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What tests of who may look share. Each is a process of its own, and gives up what it is. */
+/* Tests of rights share these. Each test is a process of its own, and gives up its rights. */
 #ifndef _PMUK_SELFTEST_RIGHTS_H
 #define _PMUK_SELFTEST_RIGHTS_H
 
@@ -27,7 +27,7 @@ static inline int errno_of_open(const char *path, int flags)
 	return errno_of_open_at(AT_FDCWD, path, flags);
 }
 
-/* Of what it may have, only these capabilities, in effect. */
+/* Keeps only these capabilities, in effect. */
 static inline int keep(uint64_t caps)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };

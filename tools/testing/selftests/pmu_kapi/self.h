@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What a task needs to read its own counter from a control page, perf's or pmuk's. */
+/* A task needs these to read its own counter from a control page, perf's or pmuk's. */
 #ifndef _PMUK_SELFTEST_SELF_H
 #define _PMUK_SELFTEST_SELF_H
 

@@ -66,7 +66,7 @@ static uint64_t read_call(int fd)
 	return read(fd, &count, sizeof(count)) == sizeof(count) ? count : ~0ULL;
 }
 
-/* What the page gives lies between two system calls, and never goes back. */
+/* The page's counts lie between two system calls, and never go back. */
 static int check_reads(int fd, struct perf_event_mmap_page *page, int n, uint64_t *last,
 		       int *direct)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the tests of the scheduler statistics share: /proc/pmuk_sched as numbers, the module's
- * parameters, the simulated PMU of lib/tests/pmuk_pace.c, and tasks that do as they are told.
+ * The tests of the scheduler statistics share these: /proc/pmuk_sched as numbers, the module's
+ * parameters, the simulated PMU of lib/tests/pmuk_pace.c, and tasks that take orders.
  */
 #ifndef _PMUK_SELFTEST_SCHED_H
 #define _PMUK_SELFTEST_SCHED_H
@@ -27,7 +27,7 @@
 
 #define MAX_EVENTS	4
 
-/* What each line has of who it is about. */
+/* The totals that each line has. */
 struct totals {
 	uint64_t run, wait, voluntary, same, other, valid;
 	uint64_t counts[MAX_EVENTS];
@@ -207,7 +207,7 @@ static inline void add_totals(struct totals *sum, const struct totals *t)
 		sum->counts[i] += t->counts[i];
 }
 
-/* Of all lines that begin with @begin, but for those @but says are not to count. */
+/* Adds up all lines that begin with @begin, except those that @but excludes. */
 static inline bool sum_lines(const char *text, const char *begin, int skip, struct totals *sum,
 			     bool (*but)(const char *text, const char *line))
 {
@@ -372,7 +372,7 @@ static inline bool sched_end(void)
 	       comes(!write_file(PACE "pmu", "0"));
 }
 
-/* What idle has had of the first two events, or of the only one. */
+/* Reads idle's counts of the first two events, or of the only one. */
 static inline bool idle_counts(const char *text, int cpu, uint64_t counts[2])
 {
 	const char *at = after(text, "idle %d ", cpu);
@@ -448,7 +448,7 @@ static inline int be_realtime(int priority)
 	return sched_setscheduler(0, SCHED_FIFO, &param);
 }
 
-/* What a worker is to do. */
+/* An order for a worker. */
 struct order {
 	enum { ORDER_ADD, ORDER_YIELD, ORDER_SPIN, ORDER_NAP, ORDER_RUN_ON, ORDER_CALL,
 	       ORDER_END } what;
@@ -698,7 +698,10 @@ static inline bool task_has(int pid, uint64_t cycles, uint64_t insns)
 	return task_totals(pid, &t) && has_counts(&t, cycles, insns);
 }
 
-/* Those of all processes that have exited, which is told some time after wait(2) has returned. */
+/*
+ * The totals of all processes that have exited, which include a process some time after wait(2) has
+ * returned.
+ */
 static inline bool exited_has(uint64_t cycles, uint64_t insns)
 {
 	struct totals t;

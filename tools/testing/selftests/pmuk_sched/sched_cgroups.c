@@ -315,7 +315,7 @@ TEST_F(cgroups, threads_can_be_in_cgroups_of_their_own)
 
 #define CROWD	300
 
-/* A process of many threads, each of which adds whenever it is told to. */
+/* A process of many threads. Each thread adds when it gets an order. */
 struct crowd {
 	pthread_t threads[CROWD];
 	int orders[2], done[2];
@@ -517,7 +517,10 @@ static int count_forked(uint64_t id, int *elsewhere)
 #define FORKED_ENOUGH	20
 #define FORKED_PATIENCE	(60 * NSEC_PER_SEC)
 
-/* Those too that are found in the middle of their fork, which few are: in five seconds, or more. */
+/*
+ * Tasks are moved, too, that are found in the middle of their fork. Few are: it takes five seconds,
+ * or more.
+ */
 TEST_F_TIMEOUT(cgroups, forked_while_it_is_turned_on, 600)
 {
 	uint64_t end = now_ns() + 5 * NSEC_PER_SEC, moved = now_ns();
@@ -537,7 +540,7 @@ TEST_F_TIMEOUT(cgroups, forked_while_it_is_turned_on, 600)
 	stop(pid);
 }
 
-/* What dies there may still be there when it is removed; and nobody waits for it. */
+/* Tasks that die there may still be there when the cgroup is removed, and nobody waits for them. */
 TEST_F(cgroups, cgroup_of_the_dead_can_be_removed)
 {
 	uint64_t id;

@@ -81,6 +81,36 @@ TEST_F(exact, known_loop_is_counted)
 
 #define YIELDS	3000
 
+/*
+ * A switch reads its counters in line, but for the first in each tick. Two tasks take turns 6000
+ * times, within a few dozen ticks of virtual time.
+ */
+TEST_F(exact, switches_read_in_line)
+{
+	uint64_t slow, reads;
+	struct worker w[2];
+	int i;
+
+	if (!self->counts)
+		SKIP(return, "no PMU counts instructions");
+	ASSERT_EQ(set_parameter("enabled", "0"), 0);
+	ASSERT_EQ(set_parameter("events", "cycles,instructions"), 0);
+	ASSERT_EQ(set_parameter("enabled", "1"), 0);
+	for (i = 0; i < 2; i++)
+		ASSERT_TRUE(worker_start(&w[i]));
+	slow = parameter_number("slow_switches");
+	reads = parameter_number("slow_reads");
+	EXPECT_TRUE(workers_do(w, ORDER_YIELD, YIELDS));
+	slow = parameter_number("slow_switches") - slow;
+	reads = parameter_number("slow_reads") - reads;
+	TH_LOG("%" PRIu64 " slow switches, %" PRIu64 " slow reads", slow, reads);
+	EXPECT_LT(slow, YIELDS / 10);
+	EXPECT_LT(reads, YIELDS / 10);
+	EXPECT_GT(reads, 0);
+	for (i = 0; i < 2; i++)
+		EXPECT_TRUE(worker_end(&w[i]));
+}
+
 /* The path of the cgroup that is @depth cgroups below the root. */
 static void path_of(const char *root, int depth, char path[512])
 {
@@ -90,7 +120,7 @@ static void path_of(const char *root, int depth, char path[512])
 		len += snprintf(path + len, 512 - len, "/d");
 }
 
-/* What it costs that two tasks, @depth cgroups below the root, give way to each other. */
+/* Returns the cost of a switch between two tasks that are @depth cgroups below the root. */
 static uint64_t cost_at(const char *root, int depth)
 {
 	struct worker w[2];

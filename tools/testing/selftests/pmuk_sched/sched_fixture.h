@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What tests begin with that need nothing but two events which count from 0, and a CPU to be on. */
+/* The fixture of tests that need nothing but two events, which count from 0, and a CPU to be on. */
 #ifndef _PMUK_SELFTEST_SCHED_FIXTURE_H
 #define _PMUK_SELFTEST_SCHED_FIXTURE_H
 
@@ -88,7 +88,7 @@ FIXTURE_TEARDOWN(sched)
 	EXPECT_TRUE(sched_end());
 }
 
-/* Of perf's: pinned, on @cpu. Returns a file descriptor, or -1 and errno. */
+/* Opens a counter of perf's, pinned, on @cpu. Returns a file descriptor, or -1 and errno. */
 static inline int open_counter(unsigned int type, uint64_t config, int cpu)
 {
 	struct perf_event_attr attr = {

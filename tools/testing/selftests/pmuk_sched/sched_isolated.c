@@ -19,7 +19,7 @@ static bool isolated_cpus(int *first, int *last)
 	       sscanf(text, "%d-%d", first, last) == 2;
 }
 
-/* One is idle, and one runs a program that makes no system calls. */
+/* An isolated CPU is idle, and another runs a program that makes no system calls. */
 TEST_F(sched, isolated_cpus_are_left_alone)
 {
 	int pid, idle, busy;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the files of the scheduler statistics look like and who may read them, what the module's
- * parameters do and refuse, and what is said of events that cannot be counted, or not any more.
+ * The files of the scheduler statistics: their content, and who may read them. The module's
+ * parameters: what they do and refuse. Events that cannot be counted, or not any more.
  */
 #include "sched_fixture.h"
 #include "../pmu_kapi/rights.h"
@@ -243,16 +243,16 @@ static bool is_counted_on(const struct worker *w, uint64_t *added)
 }
 
 /*
- * Whoever has the counters of a CPU, what runs there meanwhile is not counted, and says so. When
- * they are back, so are counts; what other CPUs have counted is as it was.
+ * While another consumer has the counters of a CPU, tasks there are not counted, and their lines
+ * say so. When the counters are back, so are counts. The counts of other CPUs are as they were.
  */
 TEST_F(sched, stolen_counters_come_back)
 {
 	struct totals t, cpu, other;
-	struct worker w, v;
+	struct worker w;
 	uint64_t added = 0;
 
-	ASSERT_TRUE(worker_start(&w) && worker_start(&v));
+	ASSERT_TRUE(worker_start(&w));
 	ASSERT_EQ(worker_add(&w, 100, 200), 0);
 	ASSERT_EQ(pace_steal(0, 8), 0);
 	EXPECT_EQ(worker_add(&w, 1000, 2000), ENODATA);
@@ -277,7 +277,7 @@ TEST_F(sched, stolen_counters_come_back)
 	ASSERT_TRUE(task_totals(w.pid, &t));
 	EXPECT_EQ(t.valid, 1);
 	expect_counts(_metadata, &t, 7, 9);
-	EXPECT_TRUE(worker_end(&w) && worker_end(&v));
+	EXPECT_TRUE(worker_end(&w));
 }
 
 /* How often something was switched on CPU 1; to ask does not have that CPU look. */
@@ -295,7 +295,7 @@ static bool come_back_unswitched(struct __test_metadata *_metadata)
 	struct totals t;
 	uint64_t switches;
 
-	/* That they were lost the last time is not known there any more, after two looks. */
+	/* After two looks, nothing shows any more that the counters were lost the last time. */
 	EXPECT_TRUE(cpu_totals(1, &t) && cpu_totals(1, &t));
 	switches = switches_there();
 	EXPECT_EQ(pace_steal(1, 8), 0);
@@ -331,7 +331,7 @@ TEST_F(sched, stolen_counters_come_back_to_who_stays)
 	stop(pid);
 }
 
-/* Counters of others that are pinned, too: there are not enough to begin with. */
+/* Other consumers' counters are pinned, too: there are not enough to begin. */
 TEST_F(sched, taken_counters_are_missing)
 {
 	char *cpus;

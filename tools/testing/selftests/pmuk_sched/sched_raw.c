@@ -444,7 +444,7 @@ TEST_F(raw, map_keeps_its_stream)
 
 /* ---- what happens meanwhile ---- */
 
-/* What was there before is published; and what comes is told by a mark. */
+/* Packets from before are published, and a mark comes before those that follow. */
 TEST_F(raw, stream_survives_off_and_on)
 {
 	struct streaming *r = &self->r;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What readers of /proc/pmuk_sched cost others: CPUs that are idle are left alone, nobody is asked
- * twice, and what many tasks need is done in short stretches.
+ * Readers of /proc/pmuk_sched cost others little: CPUs that are idle are left alone, nobody is
+ * asked twice, and what many tasks need is done in short stretches.
  */
 #include <pthread.h>
 

@@ -193,7 +193,7 @@ TEST_F(sched, being_stopped_is_not_being_preempted)
 
 /* ---- what time is ---- */
 
-/* What a task that spins has in half a second, between two switches; GHz, or 0. */
+/* Returns the frequency of a task that spins for half a second, between two switches: GHz, or 0. */
 static double frequency_of(int pid)
 {
 	struct totals before, t;

@@ -38,7 +38,7 @@ TEST_F(sched, running_task_is_up_to_date)
 
 #define ROUNDS	500
 
-/* One of two: adds when it is its turn, and says that it is the other's. */
+/* A player, of two: adds when it is its turn, and then gives the turn to the other. */
 struct player {
 	int from, to;		/* pipes */
 	uint64_t cycles, insns;
@@ -116,7 +116,7 @@ TEST_F(sched, two_tasks_over_a_pipe_keep_their_ipc)
 	expect_ipc(_metadata);
 }
 
-/* Who reads splits slices; that must not be seen. */
+/* A reader splits slices, which must not be seen. */
 TEST_F(sched, readers_change_nothing)
 {
 	int reader = start(read_all, NULL);
@@ -168,7 +168,7 @@ TEST_F(sched, times_add_up_to_cpus)
 	}
 }
 
-/* What happens on another CPU is had by whoever is there, or nobody. */
+/* Events on another CPU go to the task that is there, or to nobody. */
 TEST_F(sched, idle_has_its_share)
 {
 	uint64_t idle[2];
@@ -315,7 +315,7 @@ TEST_F(sched, switches_are_the_schedulers)
 	EXPECT_TRUE(worker_end(&w) && worker_end(&v));
 }
 
-/* What it has waited on one CPU goes with a task that is moved to another one. */
+/* The wait on one CPU goes with a task that is moved to another CPU. */
 TEST_F(sched, waits_go_with_a_task)
 {
 	const cpu_set_t here = {{ 1 }};
@@ -409,7 +409,7 @@ static bool run_on(const struct busy adders[ADDERS], uint64_t mask)
 	return !ret;
 }
 
-/* What was @added to whoever ran there may be a kernel thread's that has gone with the CPU. */
+/* The @added events may have gone to a kernel thread that has gone with the CPU. */
 static bool exited_have(uint64_t cycles, uint64_t added)
 {
 	struct totals t;

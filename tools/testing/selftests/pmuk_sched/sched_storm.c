@@ -81,7 +81,7 @@ static bool group_has(int tgid, int threads, uint64_t cycles, uint64_t insns)
 	       has_counts(&t, cycles, insns);
 }
 
-/* Of the threads of @tgid, as they are there. */
+/* Checks the threads of @tgid, as they are there. */
 static bool threads_have(int tgid, uint64_t cycles, uint64_t insns)
 {
 	struct totals sum = {}, t;
@@ -247,7 +247,7 @@ TEST_F_TIMEOUT(storm, tasks_are_counted, 900)
 	expect_all(_metadata, FORKERS * forks);
 }
 
-/* Who comes may have the pid of somebody who has only just gone. */
+/* A new task may have the pid of a task that has only just gone. */
 TEST_F_TIMEOUT(storm, pids_are_used_again, 900)
 {
 	int forks = nr_tasks(5 * FORKERS);
@@ -272,7 +272,7 @@ static bool all_have_a_cgroup(void)
 	return all;
 }
 
-/* Those who are there when it is turned on, and those who come and go meanwhile. */
+/* Some tasks are there when accounting is turned on, and others come and go meanwhile. */
 TEST_F_TIMEOUT(storm, on_and_off_while_tasks_come_and_go, 900)
 {
 	int forks = nr_tasks(8 * FORKERS);
@@ -315,7 +315,10 @@ static void allocations_succeed(void)
 	write_file(FAILSLAB "task-filter", "N");
 }
 
-/* Whose slices they are is not known; they are counted, and before long it is. */
+/*
+ * The tasks of some slices are not known. These slices are counted, and before long their tasks are
+ * known.
+ */
 TEST_F(storm, tasks_without_memory_are_strays)
 {
 	struct totals stray;

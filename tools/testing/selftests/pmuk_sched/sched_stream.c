@@ -306,7 +306,7 @@ TEST_F(stream, pages_are_asked_for_as_the_users)
 	}
 }
 
-/* Which node the module has asked for in its latest kmalloc(); -2: it was not told. */
+/* Returns the node that the module has asked for in its latest kmalloc(); -2: there was none. */
 static int node_asked_for(void)
 {
 	char *text __freed = slurp(TRACING "/trace"), *at = text, *node;
@@ -322,7 +322,7 @@ static int node_asked_for(void)
 
 #define KMALLOC		"events/kmem/kmalloc/enable"
 
-/* What each switch of a CPU writes is in memory of that CPU's node, whoever asks. */
+/* The record of each switch is written to memory of its CPU's node, whoever asks. */
 TEST_F(stream, sink_is_near_its_cpu)
 {
 	struct streaming *r = &self->r;
@@ -366,7 +366,7 @@ TEST_F(stream, reader_is_woken)
 	EXPECT_EQ(r->seen.switches, r->stat.switches);
 }
 
-/* Who waits for a file before it has a stream is woken by the stream. */
+/* A process that polls a file before it has a stream is woken by the stream. */
 TEST_F(stream, waiting_before_it_begins)
 {
 	struct streaming *r = &self->r;

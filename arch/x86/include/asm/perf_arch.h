@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* How to read the register of an event with rdpmc. See include/asm-generic/perf_arch.h. */
+#ifndef _ASM_X86_PERF_ARCH_H
+#define _ASM_X86_PERF_ARCH_H
+
+#include <linux/processor.h>
+#include <asm/cpuid/api.h>
+#include <asm/hardirq.h>
+#include <asm/msr.h>
+#include <asm/perf_event.h>
+
+/* Returns the width that the drivers use, but do not export; 0 for another kind of PMU. */
+static inline unsigned int perf_x86_width(void)
+{
+	union cpuid10_eax eax;
+
+	switch (boot_cpu_data.x86_vendor) {
+	case X86_VENDOR_AMD:
+	case X86_VENDOR_HYGON:
+		return 48;
+	case X86_VENDOR_INTEL:
+		if (!boot_cpu_has(X86_FEATURE_ARCH_PERFMON))
+			return 0;
+		eax.full = cpuid_eax(10);
+		return eax.split.bit_width;
+	default:
+		return 0;
+	}
+}
+
+static inline u64 perf_arch_mask(const struct perf_event *event)
+{
+	unsigned int width = perf_x86_width();
+	u64 config = event->attr.config;
+
+	/* Slots and topdown metrics are not counters, but fractions of a counter. */
+	if (event->attr.type == PERF_TYPE_RAW && !(config & 0xff) && (config & 0xff00) >= 0x0400)
+		return 0;
+
+	/* config2 can have the hardware reload the counter by itself. */
+	if (event->attr.config2)
+		return 0;
+
+	return width ? GENMASK_ULL(width - 1, 0) : 0;
+}
+
+#define perf_arch_mask	perf_arch_mask
+
+/*
+ * rdpmc() has a tracepoint, whose call would make the reader save registers. A kernel that may run
+ * under Xen without hardware help has to ask Xen.
+ */
+static __always_inline u64 perf_x86_rdpmc(int reg)
+{
+#ifdef CONFIG_PARAVIRT_XXL
+	return rdpmc(reg);
+#else
+	u64 value;
+
+	asm volatile("rdpmc; shl $32, %%rdx; or %%rdx, %%rax"
+		     : "=a" (value) : "c" (reg) : "rdx", "cc");
+	return value;
+#endif
+}
+
+static __always_inline u64 perf_arch_read(const struct perf_event *event)
+{
+	return perf_x86_rdpmc(event->hw.event_base_rdpmc);
+}
+
+/*
+ * hw.state says whether the counter is stopped or off its PMU. hw.idx does not, as it keeps its
+ * last value.
+ */
+static __always_inline bool perf_arch_read_on(const struct perf_event *event, u64 *raw)
+{
+	/* The caller checks afterwards whether an NMI may have changed the state. */
+	if (unlikely(data_race(event->hw.state)))
+		return false;
+	*raw = perf_arch_read(event);
+	return true;
+}
+
+#define perf_arch_read_on	perf_arch_read_on
+
+/* The kernel's count of NMIs of this CPU. */
+#define perf_arch_nmis()	raw_cpu_read(irq_stat.counts[IRQ_COUNT_NMI])
+
+/*
+ * Returns @was ^ @now as u64: not 0 if @now has changed. The asm compares with memory in one
+ * instruction; compilers load a volatile variable first.
+ */
+#define perf_arch_changed(was, now)					\
+({									\
+	typeof(now) *now_ = &(now);					\
+	u64 changed_ = (was);						\
+									\
+	if (sizeof(*now_) == sizeof(u32))				\
+		asm volatile("xorl %1, %k0" : "+r" (changed_) : "m" (*now_));	\
+	else								\
+		asm volatile("xorq %1, %0" : "+r" (changed_) : "m" (*now_));	\
+	changed_;							\
+})
+#define perf_arch_count_changed(was, now)	perf_arch_changed(was, now)
+
+/*
+ * To make room for other counters, the driver moves a counter to another register and gives it a
+ * new last_tag.
+ */
+struct perf_arch_place {
+	u64 tag;
+	u32 reg;
+};
+
+static __always_inline struct perf_arch_place perf_arch_where(const struct perf_event *event)
+{
+	return (struct perf_arch_place){
+		.tag = READ_ONCE(event->hw.last_tag),
+		.reg = READ_ONCE(event->hw.event_base_rdpmc),
+	};
+}
+
+static __always_inline u64 perf_arch_read_at(const struct perf_event *event,
+					     const struct perf_arch_place *place)
+{
+	return perf_x86_rdpmc(place->reg);
+}
+
+static __always_inline u64 perf_arch_is_moved(const struct perf_event *event,
+					      const struct perf_arch_place *place)
+{
+	return perf_arch_changed(place->tag, event->hw.last_tag) |
+	       perf_arch_changed(place->reg, event->hw.event_base_rdpmc);
+}
+
+#define perf_arch_is_moved	perf_arch_is_moved
+
+/*
+ * When several counters have overflowed, the callback of one may pause the others. If that takes an
+ * overflowed counter off, AMD's driver for PerfMonV2 warns of an overflow of an inactive counter.
+ */
+#define perf_arch_stops_after_nmi()	boot_cpu_has(X86_FEATURE_PERFMON_V2)
+
+#include <asm-generic/perf_arch.h>
+
+#endif /* _ASM_X86_PERF_ARCH_H */

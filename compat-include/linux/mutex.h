@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Newer kernels let the compiler check which lock guards a variable. Can go with 6.12. */
+#ifndef _PMUK_COMPAT_LINUX_MUTEX_H
+#define _PMUK_COMPAT_LINUX_MUTEX_H
+
+#include_next <linux/mutex.h>
+
+#ifndef __guarded_by
+#define __guarded_by(...)
+#endif
+
+#endif /* _PMUK_COMPAT_LINUX_MUTEX_H */

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Arms and disarms the watchdog: when the module is loaded, when the threshold or the kernel's
+ * settings change, and when the machine is suspended.
+ */
+#define pr_fmt(fmt) "pmuk_wdt: " fmt
+
+#include <linux/cpufeature.h>
+#include <linux/cpumask.h>
+#include <linux/hrtimer.h>
+#include <linux/kernel.h>
+#include <linux/lockdep.h>
+#include <linux/math64.h>
+#include <linux/moduleparam.h>
+#include <linux/nmi.h>
+#include <linux/printk.h>
+#include <linux/workqueue.h>
+#include <linux/sched/isolation.h>
+
+#include "wdt.h"
+
+#define PMUK_WDT_THRESHOLD	10000	/* milliseconds, if the kernel has no watchdog_thresh */
+
+static unsigned int threshold_ms;
+module_param(threshold_ms, uint, 0444);
+MODULE_PARM_DESC(threshold_ms, "Milliseconds without interrupts after which a CPU is stuck, 200 to 60000 (default: kernel.watchdog_thresh); change it in the device's directory in sysfs");
+
+/* ---- settings ---- */
+
+static void pmuk_wdt_find_isolated(struct pmuk_wdt *w)
+{
+	int cpu;
+
+	cpumask_clear(&w->isolated);
+	for_each_possible_cpu(cpu) {
+		if (pmuk_wdt_is_isolated(cpu))
+			cpumask_set_cpu(cpu, &w->isolated);
+	}
+}
+
+/*
+ * The watchdog device needs at least one online CPU that beats at the full rate. If all watched
+ * CPUs are isolated, housekeeping CPUs beat as well. If no housekeeping CPU is online either, the
+ * isolated CPUs beat at the full rate.
+ */
+static void pmuk_wdt_choose_beats(struct pmuk_wdt *w)
+{
+	int cpu;
+
+	pmuk_wdt_find_isolated(w);
+	cpumask_copy(&w->beating, w->wanted);
+	if (!pmuk_wdt_has_unisolated(&w->beating))
+		cpumask_or(&w->beating, w->wanted, housekeeping_cpumask(HK_TYPE_TIMER));
+	if (!pmuk_wdt_has_unisolated(&w->beating))
+		cpumask_clear(&w->isolated);
+	for_each_possible_cpu(cpu)
+		pmuk_wdt_of(cpu)->times = cpumask_test_cpu(cpu, &w->isolated) ?
+					  &w->isolated_times : &w->times;
+}
+
+static void pmuk_wdt_use_threshold(struct pmuk_wdt *w, u64 threshold)
+{
+	w->times = pmuk_wdt_times_of(threshold);
+	w->isolated_times = pmuk_wdt_isolated_times(threshold);
+	threshold_ms = div_u64(threshold, NSEC_PER_MSEC);
+}
+
+/* Fills ->wanted. Returns watchdog_thresh, or -errno if the kernel has no settings for modules. */
+static int pmuk_wdt_read_settings(struct pmuk_wdt *w)
+{
+	int thresh = hardlockup_settings(w->wanted);
+
+	if (thresh < 0)
+		cpumask_copy(w->wanted, housekeeping_cpumask(HK_TYPE_TIMER));
+	if (!thresh)
+		cpumask_clear(w->wanted);
+	return thresh;
+}
+
+/*
+ * Call while the watchdog is disarmed. A threshold that was written to threshold_ms stays in use
+ * until watchdog_thresh changes.
+ */
+static void pmuk_wdt_apply_settings(struct pmuk_wdt *w)
+{
+	int thresh = pmuk_wdt_read_settings(w);
+
+	if (thresh > 0 && thresh != w->thresh)
+		pmuk_wdt_use_threshold(w, thresh * NSEC_PER_SEC);
+	w->thresh = thresh;
+	cpumask_copy(&w->cpus, w->wanted);
+	pmuk_wdt_choose_beats(w);
+}
+
+/* ---- the log: how each CPU is watched ---- */
+
+/* Returns whether an NMI can make another CPU print its stack while that CPU has interrupts off. */
+static bool pmuk_wdt_can_backtrace(void)
+{
+#if !defined(arch_trigger_cpumask_backtrace)
+	return false;
+#elif defined(CONFIG_ARM64)
+	return system_uses_irq_prio_masking();
+#else
+	return IS_ENABLED(CONFIG_X86);
+#endif
+}
+
+/* Returns NULL for a CPU that has come online and has not had its first NMI yet. */
+static const char *pmuk_wdt_level_reason(const struct pmuk_wdt_cpu *c, enum pmuk_wdt_level level)
+{
+	if (level == PMUK_WDT_NONE)
+		return "no other CPU is watched";
+	return READ_ONCE(c->lost_reason);
+}
+
+/* Logs each change of the level once. */
+static void pmuk_wdt_log_level(int cpu)
+{
+	struct pmuk_wdt_cpu *c = pmuk_wdt_of(cpu);
+	enum pmuk_wdt_level level = pmuk_wdt_level(cpu);
+	const char *reason = pmuk_wdt_level_reason(c, level);
+
+	if (level == c->reported_level || (level < c->reported_level && !reason))
+		return;
+	if (level < c->reported_level)
+		pr_warn("CPU %d: watched by %s, no longer by %s: %s\n", cpu,
+			pmuk_wdt_level_name(level), pmuk_wdt_level_name(c->reported_level), reason);
+	else
+		pr_info("CPU %d: watched by %s\n", cpu, pmuk_wdt_level_name(level));
+	c->reported_level = level;
+}
+
+/* Skips offline CPUs: nobody expects those to be watched. */
+static void pmuk_wdt_log_levels(void)
+{
+	int cpu;
+
+	for_each_cpu_and(cpu, &pmuk_wdt.watched, &pmuk_wdt.cpus)
+		pmuk_wdt_log_level(cpu);
+}
+
+/* Logs in one line how many CPUs have each level, when the watchdog is armed. */
+static void pmuk_wdt_log_summary(const struct pmuk_wdt *w)
+{
+	unsigned int nr[PMUK_WDT_LEVELS] = {};
+	int cpu;
+
+	for_each_cpu_and(cpu, &w->watched, &w->cpus) {
+		pmuk_wdt_of(cpu)->reported_level = pmuk_wdt_level(cpu);
+		nr[pmuk_wdt_of(cpu)->reported_level]++;
+	}
+	pr_info("threshold %u ms; CPUs watched by own-nmi: %u, timer-nmi: %u, neighbour-nmi: %u, neighbour: %u, none: %u\n",
+		threshold_ms, nr[PMUK_WDT_OWN_NMI], nr[PMUK_WDT_TIMER_NMI],
+		nr[PMUK_WDT_NEIGHBOUR_NMI], nr[PMUK_WDT_NEIGHBOUR], nr[PMUK_WDT_NONE]);
+}
+
+/*
+ * Beats queue this work. pmuk_wdt_disarm_all() waits for this work with ->lock held, so this work
+ * must not wait for ->lock.
+ */
+void pmuk_wdt_manage(struct work_struct *work)
+{
+	struct pmuk_wdt *w = container_of(work, struct pmuk_wdt, manage);
+
+	if (!mutex_trylock(&w->lock))
+		return;
+	if (w->armed) {
+		pmuk_wdt_counters_judge(w);
+		pmuk_wdt_log_levels();
+		pmuk_wdt_counters_retry(w);
+	}
+	mutex_unlock(&w->lock);
+}
+
+/* ---- arm and disarm ---- */
+
+#define PMUK_WDT_RETRY_DELAY		HZ	/* before a new try: a stuck CPU may recover */
+
+static void pmuk_wdt_forget(struct pmuk_wdt_cpu *c)
+{
+	WRITE_ONCE(c->clock.rate, 0);
+	WRITE_ONCE(c->clock.top, 0);
+	WRITE_ONCE(c->armed_ns, 0);
+}
+
+static int pmuk_wdt_arm_all(struct pmuk_wdt *w)
+{
+	int cpu, ret;
+
+	lockdep_assert_held(&w->lock);
+	pmuk_wdt_apply_settings(w);
+	for_each_possible_cpu(cpu)
+		pmuk_wdt_forget(pmuk_wdt_of(cpu));
+	if (hrtimer_resolution > w->times.beat / 4)
+		pr_notice("timers are too coarse for this threshold: reports may be false\n");
+	WRITE_ONCE(w->backtraces, pmuk_wdt_can_backtrace());
+	ret = pmuk_wdt_beats_start(w);
+	if (ret) {
+		pr_err("not armed: %d\n", ret);
+		return ret;
+	}
+	ret = cpumask_empty(&w->cpus) ? 0 : pmuk_wdt_counters_start(w);
+	if (ret)
+		pr_notice("no cycle counters (%d): CPUs watch each other\n", ret);
+	pmuk_wdt_counters_test(w);
+	w->armed = true;
+	/* CPUs may have gone offline after pmuk_wdt_choose_beats() chose them. */
+	if (!pmuk_wdt_has_unisolated(&w->watched))
+		schedule_delayed_work(&w->configure, PMUK_WDT_RETRY_DELAY);
+	pmuk_wdt_log_summary(w);
+	return 0;
+}
+
+void pmuk_wdt_disarm_all(struct pmuk_wdt *w)
+{
+	lockdep_assert_held(&w->lock);
+	if (!w->armed)
+		return;
+	w->armed = false;
+	pmuk_wdt_counters_stop(w);
+	pmuk_wdt_beats_stop(w);
+	cancel_work_sync(&w->manage);
+}
+
+/* Disarming runs work on each CPU, and would wait for a stuck CPU. */
+static bool pmuk_wdt_is_any_stuck(const struct pmuk_wdt *w)
+{
+	int cpu;
+
+	for_each_cpu(cpu, &w->watched) {
+		if (atomic_read(&pmuk_wdt_of(cpu)->reported))
+			return true;
+	}
+	return false;
+}
+
+/* Arms the watchdog with a new threshold in nanoseconds; its self-test runs again. */
+int pmuk_wdt_set_threshold(u64 threshold)
+{
+	struct pmuk_wdt *w = &pmuk_wdt;
+
+	if (threshold < PMUK_WDT_THRESHOLD_MIN || threshold > PMUK_WDT_THRESHOLD_MAX) {
+		pr_debug("no threshold of %llu ns: 200 ms to 60 s\n", threshold);
+		return -ERANGE;
+	}
+	guard(mutex)(&w->lock);
+	if (pmuk_wdt_is_any_stuck(w)) {
+		pr_debug("no new threshold while a CPU is stuck\n");
+		return -EBUSY;
+	}
+	pmuk_wdt_disarm_all(w);
+	pmuk_wdt_use_threshold(w, threshold);
+	return w->suspended ? 0 : pmuk_wdt_arm_all(w);
+}
+
+/* The parameter threshold_ms goes before the threshold of the kernel's own detectors. */
+int pmuk_wdt_first_threshold(struct pmuk_wdt *w)
+{
+	w->thresh = pmuk_wdt_read_settings(w);
+	if (!threshold_ms)
+		threshold_ms = w->thresh > 0 ? w->thresh * MSEC_PER_SEC : PMUK_WDT_THRESHOLD;
+	return pmuk_wdt_set_threshold(threshold_ms * NSEC_PER_MSEC);
+}
+
+/*
+ * Returns whether the kernel's settings differ from those in use, or the last CPU that beat at the
+ * full rate has gone offline.
+ */
+static bool pmuk_wdt_is_changed(struct pmuk_wdt *w)
+{
+	return pmuk_wdt_read_settings(w) != w->thresh || !cpumask_equal(w->wanted, &w->cpus) ||
+	       !pmuk_wdt_has_unisolated(&w->watched);
+}
+
+void pmuk_wdt_configure(struct work_struct *work)
+{
+	struct pmuk_wdt *w = container_of(to_delayed_work(work), struct pmuk_wdt, configure);
+
+	guard(mutex)(&w->lock);
+	if (!w->armed || !pmuk_wdt_is_changed(w))
+		return;
+	if (pmuk_wdt_is_any_stuck(w)) {
+		schedule_delayed_work(&w->configure, PMUK_WDT_RETRY_DELAY);
+		return;
+	}
+	pmuk_wdt_disarm_all(w);
+	pmuk_wdt_arm_all(w);
+}
+
+void pmuk_wdt_suspend(struct pmuk_wdt *w)
+{
+	pmuk_wdt_device_suspend(&w->dev);
+	guard(mutex)(&w->lock);
+	w->suspended = true;
+	pmuk_wdt_disarm_all(w);
+}
+
+void pmuk_wdt_resume(struct pmuk_wdt *w)
+{
+	pmuk_wdt_device_resume(&w->dev);
+	guard(mutex)(&w->lock);
+	w->suspended = false;
+	if (!w->armed)
+		pmuk_wdt_arm_all(w);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A counter, and who guards each of its fields.
+ *
+ * "Owner" below is the only CPU on which a counter can be on a PMU: for a CPU counter its CPU, for
+ * a task counter the CPU that runs the task. Only the owner writes owner fields, with interrupts
+ * off or in NMI.
+ */
+#ifndef _PMU_KAPI_COUNTER_H
+#define _PMU_KAPI_COUNTER_H
+
+#include <linux/irq_work.h>
+#include <linux/kref.h>
+#include <linux/perf_event.h>
+#include <linux/pmu_kapi.h>
+#include <linux/prandom.h>
+#include <linux/refcount.h>
+#include <linux/seqlock.h>
+#include <linux/workqueue.h>
+
+#include "state.h"
+
+/* The value of pmuk_counter::bar if the fast path is always closed. */
+#define PMUK_BARRED	BIT(31)
+
+/* Stay below 2^63: perf core keeps what is left of a period as s64. */
+#define PMUK_PERIOD_MAX	((u64)S64_MAX)
+
+/* A struct pmuk_sample can have these fields. */
+#define PMUK_SAMPLE_TYPE	(PERF_SAMPLE_IP | PERF_SAMPLE_PERIOD | PERF_SAMPLE_REGS_INTR | \
+				 PERF_SAMPLE_TIME | PERF_SAMPLE_READ | PERF_SAMPLE_ADDR |	\
+				 PERF_SAMPLE_WEIGHT)
+
+/*
+ * perf core knows whether a sample was taken in a guest, and returns 0 for an address that must not
+ * be reported. If perf core does not export these functions, compat-include/ has substitutes that
+ * take guests for the host.
+ */
+#ifndef pmuk_sample_ip
+#define pmuk_sample_ip(event, regs)	perf_instruction_pointer(event, regs)
+#define pmuk_sample_misc(event, regs)	perf_misc_flags(event, regs)
+#define PMUK_SEES_GUESTS		true
+#endif
+
+struct pmuk_published {
+	struct pmuk_value value;	/* ->age is not used */
+	u64 stamp;			/* ktime_get_mono_fast_ns() */
+};
+
+/*
+ * The type of a context's or a record's handler: as pmuk_overflow_t, with perf's own sample data.
+ */
+typedef void (*pmuk_handler_t)(struct pmuk_counter *c, const struct pmuk_sample *sample,
+			       const struct perf_sample_data *data);
+
+struct pmuk_counter {
+	/* A local read touches these fields and ->state. The names are those of @fast. */
+	union {
+		struct pmuk_counter_fast fast;
+		struct {
+			struct perf_event *event;
+			u64 mask;
+			u64 last;
+			u64 offset;
+		};
+	};
+	unsigned long state;		/* see state.h */
+
+	u64 last_nmi;			/* owner: latest count read in NMI */
+	u64 frozen;			/* who has a claim writes: the count while paused */
+	u64 resumes;			/* who has a claim writes: how many there were */
+	u32 published;			/* owner: jiffies of the latest local read that published */
+	u32 bar;			/* owner: see pmuk_hw_bar() */
+
+	struct pmuk_attr attr;		/* const after create; but the owner writes ->period */
+	int cpu;			/* const: as passed to create; -1 for a task counter */
+	bool on_page;			/* const: publishes on its buffer's control page */
+	u64 tried;			/* const: nanoseconds on the PMU in pmuk_counter_try() */
+	struct rnd_state rnd;		/* owner */
+	bool core;			/* const: on the CPU's own PMU */
+	bool traces;			/* const: its PMU's driver can write AUX areas */
+	bool begun;			/* sleeping calls: the counter was enabled once */
+	bool quiet;			/* drop overflows: counter is being created or destroyed */
+
+	atomic_t publishing;		/* a caller that moves it from 0 to 1 may write pub[] */
+	seqcount_latch_t latch;		/* says which of pub[] readers may use */
+	struct pmuk_published pub[2];	/* written under ->publishing, read under ->latch */
+
+	pmuk_handler_t handler;		/* const: a context's or a buffer's, or NULL */
+	void *slot;			/* const: its slot in a context, or NULL */
+	struct pmuk_buffer **buffers;	/* const: the context's, by CPU, in place of attr.buffer */
+	bool away;			/* turns write: it is not its set's turn, or stopped */
+	bool writes_aux;		/* const until destroyed: its PMU writes AUX areas ... */
+	struct module *aux_owner;	/* ... with this module, ... */
+	void (*free_aux)(void *aux);	/* ... which frees its part of an area with this */
+	u64 id;				/* const: perf's id of the event, in records */
+	/* The next three fields are const while the counter is enabled. */
+	unsigned int record_size;	/* bytes of a record without callchain and raw data */
+	unsigned int nr_peers;
+	struct pmuk_counter *peers[PMUK_PEERS_MAX];	/* a ->ref of each, unless a context's */
+	struct kref ref;		/* held by the creator, and by counters with this peer */
+
+	atomic_t doomed;		/* a caller that moves it from 0 to 1 queues ->irq_work */
+	refcount_t users;		/* held by the creator, and by pmuk_counter_enable() */
+	struct irq_work settle;		/* stops or starts the event when interrupts are on */
+	struct irq_work irq_work;	/* deferred destroy: leaves NMI … */
+	struct work_struct work;	/* … and then interrupt context */
+	struct completion *done;	/* written by the caller that set ->doomed */
+};
+
+/*
+ * A PMU that exists once per machine or socket has its events on one CPU. Its driver moves them
+ * when that CPU goes offline. The buffer, or the context's instance, of the old CPU is not for the
+ * new CPU.
+ */
+static inline bool pmuk_counter_is_moved(const struct pmuk_counter *c)
+{
+	return (c->attr.buffer || c->handler) && READ_ONCE(c->event->cpu) != c->cpu;
+}
+
+/* An event whose PMU was unregistered has a state below PERF_EVENT_STATE_EXIT. */
+static inline bool pmuk_counter_is_pmu_gone(const struct pmuk_counter *c)
+{
+	return READ_ONCE(c->event->state) < PERF_EVENT_STATE_EXIT;
+}
+
+/* Returns true, and the count as it was paused, if reads get that. */
+static inline bool pmuk_counter_is_frozen(const struct pmuk_counter *c, u64 *count)
+{
+	if (!pmuk_state_is_frozen(smp_load_acquire(&c->state)))	/* pairs with pmuk_state_leave() */
+		return false;
+	*count = READ_ONCE(c->frozen);
+	return true;
+}
+
+static inline u64 pmuk_next_period(struct pmuk_counter *c)
+{
+	u32 mask = c->attr.random_mask;
+
+	return c->attr.period + (mask ? prandom_u32_state(&c->rnd) & mask : 0);
+}
+
+/* counter.c */
+struct pmuk_counter *pmuk_counter_make(const struct pmuk_attr *attr, int cpu,
+				       struct task_struct *task, pmuk_handler_t handler,
+				       void *slot, struct pmuk_buffer **buffers);
+void pmuk_counter_end(struct pmuk_counter *c);
+void pmuk_counter_finish(struct pmuk_counter *c);
+int pmuk_nr_counters(void);
+
+/* room.c */
+bool pmuk_room_is_shared(const struct pmuk_counter *c);
+
+/* sample.c */
+void pmuk_overflow(struct perf_event *event, struct perf_sample_data *data, struct pt_regs *regs);
+void pmuk_counter_late_sample(struct pmuk_counter *c, struct pmuk_sample *sample);
+
+/* local.c */
+int pmuk_check_own(const struct pmuk_counter *c);
+u64 pmuk_not_less(struct pmuk_counter *c, u64 count);
+void pmuk_publish_local(struct pmuk_counter *c, u64 count);
+int pmuk_counters_read_local(struct pmuk_counter *const *counters, u64 *counts, unsigned int n);
+
+/* pause.c */
+void pmuk_counter_rearm(struct pmuk_counter *c, u64 period);
+bool pmuk_counter_take_pending(struct pmuk_counter *c);
+void pmuk_settle_irq_work(struct irq_work *irq_work);
+
+/* snapshot.c */
+void pmuk_publish(struct pmuk_counter *c, const struct pmuk_value *value);
+
+#endif /* _PMU_KAPI_COUNTER_H */

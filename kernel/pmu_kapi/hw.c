@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Decides what may be done with a counter's event, by the counter's attributes and state. perf core
+ * does it, see linux/perf_local.h.
+ */
+#include <linux/kconfig.h>
+
+#include "hw.h"
+
+/* ---- how a counter is read ---- */
+
+/* x86 may count branches with a period of 1 by BTS, which has no register. */
+u64 pmuk_hw_mask(const struct pmuk_counter *c)
+{
+	return c->core && c->attr.period != 1 ? perf_arch_mask(c->event) : 0;
+}
+
+/*
+ * pmuk_hw_is_barred() subtracts this from preempt_count(), and bars the fast path if the difference
+ * has PMUK_BARRED set. With 1, a preempt_count() of 0 gives a difference with all bits set, so a
+ * task counter's reader is barred while the reader can be preempted. Any other preempt_count()
+ * less 1 has PMUK_BARRED clear.
+ */
+u32 pmuk_hw_bar(const struct pmuk_counter *c)
+{
+	if (!c->mask)
+		return PMUK_BARRED;
+	return IS_ENABLED(CONFIG_PREEMPT_COUNT) && perf_local_task(c->event);
+}
+
+/*
+ * Returns true for perf core's own events, which no hardware counts. is_software_event() is also
+ * true for PMUs whose events are in the perf context of software events, such as SPE, Intel PT and
+ * CoreSight. The event's own type cannot be used: perf core gives each clock a PMU and a type of
+ * its own.
+ */
+bool pmuk_hw_is_software(const struct pmuk_counter *c)
+{
+#ifdef CONFIG_EVENT_TRACING
+	if (c->event->tp_event)	/* a tracepoint, kprobe or uprobe */
+		return true;
+#endif
+	return c->attr.type == PERF_TYPE_SOFTWARE || c->attr.type == PERF_TYPE_BREAKPOINT;
+}
+
+/* cpu-clock and task-clock: perf core runs their periods from a timer. */
+bool pmuk_hw_is_clock(const struct pmuk_counter *c)
+{
+	return c->attr.type == PERF_TYPE_SOFTWARE && c->attr.config <= PERF_COUNT_SW_TASK_CLOCK;
+}
+
+/* Returns the exact count of a counter that is on this CPU, or off its PMU. */
+u64 pmuk_hw_count(const struct pmuk_counter *c)
+{
+	return perf_local_count(c->event, c->mask);
+}
+
+void pmuk_hw_times(const struct pmuk_counter *c, struct pmuk_value *value)
+{
+	perf_local_times(c->event, &value->time_enabled, &value->time_running);
+	value->time_enabled -= c->tried;
+	value->time_running -= c->tried;
+}
+
+/* ---- stop, and go on ---- */
+
+/*
+ * A counter that pmuk holds stays stopped. A clock's timer cannot be started from the timer's own
+ * function, nor an event in the middle of a pause: then, or if perf core wants it so, this function
+ * returns false, and the caller has to start the event after the interrupt.
+ */
+bool pmuk_hw_never_throttle(const struct pmuk_counter *c, struct perf_event *event)
+{
+	unsigned long state = READ_ONCE(c->state);
+
+	return perf_local_never_throttle(event, pmuk_state_is_held(state),
+					 !pmuk_hw_is_software(c) && !pmuk_state_is_claimed(state));
+}
+
+/* pmuk has changed perf core's count, which may be on a page that perf core keeps up to date. */
+void pmuk_hw_refresh_page(const struct pmuk_counter *c)
+{
+	if (c->core && c->attr.buffer && !c->on_page && !perf_local_is_foreign_nmi(c->event))
+		perf_local_refresh_page(c->event);
+}
+
+/* ---- periods ---- */
+
+/*
+ * The driver of the CPU's own PMU refuses some periods. Other drivers are not asked: their PMU may
+ * be unregistered at this moment, and a CPU's own PMU never is.
+ */
+bool pmuk_hw_takes_period(const struct pmuk_counter *c, u64 period)
+{
+	return !c->core || !c->event->pmu->check_period(c->event, period);
+}
+
+/*
+ * The next start of the counter finds a whole period left. Software events count up to 0, except
+ * the clocks: their timer is started with the period that is left.
+ */
+void pmuk_hw_begin_period(const struct pmuk_counter *c, u64 period)
+{
+	bool counts_up = pmuk_hw_is_software(c) && !pmuk_hw_is_clock(c);
+
+	perf_local_set_period(c->event, period);
+	perf_local_set_left(c->event, counts_up ? -(s64)period : (s64)period);
+}
+
+/* ---- was the overflow served? ---- */
+
+/*
+ * Returns true if a stopped counter has overflowed, and the interrupt is still to be served. PMUs
+ * that write AUX areas report no overflows, and keep other things in period_left.
+ */
+bool pmuk_hw_has_overflowed(const struct pmuk_counter *c)
+{
+	return c->attr.period && !pmuk_hw_is_software(c) && !c->traces &&
+	       perf_local_has_overflowed(c->event);
+}
+
+/*
+ * Returns true if this NMI is that of the counter's PMU, and the driver has to find the counter
+ * running when it serves the counter's overflow.
+ */
+bool pmuk_hw_stops_after_nmi(const struct pmuk_counter *c)
+{
+	return c->attr.period && c->mask && perf_local_is_on(c->event) &&
+	       perf_local_stops_after_nmi(c->event, c->mask);
+}
+
+/* The counter is disabled. Returns true if it has overflowed and the interrupt was not served. */
+bool pmuk_hw_take_overflow(const struct pmuk_counter *c)
+{
+	if (!pmuk_hw_has_overflowed(c))
+		return false;
+	perf_local_take_overflow(c->event);
+	return true;
+}

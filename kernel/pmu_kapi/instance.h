@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The part of a context that is on one CPU, or on its task. */
+#ifndef _PMU_KAPI_INSTANCE_H
+#define _PMU_KAPI_INSTANCE_H
+
+#include "context.h"
+
+struct pmuk_inst *pmuk_inst_from(struct pmuk_context *ctx, unsigned int *cpu);
+struct pmuk_inst *pmuk_inst_alloc(struct pmuk_context *ctx, int cpu) __must_hold(&ctx->lock);
+void pmuk_inst_free(struct pmuk_inst *inst);
+int pmuk_inst_place(struct pmuk_inst *inst, struct pmuk_target *failed);
+void pmuk_inst_retire(struct pmuk_inst *inst);
+void pmuk_inst_finish(struct pmuk_inst *inst);
+int pmuk_inst_start(struct pmuk_inst *inst, u16 set, struct pmuk_target *failed);
+void pmuk_inst_stop(struct pmuk_inst *inst);
+void pmuk_inst_restart(struct pmuk_inst *inst);
+void pmuk_inst_watch(struct pmuk_inst *inst);
+
+#endif /* _PMU_KAPI_INSTANCE_H */

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Loading and unloading pmuk. */
+#include <linux/init.h>
+#include <linux/module.h>
+#include <linux/rcupdate.h>
+
+#include "debugfs.h"
+#include "hotplug.h"
+#include "registry.h"
+#include "work.h"
+
+static int __init pmuk_init(void)
+{
+	int ret = pmuk_work_init();
+
+	if (ret)
+		return ret;
+	ret = pmuk_hotplug_init();
+	if (ret)
+		goto err_work;
+	ret = pmuk_histogram_register();
+	if (ret)
+		goto err_hotplug;
+	pmuk_debugfs_init();
+	return 0;
+
+err_hotplug:
+	pmuk_hotplug_exit();
+err_work:
+	pmuk_work_exit();
+	return ret;
+}
+subsys_initcall(pmuk_init);
+
+/*
+ * Each counter, buffer and context holds the module. Some work may still be about to return, and
+ * pages of maps may be waiting for a grace period before they are freed.
+ */
+static void __exit pmuk_exit(void)
+{
+	pmuk_debugfs_exit();
+	pmuk_histogram_unregister();
+	pmuk_hotplug_exit();
+	rcu_barrier();
+	pmuk_work_exit();
+}
+module_exit(pmuk_exit);
+
+MODULE_DESCRIPTION("Performance counters for kernel code");
+MODULE_LICENSE("GPL");

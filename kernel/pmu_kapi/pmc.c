@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The counters of an event set: which events they count (pmcs), with which periods (pmds), and what
+ * they have counted. Calls take vectors of entries. The first entry that fails ends the call, which
+ * returns how many were done.
+ */
+#define pr_fmt(fmt) "pmuk: " fmt
+
+#include <linux/err.h>
+#include <linux/export.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "context.h"
+#include "pmc.h"
+#include "sets.h"
+#include "slot.h"
+#include "turn.h"
+
+#define PMUK_PMC_FLAGS	(PMUK_EXCLUDE_USER | PMUK_EXCLUDE_KERNEL | PMUK_EXCLUDE_HV |	\
+			 PMUK_EXCLUDE_IDLE | PMUK_EXCLUDE_GUEST | PMUK_PINNED |		\
+			 PMUK_NO_THROTTLE)
+
+static struct pmuk_def *pmuk_def_find(struct pmuk_context *ctx, u16 id, u16 num)
+	__must_hold(&ctx->lock)
+{
+	struct pmuk_set *set = pmuk_set_find(ctx, id);
+
+	if (!set)
+		return ERR_PTR(-ENOENT);
+	if (num >= PMUK_SET_COUNTERS)
+		return ERR_PTR(-EINVAL);
+	if (!set->defs)
+		set->defs = kvcalloc(PMUK_SET_COUNTERS, sizeof(*set->defs), GFP_KERNEL);
+	return set->defs ? &set->defs[num] : ERR_PTR(-ENOMEM);
+}
+
+static bool pmuk_is_same_event(const struct pmuk_pmc *a, const struct pmuk_pmc *b)
+{
+	return a->type == b->type && a->config == b->config && a->config1 == b->config1 &&
+	       a->config2 == b->config2 && a->flags == b->flags;
+}
+
+static int pmuk_write_pmc(struct pmuk_context *ctx, const struct pmuk_pmc *pmc)
+	__must_hold(&ctx->lock)
+{
+	struct pmuk_def *def = pmuk_def_find(ctx, pmc->set, pmc->num);
+
+	if (IS_ERR(def))
+		return PTR_ERR(def);
+	if (pmc->flags & ~PMUK_PMC_FLAGS)
+		return -EINVAL;
+	if (!pmuk_is_same_event(&def->pmc, pmc))
+		def->kept = (struct pmuk_value){};
+	def->pmc = *pmc;
+	pmuk_set_find(ctx, pmc->set)->defined |= BIT(pmc->num);
+	return 0;
+}
+
+/**
+ * pmuk_write_pmcs() - say which events counters count
+ * @ctx: the context, not loaded
+ * @req: an entry for each counter; each one's ret is written
+ * @count: how many
+ *
+ * Follows pfmk_write_pmcs(): an entry takes the place of what configured a counter then.
+ *
+ * Context: May sleep.
+ * Return: @count, or how many were done before one failed; -EINVAL if @ctx is NULL or an
+ * ERR_PTR(), or @count is negative or @req is NULL; -EBUSY if @ctx is loaded. An entry
+ * fails with -ENOENT if there is no such event set, -EINVAL for an impossible number or
+ * unknown flags, -ENOMEM. Whether there is such an event is seen when the context is loaded.
+ */
+int pmuk_write_pmcs(struct pmuk_context *ctx, struct pmuk_pmc *req, int count)
+{
+	int i;
+
+	if (IS_ERR_OR_NULL(ctx) || count < 0 || (count && !req))
+		return -EINVAL;
+	guard(mutex)(&ctx->lock);
+	if (ctx->loaded)
+		return -EBUSY;
+	for (i = 0; i < count; i++) {
+		req[i].ret = pmuk_write_pmc(ctx, &req[i]);
+		if (req[i].ret)
+			break;
+	}
+	return i;
+}
+EXPORT_SYMBOL_GPL(pmuk_write_pmcs);
+
+static bool pmuk_pmd_samples(const struct pmuk_pmd *pmd)
+{
+	return pmd->short_reset || pmd->long_reset;
+}
+
+static const char *pmuk_pmd_fault(const struct pmuk_pmd *pmd)
+{
+	u64 max = PMUK_PERIOD_MAX - pmd->random_mask;
+
+	if (pmd->flags & ~PMUK_PMD_NOTIFY)
+		return "unknown flags";
+	if (pmd->short_reset > max || pmd->long_reset > max)
+		return "period too long";
+	if (!pmuk_pmd_samples(pmd) && (pmd->flags || pmd->random_mask || pmd->reset_peers ||
+				       pmd->sample_peers || pmd->switch_overflows))
+		return "what an overflow is to do, and none";
+	if (hweight32(pmd->sample_peers) > PMUK_PEERS_MAX || (pmd->sample_peers & BIT(pmd->num)))
+		return "too many peers, or the counter itself";
+	return NULL;
+}
+
+/* Let the counter's slots on all CPUs, or on the task, start again from 0. */
+static void pmuk_pmd_rebase(struct pmuk_context *ctx, const struct pmuk_pmd *pmd)
+	__must_hold(&ctx->lock)
+{
+	unsigned int cpu;
+
+	for (cpu = 0; cpu < nr_cpu_ids; cpu++) {
+		struct pmuk_inst *inst = ctx->insts[cpu];
+		struct pmuk_slot *slot = inst ? pmuk_inst_slot(inst, pmd->set, pmd->num) : NULL;
+		const struct pmuk_value none = {};
+
+		if (!slot)
+			continue;
+		guard(mutex)(&inst->lock);
+		pmuk_slot_rebase(slot, &none);
+	}
+}
+
+/*
+ * Returns whether the change is one that is not possible while the context is loaded, as its events
+ * were created with the old value. The events of a tree also have fixed periods, and no peers.
+ */
+static bool pmuk_pmd_is_fixed(const struct pmuk_context *ctx, const struct pmuk_pmd *old,
+			      const struct pmuk_pmd *pmd) __must_hold(&ctx->lock)
+{
+	if (pmuk_pmd_samples(pmd) != pmuk_pmd_samples(old) ||
+	    pmd->random_mask != old->random_mask || pmd->random_seed != old->random_seed)
+		return true;
+	return ctx->target == PMUK_TARGET_TREE &&
+	       (pmd->short_reset != old->short_reset || pmd->long_reset != old->long_reset ||
+		pmd->reset_peers != old->reset_peers || pmd->sample_peers != old->sample_peers);
+}
+
+static int pmuk_write_pmd(struct pmuk_context *ctx, const struct pmuk_pmd *pmd)
+	__must_hold(&ctx->lock)
+{
+	struct pmuk_def *def = pmuk_def_find(ctx, pmd->set, pmd->num);
+	const char *fault;
+
+	if (IS_ERR(def))
+		return PTR_ERR(def);
+	fault = pmuk_pmd_fault(pmd);
+	if (fault) {
+		pr_debug("write_pmds: set %u, counter %u: %s\n", pmd->set, pmd->num, fault);
+		return -EINVAL;
+	}
+	if (ctx->loaded && pmuk_pmd_is_fixed(ctx, &def->pmd, pmd))
+		return -EBUSY;
+	def->pmd = *pmd;
+	def->kept = (struct pmuk_value){};
+	pmuk_pmd_rebase(ctx, pmd);
+	return 0;
+}
+
+/**
+ * pmuk_write_pmds() - say how counters count
+ * @ctx: the context, not started
+ * @req: an entry for each counter; each one's ret is written
+ * @count: how many
+ *
+ * Follows pfmk_write_pmds(). A period is the number of events until an overflow; in 2006 it was
+ * the value from which the counter began.
+ *
+ * Context: May sleep.
+ * Return: @count, or how many were done before one failed; -EINVAL if @ctx is NULL or an
+ * ERR_PTR(), or @count is negative or @req is NULL; -EBUSY if @ctx was started. An entry
+ * fails with -ENOENT if there is no such event set; -EINVAL for an impossible number,
+ * unknown flags, too long a period, or if it says what an overflow is to do and has no
+ * period; -EBUSY if the context is loaded, and a counter without a period is to get one, or the
+ * reverse, or its periods are to be randomized differently, or with PMUK_TARGET_TREE periods
+ * or peers are to change; -ENOMEM.
+ */
+int pmuk_write_pmds(struct pmuk_context *ctx, struct pmuk_pmd *req, int count)
+{
+	int i;
+
+	if (IS_ERR_OR_NULL(ctx) || count < 0 || (count && !req))
+		return -EINVAL;
+	guard(mutex)(&ctx->lock);
+	if (ctx->running)
+		return -EBUSY;
+	for (i = 0; i < count; i++) {
+		req[i].ret = pmuk_write_pmd(ctx, &req[i]);
+		if (req[i].ret)
+			break;
+	}
+	return i;
+}
+EXPORT_SYMBOL_GPL(pmuk_write_pmds);
+
+static int pmuk_inst_add_up(struct pmuk_inst *inst, u16 set, u16 num, struct pmuk_value *sum)
+{
+	struct pmuk_slot *slot = pmuk_inst_slot(inst, set, num);
+	struct pmuk_value value;
+	int ret;
+
+	if (!slot)
+		return -ENOENT;
+	guard(mutex)(&inst->lock);
+	ret = pmuk_slot_read(slot, &value);
+	sum->count += value.count;
+	sum->time_enabled += value.time_enabled;
+	sum->time_running += value.time_running;
+	return ret == -ENODEV && atomic_read(&inst->stale) ? 0 : ret;
+}
+
+static int pmuk_pmd_sum(struct pmuk_context *ctx, u16 set, u16 num, struct pmuk_value *sum)
+	__must_hold(&ctx->lock)
+{
+	unsigned int cpu;
+	int ret = 0, err;
+
+	for (cpu = 0; cpu < nr_cpu_ids; cpu++) {
+		if (!ctx->insts[cpu])
+			continue;
+		err = pmuk_inst_add_up(ctx->insts[cpu], set, num, sum);
+		ret = ret ?: err;
+	}
+	return ret;
+}
+
+static int pmuk_read_pmd(struct pmuk_context *ctx, struct pmuk_pmd_read *req)
+	__must_hold(&ctx->lock)
+{
+	struct pmuk_set *set = pmuk_set_find(ctx, req->set);
+	const struct pmuk_def *def;
+	struct pmuk_value sum = {};
+	int ret;
+
+	if (req->num >= PMUK_SET_COUNTERS)
+		return -EINVAL;
+	if (!set || !(set->defined & BIT(req->num)))
+		return -ENOENT;
+	def = &set->defs[req->num];
+	if (req->cpu < -1 || req->cpu >= (int)nr_cpu_ids)
+		return -EINVAL;
+	if (req->cpu != -1 && (!ctx->loaded || pmuk_target_is_task(ctx) || !ctx->insts[req->cpu]))
+		return -ENODEV;
+	if (req->cpu == -1) {
+		sum = def->kept;
+		sum.count += def->pmd.value;
+		ret = pmuk_pmd_sum(ctx, req->set, req->num, &sum);
+	} else {
+		ret = pmuk_inst_add_up(ctx->insts[req->cpu], req->set, req->num, &sum);
+	}
+	req->count = sum.count;
+	req->time_enabled = sum.time_enabled;
+	req->time_running = sum.time_running;
+	return ret;
+}
+
+/**
+ * pmuk_read_pmds() - what counters have counted
+ * @ctx: the context
+ * @req: an entry for each counter and CPU; the rest of it is written
+ * @count: how many
+ *
+ * Counts are exact, and never scaled. The counts of CPUs that went offline are kept. After
+ * pmuk_unload_context() only the sums over all CPUs are kept. Follows pfmk_read_pmds().
+ *
+ * Context: May sleep.
+ * Return: @count, or how many were done before one failed; -EINVAL if @ctx is NULL or an
+ * ERR_PTR(), or @count is negative or @req is NULL. An entry fails with -ENOENT if there is no
+ * such event set or counter, -EINVAL for an impossible number or CPU, -ENODEV if the context is
+ * not loaded on that CPU; and, filled in nevertheless, as pmuk_counter_read() does for a
+ * counter that has lost its place, task or PMU, or that found none on a CPU which came online.
+ */
+int pmuk_read_pmds(struct pmuk_context *ctx, struct pmuk_pmd_read *req, int count)
+{
+	int i;
+
+	if (IS_ERR_OR_NULL(ctx) || count < 0 || (count && !req))
+		return -EINVAL;
+	guard(mutex)(&ctx->lock);
+	for (i = 0; i < count; i++) {
+		req[i].ret = pmuk_read_pmd(ctx, &req[i]);
+		if (req[i].ret)
+			break;
+	}
+	return i;
+}
+EXPORT_SYMBOL_GPL(pmuk_read_pmds);
+
+/* Keep the sums of what the instances have counted, before the instances are freed. */
+void pmuk_pmds_keep(struct pmuk_context *ctx) __must_hold(&ctx->lock)
+{
+	struct pmuk_set *set;
+	unsigned long id;
+	unsigned int num;
+
+	xa_for_each(&ctx->sets, id, set) {
+		for (num = 0; num < PMUK_SET_COUNTERS; num++) {
+			if (set->defined & BIT(num))
+				pmuk_pmd_sum(ctx, id, num, &set->defs[num].kept);
+		}
+		cond_resched();
+	}
+}
+
+static int pmuk_turn_snapshot(const struct pmuk_turn *turn, struct pmuk_value *values,
+			      unsigned int n)
+{
+	unsigned int i;
+
+	if (!turn || n > turn->nr)
+		return -EINVAL;
+	for (i = 0; i < n; i++)
+		pmuk_slot_snapshot(&turn->slots[i], &values[i]);
+	return 0;
+}
+
+/**
+ * pmuk_snapshot() - last published values of a set's counters, of the whole target
+ * @ctx: the context
+ * @set: the event set
+ * @values: where to put them, in the order of their numbers
+ * @n: read the first @n counters
+ *
+ * This sends no IPI, and does not wait. A value is the sum of what pmuk_counter_snapshot() returns
+ * for the counter on all CPUs, since the context was loaded. Its age is that of the oldest part.
+ *
+ * Context: Any, NMI too; from any CPU.
+ * Return: 0; -EINVAL if @ctx or @values is NULL or an ERR_PTR(), or there is no such set, or
+ * it has fewer than @n counters; -ENODEV if @ctx is not loaded; -EOPNOTSUPP with
+ * PMUK_TARGET_TREE.
+ */
+int pmuk_snapshot(struct pmuk_context *ctx, u16 set, struct pmuk_value *values, unsigned int n)
+{
+	struct pmuk_inst *inst;
+	unsigned int cpu;
+	int ret = -ENODEV;
+
+	if (IS_ERR_OR_NULL(ctx) || IS_ERR_OR_NULL(values))
+		return -EINVAL;
+	if (READ_ONCE(ctx->loaded) && READ_ONCE(ctx->target) == PMUK_TARGET_TREE)
+		return -EOPNOTSUPP;
+	memset(values, 0, n * sizeof(*values));
+	guard(rcu)();
+	for (cpu = 0; cpu < nr_cpu_ids; cpu++) {
+		inst = smp_load_acquire(&ctx->insts[cpu]);	/* see pmuk_context_add_inst() */
+		if (!inst)
+			continue;
+		ret = pmuk_turn_snapshot(pmuk_inst_turn(inst, set), values, n);
+		if (ret)
+			break;
+	}
+	return ret;
+}
+EXPORT_SYMBOL_GPL(pmuk_snapshot);

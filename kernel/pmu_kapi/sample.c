@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A counter overflows: perf core's callback becomes a struct pmuk_sample, for the counter's handler
+ * and its creator's callback. All of this may run in NMI.
+ */
+#include <linux/cleanup.h>
+#include <linux/irqflags.h>
+#include <linux/irq_work.h>
+#include <linux/sched/clock.h>
+
+#include "hw.h"
+
+/*
+ * The interrupt of an event that excludes the kernel may come late, when the CPU is in the kernel
+ * already. User space may read the sample, so kernel addresses stay out of it, as with perf.
+ */
+static bool pmuk_is_hidden(const struct perf_event *event, struct pt_regs *regs)
+{
+	return event->attr.exclude_kernel && regs && !user_mode(regs);
+}
+
+/* perf core knows whether a guest was interrupted. @regs are the host's in that case, too. */
+static void pmuk_fill_where(struct pmuk_sample *sample, struct perf_event *event,
+			    struct pt_regs *regs)
+{
+	sample->misc = pmuk_sample_misc(event, regs);
+	sample->ip = pmuk_sample_ip(event, regs);
+	if (sample->ip)
+		sample->valid |= PERF_SAMPLE_IP;
+	if (pmuk_is_hidden(event, regs))
+		return;
+	sample->valid |= PERF_SAMPLE_REGS_INTR;
+	sample->regs = regs;
+}
+
+static void pmuk_fill_sample(struct pmuk_counter *c, struct pmuk_sample *sample,
+			     const struct perf_sample_data *data, struct pt_regs *regs)
+{
+	u64 wanted = c->attr.sample_type;
+
+	sample->valid |= PERF_SAMPLE_PERIOD;
+	sample->period = data->period;
+	if (regs)
+		pmuk_fill_where(sample, c->event, regs);
+	if (pmuk_is_hidden(c->event, regs))
+		wanted &= ~(u64)PERF_SAMPLE_ADDR;
+	if (wanted & data->sample_flags & PERF_SAMPLE_ADDR) {
+		sample->valid |= PERF_SAMPLE_ADDR;
+		sample->addr = data->addr;
+	}
+	if (wanted & data->sample_flags & PERF_SAMPLE_WEIGHT) {
+		sample->valid |= PERF_SAMPLE_WEIGHT;
+		sample->weight = data->weight.full;
+	}
+	if (wanted & PERF_SAMPLE_TIME) {
+		sample->valid |= PERF_SAMPLE_TIME;
+		sample->time = data->sample_flags & PERF_SAMPLE_TIME ? data->time : local_clock();
+	}
+}
+
+/* perf core has just brought its count up to date, so the register need not be read. */
+static void pmuk_value_at_overflow(struct pmuk_counter *c, struct pmuk_value *value)
+{
+	value->count = perf_local_updated(c->event);
+	pmuk_hw_times(c, value);
+	pmuk_publish(c, value);
+}
+
+static void pmuk_report(struct pmuk_counter *c, struct perf_event *event,
+			struct perf_sample_data *data, struct pt_regs *regs)
+{
+	struct pmuk_sample sample = {};
+
+	/*
+	 * Each of several inherited events has a part of the count, and @event may be any of them.
+	 */
+	if (!(c->attr.flags & PMUK_INHERIT)) {
+		pmuk_value_at_overflow(c, &sample.value);
+		sample.value.count += c->offset;
+		sample.valid = c->attr.sample_type & PERF_SAMPLE_READ;
+		if (c->attr.random_mask)
+			perf_local_set_next_period(event, pmuk_next_period(c));
+	}
+	if (!c->attr.overflow && !c->handler)
+		return;
+
+	pmuk_fill_sample(c, &sample, data, regs);
+	if (c->handler)
+		c->handler(c, &sample, data);
+	if (c->attr.overflow)
+		c->attr.overflow(c, &sample, c->attr.data);
+}
+
+/*
+ * An overflow that is handled late has a count, a time and a period. Where it happened is not known
+ * any more.
+ */
+void pmuk_counter_late_sample(struct pmuk_counter *c, struct pmuk_sample *sample)
+{
+	u64 wanted = c->attr.sample_type & (PERF_SAMPLE_READ | PERF_SAMPLE_TIME);
+
+	*sample = (struct pmuk_sample){
+		.valid	= wanted | PERF_SAMPLE_PERIOD,
+		.period	= perf_local_last_period(c->event),
+		.time	= wanted & PERF_SAMPLE_TIME ? local_clock() : 0,
+	};
+	pmuk_counter_snapshot(c, &sample->value);
+	sample->value.count += c->offset;
+}
+
+/*
+ * perf core calls this function at an overflow. Older kernels handle software events with
+ * interrupts on. Turn them off, so that a disable, which interrupts this CPU, waits for the end of
+ * the callback. If the disable came right before this, the event is off its PMU.
+ */
+void pmuk_overflow(struct perf_event *event, struct perf_sample_data *data, struct pt_regs *regs)
+{
+	struct pmuk_counter *c = event->overflow_handler_context;
+	struct pmu *outer;
+
+	guard(irqsave)();
+	if (READ_ONCE(c->quiet) || perf_local_is_off(event) || pmuk_counter_is_moved(c))
+		return;
+
+	outer = perf_local_serve(event);
+	if ((c->attr.flags & PMUK_NO_THROTTLE) && !pmuk_hw_never_throttle(c, event) &&
+	    event == c->event)
+		irq_work_queue(&c->settle);	/* perf core's next tick starts inherited ones */
+	if (perf_local_is_throttled(event))
+		pmuk_state_close(&c->state);
+	if (!pmuk_state_is_frozen(READ_ONCE(c->state)))
+		pmuk_report(c, event, data, regs);
+	perf_local_served(outer);
+}

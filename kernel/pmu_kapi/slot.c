@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A slot is one counter of a set, on one CPU or task. Slots are made, prepared, read, restarted,
+ * watched and retired here.
+ *
+ * A counter of a task with its children cannot be stopped, as perf core exports no call that stops
+ * the events of children. The counter counts on: events that it counts while the context is stopped
+ * are left out of the slot's count, and its overflows are dropped. A counter that writes AUX areas
+ * can be stopped, see perf_event_disable_family() of patches/7.3/0002.
+ */
+#include <linux/minmax.h>
+
+#include "context.h"
+#include "format.h"
+#include "message.h"
+#include "overflow.h"
+#include "registry.h"
+#include "slot.h"
+
+struct pmuk_counter *pmuk_slot_make(struct pmuk_slot *slot)
+{
+	const struct pmuk_pmc *pmc = &slot->def->pmc;
+	const struct pmuk_pmd *pmd = &slot->def->pmd;
+	struct pmuk_context *ctx = slot->inst->ctx;
+	struct pmuk_attr attr = {
+		.type		= pmc->type,
+		.config		= pmc->config,
+		.config1	= pmc->config1,
+		.config2	= pmc->config2,
+		.period		= pmuk_slot_period(slot, false),
+		.random_mask	= pmd->random_mask,
+		.random_seed	= pmd->random_seed,
+		.flags		= pmc->flags,
+		.sample_type	= ctx->format->sample_type,
+		.cookie		= pmd->cookie,
+	};
+	const struct pmuk_perf_format *perf = ctx->format_arg;
+
+	if (pmuk_format_is_perf(ctx->format) && perf) {
+		attr.sample_type = perf->sample_type;
+		attr.read_format = perf->read_format;
+	}
+	if (pmuk_inst_is_tree(slot->inst))
+		attr.flags |= PMUK_INHERIT;
+	return pmuk_counter_make(&attr, slot->inst->cpu, ctx->task, pmuk_slot_overflow, slot,
+				 ctx->buffers);
+}
+
+/* Let pmuk_slot_snapshot() see the slot's counter, or NULL, together with the base that fits it. */
+void pmuk_slot_show(struct pmuk_slot *slot)
+{
+	const struct pmuk_shown shown = {
+		.counter	= *pmuk_slot_counter(slot),
+		.base		= slot->base,
+	};
+
+	write_seqcount_latch_begin(&slot->latch);
+	slot->shown[0] = shown;
+	write_seqcount_latch(&slot->latch);
+	slot->shown[1] = shown;
+	write_seqcount_latch_end(&slot->latch);
+}
+
+/* Add the slot's last published value to @sum. Any CPU and context, NMI too, under RCU. */
+void pmuk_slot_snapshot(const struct pmuk_slot *slot, struct pmuk_value *sum)
+{
+	struct pmuk_value value = {};
+	struct pmuk_shown shown;
+	unsigned int seq;
+
+	do {
+		seq = read_seqcount_latch(&slot->latch);
+		shown = slot->shown[seq & 1];
+	} while (read_seqcount_latch_retry(&slot->latch, seq));
+
+	if (shown.counter)
+		pmuk_counter_snapshot(shown.counter, &value);
+	sum->count += value.count + shown.base.count;
+	sum->time_enabled += value.time_enabled + shown.base.time_enabled;
+	sum->time_running += value.time_running + shown.base.time_running;
+	sum->age = max(sum->age, value.age);
+}
+
+/* Set the slot's value to @had, whatever its counter has counted until now. */
+void pmuk_slot_rebase(struct pmuk_slot *slot, const struct pmuk_value *had)
+{
+	struct pmuk_counter *c = *pmuk_slot_counter(slot);
+	struct pmuk_value value = {};
+
+	lockdep_assert_held(&slot->inst->lock);
+	if (c)
+		pmuk_counter_read(c, &value);
+	slot->base.count = had->count - value.count;
+	slot->base.time_enabled = had->time_enabled - value.time_enabled;
+	slot->base.time_running = had->time_running - value.time_running;
+	slot->held = *had;
+	if (c)
+		c->offset = slot->base.count;
+	if (slot->inst->live)
+		pmuk_slot_show(slot);
+}
+
+/* Reads the slot's count. Returns 0, or why its counter does not count now. */
+int pmuk_slot_read(struct pmuk_slot *slot, struct pmuk_value *value)
+{
+	struct pmuk_counter *c = *pmuk_slot_counter(slot);
+	int ret = 0;
+
+	lockdep_assert_held(&slot->inst->lock);
+	*value = (struct pmuk_value){};
+	if (pmuk_inst_is_tree(slot->inst) && !slot->inst->running) {
+		*value = slot->held;
+		return 0;
+	}
+	if (c)
+		ret = pmuk_counter_read(c, value);
+	if (!ret && slot->inst->missed)
+		ret = -EBUSY;
+	value->count += slot->base.count;
+	value->time_enabled += slot->base.time_enabled;
+	value->time_running += slot->base.time_running;
+	return ret;
+}
+
+void pmuk_slot_retire(struct pmuk_slot *slot)
+{
+	struct pmuk_counter **at = pmuk_slot_counter(slot), *c = *at;
+	struct pmuk_value had;
+
+	if (!c)
+		return;
+	pmuk_slot_read(slot, &had);
+	c->nr_peers = 0;	/* pmuk_slot_set_peers() has taken no references to them */
+	WRITE_ONCE(*at, NULL);
+	pmuk_slot_rebase(slot, &had);
+	pmuk_counter_end(c);
+	slot->ended = c;
+}
+
+/* A counter's peers are in the order of their numbers. */
+static void pmuk_slot_set_peers(struct pmuk_slot *slot, struct pmuk_counter *c)
+{
+	struct pmuk_turn *turn = slot->turn;
+	unsigned int i;
+
+	c->nr_peers = 0;
+	if (!(c->attr.sample_type & PERF_SAMPLE_READ) ||
+	    !(c->attr.read_format & PERF_FORMAT_GROUP))
+		return;
+	for (i = 0; i < turn->nr && c->nr_peers < PMUK_PEERS_MAX; i++) {
+		if (slot->def->pmd.sample_peers & BIT(turn->slots[i].num))
+			c->peers[c->nr_peers++] = turn->counters[i];
+	}
+}
+
+/* Sets which fields the counter's records have, and their size. */
+static void pmuk_slot_set_records(struct pmuk_slot *slot)
+{
+	struct pmuk_counter *c = *pmuk_slot_counter(slot);
+
+	pmuk_slot_set_peers(slot, c);
+	c->attr.cookie = slot->def->pmd.cookie;
+	c->record_size = pmuk_format_size(c);
+}
+
+/* The slot is about to be started. */
+void pmuk_slot_prepare(struct pmuk_slot *slot)
+{
+	struct pmuk_value had = slot->held;
+
+	WRITE_ONCE(slot->hit, false);	/* a tree's overflow may still be on its way */
+	WRITE_ONCE(slot->longer, false);
+	slot->pending = false;
+	slot->overflows = 0;
+	slot->reported = false;
+	pmuk_slot_set_records(slot);
+	if (pmuk_inst_is_tree(slot->inst))
+		pmuk_slot_rebase(slot, &had);
+	else
+		pmuk_counter_rearm(*pmuk_slot_counter(slot), pmuk_slot_period(slot, false));
+}
+
+void pmuk_slot_restart(struct pmuk_slot *slot)
+{
+	struct pmuk_counter *c = *pmuk_slot_counter(slot);
+	u64 period = pmuk_slot_period(slot, true);
+	bool hit;
+
+	pmuk_counter_disable(c);
+	hit = READ_ONCE(slot->hit);
+	pmuk_counter_rearm(c, hit ? period : 0);
+	if (hit)	/* after the period; pairs with pmuk_slot_shorten() */
+		smp_store_release(&slot->longer, period != pmuk_slot_period(slot, false));
+	WRITE_ONCE(slot->hit, false);
+}
+
+/*
+ * An overflow that masks the context while sets are exchanged stops counters of both sets, so the
+ * restart asks each slot. This function may miss an overflow that comes just now: the slot then
+ * waits for the next restart. If that overflow masks, pmuk_inst_restart() sees the mask at its end.
+ */
+bool pmuk_slot_awaits_restart(const struct pmuk_slot *slot)
+{
+	return READ_ONCE(slot->hit) ||
+	       pmuk_state_is_frozen(READ_ONCE((*pmuk_slot_counter(slot))->state));
+}
+
+/*
+ * Report a counter that has lost its place or its PMU. CPU hotplug reports counters that go with
+ * their CPU, and pmuk_inst_watch_exit() those that go with their task.
+ */
+void pmuk_slot_watch(struct pmuk_slot *slot)
+{
+	struct pmuk_counter *c = *pmuk_slot_counter(slot);
+	int cpu = slot->inst->cpu < 0 ? 0 : slot->inst->cpu;
+	enum pmuk_msg_kind kind = PMUK_MSG_COUNTER_LOST;
+	int state = c ? pmuk_counter_state(c) : PMUK_COUNTER_OFF;
+
+	if (state == PMUK_COUNTER_ACTIVE)
+		slot->reported = false;
+	if (state == PMUK_COUNTER_GONE && pmuk_counter_is_pmu_gone(c))
+		kind = PMUK_MSG_PMU_GONE;
+	else if (state != PMUK_COUNTER_ERROR)
+		return;
+	if (slot->reported)
+		return;
+	slot->reported = true;
+	pmuk_post(slot->inst->ctx, kind, cpu, 1, BIT(slot->num), slot->turn->set->id);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* A counter of a set, on one CPU or task. */
+#ifndef _PMU_KAPI_SLOT_H
+#define _PMU_KAPI_SLOT_H
+
+#include "context.h"
+
+struct pmuk_counter *pmuk_slot_make(struct pmuk_slot *slot);
+void pmuk_slot_show(struct pmuk_slot *slot);
+void pmuk_slot_snapshot(const struct pmuk_slot *slot, struct pmuk_value *sum);
+void pmuk_slot_rebase(struct pmuk_slot *slot, const struct pmuk_value *had);
+int pmuk_slot_read(struct pmuk_slot *slot, struct pmuk_value *value);
+void pmuk_slot_prepare(struct pmuk_slot *slot);
+void pmuk_slot_restart(struct pmuk_slot *slot);
+bool pmuk_slot_awaits_restart(const struct pmuk_slot *slot);
+void pmuk_slot_watch(struct pmuk_slot *slot);
+void pmuk_slot_retire(struct pmuk_slot *slot);
+
+#endif /* _PMU_KAPI_SLOT_H */

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The last published value of a counter, which any CPU may read from any context. */
+#include <linux/err.h>
+#include <linux/export.h>
+#include <linux/seqlock.h>
+#include <linux/timekeeping.h>
+
+#include "userpage.h"
+
+/*
+ * Make @value the snapshot. If another context is publishing, drop @value: an NMI that waited for
+ * the code that it has interrupted would wait for ever. An older value does not replace a newer
+ * one.
+ */
+void pmuk_publish(struct pmuk_counter *c, const struct pmuk_value *value)
+{
+	struct pmuk_published pub = { .value = *value };
+
+	if (atomic_cmpxchg_acquire(&c->publishing, 0, 1))
+		return;
+
+	pub.stamp = ktime_get_mono_fast_ns();
+	if (value->count >= c->pub[0].value.count) {
+		write_seqcount_latch_begin(&c->latch);
+		c->pub[0] = pub;
+		write_seqcount_latch(&c->latch);
+		c->pub[1] = pub;
+		write_seqcount_latch_end(&c->latch);
+	}
+	if (c->on_page)
+		pmuk_page_publish(c, &c->pub[0].value);
+	atomic_set_release(&c->publishing, 0);
+}
+
+/**
+ * pmuk_counter_snapshot() - last published value of a counter
+ * @c: the counter
+ * @value: where to put the value and its age in nanoseconds
+ *
+ * This call takes a few loads, sends no IPI and never waits. The value is published at each
+ * overflow, when the counter is paused or disabled, and by the first
+ * pmuk_counter_read_local() in each tick. So the value is no older than one tick plus
+ * the time since the owner's last local read, or than one period, whichever is
+ * less; a counter that is neither read locally nor overflows is published only
+ * when it stops. @value->age says how old the value is.
+ *
+ * Context: Any, NMI too; from any CPU.
+ * Return: 0; -EINVAL if @c or @value is NULL, -EOPNOTSUPP with PMUK_INHERIT.
+ */
+int pmuk_counter_snapshot(struct pmuk_counter *c, struct pmuk_value *value)
+{
+	struct pmuk_published pub;
+	unsigned int seq;
+	u64 now;
+
+	if (IS_ERR_OR_NULL(c) || !value)
+		return -EINVAL;
+	if (c->attr.flags & PMUK_INHERIT)
+		return -EOPNOTSUPP;
+
+	do {
+		seq = read_seqcount_latch(&c->latch);
+		pub = c->pub[seq & 1];
+	} while (read_seqcount_latch_retry(&c->latch, seq));
+
+	now = ktime_get_mono_fast_ns();
+	*value = pub.value;
+	value->age = now > pub.stamp ? now - pub.stamp : 0;
+	return 0;
+}
+EXPORT_SYMBOL_GPL(pmuk_counter_snapshot);

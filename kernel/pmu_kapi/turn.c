@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Turns: one event set at a time counts on a CPU or task, and is exchanged for the next one.
+ *
+ * Sets take turns in the order of their ids, on each CPU by itself. A turn ends by time, by a
+ * counter's overflows, or by pmuk_switch_evtset(). A timer or an NMI only asks for the next turn. A
+ * worker on that CPU exchanges the counters, as perf core may sleep in that. A turn has a minimum
+ * length, so that exchanges do not take most of the time. A turn lasts until the next one begins,
+ * so that durations add up to the time that the context ran. pmuk_inst::switch_ns is the part of
+ * that time which the exchanges took.
+ */
+#include <linux/bsearch.h>
+#include <linux/minmax.h>
+#include <linux/smp.h>
+#include <linux/timekeeping.h>
+
+#include <trace/events/pmu_kapi.h>
+
+#include "context.h"
+#include "message.h"
+#include "overflow.h"
+#include "turn.h"
+#include "work.h"
+
+static int pmuk_turn_cmp(const void *set, const void *turn)
+{
+	return *(const u16 *)set - ((const struct pmuk_turn *)turn)->set->id;
+}
+
+struct pmuk_turn *pmuk_inst_turn(struct pmuk_inst *inst, u16 set)
+{
+	return bsearch(&set, inst->turns, inst->nr_turns, sizeof(*inst->turns), pmuk_turn_cmp);
+}
+
+struct pmuk_slot *pmuk_inst_slot(struct pmuk_inst *inst, u16 set, u16 num)
+{
+	struct pmuk_turn *turn = pmuk_inst_turn(inst, set);
+	unsigned int i;
+
+	for (i = 0; turn && i < turn->nr; i++) {
+		if (turn->slots[i].num == num)
+			return &turn->slots[i];
+	}
+	return NULL;
+}
+
+/* True on the instance's CPU, or in its task: overflows are handled there. */
+static bool pmuk_inst_is_here(const struct pmuk_inst *inst)
+{
+	return inst->cpu < 0 ? current == inst->ctx->task : inst->cpu == smp_processor_id();
+}
+
+/*
+ * A worker runs on another CPU if its own has gone offline. The overflow is then dropped, as
+ * pmuk_stop() drops it: a buffer is written by its own CPU only. A task's worker may run anywhere.
+ */
+static void pmuk_slot_replay(struct pmuk_slot *slot)
+{
+	struct pmuk_counter *c = *pmuk_slot_counter(slot);
+	const struct perf_sample_data none = {};
+	struct pmuk_sample sample;
+
+	if (!slot->pending)
+		return;
+	slot->pending = false;
+	guard(irqsave)();
+	if (slot->inst->cpu >= 0 && !pmuk_inst_is_here(slot->inst))
+		return;
+	slot->turn->replayed++;
+	pmuk_counter_late_sample(c, &sample);
+	pmuk_slot_handle(slot, c, &sample, &none);
+}
+
+static void pmuk_turn_replay(struct pmuk_turn *turn)
+{
+	unsigned int i;
+
+	for (i = 0; i < turn->nr; i++)
+		pmuk_slot_replay(&turn->slots[i]);
+}
+
+/* A turn lasts at least so many times as long as the exchange before it, up to a limit. */
+#define PMUK_TURN_LEAST		8
+#define PMUK_TURN_LEAST_MAX	(100 * NSEC_PER_MSEC)
+
+static u64 pmuk_turn_least(const struct pmuk_inst *inst) __must_hold(&inst->lock)
+{
+	return min_t(u64, PMUK_TURN_LEAST * inst->switch_last_ns, PMUK_TURN_LEAST_MAX);
+}
+
+/*
+ * Clears what the latest turn of the set has left. No overflow changes these fields now: the
+ * counters are disabled, and overflows of a tree are dropped until @turn is active.
+ */
+static void pmuk_turn_reset(struct pmuk_turn *turn)
+{
+	unsigned int i;
+
+	atomic_set(&turn->overflowed, 0);
+	for (i = 0; i < turn->nr; i++)
+		turn->slots[i].overflows = 0;
+}
+
+static void pmuk_inst_start_timer(struct pmuk_inst *inst, u64 ns)
+{
+	hrtimer_start(&inst->timer, ns_to_ktime(ns),
+		      inst->cpu < 0 ? HRTIMER_MODE_REL : HRTIMER_MODE_REL_PINNED);
+}
+
+struct pmuk_arm {
+	struct pmuk_inst *inst;
+	u64 ns;
+};
+
+static void pmuk_inst_arm_here(void *data)
+{
+	const struct pmuk_arm *arm = data;
+
+	pmuk_inst_start_timer(arm->inst, arm->ns);
+}
+
+/*
+ * A CPU's turn is ended by that CPU's own timer: no CPU serves the timers of others, and a turn
+ * does not wait for another CPU that has its interrupts off. An offline CPU needs no timer.
+ */
+static void pmuk_inst_arm_timer(struct pmuk_inst *inst) __must_hold(&inst->lock)
+{
+	u64 timeout = inst->active->set->timeout;
+	struct pmuk_arm arm = { .inst = inst, .ns = max(timeout, pmuk_turn_least(inst)) };
+
+	if (!timeout || inst->nr_turns < 2 || inst->exited)
+		return;
+	if (inst->cpu < 0)
+		pmuk_inst_arm_here(&arm);
+	else
+		smp_call_function_single(inst->cpu, pmuk_inst_arm_here, &arm, true);
+}
+
+/* Returns whether it is too early for the next turn. If so, the timer asks for that turn again. */
+static bool pmuk_turn_is_young(struct pmuk_inst *inst) __must_hold(&inst->lock)
+{
+	u64 age = ktime_get_ns() - inst->since, least = pmuk_turn_least(inst);
+
+	if (age >= least)
+		return false;
+	pmuk_inst_start_timer(inst, least - age);
+	return true;
+}
+
+/* Mark counters as being in their turn or @away. A tree's counters stay enabled while @away. */
+static void pmuk_turn_call(struct pmuk_turn *turn, bool away)
+{
+	unsigned int i;
+
+	for (i = 0; i < turn->nr; i++) {
+		if (turn->counters[i])
+			WRITE_ONCE(turn->counters[i]->away, away);
+	}
+}
+
+/*
+ * Begin @turn. Overflows that were pending when the set's last turn ended are handled first, as if
+ * they came now. A counter that cannot be placed does not keep others from counting; @failed is the
+ * first such counter. While the instance is masked, no counter counts before pmuk_inst_restart().
+ */
+int pmuk_turn_begin(struct pmuk_inst *inst, struct pmuk_turn *turn, struct pmuk_slot **failed)
+	__must_hold(&inst->lock)
+{
+	unsigned int i;
+	int err, ret = 0;
+
+	pmuk_turn_reset(turn);
+	inst->wanted = NULL;
+	WRITE_ONCE(inst->active, turn);
+	pmuk_turn_call(turn, false);
+	turn->runs++;
+	pmuk_turn_replay(turn);
+	if (atomic_read(&inst->masked))
+		return 0;
+	/* A tree's counters are enabled already, unless they write AUX or their task has exited. */
+	for (i = 0; i < turn->nr; i++) {
+		err = pmuk_counter_enable(turn->counters[i]);
+		if (err && !ret) {
+			*failed = &turn->slots[i];
+			ret = err;
+		}
+	}
+	pmuk_inst_show_group(inst, !ret);
+	pmuk_inst_arm_timer(inst);
+	return ret;
+}
+
+void pmuk_turn_end(struct pmuk_inst *inst) __must_hold(&inst->lock)
+{
+	struct pmuk_turn *turn = inst->active;
+	unsigned int i;
+	u64 now;
+
+	hrtimer_cancel(&inst->timer);
+	pmuk_inst_show_group(inst, false);
+	for (i = 0; i < turn->nr; i++) {
+		if (pmuk_counter_disable(turn->counters[i]))
+			continue;
+		turn->slots[i].pending = pmuk_counter_take_pending(turn->counters[i]);
+	}
+	now = ktime_get_ns();
+	turn->duration += now - inst->since;
+	inst->since = now;
+	pmuk_turn_call(turn, true);
+	WRITE_ONCE(inst->active, NULL);
+}
+
+/* Runs on the instance's CPU, if that is online. Returns why the turn has ended: PMUK_DUE_*. */
+static int pmuk_turn_exchange(struct pmuk_inst *inst, struct pmuk_turn *in) __must_hold(&inst->lock)
+{
+	u64 start = ktime_get_ns(), ns;
+	u16 from = inst->active->set->id;
+	struct pmuk_slot *failed;
+	int due;
+
+	pmuk_turn_end(inst);
+	/* All requests until now were for the end of the turn that has just ended. */
+	due = atomic_xchg(&inst->due, 0);
+	/* The watch reports a counter that is lost here. */
+	pmuk_turn_begin(inst, in, &failed);
+	ns = ktime_get_ns() - start;
+	trace_pmuk_switch(inst->ctx->id, inst->cpu, from, in->set->id, ns);
+	inst->switches++;
+	inst->switch_ns += ns;
+	inst->switch_last_ns = ns;
+	inst->switch_max_ns = max(inst->switch_max_ns, ns);
+	return due;
+}
+
+static struct pmuk_turn *pmuk_turn_next(struct pmuk_inst *inst) __must_hold(&inst->lock)
+{
+	unsigned int nr = inst->active - inst->turns + 1;
+
+	return &inst->turns[nr < inst->nr_turns ? nr : 0];
+}
+
+static void pmuk_inst_take_turn(struct pmuk_inst *inst) __must_hold(&inst->lock)
+{
+	int due, cpu = inst->cpu < 0 ? 0 : inst->cpu;
+	u64 due_at;
+
+	smp_rmb();	/* ->due before ->due_at, see pmuk_inst_note_due() */
+	due_at = READ_ONCE(inst->due_at);
+	due = pmuk_turn_exchange(inst, pmuk_turn_next(inst));
+	inst->late_max_ns = max(inst->late_max_ns, ktime_get_mono_fast_ns() - due_at);
+	if (due & PMUK_DUE_OVERFLOWS)
+		pmuk_post(inst->ctx, PMUK_MSG_SWITCH, cpu, 1, 0, inst->active->set->id);
+}
+
+/*
+ * The context is masked. A task may be switched out before pmuk_inst_irq_work() has paused the
+ * counters that pmuk_inst_mask() found busy. Such counters are disabled here, which works from
+ * anywhere. pmuk_inst_restart() enables all counters of the turn.
+ */
+static void pmuk_inst_stop_unpaused(struct pmuk_inst *inst) __must_hold(&inst->lock)
+{
+	struct pmuk_turn *turn = inst->active;
+	unsigned int i;
+
+	for (i = 0; i < turn->nr; i++) {
+		if (!pmuk_state_is_frozen(READ_ONCE(turn->counters[i]->state)))
+			pmuk_counter_disable(turn->counters[i]);
+	}
+}
+
+/* While the instance is masked, its turn does not end. pmuk_inst_restart() queues this again. */
+static void pmuk_inst_work(struct work_struct *work)
+{
+	struct pmuk_inst *inst = container_of(work, struct pmuk_inst, work);
+
+	guard(mutex)(&inst->lock);
+	if (!inst->running)
+		return;
+	if (atomic_read(&inst->masked)) {
+		if (inst->cpu < 0)
+			pmuk_inst_stop_unpaused(inst);
+		return;
+	}
+	if (inst->wanted)
+		pmuk_turn_exchange(inst, inst->wanted);
+	else if (atomic_read(&inst->due) && !pmuk_turn_is_young(inst))
+		pmuk_inst_take_turn(inst);
+}
+
+static void pmuk_inst_queue(struct pmuk_inst *inst)
+{
+	if (inst->cpu < 0)
+		queue_work(pmuk_turns_wq, &inst->work);
+	else
+		queue_work_on(inst->cpu, pmuk_turns_wq, &inst->work);
+}
+
+/* The instance was restarted: a turn that was asked for while it was masked begins now. */
+void pmuk_inst_go_on(struct pmuk_inst *inst) __must_hold(&inst->lock)
+{
+	pmuk_inst_arm_timer(inst);
+	if (inst->wanted || atomic_read(&inst->due))
+		pmuk_inst_queue(inst);
+}
+
+/*
+ * Overflows queue this irq_work, so it runs on the CPU of the overflow. If the instance's task has
+ * left that CPU since, the worker stops the counters that were to be paused, see
+ * pmuk_inst_stop_unpaused().
+ */
+static void pmuk_inst_irq_work(struct irq_work *irq_work)
+{
+	struct pmuk_inst *inst = container_of(irq_work, struct pmuk_inst, irq_work);
+
+	scoped_guard(irqsave) {
+		if (atomic_read(&inst->masked) && pmuk_inst_is_here(inst))
+			pmuk_inst_pause(inst);
+	}
+	pmuk_inst_queue(inst);
+}
+
+/* Any CPU may run this: the timer of a CPU that goes offline moves to another one. */
+static enum hrtimer_restart pmuk_inst_timer(struct hrtimer *timer)
+{
+	struct pmuk_inst *inst = container_of(timer, struct pmuk_inst, timer);
+
+	pmuk_inst_note_due(inst, PMUK_DUE_TIME);
+	pmuk_inst_queue(inst);
+	return HRTIMER_NORESTART;
+}
+
+void pmuk_inst_init_switch(struct pmuk_inst *inst)
+{
+	hrtimer_setup(&inst->timer, pmuk_inst_timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
+	init_irq_work(&inst->irq_work, pmuk_inst_irq_work);
+	INIT_WORK(&inst->work, pmuk_inst_work);
+}
+
+/* When this returns, the turn of @set has begun. If the instance is masked, a restart begins it. */
+int pmuk_inst_switch(struct pmuk_inst *inst, u16 set)
+{
+	struct pmuk_turn *turn;
+
+	scoped_guard(mutex, &inst->lock) {
+		turn = pmuk_inst_turn(inst, set);
+		if (!turn)
+			return -ENOENT;
+		inst->wanted = inst->running && turn != inst->active ? turn : NULL;
+		if (!inst->wanted)
+			return 0;
+	}
+	pmuk_inst_queue(inst);
+	flush_work(&inst->work);
+	return 0;
+}
