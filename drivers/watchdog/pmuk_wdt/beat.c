@@ -54,11 +54,12 @@
 /* ---- the CPU's own NMI ---- */
 
 /*
- * A single beat may find the counter gone, or its NMI missing, by accident. After so many beats in
- * a row the CPU has lost its NMI.
+ * A single beat may find the counter gone, or its NMI missing, by accident. The CPU has lost its NMI
+ * when all beats in such a part of a threshold find that, and two beats at least.
  */
-#define PMUK_WDT_CHECKS_GONE	4
-#define PMUK_WDT_CHECKS_SILENT	2
+#define PMUK_WDT_GONE		4
+#define PMUK_WDT_SILENT		8
+#define PMUK_WDT_CHECKS_MIN	2ULL
 
 /* The time a CPU that has come online has to get its counter, which a worker creates. */
 #define PMUK_WDT_ONLINE_NS	NSEC_PER_SEC
@@ -93,9 +94,11 @@ static unsigned int pmuk_wdt_max_failed_checks(const struct pmuk_wdt_cpu *c, int
 {
 	const struct pmuk_wdt_times *t = c->times;
 
+	u64 ns = t->threshold / (err ? PMUK_WDT_GONE : PMUK_WDT_SILENT);
+
 	if (!c->own)
-		return DIV64_U64_ROUND_UP(max(t->threshold / 2, PMUK_WDT_ONLINE_NS), t->beat);
-	return err ? PMUK_WDT_CHECKS_GONE : PMUK_WDT_CHECKS_SILENT;
+		ns = max(t->threshold / 2, PMUK_WDT_ONLINE_NS);
+	return max(DIV64_U64_ROUND_UP(ns, t->beat), PMUK_WDT_CHECKS_MIN);
 }
 
 /* The counter of an idle CPU stands still, so its NMI does not come, and is not missing. */

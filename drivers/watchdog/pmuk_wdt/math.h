@@ -4,17 +4,19 @@
  * its clock is, and how much time to credit after a stop of the machine. These functions use no
  * state of the kernel and no clock but the times passed in, so tests run them on a simulated clock.
  *
- * All times are derived from the threshold T. A beat comes each T/16, and may be late by T/32
- * without a lockup. So a CPU whose latest beat was at b has been stuck for T at b + T + T * 3/32,
- * or for less than T * 3/32 longer. An NMI checks the CPU then, and another NMI checks it again
- * T/128 later: after a stop of the machine, the first NMI may come even before a beat that is due.
- * From b + T + T * 3/32 to 1.25 T are 20/128 of T: 16 are slack for a clock that is slower than it
- * was, 3 for the second check at such a clock, and one for the time that NMIs and printing take.
+ * All times are derived from the threshold T. A beat comes each T/64, and may be late by T/64
+ * without a lockup. So a CPU whose latest beat was at b has been stuck for T at b + T + T/32, or for
+ * less than T/32 longer. An NMI checks the CPU then, and another NMI checks it again T/128 later:
+ * after a stop of the machine, the first NMI may come even before a beat that is due.
  *
- * A lockup begins anywhere between the latest beat and the first one that is missing, so reports
- * differ in how late they are by the time between two beats. Reports from 1.0 to 1.15 T leave
- * 0.15 T for that, for late beats, and for the second check: so seven beats in T are the least
- * that any detector needs, and 16 beats leave as much again for late beats and for printing.
+ * At a steady clock the NMI comes less than T/512 after that time. A lockup begins anywhere between
+ * the latest beat and the first one that is missing, so reports come after 1.0 to 1.045 T. A
+ * detector that reports all lockups after 1.0 to 1.05 T needs at least twenty beats in T, if no beat
+ * is ever late and nothing takes time. 64 beats leave T/64 for late beats, and as much for the
+ * second check and for the time that NMIs take.
+ *
+ * From b + T + T/32 to 1.25 T are 28/128 of T: 24 are slack for a clock that is slower than it was,
+ * 3 for the second check at such a clock, and one for the time that NMIs and printing take.
  *
  * An isolated CPU must not be disturbed more than by the kernel's own detectors, which have five
  * timer interrupts in 2 T, and an NMI in T at a nominal clock: 3.5 interrupts in T. An isolated CPU
@@ -25,8 +27,8 @@
  * While there is time @left until a deadline, the counter is armed for a third of @left and
  * slack together. Only when @left is at most half the slack, the counter is armed for all of @left.
  * In both cases three times the armed time is no longer than @left and slack together, but for a
- * few percent. The sum of @left and slack shrinks by a third with each NMI, which makes two or
- * three NMIs in a threshold, and never more than four.
+ * few percent. While beats come, @left is about T at each NMI, so there are five NMIs in 2 T. In a
+ * lockup, the sum of @left and slack shrinks by a third with each NMI, which makes four NMIs in T.
  */
 #ifndef _PMUK_WDT_MATH_H
 #define _PMUK_WDT_MATH_H
@@ -67,10 +69,8 @@ struct pmuk_wdt_times {
 	u64 wait;		/* time without a beat after which a CPU is stuck */
 };
 
-static inline struct pmuk_wdt_times __pmuk_wdt_times(u64 threshold, u64 beat, u64 slack)
+static inline struct pmuk_wdt_times __pmuk_wdt_times(u64 threshold, u64 beat, u64 grace, u64 slack)
 {
-	u64 grace = threshold / 32;
-
 	return (struct pmuk_wdt_times){
 		.threshold	= threshold,
 		.beat		= beat,
@@ -83,13 +83,13 @@ static inline struct pmuk_wdt_times __pmuk_wdt_times(u64 threshold, u64 beat, u6
 
 static inline struct pmuk_wdt_times pmuk_wdt_times_of(u64 threshold)
 {
-	return __pmuk_wdt_times(threshold, threshold / 16, threshold / 8);
+	return __pmuk_wdt_times(threshold, threshold / 64, threshold / 64, threshold * 3 / 16);
 }
 
 /* Isolated CPUs have fewer beats and fewer NMIs. */
 static inline struct pmuk_wdt_times pmuk_wdt_isolated_times(u64 threshold)
 {
-	return __pmuk_wdt_times(threshold, threshold / 2, threshold);
+	return __pmuk_wdt_times(threshold, threshold / 2, threshold / 32, threshold);
 }
 
 /* ---- how long to let a counter run ---- */
@@ -235,7 +235,7 @@ struct pmuk_wdt_gaps {
 
 static inline bool pmuk_wdt_is_gap(u64 latest, u64 now, const struct pmuk_wdt_times *t)
 {
-	return now > latest && now - latest > t->beat + 4 * t->grace;
+	return now > latest && now - latest > t->beat + t->threshold / 8;
 }
 
 /*

@@ -58,21 +58,27 @@ static void pmuk_wdt_judge(struct pmuk_wdt_cpu *c, struct pt_regs *regs, bool co
 		pmuk_wdt_report_own(c, regs, now);
 }
 
+/* How long after the first NMI that finds no CPU beating an NMI may check the device. */
+static u64 pmuk_wdt_device_recheck(const struct pmuk_wdt_times *t)
+{
+	return t->threshold / 16;
+}
+
 /*
  * As long as any CPU beats, beats check the device. After a stop of the machine no CPU has beaten
- * for long either. So check the device only when a second NMI, at least the time between two beats
- * later, still finds that no CPU beats.
+ * for long either. So check the device only when a second NMI, some beats later, still finds that
+ * no CPU beats.
  */
 static void pmuk_wdt_judge_device(struct pmuk_wdt_cpu *c, struct pt_regs *regs, u64 now)
 {
 	const struct pmuk_wdt_times *t = &pmuk_wdt.times;
 	u64 alive = atomic64_read(&pmuk_wdt.alive_at);
 
-	if (now <= alive + t->beat + 2 * t->grace)
+	if (now <= alive + t->threshold / 8)
 		return;
 	if (c->silent_at <= alive)
 		c->silent_at = now;
-	else if (now - c->silent_at >= t->beat)
+	else if (now - c->silent_at >= pmuk_wdt_device_recheck(t))
 		pmuk_wdt_device_check(&pmuk_wdt.dev, now, regs);
 }
 
@@ -85,16 +91,17 @@ static u64 pmuk_wdt_own_left(const struct pmuk_wdt_cpu *c, u64 now)
 }
 
 /*
- * Returns the time to the next check of the device. pmuk_wdt_judge_device() needs two NMIs that are
- * a beat apart, so the time is never shorter. Isolated CPUs do not check the device.
+ * Returns the time to the next check of the device. The second NMI of pmuk_wdt_judge_device() must
+ * not come too early, so the time is a little longer at least. Isolated CPUs do not check the device.
  */
 static u64 pmuk_wdt_until_device_check(const struct pmuk_wdt_cpu *c, u64 now)
 {
 	const struct pmuk_wdt_times *t = &pmuk_wdt.times;
+	u64 least = pmuk_wdt_device_recheck(t);
 
 	if (c->times != t)
 		return U64_MAX;
-	return max(pmuk_wdt_device_next(&pmuk_wdt.dev, now, t->threshold), t->beat + t->beat / 64);
+	return max(pmuk_wdt_device_next(&pmuk_wdt.dev, now, t->threshold), least + least / 64);
 }
 
 static void pmuk_wdt_arm(struct pmuk_wdt_cpu *c, struct pmuk_counter *counter, u64 now)
