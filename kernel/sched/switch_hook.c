@@ -10,8 +10,8 @@
 
 DEFINE_STATIC_KEY_FALSE(sched_switch_hooked);
 
-static void sched_switch_no_hook(void *data, bool preempt, struct task_struct *prev,
-				 struct task_struct *next, unsigned int prev_state, u64 clock)
+static void sched_switch_no_hook(bool preempt, struct task_struct *prev, struct task_struct *next,
+				 unsigned int prev_state, u64 clock)
 {
 }
 

@@ -23,8 +23,7 @@ static inline bool sched_switch_throttled(const struct task_struct *p)
 #endif
 
 /**
- * typedef sched_switch_hook_t - function to call at a switch, like a probe of sched_switch
- * @data: NULL
+ * typedef sched_switch_hook_t - function to call at a switch
  * @preempt: the switch is a preemption
  * @prev: the task that leaves the CPU
  * @next: the task that gets the CPU
@@ -33,7 +32,7 @@ static inline bool sched_switch_throttled(const struct task_struct *p)
  *
  * Context: Interrupts are off, and the run queue is locked.
  */
-typedef void (*sched_switch_hook_t)(void *data, bool preempt, struct task_struct *prev,
+typedef void (*sched_switch_hook_t)(bool preempt, struct task_struct *prev,
 				    struct task_struct *next, unsigned int prev_state, u64 clock);
 
 #ifdef CONFIG_SCHED_SWITCH_HOOK
@@ -74,7 +73,7 @@ static __always_inline void sched_switch_hook(bool preempt, struct task_struct *
 					      struct task_struct *next, unsigned int prev_state,
 					      u64 clock)
 {
-	static_call(sched_switch_call)(NULL, preempt, prev, next, prev_state, clock);
+	static_call(sched_switch_call)(preempt, prev, next, prev_state, clock);
 }
 
 #else

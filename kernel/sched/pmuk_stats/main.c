@@ -356,7 +356,7 @@ static void pmuk_sched_retry_counters(struct pmuk_sched *s)
 
 static bool pmuk_sched_has_strays(struct pmuk_sched *s)
 {
-	u64 strays = pmuk_sched_nr_strays();
+	u64 strays = pmuk_sched_sum_of(&pmuk_sched_cpus.strays);
 
 	return strays != xchg(&s->strays, strays);
 }
@@ -504,7 +504,7 @@ MODULE_PARM_DESC(reset, "1: reset all totals to 0");
 
 static int pmuk_sched_get_slow(char *buffer, const struct kernel_param *kp)
 {
-	return sysfs_emit(buffer, "%llu\n", pmuk_sched_nr_slow());
+	return sysfs_emit(buffer, "%llu\n", pmuk_sched_sum_of(&pmuk_sched_cpus.slow));
 }
 
 static const struct kernel_param_ops pmuk_sched_slow_ops = {
@@ -516,7 +516,7 @@ MODULE_PARM_DESC(slow_switches, "Number of switches that took the slow path");
 
 static int pmuk_sched_get_slow_reads(char *buffer, const struct kernel_param *kp)
 {
-	return sysfs_emit(buffer, "%llu\n", pmuk_sched_nr_slow_reads());
+	return sysfs_emit(buffer, "%llu\n", pmuk_sched_sum_of(&pmuk_sched_cpus.slow_reads));
 }
 
 static const struct kernel_param_ops pmuk_sched_slow_reads_ops = {

@@ -58,7 +58,8 @@ static bool pmuk_sched_show_head(struct seq_file *m, struct pmuk_sched *s)
 	seq_printf(m, "memory %zu %zu %zu %u\n", pmuk_sched_task_size(),
 		   sizeof(struct pmuk_sched_cpu), pmuk_sched_table_size(s),
 		   READ_ONCE(s->nr_tasks));
-	seq_printf(m, "unattributed %llu\n", pmuk_sched_nr_strays() + READ_ONCE(s->unknown));
+	seq_printf(m, "unattributed %llu\n",
+		   pmuk_sched_sum_of(&pmuk_sched_cpus.strays) + READ_ONCE(s->unknown));
 	return true;
 }
 
@@ -402,16 +403,18 @@ static void pmuk_sched_show_buckets(struct seq_file *m, const char *what, int cp
 	seq_printf(m, " %llu\n", last);
 }
 
-static void pmuk_sched_show_slices(struct seq_file *m, int cpu, const struct pmuk_sched_cpu *c)
+/* Shows the sum of @nr histograms of times. */
+static void pmuk_sched_show_times(struct seq_file *m, const char *what, int cpu,
+				  const u64 (*times)[PMUK_SCHED_BUCKETS], unsigned int nr)
 {
 	u64 sum[PMUK_SCHED_BUCKETS] = {};
-	unsigned int i, reason;
+	unsigned int i;
 
-	for (reason = 0; reason <= PMUK_SCHED_TASK_REASONS; reason++) {
-		for (i = 0; i < PMUK_SCHED_BUCKETS; i++)
-			sum[i] += READ_ONCE(c->slices[reason][i]);
+	while (nr--) {
+		for (i = 0; i <= PMUK_SCHED_ZERO; i++)
+			sum[i] += READ_ONCE(times[nr][PMUK_SCHED_ZERO - i]);
 	}
-	pmuk_sched_show_buckets(m, "slice", cpu, sum, PMUK_SCHED_TIMES);
+	pmuk_sched_show_buckets(m, what, cpu, sum, PMUK_SCHED_TIMES);
 }
 
 static int pmuk_sched_show_hist(struct seq_file *m, void *v)
@@ -425,8 +428,8 @@ static int pmuk_sched_show_hist(struct seq_file *m, void *v)
 	for_each_possible_cpu(cpu) {
 		c = per_cpu_ptr(&pmuk_sched_cpus, cpu);
 		if (IS_ENABLED(CONFIG_SCHED_INFO))
-			pmuk_sched_show_buckets(m, "wait", cpu, c->waits, PMUK_SCHED_TIMES);
-		pmuk_sched_show_slices(m, cpu, c);
+			pmuk_sched_show_times(m, "wait", cpu, &c->waits, 1);
+		pmuk_sched_show_times(m, "slice", cpu, c->slices, ARRAY_SIZE(c->slices));
 		if (pmuk_sched.ipc)
 			pmuk_sched_show_buckets(m, "ipc", cpu, c->ipcs, PMUK_SCHED_IPCS);
 	}

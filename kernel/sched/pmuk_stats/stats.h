@@ -220,6 +220,7 @@ struct pmuk_sched_reading {
 
 /* Histograms have a bucket for 0, and a bucket for each power of two in 64 bits. */
 #define PMUK_SCHED_BUCKETS	65
+#define PMUK_SCHED_ZERO		63	/* see pmuk_sched_time_bucket() */
 
 /* User space sees only this many buckets. The last shown bucket includes all higher ones. */
 #define PMUK_SCHED_TIMES	40
@@ -267,9 +268,9 @@ struct pmuk_sched_cpu {
 						 * end in the fast path; else of an empty group
 						 */
 	u64 start;			/* owner: the CPU's clock at the latest switch or sync */
+	u64 delay;			/* owner: run_delay of ->task before it got the CPU */
 	unsigned long idle_since;	/* owner: jiffies when the idle task came */
 	u64 idle_reported;		/* ->on_lock: the longest idle time that was shown */
-	u64 delay;			/* owner: run_delay of ->task before it got the CPU */
 	u8 counted;			/* owner: PMUK_SCHED_UNCOUNTED etc. */
 	bool began_idle;		/* owner: ->start is too early, as the clock of an idle CPU
 					 * is not updated
@@ -350,7 +351,7 @@ struct pmuk_sched {
 	struct mutex on_lock;		/* taken to turn on or off, and to read */
 	bool on;			/* ->on_lock */
 	bool begun;			/* ->on_lock writes: CPUs that come online account */
-	u64 strays;			/* ->on_lock: pmuk_sched_nr_strays(), when last checked */
+	u64 strays;			/* ->on_lock: sum of the strays of all CPUs, when last checked */
 	u64 since;			/* ->on_lock: CLOCK_MONOTONIC */
 	bool lost;			/* ->on_lock: counters, with no retry since then */
 	unsigned int retry_after;	/* ->on_lock: seconds from one retry to the next */
@@ -367,10 +368,14 @@ extern struct pmuk_sched pmuk_sched;
 DECLARE_PER_CPU(struct pmuk_sched_cpu, pmuk_sched_cpus);
 DECLARE_PER_CPU(bool, pmuk_sched_up);	/* owner: between its hotplug callbacks */
 
-/* Bucket 0 is for 0 ns; bucket i begins at 2^(i - 1) nanoseconds. @ns is below 2^63. */
-static __always_inline unsigned long pmuk_sched_time_bucket(u64 ns)
+/*
+ * Times are kept by leading zeros: an index that counts bits would take two more instructions. The
+ * bucket of 0 ns is PMUK_SCHED_ZERO; PMUK_SCHED_ZERO - i begins at 2^(i - 1) nanoseconds. @ns is
+ * below 2^63.
+ */
+static __always_inline unsigned int pmuk_sched_time_bucket(u64 ns)
 {
-	return 63UL - __builtin_clzll(ns << 1 | 1);
+	return __builtin_clzll(ns << 1 | 1);
 }
 
 /*
@@ -410,8 +415,8 @@ static inline bool pmuk_sched_is_ahead(const struct task_struct *p)
 }
 
 /* switch.c */
-void pmuk_sched_on_switch(void *data, bool preempt, struct task_struct *prev,
-			  struct task_struct *next, unsigned int prev_state, u64 clock);
+void pmuk_sched_on_switch(bool preempt, struct task_struct *prev, struct task_struct *next,
+			  unsigned int prev_state, u64 clock);
 void pmuk_sched_switch_probe(void *data, bool preempt, struct task_struct *prev,
 			     struct task_struct *next, unsigned int prev_state);
 void pmuk_sched_begin(void *data);
@@ -421,9 +426,7 @@ void pmuk_sched_sync_all(void);
 bool pmuk_sched_is_idle(int cpu);
 bool pmuk_sched_is_isolated(int cpu);
 u64 pmuk_sched_idle_so_far(const struct pmuk_sched_cpu *c);
-u64 pmuk_sched_nr_strays(void);
-u64 pmuk_sched_nr_slow(void);
-u64 pmuk_sched_nr_slow_reads(void);
+u64 pmuk_sched_sum_of(const u64 __percpu *number);
 void pmuk_sched_cpu_totals(struct pmuk_sched_cpu *c, struct pmuk_sched_totals *sum);
 
 /* state.c */

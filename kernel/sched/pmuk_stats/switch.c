@@ -60,14 +60,34 @@ pmuk_sched_entry_of(struct pmuk_sched_cpu *c, const struct task_struct *p)
 	return pmuk_sched_stray(c);
 }
 
-static __always_inline u64 pmuk_sched_count_one(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t,
-						unsigned int i, u64 now)
+static u64 pmuk_sched_count_one(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t,
+				unsigned int i, u64 now)
 {
 	u64 delta = now - c->base[i];
 
 	WRITE_ONCE(c->base[i], now);
 	pmuk_sched_sum(&t->counts[i], delta);
 	return delta;
+}
+
+/*
+ * Takes the values of the two counters, and returns the counts of the slice in their place. All
+ * loads come before the stores, and the stores are not volatile, so that the compiler can make one
+ * instruction of two. Readers on other CPUs see each word old or new.
+ */
+static __always_inline void pmuk_sched_count_two(struct pmuk_sched_cpu *c,
+						 struct pmuk_sched_task *t, u64 *cycles, u64 *insns)
+{
+	u64 delta[] = { *cycles - c->base[0], *insns - c->base[1] };
+	u64 sum[] = { t->counts[0] + delta[0], t->counts[1] + delta[1] };
+
+	barrier();
+	data_race(c->base[0] = *cycles);
+	data_race(c->base[1] = *insns);
+	data_race(t->counts[0] = sum[0]);
+	data_race(t->counts[1] = sum[1]);
+	*cycles = delta[0];
+	*insns = delta[1];
 }
 
 /* pmuk_group_read() finds no counters here. */
@@ -134,26 +154,33 @@ static noinline void pmuk_sched_count_slow(struct pmuk_sched_cpu *c, struct pmuk
 }
 
 /*
- * Accounts to @t the time since the CPU's latest switch or sync, and returns that time. With the
- * hook, @now is the run queue's clock, which never goes back. With the tracepoint, @now is the
- * exec_start of the next task: a class that does not update exec_start leaves an old value there.
- * Then the next slice gets this time, too.
+ * Accounts to @t the time since the CPU's latest switch or sync, and returns that time. @now is not
+ * before that.
  */
 static __always_inline u64
 pmuk_sched_add_run(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t, u64 now)
 {
 	u64 run = now - c->start;
 
-	if (unlikely((s64)run < 0))
-		return 0;
 	WRITE_ONCE(c->start, now);
 	pmuk_sched_sum(&t->run, run);
 	return run;
 }
 
 /*
- * Without a preemption, a runnable kernel thread has called schedule() itself. A runnable user task
- * is either in sched_yield(2), or was preempted on its way back to user space.
+ * The run queue's clock never goes back. But without the hook the clock is the exec_start of a task,
+ * and a class that does not update exec_start leaves an old value there. Then this slice gets no
+ * time, and the next slice gets the time of both.
+ */
+static u64 pmuk_sched_not_before(const struct pmuk_sched_cpu *c, u64 clock)
+{
+	return (s64)(clock - c->start) < 0 ? c->start : clock;
+}
+
+/*
+ * Returns whether @prev, which is runnable and was not preempted in the kernel, has yielded. A kernel
+ * thread has: it called schedule() itself. A user task is either in sched_yield(2), or it was
+ * preempted on its way back to user space.
  */
 static bool pmuk_sched_is_yielding(const struct task_struct *prev)
 {
@@ -289,12 +316,14 @@ pmuk_sched_fill_record(struct pmuk_sched_switch *rec, const struct pmuk_sched_cp
 
 /* Writes the slice that has just been accounted. The ring counts records that find no room. */
 static noinline void
-pmuk_sched_record(struct pmuk_sched_sink *sink, const struct pmuk_sched_cpu *c,
-		  const struct task_struct *prev, const struct task_struct *next, u16 misc,
-		  u64 run, u64 wait, u64 cycles, u64 insns)
+pmuk_sched_record(const struct pmuk_sched_cpu *c, const struct task_struct *prev,
+		  const struct task_struct *next, u16 misc, u64 run, u64 wait, u64 cycles, u64 insns)
 {
+	struct pmuk_sched_sink *sink = rcu_dereference_sched(c->sink);
 	struct pmuk_sched_switch *rec;
 
+	if (!sink)
+		return;
 	WRITE_ONCE(sink->switches, sink->switches + 1);
 	if (sink->raw) {
 		pmuk_sched_record_raw(sink, c, prev, next, misc, run, wait, cycles, insns);
@@ -324,8 +353,7 @@ pmuk_sched_record_voluntary(struct pmuk_sched_sink *sink, const struct pmuk_sche
 		rec = (struct pmuk_sched_switch *)
 		      pmuk_output_begin_alone(sink->buffer, PMUK_SCHED_RECORD_SWITCH, sizeof(*rec));
 	if (unlikely(!rec)) {
-		pmuk_sched_record(sink, c, prev, next, PMUK_SCHED_VOLUNTARY, run, wait, cycles,
-				  insns);
+		pmuk_sched_record(c, prev, next, PMUK_SCHED_VOLUNTARY, run, wait, cycles, insns);
 		return;
 	}
 	WRITE_ONCE(sink->switches, sink->switches + 1);
@@ -350,7 +378,7 @@ static void pmuk_sched_count_slice(struct pmuk_sched_cpu *c, struct pmuk_sched_t
 	}
 }
 
-/* A lower limit, in ticks, of the time that the running idle task has had so far. */
+/* Returns a lower limit, in nanoseconds, of the time that the idle task has run so far. */
 u64 pmuk_sched_idle_so_far(const struct pmuk_sched_cpu *c)
 {
 	unsigned long ticks = jiffies - READ_ONCE(c->idle_since);
@@ -373,14 +401,13 @@ static u64 pmuk_sched_correct_idle(struct pmuk_sched_cpu *c, struct pmuk_sched_t
 }
 
 /*
- * Handles the rare cases: a number of counters other than two, lost counters, and a slice that a
- * sync has partly accounted.
+ * Handles the rare cases: a number of counters other than two, lost counters, a slice that a sync
+ * has partly accounted, and a slice of idle in which accounting began.
  */
 static void pmuk_sched_finish_slow(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t,
 				   const struct task_struct *prev, const struct task_struct *next,
 				   unsigned int reason, u64 run, u64 wait)
 {
-	struct pmuk_sched_sink *sink = rcu_dereference_sched(c->sink);
 	bool whole;
 
 	if (unlikely(c->began_idle))
@@ -396,10 +423,9 @@ static void pmuk_sched_finish_slow(struct pmuk_sched_cpu *c, struct pmuk_sched_t
 		if (pmuk_sched.ipc && whole)
 			pmuk_sched_add_ipc(c, c->slice[0], c->slice[1]);
 	}
-	if (sink)
-		pmuk_sched_record(sink, c, prev, next,
-				  reason | (pmuk_sched.nr && !whole ? PMUK_SCHED_INVALID : 0),
-				  run, wait, c->slice[0], c->slice[1]);
+	pmuk_sched_record(c, prev, next,
+			  reason | (pmuk_sched.nr && !whole ? PMUK_SCHED_INVALID : 0),
+			  run, wait, c->slice[0], c->slice[1]);
 	pmuk_sched_set_fast(c);
 }
 
@@ -473,8 +499,7 @@ static noinline void pmuk_sched_switch_idle(struct pmuk_sched_cpu *c, struct pmu
 	run = pmuk_sched_add_run(c, t, clock);
 	pmuk_sched_leave(t);
 	c->delay = pmuk_sched_delay(next);
-	cycles = pmuk_sched_count_one(c, t, 0, cycles);
-	insns = pmuk_sched_count_one(c, t, 1, insns);
+	pmuk_sched_count_two(c, t, &cycles, &insns);
 	smp_store_release(&c->task, n);	/* pairs with pmuk_sched_copy_quiet() */
 	if (unlikely(sink))
 		pmuk_sched_record_voluntary(sink, c, prev, next, run, 0, cycles, insns);
@@ -488,16 +513,19 @@ pmuk_sched_switch_blocked(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t,
 {
 	struct pmuk_sched_sink *sink = rcu_dereference_sched(c->sink);
 	struct pmuk_sched_task *n = pmuk_sched_entry_of(c, next);
+	u64 delay = pmuk_sched_delay(next);
 	const struct pmuk_sched_slice_times slice = {
-		.run	= pmuk_sched_add_run(c, t, clock),
+		.run	= clock - c->start,
 		.wait	= pmuk_sched_delay(prev) - c->delay,
 		.reason	= PMUK_SCHED_VOLUNTARY,
 	};
 
+	barrier();	/* one instruction for two, as in pmuk_sched_count_two() */
+	data_race(c->start = clock);
+	c->delay = delay;
+	pmuk_sched_sum(&t->run, slice.run);
 	pmuk_sched_leave(t);
-	c->delay = pmuk_sched_delay(next);
-	cycles = pmuk_sched_count_one(c, t, 0, cycles);
-	insns = pmuk_sched_count_one(c, t, 1, insns);
+	pmuk_sched_count_two(c, t, &cycles, &insns);
 	pmuk_sched_add_slice(c, &slice);
 	pmuk_sched_add_ipc(c, cycles, insns);
 	smp_store_release(&c->task, n);	/* pairs with pmuk_sched_copy_quiet() */
@@ -526,19 +554,17 @@ static noinline void pmuk_sched_switch_runnable(struct pmuk_sched_cpu *c, struct
 						struct task_struct *next, unsigned int prev_state,
 						u64 clock)
 {
-	struct pmuk_sched_sink *sink = rcu_dereference_sched(c->sink);
 	struct pmuk_sched_task *n = pmuk_sched_entry_of(c, next);
 	struct pmuk_sched_slice_times slice;
 	u64 cycles, insns;
 
 	slice = pmuk_sched_end_slice(c, t, n, preempt, prev, next, prev_state, clock);
-	cycles = pmuk_sched_count_one(c, t, 0, c->slice[0]);
-	insns = pmuk_sched_count_one(c, t, 1, c->slice[1]);
+	cycles = c->slice[0];
+	insns = c->slice[1];
+	pmuk_sched_count_two(c, t, &cycles, &insns);
 	pmuk_sched_add_slice(c, &slice);
 	pmuk_sched_add_ipc(c, cycles, insns);
-	if (unlikely(sink))
-		pmuk_sched_record(sink, c, prev, next, slice.reason, slice.run, slice.wait,
-				  cycles, insns);
+	pmuk_sched_record(c, prev, next, slice.reason, slice.run, slice.wait, cycles, insns);
 	smp_store_release(&c->task, n);	/* pairs with pmuk_sched_copy_quiet() */
 }
 
@@ -563,8 +589,8 @@ static noinline void pmuk_sched_switch_reading(struct pmuk_sched_cpu *c, struct 
  * Called with interrupts off and the CPU's run queue locked. @clock: see sched_switch_clock();
  * includes the time of interrupts, but no steal time.
  */
-void pmuk_sched_on_switch(void *data, bool preempt, struct task_struct *prev,
-			  struct task_struct *next, unsigned int prev_state, u64 clock)
+void pmuk_sched_on_switch(bool preempt, struct task_struct *prev, struct task_struct *next,
+			  unsigned int prev_state, u64 clock)
 {
 	struct pmuk_sched_cpu *c = this_cpu_ptr(&pmuk_sched_cpus);
 	struct pmuk_sched_task *t = c->task;
@@ -586,11 +612,16 @@ void pmuk_sched_on_switch(void *data, bool preempt, struct task_struct *prev,
 }
 
 #ifndef CONFIG_SCHED_SWITCH_HOOK
-/* The tracepoint has no clock. But the scheduler has just set exec_start of @next from it. */
+/*
+ * The tracepoint passes no clock. The scheduler has just set the exec_start of @next to the run
+ * queue's clock.
+ */
 void pmuk_sched_switch_probe(void *data, bool preempt, struct task_struct *prev,
 			     struct task_struct *next, unsigned int prev_state)
 {
-	pmuk_sched_on_switch(data, preempt, prev, next, prev_state, sched_switch_clock_of(next));
+	pmuk_sched_on_switch(preempt, prev, next, prev_state,
+			     pmuk_sched_not_before(this_cpu_ptr(&pmuk_sched_cpus),
+						   sched_switch_clock_of(next)));
 }
 #endif
 
@@ -607,7 +638,8 @@ void pmuk_sched_sync(void *data)
 	local_irq_save(flags);
 	if (c->task) {
 		pmuk_sched_count_slow(c, c->task);
-		c->synced_run += pmuk_sched_add_run(c, c->task, sched_switch_clock());
+		c->synced_run += pmuk_sched_add_run(c, c->task,
+						    pmuk_sched_not_before(c, sched_switch_clock()));
 		for (i = 0; i < pmuk_sched.nr; i++)
 			c->synced_counts[i] += c->slice[i];
 		c->partial |= c->counted != PMUK_SCHED_COUNTED;
@@ -645,8 +677,8 @@ void pmuk_sched_sync_all(void)
 }
 
 /*
- * Ends accounting on this CPU, perhaps for long: so ends the open part of the stream, too, to let
- * its reader have the packets in it.
+ * Ends accounting on this CPU, perhaps for long. Ends the open part of the stream, too, so that its
+ * reader gets the packets in it.
  */
 void pmuk_sched_end(void *data)
 {
@@ -692,37 +724,15 @@ void pmuk_sched_begin(void *data)
 	local_irq_restore(flags);
 }
 
-/* The number of slices of tasks that had no entry. */
-u64 pmuk_sched_nr_strays(void)
+/* Returns the sum of a number that each CPU has. */
+u64 pmuk_sched_sum_of(const u64 __percpu *number)
 {
-	u64 strays = 0;
+	u64 sum = 0;
 	int cpu;
 
 	for_each_possible_cpu(cpu)
-		strays += READ_ONCE(per_cpu(pmuk_sched_cpus, cpu).strays);
-	return strays;
-}
-
-/* The number of switches in the slow path. */
-u64 pmuk_sched_nr_slow(void)
-{
-	u64 slow = 0;
-	int cpu;
-
-	for_each_possible_cpu(cpu)
-		slow += READ_ONCE(per_cpu(pmuk_sched_cpus, cpu).slow);
-	return slow;
-}
-
-/* The number of switches that were not read in line, although they did not take the slow path. */
-u64 pmuk_sched_nr_slow_reads(void)
-{
-	u64 reads = 0;
-	int cpu;
-
-	for_each_possible_cpu(cpu)
-		reads += READ_ONCE(per_cpu(pmuk_sched_cpus, cpu).slow_reads);
-	return reads;
+		sum += READ_ONCE(*per_cpu_ptr(number, cpu));
+	return sum;
 }
 
 /* The totals of a CPU's tasks: all time and counts accounted on the CPU, without idle's. */

@@ -34,17 +34,20 @@ static inline u64 perf_arch_mask(const struct perf_event *event)
 #define PERF_READ_PAIR(idx, even, odd)						\
 	((idx) & 1 ? read_sysreg(pmevcntr##odd##_el0) : read_sysreg(pmevcntr##even##_el0))
 
-/* Reads one of the first eight counters. Three tests of bits take less than a jump table. */
+/* Reads one of the counters 1 to 7. A few tests take less than a jump table. */
 static __always_inline u64 perf_arch_read_low(unsigned int idx)
 {
+	if (likely(idx == 1))
+		return read_sysreg(pmevcntr1_el0);
 	if (idx & 4)
 		return idx & 2 ? PERF_READ_PAIR(idx, 6, 7) : PERF_READ_PAIR(idx, 4, 5);
-	return idx & 2 ? PERF_READ_PAIR(idx, 2, 3) : PERF_READ_PAIR(idx, 0, 1);
+	return PERF_READ_PAIR(idx, 2, 3);
 }
 
 /*
  * Reads the counter of cycles or of instructions, or one of the first eight counters; most CPUs
- * have six. False if the counter is in no register, or in another one.
+ * have six, and the first ones are in use most of the time. False if the counter is in no register,
+ * or in another one.
  */
 static __always_inline bool perf_arch_read_on(const struct perf_event *event, u64 *raw)
 {
@@ -52,6 +55,8 @@ static __always_inline bool perf_arch_read_on(const struct perf_event *event, u6
 
 	if (likely(idx == ARMV8_PMU_CYCLE_IDX))
 		*raw = read_pmccntr();
+	else if (likely(!idx))
+		*raw = read_sysreg(pmevcntr0_el0);
 	else if (likely(idx < 8))
 		*raw = perf_arch_read_low(idx);
 	else if (idx == ARMV8_PMU_INSTR_IDX)
