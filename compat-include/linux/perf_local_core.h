@@ -22,4 +22,8 @@
 #define perf_pmu_disabled(pmu)		(*this_cpu_ptr((pmu)->pmu_disable_count))
 #endif
 
+/* Need patches/7.3/0006-*: without it counters are enabled and disabled one by one. */
+#define perf_events_enable(events, nr)	((void)(events), (void)(nr))
+#define perf_events_disable(events, nr)	((void)(events), (void)(nr))
+
 #endif /* _PMUK_COMPAT_LINUX_PERF_LOCAL_CORE_H */

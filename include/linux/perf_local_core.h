@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* perf_local.h reads perf core's state of contexts and PMUs by these names. */
+/* An event's creator uses this of perf core: state, by these names, and two calls. */
 #ifndef _LINUX_PERF_LOCAL_CORE_H
 #define _LINUX_PERF_LOCAL_CORE_H
 
@@ -17,5 +17,9 @@
 
 /* How deep reprogramming of @pmu is nested on this CPU; 0: the PMU is not being reprogrammed. */
 #define perf_pmu_disabled(pmu)	((*this_cpu_ptr((pmu)->cpu_pmu_context))->pmu_disable_count)
+
+/* These may sleep, unlike the calls of perf_local.h. See kernel/events/core.c. */
+void perf_events_enable(struct perf_event **events, unsigned int nr);
+void perf_events_disable(struct perf_event **events, unsigned int nr);
 
 #endif /* _LINUX_PERF_LOCAL_CORE_H */

@@ -384,14 +384,12 @@ int pmuk_aux_attach(struct pmuk_counter *c)
 {
 	struct pmu *pmu;
 
-	if (!pmuk_counter_has_aux(c))
+	if (!c->traces || !pmuk_counter_has_aux(c))
 		return 0;
 	guard(mutex)(&c->event->mmap_mutex);
 	if (pmuk_counter_is_pmu_gone(c))
 		return -ENODEV;
 	pmu = c->event->pmu;
-	if (!pmu->setup_aux)
-		return 0;
 	if (!perf_event_set_aux_ops(c->event, &pmuk_perf_ops)) {
 		pr_notice_ratelimited("%s writes AUX areas, and this kernel's perf core has none for kernel counters\n",
 				      pmu->name);

@@ -153,6 +153,7 @@ struct pmuk_context {
 
 	struct mutex lock;		/* each call that sleeps */
 	struct xarray sets __guarded_by(&lock);	/* by id */
+	unsigned int nr_sets __guarded_by(&lock);
 	enum pmuk_target_type target;	/* ->lock, while loaded */
 	struct task_struct *task;	/* the same; referred to */
 	cpumask_var_t cpus;		/* the same */

@@ -22,17 +22,23 @@
 /* How often the watch checks whether a task has exited, or a counter was pushed off its PMU. */
 #define PMUK_WATCH_JIFFIES	(HZ / 10)
 
-void pmuk_context_stop(struct pmuk_context *ctx) __must_hold(&ctx->lock)
+/* The caller waits for a grace period if overflows go on, and then reports losses. */
+void pmuk_context_halt(struct pmuk_context *ctx) __must_hold(&ctx->lock)
 {
 	struct pmuk_inst *inst;
 	unsigned int cpu;
 
 	for (cpu = 0; (inst = pmuk_inst_from(ctx, &cpu)); cpu++)
 		pmuk_inst_stop(inst);
+	ctx->running = false;
+}
+
+static void pmuk_context_stop(struct pmuk_context *ctx) __must_hold(&ctx->lock)
+{
+	pmuk_context_halt(ctx);
 	if (ctx->target == PMUK_TARGET_TREE)
 		synchronize_rcu();	/* a tree's overflows go on, and are dropped from now on */
 	pmuk_context_report_lost(ctx);
-	ctx->running = false;
 }
 
 static int pmuk_context_start(struct pmuk_context *ctx, struct pmuk_target *failed)

@@ -5,7 +5,7 @@
 
 #include "context.h"
 
-void pmuk_context_stop(struct pmuk_context *ctx) __must_hold(&ctx->lock);
+void pmuk_context_halt(struct pmuk_context *ctx) __must_hold(&ctx->lock);
 void pmuk_watch_work(struct work_struct *work);
 
 #endif /* _PMU_KAPI_CONTROL_H */

@@ -626,13 +626,50 @@ int pmuk_counter_disable(struct pmuk_counter *c)
 
 	if (c->writes_aux)
 		perf_event_disable_family(c->event);
-	else
+	else if (READ_ONCE(c->event->state) > PERF_EVENT_STATE_OFF)
 		perf_event_disable(c->event);
 	pmuk_counter_value(c, &value);
 	pmuk_publish(c, &value);
 	return 0;
 }
 EXPORT_SYMBOL_GPL(pmuk_counter_disable);
+
+/* Returns true if perf core can enable and disable the counter together with its set's others. */
+static bool pmuk_counter_is_plain(const struct pmuk_counter *c)
+{
+	return c && !(c->attr.flags & PMUK_INHERIT) && !c->writes_aux && !pmuk_event_gone(c->event);
+}
+
+static unsigned int pmuk_plain_events(struct pmuk_counter *const *counters, unsigned int nr,
+				      struct perf_event **events)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < nr; i++) {
+		if (pmuk_counter_is_plain(counters[i]))
+			events[n++] = counters[i]->event;
+	}
+	return n;
+}
+
+/*
+ * Enable the counters of a set by one interrupt of their CPU, as far as perf core can. The caller
+ * then calls pmuk_counter_enable() for each counter, which enables the others and returns errors.
+ */
+void pmuk_counters_enable(struct pmuk_counter *const *counters, unsigned int nr)
+{
+	struct perf_event *events[PMUK_SET_COUNTERS];
+
+	perf_events_enable(events, pmuk_plain_events(counters, nr, events));
+}
+
+/* As pmuk_counters_enable(). pmuk_counter_disable() then publishes the final values. */
+void pmuk_counters_disable(struct pmuk_counter *const *counters, unsigned int nr)
+{
+	struct perf_event *events[PMUK_SET_COUNTERS];
+
+	perf_events_disable(events, pmuk_plain_events(counters, nr, events));
+}
 
 /**
  * pmuk_counter_read() - read a counter exactly, from any CPU

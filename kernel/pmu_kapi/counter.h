@@ -144,6 +144,8 @@ static inline u64 pmuk_next_period(struct pmuk_counter *c)
 struct pmuk_counter *pmuk_counter_make(const struct pmuk_attr *attr, int cpu,
 				       struct task_struct *task, pmuk_handler_t handler,
 				       void *slot, struct pmuk_buffer **buffers);
+void pmuk_counters_enable(struct pmuk_counter *const *counters, unsigned int nr);
+void pmuk_counters_disable(struct pmuk_counter *const *counters, unsigned int nr);
 void pmuk_counter_end(struct pmuk_counter *c);
 void pmuk_counter_finish(struct pmuk_counter *c);
 int pmuk_nr_counters(void);

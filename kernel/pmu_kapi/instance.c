@@ -71,14 +71,11 @@ static int pmuk_turn_place(struct pmuk_turn *turn, struct pmuk_slot **failed)
 	unsigned int i;
 
 	for (i = 0; i < turn->nr; i++) {
-		struct pmuk_value had = turn->slots[i].base;
-
 		*failed = &turn->slots[i];
 		c = pmuk_slot_make(&turn->slots[i]);
 		if (IS_ERR(c))
 			return PTR_ERR(c);
 		WRITE_ONCE(turn->counters[i], c);
-		pmuk_slot_rebase(&turn->slots[i], &had);
 	}
 	return 0;
 }
@@ -134,6 +131,8 @@ static int pmuk_turn_try(struct pmuk_turn *turn, struct pmuk_slot **failed)
 	for (i = 0; i < turn->nr; i++) {
 		struct pmuk_value had = turn->slots[i].held;
 
+		if (!pmuk_slot_is_tried(&turn->slots[i]))
+			continue;
 		pmuk_counter_disable(turn->counters[i]);
 		pmuk_slot_rebase(&turn->slots[i], &had);
 	}
@@ -195,6 +194,7 @@ void pmuk_inst_retire(struct pmuk_inst *inst)
 static int pmuk_turn_init(struct pmuk_inst *inst, struct pmuk_turn *turn,
 			  const struct pmuk_set *set)
 {
+	unsigned long defined = set->defined;
 	unsigned int num, i = 0;
 
 	turn->set = set;
@@ -206,9 +206,7 @@ static int pmuk_turn_init(struct pmuk_inst *inst, struct pmuk_turn *turn,
 		return -ENOMEM;
 	turn->group->fast_tick = PMUK_COUNTING;
 	turn->counters = turn->group->counters;
-	for (num = 0; num < PMUK_SET_COUNTERS; num++) {
-		if (!(set->defined & BIT(num)))
-			continue;
+	for_each_set_bit(num, &defined, PMUK_SET_COUNTERS) {
 		turn->slots[i] = (struct pmuk_slot){
 			.inst = inst, .turn = turn, .def = &set->defs[num], .num = num };
 		seqcount_latch_init(&turn->slots[i++].latch);
@@ -221,7 +219,7 @@ struct pmuk_inst *pmuk_inst_alloc(struct pmuk_context *ctx, int cpu) __must_hold
 {
 	struct pmuk_inst *inst;
 	struct pmuk_set *set;
-	unsigned long id, nr = 0;
+	unsigned long id;
 
 	inst = kzalloc_node(sizeof(*inst), GFP_KERNEL, cpu < 0 ? NUMA_NO_NODE : cpu_to_node(cpu));
 	if (!inst)
@@ -230,16 +228,15 @@ struct pmuk_inst *pmuk_inst_alloc(struct pmuk_context *ctx, int cpu) __must_hold
 	inst->cpu = cpu;
 	mutex_init(&inst->lock);
 	pmuk_inst_init_switch(inst);
-	xa_for_each(&ctx->sets, id, set)
-		nr++;
-	inst->turns = kvcalloc(nr, sizeof(*inst->turns), GFP_KERNEL);
+	inst->turns = kvcalloc(ctx->nr_sets, sizeof(*inst->turns), GFP_KERNEL);
 	if (!inst->turns)
 		goto out_free;
-	inst->nr_turns = nr;
-	nr = 0;
 	xa_for_each(&ctx->sets, id, set) {
-		if (pmuk_turn_init(inst, &inst->turns[nr++], set))
+		if (pmuk_turn_init(inst, &inst->turns[inst->nr_turns++], set))
 			goto out_free;
+		/* The xarray would search all its slots for another set. */
+		if (inst->nr_turns == ctx->nr_sets)
+			break;
 	}
 	return inst;
 
@@ -345,6 +342,7 @@ static void pmuk_turn_resume(struct pmuk_inst *inst, struct pmuk_turn *turn)
 	bool all = true;
 	unsigned int i;
 
+	pmuk_counters_enable(turn->counters, turn->nr);
 	for (i = 0; i < turn->nr; i++) {
 		if (pmuk_counter_enable(turn->counters[i]))
 			all = false;
@@ -374,6 +372,7 @@ static void pmuk_turn_unmask(struct pmuk_inst *inst, struct pmuk_turn *turn)
 {
 	unsigned int i;
 
+	pmuk_counters_disable(turn->counters, turn->nr);
 	for (i = 0; i < turn->nr; i++)
 		pmuk_counter_disable(turn->counters[i]);
 	irq_work_sync(&inst->irq_work);

@@ -44,6 +44,8 @@ int pmuk_set_add(struct pmuk_context *ctx, u16 id, u64 timeout) __must_hold(&ctx
 	ret = xa_err(xa_store(&ctx->sets, id, set, GFP_KERNEL));
 	if (ret)
 		kfree(set);
+	else
+		ctx->nr_sets++;
 	return ret;
 }
 
@@ -123,6 +125,7 @@ int pmuk_delete_evtsets(struct pmuk_context *ctx, struct pmuk_set_desc *req, int
 		req[i].ret = set ? 0 : -ENOENT;
 		if (!set)
 			break;
+		ctx->nr_sets--;
 		pmuk_set_free(set);
 	}
 	return i;

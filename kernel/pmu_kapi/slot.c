@@ -17,6 +17,7 @@
 #include "registry.h"
 #include "slot.h"
 
+/* Makes the slot's counter, which has counted nothing yet: the slot's value stays its base. */
 struct pmuk_counter *pmuk_slot_make(struct pmuk_slot *slot)
 {
 	const struct pmuk_pmc *pmc = &slot->def->pmc;
@@ -35,6 +36,7 @@ struct pmuk_counter *pmuk_slot_make(struct pmuk_slot *slot)
 		.cookie		= pmd->cookie,
 	};
 	const struct pmuk_perf_format *perf = ctx->format_arg;
+	struct pmuk_counter *c;
 
 	if (pmuk_format_is_perf(ctx->format) && perf) {
 		attr.sample_type = perf->sample_type;
@@ -42,8 +44,12 @@ struct pmuk_counter *pmuk_slot_make(struct pmuk_slot *slot)
 	}
 	if (pmuk_inst_is_tree(slot->inst))
 		attr.flags |= PMUK_INHERIT;
-	return pmuk_counter_make(&attr, slot->inst->cpu, ctx->task, pmuk_slot_overflow, slot,
-				 ctx->buffers);
+	c = pmuk_counter_make(&attr, slot->inst->cpu, ctx->task, pmuk_slot_overflow, slot,
+			      ctx->buffers);
+	slot->held = slot->base;
+	if (!IS_ERR(c))
+		c->offset = slot->base.count;
+	return c;
 }
 
 /* Let pmuk_slot_snapshot() see the slot's counter, or NULL, together with the base that fits it. */

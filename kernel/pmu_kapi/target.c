@@ -255,8 +255,9 @@ EXPORT_SYMBOL_GPL(pmuk_load_context);
 
 static void pmuk_context_unload(struct pmuk_context *ctx) __must_hold(&ctx->lock)
 {
-	pmuk_context_stop(ctx);
-	pmuk_context_drop_insts(ctx);
+	pmuk_context_halt(ctx);
+	pmuk_context_drop_insts(ctx);	/* waits for a grace period */
+	pmuk_context_report_lost(ctx);
 	pmuk_context_put_task(ctx);
 }
 

@@ -177,6 +177,7 @@ int pmuk_turn_begin(struct pmuk_inst *inst, struct pmuk_turn *turn, struct pmuk_
 	pmuk_turn_replay(turn);
 	if (atomic_read(&inst->masked))
 		return 0;
+	pmuk_counters_enable(turn->counters, turn->nr);
 	/* A tree's counters are enabled already, unless they write AUX or their task has exited. */
 	for (i = 0; i < turn->nr; i++) {
 		err = pmuk_counter_enable(turn->counters[i]);
@@ -198,6 +199,7 @@ void pmuk_turn_end(struct pmuk_inst *inst) __must_hold(&inst->lock)
 
 	hrtimer_cancel(&inst->timer);
 	pmuk_inst_show_group(inst, false);
+	pmuk_counters_disable(turn->counters, turn->nr);
 	for (i = 0; i < turn->nr; i++) {
 		if (pmuk_counter_disable(turn->counters[i]))
 			continue;
@@ -336,6 +338,22 @@ void pmuk_inst_init_switch(struct pmuk_inst *inst)
 	INIT_WORK(&inst->work, pmuk_inst_work);
 }
 
+/* Begin the wanted turn, on the instance's CPU. A caller that runs there needs no worker. */
+static void pmuk_inst_take_wanted(struct pmuk_inst *inst)
+{
+	bool here;
+
+	migrate_disable();
+	here = inst->cpu < 0 || inst->cpu == smp_processor_id();
+	if (here)
+		pmuk_inst_work(&inst->work);
+	migrate_enable();
+	if (here)
+		return;
+	pmuk_inst_queue(inst);
+	flush_work(&inst->work);
+}
+
 /* When this returns, the turn of @set has begun. If the instance is masked, a restart begins it. */
 int pmuk_inst_switch(struct pmuk_inst *inst, u16 set)
 {
@@ -349,7 +367,6 @@ int pmuk_inst_switch(struct pmuk_inst *inst, u16 set)
 		if (!inst->wanted)
 			return 0;
 	}
-	pmuk_inst_queue(inst);
-	flush_work(&inst->work);
+	pmuk_inst_take_wanted(inst);
 	return 0;
 }

@@ -54,8 +54,9 @@
 /* ---- the CPU's own NMI ---- */
 
 /*
- * A single beat may find the counter gone, or its NMI missing, by accident. The CPU has lost its NMI
- * when all beats in such a part of a threshold find that, and two beats at least.
+ * A single beat may find the counter gone, or its NMI missing, by accident. The CPU has lost its
+ * NMI when each beat of a quarter of a threshold finds no counter, or each beat of an eighth finds
+ * no NMI. It takes two beats at least.
  */
 #define PMUK_WDT_GONE		4
 #define PMUK_WDT_SILENT		8
@@ -93,7 +94,6 @@ static bool pmuk_wdt_is_overdue(const struct pmuk_wdt_cpu *c, u64 count)
 static unsigned int pmuk_wdt_max_failed_checks(const struct pmuk_wdt_cpu *c, int err)
 {
 	const struct pmuk_wdt_times *t = c->times;
-
 	u64 ns = t->threshold / (err ? PMUK_WDT_GONE : PMUK_WDT_SILENT);
 
 	if (!c->own)

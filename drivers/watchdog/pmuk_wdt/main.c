@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The NMI hard-lockup watchdog: the NMI of a CPU's own cycle counter, or a neighbour, reports a CPU
- * that is stuck with interrupts off, within 1.25 times a threshold (within 2.6 times if the CPU is
- * isolated). A watchdog device restarts the machine when user space stops pinging, even if no CPU
- * takes interrupts any more.
+ * that is stuck with interrupts off. The report comes within 1.05 times a threshold: within 1.25
+ * times if the CPU's clock has changed or the CPU is halted, within 2.6 times if it is isolated. A
+ * watchdog device restarts the machine when user space stops pinging, even if no CPU takes
+ * interrupts any more.
  *
  * This file has the load and unload of the module, and the notifiers for suspend, panic and changed
  * settings. See Documentation/watchdog/pmuk-wdt.rst.

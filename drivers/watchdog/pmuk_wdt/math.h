@@ -5,14 +5,14 @@
  * state of the kernel and no clock but the times passed in, so tests run them on a simulated clock.
  *
  * All times are derived from the threshold T. A beat comes each T/64, and may be late by T/64
- * without a lockup. So a CPU whose latest beat was at b has been stuck for T at b + T + T/32, or for
- * less than T/32 longer. An NMI checks the CPU then, and another NMI checks it again T/128 later:
- * after a stop of the machine, the first NMI may come even before a beat that is due.
+ * without a lockup. So at b + T + T/32, a CPU whose latest beat was at b has been stuck for T at
+ * least, and for T + T/32 at most. An NMI checks the CPU then, and another NMI checks it again
+ * T/128 later: after a stop of the machine, the first NMI may come even before a beat that is due.
  *
  * At a steady clock the NMI comes less than T/512 after that time. A lockup begins anywhere between
  * the latest beat and the first one that is missing, so reports come after 1.0 to 1.045 T. A
- * detector that reports all lockups after 1.0 to 1.05 T needs at least twenty beats in T, if no beat
- * is ever late and nothing takes time. 64 beats leave T/64 for late beats, and as much for the
+ * detector that reports all lockups after 1.0 to 1.05 T needs at least twenty beats in T, if no
+ * beat is ever late and nothing takes time. 64 beats leave T/64 for late beats, and as much for the
  * second check and for the time that NMIs take.
  *
  * From b + T + T/32 to 1.25 T are 28/128 of T: 24 are slack for a clock that is slower than it was,

@@ -58,7 +58,7 @@ static void pmuk_wdt_judge(struct pmuk_wdt_cpu *c, struct pt_regs *regs, bool co
 		pmuk_wdt_report_own(c, regs, now);
 }
 
-/* How long after the first NMI that finds no CPU beating an NMI may check the device. */
+/* An NMI may check the device this long after the first NMI that found no CPU beating. */
 static u64 pmuk_wdt_device_recheck(const struct pmuk_wdt_times *t)
 {
 	return t->threshold / 16;
@@ -91,8 +91,9 @@ static u64 pmuk_wdt_own_left(const struct pmuk_wdt_cpu *c, u64 now)
 }
 
 /*
- * Returns the time to the next check of the device. The second NMI of pmuk_wdt_judge_device() must
- * not come too early, so the time is a little longer at least. Isolated CPUs do not check the device.
+ * Returns the time to the next check of the device. pmuk_wdt_judge_device() needs a second NMI that
+ * comes pmuk_wdt_device_recheck() after the first, so the time is a little longer than that at
+ * least. Isolated CPUs do not check the device.
  */
 static u64 pmuk_wdt_until_device_check(const struct pmuk_wdt_cpu *c, u64 now)
 {

@@ -4,8 +4,9 @@
  *
  * Two writers keep apart. The owner of a field is the CPU on which the task runs or ran last: the
  * owner writes at a switch, with interrupts off and without a lock, and marks each store that
- * another CPU may read (WRITE_ONCE()). All other data is under pmuk_sched.lock: the tables of
- * tasks, processes and cgroups, and the sums of those that have ended.
+ * another CPU may read: WRITE_ONCE(), or pmuk_sched_store() for two words at once. All other data
+ * is under pmuk_sched.lock: the tables of tasks, processes and cgroups, and the sums of those that
+ * have ended.
  */
 #ifndef _KERNEL_SCHED_PMUK_STATS_H
 #define _KERNEL_SCHED_PMUK_STATS_H
@@ -269,6 +270,7 @@ struct pmuk_sched_cpu {
 						 */
 	u64 start;			/* owner: the CPU's clock at the latest switch or sync */
 	u64 delay;			/* owner: run_delay of ->task before it got the CPU */
+	u64 base[PMUK_SCHED_EVENTS];	/* owner: counts at ->start */
 	unsigned long idle_since;	/* owner: jiffies when the idle task came */
 	u64 idle_reported;		/* ->on_lock: the longest idle time that was shown */
 	u8 counted;			/* owner: PMUK_SCHED_UNCOUNTED etc. */
@@ -277,7 +279,6 @@ struct pmuk_sched_cpu {
 					 */
 	bool partial;			/* owner: a sync in this slice found counters lost */
 	bool invalid;			/* owner: the counters missed some slice */
-	u64 base[PMUK_SCHED_EVENTS];	/* owner: counts at ->start */
 	u64 slice[PMUK_SCHED_EVENTS];	/* owner: counts of the slice that ends; in the fast path
 					 * counters' values first
 					 */
@@ -351,7 +352,7 @@ struct pmuk_sched {
 	struct mutex on_lock;		/* taken to turn on or off, and to read */
 	bool on;			/* ->on_lock */
 	bool begun;			/* ->on_lock writes: CPUs that come online account */
-	u64 strays;			/* ->on_lock: sum of the strays of all CPUs, when last checked */
+	u64 strays;			/* ->on_lock: the sum of all CPUs, when last checked */
 	u64 since;			/* ->on_lock: CLOCK_MONOTONIC */
 	bool lost;			/* ->on_lock: counters, with no retry since then */
 	unsigned int retry_after;	/* ->on_lock: seconds from one retry to the next */
@@ -369,9 +370,9 @@ DECLARE_PER_CPU(struct pmuk_sched_cpu, pmuk_sched_cpus);
 DECLARE_PER_CPU(bool, pmuk_sched_up);	/* owner: between its hotplug callbacks */
 
 /*
- * Times are kept by leading zeros: an index that counts bits would take two more instructions. The
- * bucket of 0 ns is PMUK_SCHED_ZERO; PMUK_SCHED_ZERO - i begins at 2^(i - 1) nanoseconds. @ns is
- * below 2^63.
+ * The index of a time's bucket is its number of leading zeros. An index that rises with the time
+ * would take two more instructions. The bucket of 0 ns is PMUK_SCHED_ZERO; PMUK_SCHED_ZERO - i
+ * begins at 2^(i - 1) nanoseconds. @ns is below 2^63.
  */
 static __always_inline unsigned int pmuk_sched_time_bucket(u64 ns)
 {

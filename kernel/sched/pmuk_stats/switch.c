@@ -70,10 +70,15 @@ static u64 pmuk_sched_count_one(struct pmuk_sched_cpu *c, struct pmuk_sched_task
 	return delta;
 }
 
+/* The store is not volatile, so that the compiler can store two words with one instruction. */
+static __always_inline void pmuk_sched_store(u64 *word, u64 value)
+{
+	data_race(*word = value);	/* readers on other CPUs see the word old or new */
+}
+
 /*
  * Takes the values of the two counters, and returns the counts of the slice in their place. All
- * loads come before the stores, and the stores are not volatile, so that the compiler can make one
- * instruction of two. Readers on other CPUs see each word old or new.
+ * loads come before the stores, for instructions that load or store two words.
  */
 static __always_inline void pmuk_sched_count_two(struct pmuk_sched_cpu *c,
 						 struct pmuk_sched_task *t, u64 *cycles, u64 *insns)
@@ -82,10 +87,10 @@ static __always_inline void pmuk_sched_count_two(struct pmuk_sched_cpu *c,
 	u64 sum[] = { t->counts[0] + delta[0], t->counts[1] + delta[1] };
 
 	barrier();
-	data_race(c->base[0] = *cycles);
-	data_race(c->base[1] = *insns);
-	data_race(t->counts[0] = sum[0]);
-	data_race(t->counts[1] = sum[1]);
+	pmuk_sched_store(&c->base[0], *cycles);
+	pmuk_sched_store(&c->base[1], *insns);
+	pmuk_sched_store(&t->counts[0], sum[0]);
+	pmuk_sched_store(&t->counts[1], sum[1]);
 	*cycles = delta[0];
 	*insns = delta[1];
 }
@@ -154,8 +159,8 @@ static noinline void pmuk_sched_count_slow(struct pmuk_sched_cpu *c, struct pmuk
 }
 
 /*
- * Accounts to @t the time since the CPU's latest switch or sync, and returns that time. @now is not
- * before that.
+ * Accounts to @t the time since the CPU's latest switch or sync, and returns that time. @now must
+ * not be before that switch or sync.
  */
 static __always_inline u64
 pmuk_sched_add_run(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t, u64 now)
@@ -168,9 +173,9 @@ pmuk_sched_add_run(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t, u64 now)
 }
 
 /*
- * The run queue's clock never goes back. But without the hook the clock is the exec_start of a task,
- * and a class that does not update exec_start leaves an old value there. Then this slice gets no
- * time, and the next slice gets the time of both.
+ * Returns @clock, or ->start if @clock is older. The run queue's clock never goes back. But without
+ * the hook the clock is the exec_start of a task, and a class that does not update exec_start
+ * leaves an old value there. Then this slice gets no time, and the next one gets the time of both.
  */
 static u64 pmuk_sched_not_before(const struct pmuk_sched_cpu *c, u64 clock)
 {
@@ -178,9 +183,9 @@ static u64 pmuk_sched_not_before(const struct pmuk_sched_cpu *c, u64 clock)
 }
 
 /*
- * Returns whether @prev, which is runnable and was not preempted in the kernel, has yielded. A kernel
- * thread has: it called schedule() itself. A user task is either in sched_yield(2), or it was
- * preempted on its way back to user space.
+ * Returns whether @prev, which is runnable and was not preempted in the kernel, has yielded. A
+ * kernel thread has yielded, as it has called schedule() itself. A user task is either in
+ * sched_yield(2), or it was preempted on its way back to user space.
  */
 static bool pmuk_sched_is_yielding(const struct task_struct *prev)
 {
@@ -317,7 +322,8 @@ pmuk_sched_fill_record(struct pmuk_sched_switch *rec, const struct pmuk_sched_cp
 /* Writes the slice that has just been accounted. The ring counts records that find no room. */
 static noinline void
 pmuk_sched_record(const struct pmuk_sched_cpu *c, const struct task_struct *prev,
-		  const struct task_struct *next, u16 misc, u64 run, u64 wait, u64 cycles, u64 insns)
+		  const struct task_struct *next, u16 misc, u64 run, u64 wait, u64 cycles,
+		  u64 insns)
 {
 	struct pmuk_sched_sink *sink = rcu_dereference_sched(c->sink);
 	struct pmuk_sched_switch *rec;
@@ -520,8 +526,8 @@ pmuk_sched_switch_blocked(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t,
 		.reason	= PMUK_SCHED_VOLUNTARY,
 	};
 
-	barrier();	/* one instruction for two, as in pmuk_sched_count_two() */
-	data_race(c->start = clock);
+	barrier();	/* one instruction stores ->start and ->delay, see pmuk_sched_store() */
+	pmuk_sched_store(&c->start, clock);
 	c->delay = delay;
 	pmuk_sched_sum(&t->run, slice.run);
 	pmuk_sched_leave(t);

@@ -46,8 +46,8 @@ static __always_inline u64 perf_arch_read_low(unsigned int idx)
 
 /*
  * Reads the counter of cycles or of instructions, or one of the first eight counters; most CPUs
- * have six, and the first ones are in use most of the time. False if the counter is in no register,
- * or in another one.
+ * have six. perf core uses the first ones first, so they are tested first. False if the counter is
+ * in no register, or in another one.
  */
 static __always_inline bool perf_arch_read_on(const struct perf_event *event, u64 *raw)
 {
