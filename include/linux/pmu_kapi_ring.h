@@ -65,14 +65,15 @@ struct pmuk_buffer_stat {
  * "Owner" is the CPU that writes the ring, in any nesting of its contexts.
  */
 struct pmuk_ring {
+	u64 commit;		/* owner: published up to here; the low bits are flags, see ring.c */
 	u64 head;		/* owner: reserved up to here */
-	u64 limit;		/* owner writes, others write 0: there is room up to here */
-	u64 commit;		/* owner: published up to here; odd: being published */
-	u64 wake_at;		/* owner: wake the consumer when commit reaches this position */
+	u64 limit;		/* owner writes, others write 0: the fast path may go up to here */
 	u8 *data;		/* const while written: the data pages, twice in a row */
 	u64 mask;		/* const while written: size of the data - 1 */
-	struct perf_event_mmap_page *page;	/* const; owner writes ->data_head */
+	u64 *head_of;		/* const: &->page->data_head, which the owner writes */
 
+	u64 wake_at;		/* owner: wake the consumer when commit reaches this position */
+	struct perf_event_mmap_page *page;	/* const */
 	u64 size;		/* const while written: bytes of data, 0 or a power of two */
 	u64 *tail_of;		/* const: &->tail, or &->page->data_tail: see pmuk_ring_init() */
 	enum pmuk_buffer_mode mode;	/* const */
@@ -108,8 +109,8 @@ struct pmuk_reader {
 };
 
 struct perf_event_header *__pmuk_output_begin(struct pmuk_ring *ring, u32 type, u32 size);
+void __pmuk_output_end(struct pmuk_ring *ring, struct perf_event_header *rec);
 void __pmuk_output_again(struct pmuk_ring *ring);
-void __pmuk_output_wake(struct pmuk_ring *ring);
 
 #define PMUK_RECORD_ALIGN	8
 #define PMUK_RECORD_MIN		16	/* a record given up becomes a PERF_RECORD_LOST_SAMPLES */
@@ -175,23 +176,18 @@ pmuk_output_begin(struct pmuk_buffer *b, u32 type, u32 size)
 static __always_inline void pmuk_output_end(struct pmuk_buffer *b, struct perf_event_header *rec)
 {
 	struct pmuk_ring *ring = pmuk_buffer_ring(b);
-	u64 head;
+	u64 head = READ_ONCE(ring->head);
 
-	/*
-	 * If this writer has interrupted another one, that one publishes both records: ->commit is
-	 * odd while it does.
-	 */
-	if ((u64)((u8 *)rec - ring->data) != (READ_ONCE(ring->commit) & ring->mask))
+	/* The fast path is for a record without others around or inside, that wakes nobody. */
+	if (unlikely(head - READ_ONCE(ring->commit) != rec->size)) {
+		__pmuk_output_end(ring, rec);
 		return;
-
-	head = READ_ONCE(ring->head);
-	smp_store_release(&ring->page->data_head, head);	/* LMM(pmuk_output_end:A) */
-	smp_store_release(&ring->commit, head);			/* LMM(pmuk_output_end:B) */
+	}
+	smp_store_release(ring->head_of, head);		/* LMM(pmuk_output_end:A) */
+	smp_store_release(&ring->commit, head);		/* LMM(pmuk_output_end:B) */
 	barrier();	/* a writer in an NMI from here on publishes its record itself */
 	if (unlikely(READ_ONCE(ring->head) != head))
 		__pmuk_output_again(ring);
-	if (unlikely((s64)(head - READ_ONCE(ring->wake_at)) >= 0))
-		__pmuk_output_wake(ring);
 }
 
 /**
@@ -241,10 +237,8 @@ static __always_inline void pmuk_output_end_alone(struct pmuk_buffer *b, u32 siz
 	u64 head = ring->head + size;
 
 	WRITE_ONCE(ring->head, head);
-	smp_store_release(&ring->page->data_head, head);	/* LMM(pmuk_output_end:A) */
-	smp_store_release(&ring->commit, head);			/* LMM(pmuk_output_end:B) */
-	if (unlikely((s64)(head - READ_ONCE(ring->wake_at)) >= 0))
-		__pmuk_output_wake(ring);
+	smp_store_release(ring->head_of, head);		/* LMM(pmuk_output_end:A) */
+	smp_store_release(&ring->commit, head);		/* LMM(pmuk_output_end:B) */
 }
 
 #endif /* _LINUX_PMU_KAPI_RING_H */

@@ -33,9 +33,10 @@
  * goes on, and both are on one CPU. So reserving is a compare-and-exchange that need
  * be atomic against interrupts only. The outermost writer is the one whose record begins
  * at commit: when it ends, all records up to head are whole, and it publishes them. Inner
- * writers publish nothing. An inner writer may still come between the outermost writer's
- * reading of head and its store to commit; hence the outermost writer reads head again
- * afterwards. While it publishes again, commit is odd, which is no record's position.
+ * writers publish nothing. A record is the only one if it is as long as all that is
+ * reserved, from commit to head. An inner writer may still come between the outermost
+ * writer's reading of head and its store to commit; hence the outermost writer reads head
+ * again afterwards. While it publishes again, commit is odd, which is no record's position.
  *
  * **A writer that nothing interrupts**, pmuk_output_begin_alone(), writes its record beyond
  * head, below limit, while head equals commit. Its end moves head, and publishes at once.
@@ -48,6 +49,15 @@
  * owner and a pauser race, the later of them sets limit to 0. A writer that interrupts
  * the owner while it is about to raise limit, and loses a record, sets limit to 0 as
  * well; so limit is raised by compare-and-exchange, from a value that nothing else stores.
+ *
+ * **Wakeups** cost the fast path nothing, because limit is below wake_at. The slow path
+ * first reserves the record that reaches wake_at. Nothing is published until that record
+ * ends. So it then sets a flag in commit, and raises limit up to the next wakeup. The flag
+ * sends the outermost writer's end to the slow path, which publishes, then wakes. The
+ * outermost writer may have read commit before an inner writer sets the flag, and then
+ * clears it. But the inner writer's record moves head, which takes the outermost writer to
+ * the slow path, too. A writer that gives up a record sets limit to 0 first, as the record
+ * may be the one that reaches wake_at. The flag may outlive it; then nobody is woken.
  *
  * **Overwrite mode** moves oldest over whole records before new ones are reserved in
  * their place, and never beyond commit: a record that an interrupted writer has reserved
@@ -104,6 +114,11 @@
 /* pmuk_ring::limit: there is no room, as with 0, but a writer is about to raise the limit */
 #define PMUK_RING_RAISING	1
 
+/* pmuk_ring::commit: flags below a position, which is a multiple of 8 */
+#define PMUK_COMMIT_AGAIN	1ULL	/* the outermost writer publishes again */
+#define PMUK_COMMIT_DUE		2ULL	/* a reserved record is to wake the consumer */
+#define PMUK_COMMIT_FLAGS	7ULL
+
 /* Give up no more than so many bytes of old records ahead: this may be in NMI. */
 #define PMUK_RING_AHEAD		4096
 
@@ -127,7 +142,7 @@ static u64 pmuk_ring_take(u64 *counter)
 
 static u64 pmuk_ring_committed(const struct pmuk_ring *ring)
 {
-	return READ_ONCE(ring->commit) & ~1ULL;
+	return READ_ONCE(ring->commit) & ~PMUK_COMMIT_FLAGS;
 }
 
 static struct perf_event_header *pmuk_ring_at(const struct pmuk_ring *ring, u64 pos)
@@ -136,33 +151,83 @@ static struct perf_event_header *pmuk_ring_at(const struct pmuk_ring *ring, u64 
 }
 
 /*
+ * Counts in @n the records from @oldest on that begin below @to, and returns where the last of them
+ * ends. A writer that interrupts this one moves the tail before it overwrites anything. Then the
+ * size that may have been read from an overwritten header is not used.
+ */
+static u64 pmuk_ring_skim(const struct pmuk_ring *ring, u64 oldest, u64 to, u64 *n)
+{
+	u64 pos = oldest;
+	u16 size;
+
+	for (*n = 0; (s64)(to - pos) > 0; pos += size, ++*n) {
+		size = READ_ONCE(pmuk_ring_at(ring, pos)->size);
+		if (READ_ONCE(*ring->tail_of) != oldest)
+			break;
+	}
+	return pos;
+}
+
+/*
  * In overwrite mode, make room up to @end and somewhat more, so that not every record has to make
- * room. A writer that interrupts this one moves the tail as well, before it overwrites anything.
- * Then the exchange fails here, and the size that may have been read from an overwritten header is
- * not used.
+ * room. If a writer that interrupts this one has moved the tail, begin again from there.
  */
 static void pmuk_ring_forget(struct pmuk_ring *ring, u64 end, u64 commit)
 {
-	u64 oldest = READ_ONCE(*ring->tail_of);
-	u16 size;
+	u64 oldest = READ_ONCE(*ring->tail_of), pos, to, n;
 
+	if ((s64)(end - oldest) <= (s64)ring->size)
+		return;
 	end += min_t(u64, ring->size / 16, PMUK_RING_AHEAD);
-	while ((s64)(end - oldest) > (s64)ring->size && (s64)(commit - oldest) > 0) {
-		size = READ_ONCE(pmuk_ring_at(ring, oldest)->size);
-		if (try_cmpxchg_local(ring->tail_of, &oldest, oldest + size)) {
-			oldest += size;
-			pmuk_ring_add(&ring->overwritten, 1);
-		}
-	}
+	to = min_t(s64, end - ring->size, commit);
+	do {
+		pos = pmuk_ring_skim(ring, oldest, to, &n);
+	} while (!try_cmpxchg_local(ring->tail_of, &oldest, pos));
+	pmuk_ring_add(&ring->overwritten, n);
 }
 
-static void pmuk_ring_raise(struct pmuk_ring *ring, u64 limit)
+/* Returns the position of the first wakeup above @head. @from is that of an earlier wakeup. */
+static u64 pmuk_ring_next_wakeup(const struct pmuk_ring *ring, u64 from, u64 head)
+{
+	return from + (head - from) / ring->watermark * ring->watermark + ring->watermark;
+}
+
+/*
+ * The caller has reserved a record, which is published after this. Until then, writers that
+ * interrupt the caller store to ->commit only here. So setting the flag need not be atomic.
+ */
+static void pmuk_ring_mark_due(struct pmuk_ring *ring)
+{
+	smp_store_release(&ring->commit,			/* LMM(pmuk_output_end:B) */
+			  READ_ONCE(ring->commit) | PMUK_COMMIT_DUE);
+}
+
+/*
+ * The caller has reserved a record up to @end. Marks the record if it reaches ->wake_at. Returns
+ * the position that only records after @end can reach, and that wakes the consumer.
+ */
+static u64 pmuk_ring_check_due(struct pmuk_ring *ring, u64 end)
+{
+	u64 at = READ_ONCE(ring->wake_at);
+
+	if ((s64)(end - at) < 0)
+		return at;
+	pmuk_ring_mark_due(ring);
+	return pmuk_ring_next_wakeup(ring, at, end);
+}
+
+/*
+ * The caller has reserved a record up to @end, and knows that there is room up to @limit. The limit
+ * is a position, so it is not PMUK_RING_RAISING.
+ */
+static void pmuk_ring_raise(struct pmuk_ring *ring, u64 end, u64 limit)
 {
 	u64 raising = PMUK_RING_RAISING;
 
 	/* The fast path does not count records, so ->wakeup_events keeps it closed. */
 	if (ring->wakeup_events)
 		return;
+	limit = min_t(u64, limit, (pmuk_ring_check_due(ring, end) - 1) & ~PMUK_COMMIT_FLAGS);
 	WRITE_ONCE(ring->limit, PMUK_RING_RAISING);
 	barrier();	/* a writer that interrupts and loses a record is seen below, or stores 0 */
 	if (READ_ONCE(ring->pending) || (atomic_read(&ring->state) & PMUK_RING_STOPPED)) {
@@ -176,30 +241,25 @@ static void pmuk_ring_raise(struct pmuk_ring *ring, u64 limit)
 		WRITE_ONCE(ring->limit, 0);
 }
 
-/* Returns whether there is room up to @end, and raises the limit if there is. */
-static bool pmuk_ring_room(struct pmuk_ring *ring, u64 end)
+/* Returns up to where there is room, at least up to @end, or 0. */
+static u64 pmuk_ring_room(struct pmuk_ring *ring, u64 end)
 {
 	u64 commit = pmuk_ring_committed(ring);
 	u64 tail;
 
 	if (end - commit > ring->size)
-		return false;
+		return 0;
 	if (ring->mode == PMUK_BUFFER_OVERWRITE) {
 		pmuk_ring_forget(ring, end, commit);
-		tail = READ_ONCE(*ring->tail_of);
-	} else {
-		tail = smp_load_acquire(ring->tail_of);	/* LMM(pmuk_ring_room:A) */
-		/*
-		 * A process that has the pages mapped may see what is published before ->commit
-		 * says so.
-		 */
-		if (tail - commit <= READ_ONCE(ring->head) - commit)
-			tail = commit;
-		if (commit - tail > ring->size || end - tail > ring->size)
-			return false;
+		return READ_ONCE(*ring->tail_of) + ring->size;
 	}
-	pmuk_ring_raise(ring, tail + ring->size);
-	return true;
+	tail = smp_load_acquire(ring->tail_of);	/* LMM(pmuk_ring_room:A) */
+	/* A process that has the pages mapped may see what is published before ->commit says so. */
+	if (tail - commit <= READ_ONCE(ring->head) - commit)
+		tail = commit;
+	if (commit - tail > ring->size || end - tail > ring->size)
+		return 0;
+	return tail + ring->size;
 }
 
 static struct perf_event_header *pmuk_ring_reserve(struct pmuk_ring *ring, u32 type, u32 size,
@@ -207,12 +267,13 @@ static struct perf_event_header *pmuk_ring_reserve(struct pmuk_ring *ring, u32 t
 {
 	const struct perf_event_header header = { .type = type, .size = size };
 	struct perf_event_header *rec;
-	u64 head;
+	u64 head, limit;
 
 	/* If ->head has moved while there seemed to be no room, try again. */
 	for (;;) {
 		head = READ_ONCE(ring->head);
-		if (pmuk_ring_room(ring, head + size + more)) {
+		limit = pmuk_ring_room(ring, head + size + more);
+		if (limit) {
 			if (try_cmpxchg_local(&ring->head, &head, head + size))
 				break;
 		} else if (READ_ONCE(ring->head) == head) {
@@ -220,6 +281,7 @@ static struct perf_event_header *pmuk_ring_reserve(struct pmuk_ring *ring, u32 t
 		}
 	}
 
+	pmuk_ring_raise(ring, head + size, limit);
 	rec = pmuk_ring_at(ring, head);
 	*rec = header;
 	return rec;
@@ -229,6 +291,13 @@ static struct perf_event_header *pmuk_ring_reserve(struct pmuk_ring *ring, u32 t
 static void pmuk_ring_end(struct pmuk_ring *ring, struct perf_event_header *rec)
 {
 	pmuk_output_end((struct pmuk_buffer *)ring, rec);
+}
+
+/* With ->wakeup_events, each so many records wake the consumer. */
+static void pmuk_ring_count_event(struct pmuk_ring *ring)
+{
+	if ((pmuk_ring_add(&ring->events, 1) + 1) % ring->wakeup_events == 0)
+		pmuk_ring_mark_due(ring);
 }
 
 static void pmuk_ring_wake(struct pmuk_ring *ring)
@@ -302,44 +371,10 @@ struct perf_event_header *__pmuk_output_begin(struct pmuk_ring *ring, u32 type, 
 	if (!rec)
 		return pmuk_ring_lose(ring, state);
 	if (ring->wakeup_events)
-		pmuk_ring_add(&ring->events, 1);
+		pmuk_ring_count_event(ring);
 	return rec;
 }
 EXPORT_SYMBOL_GPL(__pmuk_output_begin);
-
-/**
- * __pmuk_output_again() - publish records that came in while others were published
- * @ring: the buffer's ring
- *
- * Nothing but pmuk_output_end() calls this.
- *
- * Context: As pmuk_output_begin().
- */
-void __pmuk_output_again(struct pmuk_ring *ring)
-{
-	u64 commit, head;
-
-	do {
-		/*
-		 * Writers that find ->commit odd leave publishing to this one. Keep what others
-		 * have published until then, as a reader may have given it back.
-		 */
-		commit = READ_ONCE(ring->commit);
-		while (!try_cmpxchg_release(&ring->commit, &commit,	/* LMM(pmuk_output_end:B) */
-					    commit | 1))
-			;
-		barrier();	/* the compiler must not load ->head before ->commit is odd */
-		head = READ_ONCE(ring->head);
-		smp_store_release(&ring->page->data_head, head);	/* LMM(pmuk_output_end:A) */
-		smp_store_release(&ring->commit, head);			/* LMM(pmuk_output_end:B) */
-		barrier();	/* a writer in an NMI from here on publishes its record itself */
-	} while (READ_ONCE(ring->head) != head);
-
-	/* The caller compares ->wake_at with the head that it has published, which may be lower. */
-	if ((s64)(head - READ_ONCE(ring->wake_at)) >= 0)
-		__pmuk_output_wake(ring);
-}
-EXPORT_SYMBOL_GPL(__pmuk_output_again);
 
 /* If several writers are here at once, one of them moves ->wake_at over @head. */
 static bool pmuk_ring_passes_watermark(struct pmuk_ring *ring, u64 head)
@@ -349,7 +384,7 @@ static bool pmuk_ring_passes_watermark(struct pmuk_ring *ring, u64 head)
 	do {
 		if ((s64)(head - at) < 0)
 			return false;
-		next = at + (head - at) / ring->watermark * ring->watermark + ring->watermark;
+		next = pmuk_ring_next_wakeup(ring, at, head);
 	} while (!try_cmpxchg_local(&ring->wake_at, &at, next));
 	return true;
 }
@@ -370,15 +405,8 @@ static bool pmuk_ring_passes_events(struct pmuk_ring *ring)
 	return true;
 }
 
-/**
- * __pmuk_output_wake() - wake the consumer, if it is time
- * @ring: the buffer's ring
- *
- * Only pmuk_output_end(), pmuk_output_end_alone() and __pmuk_output_again() call this.
- *
- * Context: As pmuk_output_begin().
- */
-void __pmuk_output_wake(struct pmuk_ring *ring)
+/* Wake the consumer, if it is time. */
+static void pmuk_ring_wake_if_due(struct pmuk_ring *ring)
 {
 	if (ring->wakeup_events ? !pmuk_ring_passes_events(ring) :
 				  !pmuk_ring_passes_watermark(ring, pmuk_ring_committed(ring)))
@@ -386,7 +414,57 @@ void __pmuk_output_wake(struct pmuk_ring *ring)
 	pmuk_ring_add(&ring->marks, 1);
 	pmuk_ring_wake(ring);
 }
-EXPORT_SYMBOL_GPL(__pmuk_output_wake);
+
+/**
+ * __pmuk_output_again() - publish all records, and wake the consumer if it is time
+ * @ring: the buffer's ring
+ *
+ * Only pmuk_output_end() and __pmuk_output_end() call this, in the outermost writer. Records may
+ * have come in while pmuk_output_end() has published others.
+ *
+ * Context: As pmuk_output_begin().
+ */
+void __pmuk_output_again(struct pmuk_ring *ring)
+{
+	u64 commit, head;
+
+	do {
+		/*
+		 * Writers that find ->commit odd leave publishing to this one. Keep what others
+		 * have published until then, as a reader may have given it back.
+		 */
+		commit = READ_ONCE(ring->commit);
+		while (!try_cmpxchg_release(&ring->commit, &commit,	/* LMM(pmuk_output_end:B) */
+					    commit | PMUK_COMMIT_AGAIN))
+			;
+		barrier();	/* the compiler must not load ->head before ->commit is odd */
+		head = READ_ONCE(ring->head);
+		smp_store_release(ring->head_of, head);			/* LMM(pmuk_output_end:A) */
+		smp_store_release(&ring->commit, head);			/* LMM(pmuk_output_end:B) */
+		barrier();	/* a writer in an NMI from here on publishes its record itself */
+	} while (READ_ONCE(ring->head) != head);
+
+	if ((s64)(head - READ_ONCE(ring->wake_at)) >= 0)
+		pmuk_ring_wake_if_due(ring);
+}
+EXPORT_SYMBOL_GPL(__pmuk_output_again);
+
+/**
+ * __pmuk_output_end() - the slow path of pmuk_output_end()
+ * @ring: the buffer's ring
+ * @rec: the record that ends
+ *
+ * If this writer has interrupted another one, that one publishes both records. ->commit is odd
+ * while it does.
+ *
+ * Context: As pmuk_output_begin().
+ */
+void __pmuk_output_end(struct pmuk_ring *ring, struct perf_event_header *rec)
+{
+	if (pmuk_ring_at(ring, READ_ONCE(ring->commit) & ~PMUK_COMMIT_DUE) == rec)
+		__pmuk_output_again(ring);
+}
+EXPORT_SYMBOL_GPL(__pmuk_output_end);
 
 /*
  * Give a reserved record up. The latest record of all is just removed. Any other has records behind
@@ -398,6 +476,8 @@ void pmuk_ring_skip(struct pmuk_ring *ring, struct perf_event_header *rec)
 	u64 start = head - rec->size;
 
 	pmuk_ring_add(&ring->discarded, 1);
+	WRITE_ONCE(ring->limit, 0);	/* @rec may be due, and the limit above ->wake_at */
+	barrier();	/* a writer that interrupts before ->head goes back raises the limit again */
 	if (pmuk_ring_at(ring, start) == rec && try_cmpxchg_local(&ring->head, &head, start))
 		return;
 	rec->type = PERF_RECORD_LOST_SAMPLES;
@@ -511,7 +591,8 @@ struct perf_event_header *pmuk_ring_peek(struct pmuk_reader *r)
 	u64 head;
 
 	if (r->pos == r->head) {
-		head = smp_load_acquire(&ring->commit) & ~1ULL;	/* LMM(pmuk_ring_peek:A) */
+		head = smp_load_acquire(&ring->commit);	/* LMM(pmuk_ring_peek:A) */
+		head &= ~PMUK_COMMIT_FLAGS;
 		if ((s64)(head - r->pos) <= 0)
 			return NULL;
 		r->head = head;
@@ -552,6 +633,7 @@ void pmuk_ring_init(struct pmuk_ring *ring, const struct pmuk_ring_config *confi
 
 	memset(ring, 0, sizeof(*ring));
 	ring->page = config->page;
+	ring->head_of = (u64 *)&config->page->data_head;
 	ring->mode = config->mode;
 	ring->tail_of = on_page ? (u64 *)&config->page->data_tail : &ring->tail;
 	ring->wakeup_events = config->wakeup_events;

@@ -449,7 +449,7 @@ static const struct ring_step ring_watermark[] = {
 	{ put, 48, 5 }, { put, 48, .wakes = 1 }, { put, 48, 4 }, { put, 48, .wakes = 1 },
 	{ put, 48, 4 }, { put, 48, .wakes = 1 }, { get, ALL, 16 },
 	{ put, 1024, .wakes = 1 }, { put, 240 }, { put, 16, .wakes = 1 }, { get, ALL, 3 },
-	{ begin, 512 }, { put, 512 }, { end, .wakes = 1 }, { get, ALL, 2 },
+	{ begin, 512 }, { put, 512 }, { get, ALL, 0 }, { end, .wakes = 1 }, { get, ALL, 2 },
 };
 
 /* No record ends at this watermark. */
@@ -572,6 +572,7 @@ static void ring_user_tail(struct ring_rig *rig)
 /* User space that has seen data_head when ->commit was not there yet: nothing is lost. */
 static void ring_early_tail(struct ring_rig *rig)
 {
+	rig->ring->wake_at = S64_MAX;	/* so that only the tail bounds the limit */
 	while (rig->attempts < SIZE / 64)
 		RULE_EXPECT(rig, ring_put(rig, 64));
 	ring_tell_tail(rig, 64);
@@ -582,10 +583,16 @@ static void ring_early_tail(struct ring_rig *rig)
 	RULE_EQ(rig, rig->ring->lost, 0);
 }
 
+/* Without flags. */
+static u64 ring_commit(struct ring_rig *rig)
+{
+	return rig->ring->commit & ~7ULL;
+}
+
 /* Writes one record. It is reserved within a ring's length from commit, or lost. */
 static void ring_defy(struct ring_rig *rig, u64 tail, u32 size)
 {
-	u64 commit = rig->ring->commit, lost = rig->ring->lost;
+	u64 commit = ring_commit(rig), lost = rig->ring->lost;
 	struct pmuk_buffer_stat s;
 
 	ring_tell_tail(rig, tail);
@@ -614,14 +621,14 @@ static void ring_hostile_tail(struct ring_rig *rig)
 			for (delta = -24; delta <= 24; delta++)
 				ring_defy(rig, around[i] + delta, 16 + 8 * n);
 		for (delta = -3 * (s64)SIZE; delta <= 3 * (s64)SIZE; delta += 1 + n * 8)
-			ring_defy(rig, rig->ring->commit + delta, 16 + 8 * n);
-		ring_defy(rig, rig->ring->commit, SIZE);
-		ring_defy(rig, rig->ring->commit - SIZE, 16);
+			ring_defy(rig, ring_commit(rig) + delta, 16 + 8 * n);
+		ring_defy(rig, ring_commit(rig), SIZE);
+		ring_defy(rig, ring_commit(rig) - SIZE, 16);
 		rule_rest();
 	}
 	for (n = 0; n < RULE_DOSE && !rig->failed; n++) {
 		rule_random(&random);
-		ring_defy(rig, n % 3 ? random : rig->ring->commit - (random >> 32) % (2 * SIZE),
+		ring_defy(rig, n % 3 ? random : ring_commit(rig) - (random >> 32) % (2 * SIZE),
 			  16 + (n & 0xf8));
 	}
 	RULE_EXPECT(rig, rig->ring->lost > 1000 && rig->written > 1000);
@@ -632,17 +639,17 @@ static void ring_defy_nested(struct ring_rig *rig, u64 tail)
 {
 	u64 commit, n;
 
-	ring_tell_tail(rig, rig->ring->commit);
+	ring_tell_tail(rig, ring_commit(rig));
 	if (!ring_begin(rig, 64))
 		return;
-	commit = rig->ring->commit;	/* behind a record that tells of losses */
+	commit = ring_commit(rig);	/* behind a record that tells of losses */
 	ring_tell_tail(rig, tail);
 	for (n = 0; n < SIZE / 48 + 1 && ring_put(rig, 48); n++)
 		;
-	RULE_EQ(rig, rig->ring->commit, commit);
+	RULE_EQ(rig, ring_commit(rig), commit);
 	RULE_EXPECT(rig, rig->ring->head - commit <= SIZE);
 	ring_end(rig);
-	RULE_EQ(rig, rig->ring->commit, rig->ring->head);
+	RULE_EQ(rig, ring_commit(rig), rig->ring->head);
 	RULE_EQ(rig, rig->attempts, rig->written + ring_stat(rig).lost);
 }
 
@@ -651,9 +658,9 @@ static void ring_hostile_tail_nested(struct ring_rig *rig)
 	s64 delta;
 
 	for (delta = -2 * (s64)SIZE; delta <= 2 * (s64)SIZE && !rig->failed; delta += 8) {
-		ring_tell_tail(rig, rig->ring->commit);
+		ring_tell_tail(rig, ring_commit(rig));
 		ring_put(rig, SIZE);	/* the room that was known is used up */
-		ring_defy_nested(rig, rig->ring->commit + delta);
+		ring_defy_nested(rig, ring_commit(rig) + delta);
 		rule_rest();
 	}
 	RULE_EXPECT(rig, rig->written > 1000);

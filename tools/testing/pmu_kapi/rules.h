@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <linux/bits.h>
+#include <linux/limits.h>
 #include <linux/minmax.h>
 #include <string.h>
 
