@@ -65,7 +65,7 @@ struct pmuk_buffer_stat {
  * "Owner" is the CPU that writes the ring, in any nesting of its contexts.
  */
 struct pmuk_ring {
-	u64 commit;		/* owner: published up to here; the low bits are flags, see ring.c */
+	u64 commit;		/* owner: published up to here; low bits: flags, see ring.c */
 	u64 head;		/* owner: reserved up to here */
 	u64 limit;		/* owner writes, others write 0: the fast path may go up to here */
 	u8 *data;		/* const while written: the data pages, twice in a row */

@@ -477,7 +477,7 @@ void pmuk_ring_skip(struct pmuk_ring *ring, struct perf_event_header *rec)
 
 	pmuk_ring_add(&ring->discarded, 1);
 	WRITE_ONCE(ring->limit, 0);	/* @rec may be due, and the limit above ->wake_at */
-	barrier();	/* a writer that interrupts before ->head goes back raises the limit again */
+	barrier();	/* a writer that interrupts before ->head goes back raises it again */
 	if (pmuk_ring_at(ring, start) == rec && try_cmpxchg_local(&ring->head, &head, start))
 		return;
 	rec->type = PERF_RECORD_LOST_SAMPLES;

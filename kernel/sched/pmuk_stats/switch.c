@@ -304,15 +304,17 @@ pmuk_sched_record_raw(struct pmuk_sched_sink *sink, const struct pmuk_sched_cpu 
 	pmuk_sched_raw_switch(sink, &s);
 }
 
+/* All loads come before the stores, so that the compiler can store two fields at once. */
 static __always_inline void
 pmuk_sched_fill_record(struct pmuk_sched_switch *rec, const struct pmuk_sched_cpu *c,
-		       const struct task_struct *prev, const struct task_struct *next, u16 misc,
+		       const struct task_struct *prev, const struct task_struct *next,
 		       u64 run, u64 wait, u64 cycles, u64 insns)
 {
-	rec->header.misc = misc;
+	u32 prev_pid = prev->pid, next_pid = next->pid;
+
 	rec->time = c->start;
-	rec->prev_pid = prev->pid;
-	rec->next_pid = next->pid;
+	rec->prev_pid = prev_pid;
+	rec->next_pid = next_pid;
 	rec->run = pmuk_sched_saturate(run);
 	rec->wait = pmuk_sched_saturate(wait);
 	rec->counts[0] = cycles;
@@ -339,32 +341,37 @@ pmuk_sched_record(const struct pmuk_sched_cpu *c, const struct task_struct *prev
 							    sizeof(*rec));
 	if (!rec)
 		return;
-	pmuk_sched_fill_record(rec, c, prev, next, misc, run, wait, cycles, insns);
+	rec->header.misc = misc;
+	pmuk_sched_fill_record(rec, c, prev, next, run, wait, cycles, insns);
 	pmuk_output_end(sink->buffer, &rec->header);
 }
+
+static_assert(!PMUK_SCHED_VOLUNTARY);
 
 /*
  * Does the work of pmuk_sched_record() for a task that blocks, and for the idle task. No value is
  * needed after a call in here, so the compiler need not save registers. Only switches write to the
- * buffer, with interrupts off, so pmuk_output_begin_alone() is allowed.
+ * buffer, with interrupts off, so pmuk_output_begin_alone() is allowed. The header's misc is
+ * already PMUK_SCHED_VOLUNTARY.
  */
 static __always_inline void
 pmuk_sched_record_voluntary(struct pmuk_sched_sink *sink, const struct pmuk_sched_cpu *c,
 			    const struct task_struct *prev, const struct task_struct *next,
 			    u64 run, u64 wait, u64 cycles, u64 insns)
 {
+	struct pmuk_buffer *b = sink->buffer;
 	struct pmuk_sched_switch *rec = NULL;
 
 	if (likely(!sink->raw))
 		rec = (struct pmuk_sched_switch *)
-		      pmuk_output_begin_alone(sink->buffer, PMUK_SCHED_RECORD_SWITCH, sizeof(*rec));
+		      pmuk_output_begin_alone(b, PMUK_SCHED_RECORD_SWITCH, sizeof(*rec));
 	if (unlikely(!rec)) {
 		pmuk_sched_record(c, prev, next, PMUK_SCHED_VOLUNTARY, run, wait, cycles, insns);
 		return;
 	}
 	WRITE_ONCE(sink->switches, sink->switches + 1);
-	pmuk_sched_fill_record(rec, c, prev, next, PMUK_SCHED_VOLUNTARY, run, wait, cycles, insns);
-	pmuk_output_end_alone(sink->buffer, sizeof(*rec));
+	pmuk_sched_fill_record(rec, c, prev, next, run, wait, cycles, insns);
+	pmuk_output_end_alone(b, sizeof(*rec));
 }
 
 static __always_inline void pmuk_sched_add_ipc(struct pmuk_sched_cpu *c, u64 cycles, u64 insns)
