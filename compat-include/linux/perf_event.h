@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Stands in for the functions that patches/7.3 adds to perf core, in kernels without these patches. */
+/* Stands in for what patches/7.3 adds to perf core, in kernels without these patches. */
 #ifndef _PMUK_COMPAT_LINUX_PERF_EVENT_H
 #define _PMUK_COMPAT_LINUX_PERF_EVENT_H
 
