@@ -347,7 +347,7 @@ TEST_F(sched, waits_go_with_a_task)
 
 /* ---- histograms ---- */
 
-/* Whether @sum can be that of the times in @buckets. Some slices began before the statistics did. */
+/* Returns whether the times in @buckets can add up to @sum; the first ones began before it did. */
 static bool times_fit(const uint64_t *buckets, uint64_t sum)
 {
 	uint64_t low = 0, high = 0;
