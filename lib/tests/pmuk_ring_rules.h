@@ -634,8 +634,11 @@ static void ring_hostile_tail(struct ring_rig *rig)
 	RULE_EXPECT(rig, rig->ring->lost > 1000 && rig->written > 1000);
 }
 
-/* A hostile tail while a record is reserved: the record and the next lap's room stay free of it. */
-static void ring_defy_nested(struct ring_rig *rig, u64 tail)
+/*
+ * A hostile tail while a record is reserved: the record and the next lap's room stay free of it.
+ * The tail is honest for the first @from records.
+ */
+static void ring_defy_nested(struct ring_rig *rig, u64 tail, u64 from)
 {
 	u64 commit, n;
 
@@ -643,9 +646,12 @@ static void ring_defy_nested(struct ring_rig *rig, u64 tail)
 	if (!ring_begin(rig, 64))
 		return;
 	commit = ring_commit(rig);	/* behind a record that tells of losses */
-	ring_tell_tail(rig, tail);
-	for (n = 0; n < SIZE / 48 + 1 && ring_put(rig, 48); n++)
-		;
+	for (n = 0; n < SIZE / 48 + 1; n++) {
+		if (n == from)
+			ring_tell_tail(rig, tail);
+		if (!ring_put(rig, 48))
+			break;
+	}
 	RULE_EQ(rig, ring_commit(rig), commit);
 	RULE_EXPECT(rig, rig->ring->head - commit <= SIZE);
 	ring_end(rig);
@@ -660,7 +666,9 @@ static void ring_hostile_tail_nested(struct ring_rig *rig)
 	for (delta = -2 * (s64)SIZE; delta <= 2 * (s64)SIZE && !rig->failed; delta += 8) {
 		ring_tell_tail(rig, ring_commit(rig));
 		ring_put(rig, SIZE);	/* the room that was known is used up */
-		ring_defy_nested(rig, ring_commit(rig) + delta);
+		ring_defy_nested(rig, ring_commit(rig) + delta, 0);
+		ring_put(rig, SIZE);
+		ring_defy_nested(rig, ring_commit(rig) + delta, SIZE / 96);
 		rule_rest();
 	}
 	RULE_EXPECT(rig, rig->written > 1000);
