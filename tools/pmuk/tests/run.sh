@@ -263,20 +263,34 @@ test_top_escapes() { root first
 # copy NAME FIXTURE: a fixture of its own for deltas, to be changed
 copy() { cp -r "$here/fixtures/$2" "$work/$1"; }
 
-# deltas FIRST SECOND ARGS...: JSON of a reading of one, then of the other
-deltas()
+# serve NAME FILE: whoever next opens that file, which is a pipe, reads it as in that fixture. Another pipe takes its
+# place before the end of the file is seen, and waits for the next one who opens it.
+serve()
 {
 	local fixtures=$here/fixtures
 	[ ! -d "$work/$1" ] || fixtures=$work
-	rm -rf "$work/root"
-	ln -sfn "$fixtures/$1" "$work/root"
-	export PMUK_ROOT=$work/root
-	"$pmuk" top --json -n 2 -d 0.5 "${@:3}" | {
-		IFS= read -r _ || broken 'no first reading'
-		ln -sfn "$fixtures/$2" "$work/root"
-		cat
-	}
-	rm "$work/root"
+	exec 9>"$(file "$2")"
+	mkfifo "$work/next"
+	mv "$work/next" "$(file "$2")"
+	cat "$fixtures/$1/proc/pmuk_sched/$2" >&9
+	exec 9>&-
+}
+
+# deltas FIRST SECOND ARGS...: JSON of a reading of one, then of the other. A reading is of a view's file, then of cpus;
+# each waits until its fixture is there.
+deltas()
+{
+	local view=tasks file server
+	[[ " $* " != *' cpus '* ]] || view=cpus
+	root first
+	for file in tasks cpus; do
+		rm "$(file $file)"
+		mkfifo "$(file $file)"
+	done
+	for file in "$1" "$2"; do serve "$file" $view; serve "$file" cpus; done &
+	server=$!
+	"$pmuk" top --json -n 2 -d 0.1 "${@:3}" | sed 1d
+	kill $server 2>/dev/null || true
 }
 
 test_top_delta() {
