@@ -28,7 +28,7 @@ struct vm_area_struct;
 struct pmuk_buffer;
 struct pmuk_counter;
 
-/* For linux/pmu_kapi_group.h: each struct pmuk_counter begins with these fields. */
+/* Each struct pmuk_counter begins with these fields, which linux/pmu_kapi_group.h reads. */
 struct pmuk_counter_fast {
 	struct perf_event *event;	/* const */
 	u64 mask;			/* owner: bits of the register; 0: not read directly */

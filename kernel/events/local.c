@@ -213,9 +213,9 @@ static void perf_local_reload(struct perf_event *event)
 }
 
 /*
- * As perf_pmu_disable(). While an event is being programmed, its register and hw.prev_count do not
- * belong together, and an NMI must not read them. In its own interrupt a PMU is stopped already;
- * its driver starts it at the end of the interrupt handler.
+ * Does what perf_pmu_disable() does. While an event is being programmed, its register and
+ * hw.prev_count do not belong together, and an NMI must not read them. In its own interrupt a PMU
+ * is stopped already; its driver starts it at the end of the interrupt handler.
  */
 static void perf_local_hold(struct pmu *pmu)
 {

@@ -13,8 +13,8 @@
 /**
  * DOC: The AUX area
  *
- * One CPU writes, as with the record ring, and one writer at a time: hardware, or code that
- * keeps to the same rules. A writer opens the area with begin, which says how much may be
+ * A single CPU writes, as in the record ring. There is one writer at a time: hardware, or code
+ * that keeps to the same rules. A writer opens the area with begin, which says how much may be
  * written, and closes it with end, which says how much was written. Between the two the area
  * stays open for as long as that takes, over interrupts, and over records that interrupts write
  * to the ring. One reader at a time reads, on any CPU. Reader and writer do not wait for each
@@ -66,7 +66,7 @@
  * LMM(pmuk_area_peek:B) / LMM(pmuk_area_note:A)
  *	If peek:A reads from publish:A, this peek or an earlier one takes the flags that note:A
  *	has set before that. Release to acquire, of head. aux-flags.litmus
- *	And if peek:B takes flags, the reader sees up to which byte they apply. Release to
+ *	A reader whose peek:B takes flags sees up to which byte they apply. Release to
  *	acquire, of the flags. aux-flagged.litmus
  * LMM(pmuk_ring_peek:A) / LMM(pmuk_output_end:B)
  *	If a reader of records sees the PERF_RECORD_AUX of a part, it sees a head that covers it,
@@ -82,10 +82,10 @@
  * LMM(pmuk_area_claim:A) / LMM(pmuk_area_revoke:A)
  *	If claim:A reads from revoke:A, the new reader sees how far the old reader has come, and
  *	the flags that the old reader leaves. Release to acquire. aux-claim.litmus
- *	And the old reader does not see what is written over bytes that the new reader gives
- *	back, either. aux-claim-room.litmus
- *	The same if claim:A reads from a later change of the state, by a writer or anybody: each
- *	change reads and writes the state at once. aux-claim-hops.litmus
+ *	The old reader does not see what is written over bytes that the new reader gives back.
+ *	aux-claim-room.litmus
+ *	Both hold as well if claim:A reads from a later change of the state, by a writer or
+ *	anybody, as each change reads and writes the state at once. aux-claim-hops.litmus
  * LMM(pmuk_area_claim:A) / LMM(pmuk_area_close:A)
  *	If claim:A reads from close:A, as it does in overwrite mode, the reader sees what that
  *	writer has written. A full barrier to acquire. aux-snapshot.litmus

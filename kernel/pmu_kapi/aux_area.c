@@ -274,7 +274,7 @@ EXPORT_SYMBOL_GPL(pmuk_aux_output_end);
  * @handle: one that pmuk_aux_output_begin() has filled
  * @size: how many, from &pmuk_aux_handle.head on
  *
- * For hardware that can begin to write at aligned positions only. The skipped bytes are published
+ * Some hardware can begin to write at aligned positions only. The skipped bytes are published
  * at once, with the content that was there before. &pmuk_aux_handle.head, &pmuk_aux_handle.size and
  * &pmuk_aux_handle.data then describe what follows them. No PERF_RECORD_AUX reports skipped bytes,
  * unless bytes before them are still to be reported: then one record reports all of these, with
@@ -507,8 +507,8 @@ EXPORT_SYMBOL_GPL(pmuk_aux_release);
  * pmuk_aux_revoke() - end reading for a reader that will not do so itself
  * @b: the buffer
  *
- * For a reader that has died, or has lost its struct pmuk_aux_reader. Bytes that it had not
- * consumed are for the next reader. The caller makes sure that the old reader makes no call any
+ * Call this for a reader that has died, or has lost its struct pmuk_aux_reader. Bytes that it had
+ * not consumed are for the next reader. The caller makes sure that the old reader makes no call any
  * more, and uses no byte.
  *
  * Context: Any, NMI too.

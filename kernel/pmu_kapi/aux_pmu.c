@@ -45,7 +45,7 @@ static struct pmuk_buffer *pmuk_counter_buffer(const struct pmuk_counter *c, int
  * pmuk_event_buffer() - the buffer that an event's data go to on this CPU
  * @event: perf's event, as a PMU's driver has it
  *
- * For drivers that write AUX areas by pmuk_aux_output_begin(), which needs no change to perf core.
+ * Drivers that write AUX areas by pmuk_aux_output_begin() call this; perf core need not be changed.
  * An event that a task has inherited has the buffer of its parent.
  *
  * Context: Any, NMI too; on the CPU where the event is, which its driver is called on.

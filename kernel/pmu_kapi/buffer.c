@@ -442,9 +442,9 @@ EXPORT_SYMBOL_GPL(pmuk_buffer_release);
  * pmuk_buffer_revoke() - end reading for a reader that will not do so itself
  * @b: the buffer
  *
- * For a reader that has died, or has lost its struct pmuk_reader. Records that it had not consumed
- * are for the next reader. The caller makes sure that the old reader makes no call any more, and
- * uses no record.
+ * Call this for a reader that has died, or has lost its struct pmuk_reader. Records that it had not
+ * consumed are for the next reader. The caller makes sure that the old reader makes no call any
+ * more, and uses no record.
  *
  * Context: Any, NMI too.
  * Return: 0, also when there is no reader; -EINVAL if @b is NULL or an ERR_PTR().

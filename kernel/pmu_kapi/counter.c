@@ -663,7 +663,7 @@ void pmuk_counters_enable(struct pmuk_counter *const *counters, unsigned int nr)
 	perf_events_enable(events, pmuk_plain_events(counters, nr, events));
 }
 
-/* As pmuk_counters_enable(). pmuk_counter_disable() then publishes the final values. */
+/* Disables the counters of a set likewise. pmuk_counter_disable() then publishes the values. */
 void pmuk_counters_disable(struct pmuk_counter *const *counters, unsigned int nr)
 {
 	struct perf_event *events[PMUK_SET_COUNTERS];

@@ -66,7 +66,7 @@ void pmuk_post(struct pmuk_context *ctx, enum pmuk_msg_kind kind, int cpu, u64 c
 	irq_work_queue(&mail->irq_work);
 }
 
-/* As find_next_bit(), but read each word once, as other CPUs set bits in it meanwhile. */
+/* Does what find_next_bit() does, and reads each word once: other CPUs set bits meanwhile. */
 static unsigned int pmuk_mail_next(const struct pmuk_mailbox *mail, unsigned int from)
 {
 	unsigned int nr;

@@ -15,7 +15,7 @@
 
 #include "hw.h"
 
-/* As pmuk_check_own(), but -EBUSY in an NMI that has interrupted the PMU's driver. */
+/* Returns what pmuk_check_own() does, or -EBUSY in an NMI that interrupted the PMU's driver. */
 static int pmuk_check_local(const struct pmuk_counter *c)
 {
 	return pmuk_check_own(c) ?: perf_local_is_out_of_reach(c->event) ? -EBUSY : 0;
@@ -61,7 +61,7 @@ static bool pmuk_let_go(struct pmuk_counter *c, bool held)
 }
 
 /*
- * As pmuk_hold(), for a pause. With AMD's PerfMonV2, the hardware has to run until the end of an
+ * Holds the counter for a pause. With AMD's PerfMonV2, the hardware has to run until the end of an
  * NMI that is to serve an overflow of the counter; then ->settle stops it.
  */
 static bool pmuk_hold_paused(struct pmuk_counter *c, bool held)

@@ -15,8 +15,8 @@
 /**
  * DOC: The record ring
  *
- * One CPU, the ring's owner, writes from any nesting of task (preemption off), softirq,
- * hardirq and NMI. One reader at a time reads, on any CPU. Neither waits for the other.
+ * A single CPU, the ring's owner, writes from any nesting of task (preemption off), softirq,
+ * hardirq and NMI. There is one reader at a time, on any CPU. Neither waits for the other.
  *
  * Positions are bytes since the ring was made, multiples of 8, and never wrap;
  * position & mask is an offset into the data. The data are mapped twice in a row, so
@@ -169,8 +169,8 @@ static u64 pmuk_ring_skim(const struct pmuk_ring *ring, u64 oldest, u64 to, u64 
 }
 
 /*
- * In overwrite mode, make room up to @end and somewhat more, so that not every record has to make
- * room. If a writer that interrupts this one has moved the tail, begin again from there.
+ * Makes room up to @end in overwrite mode, and somewhat more, so that not every record has to make
+ * room. If a writer that interrupts this one has moved the tail, this one begins again from there.
  */
 static void pmuk_ring_forget(struct pmuk_ring *ring, u64 end, u64 commit)
 {

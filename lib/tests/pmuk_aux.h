@@ -66,7 +66,7 @@ static inline bool pmuk_test_aux_is(const struct pmuk_test_aux *a, const void *a
 	return true;
 }
 
-/* As above, for the bytes of the area at @pos. */
+/* Does the same for the bytes of the area at @pos. */
 static inline bool pmuk_test_aux_has(const struct pmuk_test_aux *a, u64 pos, u64 size)
 {
 	return size <= a->size && pmuk_test_aux_is(a, a->data + pos % a->size, pos, size);

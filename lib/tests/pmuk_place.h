@@ -128,7 +128,7 @@ static inline void pmuk_place_count_here(struct pmuk_place *p)
 	p->counted += pmuk_sim_count(p->sim, p->config, p->n);
 }
 
-/* As pmuk_ctx_feed(), in this task. */
+/* Does what pmuk_ctx_feed() does, in this task. */
 static inline u64 pmuk_place_feed_here(struct pmuk_place *p, u64 config, u64 n)
 {
 	u64 left = n;

@@ -65,9 +65,9 @@ static u64 pmuk_wdt_device_recheck(const struct pmuk_wdt_times *t)
 }
 
 /*
- * As long as any CPU beats, beats check the device. After a stop of the machine no CPU has beaten
- * for long either. So check the device only when a second NMI, some beats later, still finds that
- * no CPU beats.
+ * Beats check the device as long as any CPU beats. After a stop of the machine no CPU has beaten
+ * for long either. So the first NMI that finds no CPU beating only records the time. An NMI that
+ * comes some beats later, and finds none either, checks the device.
  */
 static void pmuk_wdt_judge_device(struct pmuk_wdt_cpu *c, struct pt_regs *regs, u64 now)
 {
