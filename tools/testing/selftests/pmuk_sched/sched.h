@@ -364,7 +364,7 @@ static inline bool sched_begin(int counters, int width)
 	       !set_parameter("enabled", "1") && pace_events() > 0;
 }
 
-/* As it is when it is loaded, but for that it is off. */
+/* Leaves the module as it is when it is loaded, but turned off. */
 static inline bool sched_end(void)
 {
 	set_parameter("enabled", "0");
