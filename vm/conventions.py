@@ -116,11 +116,15 @@ ROWS = re.compile(r'^static const struct row (\w+)_rows\[\] = {\n(.*?)^};', re.M
 NEXT_TO = 3     # lines from a call on, to the one that says what it returns
 
 
+# the headers that declare the calls on contexts, or define those that are inline
+CALLS = ('include/linux/pmu_kapi_context.h', 'include/linux/pmu_kapi_group.h')
+
+
 def returned(top, calls):
     """What each of @calls is documented to return, also by "as" and another call's name."""
     said = {}
-    for path, text in sources(top, '.c'):
-        if path.startswith('kernel/'):
+    for path, text in sources(top, ('.c', '.h')):
+        if path.startswith(('kernel/', 'include/')):
             for call, doc in re.findall(r'/\*\*\n \* (\w+)\(\) - (.*?)\*/', text, re.S):
                 if call in calls:
                     said[call] = doc.partition('\n * Return:')[2]
@@ -153,8 +157,11 @@ def asserted(top, calls):
 
 def errnos(top):
     """Each errno that a call on contexts is documented to return, a test expects of it."""
-    with open(os.path.join(top, 'include/linux/pmu_kapi_context.h'), encoding='utf-8') as header:
-        calls = re.findall(r'^(?:int|struct pmuk_context \*) ?(pmuk_\w+)\([^;{]*;', header.read(), re.M)
+    calls = []
+    for path in CALLS:
+        with open(os.path.join(top, path), encoding='utf-8') as header:
+            calls += re.findall(r'^(?:int|static __always_inline int|struct pmuk_context \*) ?(pmuk_\w+)\(',
+                                header.read(), re.M)
     documented, tested = returned(top, calls), set(asserted(top, calls))
     print(f'{sum(map(len, documented.values()))} errnos of {len(documented)} calls')
     for call in calls:
@@ -166,7 +173,7 @@ def errnos(top):
 
 
 ALONE = re.compile(r'^[ \t]*/\*(?!\*)(.*?)\*/[ \t]*$', re.M | re.S)
-FRAGMENT = re.compile(r'(What|Which|One|Of|Whoever|Who|Whose|That|Those|So|And|But|The same)\b')
+FRAGMENT = re.compile(r'(What|Which|One|Of|Whoever|Who|Whose|That|Those|So|And|But|The same|Likewise|As(?! long))\b')
 PRONOUN = re.compile(r'(It|Its|They|Them|Their|This|These|He)\b')
 DANGLING = re.compile(r'\b(of|for|by|with|to|from|at|about|beside|behind)(?<!accounted for)[.:]?$')
 

@@ -5,7 +5,7 @@
 
 #include_next <asm/msr.h>
 
-/* As a macro it is the old one, with halves to fill in, and rdpmcl() is beside it. */
+/* A macro rdpmc() is the old one, with halves to fill in, and rdpmcl() is beside it. */
 #ifdef rdpmc
 #undef rdpmc
 static __always_inline u64 rdpmc(int counter)

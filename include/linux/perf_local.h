@@ -5,8 +5,9 @@
  * period, and tell whether an overflow was served. So consumers leave the event's fields to perf
  * core.
  *
- * Callers have interrupts off or are in NMI, and have found the event with perf_local_is_on(),
- * unless a call's comment asks for less. kernel/events/local.c has the calls that are not inline.
+ * Callers have interrupts off or are in NMI, and perf_local_is_on() is true for the event, unless a
+ * call's comment asks for less. The calls for periods are also for an event that is off its PMU.
+ * kernel/events/local.c has the calls that are not inline.
  */
 #ifndef _LINUX_PERF_LOCAL_H
 #define _LINUX_PERF_LOCAL_H
@@ -63,7 +64,7 @@ static inline u64 perf_local_updated(const struct perf_event *event)
 	return local64_read(&event->count);
 }
 
-/* x86's driver lets user space read the registers of this event. Const while the event exists. */
+/* Returns true if the driver lets user space read @event's register. Const while @event exists. */
 static inline bool perf_local_may_user_read(const struct perf_event *event)
 {
 #ifdef PERF_EVENT_FLAG_USER_READ_CNT
@@ -75,20 +76,65 @@ static inline bool perf_local_may_user_read(const struct perf_event *event)
 
 /* ---- fast reads ---- */
 
-/* A read of an event, which is valid if perf_local_read_changed() returns 0. */
+/*
+ * A read of an event that has a perf_arch_mask(). perf_local_read_where() returns 0 if the event is
+ * on this CPU's PMU, and perf_local_read_changed() returns 0 if no interrupt has changed the event
+ * in the middle. Interrupts may be on. The caller cannot leave the CPU.
+ */
 struct perf_local_read {
+#ifdef perf_arch_irqs
+	const unsigned long *irqs;
+	unsigned long irqs_before;
+#else
 	u64 stamp;
 	struct perf_arch_place place;
+#endif
 	u64 base;
 	u64 prev;
 	u64 raw;
 };
 
+static __always_inline u64 perf_local_read_value(const struct perf_local_read *read, u64 mask)
+{
+	return read->base + ((read->raw - read->prev) & mask);
+}
+
+#ifdef perf_arch_irqs
+
+static __always_inline u64 perf_local_read_where(const struct perf_event *event,
+						 struct perf_local_read *read)
+{
+	read->irqs = perf_arch_irqs();
+	read->irqs_before = READ_ONCE(*read->irqs);
+	barrier();	/* an interrupt from here on is counted, or comes after all is read */
+	return perf_arch_changed(raw_smp_processor_id(), event->oncpu);
+}
+
+/* Returns false if perf_arch_read_on() does not read @event's register. */
+static __always_inline bool perf_local_read_register(const struct perf_event *event,
+						     struct perf_local_read *read)
+{
+	if (unlikely(!perf_arch_read_on(event, &read->raw)))
+		return false;
+	read->prev = local64_read(&event->hw.prev_count);
+	read->base = local64_read(&event->count);
+	return true;
+}
+
 /*
- * The first half looks where @event is. @event's register may be read if this returns 0. Interrupts
- * may be on. The caller cannot leave the CPU, or reads an event of its own task on a machine whose
- * CPUs all have that register.
+ * Returns nonzero if an interrupt came: nothing else moves or updates @event while the caller is on
+ * this CPU. Breakpoints, kprobes and other debug exceptions, and SDEI events, do not add to that
+ * number. If one of them comes during the read, its overflow callback must not change @event.
  */
+static __always_inline u64 perf_local_read_changed(const struct perf_event *event,
+						   const struct perf_local_read *read)
+{
+	barrier();
+	return read->irqs_before ^ READ_ONCE(*read->irqs);
+}
+
+#else
+
 static __always_inline u64 perf_local_read_where(const struct perf_event *event,
 						 struct perf_local_read *read)
 {
@@ -97,17 +143,13 @@ static __always_inline u64 perf_local_read_where(const struct perf_event *event,
 	return perf_arch_changed(raw_smp_processor_id(), event->oncpu);
 }
 
-static __always_inline void perf_local_read_register(const struct perf_event *event,
+static __always_inline bool perf_local_read_register(const struct perf_event *event,
 						     struct perf_local_read *read)
 {
 	read->base = local64_read(&event->count);
 	read->prev = local64_read(&event->hw.prev_count);
 	read->raw = perf_arch_read_at(event, &read->place);
-}
-
-static __always_inline u64 perf_local_read_value(const struct perf_local_read *read, u64 mask)
-{
-	return read->base + ((read->raw - read->prev) & mask);
+	return true;
 }
 
 /*
@@ -126,26 +168,20 @@ static __always_inline u64 perf_local_read_changed(const struct perf_event *even
 	       perf_arch_is_moved(event, &read->place);
 }
 
-#ifdef perf_arch_read_on
+#endif
 
 /*
- * Returns false if @event is in no register that perf_arch_read_on() reads. The caller checks
- * afterwards whether an interrupt came in between, which may have stopped the event; it cannot have
- * freed the event before this reader has gone on.
+ * Sets @base to perf core's count of @event, and returns @raw, the register's value, less the value
+ * that the register had at that count. The caller masks out the bits that the register lacks, and
+ * checks whether an interrupt came since it read the register, which may have stopped the event.
+ * The event is not freed while the caller has preemption off.
  */
-static __always_inline bool perf_local_read_undisturbed(const struct perf_event *event, u64 mask,
-							u64 *count)
+static __always_inline u64 perf_local_undisturbed(const struct perf_event *event, u64 raw,
+						  u64 *base)
 {
-	u64 raw;
-
-	if (unlikely(!perf_arch_read_on(event, &raw)))
-		return false;
-	raw -= local64_read(&event->hw.prev_count);
-	*count = local64_read(&event->count) + (raw & mask);
-	return true;
+	*base = local64_read(&event->count);
+	return raw - local64_read(&event->hw.prev_count);
 }
-
-#endif
 
 u64 perf_local_count(struct perf_event *event, u64 mask);
 void perf_local_times(const struct perf_event *event, u64 *enabled, u64 *running);
@@ -182,15 +218,19 @@ void perf_local_refresh_page(struct perf_event *event);
 
 /* ---- periods ---- */
 
-/* The period after the one that the driver has just begun, or is about to begin. */
+/*
+ * Sets the period that the driver begins next. If the driver has begun a period before it called
+ * the overflow handler, that period stays as it is.
+ */
 static inline void perf_local_set_next_period(struct perf_event *event, u64 period)
 {
 	event->hw.sample_period = period;
 }
 
 /*
- * The period that begins with @event's next start, or that a clock's timer begins when it expires.
- * perf core does not set a clock's ->last_period, but takes the period of samples from there.
+ * Sets the period that begins with @event's next start, or, for cpu-clock and task-clock, when
+ * their timer expires next. perf core does not update ->last_period of these two, but takes the
+ * period of their samples from there.
  */
 static inline void perf_local_set_period(struct perf_event *event, u64 period)
 {

@@ -28,12 +28,17 @@ struct vm_area_struct;
 struct pmuk_buffer;
 struct pmuk_counter;
 
-/* Each struct pmuk_counter begins with these fields, which linux/pmu_kapi_group.h reads. */
+/* The value of ->bar if the fast path is always closed. */
+#define PMUK_BARRED	BIT(31)
+
+/* Each struct pmuk_counter begins with these fields, which linux/pmu_kapi_read.h reads. */
 struct pmuk_counter_fast {
 	struct perf_event *event;	/* const */
-	u64 mask;			/* owner: bits of the register; 0: not read directly */
+	u64 mask;			/* const while enabled: bits of the register; 0: none */
+	unsigned long state;		/* see kernel/pmu_kapi/state.h */
 	u64 last;			/* owner: latest count read outside of NMI */
-	u64 offset;			/* const while enabled: added to the counts of a context */
+	u32 bar;			/* const while enabled: see pmuk_hw_bar() */
+	u32 published;			/* owner: jiffies of the latest local read that published */
 };
 
 /**
@@ -261,7 +266,6 @@ int pmuk_counter_disable(struct pmuk_counter *c);
 int pmuk_counter_pause(struct pmuk_counter *c);
 int pmuk_counter_resume(struct pmuk_counter *c);
 int pmuk_counter_read(struct pmuk_counter *c, struct pmuk_value *value);
-int pmuk_counter_read_local(struct pmuk_counter *c, u64 *count);
 int pmuk_counter_snapshot(struct pmuk_counter *c, struct pmuk_value *value);
 int pmuk_counter_set_period(struct pmuk_counter *c, u64 period);
 int pmuk_counter_state(struct pmuk_counter *c);
@@ -311,5 +315,8 @@ static inline const struct perf_event_header *pmuk_buffer_next(struct pmuk_reade
 
 DEFINE_FREE(pmuk_context, struct pmuk_context *, pmuk_close(_T))
 DEFINE_FREE(pmuk_counter, struct pmuk_counter *, if (!IS_ERR_OR_NULL(_T)) pmuk_counter_destroy(_T))
+
+#include <linux/pmu_kapi_group.h>
+#include <linux/pmu_kapi_read.h>
 
 #endif /* _LINUX_PMU_KAPI_H */

@@ -424,7 +424,6 @@ int pmuk_getinfo_evtsets(struct pmuk_context *ctx, struct pmuk_set_info *req, in
 int pmuk_switch_evtset(struct pmuk_context *ctx, u16 id);
 int pmuk_read(struct pmuk_context *ctx, struct pmuk_msg *msg, bool noblock);
 int pmuk_read_timeout(struct pmuk_context *ctx, struct pmuk_msg *msg, unsigned long timeout);
-int pmuk_read_local(struct pmuk_context *ctx, u64 *counts, unsigned int n);
 int pmuk_snapshot(struct pmuk_context *ctx, u16 set, struct pmuk_value *values, unsigned int n);
 struct pmuk_buffer *pmuk_context_buffer(struct pmuk_context *ctx, int cpu);
 void *pmuk_format_area(struct pmuk_context *ctx, int cpu);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Inline reads of several counters of one CPU, for consumers whose reads must cost little. Other
- * consumers call pmuk_read_local(), which also reads counters that this file cannot read.
+ * Inline reads of several counters of one CPU. linux/pmu_kapi.h includes this file. A consumer
+ * whose reads must cost little may call pmuk_group_read() by itself, which does not check its
+ * arguments.
  *
  * While a reader has preemption off, only an interrupt can take a counter off its register or
- * change the counter's fields. pmuk_counter_read_local() compares the fields afterwards. A group
- * read instead checks for all counters together whether an interrupt came. This also shows that all
- * counters were read in one instant. arm64 counts all interrupts, NMIs too, in one number, and
- * reading this number takes less time than masking interrupts. x86 has a number for each kind of
- * interrupt and no sum of all, so the reader masks interrupts and watches the number of NMIs.
+ * change the counter's fields. A group read checks for all counters together whether an interrupt
+ * came. This also shows that all counters were read in one instant. arm64 counts all interrupts,
+ * NMIs too, in one number, and reading this number takes less time than masking interrupts. x86 has
+ * a number for each kind of interrupt and no sum of all, so the reader masks interrupts and watches
+ * the number of NMIs.
  */
 #ifndef _LINUX_PMU_KAPI_GROUP_H
 #define _LINUX_PMU_KAPI_GROUP_H
@@ -18,20 +19,47 @@
 #include <linux/jiffies.h>
 #include <linux/percpu.h>
 #include <linux/perf_local.h>
-#include <linux/pmu_kapi.h>
+#include <linux/preempt.h>
+
+struct pmuk_context;
 
 /* pmuk_group_read() reads at most this many counters, so that all values fit into registers. */
 #define PMUK_GROUP_FAST	4
 
-/* The counters of an event set, on one CPU. */
+/* The value of ->fast_tick if no reads are fast. jiffies does not get there. */
+#define PMUK_GROUP_SLOW	ULONG_MAX
+
+/*
+ * How to read the first counters of an event set, on one CPU. Each field of all counters is an
+ * array, for instructions that load or store two words. A group whose ->fast_tick is
+ * PMUK_GROUP_SLOW need not have counters.
+ */
 struct pmuk_group {
-	unsigned long fast_tick;	/* owner: the tick whose reads are fast; may be none */
-	struct pmuk_counter *counters[];	/* inst->lock, RCU: NULL while offline; at least
-						 * PMUK_GROUP_FAST entries
-						 */
+	unsigned long fast_tick;	/* the tick whose reads are fast, or PMUK_GROUP_SLOW; the
+					 * owner writes the tick
+					 */
+	struct perf_event *events[PMUK_GROUP_FAST];	/* const while shown, RCU */
+	u64 masks[PMUK_GROUP_FAST];	/* const while shown: see perf_arch_mask() */
+	u64 last[PMUK_GROUP_FAST];	/* owner: the latest counts that a group read has read */
+	u64 offsets[PMUK_GROUP_FAST];	/* const in the set's turn: added to the counts */
 };
 
-struct pmuk_group * __percpu *pmuk_groups(struct pmuk_context *ctx);
+/* Each struct pmuk_context begins with this field. */
+struct pmuk_context_fast {
+	struct pmuk_group * __percpu *groups;	/* const; the owner reads: the active set's group */
+};
+
+/**
+ * pmuk_groups() - where pmuk_group_read() finds the counters of each CPU
+ * @ctx: the context
+ *
+ * Context: Any.
+ * Return: an array by CPU, whose elements are arguments of pmuk_group_read() until pmuk_close().
+ */
+static inline struct pmuk_group * __percpu *pmuk_groups(const struct pmuk_context *ctx)
+{
+	return ((const struct pmuk_context_fast *)ctx)->groups;
+}
 
 #ifdef perf_arch_read_on
 
@@ -87,55 +115,103 @@ static __always_inline void pmuk_quiet_end(const struct pmuk_quiet *quiet, bool 
 
 #endif
 
-/* A counter that is being read. */
-struct pmuk_group_one {
-	struct pmuk_counter_fast *c;
-	u64 now;
-};
-
-/* Reads counter @i if it is one of @n, which is a constant. */
-static __always_inline bool pmuk_group_take(const struct pmuk_group *group, unsigned int i,
-					    unsigned int n, struct pmuk_group_one *one)
+/* Reads the register of event @i if it is one of @n, which is a constant. */
+static __always_inline bool pmuk_group_take(const struct perf_event *const *events, unsigned int i,
+					    unsigned int n, u64 *raw)
 {
-	if (i >= n)
+	return i >= n || likely(perf_arch_read_on(events[i], &raw[i]));
+}
+
+static __always_inline bool pmuk_group_take_all(const struct perf_event *const *events,
+						unsigned int n, u64 *raw)
+{
+	if (likely(perf_arch_read_first(events, n, raw)))
 		return true;
-	one->c = (struct pmuk_counter_fast *)READ_ONCE(group->counters[i]);
-	return likely(one->c && perf_local_read_undisturbed(one->c->event, one->c->mask,
-							    &one->now));
+	return pmuk_group_take(events, 0, n, raw) && pmuk_group_take(events, 1, n, raw) &&
+	       pmuk_group_take(events, 2, n, raw) && pmuk_group_take(events, 3, n, raw);
 }
 
 /*
- * Call this only after pmuk_is_quiet() has confirmed the count. An NMI that interrupts perf core's
- * update of the counter reads at least ->last, so a wrong ->last could raise that count.
+ * Call this only after pmuk_is_quiet() has confirmed the counts. An NMI that interrupts perf core's
+ * update of a counter reads at least ->last, so a wrong ->last could raise that count.
  */
-static __always_inline void pmuk_group_keep(const struct pmuk_group_one *one, unsigned int i,
-					    unsigned int n, u64 *counts)
+static __always_inline void pmuk_group_keep(struct pmuk_group *group, const u64 *now,
+					    unsigned int n)
 {
-	if (i >= n)
-		return;
-	one->c->last = one->now;
-	counts[i] = one->now + one->c->offset;
+	group->last[0] = now[0];
+	if (n > 1)
+		group->last[1] = now[1];
+	if (n > 2)
+		group->last[2] = now[2];
+	if (n > 3)
+		group->last[3] = now[3];
+}
+
+/* All loads come before the stores. */
+static __always_inline void pmuk_group_tell(const struct pmuk_group *group, const u64 *now,
+					    u64 *counts, unsigned int n)
+{
+	u64 a = now[0] + group->offsets[0];
+	u64 b = n > 1 ? now[1] + group->offsets[1] : 0;
+	u64 c = n > 2 ? now[2] + group->offsets[2] : 0;
+	u64 d = n > 3 ? now[3] + group->offsets[3] : 0;
+
+	counts[0] = a;
+	if (n > 1)
+		counts[1] = b;
+	if (n > 2)
+		counts[2] = c;
+	if (n > 3)
+		counts[3] = d;
+}
+
+/*
+ * Turns the values of the registers into counts. All loads of events come before those of masks,
+ * for instructions that load two words.
+ */
+static __always_inline void pmuk_group_counts(const struct pmuk_group *group,
+					      const struct perf_event *const *events,
+					      unsigned int n, u64 *raw)
+{
+	u64 base[PMUK_GROUP_FAST];
+
+	raw[0] = perf_local_undisturbed(events[0], raw[0], &base[0]);
+	if (n > 1)
+		raw[1] = perf_local_undisturbed(events[1], raw[1], &base[1]);
+	if (n > 2)
+		raw[2] = perf_local_undisturbed(events[2], raw[2], &base[2]);
+	if (n > 3)
+		raw[3] = perf_local_undisturbed(events[3], raw[3], &base[3]);
+	raw[0] = base[0] + (raw[0] & group->masks[0]);
+	if (n > 1)
+		raw[1] = base[1] + (raw[1] & group->masks[1]);
+	if (n > 2)
+		raw[2] = base[2] + (raw[2] & group->masks[2]);
+	if (n > 3)
+		raw[3] = base[3] + (raw[3] & group->masks[3]);
 }
 
 /*
  * An interrupt between the first check and the stores may read later counts, and the stores then
- * move ->last back. The second check detects that interrupt, and the slow path sets ->last again.
- * With interrupts off, there is no second check, because an NMI does not write ->last.
+ * move ->last back. The second check detects that interrupt, and the caller's pmuk_read_local()
+ * then writes the group's ->last, or the counters' ->last, again. If @masked, there is no second
+ * check, because only NMIs are left, and an NMI writes neither.
  */
-static __always_inline bool pmuk_group_read_in(const struct pmuk_group *group, u64 *counts,
+static __always_inline bool pmuk_group_read_in(struct pmuk_group *group, u64 *counts,
 					       unsigned int n, const struct pmuk_quiet *quiet,
 					       bool masked)
 {
-	struct pmuk_group_one a, b, c, d;
+	const struct perf_event *const events[] = {
+		group->events[0], group->events[1], group->events[2], group->events[3] };
+	u64 now[PMUK_GROUP_FAST];
 
-	if (!pmuk_group_take(group, 0, n, &a) || !pmuk_group_take(group, 1, n, &b) ||
-	    !pmuk_group_take(group, 2, n, &c) || !pmuk_group_take(group, 3, n, &d) ||
-	    !pmuk_is_quiet(quiet))
+	if (!pmuk_group_take_all(events, n, now))
 		return false;
-	pmuk_group_keep(&a, 0, n, counts);
-	pmuk_group_keep(&b, 1, n, counts);
-	pmuk_group_keep(&c, 2, n, counts);
-	pmuk_group_keep(&d, 3, n, counts);
+	pmuk_group_counts(group, events, n, now);
+	if (!pmuk_is_quiet(quiet))
+		return false;
+	pmuk_group_keep(group, now, n);
+	pmuk_group_tell(group, now, counts, n);
 	return masked || pmuk_is_quiet(quiet);
 }
 
@@ -146,9 +222,9 @@ static __always_inline bool pmuk_group_read_in(const struct pmuk_group *group, u
  * @n: read the first @n counters; a constant, at most PMUK_GROUP_FAST
  * @masked: interrupts are off; a constant
  *
- * Reads the same counts as pmuk_read_local(), in a few instructions, if the counters are in
- * registers that perf_arch_read_on() reads. In each tick, reads are fast after one
- * pmuk_read_local() of all counters of the set, outside of NMI.
+ * Reads the same counts as pmuk_read_local(), in a few instructions, if the context counts CPUs and
+ * the counters are in registers that perf_arch_read_on() reads. In each tick, reads are fast after
+ * one pmuk_read_local() of all counters of the set, outside of NMI.
  *
  * An NMI between the load of the group and pmuk_quiet_begin() may mask the context and leave the
  * hardware running. The test of ->fast_tick detects this. Preemption is off, so that counters which
@@ -161,13 +237,11 @@ static __always_inline bool pmuk_group_read_in(const struct pmuk_group *group, u
 static __always_inline bool pmuk_group_read(struct pmuk_group *const *shown, u64 *counts,
 					    unsigned int n, bool masked)
 {
-	const struct pmuk_group *group = READ_ONCE(*shown);
+	struct pmuk_group *group = READ_ONCE(*shown);
 	struct pmuk_quiet quiet;
 	bool done;
 
-	BUILD_BUG_ON(n > PMUK_GROUP_FAST);
-	if (unlikely(!group))
-		return false;
+	BUILD_BUG_ON(!n || n > PMUK_GROUP_FAST);
 	pmuk_quiet_begin(&quiet, masked);
 	done = likely(!(READ_ONCE(group->fast_tick) ^ jiffies)) &&
 	       pmuk_group_read_in(group, counts, n, &quiet, masked);
@@ -184,5 +258,39 @@ static __always_inline bool pmuk_group_read(struct pmuk_group *const *shown, u64
 }
 
 #endif
+
+int __pmuk_read_local(struct pmuk_context *ctx, u64 *counts, unsigned int n);
+
+/**
+ * pmuk_read_local() - read the active set's counters on this CPU or task in one instant
+ * @ctx: the context
+ * @counts: where to put the counts, in the order of the counters' numbers
+ * @n: read the first @n counters
+ *
+ * No interrupt comes between the reads, nor, on x86 and arm64, an NMI. Each count is what
+ * pmuk_counter_read_local() returns, plus the counter's offset, such as counts on earlier targets.
+ * If the context counts CPUs, @n is a constant up to PMUK_GROUP_FAST and preemption is off, most
+ * reads need no call. Each read of a task's context calls __pmuk_read_local().
+ *
+ * Context: Any, NMI too; on a CPU of the target, or in its task. If event sets take turns, another
+ * set may be active at the next call; on a CPU this does not happen while preemption is off.
+ * Return: 0; -EINVAL if @ctx or @counts is NULL, this is no CPU of the target or not its task,
+ * or the set has fewer than @n counters; -EBUSY if the context is stopped, a counter is not on
+ * the PMU now, or NMIs came between the reads again and again; -EOPNOTSUPP with PMUK_TARGET_TREE.
+ * @counts is not defined after an error.
+ */
+static __always_inline int pmuk_read_local(struct pmuk_context *ctx, u64 *counts, unsigned int n)
+{
+	unsigned int preempt = preempt_count();
+
+	/* Without CONFIG_PREEMPT_COUNT the kernel does not preempt; preempt_count() may be 0. */
+	if (!IS_ENABLED(CONFIG_PREEMPT_COUNT))
+		preempt++;
+	if (__builtin_constant_p(n) && n && n <= PMUK_GROUP_FAST &&
+	    likely(ctx && counts && preempt && !(preempt & NMI_MASK)) &&
+	    likely(pmuk_group_read(raw_cpu_ptr(pmuk_groups(ctx)), counts, n, false)))
+		return 0;
+	return __pmuk_read_local(ctx, counts, n);
+}
 
 #endif /* _LINUX_PMU_KAPI_GROUP_H */

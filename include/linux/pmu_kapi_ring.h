@@ -176,10 +176,15 @@ pmuk_output_begin(struct pmuk_buffer *b, u32 type, u32 size)
 static __always_inline void pmuk_output_end(struct pmuk_buffer *b, struct perf_event_header *rec)
 {
 	struct pmuk_ring *ring = pmuk_buffer_ring(b);
-	u64 head = READ_ONCE(ring->head);
+	/* Only writers that interrupt this one change these, and each of them is found below. */
+	u64 commit = data_race(ring->commit), head = data_race(ring->head);
 
-	/* The fast path is for a record without others around or inside, that wakes nobody. */
-	if (unlikely(head - READ_ONCE(ring->commit) != rec->size)) {
+	/*
+	 * The fast path is for a record without others around or inside, that wakes nobody. Both
+	 * loads may be one instruction. A writer that interrupts after them changes ->head.
+	 */
+	barrier();
+	if (unlikely(head - commit != rec->size)) {
 		__pmuk_output_end(ring, rec);
 		return;
 	}

@@ -37,7 +37,7 @@ static void pmuk_context_free(struct pmuk_context *ctx)
 	kfree(ctx->format_arg);
 	free_cpumask_var(ctx->cpus);
 	free_cpumask_var(ctx->online);
-	free_percpu(ctx->groups);
+	free_percpu(ctx->fast.groups);
 	kfree(ctx->insts);
 	kfree(ctx);
 }
@@ -172,8 +172,7 @@ static int pmuk_context_alloc_arrays(struct pmuk_context *ctx)
 	ctx->insts = kcalloc(nr_cpu_ids, sizeof(*ctx->insts), GFP_KERNEL);
 	ctx->buffers = kcalloc(nr_cpu_ids, sizeof(*ctx->buffers), GFP_KERNEL);
 	ctx->areas = kcalloc(nr_cpu_ids, sizeof(*ctx->areas), GFP_KERNEL);
-	ctx->groups = alloc_percpu(struct pmuk_group *);
-	if (!ctx->insts || !ctx->buffers || !ctx->areas || !ctx->groups)
+	if (!ctx->insts || !ctx->buffers || !ctx->areas || pmuk_groups_alloc(ctx))
 		return -ENOMEM;
 	if (!zalloc_cpumask_var(&ctx->cpus, GFP_KERNEL))
 		return -ENOMEM;

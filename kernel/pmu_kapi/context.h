@@ -20,7 +20,6 @@
 #include <linux/jump_label.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
-#include <linux/pmu_kapi_group.h>
 #include <linux/seqlock.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
@@ -75,8 +74,10 @@ struct pmuk_turn {
 	const struct pmuk_set *set;	/* const */
 	unsigned int nr;		/* const: how many slots */
 	struct pmuk_slot *slots;	/* const: in the order of the counters' numbers */
-	struct pmuk_group *group;	/* const */
-	struct pmuk_counter **counters;	/* const: ->group's array, an entry for each slot */
+	struct pmuk_group group;	/* how to read the counters in line */
+	struct pmuk_counter **counters;	/* const: behind ->slots, an entry for each slot;
+					 * inst->lock, RCU: NULL while offline
+					 */
 	u64 runs;			/* inst->lock */
 	u64 duration;			/* inst->lock: nanoseconds, of turns that have ended */
 	u64 replayed;			/* inst->lock */
@@ -142,6 +143,7 @@ struct pmuk_mailbox {
 };
 
 struct pmuk_context {
+	struct pmuk_context_fast fast;	/* the first field */
 	u32 flags;			/* const */
 	struct pmuk_buffer_attr battr;	/* const */
 	struct pmuk_format *format;	/* const; its module is held */
@@ -167,7 +169,6 @@ struct pmuk_context {
 	struct delayed_work watch;
 
 	struct pmuk_inst **insts;	/* ->lock writes, RCU reads: by CPU; [0] is a task's */
-	struct pmuk_group * __percpu *groups;	/* see group.c; owner reads: the active turn's */
 	struct pmuk_buffer **buffers;	/* ->lock writes: by CPU; stay until close */
 	void **areas;			/* the same: areas of ->format */
 
@@ -200,6 +201,8 @@ extern struct mutex pmuk_contexts_lock;
 extern struct list_head pmuk_contexts __guarded_by(&pmuk_contexts_lock);
 
 /* group.c */
+int pmuk_groups_alloc(struct pmuk_context *ctx);
+void pmuk_group_plan(struct pmuk_turn *turn);
 void pmuk_inst_show_group(struct pmuk_inst *inst, bool on);
 
 #endif /* _PMU_KAPI_CONTEXT_H */

@@ -9,6 +9,7 @@
 #define pr_fmt(fmt) "pmuk: " fmt
 
 #include <kunit/visibility.h>
+#include <linux/build_bug.h>
 #include <linux/completion.h>
 #include <linux/cpumask.h>
 #include <linux/export.h>
@@ -17,6 +18,7 @@
 #include <linux/minmax.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/overflow.h>
 #include <linux/rcupdate.h>
 #include <linux/refcount.h>
 #include <linux/sched.h>
@@ -30,6 +32,12 @@
 #include "hw.h"
 #include "userpage.h"
 #include "work.h"
+
+/* The fields of both structs are the same, in the same order. */
+static_assert(offsetof(struct pmuk_counter, state) == offsetof(struct pmuk_counter_fast, state));
+static_assert(offsetof(struct pmuk_counter, published) ==
+	      offsetof(struct pmuk_counter_fast, published));
+static_assert(offsetof(struct pmuk_counter, last_group) == sizeof(struct pmuk_counter_fast));
 
 #define PMUK_ATTR_FLAGS	(PMUK_EXCLUDE_USER | PMUK_EXCLUDE_KERNEL | PMUK_EXCLUDE_HV |	\
 			 PMUK_EXCLUDE_IDLE | PMUK_EXCLUDE_GUEST | PMUK_PINNED |		\
@@ -101,11 +109,21 @@ static int pmuk_check_attr(const struct pmuk_attr *attr, int cpu, const struct t
 	return 0;
 }
 
-static struct pmuk_counter *pmuk_counter_alloc(const struct pmuk_attr *attr, int node)
+/* The peers of a context's counter may change while the context is stopped. */
+static unsigned int pmuk_peers_most(const struct pmuk_attr *attr, bool in_context)
+{
+	if (!in_context)
+		return attr->nr_peers;
+	return pmuk_attr_reads_group(attr) ? PMUK_PEERS_MAX : 0;
+}
+
+static struct pmuk_counter *pmuk_counter_alloc(const struct pmuk_attr *attr, int node,
+					       bool in_context)
 {
 	struct pmuk_counter *c;
 
-	c = kzalloc_node(sizeof(*c), GFP_KERNEL, node);
+	c = kzalloc_node(struct_size(c, peers, pmuk_peers_most(attr, in_context)), GFP_KERNEL,
+			 node);
 	if (!c)
 		return NULL;
 
@@ -113,10 +131,11 @@ static struct pmuk_counter *pmuk_counter_alloc(const struct pmuk_attr *attr, int
 	c->state = PMUK_COUNTING;
 	c->published = (u32)jiffies - 1;
 	c->quiet = true;
-	c->pub[0].stamp = ktime_get_mono_fast_ns();
-	c->pub[1].stamp = c->pub[0].stamp;
+	c->pub[0].age = ktime_get_mono_fast_ns();
+	c->pub[1].age = c->pub[0].age;
 	seqcount_latch_init(&c->latch);
-	prandom_seed_state(&c->rnd, attr->random_seed);
+	if (attr->random_mask)
+		prandom_seed_state(&c->rnd, attr->random_seed);
 	kref_init(&c->ref);
 	refcount_set(&c->users, 1);
 	return c;
@@ -265,6 +284,7 @@ static void pmuk_counter_adopt(struct pmuk_counter *c)
 	c->traces = has_aux(c->event);
 	c->mask = pmuk_hw_mask(c);
 	c->bar = pmuk_hw_bar(c);
+	c->last_group = &c->last;
 	c->settle = IRQ_WORK_INIT_HARD(pmuk_settle_irq_work);
 	init_irq_work(&c->irq_work, pmuk_destroy_irq_work);
 	INIT_WORK(&c->work, pmuk_destroy_work);
@@ -342,7 +362,7 @@ struct pmuk_counter *pmuk_counter_make(const struct pmuk_attr *attr, int cpu,
 	if (!task && !cpu_online(cpu))
 		return ERR_PTR(-ENODEV);
 
-	c = pmuk_counter_alloc(attr, task ? NUMA_NO_NODE : cpu_to_node(cpu));
+	c = pmuk_counter_alloc(attr, task ? NUMA_NO_NODE : cpu_to_node(cpu), slot);
 	if (!c)
 		return ERR_PTR(-ENOMEM);
 

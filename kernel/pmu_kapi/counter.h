@@ -4,7 +4,8 @@
  *
  * "Owner" below is the only CPU on which a counter can be on a PMU: for a CPU counter its CPU, for
  * a task counter the CPU that runs the task. Only the owner writes owner fields, with interrupts
- * off or in NMI.
+ * off or in NMI; but the inline read also writes ->last with interrupts on. While a counter is
+ * disabled, pmuk_counter_rearm() writes ->rnd on any CPU.
  */
 #ifndef _PMU_KAPI_COUNTER_H
 #define _PMU_KAPI_COUNTER_H
@@ -19,9 +20,6 @@
 #include <linux/workqueue.h>
 
 #include "state.h"
-
-/* The value of pmuk_counter::bar if the fast path is always closed. */
-#define PMUK_BARRED	BIT(31)
 
 /* Stay below 2^63: perf core keeps what is left of a period as s64. */
 #define PMUK_PERIOD_MAX	((u64)S64_MAX)
@@ -42,11 +40,6 @@
 #define PMUK_SEES_GUESTS		true
 #endif
 
-struct pmuk_published {
-	struct pmuk_value value;	/* ->age is not used */
-	u64 stamp;			/* ktime_get_mono_fast_ns() */
-};
-
 /*
  * The type of a context's or a record's handler: as pmuk_overflow_t, with perf's own sample data.
  */
@@ -54,25 +47,28 @@ typedef void (*pmuk_handler_t)(struct pmuk_counter *c, const struct pmuk_sample 
 			       const struct perf_sample_data *data);
 
 struct pmuk_counter {
-	/* A local read touches these fields and ->state. The names are those of @fast. */
+	/* The inline read uses these fields only. Their names are those in @fast. */
 	union {
 		struct pmuk_counter_fast fast;
 		struct {
 			struct perf_event *event;
 			u64 mask;
+			unsigned long state;
 			u64 last;
-			u64 offset;
+			u32 bar;
+			u32 published;
 		};
 	};
-	unsigned long state;		/* see state.h */
 
+	const u64 *last_group;		/* const: the latest count of group reads, or &->last */
 	u64 last_nmi;			/* owner: latest count read in NMI */
+	u64 offset;			/* const in its turn: added to the counts of a context */
 	u64 frozen;			/* who has a claim writes: the count while paused */
 	u64 resumes;			/* who has a claim writes: how many there were */
-	u32 published;			/* owner: jiffies of the latest local read that published */
-	u32 bar;			/* owner: see pmuk_hw_bar() */
 
-	struct pmuk_attr attr;		/* const after create; but the owner writes ->period */
+	struct pmuk_attr attr;		/* const after create; but the owner, or a rearm on any
+					 * CPU, writes ->period, and a start writes ->cookie
+					 */
 	int cpu;			/* const: as passed to create; -1 for a task counter */
 	bool on_page;			/* const: publishes on its buffer's control page */
 	u64 tried;			/* const: nanoseconds on the PMU in pmuk_counter_try() */
@@ -84,7 +80,9 @@ struct pmuk_counter {
 
 	atomic_t publishing;		/* a caller that moves it from 0 to 1 may write pub[] */
 	seqcount_latch_t latch;		/* says which of pub[] readers may use */
-	struct pmuk_published pub[2];	/* written under ->publishing, read under ->latch */
+	struct pmuk_value pub[2];	/* written under ->publishing, read under ->latch; ->age is
+					 * the time when that was, ktime_get_mono_fast_ns()
+					 */
 
 	pmuk_handler_t handler;		/* const: a context's or a buffer's, or NULL */
 	void *slot;			/* const: its slot in a context, or NULL */
@@ -94,10 +92,9 @@ struct pmuk_counter {
 	struct module *aux_owner;	/* ... with this module, ... */
 	void (*free_aux)(void *aux);	/* ... which frees its part of an area with this */
 	u64 id;				/* const: perf's id of the event, in records */
-	/* The next three fields are const while the counter is enabled. */
+	/* The next three fields are const while the counter counts; a tree's, in its turn. */
 	unsigned int record_size;	/* bytes of a record without callchain and raw data */
-	unsigned int nr_peers;
-	struct pmuk_counter *peers[PMUK_PEERS_MAX];	/* a ->ref of each, unless a context's */
+	unsigned int nr_peers;		/* of ->peers; a context's counter may have room for more */
 	struct kref ref;		/* held by the creator, and by counters with this peer */
 
 	atomic_t doomed;		/* a caller that moves it from 0 to 1 queues ->irq_work */
@@ -106,6 +103,7 @@ struct pmuk_counter {
 	struct irq_work irq_work;	/* deferred destroy: leaves NMI … */
 	struct work_struct work;	/* … and then interrupt context */
 	struct completion *done;	/* written by the caller that set ->doomed */
+	struct pmuk_counter *peers[];	/* as ->nr_peers; has a ->ref of each, but in a context */
 };
 
 /*
@@ -131,6 +129,12 @@ static inline bool pmuk_counter_is_frozen(const struct pmuk_counter *c, u64 *cou
 		return false;
 	*count = READ_ONCE(c->frozen);
 	return true;
+}
+
+/* Returns true if the counter's records have the values of its peers. */
+static inline bool pmuk_attr_reads_group(const struct pmuk_attr *attr)
+{
+	return (attr->sample_type & PERF_SAMPLE_READ) && (attr->read_format & PERF_FORMAT_GROUP);
 }
 
 static inline u64 pmuk_next_period(struct pmuk_counter *c)

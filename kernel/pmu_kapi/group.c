@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* pmuk_read_local() reads the counters of a set, on this CPU or of this task, in one instant. */
+/*
+ * Reads the counters of a set, on this CPU or of this task, in one instant, if the inline functions
+ * of linux/pmu_kapi_group.h do not.
+ */
 #include <linux/build_bug.h>
 #include <linux/export.h>
 #include <linux/irqflags.h>
@@ -8,9 +11,18 @@
 
 #include "context.h"
 
-static_assert(offsetof(struct pmuk_counter, mask) == offsetof(struct pmuk_counter_fast, mask));
-static_assert(offsetof(struct pmuk_counter, last) == offsetof(struct pmuk_counter_fast, last));
-static_assert(offsetof(struct pmuk_counter, offset) == offsetof(struct pmuk_counter_fast, offset));
+static_assert(!offsetof(struct pmuk_context, fast));
+
+/* Contexts show this group on CPUs where no reads are fast. */
+static struct pmuk_group pmuk_group_none __ro_after_init = { .fast_tick = PMUK_GROUP_SLOW };
+
+/*
+ * A plan has this event in the place of each counter that the set does not have. It is in no
+ * register, so a read of more counters than there are goes to the slow path.
+ */
+static struct perf_event pmuk_event_none __ro_after_init = {
+	.hw	= { .idx = -1, .state = PERF_HES_STOPPED },
+};
 
 /* The fast path needs counters whose registers are all read directly. */
 static bool pmuk_turn_is_direct(const struct pmuk_turn *turn)
@@ -24,6 +36,38 @@ static bool pmuk_turn_is_direct(const struct pmuk_turn *turn)
 	return true;
 }
 
+int pmuk_groups_alloc(struct pmuk_context *ctx)
+{
+	int cpu;
+
+	ctx->fast.groups = alloc_percpu(struct pmuk_group *);
+	if (!ctx->fast.groups)
+		return -ENOMEM;
+	for_each_possible_cpu(cpu)
+		WRITE_ONCE(*per_cpu_ptr(ctx->fast.groups, cpu), &pmuk_group_none);
+	return 0;
+}
+
+/* Plans reads of the turn's counters, which are new, so that no group read has read them. */
+void pmuk_group_plan(struct pmuk_turn *turn)
+{
+	struct pmuk_group *group = &turn->group;
+	unsigned int i;
+
+	for (i = 0; i < PMUK_GROUP_FAST; i++) {
+		struct pmuk_counter *c = i < turn->nr ? turn->counters[i] : NULL;
+
+		group->events[i] = &pmuk_event_none;
+		if (!c)
+			continue;
+		group->events[i] = c->event;
+		group->masks[i] = c->mask;
+		group->last[i] = 0;
+		group->offsets[i] = c->offset;
+		c->last_group = &group->last[i];
+	}
+}
+
 /* Let the fast path of pmuk_read_local() find the counters of the active turn, or hide them. */
 void pmuk_inst_show_group(struct pmuk_inst *inst, bool on)
 {
@@ -32,13 +76,14 @@ void pmuk_inst_show_group(struct pmuk_inst *inst, bool on)
 
 	if (inst->cpu < 0)
 		return;
-	shown = per_cpu_ptr(inst->ctx->groups, inst->cpu);
+	shown = per_cpu_ptr(pmuk_groups(inst->ctx), inst->cpu);
 	on = on && turn->nr && pmuk_turn_is_direct(turn);
-	WRITE_ONCE(turn->group->fast_tick, PMUK_COUNTING);
-	WRITE_ONCE(*shown, on ? turn->group : NULL);
+	WRITE_ONCE(turn->group.fast_tick, PMUK_GROUP_SLOW);
+	/* The plan comes before the pointer. Pairs with the reader's address dependency. */
+	smp_store_release(shown, on ? &turn->group : &pmuk_group_none);
 	smp_mb();	/* pairs with pmuk_inst_mask(), which hides the group or is seen here */
 	if (on && atomic_read(&inst->masked))
-		WRITE_ONCE(*shown, NULL);
+		WRITE_ONCE(*shown, &pmuk_group_none);
 }
 
 static struct pmuk_inst *pmuk_context_own(struct pmuk_context *ctx)
@@ -51,16 +96,16 @@ static struct pmuk_inst *pmuk_context_own(struct pmuk_context *ctx)
 }
 
 /*
- * Let reads of the group be fast for the rest of this tick, unless the context is masked. A restart
- * that is masked again before it ends shows the group for a moment even then. An NMI may mask at
- * any point in here, so check ->masked afterwards.
+ * Let reads of the group be fast for the rest of this tick, unless the instance is masked: a masked
+ * instance may show its group for a moment, see pmuk_inst_show_group(). An NMI may mask the
+ * instance at any point in here, so check ->masked afterwards.
  */
 static void pmuk_group_allow_fast(const struct pmuk_inst *inst, struct pmuk_group *group)
 {
 	WRITE_ONCE(group->fast_tick, jiffies);
 	barrier();
 	if (atomic_read(&inst->masked))
-		WRITE_ONCE(group->fast_tick, PMUK_COUNTING);
+		WRITE_ONCE(group->fast_tick, PMUK_GROUP_SLOW);
 }
 
 /*
@@ -84,7 +129,7 @@ static noinline int pmuk_read_local_slow(struct pmuk_context *ctx, u64 *counts, 
 		return -EINVAL;
 	ret = pmuk_counters_read_local(turn->counters, counts, n);
 	if (!ret && n == turn->nr && !in_nmi())
-		pmuk_group_allow_fast(inst, turn->group);
+		pmuk_group_allow_fast(inst, &turn->group);
 	return ret;
 }
 
@@ -92,7 +137,7 @@ static noinline int pmuk_read_local_slow(struct pmuk_context *ctx, u64 *counts, 
 static __always_inline bool pmuk_group_read_any(const struct pmuk_context *ctx, u64 *counts,
 						unsigned int n)
 {
-	struct pmuk_group *const *shown = raw_cpu_ptr(ctx->groups);
+	struct pmuk_group *const *shown = raw_cpu_ptr(pmuk_groups(ctx));
 
 	if (likely(n == 2))
 		return pmuk_group_read(shown, counts, 2, false);
@@ -103,54 +148,25 @@ static __always_inline bool pmuk_group_read_any(const struct pmuk_context *ctx, 
 	return n == 3 && pmuk_group_read(shown, counts, 3, false);
 }
 
-static noinline int pmuk_read_local_preemptible(struct pmuk_context *ctx, u64 *counts,
-						unsigned int n)
-{
-	guard(preempt_notrace)();
-	if (likely(pmuk_group_read_any(ctx, counts, n)))
-		return 0;
-	return pmuk_read_local_slow(ctx, counts, n);
-}
-
 /**
- * pmuk_read_local() - read the active set's counters on this CPU or task in one instant
+ * __pmuk_read_local() - the part of pmuk_read_local() that is not inline
  * @ctx: the context
- * @counts: where to put the counts, in the order of the counters' numbers
+ * @counts: where to put the counts
  * @n: read the first @n counters
  *
- * No interrupt comes between the reads, nor, on x86 and arm64, an NMI. Each count is as
- * pmuk_counter_read_local() returns it.
+ * Nothing but pmuk_read_local() calls this: if its caller is preemptible or in NMI, if the compiler
+ * does not know @n, or if the inline read has failed.
  *
- * Context: Any, NMI too; on a CPU of the target, or in its task. Where more than one event
- * set takes turns, with preemption off, or the turn may end.
- * Return: 0; -EINVAL if @ctx or @counts is NULL, this is no CPU of the target or not its task,
- * or the set has fewer than @n counters; -EBUSY if the context is stopped, a counter is not on
- * the PMU now, or NMIs came between the reads again and again; -EOPNOTSUPP with PMUK_TARGET_TREE.
- * @counts is not defined after an error.
+ * Context: As pmuk_read_local().
+ * Return: As pmuk_read_local().
  */
-int pmuk_read_local(struct pmuk_context *ctx, u64 *counts, unsigned int n)
+int __pmuk_read_local(struct pmuk_context *ctx, u64 *counts, unsigned int n)
 {
-	unsigned int preempt = preempt_count();
-
 	if (unlikely(!ctx || !counts))
 		return -EINVAL;
-	if (unlikely(!preempt))
-		return pmuk_read_local_preemptible(ctx, counts, n);
-	if (likely(!(preempt & NMI_MASK) && pmuk_group_read_any(ctx, counts, n)))
+	guard(preempt_notrace)();
+	if (likely(!in_nmi() && pmuk_group_read_any(ctx, counts, n)))
 		return 0;
 	return pmuk_read_local_slow(ctx, counts, n);
 }
-EXPORT_SYMBOL_GPL(pmuk_read_local);
-
-/**
- * pmuk_groups() - where pmuk_group_read() finds the counters of each CPU
- * @ctx: the context
- *
- * Context: Any.
- * Return: an array by CPU, whose elements are arguments of pmuk_group_read() until pmuk_close().
- */
-struct pmuk_group * __percpu *pmuk_groups(struct pmuk_context *ctx)
-{
-	return ctx->groups;
-}
-EXPORT_SYMBOL_GPL(pmuk_groups);
+EXPORT_SYMBOL_GPL(__pmuk_read_local);

@@ -16,10 +16,10 @@ u64 pmuk_hw_mask(const struct pmuk_counter *c)
 }
 
 /*
- * pmuk_hw_is_barred() subtracts this from preempt_count(), and bars the fast path if the difference
- * has PMUK_BARRED set. With 1, a preempt_count() of 0 gives a difference with all bits set, so a
- * task counter's reader is barred while the reader can be preempted. Any other preempt_count()
- * less 1 has PMUK_BARRED clear.
+ * pmuk_read_is_barred() subtracts this from preempt_count(), and bars the fast path if the
+ * difference has PMUK_BARRED set. With 1, a preempt_count() of 0 gives a difference with all bits
+ * set, so a task counter's reader is barred while the reader can be preempted. Any other
+ * preempt_count() less 1 has PMUK_BARRED clear.
  */
 u32 pmuk_hw_bar(const struct pmuk_counter *c)
 {

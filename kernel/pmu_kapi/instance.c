@@ -90,6 +90,17 @@ static bool pmuk_slot_is_tried(const struct pmuk_slot *slot)
 	       !(*pmuk_slot_counter(slot))->writes_aux;
 }
 
+static bool pmuk_turn_is_tried(const struct pmuk_turn *turn)
+{
+	unsigned int i;
+
+	for (i = 0; i < turn->nr; i++) {
+		if (pmuk_slot_is_tried(&turn->slots[i]))
+			return true;
+	}
+	return false;
+}
+
 /* The first counter whose trial could push a running task's events out, or NULL. */
 static struct pmuk_slot *pmuk_turn_shares(struct pmuk_turn *turn)
 {
@@ -111,11 +122,13 @@ static struct pmuk_slot *pmuk_turn_shares(struct pmuk_turn *turn)
  */
 static int pmuk_turn_try(struct pmuk_turn *turn, struct pmuk_slot **failed)
 {
-	bool tree = turn->nr && pmuk_inst_is_tree(turn->slots[0].inst);
+	struct pmuk_slot *shares;
 	unsigned int i;
-	struct pmuk_slot *shares = pmuk_turn_shares(turn);
 	int ret = 0;
 
+	if (!pmuk_turn_is_tried(turn))
+		return 0;
+	shares = pmuk_turn_shares(turn);
 	/* A load leaves this to pmuk_start(). A CPU that has come back tries again later. */
 	if (shares) {
 		*failed = shares;
@@ -126,7 +139,7 @@ static int pmuk_turn_try(struct pmuk_turn *turn, struct pmuk_slot **failed)
 		if (pmuk_slot_is_tried(&turn->slots[i]))
 			ret = pmuk_counter_enable(turn->counters[i]);
 	}
-	if (!ret && tree)
+	if (!ret && pmuk_inst_is_tree(turn->slots[0].inst))
 		return 0;
 	for (i = 0; i < turn->nr; i++) {
 		struct pmuk_value had = turn->slots[i].held;
@@ -172,6 +185,7 @@ static int pmuk_inst_place_locked(struct pmuk_inst *inst, struct pmuk_target *fa
 	for (i = 0; i < inst->nr_turns; i++) {
 		for (j = 0; j < inst->turns[i].nr; j++)
 			pmuk_slot_show(&inst->turns[i].slots[j]);
+		pmuk_group_plan(&inst->turns[i]);
 	}
 	return 0;
 }
@@ -191,6 +205,11 @@ void pmuk_inst_retire(struct pmuk_inst *inst)
 	pmuk_inst_retire_locked(inst);
 }
 
+static int pmuk_inst_node(int cpu)
+{
+	return cpu < 0 ? NUMA_NO_NODE : cpu_to_node(cpu);
+}
+
 static int pmuk_turn_init(struct pmuk_inst *inst, struct pmuk_turn *turn,
 			  const struct pmuk_set *set)
 {
@@ -199,13 +218,12 @@ static int pmuk_turn_init(struct pmuk_inst *inst, struct pmuk_turn *turn,
 
 	turn->set = set;
 	turn->nr = hweight32(set->defined);
-	turn->slots = kcalloc(turn->nr, sizeof(*turn->slots), GFP_KERNEL);
-	turn->group = kzalloc(struct_size(turn->group, counters, max(turn->nr, PMUK_GROUP_FAST)),
-			      GFP_KERNEL);
-	if (!turn->slots || !turn->group)
+	turn->slots = kcalloc_node(turn->nr, sizeof(*turn->slots) + sizeof(*turn->counters),
+				   GFP_KERNEL, pmuk_inst_node(inst->cpu));
+	if (!turn->slots)
 		return -ENOMEM;
-	turn->group->fast_tick = PMUK_COUNTING;
-	turn->counters = turn->group->counters;
+	turn->counters = (struct pmuk_counter **)(turn->slots + turn->nr);
+	turn->group.fast_tick = PMUK_GROUP_SLOW;
 	for_each_set_bit(num, &defined, PMUK_SET_COUNTERS) {
 		turn->slots[i] = (struct pmuk_slot){
 			.inst = inst, .turn = turn, .def = &set->defs[num], .num = num };
@@ -221,14 +239,15 @@ struct pmuk_inst *pmuk_inst_alloc(struct pmuk_context *ctx, int cpu) __must_hold
 	struct pmuk_set *set;
 	unsigned long id;
 
-	inst = kzalloc_node(sizeof(*inst), GFP_KERNEL, cpu < 0 ? NUMA_NO_NODE : cpu_to_node(cpu));
+	inst = kzalloc_node(sizeof(*inst), GFP_KERNEL, pmuk_inst_node(cpu));
 	if (!inst)
 		return NULL;
 	inst->ctx = ctx;
 	inst->cpu = cpu;
 	mutex_init(&inst->lock);
 	pmuk_inst_init_switch(inst);
-	inst->turns = kvcalloc(ctx->nr_sets, sizeof(*inst->turns), GFP_KERNEL);
+	inst->turns = kvzalloc_node(array_size(ctx->nr_sets, sizeof(*inst->turns)), GFP_KERNEL,
+				    pmuk_inst_node(cpu));
 	if (!inst->turns)
 		goto out_free;
 	xa_for_each(&ctx->sets, id, set) {
@@ -255,10 +274,8 @@ void pmuk_inst_free(struct pmuk_inst *inst)
 	hrtimer_cancel(&inst->timer);
 	irq_work_sync(&inst->irq_work);
 	cancel_work_sync(&inst->work);
-	for (i = 0; i < inst->nr_turns; i++) {
+	for (i = 0; i < inst->nr_turns; i++)
 		kfree(inst->turns[i].slots);
-		kfree(inst->turns[i].group);
-	}
 	kvfree(inst->turns);
 	kfree(inst);
 }

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A counter's own CPU reads it here. Everything in this file may run in NMI: no lock, no
- * allocation, no sleep.
- *
- * The fast path of pmuk_counter_read_local() leaves interrupts on, as masking them can cost more
- * than all the rest. For that it has to compare more, see pmuk_hw_read_fast().
+ * A counter's own CPU reads it here, if linux/pmu_kapi_read.h does not. Everything in this file may
+ * run in NMI: no lock, no allocation, no sleep.
  */
 #define pr_fmt(fmt) "pmuk: " fmt
 
@@ -63,7 +60,7 @@ u64 pmuk_not_less(struct pmuk_counter *c, u64 count)
 		c->last = count;
 		return count;
 	}
-	c->last_nmi = max3(count, c->last, c->last_nmi);
+	c->last_nmi = max(max3(count, c->last, c->last_nmi), *c->last_group);
 	return c->last_nmi;
 }
 
@@ -76,9 +73,10 @@ int pmuk_check_own(const struct pmuk_counter *c)
 }
 
 /*
- * An NMI in the middle may pause the counter. If that is not its PMU's NMI, the hardware counts on:
- * ->frozen is the count then. Or the NMI may resume the counter, and subtract what the hardware has
- * counted during the pause: then read again. Returns true if @count is ->frozen.
+ * An NMI in the middle may pause the counter, and the hardware may count on: ->frozen is the count
+ * then. Or the NMI may resume the counter, and subtract what the hardware has counted during the
+ * pause: then ->resumes has changed, and this function reads again. Returns true if @count is
+ * ->frozen.
  */
 static bool pmuk_count_or_frozen(const struct pmuk_counter *c, u64 *count)
 {
@@ -93,7 +91,10 @@ static bool pmuk_count_or_frozen(const struct pmuk_counter *c, u64 *count)
 	return frozen;
 }
 
-/* The slow path handles errors, paused counters, counters on other PMUs, and NMIs. */
+/*
+ * Does the reads that pmuk_read_fast() does not: the first in each tick, which publishes, those in
+ * NMI, and those of counters that are paused, throttled or without a ->mask. Also returns errors.
+ */
 static int pmuk_read_slow(struct pmuk_counter *c, u64 *count)
 {
 	int ret;
@@ -119,8 +120,7 @@ static int pmuk_read_slow(struct pmuk_counter *c, u64 *count)
 	return 0;
 }
 
-/* This function is out of line so that pmuk_counter_read_local() needs no stack frame. */
-static noinline int pmuk_read_slow_irqsave(struct pmuk_counter *c, u64 *count)
+static int pmuk_read_slow_irqsave(struct pmuk_counter *c, u64 *count)
 {
 	unsigned long flags;
 	int ret;
@@ -132,33 +132,18 @@ static noinline int pmuk_read_slow_irqsave(struct pmuk_counter *c, u64 *count)
 }
 
 /**
- * pmuk_counter_read_local() - read a counter on its own CPU, exactly and fast
+ * __pmuk_counter_read_local() - the slow path of pmuk_counter_read_local()
  * @c: the counter
- * @count: where to put the number of events since the counter was created
+ * @count: where to put the count
  *
- * On x86 and arm64 this is one read of the counter's register and the loads to
- * make 64 bits of it; no lock, no interrupts masked, and nothing written that
- * perf core or another CPU uses. The first read in each tick also publishes the
- * value for pmuk_counter_snapshot(). A paused counter reads as it was when paused.
+ * Nothing but pmuk_counter_read_local() calls this: where the inline read has failed, and always
+ * with CONFIG_DEBUG_PREEMPT. arm64 reads counters in registers 8 and up here, as few CPUs have so
+ * many.
  *
- * A task counter is read with interrupts masked if its reader could be preempted:
- * a preempted reader may continue on another CPU, which need not have the same registers.
- *
- * Counts of one counter never go back. If an NMI interrupts perf core while it updates this very
- * counter, a read in that NMI may lack the events that the update has in flight, but returns no
- * less than the latest read that nothing interrupted.
- *
- * Context: Any, NMI too; on the counter's CPU, and not free to leave it (bound,
- * or with migration, preemption or interrupts off), or in the context of its
- * task.
- * Return: 0; -EINVAL if @c or @count is NULL or @c does not belong to this CPU
- * or task, -EBUSY if the counter is not on the PMU now (see
- * pmuk_counter_state()), an NMI found the PMU being reprogrammed or the counter being
- * paused, resumed or given a period, or the caller is
- * in an NMI that is not the PMU's own, and the PMU counts for no task: the drivers of such PMUs,
- * as uncore PMUs, may take locks; -EOPNOTSUPP with PMUK_INHERIT. @count is written on success only.
+ * Context: As pmuk_counter_read_local().
+ * Return: As pmuk_counter_read_local().
  */
-int pmuk_counter_read_local(struct pmuk_counter *c, u64 *count)
+int __pmuk_counter_read_local(struct pmuk_counter *c, u64 *count)
 {
 	if (unlikely(!c || !count))
 		return -EINVAL;
@@ -167,12 +152,11 @@ int pmuk_counter_read_local(struct pmuk_counter *c, u64 *count)
 	if (IS_ENABLED(CONFIG_DEBUG_PREEMPT) && !perf_local_task(c->event) &&
 	    current->nr_cpus_allowed > 1)
 		(void)smp_processor_id();
-
-	if (likely(pmuk_hw_read_fast(c, count)))
+	if (IS_ENABLED(CONFIG_DEBUG_PREEMPT) && pmuk_read_fast(c, count))
 		return 0;
 	return pmuk_read_slow_irqsave(c, count);
 }
-EXPORT_SYMBOL_GPL(pmuk_counter_read_local);
+EXPORT_SYMBOL_GPL(__pmuk_counter_read_local);
 
 /*
  * Reads one counter after the other. A context that is unloaded meanwhile leaves NULL in their
@@ -189,7 +173,7 @@ static int pmuk_counters_read_once(struct pmuk_counter *const *counters, u64 *co
 
 		if (unlikely(!c))
 			ret = -EBUSY;
-		else if (unlikely(!pmuk_hw_read_fast(c, &counts[i])))
+		else if (unlikely(!pmuk_read_fast(c, &counts[i])))
 			ret = pmuk_read_slow(c, &counts[i]);
 		if (unlikely(ret))
 			return ret;

@@ -87,6 +87,17 @@ void pmuk_slot_snapshot(const struct pmuk_slot *slot, struct pmuk_value *sum)
 	sum->age = max(sum->age, value.age);
 }
 
+/* Sets the offset that local reads add to the counts of @c, which may be NULL. */
+static void pmuk_slot_set_offset(struct pmuk_slot *slot, struct pmuk_counter *c)
+{
+	unsigned int i = slot - slot->turn->slots;
+
+	if (c)
+		c->offset = slot->base.count;
+	if (i < PMUK_GROUP_FAST)
+		slot->turn->group.offsets[i] = slot->base.count;
+}
+
 /* Set the slot's value to @had, whatever its counter has counted until now. */
 void pmuk_slot_rebase(struct pmuk_slot *slot, const struct pmuk_value *had)
 {
@@ -100,8 +111,7 @@ void pmuk_slot_rebase(struct pmuk_slot *slot, const struct pmuk_value *had)
 	slot->base.time_enabled = had->time_enabled - value.time_enabled;
 	slot->base.time_running = had->time_running - value.time_running;
 	slot->held = *had;
-	if (c)
-		c->offset = slot->base.count;
+	pmuk_slot_set_offset(slot, c);
 	if (slot->inst->live)
 		pmuk_slot_show(slot);
 }
@@ -150,8 +160,7 @@ static void pmuk_slot_set_peers(struct pmuk_slot *slot, struct pmuk_counter *c)
 	unsigned int i;
 
 	c->nr_peers = 0;
-	if (!(c->attr.sample_type & PERF_SAMPLE_READ) ||
-	    !(c->attr.read_format & PERF_FORMAT_GROUP))
+	if (!pmuk_attr_reads_group(&c->attr))
 		return;
 	for (i = 0; i < turn->nr && c->nr_peers < PMUK_PEERS_MAX; i++) {
 		if (slot->def->pmd.sample_peers & BIT(turn->slots[i].num))

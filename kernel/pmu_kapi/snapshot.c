@@ -14,13 +14,13 @@
  */
 void pmuk_publish(struct pmuk_counter *c, const struct pmuk_value *value)
 {
-	struct pmuk_published pub = { .value = *value };
+	struct pmuk_value pub = *value;
 
 	if (atomic_cmpxchg_acquire(&c->publishing, 0, 1))
 		return;
 
-	pub.stamp = ktime_get_mono_fast_ns();
-	if (value->count >= c->pub[0].value.count) {
+	pub.age = ktime_get_mono_fast_ns();
+	if (value->count >= c->pub[0].count) {
 		write_seqcount_latch_begin(&c->latch);
 		c->pub[0] = pub;
 		write_seqcount_latch(&c->latch);
@@ -28,7 +28,7 @@ void pmuk_publish(struct pmuk_counter *c, const struct pmuk_value *value)
 		write_seqcount_latch_end(&c->latch);
 	}
 	if (c->on_page)
-		pmuk_page_publish(c, &c->pub[0].value);
+		pmuk_page_publish(c, &c->pub[0]);
 	atomic_set_release(&c->publishing, 0);
 }
 
@@ -49,7 +49,6 @@ void pmuk_publish(struct pmuk_counter *c, const struct pmuk_value *value)
  */
 int pmuk_counter_snapshot(struct pmuk_counter *c, struct pmuk_value *value)
 {
-	struct pmuk_published pub;
 	unsigned int seq;
 	u64 now;
 
@@ -60,12 +59,11 @@ int pmuk_counter_snapshot(struct pmuk_counter *c, struct pmuk_value *value)
 
 	do {
 		seq = read_seqcount_latch(&c->latch);
-		pub = c->pub[seq & 1];
+		*value = c->pub[seq & 1];
 	} while (read_seqcount_latch_retry(&c->latch, seq));
 
 	now = ktime_get_mono_fast_ns();
-	*value = pub.value;
-	value->age = now > pub.stamp ? now - pub.stamp : 0;
+	value->age = now > value->age ? now - value->age : 0;
 	return 0;
 }
 EXPORT_SYMBOL_GPL(pmuk_counter_snapshot);

@@ -640,7 +640,7 @@ static int consume_records(void *data)
 	return pair_wait(pair);
 }
 
-/* As user space does: by head and tail of the control page. */
+/* Consumes as user space does, by head and tail of the control page. */
 static int consume_as_a_user(void *data)
 {
 	struct pair *pair = data;

@@ -187,7 +187,7 @@ static void end_here(struct nest *n)
 	n->written += size;
 }
 
-/* As hardware is started by a task, and ends with an interrupt, or the other way round. */
+/* A task begins a part, as it starts hardware, and an interrupt ends the part; or vice versa. */
 static void what_begins_here_ends_there(struct kunit *test)
 {
 	struct nest *n = new_nest(test);

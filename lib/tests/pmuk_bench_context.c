@@ -14,6 +14,7 @@
 #include "pmuk_bench.h"
 
 #define COUNTERS	4
+#define READS		1000
 #define GROWTH_TURNS	5
 #define SETS_MAX	128
 
@@ -31,6 +32,7 @@ static __always_inline int read_group(struct contexts *c, unsigned int counters,
 {
 	int ret;
 
+	guard(preempt)();
 	do {
 		ret = pmuk_read_local(c->ctx, c->counts, counters);
 	} while (--n);
@@ -40,6 +42,32 @@ static __always_inline int read_group(struct contexts *c, unsigned int counters,
 static int group_pmuk(void *what, unsigned int n)
 {
 	return read_group(what, COUNTERS, n);
+}
+
+/* Reads as a task that can be preempted, and that is bound to its CPU. */
+static int group_task(void *what, unsigned int n)
+{
+	struct contexts *c = what;
+	int ret;
+
+	do {
+		ret = pmuk_read_local(c->ctx, c->counts, COUNTERS);
+	} while (--n);
+	return ret;
+}
+
+/* Reads as pmuk_sched does in the scheduler, without checks of the arguments. */
+static int group_inline(void *what, unsigned int n)
+{
+	struct contexts *c = what;
+	int ret = 0;
+
+	guard(preempt)();
+	do {
+		if (!pmuk_group_read(this_cpu_ptr(pmuk_groups(c->ctx)), c->counts, COUNTERS, false))
+			ret = pmuk_read_local(c->ctx, c->counts, COUNTERS);
+	} while (--n);
+	return ret;
 }
 
 static int group_perf(void *what, unsigned int n)
@@ -64,6 +92,8 @@ static int group_two(void *what, unsigned int n)
 static const struct bench_way ctx_ways[] = {
 	{ "empty", NULL, bench_empty },
 	{ "group_pmuk", NULL, group_pmuk },
+	{ "group_task", NULL, group_task },
+	{ "group_inline", NULL, group_inline },
 };
 
 static const struct bench_way two_ways[] = {
@@ -92,6 +122,11 @@ STEP(ctx, start, pmuk_start(c->ctx, NULL))
 STEP(ctx, switch, pmuk_switch_evtset(c->ctx, 1))
 STEP(ctx, stop, pmuk_stop(c->ctx))
 STEP(ctx, unload, pmuk_unload_context(c->ctx))
+
+static int ctx_read(struct contexts *c)
+{
+	return read_group(c, COUNTERS, READS);
+}
 
 static int hand_load(struct contexts *c)
 {
@@ -136,12 +171,12 @@ static int hand_unload(struct contexts *c)
 	return 0;
 }
 
-/* From nothing to nothing; the first five are the context's. */
-#define CTX_STEPS	5
+/* The first steps are the context's, and the others are by hand. Each side ends as it began. */
+#define CTX_STEPS	6
 
 static const struct step steps[] = {
 	{ "ctx_load", ctx_load }, { "ctx_start", ctx_start }, { "ctx_switch", ctx_switch },
-	{ "ctx_stop", ctx_stop }, { "ctx_unload", ctx_unload },
+	{ "ctx_read", ctx_read }, { "ctx_stop", ctx_stop }, { "ctx_unload", ctx_unload },
 	{ "hand_load", hand_load }, { "hand_start", hand_start }, { "hand_switch", hand_switch },
 	{ "hand_stop", hand_stop }, { "hand_unload", hand_unload },
 };
@@ -225,10 +260,11 @@ static int measure_turns(struct contexts *c)
 	return ret;
 }
 
-static int measure_ways(struct contexts *c, const struct bench_way ways[2])
+static int measure_ways(struct contexts *c, const struct bench_way *ways,
+			unsigned int nr)
 {
-	struct bench_turns *turns __free(kfree) = bench_alloc_turns(2);
-	struct bench b = { .ways = ways, .nr = 2, .what = c, .turns = turns };
+	struct bench_turns *turns __free(kfree) = bench_alloc_turns(nr);
+	struct bench b = { .ways = ways, .nr = nr, .what = c, .turns = turns };
 	int ret = turns ? bench_run(&b) : -ENOMEM;
 
 	if (!ret)
@@ -236,9 +272,10 @@ static int measure_ways(struct contexts *c, const struct bench_way ways[2])
 	return ret;
 }
 
-static int measure_group(struct contexts *c, const struct bench_way ways[2])
+static int measure_group(struct contexts *c, const struct bench_way *ways,
+			 unsigned int nr)
 {
-	int ret = ctx_load(c) ?: ctx_start(c) ?: measure_ways(c, ways);
+	int ret = ctx_load(c) ?: ctx_start(c) ?: measure_ways(c, ways, nr);
 
 	pmuk_unload_context(c->ctx);
 	return ret;
@@ -246,10 +283,11 @@ static int measure_group(struct contexts *c, const struct bench_way ways[2])
 
 static int measure_reads(struct contexts *c)
 {
-	int ret = measure_group(c, ctx_ways);
+	int ret = measure_group(c, ctx_ways, ARRAY_SIZE(ctx_ways));
 
 	if (!ret)
-		ret = hand_load(c) ?: hand_start(c) ?: measure_ways(c, hand_ways);
+		ret = hand_load(c) ?: hand_start(c) ?:
+		      measure_ways(c, hand_ways, ARRAY_SIZE(hand_ways));
 	hand_unload(c);
 	return ret;
 }
@@ -297,7 +335,7 @@ static int measure_sets(struct contexts *c)
 
 static int measure_two(struct contexts *c)
 {
-	return make_set(c, 0, 2) ?: measure_group(c, two_ways);
+	return make_set(c, 0, 2) ?: measure_group(c, two_ways, ARRAY_SIZE(two_ways));
 }
 
 static int measure_in_context(struct contexts *c, int (*measure)(struct contexts *c))

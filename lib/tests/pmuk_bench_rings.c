@@ -305,7 +305,7 @@ static int rec_perf_bare(void *what, unsigned int n)
 	return 0;
 }
 
-/* As perf's records have it, and ours in rec_pmuk_time. */
+/* Each record has the time, as perf's records do, and ours in rec_pmuk_time. */
 static int rec_perf(void *what, unsigned int n)
 {
 	struct perf_output_handle handle;

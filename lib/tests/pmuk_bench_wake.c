@@ -27,7 +27,7 @@ struct wake {
 	u64 ns[WAKES];
 };
 
-/* As the counter below asks for it. */
+/* The counter below asks for records with these fields. */
 struct wake_record {
 	struct perf_event_header header;
 	u64 time;

@@ -737,7 +737,7 @@ static void offline_with_an_overflow_pending(struct kunit *test)
 	pmuk_ctx_silent(test, p->ctx);
 }
 
-/* As a worker does whose CPU has gone, before the context's own has seen to that. */
+/* Runs the worker anywhere: its CPU has gone, and the context has not noticed that yet. */
 static void switch_anywhere(struct pmuk_inst *inst, unsigned int nr)
 {
 	scoped_guard(mutex, &inst->lock)

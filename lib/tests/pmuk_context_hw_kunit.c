@@ -116,8 +116,8 @@ static int set_of(const struct hw *hw)
 	return turn ? turn - inst->turns : -1;
 }
 
-/* 0 if the fast path has given the counts: the other one finds nothing to read. */
-static int read_fast_alone(struct hw *hw, u64 *counts)
+/* Returns 0 if the fast path has read @n counts. The slow path finds no instance here. */
+static int read_some_fast(struct hw *hw, u64 *counts, unsigned int n)
 {
 	struct pmuk_inst *inst;
 	int ret;
@@ -126,10 +126,15 @@ static int read_fast_alone(struct hw *hw, u64 *counts)
 	inst = inst_of(hw);
 	WRITE_ONCE(hw->ctx->insts[hw->cpu], NULL);
 	barrier();	/* with interrupts, which look there, too */
-	ret = pmuk_read_local(hw->ctx, counts, NR);
+	ret = pmuk_read_local(hw->ctx, counts, n);
 	barrier();
 	WRITE_ONCE(hw->ctx->insts[hw->cpu], inst);
 	return ret;
+}
+
+static int read_fast_alone(struct hw *hw, u64 *counts)
+{
+	return read_some_fast(hw, counts, NR);
 }
 
 /* Every other read, the first and any that needs the other path in the usual way. */
@@ -653,12 +658,12 @@ static bool gets_fast(struct hw *hw)
 /* While masked: shown as by a restart, for a moment, if an overflow masks before that has ended. */
 static bool gets_fast_if_shown(struct hw *hw)
 {
-	struct pmuk_group **group = per_cpu_ptr(hw->ctx->groups, hw->cpu);
+	struct pmuk_group **group = per_cpu_ptr(pmuk_groups(hw->ctx), hw->cpu), *none = *group;
 	bool fast;
 
-	WRITE_ONCE(*group, inst_of(hw)->active->group);
+	WRITE_ONCE(*group, &inst_of(hw)->active->group);
 	fast = gets_fast(hw);
-	WRITE_ONCE(*group, NULL);
+	WRITE_ONCE(*group, none);
 	return fast;
 }
 
@@ -693,6 +698,106 @@ static void masked_counts_are_frozen(struct kunit *test)
 	}
 }
 
+/* ---- which register is whose ---- */
+
+/* Each of four counters counts the events that the test makes, with two exceptions. */
+struct told_apart {
+	bool cycles_first;	/* the first counter counts cycles instead */
+	unsigned int idle;	/* these counters exclude the kernel, so they stay at 0 */
+};
+
+#define MADE	100
+
+static void add_told_apart(struct hw *hw, const struct told_apart *told)
+{
+	unsigned int num;
+
+	for (num = 0; num < PMUK_GROUP_FAST; num++) {
+		const struct pmuk_attr *attr = told->cycles_first && !num ? &cycles : &made;
+		struct pmuk_pmc pmc = { .num = num, .type = attr->type, .config = attr->config,
+					.flags = attr->flags };
+
+		if (told->idle & BIT(num))
+			pmc.flags |= PMUK_EXCLUDE_KERNEL;
+		KUNIT_ASSERT_EQ(hw->test, pmuk_write_pmcs(hw->ctx, &pmc, 1), 1);
+	}
+}
+
+/* Reads all counters, so that the next reads in this tick are fast, and then the first @n. */
+static bool read_then_fast(struct hw *hw, u64 *counts, unsigned int n)
+{
+	return !pmuk_read_local(hw->ctx, counts, PMUK_GROUP_FAST) &&
+	       (!HAS_FAST || !read_some_fast(hw, counts, n));
+}
+
+static void expect_told_apart(struct hw *hw, const struct told_apart *told, unsigned int n)
+{
+	u64 counts[PMUK_GROUP_FAST] = {};
+	unsigned int num;
+
+	KUNIT_ASSERT_TRUE(hw->test, pmuk_ctx_comes(read_then_fast(hw, counts, n)));
+	for (num = told->cycles_first; num < n; num++)
+		KUNIT_EXPECT_EQ_MSG(hw->test, counts[num], told->idle & BIT(num) ? 0 : MADE,
+				    "%u of %u, %s first, idle %#x", num, n,
+				    told->cycles_first ? "cycles" : "none", told->idle);
+}
+
+static void tell_apart(struct kunit *test, const struct told_apart *told)
+{
+	struct hw *hw = new_hw(test, NULL);
+	unsigned int n;
+
+	add_told_apart(hw, told);
+	begin(hw);
+	pmuk_hw_make_events(MADE);
+	for (n = 1; n <= PMUK_GROUP_FAST; n++)
+		expect_told_apart(hw, told, n);
+	pmuk_unload_context(hw->ctx);
+}
+
+/* Each counter's count comes from its own register, wherever the counters are. */
+static void registers_are_told_apart(struct kunit *test)
+{
+	struct pmuk_attr other = PMUK_HW_MADE;
+	struct told_apart told;
+	unsigned int others;
+
+	pmuk_hw_need_made_events(test);
+	other.flags |= PMUK_PINNED;
+	for (others = 0; others < 3; others++) {
+		for (told.idle = 0; told.idle < BIT(PMUK_GROUP_FAST); told.idle++) {
+			told.cycles_first = false;
+			tell_apart(test, &told);
+			told.cycles_first = true;
+			tell_apart(test, &told);
+		}
+		pmuk_test_enabled(test, &other, raw_smp_processor_id(), NULL);
+	}
+}
+
+static int read_more(struct hw *hw)
+{
+	u64 counts[PMUK_GROUP_FAST];
+
+	guard(preempt)();
+	return read_some_fast(hw, counts, PMUK_GROUP_FAST) ?
+	       pmuk_read_local(hw->ctx, counts, PMUK_GROUP_FAST) : 0;
+}
+
+/* The fast path finds nothing in the places of counters that the set does not have. */
+static void more_than_the_set_has(struct kunit *test)
+{
+	struct hw *hw = new_hw(test, NULL);
+	unsigned int i;
+
+	add_counters(hw, 0, &cycles, 0);
+	begin(hw);
+	for (i = 0; i < 100; i++) {
+		KUNIT_ASSERT_TRUE(test, !HAS_FAST || pmuk_ctx_comes(gets_fast(hw)));
+		KUNIT_ASSERT_EQ(test, read_more(hw), -EINVAL);
+	}
+}
+
 static struct kunit_case pmuk_context_hw_cases[] = {
 	KUNIT_CASE_PARAM_ATTR(reads_grow, troubles_gen_params, { .speed = KUNIT_SPEED_SLOW }),
 	KUNIT_CASE(agree_with_full_reads),
@@ -700,6 +805,8 @@ static struct kunit_case pmuk_context_hw_cases[] = {
 	KUNIT_CASE(made_events_in_one_instant),
 	KUNIT_CASE(made_events_in_one_instant_with_overflows),
 	KUNIT_CASE(masked_counts_are_frozen),
+	KUNIT_CASE(registers_are_told_apart),
+	KUNIT_CASE(more_than_the_set_has),
 	{}
 };
 

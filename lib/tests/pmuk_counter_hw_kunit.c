@@ -432,7 +432,7 @@ static void made_events_migrate(struct kunit *test)
 	}
 }
 
-/* As many as the PMU has, and not one more. */
+/* The PMU takes as many counters as it has, and not one more. */
 static void pmu_gets_full(struct kunit *test)
 {
 	struct pmuk_attr attr = sw_incr;

@@ -669,9 +669,9 @@ static void snapshot_is_whole(struct kunit *test)
 }
 
 /*
- * As above, for reads that interrupt the owner, whatever the owner is doing. Where an emulator runs
- * one CPU at a time, an interrupt may take half a second to get to the other one: fewer reads will
- * do.
+ * A read that interrupts the owner is whole, too, whatever the owner is doing. Where an emulator
+ * runs one CPU at a time, an interrupt may take half a second to get to the other one: fewer reads
+ * will do.
  */
 static void remote_read_is_whole(struct kunit *test)
 {

@@ -308,7 +308,7 @@ static void fields_in_any_combination(struct kunit *test)
 }
 
 /*
- * As perf core has them: a size, and that much. The last bytes are 0 up to a multiple of 8.
+ * Raw data are a size, and so many bytes, as perf core writes them. Zeroes fill up a multiple of 8.
  * perf's decoders take the first byte for the PMU's first.
  */
 static void raw_data_are_where_perf_has_them(struct kunit *test)

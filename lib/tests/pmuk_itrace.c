@@ -207,7 +207,7 @@ static int itrace_event_init(struct perf_event *event)
 
 /* ---- what happens to the CPU ---- */
 
-/* As many as there is room for. Returns how many are left. */
+/* Writes as many packets as there is room for. Returns how many are left. */
 static u64 itrace_write(struct itrace_cpu *cpu, const struct itrace_area *area, u64 left)
 {
 	u64 some, size;

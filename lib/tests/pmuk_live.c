@@ -98,7 +98,7 @@ static long live_create(struct live *l, void __user *from)
 	return 0;
 }
 
-/* As a call does that takes long. */
+/* Holds the context's lock, as a call that takes long does. */
 static int live_hold(void *data)
 {
 	struct live *l = data;
@@ -207,7 +207,7 @@ static long live_wake_later(struct live *l, unsigned long ms)
 }
 
 /*
- * As firmware does, but it sleeps a little, and wakes by itself. Interrupts are off, and so are
+ * Sleeps as firmware does, but only a little, and wakes by itself. Interrupts are off, and so are
  * other CPUs and the clock; drivers have been told that this CPU will lose its state.
  */
 static int live_sleep(suspend_state_t state)

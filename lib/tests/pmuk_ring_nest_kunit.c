@@ -248,7 +248,7 @@ NEST_CASES(in_nmi_in_softirq, PMUK_IRQ_SOFT, PMUK_IRQ_NMI)
 NEST_CASES(in_nmi_in_hardirq, PMUK_IRQ_HARD, PMUK_IRQ_NMI)
 NEST_CASES(in_all, PMUK_IRQ_SOFT, PMUK_IRQ_HARD, PMUK_IRQ_NMI)
 
-/* As deep as this machine allows. */
+/* Writers interrupt each other as deep as this machine allows. */
 static struct nest *new_deepest(struct kunit *test)
 {
 	return new_nest(test, PMUK_BUFFER_DROP, in_all_levels,

@@ -150,7 +150,7 @@ static void numbers_are_read_back(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, bytes[9], 1);
 }
 
-/* As in the comment of the header that user space has. */
+/* Packets are as the comment in user space's header says. */
 static void packets_are_as_documented(struct kunit *test)
 {
 	static const u8 mark[] = { PMUK_SCHED_RAW_MARK, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22,

@@ -23,7 +23,11 @@ struct perf_arch_place { };
 #define perf_arch_changed(was, now)	((was) ^ READ_ONCE(now))
 #define perf_arch_count_changed(was, now)	((was) ^ local64_read(&(now)))
 #define perf_arch_stops_after_nmi()	false
-#define perf_arch_nmis()		0UL
+#define perf_arch_nmis()		READ_ONCE(steps.irqs)
+#ifndef CONFIG_X86
+#define perf_arch_irqs()		((const unsigned long *)&steps.irqs)
+#endif
+#define perf_arch_read_first(events, n, raw)	((void)(events), (void)(n), (void)(raw), false)
 
 #define _LINUX_PERF_LOCAL_CORE_H
 #define _PMUK_COMPAT_LINUX_PERF_LOCAL_CORE_H
@@ -62,7 +66,10 @@ struct perf_arch_place { };
 #define pmuk_check_own			steps_check_own
 #define pmuk_not_less			steps_not_less
 #define pmuk_publish_local		steps_publish_local
+#define __pmuk_counter_read_local	steps_read_local_slow
 #define pmuk_counter_read_local		steps_read_local
+#define pmuk_read_is_barred		steps_read_is_barred
+#define pmuk_read_fast			steps_read_fast
 #define pmuk_counter_snapshot		steps_snapshot
 #define pmuk_counter_pause		steps_pause
 #define pmuk_counter_resume		steps_resume
@@ -78,7 +85,7 @@ struct perf_arch_place { };
 int steps_check_own(const struct pmuk_counter *c);
 u64 steps_not_less(struct pmuk_counter *c, u64 count);
 void steps_publish_local(struct pmuk_counter *c, u64 count);
-int steps_read_local(struct pmuk_counter *c, u64 *count);
+int steps_read_local_slow(struct pmuk_counter *c, u64 *count);
 int steps_snapshot(struct pmuk_counter *c, struct pmuk_value *value);
 int steps_pause(struct pmuk_counter *c);
 int steps_resume(struct pmuk_counter *c);

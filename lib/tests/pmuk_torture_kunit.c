@@ -200,7 +200,7 @@ static struct pmuk_format torture_format = {
 	.handler	= format_handler,
 };
 
-/* As above, but the context comes and goes, if nobody uses it. */
+/* This format comes and goes while nobody uses it. */
 static void other_is_used(void)
 {
 	if (!READ_ONCE(torture->other_is_there))

@@ -129,7 +129,7 @@ struct reading {
 
 /* @file: cpus, tasks, cgroups or hist */
 void read_any(const char *file, struct reading *r);
-/* As read_any(), but ends with a message when nothing is counted. */
+/* Reads like read_any(), but ends with a message when nothing is counted. */
 void read_on(const char *file, struct reading *r);
 void forget(struct reading *r);
 /* Newlines, backslashes and the like are \ooo in files of the kernel. */

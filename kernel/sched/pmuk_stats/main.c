@@ -164,12 +164,8 @@ static void pmuk_sched_reset_cpus(void)
 {
 	int cpu;
 
-	for_each_possible_cpu(cpu) {
-		struct pmuk_sched_cpu *c = per_cpu_ptr(&pmuk_sched_cpus, cpu);
-
-		memset(c, 0, offsetof(struct pmuk_sched_cpu, sink));
-		memset_after(c, 0, sink);
-	}
+	for_each_possible_cpu(cpu)
+		pmuk_sched_reset_cpu(per_cpu_ptr(&pmuk_sched_cpus, cpu));
 }
 
 /* Enters the tasks and cgroups that exist, and from then on new ones. */

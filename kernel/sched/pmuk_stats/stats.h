@@ -18,7 +18,6 @@
 #include <linux/mutex.h>
 #include <linux/percpu.h>
 #include <linux/pmu_kapi.h>
-#include <linux/pmu_kapi_group.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/smp.h>
@@ -266,7 +265,8 @@ enum {
 struct pmuk_sched_cpu {
 	struct pmuk_sched_task *task;	/* owner: the running task; NULL: off, or in a switch */
 	struct pmuk_group *const *group;	/* owner: for pmuk_group_read(), if this slice may
-						 * end in the fast path; else of an empty group
+						 * end in the fast path; else, and while ->task
+						 * is NULL, one whose reads are never fast
 						 */
 	u64 start;			/* owner: the CPU's clock at the latest switch or sync */
 	u64 delay;			/* owner: run_delay of ->task before it got the CPU */
@@ -420,6 +420,7 @@ void pmuk_sched_on_switch(bool preempt, struct task_struct *prev, struct task_st
 			  unsigned int prev_state, u64 clock);
 void pmuk_sched_switch_probe(void *data, bool preempt, struct task_struct *prev,
 			     struct task_struct *next, unsigned int prev_state);
+void pmuk_sched_reset_cpu(struct pmuk_sched_cpu *c);
 void pmuk_sched_begin(void *data);
 void pmuk_sched_end(void *data);
 void pmuk_sched_sync(void *data);

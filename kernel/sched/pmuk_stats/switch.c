@@ -26,6 +26,10 @@
 /* The number of sched_yield(2) in the calls of 32-bit programs, both on arm and x86. */
 #define PMUK_SCHED_COMPAT_YIELD	158
 
+/* Reads of this group are never fast. */
+static struct pmuk_group pmuk_sched_slow_group __ro_after_init = { .fast_tick = PMUK_GROUP_SLOW };
+static struct pmuk_group *const pmuk_sched_no_group = &pmuk_sched_slow_group;
+
 DEFINE_PER_CPU_ALIGNED(struct pmuk_sched_cpu, pmuk_sched_cpus);
 DEFINE_PER_CPU(bool, pmuk_sched_up);
 
@@ -94,9 +98,6 @@ static __always_inline void pmuk_sched_count_two(struct pmuk_sched_cpu *c,
 	*cycles = delta[0];
 	*insns = delta[1];
 }
-
-/* pmuk_group_read() finds no counters here. */
-static struct pmuk_group *const pmuk_sched_no_group;
 
 /* The fast path is for exactly two counters, cycles and instructions, which are both counting. */
 static void pmuk_sched_set_fast(struct pmuk_sched_cpu *c)
@@ -183,6 +184,15 @@ static u64 pmuk_sched_not_before(const struct pmuk_sched_cpu *c, u64 clock)
 }
 
 /*
+ * Returns whether @p has the PF_* @flag, PF_KTHREAD or PF_IDLE. The kernel may have preempted @p
+ * while @p stored other flags; such a store leaves @flag as it is.
+ */
+static bool pmuk_sched_has(const struct task_struct *p, unsigned int flag)
+{
+	return data_race(p->flags) & flag;	/* in the middle of such a store */
+}
+
+/*
  * Returns whether @prev, which is runnable and was not preempted in the kernel, has yielded. A
  * kernel thread has yielded, as it has called schedule() itself. A user task is either in
  * sched_yield(2), or it was preempted on its way back to user space.
@@ -191,7 +201,7 @@ static bool pmuk_sched_is_yielding(const struct task_struct *prev)
 {
 	int yield = in_compat_syscall() ? PMUK_SCHED_COMPAT_YIELD : __NR_sched_yield;
 
-	return prev->flags & PF_KTHREAD ||
+	return pmuk_sched_has(prev, PF_KTHREAD) ||
 	       syscall_get_nr((struct task_struct *)prev,
 			      task_pt_regs((struct task_struct *)prev)) == yield;
 }
@@ -199,7 +209,7 @@ static bool pmuk_sched_is_yielding(const struct task_struct *prev)
 /* The CPU's stopper thread, whose scheduling class comes before all others. */
 static bool pmuk_sched_is_stopper(const struct task_struct *p)
 {
-	return !p->prio && p->flags & PF_KTHREAD && p->nr_cpus_allowed == 1;
+	return !p->prio && pmuk_sched_has(p, PF_KTHREAD) && p->nr_cpus_allowed == 1;
 }
 
 /* Returns why @prev leaves although it is runnable. */
@@ -214,7 +224,7 @@ pmuk_sched_reason(bool preempt, const struct pmuk_sched_task *t, const struct pm
 		       PMUK_SCHED_STOPPED : PMUK_SCHED_MIGRATED;
 	if (!preempt && pmuk_sched_is_yielding(prev))
 		return PMUK_SCHED_YIELDED;
-	if (is_idle_task(next))		/* no task replaces @prev */
+	if (pmuk_sched_has(next, PF_IDLE))	/* no task replaces @prev */
 		return PMUK_SCHED_STOPPED;
 	return READ_ONCE(t->cgroup) == READ_ONCE(n->cgroup) ? PMUK_SCHED_SAME : PMUK_SCHED_OTHER;
 }
@@ -242,8 +252,10 @@ pmuk_sched_leave_runnable(struct pmuk_sched_cpu *c, bool preempt, struct pmuk_sc
 			  const struct pmuk_sched_task *n, const struct task_struct *prev,
 			  const struct task_struct *next)
 {
-	unsigned int reason = is_idle_task(prev) ? PMUK_SCHED_VOLUNTARY :
-						   pmuk_sched_reason(preempt, t, n, prev, next);
+	unsigned int reason = PMUK_SCHED_VOLUNTARY;
+
+	if (!pmuk_sched_has(prev, PF_IDLE))
+		reason = pmuk_sched_reason(preempt, t, n, prev, next);
 
 	if (reason < PMUK_SCHED_TASK_REASONS)
 		WRITE_ONCE(t->reasons[reason], t->reasons[reason] + 1);
@@ -478,6 +490,7 @@ static __always_inline void pmuk_sched_update_begin(struct pmuk_sched_cpu *c)
 	smp_wmb();	/* pairs with pmuk_sched_copy_quiet() */
 }
 
+/* @t is NULL if nothing is accounted on this CPU: then no reads are fast, see &pmuk_sched_cpu. */
 static noinline void pmuk_sched_switch_slow(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t,
 					    bool preempt, struct task_struct *prev,
 					    struct task_struct *next, unsigned int prev_state,
@@ -486,6 +499,8 @@ static noinline void pmuk_sched_switch_slow(struct pmuk_sched_cpu *c, struct pmu
 	struct pmuk_sched_task *n;
 	struct pmuk_sched_slice_times slice;
 
+	if (unlikely(!t))
+		return;
 	pmuk_sched_update_begin(c);
 	pmuk_sched_sum(&c->slow, 1);
 	n = pmuk_sched_entry_of(c, next);
@@ -587,7 +602,7 @@ static noinline void pmuk_sched_switch_reading(struct pmuk_sched_cpu *c, struct 
 					       struct task_struct *next, unsigned int prev_state,
 					       u64 clock)
 {
-	if (!pmuk_sched_is_fast(c) || pmuk_read_local(pmuk_sched.ctx, c->slice, 2)) {
+	if (!pmuk_sched_is_fast(c) || pmuk_read_local(pmuk_sched.ctx, c->slice, pmuk_sched.nr)) {
 		pmuk_sched_switch_slow(c, t, preempt, prev, next, prev_state, clock);
 		return;
 	}
@@ -609,8 +624,6 @@ void pmuk_sched_on_switch(bool preempt, struct task_struct *prev, struct task_st
 	struct pmuk_sched_task *t = c->task;
 	u64 now[2];
 
-	if (unlikely(!t))
-		return;
 	if (unlikely(!pmuk_group_read(c->group, now, 2, true))) {
 		pmuk_sched_switch_reading(c, t, preempt, prev, next, prev_state, clock);
 	} else if (likely(pmuk_sched_is_blocked(t, preempt, prev_state))) {
@@ -690,6 +703,19 @@ void pmuk_sched_sync_all(void)
 }
 
 /*
+ * All sums begin at 0. Nothing is accounted now, but a switch may read ->task, which is NULL, and
+ * ->group. A module's data of CPUs cannot begin with an address: kernel 6.12 does not relocate it.
+ */
+void pmuk_sched_reset_cpu(struct pmuk_sched_cpu *c)
+{
+	const size_t start = offsetof(struct pmuk_sched_cpu, start);
+
+	WRITE_ONCE(c->group, &pmuk_sched_no_group);
+	memset((void *)c + start, 0, offsetof(struct pmuk_sched_cpu, sink) - start);
+	memset_after(c, 0, sink);
+}
+
+/*
  * Ends accounting on this CPU, perhaps for long. Ends the open part of the stream, too, so that its
  * reader gets the packets in it.
  */
@@ -698,6 +724,7 @@ void pmuk_sched_end(void *data)
 	struct pmuk_sched_cpu *c = this_cpu_ptr(&pmuk_sched_cpus);
 	struct pmuk_sched_sink *sink = rcu_dereference_sched(c->sink);
 
+	c->group = &pmuk_sched_no_group;
 	WRITE_ONCE(c->task, NULL);
 	if (sink)
 		pmuk_sched_raw_end(sink);

@@ -174,7 +174,7 @@ static void run_kill(void *arg)
 	live.killed += open;
 }
 
-/* As it was a lap before. */
+/* Skipped bytes stay as they were a lap before. */
 static bool is_skipped_by(const struct write *w, u64 pos)
 {
 	return w->opened && pos - w->from < w->skip;
@@ -258,7 +258,7 @@ static void run_ring_reader(void *arg)
 	pmuk_ring_release(&live.ring_reader);
 }
 
-/* As the consumer of a flight recorder: the area may be open for longer than it waits. */
+/* A flight recorder is read like this: the area may be open for longer than the reader waits. */
 static void run_snapshot(void *arg)
 {
 	pmuk_area_pause(&live.area);

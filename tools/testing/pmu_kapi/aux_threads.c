@@ -79,7 +79,7 @@ static void lose(u64 bytes)
 	pmuk_area_lose(&area, bytes);
 }
 
-/* As hardware that begins at multiples of 16 only, and does not fit in what is left at times. */
+/* Writes like hardware that begins at multiples of 16, and for which at times no room is left. */
 static void put(void)
 {
 	u64 size = 8 + our.attempts++ * 24 % 800, pad;
@@ -270,7 +270,7 @@ static void *record_reader(void *arg)
 	return NULL;
 }
 
-/* As user space does with the pages mapped. */
+/* Reads as user space does with the pages mapped. */
 static void *mapped_reader(void *arg)
 {
 	struct perf_event_mmap_page *page = ring_config.page;

@@ -146,6 +146,7 @@ extern struct cpu {
 	bool queued;			/* ->settle is */
 	bool warns;			/* the driver warns if what has overflowed is stopped */
 	unsigned long tick;
+	unsigned long irqs;		/* how many calls have interrupted others */
 	struct perf_event event;
 } cpu;
 
@@ -179,16 +180,21 @@ static inline void irq_guard_end(bool *flags)
 /* ---- asm/perf_arch.h and linux/perf_local_core.h ---- */
 
 #define _LINUX_PERF_LOCAL_CORE_H
+#define _LINUX_PMU_KAPI_GROUP_H		/* no test here reads groups */
 struct perf_arch_place { };
 #define perf_arch_mask(event)		((void)(event), 0ULL)
 #define perf_arch_read(event)		((void)(event), READ_ONCE(cpu.reg))
+#define perf_arch_read_on(event, raw)	((void)(event), *(raw) = READ_ONCE(cpu.reg), true)
 #define perf_arch_where(event)		((void)(event), (struct perf_arch_place){ })
 #define perf_arch_read_at(event, place)	((void)(event), (void)(place), READ_ONCE(cpu.reg))
 #define perf_arch_is_moved(event, place)	((void)(event), (void)(place), 0)
 #define perf_arch_changed(was, now)	((was) ^ READ_ONCE(now))
 #define perf_arch_count_changed(was, now)	((was) ^ local64_read(&(now)))
 #define perf_arch_stops_after_nmi()	cpu.warns
-#define perf_arch_nmis()		0UL
+#define perf_arch_nmis()		cpu.irqs
+#ifdef COUNTS_IRQS
+#define perf_arch_irqs()		((const unsigned long *)&cpu.irqs)
+#endif
 #define perf_ctx_offset(ctx)		((void)(ctx), 0ULL)
 #define perf_ctx_guest_time(ctx)	((void)(ctx), 0ULL)
 #define perf_pmu_disabled(pmu)		(*((void)(pmu), &cpu.pmu_disabled))

@@ -95,7 +95,7 @@ static void relax(void)
 	usleep(10);
 }
 
-/* As the kernel's consumer does; others wait for their turn. */
+/* Reads as the kernel's consumer does; others wait for their turn. */
 static u64 take_turn(u64 nr)
 {
 	struct perf_event_header *rec;
@@ -130,7 +130,7 @@ static void *reader(void *arg)
 	return NULL;
 }
 
-/* As user space does with the pages mapped. */
+/* Reads as user space does with the pages mapped. */
 static void *mapped_reader(void *arg)
 {
 	u64 pos = 0, head;

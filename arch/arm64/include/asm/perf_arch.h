@@ -46,8 +46,8 @@ static __always_inline u64 perf_arch_read_low(unsigned int idx)
 
 /*
  * Reads the counter of cycles or of instructions, or one of the first eight counters; most CPUs
- * have six. perf core uses the first ones first, so they are tested first. False if the counter is
- * in no register, or in another one.
+ * have six. The driver takes the lowest free counter, so the low ones are tested first. Returns
+ * false if the event is in no register, or in one that this function does not read.
  */
 static __always_inline bool perf_arch_read_on(const struct perf_event *event, u64 *raw)
 {
@@ -67,6 +67,61 @@ static __always_inline bool perf_arch_read_on(const struct perf_event *event, u6
 }
 
 #define perf_arch_read_on	perf_arch_read_on
+
+/* Reads the first @n - 1 event counters into raw[1] and so on. */
+static __always_inline void perf_arch_read_from_0(unsigned int n, u64 *raw)
+{
+	raw[1] = read_sysreg(pmevcntr0_el0);
+	if (n > 2)
+		raw[2] = read_sysreg(pmevcntr1_el0);
+	if (n > 3)
+		raw[3] = read_sysreg(pmevcntr2_el0);
+}
+
+/* Reads the same number of event counters, from the second one on: somebody else has the first. */
+static __always_inline void perf_arch_read_from_1(unsigned int n, u64 *raw)
+{
+	raw[1] = read_sysreg(pmevcntr1_el0);
+	if (n > 2)
+		raw[2] = read_sysreg(pmevcntr2_el0);
+	if (n > 3)
+		raw[3] = read_sysreg(pmevcntr3_el0);
+}
+
+/*
+ * Reads @n events, which is a constant from 1 to 4, in one go if they are in registers where the
+ * driver puts events that come together: the first one in the counter of cycles or in counter 0,
+ * the others in a row from counter 0 or 1 on. Otherwise returns false, and the caller reads event
+ * by event.
+ */
+static __always_inline bool perf_arch_read_first(const struct perf_event *const *events,
+						 unsigned int n, u64 *raw)
+{
+	unsigned int a = READ_ONCE(events[0]->hw.idx);
+	unsigned int b = n > 1 ? READ_ONCE(events[1]->hw.idx) : 0;
+	unsigned int c = n > 2 ? READ_ONCE(events[2]->hw.idx) : b + 1;
+	unsigned int d = n > 3 ? READ_ONCE(events[3]->hw.idx) : b + 2;
+
+	if (unlikely(c != b + 1 || d != b + 2))
+		return false;
+	if (likely(a == ARMV8_PMU_CYCLE_IDX))
+		raw[0] = read_pmccntr();
+	else if (!a)
+		raw[0] = read_sysreg(pmevcntr0_el0);
+	else
+		return false;
+	if (n == 1)
+		return true;
+	if (likely(!b))
+		perf_arch_read_from_0(n, raw);
+	else if (b == 1)
+		perf_arch_read_from_1(n, raw);
+	else
+		return false;
+	return true;
+}
+
+#define perf_arch_read_first	perf_arch_read_first
 
 /*
  * Reads any counter register of PMUv3 in line. If the event is in no register, returns 0, and does

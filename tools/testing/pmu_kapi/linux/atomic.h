@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* As weak as the kernel's are: what orders nothing there orders nothing here. */
+/* These are as weak as the kernel's: what orders nothing there orders nothing here. */
 #ifndef _TEST_LINUX_ATOMIC_H
 #define _TEST_LINUX_ATOMIC_H
 

@@ -32,8 +32,8 @@ struct value {
 };
 
 /*
- * As the comment at struct perf_event_mmap_page and perf's own library have it: not in line, and
- * with the times. The count of a pinned counter need not be scaled by them.
+ * Reads as the comment at struct perf_event_mmap_page says, and as perf's own library does: not in
+ * line, and with the times. The count of a pinned counter need not be scaled by them.
  */
 static __attribute_noinline__ int read_page(struct perf_event_mmap_page *page,
 					    struct value *value)

@@ -6,12 +6,14 @@
  *
  * So many processes that sleep, in so many cgroups, for each of these. Printed are, by tasks, the
  * longest time for which interrupts were off in four readings of all tasks and of all cgroups
- * (readers_TASKS), and the CPU time of a reading of each (read_tasks_TASKS, read_cgroups_TASKS) and
- * of a table of "pmuk top" (top_TASKS), in nanoseconds; and what follows for 100 000 tasks from the
- * last two. Where time is counted in instructions, those are instructions.
+ * (readers_TASKS), the CPU time of a reading of each (read_tasks_TASKS, read_cgroups_TASKS) and of
+ * a table of "pmuk top" (top_TASKS), and the time of a context switch with the statistics on
+ * (switch_among_TASKS), in nanoseconds. From the last two sizes, the program extrapolates to
+ * 100 000 tasks. If the machine's time counts instructions, the numbers are instructions.
  *
  * Needs pmuk_sched, the tool pmuk, and a kernel that lets so many processes be.
  */
+#include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -27,9 +29,13 @@
 #define MANY		100000
 #define SIZES		8
 
-enum { STRETCH, TASKS, CGROUPS, TOP, NR_COSTS };
+#define TRIPS		2000
 
-static const char *const names[NR_COSTS] = { "readers", "read_tasks", "read_cgroups", "top" };
+enum { STRETCH, TASKS, CGROUPS, TOP, SWITCH, NR_COSTS };
+
+static const char *const names[NR_COSTS] = {
+	"readers", "read_tasks", "read_cgroups", "top", "switch_among",
+};
 
 static char root[32];
 
@@ -119,6 +125,60 @@ static double run_top(void)
 	return (used(RUSAGE_CHILDREN) - before) / (double)TABLES;
 }
 
+static int bounce(int from, int to)
+{
+	char byte;
+
+	return read(from, &byte, 1) == 1 && write(to, &byte, 1) == 1;
+}
+
+/* Returns the time in which this task makes room for another one that it has woken. */
+static double switch_tasks(void)
+{
+	int there[2], back[2], i;
+	uint64_t start = 0;
+	char byte = 0;
+	pid_t child;
+
+	if (pipe(there) || pipe(back))
+		fail("pipe");
+	child = need(fork(), "fork");
+	if (!child) {
+		close(there[1]);
+		while (bounce(there[0], back[1]))
+			;
+		_exit(0);
+	}
+	for (i = 0; i <= TRIPS; i++) {
+		if (i == 1)	/* the first trip makes all ready */
+			start = now_ns();
+		if (write(there[1], &byte, 1) != 1 || read(back[0], &byte, 1) != 1)
+			fail("a pipe");
+	}
+	start = now_ns() - start;
+	close(there[1]);
+	waitpid(child, NULL, 0);
+	close(there[0]);
+	close(back[0]);
+	close(back[1]);
+	return start / (2.0 * TRIPS);
+}
+
+static double switch_on_one_cpu(void)
+{
+	cpu_set_t all, one;
+	double cost;
+
+	CPU_ZERO(&one);
+	CPU_SET(0, &one);
+	if (sched_getaffinity(0, sizeof(all), &all) || sched_setaffinity(0, sizeof(one), &one))
+		fail("affinity");
+	cost = switch_tasks();
+	if (sched_setaffinity(0, sizeof(all), &all))
+		fail("affinity");
+	return cost;
+}
+
 static void measure_at(int tasks, int cgroups, char *stacks, double costs[NR_COSTS])
 {
 	int i;
@@ -131,13 +191,14 @@ static void measure_at(int tasks, int cgroups, char *stacks, double costs[NR_COS
 	printf("bench: ... %d tasks in %d cgroups: %d in a row at most\n", tasks, cgroups,
 	       (int)get_number(PARAMETERS "stretch"));
 	costs[TOP] = run_top();
+	costs[SWITCH] = switch_on_one_cpu();
 	for (i = 0; i < NR_COSTS; i++)
 		printf("%s_%d_ns %.3f\n", names[i], tasks, costs[i]);
 	fflush(stdout);
 	depopulate(cgroups);
 }
 
-/* As costs grow from @few to @more tasks, or stay. */
+/* Takes costs to grow on as they grow from @few to @more tasks, or to stay. */
 static void extrapolate(const double few[NR_COSTS], int nr_few, const double more[NR_COSTS],
 			int nr_more)
 {

@@ -198,7 +198,7 @@ static void bpf_fill(void)
 static void calls_bpf_output(void) { bpf_run(bpf.output); }
 static void calls_bpf_overhead(void) { bpf_run(bpf.overhead); }
 
-/* As libbpf's ring_buffer__consume(), without its callback. */
+/* Does the same as libbpf's ring_buffer__consume(), without its callback. */
 static void calls_walk_bpf(void)
 {
 	uint64_t pos = *bpf.consumer;

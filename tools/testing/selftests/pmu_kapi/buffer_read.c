@@ -432,7 +432,7 @@ static int poll_for(int fd, int ms)
 	return ret == 1 ? p.revents : ret;
 }
 
-/* As a reader does that has read all. */
+/* Gives all records back, as a reader does that has read them. */
 static void give_back(struct perf_event_mmap_page *page)
 {
 	__atomic_store_n(&page->data_tail, page->data_head, __ATOMIC_RELEASE);

@@ -26,7 +26,7 @@ static inline bool let_be_free(size_t pages)
 			   pages * getpagesize() / 1024);
 }
 
-/* As root, it sees to it that nothing is free: each page that is mapped is a pinned one. */
+/* Root lets no page be mapped for free, so that each mapped page is a pinned one. */
 static inline int export_open(void)
 {
 	if (!geteuid() && !let_be_free(0))

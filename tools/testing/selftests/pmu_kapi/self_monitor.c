@@ -9,7 +9,7 @@
 #include "harness.h"
 #include "self.h"
 
-/* As the comment at struct perf_event_mmap_page in the UAPI header has it. */
+/* Reads as the comment at struct perf_event_mmap_page in the UAPI header says. */
 static uint64_t read_self(struct perf_event_mmap_page *page, int *direct)
 {
 	uint64_t count, reg;
