@@ -9,9 +9,11 @@
 #include <linux/atomic.h>
 #include <linux/cache.h>
 #include <linux/compiler.h>
+#include <linux/kconfig.h>
 #include <linux/types.h>
 #include <uapi/linux/perf_event.h>
 #include <asm/barrier.h>
+#include <asm/local64.h>
 
 struct pmuk_buffer;
 
@@ -40,15 +42,17 @@ enum pmuk_buffer_mode {
  *	bad size, or given up by pmuk_output_skip()
  * @wakeups: how often the consumer was due to be woken. When two wakeups are due before
  *	interrupts are on again, the consumer is woken once
- * @head: bytes written since the buffer was created, whole records only
+ * @head: bytes of whole records written since the positions last began at 0
  * @tail: bytes that were given back or overwritten
  *
  * @head and @tail begin again at 0 when user space, which reads the buffer, maps another size
  * of the buffer, or maps the buffer again after it has unmapped it.
  *
- * The number of records that producers have attempted is the sum of the first four and of the
- * records between @tail and @head, less the records that the ring itself has written: each
- * PERF_RECORD_LOST, and each PERF_RECORD_LOST_SAMPLES of 0 in the place of a record given up.
+ * If only the kernel reads the buffer, the number of records that producers have attempted is the
+ * sum of the first four and of the records between @tail and @head, less the records that the ring
+ * itself has written: each PERF_RECORD_LOST, and each PERF_RECORD_LOST_SAMPLES of 0 in the place of
+ * a record given up. No field counts what user space has read, nor unread records that go with user
+ * space's last map.
  */
 struct pmuk_buffer_stat {
 	u64 consumed;
@@ -66,7 +70,7 @@ struct pmuk_buffer_stat {
  */
 struct pmuk_ring {
 	u64 commit;		/* owner: published up to here; low bits: flags, see ring.c */
-	u64 head;		/* owner: reserved up to here */
+	u64 head;		/* owner: reserved up to here; for a moment, asked for up to here */
 	u64 limit;		/* owner writes, others write 0: the fast path may go up to here */
 	u8 *data;		/* const while written: the data pages, twice in a row */
 	u64 mask;		/* const while written: size of the data - 1 */
@@ -109,6 +113,8 @@ struct pmuk_reader {
 };
 
 struct perf_event_header *__pmuk_output_begin(struct pmuk_ring *ring, u32 type, u32 size);
+struct perf_event_header *__pmuk_output_begin_moved(struct pmuk_ring *ring, u32 type, u32 size,
+						    u64 pos);
 void __pmuk_output_end(struct pmuk_ring *ring, struct perf_event_header *rec);
 void __pmuk_output_again(struct pmuk_ring *ring);
 
@@ -125,6 +131,18 @@ static __always_inline struct pmuk_ring *pmuk_buffer_ring(struct pmuk_buffer *b)
 static __always_inline bool pmuk_record_size_ok(u32 size)
 {
 	return size >= PMUK_RECORD_MIN && size <= PMUK_RECORD_MAX && size % PMUK_RECORD_ALIGN == 0;
+}
+
+/*
+ * Adds @size to ->head, and returns the old ->head. No other CPU writes ->head while ->limit is not
+ * 0, so the addition must be atomic only against this CPU's interrupts: x86 needs no lock prefix.
+ * Elsewhere local64_add_return() would be a full barrier, and a relaxed atomic is cheaper.
+ */
+static __always_inline u64 pmuk_ring_advance(struct pmuk_ring *ring, u32 size)
+{
+	if (IS_ENABLED(CONFIG_X86))
+		return local64_add_return(size, (local64_t *)&ring->head) - size;
+	return atomic64_fetch_add_relaxed(size, (atomic64_t *)&ring->head);
 }
 
 /**
@@ -146,17 +164,19 @@ pmuk_output_begin(struct pmuk_buffer *b, u32 type, u32 size)
 {
 	const struct perf_event_header header = { .type = type, .size = size };
 	struct pmuk_ring *ring = pmuk_buffer_ring(b);
-	u64 head = READ_ONCE(ring->head), next;
+	u64 head = READ_ONCE(ring->head), pos;
 	struct perf_event_header *rec;
 
-	do {
-		next = head + size;
-		if (unlikely(!pmuk_record_size_ok(size) ||
-			     (s64)(READ_ONCE(ring->limit) - next) < 0))
-			return __pmuk_output_begin(ring, type, size);
-	} while (unlikely(!try_cmpxchg_local(&ring->head, &head, next)));
+	/* Check, then add: pmuk_ring_reset() on another CPU writes ->head while ->limit is 0. */
+	if (unlikely(!pmuk_record_size_ok(size) ||
+		     (s64)(READ_ONCE(ring->limit) - (head + size)) < 0))
+		return __pmuk_output_begin(ring, type, size);
+	pos = pmuk_ring_advance(ring, size);
+	if (unlikely(pos != head))
+		return __pmuk_output_begin_moved(ring, type, size, pos);
+	barrier();	/* load ->data after ->limit: a reset changes it, and ->limit is 0 then */
 
-	rec = (struct perf_event_header *)(ring->data + (head & ring->mask));
+	rec = (struct perf_event_header *)(ring->data + (pos & ring->mask));
 	if (!rec)
 		__builtin_unreachable();	/* so that callers need not check here */
 	*rec = header;
@@ -180,7 +200,7 @@ static __always_inline void pmuk_output_end(struct pmuk_buffer *b, struct perf_e
 	u64 commit = data_race(ring->commit), head = data_race(ring->head);
 
 	/*
-	 * The fast path is for a record without others around or inside, that wakes nobody. Both
+	 * The fast path: @rec is all that is reserved, and it wakes nobody. Both
 	 * loads may be one instruction. A writer that interrupts after them changes ->head.
 	 */
 	barrier();

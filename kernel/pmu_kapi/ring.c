@@ -18,11 +18,12 @@
  * A single CPU, the ring's owner, writes from any nesting of task (preemption off), softirq,
  * hardirq and NMI. There is one reader at a time, on any CPU. Neither waits for the other.
  *
- * Positions are bytes since the ring was made, multiples of 8, and never wrap;
- * position & mask is an offset into the data. The data are mapped twice in a row, so
- * a record that begins in the first half is contiguous. In order::
+ * Positions are bytes since the ring was made or last reset, multiples of 8, and do not
+ * wrap; position & mask is an offset into the data. The data are mapped twice in a row, so
+ * a record that begins in the first half is contiguous. limit is at most tail + size, and
+ * may be below head. In order::
  *
- *	oldest or tail <= commit <= head <= limit <= tail + size
+ *	oldest or tail <= commit <= head <= tail + size
  *
  *	tail .. commit		whole records, the reader's
  *	commit .. head		reserved: the outermost writer's first, then those of
@@ -30,13 +31,21 @@
  *	head .. limit		known to be free
  *
  * **Writers nest.** A writer that interrupts another runs to its end before the other
- * goes on, and both are on one CPU. So reserving is a compare-and-exchange that need
- * be atomic against interrupts only. The outermost writer is the one whose record begins
- * at commit: when it ends, all records up to head are whole, and it publishes them. Inner
- * writers publish nothing. A record is the only one if it is as long as all that is
- * reserved, from commit to head. An inner writer may still come between the outermost
- * writer's reading of head and its store to commit; hence the outermost writer reads head
- * again afterwards. While it publishes again, commit is odd, which is no record's position.
+ * goes on, and both are on one CPU. So reserving is an addition to head that need be atomic
+ * against interrupts only. A writer W checks that its record ends below limit, then adds.
+ * If another writer reserves between W's load of head and W's addition, W's record may end
+ * beyond limit. W then subtracts its size again, and goes to the slow path. If by then a
+ * third writer has reserved a record after W's, W cannot subtract. W need not: the third
+ * writer has found room up to the end of its own record, which is after W's. So W keeps its
+ * record. Until W subtracts, head is too high, perhaps beyond tail + size: a writer that
+ * interrupts W then may lose its record, though there is room for it.
+ *
+ * The outermost writer is the one whose record begins at commit: when it ends, all
+ * records up to head are whole, and it publishes them. Inner writers publish nothing. A
+ * record is the only one if it is as long as all that is reserved, from commit to head.
+ * An inner writer may still come between the outermost writer's reading of head and its
+ * store to commit; hence the outermost writer reads head again afterwards. While it
+ * publishes again, commit is odd, which is no record's position.
  *
  * **A writer that nothing interrupts**, pmuk_output_begin_alone(), writes its record beyond
  * head, below limit, while head equals commit. Its end moves head, and publishes at once.
@@ -48,16 +57,18 @@
  * limit, then reads the state, and sets limit to 0 again if it finds a pause. If the
  * owner and a pauser race, the later of them sets limit to 0. A writer that interrupts
  * the owner while it is about to raise limit, and loses a record, sets limit to 0 as
- * well; so limit is raised by compare-and-exchange, from a value that nothing else stores.
+ * well. So the owner stores PMUK_RING_RAISING, then raises limit from that by
+ * compare-and-exchange. A writer that has interrupted it has left another value there.
  *
- * **Wakeups** cost the fast path nothing, because limit is below wake_at. The slow path
- * first reserves the record that reaches wake_at. Nothing is published until that record
- * ends. So it then sets a flag in commit, and raises limit up to the next wakeup. The flag
- * sends the outermost writer's end to the slow path, which publishes, then wakes. The
- * outermost writer may have read commit before an inner writer sets the flag, and then
- * clears it. But the inner writer's record moves head, which takes the outermost writer to
- * the slow path, too. A writer that gives up a record sets limit to 0 first, as the record
- * may be the one that reaches wake_at. The flag may outlive it; then nobody is woken.
+ * **Wakeups** cost the fast path nothing: limit ends below the next wakeup that no
+ * reserved record has reached, so the slow path reserves the record that reaches it. The
+ * slow path then sets a flag in commit, and raises limit up to the wakeup after that.
+ * commit does not move until the record ends. The flag sends the outermost writer's end
+ * to the slow path, which publishes, then wakes. The outermost writer may have read
+ * commit before an inner writer sets the flag, and then clears it. But the inner writer's
+ * record moves head, which takes the outermost writer to the slow path, too. A writer
+ * that gives up a record sets limit to 0 first, as the record may be the one that reaches
+ * wake_at. The flag may outlive it; then nobody is woken.
  *
  * **Overwrite mode** moves oldest over whole records before new ones are reserved in
  * their place, and never beyond commit: a record that an interrupted writer has reserved
@@ -65,8 +76,10 @@
  * oldest is the control page's data_tail, which user space may not write in this mode:
  * a reader that has the pages mapped begins there.
  *
- * **A hostile tail**, in a page that user space writes, is believed only if it is
- * within size below commit; if not, there is no room. The tail moves limit and nothing else.
+ * **A hostile tail**, in a page that user space writes, can only change how much room the
+ * owner finds. A tail up to size below commit is believed. A tail between commit and head
+ * counts as commit: user space sees data_head before commit moves. With any other tail there
+ * is no room.
  *
  * Between CPUs, "If A reads from B" means: if A sees the value that B has stored.
  *
@@ -99,7 +112,8 @@
  * LMM(__pmuk_output_begin:A) / LMM(pmuk_ring_reset:A)
  *	If begin:A reads from reset:A, the owner sees where the data are now. Release
  *	to acquire; and no writer is left from before the reset, whose caller has waited for
- *	all of them. ring-reset.litmus
+ *	all of them. Writers that begin meanwhile find limit 0, and store nothing to head.
+ *	ring-reset.litmus
  */
 
 /* pmuk_ring::state */
@@ -119,7 +133,7 @@
 #define PMUK_COMMIT_DUE		2ULL	/* a reserved record is to wake the consumer */
 #define PMUK_COMMIT_FLAGS	7ULL
 
-/* Give up no more than so many bytes of old records ahead: this may be in NMI. */
+/* Overwrite mode drops up to so many bytes more than a record needs: few, as it may be in NMI. */
 #define PMUK_RING_AHEAD		4096
 
 /* No ring ever reaches this position. */
@@ -204,7 +218,7 @@ static void pmuk_ring_mark_due(struct pmuk_ring *ring)
 
 /*
  * The caller has reserved a record up to @end. Marks the record if it reaches ->wake_at. Returns
- * the position that only records after @end can reach, and that wakes the consumer.
+ * the position of the first wakeup above @end, which a later record will reach.
  */
 static u64 pmuk_ring_check_due(struct pmuk_ring *ring, u64 end)
 {
@@ -262,11 +276,18 @@ static u64 pmuk_ring_room(struct pmuk_ring *ring, u64 end)
 	return tail + ring->size;
 }
 
+static struct perf_event_header *pmuk_ring_fill(const struct pmuk_ring *ring, u64 pos, u32 type,
+						u32 size)
+{
+	struct perf_event_header *rec = pmuk_ring_at(ring, pos);
+
+	*rec = (struct perf_event_header){ .type = type, .size = size };
+	return rec;
+}
+
 static struct perf_event_header *pmuk_ring_reserve(struct pmuk_ring *ring, u32 type, u32 size,
 						   u32 more)
 {
-	const struct perf_event_header header = { .type = type, .size = size };
-	struct perf_event_header *rec;
 	u64 head, limit;
 
 	/* If ->head has moved while there seemed to be no room, try again. */
@@ -282,9 +303,7 @@ static struct perf_event_header *pmuk_ring_reserve(struct pmuk_ring *ring, u32 t
 	}
 
 	pmuk_ring_raise(ring, head + size, limit);
-	rec = pmuk_ring_at(ring, head);
-	*rec = header;
-	return rec;
+	return pmuk_ring_fill(ring, head, type, size);
 }
 
 /* A ring is the first member of its buffer. */
@@ -375,6 +394,32 @@ struct perf_event_header *__pmuk_output_begin(struct pmuk_ring *ring, u32 type, 
 	return rec;
 }
 EXPORT_SYMBOL_GPL(__pmuk_output_begin);
+
+/**
+ * __pmuk_output_begin_moved() - the slow path of pmuk_output_begin() if others have moved ->head
+ * @ring: the buffer's ring
+ * @type: perf_event_header::type
+ * @size: bytes with the header
+ * @pos: what ->head was before the caller added @size to it; the record begins there if it stays
+ *
+ * Only pmuk_output_begin() calls this: another writer has moved ->head after the caller had loaded
+ * it. The caller's check of ->limit was for another position, so this function checks again.
+ *
+ * Context: As pmuk_output_begin().
+ * Return: As pmuk_output_begin().
+ */
+struct perf_event_header *__pmuk_output_begin_moved(struct pmuk_ring *ring, u32 type, u32 size,
+						    u64 pos)
+{
+	u64 head = pos + size;
+
+	if ((s64)(READ_ONCE(ring->limit) - head) < 0 &&
+	    try_cmpxchg_local(&ring->head, &head, pos))
+		return __pmuk_output_begin(ring, type, size);
+	/* There is room: ->limit says so, or another writer has reserved a record behind this. */
+	return pmuk_ring_fill(ring, pos, type, size);
+}
+EXPORT_SYMBOL_GPL(__pmuk_output_begin_moved);
 
 /* If several writers are here at once, one of them moves ->wake_at over @head. */
 static bool pmuk_ring_passes_watermark(struct pmuk_ring *ring, u64 head)
@@ -476,8 +521,9 @@ void pmuk_ring_skip(struct pmuk_ring *ring, struct perf_event_header *rec)
 	u64 start = head - rec->size;
 
 	pmuk_ring_add(&ring->discarded, 1);
-	WRITE_ONCE(ring->limit, 0);	/* @rec may be due, and the limit above ->wake_at */
-	barrier();	/* a writer that interrupts before ->head goes back raises it again */
+	/* If @rec was to wake the consumer, the limit is above ->wake_at: have it made anew. */
+	WRITE_ONCE(ring->limit, 0);
+	barrier();	/* a writer that raises the limit after this has moved ->head */
 	if (pmuk_ring_at(ring, start) == rec && try_cmpxchg_local(&ring->head, &head, start))
 		return;
 	rec->type = PERF_RECORD_LOST_SAMPLES;

@@ -114,7 +114,7 @@ static void run_reader(void *arg)
 	struct pmuk_reader *r = arg;
 	struct perf_event_header *rec;
 
-	while ((rec = pmuk_ring_peek(r))) {
+	while ((rec = pmuk_ring_peek(r)) && pmuk_record_size_ok(rec->size)) {
 		if (rec->type == TEST_RECORD && live.reads < READ_MAX) {
 			live.read[live.reads++] = ((struct test_record *)rec)->id;
 			live.torn += !test_whole(rec);
@@ -415,7 +415,10 @@ static void start(const struct scenario *s)
 
 /* ---- exploring ---- */
 
-/* Also sees whether that instruction has reserved the record of the machine's write. */
+/*
+ * Also sees whether that instruction has reserved the record of the machine's write, or has taken
+ * the reservation back.
+ */
 bool step(struct machine *m)
 {
 	struct write *w = &live.writes[m == &inner];
@@ -424,6 +427,8 @@ bool step(struct machine *m)
 
 	if (live.ring.head == head + w->size)
 		w->reserved = true;
+	if (live.ring.head == head - w->size)
+		w->reserved = false;
 	check_view();
 	return more;
 }
@@ -582,6 +587,35 @@ static void explore(const struct scenario *s)
 		FAIL("%s: before %u, free %u, pending %u, watermark %u, slow %d, sizes %u %u %u",
 		     s->name, s->before, s->free, s->pending, s->watermark, s->slow,
 		     s->sizes[0], s->sizes[1], s->sizes[2]);
+}
+
+/*
+ * The ring is held, and gets other data on another CPU. The writer begins after the grace period
+ * that the other CPU has waited for: its record is in the new ring, or is discarded.
+ */
+static void run_reset(void *arg)
+{
+	pmuk_ring_reset(arg, config.data, SIZE, 0);
+}
+
+static void check_reset(void *arg)
+{
+	const struct write *w = &live.writes[0];
+	u64 head;
+
+	machine_finish(&outer);
+	machine_finish(&inner);
+	head = w->rec ? w->size : 0;
+	EXPECT_EQ(live.ring.head, head);
+	EXPECT_EQ(live.ring.commit & ~7ULL, head);
+	EXPECT_EQ(config.page->data_head, head);
+	EXPECT_EQ(live.ring.discarded, !w->rec);
+	explored++;
+}
+
+static void beside_reset(void *arg)
+{
+	explore_calls(&inner, run_reset, &live.ring, check_reset, NULL);
 }
 
 /* ---- the tests ---- */
@@ -803,12 +837,23 @@ static void test_reader(void)
 	explore_beside(&s, run_reader);
 }
 
+static void test_reset(void)
+{
+	static const struct scenario s = { .name = "reset", .sizes = SIZES, .free = SIZE };
+
+	start(&s);
+	pmuk_ring_hold(&live.ring);
+	live.writes[0].tried = true;
+	explore_calls(&outer, run_write, &live.writes[0], beside_reset, NULL);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct test tests[] = {
 		TEST(room), TEST(again), TEST(full), TEST(larger_inside), TEST(lost), TEST(stop),
 		TEST(overwrite), TEST(overwrite_full), TEST(skip), TEST(watermark),
 		TEST(wakeup_events), TEST(pause), TEST(restart), TEST(reader),
+		TEST(reset),
 	};
 
 	config.size = SIZE;

@@ -7,16 +7,17 @@
 #ifndef _TEST_PERF_CORE_H
 #define _TEST_PERF_CORE_H
 
+#include <asm/local64.h>
 #include <errno.h>
 #include <linux/atomic.h>
 #include <linux/bits.h>
 #include <linux/compiler.h>
+#include <linux/kconfig.h>
 #include <linux/limits.h>
 #include <linux/minmax.h>
 #include <linux/types.h>
 #include <uapi/linux/perf_event.h>
 
-#define IS_ENABLED(CONFIG_OPTION)	0
 #define noinline
 #define __percpu
 #define DEFINE_FREE(name, type, free)
@@ -35,7 +36,6 @@
 #define poll_table		int
 struct test_uuid { u8 b[16]; };
 #define uuid_t			struct test_uuid
-typedef struct { s64 counter; } atomic64_t;
 struct kref { int n; };
 struct rnd_state { int n; };
 struct irq_work { void (*func)(struct irq_work *work); };
@@ -52,18 +52,6 @@ static inline u32 prandom_u32_state(struct rnd_state *rnd)
 	return 0;
 }
 
-/* ---- counts ---- */
-
-struct test_local64 {
-	s64 a;
-};
-
-#define local64_t		struct test_local64
-
-#define local64_read(l)		READ_ONCE((l)->a)
-#define local64_set(l, i)	WRITE_ONCE((l)->a, i)
-#define local64_add(i, l)	((void)__atomic_add_fetch(&(l)->a, i, __ATOMIC_RELAXED))
-#define local64_sub(i, l)	((void)__atomic_sub_fetch(&(l)->a, i, __ATOMIC_RELAXED))
 #define try_cmpxchg(p, old, new) \
 	__atomic_compare_exchange_n(p, old, new, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)
 

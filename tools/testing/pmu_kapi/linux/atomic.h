@@ -12,6 +12,9 @@
 #define try_cmpxchg_release(p, old, new) \
 	__atomic_compare_exchange_n(p, old, new, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED)
 
+#define atomic64_fetch_add_relaxed(i, v) \
+	__atomic_fetch_add(&(v)->counter, i, __ATOMIC_RELAXED)
+
 #define atomic_set(v, i)		__atomic_store_n(&(v)->counter, i, __ATOMIC_RELAXED)
 #define atomic_read(v)			__atomic_load_n(&(v)->counter, __ATOMIC_RELAXED)
 #define atomic_read_acquire(v)		__atomic_load_n(&(v)->counter, __ATOMIC_ACQUIRE)

@@ -16,6 +16,11 @@ struct test_atomic {
 	int counter;
 };
 
+struct test_atomic64 {
+	s64 counter;
+};
+
 typedef struct test_atomic atomic_t;
+#define atomic64_t		struct test_atomic64
 
 #endif /* _TEST_LINUX_TYPES_H */
