@@ -185,6 +185,7 @@ static __always_inline u64 perf_local_undisturbed(const struct perf_event *event
 
 u64 perf_local_count(struct perf_event *event, u64 mask);
 void perf_local_times(const struct perf_event *event, u64 *enabled, u64 *running);
+u64 perf_local_last_value(const struct perf_event *event, u64 *enabled, u64 *running);
 
 /* ---- whose interrupt this is ---- */
 

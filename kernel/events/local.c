@@ -177,6 +177,26 @@ void perf_local_times(const struct perf_event *event, u64 *enabled, u64 *running
 }
 EXPORT_SYMBOL_GPL(perf_local_times);
 
+/**
+ * perf_local_last_value() - count and times of a disabled event
+ * @event: an event without inheritance, which the caller has disabled
+ * @enabled: as for perf_local_times()
+ * @running: as for perf_local_times()
+ *
+ * Takes no lock, unlike perf_event_read_value(). If another task enables @event meanwhile, the
+ * three values may be of different moments.
+ *
+ * Context: Any, NMI too; on any CPU.
+ * Return: the number of events since @event was created.
+ */
+u64 perf_local_last_value(const struct perf_event *event, u64 *enabled, u64 *running)
+{
+	*enabled = data_race(event->total_time_enabled);	/* see above: enabled meanwhile */
+	*running = data_race(event->total_time_running);	/* as this one */
+	return local64_read(&event->count);
+}
+EXPORT_SYMBOL_GPL(perf_local_last_value);
+
 /* ---- stop, and go on ---- */
 
 static bool perf_local_is_stopped(const struct perf_event *event)

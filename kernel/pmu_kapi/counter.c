@@ -500,14 +500,14 @@ static int pmuk_event_state(const struct perf_event *event)
  * ->resumes, then ->state. So a reader that sees its ->state sees its ->resumes, and a reader that
  * sees its ->resumes sees the corrected count.
  */
-static void pmuk_counter_value(struct pmuk_counter *c, struct pmuk_value *value)
+static void pmuk_counter_value(struct pmuk_counter *c, struct pmuk_value *value, bool disabled)
 {
-	u64 resumes;
+	u64 *enabled = &value->time_enabled, *running = &value->time_running, resumes;
 
 	do {
 		resumes = smp_load_acquire(&c->resumes);	/* pairs with pmuk_thaw() */
-		value->count = perf_event_read_value(c->event, &value->time_enabled,
-						     &value->time_running);
+		value->count = disabled ? perf_local_last_value(c->event, enabled, running) :
+					  perf_event_read_value(c->event, enabled, running);
 		pmuk_counter_is_frozen(c, &value->count);
 	} while (READ_ONCE(c->resumes) != resumes);
 
@@ -622,6 +622,13 @@ int pmuk_counter_enable(struct pmuk_counter *c)
 }
 EXPORT_SYMBOL_GPL(pmuk_counter_enable);
 
+/* The caller has disabled the counter. Returns true if no other caller has enabled it since. */
+static bool pmuk_counter_stays_off(const struct pmuk_counter *c)
+{
+	return !(c->attr.flags & PMUK_INHERIT) &&
+	       READ_ONCE(c->event->state) == PERF_EVENT_STATE_OFF;
+}
+
 /**
  * pmuk_counter_disable() - stop counting and take the counter off its PMU
  * @c: the counter
@@ -648,7 +655,7 @@ int pmuk_counter_disable(struct pmuk_counter *c)
 		perf_event_disable_family(c->event);
 	else if (READ_ONCE(c->event->state) > PERF_EVENT_STATE_OFF)
 		perf_event_disable(c->event);
-	pmuk_counter_value(c, &value);
+	pmuk_counter_value(c, &value, pmuk_counter_stays_off(c));
 	pmuk_publish(c, &value);
 	return 0;
 }
@@ -709,7 +716,7 @@ int pmuk_counter_read(struct pmuk_counter *c, struct pmuk_value *value)
 	if (IS_ERR_OR_NULL(c) || !value)
 		return -EINVAL;
 
-	pmuk_counter_value(c, value);
+	pmuk_counter_value(c, value, false);
 	return pmuk_counter_fault(c);
 }
 EXPORT_SYMBOL_GPL(pmuk_counter_read);

@@ -41,6 +41,7 @@ struct perf_arch_place { };
 #define perf_local_is_out_of_reach		steps_local_is_out_of_reach
 #define perf_local_count			steps_local_count
 #define perf_local_times			steps_local_times
+#define perf_local_last_value			steps_local_last_value
 #define perf_local_stop				steps_local_stop
 #define perf_local_start			steps_local_start
 #define perf_local_unthrottle			steps_local_unthrottle
