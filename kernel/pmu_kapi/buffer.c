@@ -228,22 +228,42 @@ void pmuk_buffer_destroy(struct pmuk_buffer *b)
 }
 EXPORT_SYMBOL_GPL(pmuk_buffer_destroy);
 
+/* Writers of records have preemption off: those from before the kill end in a grace period. */
+static void pmuk_buffer_kill(struct pmuk_buffer *b)
+{
+	if (b->killed)
+		return;
+	pmuk_ring_kill(&b->ring);
+	pmuk_aux_kill(b);
+	b->grace = get_state_synchronize_rcu();
+	b->killed = true;
+}
+
+/*
+ * Let buffers, some of which may be NULL, take no more records and no more AUX data. This may wait
+ * for the writer of an AUX area, as pmuk_buffer_destroy() says. If the caller waits for a grace
+ * period anyway before it destroys the buffers, pmuk_buffers_destroy() waits for none.
+ */
+void pmuk_buffers_kill(struct pmuk_buffer **buffers, unsigned int nr)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr; i++) {
+		if (buffers[i])
+			pmuk_buffer_kill(buffers[i]);
+	}
+}
+
 /* Destroy buffers, some of which may be NULL. All of them share one grace period. */
 void pmuk_buffers_destroy(struct pmuk_buffer **buffers, unsigned int nr)
 {
 	unsigned int i;
 
+	pmuk_buffers_kill(buffers, nr);
 	for (i = 0; i < nr; i++) {
 		if (!buffers[i])
 			continue;
-		pmuk_ring_kill(&buffers[i]->ring);
-		pmuk_aux_kill(buffers[i]);
-	}
-	/* Writers of records have preemption off: those from before the kill end now. */
-	synchronize_rcu();
-	for (i = 0; i < nr; i++) {
-		if (!buffers[i])
-			continue;
+		cond_synchronize_rcu(buffers[i]->grace);
 		irq_work_sync(&buffers[i]->wake_work);
 		pmuk_buffer_put(buffers[i]);
 	}

@@ -85,6 +85,8 @@ struct pmuk_buffer {
 	u64 marks_reported;			/* the same: ->ring.marks */
 	atomic_t unseen;		/* poll() has not reported the last wakeup yet */
 	struct pmuk_counter *self;	/* first counter to set it: on the control page */
+	bool killed;			/* the creator: nothing is written from ... */
+	unsigned long grace;		/* ... the end of this grace period on */
 	struct kref ref;		/* the creator, counters, maps, the AUX area's writer */
 	void (*release)(struct kref *ref);	/* const */
 };
@@ -101,6 +103,7 @@ static inline void pmuk_buffer_put(struct pmuk_buffer *b)
 
 /* buffer.c */
 void pmuk_buffer_report_lost(struct pmuk_buffer *b);
+void pmuk_buffers_kill(struct pmuk_buffer **buffers, unsigned int nr);
 void pmuk_buffers_destroy(struct pmuk_buffer **buffers, unsigned int nr);
 const char *pmuk_buffer_fault(const struct pmuk_buffer_attr *attr, int cpu);
 u32 pmuk_buffer_watermark(const struct pmuk_buffer *b, u64 size);

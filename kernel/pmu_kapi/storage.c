@@ -104,6 +104,13 @@ int pmuk_context_make_storage(struct pmuk_context *ctx) __must_hold(&ctx->lock)
 	return ret;
 }
 
+/* The context is being closed, and waits for a grace period after this. No counter counts. */
+void pmuk_context_kill_storage(struct pmuk_context *ctx) __must_hold(&ctx->lock)
+{
+	if (ctx->battr.nr_pages)
+		pmuk_buffers_kill(ctx->buffers, nr_cpu_ids);
+}
+
 /* No counter writes any more, and no other code can find the context. */
 void pmuk_context_free_storage(struct pmuk_context *ctx)
 {

@@ -34,6 +34,9 @@ static void pmuk_context_drop_insts(struct pmuk_context *ctx) __must_hold(&ctx->
 		inst->next = dropped;
 		dropped = inst;
 	}
+	/* A close frees the buffers: this grace period is for their writers, too. */
+	if (atomic_read(&ctx->doomed))
+		pmuk_context_kill_storage(ctx);
 	synchronize_rcu();	/* overflows, and who reads locally or from elsewhere */
 	while (dropped) {
 		inst = dropped;
