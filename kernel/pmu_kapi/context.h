@@ -57,7 +57,9 @@ struct pmuk_slot {
 	struct pmuk_counter *ended;	/* inst->lock: retired, and not freed yet */
 	bool reported;			/* inst->lock: a message has reported the counter lost */
 	bool pending;			/* inst->lock: an overflow was not handled */
-	bool hit;			/* overflow sets, start and restart clear: awaits restart */
+	bool hit;			/* overflow sets; first turn and restart clear: is to be
+					 * restarted
+					 */
 	bool longer;			/* these, and peers' overflows: has its long period */
 	u32 overflows;			/* owner: in this turn */
 	struct pmuk_value base;		/* inst->lock: slot's value minus counter's value */
@@ -78,6 +80,7 @@ struct pmuk_turn {
 	struct pmuk_counter **counters;	/* const: behind ->slots, an entry for each slot;
 					 * inst->lock, RCU: NULL while offline
 					 */
+	unsigned long prepared;		/* inst->lock: ->starts of the instance at the time */
 	u64 runs;			/* inst->lock */
 	u64 duration;			/* inst->lock: nanoseconds, of turns that have ended */
 	u64 replayed;			/* inst->lock */
@@ -95,6 +98,7 @@ struct pmuk_inst {
 	struct mutex lock;		/* starting, stopping, switching, reading */
 	bool live;			/* ctx->lock and ->lock write: has counters */
 	bool running __guarded_by(&lock);	/* was started, and not stopped */
+	unsigned long starts __guarded_by(&lock);	/* how often it was started */
 	bool exited __guarded_by(&lock);	/* the task has exited, and a message says so */
 	u64 since __guarded_by(&lock);	/* when the turn began, or ->duration was last added to */
 	u64 switch_ns __guarded_by(&lock);	/* of all exchanges of sets ... */

@@ -142,7 +142,7 @@ EXPORT_SYMBOL_GPL(pmuk_restart);
  * @ctx: the context, loaded
  * @id: the set
  *
- * The turn begins on all of the target, one CPU after the other. If the context is stopped, it
+ * The turn begins on all CPUs of the target at about the same time. If the context is stopped, it
  * begins when the context is started; where the context is masked, soon after pmuk_restart().
  *
  * Context: May sleep.
@@ -163,7 +163,9 @@ int pmuk_switch_evtset(struct pmuk_context *ctx, u16 id)
 		return -ENOENT;
 	ctx->start_set = id;
 	for (cpu = 0; (inst = pmuk_inst_from(ctx, &cpu)); cpu++)
-		pmuk_inst_switch(inst, id);
+		pmuk_inst_want(inst, id);
+	for (cpu = 0; (inst = pmuk_inst_from(ctx, &cpu)); cpu++)
+		pmuk_inst_wait(inst);
 	return 0;
 }
 EXPORT_SYMBOL_GPL(pmuk_switch_evtset);

@@ -292,16 +292,6 @@ struct pmuk_inst *pmuk_inst_from(struct pmuk_context *ctx, unsigned int *cpu)
 
 /* ---- start and stop ---- */
 
-static void pmuk_inst_prepare(struct pmuk_inst *inst) __must_hold(&inst->lock)
-{
-	unsigned int i, j;
-
-	for (i = 0; i < inst->nr_turns; i++) {
-		for (j = 0; j < inst->turns[i].nr; j++)
-			pmuk_slot_prepare(&inst->turns[i].slots[j]);
-	}
-}
-
 /* Start the instance with the turn of @set. */
 int pmuk_inst_start(struct pmuk_inst *inst, u16 set, struct pmuk_target *failed)
 {
@@ -312,7 +302,7 @@ int pmuk_inst_start(struct pmuk_inst *inst, u16 set, struct pmuk_target *failed)
 	guard(mutex)(&inst->lock);
 	if (inst->running || !inst->live)
 		return 0;
-	pmuk_inst_prepare(inst);
+	inst->starts++;
 	atomic_set(&inst->masked, 0);
 	atomic_set(&inst->due, 0);
 	inst->running = true;
@@ -369,11 +359,13 @@ static void pmuk_turn_resume(struct pmuk_inst *inst, struct pmuk_turn *turn)
 	pmuk_inst_show_group(inst, all);
 }
 
-static void pmuk_turn_restart(struct pmuk_turn *turn)
+/* A turn that has not begun since the start awaits no restart. */
+static void pmuk_turn_restart(struct pmuk_inst *inst, struct pmuk_turn *turn)
+	__must_hold(&inst->lock)
 {
 	unsigned int i;
 
-	for (i = 0; i < turn->nr; i++) {
+	for (i = 0; turn->prepared == inst->starts && i < turn->nr; i++) {
 		if (pmuk_slot_awaits_restart(&turn->slots[i]))
 			pmuk_slot_restart(&turn->slots[i]);
 	}
@@ -413,7 +405,7 @@ void pmuk_inst_restart(struct pmuk_inst *inst)
 	/* A counter may leave its register, and group reads take each counter to be in one. */
 	pmuk_inst_show_group(inst, false);
 	for (i = 0; i < inst->nr_turns; i++)
-		pmuk_turn_restart(&inst->turns[i]);
+		pmuk_turn_restart(inst, &inst->turns[i]);
 	masked = atomic_read(&inst->masked);
 	if (masked)
 		pmuk_turn_unmask(inst, inst->active);

@@ -178,7 +178,7 @@ static void pmuk_slot_set_records(struct pmuk_slot *slot)
 	c->record_size = pmuk_format_size(c);
 }
 
-/* The slot is about to be started. */
+/* The first turn of the slot since the start is about to begin. */
 void pmuk_slot_prepare(struct pmuk_slot *slot)
 {
 	struct pmuk_value had = slot->held;

@@ -3,11 +3,12 @@
  * Turns: one event set at a time counts on a CPU or task, and is exchanged for the next one.
  *
  * Sets take turns in the order of their ids, on each CPU by itself. A turn ends by time, by a
- * counter's overflows, or by pmuk_switch_evtset(). A timer or an NMI only asks for the next turn. A
- * worker on that CPU exchanges the counters, as perf core may sleep in that. A turn has a minimum
- * length, so that exchanges do not take most of the time. A turn lasts until the next one begins,
- * so that durations add up to the time that the context ran. pmuk_inst::switch_ns is the part of
- * that time which the exchanges took.
+ * counter's overflows, or by pmuk_switch_evtset(). A timer or an NMI only asks for the next turn,
+ * as perf core may sleep when counters are exchanged: a worker exchanges them, on that CPU, or
+ * for a task on any CPU. Such turns have a minimum length, so that exchanges do not take most of
+ * the time. pmuk_switch_evtset() exchanges at once, and needs no worker on its own CPU. A turn
+ * lasts until the next one begins, so that durations add up to the time that the context ran.
+ * pmuk_inst::switch_ns is the part of that time which the exchanges took.
  */
 #include <linux/bsearch.h>
 #include <linux/minmax.h>
@@ -19,6 +20,7 @@
 #include "context.h"
 #include "message.h"
 #include "overflow.h"
+#include "slot.h"
 #include "turn.h"
 #include "work.h"
 
@@ -86,6 +88,22 @@ static void pmuk_turn_replay(struct pmuk_turn *turn)
 static u64 pmuk_turn_least(const struct pmuk_inst *inst) __must_hold(&inst->lock)
 {
 	return min_t(u64, PMUK_TURN_LEAST * inst->switch_last_ns, PMUK_TURN_LEAST_MAX);
+}
+
+/*
+ * The first turn after a start prepares the set's counters, so that a start costs no more with many
+ * sets than with few.
+ */
+static void pmuk_turn_prepare(struct pmuk_inst *inst, struct pmuk_turn *turn)
+	__must_hold(&inst->lock)
+{
+	unsigned int i;
+
+	if (turn->prepared == inst->starts)
+		return;
+	turn->prepared = inst->starts;
+	for (i = 0; i < turn->nr; i++)
+		pmuk_slot_prepare(&turn->slots[i]);
 }
 
 /*
@@ -169,6 +187,7 @@ int pmuk_turn_begin(struct pmuk_inst *inst, struct pmuk_turn *turn, struct pmuk_
 	unsigned int i;
 	int err, ret = 0;
 
+	pmuk_turn_prepare(inst, turn);
 	pmuk_turn_reset(turn);
 	inst->wanted = NULL;
 	WRITE_ONCE(inst->active, turn);
@@ -212,7 +231,10 @@ void pmuk_turn_end(struct pmuk_inst *inst) __must_hold(&inst->lock)
 	WRITE_ONCE(inst->active, NULL);
 }
 
-/* Runs on the instance's CPU, if that is online. Returns why the turn has ended: PMUK_DUE_*. */
+/*
+ * Runs on the instance's CPU, if that is online. Returns the PMUK_DUE_* that were asked for during
+ * the turn: 0 if only pmuk_switch_evtset() has ended it.
+ */
 static int pmuk_turn_exchange(struct pmuk_inst *inst, struct pmuk_turn *in) __must_hold(&inst->lock)
 {
 	u64 start = ktime_get_ns(), ns;
@@ -223,7 +245,7 @@ static int pmuk_turn_exchange(struct pmuk_inst *inst, struct pmuk_turn *in) __mu
 	pmuk_turn_end(inst);
 	/* All requests until now were for the end of the turn that has just ended. */
 	due = atomic_xchg(&inst->due, 0);
-	/* The watch reports a counter that is lost here. */
+	/* pmuk_watch_work() reports a counter that cannot be placed. */
 	pmuk_turn_begin(inst, in, &failed);
 	ns = ktime_get_ns() - start;
 	trace_pmuk_switch(inst->ctx->id, inst->cpu, from, in->set->id, ns);
@@ -338,35 +360,34 @@ void pmuk_inst_init_switch(struct pmuk_inst *inst)
 	INIT_WORK(&inst->work, pmuk_inst_work);
 }
 
-/* Begin the wanted turn, on the instance's CPU. A caller that runs there needs no worker. */
+/* Let the wanted turn begin, on the instance's CPU. A caller that runs there needs no worker. */
 static void pmuk_inst_take_wanted(struct pmuk_inst *inst)
 {
-	bool here;
-
 	migrate_disable();
-	here = inst->cpu < 0 || inst->cpu == smp_processor_id();
-	if (here)
+	if (inst->cpu < 0 || inst->cpu == smp_processor_id())
 		pmuk_inst_work(&inst->work);
+	else
+		pmuk_inst_queue(inst);
 	migrate_enable();
-	if (here)
-		return;
-	pmuk_inst_queue(inst);
-	flush_work(&inst->work);
 }
 
-/* When this returns, the turn of @set has begun. If the instance is masked, a restart begins it. */
-int pmuk_inst_switch(struct pmuk_inst *inst, u16 set)
+/*
+ * Ask for the turn of @set. pmuk_inst_wait() waits until it has begun. If the instance is masked, a
+ * restart begins it.
+ */
+void pmuk_inst_want(struct pmuk_inst *inst, u16 set)
 {
-	struct pmuk_turn *turn;
+	struct pmuk_turn *turn = pmuk_inst_turn(inst, set);
 
 	scoped_guard(mutex, &inst->lock) {
-		turn = pmuk_inst_turn(inst, set);
-		if (!turn)
-			return -ENOENT;
 		inst->wanted = inst->running && turn != inst->active ? turn : NULL;
 		if (!inst->wanted)
-			return 0;
+			return;
 	}
 	pmuk_inst_take_wanted(inst);
-	return 0;
+}
+
+void pmuk_inst_wait(struct pmuk_inst *inst)
+{
+	flush_work(&inst->work);
 }

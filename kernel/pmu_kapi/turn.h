@@ -11,7 +11,8 @@ int pmuk_turn_begin(struct pmuk_inst *inst, struct pmuk_turn *turn, struct pmuk_
 	__must_hold(&inst->lock);
 void pmuk_turn_end(struct pmuk_inst *inst) __must_hold(&inst->lock);
 void pmuk_inst_init_switch(struct pmuk_inst *inst);
-int pmuk_inst_switch(struct pmuk_inst *inst, u16 set);
+void pmuk_inst_want(struct pmuk_inst *inst, u16 set);
+void pmuk_inst_wait(struct pmuk_inst *inst);
 void pmuk_inst_go_on(struct pmuk_inst *inst) __must_hold(&inst->lock);
 
 #endif /* _PMU_KAPI_TURN_H */

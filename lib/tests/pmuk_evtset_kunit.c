@@ -253,6 +253,25 @@ static void switch_by_call(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(t->ctx, ids[2], -1).runs, 3);
 }
 
+/* When the call returns, the turn has begun on each CPU, not only on the caller's. */
+static void switch_is_on_all_cpus(struct kunit *test)
+{
+	struct turns *t = new_turns(test, -1, by_call, 0, NULL);
+	unsigned int i;
+	int cpu;
+
+	pmuk_test_pin_first(test);
+	pmuk_ctx_start(test, t->ctx);
+	for (i = 0; i < 30; i++) {
+		KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(t->ctx, ids[i % 3]), 0);
+		for_each_online_cpu(cpu) {
+			KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(t->sim, cpu, i % 3 + 1, 1), 1);
+			KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(t->sim, cpu, (i + 1) % 3 + 1, 1),
+					0);
+		}
+	}
+}
+
 /* The lowest set has the first turn, or the set that pmuk_switch_evtset() has named. */
 static void first_turn_is_chosen(struct kunit *test)
 {
@@ -529,6 +548,145 @@ static void stop_forgets_what_is_pending(struct kunit *test)
 	expect_counted(t, 0, PERIOD + 5);
 	pmuk_sim_count(t->sim, 0, PERIOD);
 	expect_overflow(t);
+}
+
+/*
+ * A start also forgets the pending overflow, and the begun period, of a set whose turn had ended
+ * before the stop.
+ */
+static void start_prepares_each_set(struct kunit *test)
+{
+	struct turns *t = started_turns(test, by_call, 0, &notify);
+
+	pmuk_sim_advance(t->sim, 0, PERIOD + PERIOD / 2);
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(t->ctx, ids[1]), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(t->ctx), 0);
+	pmuk_ctx_start(test, t->ctx);
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(t->ctx, ids[0]), 0);
+	pmuk_sim_count(t->sim, 0, PERIOD - 1);
+	pmuk_ctx_silent(test, t->ctx);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(t->ctx, ids[0], -1).replayed, 0);
+	pmuk_sim_count(t->sim, 0, 1);
+	expect_overflow(t);
+	expect_counted(t, 0, 2 * PERIOD + PERIOD / 2);
+}
+
+/* ---- beside other users of the PMU ---- */
+
+/* Two sets of two counters, with @flags, on a PMU of @nr counters. */
+static struct turns *two_sets(struct kunit *test, unsigned int nr, u32 flags)
+{
+	struct turns *t = pmuk_test_zalloc(test, sizeof(*t));
+	unsigned int i;
+
+	t->test = test;
+	t->cpu = pmuk_test_pin_first(test);
+	t->sim = pmuk_test_sim(test, nr, 32);
+	t->ctx = pmuk_ctx_create(test, NULL);
+	pmuk_ctx_add_set(test, t->ctx, 1, 0);
+	for (i = 0; i < 4; i++)
+		pmuk_ctx_add(test, t->ctx, t->sim, i / 2, i % 2, i, flags);
+	pmuk_ctx_load(test, t->ctx, t->cpu);
+	return t;
+}
+
+static void count_loads(struct pmuk_sim *sim, enum pmuk_sim_point point, void *data)
+{
+	if (point == PMUK_SIM_RELOADING)
+		atomic_inc(data);
+}
+
+/* Without CONFIG_PERF_EVENTS_LOCAL each enable reschedules the PMU, which loads others, too. */
+static void expect_loads(struct kunit *test, const atomic_t *loads, int nr)
+{
+	KUNIT_EXPECT_GE(test, atomic_read(loads), nr);
+	if (IS_ENABLED(CONFIG_PERF_EVENTS_LOCAL))
+		KUNIT_EXPECT_EQ(test, atomic_read(loads), nr);
+}
+
+static const struct placing {
+	const char *name;
+	u32 flags;
+} placings[] = { { "flexible", 0 }, { "pinned", PMUK_PINNED } };
+
+KUNIT_ARRAY_PARAM_DESC(placings, placings, name);
+
+/* Each counter of the set that begins is loaded once, and no counter of others is. */
+static void start_leaves_others_alone(struct kunit *test)
+{
+	const struct placing *placing = test->param_value;
+	struct turns *t = two_sets(test, 3, placing->flags);
+	const struct pmuk_attr attr = { .type = pmuk_sim_type(t->sim), .config = 5 };
+	struct pmuk_counter *other = pmuk_test_counter(test, &attr, t->cpu, NULL);
+	static atomic_t loads;
+	static const struct pmuk_sim_hook hook = { .fn = count_loads, .data = &loads };
+
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(other), 0);
+	atomic_set(&loads, 0);
+	pmuk_sim_set_hook(t->sim, &hook);
+	pmuk_ctx_start(test, t->ctx);
+	expect_loads(test, &loads, 2);
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(t->ctx, 1), 0);
+	expect_loads(test, &loads, 4);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(t->ctx), 0);
+	expect_loads(test, &loads, 4);
+	pmuk_sim_set_hook(t->sim, NULL);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(t->sim, 5, 7), 7);
+	pmuk_test_expect_count(test, other, 7);
+}
+
+/*
+ * Other users' counters that are not pinned are pushed out by a pinned set. They return when perf
+ * core reschedules next, as it does when one of them is enabled again.
+ */
+static void pinned_set_gets_its_room(struct kunit *test)
+{
+	struct turns *t = two_sets(test, 2, PMUK_PINNED);
+	const struct pmuk_attr attr = { .type = pmuk_sim_type(t->sim), .config = 5 };
+	struct pmuk_counter *other = pmuk_test_counter(test, &attr, t->cpu, NULL);
+
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(other), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(t->sim, 5, 3), 3);
+	pmuk_ctx_start(test, t->ctx);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(t->sim, 0, 4), 4);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(t->sim, 1, 4), 4);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(t->sim, 5, 3), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(t->ctx, 1), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(t->sim, 2, 4), 4);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(t->sim, 3, 4), 4);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(t->sim, 5, 3), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(t->ctx), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(other), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(other), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(t->sim, 5, 3), 3);
+	pmuk_test_expect_count(test, other, 6);
+}
+
+/*
+ * A register is free, and another user's counter has waited longer. perf core places that one
+ * first, and the set, which is not pinned, waits.
+ */
+static void set_waits_behind_others(struct kunit *test)
+{
+	const struct pmuk_sim_config config = {
+		.name = "pmuk_sim", .nr_counters = 3, .width = 32, .mux_ms = 100000,
+	};
+	struct pmuk_sim *sim = pmuk_test_sim_config(test, &config);
+	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
+	struct pmuk_attr attr = { .type = pmuk_sim_type(sim) };
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_counter *others[4];
+
+	for (attr.config = 0; attr.config < ARRAY_SIZE(others); attr.config++) {
+		others[attr.config] = pmuk_test_counter(test, &attr, cpu, NULL);
+		KUNIT_EXPECT_EQ(test, pmuk_counter_enable(others[attr.config]), 0);
+	}
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 3, 2), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(others[0]), 0);
+	pmuk_ctx_add(test, ctx, sim, 0, 0, 5, 0);
+	pmuk_ctx_run(test, ctx, cpu);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 3, 2), 2);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 5, 2), 0);
 }
 
 /* ---- turns end on their own CPU ---- */
@@ -1279,6 +1437,7 @@ static struct kunit_case pmuk_evtset_cases[] = {
 	KUNIT_CASE(sets_stay_while_loaded),
 	KUNIT_CASE(all_ids_are_sets),
 	KUNIT_CASE(switch_by_call),
+	KUNIT_CASE(switch_is_on_all_cpus),
 	KUNIT_CASE(first_turn_is_chosen),
 	KUNIT_CASE(sets_take_turns_on_each_cpu),
 	KUNIT_CASE(timeout_ends_a_turn_if_there_is_one),
@@ -1293,6 +1452,10 @@ static struct kunit_case pmuk_evtset_cases[] = {
 	KUNIT_CASE(timer_leaves_overflows_alone),
 	KUNIT_CASE(replay_counts_as_an_overflow_of_its_turn),
 	KUNIT_CASE(stop_forgets_what_is_pending),
+	KUNIT_CASE(start_prepares_each_set),
+	KUNIT_CASE_PARAM(start_leaves_others_alone, placings_gen_params),
+	KUNIT_CASE(pinned_set_gets_its_room),
+	KUNIT_CASE(set_waits_behind_others),
 	KUNIT_CASE(overflowed_is_of_the_latest_turn),
 	KUNIT_CASE(durations_add_up),
 	KUNIT_CASE_PARAM_ATTR(durations_are_the_time, ways_gen_params,
