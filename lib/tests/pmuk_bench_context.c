@@ -8,6 +8,7 @@
  */
 #include <linux/cpumask.h>
 #include <linux/delay.h>
+#include <linux/jiffies.h>
 #include <linux/log2.h>
 
 #include "../../kernel/pmu_kapi/counter.h"
@@ -260,6 +261,35 @@ static int measure_turns(struct contexts *c)
 	return ret;
 }
 
+/*
+ * Measures by how much the first read after a tick exceeds the next read: the first one publishes
+ * the counts, and finds out whether the counters are still on the PMU.
+ */
+static int measure_tick(struct contexts *c)
+{
+	static u64 ns[BENCH_TURNS];
+	unsigned int turn;
+	u64 start, first;
+	int ret = ctx_load(c) ?: ctx_start(c) ?: ctx_read(c);
+
+	for (turn = 0; turn < BENCH_TURNS && !ret; turn++) {
+		unsigned long now = jiffies;
+
+		while (READ_ONCE(jiffies) == now)
+			cpu_relax();
+		guard(irq)();
+		start = ktime_get_ns();
+		ret = read_group(c, COUNTERS, 1);
+		first = ktime_get_ns();
+		ret = ret ?: read_group(c, COUNTERS, 1);
+		ns[turn] = max_t(s64, 2 * first - start - ktime_get_ns(), 0);
+	}
+	if (!ret)
+		bench_print_one(c->m, "ctx_tick", "ns", 1000 * bench_median(ns, BENCH_TURNS));
+	pmuk_unload_context(c->ctx);
+	return ret;
+}
+
 static int measure_ways(struct contexts *c, const struct bench_way *ways,
 			unsigned int nr)
 {
@@ -313,7 +343,7 @@ static int measure_all(struct contexts *c)
 		return set.ret;
 	return make_set(c, 0, COUNTERS) ?: make_set(c, 1, COUNTERS) ?:
 	       measure_steps(c, ARRAY_SIZE(steps), BENCH_TURNS, "") ?: measure_reads(c) ?:
-	       measure_cpus(c) ?: measure_turns(c);
+	       measure_tick(c) ?: measure_cpus(c) ?: measure_turns(c);
 }
 
 static int measure_sets(struct contexts *c)
@@ -338,6 +368,38 @@ static int measure_two(struct contexts *c)
 	return make_set(c, 0, 2) ?: measure_group(c, two_ways, ARRAY_SIZE(two_ways));
 }
 
+/* A context that counts and has a buffer. */
+static int close_one(struct contexts *c, u64 *ns)
+{
+	const struct pmuk_context_attr attr = { .buffer.nr_pages = 1 };
+	u64 start;
+	int ret;
+
+	c->ctx = pmuk_create_context(&attr);
+	if (IS_ERR(c->ctx))
+		return PTR_ERR(c->ctx);
+	ret = make_set(c, 0, COUNTERS) ?: ctx_load(c) ?: ctx_start(c);
+	start = ktime_get_ns();
+	pmuk_close(c->ctx);
+	*ns = ktime_get_ns() - start;
+	return ret;
+}
+
+static int measure_close(struct contexts *c)
+{
+	u64 ns[GROWTH_TURNS];
+	unsigned int turn;
+	int ret;
+
+	for (turn = 0; turn < GROWTH_TURNS; turn++) {
+		ret = close_one(c, &ns[turn]);
+		if (ret)
+			return ret;
+	}
+	bench_print_one(c->m, "ctx_close", "ns", 1000 * bench_median(ns, GROWTH_TURNS));
+	return 0;
+}
+
 static int measure_in_context(struct contexts *c, int (*measure)(struct contexts *c))
 {
 	const struct pmuk_context_attr attr = {};
@@ -360,7 +422,7 @@ static long measure(void *data)
 		.type = PMUK_TARGET_CPU, .cpu = raw_smp_processor_id(),
 	};
 	return measure_in_context(c, measure_two) ?: measure_in_context(c, measure_all) ?:
-	       measure_in_context(c, measure_sets);
+	       measure_in_context(c, measure_sets) ?: measure_close(c);
 }
 
 static int run_show(struct seq_file *m, void *unused)
