@@ -29,7 +29,7 @@ ERROR = 'pmuk-vm: error: '     # how vm/lanes/guest.sh marks what the kernel log
 NO_PMU = 'pmuk-vm: no PMU: '    # how vm/boot and lanes say so, and why
 OF_PMU = re.compile(r'\bPMU\b')  # in a test's reason to be skipped: it depends on the PMU
 
-# What a sound kernel does not print.
+# Messages that a sound kernel does not print.
 BAD = re.compile('|'.join((
     r'WARNING: ', r'\bBUG: ', r'kernel BUG at', r'\bOops\b', r'Call [Tt]race:', r'Kernel panic',
     r'K[AC]SAN: ', r'UBSAN: ', r'KFENCE: ', r'KMSAN: ', r'ODEBUG: ', r'refcount_t: ',
@@ -42,17 +42,17 @@ BAD = re.compile('|'.join((
     r'unhandled exception', r'nobody cared', r'Out of memory', ERROR,
 )))
 
-# What KCSAN says of a data race: its name, its two accesses, and the functions on their stacks.
+# KCSAN's report of a data race: its name, the two accesses, and the functions on their stacks.
 RACE = re.compile(r'BUG: KCSAN: (.*)')
 ACCESS = re.compile(r'.* to 0x\w+ of \d+ bytes by ')
 FRAME = re.compile(r' +(?:\+-> reordered to: )?(\S+)\+0x\w+/0x\w+(?: \[(\w+)\])?')
 RULE = '=' * 66
-# What only accesses the memory that it is handed: its caller is who races.
+# Functions that access only memory that they are handed: the caller races.
 HANDED = re.compile(r'(__)?(mem|str|list_|rb_|bitmap_|_find_|sort|bsearch|k[vz]?m?alloc|kv?free|_?copy_)')
 
 BETWEEN = re.compile(r'\W+')        # the words of a parameter's name; becomes "_"
 STAMP = re.compile(r'^\[ *\d+\.\d+\](\[ *[CT]\d+\])? ')
-COMMENT = re.compile(r' *# ')      # of KTAP; no kernel begins a line so
+COMMENT = re.compile(r' *# ')      # a comment of KTAP; no kernel message begins so
 HEADER = re.compile(r'^K?TAP version \d+$')
 SHOWN = 10
 
@@ -118,7 +118,7 @@ class Results:
         for document in self.documents(lines):
             self.take(kunit_parser.parse_run_tests(document, self))
 
-    # What kunit_parser calls to print: only its errors are of interest.
+    # kunit_parser calls these functions to print. Only its errors matter.
     def print_with_timestamp(self, message):
         if message.startswith('[ERROR]') and not self.harmless(message):
             self.errors.append(message)
@@ -166,7 +166,7 @@ class Results:
     def add(self, name, test):
         status = self.parser.TestStatus
         result = {status.SUCCESS: 'passed', status.SKIPPED: 'skipped'}.get(test.status, 'failed')
-        parts = [test] + test.subtests      # its parameters, if it has any
+        parts = [test] + test.subtests      # subtests are a test's parameters
         said = [line.strip() for part in parts for line in part.log if line.strip()]
         if result == 'skipped':
             said = [part.skip_reason for part in parts if part.skip_reason] or ['no reason given']
@@ -291,7 +291,7 @@ class Verdict:
                 else line for line in lines]
 
     def console(self, lines):
-        bad = {}        # what it says -> where; guests repeat errors at their end
+        bad = {}        # message -> line; guests repeat errors at their end
         for number, line in enumerate(self.races(lines), 1):
             if BAD.search(line) and not COMMENT.match(line) and \
                     not any(rule.search(line) for rule in self.lane.allowed):

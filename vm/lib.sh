@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What the scripts in vm/ share: words for the user, paths, locks, flavours. Sourced, not run.
+# Shared by the scripts in vm/: messages, paths, locks, flavours. Sourced, not run.
 
 set -euo pipefail
 shopt -s inherit_errexit
@@ -7,7 +7,7 @@ export LC_ALL=C
 unset MAKEFLAGS MFLAGS MAKELEVEL GNUMAKEFLAGS
 
 top=$(cd "${BASH_SOURCE[0]%/*}/.." && pwd -P)
-# shellcheck disable=SC2034	# used by those who source this
+# shellcheck disable=SC2034	# the scripts that source this file use it
 vm=$top/vm build=$top/build jobs=${JOBS:-$(nproc)}
 cache=${PMUK_CACHE:-$HOME/.cache/pmuk}
 host_arch=$(dpkg --print-architecture)
@@ -17,8 +17,9 @@ cache=$(cd "$cache" && pwd -P)
 say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
 die() { say "$*"; exit 1; }
 
-# lock NAME [-s]: wait for and hold NAME until unlock, or until this script ends; with -s, others may hold it so, too.
-# Programs that it starts hold it, so a tree stays locked until the last compiler working on it is gone.
+# lock NAME [-s]: waits for NAME and holds it until unlock or the end of this script; with -s,
+# others may share the lock. Programs that this script starts hold the lock, too, so a tree stays
+# locked until its last compiler has ended.
 lock()
 {
 	mkdir -p "$cache/lock"
@@ -28,13 +29,14 @@ lock()
 	flock "${@:2}" "$locked"
 }
 
-# unlock: what was locked last
+# unlock: releases the latest lock
 unlock() { flock -u "$locked"; exec {locked}>&-; }
 
-# scratch: a directory that vanishes when this script ends; its path in $scratch
+# scratch: makes the directory $scratch, which is removed when this script ends
 scratch()
 {
-	find "$cache" -maxdepth 1 -name "tmp.*" -cmin +1440 -exec rm -rf {} +	# of killed runs; what is unpacked there may set its mtime
+	# killed runs leave such directories; unpacked archives may set mtime, so ctime counts
+	find "$cache" -maxdepth 1 -name "tmp.*" -cmin +1440 -exec rm -rf {} +
 	scratch=$(mktemp -d "$cache/tmp.XXXXXX")
 	trap 'rm -rf "$scratch"' EXIT
 	trap 'exit 129' HUP
@@ -42,7 +44,7 @@ scratch()
 	trap 'exit 143' TERM
 }
 
-# put FILE DEST: install FILE as DEST at once, only when it differs
+# put FILE DEST: installs FILE as DEST atomically, if it differs
 put()
 {
 	cmp -s "$1" "$2" && return
@@ -51,7 +53,7 @@ put()
 	mv "$2.$BASHPID" "$2"
 }
 
-# arch_of FLAVOUR: arm64 or x86_64
+# arch_of FLAVOUR: prints arm64 or x86_64
 arch_of()
 {
 	case $1 in
@@ -61,7 +63,7 @@ arch_of()
 	esac
 }
 
-# deb_arch ARCH: Debian's name for it
+# deb_arch ARCH: prints Debian's name of ARCH
 deb_arch()
 {
 	case $1 in
@@ -71,7 +73,7 @@ deb_arch()
 	esac
 }
 
-# cross ARCH: the compiler's prefix, empty when this machine is one
+# cross ARCH: prints the prefix of the compiler's name, empty if this machine is of ARCH
 cross()
 {
 	[ "$(deb_arch "$1")" = "$host_arch" ] && return
@@ -81,7 +83,7 @@ cross()
 	esac
 }
 
-# image_of ARCH: where a kernel build leaves what boots
+# image_of ARCH: prints the path of the boot image in a kernel build
 image_of()
 {
 	case $1 in
@@ -108,8 +110,8 @@ make_in()
 	make "${@:2}" && rm "$mark"
 }
 
-# watched LOG CMD...: run CMD, all its output to LOG, one line of progress now and then;
-# when it fails, show what went wrong
+# watched LOG CMD...: runs CMD with all output to LOG, and prints a line of progress now and then;
+# if CMD fails, prints its errors
 watched()
 {
 	local log=$1; shift
@@ -127,16 +129,17 @@ progress()
 	     /^ +(CC|LD|AR|AS|HOSTCC|HOSTLD) / && ++n % 100 == 0 { printf "    %d files\n", n; fflush() }' >&2
 }
 
-# build_qemu: QEMU with a PMU for x86, if need be. How it is started is in $scratch/qemu, and what the build said in
-# $scratch/why
+# build_qemu: builds QEMU with a PMU for x86, if it is not built yet. Writes QEMU's command to
+# $scratch/qemu, and the build's messages to $scratch/why
 build_qemu() { { "$vm/qemu/build" 2>&1 >&3 | tee "$scratch/why" >&2; } 3>"$scratch/qemu"; }
 
-# no_qemu: the build has failed. What this script starts does not try again, and is told why
+# no_qemu: called when the build has failed. Scripts that this one starts get the reason, and do not
+# build again
 no_qemu()
 {
 	export PMU=none PMUK_NO_PMU
 	PMUK_NO_PMU=$(tail -1 "$scratch/why" | sed 's/^[a-z]*: //')
 }
 
-# find_pmu: QEMU with a PMU for x86, unless nobody wants one
+# find_pmu: gets QEMU with a PMU for x86, unless no PMU is wanted
 find_pmu() { [ "${PMU-}" = none ] || [ "${KVM-}" ] || build_qemu || no_qemu; }

@@ -6,6 +6,10 @@
 Prints KTAP: a line for each Documentation/litmus-tests/pmu_kapi/*.litmus, which must say in its header
 what herd7 finds, "Result: Never" or "Result: Sometimes DATARACE"; one for what ties them to the LMM()
 labels of the sources; and one that shows that a wrong one of either kind would be found.
+
+The memory model's judgelitmus.sh judges less. Where a test models a data race, as half of these do, judgelitmus.sh
+forgives a wrong Always, Sometimes or Never. It looks for the word in the whole Observation line, which also has the
+test's name.
 """
 import glob
 import os
@@ -127,11 +131,11 @@ def selftest(herd, model, doc, code, tests, readme):
                 yield f'{what}: misjudged'
     twin = name.replace('.', '-broken.')
     for what, damage in (
-            ('no such pair', (doc.replace('LMM(pmuk_ring_peek:A)', ''), code, tests, readme)),
-            ('no such access', (doc, code.replace('LMM(pmuk_ring_peek:A)', ''), tests, readme)),
+            ('no such pair', (doc.replace('LMM(pmuk_buffer_peek:A)', ''), code, tests, readme)),
+            ('no such access', (doc, code.replace('LMM(pmuk_buffer_peek:A)', ''), tests, readme)),
             ('no test', (doc, code, {k: v for k, v in tests.items() if k != name}, readme)),
             ('no twin', (doc, code, {k: v for k, v in tests.items() if k != twin}, readme)),
-            ('label unknown', (doc, code, {**tests, name: tests[name] + 'pmuk_ring_peek:Z'}, readme)),
+            ('label unknown', (doc, code, {**tests, name: tests[name] + 'pmuk_buffer_peek:Z'}, readme)),
             ('label missing', (doc, code, {**tests, name: ''}, readme)),
             ('not in README', (doc, code, tests, readme.replace(name, '')))):
         if not list(untied(*damage)):

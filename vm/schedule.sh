@@ -1,8 +1,9 @@
 # shellcheck shell=bash disable=SC2154
-# When each lane of vm/test runs: as soon as what it needs is built, and as many side by side as the CPUs allow. Sourced
-# by vm/test, which has one_lane() and ended_lane().
+# Decides when each lane of vm/test runs: as soon as its builds are done, and as many side by side
+# as the CPUs allow. Sourced by vm/test, which has one_lane() and ended_lane().
 
-# needs LANE: kernels, perf and x86's QEMU, in the words of build()
+# needs LANE: prints the builds that LANE needs: kernels, perf and x86's QEMU, by the names of
+# build()
 needs()
 {
 	case $1 in
@@ -25,14 +26,14 @@ build()
 	esac
 }
 
-# wants_qemu: unless QEMU is Debian's
+# wants_qemu: succeeds unless lanes use Debian's QEMU
 wants_qemu() { [ "${PMU-}" != none ] && [ ! "${KVM-}" ]; }
 
-# groups NEED: of packages
+# groups NEED: prints the groups of packages for NEED
 groups()
 {
 	case $1 in
-	static)		echo build check arm64 x86_64 modules stock-arm64 stock-x86_64 ;;
+	static)		echo build check plot arm64 x86_64 modules stock-arm64 stock-x86_64 ;;
 	user)		echo user ;;
 	qemu)		if wants_qemu; then echo qemu; fi ;;
 	perf-*)		echo build perf "${1#perf-}" ;;
@@ -42,7 +43,8 @@ groups()
 	esac
 }
 
-# install_packages: for all in $queue, while sudo can ask for a password: jobs in the background cannot
+# install_packages: installs packages for all lanes in $queue now, because jobs in the background
+# cannot ask for sudo's password
 install_packages()
 {
 	local lane need wanted=()
@@ -64,19 +66,19 @@ kind()
 	esac
 }
 
-# of lanes and builds that run: what each process is, and when each began. What has been built, or cannot be: lanes then
-# say why.
+# running: the lane or build of each process; began: its start. built: needs that are built, or that
+# cannot be built; a lane then says why.
 declare -A running=() began=() built=()
 queue=() building=''
 
-# is_ready LANE: there is all that it needs
+# is_ready LANE: succeeds if all that LANE needs is built
 is_ready()
 {
 	local need
 	for need in $(needs "$1"); do [ "${built[$need]-}" ] || return; done
 }
 
-# nr_running KIND: how many lanes of that kind run
+# nr_running KIND: prints the number of running lanes of KIND
 nr_running()
 {
 	local job n=0
@@ -89,9 +91,9 @@ nr_running()
 	echo "$n"
 }
 
-# may_start LANE: whether the builds for LANE are done and LANE may start now. As many "machine" lanes as CPUs run at a
-# time, because most tests keep only one CPU of their VM busy, and as many "beside" lanes. An "alone" lane runs without
-# "machine" lanes and other "alone" lanes.
+# may_start LANE: succeeds if the builds for LANE are done and LANE may start now. As many "machine"
+# lanes as CPUs run at a time, because most tests keep only one CPU of their VM busy, and as many
+# "beside" lanes. An "alone" lane runs without "machine" lanes and other "alone" lanes.
 may_start()
 {
 	local machines alone
@@ -104,17 +106,18 @@ may_start()
 	esac
 }
 
-# begin NAME COMMAND...: in the background; with a process group of its own, to be stopped with this script
+# begin NAME COMMAND...: runs COMMAND in the background, in a process group of its own, which
+# stop_lanes can kill
 begin()
 {
 	set -m
 	"${@:2}" </dev/null &
 	set +m
-	# shellcheck disable=SC2034	# vm/test tells how long it still takes
+	# shellcheck disable=SC2034	# vm/test prints the time that is left
 	running[$!]=$1 began[$1]=$SECONDS
 }
 
-# begin_build: the next thing that a lane needs, at the lowest priority
+# begin_build: starts the next build that a lane needs, at the lowest priority
 begin_build()
 {
 	local lane need
@@ -174,7 +177,7 @@ run_lanes()
 	done
 }
 
-# stop_lanes: what runs still, with all that it has started
+# stop_lanes: kills all running lanes and builds, with their children
 stop_lanes()
 {
 	local pid

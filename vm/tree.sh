@@ -1,12 +1,13 @@
 # shellcheck shell=bash disable=SC2154
 # The kernel tree that we build: Linux 7.3 with this checkout laid over it. Sourced after lib.sh.
 #
-# It lives in the cache, one per version. take_tree() brings it up to date and holds it: builds of one checkout share it,
-# other checkouts wait until none of them needs it. Only files whose content changes get a new time, so only they are
-# compiled again. .pmuk/ in the tree remembers what is ours (manifest), what the files that patches/7.3 changes were
-# before (orig/), and of which checkout it is a copy (state).
+# The cache has one tree per version. take_tree() brings the tree up to date and holds it: builds of
+# one checkout share it, other checkouts wait until these builds have ended. Only files whose
+# contents change get a new time, so only they are compiled again. .pmuk/ in the tree has the list
+# of our files (manifest), the originals of the files that patches/7.3 changes (orig/), and the
+# checkout whose copy the tree is (state).
 
-# what the checkout has that belongs in a kernel tree
+# directories of the checkout that belong in a kernel tree
 overlay=(arch include kernel drivers lib samples Documentation tools scripts)
 patches=$top/patches/7.3
 
@@ -45,7 +46,7 @@ unpack_tree()
 	rmdir "$new"
 }
 
-# copy_tree: make the tree what the user's is; ours stays where it is, originals go to orig/
+# copy_tree: makes the tree a copy of the user's; our files stay in place, originals go to orig/
 copy_tree()
 {
 	local built=(/.config /.config.old /.git /.pmuk /include/config '/include/generated'
@@ -59,7 +60,7 @@ copy_tree()
 		rsync -rlpc --files-from=- "$KSRC/" "$tree/.pmuk/orig/"
 }
 
-# stage: the files that shall be in the tree, and their names in .pmuk/manifest.new
+# stage: prepares the files for the tree in $stage, and their names in .pmuk/manifest.new
 stage()
 {
 	local dir file
@@ -80,14 +81,14 @@ stage()
 	done
 	for file in "$patches"/*.patch; do
 		[ -e "$file" ] || break
-		grep -q '^--- a/' "$file" || continue	# files of ours only
+		grep -q '^--- a/' "$file" || continue	# the patch only adds our files
 		(cd "$stage" && patch -p1 -F0 -s --no-backup-if-mismatch) <"$file" >&2 ||
 			die "patches/7.3/${file##*/} does not apply to Linux $version"
 	done
 	sort -u -o "$pmuk/manifest.new" "$pmuk/manifest.new"
 }
 
-# linux_files: of the names on stdin, those that the tree has and that are not ours
+# linux_files: reads names, and prints those of files that the tree has and that are not ours
 linux_files()
 {
 	while read -r file; do
@@ -95,10 +96,10 @@ linux_files()
 	done
 }
 
-# patched: the files of Linux that patches/7.3 change
+# patched: prints the files of Linux that patches/7.3 change
 patched() { cat "$patches"/*.patch 2>/dev/null | sed -n 's,^+++ b/\([^\t]*\).*,\1,p' | sort -u; }
 
-# state: tells this checkout's tree from any other
+# state: prints a checksum that differs between the trees of different checkouts
 state()
 {
 	(cd "$top" && tar -c --sort=name --mtime=@0 --owner=0 --group=0 --exclude='*~' --exclude='.*' "${overlay[@]}" "${patches#"$top/"}") |
@@ -107,7 +108,7 @@ state()
 	[ -z "${KSRC-}" ] || date +"copied by $$, %s.%N"
 }
 
-# take_tree: sets $tree, which is up to date, and stays so until this script ends
+# take_tree: sets $tree, brings the tree up to date, and holds it until this script ends
 take_tree()
 {
 	local wanted
@@ -116,11 +117,11 @@ take_tree()
 	until hold_tree; do update_tree; done
 }
 
-# hold_tree: fails when the tree is another checkout's
+# hold_tree: holds the tree, or fails if it is another checkout's
 hold_tree()
 {
 	lock "tree-$version" -s
-	# older scripts renew the manifest, and know of no state
+	# older versions of this script renew the manifest, but not the state
 	if [ "$(cat "$pmuk/state" 2>/dev/null)" = "$wanted" ] && [ ! "$pmuk/manifest" -nt "$pmuk/state" ]; then return; fi
 	unlock
 	return 1
@@ -135,7 +136,7 @@ update_tree()
 	mkdir -p "$pmuk/orig"
 	touch "$pmuk/manifest"
 	stage
-	# what an interrupted run leaves must be in the manifest too
+	# the manifest must also list files that an interrupted run leaves
 	sort -mu -o "$pmuk/manifest.both" "$pmuk/manifest" "$pmuk/manifest.new"
 	mv "$pmuk/manifest.both" "$pmuk/manifest"
 	rsync -rlpc "$stage/" "$tree/"
@@ -148,7 +149,7 @@ update_tree()
 	unlock
 }
 
-# drop FILE: it is ours no longer
+# drop FILE: restores the original of FILE, or removes it
 drop()
 {
 	if [ -e "$pmuk/orig/$1" ]; then

@@ -9,4 +9,9 @@
 #define __guarded_by(...)
 #endif
 
+/* The compiler does not check the expressions in here. */
+#ifndef context_unsafe
+#define context_unsafe(...)	({ __VA_ARGS__; })	/* the value of the last one */
+#endif
+
 #endif /* _PMUK_COMPAT_LINUX_MUTEX_H */

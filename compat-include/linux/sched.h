@@ -6,8 +6,8 @@
 #include <linux/version.h>
 
 /*
- * Before 6.18 a cgroup is throttled as a whole: its tasks stay on its run queue, which is taken off
- * the run queue above.
+ * Kernels before 6.18 throttle a cgroup as a whole: the tasks stay on the cgroup's run queue, which
+ * is taken off the run queue above.
  */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)
 #define sched_switch_throttled sched_switch_throttled

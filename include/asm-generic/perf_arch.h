@@ -42,6 +42,11 @@ static __always_inline u64 perf_arch_read(const struct perf_event *event)
 #define perf_arch_stops_after_nmi()	false
 #endif
 
+/* Does a running event's user page become right only by a start of the event? */
+#ifndef perf_arch_page_wants_start
+#define perf_arch_page_wants_start()	false
+#endif
+
 /* Without this function, the caller reads one event after the other. */
 #ifndef perf_arch_read_first
 #define perf_arch_read_first(events, n, raw)	((void)(events), (void)(n), (void)(raw), false)

@@ -5,9 +5,9 @@
  * period, and tell whether an overflow was served. So consumers leave the event's fields to perf
  * core.
  *
- * Callers have interrupts off or are in NMI, and perf_local_is_on() is true for the event, unless a
- * call's comment asks for less. The calls for periods are also for an event that is off its PMU.
- * kernel/events/local.c has the calls that are not inline.
+ * "On its CPU" below means: the caller has interrupts off or is in NMI, and perf_local_is_on() is
+ * true for the event. kernel/events/local.c has the calls that are not inline.
+ * linux/perf_local_state.h has those that tell what has become of an event.
  */
 #ifndef _LINUX_PERF_LOCAL_H
 #define _LINUX_PERF_LOCAL_H
@@ -19,11 +19,23 @@
 
 struct task_struct;
 
+/*
+ * The initializer of a struct perf_event that is in no register: readers of registers leave it to
+ * their slow path.
+ */
+#define PERF_LOCAL_NONE	{ .hw = { .idx = -1, .state = PERF_HES_STOPPED } }
+
 /* ---- where an event is, and what perf core knows of it ---- */
 
-/*
+/**
+ * perf_arch_core_event() - does the CPU's own PMU count this event?
+ * @event: the event
+ *
  * Only perf's own types name the core PMU for certain: a dynamic type may be any driver's, whose
  * register numbers mean something else.
+ *
+ * Context: Any, NMI too.
+ * Return: true if perf_arch_mask() may be asked about @event. Const while @event exists.
  */
 static inline bool perf_arch_core_event(const struct perf_event *event)
 {
@@ -37,34 +49,141 @@ static inline bool perf_arch_core_event(const struct perf_event *event)
 	}
 }
 
-/* Returns true if @event is on this CPU's PMU now. The caller cannot leave the CPU. */
+/**
+ * perf_local_is_on() - is an event on this CPU's PMU now?
+ * @event: the event
+ *
+ * Context: Any, NMI too; the caller cannot leave the CPU.
+ * Return: true if @event is on this CPU's PMU.
+ */
 static inline bool perf_local_is_on(const struct perf_event *event)
 {
 	return READ_ONCE(event->oncpu) == raw_smp_processor_id();
 }
 
-/* Returns true if @event is on no PMU now, neither here nor on another CPU. */
+/**
+ * perf_local_is_off() - is an event on no PMU now?
+ * @event: the event
+ *
+ * Context: Any, NMI too.
+ * Return: true if @event is on no PMU, neither here nor on another CPU.
+ */
 static inline bool perf_local_is_off(const struct perf_event *event)
 {
 	return READ_ONCE(event->oncpu) < 0;
 }
 
-/* The task that @event counts, or NULL. Const while the event exists. */
+/**
+ * perf_local_task() - the task that an event counts
+ * @event: the event
+ *
+ * Context: Any, NMI too.
+ * Return: the task, or NULL for an event of a CPU. Const while @event exists.
+ */
 static inline struct task_struct *perf_local_task(const struct perf_event *event)
 {
 	return event->hw.target;
 }
 
-/*
- * Returns perf core's count as of its latest update. In the overflow handler, which comes right
- * after an update, the event has counted no more.
+/**
+ * perf_local_is_tracepoint() - is an event a tracepoint, kprobe or uprobe?
+ * @event: the event
+ *
+ * Context: Any, NMI too.
+ * Return: true if code of the kernel counts @event where it passes. Const while @event exists.
+ */
+static inline bool perf_local_is_tracepoint(const struct perf_event *event)
+{
+#ifdef CONFIG_EVENT_TRACING
+	return event->tp_event;
+#else
+	return false;
+#endif
+}
+
+/**
+ * perf_local_updated() - perf core's count as of its latest update
+ * @event: the event
+ *
+ * In the overflow handler, which comes right after an update, the event has counted no more.
+ *
+ * Context: Any, NMI too.
+ * Return: the number of events since @event was created, without those that only the register has.
  */
 static inline u64 perf_local_updated(const struct perf_event *event)
 {
 	return local64_read(&event->count);
 }
 
-/* Returns true if the driver lets user space read @event's register. Const while @event exists. */
+/*
+ * Most drivers do not know this bit of hw.state, and clear it when they start or place an event.
+ * See pmuk_counter_can_mark() for the others.
+ */
+#define PERF_LOCAL_MARK		0x100
+
+static inline void perf_local_set_mark(struct perf_event *event, int mark)
+{
+	int was = READ_ONCE(event->hw.state);
+
+	/* An NMI may stop the event in the middle. */
+	while (!try_cmpxchg(&event->hw.state, &was, (was & ~PERF_LOCAL_MARK) | mark))
+		;
+}
+
+/**
+ * perf_local_mark() - be able to tell later whether an event was started meanwhile
+ * @event: an event of a PMU in hardware that has interrupts and traces nothing
+ *
+ * Context: Any, NMI too; on its CPU.
+ */
+static inline void perf_local_mark(struct perf_event *event)
+{
+	perf_local_set_mark(event, PERF_LOCAL_MARK);
+}
+
+/**
+ * perf_local_unmark() - remove the mark of perf_local_mark()
+ * @event: the event
+ *
+ * Context: As perf_local_mark().
+ */
+static inline void perf_local_unmark(struct perf_event *event)
+{
+	perf_local_set_mark(event, 0);
+}
+
+/**
+ * perf_local_is_marked() - has nobody started an event since it was marked?
+ * @event: the event
+ *
+ * Context: Any, NMI too; on its CPU.
+ * Return: true if @event is marked, and its driver has neither started it nor placed it on the PMU
+ * since. Only an overflow may have loaded its register.
+ */
+static inline bool perf_local_is_marked(const struct perf_event *event)
+{
+	return event->hw.state & PERF_LOCAL_MARK;
+}
+
+/**
+ * perf_local_has_interrupts() - does the PMU of an event report overflows?
+ * @event: the event
+ *
+ * Context: Any, NMI too.
+ * Return: true if it does. Const while @event exists.
+ */
+static inline bool perf_local_has_interrupts(const struct perf_event *event)
+{
+	return !(event->pmu->capabilities & PERF_PMU_CAP_NO_INTERRUPT);
+}
+
+/**
+ * perf_local_may_user_read() - may user space read an event's register?
+ * @event: the event
+ *
+ * Context: Any, NMI too.
+ * Return: true if the PMU's driver lets user space read the register. Const while @event exists.
+ */
 static inline bool perf_local_may_user_read(const struct perf_event *event)
 {
 #ifdef PERF_EVENT_FLAG_USER_READ_CNT
@@ -77,9 +196,10 @@ static inline bool perf_local_may_user_read(const struct perf_event *event)
 /* ---- fast reads ---- */
 
 /*
- * A read of an event that has a perf_arch_mask(). perf_local_read_where() returns 0 if the event is
- * on this CPU's PMU, and perf_local_read_changed() returns 0 if no interrupt has changed the event
- * in the middle. Interrupts may be on. The caller cannot leave the CPU.
+ * A read of an event that has a perf_arch_mask() takes perf_local_read_where(),
+ * perf_local_read_register(), perf_local_read_value() and perf_local_read_changed(), in this order.
+ * Interrupts may be on. Where the architecture counts the interrupts of a CPU, the first variant of
+ * these functions uses that number.
  */
 struct perf_local_read {
 #ifdef perf_arch_irqs
@@ -94,6 +214,15 @@ struct perf_local_read {
 	u64 raw;
 };
 
+/**
+ * perf_local_read_value() - the count that a read has found
+ * @read: the read, after perf_local_read_register()
+ * @mask: the bits of the register, from perf_arch_mask()
+ *
+ * Context: Any, NMI too; the caller cannot leave the CPU.
+ * Return: the number of events since the event was created, if perf_local_read_changed() then
+ * returns 0.
+ */
 static __always_inline u64 perf_local_read_value(const struct perf_local_read *read, u64 mask)
 {
 	return read->base + ((read->raw - read->prev) & mask);
@@ -101,6 +230,14 @@ static __always_inline u64 perf_local_read_value(const struct perf_local_read *r
 
 #ifdef perf_arch_irqs
 
+/**
+ * perf_local_read_where() - begin a read, and find the event
+ * @event: an event that has a perf_arch_mask()
+ * @read: the read
+ *
+ * Context: Any, NMI too; the caller cannot leave the CPU.
+ * Return: 0 if @event is on this CPU's PMU.
+ */
 static __always_inline u64 perf_local_read_where(const struct perf_event *event,
 						 struct perf_local_read *read)
 {
@@ -110,7 +247,14 @@ static __always_inline u64 perf_local_read_where(const struct perf_event *event,
 	return perf_arch_changed(raw_smp_processor_id(), event->oncpu);
 }
 
-/* Returns false if perf_arch_read_on() does not read @event's register. */
+/**
+ * perf_local_read_register() - read an event's register, and perf core's count
+ * @event: the event
+ * @read: the read, after perf_local_read_where() has returned 0
+ *
+ * Context: Any, NMI too; the caller cannot leave the CPU.
+ * Return: false if perf_arch_read_on() does not read @event's register.
+ */
 static __always_inline bool perf_local_read_register(const struct perf_event *event,
 						     struct perf_local_read *read)
 {
@@ -121,10 +265,18 @@ static __always_inline bool perf_local_read_register(const struct perf_event *ev
 	return true;
 }
 
-/*
- * Returns nonzero if an interrupt came: nothing else moves or updates @event while the caller is on
- * this CPU. Breakpoints, kprobes and other debug exceptions, and SDEI events, do not add to that
- * number. If one of them comes during the read, its overflow callback must not change @event.
+/**
+ * perf_local_read_changed() - has an interrupt changed the event in the middle of a read?
+ * @event: the event
+ * @read: the read, after perf_local_read_register()
+ *
+ * With a number of interrupts, any interrupt counts as a change: nothing else moves or updates
+ * @event while the caller is on this CPU. Breakpoints, kprobes and other debug exceptions, and SDEI
+ * events, do not add to that number. If one of them comes during the read, its overflow callback
+ * must not change @event.
+ *
+ * Context: Any, NMI too; the caller cannot leave the CPU.
+ * Return: 0 if no interrupt has changed @event.
  */
 static __always_inline u64 perf_local_read_changed(const struct perf_event *event,
 						   const struct perf_local_read *read)
@@ -153,9 +305,8 @@ static __always_inline bool perf_local_read_register(const struct perf_event *ev
 }
 
 /*
- * Returns nonzero if an interrupt has moved or updated @event in the middle. perf core stamps an
- * event when it puts the event on a PMU or takes it off, perf_arch_is_moved() finds moves by the
- * driver, and all other changes move the count or prev_count.
+ * perf core stamps an event when it puts the event on a PMU or takes it off, perf_arch_is_moved()
+ * finds moves by the driver, and all other changes move the count or prev_count.
  *
  * The differences are or-ed, for one branch instead of many: nearly always all are 0.
  */
@@ -170,11 +321,17 @@ static __always_inline u64 perf_local_read_changed(const struct perf_event *even
 
 #endif
 
-/*
- * Sets @base to perf core's count of @event, and returns @raw, the register's value, less the value
- * that the register had at that count. The caller masks out the bits that the register lacks, and
- * checks whether an interrupt came since it read the register, which may have stopped the event.
- * The event is not freed while the caller has preemption off.
+/**
+ * perf_local_undisturbed() - what belongs to a register's value, if no interrupt came
+ * @event: the event; it is not freed while the caller has preemption off
+ * @raw: the value of @event's register
+ * @base: where to put perf core's count of @event
+ *
+ * The caller masks out the bits that the register lacks, adds @base, and checks whether an
+ * interrupt came since it read the register, which may have stopped @event.
+ *
+ * Context: Not NMI; preemption off, on the CPU where @event is.
+ * Return: @raw less the value that the register had at perf core's count.
  */
 static __always_inline u64 perf_local_undisturbed(const struct perf_event *event, u64 raw,
 						  u64 *base)
@@ -183,7 +340,7 @@ static __always_inline u64 perf_local_undisturbed(const struct perf_event *event
 	return raw - local64_read(&event->hw.prev_count);
 }
 
-u64 perf_local_count(struct perf_event *event, u64 mask);
+u64 perf_local_count(struct perf_event *event, u64 mask, u64 *raw);
 void perf_local_times(const struct perf_event *event, u64 *enabled, u64 *running);
 u64 perf_local_last_value(const struct perf_event *event, u64 *enabled, u64 *running);
 
@@ -199,13 +356,25 @@ bool perf_local_is_out_of_reach(const struct perf_event *event);
 /* The value of hw.interrupts of an event that perf core has throttled. */
 #define PERF_LOCAL_THROTTLED	U64_MAX
 
-/* Returns true if perf core has stopped the event until a tick, or is about to stop it. */
+/**
+ * perf_local_is_throttled() - has perf core throttled an event?
+ * @event: the event
+ *
+ * Context: Any, NMI too; on its CPU.
+ * Return: true if perf core has stopped @event until a tick, or is about to stop it.
+ */
 static inline bool perf_local_is_throttled(const struct perf_event *event)
 {
 	return event->hw.interrupts == PERF_LOCAL_THROTTLED;
 }
 
-/* Takes back @extra events, which the hardware has counted and the caller does not want. */
+/**
+ * perf_local_subtract() - take events off a count
+ * @event: the event
+ * @extra: how many events the hardware has counted and the caller does not want
+ *
+ * Context: Any, NMI too; on its CPU, or @event is off its PMU.
+ */
 static inline void perf_local_subtract(struct perf_event *event, u64 extra)
 {
 	local64_sub(extra, &event->count);
@@ -219,19 +388,43 @@ void perf_local_refresh_page(struct perf_event *event);
 
 /* ---- periods ---- */
 
-/*
- * Sets the period that the driver begins next. If the driver has begun a period before it called
- * the overflow handler, that period stays as it is.
+/**
+ * perf_local_takes_period() - ask the PMU's driver whether it accepts a period
+ * @event: an event of a PMU that cannot be unregistered now
+ * @period: the period
+ *
+ * Context: Any, NMI too.
+ * Return: true if @event may have @period.
+ */
+static inline bool perf_local_takes_period(struct perf_event *event, u64 period)
+{
+	return !event->pmu->check_period(event, period);
+}
+
+/**
+ * perf_local_set_next_period() - set the period that the driver begins next
+ * @event: the event
+ * @period: the period
+ *
+ * If the driver has begun a period before it called the overflow handler, that period stays as it
+ * is.
+ *
+ * Context: Any, NMI too; on its CPU, or @event is off its PMU.
  */
 static inline void perf_local_set_next_period(struct perf_event *event, u64 period)
 {
 	event->hw.sample_period = period;
 }
 
-/*
- * Sets the period that begins with @event's next start, or, for cpu-clock and task-clock, when
- * their timer expires next. perf core does not update ->last_period of these two, but takes the
- * period of their samples from there.
+/**
+ * perf_local_set_period() - set the period that begins with an event's next start
+ * @event: the event
+ * @period: the period
+ *
+ * The period of cpu-clock and task-clock begins when their timer expires next. perf core does not
+ * update hw.last_period of these two, but takes the period of their samples from there.
+ *
+ * Context: Any, NMI too; on its CPU, or @event is off its PMU.
  */
 static inline void perf_local_set_period(struct perf_event *event, u64 period)
 {
@@ -239,21 +432,57 @@ static inline void perf_local_set_period(struct perf_event *event, u64 period)
 	event->hw.last_period = period;
 }
 
+/**
+ * perf_local_last_period() - the period in the sample of an event's latest overflow
+ * @event: the event
+ *
+ * Context: Any, NMI too; on its CPU, or @event is off its PMU.
+ * Return: the period, in events.
+ */
 static inline u64 perf_local_last_period(const struct perf_event *event)
 {
 	return event->hw.last_period;
 }
 
-/* The next start of @event finds @left of the period, or begins a whole one if @left is 0. */
+/**
+ * perf_local_set_left() - set what the next start of an event finds left of the period
+ * @event: the event
+ * @left: the number of events until the overflow; 0 to begin a whole period
+ *
+ * Context: Any, NMI too; on its CPU and stopped, or @event is off its PMU.
+ */
 static inline void perf_local_set_left(struct perf_event *event, s64 left)
 {
 	local64_set(&event->hw.period_left, left);
 }
 
-/* Returns true if @event, which is stopped, has reached the end of its period. */
+/**
+ * perf_local_has_overflowed() - has a stopped event reached the end of its period?
+ * @event: the event
+ *
+ * Context: Any, NMI too; on its CPU and stopped, or @event is off its PMU.
+ * Return: true if no event is left of the period.
+ */
 static inline bool perf_local_has_overflowed(const struct perf_event *event)
 {
 	return local64_read(&event->hw.period_left) <= 0;
+}
+
+/**
+ * perf_local_is_overdue() - has an event's register passed the end of the period?
+ * @event: an event of a PMU in hardware
+ * @mask: the bits of its register, from perf_arch_mask(); not 0
+ *
+ * If this interrupts an update of @event, the answer may be wrong by what the update has in flight.
+ *
+ * Context: Any, NMI too; on its CPU, and @event is on its PMU.
+ * Return: true if the driver has yet to serve an overflow of @event.
+ */
+static inline bool perf_local_is_overdue(const struct perf_event *event, u64 mask)
+{
+	u64 since = (perf_arch_read(event) - local64_read(&event->hw.prev_count)) & mask;
+
+	return local64_read(&event->hw.period_left) <= (s64)since;
 }
 
 bool perf_local_stops_after_nmi(const struct perf_event *event, u64 mask);

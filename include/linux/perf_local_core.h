@@ -15,10 +15,10 @@
 /* The contexts of @pmu on @cpu. */
 #define perf_pmu_contexts(pmu, cpu)	(*per_cpu_ptr((pmu)->cpu_pmu_context, cpu))
 
-/* How deep reprogramming of @pmu is nested on this CPU; 0: the PMU is not being reprogrammed. */
+/* The nesting depth of @pmu's reprogramming on this CPU; 0: the PMU is not being reprogrammed. */
 #define perf_pmu_disabled(pmu)	((*this_cpu_ptr((pmu)->cpu_pmu_context))->pmu_disable_count)
 
-/* These may sleep, unlike the calls of perf_local.h. See kernel/events/core.c. */
+/* Unlike the calls of perf_local.h, these may sleep. See kernel/events/core.c. */
 void perf_events_enable(struct perf_event **events, unsigned int nr);
 void perf_events_disable(struct perf_event **events, unsigned int nr);
 

@@ -273,22 +273,32 @@ u64 pmuk_counter_id(struct pmuk_counter *c);
 
 struct pmuk_buffer *pmuk_buffer_create(const struct pmuk_buffer_attr *attr, int cpu);
 void pmuk_buffer_destroy(struct pmuk_buffer *b);
-const struct perf_event_mmap_page *pmuk_buffer_control(struct pmuk_buffer *b);
 const void *pmuk_buffer_data(struct pmuk_buffer *b, size_t *size);
-int pmuk_buffer_get_stat(struct pmuk_buffer *b, struct pmuk_buffer_stat *stat);
-int pmuk_buffer_pause(struct pmuk_buffer *b);
-int pmuk_buffer_resume(struct pmuk_buffer *b);
-int pmuk_buffer_restart(struct pmuk_buffer *b);
 int pmuk_buffer_claim(struct pmuk_buffer *b, struct pmuk_reader *r);
-const struct perf_event_header *pmuk_buffer_peek(struct pmuk_reader *r);
-void pmuk_buffer_consume(struct pmuk_reader *r);
-void pmuk_buffer_release(struct pmuk_reader *r);
-int pmuk_buffer_revoke(struct pmuk_buffer *b);
 int pmuk_buffer_mmap(struct pmuk_buffer *b, struct vm_area_struct *vma);
 __poll_t pmuk_buffer_poll(struct pmuk_buffer *b, struct file *file, poll_table *wait);
-void pmuk_output_skip(struct pmuk_buffer *b, struct perf_event_header *rec);
 
 DEFINE_FREE(pmuk_buffer, struct pmuk_buffer *, pmuk_buffer_destroy(_T))
+
+/**
+ * pmuk_buffer_control() - the control page of a buffer
+ * @b: the buffer
+ *
+ * data_head tells how far records have been written, and data_tail how far the kernel's consumer
+ * had come when it last released the buffer. In a PMUK_BUFFER_OVERWRITE buffer data_tail is where
+ * the oldest record begins: when the buffer has been paused and its writers have ended, it has
+ * whole records from there to data_head. ::lock, ::index, ::offset, ::time_enabled and
+ * ::time_running describe the first counter of the buffer. User space that may write its map can
+ * write anything here, so kernel code that needs to rely on what it reads calls
+ * pmuk_buffer_get_stat().
+ *
+ * Context: Any, NMI too.
+ * Return: The page, until @b is destroyed; NULL if @b is NULL or an ERR_PTR().
+ */
+static inline const struct perf_event_mmap_page *pmuk_buffer_control(struct pmuk_buffer *b)
+{
+	return IS_ERR_OR_NULL(b) ? NULL : pmuk_buffer_ring(b)->page;
+}
 
 /**
  * pmuk_buffer_next() - give a record back and peek at the one after it

@@ -148,6 +148,5 @@ int pmuk_aux_claim(struct pmuk_buffer *b, struct pmuk_aux_reader *r);
 bool pmuk_aux_peek(struct pmuk_aux_reader *r, struct pmuk_aux_span *span);
 void pmuk_aux_consume(struct pmuk_aux_reader *r, u64 bytes);
 void pmuk_aux_release(struct pmuk_aux_reader *r);
-int pmuk_aux_revoke(struct pmuk_buffer *b);
 
 #endif /* _LINUX_PMU_KAPI_AUX_H */

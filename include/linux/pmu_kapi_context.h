@@ -12,7 +12,6 @@
 
 #include <linux/atomic.h>
 #include <linux/bits.h>
-#include <linux/compiler.h>
 #include <linux/err.h>
 #include <linux/errno.h>
 #include <linux/types.h>
@@ -34,8 +33,8 @@ struct task_struct;
 /**
  * enum pmuk_context_flags - how a context behaves
  * @PMUK_CTX_MASK: when a counter with PMUK_PMD_NOTIFY overflows, all counters of the context on
- *	that CPU or task stop until pmuk_restart(), or until that CPU goes offline and comes
- *	back. Not for PMUK_TARGET_TREE
+ *	that CPU or task stop until pmuk_restart() or pmuk_restart_cpu(), or until that CPU goes
+ *	offline and comes back. Not for PMUK_TARGET_TREE
  */
 enum pmuk_context_flags {
 	PMUK_CTX_MASK		= BIT(0),
@@ -45,7 +44,8 @@ enum pmuk_context_flags {
  * struct pmuk_context_attr - what a context is to be like
  * @flags: enum pmuk_context_flags
  * @buffer: what each CPU's buffer is to be like. Without data pages the context has no buffers.
- *	The completion in it must be NULL, as messages report wakeups
+ *	The completion in it must be NULL, as messages report wakeups. On a task, each possible CPU
+ *	has a buffer, as the task may run on any of them
  * @format: the uuid of the format that handles overflows, see pmuk_register_format();
  *	NULL: perf's records
  * @format_arg: the format's argument, of a type that the format defines; copied. For perf's
@@ -240,14 +240,16 @@ struct pmuk_set_info {
  * enum pmuk_msg_kind - what a message reports
  * @PMUK_MSG_OVERFLOW: a counter with PMUK_PMD_NOTIFY has overflowed
  * @PMUK_MSG_WATERMARK: a buffer has passed its watermark
- * @PMUK_MSG_LOST: records were lost; the count is of records
+ * @PMUK_MSG_LOST: records were lost; the count is of records. The first of some is reported at
+ *	once, and the others at the next watermark, at the stop, or a tenth of a second later
  * @PMUK_MSG_SWITCH: a counter's overflows have ended a turn, and the next event set's has begun
  * @PMUK_MSG_COUNTER_LOST: a pinned counter was pushed off its PMU; or a counter could not be placed
- *	on a CPU that came online: until it is, no counter of the context counts on that CPU
+ *	on a CPU that came online: until it is, no counter of the context counts on that CPU. A
+ *	counter that was pushed off is reported less than two seconds later
  * @PMUK_MSG_CPU_ONLINE: a CPU of the target has come online, and counts
  * @PMUK_MSG_CPU_OFFLINE: a CPU of the target goes offline. Its counts stay
- * @PMUK_MSG_EXIT: the target's task has exited
- * @PMUK_MSG_PMU_GONE: the PMU of a counter was unregistered
+ * @PMUK_MSG_EXIT: the target's task has exited; reported less than two seconds later
+ * @PMUK_MSG_PMU_GONE: the PMU of a counter was unregistered; reported less than two seconds later
  * @PMUK_MSG_AUX: an AUX area has passed its watermark, has no room, or was truncated
  * @PMUK_MSG_AUX_LOST: data for an AUX area were truncated; the count is of how often
  * @PMUK_MSG_KINDS: the number of kinds
@@ -347,7 +349,8 @@ struct pmuk_format_event {
  *	returns 0 or -errno. May sleep; may be NULL
  * @handler: handles an overflow, and returns enum pmuk_format_action. Runs in NMI where the PMU
  *	interrupts by NMI. Runs on one CPU at a time for each area, but may interrupt itself
- * @restart: called when pmuk_restart() is about to restart a CPU. May sleep; may be NULL
+ * @restart: called when pmuk_restart() or pmuk_restart_cpu() is about to restart a CPU. May
+ *	sleep; may be NULL
  * @exit: called before a CPU's area is freed, after the last handler. May sleep; may be NULL
  */
 struct pmuk_format {
@@ -361,51 +364,13 @@ struct pmuk_format {
 	u32 (*handler)(const struct pmuk_format_event *event);
 	void (*restart)(void *area, int cpu);
 	void (*exit)(void *area, int cpu);
-};
 
-/**
- * struct pmuk_histogram_arg - format_arg of pmuk_format_histogram
- * @base: first address of the range
- * @size: bytes of the range, not 0; it may end with the address space, and not go beyond
- * @shift: log2 of each bucket's bytes, below 64
- *
- * A context with more than 2^21 buckets is refused with -E2BIG. Other wrong values are refused
- * with -EINVAL, and so is a buffer, which would stay empty.
- */
-struct pmuk_histogram_arg {
-	u64 base;
-	u64 size;
-	u8 shift;
+	/* private: */
+	struct list_head node;	/* in the registry, whose lock is held to write ->leaving, too */
+	atomic_t users;		/* contexts */
+	atomic_t open;		/* contexts that are being created, or are not being closed */
+	bool leaving;		/* takes no more contexts */
 };
-
-/**
- * struct pmuk_histogram - a CPU's area of a context with pmuk_format_histogram
- * @base: as &pmuk_histogram_arg.base
- * @size: as &pmuk_histogram_arg.size
- * @shift: as &pmuk_histogram_arg.shift
- * @nr: how many buckets there are
- * @other: overflows at addresses outside of the range, and at unknown addresses
- * @counts: overflows in each bucket. Address ip belongs to bucket (ip - @base) >> @shift
- *
- * Written by its CPU, in NMI too; read with atomic64_read() from anywhere, see
- * pmuk_format_area().
- */
-struct pmuk_histogram {
-	u64 base;
-	u64 size;
-	u8 shift;
-	u64 nr;
-	atomic64_t other;
-	atomic64_t counts[];
-};
-
-/*
- * For &pmuk_context_attr.format: this format counts overflows by address, and writes no records.
- * &pmuk_context_attr.format_arg is a struct pmuk_histogram_arg, and each CPU's area a struct
- * pmuk_histogram.
- */
-static const uuid_t pmuk_format_histogram __maybe_unused =
-	UUID_INIT(0x2f0c5a6e, 0x7c0e, 0x4d0b, 0x9a, 0x51, 0x3e, 0x86, 0x1b, 0xd4, 0x77, 0xc2);
 
 struct pmuk_context *pmuk_create_context(const struct pmuk_context_attr *attr);
 int pmuk_close(struct pmuk_context *ctx);
@@ -418,6 +383,7 @@ int pmuk_unload_context(struct pmuk_context *ctx);
 int pmuk_start(struct pmuk_context *ctx, struct pmuk_target *failed);
 int pmuk_stop(struct pmuk_context *ctx);
 int pmuk_restart(struct pmuk_context *ctx);
+int pmuk_restart_cpu(struct pmuk_context *ctx, int cpu);
 int pmuk_create_evtsets(struct pmuk_context *ctx, struct pmuk_set_desc *req, int count);
 int pmuk_delete_evtsets(struct pmuk_context *ctx, struct pmuk_set_desc *req, int count);
 int pmuk_getinfo_evtsets(struct pmuk_context *ctx, struct pmuk_set_info *req, int count);

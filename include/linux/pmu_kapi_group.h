@@ -30,7 +30,7 @@ struct pmuk_context;
 #define PMUK_GROUP_SLOW	ULONG_MAX
 
 /*
- * How to read the first counters of an event set, on one CPU. Each field of all counters is an
+ * A plan to read the first counters of an event set, on one CPU. Each field of all counters is an
  * array, for instructions that load or store two words. A group whose ->fast_tick is
  * PMUK_GROUP_SLOW need not have counters.
  */
@@ -41,7 +41,6 @@ struct pmuk_group {
 	struct perf_event *events[PMUK_GROUP_FAST];	/* const while shown, RCU */
 	u64 masks[PMUK_GROUP_FAST];	/* const while shown: see perf_arch_mask() */
 	u64 last[PMUK_GROUP_FAST];	/* owner: the latest counts that a group read has read */
-	u64 offsets[PMUK_GROUP_FAST];	/* const in the set's turn: added to the counts */
 };
 
 /* Each struct pmuk_context begins with this field. */
@@ -131,38 +130,15 @@ static __always_inline bool pmuk_group_take_all(const struct perf_event *const *
 	       pmuk_group_take(events, 2, n, raw) && pmuk_group_take(events, 3, n, raw);
 }
 
-/*
- * Call this only after pmuk_is_quiet() has confirmed the counts. An NMI that interrupts perf core's
- * update of a counter reads at least ->last, so a wrong ->last could raise that count.
- */
-static __always_inline void pmuk_group_keep(struct pmuk_group *group, const u64 *now,
-					    unsigned int n)
+static __always_inline void pmuk_group_store(u64 *to, const u64 *now, unsigned int n)
 {
-	group->last[0] = now[0];
+	to[0] = now[0];
 	if (n > 1)
-		group->last[1] = now[1];
+		to[1] = now[1];
 	if (n > 2)
-		group->last[2] = now[2];
+		to[2] = now[2];
 	if (n > 3)
-		group->last[3] = now[3];
-}
-
-/* All loads come before the stores. */
-static __always_inline void pmuk_group_tell(const struct pmuk_group *group, const u64 *now,
-					    u64 *counts, unsigned int n)
-{
-	u64 a = now[0] + group->offsets[0];
-	u64 b = n > 1 ? now[1] + group->offsets[1] : 0;
-	u64 c = n > 2 ? now[2] + group->offsets[2] : 0;
-	u64 d = n > 3 ? now[3] + group->offsets[3] : 0;
-
-	counts[0] = a;
-	if (n > 1)
-		counts[1] = b;
-	if (n > 2)
-		counts[2] = c;
-	if (n > 3)
-		counts[3] = d;
+		to[3] = now[3];
 }
 
 /*
@@ -208,10 +184,14 @@ static __always_inline bool pmuk_group_read_in(struct pmuk_group *group, u64 *co
 	if (!pmuk_group_take_all(events, n, now))
 		return false;
 	pmuk_group_counts(group, events, n, now);
+	/*
+	 * Only counts that are confirmed become ->last: an NMI that interrupts perf core's update
+	 * of a counter reads at least that.
+	 */
 	if (!pmuk_is_quiet(quiet))
 		return false;
-	pmuk_group_keep(group, now, n);
-	pmuk_group_tell(group, now, counts, n);
+	pmuk_group_store(group->last, now, n);
+	pmuk_group_store(counts, now, n);
 	return masked || pmuk_is_quiet(quiet);
 }
 
@@ -268,7 +248,7 @@ int __pmuk_read_local(struct pmuk_context *ctx, u64 *counts, unsigned int n);
  * @n: read the first @n counters
  *
  * No interrupt comes between the reads, nor, on x86 and arm64, an NMI. Each count is what
- * pmuk_counter_read_local() returns, plus the counter's offset, such as counts on earlier targets.
+ * pmuk_counter_read_local() returns. It goes on where it was if the CPU was offline meanwhile.
  * If the context counts CPUs, @n is a constant up to PMUK_GROUP_FAST and preemption is off, most
  * reads need no call. Each read of a task's context calls __pmuk_read_local().
  *
@@ -283,7 +263,7 @@ static __always_inline int pmuk_read_local(struct pmuk_context *ctx, u64 *counts
 {
 	unsigned int preempt = preempt_count();
 
-	/* Without CONFIG_PREEMPT_COUNT the kernel does not preempt; preempt_count() may be 0. */
+	/* Kernels without CONFIG_PREEMPT_COUNT do not preempt; preempt_count() may be 0. */
 	if (!IS_ENABLED(CONFIG_PREEMPT_COUNT))
 		preempt++;
 	if (__builtin_constant_p(n) && n && n <= PMUK_GROUP_FAST &&

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The producer's fast path into a pmuk buffer. Consumers include linux/pmu_kapi.h, which
- * includes this header. The top of kernel/pmu_kapi/ring.c says how the ring works.
+ * The records of a pmuk buffer: the producer's fast path, and the reader's calls. Consumers include
+ * linux/pmu_kapi.h, which includes this header. The top of kernel/pmu_kapi/ring.c says how the ring
+ * works.
  */
 #ifndef _LINUX_PMU_KAPI_RING_H
 #define _LINUX_PMU_KAPI_RING_H
@@ -112,6 +113,15 @@ struct pmuk_reader {
 	u64 head;		/* records are whole up to here */
 };
 
+int pmuk_buffer_get_stat(struct pmuk_buffer *b, struct pmuk_buffer_stat *stat);
+int pmuk_buffer_pause(struct pmuk_buffer *b);
+int pmuk_buffer_resume(struct pmuk_buffer *b);
+int pmuk_buffer_restart(struct pmuk_buffer *b);
+const struct perf_event_header *pmuk_buffer_peek(struct pmuk_reader *r);
+void pmuk_buffer_consume(struct pmuk_reader *r);
+void pmuk_buffer_release(struct pmuk_reader *r);
+void pmuk_output_skip(struct pmuk_buffer *b, struct perf_event_header *rec);
+
 struct perf_event_header *__pmuk_output_begin(struct pmuk_ring *ring, u32 type, u32 size);
 struct perf_event_header *__pmuk_output_begin_moved(struct pmuk_ring *ring, u32 type, u32 size,
 						    u64 pos);
@@ -164,12 +174,13 @@ pmuk_output_begin(struct pmuk_buffer *b, u32 type, u32 size)
 {
 	const struct perf_event_header header = { .type = type, .size = size };
 	struct pmuk_ring *ring = pmuk_buffer_ring(b);
-	u64 head = READ_ONCE(ring->head), pos;
+	/* Both loads may be one instruction. Any change of ->head is detected below. */
+	u64 head = data_race(ring->head), limit = data_race(ring->limit), pos;
 	struct perf_event_header *rec;
 
+	barrier();	/* the check and the comparison use the same ->head */
 	/* Check, then add: pmuk_ring_reset() on another CPU writes ->head while ->limit is 0. */
-	if (unlikely(!pmuk_record_size_ok(size) ||
-		     (s64)(READ_ONCE(ring->limit) - (head + size)) < 0))
+	if (unlikely(!pmuk_record_size_ok(size) || (s64)(limit - (head + size)) < 0))
 		return __pmuk_output_begin(ring, type, size);
 	pos = pmuk_ring_advance(ring, size);
 	if (unlikely(pos != head))
@@ -178,7 +189,7 @@ pmuk_output_begin(struct pmuk_buffer *b, u32 type, u32 size)
 
 	rec = (struct perf_event_header *)(ring->data + (pos & ring->mask));
 	if (!rec)
-		__builtin_unreachable();	/* so that callers need not check here */
+		__builtin_unreachable();	/* lets compilers drop the callers' checks */
 	*rec = header;
 	return rec;
 }

@@ -10,6 +10,7 @@
  * interrupt is being served, identify the second case.
  */
 #include <linux/export.h>
+#include <linux/lockdep.h>
 #include <linux/minmax.h>
 #include <linux/percpu.h>
 #include <linux/perf_local.h>
@@ -88,6 +89,13 @@ static bool perf_local_reads_in_nmi(const struct perf_event *event)
 	return event->pmu->task_ctx_nr != perf_invalid_context || !perf_local_is_foreign_nmi(event);
 }
 
+/* Returns whether the code that this NMI has interrupted programs @pmu. */
+static bool perf_local_is_held(struct pmu *pmu)
+{
+	/* The interrupted code is on this CPU, so it changes nothing meanwhile. */
+	return data_race(perf_pmu_disabled(pmu));
+}
+
 /**
  * perf_local_is_out_of_reach() - must this NMI leave the event alone?
  * @event: the event
@@ -99,7 +107,7 @@ static bool perf_local_reads_in_nmi(const struct perf_event *event)
 bool perf_local_is_out_of_reach(const struct perf_event *event)
 {
 	return in_nmi() && perf_local_is_on(event) &&
-	       (perf_pmu_disabled(event->pmu) || !perf_local_reads_in_nmi(event));
+	       (perf_local_is_held(event->pmu) || !perf_local_reads_in_nmi(event));
 }
 EXPORT_SYMBOL_GPL(perf_local_is_out_of_reach);
 
@@ -110,37 +118,54 @@ EXPORT_SYMBOL_GPL(perf_local_is_out_of_reach);
  * middle moves the count, or prev_count, or both, and so does a stop and start. If neither has
  * moved, the count, prev_count and the register's value belong together.
  */
-static __always_inline u64 perf_local_count_direct(const struct perf_event *event, u64 mask)
+static __always_inline u64 perf_local_count_direct(const struct perf_event *event, u64 mask,
+						   u64 *raw)
 {
-	u64 base, prev, raw;
+	u64 base, prev;
 
 	do {
 		base = local64_read(&event->count);
 		prev = local64_read(&event->hw.prev_count);
-		raw = perf_arch_read(event);
+		*raw = perf_arch_read(event);
 	} while (unlikely((local64_read(&event->hw.prev_count) != prev) |
 			  (local64_read(&event->count) != base)));
 
-	return base + ((raw - prev) & mask);
+	return base + ((*raw - prev) & mask);
+}
+
+/* Returns perf core's count. The register had the value @raw at perf core's latest update. */
+static u64 perf_local_count_updated(const struct perf_event *event, u64 *raw)
+{
+	u64 count;
+
+	do {
+		*raw = local64_read(&event->hw.prev_count);
+		count = local64_read(&event->count);
+	} while (unlikely(local64_read(&event->hw.prev_count) != *raw));
+	return count;
 }
 
 /**
  * perf_local_count() - exact count of an event that is on this CPU, or off its PMU
  * @event: the event
  * @mask: the bits of its register, from perf_arch_mask(); 0 to read through the PMU's driver
+ * @raw: where to put the value of the register, or of hw.prev_count, to which the count belongs
+ *
+ * An NMI may have interrupted an update of @event, in which perf core has moved hw.prev_count and
+ * not yet added to the count. In that NMI the count lacks the events that the update has in flight.
  *
  * Context: Any, NMI too, unless perf_local_is_out_of_reach(); interrupts off.
  * Return: the number of events since @event was created.
  */
-u64 perf_local_count(struct perf_event *event, u64 mask)
+u64 perf_local_count(struct perf_event *event, u64 mask, u64 *raw)
 {
 	if (perf_local_is_on(event)) {
 		if (mask && !(READ_ONCE(event->hw.state) & PERF_HES_UPTODATE))
-			return perf_local_count_direct(event, mask);
+			return perf_local_count_direct(event, mask, raw);
 		if (!mask)
 			event->pmu->read(event);
 	}
-	return local64_read(&event->count);
+	return perf_local_count_updated(event, raw);
 }
 EXPORT_SYMBOL_GPL(perf_local_count);
 
@@ -241,6 +266,7 @@ static void perf_local_hold(struct pmu *pmu)
 {
 	if (in_nmi())
 		return;
+	lockdep_assert_irqs_disabled();
 	if (!perf_pmu_disabled(pmu)++ && __this_cpu_read(perf_irq_pmu) != pmu)
 		pmu->pmu_disable(pmu);
 }
@@ -354,14 +380,11 @@ static void perf_local_update_page(struct perf_event *event)
 	} while (local64_read(&event->hw.prev_count) != prev);
 }
 
-/*
- * Each update of a count by x86's driver leaves the register's bare content in prev_count. Readers
- * of the page extend the register's sign, so a page made from that prev_count would be wrong. A
- * start sets prev_count right, and refreshes the page.
- */
+/* A start mends prev_count, if the driver's updates leave a value that is wrong for the page. */
 static bool perf_local_page_wants_start(const struct perf_event *event)
 {
-	return IS_ENABLED(CONFIG_X86) && perf_local_is_on(event) && !perf_local_is_stopped(event);
+	return perf_arch_page_wants_start() && perf_local_is_on(event) &&
+	       !perf_local_is_stopped(event);
 }
 
 /**
@@ -392,7 +415,7 @@ EXPORT_SYMBOL_GPL(perf_local_refresh_page);
 /* ---- was the overflow served? ---- */
 
 /**
- * perf_local_stops_after_nmi() - has the driver to find the event running?
+ * perf_local_stops_after_nmi() - must the event run until this NMI ends?
  * @event: an event that is on this CPU, and has a period
  * @mask: the bits of its register, from perf_arch_mask(); not 0
  *
@@ -402,12 +425,12 @@ EXPORT_SYMBOL_GPL(perf_local_refresh_page);
  */
 bool perf_local_stops_after_nmi(const struct perf_event *event, u64 mask)
 {
-	u64 since;
+	u64 since, raw;
 
 	if (!in_nmi() || !perf_arch_stops_after_nmi() || perf_local_is_foreign_nmi(event) ||
 	    perf_local_is_stopped(event))
 		return false;
-	since = perf_local_count_direct(event, mask) - local64_read(&event->count);
+	since = perf_local_count_direct(event, mask, &raw) - local64_read(&event->count);
 	return (s64)since >= local64_read(&event->hw.period_left);
 }
 EXPORT_SYMBOL_GPL(perf_local_stops_after_nmi);

@@ -5,8 +5,8 @@
  */
 #include <linux/bits.h>
 #include <linux/errno.h>
+#include <linux/export.h>
 #include <linux/minmax.h>
-#include <linux/string.h>
 
 #include "aux.h"
 
@@ -57,30 +57,29 @@
  *
  * Between CPUs, "If A reads from B" means: if A sees the value that B has stored.
  *
- * LMM(pmuk_area_peek:A) / LMM(pmuk_area_publish:A)
+ * LMM(pmuk_aux_peek:A) / LMM(pmuk_area_publish:A)
  *	If peek:A reads from publish:A, the reader sees all bytes up to that position. Release to
  *	acquire. aux-publish.litmus
  * user space / LMM(pmuk_area_publish:B)
- *	The same for user space, which loads aux_head, then orders its loads of data after
+ *	User space sees the same bytes: it loads aux_head, then orders its loads of data after
  *	that. aux-publish-user.litmus
- * LMM(pmuk_area_peek:B) / LMM(pmuk_area_note:A)
+ * LMM(pmuk_aux_peek:B) / LMM(pmuk_area_note:A)
  *	If peek:A reads from publish:A, this peek or an earlier one takes the flags that note:A
  *	has set before that. Release to acquire, of head. aux-flags.litmus
  *	A reader whose peek:B takes flags sees up to which byte they apply. Release to
  *	acquire, of the flags. aux-flagged.litmus
- * LMM(pmuk_ring_peek:A) / LMM(pmuk_output_end:B)
+ * LMM(pmuk_buffer_peek:A) / LMM(pmuk_output_end:B)
  *	If a reader of records sees the PERF_RECORD_AUX of a part, it sees a head that covers it,
  *	and its bytes. Release to acquire, in the ring. aux-record.litmus
  * user space / LMM(pmuk_output_end:A)
- *	The same for user space, which finds the record by data_head. aux-record-user.litmus
- * LMM(pmuk_area_room:A) / LMM(pmuk_area_consume:A)
+ *	User space sees the same, and finds the record by data_head. aux-record-user.litmus
+ * LMM(pmuk_area_room:A) / LMM(pmuk_aux_consume:A)
  *	If room:A reads from consume:A, the reader of bytes that were given back does not see what
  *	is written over them. Release to acquire. aux-room.litmus
  * LMM(pmuk_area_room:A) / user space
- *	The same for user space, which has smp_mb() before it stores aux_tail.
- *	aux-room-user.litmus
- * LMM(pmuk_area_claim:A) / LMM(pmuk_area_revoke:A)
- *	If claim:A reads from revoke:A, the new reader sees how far the old reader has come, and
+ *	User space is in the place of the reader: smp_mb(), then aux_tail. aux-room-user.litmus
+ * LMM(pmuk_area_claim:A) / LMM(pmuk_aux_release:A)
+ *	If claim:A reads from release:A, the new reader sees how far the old reader has come, and
  *	the flags that the old reader leaves. Release to acquire. aux-claim.litmus
  *	The old reader does not see what is written over bytes that the new reader gives back.
  *	aux-claim-room.litmus
@@ -92,12 +91,11 @@
  * LMM(pmuk_area_open:A) / LMM(pmuk_area_resume:A)
  *	If open:A reads from resume:A, code that has read the area before resume:A, on the same
  *	CPU, does not see what is written after open:A. Release to acquire. aux-resume.litmus
- *	Nor does a reader on a third CPU that ended with revoke:A before resume:A.
+ *	Nor does a reader on a third CPU that ended with release:A before resume:A.
  *	aux-resume-reader.litmus
  * LMM(pmuk_area_kill:A) / LMM(pmuk_area_close:A)
- *	One of the two sees what the other has stored. That one lets go of the area, after all
- *	that the writer has written, and after the kill. Full barriers on both sides.
- *	aux-kill.litmus
+ *	The killer or the writer sees the other's store, and lets go of the area, after all that
+ *	the writer has written, and after the kill. Full barriers on both sides. aux-kill.litmus
  * LMM(pmuk_area_wake:A) / LMM(pmuk_area_kill:A)
  *	When a grace period has passed since kill:A, nobody is woken any more, though the area may
  *	be open still: between wake:A and the wakeup preemption is off. aux-wake.litmus
@@ -106,7 +104,7 @@
 /* pmuk_area::state */
 #define PMUK_AREA_OPEN		BIT(0)	/* has a writer */
 #define PMUK_AREA_PAUSED	BIT(1)	/* refuse writers: discarded */
-#define PMUK_AREA_DEAD		BIT(2)	/* the same, for ever */
+#define PMUK_AREA_DEAD		BIT(2)	/* refuse writers for ever: discarded */
 #define PMUK_AREA_READING	BIT(3)	/* has a reader */
 #define PMUK_AREA_REFUSE	(PMUK_AREA_PAUSED | PMUK_AREA_DEAD)
 
@@ -114,10 +112,7 @@
 #define PMUK_AREA_FLAGS		(PERF_AUX_FLAG_TRUNCATED | PERF_AUX_FLAG_PARTIAL | \
 				 PERF_AUX_FLAG_COLLISION | PERF_AUX_FLAG_PMU_FORMAT_TYPE_MASK)
 
-/*
- * These flags say what has happened: if it happened to one of several parts, it happened to all of
- * them together.
- */
+/* Each flag here reports an event. A record of several parts has the flags of all of them. */
 #define PMUK_AREA_EVENTS	(PMUK_AREA_FLAGS & ~PERF_AUX_FLAG_PMU_FORMAT_TYPE_MASK)
 
 /* No area ever reaches this position. */
@@ -135,15 +130,6 @@ static u64 pmuk_area_or(u64 *flags, u64 more)
 	u64 old = READ_ONCE(*flags);
 
 	while (!try_cmpxchg_local(flags, &old, old | more))
-		;
-	return old;
-}
-
-static u64 pmuk_area_take(u64 *flags)
-{
-	u64 old = READ_ONCE(*flags);
-
-	while (!try_cmpxchg_local(flags, &old, 0))
 		;
 	return old;
 }
@@ -216,24 +202,18 @@ static void pmuk_area_publish(struct pmuk_area *area, u64 head)
 	smp_store_release(&area->ring->page->aux_head, head);	/* LMM(pmuk_area_publish:B) */
 }
 
-/* A buffer begins with its ring. */
-static struct pmuk_buffer *pmuk_area_buffer(const struct pmuk_area *area)
-{
-	return (struct pmuk_buffer *)area->ring;
-}
-
 /*
  * Returns how many bytes no record in the ring's present data reports. A hostile tail makes this
  * the whole area.
  */
 static u64 pmuk_area_unreported(const struct pmuk_area *area)
 {
-	u64 untold = area->head - area->reported, used;
+	u64 unreported = area->head - area->reported, used;
 
 	if (likely(READ_ONCE(area->swaps) == area->swaps_seen))
-		return untold;
+		return unreported;
 	used = area->head - READ_ONCE(*area->tail_of);
-	return max_t(u64, untold, min_t(u64, used, area->size));
+	return max_t(u64, unreported, min_t(u64, used, area->size));
 }
 
 /* Report at most the whole area: if nobody has read records for long, more bytes are unreported. */
@@ -247,8 +227,8 @@ static void pmuk_area_fill(struct pmuk_area *area, struct pmuk_aux_record *rec, 
 		flags |= PERF_AUX_FLAG_PARTIAL;
 	rec->aux_size = min_t(u64, size, area->size);
 	rec->aux_offset = area->head - rec->aux_size;
-	rec->flags = flags | pmuk_area_take(&area->due);
-	/* This record's room is in the new data, so the swap that has made them is seen here. */
+	rec->flags = flags | pmuk_ring_take(&area->due);
+	/* The record is in the ring's present data: ->swaps counts the swap that brought them. */
 	area->swaps_seen = READ_ONCE(area->swaps);
 	WRITE_ONCE(area->reported, area->head);	/* pmuk_area_lose() reads this in interrupts */
 }
@@ -256,20 +236,20 @@ static void pmuk_area_fill(struct pmuk_area *area, struct pmuk_aux_record *rec, 
 /* Write a record of what was published since the last one. Returns whether it was written. */
 static bool pmuk_area_report(struct pmuk_area *area, u64 flags)
 {
+	struct pmuk_buffer *b = pmuk_ring_buffer(area->ring);
 	struct pmuk_aux_record *rec;
 
 	if (!area->records || (!pmuk_area_unreported(area) && !(flags & PMUK_AREA_EVENTS) &&
 			       !READ_ONCE(area->due)))
 		return false;
-	rec = (struct pmuk_aux_record *)pmuk_output_begin(pmuk_area_buffer(area), PERF_RECORD_AUX,
-							  sizeof(*rec));
+	rec = (struct pmuk_aux_record *)pmuk_output_begin(b, PERF_RECORD_AUX, sizeof(*rec));
 	if (!rec) {
 		flags &= PMUK_AREA_EVENTS;
 		pmuk_area_or(&area->due, flags | (flags ? PERF_AUX_FLAG_PARTIAL : 0));
 		return false;
 	}
 	pmuk_area_fill(area, rec, flags);
-	pmuk_output_end(pmuk_area_buffer(area), &rec->header);
+	pmuk_output_end(b, &rec->header);
 	return true;
 }
 
@@ -280,10 +260,10 @@ static bool pmuk_area_report(struct pmuk_area *area, u64 flags)
  */
 static void pmuk_area_is_full(struct pmuk_area *area)
 {
-	bool told = pmuk_area_unreported(area) && pmuk_area_report(area, 0);
+	bool reported = pmuk_area_unreported(area) && pmuk_area_report(area, 0);
 
 	pmuk_ring_add(&area->full, 1);
-	if (area->full_at == area->head && !told)
+	if (area->full_at == area->head && !reported)
 		return;
 	area->full_at = area->head;
 	pmuk_area_wake(area);
@@ -329,7 +309,19 @@ static u64 pmuk_area_fit(struct pmuk_area *area, struct pmuk_aux_handle *handle,
 	return handle->size;
 }
 
-void pmuk_area_end(struct pmuk_aux_handle *handle, u64 size)
+/**
+ * pmuk_aux_output_end() - end what pmuk_aux_output_begin() has begun
+ * @handle: the handle that pmuk_aux_output_begin() has filled
+ * @size: bytes that were written, from &pmuk_aux_handle.head on
+ *
+ * Publishes the bytes, so other CPUs must be able to see them already, and reports them by a
+ * PERF_RECORD_AUX in the buffer, with aux_offset, aux_size and flags. If the buffer is full, the
+ * next PERF_RECORD_AUX reports these bytes, too. Bytes beyond &pmuk_aux_handle.size are counted as
+ * truncated. Does nothing after a begin that has returned NULL.
+ *
+ * Context: Any, NMI too; on the buffer's CPU, with preemption off.
+ */
+void pmuk_aux_output_end(struct pmuk_aux_handle *handle, u64 size)
 {
 	struct pmuk_area *area = handle->area;
 	u64 flags;
@@ -338,7 +330,7 @@ void pmuk_area_end(struct pmuk_aux_handle *handle, u64 size)
 		return;
 	size = pmuk_area_fit(area, handle, size);
 	flags = READ_ONCE(handle->flags);
-	if (unlikely(flags & PMUK_AREA_EVENTS))	/* flags of no bytes are for the next byte */
+	if (unlikely(flags & PMUK_AREA_EVENTS))	/* without bytes, they go with the next byte */
 		pmuk_area_note(area, flags, handle->head + (size ?: 1));
 	if (unlikely(flags & PERF_AUX_FLAG_TRUNCATED))
 		pmuk_ring_add(&area->truncations, 1);
@@ -349,13 +341,23 @@ void pmuk_area_end(struct pmuk_aux_handle *handle, u64 size)
 	handle->area = NULL;
 	pmuk_area_close(area);
 }
+EXPORT_SYMBOL_GPL(pmuk_aux_output_end);
 
-/*
- * Skipped bytes are published, and have the content that was there before; no record reports them.
- * If bytes before them are still to be reported, the record for those and for the bytes that follow
- * has a gap.
+/**
+ * pmuk_aux_output_skip() - leave some bytes out
+ * @handle: the handle that pmuk_aux_output_begin() has filled
+ * @size: bytes to skip, from &pmuk_aux_handle.head on
+ *
+ * Some hardware can begin to write at aligned positions only. The skipped bytes are published
+ * at once, with the content that was there before. &pmuk_aux_handle.head, &pmuk_aux_handle.size and
+ * &pmuk_aux_handle.data then describe what follows them. No PERF_RECORD_AUX reports skipped bytes,
+ * unless bytes before them are still to be reported: then one record reports all of these, with
+ * PERF_AUX_FLAG_PARTIAL.
+ *
+ * Context: Any, NMI too; on the buffer's CPU, with preemption off.
+ * Return: 0; -ENOSPC if there is less room than @size, -EINVAL if no part was begun.
  */
-int pmuk_area_skip(struct pmuk_aux_handle *handle, u64 size)
+int pmuk_aux_output_skip(struct pmuk_aux_handle *handle, u64 size)
 {
 	struct pmuk_area *area = handle->area;
 
@@ -375,12 +377,23 @@ int pmuk_area_skip(struct pmuk_aux_handle *handle, u64 size)
 		pmuk_area_wake(area);
 	return 0;
 }
+EXPORT_SYMBOL_GPL(pmuk_aux_output_skip);
 
-void pmuk_area_flag(struct pmuk_aux_handle *handle, u64 flags)
+/**
+ * pmuk_aux_output_flag() - set flags of what is being written
+ * @handle: the handle that pmuk_aux_output_begin() has filled
+ * @flags: PERF_AUX_FLAG_TRUNCATED, _PARTIAL, _COLLISION or a PMU's format type; others are ignored
+ *
+ * pmuk_aux_output_end() reports the flags together with the bytes.
+ *
+ * Context: Any, NMI too; on the buffer's CPU.
+ */
+void pmuk_aux_output_flag(struct pmuk_aux_handle *handle, u64 flags)
 {
 	if (handle->area)
 		pmuk_area_or(&handle->flags, flags & PMUK_AREA_FLAGS);
 }
+EXPORT_SYMBOL_GPL(pmuk_aux_output_flag);
 
 /*
  * Let the next record report the loss. If bytes from before the loss are still to be reported, that
@@ -490,7 +503,7 @@ int pmuk_area_claim(struct pmuk_area *area, struct pmuk_aux_reader *r)
 static u64 pmuk_area_take_flags(struct pmuk_area *area, u64 pos)
 {
 	if (atomic_read(&area->flags)) {
-		area->taken |= atomic_xchg_acquire(&area->flags, 0);	/* LMM(pmuk_area_peek:B) */
+		area->taken |= atomic_xchg_acquire(&area->flags, 0);	/* LMM(pmuk_aux_peek:B) */
 		area->taken_to = READ_ONCE(area->flagged);
 	}
 	if (area->overwrite && (s64)(pos - area->taken_to) >= 0)
@@ -498,14 +511,23 @@ static u64 pmuk_area_take_flags(struct pmuk_area *area, u64 pos)
 	return area->taken;
 }
 
-/*
- * Read head before the flags. So the span has the flags of all its bytes, and maybe flags of bytes
- * that follow it.
+/**
+ * pmuk_aux_peek() - the bytes that were not consumed
+ * @r: the reader
+ * @span: where to put them
+ *
+ * @span has all of these bytes, in place and in a row. They stay until they are consumed. A later
+ * call may find more bytes behind them. If the area overwrites, @span has the newest bytes that
+ * are there, at most as many as the area's size.
+ *
+ * Context: Any, NMI too; the reader's.
+ * Return: Whether there are any.
  */
-bool pmuk_area_peek(struct pmuk_aux_reader *r, struct pmuk_aux_span *span)
+bool pmuk_aux_peek(struct pmuk_aux_reader *r, struct pmuk_aux_span *span)
 {
 	struct pmuk_area *area = r->area;
-	u64 head = smp_load_acquire(&area->head);	/* LMM(pmuk_area_peek:A) */
+	/* Load head before the flags: the span has all flags of its bytes, and maybe more. */
+	u64 head = smp_load_acquire(&area->head);	/* LMM(pmuk_aux_peek:A) */
 
 	if (area->overwrite && head - r->pos > area->size)
 		r->pos = head - area->size;
@@ -516,9 +538,19 @@ bool pmuk_area_peek(struct pmuk_aux_reader *r, struct pmuk_aux_span *span)
 	span->flags = pmuk_area_take_flags(area, r->pos);
 	return span->size;
 }
+EXPORT_SYMBOL_GPL(pmuk_aux_peek);
 
-/* A reader consumes no more than it has peeked. */
-void pmuk_area_consume(struct pmuk_aux_reader *r, u64 bytes)
+/**
+ * pmuk_aux_consume() - give bytes back
+ * @r: the reader
+ * @bytes: how many of those that pmuk_aux_peek() has shown, from the oldest one on
+ *
+ * Their room is free from now on: aux_tail moves. If @bytes is more than pmuk_aux_peek() has shown,
+ * only the bytes that it has shown are given back.
+ *
+ * Context: Any, NMI too; the reader's.
+ */
+void pmuk_aux_consume(struct pmuk_aux_reader *r, u64 bytes)
 {
 	struct pmuk_area *area = r->area;
 
@@ -528,37 +560,34 @@ void pmuk_area_consume(struct pmuk_aux_reader *r, u64 bytes)
 	r->pos += bytes;
 	if ((s64)(r->pos - area->taken_to) >= 0)
 		area->taken = 0;
-	smp_store_release(&area->tail, r->pos);		/* LMM(pmuk_area_consume:A) */
+	smp_store_release(&area->tail, r->pos);		/* LMM(pmuk_aux_consume:A) */
 	WRITE_ONCE(area->ring->page->aux_tail, r->pos);
 }
+EXPORT_SYMBOL_GPL(pmuk_aux_consume);
 
-/* End reading, also for a reader that has died: the caller knows that it makes no call any more. */
-void pmuk_area_revoke(struct pmuk_area *area)
+/**
+ * pmuk_aux_release() - end reading
+ * @r: the reader
+ *
+ * Bytes that were not consumed are for the next reader. If the reader's thread has died, other code
+ * that has @r releases it. That code makes sure that the thread uses none of the bytes any more.
+ *
+ * Context: Any, NMI too; the reader's.
+ */
+void pmuk_aux_release(struct pmuk_aux_reader *r)
 {
-	/* LMM(pmuk_area_revoke:A) */
+	struct pmuk_area *area = r->area;
+
+	r->area = NULL;
+	/* LMM(pmuk_aux_release:A) */
 	atomic_fetch_andnot_release(PMUK_AREA_READING, &area->state);
 }
+EXPORT_SYMBOL_GPL(pmuk_aux_release);
 
-void pmuk_area_release(struct pmuk_aux_reader *r)
+/* If @user_tail, user space consumes, and gives bytes back by the control page's aux_tail. */
+void pmuk_area_init(struct pmuk_area *area, bool user_tail)
 {
-	pmuk_area_revoke(r->area);
-	r->area = NULL;
-}
-
-void pmuk_area_init(struct pmuk_area *area, const struct pmuk_area_config *config)
-{
-	*area = (struct pmuk_area){
-		.ring		= config->ring,
-		.data		= config->data,
-		.size		= config->size,
-		.watermark	= config->watermark,
-		.least		= config->least,
-		.wake_at	= config->watermark,
-		.overwrite	= config->overwrite,
-		.records	= config->records,
-		.private	= config->private,
-		.gone		= config->gone,
-		.full_at	= PMUK_AREA_NEVER,
-	};
-	area->tail_of = config->user_tail ? (u64 *)&config->ring->page->aux_tail : &area->tail;
+	area->wake_at = area->watermark;
+	area->full_at = PMUK_AREA_NEVER;
+	area->tail_of = user_tail ? (u64 *)&area->ring->page->aux_tail : &area->tail;
 }

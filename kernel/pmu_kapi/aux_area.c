@@ -5,16 +5,19 @@
  */
 #define pr_fmt(fmt) "pmuk: " fmt
 
+#include <linux/atomic.h>
 #include <linux/bits.h>
 #include <linux/completion.h>
 #include <linux/err.h>
 #include <linux/export.h>
 #include <linux/irq_work.h>
-#include <linux/log2.h>
+#include <linux/limits.h>
+#include <linux/lockdep.h>
 #include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/slab.h>
+#include <linux/threads.h>
 
 #include "buffer.h"
 #include "work.h"
@@ -42,7 +45,7 @@ const char *pmuk_aux_fault(const struct pmuk_buffer_attr *attr, int cpu)
 	if (aux->least > (u64)aux->nr_pages * PAGE_SIZE)
 		return "AUX parts are larger than the area";
 	if (aux->overwrite && (attr->flags & PMUK_BUFFER_USER_TAIL))
-		return "AUX overwriting and user space giving bytes back";
+		return "user space cannot give back AUX bytes that are overwritten";
 	if (aux->ops && !aux->ops->setup)
 		return "AUX ops without setup";
 	return NULL;
@@ -71,15 +74,44 @@ pid_t pmuk_aux_new_session(void)
 	return PID_MAX_LIMIT + 1 + nr % (INT_MAX / 2);
 }
 
-/* Announce the area right behind the data. While the area is mapped, its offset stays. */
-void pmuk_aux_announce(struct pmuk_buffer *b)
+/* Announces the area right behind the data, or where it is mapped. */
+void pmuk_aux_announce(struct pmuk_buffer *b) __must_hold(&b->lock)
 {
 	struct perf_event_mmap_page *page = b->ring.page;
+	struct pmuk_aux *aux = b->aux;
 
-	if (!b->aux || b->aux->maps)
+	if (!aux)
 		return;
-	WRITE_ONCE(page->aux_offset, (1 + (u64)b->data.nr) * PAGE_SIZE);
-	WRITE_ONCE(page->aux_size, (u64)b->aux->pages.nr * PAGE_SIZE);
+	lockdep_assert_held(&aux->b->lock);
+	WRITE_ONCE(page->aux_offset, (aux->maps ? aux->pgoff : 1 + (u64)b->data.nr) * PAGE_SIZE);
+	WRITE_ONCE(page->aux_size, (u64)aux->pages.nr * PAGE_SIZE);
+}
+
+/*
+ * User space may have written any positions while the page was mapped. A writer may publish a head
+ * at the same time: then that head stays.
+ */
+static void pmuk_aux_mend_positions(struct pmuk_area *area)
+{
+	struct perf_event_mmap_page *page = area->ring->page;
+	u64 was, head;
+
+	do {
+		was = READ_ONCE(page->aux_head);
+		head = READ_ONCE(area->head);
+	} while (was != head && cmpxchg(&page->aux_head, was, head) != was);
+	if (!area->overwrite && head - READ_ONCE(page->aux_tail) > area->size)
+		WRITE_ONCE(page->aux_tail, head);
+}
+
+/* The ring gets other data pages, which nobody has mapped yet. The caller holds the ring. */
+void pmuk_aux_swap(struct pmuk_buffer *b) __must_hold(&b->lock)
+{
+	if (!b->aux)
+		return;
+	pmuk_area_swap(&b->aux->area);
+	pmuk_aux_mend_positions(&b->aux->area);
+	pmuk_aux_announce(b);
 }
 
 /* Returns what begin returns later: the producer's private data, or where the area is mapped. */
@@ -100,7 +132,7 @@ static void *pmuk_aux_setup(struct pmuk_aux *aux, const struct pmuk_aux_attr *at
 	return private;
 }
 
-/* Nobody writes any more. The pages stay for as long as they are mapped. */
+/* Called when no writer can come any more. The pages stay as long as they are mapped. */
 static void pmuk_aux_teardown(struct pmuk_aux *aux)
 {
 	const struct pmuk_aux_ops *ops = aux->ops;
@@ -146,7 +178,8 @@ static void pmuk_aux_gone(struct pmuk_area *area)
 static void pmuk_aux_init(struct pmuk_aux *aux, const struct pmuk_aux_attr *attr, void *private)
 {
 	u64 size = (u64)aux->pages.nr * PAGE_SIZE;
-	const struct pmuk_area_config config = {
+
+	aux->area = (struct pmuk_area){
 		.ring		= &aux->b->ring,
 		.data		= aux->pages.map,
 		.size		= size,
@@ -154,15 +187,13 @@ static void pmuk_aux_init(struct pmuk_aux *aux, const struct pmuk_aux_attr *attr
 		.least		= aux->least,
 		.overwrite	= attr->overwrite,
 		.records	= aux->b->own_nr || aux->b->user_tail,
-		.user_tail	= aux->b->user_tail,
 		.private	= private,
 		.gone		= pmuk_aux_gone,
 	};
-
+	pmuk_area_init(&aux->area, aux->b->user_tail);
 	init_completion(&aux->gone);
 	init_irq_work(&aux->gone_irq, pmuk_aux_gone_irq);
 	INIT_WORK(&aux->gone_work, pmuk_aux_put);
-	pmuk_area_init(&aux->area, &config);
 }
 
 /* The buffer has its ring already. If this fails, the caller frees the buffer. */
@@ -189,7 +220,8 @@ int pmuk_aux_alloc(struct pmuk_buffer *b, const struct pmuk_buffer_attr *attr, g
 	if (IS_ERR(private))
 		return PTR_ERR(private);
 	pmuk_aux_init(aux, &attr->aux, private);
-	pmuk_aux_announce(b);
+	scoped_guard(mutex, &b->lock)
+		pmuk_aux_announce(b);
 	return 0;
 }
 
@@ -206,8 +238,8 @@ void pmuk_aux_free(struct pmuk_buffer *b)
 
 /*
  * From now on no writer can open the area. A writer that has the area open keeps the buffer, and
- * the module whose callback frees what was set up. A module that is being unloaded cannot be held,
- * so wait for the writer here instead. The caller has a reference to the buffer.
+ * the module whose callback frees what was set up. The caller has a reference to the buffer, and
+ * calls pmuk_aux_end() later.
  */
 void pmuk_aux_kill(struct pmuk_buffer *b)
 {
@@ -217,7 +249,21 @@ void pmuk_aux_kill(struct pmuk_buffer *b)
 		return;
 	pmuk_buffer_get(b);
 	aux->held = !aux->ops || try_module_get(aux->ops->owner);
-	if (!pmuk_area_kill(&aux->area))
+	aux->left = pmuk_area_kill(&aux->area);
+}
+
+/*
+ * The area was killed. Its callback is called here if no writer had the area open then. A module
+ * that is being unloaded cannot be held: wait for the writer. So the caller holds no lock that a
+ * writer or a callback needs.
+ */
+void pmuk_aux_end(struct pmuk_buffer *b)
+{
+	struct pmuk_aux *aux = b->aux;
+
+	if (!aux)
+		return;
+	if (!aux->left)
 		pmuk_aux_finish(aux);
 	else if (!aux->held)
 		wait_for_completion(&aux->gone);
@@ -252,60 +298,6 @@ void *pmuk_aux_output_begin(struct pmuk_aux_handle *handle, struct pmuk_buffer *
 EXPORT_SYMBOL_GPL(pmuk_aux_output_begin);
 
 /**
- * pmuk_aux_output_end() - end what pmuk_aux_output_begin() has begun
- * @handle: the one that it has filled
- * @size: bytes that were written, from &pmuk_aux_handle.head on
- *
- * Publishes the bytes, so other CPUs must be able to see them already, and reports them by a
- * PERF_RECORD_AUX in the buffer, with aux_offset, aux_size and flags. If the buffer is full, the
- * next PERF_RECORD_AUX reports these bytes, too. Bytes beyond &pmuk_aux_handle.size are counted as
- * truncated. Does nothing after a begin that has returned NULL.
- *
- * Context: Any, NMI too; on the buffer's CPU, with preemption off.
- */
-void pmuk_aux_output_end(struct pmuk_aux_handle *handle, u64 size)
-{
-	pmuk_area_end(handle, size);
-}
-EXPORT_SYMBOL_GPL(pmuk_aux_output_end);
-
-/**
- * pmuk_aux_output_skip() - leave some bytes out
- * @handle: one that pmuk_aux_output_begin() has filled
- * @size: how many, from &pmuk_aux_handle.head on
- *
- * Some hardware can begin to write at aligned positions only. The skipped bytes are published
- * at once, with the content that was there before. &pmuk_aux_handle.head, &pmuk_aux_handle.size and
- * &pmuk_aux_handle.data then describe what follows them. No PERF_RECORD_AUX reports skipped bytes,
- * unless bytes before them are still to be reported: then one record reports all of these, with
- * PERF_AUX_FLAG_PARTIAL.
- *
- * Context: Any, NMI too; on the buffer's CPU, with preemption off.
- * Return: 0; -ENOSPC if there is less room than @size, -EINVAL if no part was begun.
- */
-int pmuk_aux_output_skip(struct pmuk_aux_handle *handle, u64 size)
-{
-	return pmuk_area_skip(handle, size);
-}
-EXPORT_SYMBOL_GPL(pmuk_aux_output_skip);
-
-/**
- * pmuk_aux_output_flag() - set flags of what is being written
- * @handle: one that pmuk_aux_output_begin() has filled
- * @flags: PERF_AUX_FLAG_TRUNCATED, _PARTIAL, _COLLISION or a PMU's format type; others are
- *	ignored
- *
- * pmuk_aux_output_end() reports the flags together with the bytes.
- *
- * Context: Any, NMI too; on the buffer's CPU.
- */
-void pmuk_aux_output_flag(struct pmuk_aux_handle *handle, u64 flags)
-{
-	pmuk_area_flag(handle, flags);
-}
-EXPORT_SYMBOL_GPL(pmuk_aux_output_flag);
-
-/**
  * pmuk_aux_output_lose() - report bytes for which there was no room
  * @b: the buffer
  * @bytes: how many
@@ -323,11 +315,12 @@ void pmuk_aux_output_lose(struct pmuk_buffer *b, u64 bytes)
 EXPORT_SYMBOL_GPL(pmuk_aux_output_lose);
 
 /**
- * pmuk_get_aux() - what pmuk_aux_output_begin() has returned
- * @handle: the one that it has filled
+ * pmuk_get_aux() - the producer's private data of an open part
+ * @handle: the handle that pmuk_aux_output_begin() was called with
  *
  * Context: Any, NMI too.
- * Return: The same, until pmuk_aux_output_end(); else NULL.
+ * Return: What pmuk_aux_output_begin() has returned for @handle; NULL if that was NULL, and after
+ * pmuk_aux_output_end().
  */
 void *pmuk_get_aux(struct pmuk_aux_handle *handle)
 {
@@ -454,74 +447,3 @@ int pmuk_aux_claim(struct pmuk_buffer *b, struct pmuk_aux_reader *r)
 	return pmuk_area_claim(area, r);
 }
 EXPORT_SYMBOL_GPL(pmuk_aux_claim);
-
-/**
- * pmuk_aux_peek() - the bytes that were not consumed
- * @r: the reader
- * @span: where to put them
- *
- * @span has all of these bytes, in place and in a row. They stay until they are consumed. A later
- * call may find more bytes behind them. If the area overwrites, @span has the newest bytes that
- * are there, at most as many as the area's size.
- *
- * Context: Any, NMI too; the reader's.
- * Return: Whether there are any.
- */
-bool pmuk_aux_peek(struct pmuk_aux_reader *r, struct pmuk_aux_span *span)
-{
-	return pmuk_area_peek(r, span);
-}
-EXPORT_SYMBOL_GPL(pmuk_aux_peek);
-
-/**
- * pmuk_aux_consume() - give bytes back
- * @r: the reader
- * @bytes: how many of those that pmuk_aux_peek() has shown, from the oldest one on
- *
- * Their room is free from now on: aux_tail moves. If @bytes is more than pmuk_aux_peek() has shown,
- * only the bytes that it has shown are given back.
- *
- * Context: Any, NMI too; the reader's.
- */
-void pmuk_aux_consume(struct pmuk_aux_reader *r, u64 bytes)
-{
-	pmuk_area_consume(r, bytes);
-}
-EXPORT_SYMBOL_GPL(pmuk_aux_consume);
-
-/**
- * pmuk_aux_release() - end reading
- * @r: the reader
- *
- * Bytes that were not consumed are for the next reader.
- *
- * Context: Any, NMI too; the reader's.
- */
-void pmuk_aux_release(struct pmuk_aux_reader *r)
-{
-	pmuk_area_release(r);
-}
-EXPORT_SYMBOL_GPL(pmuk_aux_release);
-
-/**
- * pmuk_aux_revoke() - end reading for a reader that will not do so itself
- * @b: the buffer
- *
- * Call this for a reader that has died, or has lost its struct pmuk_aux_reader. Bytes that it had
- * not consumed are for the next reader. The caller makes sure that the old reader makes no call any
- * more, and uses no byte.
- *
- * Context: Any, NMI too.
- * Return: 0, also when there is no reader; -EINVAL if @b is NULL or an ERR_PTR(), -ENOENT if it
- * has no AUX area.
- */
-int pmuk_aux_revoke(struct pmuk_buffer *b)
-{
-	struct pmuk_area *area = pmuk_aux_area(b);
-
-	if (IS_ERR(area))
-		return PTR_ERR(area);
-	pmuk_area_revoke(area);
-	return 0;
-}
-EXPORT_SYMBOL_GPL(pmuk_aux_revoke);

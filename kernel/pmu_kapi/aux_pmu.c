@@ -10,14 +10,11 @@
  */
 #define pr_fmt(fmt) "pmuk: " fmt
 
-#include <linux/atomic.h>
 #include <linux/bits.h>
 #include <linux/cleanup.h>
 #include <linux/cpumask.h>
 #include <linux/err.h>
 #include <linux/export.h>
-#include <linux/limits.h>
-#include <linux/log2.h>
 #include <linux/math.h>
 #include <linux/minmax.h>
 #include <linux/mm.h>
@@ -26,9 +23,7 @@
 #include <linux/perf_event.h>
 #include <linux/printk.h>
 #include <linux/sched.h>
-#include <linux/slab.h>
 #include <linux/smp.h>
-#include <linux/threads.h>
 
 #include "buffer.h"
 #include "aux_pmu.h"
@@ -57,7 +52,7 @@ struct pmuk_buffer *pmuk_event_buffer(struct perf_event *event)
 {
 	struct pmuk_counter *c;
 
-	if (READ_ONCE(event->overflow_handler) != pmuk_overflow)
+	if (!perf_local_is_handled_by(event, pmuk_overflow))
 		return NULL;
 	c = event->overflow_handler_context;
 	if (READ_ONCE(c->away) || READ_ONCE(c->quiet))
@@ -68,12 +63,16 @@ EXPORT_SYMBOL_GPL(pmuk_event_buffer);
 
 /* ---- perf's AUX output, for a pmuk counter's event ---- */
 
+static struct pmuk_aux *pmuk_counter_aux(const struct pmuk_counter *c, int cpu)
+{
+	struct pmuk_buffer *b = pmuk_counter_buffer(c, cpu);
+
+	return b ? b->aux : NULL;
+}
+
 static struct pmuk_aux *pmuk_event_aux(struct perf_event *event)
 {
-	struct pmuk_buffer *b;
-
-	b = pmuk_counter_buffer(event->overflow_handler_context, raw_smp_processor_id());
-	return b ? b->aux : NULL;
+	return pmuk_counter_aux(event->overflow_handler_context, raw_smp_processor_id());
 }
 
 struct pmuk_itrace_record {
@@ -91,7 +90,7 @@ static void pmuk_aux_report_itrace(struct pmuk_aux *aux, struct perf_event *even
 {
 	struct pmuk_itrace_record *rec;
 
-	if (!(event->pmu->capabilities & PERF_PMU_CAP_ITRACE) || aux->reported_id == event->id)
+	if (!perf_local_pmu_can(event, PERF_PMU_CAP_ITRACE) || aux->reported_id == event->id)
 		return;
 	rec = (struct pmuk_itrace_record *)pmuk_output_begin(aux->b, PERF_RECORD_ITRACE_START,
 							     sizeof(*rec));
@@ -166,16 +165,9 @@ static void pmuk_perf_fill(struct perf_output_handle *handle, const struct pmuk_
 	handle->wakeup = h->area->wake_at;
 }
 
-/* Returns true for an event of a stopped context: a child that was forked during the stop. */
-static bool pmuk_event_is_away(const struct perf_event *event)
-{
-	const struct pmuk_counter *c = event->overflow_handler_context;
-
-	return READ_ONCE(c->away);
-}
-
 static void *pmuk_perf_begin(struct perf_output_handle *handle, struct perf_event *event)
 {
+	const struct pmuk_counter *c = event->overflow_handler_context;
 	struct pmuk_aux *aux = pmuk_event_aux(event);
 	struct pmuk_aux_handle h;
 	void *private;
@@ -184,7 +176,7 @@ static void *pmuk_perf_begin(struct perf_output_handle *handle, struct perf_even
 	handle->size = 0;	/* s390's driver takes any other size for room */
 	if (!aux)
 		return NULL;
-	if (pmuk_event_is_away(event))
+	if (READ_ONCE(c->away))	/* a child that was forked while the context is stopped */
 		return ERR_PTR(-ENODEV);
 	private = pmuk_area_begin(&aux->area, &h);
 	if (!private) {
@@ -208,7 +200,7 @@ static struct pmuk_aux *pmuk_perf_handle(const struct perf_output_handle *handle
 		return NULL;
 	*h = (struct pmuk_aux_handle){ .area = &aux->area, .head = aux->area.head,
 				       .size = handle->size };
-	pmuk_area_flag(h, handle->aux_flags);
+	pmuk_aux_output_flag(h, handle->aux_flags);
 	return aux;
 }
 
@@ -237,7 +229,7 @@ static void pmuk_perf_end(struct perf_output_handle *handle, unsigned long size)
 
 	if (aux) {
 		pmuk_aux_introduce(aux, handle->event);
-		pmuk_area_end(&h, pmuk_perf_size(handle, &h, size));
+		pmuk_aux_output_end(&h, pmuk_perf_size(handle, &h, size));
 	}
 	handle->event = NULL;
 }
@@ -249,7 +241,7 @@ static int pmuk_perf_skip(struct perf_output_handle *handle, unsigned long size)
 
 	if (!pmuk_perf_handle(handle, &h))
 		return -EINVAL;
-	ret = pmuk_area_skip(&h, size);
+	ret = pmuk_aux_output_skip(&h, size);
 	if (ret)
 		return ret;
 	h.size++;	/* as pmuk_perf_fill() takes it off */
@@ -275,51 +267,29 @@ static const struct perf_event_aux_ops pmuk_perf_ops = {
 /* ---- a driver's part of the areas of its counter ---- */
 
 /* A PMU without scatter-gather needs an area that overwrites in one piece, as in perf core. */
-static bool pmuk_aux_fits(const struct pmuk_aux *aux, const struct pmu *pmu)
+static bool pmuk_aux_fits(const struct pmuk_aux *aux, const struct perf_event *event)
 {
 	struct page *first = aux->pages.pages[0];
 
-	if (!(pmu->capabilities & PERF_PMU_CAP_AUX_NO_SG) || !aux->area.overwrite)
+	if (!perf_local_pmu_can(event, PERF_PMU_CAP_AUX_NO_SG) || !aux->area.overwrite)
 		return true;
 	return aux->pages.nr == 1 ||
 	       (PagePrivate(first) && BIT(page_private(first)) == aux->pages.nr);
 }
 
-/*
- * perf has an AUX area for an event of one CPU, or of a task without its children. Here a task's
- * event, with its children, has an area on each CPU. So each area is set up for an event of its
- * CPU: CoreSight's driver then lets all CPUs share what their hardware shares, and others choose
- * memory that is near. Only pmu::setup_aux() sees that event, and reads no other fields of it than
- * those that are set here.
- */
-static void *pmuk_aux_setup_by_pmu(const struct perf_event *event, struct pmuk_aux *aux)
-{
-	struct perf_event *one __free(kfree) = kzalloc_node(sizeof(*one), GFP_KERNEL, NUMA_NO_NODE);
-	void *private;
-
-	if (!one)
-		return ERR_PTR(-ENOMEM);
-	one->attr = event->attr;
-	one->pmu = event->pmu;
-	one->cpu = aux->b->cpu;
-	perf_event_set_aux_session(one, aux->session);
-	private = one->pmu->setup_aux(one, aux->addresses, aux->pages.nr, aux->area.overwrite);
-	return private ?: ERR_PTR(-ENOMEM);
-}
-
 static int pmuk_aux_attach_one(struct pmuk_counter *c, struct pmuk_aux *aux)
 {
-	struct perf_event *event = c->event;
 	void *private;
 
 	guard(mutex)(&aux->b->lock);
 	if (aux->ops || aux->writer)
 		return -EBUSY;
-	if (!pmuk_aux_fits(aux, event->pmu))
+	if (!pmuk_aux_fits(aux, c->event))
 		return -EINVAL;
 	if (!aux->addresses && pmuk_aux_list_pages(aux))
 		return -ENOMEM;
-	private = pmuk_aux_setup_by_pmu(event, aux);
+	private = perf_local_setup_aux(c->event, aux->b->cpu, aux->session, aux->addresses,
+				       aux->pages.nr, aux->area.overwrite);
 	if (IS_ERR(private))
 		return PTR_ERR(private);
 	aux->writer = c;
@@ -342,13 +312,6 @@ static void pmuk_aux_detach_one(struct pmuk_counter *c, struct pmuk_aux *aux)
 	aux->writer = NULL;
 }
 
-static struct pmuk_aux *pmuk_counter_aux(const struct pmuk_counter *c, int cpu)
-{
-	struct pmuk_buffer *b = pmuk_counter_buffer(c, cpu);
-
-	return b ? b->aux : NULL;
-}
-
 static bool pmuk_counter_has_aux(const struct pmuk_counter *c)
 {
 	int cpu;
@@ -363,12 +326,12 @@ static bool pmuk_counter_has_aux(const struct pmuk_counter *c)
 /* A task's counter writes on any CPU. */
 static int pmuk_aux_attach_all(struct pmuk_counter *c)
 {
-	int cpu, ret = 0;
+	int cpu, own = perf_local_cpu(c->event), ret = 0;
 
 	for_each_possible_cpu(cpu) {
 		struct pmuk_aux *aux = pmuk_counter_aux(c, cpu);
 
-		if (aux && (c->event->cpu == -1 || c->event->cpu == cpu))
+		if (aux && (own == -1 || own == cpu))
 			ret = pmuk_aux_attach_one(c, aux);
 		if (ret)
 			break;
@@ -382,22 +345,17 @@ static int pmuk_aux_attach_all(struct pmuk_counter *c)
  */
 int pmuk_aux_attach(struct pmuk_counter *c)
 {
-	struct pmu *pmu;
-
 	if (!c->traces || !pmuk_counter_has_aux(c))
 		return 0;
-	guard(mutex)(&c->event->mmap_mutex);
-	if (pmuk_counter_is_pmu_gone(c))
+	guard(mutex)(perf_local_pmu_lock(c->event));
+	if (perf_local_is_pmu_gone(c->event))
 		return -ENODEV;
-	pmu = c->event->pmu;
 	if (!perf_event_set_aux_ops(c->event, &pmuk_perf_ops)) {
 		pr_notice_ratelimited("%s writes AUX areas, and this kernel's perf core has none for kernel counters\n",
-				      pmu->name);
+				      perf_local_pmu_name(c->event));
 		return -EOPNOTSUPP;
 	}
-	__module_get(pmu->module);	/* the event holds it, too, but not for so long */
-	c->aux_owner = pmu->module;
-	c->free_aux = pmu->free_aux;
+	c->aux_owner = perf_local_get_driver(c->event, &c->free_aux);
 	c->writes_aux = true;
 	return pmuk_aux_attach_all(c);
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A buffer's life, its wakeups, and its consumer in the kernel. Records are
- * written and read in ring.c; user space gets at them through mmap.c.
+ * A buffer's life, and its wakeups. Records are written and read in ring.c; user space gets at them
+ * through mmap.c.
  */
 #define pr_fmt(fmt) "pmuk: " fmt
 
 #include <kunit/visibility.h>
 #include <linux/completion.h>
+#include <linux/cpu.h>
 #include <linux/cpumask.h>
 #include <linux/export.h>
 #include <linux/mm.h>
@@ -14,6 +15,7 @@
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
 #include <linux/smp.h>
+#include <linux/string.h>
 #include <linux/topology.h>
 
 #include "buffer.h"
@@ -22,14 +24,9 @@ static_assert(offsetof(struct pmuk_buffer, ring) == 0);
 
 static atomic_t pmuk_buffers = ATOMIC_INIT(0);
 
-/**
- * pmuk_nr_buffers() - how many buffers exist
- *
- * Lets tests assert that they have left nothing behind. A buffer exists as long as
- * its creator, a counter or a map has it.
- *
- * Context: Any.
- * Return: Buffers created and not gone yet.
+/*
+ * Tests check with this number of buffers that they leave none behind. A buffer is included as long
+ * as its creator, a counter, a map or the writer of its AUX area refers to it.
  */
 int pmuk_nr_buffers(void)
 {
@@ -60,12 +57,10 @@ static void pmuk_buffer_wake_here(void *data)
 	pmuk_buffer_wake(data);
 }
 
-/*
- * The ring wakes its consumer for the first of many lost records. Wake the consumer for the others.
- * The caller holds cpus_read_lock().
- */
+/* The ring wakes its consumer for the first of many lost records. Wake it for the others, too. */
 void pmuk_buffer_report_lost(struct pmuk_buffer *b)
 {
+	lockdep_assert_cpus_held();
 	if (smp_call_function_single(b->cpu, pmuk_buffer_wake_here, &b->ring, true))
 		pmuk_buffer_wake(&b->ring);	/* the CPU is offline */
 	irq_work_sync(&b->wake_work);
@@ -84,9 +79,9 @@ const char *pmuk_buffer_fault(const struct pmuk_buffer_attr *attr, int cpu)
 	if (cpu != -1 && (cpu < 0 || cpu >= nr_cpu_ids || !cpu_possible(cpu)))
 		return "no such CPU";
 	if (attr->watermark && attr->wakeup_events)
-		return "watermark and wakeup_events";
+		return "both watermark and wakeup_events";
 	if (attr->mode == PMUK_BUFFER_OVERWRITE && (attr->flags & PMUK_BUFFER_USER_TAIL))
-		return "overwriting and user space giving records back";
+		return "user space cannot give back records that are overwritten";
 	return pmuk_aux_fault(attr, cpu);
 }
 
@@ -96,41 +91,85 @@ u32 pmuk_buffer_watermark(const struct pmuk_buffer *b, u64 size)
 	return min_t(u64, b->watermark ?: PAGE_SIZE, size / 2);
 }
 
-static void pmuk_buffer_init_ring(struct pmuk_buffer *b, const struct pmuk_buffer_attr *attr)
+/*
+ * Clears what user space may have left in the fields about a counter. perf core keeps a live page
+ * up to date. Any other counter publishes the lock, the count and the times, and no other field.
+ */
+static void pmuk_buffer_clean_header(struct pmuk_buffer *b, struct perf_event_mmap_page *page)
+	__must_hold(&b->lock)
+{
+	size_t from = offsetof(struct perf_event_mmap_page, capabilities);
+
+	if (b->reads)
+		return;
+	memset((u8 *)page + from, 0, offsetof(struct perf_event_mmap_page, __reserved) - from);
+	page->cap_bit0_is_deprecated = 1;
+	page->version = 0;
+	page->compat_version = 0;
+	WRITE_ONCE(page->index, 0);
+	if (READ_ONCE(b->self))
+		return;
+	page->lock = 0;
+	page->offset = 0;
+	page->time_enabled = 0;
+	page->time_running = 0;
+}
+
+/*
+ * Writes what the control page says about the data, and clears what user space may have left there
+ * while the page was mapped.
+ */
+void pmuk_buffer_describe(struct pmuk_buffer *b) __must_hold(&b->lock)
 {
 	struct perf_event_mmap_page *page = page_address(b->control);
-	const struct pmuk_ring_config config = {
-		.page		= page,
-		.data		= b->data.map,
-		.size		= (u64)b->data.nr * PAGE_SIZE,
-		.mode		= attr->mode,
-		.watermark	= pmuk_buffer_watermark(b, (u64)b->data.nr * PAGE_SIZE),
-		.wakeup_events	= attr->wakeup_events,
-		.user_tail	= b->user_tail,
-		.wake		= pmuk_buffer_wake,
-	};
 
+	memset(page->__reserved, 0, sizeof(page->__reserved));
+	memset(page + 1, 0, PAGE_SIZE - sizeof(*page));
+	if (!b->aux)
+		memset_startat(page, 0, aux_head);
+	pmuk_buffer_clean_header(b, page);
 	page->size = offsetof(struct perf_event_mmap_page, __reserved);
-	page->cap_bit0_is_deprecated = 1;
 	page->data_offset = PAGE_SIZE;
-	page->data_size = config.size;
-	pmuk_ring_init(&b->ring, &config);
+	page->data_size = (u64)b->data.nr * PAGE_SIZE;
+}
+
+static void pmuk_buffer_init_ring(struct pmuk_buffer *b, const struct pmuk_buffer_attr *attr)
+	__must_hold(&b->lock)
+{
+	u64 size = (u64)b->data.nr * PAGE_SIZE;
+
+	pmuk_buffer_describe(b);
+	b->ring.page = page_address(b->control);
+	b->ring.mode = attr->mode;
+	b->ring.wakeup_events = attr->wakeup_events;
+	b->ring.wake = pmuk_buffer_wake;
+	pmuk_ring_init(&b->ring, b->user_tail);
+	pmuk_ring_reset(&b->ring, b->data.map, size, pmuk_buffer_watermark(b, size));
 }
 
 static void pmuk_buffer_free(struct pmuk_buffer *b)
 {
 	pmuk_aux_free(b);
-	pmuk_pages_free(&b->data);
+	scoped_guard(mutex, &b->lock)
+		pmuk_pages_free(&b->data);
 	if (b->control)
 		__free_page(b->control);
 	kfree(b);
 }
 
-static int pmuk_buffer_alloc_pages(struct pmuk_buffer *b, const struct pmuk_buffer_attr *attr,
-				   gfp_t gfp, int node)
+static int pmuk_buffer_alloc_ring(struct pmuk_buffer *b, const struct pmuk_buffer_attr *attr,
+				  gfp_t gfp, int node)
 {
+	int ret;
+
 	b->control = alloc_pages_node(node, gfp | __GFP_ZERO, 0);
-	return b->control ? pmuk_pages_alloc(&b->data, attr->nr_pages, gfp, node) : -ENOMEM;
+	if (!b->control)
+		return -ENOMEM;
+	guard(mutex)(&b->lock);
+	ret = pmuk_pages_alloc(&b->data, attr->nr_pages, gfp, node);
+	if (!ret)
+		pmuk_buffer_init_ring(b, attr);
+	return ret;
 }
 
 static void pmuk_buffer_last_put(struct kref *ref)
@@ -160,11 +199,9 @@ static struct pmuk_buffer *pmuk_buffer_alloc(const struct pmuk_buffer_attr *attr
 	kref_init(&b->ref);
 	b->release = pmuk_buffer_last_put;
 
-	ret = pmuk_buffer_alloc_pages(b, attr, gfp, node);
-	if (!ret) {
-		pmuk_buffer_init_ring(b, attr);
+	ret = pmuk_buffer_alloc_ring(b, attr, gfp, node);
+	if (!ret)
 		ret = pmuk_aux_alloc(b, attr, gfp, node);
-	}
 	if (!ret)
 		return b;
 	pmuk_buffer_free(b);
@@ -228,7 +265,7 @@ void pmuk_buffer_destroy(struct pmuk_buffer *b)
 }
 EXPORT_SYMBOL_GPL(pmuk_buffer_destroy);
 
-/* Writers of records have preemption off: those from before the kill end in a grace period. */
+/* Writers have preemption off, so a grace period after the kill the buffer has no writers. */
 static void pmuk_buffer_kill(struct pmuk_buffer *b)
 {
 	if (b->killed)
@@ -240,9 +277,9 @@ static void pmuk_buffer_kill(struct pmuk_buffer *b)
 }
 
 /*
- * Let buffers, some of which may be NULL, take no more records and no more AUX data. This may wait
- * for the writer of an AUX area, as pmuk_buffer_destroy() says. If the caller waits for a grace
- * period anyway before it destroys the buffers, pmuk_buffers_destroy() waits for none.
+ * Let buffers, some of which may be NULL, take no more records and no more AUX data. This waits for
+ * nobody. If the caller waits for a grace period anyway before it destroys the buffers,
+ * pmuk_buffers_destroy() waits for none.
  */
 void pmuk_buffers_kill(struct pmuk_buffer **buffers, unsigned int nr)
 {
@@ -254,7 +291,10 @@ void pmuk_buffers_kill(struct pmuk_buffer **buffers, unsigned int nr)
 	}
 }
 
-/* Destroy buffers, some of which may be NULL. All of them share one grace period. */
+/*
+ * Destroy buffers, some of which may be NULL. All of them share one grace period. This may wait for
+ * the writer of an AUX area, as pmuk_buffer_destroy() says.
+ */
 void pmuk_buffers_destroy(struct pmuk_buffer **buffers, unsigned int nr)
 {
 	unsigned int i;
@@ -264,39 +304,19 @@ void pmuk_buffers_destroy(struct pmuk_buffer **buffers, unsigned int nr)
 		if (!buffers[i])
 			continue;
 		cond_synchronize_rcu(buffers[i]->grace);
+		pmuk_aux_end(buffers[i]);
 		irq_work_sync(&buffers[i]->wake_work);
 		pmuk_buffer_put(buffers[i]);
 	}
 }
 
 /**
- * pmuk_buffer_control() - the control page of a buffer
- * @b: the buffer
- *
- * data_head tells how far records have been written, and data_tail how far the
- * kernel's consumer had come when it last released the buffer. In a PMUK_BUFFER_OVERWRITE
- * buffer data_tail is where the oldest record begins: when the buffer has been paused and its
- * writers have ended, it has whole records from there to data_head. ::lock, ::index, ::offset,
- * ::time_enabled and ::time_running describe the first counter of the buffer.
- * User space that may write its map can write anything here, so kernel code
- * that needs to rely on what it reads calls pmuk_buffer_get_stat().
- *
- * Context: Any, NMI too.
- * Return: The page, until @b is destroyed; NULL if @b is NULL or an ERR_PTR().
- */
-const struct perf_event_mmap_page *pmuk_buffer_control(struct pmuk_buffer *b)
-{
-	return IS_ERR_OR_NULL(b) ? NULL : b->ring.page;
-}
-EXPORT_SYMBOL_GPL(pmuk_buffer_control);
-
-/**
  * pmuk_buffer_data() - the data pages of a buffer
  * @b: the buffer
  * @size: where to put their size in bytes; may be NULL
  *
- * What lies at position p of the ring is at offset p modulo the size; the pages are
- * mapped twice in a row, so that each record that begins in them is contiguous.
+ * The byte at position p of the ring is at offset p modulo the size. The pages are mapped twice in
+ * a row, so each record that begins in them is contiguous.
  *
  * Context: Any, NMI too.
  * Return: The data, until @b is destroyed; NULL if @b is NULL or an ERR_PTR(), has no
@@ -313,77 +333,6 @@ const void *pmuk_buffer_data(struct pmuk_buffer *b, size_t *size)
 EXPORT_SYMBOL_GPL(pmuk_buffer_data);
 
 /**
- * pmuk_buffer_get_stat() - what became of the records of a buffer
- * @b: the buffer
- * @stat: where to put it
- *
- * Exact when nobody is writing or reading.
- *
- * Context: Any, NMI too; from any CPU.
- * Return: 0; -EINVAL if @b or @stat is NULL or an ERR_PTR().
- */
-int pmuk_buffer_get_stat(struct pmuk_buffer *b, struct pmuk_buffer_stat *stat)
-{
-	if (IS_ERR_OR_NULL(b) || IS_ERR_OR_NULL(stat))
-		return -EINVAL;
-	pmuk_ring_stat(&b->ring, stat);
-	return 0;
-}
-EXPORT_SYMBOL_GPL(pmuk_buffer_get_stat);
-
-/**
- * pmuk_buffer_pause() - refuse records from now on
- * @b: the buffer
- *
- * Refused records are counted as discarded. Records that are being written are finished. When
- * something has gone wrong, this freezes a flight recorder, which can be read later.
- *
- * Context: Any, NMI too; from any CPU.
- * Return: 0; -EINVAL if @b is NULL or an ERR_PTR().
- */
-int pmuk_buffer_pause(struct pmuk_buffer *b)
-{
-	if (IS_ERR_OR_NULL(b))
-		return -EINVAL;
-	pmuk_ring_pause(&b->ring);
-	return 0;
-}
-EXPORT_SYMBOL_GPL(pmuk_buffer_pause);
-
-/**
- * pmuk_buffer_resume() - take records again, after pmuk_buffer_pause()
- * @b: the buffer
- *
- * Context: Any, NMI too; from any CPU.
- * Return: 0; -EINVAL if @b is NULL or an ERR_PTR(), -EBUSY if it overwrites and has a
- * reader.
- */
-int pmuk_buffer_resume(struct pmuk_buffer *b)
-{
-	return IS_ERR_OR_NULL(b) ? -EINVAL : pmuk_ring_resume(&b->ring);
-}
-EXPORT_SYMBOL_GPL(pmuk_buffer_resume);
-
-/**
- * pmuk_buffer_restart() - take records again, after a PMUK_BUFFER_STOP buffer was full
- * @b: the buffer
- *
- * A PERF_RECORD_LOST before the next record reports the records that were lost. If there is no
- * room for these two records, the buffer stops again. Follows pfmk_restart() of perfmon2's KAPI.
- *
- * Context: Any, NMI too; from any CPU.
- * Return: 0; -EINVAL if @b is NULL or an ERR_PTR().
- */
-int pmuk_buffer_restart(struct pmuk_buffer *b)
-{
-	if (IS_ERR_OR_NULL(b))
-		return -EINVAL;
-	pmuk_ring_restart(&b->ring);
-	return 0;
-}
-EXPORT_SYMBOL_GPL(pmuk_buffer_restart);
-
-/**
  * pmuk_buffer_claim() - become the reader of a buffer
  * @b: the buffer
  * @r: the reader; the caller's, until pmuk_buffer_release()
@@ -393,9 +342,8 @@ EXPORT_SYMBOL_GPL(pmuk_buffer_restart);
  *
  * Context: May sleep if the buffer overwrites, as it then waits for an RCU grace
  * period; any but NMI otherwise.
- * Return: 0; -EINVAL if @b or @r is NULL or an ERR_PTR(), -EPERM if user space reads
- * the buffer, -EBUSY if there is a reader already, or if the buffer overwrites and
- * is not paused.
+ * Return: 0; -EINVAL if @b or @r is NULL or an ERR_PTR(), -EPERM if user space reads the buffer,
+ * -EBUSY if there is a reader already, or if the buffer overwrites and is not paused.
  */
 int pmuk_buffer_claim(struct pmuk_buffer *b, struct pmuk_reader *r)
 {
@@ -408,88 +356,10 @@ int pmuk_buffer_claim(struct pmuk_buffer *b, struct pmuk_reader *r)
 
 	ret = pmuk_ring_claim(&b->ring, r);
 	if (!ret && b->ring.mode == PMUK_BUFFER_OVERWRITE) {
-		/* Writers have preemption off: those from before the pause end now. */
+		/* Writers have preemption off, so the writers from before the pause end. */
 		synchronize_rcu();
 		pmuk_ring_rewind(r);
 	}
 	return ret;
 }
 EXPORT_SYMBOL_GPL(pmuk_buffer_claim);
-
-/**
- * pmuk_buffer_peek() - the oldest record that was not consumed
- * @r: the reader
- *
- * Context: Any; the reader's.
- * Return: The record, in place and whole, until it is consumed; or NULL if there is
- * none.
- */
-const struct perf_event_header *pmuk_buffer_peek(struct pmuk_reader *r)
-{
-	return pmuk_ring_peek(r);
-}
-EXPORT_SYMBOL_GPL(pmuk_buffer_peek);
-
-/**
- * pmuk_buffer_consume() - give back the record that was peeked at
- * @r: the reader
- *
- * The record's room is free from now on. Without a pmuk_buffer_peek() before, this does nothing.
- *
- * Context: Any; the reader's.
- */
-void pmuk_buffer_consume(struct pmuk_reader *r)
-{
-	pmuk_ring_consume(r);
-}
-EXPORT_SYMBOL_GPL(pmuk_buffer_consume);
-
-/**
- * pmuk_buffer_release() - end reading
- * @r: the reader
- *
- * Records that were not consumed are for the next reader.
- *
- * Context: Any; the reader's.
- */
-void pmuk_buffer_release(struct pmuk_reader *r)
-{
-	pmuk_ring_release(r);
-}
-EXPORT_SYMBOL_GPL(pmuk_buffer_release);
-
-/**
- * pmuk_buffer_revoke() - end reading for a reader that will not do so itself
- * @b: the buffer
- *
- * Call this for a reader that has died, or has lost its struct pmuk_reader. Records that it had not
- * consumed are for the next reader. The caller makes sure that the old reader makes no call any
- * more, and uses no record.
- *
- * Context: Any, NMI too.
- * Return: 0, also when there is no reader; -EINVAL if @b is NULL or an ERR_PTR().
- */
-int pmuk_buffer_revoke(struct pmuk_buffer *b)
-{
-	if (IS_ERR_OR_NULL(b))
-		return -EINVAL;
-	pmuk_ring_revoke(&b->ring);
-	return 0;
-}
-EXPORT_SYMBOL_GPL(pmuk_buffer_revoke);
-
-/**
- * pmuk_output_skip() - give up a reserved record
- * @b: the buffer
- * @rec: what pmuk_output_begin() has returned
- *
- * Called in place of pmuk_output_end(). The record is counted as discarded. If other records have
- * been written behind it, readers find a PERF_RECORD_LOST_SAMPLES of 0 in its place.
- *
- * Context: As pmuk_output_begin().
- */
-void pmuk_output_skip(struct pmuk_buffer *b, struct perf_event_header *rec)
-{
-	pmuk_ring_skip(&b->ring, rec);
-}
-EXPORT_SYMBOL_GPL(pmuk_output_skip);

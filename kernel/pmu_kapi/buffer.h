@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* A buffer: a ring, its pages, and whom it wakes. */
+/*
+ * A buffer: a ring of records, its pages, its AUX area, and the consumer that it wakes.
+ *
+ * Each field has an annotation or a comment that says who may write it. "const": nobody, once the
+ * struct is set up. "owner": the CPU of the buffer.
+ */
 #ifndef _PMU_KAPI_BUFFER_H
 #define _PMU_KAPI_BUFFER_H
 
@@ -16,7 +21,7 @@
 #include "aux.h"
 #include "ring.h"
 
-/* Pages, mapped twice in a row. */
+/* Pages that ->map maps twice in a row, so that nothing in them wraps for a kernel reader. */
 struct pmuk_pages {
 	struct page **pages;
 	unsigned int nr;
@@ -24,71 +29,75 @@ struct pmuk_pages {
 	u8 *map;
 };
 
+struct pmuk_buffer {
+	struct pmuk_ring ring;		/* the first field, see pmuk_buffer_ring() */
+	int cpu;			/* const: the owner; -1: there are no data pages */
+	bool user_tail;			/* const: user space is the reader */
+	unsigned int own_nr;		/* const: the data pages that the creator asked for */
+	u32 watermark;			/* const: bytes that the creator asked for, or 0 */
+	struct completion *completion;	/* const: the consumer's, or NULL */
+	struct page *control;		/* const */
+	struct pmuk_aux *aux;		/* const: NULL without an AUX area */
+	struct mutex lock;		/* held to map and unmap */
+	struct pmuk_pages data __guarded_by(&lock);	/* const unless ->user_tail */
+	unsigned int maps __guarded_by(&lock);	/* maps of the control page and the data */
+	bool dropped __guarded_by(&lock);	/* the last map took the data pages with it */
+	/* perf core keeps the page up to date; processes that map it may read registers */
+	bool reads __guarded_by(&lock);
+
+	struct irq_work wake_work;	/* wakes the consumer, as a writer may be in NMI */
+	wait_queue_head_t *waitq;	/* const: poll() waits here: the consumer's, or ... */
+	wait_queue_head_t own_waitq;	/* ... this one */
+	void (*notify)(struct pmuk_buffer *b);	/* const: ->wake_work calls this; or NULL */
+	void *notify_data;		/* const: the context, for ->notify */
+	u64 lost_reported;		/* ->notify writes: ->ring.lost at its latest call */
+	u64 marks_reported;		/* ->notify writes: ->ring.marks at its latest call */
+	atomic_t unseen;		/* no poll() has reported the latest wakeup yet */
+	struct pmuk_counter *self;	/* the counter on the control page; cmpxchg to change */
+	bool killed;			/* the creator writes: takes no records any more, and ... */
+	unsigned long grace;		/* ... has no writers after this RCU grace period */
+	struct kref ref;		/* held by creator, counters, maps, the AUX area's writer */
+	void (*release)(struct kref *ref);	/* const */
+};
+
 /* The AUX area of a buffer. */
 struct pmuk_aux {
 	struct pmuk_area area;
 	struct pmuk_pages pages;	/* const */
-	void **addresses;		/* of ->pages, for ->ops or a PMU; NULL without */
-	const struct pmuk_aux_ops *ops;	/* set after ->setup(); NULL again before ->free() */
+	void **addresses;		/* addresses of ->pages, for ->ops or a driver; or NULL */
+	const struct pmuk_aux_ops *ops;	/* const from its ->setup() to its ->free(), else NULL */
 	struct pmuk_buffer *b;		/* const */
-	u64 least;			/* const: ->area.least, while no PMU uses the area */
-	struct pmuk_counter *writer;	/* ->b->lock: its PMU has set the area up; or NULL */
+	u64 least;			/* const: the value of ->area.least without a ->writer */
+	/* The counter whose PMU's driver has set the area up, and writes it; or NULL. */
+	struct pmuk_counter *writer __guarded_by(&b->lock);
 	pid_t session;			/* const: equal for areas that belong together */
-	u32 swaps_seen;			/* owner: ->area.swaps for which what follows is true */
-	u64 reported_id;		/* owner: id of the last ITRACE_START's event, or 0 */
-	u64 hw_id;			/* owner: the last that the PMU's driver reported ... */
-	bool has_hw_id;			/* ... if it has ... */
-	bool hw_id_due;			/* ... and no record has it yet */
-	unsigned int maps;		/* ->b->lock: how many maps there are */
-	unsigned long pgoff;		/* the same: offset of these maps, if there are any */
-	u64 wakeups_reported;		/* ->b->wake_work: ->area.wakeups at the last ->notify */
-	u64 lost_reported;			/* the same: ->area.truncations */
-	struct irq_work gone_irq;	/* from the last writer, in NMI too, ... */
-	struct work_struct gone_work;	/* ... to where the buffer may be let go of */
-	bool held;			/* const once killed: the module of ->ops is held */
+	u32 swaps_seen;			/* owner: ->area.swaps when the next fields were written */
+	u64 reported_id;		/* owner: event id in the latest ITRACE_START, or 0 */
+	u64 hw_id;			/* owner: the hardware id that the driver reported last */
+	bool has_hw_id;			/* owner: the driver has reported one */
+	bool hw_id_due;			/* owner: no record has that id yet */
+	unsigned int maps __guarded_by(&b->lock);	/* maps of the area */
+	unsigned long pgoff __guarded_by(&b->lock);	/* the offset of all these maps */
+	u64 wakeups_reported;		/* ->b->notify writes: ->area.wakeups at its latest call */
+	u64 lost_reported;		/* ->b->notify writes: likewise ->area.truncations */
+	struct irq_work gone_irq;	/* the last writer has ended: leaves NMI ... */
+	struct work_struct gone_work;	/* ... and lets go of the buffer, which may sleep */
+	bool held;			/* const once killed: the area holds the module of ->ops */
+	bool left;			/* const once killed: a writer had the area open then */
 	struct completion gone;		/* no writer is left, and ->ops are called no more */
 };
 
-/* A map in user space, and what it is charged for. mremap(2) moves it. */
+/* A map in user space, and the pages that its user is charged for. mremap(2) moves it. */
 struct pmuk_map {
 	struct pmuk_buffer *b;		/* const */
 	struct user_struct *user;	/* const */
-	unsigned long locked;		/* const: pages of ->user, of perf_event_mlock_kb */
-	unsigned long pinned;		/* const: pages of the mm, under RLIMIT_MEMLOCK */
+	unsigned long locked;		/* const: pages under the user's perf_event_mlock_kb */
+	unsigned long pinned;		/* const: other pages, under the mm's RLIMIT_MEMLOCK */
 	bool reads;			/* const once mapped: the mm may read registers */
-	refcount_t vmas;
-	struct pmuk_pages data;		/* of the buffer whose last map this was, ... */
-	struct rcu_work late;		/* ... freed when nobody writes into them any more */
-};
-
-struct pmuk_buffer {
-	struct pmuk_ring ring;		/* first, see pmuk_buffer_ring() */
-	int cpu;			/* const: the owner, or -1: control page only */
-	bool user_tail;			/* const */
-	unsigned int own_nr;		/* const: data pages until somebody maps them */
-	u32 watermark;			/* const: as asked for */
-	struct completion *completion;	/* const: the caller's */
-	struct page *control;		/* const */
-	struct pmuk_aux *aux;		/* const: NULL without an AUX area */
-	struct mutex lock;		/* what is mapped, and its size */
-	struct pmuk_pages data;		/* ->lock; const unless ->user_tail */
-	unsigned int maps __guarded_by(&lock);	/* how many maps there are */
-	bool dropped __guarded_by(&lock);	/* ->data went with the last map */
-	bool reads __guarded_by(&lock);	/* processes that map the page may read registers */
-
-	struct irq_work wake_work;	/* wakes the consumer, as a writer may be in NMI */
-	wait_queue_head_t *waitq;	/* const: for poll(): the caller's, or ... */
-	wait_queue_head_t own_waitq;	/* ... this */
-	void (*notify)(struct pmuk_buffer *b);	/* const: a context's, at each wakeup */
-	void *notify_data;		/* const */
-	u64 lost_reported;			/* ->wake_work: ->ring.lost at the last ->notify */
-	u64 marks_reported;			/* the same: ->ring.marks */
-	atomic_t unseen;		/* poll() has not reported the last wakeup yet */
-	struct pmuk_counter *self;	/* first counter to set it: on the control page */
-	bool killed;			/* the creator: nothing is written from ... */
-	unsigned long grace;		/* ... the end of this grace period on */
-	struct kref ref;		/* the creator, counters, maps, the AUX area's writer */
-	void (*release)(struct kref *ref);	/* const */
+	bool of_aux;			/* const: of the AUX area, and not of the data */
+	refcount_t vmas;		/* two while mremap(2) moves the map */
+	struct pmuk_pages data;		/* the last map takes the buffer's data pages, ... */
+	struct rcu_work late;		/* ... and frees them once no writer uses them */
 };
 
 static inline void pmuk_buffer_get(struct pmuk_buffer *b)
@@ -106,6 +115,7 @@ void pmuk_buffer_report_lost(struct pmuk_buffer *b);
 void pmuk_buffers_kill(struct pmuk_buffer **buffers, unsigned int nr);
 void pmuk_buffers_destroy(struct pmuk_buffer **buffers, unsigned int nr);
 const char *pmuk_buffer_fault(const struct pmuk_buffer_attr *attr, int cpu);
+void pmuk_buffer_describe(struct pmuk_buffer *b) __must_hold(&b->lock);
 u32 pmuk_buffer_watermark(const struct pmuk_buffer *b, u64 size);
 int pmuk_nr_buffers(void);
 
@@ -118,11 +128,13 @@ void pmuk_pages_free(struct pmuk_pages *p);
 
 /* aux_area.c */
 pid_t pmuk_aux_new_session(void);
-void pmuk_aux_announce(struct pmuk_buffer *b);
+void pmuk_aux_announce(struct pmuk_buffer *b) __must_hold(&b->lock);
+void pmuk_aux_swap(struct pmuk_buffer *b) __must_hold(&b->lock);
 const char *pmuk_aux_fault(const struct pmuk_buffer_attr *attr, int cpu);
 int pmuk_aux_alloc(struct pmuk_buffer *b, const struct pmuk_buffer_attr *attr, gfp_t gfp, int node);
 void pmuk_aux_free(struct pmuk_buffer *b);
 void pmuk_aux_kill(struct pmuk_buffer *b);
+void pmuk_aux_end(struct pmuk_buffer *b);
 int pmuk_aux_list_pages(struct pmuk_aux *aux);
 
 #endif /* _PMU_KAPI_BUFFER_H */

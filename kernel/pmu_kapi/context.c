@@ -20,6 +20,7 @@
 #include "registry.h"
 #include "sets.h"
 #include "storage.h"
+#include "watch.h"
 #include "work.h"
 
 /* All contexts, for debugfs. */
@@ -31,11 +32,12 @@ static void pmuk_context_free(struct pmuk_context *ctx)
 {
 	pmuk_context_free_storage(ctx);
 	pmuk_mail_end(&ctx->mail);
-	scoped_guard(mutex, &ctx->lock)
+	scoped_guard(mutex, &ctx->lock) {
 		pmuk_sets_free(ctx);
-	pmuk_format_put(ctx->entry);
+		free_cpumask_var(ctx->cpus);
+	}
+	pmuk_format_put(ctx->format);
 	kfree(ctx->format_arg);
-	free_cpumask_var(ctx->cpus);
 	free_cpumask_var(ctx->online);
 	free_percpu(ctx->fast.groups);
 	kfree(ctx->insts);
@@ -50,7 +52,8 @@ static void pmuk_context_close(struct pmuk_context *ctx)
 	wait_var_event(&ctx->viewers, !atomic_read(&ctx->viewers));
 	pmuk_unload_context(ctx);
 	cancel_work_sync(&ctx->hotplug);
-	cancel_delayed_work_sync(&ctx->watch);
+	/* A loss whose wakeup is still on its way cannot queue the watch again. */
+	disable_delayed_work_sync(&ctx->watch);
 	pmuk_context_free(ctx);
 	module_put(THIS_MODULE);
 }
@@ -81,7 +84,7 @@ static bool pmuk_context_doom(struct pmuk_context *ctx)
 {
 	if (atomic_xchg(&ctx->doomed, 1))
 		return false;
-	pmuk_format_let_go(ctx->entry);
+	pmuk_format_let_go(ctx->format);
 	return true;
 }
 
@@ -148,7 +151,7 @@ static int pmuk_context_set_format(struct pmuk_context *ctx, const struct pmuk_c
 {
 	const struct pmuk_format *format;
 
-	ctx->format = pmuk_format_find(attr->format, &ctx->entry);
+	ctx->format = pmuk_format_find(attr->format);
 	format = ctx->format;
 	if (!format)
 		return -ENOENT;
@@ -169,6 +172,7 @@ static int pmuk_context_set_format(struct pmuk_context *ctx, const struct pmuk_c
 
 static int pmuk_context_alloc_arrays(struct pmuk_context *ctx)
 {
+	guard(mutex)(&ctx->lock);
 	ctx->insts = kcalloc(nr_cpu_ids, sizeof(*ctx->insts), GFP_KERNEL);
 	ctx->buffers = kcalloc(nr_cpu_ids, sizeof(*ctx->buffers), GFP_KERNEL);
 	ctx->areas = kcalloc(nr_cpu_ids, sizeof(*ctx->areas), GFP_KERNEL);
@@ -182,7 +186,7 @@ static int pmuk_context_alloc_arrays(struct pmuk_context *ctx)
 static int pmuk_context_init_sets(struct pmuk_context *ctx)
 {
 	guard(mutex)(&ctx->lock);
-	return pmuk_set_add(ctx, 0, 0);
+	return pmuk_set_add(ctx, &(struct pmuk_set_desc){});
 }
 
 static int pmuk_context_init(struct pmuk_context *ctx, const struct pmuk_context_attr *attr)

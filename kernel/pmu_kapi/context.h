@@ -8,8 +8,10 @@
  * - a slot (struct pmuk_slot) is one counter of a turn.
  *
  * Lock order: pmuk_context::lock, pmuk_inst::lock. Overflows take neither: an overflow finds its
- * slot by its counter. The comments of the fields that overflows write say so; "owner" is the CPU
- * or the task of the instance.
+ * slot by its counter. The comments of the fields that overflows write say so.
+ *
+ * Each field has an annotation or a comment that says who may write it. "const": nobody, once the
+ * struct is set up. "owner": the CPU or the task of the instance.
  */
 #ifndef _PMU_KAPI_CONTEXT_H
 #define _PMU_KAPI_CONTEXT_H
@@ -27,46 +29,145 @@
 
 #include "counter.h"
 
-/* The definition of one counter of a set: pmuk_write_pmcs() and pmuk_write_pmds() write it. */
+/* context.c */
+extern struct mutex pmuk_contexts_lock;
+extern struct list_head pmuk_contexts __guarded_by(&pmuk_contexts_lock);
+
+/*
+ * The definition of one counter of a set: pmuk_write_pmcs() and pmuk_write_pmds() make and write
+ * it. Slots point to it, so it stays where it is until the set is deleted.
+ */
 struct pmuk_def {
+	struct pmuk_def *next;		/* the definition of the next higher number, or NULL */
+	u16 num;			/* const */
 	struct pmuk_pmc pmc;
 	struct pmuk_pmd pmd;
-	struct pmuk_value kept;		/* counted on earlier targets */
+	struct pmuk_value kept;		/* the sum of what it has counted on earlier targets */
 };
 
-/* An event set, as the consumer has defined it. The context's lock is held to write this. */
+/* An event set, as the consumer has defined it. Writers hold the context's lock. */
 struct pmuk_set {
 	u16 id;
-	u64 timeout;
+	u64 timeout;			/* nanoseconds of a turn; 0: no limit */
 	u32 defined;			/* a bit for each counter that is defined */
-	struct pmuk_def *defs;		/* PMUK_SET_COUNTERS of them; NULL before the first */
+	struct pmuk_def *defs;		/* in the order of their numbers, or NULL */
 };
 
-/* pmuk_snapshot() adds up the counter's last published value and the base. */
-struct pmuk_shown {
-	struct pmuk_counter *counter;	/* freed a grace period after it is shown no more */
-	struct pmuk_value base;
+/* A pile: the messages of one kind and CPU that nobody has read yet, added up. */
+struct pmuk_pile {
+	atomic64_t count;		/* how often it happened */
+	atomic_t counters;		/* a bit for each counter concerned */
+	u32 set;			/* the set of the latest message */
 };
 
-/* A slot: one counter of a set, on one CPU or task. */
-struct pmuk_slot {
-	struct pmuk_inst *inst;		/* const */
-	struct pmuk_turn *turn;		/* const */
-	const struct pmuk_def *def;	/* const; written while stopped */
-	u16 num;			/* const */
-	struct pmuk_counter *ended;	/* inst->lock: retired, and not freed yet */
-	bool reported;			/* inst->lock: a message has reported the counter lost */
-	bool pending;			/* inst->lock: an overflow was not handled */
-	bool hit;			/* overflow sets; first turn and restart clear: is to be
-					 * restarted
-					 */
-	bool longer;			/* these, and peers' overflows: has its long period */
-	u32 overflows;			/* owner: in this turn */
-	struct pmuk_value base;		/* inst->lock: slot's value minus counter's value */
-	struct pmuk_value held;		/* inst->lock: value of a tree's slot while stopped */
-	seqcount_latch_t latch;		/* tells readers which of shown[] is whole */
-	struct pmuk_shown shown[2];	/* inst->lock to write, ->latch to read */
+struct pmuk_mailbox {
+	struct pmuk_pile *piles;	/* const: PMUK_MSG_KINDS piles for each CPU */
+	unsigned long *full;		/* atomic: a bit for each pile with something to read */
+	unsigned int nr;		/* const: the number of piles */
+	raw_spinlock_t lock;		/* readers, which may be in interrupts */
+	unsigned int next __guarded_by(&lock);	/* the pile at which the next search begins */
+	struct completion *completion;	/* const: the consumer's, or NULL */
+	atomic_t owed;			/* how often ->irq_work has to complete ->completion */
+	atomic64_t posted;		/* messages since the context was created */
+	struct irq_work irq_work;
 };
+
+struct pmuk_context {
+	struct pmuk_context_fast fast;	/* the first field */
+	u32 flags;			/* const */
+	struct pmuk_buffer_attr battr;	/* const */
+	struct pmuk_format *format;	/* const; the context holds the format's module */
+	void *format_arg;		/* const: a copy of &pmuk_context_attr.format_arg */
+	size_t format_arg_size;		/* const */
+	u64 id;				/* const: shown in debugfs and tracepoints */
+	pid_t session;			/* const: as &pmuk_aux.session, for all AUX areas */
+
+	struct mutex lock;		/* each call that sleeps takes it */
+	struct xarray sets __guarded_by(&lock);	/* struct pmuk_set by id */
+	unsigned int nr_sets __guarded_by(&lock);
+	/* The target of the latest load. ->target and ->task do not change while loaded. */
+	enum pmuk_target_type target __guarded_by(&lock);
+	struct task_struct *task __guarded_by(&lock);	/* holds a reference; NULL: no task */
+	cpumask_var_t cpus __guarded_by(&lock);	/* empty if the target is a task */
+	bool loaded __guarded_by(&lock);
+	bool running __guarded_by(&lock);	/* was started, and not stopped */
+	u16 start_set __guarded_by(&lock);	/* the set whose turn comes first after a start */
+
+	cpumask_var_t online;		/* CPU hotplug callbacks write: CPUs that are online */
+	struct hlist_node node;		/* in the list of CPU hotplug, while loaded on CPUs */
+	struct work_struct hotplug;	/* follows CPUs that came or went */
+	struct delayed_work watch;	/* looks for counters that were lost, while started */
+	/* atomic: jiffies from one check of the watch to the next; 0: check soon */
+	unsigned long watch_pause;
+	/* The run time of the task when the watch last checked it. */
+	u64 watch_ran __guarded_by(&lock);
+
+	/* Arrays with an entry for each CPU. ->lock guards writes to their entries. */
+	struct pmuk_inst **insts;	/* RCU guards reads; a task's instance is in entry 0 */
+	struct pmuk_buffer **buffers;	/* a buffer stays until the context is closed */
+	void **areas;			/* areas of ->format, which stay as long */
+
+	struct pmuk_mailbox mail;
+	struct list_head all __guarded_by(&pmuk_contexts_lock);	/* in pmuk_contexts */
+	atomic_t viewers;		/* debugfs shows the context; a close waits for 0 */
+	atomic_t doomed;		/* the caller that changes it to 1 closes the context */
+	struct irq_work close_irq_work;	/* a close from NMI: leaves NMI ... */
+	struct work_struct close_work;	/* ... and then interrupt context */
+	struct completion *done;	/* the caller that has set ->doomed writes */
+};
+
+/* An instance: the part of a context that is on one CPU, or on its task. */
+struct pmuk_inst {
+	struct pmuk_context *ctx;	/* const */
+	/* While the context is unloaded: the next instance to free. */
+	struct pmuk_inst *next __guarded_by(&ctx->lock);
+	int cpu;			/* const; -1: the instance of a task */
+	unsigned int nr_turns;		/* const */
+	struct pmuk_turn *turns;	/* const: in the order of the ids of their sets */
+
+	struct mutex lock;		/* held to start, stop, exchange sets and read */
+	bool live __guarded_by(&lock, &ctx->lock);	/* has counters; a write takes both locks */
+	/* pmuk_inst_finish() has to free the counters when the grace period ->grace has ended. */
+	bool retired __guarded_by(&lock);
+	unsigned long grace __guarded_by(&lock);
+	bool running __guarded_by(&lock);	/* was started, and not stopped */
+	unsigned long starts __guarded_by(&lock);	/* how often it was started */
+	bool exited __guarded_by(&lock);	/* a message has reported the exit of the task */
+	u64 since __guarded_by(&lock);	/* time until which ->duration of turns is complete */
+	u64 switch_ns __guarded_by(&lock);	/* the time that all exchanges of sets have taken */
+	u64 switch_max_ns __guarded_by(&lock);	/* the time of the longest exchange */
+	u64 switch_last_ns __guarded_by(&lock);	/* the time of the latest exchange */
+	u64 late_max_ns __guarded_by(&lock);	/* longest time from ->due_at to an exchange */
+	u64 switches __guarded_by(&lock);	/* the number of exchanges */
+	struct pmuk_turn *active __guarded_by(&lock);	/* the turn that counts; NULL: stopped */
+	/* The turn that pmuk_switch_evtset() has asked for and that has not begun; or NULL. */
+	struct pmuk_turn *wanted __guarded_by(&lock);
+
+	/* pmuk_insts_call() calls ->call for the instance, in a worker of the CPU if ->asked. */
+	void (*call)(struct pmuk_inst *inst) __guarded_by(&ctx->lock);
+	bool asked __guarded_by(&ctx->lock);
+	struct work_struct call_work;	/* calls ->call; the caller holds ctx->lock meanwhile */
+	int ret;			/* the start returned this */
+	struct pmuk_target failed;	/* the counter that the start could not place */
+
+	/* The CPU is online, but had no room for the counters at the latest try. */
+	bool missed __guarded_by(&ctx->lock);
+	unsigned long retry_at __guarded_by(&ctx->lock);	/* jiffies of the next try */
+	unsigned long retry_pause __guarded_by(&ctx->lock);	/* jiffies between these tries */
+	atomic_t stale;			/* the CPU went offline, and the counters are still there */
+	atomic_t masked;		/* an overflow has stopped all counters until a restart */
+	atomic_t due;			/* why the next turn is due: PMUK_DUE_* */
+	u64 due_at;			/* since when; written before ->due changes from 0 */
+	struct hrtimer timer;		/* ends the turn after the timeout of its set */
+	struct irq_work irq_work;	/* an overflow ends the turn: leaves NMI ... */
+	struct work_struct work;	/* ... and exchanges the sets */
+
+	atomic64_t overflows;		/* overflows that the format has handled */
+	atomic64_t cost_ns;		/* time in the format's handler, while debugfs measures */
+};
+
+#define PMUK_DUE_TIME		BIT(0)
+#define PMUK_DUE_OVERFLOWS	BIT(1)
 
 /*
  * A turn: an event set, on one CPU or task. The counters of all slots are side by side in one
@@ -76,133 +177,69 @@ struct pmuk_turn {
 	const struct pmuk_set *set;	/* const */
 	unsigned int nr;		/* const: how many slots */
 	struct pmuk_slot *slots;	/* const: in the order of the counters' numbers */
-	struct pmuk_group group;	/* how to read the counters in line */
-	struct pmuk_counter **counters;	/* const: behind ->slots, an entry for each slot;
-					 * inst->lock, RCU: NULL while offline
-					 */
-	unsigned long prepared;		/* inst->lock: ->starts of the instance at the time */
-	u64 runs;			/* inst->lock */
-	u64 duration;			/* inst->lock: nanoseconds, of turns that have ended */
-	u64 replayed;			/* inst->lock */
+	struct pmuk_group group;	/* the plan by which inline reads read the counters */
+	/*
+	 * An array behind ->slots, with an entry for each slot: NULL while the CPU is offline. The
+	 * instance's lock guards writes, and RCU guards reads without that lock.
+	 */
+	struct pmuk_counter **counters;
+	/* The instance's lock guards the next four fields. */
+	unsigned long prepared;		/* ->starts of the instance when the slots were prepared */
+	u64 runs;			/* turns of this set that have begun */
+	u64 duration;			/* nanoseconds of the turns that have ended */
+	u64 replayed;			/* pending overflows that the next turn has handled */
 	atomic_t overflowed;		/* bits of counters that overflowed in the latest turn */
 };
 
-/* An instance: the part of a context that is on one CPU, or on its task. */
-struct pmuk_inst {
-	struct pmuk_context *ctx;	/* const */
-	struct pmuk_inst *next;		/* ctx->lock: while being unloaded */
-	int cpu;			/* const; -1: the task's */
-	unsigned int nr_turns;		/* const */
-	struct pmuk_turn *turns;	/* const: in the order of ids */
-
-	struct mutex lock;		/* starting, stopping, switching, reading */
-	bool live;			/* ctx->lock and ->lock write: has counters */
-	bool running __guarded_by(&lock);	/* was started, and not stopped */
-	unsigned long starts __guarded_by(&lock);	/* how often it was started */
-	bool exited __guarded_by(&lock);	/* the task has exited, and a message says so */
-	u64 since __guarded_by(&lock);	/* when the turn began, or ->duration was last added to */
-	u64 switch_ns __guarded_by(&lock);	/* of all exchanges of sets ... */
-	u64 switch_max_ns __guarded_by(&lock);	/* ... of the longest ... */
-	u64 switch_last_ns __guarded_by(&lock);	/* ... and of the latest */
-	u64 late_max_ns __guarded_by(&lock);	/* from when an exchange was due to its end */
-	u64 switches __guarded_by(&lock);
-	struct pmuk_turn *active;	/* ->lock writes: the turn that counts; NULL: stopped */
-	struct pmuk_turn *wanted __guarded_by(&lock);	/* pmuk_switch_evtset() asks, or NULL */
-
-	bool missed;			/* ctx->lock: its CPU is online, and has no room ... */
-	unsigned long retry_at;		/* ... which is tried again at this time, ... */
-	unsigned long retry_pause;	/* ... so many jiffies after the latest try */
-	atomic_t stale;			/* its CPU went offline */
-	atomic_t masked;		/* stopped until a restart */
-	atomic_t due;			/* why the next turn is due: PMUK_DUE_* */
-	u64 due_at;			/* time; written before ->due changes from 0 */
-	struct hrtimer timer;
-	struct irq_work irq_work;	/* leaves NMI ... */
-	struct work_struct work;	/* ... and begins the next turn */
-
-	atomic64_t overflows;		/* that the format has handled */
-	atomic64_t cost_ns;		/* time in the handler, if debugfs measures */
+/* pmuk_snapshot() adds the base to the value that the counter last published. */
+struct pmuk_shown {
+	struct pmuk_counter *counter;	/* freed a grace period after it was replaced here */
+	struct pmuk_value base;
 };
 
-#define PMUK_DUE_TIME		BIT(0)
-#define PMUK_DUE_OVERFLOWS	BIT(1)
-
-/* A pile: the messages of one kind and CPU that nobody has read yet, added up. */
-struct pmuk_pile {
-	atomic64_t count;
-	atomic_t counters;
-	u32 set;
+/* A slot: one counter of a set, on one CPU or task. */
+struct pmuk_slot {
+	struct pmuk_inst *inst;		/* const */
+	struct pmuk_turn *turn;		/* const */
+	const struct pmuk_def *def;	/* const; the definition may change while stopped */
+	u16 num;			/* const: the counter's number in its set */
+	struct pmuk_counter *ended __guarded_by(&inst->lock);	/* retired, and not freed yet */
+	bool reported __guarded_by(&inst->lock);	/* a message has reported the loss */
+	/* The counter overflowed at the end of a turn, and the format has not handled that yet. */
+	bool pending __guarded_by(&inst->lock);
+	/*
+	 * The counter waits for a restart. An overflow sets this; a restart, and the first turn
+	 * after a start, clear it.
+	 */
+	bool hit;
+	/*
+	 * The counter has its long period. A restart sets this; overflows of the counter and of its
+	 * peers, and the first turn after a start, clear it.
+	 */
+	bool longer;
+	u32 overflows;			/* owner: overflows in this turn */
+	/* The slot's value is the counter's value plus this: what earlier counters have counted. */
+	struct pmuk_value base __guarded_by(&inst->lock);
+	struct pmuk_value held __guarded_by(&inst->lock);	/* a tree's value while stopped */
+	seqcount_latch_t latch;		/* says which of shown[] readers may use */
+	struct pmuk_shown shown[2];	/* written under inst->lock, read under ->latch */
 };
 
-struct pmuk_mailbox {
-	struct pmuk_pile *piles;	/* const: PMUK_MSG_KINDS of each CPU */
-	unsigned long *full;		/* atomic: piles with something to read */
-	unsigned int nr;		/* const: of piles */
-	raw_spinlock_t lock;		/* readers, in interrupts too */
-	unsigned int next __guarded_by(&lock);	/* where the next search begins */
-	struct completion *completion;	/* const: the caller's, or NULL */
-	atomic_t owed;			/* completions that ->irq_work has to give */
-	atomic64_t posted;
-	struct irq_work irq_work;
-};
-
-struct pmuk_context {
-	struct pmuk_context_fast fast;	/* the first field */
-	u32 flags;			/* const */
-	struct pmuk_buffer_attr battr;	/* const */
-	struct pmuk_format *format;	/* const; its module is held */
-	struct pmuk_registered *entry;	/* const: of ->format in the registry; NULL: perf's, none */
-	void *format_arg;		/* const: a copy */
-	size_t format_arg_size;		/* const */
-	u64 id;				/* const: for people */
-	pid_t session;			/* const: of all its AUX areas, for PMUs that trace */
-
-	struct mutex lock;		/* each call that sleeps */
-	struct xarray sets __guarded_by(&lock);	/* by id */
-	unsigned int nr_sets __guarded_by(&lock);
-	enum pmuk_target_type target;	/* ->lock, while loaded */
-	struct task_struct *task;	/* the same; referred to */
-	cpumask_var_t cpus;		/* the same */
-	bool loaded;			/* ->lock */
-	bool running __guarded_by(&lock);	/* was started, and not stopped */
-	u16 start_set __guarded_by(&lock);	/* the set whose turn is first */
-
-	cpumask_var_t online;		/* CPU hotplug: CPUs that are online */
-	struct hlist_node node;		/* CPU hotplug's, while loaded on CPUs */
-	struct work_struct hotplug;
-	struct delayed_work watch;
-
-	struct pmuk_inst **insts;	/* ->lock writes, RCU reads: by CPU; [0] is a task's */
-	struct pmuk_buffer **buffers;	/* ->lock writes: by CPU; stay until close */
-	void **areas;			/* the same: areas of ->format */
-
-	struct pmuk_mailbox mail;
-	struct list_head all;		/* pmuk_contexts_lock */
-	atomic_t viewers;		/* raised with pmuk_contexts_lock; a close waits for 0 */
-	atomic_t doomed;		/* the caller that changes it to 1 closes the context */
-	struct irq_work close_irq_work;
-	struct work_struct close_work;
-	struct completion *done;	/* written by the caller that has set ->doomed */
-};
-
-static inline bool pmuk_target_is_task(const struct pmuk_context *ctx)
+static inline bool pmuk_target_is_task(const struct pmuk_context *ctx) __must_hold(&ctx->lock)
 {
 	return ctx->target == PMUK_TARGET_TASK || ctx->target == PMUK_TARGET_TREE;
 }
 
 static inline bool pmuk_inst_is_tree(const struct pmuk_inst *inst)
 {
-	return inst->ctx->target == PMUK_TARGET_TREE;
+	/* While there is an instance, its context is loaded, and the target does not change. */
+	return context_unsafe(inst->ctx->target) == PMUK_TARGET_TREE;
 }
 
 static inline struct pmuk_counter **pmuk_slot_counter(const struct pmuk_slot *slot)
 {
 	return &slot->turn->counters[slot - slot->turn->slots];
 }
-
-/* context.c */
-extern struct mutex pmuk_contexts_lock;
-extern struct list_head pmuk_contexts __guarded_by(&pmuk_contexts_lock);
 
 /* group.c */
 int pmuk_groups_alloc(struct pmuk_context *ctx);

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A loaded context counts: pmuk_start(), pmuk_stop(), pmuk_restart(), pmuk_switch_evtset(), and the
- * watch of a running context, which finds what perf core reports to nobody.
+ * A loaded context counts: pmuk_start(), pmuk_stop(), pmuk_restart(), pmuk_restart_cpu(),
+ * pmuk_switch_evtset(), and the watch of a running context, which finds what perf core reports to
+ * nobody.
  */
+#include <linux/cpumask.h>
 #include <linux/err.h>
 #include <linux/export.h>
 #include <linux/jiffies.h>
+#include <linux/lockdep.h>
+#include <linux/minmax.h>
 #include <linux/mutex.h>
 #include <linux/rcupdate.h>
+#include <linux/sched.h>
+#include <linux/timer.h>
 #include <linux/workqueue.h>
 
 #include "context.h"
@@ -17,19 +23,15 @@
 #include "sets.h"
 #include "storage.h"
 #include "turn.h"
+#include "watch.h"
 #include "work.h"
-
-/* How often the watch checks whether a task has exited, or a counter was pushed off its PMU. */
-#define PMUK_WATCH_JIFFIES	(HZ / 10)
 
 /* The caller waits for a grace period if overflows go on, and then reports losses. */
 void pmuk_context_halt(struct pmuk_context *ctx) __must_hold(&ctx->lock)
 {
-	struct pmuk_inst *inst;
-	unsigned int cpu;
-
-	for (cpu = 0; (inst = pmuk_inst_from(ctx, &cpu)); cpu++)
-		pmuk_inst_stop(inst);
+	if (!ctx->running)
+		return;
+	pmuk_insts_call(ctx, pmuk_inst_stop);
 	ctx->running = false;
 }
 
@@ -41,23 +43,43 @@ static void pmuk_context_stop(struct pmuk_context *ctx) __must_hold(&ctx->lock)
 	pmuk_context_report_lost(ctx);
 }
 
-static int pmuk_context_start(struct pmuk_context *ctx, struct pmuk_target *failed)
+/*
+ * Returns 0, or the error of the first CPU on which the start has failed. A CPU that waits for room
+ * may fail.
+ */
+static int pmuk_context_start_insts(struct pmuk_context *ctx, struct pmuk_target *failed)
 	__must_hold(&ctx->lock)
 {
 	struct pmuk_inst *inst;
 	unsigned int cpu;
-	int ret = 0;
 
+	pmuk_insts_call(ctx, pmuk_inst_start_first);
 	for (cpu = 0; (inst = pmuk_inst_from(ctx, &cpu)); cpu++) {
-		if (!ret)
-			ret = pmuk_inst_start(inst, ctx->start_set, failed);
+		lockdep_assert_held(&inst->ctx->lock);
+		if (inst->ret && !inst->missed)
+			break;
 	}
+	if (inst && failed) {
+		failed->failed_cpu = inst->failed.failed_cpu;
+		failed->failed_set = inst->failed.failed_set;
+		failed->failed_num = inst->failed.failed_num;
+	}
+	return inst ? inst->ret : 0;
+}
+
+static int pmuk_context_start(struct pmuk_context *ctx, struct pmuk_target *failed)
+	__must_hold(&ctx->lock)
+{
+	int ret = pmuk_context_start_insts(ctx, failed);
+
+	ctx->running = true;
 	if (ret) {
 		pmuk_context_stop(ctx);
 		return ret;
 	}
-	ctx->running = true;
-	queue_delayed_work(pmuk_wq, &ctx->watch, PMUK_WATCH_JIFFIES);
+	pmuk_hotplug_retry_now(ctx);
+	WRITE_ONCE(ctx->watch_pause, PMUK_WATCH_MIN);
+	mod_delayed_work(pmuk_wq, &ctx->watch, PMUK_WATCH_MIN);
 	return 0;
 }
 
@@ -69,7 +91,8 @@ static int pmuk_context_start(struct pmuk_context *ctx, struct pmuk_target *fail
  * The context counts on all of its target, or nowhere. If a counter fails, the others are stopped
  * again, and what they have counted until then stays. The first turn is that of the event set with
  * the lowest id, or of the set that pmuk_switch_evtset() was last called for. Starting a started
- * context does nothing. Follows pfmk_start().
+ * context does nothing. A CPU that came online without room for its counters is tried again, and
+ * does not keep the others from counting. Follows pfmk_start().
  *
  * Context: May sleep.
  * Return: 0; -EINVAL if @ctx is NULL or an ERR_PTR(); -ENODEV if it is not loaded; and
@@ -122,7 +145,6 @@ EXPORT_SYMBOL_GPL(pmuk_stop);
  */
 int pmuk_restart(struct pmuk_context *ctx)
 {
-	struct pmuk_inst *inst;
 	unsigned int cpu;
 
 	if (IS_ERR_OR_NULL(ctx))
@@ -130,12 +152,44 @@ int pmuk_restart(struct pmuk_context *ctx)
 	guard(mutex)(&ctx->lock);
 	if (!ctx->loaded)
 		return -ENODEV;
-	pmuk_context_restart_storage(ctx);
-	for (cpu = 0; (inst = pmuk_inst_from(ctx, &cpu)); cpu++)
-		pmuk_inst_restart(inst);
+	for_each_possible_cpu(cpu)
+		pmuk_context_restart_storage(ctx, cpu);
+	if (!ctx->running)
+		return 0;
+	pmuk_insts_call(ctx, pmuk_inst_restart);
+	pmuk_watch_soon(ctx);
 	return 0;
 }
 EXPORT_SYMBOL_GPL(pmuk_restart);
+
+/**
+ * pmuk_restart_cpu() - go on after overflows that have stopped counters of one CPU
+ * @ctx: the context, loaded on that CPU
+ * @cpu: the CPU
+ *
+ * Does what pmuk_restart() does, for one CPU: no other CPU is disturbed, and what is stopped there
+ * stays so. &pmuk_msg.cpu says which CPU's overflow a message reports. A consumer that handles the
+ * messages of many CPUs one by one calls this for each: pmuk_restart() restarts all CPUs each time.
+ *
+ * Context: May sleep.
+ * Return: 0, also if @cpu is offline; -EINVAL if @ctx is NULL or an ERR_PTR(), or @cpu is
+ * impossible; -ENODEV if @ctx is not loaded on CPUs, or not on this one.
+ */
+int pmuk_restart_cpu(struct pmuk_context *ctx, int cpu)
+{
+	if (IS_ERR_OR_NULL(ctx) || cpu < 0 || cpu >= nr_cpu_ids || !cpu_possible(cpu))
+		return -EINVAL;
+	guard(mutex)(&ctx->lock);
+	if (!ctx->loaded || pmuk_target_is_task(ctx) || !ctx->insts[cpu])
+		return -ENODEV;
+	pmuk_context_restart_storage(ctx, cpu);
+	if (!ctx->running)
+		return 0;
+	pmuk_inst_restart(ctx->insts[cpu]);
+	pmuk_watch_soon(ctx);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(pmuk_restart_cpu);
 
 /**
  * pmuk_switch_evtset() - begin the turn of an event set
@@ -151,9 +205,6 @@ EXPORT_SYMBOL_GPL(pmuk_restart);
  */
 int pmuk_switch_evtset(struct pmuk_context *ctx, u16 id)
 {
-	struct pmuk_inst *inst;
-	unsigned int cpu;
-
 	if (IS_ERR_OR_NULL(ctx))
 		return -EINVAL;
 	guard(mutex)(&ctx->lock);
@@ -162,27 +213,51 @@ int pmuk_switch_evtset(struct pmuk_context *ctx, u16 id)
 	if (!pmuk_set_find(ctx, id))
 		return -ENOENT;
 	ctx->start_set = id;
-	for (cpu = 0; (inst = pmuk_inst_from(ctx, &cpu)); cpu++)
-		pmuk_inst_want(inst, id);
-	for (cpu = 0; (inst = pmuk_inst_from(ctx, &cpu)); cpu++)
-		pmuk_inst_wait(inst);
+	pmuk_insts_call(ctx, pmuk_inst_switch);
 	return 0;
 }
 EXPORT_SYMBOL_GPL(pmuk_switch_evtset);
 
-/* The watch of a context runs every PMUK_WATCH_JIFFIES while the context is started. */
+/* Returns whether the task has run since the latest check: a task runs before it exits. */
+static bool pmuk_watch_task_ran(struct pmuk_context *ctx) __must_hold(&ctx->lock)
+{
+	u64 before = ctx->watch_ran;
+
+	/* The task's CPU may be adding to it: any change will do, now or at the next check. */
+	ctx->watch_ran = ctx->task ? data_race(ctx->task->se.sum_exec_runtime) : 0;
+	return ctx->watch_ran != before;
+}
+
+/* @found: the check has found something, or something is likely to happen soon. */
+static void pmuk_watch_again(struct pmuk_context *ctx, bool found) __must_hold(&ctx->lock)
+{
+	unsigned long was = READ_ONCE(ctx->watch_pause), pause = min(2 * was, PMUK_WATCH_MAX);
+
+	if (found || !was)
+		pause = PMUK_WATCH_MIN;
+	if (cmpxchg(&ctx->watch_pause, was, pause) != was)
+		pause = PMUK_WATCH_MIN;	/* pmuk_watch_soon() was called just now */
+	if (pause == PMUK_WATCH_MAX)
+		pause = round_jiffies_relative(pause);
+	queue_delayed_work(pmuk_wq, &ctx->watch, pmuk_hotplug_retry_in(ctx, pause));
+}
+
 void pmuk_watch_work(struct work_struct *work)
 {
 	struct pmuk_context *ctx = container_of(to_delayed_work(work), struct pmuk_context, watch);
+	u64 posted = atomic64_read(&ctx->mail.posted);
 	struct pmuk_inst *inst;
 	unsigned int cpu;
 
 	guard(mutex)(&ctx->lock);
 	if (!ctx->running)
 		return;
-	for (cpu = 0; (inst = pmuk_inst_from(ctx, &cpu)); cpu++)
+	for (cpu = 0; (inst = pmuk_inst_from(ctx, &cpu)); cpu++) {
+		lockdep_assert_held(&inst->ctx->lock);
 		pmuk_inst_watch(inst);
+	}
 	pmuk_hotplug_retry(ctx);
 	pmuk_context_report_lost(ctx);
-	queue_delayed_work(pmuk_wq, &ctx->watch, PMUK_WATCH_JIFFIES);
+	pmuk_watch_again(ctx, pmuk_watch_task_ran(ctx) ||
+			 atomic64_read(&ctx->mail.posted) != posted);
 }

@@ -14,14 +14,11 @@
 #include <linux/cpumask.h>
 #include <linux/export.h>
 #include <linux/jiffies.h>
-#include <linux/list.h>
 #include <linux/minmax.h>
 #include <linux/module.h>
-#include <linux/mutex.h>
 #include <linux/overflow.h>
 #include <linux/rcupdate.h>
 #include <linux/refcount.h>
-#include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
 #include <linux/topology.h>
@@ -38,6 +35,8 @@ static_assert(offsetof(struct pmuk_counter, state) == offsetof(struct pmuk_count
 static_assert(offsetof(struct pmuk_counter, published) ==
 	      offsetof(struct pmuk_counter_fast, published));
 static_assert(offsetof(struct pmuk_counter, last_group) == sizeof(struct pmuk_counter_fast));
+/* Without peers, a counter is one object of kmalloc-512. */
+static_assert(IS_ENABLED(CONFIG_LOCKDEP) || sizeof(struct pmuk_counter) <= 512);
 
 #define PMUK_ATTR_FLAGS	(PMUK_EXCLUDE_USER | PMUK_EXCLUDE_KERNEL | PMUK_EXCLUDE_HV |	\
 			 PMUK_EXCLUDE_IDLE | PMUK_EXCLUDE_GUEST | PMUK_PINNED |		\
@@ -47,14 +46,9 @@ static_assert(offsetof(struct pmuk_counter, last_group) == sizeof(struct pmuk_co
 #define PMUK_SAMPLE_HARDWARE	(PERF_SAMPLE_ADDR | PERF_SAMPLE_WEIGHT | PERF_SAMPLE_RAW)
 static atomic_t pmuk_counters = ATOMIC_INIT(0);
 
-/**
- * pmuk_nr_counters() - how many counters exist
- *
- * Tests check with this number that they leave no counter behind.
- *
- * Context: Any.
- * Return: The number of counters that were created and not destroyed yet. If a destroyed counter
- * is a peer of another one, it is included until the other one is destroyed, too.
+/*
+ * Tests check with this number of counters that they leave none behind. If a destroyed counter is a
+ * peer of another one, it is included until the other one is destroyed, too.
  */
 int pmuk_nr_counters(void)
 {
@@ -214,7 +208,7 @@ static struct perf_event *pmuk_event_create(struct pmuk_counter *c, int cpu,
 
 	event = perf_event_create_kernel_counter(&pa, cpu, task, pmuk_overflow, c);
 	/* The driver may have moved the event to another CPU. Buffers and contexts are by CPU. */
-	if (!IS_ERR(event) && (attr->buffer || c->handler) && event->cpu != cpu) {
+	if (!IS_ERR(event) && (attr->buffer || c->handler) && perf_local_cpu(event) != cpu) {
 		perf_event_release_kernel(event);
 		return ERR_PTR(-EINVAL);
 	}
@@ -277,11 +271,21 @@ static void pmuk_destroy_irq_work(struct irq_work *irq_work)
 	queue_work(pmuk_wq, &c->work);
 }
 
+/*
+ * Most drivers write hw.state at each start, which removes a mark. Drivers without interrupts, such
+ * as x86's msr, leave hw.state alone. Drivers of trace units may compare it as a whole.
+ */
+static bool pmuk_counter_can_mark(const struct pmuk_counter *c)
+{
+	return !pmuk_hw_is_software(c) && !c->traces && perf_local_has_interrupts(c->event);
+}
+
 /* The event exists: fill in the rest. From here on pmuk_counter_unmake() destroys the counter. */
 static void pmuk_counter_adopt(struct pmuk_counter *c)
 {
 	c->core = perf_arch_core_event(c->event);
 	c->traces = has_aux(c->event);
+	c->marks = pmuk_counter_can_mark(c);
 	c->mask = pmuk_hw_mask(c);
 	c->bar = pmuk_hw_bar(c);
 	c->last_group = &c->last;
@@ -299,6 +303,10 @@ static void pmuk_counter_adopt(struct pmuk_counter *c)
  * whether the counter fits. The trial's count, times and period are discarded. Trace data could not
  * be, so a counter that writes AUX areas is not tried. A context tries all counters of a set
  * together.
+ *
+ * A counter that is enabled may push a running task's pinned event out for good. A counter that is
+ * only tried must not. A task that begins to run before the trial has ended can still lose a pinned
+ * event: the trial takes some microseconds, and longer if its caller is preempted on that CPU.
  */
 static int pmuk_counter_try(struct pmuk_counter *c)
 {
@@ -306,10 +314,10 @@ static int pmuk_counter_try(struct pmuk_counter *c)
 	u64 enabled;
 
 	if (!(c->attr.flags & PMUK_PINNED) || perf_local_task(event) || c->writes_aux || c->slot ||
-	    pmuk_room_is_shared(c))
+	    perf_local_task_has_pinned(event))
 		return 0;
 	perf_event_enable(event);
-	if (READ_ONCE(event->state) == PERF_EVENT_STATE_ERROR)
+	if (perf_local_state(event) == PERF_EVENT_STATE_ERROR)
 		return -ENOSPC;
 
 	perf_event_pause(event, true);
@@ -331,16 +339,15 @@ static int pmuk_counter_try(struct pmuk_counter *c)
  * pfmk_load_context() of perfmon2's KAPI of 2006 for one counter.
  *
  * Context: May sleep.
- * Return: The counter, or an ERR_PTR(): -EINVAL for a NULL @attr, attributes
- * that contradict each other, an impossible CPU, or a buffer of a CPU other than the
- * one on which the PMU's driver has all its events, or an AUX area that overwrites and is not in
- * one piece, where the PMU needs that; -ENODEV if @cpu is offline, or the PMU has just gone;
- * -ESRCH if @task is exiting; -ENOENT if no PMU knows the event; -ENOSPC if the trial finds that
- * the counter does not fit; -EOPNOTSUPP if the PMU lacks a capability asked for, or
- * @attr->sample_type or @attr->read_format ask for fields that callbacks and records do not
- * have, or the PMU would write the buffer's AUX area, and the kernel's perf core does not support
- * that for kernel counters; -EBUSY if that area has a producer; -ENOMEM. A PMU's own errors are
- * passed on as they are.
+ * Return: The counter, or an ERR_PTR(): -EINVAL for a NULL @attr, attributes that contradict each
+ * other, an impossible CPU, or a buffer of a CPU other than the one on which the PMU's driver has
+ * all its events, or an AUX area that overwrites and is not in one piece, where the PMU needs that;
+ * -ENODEV if @cpu is offline, or the PMU has just gone; -ESRCH if @task is exiting; -ENOENT if no
+ * PMU knows the event; -ENOSPC if the trial finds that the counter does not fit; -EOPNOTSUPP if the
+ * PMU lacks a capability asked for, or @attr->sample_type or @attr->read_format ask for fields that
+ * callbacks and records do not have, or the PMU would write the buffer's AUX area, and the kernel's
+ * perf core does not support that for kernel counters; -EBUSY if that area has a producer; -ENOMEM.
+ * A PMU's own errors are passed on as they are.
  */
 struct pmuk_counter *pmuk_counter_create(const struct pmuk_attr *attr, int cpu,
 					 struct task_struct *task)
@@ -432,8 +439,7 @@ void pmuk_counter_finish(struct pmuk_counter *c)
 /**
  * pmuk_counter_destroy_deferred() - end a counter from anywhere
  * @c: the counter
- * @done: completed when no overflow callback runs or will run, and @c is destroyed;
- *	may be NULL
+ * @done: completed when no overflow callback runs or will run, and @c is destroyed; may be NULL
  *
  * From now on overflows are dropped, and @c may not be used any more. A call of
  * pmuk_counter_enable() that is under way goes on, and @c is freed after it, so the first overflow
@@ -441,9 +447,8 @@ void pmuk_counter_finish(struct pmuk_counter *c)
  * known to have ended. perfmon2's KAPI of 2006 could not close from an interrupt.
  *
  * Context: Any, NMI too, the overflow callback too.
- * Return: 0; -EINVAL if @c is NULL, an ERR_PTR() or a context's, as a format's
- * handler sees it; -EBUSY if @c is being destroyed already. @done is completed only
- * after 0.
+ * Return: 0; -EINVAL if @c is NULL, an ERR_PTR() or a context's, as a format's handler sees it;
+ * -EBUSY if @c is being destroyed already. @done is completed only after 0.
  */
 int pmuk_counter_destroy_deferred(struct pmuk_counter *c, struct completion *done)
 {
@@ -459,29 +464,17 @@ int pmuk_counter_destroy_deferred(struct pmuk_counter *c, struct completion *don
 }
 EXPORT_SYMBOL_GPL(pmuk_counter_destroy_deferred);
 
-/*
- * perf core may swap the contexts of a parent and a child, and with them an inherited event. The
- * event's state then says that the child has exited. So of inherited counters, only the counted
- * task itself says whether it has exited.
- */
-static bool pmuk_event_gone(const struct perf_event *event)
+static bool pmuk_counter_is_gone(const struct pmuk_counter *c)
 {
-	enum perf_event_state state = READ_ONCE(event->state);
-
-	if (state < PERF_EVENT_STATE_EXIT || pmuk_counter_is_moved(event->overflow_handler_context))
-		return true;
-	if (event->attr.inherit)
-		return READ_ONCE(perf_local_task(event)->flags) & PF_EXITING;
-	return state == PERF_EVENT_STATE_EXIT ||
-	       !(READ_ONCE(event->attach_state) & PERF_ATTACH_CONTEXT);
+	return perf_local_is_gone(c->event) || pmuk_counter_is_moved(c);
 }
 
-static int pmuk_event_state(const struct perf_event *event)
+static int pmuk_counter_find_state(const struct pmuk_counter *c)
 {
-	if (pmuk_event_gone(event))
+	if (pmuk_counter_is_gone(c))
 		return PMUK_COUNTER_GONE;
 
-	switch (READ_ONCE(event->state)) {
+	switch (perf_local_state(c->event)) {
 	case PERF_EVENT_STATE_ACTIVE:
 		return PMUK_COUNTER_ACTIVE;
 	case PERF_EVENT_STATE_INACTIVE:
@@ -518,18 +511,15 @@ static void pmuk_counter_value(struct pmuk_counter *c, struct pmuk_value *value,
 	value->age = 0;
 }
 
-/* An event whose PMU was unregistered has a state below PERF_EVENT_STATE_EXIT. */
 static int pmuk_gone_error(const struct perf_event *event)
 {
-	if (perf_local_task(event) && READ_ONCE(event->state) >= PERF_EVENT_STATE_EXIT)
-		return -ESRCH;
-	return -ENODEV;
+	return perf_local_task(event) && !perf_local_is_pmu_gone(event) ? -ESRCH : -ENODEV;
 }
 
 /* Returns 0 unless the CPU, task or PMU is gone, or the pinned counter was pushed off its PMU. */
 static int pmuk_counter_fault(const struct pmuk_counter *c)
 {
-	switch (pmuk_event_state(c->event)) {
+	switch (pmuk_counter_find_state(c)) {
 	case PMUK_COUNTER_GONE:
 		return pmuk_gone_error(c->event);
 	case PMUK_COUNTER_ERROR:
@@ -546,16 +536,8 @@ static int pmuk_counter_fault(const struct pmuk_counter *c)
  */
 static bool pmuk_is_late(struct pmuk_counter *c)
 {
-	struct perf_event *child, *event = c->event;
-
-	if (c->begun || !event->attr.inherit || c->writes_aux)
-		return false;
-	guard(mutex)(&event->child_mutex);
-	list_for_each_entry(child, &event->child_list, child_list) {
-		if (READ_ONCE(child->state) == PERF_EVENT_STATE_OFF)
-			return true;
-	}
-	return false;
+	return !c->begun && (c->attr.flags & PMUK_INHERIT) && !c->writes_aux &&
+	       perf_local_has_child_off(c->event);
 }
 
 /* The task may fork between the check of its children and the enabling, so check again. */
@@ -626,7 +608,7 @@ EXPORT_SYMBOL_GPL(pmuk_counter_enable);
 static bool pmuk_counter_stays_off(const struct pmuk_counter *c)
 {
 	return !(c->attr.flags & PMUK_INHERIT) &&
-	       READ_ONCE(c->event->state) == PERF_EVENT_STATE_OFF;
+	       perf_local_state(c->event) == PERF_EVENT_STATE_OFF;
 }
 
 /**
@@ -653,7 +635,7 @@ int pmuk_counter_disable(struct pmuk_counter *c)
 
 	if (c->writes_aux)
 		perf_event_disable_family(c->event);
-	else if (READ_ONCE(c->event->state) > PERF_EVENT_STATE_OFF)
+	else if (perf_local_state(c->event) > PERF_EVENT_STATE_OFF)
 		perf_event_disable(c->event);
 	pmuk_counter_value(c, &value, pmuk_counter_stays_off(c));
 	pmuk_publish(c, &value);
@@ -661,19 +643,41 @@ int pmuk_counter_disable(struct pmuk_counter *c)
 }
 EXPORT_SYMBOL_GPL(pmuk_counter_disable);
 
-/* Returns true if perf core can enable and disable the counter together with its set's others. */
-static bool pmuk_counter_is_plain(const struct pmuk_counter *c)
+/*
+ * Lets a disabled counter go on from @count. perf core's count changes, so that reads need not add
+ * anything. No group read or NMI reads the counter now, so ->last may go back.
+ */
+void pmuk_counter_set_count(struct pmuk_counter *c, u64 count)
 {
-	return c && !(c->attr.flags & PMUK_INHERIT) && !c->writes_aux && !pmuk_event_gone(c->event);
+	struct pmuk_value value;
+	u64 extra;
+
+	pmuk_counter_value(c, &value, false);
+	extra = value.count - count;
+	perf_local_subtract(c->event, extra);
+	c->paused_count -= extra;
+	WRITE_ONCE(c->frozen, c->frozen - extra);
+	c->last = count;
+	*c->last_group = count;
+	c->last_nmi = count;
+	value.count = count;
+	WRITE_ONCE(c->pub[0].count, 0);	/* pmuk_publish() replaces no greater count */
+	pmuk_publish(c, &value);
 }
 
-static unsigned int pmuk_plain_events(struct pmuk_counter *const *counters, unsigned int nr,
+/* Returns true if perf core can enable and disable the counter together with its set's others. */
+static bool pmuk_counter_can_batch(const struct pmuk_counter *c)
+{
+	return c && !(c->attr.flags & PMUK_INHERIT) && !c->writes_aux && !pmuk_counter_is_gone(c);
+}
+
+static unsigned int pmuk_batch_events(struct pmuk_counter *const *counters, unsigned int nr,
 				      struct perf_event **events)
 {
 	unsigned int i, n = 0;
 
 	for (i = 0; i < nr; i++) {
-		if (pmuk_counter_is_plain(counters[i]))
+		if (pmuk_counter_can_batch(counters[i]))
 			events[n++] = counters[i]->event;
 	}
 	return n;
@@ -687,7 +691,7 @@ void pmuk_counters_enable(struct pmuk_counter *const *counters, unsigned int nr)
 {
 	struct perf_event *events[PMUK_SET_COUNTERS];
 
-	perf_events_enable(events, pmuk_plain_events(counters, nr, events));
+	perf_events_enable(events, pmuk_batch_events(counters, nr, events));
 }
 
 /* Disables the counters of a set likewise. pmuk_counter_disable() then publishes the values. */
@@ -695,7 +699,7 @@ void pmuk_counters_disable(struct pmuk_counter *const *counters, unsigned int nr
 {
 	struct perf_event *events[PMUK_SET_COUNTERS];
 
-	perf_events_disable(events, pmuk_plain_events(counters, nr, events));
+	perf_events_disable(events, pmuk_batch_events(counters, nr, events));
 }
 
 /**
@@ -730,6 +734,6 @@ EXPORT_SYMBOL_GPL(pmuk_counter_read);
  */
 int pmuk_counter_state(struct pmuk_counter *c)
 {
-	return IS_ERR_OR_NULL(c) ? -EINVAL : pmuk_event_state(c->event);
+	return IS_ERR_OR_NULL(c) ? -EINVAL : pmuk_counter_find_state(c);
 }
 EXPORT_SYMBOL_GPL(pmuk_counter_state);

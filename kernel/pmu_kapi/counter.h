@@ -13,6 +13,7 @@
 #include <linux/irq_work.h>
 #include <linux/kref.h>
 #include <linux/perf_event.h>
+#include <linux/perf_local_state.h>
 #include <linux/pmu_kapi.h>
 #include <linux/prandom.h>
 #include <linux/refcount.h>
@@ -60,11 +61,13 @@ struct pmuk_counter {
 		};
 	};
 
-	const u64 *last_group;		/* const: the latest count of group reads, or &->last */
+	u64 *last_group;		/* const: the latest count of group reads, or &->last */
 	u64 last_nmi;			/* owner: latest count read in NMI */
-	u64 offset;			/* const in its turn: added to the counts of a context */
-	u64 frozen;			/* who has a claim writes: the count while paused */
-	u64 resumes;			/* who has a claim writes: how many there were */
+	/* The claimant writes the next four fields, and ->paused_nmis. */
+	u64 frozen;			/* the count while paused */
+	u64 resumes;			/* the number of resumes */
+	u64 paused_count;		/* perf's count at the pause; may lack some in flight */
+	u64 paused_at;			/* the register's value at the pause */
 
 	struct pmuk_attr attr;		/* const after create; but the owner, or a rearm on any
 					 * CPU, writes ->period, and a start writes ->cookie
@@ -75,11 +78,13 @@ struct pmuk_counter {
 	struct rnd_state rnd;		/* owner */
 	bool core;			/* const: on the CPU's own PMU */
 	bool traces;			/* const: its PMU's driver can write AUX areas */
+	bool marks;			/* const: a mark shows whether the driver has started it */
 	bool begun;			/* sleeping calls: the counter was enabled once */
 	bool quiet;			/* drop overflows: counter is being created or destroyed */
 
 	atomic_t publishing;		/* a caller that moves it from 0 to 1 may write pub[] */
 	seqcount_latch_t latch;		/* says which of pub[] readers may use */
+	refcount_t users;		/* held by the creator, and by pmuk_counter_enable() */
 	struct pmuk_value pub[2];	/* written under ->publishing, read under ->latch; ->age is
 					 * the time when that was, ktime_get_mono_fast_ns()
 					 */
@@ -89,17 +94,17 @@ struct pmuk_counter {
 	struct pmuk_buffer **buffers;	/* const: the context's, by CPU, in place of attr.buffer */
 	bool away;			/* turns write: it is not its set's turn, or stopped */
 	bool writes_aux;		/* const until destroyed: its PMU writes AUX areas ... */
+	u32 paused_nmis;		/* the number of NMIs, if an NMI has paused it; else 0 */
 	struct module *aux_owner;	/* ... with this module, ... */
 	void (*free_aux)(void *aux);	/* ... which frees its part of an area with this */
 	u64 id;				/* const: perf's id of the event, in records */
 	/* The next three fields are const while the counter counts; a tree's, in its turn. */
 	unsigned int record_size;	/* bytes of a record without callchain and raw data */
-	unsigned int nr_peers;		/* of ->peers; a context's counter may have room for more */
+	unsigned int nr_peers;		/* peers in ->peers, where a context's counter has room */
 	struct kref ref;		/* held by the creator, and by counters with this peer */
 
 	atomic_t doomed;		/* a caller that moves it from 0 to 1 queues ->irq_work */
-	refcount_t users;		/* held by the creator, and by pmuk_counter_enable() */
-	struct irq_work settle;		/* stops or starts the event when interrupts are on */
+	struct irq_work settle;		/* ends what an NMI has begun, when interrupts are on */
 	struct irq_work irq_work;	/* deferred destroy: leaves NMI … */
 	struct work_struct work;	/* … and then interrupt context */
 	struct completion *done;	/* written by the caller that set ->doomed */
@@ -113,13 +118,7 @@ struct pmuk_counter {
  */
 static inline bool pmuk_counter_is_moved(const struct pmuk_counter *c)
 {
-	return (c->attr.buffer || c->handler) && READ_ONCE(c->event->cpu) != c->cpu;
-}
-
-/* An event whose PMU was unregistered has a state below PERF_EVENT_STATE_EXIT. */
-static inline bool pmuk_counter_is_pmu_gone(const struct pmuk_counter *c)
-{
-	return READ_ONCE(c->event->state) < PERF_EVENT_STATE_EXIT;
+	return (c->attr.buffer || c->handler) && perf_local_cpu(c->event) != c->cpu;
 }
 
 /* Returns true, and the count as it was paused, if reads get that. */
@@ -150,12 +149,10 @@ struct pmuk_counter *pmuk_counter_make(const struct pmuk_attr *attr, int cpu,
 				       void *slot, struct pmuk_buffer **buffers);
 void pmuk_counters_enable(struct pmuk_counter *const *counters, unsigned int nr);
 void pmuk_counters_disable(struct pmuk_counter *const *counters, unsigned int nr);
+void pmuk_counter_set_count(struct pmuk_counter *c, u64 count);
 void pmuk_counter_end(struct pmuk_counter *c);
 void pmuk_counter_finish(struct pmuk_counter *c);
 int pmuk_nr_counters(void);
-
-/* room.c */
-bool pmuk_room_is_shared(const struct pmuk_counter *c);
 
 /* sample.c */
 void pmuk_overflow(struct perf_event *event, struct perf_sample_data *data, struct pt_regs *regs);

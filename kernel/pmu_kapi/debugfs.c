@@ -29,10 +29,13 @@ static const char *const pmuk_targets[] = {
 static void pmuk_show_buffer(struct seq_file *m, struct pmuk_buffer *b)
 {
 	struct pmuk_buffer_stat stat;
+	unsigned int pages;
 
+	scoped_guard(mutex, &b->lock)
+		pages = b->data.nr;
 	pmuk_buffer_get_stat(b, &stat);
-	seq_printf(m, "  buffer cpu %d pages %u head %llu tail %llu consumed %llu", b->cpu,
-		   b->data.nr, stat.head, stat.tail, stat.consumed);
+	seq_printf(m, "  buffer cpu %d pages %u head %llu tail %llu consumed %llu", b->cpu, pages,
+		   stat.head, stat.tail, stat.consumed);
 	seq_printf(m, " lost %llu discarded %llu overwritten %llu wakeups %llu\n", stat.lost,
 		   stat.discarded, stat.overwritten, stat.wakeups);
 }

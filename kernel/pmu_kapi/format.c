@@ -4,7 +4,6 @@
  * and the UAPI header describe it, with the fields that the counter's attributes ask
  * for. This code runs in the overflow handler, in NMI too.
  */
-#include <linux/export.h>
 #include <linux/math.h>
 #include <linux/minmax.h>
 #include <linux/sched.h>
@@ -45,21 +44,22 @@ const char *pmuk_format_fault(const struct pmuk_attr *attr, int cpu)
 {
 	unsigned int i;
 
+	if (!attr->buffer && (attr->nr_peers || attr->read_format))
+		return "peers or read_format without a buffer";
 	if (!attr->buffer)
-		return attr->nr_peers || attr->read_format ? "peers or read_format, and no buffer" :
-							     NULL;
+		return NULL;
 	if (IS_ERR(attr->buffer) || attr->buffer->cpu != cpu)
 		return "a buffer of another CPU";
 	if (cpu == -1 && (attr->read_format || attr->nr_peers))
-		return "records of a task counter, whose buffer has none";
+		return "peers or read_format for a task counter, whose buffer has no records";
 	if (attr->nr_peers > PMUK_PEERS_MAX || (attr->nr_peers && !attr->peers))
-		return "peers that are none, or too many";
+		return "too many peers, or no array of peers";
 	if (attr->nr_peers && (!(attr->sample_type & PERF_SAMPLE_READ) ||
 			       !(attr->read_format & PERF_FORMAT_GROUP)))
 		return "peers need PERF_SAMPLE_READ and PERF_FORMAT_GROUP";
 	for (i = 0; i < attr->nr_peers; i++) {
-		if (IS_ERR_OR_NULL(attr->peers[i]) || attr->peers[i]->event->cpu != cpu)
-			return "a peer on another CPU";
+		if (IS_ERR_OR_NULL(attr->peers[i]) || perf_local_cpu(attr->peers[i]->event) != cpu)
+			return "a peer is no counter, or one of another CPU";
 	}
 	return NULL;
 }
@@ -161,9 +161,9 @@ static u64 pmuk_format_peer(struct pmuk_counter *peer)
 	u64 count;
 
 	if (!READ_ONCE(peer->quiet) && !pmuk_counter_read_local(peer, &count))
-		return count + peer->offset;
+		return count;
 	pmuk_counter_snapshot(peer, &value);
-	return value.count + peer->offset;
+	return value.count;
 }
 
 static u64 *pmuk_format_read(u64 *p, struct pmuk_counter *c, const struct pmuk_value *value)

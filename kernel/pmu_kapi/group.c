@@ -13,16 +13,14 @@
 
 static_assert(!offsetof(struct pmuk_context, fast));
 
-/* Contexts show this group on CPUs where no reads are fast. */
+/* A context has this group on CPUs where it has no fast reads: each read takes the slow path. */
 static struct pmuk_group pmuk_group_none __ro_after_init = { .fast_tick = PMUK_GROUP_SLOW };
 
 /*
- * A plan has this event in the place of each counter that the set does not have. It is in no
- * register, so a read of more counters than there are goes to the slow path.
+ * The plan of a set with few counters refers to this event in the entries that are left. The event
+ * is in no register, so a read of more counters than the set has takes the slow path.
  */
-static struct perf_event pmuk_event_none __ro_after_init = {
-	.hw	= { .idx = -1, .state = PERF_HES_STOPPED },
-};
+static struct perf_event pmuk_event_none __ro_after_init = PERF_LOCAL_NONE;
 
 /* The fast path needs counters whose registers are all read directly. */
 static bool pmuk_turn_is_direct(const struct pmuk_turn *turn)
@@ -62,8 +60,7 @@ void pmuk_group_plan(struct pmuk_turn *turn)
 			continue;
 		group->events[i] = c->event;
 		group->masks[i] = c->mask;
-		group->last[i] = 0;
-		group->offsets[i] = c->offset;
+		group->last[i] = c->last;
 		c->last_group = &group->last[i];
 	}
 }
@@ -71,7 +68,8 @@ void pmuk_group_plan(struct pmuk_turn *turn)
 /* Let the fast path of pmuk_read_local() find the counters of the active turn, or hide them. */
 void pmuk_inst_show_group(struct pmuk_inst *inst, bool on)
 {
-	struct pmuk_turn *turn = inst->active;
+	/* In an overflow, the turn does not end before this CPU takes interrupts. */
+	struct pmuk_turn *turn = context_unsafe(inst->active);
 	struct pmuk_group **shown;
 
 	if (inst->cpu < 0)
@@ -88,7 +86,8 @@ void pmuk_inst_show_group(struct pmuk_inst *inst, bool on)
 
 static struct pmuk_inst *pmuk_context_own(struct pmuk_context *ctx)
 {
-	struct task_struct *task = READ_ONCE(ctx->task);
+	/* The pointer is only compared, as its task may be gone. */
+	struct task_struct *task = context_unsafe(READ_ONCE(ctx->task));
 
 	if (task)
 		return task == current ? READ_ONCE(ctx->insts[0]) : NULL;
@@ -122,7 +121,8 @@ static noinline int pmuk_read_local_slow(struct pmuk_context *ctx, u64 *counts, 
 	inst = pmuk_context_own(ctx);
 	if (!inst)
 		return -EINVAL;
-	turn = READ_ONCE(inst->active);
+	/* RCU keeps the turns. If this one ends right now, its counters return -EBUSY. */
+	turn = context_unsafe(READ_ONCE(inst->active));
 	if (!turn)
 		return -EBUSY;
 	if (n > turn->nr)
@@ -133,7 +133,7 @@ static noinline int pmuk_read_local_slow(struct pmuk_context *ctx, u64 *counts, 
 	return ret;
 }
 
-/* Each number of counters has its code in line, without a loop. */
+/* Pass the number of counters as a constant, so that the compiler unrolls the loop over them. */
 static __always_inline bool pmuk_group_read_any(const struct pmuk_context *ctx, u64 *counts,
 						unsigned int n)
 {

@@ -11,6 +11,7 @@
 #include <linux/cpumask.h>
 #include <linux/init.h>
 #include <linux/jiffies.h>
+#include <linux/lockdep.h>
 #include <linux/minmax.h>
 #include <linux/rcupdate.h>
 
@@ -18,6 +19,7 @@
 #include "hotplug.h"
 #include "instance.h"
 #include "message.h"
+#include "watch.h"
 #include "work.h"
 
 /* While a CPU has no room, the pause between two tries doubles: a try costs as much as a load. */
@@ -55,18 +57,22 @@ static int pmuk_cpu_offline(unsigned int cpu, struct hlist_node *node)
 }
 
 static int pmuk_inst_resume(struct pmuk_inst *inst, struct pmuk_target *failed)
+	__must_hold(&inst->ctx->lock)
 {
-	struct pmuk_context *ctx = inst->ctx;
 	int ret = inst->live ? 0 : pmuk_inst_place(inst, failed);
 
-	lockdep_assert_held(&ctx->lock);
-	return ret || !ctx->running ? ret : pmuk_inst_start(inst, ctx->start_set, failed);
+	if (ret || !inst->ctx->running)
+		return ret;
+	return pmuk_inst_start(inst, failed);
 }
 
 static void pmuk_inst_set_missed(struct pmuk_inst *inst, bool missed)
+	__must_hold(&inst->ctx->lock)
 {
 	unsigned long pause = clamp(2 * inst->retry_pause, PMUK_RETRY_MIN, PMUK_RETRY_MAX);
 
+	if (missed && !inst->missed)
+		pmuk_watch_soon(inst->ctx);
 	inst->missed = missed;
 	inst->retry_pause = missed ? pause : 0;
 	inst->retry_at = jiffies + inst->retry_pause;
@@ -74,9 +80,9 @@ static void pmuk_inst_set_missed(struct pmuk_inst *inst, bool missed)
 
 /*
  * The CPU is online again. If its counters find no place, a message reports that once, and the
- * watch tries again. Returns whether the instance waits for pmuk_hotplug_finish().
+ * watch tries again. Returns whether the instance was retired.
  */
-static bool pmuk_inst_rejoin(struct pmuk_inst *inst)
+static bool pmuk_inst_rejoin(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
 {
 	struct pmuk_target failed = {};
 	int ret = pmuk_inst_resume(inst, &failed);
@@ -87,7 +93,7 @@ static bool pmuk_inst_rejoin(struct pmuk_inst *inst)
 		pmuk_post(inst->ctx, PMUK_MSG_COUNTER_LOST, inst->cpu, 1,
 			  BIT(failed.failed_num), failed.failed_set);
 	pmuk_inst_set_missed(inst, ret && !atomic_read(&inst->stale));
-	return ret;
+	return !inst->live;
 }
 
 /* All instances that were retired share this grace period. */
@@ -98,25 +104,25 @@ static void pmuk_hotplug_finish(struct pmuk_context *ctx) __must_hold(&ctx->lock
 
 	synchronize_rcu();
 	for (cpu = 0; (inst = pmuk_inst_from(ctx, &cpu)); cpu++) {
+		lockdep_assert_held(&inst->ctx->lock);
 		if (!inst->live)
 			pmuk_inst_finish(inst);
 	}
 }
 
 /* The CPU went offline. Returns whether the instance waits for pmuk_hotplug_finish(). */
-static bool pmuk_hotplug_leave(struct pmuk_inst *inst)
+static bool pmuk_hotplug_leave(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
 {
-	if (!inst->live || !atomic_read(&inst->stale))
-		return false;
-	pmuk_inst_retire(inst);
-	return true;
+	if (inst->live && atomic_read(&inst->stale))
+		pmuk_inst_retire(inst);
+	return !inst->live && pmuk_inst_is_retired(inst);
 }
 
 /*
  * The CPU may have gone and come back several times since. If it is online now, its counters count
- * again. Returns whether the instance waits for pmuk_hotplug_finish().
+ * again. Returns whether the instance was retired.
  */
-static bool pmuk_hotplug_join(struct pmuk_inst *inst)
+static bool pmuk_hotplug_join(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
 {
 	if (inst->live)
 		return false;
@@ -128,30 +134,71 @@ static bool pmuk_hotplug_join(struct pmuk_inst *inst)
 	return false;
 }
 
-static void pmuk_hotplug_each(struct pmuk_context *ctx, bool (*fn)(struct pmuk_inst *inst))
-	__must_hold(&ctx->lock)
-{
-	struct pmuk_inst *inst;
-	bool retired = false;
-	unsigned int cpu;
-
-	for (cpu = 0; (inst = pmuk_inst_from(ctx, &cpu)); cpu++)
-		retired |= fn(inst);
-	if (retired)
-		pmuk_hotplug_finish(ctx);
-}
-
-static bool pmuk_hotplug_retry_inst(struct pmuk_inst *inst)
+static bool pmuk_hotplug_retry_inst(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
 {
 	if (!inst->missed || atomic_read(&inst->stale) || time_before(jiffies, inst->retry_at))
 		return false;
 	return pmuk_inst_rejoin(inst);
 }
 
+/* Calls @fn for each instance. Returns whether it has returned true for one. */
+static bool pmuk_hotplug_any(struct pmuk_context *ctx, bool (*fn)(struct pmuk_inst *inst))
+	__must_hold(&ctx->lock)
+{
+	struct pmuk_inst *inst;
+	bool any = false;
+	unsigned int cpu;
+
+	for (cpu = 0; (inst = pmuk_inst_from(ctx, &cpu)); cpu++)
+		any |= fn(inst);
+	return any;
+}
+
+/*
+ * Try to place counters. The counters of a try that fails stay until the next try, and a grace
+ * period begins now, so that the next try need not wait for one.
+ */
+static void pmuk_hotplug_try(struct pmuk_context *ctx, bool (*fn)(struct pmuk_inst *inst))
+	__must_hold(&ctx->lock)
+{
+	if (pmuk_hotplug_any(ctx, fn))
+		start_poll_synchronize_rcu();
+}
+
 /* The watch calls this: a CPU that had no room may have some now. */
 void pmuk_hotplug_retry(struct pmuk_context *ctx) __must_hold(&ctx->lock)
 {
-	pmuk_hotplug_each(ctx, pmuk_hotplug_retry_inst);
+	pmuk_hotplug_try(ctx, pmuk_hotplug_retry_inst);
+}
+
+/* pmuk_start() calls this: it tries each CPU that had no room, and does not wait for the watch. */
+void pmuk_hotplug_retry_now(struct pmuk_context *ctx) __must_hold(&ctx->lock)
+{
+	struct pmuk_inst *inst;
+	unsigned int cpu;
+
+	for (cpu = 0; (inst = pmuk_inst_from(ctx, &cpu)); cpu++) {
+		lockdep_assert_held(&inst->ctx->lock);
+		inst->retry_at = jiffies;
+	}
+	pmuk_hotplug_retry(ctx);
+}
+
+/* Returns in how many jiffies pmuk_hotplug_retry() has something to do, at most @pause. */
+unsigned long pmuk_hotplug_retry_in(struct pmuk_context *ctx, unsigned long pause)
+	__must_hold(&ctx->lock)
+{
+	struct pmuk_inst *inst;
+	unsigned int cpu;
+	long left;
+
+	for (cpu = 0; (inst = pmuk_inst_from(ctx, &cpu)); cpu++) {
+		lockdep_assert_held(&inst->ctx->lock);
+		left = inst->retry_at - jiffies;
+		if (inst->missed)
+			pause = clamp_t(long, left, 1, pause);
+	}
+	return pause;
 }
 
 void pmuk_hotplug_work(struct work_struct *work)
@@ -161,8 +208,9 @@ void pmuk_hotplug_work(struct work_struct *work)
 	guard(mutex)(&ctx->lock);
 	if (!ctx->loaded || pmuk_target_is_task(ctx))
 		return;
-	pmuk_hotplug_each(ctx, pmuk_hotplug_leave);
-	pmuk_hotplug_each(ctx, pmuk_hotplug_join);
+	if (pmuk_hotplug_any(ctx, pmuk_hotplug_leave))
+		pmuk_hotplug_finish(ctx);
+	pmuk_hotplug_try(ctx, pmuk_hotplug_join);
 }
 
 /*

@@ -36,10 +36,8 @@ u32 pmuk_hw_bar(const struct pmuk_counter *c)
  */
 bool pmuk_hw_is_software(const struct pmuk_counter *c)
 {
-#ifdef CONFIG_EVENT_TRACING
-	if (c->event->tp_event)	/* a tracepoint, kprobe or uprobe */
+	if (perf_local_is_tracepoint(c->event))
 		return true;
-#endif
 	return c->attr.type == PERF_TYPE_SOFTWARE || c->attr.type == PERF_TYPE_BREAKPOINT;
 }
 
@@ -47,12 +45,6 @@ bool pmuk_hw_is_software(const struct pmuk_counter *c)
 bool pmuk_hw_is_clock(const struct pmuk_counter *c)
 {
 	return c->attr.type == PERF_TYPE_SOFTWARE && c->attr.config <= PERF_COUNT_SW_TASK_CLOCK;
-}
-
-/* Returns the exact count of a counter that is on this CPU, or off its PMU. */
-u64 pmuk_hw_count(const struct pmuk_counter *c)
-{
-	return perf_local_count(c->event, c->mask);
 }
 
 void pmuk_hw_times(const struct pmuk_counter *c, struct pmuk_value *value)
@@ -92,7 +84,7 @@ void pmuk_hw_refresh_page(const struct pmuk_counter *c)
  */
 bool pmuk_hw_takes_period(const struct pmuk_counter *c, u64 period)
 {
-	return !c->core || !c->event->pmu->check_period(c->event, period);
+	return !c->core || perf_local_takes_period(c->event, period);
 }
 
 /*
@@ -117,6 +109,16 @@ bool pmuk_hw_has_overflowed(const struct pmuk_counter *c)
 {
 	return c->attr.period && !pmuk_hw_is_software(c) && !c->traces &&
 	       perf_local_has_overflowed(c->event);
+}
+
+/*
+ * Returns true if the register has passed the end of the period in an NMI that must not stop the
+ * counter. The overflow came before the NMI, and its interrupt is still to be served.
+ */
+bool pmuk_hw_is_overdue(const struct pmuk_counter *c)
+{
+	return c->attr.period && c->mask && perf_local_is_on(c->event) &&
+	       perf_local_is_foreign_nmi(c->event) && perf_local_is_overdue(c->event, c->mask);
 }
 
 /*

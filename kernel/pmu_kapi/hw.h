@@ -12,17 +12,16 @@
 
 #include "counter.h"
 
-/* How a counter's register is read; const while the counter is enabled. */
+/* The way to read a counter's register; const while the counter is enabled. */
 u64 pmuk_hw_mask(const struct pmuk_counter *c);
 u32 pmuk_hw_bar(const struct pmuk_counter *c);
 bool pmuk_hw_is_software(const struct pmuk_counter *c);
 bool pmuk_hw_is_clock(const struct pmuk_counter *c);
 
 /* Read. */
-u64 pmuk_hw_count(const struct pmuk_counter *c);
 void pmuk_hw_times(const struct pmuk_counter *c, struct pmuk_value *value);
 
-/* Go on. */
+/* Start, and keep running. */
 void pmuk_hw_refresh_page(const struct pmuk_counter *c);
 bool pmuk_hw_never_throttle(const struct pmuk_counter *c, struct perf_event *event);
 
@@ -30,8 +29,9 @@ bool pmuk_hw_never_throttle(const struct pmuk_counter *c, struct perf_event *eve
 bool pmuk_hw_takes_period(const struct pmuk_counter *c, u64 period);
 void pmuk_hw_begin_period(const struct pmuk_counter *c, u64 period);
 
-/* Was the overflow served? */
+/* Overflows that nobody has handled yet. */
 bool pmuk_hw_has_overflowed(const struct pmuk_counter *c);
+bool pmuk_hw_is_overdue(const struct pmuk_counter *c);
 bool pmuk_hw_stops_after_nmi(const struct pmuk_counter *c);
 bool pmuk_hw_take_overflow(const struct pmuk_counter *c);
 

@@ -6,9 +6,13 @@
 #define pr_fmt(fmt) "pmuk: " fmt
 
 #include <linux/err.h>
+#include <linux/lockdep.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
+#include <linux/sched/isolation.h>
 #include <linux/slab.h>
+#include <linux/smp.h>
+#include <linux/tick.h>
 #include <linux/timekeeping.h>
 #include <linux/topology.h>
 
@@ -18,6 +22,7 @@
 #include "overflow.h"
 #include "slot.h"
 #include "turn.h"
+#include "work.h"
 
 /* ---- counters come and go ---- */
 
@@ -40,29 +45,51 @@ static void pmuk_turn_finish(struct pmuk_turn *turn)
 	unsigned int i;
 
 	for (i = 0; i < turn->nr; i++) {
-		if (turn->slots[i].ended)
-			pmuk_counter_finish(turn->slots[i].ended);
-		turn->slots[i].ended = NULL;
+		struct pmuk_slot *slot = &turn->slots[i];
+
+		lockdep_assert_held(&slot->inst->lock);
+		if (slot->ended)
+			pmuk_counter_finish(slot->ended);
+		slot->ended = NULL;
 	}
 }
 
-void pmuk_inst_finish(struct pmuk_inst *inst)
+static void pmuk_inst_finish_locked(struct pmuk_inst *inst) __must_hold(&inst->lock)
 {
 	unsigned int i;
 
-	guard(mutex)(&inst->lock);
+	if (!inst->retired)
+		return;
 	for (i = 0; i < inst->nr_turns; i++)
 		pmuk_turn_finish(&inst->turns[i]);
+	inst->retired = false;
 }
 
-/* The counts stay. The caller waits for a grace period before pmuk_inst_finish(). */
-static void pmuk_inst_retire_locked(struct pmuk_inst *inst) __must_hold(&inst->lock)
+/* Frees the counters of an instance that was retired a grace period ago. */
+void pmuk_inst_finish(struct pmuk_inst *inst)
+{
+	guard(mutex)(&inst->lock);
+	pmuk_inst_finish_locked(inst);
+}
+
+/* Returns true if pmuk_inst_finish() has counters to free. */
+bool pmuk_inst_is_retired(struct pmuk_inst *inst)
+{
+	guard(mutex)(&inst->lock);
+	return inst->retired;
+}
+
+/* The counts stay. The counters are freed later, so that many instances share a grace period. */
+static void pmuk_inst_retire_locked(struct pmuk_inst *inst)
+	__must_hold(&inst->lock) __must_hold(&inst->ctx->lock)
 {
 	unsigned int i;
 
 	for (i = 0; i < inst->nr_turns; i++)
 		pmuk_turn_retire(&inst->turns[i]);
 	inst->live = false;
+	inst->retired = true;
+	inst->grace = get_state_synchronize_rcu();
 }
 
 static int pmuk_turn_place(struct pmuk_turn *turn, struct pmuk_slot **failed)
@@ -110,7 +137,7 @@ static struct pmuk_slot *pmuk_turn_shares(struct pmuk_turn *turn)
 		struct pmuk_slot *slot = &turn->slots[i];
 
 		if (slot->inst->cpu >= 0 && pmuk_slot_is_tried(slot) &&
-		    pmuk_room_is_shared(turn->counters[i]))
+		    perf_local_task_has_pinned(turn->counters[i]->event))
 			return slot;
 	}
 	return NULL;
@@ -132,6 +159,7 @@ static int pmuk_turn_try(struct pmuk_turn *turn, struct pmuk_slot **failed)
 	/* A load leaves this to pmuk_start(). A CPU that has come back tries again later. */
 	if (shares) {
 		*failed = shares;
+		lockdep_assert_held(&shares->inst->ctx->lock);
 		return shares->inst->ctx->loaded ? -EAGAIN : 0;
 	}
 	for (i = 0; i < turn->nr && !ret; i++) {
@@ -142,12 +170,15 @@ static int pmuk_turn_try(struct pmuk_turn *turn, struct pmuk_slot **failed)
 	if (!ret && pmuk_inst_is_tree(turn->slots[0].inst))
 		return 0;
 	for (i = 0; i < turn->nr; i++) {
-		struct pmuk_value had = turn->slots[i].held;
+		struct pmuk_slot *slot = &turn->slots[i];
+		struct pmuk_value had;
 
-		if (!pmuk_slot_is_tried(&turn->slots[i]))
+		if (!pmuk_slot_is_tried(slot))
 			continue;
+		lockdep_assert_held(&slot->inst->lock);
+		had = slot->held;
 		pmuk_counter_disable(turn->counters[i]);
-		pmuk_slot_rebase(&turn->slots[i], &had);
+		pmuk_slot_rebase(slot, &had);
 	}
 	return ret;
 }
@@ -166,7 +197,7 @@ static void pmuk_say_failed(struct pmuk_inst *inst, const struct pmuk_slot *slot
 
 /* Place all counters of all sets, or none. */
 static int pmuk_inst_place_locked(struct pmuk_inst *inst, struct pmuk_target *failed)
-	__must_hold(&inst->lock)
+	__must_hold(&inst->lock) __must_hold(&inst->ctx->lock)
 {
 	struct pmuk_slot *slot = NULL;
 	unsigned int i, j;
@@ -190,19 +221,27 @@ static int pmuk_inst_place_locked(struct pmuk_inst *inst, struct pmuk_target *fa
 	return 0;
 }
 
-/* If this fails, the caller waits for a grace period, and then calls pmuk_inst_finish(). */
+/*
+ * If this fails, the instance is retired. The counters that were placed by then stay until the next
+ * try, or until pmuk_inst_finish(): so a try does not wait for the counters of its own.
+ */
 int pmuk_inst_place(struct pmuk_inst *inst, struct pmuk_target *failed)
+	__must_hold(&inst->ctx->lock)
 {
 	guard(mutex)(&inst->lock);
+	if (inst->retired) {
+		cond_synchronize_rcu(inst->grace);
+		pmuk_inst_finish_locked(inst);
+	}
 	return pmuk_inst_place_locked(inst, failed);
 }
 
-/* The caller waits for a grace period after this, and then calls pmuk_inst_finish(). */
-void pmuk_inst_retire(struct pmuk_inst *inst)
+void pmuk_inst_retire(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
 {
 	pmuk_inst_stop(inst);
 	guard(mutex)(&inst->lock);
-	pmuk_inst_retire_locked(inst);
+	if (inst->live)
+		pmuk_inst_retire_locked(inst);
 }
 
 static int pmuk_inst_node(int cpu)
@@ -213,8 +252,8 @@ static int pmuk_inst_node(int cpu)
 static int pmuk_turn_init(struct pmuk_inst *inst, struct pmuk_turn *turn,
 			  const struct pmuk_set *set)
 {
-	unsigned long defined = set->defined;
-	unsigned int num, i = 0;
+	const struct pmuk_def *def;
+	unsigned int i = 0;
 
 	turn->set = set;
 	turn->nr = hweight32(set->defined);
@@ -224,12 +263,22 @@ static int pmuk_turn_init(struct pmuk_inst *inst, struct pmuk_turn *turn,
 		return -ENOMEM;
 	turn->counters = (struct pmuk_counter **)(turn->slots + turn->nr);
 	turn->group.fast_tick = PMUK_GROUP_SLOW;
-	for_each_set_bit(num, &defined, PMUK_SET_COUNTERS) {
+	for (def = set->defs; def; def = def->next) {
+		if (!(set->defined & BIT(def->num)))
+			continue;
 		turn->slots[i] = (struct pmuk_slot){
-			.inst = inst, .turn = turn, .def = &set->defs[num], .num = num };
+			.inst = inst, .turn = turn, .def = def, .num = def->num };
 		seqcount_latch_init(&turn->slots[i++].latch);
 	}
 	return 0;
+}
+
+static void pmuk_inst_call_work(struct work_struct *work)
+{
+	struct pmuk_inst *inst = container_of(work, struct pmuk_inst, call_work);
+
+	/* The task that waits for this worker holds ctx->lock. */
+	context_unsafe(inst->call(inst));
 }
 
 /* The instance gets the event sets that the context has now. It has no counters yet. */
@@ -245,6 +294,7 @@ struct pmuk_inst *pmuk_inst_alloc(struct pmuk_context *ctx, int cpu) __must_hold
 	inst->ctx = ctx;
 	inst->cpu = cpu;
 	mutex_init(&inst->lock);
+	INIT_WORK(&inst->call_work, pmuk_inst_call_work);
 	pmuk_inst_init_switch(inst);
 	inst->turns = kvzalloc_node(array_size(ctx->nr_sets, sizeof(*inst->turns)), GFP_KERNEL,
 				    pmuk_inst_node(cpu));
@@ -282,6 +332,7 @@ void pmuk_inst_free(struct pmuk_inst *inst)
 
 /* Returns the first instance from *@cpu on, and sets *@cpu to its index; NULL if there is none. */
 struct pmuk_inst *pmuk_inst_from(struct pmuk_context *ctx, unsigned int *cpu)
+	__must_hold(&ctx->lock)
 {
 	for (; *cpu < nr_cpu_ids; (*cpu)++) {
 		if (ctx->insts[*cpu])
@@ -290,12 +341,75 @@ struct pmuk_inst *pmuk_inst_from(struct pmuk_context *ctx, unsigned int *cpu)
 	return NULL;
 }
 
+/* ---- calls on all CPUs at once ---- */
+
+/* A worker would disturb an isolated CPU more than the interrupts that perf core sends. */
+static bool pmuk_inst_is_isolated(const struct pmuk_inst *inst)
+{
+	guard(rcu)();	/* cpusets replace the mask of isolated CPUs */
+	return cpu_is_isolated(inst->cpu) || tick_nohz_full_cpu(inst->cpu);
+}
+
+/*
+ * Ask the CPU of the instance for the call, unless the caller is on that CPU, or has no other CPU
+ * to care for. Returns false if the caller is to call by itself.
+ */
+static bool pmuk_inst_ask_to_call(struct pmuk_inst *inst, int here)
+	__must_hold(&inst->ctx->lock)
+{
+	if (!inst->live || inst->cpu < 0 || inst->cpu == here || pmuk_inst_is_isolated(inst) ||
+	    atomic_read(&inst->stale) || inst->ctx->target == PMUK_TARGET_CPU)
+		return false;
+	return queue_work_on(inst->cpu, pmuk_turns_wq, &inst->call_work);
+}
+
+/*
+ * Waits for the call. If the worker has not begun, the caller calls by itself, and perf core
+ * interrupts the CPU: a real-time task may keep the worker from running for as long as it likes. If
+ * such a task preempts a worker that has begun, the caller waits for that task.
+ */
+static void pmuk_inst_await_call(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
+{
+	if (cancel_work(&inst->call_work))
+		inst->call(inst);
+	else
+		flush_work(&inst->call_work);
+}
+
+/*
+ * Calls @fn for each instance. CPUs call at the same time: perf core works on the CPU that a
+ * counter belongs to, and a single caller would wait for one CPU after the other. The other CPUs
+ * are asked first. @fn may run on any CPU.
+ */
+void pmuk_insts_call(struct pmuk_context *ctx, void (*fn)(struct pmuk_inst *inst))
+	__must_hold(&ctx->lock)
+{
+	int here = raw_smp_processor_id();
+	struct pmuk_inst *inst;
+	unsigned int cpu;
+
+	for (cpu = 0; (inst = pmuk_inst_from(ctx, &cpu)); cpu++) {
+		lockdep_assert_held(&inst->ctx->lock);
+		inst->call = fn;
+		inst->asked = pmuk_inst_ask_to_call(inst, here);
+	}
+	for (cpu = 0; (inst = pmuk_inst_from(ctx, &cpu)); cpu++) {
+		lockdep_assert_held(&inst->ctx->lock);
+		if (!inst->asked)
+			fn(inst);
+	}
+	for (cpu = 0; (inst = pmuk_inst_from(ctx, &cpu)); cpu++) {
+		lockdep_assert_held(&inst->ctx->lock);
+		if (inst->asked)
+			pmuk_inst_await_call(inst);
+	}
+}
+
 /* ---- start and stop ---- */
 
-/* Start the instance with the turn of @set. */
-int pmuk_inst_start(struct pmuk_inst *inst, u16 set, struct pmuk_target *failed)
+int pmuk_inst_start(struct pmuk_inst *inst, struct pmuk_target *failed)
 {
-	struct pmuk_turn *turn = pmuk_inst_turn(inst, set);
+	struct pmuk_turn *turn = pmuk_inst_first(inst);
 	struct pmuk_slot *slot = NULL;
 	int ret;
 
@@ -319,14 +433,24 @@ int pmuk_inst_start(struct pmuk_inst *inst, u16 set, struct pmuk_target *failed)
 	return ret;
 }
 
+/* Does the same for pmuk_insts_call(). */
+void pmuk_inst_start_first(struct pmuk_inst *inst)
+{
+	inst->ret = pmuk_inst_start(inst, &inst->failed);
+}
+
 /* Keep the values of a tree's slots, whose counters count on: the next start goes on from these. */
 static void pmuk_inst_hold(struct pmuk_inst *inst) __must_hold(&inst->lock)
 {
 	struct pmuk_turn *turn = inst->active;
 	unsigned int i;
 
-	for (i = 0; i < turn->nr; i++)
-		pmuk_slot_read(&turn->slots[i], &turn->slots[i].held);
+	for (i = 0; i < turn->nr; i++) {
+		struct pmuk_slot *slot = &turn->slots[i];
+
+		lockdep_assert_held(&slot->inst->lock);
+		pmuk_slot_read(slot, &slot->held);
+	}
 }
 
 void pmuk_inst_stop(struct pmuk_inst *inst)
@@ -351,10 +475,13 @@ static void pmuk_turn_resume(struct pmuk_inst *inst, struct pmuk_turn *turn)
 
 	pmuk_counters_enable(turn->counters, turn->nr);
 	for (i = 0; i < turn->nr; i++) {
+		struct pmuk_slot *slot = &turn->slots[i];
+
+		lockdep_assert_held(&slot->inst->lock);
 		if (pmuk_counter_enable(turn->counters[i]))
 			all = false;
 		else
-			turn->slots[i].reported = false;
+			slot->reported = false;
 	}
 	pmuk_inst_show_group(inst, all);
 }
@@ -415,7 +542,8 @@ void pmuk_inst_restart(struct pmuk_inst *inst)
 }
 
 /* Report the exit of the task once. Its event sets take no turns any more. */
-static void pmuk_inst_watch_exit(struct pmuk_inst *inst) __must_hold(&inst->lock)
+static void pmuk_inst_watch_exit(struct pmuk_inst *inst)
+	__must_hold(&inst->lock) __must_hold(&inst->ctx->lock)
 {
 	const struct task_struct *task = inst->ctx->task;
 
@@ -428,14 +556,11 @@ static void pmuk_inst_watch_exit(struct pmuk_inst *inst) __must_hold(&inst->lock
 }
 
 /* perf core does not report when a counter is pushed out, or its task or PMU goes: look for it. */
-void pmuk_inst_watch(struct pmuk_inst *inst)
+void pmuk_inst_watch(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
 {
-	unsigned int i;
-
 	guard(mutex)(&inst->lock);
 	if (!inst->active)
 		return;
 	pmuk_inst_watch_exit(inst);
-	for (i = 0; i < inst->active->nr; i++)
-		pmuk_slot_watch(&inst->active->slots[i]);
+	pmuk_turn_watch(inst->active);
 }

@@ -5,15 +5,21 @@
 
 #include "context.h"
 
-struct pmuk_inst *pmuk_inst_from(struct pmuk_context *ctx, unsigned int *cpu);
+struct pmuk_inst *pmuk_inst_from(struct pmuk_context *ctx, unsigned int *cpu)
+	__must_hold(&ctx->lock);
 struct pmuk_inst *pmuk_inst_alloc(struct pmuk_context *ctx, int cpu) __must_hold(&ctx->lock);
 void pmuk_inst_free(struct pmuk_inst *inst);
-int pmuk_inst_place(struct pmuk_inst *inst, struct pmuk_target *failed);
-void pmuk_inst_retire(struct pmuk_inst *inst);
+int pmuk_inst_place(struct pmuk_inst *inst, struct pmuk_target *failed)
+	__must_hold(&inst->ctx->lock);
+void pmuk_inst_retire(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock);
+bool pmuk_inst_is_retired(struct pmuk_inst *inst);
 void pmuk_inst_finish(struct pmuk_inst *inst);
-int pmuk_inst_start(struct pmuk_inst *inst, u16 set, struct pmuk_target *failed);
+void pmuk_insts_call(struct pmuk_context *ctx, void (*fn)(struct pmuk_inst *inst))
+	__must_hold(&ctx->lock);
+int pmuk_inst_start(struct pmuk_inst *inst, struct pmuk_target *failed);
+void pmuk_inst_start_first(struct pmuk_inst *inst);
 void pmuk_inst_stop(struct pmuk_inst *inst);
 void pmuk_inst_restart(struct pmuk_inst *inst);
-void pmuk_inst_watch(struct pmuk_inst *inst);
+void pmuk_inst_watch(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock);
 
 #endif /* _PMU_KAPI_INSTANCE_H */

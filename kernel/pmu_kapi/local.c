@@ -19,11 +19,12 @@
 
 static bool pmuk_is_own(const struct pmuk_counter *c)
 {
-	const struct perf_event *event = c->event;
+	const struct task_struct *task = perf_local_task(c->event);
+	int cpu = perf_local_cpu(c->event);
 
-	if (perf_local_task(event) && perf_local_task(event) != current)
+	if (task && task != current)
 		return false;
-	return event->cpu == -1 || event->cpu == smp_processor_id();
+	return cpu == -1 || cpu == smp_processor_id();
 }
 
 /*
@@ -80,15 +81,37 @@ int pmuk_check_own(const struct pmuk_counter *c)
  */
 static bool pmuk_count_or_frozen(const struct pmuk_counter *c, u64 *count)
 {
+	u64 resumes, raw;
 	bool frozen;
-	u64 resumes;
 
 	do {
 		resumes = READ_ONCE(c->resumes);
-		*count = pmuk_hw_count(c);
+		*count = perf_local_count(c->event, c->mask, &raw);
 		frozen = pmuk_counter_is_frozen(c, count);
 	} while (unlikely(READ_ONCE(c->resumes) != resumes));
 	return frozen;
+}
+
+/* Returns 1 if @count is ->frozen, 0 if it is perf core's count, or -EBUSY. */
+static int pmuk_count_any(const struct pmuk_counter *c, u64 *count)
+{
+	if (pmuk_counter_is_frozen(c, count))
+		return 1;
+	if (READ_ONCE(c->state) == PMUK_STOPPING || perf_local_is_out_of_reach(c->event))
+		return -EBUSY;
+	return pmuk_count_or_frozen(c, count);
+}
+
+/*
+ * If an NMI has paused the counter, ->frozen may be incomplete until ->settle has run. Outside of
+ * NMI, do now what ->settle has to do. Returns true if that was done.
+ */
+static bool pmuk_settle_now(struct pmuk_counter *c)
+{
+	if (in_nmi() || !irq_work_is_pending(&c->settle))
+		return false;
+	c->settle.func(&c->settle);
+	return true;
 }
 
 /*
@@ -104,12 +127,11 @@ static int pmuk_read_slow(struct pmuk_counter *c, u64 *count)
 		return ret;
 	if (!perf_local_is_on(c->event))
 		return -EBUSY;
-	if (pmuk_counter_is_frozen(c, count))
-		return 0;
-	if (READ_ONCE(c->state) == PMUK_STOPPING || perf_local_is_out_of_reach(c->event))
-		return -EBUSY;
-	if (pmuk_count_or_frozen(c, count))
-		return 0;
+	ret = pmuk_count_any(c, count);
+	if (ret > 0 && pmuk_settle_now(c))
+		ret = pmuk_count_any(c, count);
+	if (ret)
+		return ret > 0 ? 0 : ret;
 
 	*count = pmuk_not_less(c, *count);
 	if (c->published != (u32)jiffies) {
@@ -177,7 +199,6 @@ static int pmuk_counters_read_once(struct pmuk_counter *const *counters, u64 *co
 			ret = pmuk_read_slow(c, &counts[i]);
 		if (unlikely(ret))
 			return ret;
-		counts[i] += c->offset;
 	}
 	return 0;
 }

@@ -6,7 +6,6 @@
 
 #include "debugfs.h"
 #include "hotplug.h"
-#include "registry.h"
 #include "work.h"
 
 static int __init pmuk_init(void)
@@ -17,17 +16,9 @@ static int __init pmuk_init(void)
 		return ret;
 	ret = pmuk_hotplug_init();
 	if (ret)
-		goto err_work;
-	ret = pmuk_histogram_register();
-	if (ret)
-		goto err_hotplug;
-	pmuk_debugfs_init();
-	return 0;
-
-err_hotplug:
-	pmuk_hotplug_exit();
-err_work:
-	pmuk_work_exit();
+		pmuk_work_exit();
+	else
+		pmuk_debugfs_init();
 	return ret;
 }
 subsys_initcall(pmuk_init);
@@ -39,7 +30,6 @@ subsys_initcall(pmuk_init);
 static void __exit pmuk_exit(void)
 {
 	pmuk_debugfs_exit();
-	pmuk_histogram_unregister();
 	pmuk_hotplug_exit();
 	rcu_barrier();
 	pmuk_work_exit();

@@ -38,7 +38,7 @@ int pmuk_mail_init(struct pmuk_mailbox *mail, struct completion *completion)
 	return mail->piles && mail->full ? 0 : -ENOMEM;
 }
 
-/* Nobody posts any more. The completion is not touched after this. */
+/* Free the mailbox, as nobody posts any more. The completion is not touched after this. */
 void pmuk_mail_end(struct pmuk_mailbox *mail)
 {
 	irq_work_sync(&mail->irq_work);
@@ -95,7 +95,7 @@ static bool pmuk_mail_take(struct pmuk_mailbox *mail, struct pmuk_msg *msg)
 
 	mail->next = nr + 1;
 	clear_bit(nr, mail->full);
-	smp_mb__after_atomic();	/* a post after the count was taken sets the bit again */
+	smp_mb__after_atomic();	/* if a post comes after the xchg() below, it sets the bit again */
 	pile = &mail->piles[nr];
 	msg->kind = nr % PMUK_MSG_KINDS;
 	msg->cpu = nr / PMUK_MSG_KINDS;
@@ -119,8 +119,9 @@ static int pmuk_mail_wait(struct pmuk_mailbox *mail, long timeout)
 }
 
 /*
- * A completion that was consumed may have been that of any message, or of another context that
- * shares the completion. So a message is taken without a completion, too.
+ * Take a message, if there is one, and a completion, if there is one, each by itself. The caller
+ * may have consumed the message's completion before this call. And the completion may be that of
+ * another context, if contexts share it.
  */
 static int pmuk_mail_try(struct pmuk_mailbox *mail, struct pmuk_msg *msg)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A buffer handed to user space by a consumer's own file: mmap and poll.
+ * The mmap and poll of a consumer's file, by which user space reads a buffer.
  *
  * The geometry is that of perf's output ABI of 2009: 1 + 2^n pages, or the control
  * page alone, all maps of one size. Data pages are mapped read-only whatever is asked
@@ -14,6 +14,7 @@
 #include <linux/capability.h>
 #include <linux/err.h>
 #include <linux/export.h>
+#include <linux/lockdep.h>
 #include <linux/mm.h>
 #include <linux/perf_event.h>
 #include <linux/rcupdate.h>
@@ -27,7 +28,7 @@
 #include "buffer.h"
 #include "work.h"
 
-/* ---- maps are charged as perf's are ---- */
+/* ---- charges, as for perf's maps ---- */
 
 static int pmuk_map_charge(struct pmuk_map *m, struct vm_area_struct *vma)
 {
@@ -51,7 +52,7 @@ static void pmuk_map_free(struct pmuk_map *m)
 	kfree(m);
 }
 
-/* A grace period after pmuk_mmap_drop(), so no writer uses these pages any more. */
+/* Runs a grace period after pmuk_mmap_drop(): no writer uses the pages any more. */
 static void pmuk_map_free_late(struct work_struct *work)
 {
 	struct pmuk_map *m = container_of(to_rcu_work(work), struct pmuk_map, late);
@@ -60,8 +61,9 @@ static void pmuk_map_free_late(struct work_struct *work)
 	pmuk_map_free(m);
 }
 
-/* Returns a map that is charged, or an ERR_PTR(), such as that of -EPERM if it may not be. */
-static struct pmuk_map *pmuk_map_make(struct pmuk_buffer *b, struct vm_area_struct *vma)
+/* Makes a map, and charges its pages. Returns -EPERM if the user may not lock so many pages. */
+static struct pmuk_map *pmuk_map_make(struct pmuk_buffer *b, struct vm_area_struct *vma,
+				      bool of_aux)
 {
 	struct pmuk_map *m = kzalloc_node(sizeof(*m), GFP_KERNEL_ACCOUNT, NUMA_NO_NODE);
 	int ret;
@@ -69,6 +71,7 @@ static struct pmuk_map *pmuk_map_make(struct pmuk_buffer *b, struct vm_area_stru
 	if (!m)
 		return ERR_PTR(-ENOMEM);
 	m->b = b;
+	m->of_aux = of_aux;
 	m->user = get_uid(current_user());
 	refcount_set(&m->vmas, 1);
 	INIT_RCU_WORK(&m->late, pmuk_map_free_late);
@@ -95,55 +98,23 @@ static void pmuk_map_put(struct pmuk_map *m, struct mm_struct *mm)
 
 /* ---- maps of the control page and the data ---- */
 
-/*
- * Make @vma a map of the buffer. Children do not inherit it, and it cannot grow. Unless user space
- * gives records back, it cannot be made writable later.
- */
-static void pmuk_mmap_settle(struct pmuk_map *m, struct vm_area_struct *vma,
-			     const struct vm_operations_struct *ops)
-{
-	pmuk_buffer_get(m->b);
-	if (!m->b->user_tail)
-		vm_flags_clear(vma, VM_MAYWRITE);
-	vm_flags_mod(vma, VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP, VM_MAYEXEC);
-	vma->vm_private_data = m;
-	vma->vm_ops = ops;
-}
-
+/* The checks that need no lock. pmuk_aux_mmap_fault() checks the place of an AUX area. */
 static const char *pmuk_mmap_fault(const struct pmuk_buffer *b, struct vm_area_struct *vma)
 {
 	if (!(vma->vm_flags & VM_MAYSHARE))
 		return "not shared";
-	if (vma->vm_pgoff)
-		return "an offset";
 	if (vma->vm_flags & VM_EXEC)
 		return "executable";
+	if (vma->vm_pgoff)
+		return b->aux ? NULL : "an offset";
 	if (!pmuk_pages_nr_ok(vma_pages(vma) - 1))
 		return "neither 1 nor 1 + 2^n pages";
 	if (b->cpu == -1 && vma_pages(vma) != 1)
 		return "data pages of a buffer that has just a control page";
-	if (!b->user_tail && vma_pages(vma) != 1 + b->data.nr)
+	/* The data pages never change, as ->user_tail is clear. */
+	if (!b->user_tail && vma_pages(vma) != 1 + context_unsafe(b->data.nr))
 		return "not the size of the buffer";
 	return NULL;
-}
-
-/* @insert is called with the buffer's lock held. */
-static int pmuk_mmap_make(struct pmuk_buffer *b, struct vm_area_struct *vma,
-			  int (*insert)(struct pmuk_map *m, struct vm_area_struct *vma),
-			  const struct vm_operations_struct *ops)
-{
-	struct pmuk_map *m = pmuk_map_make(b, vma);
-	int ret;
-
-	if (IS_ERR(m))
-		return PTR_ERR(m);
-	scoped_guard(mutex, &b->lock)
-		ret = insert(m, vma);
-	if (ret)
-		pmuk_map_put(m, vma->vm_mm);
-	else
-		pmuk_mmap_settle(m, vma, ops);
-	return ret;
 }
 
 /*
@@ -153,26 +124,23 @@ static int pmuk_mmap_make(struct pmuk_buffer *b, struct vm_area_struct *vma,
 static void pmuk_mmap_swap(struct pmuk_buffer *b, struct pmuk_pages *data)
 	__must_hold(&b->lock)
 {
-	struct perf_event_mmap_page *page = page_address(b->control);
 	u64 size = (u64)data->nr * PAGE_SIZE;
 
 	pmuk_ring_hold(&b->ring);
 	synchronize_rcu();
 	swap(b->data, *data);
-	if (b->aux)
-		pmuk_area_swap(&b->aux->area);
-	page->data_size = size;
-	pmuk_aux_announce(b);
+	b->ring.page->data_size = size;
+	pmuk_aux_swap(b);
 	pmuk_ring_reset(&b->ring, b->data.map, size, pmuk_buffer_watermark(b, size));
 	b->dropped = false;
 	pmuk_pages_free(data);
 }
 
 /*
- * The last map @m goes, and nobody is charged for the data pages any more. So data pages whose
- * number user space has decided go with the map, and so do their records. munmap(2) holds the
- * mmap_lock, so this waits neither for writers nor for memory: the pages are freed later, and the
- * ring is held until the next map.
+ * The last map, @m, goes. If user space has chosen the number of data pages, these pages and their
+ * records go with the map, as nobody is charged for them any more. munmap(2) holds the mmap_lock,
+ * so this waits neither for writers nor for memory: the pages are freed later, and the ring refuses
+ * records until the next map.
  */
 static void pmuk_mmap_drop(struct pmuk_buffer *b, struct pmuk_map *m)
 	__must_hold(&b->lock)
@@ -186,13 +154,14 @@ static void pmuk_mmap_drop(struct pmuk_buffer *b, struct pmuk_map *m)
 }
 
 /*
- * Map @page now, so that no fault has to be served later. The page is mapped read-only: the first
- * write asks pmuk_mmap_mkwrite(). After a failure nothing of @vma is mapped: other threads could
- * read there until mmap(2) has failed, and the caller frees the pages before that.
+ * Map @page now, so that no fault has to be served later. The page is mapped as a private map's
+ * would be, which can be read and not written: the first write asks pmuk_mmap_mkwrite(). After a
+ * failure nothing of @vma is mapped: other threads could read there until mmap(2) has failed, and
+ * the caller frees the pages before that.
  */
 static int pmuk_mmap_insert(struct vm_area_struct *vma, unsigned long at, struct page *page)
 {
-	pgprot_t prot = vm_get_page_prot(vma->vm_flags & ~(VM_SHARED | VM_WRITE));
+	pgprot_t prot = vm_get_page_prot(vma->vm_flags & ~VM_SHARED);
 	int ret = remap_pfn_range(vma, vma->vm_start + at * PAGE_SIZE, page_to_pfn(page), PAGE_SIZE,
 				  prot);
 
@@ -201,15 +170,21 @@ static int pmuk_mmap_insert(struct vm_area_struct *vma, unsigned long at, struct
 	return ret;
 }
 
+static int pmuk_mmap_insert_pages(struct vm_area_struct *vma, unsigned long at,
+				  const struct pmuk_pages *p)
+{
+	unsigned int i;
+	int ret = 0;
+
+	for (i = 0; !ret && i < p->nr; i++)
+		ret = pmuk_mmap_insert(vma, at + i, p->pages[i]);
+	return ret;
+}
+
 static int pmuk_mmap_insert_all(struct pmuk_buffer *b, const struct pmuk_pages *data,
 				struct vm_area_struct *vma)
 {
-	int ret = pmuk_mmap_insert(vma, 0, b->control);
-	unsigned int i;
-
-	for (i = 0; !ret && i < data->nr; i++)
-		ret = pmuk_mmap_insert(vma, 1 + i, data->pages[i]);
-	return ret;
+	return pmuk_mmap_insert(vma, 0, b->control) ?: pmuk_mmap_insert_pages(vma, 1, data);
 }
 
 /*
@@ -222,6 +197,8 @@ static int pmuk_mmap_data(struct pmuk_buffer *b, unsigned int nr, struct vm_area
 	struct pmuk_pages data;
 	int ret;
 
+	if (b->user_tail && !b->maps)
+		pmuk_buffer_describe(b);
 	if (nr == b->data.nr && !b->dropped)
 		return pmuk_mmap_insert_all(b, &b->data, vma);
 	ret = pmuk_pages_alloc(&data, nr, GFP_KERNEL_ACCOUNT, cpu_to_node(b->cpu));
@@ -235,51 +212,15 @@ static int pmuk_mmap_data(struct pmuk_buffer *b, unsigned int nr, struct vm_area
 	return ret;
 }
 
-static vm_fault_t pmuk_mmap_mkwrite(struct vm_fault *vmf)
-{
-	return vmf->pgoff ? VM_FAULT_SIGBUS : 0;
-}
-
-static int pmuk_mmap_may_split(struct vm_area_struct *vma, unsigned long addr)
-{
-	return -EINVAL;
-}
-
-/* mremap(2) moves a map: the new one is opened, and then the old one is closed. */
-static void pmuk_mmap_open(struct vm_area_struct *vma)
-{
-	struct pmuk_map *m = vma->vm_private_data;
-
-	refcount_inc(&m->vmas);
-	pmuk_buffer_get(m->b);
-	guard(mutex)(&m->b->lock);
-	m->b->maps++;
-}
-
-static void pmuk_mmap_close(struct vm_area_struct *vma)
-{
-	struct pmuk_map *m = vma->vm_private_data;
-	struct pmuk_buffer *b = m->b;
-
-	scoped_guard(mutex, &b->lock) {
-		if (!--b->maps)
-			pmuk_mmap_drop(b, m);
-	}
-	pmuk_map_put(m, vma->vm_mm);
-	pmuk_buffer_put(b);
-}
-
-static const struct vm_operations_struct pmuk_mmap_ops = {
-	.open		= pmuk_mmap_open,
-	.close		= pmuk_mmap_close,
-	.may_split	= pmuk_mmap_may_split,
-	.pfn_mkwrite	= pmuk_mmap_mkwrite,
-};
-
 /* Returns whether the AUX area is mapped in the first @nr pages: the control page and the data. */
 static bool pmuk_aux_is_mapped_in(const struct pmuk_buffer *b, unsigned long nr)
 {
-	return b->aux && b->aux->maps && b->aux->pgoff < nr;
+	const struct pmuk_aux *aux = b->aux;
+
+	if (!aux)
+		return false;
+	lockdep_assert_held(&aux->b->lock);
+	return aux->maps && aux->pgoff < nr;
 }
 
 static int pmuk_mmap_locked(struct pmuk_map *m, struct vm_area_struct *vma)
@@ -305,17 +246,18 @@ static int pmuk_mmap_locked(struct pmuk_map *m, struct vm_area_struct *vma)
 
 /* ---- maps of the AUX area ---- */
 
-/* User space may have written the offset and the size that the control page announces. */
+/*
+ * Returns what is wrong with a map of the AUX area, or NULL. User space may have written the offset
+ * and the size that the control page announces, so the map must match the area, too.
+ */
 static const char *pmuk_aux_mmap_fault(const struct pmuk_buffer *b, struct vm_area_struct *vma)
+	__must_hold(&b->lock)
 {
 	const struct perf_event_mmap_page *page = b->ring.page;
 	u64 offset = READ_ONCE(page->aux_offset), size = READ_ONCE(page->aux_size);
 	const struct pmuk_aux *aux = b->aux;
 
-	if (!(vma->vm_flags & VM_MAYSHARE))
-		return "not shared";
-	if (vma->vm_flags & VM_EXEC)
-		return "executable";
+	lockdep_assert_held(&aux->b->lock);
 	if (vma->vm_pgoff < 1 + (u64)b->data.nr)
 		return "an AUX area in the data";
 	if (offset % PAGE_SIZE || offset / PAGE_SIZE != vma->vm_pgoff)
@@ -329,77 +271,114 @@ static const char *pmuk_aux_mmap_fault(const struct pmuk_buffer *b, struct vm_ar
 	return NULL;
 }
 
-static int pmuk_aux_insert(struct pmuk_aux *aux, struct vm_area_struct *vma)
+/* User space may have written an offset that lies in the data: mend it. */
+static void pmuk_aux_drop(struct pmuk_buffer *b) __must_hold(&b->lock)
 {
-	unsigned long i;
-	int ret = 0;
-
-	for (i = 0; !ret && i < aux->pages.nr; i++)
-		ret = pmuk_mmap_insert(vma, i, aux->pages.pages[i]);
-	return ret;
+	lockdep_assert_held(&b->aux->b->lock);
+	b->aux->maps--;
+	if (READ_ONCE(b->ring.page->aux_offset) < (1 + (u64)b->data.nr) * PAGE_SIZE)
+		pmuk_aux_announce(b);
 }
 
-static void pmuk_aux_open(struct vm_area_struct *vma)
+static int pmuk_aux_mmap_locked(struct pmuk_map *m, struct vm_area_struct *vma)
+{
+	struct pmuk_buffer *b = m->b;
+	struct pmuk_aux *aux = b->aux;
+	const char *fault;
+	int ret;
+
+	lockdep_assert_held(&b->lock);
+	fault = pmuk_aux_mmap_fault(b, vma);
+	if (fault) {
+		pr_debug("mmap: %s\n", fault);
+		return -EINVAL;
+	}
+	ret = pmuk_mmap_insert_pages(vma, 0, &b->aux->pages);
+	if (ret)
+		return ret;
+	lockdep_assert_held(&aux->b->lock);
+	aux->maps++;
+	aux->pgoff = vma->vm_pgoff;
+	return 0;
+}
+
+/* ---- maps of either kind ---- */
+
+static vm_fault_t pmuk_mmap_mkwrite(struct vm_fault *vmf)
+{
+	return vmf->pgoff ? VM_FAULT_SIGBUS : 0;
+}
+
+static int pmuk_mmap_may_split(struct vm_area_struct *vma, unsigned long addr)
+{
+	return -EINVAL;
+}
+
+/* mremap(2) moves a map: the new one is opened, and then the old one is closed. */
+static void pmuk_mmap_open(struct vm_area_struct *vma)
 {
 	struct pmuk_map *m = vma->vm_private_data;
 
 	refcount_inc(&m->vmas);
 	pmuk_buffer_get(m->b);
 	guard(mutex)(&m->b->lock);
+	if (!m->of_aux) {
+		m->b->maps++;
+		return;
+	}
+	lockdep_assert_held(&m->b->aux->b->lock);
 	m->b->aux->maps++;
 }
 
-static void pmuk_aux_close(struct vm_area_struct *vma)
+static void pmuk_mmap_close(struct vm_area_struct *vma)
 {
 	struct pmuk_map *m = vma->vm_private_data;
 	struct pmuk_buffer *b = m->b;
 
-	pmuk_map_put(m, vma->vm_mm);
 	scoped_guard(mutex, &b->lock) {
-		b->aux->maps--;
-		/* user space may have announced a place in the data */
-		if (READ_ONCE(b->ring.page->aux_offset) < (1 + (u64)b->data.nr) * PAGE_SIZE)
-			pmuk_aux_announce(b);
+		if (m->of_aux)
+			pmuk_aux_drop(b);
+		else if (!--b->maps)
+			pmuk_mmap_drop(b, m);
 	}
+	pmuk_map_put(m, vma->vm_mm);
 	pmuk_buffer_put(b);
 }
 
-static const struct vm_operations_struct pmuk_aux_ops = {
-	.open		= pmuk_aux_open,
-	.close		= pmuk_aux_close,
+static const struct vm_operations_struct pmuk_mmap_ops = {
+	.open		= pmuk_mmap_open,
+	.close		= pmuk_mmap_close,
 	.may_split	= pmuk_mmap_may_split,
 	.pfn_mkwrite	= pmuk_mmap_mkwrite,
 };
 
-static int pmuk_aux_mmap_locked(struct pmuk_map *m, struct vm_area_struct *vma)
+/*
+ * Make @vma a map of the buffer. Children do not inherit it, and it cannot grow. Unless user space
+ * gives records back, it cannot be made writable later.
+ */
+static int pmuk_mmap_make(struct pmuk_buffer *b, struct vm_area_struct *vma)
 {
-	struct pmuk_buffer *b = m->b;
-	const char *fault = pmuk_aux_mmap_fault(b, vma);
+	struct pmuk_map *m = pmuk_map_make(b, vma, vma->vm_pgoff);
 	int ret;
 
-	if (fault) {
-		pr_debug("mmap: %s\n", fault);
-		return -EINVAL;
-	}
-	ret = pmuk_aux_insert(b->aux, vma);
-	if (ret)
+	if (IS_ERR(m))
+		return PTR_ERR(m);
+	scoped_guard(mutex, &b->lock)
+		ret = m->of_aux ? pmuk_aux_mmap_locked(m, vma) : pmuk_mmap_locked(m, vma);
+	if (ret) {
+		pmuk_map_put(m, vma->vm_mm);
 		return ret;
-	b->aux->maps++;
-	b->aux->pgoff = vma->vm_pgoff;
+	}
+	pmuk_buffer_get(b);
+	if (!b->user_tail)
+		vm_flags_clear(vma, VM_MAYWRITE);
+	vm_flags_mod(vma, VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP, VM_MAYEXEC);
+	vma->vm_private_data = m;
+	vma->vm_ops = &pmuk_mmap_ops;
 	return 0;
 }
 
-/* The AUX area's part of pmuk_buffer_mmap(). */
-static int pmuk_aux_mmap(struct pmuk_buffer *b, struct vm_area_struct *vma)
-{
-	if (!b->user_tail && (vma->vm_flags & VM_WRITE)) {
-		pr_debug("mmap: writable, and user space does not read the buffer\n");
-		return -EACCES;
-	}
-	return pmuk_mmap_make(b, vma, pmuk_aux_mmap_locked, &pmuk_aux_ops);
-}
-
-/* ---- what a consumer's file calls ---- */
+/* ---- calls for a consumer's file ---- */
 
 /**
  * pmuk_buffer_mmap() - map a buffer into user space
@@ -410,8 +389,9 @@ static int pmuk_aux_mmap(struct pmuk_buffer *b, struct vm_area_struct *vma)
  * are shared, at offset 0, and are neither inherited by fork(2), nor split, nor grown. With
  * PMUK_BUFFER_USER_TAIL the control page may be written, and the first map decides how many data
  * pages there are. When the last map goes, so do these pages and their records. Records are then
- * discarded until the next map, which may decide differently. A map holds the buffer, and may
- * outlive pmuk_buffer_destroy(): the consumer's file keeps its module until then.
+ * discarded until the next map, which may decide differently, and finds a clean control page. A map
+ * holds the buffer, and may outlive pmuk_buffer_destroy(): the consumer's file keeps its module
+ * until then.
  *
  * Pages are accounted as those of perf's maps, and with them: up to
  * perf_event_mlock_kb for each user and CPU, and in mm_struct::pinned_vm, under RLIMIT_MEMLOCK,
@@ -439,17 +419,16 @@ int pmuk_buffer_mmap(struct pmuk_buffer *b, struct vm_area_struct *vma)
 
 	if (IS_ERR_OR_NULL(b))
 		return -EINVAL;
-	if (b->aux && vma->vm_pgoff)
-		return pmuk_aux_mmap(b, vma);
 	fault = pmuk_mmap_fault(b, vma);
 	if (fault) {
 		pr_debug("mmap: %s\n", fault);
 		return -EINVAL;
 	}
-	if (!b->user_tail && (vma->vm_flags & VM_WRITE))
+	if (!b->user_tail && (vma->vm_flags & VM_WRITE)) {
+		pr_debug("mmap: writable, and user space does not read the buffer\n");
 		return -EACCES;
-
-	return pmuk_mmap_make(b, vma, pmuk_mmap_locked, &pmuk_mmap_ops);
+	}
+	return pmuk_mmap_make(b, vma);
 }
 EXPORT_SYMBOL_GPL(pmuk_buffer_mmap);
 

@@ -9,6 +9,7 @@
 #include <linux/export.h>
 #include <linux/irqflags.h>
 #include <linux/jump_label.h>
+#include <linux/lockdep.h>
 #include <linux/sched/clock.h>
 #include <linux/smp.h>
 #include <linux/timekeeping.h>
@@ -42,10 +43,12 @@ static void pmuk_slot_handle_overdue(struct pmuk_slot *slot)
  */
 void pmuk_inst_pause(struct pmuk_inst *inst)
 {
-	struct pmuk_turn *turn = inst->active;
+	/* The turn does not end before this CPU takes interrupts. */
+	struct pmuk_turn *turn = context_unsafe(inst->active);
 	bool again = false;
 	unsigned int i;
 
+	lockdep_assert_irqs_disabled();
 	if (!turn)
 		return;
 	for (i = 0; i < turn->nr; i++)
@@ -189,7 +192,9 @@ void pmuk_slot_overflow(struct pmuk_counter *c, const struct pmuk_sample *sample
 	struct pmuk_slot *slot = c->slot;
 	struct pmuk_inst *inst = slot->inst;
 
-	if (READ_ONCE(inst->active) != slot->turn || atomic_read(&inst->masked) ||
+	lockdep_assert_irqs_disabled();
+	/* A tree's overflows go on after the turn has ended: these are dropped. */
+	if (context_unsafe(READ_ONCE(inst->active)) != slot->turn || atomic_read(&inst->masked) ||
 	    READ_ONCE(slot->hit))
 		return;
 	if (static_branch_unlikely(&pmuk_measures))

@@ -11,7 +11,10 @@
 #include <linux/export.h>
 #include <linux/irqflags.h>
 #include <linux/irq_work.h>
+#include <linux/limits.h>
+#include <linux/preempt.h>
 #include <linux/processor.h>
+#include <linux/smp.h>
 
 #include "hw.h"
 
@@ -72,6 +75,91 @@ static bool pmuk_hold_paused(struct pmuk_counter *c, bool held)
 	return held;
 }
 
+/* ---- the events of a pause ---- */
+
+/*
+ * Sets @since to what the register has counted between the pause and its value @raw. Returns false
+ * if that is not known, because the register was loaded since. The driver loads the register at an
+ * overflow before it reports the overflow; then the difference has the sign of an old value.
+ */
+static bool pmuk_counted_since(const struct pmuk_counter *c, u64 raw, u64 *since)
+{
+	u64 mask = c->mask ?: U64_MAX;
+
+	*since = (raw - c->paused_at) & mask;
+	return perf_local_is_marked(c->event) && *since <= mask >> 1;
+}
+
+static void pmuk_freeze(struct pmuk_counter *c)
+{
+	u64 count;
+
+	if (c->marks)
+		perf_local_mark(c->event);
+	count = perf_local_count(c->event, c->mask, &c->paused_at);
+	c->paused_count = count;
+	c->paused_nmis = in_nmi() ? perf_arch_nmis() : 0;
+	WRITE_ONCE(c->frozen, pmuk_not_less(c, count));
+}
+
+/*
+ * An NMI that pauses the counter may have interrupted an update of the count. Then ->frozen lacks
+ * the events that the update had in flight. After the NMI the count is complete: subtract from it
+ * what the register has counted since the pause. If perf core has loaded the register meanwhile,
+ * ->frozen stays as it is.
+ */
+static void pmuk_complete_frozen(struct pmuk_counter *c)
+{
+	u64 raw, since, count = perf_local_count(c->event, c->mask, &raw);
+
+	c->paused_nmis = 0;
+	if (!pmuk_counted_since(c, raw, &since) || since >= count - c->frozen)
+		return;
+	WRITE_ONCE(c->frozen, count - since);
+	pmuk_publish_local(c, c->frozen);
+}
+
+/*
+ * Returns true in the NMI that has paused the counter: the same events are in flight as then. Where
+ * NMIs are not counted, that is not known.
+ */
+static bool pmuk_is_pausing_nmi(const struct pmuk_counter *c)
+{
+	return in_nmi() && c->paused_nmis && c->paused_nmis == (u32)perf_arch_nmis();
+}
+
+/*
+ * Returns the events of the pause, which perf core's count has and the counter's must not have. In
+ * an NMI, the count and ->frozen may lack different events that were in flight; the register does
+ * not.
+ */
+static u64 pmuk_hidden(struct pmuk_counter *c)
+{
+	u64 raw, since, count;
+
+	if (!in_nmi())
+		pmuk_complete_frozen(c);
+	count = perf_local_count(c->event, c->mask, &raw);
+	if (pmuk_is_pausing_nmi(c))
+		return count - c->paused_count;
+	if (in_nmi() && pmuk_counted_since(c, raw, &since))
+		return since;
+	return count - c->frozen;
+}
+
+/*
+ * Returns true if an NMI cannot know the events of the pause. ->settle resumes a CPU's counter
+ * after the NMI. A task's counter may have moved to another CPU by then, so it is resumed in the
+ * NMI, and may be wrong by what an update has in flight. Trace units count nothing.
+ */
+static bool pmuk_resumes_later(const struct pmuk_counter *c)
+{
+	return in_nmi() && pmuk_can_hold(c) && !c->traces && !perf_local_task(c->event) &&
+	       !perf_local_is_marked(c->event) && !pmuk_is_pausing_nmi(c);
+}
+
+/* ---- from one state to the next ---- */
+
 /*
  * Each of the next functions changes a counter that the caller has claimed in the state @was, and
  * returns the next state.
@@ -79,12 +167,16 @@ static bool pmuk_hold_paused(struct pmuk_counter *c, bool held)
 
 static unsigned long pmuk_pause(struct pmuk_counter *c, unsigned long was)
 {
-	bool unserved = pmuk_hw_stops_after_nmi(c);
+	bool overdue = pmuk_hw_stops_after_nmi(c) || pmuk_hw_is_overdue(c);
 	bool held = pmuk_hold_paused(c, pmuk_state_is_held(was));
 
-	WRITE_ONCE(c->frozen, pmuk_not_less(c, pmuk_hw_count(c)));
+	if (pmuk_state_is_frozen(was))
+		return pmuk_state_paused(held, false);	/* the resume has not begun */
+	pmuk_freeze(c);
 	pmuk_publish_local(c, c->frozen);
-	return pmuk_state_paused(held, unserved || (held && pmuk_hw_has_overflowed(c)));
+	if (in_nmi())
+		irq_work_queue(&c->settle);
+	return pmuk_state_paused(held, overdue || (held && pmuk_hw_has_overflowed(c)));
 }
 
 /*
@@ -94,7 +186,7 @@ static unsigned long pmuk_pause(struct pmuk_counter *c, unsigned long was)
  */
 static unsigned long pmuk_thaw(struct pmuk_counter *c, bool held)
 {
-	perf_local_subtract(c->event, pmuk_hw_count(c) - c->frozen);
+	perf_local_subtract(c->event, pmuk_hidden(c));
 	smp_store_release(&c->resumes, c->resumes + 1);	/* pairs with pmuk_counter_value() */
 	pmuk_state_leave(&c->state, PMUK_STOPPING);
 	held = pmuk_let_go(c, held);
@@ -104,6 +196,10 @@ static unsigned long pmuk_thaw(struct pmuk_counter *c, bool held)
 
 static unsigned long pmuk_resume(struct pmuk_counter *c, unsigned long was)
 {
+	if (pmuk_resumes_later(c)) {
+		irq_work_queue(&c->settle);
+		return PMUK_PAUSED_ENDING;
+	}
 	return pmuk_thaw(c, pmuk_state_is_held(was));
 }
 
@@ -126,8 +222,13 @@ static unsigned long pmuk_set_paused_period(struct pmuk_counter *c, unsigned lon
 	bool held = pmuk_hold_paused(c, pmuk_state_is_held(was));
 
 	pmuk_hw_begin_period(c, pmuk_next_period(c));
-	if (!unserved && perf_local_is_throttled(c->event))
+	if (!unserved && perf_local_is_throttled(c->event)) {
+		if (!in_nmi())
+			pmuk_complete_frozen(c);
 		perf_local_start(c->event, false);
+	}
+	if (was == PMUK_PAUSED_ENDING)
+		return was;
 	return pmuk_state_paused(held, pmuk_state_is_overdue(was));
 }
 
@@ -138,20 +239,26 @@ static unsigned long pmuk_set_hardware_period(struct pmuk_counter *c, unsigned l
 	if (pmuk_state_is_frozen(was))
 		return pmuk_set_paused_period(c, was);
 	held = pmuk_hold(c, pmuk_state_is_held(was));
-	WRITE_ONCE(c->frozen, pmuk_not_less(c, pmuk_hw_count(c)));
+	pmuk_freeze(c);
 	pmuk_state_leave(&c->state, PMUK_RESUMING);
 	pmuk_hw_begin_period(c, pmuk_next_period(c));
 	return pmuk_thaw(c, held);
 }
 
-/* Does what an NMI had to leave, see pmuk_hold() and pmuk_let_go(). */
+/* Does what an NMI had to leave, see pmuk_hold(), pmuk_let_go() and pmuk_resumes_later(). */
 static unsigned long pmuk_settle(struct pmuk_counter *c, unsigned long was)
 {
 	bool held = pmuk_state_is_held(was);
 
-	if (pmuk_state_is_frozen(was))
-		return pmuk_state_paused(pmuk_hold(c, held), pmuk_state_is_overdue(was));
-	if ((c->attr.flags & PMUK_NO_THROTTLE) && perf_local_is_throttled(c->event))
+	if (was == PMUK_PAUSED_ENDING)
+		return pmuk_thaw(c, held);
+	if (pmuk_state_is_frozen(was)) {
+		held = pmuk_hold(c, held);
+		pmuk_complete_frozen(c);
+		return pmuk_state_paused(held, pmuk_state_is_overdue(was));
+	}
+	if ((c->attr.flags & PMUK_NO_THROTTLE) && perf_local_is_throttled(c->event) &&
+	    perf_local_is_on(c->event))
 		perf_local_unthrottle(c->event);
 	else
 		pmuk_let_go(c, held);
@@ -178,15 +285,14 @@ static int pmuk_change(struct pmuk_counter *c, unsigned long from,
 void pmuk_settle_irq_work(struct irq_work *irq_work)
 {
 	struct pmuk_counter *c = container_of(irq_work, struct pmuk_counter, settle);
-	unsigned long held = PMUK_COUNTING_HELD;
 
 	/* The counter is being destroyed, and its event may have been released. */
 	if (READ_ONCE(c->quiet))
 		return;
-	if (perf_local_is_on(c->event))
-		pmuk_change(c, PMUK_FROM_COUNTING | PMUK_FROM_PAUSED, pmuk_settle);
+	if (perf_local_is_on(c->event) || perf_local_cpu(c->event) == smp_processor_id())
+		pmuk_change(c, PMUK_FROM_ANY, pmuk_settle);
 	else
-		try_cmpxchg(&c->state, &held, PMUK_COUNTING);
+		pmuk_state_settle_off(&c->state);
 }
 
 static int pmuk_change_local(struct pmuk_counter *c, unsigned long from,
@@ -214,6 +320,11 @@ static int pmuk_change_local(struct pmuk_counter *c, unsigned long from,
  * the counter, and until the end of an NMI that is not the PMU's own or, with AMD's
  * PerfMonV2, has an overflow of @c to serve. Pausing a paused counter does nothing.
  *
+ * An NMI may interrupt perf core while it updates the count. If that NMI pauses the counter,
+ * reads get the exact count after the NMI, and until then may lack the events in flight. They lack
+ * these events for good if the counter overflows, or perf core reschedules it, right after the NMI,
+ * or if the PMU has no interrupts.
+ *
  * Context: Any, NMI too; on the counter's CPU, or in the context of its task.
  * Return: 0; -EINVAL if @c is NULL or does not belong to this CPU or task,
  * -EBUSY if an NMI found the PMU being reprogrammed, or @c being changed by another of these calls
@@ -222,7 +333,7 @@ static int pmuk_change_local(struct pmuk_counter *c, unsigned long from,
  */
 int pmuk_counter_pause(struct pmuk_counter *c)
 {
-	return pmuk_change_local(c, PMUK_FROM_COUNTING, pmuk_pause);
+	return pmuk_change_local(c, PMUK_FROM_COUNTING | PMUK_FROM_ENDING, pmuk_pause);
 }
 EXPORT_SYMBOL_GPL(pmuk_counter_pause);
 
@@ -230,8 +341,10 @@ EXPORT_SYMBOL_GPL(pmuk_counter_pause);
  * pmuk_counter_resume() - go on counting where pmuk_counter_pause() stopped
  * @c: the counter
  *
- * In an NMI that is not the PMU's own, the hardware starts right after the NMI.
- * Resuming a counter that is not paused does nothing.
+ * In an NMI that is not the PMU's own, the hardware starts right after the NMI. If perf core has
+ * started the counter during the pause, as when perf core reschedules, or if the PMU has no
+ * interrupts, a resume in any NMI takes effect right after the NMI. Resuming a counter that is not
+ * paused does nothing.
  *
  * Context: Any, NMI too; on the counter's CPU, or in the context of its task.
  * Return: As pmuk_counter_pause().
@@ -278,8 +391,7 @@ static int pmuk_set_period(struct pmuk_counter *c, u64 period)
 	if (pmuk_hw_is_software(c))
 		pmuk_set_software_period(c);
 	else if (perf_local_is_on(c->event))
-		ret = pmuk_change(c, PMUK_FROM_COUNTING | PMUK_FROM_PAUSED,
-				  pmuk_set_hardware_period);
+		ret = pmuk_change(c, PMUK_FROM_ANY, pmuk_set_hardware_period);
 	else
 		pmuk_hw_begin_period(c, pmuk_next_period(c));
 	if (ret)
@@ -329,7 +441,7 @@ EXPORT_SYMBOL_GPL(pmuk_counter_set_period);
 static bool pmuk_rearm_disabled(struct pmuk_counter *c)
 {
 	guard(irqsave)();
-	return !pmuk_change(c, PMUK_FROM_COUNTING | PMUK_FROM_PAUSED, pmuk_rearm);
+	return !pmuk_change(c, PMUK_FROM_ANY, pmuk_rearm);
 }
 
 /*

@@ -14,7 +14,6 @@
 #include <linux/string.h>
 
 #include "context.h"
-#include "pmc.h"
 #include "sets.h"
 #include "slot.h"
 #include "turn.h"
@@ -23,18 +22,44 @@
 			 PMUK_EXCLUDE_IDLE | PMUK_EXCLUDE_GUEST | PMUK_PINNED |		\
 			 PMUK_NO_THROTTLE)
 
-static struct pmuk_def *pmuk_def_find(struct pmuk_context *ctx, u16 id, u16 num)
+/* Returns where the pointer to the definition of counter @num is, or would be. */
+static struct pmuk_def **pmuk_def_at(struct pmuk_set *set, u16 num)
+{
+	struct pmuk_def **at = &set->defs;
+
+	while (*at && (*at)->num < num)
+		at = &(*at)->next;
+	return at;
+}
+
+/* Adds the definition of counter @num where pmuk_def_at() has found its place. */
+static struct pmuk_def *pmuk_def_add(struct pmuk_def **at, u16 num)
+{
+	struct pmuk_def *def = kzalloc(sizeof(*def), GFP_KERNEL);
+
+	if (!def)
+		return ERR_PTR(-ENOMEM);
+	def->num = num;
+	def->next = *at;
+	*at = def;
+	return def;
+}
+
+/* Returns the definition, a new one if need be: a set takes memory for counters that it has. */
+static struct pmuk_def *pmuk_def_get(struct pmuk_context *ctx, u16 id, u16 num)
 	__must_hold(&ctx->lock)
 {
 	struct pmuk_set *set = pmuk_set_find(ctx, id);
+	struct pmuk_def **at;
 
 	if (!set)
 		return ERR_PTR(-ENOENT);
 	if (num >= PMUK_SET_COUNTERS)
 		return ERR_PTR(-EINVAL);
-	if (!set->defs)
-		set->defs = kvcalloc(PMUK_SET_COUNTERS, sizeof(*set->defs), GFP_KERNEL);
-	return set->defs ? &set->defs[num] : ERR_PTR(-ENOMEM);
+	at = pmuk_def_at(set, num);
+	if (*at && (*at)->num == num)
+		return *at;
+	return pmuk_def_add(at, num);
 }
 
 static bool pmuk_is_same_event(const struct pmuk_pmc *a, const struct pmuk_pmc *b)
@@ -46,7 +71,7 @@ static bool pmuk_is_same_event(const struct pmuk_pmc *a, const struct pmuk_pmc *
 static int pmuk_write_pmc(struct pmuk_context *ctx, const struct pmuk_pmc *pmc)
 	__must_hold(&ctx->lock)
 {
-	struct pmuk_def *def = pmuk_def_find(ctx, pmc->set, pmc->num);
+	struct pmuk_def *def = pmuk_def_get(ctx, pmc->set, pmc->num);
 
 	if (IS_ERR(def))
 		return PTR_ERR(def);
@@ -60,12 +85,12 @@ static int pmuk_write_pmc(struct pmuk_context *ctx, const struct pmuk_pmc *pmc)
 }
 
 /**
- * pmuk_write_pmcs() - say which events counters count
+ * pmuk_write_pmcs() - choose the events that counters count
  * @ctx: the context, not loaded
  * @req: an entry for each counter; each one's ret is written
  * @count: how many
  *
- * Follows pfmk_write_pmcs(): an entry takes the place of what configured a counter then.
+ * Follows pfmk_write_pmcs(), whose entries were values of the PMU's configuration registers.
  *
  * Context: May sleep.
  * Return: @count, or how many were done before one failed; -EINVAL if @ctx is NULL or an
@@ -75,19 +100,10 @@ static int pmuk_write_pmc(struct pmuk_context *ctx, const struct pmuk_pmc *pmc)
  */
 int pmuk_write_pmcs(struct pmuk_context *ctx, struct pmuk_pmc *req, int count)
 {
-	int i;
-
-	if (IS_ERR_OR_NULL(ctx) || count < 0 || (count && !req))
+	if (!pmuk_vector_ok(ctx, req, count))
 		return -EINVAL;
 	guard(mutex)(&ctx->lock);
-	if (ctx->loaded)
-		return -EBUSY;
-	for (i = 0; i < count; i++) {
-		req[i].ret = pmuk_write_pmc(ctx, &req[i]);
-		if (req[i].ret)
-			break;
-	}
-	return i;
+	return ctx->loaded ? -EBUSY : pmuk_vector_do(ctx, req, count, pmuk_write_pmc);
 }
 EXPORT_SYMBOL_GPL(pmuk_write_pmcs);
 
@@ -106,7 +122,7 @@ static const char *pmuk_pmd_fault(const struct pmuk_pmd *pmd)
 		return "period too long";
 	if (!pmuk_pmd_samples(pmd) && (pmd->flags || pmd->random_mask || pmd->reset_peers ||
 				       pmd->sample_peers || pmd->switch_overflows))
-		return "what an overflow is to do, and none";
+		return "actions for overflows, and no period";
 	if (hweight32(pmd->sample_peers) > PMUK_PEERS_MAX || (pmd->sample_peers & BIT(pmd->num)))
 		return "too many peers, or the counter itself";
 	return NULL;
@@ -131,8 +147,9 @@ static void pmuk_pmd_rebase(struct pmuk_context *ctx, const struct pmuk_pmd *pmd
 }
 
 /*
- * Returns whether the change is one that is not possible while the context is loaded, as its events
- * were created with the old value. The events of a tree also have fixed periods, and no peers.
+ * Returns true if @pmd changes what is fixed while the context is loaded. Events are created with
+ * or without a period, and with a random sequence. The events of a tree also keep their periods,
+ * and have no peers.
  */
 static bool pmuk_pmd_is_fixed(const struct pmuk_context *ctx, const struct pmuk_pmd *old,
 			      const struct pmuk_pmd *pmd) __must_hold(&ctx->lock)
@@ -148,7 +165,7 @@ static bool pmuk_pmd_is_fixed(const struct pmuk_context *ctx, const struct pmuk_
 static int pmuk_write_pmd(struct pmuk_context *ctx, const struct pmuk_pmd *pmd)
 	__must_hold(&ctx->lock)
 {
-	struct pmuk_def *def = pmuk_def_find(ctx, pmd->set, pmd->num);
+	struct pmuk_def *def = pmuk_def_get(ctx, pmd->set, pmd->num);
 	const char *fault;
 
 	if (IS_ERR(def))
@@ -167,7 +184,7 @@ static int pmuk_write_pmd(struct pmuk_context *ctx, const struct pmuk_pmd *pmd)
 }
 
 /**
- * pmuk_write_pmds() - say how counters count
+ * pmuk_write_pmds() - set the values, periods and overflow actions of counters
  * @ctx: the context, not started
  * @req: an entry for each counter; each one's ret is written
  * @count: how many
@@ -176,29 +193,19 @@ static int pmuk_write_pmd(struct pmuk_context *ctx, const struct pmuk_pmd *pmd)
  * the value from which the counter began.
  *
  * Context: May sleep.
- * Return: @count, or how many were done before one failed; -EINVAL if @ctx is NULL or an
- * ERR_PTR(), or @count is negative or @req is NULL; -EBUSY if @ctx was started. An entry
- * fails with -ENOENT if there is no such event set; -EINVAL for an impossible number,
- * unknown flags, too long a period, or if it says what an overflow is to do and has no
- * period; -EBUSY if the context is loaded, and a counter without a period is to get one, or the
- * reverse, or its periods are to be randomized differently, or with PMUK_TARGET_TREE periods
- * or peers are to change; -ENOMEM.
+ * Return: @count, or how many were done before one failed; -EINVAL if @ctx is NULL or an ERR_PTR(),
+ * or @count is negative or @req is NULL; -EBUSY if @ctx was started. An entry fails with -ENOENT if
+ * there is no such event set; -EINVAL for an impossible number, unknown flags, too long a period,
+ * or if it says what an overflow is to do and has no period; -EBUSY if the context is loaded, and a
+ * counter without a period is to get one, or the reverse, or its periods are to be randomized
+ * differently, or with PMUK_TARGET_TREE periods or peers are to change; -ENOMEM.
  */
 int pmuk_write_pmds(struct pmuk_context *ctx, struct pmuk_pmd *req, int count)
 {
-	int i;
-
-	if (IS_ERR_OR_NULL(ctx) || count < 0 || (count && !req))
+	if (!pmuk_vector_ok(ctx, req, count))
 		return -EINVAL;
 	guard(mutex)(&ctx->lock);
-	if (ctx->running)
-		return -EBUSY;
-	for (i = 0; i < count; i++) {
-		req[i].ret = pmuk_write_pmd(ctx, &req[i]);
-		if (req[i].ret)
-			break;
-	}
-	return i;
+	return ctx->running ? -EBUSY : pmuk_vector_do(ctx, req, count, pmuk_write_pmd);
 }
 EXPORT_SYMBOL_GPL(pmuk_write_pmds);
 
@@ -245,7 +252,7 @@ static int pmuk_read_pmd(struct pmuk_context *ctx, struct pmuk_pmd_read *req)
 		return -EINVAL;
 	if (!set || !(set->defined & BIT(req->num)))
 		return -ENOENT;
-	def = &set->defs[req->num];
+	def = *pmuk_def_at(set, req->num);
 	if (req->cpu < -1 || req->cpu >= (int)nr_cpu_ids)
 		return -EINVAL;
 	if (req->cpu != -1 && (!ctx->loaded || pmuk_target_is_task(ctx) || !ctx->insts[req->cpu]))
@@ -281,31 +288,24 @@ static int pmuk_read_pmd(struct pmuk_context *ctx, struct pmuk_pmd_read *req)
  */
 int pmuk_read_pmds(struct pmuk_context *ctx, struct pmuk_pmd_read *req, int count)
 {
-	int i;
-
-	if (IS_ERR_OR_NULL(ctx) || count < 0 || (count && !req))
+	if (!pmuk_vector_ok(ctx, req, count))
 		return -EINVAL;
 	guard(mutex)(&ctx->lock);
-	for (i = 0; i < count; i++) {
-		req[i].ret = pmuk_read_pmd(ctx, &req[i]);
-		if (req[i].ret)
-			break;
-	}
-	return i;
+	return pmuk_vector_do(ctx, req, count, pmuk_read_pmd);
 }
 EXPORT_SYMBOL_GPL(pmuk_read_pmds);
 
 /* Keep the sums of what the instances have counted, before the instances are freed. */
 void pmuk_pmds_keep(struct pmuk_context *ctx) __must_hold(&ctx->lock)
 {
+	struct pmuk_def *def;
 	struct pmuk_set *set;
 	unsigned long id;
-	unsigned int num;
 
 	xa_for_each(&ctx->sets, id, set) {
-		for (num = 0; num < PMUK_SET_COUNTERS; num++) {
-			if (set->defined & BIT(num))
-				pmuk_pmd_sum(ctx, id, num, &set->defs[num].kept);
+		for (def = set->defs; def; def = def->next) {
+			if (set->defined & BIT(def->num))
+				pmuk_pmd_sum(ctx, id, def->num, &def->kept);
 		}
 		cond_resched();
 	}
@@ -334,9 +334,8 @@ static int pmuk_turn_snapshot(const struct pmuk_turn *turn, struct pmuk_value *v
  * for the counter on all CPUs, since the context was loaded. Its age is that of the oldest part.
  *
  * Context: Any, NMI too; from any CPU.
- * Return: 0; -EINVAL if @ctx or @values is NULL or an ERR_PTR(), or there is no such set, or
- * it has fewer than @n counters; -ENODEV if @ctx is not loaded; -EOPNOTSUPP with
- * PMUK_TARGET_TREE.
+ * Return: 0; -EINVAL if @ctx or @values is NULL or an ERR_PTR(), or there is no such set, or it has
+ * fewer than @n counters; -ENODEV if @ctx is not loaded; -EOPNOTSUPP with PMUK_TARGET_TREE.
  */
 int pmuk_snapshot(struct pmuk_context *ctx, u16 set, struct pmuk_value *values, unsigned int n)
 {
@@ -346,7 +345,8 @@ int pmuk_snapshot(struct pmuk_context *ctx, u16 set, struct pmuk_value *values, 
 
 	if (IS_ERR_OR_NULL(ctx) || IS_ERR_OR_NULL(values))
 		return -EINVAL;
-	if (READ_ONCE(ctx->loaded) && READ_ONCE(ctx->target) == PMUK_TARGET_TREE)
+	/* A load or an unload may be under way: then this adds up the instances that it finds. */
+	if (context_unsafe(READ_ONCE(ctx->loaded) && READ_ONCE(ctx->target) == PMUK_TARGET_TREE))
 		return -EOPNOTSUPP;
 	memset(values, 0, n * sizeof(*values));
 	guard(rcu)();

@@ -10,7 +10,6 @@
 #include <linux/list.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
-#include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/wait_bit.h>
 
@@ -19,14 +18,6 @@
 #include "registry.h"
 
 static DEFINE_MUTEX(pmuk_formats_lock);
-
-struct pmuk_registered {
-	struct list_head node;
-	struct pmuk_format *format;
-	atomic_t users;			/* contexts */
-	atomic_t open;			/* contexts that are not being closed, or being created */
-	bool leaving;			/* takes no more contexts; under pmuk_formats_lock */
-};
 
 static LIST_HEAD_GUARDED(pmuk_formats, pmuk_formats_lock);
 
@@ -65,57 +56,55 @@ bool pmuk_format_is_perf(const struct pmuk_format *format)
 	return format == &pmuk_perf_format;
 }
 
-static struct pmuk_registered *pmuk_format_lookup(const uuid_t *uuid, const char *name)
+static struct pmuk_format *pmuk_format_lookup(const uuid_t *uuid, const char *name)
 	__must_hold(&pmuk_formats_lock)
 {
-	struct pmuk_registered *r;
+	struct pmuk_format *format;
 
-	list_for_each_entry(r, &pmuk_formats, node) {
-		if (uuid_equal(&r->format->uuid, uuid) || (name && !strcmp(r->format->name, name)))
-			return r;
+	list_for_each_entry(format, &pmuk_formats, node) {
+		if (uuid_equal(&format->uuid, uuid) || (name && !strcmp(format->name, name)))
+			return format;
 	}
 	return NULL;
 }
 
 /*
- * Returns a format, whose module is held, or NULL if there is none. *@entry is the format's entry
- * in the registry, which the context has until pmuk_format_put(). perf's own format has no entry:
- * then *@entry is not written.
+ * Returns a format, or NULL if there is none. Until pmuk_format_put() it stays registered, and its
+ * module is held. perf's own format is always there, and its contexts are not counted.
  */
-struct pmuk_format *pmuk_format_find(const uuid_t *uuid, struct pmuk_registered **entry)
+struct pmuk_format *pmuk_format_find(const uuid_t *uuid)
 {
-	struct pmuk_registered *r;
+	struct pmuk_format *format;
 
 	if (!uuid)
 		return &pmuk_perf_format;
 	guard(mutex)(&pmuk_formats_lock);
-	r = pmuk_format_lookup(uuid, NULL);
-	if (!r || r->leaving || !try_module_get(r->format->owner))
+	format = pmuk_format_lookup(uuid, NULL);
+	if (!format || format->leaving || !try_module_get(format->owner))
 		return NULL;
-	atomic_inc(&r->users);
-	atomic_inc(&r->open);
-	*entry = r;
-	return r->format;
+	atomic_inc(&format->users);
+	atomic_inc(&format->open);
+	return format;
 }
 
 /* The context is being closed, or was never made: its format may leave. May be called in NMI. */
-void pmuk_format_let_go(struct pmuk_registered *r)
+void pmuk_format_let_go(struct pmuk_format *format)
 {
-	if (r)
-		atomic_dec(&r->open);
+	if (format && !pmuk_format_is_perf(format))
+		atomic_dec(&format->open);
 }
 
 /* A format without an owner may be freed once it has no users, so read its owner before that. */
-void pmuk_format_put(struct pmuk_registered *r)
+void pmuk_format_put(struct pmuk_format *format)
 {
 	struct module *owner;
 
-	if (!r)
+	if (!format || pmuk_format_is_perf(format))
 		return;
-	owner = r->format->owner;
+	owner = format->owner;
 	guard(mutex)(&pmuk_formats_lock);
-	if (atomic_dec_and_test(&r->users))
-		wake_up_var(&r->users);
+	if (atomic_dec_and_test(&format->users))
+		wake_up_var(&format->users);
 	module_put(owner);
 }
 
@@ -126,7 +115,7 @@ static const char *pmuk_format_wrong(const struct pmuk_format *format)
 	if (uuid_is_null(&format->uuid))
 		return "a uuid is needed";
 	if ((format->init || format->exit) && !format->getsize)
-		return "init or exit of no area";
+		return "init or exit without getsize";
 	if (format->sample_type & ~PMUK_SAMPLE_TYPE)
 		return "unknown sample_type";
 	return NULL;
@@ -134,50 +123,43 @@ static const char *pmuk_format_wrong(const struct pmuk_format *format)
 
 /**
  * pmuk_register_format() - add a way to handle overflows
- * @format: the format; the caller keeps it, unchanged, until it is unregistered
+ * @format: the format. It stays, and the caller does not change it, until it is unregistered
  *
  * Follows pfm_register_smpl_fmt() of perfmon2.
  *
  * Context: May sleep.
  * Return: 0; -EINVAL if @format is NULL or an ERR_PTR(), or something of it is missing or
- * unknown; -EEXIST if there is one of this name or uuid; -ENOMEM.
+ * unknown; -EEXIST if there is one of this name or uuid.
  */
 int pmuk_register_format(struct pmuk_format *format)
 {
 	const char *wrong = IS_ERR_OR_NULL(format) ? "no format" : pmuk_format_wrong(format);
-	struct pmuk_registered *r;
 
 	if (wrong) {
 		pr_debug("register_format: %s\n", wrong);
 		return -EINVAL;
 	}
-	r = kzalloc(sizeof(*r), GFP_KERNEL);
-	if (!r)
-		return -ENOMEM;
-	r->format = format;
 	guard(mutex)(&pmuk_formats_lock);
 	if (pmuk_format_lookup(&format->uuid, format->name) ||
-	    !strcmp(format->name, pmuk_perf_format.name)) {
-		kfree(r);
+	    !strcmp(format->name, pmuk_perf_format.name))
 		return -EEXIST;
-	}
-	list_add_tail(&r->node, &pmuk_formats);
+	atomic_set(&format->users, 0);
+	atomic_set(&format->open, 0);
+	format->leaving = false;
+	list_add_tail(&format->node, &pmuk_formats);
 	return 0;
 }
 EXPORT_SYMBOL_GPL(pmuk_register_format);
 
-static struct pmuk_registered *pmuk_format_begin_leaving(const struct pmuk_format *format)
+static int pmuk_format_begin_leaving(struct pmuk_format *format)
 {
-	struct pmuk_registered *r;
-
 	guard(mutex)(&pmuk_formats_lock);
-	r = pmuk_format_lookup(&format->uuid, NULL);
-	if (!r || r->leaving || r->format != format)
-		return ERR_PTR(-ENOENT);
-	if (atomic_read(&r->open))
-		return ERR_PTR(-EBUSY);
-	r->leaving = true;
-	return r;
+	if (pmuk_format_lookup(&format->uuid, NULL) != format || format->leaving)
+		return -ENOENT;
+	if (atomic_read(&format->open))
+		return -EBUSY;
+	format->leaving = true;
+	return 0;
 }
 
 /**
@@ -194,17 +176,13 @@ static struct pmuk_registered *pmuk_format_begin_leaving(const struct pmuk_forma
  */
 int pmuk_unregister_format(struct pmuk_format *format)
 {
-	struct pmuk_registered *r;
+	int ret = IS_ERR_OR_NULL(format) ? -EINVAL : pmuk_format_begin_leaving(format);
 
-	if (IS_ERR_OR_NULL(format))
-		return -EINVAL;
-	r = pmuk_format_begin_leaving(format);
-	if (IS_ERR(r))
-		return PTR_ERR(r);
-	wait_var_event(&r->users, !atomic_read(&r->users));
-	scoped_guard(mutex, &pmuk_formats_lock)
-		list_del(&r->node);
-	kfree(r);
+	if (ret)
+		return ret;
+	wait_var_event(&format->users, !atomic_read(&format->users));
+	guard(mutex)(&pmuk_formats_lock);
+	list_del(&format->node);
 	return 0;
 }
 EXPORT_SYMBOL_GPL(pmuk_unregister_format);

@@ -4,11 +4,11 @@
  * builds for user space as well, see tools/testing/pmu_kapi.
  */
 #include <linux/bits.h>
+#include <linux/err.h>
 #include <linux/errno.h>
 #include <linux/export.h>
 #include <linux/limits.h>
 #include <linux/minmax.h>
-#include <linux/string.h>
 
 #include "ring.h"
 
@@ -38,7 +38,9 @@
  * third writer has reserved a record after W's, W cannot subtract. W need not: the third
  * writer has found room up to the end of its own record, which is after W's. So W keeps its
  * record. Until W subtracts, head is too high, perhaps beyond tail + size: a writer that
- * interrupts W then may lose its record, though there is room for it.
+ * interrupts W then may lose its record, though there is room for it. With PMUK_BUFFER_STOP
+ * that loss stops the ring, as any loss does: earlier than need be, and W, which finds the
+ * ring stopped, loses its record, too.
  *
  * The outermost writer is the one whose record begins at commit: when it ends, all
  * records up to head are whole, and it publishes them. Inner writers publish nothing. A
@@ -51,45 +53,41 @@
  * head, below limit, while head equals commit. Its end moves head, and publishes at once.
  * No other writer comes in between, so neither has to compare.
  *
- * **limit** caches where the room ends, so that the fast path touches nothing that
- * another CPU writes. limit may be too low, down to 0: then the slow path finds out
- * why. A pause, on any CPU, writes the state, then sets limit to 0. The owner raises
- * limit, then reads the state, and sets limit to 0 again if it finds a pause. If the
- * owner and a pauser race, the later of them sets limit to 0. A writer that interrupts
- * the owner while it is about to raise limit, and loses a record, sets limit to 0 as
- * well. So the owner stores PMUK_RING_RAISING, then raises limit from that by
- * compare-and-exchange. A writer that has interrupted it has left another value there.
+ * **limit** caches where the room ends, so that the fast path touches nothing that another CPU
+ * writes. limit may be too low, down to 0: then the slow path finds out why. A pause, on any CPU,
+ * writes the state, then sets limit to 0. The owner raises limit, then reads the state, and sets
+ * limit to 0 again if it finds a pause. If the owner and a pauser race, the later of them sets
+ * limit to 0. A writer that interrupts the owner while it is about to raise limit, and loses a
+ * record, sets limit to 0 as well. So the owner stores PMUK_RING_RAISING, then raises limit from
+ * that by compare-and-exchange. A writer that has interrupted it has left another value there.
  *
- * **Wakeups** cost the fast path nothing: limit ends below the next wakeup that no
- * reserved record has reached, so the slow path reserves the record that reaches it. The
- * slow path then sets a flag in commit, and raises limit up to the wakeup after that.
- * commit does not move until the record ends. The flag sends the outermost writer's end
- * to the slow path, which publishes, then wakes. The outermost writer may have read
- * commit before an inner writer sets the flag, and then clears it. But the inner writer's
- * record moves head, which takes the outermost writer to the slow path, too. A writer
- * that gives up a record sets limit to 0 first, as the record may be the one that reaches
- * wake_at. The flag may outlive it; then nobody is woken.
+ * **Wakeups** cost the fast path nothing: limit ends below the next wakeup that no reserved record
+ * has reached, so the slow path reserves the record that reaches it. The slow path then sets a flag
+ * in commit, and raises limit up to the wakeup after that. commit does not move until the record
+ * ends. The flag sends the outermost writer's end to the slow path, which publishes, then wakes.
+ * The outermost writer may have read commit before an inner writer sets the flag, and then clears
+ * it. But the inner writer's record moves head, which takes the outermost writer to the slow path,
+ * too. A writer that gives up a record sets limit to 0 first, as the record may be the one that
+ * reaches wake_at. The flag may outlive it; then nobody is woken.
  *
- * **Overwrite mode** moves oldest over whole records before new ones are reserved in
- * their place, and never beyond commit: a record that an interrupted writer has reserved
- * stays, and a record that would overwrite it is lost, as in the other modes.
- * oldest is the control page's data_tail, which user space may not write in this mode:
- * a reader that has the pages mapped begins there.
+ * **Overwrite mode** moves oldest over whole records before new ones are reserved in their place,
+ * and never beyond commit: a record that an interrupted writer has reserved stays, and a record
+ * that would overwrite it is lost, as in the other modes. oldest is the control page's data_tail,
+ * which user space may not write in this mode: a reader that has the pages mapped begins there.
  *
- * **A hostile tail**, in a page that user space writes, can only change how much room the
- * owner finds. A tail up to size below commit is believed. A tail between commit and head
- * counts as commit: user space sees data_head before commit moves. With any other tail there
- * is no room.
+ * **A hostile tail**, in a page that user space writes, can only change how much room the owner
+ * finds. A tail up to size below commit is believed. A tail between commit and head counts as
+ * commit: user space sees data_head before commit moves. With any other tail there is no room.
  *
  * Between CPUs, "If A reads from B" means: if A sees the value that B has stored.
  *
- * LMM(pmuk_ring_peek:A) / LMM(pmuk_output_end:B)
+ * LMM(pmuk_buffer_peek:A) / LMM(pmuk_output_end:B)
  *	If peek:A reads from end:B, the reader sees all records up to that position
  *	whole. Release to acquire. ring-publish.litmus
  * user space / LMM(pmuk_output_end:A)
  *	The same for a reader that has the pages mapped, which loads data_head, then
  *	orders its loads of data after that. ring-publish-user.litmus
- * LMM(pmuk_ring_room:A) / LMM(pmuk_ring_consume:A)
+ * LMM(pmuk_ring_room:A) / LMM(pmuk_buffer_consume:A)
  *	If room:A reads from consume:A, the reader of a record that was given back does not
  *	see what the owner writes over it. Release to acquire, and all that the owner
  *	writes later is after room:A. ring-room.litmus
@@ -99,26 +97,24 @@
  *	on both sides. ring-pause.litmus
  *	And when a grace period has passed since forbid:A, no writer uses an old
  *	limit any more. ring-freeze.litmus
- * LMM(pmuk_ring_claim:A) / LMM(pmuk_ring_release:A)
+ * LMM(pmuk_ring_claim:A) / LMM(pmuk_buffer_release:A)
  *	If claim:A reads from release:A, a reader sees how far the one before it has
  *	come. Release to acquire. ring-claim.litmus
- * LMM(__pmuk_output_begin:A) / LMM(pmuk_ring_resume:A)
+ * LMM(__pmuk_output_begin:A) / LMM(pmuk_buffer_resume:A)
  *	If begin:A reads from resume:A, a reader from before the resume does not see what is
  *	written now. Release to acquire. ring-resume.litmus
- * LMM(__pmuk_output_begin:A) / LMM(pmuk_ring_restart:A)
- *	If begin:A reads from restart:A, the owner finds the room that was given back before
- *	the restart, so that the ring does not stop again. Release to acquire.
- *	ring-restart.litmus
+ * LMM(__pmuk_output_begin:A) / LMM(pmuk_buffer_restart:A)
+ *	If begin:A reads from restart:A, the owner finds the room that was given back before the
+ *	restart, so that the ring does not stop again. Release to acquire. ring-restart.litmus
  * LMM(__pmuk_output_begin:A) / LMM(pmuk_ring_reset:A)
- *	If begin:A reads from reset:A, the owner sees where the data are now. Release
- *	to acquire; and no writer is left from before the reset, whose caller has waited for
- *	all of them. Writers that begin meanwhile find limit 0, and store nothing to head.
- *	ring-reset.litmus
+ *	If begin:A reads from reset:A, the owner sees where the data are now. Release to acquire;
+ *	and no writer is left from before the reset, whose caller has waited for all of them.
+ *	Writers that begin meanwhile find limit 0, and store nothing to head. ring-reset.litmus
  */
 
 /* pmuk_ring::state */
 #define PMUK_RING_PAUSED	BIT(0)	/* refuse records: discarded */
-#define PMUK_RING_DEAD		BIT(1)	/* the same, for ever */
+#define PMUK_RING_DEAD		BIT(1)	/* refuse records for ever: discarded */
 #define PMUK_RING_STOPPED	BIT(2)	/* refuse records: lost */
 #define PMUK_RING_READING	BIT(3)	/* has a reader */
 #define PMUK_RING_HELD		BIT(4)	/* refuse records: discarded, for pmuk_ring_reset() */
@@ -133,7 +129,7 @@
 #define PMUK_COMMIT_DUE		2ULL	/* a reserved record is to wake the consumer */
 #define PMUK_COMMIT_FLAGS	7ULL
 
-/* Overwrite mode drops up to so many bytes more than a record needs: few, as it may be in NMI. */
+/* Overwrite mode frees at most so many bytes more than a record needs, as it may run in NMI. */
 #define PMUK_RING_AHEAD		4096
 
 /* No ring ever reaches this position. */
@@ -141,18 +137,9 @@
 
 struct pmuk_lost_record {
 	struct perf_event_header header;
-	u64 id;		/* 0: the loss is of all that write into the ring */
+	u64 id;		/* 0: records of any writer were lost, not those of one event */
 	u64 lost;
 };
-
-static u64 pmuk_ring_take(u64 *counter)
-{
-	u64 old = READ_ONCE(*counter);
-
-	while (!try_cmpxchg_local(counter, &old, 0))
-		;
-	return old;
-}
 
 static u64 pmuk_ring_committed(const struct pmuk_ring *ring)
 {
@@ -200,7 +187,7 @@ static void pmuk_ring_forget(struct pmuk_ring *ring, u64 end, u64 commit)
 	pmuk_ring_add(&ring->overwritten, n);
 }
 
-/* Returns the position of the first wakeup above @head. @from is that of an earlier wakeup. */
+/* Returns the position of the first wakeup above @head. @from is the position of an earlier one. */
 static u64 pmuk_ring_next_wakeup(const struct pmuk_ring *ring, u64 from, u64 head)
 {
 	return from + (head - from) / ring->watermark * ring->watermark + ring->watermark;
@@ -306,12 +293,6 @@ static struct perf_event_header *pmuk_ring_reserve(struct pmuk_ring *ring, u32 t
 	return pmuk_ring_fill(ring, head, type, size);
 }
 
-/* A ring is the first member of its buffer. */
-static void pmuk_ring_end(struct pmuk_ring *ring, struct perf_event_header *rec)
-{
-	pmuk_output_end((struct pmuk_buffer *)ring, rec);
-}
-
 /* With ->wakeup_events, each so many records wake the consumer. */
 static void pmuk_ring_count_event(struct pmuk_ring *ring)
 {
@@ -362,7 +343,7 @@ static bool pmuk_ring_report_lost(struct pmuk_ring *ring, u32 size)
 		return false;
 	lost->id = 0;
 	lost->lost = pmuk_ring_take(&ring->pending);
-	pmuk_ring_end(ring, &lost->header);
+	pmuk_output_end(pmuk_ring_buffer(ring), &lost->header);
 	return true;
 }
 
@@ -511,17 +492,27 @@ void __pmuk_output_end(struct pmuk_ring *ring, struct perf_event_header *rec)
 }
 EXPORT_SYMBOL_GPL(__pmuk_output_end);
 
-/*
- * Give a reserved record up. The latest record of all is just removed. Any other has records behind
- * it, so a record that reports 0 lost samples takes its place.
+/**
+ * pmuk_output_skip() - give up a reserved record
+ * @b: the buffer
+ * @rec: what pmuk_output_begin() has returned
+ *
+ * Called in place of pmuk_output_end(). The record is counted as discarded. If other records have
+ * been written behind it, readers find a PERF_RECORD_LOST_SAMPLES of 0 in its place.
+ *
+ * Context: As pmuk_output_begin().
  */
-void pmuk_ring_skip(struct pmuk_ring *ring, struct perf_event_header *rec)
+void pmuk_output_skip(struct pmuk_buffer *b, struct perf_event_header *rec)
 {
+	struct pmuk_ring *ring = pmuk_buffer_ring(b);
 	u64 head = READ_ONCE(ring->head);
 	u64 start = head - rec->size;
 
 	pmuk_ring_add(&ring->discarded, 1);
-	/* If @rec was to wake the consumer, the limit is above ->wake_at: have it made anew. */
+	/*
+	 * If @rec was to wake the consumer, ->limit is beyond ->wake_at. Close the fast path, so
+	 * that the slow path marks a later record that reaches ->wake_at.
+	 */
 	WRITE_ONCE(ring->limit, 0);
 	barrier();	/* a writer that raises the limit after this has moved ->head */
 	if (pmuk_ring_at(ring, start) == rec && try_cmpxchg_local(&ring->head, &head, start))
@@ -529,8 +520,9 @@ void pmuk_ring_skip(struct pmuk_ring *ring, struct perf_event_header *rec)
 	rec->type = PERF_RECORD_LOST_SAMPLES;
 	rec->misc = 0;
 	*(u64 *)(rec + 1) = 0;
-	pmuk_ring_end(ring, rec);
+	pmuk_output_end(b, rec);
 }
+EXPORT_SYMBOL_GPL(pmuk_output_skip);
 
 static void pmuk_ring_forbid(struct pmuk_ring *ring, int state)
 {
@@ -539,30 +531,69 @@ static void pmuk_ring_forbid(struct pmuk_ring *ring, int state)
 	WRITE_ONCE(ring->limit, 0);
 }
 
-/* Refuse records from now on. Records that are being written will be finished. */
-void pmuk_ring_pause(struct pmuk_ring *ring)
+/**
+ * pmuk_buffer_pause() - refuse records from now on
+ * @b: the buffer
+ *
+ * Refused records are counted as discarded. Records that are being written are finished. When
+ * something has gone wrong, this freezes a flight recorder, which can be read later.
+ *
+ * Context: Any, NMI too; from any CPU.
+ * Return: 0; -EINVAL if @b is NULL or an ERR_PTR().
+ */
+int pmuk_buffer_pause(struct pmuk_buffer *b)
 {
-	pmuk_ring_forbid(ring, PMUK_RING_PAUSED);
+	if (IS_ERR_OR_NULL(b))
+		return -EINVAL;
+	pmuk_ring_forbid(pmuk_buffer_ring(b), PMUK_RING_PAUSED);
+	return 0;
 }
+EXPORT_SYMBOL_GPL(pmuk_buffer_pause);
 
-/* In overwrite mode, the records may not move under their reader. */
-int pmuk_ring_resume(struct pmuk_ring *ring)
+/**
+ * pmuk_buffer_resume() - take records again, after pmuk_buffer_pause()
+ * @b: the buffer
+ *
+ * Context: Any, NMI too; from any CPU.
+ * Return: 0; -EINVAL if @b is NULL or an ERR_PTR(), -EBUSY if it overwrites and has a reader.
+ */
+int pmuk_buffer_resume(struct pmuk_buffer *b)
 {
-	int state = atomic_read(&ring->state);
+	struct pmuk_ring *ring = pmuk_buffer_ring(b);
+	int state;
 
+	if (IS_ERR_OR_NULL(b))
+		return -EINVAL;
+	state = atomic_read(&ring->state);
 	do {
+		/* In overwrite mode, the records may not move under their reader. */
 		if (ring->mode == PMUK_BUFFER_OVERWRITE && (state & PMUK_RING_READING))
 			return -EBUSY;
-		/* LMM(pmuk_ring_resume:A) */
+		/* LMM(pmuk_buffer_resume:A) */
 	} while (!atomic_try_cmpxchg_release(&ring->state, &state, state & ~PMUK_RING_PAUSED));
 	return 0;
 }
+EXPORT_SYMBOL_GPL(pmuk_buffer_resume);
 
-void pmuk_ring_restart(struct pmuk_ring *ring)
+/**
+ * pmuk_buffer_restart() - take records again, after a PMUK_BUFFER_STOP buffer was full
+ * @b: the buffer
+ *
+ * A PERF_RECORD_LOST before the next record reports the records that were lost. If there is no
+ * room for these two records, the buffer stops again. Follows pfmk_restart() of perfmon2's KAPI.
+ *
+ * Context: Any, NMI too; from any CPU.
+ * Return: 0; -EINVAL if @b is NULL or an ERR_PTR().
+ */
+int pmuk_buffer_restart(struct pmuk_buffer *b)
 {
-	/* LMM(pmuk_ring_restart:A) */
-	atomic_fetch_andnot_release(PMUK_RING_STOPPED, &ring->state);
+	if (IS_ERR_OR_NULL(b))
+		return -EINVAL;
+	/* LMM(pmuk_buffer_restart:A) */
+	atomic_fetch_andnot_release(PMUK_RING_STOPPED, &pmuk_buffer_ring(b)->state);
+	return 0;
 }
+EXPORT_SYMBOL_GPL(pmuk_buffer_restart);
 
 void pmuk_ring_kill(struct pmuk_ring *ring)
 {
@@ -593,8 +624,22 @@ void pmuk_ring_reset(struct pmuk_ring *ring, u8 *data, u64 size, u32 watermark)
 	atomic_fetch_andnot_release(PMUK_RING_HELD, &ring->state);	/* LMM(pmuk_ring_reset:A) */
 }
 
-void pmuk_ring_stat(const struct pmuk_ring *ring, struct pmuk_buffer_stat *stat)
+/**
+ * pmuk_buffer_get_stat() - what became of the records of a buffer
+ * @b: the buffer
+ * @stat: where to put it
+ *
+ * Exact when nobody is writing or reading.
+ *
+ * Context: Any, NMI too; from any CPU.
+ * Return: 0; -EINVAL if @b or @stat is NULL or an ERR_PTR().
+ */
+int pmuk_buffer_get_stat(struct pmuk_buffer *b, struct pmuk_buffer_stat *stat)
 {
+	const struct pmuk_ring *ring = pmuk_buffer_ring(b);
+
+	if (IS_ERR_OR_NULL(b) || IS_ERR_OR_NULL(stat))
+		return -EINVAL;
 	stat->consumed = READ_ONCE(ring->consumed);
 	stat->overwritten = READ_ONCE(ring->overwritten);
 	stat->lost = READ_ONCE(ring->lost);
@@ -602,7 +647,9 @@ void pmuk_ring_stat(const struct pmuk_ring *ring, struct pmuk_buffer_stat *stat)
 	stat->wakeups = READ_ONCE(ring->wakeups);
 	stat->head = pmuk_ring_committed(ring);
 	stat->tail = READ_ONCE(*ring->tail_of);
+	return 0;
 }
+EXPORT_SYMBOL_GPL(pmuk_buffer_get_stat);
 
 /* Begin again at the oldest record. The caller has waited for writers from before the pause. */
 void pmuk_ring_rewind(struct pmuk_reader *r)
@@ -630,14 +677,21 @@ int pmuk_ring_claim(struct pmuk_ring *ring, struct pmuk_reader *r)
 	return 0;
 }
 
-struct perf_event_header *pmuk_ring_peek(struct pmuk_reader *r)
+/**
+ * pmuk_buffer_peek() - the oldest record that was not consumed
+ * @r: the reader
+ *
+ * Context: Any; the reader's.
+ * Return: The record, in place and whole, until it is consumed; or NULL if there is none.
+ */
+const struct perf_event_header *pmuk_buffer_peek(struct pmuk_reader *r)
 {
 	struct pmuk_ring *ring = r->ring;
 	struct perf_event_header *rec;
 	u64 head;
 
 	if (r->pos == r->head) {
-		head = smp_load_acquire(&ring->commit);	/* LMM(pmuk_ring_peek:A) */
+		head = smp_load_acquire(&ring->commit);	/* LMM(pmuk_buffer_peek:A) */
 		head &= ~PMUK_COMMIT_FLAGS;
 		if ((s64)(head - r->pos) <= 0)
 			return NULL;
@@ -647,8 +701,17 @@ struct perf_event_header *pmuk_ring_peek(struct pmuk_reader *r)
 	r->end = r->pos + rec->size;
 	return rec;
 }
+EXPORT_SYMBOL_GPL(pmuk_buffer_peek);
 
-void pmuk_ring_consume(struct pmuk_reader *r)
+/**
+ * pmuk_buffer_consume() - give back the record that was peeked at
+ * @r: the reader
+ *
+ * The record's room is free from now on. Without a pmuk_buffer_peek() before, this does nothing.
+ *
+ * Context: Any; the reader's.
+ */
+void pmuk_buffer_consume(struct pmuk_reader *r)
 {
 	struct pmuk_ring *ring = r->ring;
 
@@ -656,33 +719,38 @@ void pmuk_ring_consume(struct pmuk_reader *r)
 		return;
 	r->pos = r->end;
 	WRITE_ONCE(ring->consumed, ring->consumed + 1);
-	smp_store_release(ring->tail_of, r->pos);	/* LMM(pmuk_ring_consume:A) */
+	smp_store_release(ring->tail_of, r->pos);	/* LMM(pmuk_buffer_consume:A) */
 }
+EXPORT_SYMBOL_GPL(pmuk_buffer_consume);
 
-/* Ends a claim, also that of a dead reader: the caller knows that no reader is in a call. */
-void pmuk_ring_revoke(struct pmuk_ring *ring)
+/**
+ * pmuk_buffer_release() - end reading
+ * @r: the reader
+ *
+ * Records that were not consumed are for the next reader. If the reader's thread has died, other
+ * code that has @r releases it. That code makes sure that the thread uses no record any more.
+ *
+ * Context: Any; the reader's.
+ */
+void pmuk_buffer_release(struct pmuk_reader *r)
 {
-	/* LMM(pmuk_ring_release:A) */
+	struct pmuk_ring *ring = r->ring;
+
+	WRITE_ONCE(ring->page->data_tail, r->pos);
+	r->ring = NULL;
+	/* LMM(pmuk_buffer_release:A) */
 	atomic_fetch_andnot_release(PMUK_RING_READING, &ring->state);
 }
+EXPORT_SYMBOL_GPL(pmuk_buffer_release);
 
-void pmuk_ring_release(struct pmuk_reader *r)
+/*
+ * The creator has set ->page, ->mode, ->wakeup_events and ->wake, and calls pmuk_ring_reset() next.
+ * If @user_tail, user space consumes, and stores its position in the control page's data_tail.
+ */
+void pmuk_ring_init(struct pmuk_ring *ring, bool user_tail)
 {
-	WRITE_ONCE(r->ring->page->data_tail, r->pos);
-	pmuk_ring_revoke(r->ring);
-	r->ring = NULL;
-}
+	bool on_page = user_tail || ring->mode == PMUK_BUFFER_OVERWRITE;
 
-void pmuk_ring_init(struct pmuk_ring *ring, const struct pmuk_ring_config *config)
-{
-	bool on_page = config->user_tail || config->mode == PMUK_BUFFER_OVERWRITE;
-
-	memset(ring, 0, sizeof(*ring));
-	ring->page = config->page;
-	ring->head_of = (u64 *)&config->page->data_head;
-	ring->mode = config->mode;
-	ring->tail_of = on_page ? (u64 *)&config->page->data_tail : &ring->tail;
-	ring->wakeup_events = config->wakeup_events;
-	ring->wake = config->wake;
-	pmuk_ring_reset(ring, config->data, config->size, config->watermark);
+	ring->head_of = (u64 *)&ring->page->data_head;
+	ring->tail_of = on_page ? (u64 *)&ring->page->data_tail : &ring->tail;
 }

@@ -76,7 +76,6 @@ static void pmuk_report(struct pmuk_counter *c, struct perf_event *event,
 	 */
 	if (!(c->attr.flags & PMUK_INHERIT)) {
 		pmuk_value_at_overflow(c, &sample.value);
-		sample.value.count += c->offset;
 		sample.valid = c->attr.sample_type & PERF_SAMPLE_READ;
 		if (c->attr.random_mask)
 			perf_local_set_next_period(event, pmuk_next_period(c));
@@ -105,7 +104,6 @@ void pmuk_counter_late_sample(struct pmuk_counter *c, struct pmuk_sample *sample
 		.time	= wanted & PERF_SAMPLE_TIME ? local_clock() : 0,
 	};
 	pmuk_counter_snapshot(c, &sample->value);
-	sample->value.count += c->offset;
 }
 
 /*
@@ -119,6 +117,8 @@ void pmuk_overflow(struct perf_event *event, struct perf_sample_data *data, stru
 	struct pmu *outer;
 
 	guard(irqsave)();
+	if (pmuk_state_is_frozen(READ_ONCE(c->state)))
+		perf_local_unmark(event);	/* the driver has loaded the register */
 	if (READ_ONCE(c->quiet) || perf_local_is_off(event) || pmuk_counter_is_moved(c))
 		return;
 

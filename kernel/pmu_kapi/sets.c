@@ -23,25 +23,24 @@ u16 pmuk_set_first(struct pmuk_context *ctx) __must_hold(&ctx->lock)
 	return id;
 }
 
-int pmuk_set_add(struct pmuk_context *ctx, u16 id, u64 timeout) __must_hold(&ctx->lock)
+int pmuk_set_add(struct pmuk_context *ctx, const struct pmuk_set_desc *desc)
+	__must_hold(&ctx->lock)
 {
-	struct pmuk_set *set = pmuk_set_find(ctx, id);
+	struct pmuk_set *set = pmuk_set_find(ctx, desc->id);
 	int ret;
 
-	if (timeout && timeout < PMUK_SET_TIMEOUT_MIN)
-		return -EINVAL;
-	if (timeout > S64_MAX)
+	if ((desc->timeout && desc->timeout < PMUK_SET_TIMEOUT_MIN) || desc->timeout > S64_MAX)
 		return -EINVAL;
 	if (set) {	/* as in 2006, a set that exists is changed */
-		set->timeout = timeout;
+		set->timeout = desc->timeout;
 		return 0;
 	}
 	set = kzalloc(sizeof(*set), GFP_KERNEL);
 	if (!set)
 		return -ENOMEM;
-	set->id = id;
-	set->timeout = timeout;
-	ret = xa_err(xa_store(&ctx->sets, id, set, GFP_KERNEL));
+	set->id = desc->id;
+	set->timeout = desc->timeout;
+	ret = xa_err(xa_store(&ctx->sets, desc->id, set, GFP_KERNEL));
 	if (ret)
 		kfree(set);
 	else
@@ -51,7 +50,12 @@ int pmuk_set_add(struct pmuk_context *ctx, u16 id, u64 timeout) __must_hold(&ctx
 
 static void pmuk_set_free(struct pmuk_set *set)
 {
-	kvfree(set->defs);
+	struct pmuk_def *def, *next;
+
+	for (def = set->defs; def; def = next) {
+		next = def->next;
+		kfree(def);
+	}
 	kfree(set);
 }
 
@@ -74,27 +78,30 @@ void pmuk_sets_free(struct pmuk_context *ctx) __must_hold(&ctx->lock)
  * A context begins with set 0. Follows pfmk_create_evtsets().
  *
  * Context: May sleep.
- * Return: @count, or how many were done before one failed; -EINVAL if @ctx is NULL or an
- * ERR_PTR(), or @count is negative or @req is NULL; -EBUSY if @ctx is loaded. An entry
- * fails with -EINVAL for a bad timeout, or -ENOMEM.
+ * Return: @count, or how many were done before one failed; -EINVAL if @ctx is NULL or an ERR_PTR(),
+ * or @count is negative or @req is NULL; -EBUSY if @ctx is loaded. An entry fails with -EINVAL for
+ * a bad timeout, or -ENOMEM.
  */
 int pmuk_create_evtsets(struct pmuk_context *ctx, struct pmuk_set_desc *req, int count)
 {
-	int i;
-
-	if (IS_ERR_OR_NULL(ctx) || count < 0 || (count && !req))
+	if (!pmuk_vector_ok(ctx, req, count))
 		return -EINVAL;
 	guard(mutex)(&ctx->lock);
-	if (ctx->loaded)
-		return -EBUSY;
-	for (i = 0; i < count; i++) {
-		req[i].ret = pmuk_set_add(ctx, req[i].id, req[i].timeout);
-		if (req[i].ret)
-			break;
-	}
-	return i;
+	return ctx->loaded ? -EBUSY : pmuk_vector_do(ctx, req, count, pmuk_set_add);
 }
 EXPORT_SYMBOL_GPL(pmuk_create_evtsets);
+
+static int pmuk_set_delete(struct pmuk_context *ctx, const struct pmuk_set_desc *desc)
+	__must_hold(&ctx->lock)
+{
+	struct pmuk_set *set = xa_erase(&ctx->sets, desc->id);
+
+	if (!set)
+		return -ENOENT;
+	ctx->nr_sets--;
+	pmuk_set_free(set);
+	return 0;
+}
 
 /**
  * pmuk_delete_evtsets() - remove event sets from a context
@@ -106,29 +113,16 @@ EXPORT_SYMBOL_GPL(pmuk_create_evtsets);
  * pfmk_delete_evtsets().
  *
  * Context: May sleep.
- * Return: @count, or how many were done before one failed; -EINVAL if @ctx is NULL or an
- * ERR_PTR(), or @count is negative or @req is NULL; -EBUSY if @ctx is loaded. An entry
- * fails with -ENOENT if there is no such set.
+ * Return: @count, or how many were done before one failed; -EINVAL if @ctx is NULL or an ERR_PTR(),
+ * or @count is negative or @req is NULL; -EBUSY if @ctx is loaded. An entry fails with -ENOENT if
+ * there is no such set.
  */
 int pmuk_delete_evtsets(struct pmuk_context *ctx, struct pmuk_set_desc *req, int count)
 {
-	struct pmuk_set *set;
-	int i;
-
-	if (IS_ERR_OR_NULL(ctx) || count < 0 || (count && !req))
+	if (!pmuk_vector_ok(ctx, req, count))
 		return -EINVAL;
 	guard(mutex)(&ctx->lock);
-	if (ctx->loaded)
-		return -EBUSY;
-	for (i = 0; i < count; i++) {
-		set = xa_erase(&ctx->sets, req[i].id);
-		req[i].ret = set ? 0 : -ENOENT;
-		if (!set)
-			break;
-		ctx->nr_sets--;
-		pmuk_set_free(set);
-	}
-	return i;
+	return ctx->loaded ? -EBUSY : pmuk_vector_do(ctx, req, count, pmuk_set_delete);
 }
 EXPORT_SYMBOL_GPL(pmuk_delete_evtsets);
 
@@ -161,12 +155,7 @@ static int pmuk_set_getinfo(struct pmuk_context *ctx, struct pmuk_set_info *info
 		return -EINVAL;
 	if (info->cpu >= 0 && (!ctx->loaded || pmuk_target_is_task(ctx) || !ctx->insts[info->cpu]))
 		return -ENODEV;
-	info->runs = 0;
-	info->active_duration = 0;
-	info->replayed = 0;
-	info->overflowed = 0;
-	info->switch_max = 0;
-	info->late_max = 0;
+	*info = (struct pmuk_set_info){ .id = info->id, .cpu = info->cpu };
 	for (cpu = 0; cpu < nr_cpu_ids; cpu++) {
 		if (ctx->insts[cpu] && (info->cpu == -1 || info->cpu == cpu))
 			pmuk_turn_info(ctx->insts[cpu], info);
@@ -175,31 +164,24 @@ static int pmuk_set_getinfo(struct pmuk_context *ctx, struct pmuk_set_info *info
 }
 
 /**
- * pmuk_getinfo_evtsets() - how event sets have done
+ * pmuk_getinfo_evtsets() - statistics of event sets: turns, times and overflows
  * @ctx: the context
- * @req: the sets, by id and CPU; the rest is written
+ * @req: the sets, by id and CPU; all other fields are written
  * @count: how many
  *
  * Follows pfmk_getinfo_evtsets(). The times of all sets of a CPU add up to the time for
  * which the context ran there.
  *
  * Context: May sleep.
- * Return: @count, or how many were done before one failed; -EINVAL if @ctx is NULL or an
- * ERR_PTR(), or @count is negative or @req is NULL. An entry fails with -ENOENT if there
- * is no such set, -EINVAL for an impossible CPU, -ENODEV for one that is not of the target.
+ * Return: @count, or how many were done before one failed; -EINVAL if @ctx is NULL or an ERR_PTR(),
+ * or @count is negative or @req is NULL. An entry fails with -ENOENT if there is no such set,
+ * -EINVAL for an impossible CPU, -ENODEV for a CPU that is not of the target.
  */
 int pmuk_getinfo_evtsets(struct pmuk_context *ctx, struct pmuk_set_info *req, int count)
 {
-	int i;
-
-	if (IS_ERR_OR_NULL(ctx) || count < 0 || (count && !req))
+	if (!pmuk_vector_ok(ctx, req, count))
 		return -EINVAL;
 	guard(mutex)(&ctx->lock);
-	for (i = 0; i < count; i++) {
-		req[i].ret = pmuk_set_getinfo(ctx, &req[i]);
-		if (req[i].ret)
-			break;
-	}
-	return i;
+	return pmuk_vector_do(ctx, req, count, pmuk_set_getinfo);
 }
 EXPORT_SYMBOL_GPL(pmuk_getinfo_evtsets);

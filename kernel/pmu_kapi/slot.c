@@ -8,6 +8,7 @@
  * are left out of the slot's count, and its overflows are dropped. A counter that writes AUX areas
  * can be stopped, see perf_event_disable_family() of patches/7.3/0002.
  */
+#include <linux/lockdep.h>
 #include <linux/minmax.h>
 
 #include "context.h"
@@ -17,7 +18,10 @@
 #include "registry.h"
 #include "slot.h"
 
-/* Makes the slot's counter, which has counted nothing yet: the slot's value stays its base. */
+/*
+ * Makes the slot's counter. If the CPU was offline meanwhile, the counter goes on from the slot's
+ * count. A tree's counter does not, as it counts while the context is stopped.
+ */
 struct pmuk_counter *pmuk_slot_make(struct pmuk_slot *slot)
 {
 	const struct pmuk_pmc *pmc = &slot->def->pmc;
@@ -38,6 +42,8 @@ struct pmuk_counter *pmuk_slot_make(struct pmuk_slot *slot)
 	const struct pmuk_perf_format *perf = ctx->format_arg;
 	struct pmuk_counter *c;
 
+	lockdep_assert_held(&ctx->lock);
+	lockdep_assert_held(&slot->inst->lock);
 	if (pmuk_format_is_perf(ctx->format) && perf) {
 		attr.sample_type = perf->sample_type;
 		attr.read_format = perf->read_format;
@@ -47,19 +53,20 @@ struct pmuk_counter *pmuk_slot_make(struct pmuk_slot *slot)
 	c = pmuk_counter_make(&attr, slot->inst->cpu, ctx->task, pmuk_slot_overflow, slot,
 			      ctx->buffers);
 	slot->held = slot->base;
-	if (!IS_ERR(c))
-		c->offset = slot->base.count;
+	if (!IS_ERR(c) && slot->base.count && !pmuk_inst_is_tree(slot->inst)) {
+		pmuk_counter_set_count(c, slot->base.count);
+		slot->base.count = 0;
+	}
 	return c;
 }
 
 /* Let pmuk_slot_snapshot() see the slot's counter, or NULL, together with the base that fits it. */
 void pmuk_slot_show(struct pmuk_slot *slot)
 {
-	const struct pmuk_shown shown = {
-		.counter	= *pmuk_slot_counter(slot),
-		.base		= slot->base,
-	};
+	struct pmuk_shown shown = { .counter = *pmuk_slot_counter(slot) };
 
+	lockdep_assert_held(&slot->inst->lock);
+	shown.base = slot->base;
 	write_seqcount_latch_begin(&slot->latch);
 	slot->shown[0] = shown;
 	write_seqcount_latch(&slot->latch);
@@ -87,31 +94,24 @@ void pmuk_slot_snapshot(const struct pmuk_slot *slot, struct pmuk_value *sum)
 	sum->age = max(sum->age, value.age);
 }
 
-/* Sets the offset that local reads add to the counts of @c, which may be NULL. */
-static void pmuk_slot_set_offset(struct pmuk_slot *slot, struct pmuk_counter *c)
-{
-	unsigned int i = slot - slot->turn->slots;
-
-	if (c)
-		c->offset = slot->base.count;
-	if (i < PMUK_GROUP_FAST)
-		slot->turn->group.offsets[i] = slot->base.count;
-}
-
-/* Set the slot's value to @had, whatever its counter has counted until now. */
+/*
+ * Set the slot's value to @had, whatever its counter has counted until now. The counter is
+ * disabled, unless it is a tree's.
+ */
 void pmuk_slot_rebase(struct pmuk_slot *slot, const struct pmuk_value *had)
 {
 	struct pmuk_counter *c = *pmuk_slot_counter(slot);
 	struct pmuk_value value = {};
 
 	lockdep_assert_held(&slot->inst->lock);
+	if (c && !pmuk_inst_is_tree(slot->inst))
+		pmuk_counter_set_count(c, had->count);
 	if (c)
 		pmuk_counter_read(c, &value);
 	slot->base.count = had->count - value.count;
 	slot->base.time_enabled = had->time_enabled - value.time_enabled;
 	slot->base.time_running = had->time_running - value.time_running;
 	slot->held = *had;
-	pmuk_slot_set_offset(slot, c);
 	if (slot->inst->live)
 		pmuk_slot_show(slot);
 }
@@ -130,7 +130,8 @@ int pmuk_slot_read(struct pmuk_slot *slot, struct pmuk_value *value)
 	}
 	if (c)
 		ret = pmuk_counter_read(c, value);
-	if (!ret && slot->inst->missed)
+	/* ctx->lock is held: by this task, or by a task that waits in pmuk_insts_call(). */
+	if (!ret && context_unsafe(slot->inst->missed))
 		ret = -EBUSY;
 	value->count += slot->base.count;
 	value->time_enabled += slot->base.time_enabled;
@@ -143,6 +144,7 @@ void pmuk_slot_retire(struct pmuk_slot *slot)
 	struct pmuk_counter **at = pmuk_slot_counter(slot), *c = *at;
 	struct pmuk_value had;
 
+	lockdep_assert_held(&slot->inst->lock);
 	if (!c)
 		return;
 	pmuk_slot_read(slot, &had);
@@ -181,8 +183,10 @@ static void pmuk_slot_set_records(struct pmuk_slot *slot)
 /* The first turn of the slot since the start is about to begin. */
 void pmuk_slot_prepare(struct pmuk_slot *slot)
 {
-	struct pmuk_value had = slot->held;
+	struct pmuk_value had;
 
+	lockdep_assert_held(&slot->inst->lock);
+	had = slot->held;
 	WRITE_ONCE(slot->hit, false);	/* a tree's overflow may still be on its way */
 	WRITE_ONCE(slot->longer, false);
 	slot->pending = false;
@@ -210,9 +214,10 @@ void pmuk_slot_restart(struct pmuk_slot *slot)
 }
 
 /*
- * An overflow that masks the context while sets are exchanged stops counters of both sets, so the
- * restart asks each slot. This function may miss an overflow that comes just now: the slot then
- * waits for the next restart. If that overflow masks, pmuk_inst_restart() sees the mask at its end.
+ * Returns whether the slot's counter waits for pmuk_restart(). If an overflow masks the context
+ * while sets are exchanged, counters of both sets are stopped, so a restart asks each slot. This
+ * may miss an overflow that comes during the call. The slot then waits for the next restart; and if
+ * that overflow masks, pmuk_inst_restart() finds the mask at its end.
  */
 bool pmuk_slot_awaits_restart(const struct pmuk_slot *slot)
 {
@@ -231,9 +236,10 @@ void pmuk_slot_watch(struct pmuk_slot *slot)
 	enum pmuk_msg_kind kind = PMUK_MSG_COUNTER_LOST;
 	int state = c ? pmuk_counter_state(c) : PMUK_COUNTER_OFF;
 
+	lockdep_assert_held(&slot->inst->lock);
 	if (state == PMUK_COUNTER_ACTIVE)
 		slot->reported = false;
-	if (state == PMUK_COUNTER_GONE && pmuk_counter_is_pmu_gone(c))
+	if (state == PMUK_COUNTER_GONE && perf_local_is_pmu_gone(c->event))
 		kind = PMUK_MSG_PMU_GONE;
 	else if (state != PMUK_COUNTER_ERROR)
 		return;

@@ -28,6 +28,7 @@
  * PMUK_PAUSED_OVERDUE         ->frozen   the same; it has overflowed, and nobody handled that
  * PMUK_PAUSED_HELD            ->frozen   pmuk stopped it, and has to start it
  * PMUK_PAUSED_HELD_OVERDUE    ->frozen   the same; it has overflowed, and nobody handled that
+ * PMUK_PAUSED_ENDING          ->frozen   counts for nobody until ->settle resumes the counter
  * PMUK_RESUMING               ->frozen   is being stopped or loaded, or its count corrected
  * ==========================  =========  ======================================================
  *
@@ -35,6 +36,10 @@
  * only the caller who made it leaves it again. A pause of a paused counter, and a resume of one
  * that counts, have nothing to change and claim nothing. Nobody waits for a claim, except
  * pmuk_counter_rearm(), which may sleep.
+ *
+ * ENDING is for an NMI that resumes a counter which perf core has started during the pause, or may
+ * have. That NMI may have interrupted an update of the count, so the events of the pause are not
+ * known before the NMI has ended.
  *
  * ==========================  ==========================  =====================================
  * from                        to                          who
@@ -46,7 +51,10 @@
  * STOPPING                    PAUSED...                   pause: ->frozen is written
  * STOPPING                    RESUMING                    set_period: ->frozen is written
  * PAUSED...                   RESUMING                    resume, rearm, set_period, settle
- * RESUMING                    PAUSED...                   set_period; settle: it is held now
+ * RESUMING                    PAUSED...                   set_period; settle: it is held now, and
+ *                                                         ->frozen complete; pause: it was ENDING
+ * RESUMING                    PAUSED_ENDING               resume in an NMI; set_period
+ * PAUSED_ENDING               RESUMING                    pause, set_period, settle, rearm
  * RESUMING                    STOPPING                    resume, rearm, set_period: the count is
  *                                                         right, the hardware may be started
  * STOPPING                    COUNTING                    resume, rearm, set_period, settle
@@ -60,7 +68,7 @@
  * between two steps. It finds either a state that holds, or a claim: then pause, resume and
  * set_period return -EBUSY, and reads get what the table says.
  */
-#define PMUK_STATE(n)			(ULONG_MAX - 7 + (n))	/* jiffies does not get there */
+#define PMUK_STATE(n)			(ULONG_MAX - 8 + (n))	/* jiffies does not get there */
 #define PMUK_COUNTING			PMUK_STATE(0)
 #define PMUK_COUNTING_HELD		PMUK_STATE(1)
 #define PMUK_STOPPING			PMUK_STATE(2)
@@ -68,7 +76,8 @@
 #define PMUK_PAUSED_OVERDUE		PMUK_STATE(4)
 #define PMUK_PAUSED_HELD		PMUK_STATE(5)
 #define PMUK_PAUSED_HELD_OVERDUE	PMUK_STATE(6)
-#define PMUK_RESUMING			PMUK_STATE(7)
+#define PMUK_PAUSED_ENDING		PMUK_STATE(7)
+#define PMUK_RESUMING			PMUK_STATE(8)
 
 static inline bool pmuk_state_is_fast(unsigned long state)
 {
@@ -89,7 +98,7 @@ static inline bool pmuk_state_is_frozen(unsigned long state)
 static inline bool pmuk_state_is_held(unsigned long state)
 {
 	return state == PMUK_COUNTING_HELD || state == PMUK_PAUSED_HELD ||
-	       state == PMUK_PAUSED_HELD_OVERDUE;
+	       state == PMUK_PAUSED_HELD_OVERDUE || state == PMUK_PAUSED_ENDING;
 }
 
 static inline bool pmuk_state_is_overdue(unsigned long state)
@@ -104,9 +113,18 @@ static inline unsigned long pmuk_state_paused(bool held, bool overdue)
 	return overdue ? PMUK_PAUSED_OVERDUE : PMUK_PAUSED;
 }
 
-/* A claim starts from one of these kinds of states, or from both. */
+/* A claim starts from one of these kinds of states, or from several. */
 #define PMUK_FROM_COUNTING	BIT(0)
-#define PMUK_FROM_PAUSED	BIT(1)
+#define PMUK_FROM_PAUSED	BIT(1)	/* any paused state except PMUK_PAUSED_ENDING */
+#define PMUK_FROM_ENDING	BIT(2)
+#define PMUK_FROM_ANY		(PMUK_FROM_COUNTING | PMUK_FROM_PAUSED | PMUK_FROM_ENDING)
+
+static inline unsigned long pmuk_state_kind(unsigned long state)
+{
+	if (state == PMUK_PAUSED_ENDING)
+		return PMUK_FROM_ENDING;
+	return pmuk_state_is_frozen(state) ? PMUK_FROM_PAUSED : PMUK_FROM_COUNTING;
+}
 
 /*
  * Claims a counter for the caller. @was becomes the state before, which the caller replaces with
@@ -115,16 +133,16 @@ static inline unsigned long pmuk_state_paused(bool held, bool overdue)
  */
 static inline int pmuk_state_claim(unsigned long *state, unsigned long *was, unsigned long from)
 {
-	bool frozen;
+	unsigned long claim;
 
 	*was = READ_ONCE(*state);
 	do {
 		if (pmuk_state_is_claimed(*was))
 			return -EBUSY;
-		frozen = pmuk_state_is_frozen(*was);
-		if (!(from & (frozen ? PMUK_FROM_PAUSED : PMUK_FROM_COUNTING)))
+		if (!(from & pmuk_state_kind(*was)))
 			return -EALREADY;
-	} while (!try_cmpxchg(state, was, frozen ? PMUK_RESUMING : PMUK_STOPPING));
+		claim = pmuk_state_is_frozen(*was) ? PMUK_RESUMING : PMUK_STOPPING;
+	} while (!try_cmpxchg(state, was, claim));
 	return 0;
 }
 
@@ -150,6 +168,14 @@ static inline void pmuk_state_close(unsigned long *state)
 
 	while (pmuk_state_is_fast(was) && !try_cmpxchg(state, &was, PMUK_COUNTING))
 		;
+}
+
+/* Does what ->settle has to, for a counter that perf core has taken off the PMU, or starts. */
+static inline void pmuk_state_settle_off(unsigned long *state)
+{
+	unsigned long was = PMUK_COUNTING_HELD;
+
+	try_cmpxchg(state, &was, PMUK_COUNTING);
 }
 
 /* Returns true to the one caller who has to handle the overdue overflow. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A context's buffers and format areas, one of each for each CPU that may write them. They are made
- * when the context is first loaded there, and stay until the context is closed.
+ * The buffers of a context, and the areas of its format. Each CPU that may write them has one of
+ * each, made when the context is first loaded on that CPU. They stay until the context is closed.
  */
 #include <linux/cpu.h>
 #include <linux/cpumask.h>
@@ -16,6 +16,7 @@
 #include "context.h"
 #include "message.h"
 #include "storage.h"
+#include "watch.h"
 
 static void pmuk_context_notified_aux(struct pmuk_context *ctx, struct pmuk_aux *aux, int cpu)
 {
@@ -24,9 +25,11 @@ static void pmuk_context_notified_aux(struct pmuk_context *ctx, struct pmuk_aux 
 	if (wakeups != aux->wakeups_reported)
 		pmuk_post(ctx, PMUK_MSG_AUX, cpu, 1, 0, 0);
 	aux->wakeups_reported = wakeups;
-	if (lost != aux->lost_reported)
-		pmuk_post(ctx, PMUK_MSG_AUX_LOST, cpu, lost - aux->lost_reported, 0, 0);
+	if (lost == aux->lost_reported)
+		return;
+	pmuk_post(ctx, PMUK_MSG_AUX_LOST, cpu, lost - aux->lost_reported, 0, 0);
 	WRITE_ONCE(aux->lost_reported, lost);
+	pmuk_watch_soon(ctx);
 }
 
 /* The buffer's irq_work calls this, once for all wakeups of the buffer since the last call. */
@@ -46,6 +49,7 @@ static void pmuk_context_notified(struct pmuk_buffer *b)
 	WRITE_ONCE(b->lost_reported, lost);
 	trace_pmuk_lost(ctx->id, b->cpu, more);
 	pmuk_post(ctx, PMUK_MSG_LOST, b->cpu, more, 0, 0);
+	pmuk_watch_soon(ctx);	/* the next losses wake nobody */
 }
 
 static int pmuk_context_make_buffer(struct pmuk_context *ctx, int cpu) __must_hold(&ctx->lock)
@@ -88,7 +92,11 @@ static int pmuk_context_make_area(struct pmuk_context *ctx, int cpu) __must_hold
 	return 0;
 }
 
-/* Make a buffer and an area for each CPU that may write them. A task may run on any CPU. */
+/*
+ * Make a buffer and an area for each CPU that may write them. A task may run on any CPU, also on
+ * one that comes online later. The buffer cannot be made then: an allocation that fails cannot keep
+ * a CPU from coming online, and an overflow on that CPU, in NMI, would find no buffer.
+ */
 int pmuk_context_make_storage(struct pmuk_context *ctx) __must_hold(&ctx->lock)
 {
 	const struct cpumask *cpus = pmuk_target_is_task(ctx) ? cpu_possible_mask : ctx->cpus;
@@ -104,14 +112,17 @@ int pmuk_context_make_storage(struct pmuk_context *ctx) __must_hold(&ctx->lock)
 	return ret;
 }
 
-/* The context is being closed, and waits for a grace period after this. No counter counts. */
+/*
+ * Let the buffers take no more records, as the context is being closed. No counter counts any more.
+ * The caller then waits for a grace period, after which the buffers have no writers.
+ */
 void pmuk_context_kill_storage(struct pmuk_context *ctx) __must_hold(&ctx->lock)
 {
 	if (ctx->battr.nr_pages)
 		pmuk_buffers_kill(ctx->buffers, nr_cpu_ids);
 }
 
-/* No counter writes any more, and no other code can find the context. */
+/* Free buffers and areas: no counter writes them any more, and no code can find the context. */
 void pmuk_context_free_storage(struct pmuk_context *ctx)
 {
 	unsigned int cpu;
@@ -127,17 +138,13 @@ void pmuk_context_free_storage(struct pmuk_context *ctx)
 	kfree(ctx->areas);
 }
 
-/* Call the format's restart for each area, and let buffers with PMUK_BUFFER_STOP go on. */
-void pmuk_context_restart_storage(struct pmuk_context *ctx) __must_hold(&ctx->lock)
+/* Call the format's restart for the CPU's area, and let a buffer with PMUK_BUFFER_STOP go on. */
+void pmuk_context_restart_storage(struct pmuk_context *ctx, int cpu) __must_hold(&ctx->lock)
 {
-	unsigned int cpu;
-
-	for_each_possible_cpu(cpu) {
-		if (ctx->areas[cpu] && ctx->format->restart)
-			ctx->format->restart(ctx->areas[cpu], cpu);
-		if (ctx->buffers[cpu])
-			pmuk_buffer_restart(ctx->buffers[cpu]);
-	}
+	if (ctx->areas[cpu] && ctx->format->restart)
+		ctx->format->restart(ctx->areas[cpu], cpu);
+	if (ctx->buffers[cpu])
+		pmuk_buffer_restart(ctx->buffers[cpu]);
 }
 
 /**

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Where a context counts: it is loaded on a CPU, on many, or on a task, and unloaded.
+ * Loads a context on a CPU, on many, or on a task, and unloads the context.
  */
 #define pr_fmt(fmt) "pmuk: " fmt
 
 #include <linux/cpumask.h>
 #include <linux/err.h>
 #include <linux/export.h>
+#include <linux/lockdep.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/task.h>
 
@@ -16,7 +17,6 @@
 #include "control.h"
 #include "hotplug.h"
 #include "instance.h"
-#include "pmc.h"
 #include "registry.h"
 #include "sets.h"
 #include "storage.h"
@@ -26,11 +26,11 @@ static void pmuk_context_drop_insts(struct pmuk_context *ctx) __must_hold(&ctx->
 	struct pmuk_inst *inst, *dropped = NULL;
 	unsigned int cpu;
 
-	for (cpu = 0; (inst = pmuk_inst_from(ctx, &cpu)); cpu++)
-		pmuk_inst_retire(inst);
+	pmuk_insts_call(ctx, pmuk_inst_retire);
 	pmuk_pmds_keep(ctx);
 	for (cpu = 0; (inst = pmuk_inst_from(ctx, &cpu)); cpu++) {
 		WRITE_ONCE(ctx->insts[cpu], NULL);
+		lockdep_assert_held(&inst->ctx->lock);
 		inst->next = dropped;
 		dropped = inst;
 	}
@@ -40,6 +40,7 @@ static void pmuk_context_drop_insts(struct pmuk_context *ctx) __must_hold(&ctx->
 	synchronize_rcu();	/* overflows, and who reads locally or from elsewhere */
 	while (dropped) {
 		inst = dropped;
+		lockdep_assert_held(&inst->ctx->lock);
 		dropped = inst->next;
 		pmuk_inst_finish(inst);
 		pmuk_inst_free(inst);
@@ -71,10 +72,10 @@ static bool pmuk_pmd_fits_tree(const struct pmuk_pmd *pmd)
 
 static bool pmuk_set_fits_tree(const struct pmuk_set *set)
 {
-	unsigned int num;
+	const struct pmuk_def *def;
 
-	for (num = 0; num < PMUK_SET_COUNTERS; num++) {
-		if ((set->defined & BIT(num)) && !pmuk_pmd_fits_tree(&set->defs[num].pmd))
+	for (def = set->defs; def; def = def->next) {
+		if ((set->defined & BIT(def->num)) && !pmuk_pmd_fits_tree(&def->pmd))
 			return false;
 	}
 	return true;
@@ -133,6 +134,7 @@ static int pmuk_context_add_inst(struct pmuk_context *ctx, int cpu, struct pmuk_
 
 	if (!inst)
 		return -ENOMEM;
+	lockdep_assert_held(&inst->ctx->lock);
 	smp_store_release(&ctx->insts[cpu], inst);	/* pairs with pmuk_snapshot() */
 	if (pmuk_target_is_task(ctx))
 		return pmuk_inst_place(inst, failed);
@@ -140,12 +142,8 @@ static int pmuk_context_add_inst(struct pmuk_context *ctx, int cpu, struct pmuk_
 	if (!cpumask_test_cpu(cpu, ctx->online))
 		return 0;
 	ret = pmuk_inst_place(inst, failed);
-	if (ret != -ENODEV || !atomic_read(&inst->stale))
-		return ret;
-	/* The CPU has gone offline meanwhile. pmuk_hotplug_work() places the counters later. */
-	synchronize_rcu();
-	pmuk_inst_finish(inst);
-	return 0;
+	/* If the CPU has gone offline meanwhile, pmuk_hotplug_work() places the counters later. */
+	return ret == -ENODEV && atomic_read(&inst->stale) ? 0 : ret;
 }
 
 static int pmuk_context_place_cpus(struct pmuk_context *ctx, struct pmuk_target *target)

@@ -6,11 +6,13 @@
  * counter's overflows, or by pmuk_switch_evtset(). A timer or an NMI only asks for the next turn,
  * as perf core may sleep when counters are exchanged: a worker exchanges them, on that CPU, or
  * for a task on any CPU. Such turns have a minimum length, so that exchanges do not take most of
- * the time. pmuk_switch_evtset() exchanges at once, and needs no worker on its own CPU. A turn
- * lasts until the next one begins, so that durations add up to the time that the context ran.
- * pmuk_inst::switch_ns is the part of that time which the exchanges took.
+ * the time. pmuk_switch_evtset() exchanges at once, see pmuk_insts_call(). A turn lasts until the
+ * next one begins, so that durations add up to the time that the context ran. pmuk_inst::switch_ns
+ * is the part of that time which the exchanges took.
  */
 #include <linux/bsearch.h>
+#include <linux/cleanup.h>
+#include <linux/lockdep.h>
 #include <linux/minmax.h>
 #include <linux/smp.h>
 #include <linux/timekeeping.h>
@@ -34,6 +36,13 @@ struct pmuk_turn *pmuk_inst_turn(struct pmuk_inst *inst, u16 set)
 	return bsearch(&set, inst->turns, inst->nr_turns, sizeof(*inst->turns), pmuk_turn_cmp);
 }
 
+/* Returns the turn with which a start begins. */
+struct pmuk_turn *pmuk_inst_first(struct pmuk_inst *inst)
+{
+	/* ctx->lock is held: by this task, or by a task that waits in pmuk_insts_call(). */
+	return pmuk_inst_turn(inst, context_unsafe(inst->ctx->start_set));
+}
+
 struct pmuk_slot *pmuk_inst_slot(struct pmuk_inst *inst, u16 set, u16 num)
 {
 	struct pmuk_turn *turn = pmuk_inst_turn(inst, set);
@@ -49,36 +58,58 @@ struct pmuk_slot *pmuk_inst_slot(struct pmuk_inst *inst, u16 set, u16 num)
 /* True on the instance's CPU, or in its task: overflows are handled there. */
 static bool pmuk_inst_is_here(const struct pmuk_inst *inst)
 {
-	return inst->cpu < 0 ? current == inst->ctx->task : inst->cpu == smp_processor_id();
+	/* ->task is const while the context is loaded. */
+	return inst->cpu < 0 ? current == context_unsafe(inst->ctx->task) :
+			       inst->cpu == smp_processor_id();
 }
 
-/*
- * A worker runs on another CPU if its own has gone offline. The overflow is then dropped, as
- * pmuk_stop() drops it: a buffer is written by its own CPU only. A task's worker may run anywhere.
- */
 static void pmuk_slot_replay(struct pmuk_slot *slot)
 {
 	struct pmuk_counter *c = *pmuk_slot_counter(slot);
 	const struct perf_sample_data none = {};
 	struct pmuk_sample sample;
 
-	if (!slot->pending)
-		return;
-	slot->pending = false;
-	guard(irqsave)();
-	if (slot->inst->cpu >= 0 && !pmuk_inst_is_here(slot->inst))
+	/* The task that waits in pmuk_turn_replay() holds the instance's lock. */
+	if (!context_unsafe(xchg(&slot->pending, false)))
 		return;
 	slot->turn->replayed++;
 	pmuk_counter_late_sample(c, &sample);
 	pmuk_slot_handle(slot, c, &sample, &none);
 }
 
-static void pmuk_turn_replay(struct pmuk_turn *turn)
+static void pmuk_turn_replay_here(void *data)
 {
+	struct pmuk_turn *turn = data;
 	unsigned int i;
 
+	guard(irqsave)();
 	for (i = 0; i < turn->nr; i++)
 		pmuk_slot_replay(&turn->slots[i]);
+}
+
+/*
+ * Handles the overflows that were pending when the set's last turn ended. A buffer is written by
+ * its own CPU only, so that CPU handles them, whoever exchanges the sets. If it is offline, they
+ * are dropped, as pmuk_stop() drops them. A task's worker may run anywhere.
+ */
+static void pmuk_turn_replay(struct pmuk_inst *inst, struct pmuk_turn *turn)
+	__must_hold(&inst->lock)
+{
+	bool pending = false;
+	unsigned int i;
+
+	for (i = 0; i < turn->nr; i++) {
+		struct pmuk_slot *slot = &turn->slots[i];
+
+		lockdep_assert_held(&slot->inst->lock);
+		pending |= slot->pending;
+	}
+	if (!pending)
+		return;
+	if (inst->cpu < 0)
+		pmuk_turn_replay_here(turn);
+	else
+		smp_call_function_single(inst->cpu, pmuk_turn_replay_here, turn, true);
 }
 
 /* A turn lasts at least so many times as long as the exchange before it, up to a limit. */
@@ -165,8 +196,8 @@ static bool pmuk_turn_is_young(struct pmuk_inst *inst) __must_hold(&inst->lock)
 	return true;
 }
 
-/* Mark counters as being in their turn or @away. A tree's counters stay enabled while @away. */
-static void pmuk_turn_call(struct pmuk_turn *turn, bool away)
+/* Mark the counters as in their turn, or @away. A tree's counters stay enabled while @away. */
+static void pmuk_turn_set_away(struct pmuk_turn *turn, bool away)
 {
 	unsigned int i;
 
@@ -191,9 +222,9 @@ int pmuk_turn_begin(struct pmuk_inst *inst, struct pmuk_turn *turn, struct pmuk_
 	pmuk_turn_reset(turn);
 	inst->wanted = NULL;
 	WRITE_ONCE(inst->active, turn);
-	pmuk_turn_call(turn, false);
+	pmuk_turn_set_away(turn, false);
 	turn->runs++;
-	pmuk_turn_replay(turn);
+	pmuk_turn_replay(inst, turn);
 	if (atomic_read(&inst->masked))
 		return 0;
 	pmuk_counters_enable(turn->counters, turn->nr);
@@ -220,20 +251,31 @@ void pmuk_turn_end(struct pmuk_inst *inst) __must_hold(&inst->lock)
 	pmuk_inst_show_group(inst, false);
 	pmuk_counters_disable(turn->counters, turn->nr);
 	for (i = 0; i < turn->nr; i++) {
-		if (pmuk_counter_disable(turn->counters[i]))
-			continue;
-		turn->slots[i].pending = pmuk_counter_take_pending(turn->counters[i]);
+		struct pmuk_slot *slot = &turn->slots[i];
+
+		lockdep_assert_held(&slot->inst->lock);
+		if (!pmuk_counter_disable(turn->counters[i]))
+			slot->pending = pmuk_counter_take_pending(turn->counters[i]);
 	}
 	now = ktime_get_ns();
 	turn->duration += now - inst->since;
 	inst->since = now;
-	pmuk_turn_call(turn, true);
+	pmuk_turn_set_away(turn, true);
 	WRITE_ONCE(inst->active, NULL);
 }
 
+/* Report lost counters: perf core does not report a counter that is pushed off its PMU. */
+void pmuk_turn_watch(struct pmuk_turn *turn)
+{
+	unsigned int i;
+
+	for (i = 0; i < turn->nr; i++)
+		pmuk_slot_watch(&turn->slots[i]);
+}
+
 /*
- * Runs on the instance's CPU, if that is online. Returns the PMUK_DUE_* that were asked for during
- * the turn: 0 if only pmuk_switch_evtset() has ended it.
+ * Returns the PMUK_DUE_* that were asked for during the turn: 0 if only pmuk_switch_evtset() has
+ * ended it.
  */
 static int pmuk_turn_exchange(struct pmuk_inst *inst, struct pmuk_turn *in) __must_hold(&inst->lock)
 {
@@ -245,8 +287,8 @@ static int pmuk_turn_exchange(struct pmuk_inst *inst, struct pmuk_turn *in) __mu
 	pmuk_turn_end(inst);
 	/* All requests until now were for the end of the turn that has just ended. */
 	due = atomic_xchg(&inst->due, 0);
-	/* pmuk_watch_work() reports a counter that cannot be placed. */
-	pmuk_turn_begin(inst, in, &failed);
+	if (pmuk_turn_begin(inst, in, &failed))
+		pmuk_turn_watch(in);	/* the turn may be over at the watch's next check */
 	ns = ktime_get_ns() - start;
 	trace_pmuk_switch(inst->ctx->id, inst->cpu, from, in->set->id, ns);
 	inst->switches++;
@@ -360,34 +402,16 @@ void pmuk_inst_init_switch(struct pmuk_inst *inst)
 	INIT_WORK(&inst->work, pmuk_inst_work);
 }
 
-/* Let the wanted turn begin, on the instance's CPU. A caller that runs there needs no worker. */
-static void pmuk_inst_take_wanted(struct pmuk_inst *inst)
-{
-	migrate_disable();
-	if (inst->cpu < 0 || inst->cpu == smp_processor_id())
-		pmuk_inst_work(&inst->work);
-	else
-		pmuk_inst_queue(inst);
-	migrate_enable();
-}
-
 /*
- * Ask for the turn of @set. pmuk_inst_wait() waits until it has begun. If the instance is masked, a
+ * Begins the turn of the set that pmuk_switch_evtset() was called for. If the instance is masked, a
  * restart begins it.
  */
-void pmuk_inst_want(struct pmuk_inst *inst, u16 set)
+void pmuk_inst_switch(struct pmuk_inst *inst)
 {
-	struct pmuk_turn *turn = pmuk_inst_turn(inst, set);
+	struct pmuk_turn *turn = pmuk_inst_first(inst);
 
-	scoped_guard(mutex, &inst->lock) {
-		inst->wanted = inst->running && turn != inst->active ? turn : NULL;
-		if (!inst->wanted)
-			return;
-	}
-	pmuk_inst_take_wanted(inst);
-}
-
-void pmuk_inst_wait(struct pmuk_inst *inst)
-{
-	flush_work(&inst->work);
+	guard(mutex)(&inst->lock);
+	inst->wanted = inst->running && turn != inst->active ? turn : NULL;
+	if (inst->wanted && !atomic_read(&inst->masked))
+		pmuk_turn_exchange(inst, turn);
 }

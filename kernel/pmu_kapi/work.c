@@ -16,7 +16,7 @@ int __init pmuk_work_init(void)
 	pmuk_wq = alloc_workqueue("pmuk", WQ_UNBOUND, 0);
 	if (!pmuk_wq)
 		return -ENOMEM;
-	pmuk_turns_wq = alloc_workqueue("pmuk_turns", WQ_HIGHPRI | WQ_PERCPU, 0);
+	pmuk_turns_wq = alloc_workqueue("pmuk_turns", WQ_HIGHPRI | WQ_PERCPU | WQ_MEM_RECLAIM, 0);
 	if (pmuk_turns_wq)
 		return 0;
 	destroy_workqueue(pmuk_wq);

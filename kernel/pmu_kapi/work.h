@@ -6,7 +6,7 @@
 #include <linux/workqueue.h>
 
 extern struct workqueue_struct *pmuk_wq;	/* destruction, hotplug, the watch */
-extern struct workqueue_struct *pmuk_turns_wq;	/* the exchange of event sets, on its CPU */
+extern struct workqueue_struct *pmuk_turns_wq;	/* runs a CPU's part of a call */
 
 int pmuk_work_init(void);
 void pmuk_work_exit(void);

@@ -16,8 +16,8 @@ static void sched_switch_no_hook(bool preempt, struct task_struct *prev, struct 
 }
 
 /*
- * Without CONFIG_JUMP_LABEL the key is a variable, and a CPU may see the key on before it sees the
- * new function: so there is always one.
+ * The key is a variable without CONFIG_JUMP_LABEL. A CPU may then see the key on before it sees the
+ * new function, so there is always a function to call.
  */
 DEFINE_STATIC_CALL(sched_switch_call, sched_switch_no_hook);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * An AUX area under test, and bytes that can be checked: what is at a position follows from it.
+ * Tests share these helpers for an AUX area. Each byte's value follows from its position in the
+ * stream, so that a reader can check all that it reads.
  */
 #ifndef _PMUK_AUX_H
 #define _PMUK_AUX_H
@@ -17,21 +18,21 @@
 
 #include "pmuk_test.h"
 
-/* A type that no record of perf has. */
+/* perf has no record of this type. */
 #define PMUK_AUX_OTHER	0x7e57
 
-/* A prime: what is a power of two away is something else. */
+/* The test's bytes repeat with a prime period, so bytes that are a power of two apart differ. */
 #define PMUK_AUX_PERIOD	4093
 
 struct pmuk_test_aux {
 	struct kunit *test;
 	struct pmuk_buffer *b;
-	const u8 *data;			/* the area, twice in a row */
+	const u8 *data;			/* the area, mapped twice in a row */
 	size_t size;
-	struct completion more;		/* the buffer's */
+	struct completion more;		/* the buffer's completion */
 	u64 next;			/* position that the reader expects */
-	u64 flags;			/* of all that was read */
-	u64 bad;			/* spans that are not as they should be */
+	u64 flags;			/* the flags of all spans that were read */
+	u64 bad;			/* spans at a wrong position, or with wrong bytes */
 	u8 bytes[PMUK_AUX_PERIOD];
 };
 
@@ -52,7 +53,7 @@ static inline void pmuk_test_aux_fill(const struct pmuk_test_aux *a, void *at, u
 	}
 }
 
-/* Whether the bytes that are @at are those that belong at @pos. */
+/* Returns whether the bytes that @at points to are those that belong at position @pos. */
 static inline bool pmuk_test_aux_is(const struct pmuk_test_aux *a, const void *at, u64 pos,
 				    u64 size)
 {
@@ -66,7 +67,7 @@ static inline bool pmuk_test_aux_is(const struct pmuk_test_aux *a, const void *a
 	return true;
 }
 
-/* Does the same for the bytes of the area at @pos. */
+/* Returns whether the area has at @pos the bytes that belong there. */
 static inline bool pmuk_test_aux_has(const struct pmuk_test_aux *a, u64 pos, u64 size)
 {
 	return size <= a->size && pmuk_test_aux_is(a, a->data + pos % a->size, pos, size);
@@ -84,7 +85,9 @@ static inline void pmuk_test_aux_end(struct pmuk_aux_handle *h, u64 size)
 	pmuk_aux_output_end(h, size);
 }
 
-/* Fill the area with as much of @size as it is to take, and say that it was @size. */
+/*
+ * Fills the part with as much of @size as it has room for, and ends it as if all had been written.
+ */
 static inline void pmuk_test_aux_finish(struct pmuk_test_aux *a, struct pmuk_aux_handle *h,
 					u64 size)
 {
@@ -102,16 +105,16 @@ static inline bool pmuk_test_aux_write(struct pmuk_test_aux *a, u64 size)
 	return true;
 }
 
-/* Take a span into account. */
+/* Checks a peeked span. */
 static inline void pmuk_test_aux_look(struct pmuk_test_aux *a, const struct pmuk_aux_span *span)
 {
 	a->bad += span->head != a->next ||
 		  !pmuk_test_aux_is(a, span->data, span->head, span->size);
-	WRITE_ONCE(a->next, span->head + span->size);	/* the writer looks for progress */
+	WRITE_ONCE(a->next, span->head + span->size);	/* the writer checks for progress */
 	a->flags |= span->flags;
 }
 
-/* Read all there is, wherever this may be called. Returns how much that was. */
+/* Reads all new bytes, in any context. Returns how many bytes it has read. */
 static inline u64 pmuk_test_aux_drain(struct pmuk_test_aux *a)
 {
 	struct pmuk_aux_reader r;
@@ -131,7 +134,7 @@ static inline u64 pmuk_test_aux_drain(struct pmuk_test_aux *a)
 	return n;
 }
 
-/* Consumes the first span of @b unseen. Returns whether there is one. */
+/* Consumes the first span of @b without checking it. Returns whether there was a span. */
 static inline bool pmuk_test_aux_give_back(struct kunit *test, struct pmuk_buffer *b)
 {
 	struct pmuk_aux_reader r;
@@ -151,8 +154,8 @@ static inline struct pmuk_aux_stat pmuk_test_aux_stat(struct pmuk_test_aux *a)
 	return pmuk_test_area_stat(a->test, a->b);
 }
 
-/* The oldest record that was not read, or one of type 0. */
-static inline struct pmuk_test_aux_record pmuk_test_aux_record(struct pmuk_test_aux *a)
+/* Returns the oldest unread record, or one of type 0 if there is none. */
+static inline struct pmuk_test_aux_record pmuk_test_get_aux_record(struct pmuk_test_aux *a)
 {
 	struct pmuk_test_aux_record rec = {};
 	const struct perf_event_header *header;
@@ -167,10 +170,10 @@ static inline struct pmuk_test_aux_record pmuk_test_aux_record(struct pmuk_test_
 	return rec;
 }
 
-/* Whether the next record says so, and nothing else. */
+/* Returns whether the next record is a PERF_RECORD_AUX with exactly these values. */
 static inline bool pmuk_test_aux_told(struct pmuk_test_aux *a, u64 offset, u64 size, u64 flags)
 {
-	struct pmuk_test_aux_record rec = pmuk_test_aux_record(a);
+	struct pmuk_test_aux_record rec = pmuk_test_get_aux_record(a);
 
 	if (rec.header.type == PERF_RECORD_AUX && rec.header.size == sizeof(rec) &&
 	    rec.offset == offset && rec.size == size && rec.flags == flags)
@@ -182,7 +185,7 @@ static inline bool pmuk_test_aux_told(struct pmuk_test_aux *a, u64 offset, u64 s
 
 static inline bool pmuk_test_aux_told_nothing(struct pmuk_test_aux *a)
 {
-	return !pmuk_test_aux_record(a).header.type;
+	return !pmuk_test_get_aux_record(a).header.type;
 }
 
 static inline void pmuk_test_put_aux(void *data)
@@ -193,7 +196,7 @@ static inline void pmuk_test_put_aux(void *data)
 	pmuk_buffer_destroy(a->b);
 }
 
-/* The end of the buffer, whatever is still going on. */
+/* Destroys the buffer while its writers and readers may still be active. */
 static inline void pmuk_test_aux_destroy(struct pmuk_test_aux *a)
 {
 	struct pmuk_buffer *b = a->b;
@@ -202,9 +205,9 @@ static inline void pmuk_test_aux_destroy(struct pmuk_test_aux *a)
 	pmuk_buffer_destroy(b);
 }
 
-/* For the time of a test case, on the first CPU, where the test is bound from now on. */
-static inline struct pmuk_test_aux *pmuk_test_aux(struct kunit *test,
-						  const struct pmuk_buffer_attr *wanted)
+/* Creates a buffer on the first CPU for the time of a test case, and binds the test to that CPU. */
+static inline struct pmuk_test_aux *pmuk_test_new_aux(struct kunit *test,
+						      const struct pmuk_buffer_attr *wanted)
 {
 	struct pmuk_test_aux *a = pmuk_test_zalloc(test, sizeof(*a));
 	struct pmuk_buffer_attr attr = *wanted;
@@ -224,20 +227,23 @@ static inline struct pmuk_test_aux *pmuk_test_aux(struct kunit *test,
 	return a;
 }
 
-/* A producer with callbacks, and what these were told. It is the area's private data itself. */
+/*
+ * The producer's callbacks count their calls, and keep the arguments. The area's private data
+ * points to this struct.
+ */
 struct pmuk_test_producer {
 	struct kunit *test;
-	void *answer;			/* what setup returns; NULL: this */
+	void *answer;			/* setup returns this, or the producer if NULL */
 	unsigned int setups, frees;
 	int cpu;
 	void **pages;
 	unsigned int nr_pages;
 	unsigned int pieces;
-	unsigned int order;		/* of the largest of them */
+	unsigned int order;		/* the order of the largest piece */
 	bool overwrite;
 };
 
-/* Returns the order of the piece that begins here, which its first page says. */
+/* Returns the order of the piece that begins at @address. A piece's first page stores its order. */
 static inline unsigned int pmuk_test_order(void *address)
 {
 	struct page *page = virt_to_page(address);
@@ -246,8 +252,8 @@ static inline unsigned int pmuk_test_order(void *address)
 }
 
 /*
- * Checks a piece: contiguous, and no page inside of it says that it begins a piece. Returns its
- * pages.
+ * Checks that a piece is contiguous, and that no other piece begins inside of it. Returns how many
+ * pages the piece has.
  */
 static inline unsigned int pmuk_test_piece(struct pmuk_test_producer *p, unsigned int at)
 {
@@ -294,7 +300,7 @@ static const struct pmuk_aux_ops pmuk_test_ops __maybe_unused = {
 	.free = pmuk_test_free,
 };
 
-static inline struct pmuk_test_producer *pmuk_test_producer(struct kunit *test)
+static inline struct pmuk_test_producer *pmuk_test_new_producer(struct kunit *test)
 {
 	struct pmuk_test_producer *p = pmuk_test_zalloc(test, sizeof(*p));
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Each allocation that creating a buffer with an AUX area makes fails once: the first, the
- * second, … until none is left to fail; and each that an event makes which is to write one.
- * Nothing stays, and the producer has an end for each beginning.
+ * The tests create a buffer with an AUX area, and an event that writes one, again and again. The
+ * first allocation fails, then the second, and so on, until none is left to fail. After each
+ * failure no memory is left behind, and the producer's free has undone each successful setup.
  */
 
 #include "pmuk_aux.h"
@@ -10,7 +10,7 @@
 #include "pmuk_itrace.h"
 #include "pmuk_suite.h"
 
-/* A failed setup has no end; one that was made has one, as soon as its buffer goes. */
+/* A failed setup is not undone. A successful one is undone as soon as its buffer is destroyed. */
 static void expect_balance(struct pmuk_test_producer *p, struct pmuk_buffer *b,
 			   unsigned int setups)
 {
@@ -22,14 +22,15 @@ static void expect_balance(struct pmuk_test_producer *p, struct pmuk_buffer *b,
 }
 
 /*
- * At least: the buffer, its control page, and for each of data and area a list of pages, these,
- * and where they are mapped; the area; and the list for the producer.
+ * A buffer with an AUX area makes at least these allocations: the buffer and its control page; for
+ * the data and for the area each a list of pages, the pages, and their mapping; the area's state;
+ * and the list of pages for the producer.
  */
 static const struct area {
 	const char *name;
 	struct pmuk_aux_attr aux;
-	unsigned int fewest;		/* allocations */
-	bool smaller;			/* pieces that are not to be had are made smaller */
+	unsigned int fewest;		/* least number of allocations */
+	bool smaller;			/* failed pieces are replaced by smaller ones */
 } areas[] = {
 	{ "pages", { .nr_pages = 8 }, 2 + 4 + 10 + 1 + 1 },
 	{ "pieces", { .nr_pages = 8, .order = 1 }, 2 + 4 + 6 + 1 + 1 },
@@ -37,12 +38,12 @@ static const struct area {
 	  true },
 };
 
-/* With @aux->prefer, a failure that is survived may have been that of a larger piece. */
+/* With @aux->prefer, a create succeeds although the allocation of a larger piece has failed. */
 static void each_allocation_of_a_buffer_fails(struct kunit *test)
 {
 	const struct area *area = test->param_value;
-	struct pmuk_sweep s = pmuk_sweep(test);
-	struct pmuk_test_producer *p = pmuk_test_producer(test);
+	struct pmuk_sweep s = pmuk_new_sweep(test);
+	struct pmuk_test_producer *p = pmuk_test_new_producer(test);
 	struct pmuk_buffer_attr attr = { .nr_pages = 2, .aux = area->aux };
 	unsigned int split = 0, setups;
 	struct pmuk_buffer *b;
@@ -69,7 +70,7 @@ KUNIT_ARRAY_PARAM_DESC(areas, areas, name);
 
 KUNIT_DEFINE_ACTION_WRAPPER(put_itrace, pmuk_itrace_destroy, struct pmuk_itrace *);
 
-/* An event that is to write @b's area, made and ended, when an allocation of it fails. */
+/* Creates and destroys an event that writes @b's area, while one of its allocations fails. */
 static int attach_failing(struct pmuk_sweep *s, struct pmuk_itrace *it, struct pmuk_buffer *b)
 {
 	const struct pmuk_attr attr = { .type = pmuk_itrace_type(it),
@@ -89,13 +90,14 @@ static int attach_failing(struct pmuk_sweep *s, struct pmuk_itrace *it, struct p
 }
 
 /*
- * At least: the counter, its perf event, the list of pages for its driver, and what that has. The
- * list of pages stays with its buffer, so each time there is another buffer.
+ * An event makes at least these allocations: the counter, its perf event, the list of pages for the
+ * driver, and the driver's own data. The list of pages stays with the buffer, so each attempt takes
+ * a new buffer.
  */
 static void each_allocation_of_an_event_fails(struct kunit *test)
 {
 	const struct pmuk_buffer_attr attr = { .nr_pages = 1, .aux.nr_pages = 1 };
-	struct pmuk_sweep s = pmuk_sweep(test);
+	struct pmuk_sweep s = pmuk_new_sweep(test);
 	struct pmuk_itrace *it = pmuk_itrace_create("pmuk_itrace", 0);
 	struct pmuk_buffer *b;
 	int ret;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The AUX area of a buffer: the rules that hold in user space, too, and what only a buffer of the
- * kernel has: its memory, its wakeups, its producer's callbacks, two CPUs, and its end.
+ * The tests check the AUX area of a buffer: by the rules that also run in user space, and then what
+ * only a buffer in the kernel has: its memory, its wakeups, its producer's callbacks, a reader on
+ * another CPU, and its end.
  */
 #include <linux/delay.h>
 #include <linux/kthread.h>
@@ -10,6 +11,7 @@
 #include <linux/module.h>
 #include <linux/workqueue.h>
 
+#include "../../kernel/pmu_kapi/context.h"
 #include "pmuk_aux.h"
 #include "pmuk_aux_rules.h"
 #include "pmuk_ctx.h"
@@ -25,7 +27,7 @@ static void rules(struct kunit *test)
 
 static struct pmuk_test_aux *new_aux(struct kunit *test, u32 nr_pages)
 {
-	return pmuk_test_aux(test, &(struct pmuk_buffer_attr){
+	return pmuk_test_new_aux(test, &(struct pmuk_buffer_attr){
 		.nr_pages = 1, .aux.nr_pages = nr_pages });
 }
 
@@ -49,7 +51,7 @@ static struct perf_event_mmap_page *user_page(struct pmuk_test_aux *a)
 
 static struct pmuk_test_aux *new_user_aux(struct kunit *test, u32 nr_pages)
 {
-	return pmuk_test_aux(test, &(struct pmuk_buffer_attr){
+	return pmuk_test_new_aux(test, &(struct pmuk_buffer_attr){
 		.nr_pages = 1, .flags = PMUK_BUFFER_USER_TAIL, .aux.nr_pages = nr_pages });
 }
 
@@ -59,16 +61,14 @@ static void user_area_has_no_kernel_reader(struct kunit *test)
 	struct pmuk_aux_reader r;
 
 	KUNIT_EXPECT_EQ(test, pmuk_aux_claim(a->b, &r), -EPERM);
-	KUNIT_EXPECT_EQ(test, pmuk_aux_revoke(a->b), 0);
-	KUNIT_EXPECT_EQ(test, pmuk_aux_claim(a->b, &r), -EPERM);
 }
 
 /* ---- wakeups ---- */
 
-/* At each multiple of @mark, by parts of @part bytes. */
+/* Parts of @part bytes wake the reader at each multiple of @mark. */
 static void expect_mark(struct kunit *test, u32 nr_pages, u32 asked, u64 mark, u64 part)
 {
-	struct pmuk_test_aux *a = pmuk_test_aux(test, &(struct pmuk_buffer_attr){
+	struct pmuk_test_aux *a = pmuk_test_new_aux(test, &(struct pmuk_buffer_attr){
 		.aux = { .nr_pages = nr_pages, .watermark = asked } });
 	unsigned int i, woken = 0;
 
@@ -185,10 +185,9 @@ static void expect_errno(struct kunit *test, struct pmuk_buffer *b, int wanted)
 	KUNIT_EXPECT_EQ(test, pmuk_aux_pause(b), wanted);
 	KUNIT_EXPECT_EQ(test, pmuk_aux_resume(b), wanted);
 	KUNIT_EXPECT_EQ(test, pmuk_aux_claim(b, &r), wanted);
-	KUNIT_EXPECT_EQ(test, pmuk_aux_revoke(b), wanted);
 }
 
-/* A part that was begun nowhere has no end, and does no harm. */
+/* Begin returns NULL. The other calls refuse the handle, and do no harm. */
 static void expect_nothing_begins(struct kunit *test, struct pmuk_buffer *b)
 {
 	struct pmuk_aux_handle h;
@@ -242,17 +241,17 @@ static void calls_refuse_no_answer(struct kunit *test)
 static struct pmuk_test_aux *new_produced(struct pmuk_test_producer *p,
 					  const struct pmuk_aux_ops *ops, struct pmuk_aux_attr aux)
 {
-	/* an area that is overwritten has no records beside it */
+	/* An area that overwrites has no records beside it. */
 	struct pmuk_buffer_attr attr = { .nr_pages = !aux.overwrite, .aux = aux };
 
 	attr.aux.ops = ops;
 	attr.aux.data = p;
-	return pmuk_test_aux(p->test, &attr);
+	return pmuk_test_new_aux(p->test, &attr);
 }
 
 static void callbacks_are_called_once(struct kunit *test)
 {
-	struct pmuk_test_producer *p = pmuk_test_producer(test);
+	struct pmuk_test_producer *p = pmuk_test_new_producer(test);
 	struct pmuk_test_aux *a = new_produced(p, &pmuk_test_ops, (struct pmuk_aux_attr){
 		.nr_pages = 4, .overwrite = true });
 	struct pmuk_aux_handle h;
@@ -274,10 +273,10 @@ static void callbacks_are_called_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, p->frees, 1);
 }
 
-/* Hardware writes by the pages' addresses; the reader finds the same bytes in a row, twice. */
+/* Hardware writes to the pages' addresses. The reader finds the same bytes in a row, twice. */
 static void setup_gets_the_pages_of_the_area(struct kunit *test)
 {
-	struct pmuk_test_producer *p = pmuk_test_producer(test);
+	struct pmuk_test_producer *p = pmuk_test_new_producer(test);
 	struct pmuk_test_aux *a = new_produced(p, &pmuk_test_ops, (struct pmuk_aux_attr){
 		.nr_pages = 8, .order = 1 });
 	unsigned int i;
@@ -291,7 +290,7 @@ static void setup_gets_the_pages_of_the_area(struct kunit *test)
 
 static void expect_pieces(struct kunit *test, u32 nr_pages, u8 order, bool prefer)
 {
-	struct pmuk_test_producer *p = pmuk_test_producer(test);
+	struct pmuk_test_producer *p = pmuk_test_new_producer(test);
 	const struct pmuk_buffer_attr attr = { .aux = {
 		.nr_pages = nr_pages, .order = order, .prefer = prefer,
 		.ops = &pmuk_test_ops, .data = p } };
@@ -320,7 +319,7 @@ static void pieces_are_contiguous(struct kunit *test)
 static void setup_may_fail(struct kunit *test)
 {
 	void *answers[] = { ERR_PTR(-EIO), ERR_PTR(-EBUSY), ERR_PTR(-ENODEV) };
-	struct pmuk_test_producer *p = pmuk_test_producer(test);
+	struct pmuk_test_producer *p = pmuk_test_new_producer(test);
 	const struct pmuk_buffer_attr attr = { .nr_pages = 1, .aux = {
 		.nr_pages = 4, .order = 1, .ops = &pmuk_test_ops, .data = p } };
 	unsigned int i;
@@ -350,7 +349,7 @@ static void setup_of_nothing_is_no_memory(struct kunit *test)
 	pmuk_buffer_destroy(b);
 }
 
-/* A module that is loaded, or is going, as far as its references are concerned. */
+/* The module stands for a module that is loaded, or is being unloaded. Its code is never called. */
 static struct module producers_module;
 
 static const struct pmuk_aux_ops ops_of_module = {
@@ -359,9 +358,7 @@ static const struct pmuk_aux_ops ops_of_module = {
 	.owner = &producers_module,
 };
 
-/*
- * An area that a producer of that module is writing, and whose buffer is the caller's to destroy.
- */
+/* Returns an area that a producer of that module has open. The caller destroys the buffer. */
 static struct pmuk_test_aux *new_open(struct kunit *test, struct pmuk_test_producer *p,
 				      struct pmuk_aux_handle *h, enum module_state state)
 {
@@ -374,10 +371,13 @@ static struct pmuk_test_aux *new_open(struct kunit *test, struct pmuk_test_produ
 	return a;
 }
 
-/* Only from the destruction on: a module may destroy its buffers when it is unloaded. */
+/*
+ * The area holds its module only from the destruction on, because a module may destroy its buffers
+ * while it is being unloaded.
+ */
 static void free_keeps_its_module(struct kunit *test)
 {
-	struct pmuk_test_producer *p = pmuk_test_producer(test);
+	struct pmuk_test_producer *p = pmuk_test_new_producer(test);
 	struct pmuk_aux_handle h;
 	struct pmuk_test_aux *a = new_open(test, p, &h, MODULE_STATE_LIVE);
 
@@ -400,10 +400,13 @@ static void end_late(struct work_struct *work)
 	pmuk_test_aux_end(&container_of(work, struct late_end, work.work)->h, 0);
 }
 
-/* It cannot be kept, and is there until its exit function has returned. */
+/*
+ * A module that is being unloaded cannot be held. Its code is there until its exit function has
+ * returned, so pmuk_buffer_destroy() waits for free in that function.
+ */
 static void going_module_waits_for_free(struct kunit *test)
 {
-	struct pmuk_test_producer *p = pmuk_test_producer(test);
+	struct pmuk_test_producer *p = pmuk_test_new_producer(test);
 	struct late_end *late = pmuk_test_zalloc(test, sizeof(*late));
 	struct pmuk_test_aux *a = new_open(test, p, &late->h, MODULE_STATE_GOING);
 
@@ -416,10 +419,57 @@ static void going_module_waits_for_free(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(p->frees == 1));
 }
 
-/* Nobody writes what user space has mapped, so its producer need not stay for it. */
+struct unlocked_end {
+	struct work_struct work;
+	struct pmuk_context *ctx;
+	struct pmuk_aux_handle h;
+	bool unlocked;
+};
+
+/* The writer ends when the close has unloaded the context, and waits for the writer. */
+static void end_if_unlocked(struct work_struct *work)
+{
+	struct unlocked_end *e = container_of(work, struct unlocked_end, work);
+
+	e->unlocked = pmuk_ctx_comes(!READ_ONCE(e->ctx->loaded) && !mutex_is_locked(&e->ctx->lock));
+	pmuk_test_aux_end(&e->h, 0);
+}
+
+static bool open_here(struct unlocked_end *e, int cpu)
+{
+	guard(preempt)();
+	return pmuk_aux_output_begin(&e->h, pmuk_context_buffer(e->ctx, cpu));
+}
+
+/* A close that waits for the writer of a going module holds no lock of the context. */
+static void close_waits_for_free_unlocked(struct kunit *test)
+{
+	struct pmuk_test_producer *p = pmuk_test_new_producer(test);
+	const struct pmuk_context_attr attr = { .buffer = {
+		.nr_pages = 1, .aux = { .nr_pages = 1, .ops = &ops_of_module, .data = p } } };
+	struct unlocked_end *e = pmuk_test_zalloc(test, sizeof(*e));
+	int cpu = pmuk_test_pin_first(test);
+
+	producers_module.state = MODULE_STATE_GOING;
+	atomic_set(&producers_module.refcnt, 1);
+	e->ctx = pmuk_ctx_create(test, &attr);
+	pmuk_ctx_load(test, e->ctx, cpu);
+	KUNIT_ASSERT_TRUE(test, open_here(e, cpu));
+	INIT_WORK(&e->work, end_if_unlocked);
+	schedule_work_on(cpu, &e->work);
+	kunit_release_action(test, pmuk_ctx_put, e->ctx);
+	flush_work(&e->work);
+	KUNIT_EXPECT_TRUE(test, e->unlocked);
+	KUNIT_EXPECT_EQ(test, p->frees, 1);
+}
+
+/*
+ * The pages are not written any more after the buffer's end, though user space may still have them
+ * mapped. So free is called at once, and the producer's module may go.
+ */
 static void free_waits_for_no_map(struct kunit *test)
 {
-	struct pmuk_test_producer *p = pmuk_test_producer(test);
+	struct pmuk_test_producer *p = pmuk_test_new_producer(test);
 	struct pmuk_test_aux *a = new_produced(p, &pmuk_test_ops, (struct pmuk_aux_attr){
 		.nr_pages = 1 });
 	unsigned long addr = pmuk_test_map(test, a->b, 2, 1, PROT_READ);
@@ -437,7 +487,7 @@ static void free_waits_for_no_map(struct kunit *test)
 static void producer_needs_no_free(struct kunit *test)
 {
 	static const struct pmuk_aux_ops ops = { .setup = pmuk_test_setup };
-	struct pmuk_test_producer *p = pmuk_test_producer(test);
+	struct pmuk_test_producer *p = pmuk_test_new_producer(test);
 	struct pmuk_test_aux *a = new_produced(p, &ops, (struct pmuk_aux_attr){ .nr_pages = 1 });
 
 	kunit_release_action(test, pmuk_test_put_aux, a);
@@ -449,7 +499,7 @@ static void producer_needs_no_free(struct kunit *test)
 
 static struct pmuk_test_aux *new_mortal(struct kunit *test, struct pmuk_test_producer **producer)
 {
-	*producer = pmuk_test_producer(test);
+	*producer = pmuk_test_new_producer(test);
 	return new_produced(*producer, &pmuk_test_ops, (struct pmuk_aux_attr){ .nr_pages = 2 });
 }
 
@@ -459,7 +509,10 @@ static int skip_bytes(struct pmuk_aux_handle *h, u64 size)
 	return pmuk_aux_output_skip(h, size);
 }
 
-/* Memory and producer stay until the end, which then wakes nobody, and lets go of all. */
+/*
+ * A writer may still have the area open. Memory and producer then stay until that writer's end,
+ * which wakes nobody, and frees both.
+ */
 static void destroy_leaves_the_area_to_its_writer(struct kunit *test)
 {
 	struct pmuk_test_producer *p;
@@ -501,7 +554,10 @@ static void destroy_of_a_closed_area_leaves_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_nr_buffers(), 0);
 }
 
-/* A counter that has the buffer, too, is there for longer: its producer is not needed any more. */
+/*
+ * A counter that has the buffer keeps the buffer's memory after the buffer was destroyed. The area
+ * refuses writers all the same, because its producer may be gone.
+ */
 static void destroyed_area_refuses_what_begins(struct kunit *test)
 {
 	struct pmuk_test_producer *p;
@@ -521,7 +577,7 @@ static void destroyed_area_refuses_what_begins(struct kunit *test)
 	KUNIT_EXPECT_NOT_NULL(test, c);
 }
 
-/* A writer on another CPU, whose end comes while somebody destroys. */
+/* A writer on another CPU ends its part while this CPU destroys the buffer. */
 struct late {
 	struct pmuk_test_aux *a;
 	bool begun;
@@ -567,13 +623,13 @@ static void ends_and_destroys_meet(struct kunit *test)
 
 /* ---- two CPUs ---- */
 
-#define PASSED	(16ULL << 20)		/* bytes that go from one to the other */
+#define PASSED	(16ULL << 20)		/* bytes from the producer to the consumer */
 
 struct pair {
 	struct pmuk_test_aux *a;
 	struct rnd_state rnd;
-	struct pmuk_aux_reader r;	/* the consumer's */
-	struct pmuk_reader records;	/* the same */
+	struct pmuk_aux_reader r;	/* the consumer of bytes */
+	struct pmuk_reader records;	/* the consumer of records */
 	unsigned int wrong;
 	bool done;
 };
@@ -590,7 +646,7 @@ static int pair_wait(struct pair *pair)
 	return pmuk_test_wait_for_stop();
 }
 
-/* Some of what there is, again and again, whoever comes next. */
+/* Consumes a random share of each span, as a new reader each time. */
 static int consume_spans(void *data)
 {
 	struct pair *pair = data;
@@ -609,7 +665,7 @@ static int consume_spans(void *data)
 	return pair_wait(pair);
 }
 
-/* All bytes that a record reports are there. */
+/* Checks that all bytes are there that a record reports. */
 static void consume_told(struct pair *pair, const struct pmuk_test_aux_record *rec)
 {
 	struct pmuk_test_aux *a = pair->a;
@@ -651,14 +707,17 @@ static int consume_as_a_user(void *data)
 	while (pair_goes_on(pair)) {
 		head = smp_load_acquire(&page->aux_head);	/* pairs with the producer's */
 		pair->wrong += !pmuk_test_aux_has(a, a->next, head - a->next);
-		smp_mb();	/* as user space has it: reads, then gives back */
+		smp_mb();	/* first reads bytes, then frees their room */
 		WRITE_ONCE(page->aux_tail, head);
 		WRITE_ONCE(a->next, head);
 	}
 	return pair_wait(pair);
 }
 
-/* Sections of any size, until all is there; and whatever was not told yet is, in the end. */
+/*
+ * Writes parts of random sizes until all bytes have passed. After the last byte, empty parts go on
+ * to report bytes that no record has reported yet.
+ */
 static void pair_produce(struct pair *pair)
 {
 	struct pmuk_test_progress progress = {};
@@ -713,7 +772,7 @@ static void other_cpu_reads_as_a_user(struct kunit *test)
 	passes(test, new_user_aux(test, 16), pair_produce, consume_as_a_user, PASSED);
 }
 
-#define PARTS	200000		/* of 16 bytes; each second one is flagged */
+#define PARTS	200000		/* parts of 16 bytes; each second part is flagged */
 
 static bool has_flagged(const struct pmuk_aux_span *span)
 {
@@ -722,7 +781,7 @@ static bool has_flagged(const struct pmuk_aux_span *span)
 	return last > first || first % 2;
 }
 
-/* Whether there was something. */
+/* Returns whether there were new bytes. */
 static bool consume_flagged(struct pair *pair)
 {
 	struct pmuk_aux_span span;
@@ -735,7 +794,7 @@ static bool consume_flagged(struct pair *pair)
 	return true;
 }
 
-/* All there is, also when it is to stop. */
+/* Consumes all flags, those too that are set just before the consumer is stopped. */
 static int consume_flags(void *data)
 {
 	struct pair *pair = data;
@@ -767,10 +826,10 @@ static void produce_flags(struct pair *pair)
 	}
 }
 
-/* Flags may be seen early. A reader has them when it has the bytes with these flags. */
+/* A reader may see flags before the bytes that they apply to, but never after them. */
 static void flags_come_with_their_bytes(struct kunit *test)
 {
-	passes(test, pmuk_test_aux(test, &(struct pmuk_buffer_attr){ .aux.nr_pages = 1 }),
+	passes(test, pmuk_test_new_aux(test, &(struct pmuk_buffer_attr){ .aux.nr_pages = 1 }),
 	       produce_flags, consume_flags, 16 * PARTS);
 }
 
@@ -795,6 +854,7 @@ static struct kunit_case pmuk_aux_cases[] = {
 	KUNIT_CASE(producer_needs_no_free),
 	KUNIT_CASE(free_keeps_its_module),
 	KUNIT_CASE(going_module_waits_for_free),
+	KUNIT_CASE(close_waits_for_free_unlocked),
 	KUNIT_CASE(free_waits_for_no_map),
 	KUNIT_CASE(destroy_leaves_the_area_to_its_writer),
 	KUNIT_CASE(destroy_of_a_closed_area_leaves_nothing),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * An AUX area that is open while interrupts of each level come: they are refused, lose, skip,
- * pause, write records, read, and end what others have begun. And from another CPU they come at
+ * Interrupts of each level come while an AUX area is open. They try to write, lose, skip, pause,
+ * write records, read, and end parts that others have begun. Interrupts from another CPU come at
  * any instruction.
  */
 #include <linux/smp.h>
@@ -14,17 +14,17 @@
 struct nest {
 	struct pmuk_test_aux *a;
 	enum pmuk_irq_level level;
-	void (*fn)(struct nest *n);	/* what is called there */
-	struct pmuk_aux_handle h;	/* the outer one */
+	void (*fn)(struct nest *n);	/* the interrupt calls this */
+	struct pmuk_aux_handle h;	/* the interrupted writer's handle */
 	struct rnd_state rnd;
 	unsigned int interrupts;
-	unsigned int misplaced;		/* in another context than expected */
-	u64 refused;			/* begins that have returned NULL */
-	u64 written;			/* bytes of this and whom it has interrupted */
-	u64 lost;			/* bytes */
+	unsigned int misplaced;		/* interrupts in another context than expected */
+	u64 refused;			/* number of begins that have returned NULL */
+	u64 written;			/* bytes, by the task and by interrupts */
+	u64 lost;			/* bytes that interrupts have lost */
 	u64 losses;
 	int ret;
-	unsigned int wrong;		/* whatever must not be */
+	unsigned int wrong;		/* results that must not be */
 };
 
 static struct nest *nest_of(struct kunit *test, enum pmuk_irq_level level,
@@ -33,7 +33,7 @@ static struct nest *nest_of(struct kunit *test, enum pmuk_irq_level level,
 	struct nest *n = pmuk_test_zalloc(test, sizeof(*n));
 
 	pmuk_test_need_level(test, level);
-	n->a = pmuk_test_aux(test, attr);
+	n->a = pmuk_test_new_aux(test, attr);
 	n->level = level;
 	prandom_seed_state(&n->rnd, 4711);
 	return n;
@@ -41,13 +41,13 @@ static struct nest *nest_of(struct kunit *test, enum pmuk_irq_level level,
 
 static const struct pmuk_buffer_attr small = { .nr_pages = 1, .aux.nr_pages = 1 };
 
-/* In the context that the case is named after. */
+/* Returns a nest whose interrupts come in the context that the case is named after. */
 static struct nest *new_nest(struct kunit *test)
 {
 	return nest_of(test, pmuk_test_level_case(test), &small);
 }
 
-/* Runs in the context that this test is named after. */
+/* Runs in the context that the case is named after. */
 static void come(void *data)
 {
 	struct nest *n = data;
@@ -57,7 +57,7 @@ static void come(void *data)
 	n->fn(n);
 }
 
-/* Call @fn in the context of this test. */
+/* Calls @fn in the context that the case is named after. */
 static void interrupt(struct nest *n, void (*fn)(struct nest *n))
 {
 	n->fn = fn;
@@ -69,7 +69,7 @@ static u64 some(struct nest *n, u64 most)
 	return prandom_u32_state(&n->rnd) % (most + 1);
 }
 
-/* Nothing is expected in NMI. */
+/* In NMI no KUnit expectation may be used, so errors are counted. */
 static u64 published(struct nest *n)
 {
 	struct pmuk_aux_stat stat = {};
@@ -78,7 +78,7 @@ static u64 published(struct nest *n)
 	return stat.head;
 }
 
-/* Half of what the outer one writes, and the other half behind the interrupt. */
+/* The task writes half of a part before the interrupt, and the other half after it. */
 static void write_around(struct nest *n, void (*fn)(struct nest *n))
 {
 	u64 size = some(n, min(n->h.size, 200)), half = size / 2;
@@ -90,7 +90,7 @@ static void write_around(struct nest *n, void (*fn)(struct nest *n))
 	n->written += size;
 }
 
-/* The next record tells of what has been written since @before, if that is anything. */
+/* The next record reports the bytes written since @before, if there are any or if flags are set. */
 static void expect_told(struct nest *n, u64 before, u64 flags)
 {
 	if (n->written != before || flags)
@@ -114,7 +114,7 @@ static void judge(struct nest *n)
 
 /* ---- writers ---- */
 
-/* Whatever is done with what has not begun does nothing. */
+/* Begin fails, and so do calls with the handle that was not begun. */
 static void try_to_write(struct nest *n)
 {
 	struct pmuk_aux_handle h;
@@ -156,7 +156,7 @@ static void write_now(struct nest *n)
 		n->refused++;
 }
 
-/* While nobody has it open, before a begin and after an end. */
+/* Writers of all contexts take turns, as long as each begins after the last one's end. */
 static void writers_of_any_context_take_turns(struct kunit *test)
 {
 	struct nest *n = new_nest(test);
@@ -219,7 +219,7 @@ static void skip_here(struct nest *n)
 	n->written = n->h.head + 40;
 }
 
-/* Bytes that an interrupt skips are skipped for the outer writer. */
+/* The outer writer goes on behind the bytes that an interrupt has skipped. */
 static void interrupts_skip_for_the_writer(struct kunit *test)
 {
 	struct nest *n = new_nest(test);
@@ -245,7 +245,7 @@ static void lose_some(struct nest *n)
 	n->losses++;
 }
 
-/* Told with what comes next, once. */
+/* The next record reports a loss, once. */
 static void losses_of_interrupts_are_told(struct kunit *test)
 {
 	struct nest *n = new_nest(test);
@@ -282,7 +282,9 @@ static void resume_here(struct nest *n)
 	n->wrong += pmuk_aux_resume(n->a->b) != 0;
 }
 
-/* The writer goes on to its end, and then a snapshot may be taken, here too. */
+/*
+ * The interrupted writer goes on to its end. Then any context, this one too, may take a snapshot.
+ */
 static void take_snapshot(struct nest *n)
 {
 	u64 head = published(n);
@@ -358,8 +360,8 @@ static void interrupts_write_records(struct kunit *test)
 		KUNIT_ASSERT_TRUE(test, pmuk_test_aux_begin(n->a, &n->h));
 		interrupt(n, write_record);
 		write_around(n, write_record);
-		KUNIT_ASSERT_EQ(test, pmuk_test_aux_record(n->a).header.type, PMUK_AUX_OTHER);
-		KUNIT_ASSERT_EQ(test, pmuk_test_aux_record(n->a).header.type, PMUK_AUX_OTHER);
+		KUNIT_ASSERT_EQ(test, pmuk_test_get_aux_record(n->a).header.type, PMUK_AUX_OTHER);
+		KUNIT_ASSERT_EQ(test, pmuk_test_get_aux_record(n->a).header.type, PMUK_AUX_OTHER);
 		expect_told(n, before, 0);
 		KUNIT_ASSERT_TRUE(test, pmuk_test_aux_told_nothing(n->a));
 		pmuk_test_aux_drain(n->a);
@@ -367,7 +369,7 @@ static void interrupts_write_records(struct kunit *test)
 	judge(n);
 }
 
-/* A part that is written while the task is in the middle of a record. */
+/* An interrupt writes a part while the task is in the middle of a record. */
 static void part_inside(struct nest *n)
 {
 	struct perf_event_header *rec;
@@ -384,7 +386,7 @@ static void part_inside(struct nest *n)
 	pmuk_output_end(n->a->b, rec);
 }
 
-/* Its bytes are there at once; what tells of them comes behind that record. */
+/* The part's bytes can be read at once. The record that reports them follows the open one. */
 static void parts_inside_of_records_are_told(struct kunit *test)
 {
 	struct nest *n = new_nest(test);
@@ -396,7 +398,7 @@ static void parts_inside_of_records_are_told(struct kunit *test)
 		part_inside(n);
 		KUNIT_ASSERT_EQ(test, n->ret, 0);
 		KUNIT_ASSERT_EQ(test, pmuk_test_aux_drain(n->a), n->written - before);
-		KUNIT_ASSERT_EQ(test, pmuk_test_aux_record(n->a).header.type, PMUK_AUX_OTHER);
+		KUNIT_ASSERT_EQ(test, pmuk_test_get_aux_record(n->a).header.type, PMUK_AUX_OTHER);
 		expect_told(n, before, 0);
 	}
 	judge(n);
@@ -410,11 +412,11 @@ static void end_after_destroy(struct nest *n)
 	pmuk_test_aux_finish(n->a, &n->h, n->h.size);
 }
 
-/* From NMI, too, where nothing may be freed. */
+/* An NMI, too, may end a part of a destroyed buffer, though an NMI must not free anything. */
 static void interrupts_end_what_is_destroyed(struct kunit *test)
 {
 	enum pmuk_irq_level level = pmuk_test_level_case(test);
-	struct pmuk_test_producer *p = pmuk_test_producer(test);
+	struct pmuk_test_producer *p = pmuk_test_new_producer(test);
 	const struct pmuk_buffer_attr attr = { .nr_pages = 1, .aux = {
 		.nr_pages = 1, .ops = &pmuk_test_ops, .data = p } };
 	unsigned int i;
@@ -436,11 +438,11 @@ static void interrupts_end_what_is_destroyed(struct kunit *test)
 
 struct storm {
 	struct nest *n;
-	int cpu;		/* that is interrupted */
-	smp_call_func_t strike;	/* what the interrupts do */
+	int cpu;		/* the interrupted CPU */
+	smp_call_func_t strike;	/* called by each interrupt */
 };
 
-/* By turns, whatever the task does at the moment. */
+/* Loses or writes bytes, in turn, at any instruction of the task. */
 static void strike(void *data)
 {
 	struct storm *s = data;
@@ -468,7 +470,7 @@ static void strike_once(void *data)
 	pmuk_test_spin(20 * NSEC_PER_USEC);
 }
 
-/* As long as an interrupt may come, what it wants is counted when that is over. */
+/* Counts with interrupts off, because interrupts change the same counts. */
 static void write_in_storm(struct nest *n, u64 size)
 {
 	u64 wrote = 0;
@@ -496,7 +498,7 @@ static void read_records(struct nest *n)
 	pmuk_buffer_release(&r);
 }
 
-#define NESTED		200	/* of the interrupts at least */
+#define NESTED		200	/* at least so many interrupts nest */
 
 static u64 nr_met(struct nest *n)
 {
@@ -551,9 +553,9 @@ static void lose_one(void *data)
 }
 
 /*
- * An interrupt that loses something looks at what the task is about to write: at where records have
- * told, and where bytes are published. KCSAN watches one access in some hundreds, so that of each
- * kind there have to be many.
+ * An interrupt that loses bytes reads what the task is about to write: the position up to which
+ * records have reported, and the published head. KCSAN watches one access in some hundreds, so
+ * there have to be many interrupts at accesses of each kind.
  */
 static void losses_meet_each_access(struct kunit *test)
 {
@@ -575,7 +577,7 @@ static void losses_meet_each_access(struct kunit *test)
 	}
 	pmuk_loop_stop(test, storm);
 	KUNIT_EXPECT_GE(test, parts, 3 * NESTINGS);
-	n->a->bad = 0;		/* bytes that were skipped are anything */
+	n->a->bad = 0;		/* skipped bytes have any value */
 	judge(n);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The rules of an AUX area, one writer and one reader taking turns. Each rule is a table of steps.
- * A step says what it changes of the area's counts; all other counts stay. Between steps, the area
- * has the bytes that were written, and there is as much room as was given back.
+ * The rules of an AUX area let a writer and a reader take turns. Each rule is a table of steps. A
+ * step says how it changes the area's counts; all other counts stay. Between steps, the area has
+ * the bytes that were written, and there is as much room as was given back.
  */
 #ifndef _PMUK_AUX_RULES_H
 #define _PMUK_AUX_RULES_H
@@ -13,11 +13,11 @@
 #define PARTIAL		PERF_AUX_FLAG_PARTIAL
 #define COLLISION	PERF_AUX_FLAG_COLLISION
 #define OVERWRITE	PERF_AUX_FLAG_OVERWRITE
-#define FORMAT		(0x11ULL << 8)	/* one of PERF_AUX_FLAG_PMU_FORMAT_TYPE_MASK */
-#define TOLD		(TRUNCATED | PARTIAL | COLLISION)	/* to readers of bytes */
+#define FORMAT		(0x11ULL << 8)	/* an AUX format of the PMU */
+#define TOLD		(TRUNCATED | PARTIAL | COLLISION)	/* flags for readers of bytes */
 
-#define AREA		(2 * SIZE)	/* so that bytes cross a page boundary */
-#define AUX_PERIOD	251	/* a prime: what is a power of two away is something else */
+#define AREA		(2 * SIZE)	/* two pages: parts cross a page boundary */
+#define AUX_PERIOD	251	/* a prime: bytes that are a power of two apart differ */
 
 struct aux_rig;
 
@@ -26,14 +26,16 @@ struct aux_step {
 	u64 arg;
 	u64 n;
 	u64 flags;
-	/* what is added to the area's counts, and to the losses that records have told */
+	/*
+	 * Each step adds these to the area's counts, and to the losses that records have reported.
+	 */
 	u64 full;
 	u64 nested;
 	u64 discarded;
 	u64 truncated;
 	u64 truncations;
 	u64 lost;
-	u64 wakes;	/* of no interest without a watermark in the rule's attributes */
+	u64 wakes;	/* ignored unless the rule sets a watermark */
 };
 
 struct aux_rig {
@@ -43,18 +45,18 @@ struct aux_rig {
 	const struct pmuk_buffer_attr *attr;
 	const u8 *data;
 	bool failed;
-	unsigned int at;	/* step */
+	unsigned int at;	/* index of the step */
 	struct pmuk_aux_handle handle;
 	u64 base;		/* positions in steps are from here on */
 	u64 head;
-	u64 given;		/* the reader has given back what is before it */
+	u64 given;		/* the reader has given back all bytes before this */
 	u64 refused;
 	u64 told;		/* sum over the PERF_RECORD_LOST that were read */
-	u64 others;		/* records of somebody else's that were read */
+	u64 others;		/* records of other writers that were read */
 	struct pmuk_aux_reader readers[2];
-	u64 shown[2];		/* they have peeked at what is before it */
+	u64 shown[2];		/* each reader has peeked at all bytes before this */
 	u8 pattern[AREA + AUX_PERIOD];
-	u8 model[AREA];	/* what the area is to have */
+	u8 model[AREA];	/* expected content of the area */
 };
 
 struct aux_rule {
@@ -63,7 +65,7 @@ struct aux_rule {
 	unsigned int times;
 	const struct aux_step *steps;
 	unsigned int nr_steps;
-	void (*run)(struct aux_rig *rig);	/* instead of the steps */
+	void (*run)(struct aux_rig *rig);	/* if set, replaces the steps */
 };
 
 struct aux_record {
@@ -125,7 +127,7 @@ static bool aux_begin(struct aux_rig *rig)
 	return true;
 }
 
-/* The area takes what fits. */
+/* Writes the bytes that fit. */
 static void aux_write(struct aux_rig *rig, u64 size)
 {
 	const u8 *bytes = rig->pattern + rig->head % AUX_PERIOD;
@@ -183,7 +185,7 @@ static bool aux_claim(struct aux_rig *rig, unsigned int reader, int wanted)
 	return !rig->failed;
 }
 
-/* Returns how much there is, which is all that was written and not given back. */
+/* Returns how many bytes can be read: all that were written and not given back. */
 static u64 aux_peek(struct aux_rig *rig, unsigned int reader, u64 flags)
 {
 	u64 oldest = aux_oldest(rig), at = oldest % AREA, first;
@@ -203,7 +205,7 @@ static u64 aux_peek(struct aux_rig *rig, unsigned int reader, u64 flags)
 	return span.size;
 }
 
-/* The reader consumes no more than it has peeked. */
+/* Consumes only bytes that a peek has shown. */
 static void aux_consume(struct aux_rig *rig, unsigned int reader, u64 bytes)
 {
 	u64 from = max_t(u64, rig->given, min_t(u64, aux_oldest(rig), rig->shown[reader]));
@@ -246,7 +248,7 @@ static bool aux_next_record(struct aux_rig *rig, struct aux_record *record)
 	return found;
 }
 
-/* A record of somebody else's. */
+/* Writes a record that is not about the area. */
 static void aux_other(struct aux_rig *rig, u32 size)
 {
 	struct perf_event_header *rec;
@@ -300,12 +302,12 @@ static void put(struct aux_rig *rig, const struct aux_step *s)
 		RULE_EQ(rig, aux_put(rig, s->arg, s->flags), !aux_refuses(s));
 }
 
-/* Begin, which is refused if the step says so. */
+/* Begins a part, or is refused if the step says so. */
 AUX_OP(begin, RULE_EQ(rig, aux_begin(rig), !aux_refuses(s)))
-/* End with @arg bytes. */
+/* Ends the part with @arg bytes. */
 AUX_OP(end, aux_end(rig, s->arg))
 
-/* While it is open: nothing begins, and what has not begun does not end. */
+/* While a part is open, no other begins, and a handle that was not begun ends nothing. */
 static void begin_inside(struct aux_rig *rig, const struct aux_step *s)
 {
 	struct pmuk_aux_handle inner;
@@ -321,7 +323,7 @@ static void begin_inside(struct aux_rig *rig, const struct aux_step *s)
 	rig->refused++;
 }
 
-/* Skip @arg bytes; this returns @n. */
+/* Skips @arg bytes. The call returns @n. */
 AUX_OP(skip, aux_skip(rig, s->arg, s->n))
 AUX_OP(flag, pmuk_aux_output_flag(&rig->handle, s->flags))
 
@@ -344,20 +346,18 @@ static void snapshot(struct aux_rig *rig, const struct aux_step *s)
 	RULE_EQ(rig, pmuk_aux_resume(rig->b), 0);
 }
 
-/* Reader @arg claims the area; this returns @n. */
+/* Reader @arg claims the area. The call returns @n. */
 AUX_OP(claim, aux_claim(rig, s->arg, s->n))
 /* Reader @arg finds @n bytes with @flags. */
 AUX_OP(peek, RULE_EQ(rig, aux_peek(rig, s->arg, s->flags), s->n))
 /* Reader @arg gives back up to @n bytes. */
 AUX_OP(consume, aux_consume(rig, s->arg, s->n))
 AUX_OP(release, pmuk_aux_release(&rig->readers[s->arg]))
-/* The reader is gone without a release. */
-AUX_OP(revoke, RULE_EQ(rig, pmuk_aux_revoke(rig->b), 0))
 AUX_OP(pause, RULE_EQ(rig, pmuk_aux_pause(rig->b), 0))
-/* This returns @n. */
+/* Resumes the area. The call returns @n. */
 AUX_OP(resume, RULE_EQ(rig, pmuk_aux_resume(rig->b), s->n))
 
-/* The next PERF_RECORD_AUX tells of @n bytes at @arg, with @flags. */
+/* The next PERF_RECORD_AUX reports @n bytes at @arg, with @flags. */
 static void record(struct aux_rig *rig, const struct aux_step *s)
 {
 	struct aux_record rec = {};
@@ -370,7 +370,7 @@ static void record(struct aux_rig *rig, const struct aux_step *s)
 	RULE_EQ(rig, rec.flags, s->flags);
 }
 
-/* There is none. This empties the ring. */
+/* There is no PERF_RECORD_AUX. This step empties the ring. */
 static void no_record(struct aux_rig *rig, const struct aux_step *s)
 {
 	struct aux_record rec;
@@ -378,7 +378,7 @@ static void no_record(struct aux_rig *rig, const struct aux_step *s)
 	RULE_EXPECT(rig, !aux_next_record(rig, &rec));
 }
 
-/* No record of the area is there, but @n records of somebody else's are. */
+/* The ring has no PERF_RECORD_AUX, but @n other records. */
 static void others_only(struct aux_rig *rig, const struct aux_step *s)
 {
 	u64 before = rig->others;
@@ -387,7 +387,7 @@ static void others_only(struct aux_rig *rig, const struct aux_step *s)
 	RULE_EQ(rig, rig->others - before, s->n);
 }
 
-/* @n records (or one) of somebody else's, of @arg bytes. */
+/* Writes @n records (or one) of @arg bytes that are not about the area. */
 static void other(struct aux_rig *rig, const struct aux_step *s)
 {
 	u64 n;
@@ -410,7 +410,7 @@ static const struct aux_step aux_full[] = {
 	{ record, 0, AREA - 1 }, { record, AREA - 1, 1 }, { record, AREA, 7 }, { no_record },
 };
 
-/* Less than its producer can use is none. */
+/* A room that is smaller than the producer can use counts as full. */
 static const struct aux_step aux_least[] = {
 	{ put, AREA - 64, .wakes = 1 }, { begin }, { end, 1 },
 	{ put, 1, .full = 1, .wakes = 1 }, { get, 1 }, { begin }, { end, 0 },
@@ -428,7 +428,10 @@ static const struct aux_step aux_open[] = {
 	{ put, 0 }, { begin }, { end, 0 }, { no_record },
 };
 
-/* A part that follows a loss is told without it. Skipped bytes are no room, either. */
+/*
+ * The record of a part that follows a loss does not report that loss again. Skipped bytes leave no
+ * room, either.
+ */
 static const struct aux_step aux_overrun[] = {
 	{ put, AREA - 100 }, { record, 0, AREA - 100 },
 	{ put, 150, .truncated = 50, .truncations = 1 }, { record, AREA - 100, 100, TRUNCATED },
@@ -441,7 +444,7 @@ static const struct aux_step aux_overrun[] = {
 	{ record, 2 * AREA + 10, AREA, TRUNCATED }, { get, ALL, .flags = TRUNCATED },
 };
 
-/* Skipped bytes are published at once, and no record tells of them. */
+/* Skipped bytes are published at once, and no record reports them. */
 static const struct aux_step aux_skip_rule[] = {
 	{ skip, 1, -EINVAL },
 	{ begin }, { skip, AREA + 1, -ENOSPC }, { skip, -1ULL, -ENOSPC }, { skip, 0 }, { skip, 16 },
@@ -454,12 +457,12 @@ static const struct aux_step aux_skip_rule[] = {
 static const struct aux_step aux_flag[] = {
 	{ flag, .flags = TRUNCATED },
 	{ put, 8, .flags = COLLISION | FORMAT }, { record, 0, 8, COLLISION | FORMAT },
-	{ flag, .flags = PARTIAL },	/* too late */
+	{ flag, .flags = PARTIAL },	/* no part is open any more */
 	{ put, 8, .flags = OVERWRITE | BIT(20) | BIT(63) }, { record, 8, 8 },
 	{ put, 0 }, { no_record },
 	{ put, 0, .flags = PARTIAL }, { record, 16, 0, PARTIAL },
 	{ put, 8, .flags = TRUNCATED, .truncations = 1 }, { record, 16, 8, TRUNCATED },
-	/* whose format it is only records tell */
+	/* The format is in records only. */
 	{ get, 8, .flags = TOLD }, { get, ALL, .flags = TOLD }, { get, ALL },
 	{ put, 8, .flags = ALL, .truncations = 1 },
 	{ record, 24, 8, TOLD | PERF_AUX_FLAG_PMU_FORMAT_TYPE_MASK }, { get, ALL, .flags = TOLD },
@@ -476,14 +479,14 @@ static const struct aux_step aux_flag_once[] = {
 	{ get, ALL }, { put, 10 }, { record, 70, 10 }, { get, ALL },
 };
 
-/* The next part is told with the loss, once, whether the area was open or not. */
+/* The next record reports the loss, once, whether the area was open or not. */
 static const struct aux_step aux_lose[] = {
 	{ lose, 5, .truncated = 5, .truncations = 1 }, { no_record },
 	{ put, 8 }, { record, 0, 8, TRUNCATED }, { put, 8 }, { record, 8, 8 },
 	{ get, ALL, .flags = TRUNCATED },
 	{ begin }, { lose, 6, .truncated = 6, .truncations = 1 }, { end, 0 },
 	{ record, 16, 0, TRUNCATED },
-	{ get, ALL, .flags = TRUNCATED },	/* of nothing: until something is read */
+	{ get, ALL, .flags = TRUNCATED },	/* flags of no bytes stay until bytes are read */
 	{ put, 1 }, { get, ALL, .flags = TRUNCATED }, { put, 1 }, { get, ALL },
 	{ record, 16, 1 }, { record, 17, 1 },
 	{ lose, 5, .truncated = 5, .truncations = 1 },
@@ -491,7 +494,7 @@ static const struct aux_step aux_lose[] = {
 	{ record, 18, 8, TRUNCATED }, { get, ALL, .flags = TRUNCATED },
 };
 
-/* The first loss wakes that no record tells of yet, or that no reader has seen. */
+/* A loss wakes the reader if no record reports an earlier loss yet, or no reader has seen one. */
 static const struct aux_step aux_lose_records[] = {
 	{ lose, 5, .truncated = 5, .truncations = 1, .wakes = 1 },
 	{ lose, 5, .truncated = 5, .truncations = 1 }, { put, 1 },
@@ -509,13 +512,13 @@ static const struct aux_step aux_nested[] = {
 
 /* ---- tables: records, and what is there without them ---- */
 
-/* Records of others go between a begin and its end, and are read before that. */
+/* Other records may be written and read between a begin and its end. */
 static const struct aux_step aux_records[] = {
 	{ begin }, { other, 16, 5 }, { other, 88, 5 }, { others_only, .n = 10 },
 	{ other, 24, 10 }, { others_only, .n = 10 }, { end, 40 }, { record, 0, 40 }, { get, ALL },
 };
 
-/* The next record tells of all parts that no record tells of, even if its own part is empty. */
+/* The next record reports all parts that no record has reported, even if its own part is empty. */
 static const struct aux_step aux_ring_full[] = {
 	FILL_RING, { put, 100 }, { put, 50, 18 }, { get, 30 }, { no_record },
 	{ put, 8 }, { record, 0, 1008, .lost = 19 }, { put, 8 }, { record, 1008, 8 }, { get, ALL },
@@ -523,7 +526,7 @@ static const struct aux_step aux_ring_full[] = {
 	{ get, ALL },
 };
 
-/* A gap in the first part, or between the parts, makes all of it partial. */
+/* A gap in the first part, or between the parts, makes the whole report partial. */
 static const struct aux_step aux_ring_full_partial[] = {
 	FILL_RING, { put, 100, .flags = TRUNCATED, .truncations = 1 }, { no_record },
 	{ put, 8 }, { record, 0, 108, TRUNCATED | PARTIAL, .lost = 1 },
@@ -531,12 +534,15 @@ static const struct aux_step aux_ring_full_partial[] = {
 	{ record, 108, 32, PARTIAL, .lost = 1 },
 	FILL_RING, { put, 8 }, { no_record }, { lose, 1, .truncated = 1, .truncations = 1 },
 	{ put, 8 }, { record, 140, 16, TRUNCATED | PARTIAL, .lost = 1 },
-	/* nothing is missing: a format, a loss before them, a collision in the second part */
+	/*
+	 * No byte of the next two parts is missing, so their record is not PARTIAL: the first part
+	 * has a format, the loss came before both parts, and the second part has a collision.
+	 */
 	FILL_RING, { lose, 1, .truncated = 1, .truncations = 1 }, { put, 8, .flags = FORMAT },
 	{ no_record },
 	{ put, 8, .flags = COLLISION }, { record, 156, 16, TRUNCATED | COLLISION, .lost = 1 },
 	{ put, 8 }, { record, 172, 8 }, { get, ALL, .flags = TRUNCATED | COLLISION },
-	/* what is said of one of three parts */
+	/* Flags of one of three parts make the report partial. */
 	FILL_RING, { put, 10, .flags = COLLISION }, { put, 10 }, { no_record },
 	{ put, 10, .flags = FORMAT },
 	{ record, 180, 30, COLLISION | FORMAT | PARTIAL, .lost = 2 },
@@ -547,7 +553,7 @@ static const struct aux_step aux_gap[] = {
 	FILL_RING, { begin }, { skip, 16 }, { end, 10 }, { no_record },
 	{ begin }, { skip, 6 }, { end, 10 }, { record, 16, 26, PARTIAL, .lost = 1 },
 	{ begin }, { skip, 8 }, { end, 10 }, { record, 50, 10 }, { get, ALL },
-	/* a gap before the first part is none */
+	/* A gap before the first part is not counted as one. */
 	FILL_RING, { begin }, { skip, 16 }, { end, 10 }, { put, 10 }, { no_record },
 	{ put, 10 }, { record, 76, 30, .lost = 2 }, { get, ALL },
 };
@@ -557,7 +563,10 @@ static const struct aux_step aux_ring_paused[] = {
 	{ put, 10 }, { record, 0, 30 }, { get, ALL },
 };
 
-/* A reader that goes by records has to be told what fills the area, or it gives nothing back. */
+/*
+ * A reader that goes by records gives nothing back before a record reports the bytes. So a full
+ * area tries to write that record again.
+ */
 static const struct aux_step aux_full_untold[] = {
 	FILL_RING, { put, AREA, .flags = COLLISION }, { put, 1, .full = 1 }, { no_record },
 	{ put, 1, .full = 1 }, { record, 0, AREA, COLLISION | PARTIAL, .lost = 2 },
@@ -565,7 +574,7 @@ static const struct aux_step aux_full_untold[] = {
 	{ put, 1 }, { record, AREA, 1 }, { get, ALL },
 };
 
-/* A reader that goes by records sleeps until it is told of something: it is woken for that. */
+/* A reader that goes by records sleeps until a record reports bytes. So that record wakes it. */
 static const struct aux_step aux_full_told_late[] = {
 	FILL_RING, { put, AREA, .wakes = 1 },
 	{ put, 1, .full = 1, .wakes = 1 }, { put, 1, .full = 1 }, { no_record },
@@ -603,31 +612,34 @@ static const struct aux_step aux_overwrite[] = {
 	{ put, 10 }, { record, AREA + 100, 10, OVERWRITE }, { put, 0 }, { no_record },
 	{ put, AREA + 3, .truncated = 3, .truncations = 1 },
 	{ record, AREA + 110, AREA, OVERWRITE | TRUNCATED },
-	/* the next snapshot begins behind what was given back */
+	/* The next snapshot begins behind the bytes that were given back. */
 	{ pause }, { claim, 0 }, { peek, 0, AREA, TRUNCATED }, { consume, 0, 96 },
 	{ peek, 0, AREA - 96, TRUNCATED }, { release, 0 }, { resume },
 	{ snapshot, ALL, .flags = TRUNCATED },
 };
 
-/* Flags go with the bytes that they are of, though nobody has given these back. */
+/* Flags go when their bytes are overwritten, though nobody has given these bytes back. */
 static const struct aux_step aux_overwrite_flags[] = {
 	{ put, AREA / 4, .flags = COLLISION }, { snapshot, 0, .flags = COLLISION },
 	{ put, AREA / 4 }, { snapshot, 0, .flags = COLLISION },
 	{ put, AREA / 2 }, { snapshot, 0, .flags = COLLISION },
 	{ put, AREA / 4 - 1 }, { snapshot, 0, .flags = COLLISION },
 	{ put, 1 }, { snapshot, 0 },
-	/* those of no bytes come with the next ones */
+	/* Flags of no bytes come with the next bytes. */
 	{ snapshot, ALL }, { put, 0, .flags = COLLISION },
 	{ put, 1 }, { snapshot, 0, .flags = COLLISION }, { put, AREA }, { snapshot, 0 },
 };
 
-/* No record can tell of what was overwritten before it. */
+/* No record can report bytes that were overwritten before the record was written. */
 static const struct aux_step aux_overwrite_ring_full[] = {
 	FILL_RING, { put, AREA / 4, 5 }, { no_record },
 	{ put, 10 }, { record, AREA / 4 + 10, AREA, OVERWRITE, .lost = 5 },
 };
 
-/* Read only while paused and closed, and not resumed while it is read. */
+/*
+ * An area that overwrites is read only while it is paused and closed, and not resumed while it is
+ * read.
+ */
 static const struct aux_step aux_overwrite_claim[] = {
 	{ claim, 0, -EBUSY }, { begin }, { claim, 0, -EBUSY }, { pause }, { claim, 0, -EBUSY },
 	{ end, 100 }, { claim, 0 }, { claim, 1, -EBUSY }, { resume, .n = -EBUSY },
@@ -652,16 +664,16 @@ static const struct aux_step aux_peek_again[] = {
 	{ release, 0 }, { get, ALL },
 };
 
-/* A reader that has died: all that it had not given back is there, with its flags. */
-static const struct aux_step aux_revoke[] = {
+/* A reader is released: the next reader finds all that was not given back, with its flags. */
+static const struct aux_step aux_released[] = {
 	{ put, 100 }, { claim, 0 }, { peek, 0, 100 }, { consume, 0, 40 },
 	{ put, 100, .flags = COLLISION }, { peek, 0, 160, COLLISION }, { claim, 1, -EBUSY },
-	{ revoke }, { revoke },
+	{ release, 0 },
 	{ get, 20, .flags = COLLISION }, { get, ALL, .flags = COLLISION }, { get, ALL },
 	{ put, 1 }, { get, ALL },
 };
 
-/* Bytes that nobody has consumed keep their flags, from reader to reader. */
+/* Bytes that nobody has consumed keep their flags when the reader changes. */
 static const struct aux_step aux_release[] = {
 	{ put, 100, .flags = COLLISION },
 	{ get, 0, .flags = COLLISION }, { get, 0, .flags = COLLISION },
@@ -670,7 +682,7 @@ static const struct aux_step aux_release[] = {
 	{ get, 0 },
 };
 
-/* The flags of what came after the peek are not given back with what was shown. */
+/* Flags that have come after a peek stay when the bytes of that peek are given back. */
 static const struct aux_step aux_flags_shown[] = {
 	{ claim, 0 }, { put, 10, .flags = COLLISION },
 	{ peek, 0, 10, COLLISION }, { peek, 0, 10, COLLISION }, { put, 10, .flags = PARTIAL },
@@ -678,7 +690,7 @@ static const struct aux_step aux_flags_shown[] = {
 	{ get, ALL, .flags = PARTIAL },
 };
 
-/* An open part goes on to its end. The area can be resumed while it is read. */
+/* A pause lets the open part go on to its end. The area can be resumed while it is read. */
 static const struct aux_step aux_pause[] = {
 	{ begin }, { pause }, { pause }, { end, 100 }, { record, 0, 100 },
 	{ put, 1, .discarded = 1 }, { put, 1, .discarded = 1 }, { other, 16 }, { get, 50 },
@@ -688,7 +700,7 @@ static const struct aux_step aux_pause[] = {
 
 /* ---- what is no table ---- */
 
-/* Parts and gaps of any size at any offset; an area that overwrites is paused to be read. */
+/* Parts and gaps have random sizes. An area that overwrites is paused to be read. */
 static void aux_random(struct aux_rig *rig)
 {
 	bool overwrite = rig->attr->aux.overwrite;
@@ -714,13 +726,13 @@ static void aux_random(struct aux_rig *rig)
 	RULE_EXPECT(rig, overwrite ? !aux_stat(rig).full : aux_stat(rig).full > 100);
 }
 
-/* User space says how far it has read. */
+/* Writes the tail as user space does. */
 static void aux_tell_tail(struct aux_rig *rig, u64 tail)
 {
 	WRITE_ONCE(rig->ring->page->aux_tail, tail);
 }
 
-/* A reader that has the pages mapped, and behaves. */
+/* Reads as user space does that has the pages mapped and keeps to the rules. */
 static void aux_user_tail(struct aux_rig *rig)
 {
 	u64 pos = 0, head, n = 0;
@@ -728,7 +740,7 @@ static void aux_user_tail(struct aux_rig *rig)
 	while (pos < 20 * AREA && !rig->failed) {
 		while (!rig->failed && aux_put(rig, n++ * 37 % 500, 0))
 			rule_rest();
-		/* so that what is read is not older */
+		/* The acquire keeps the reads of bytes from going before the read of head. */
 		head = smp_load_acquire(&rig->ring->page->aux_head);
 		RULE_EQ(rig, head - pos, AREA);
 		aux_check(rig);
@@ -738,7 +750,7 @@ static void aux_user_tail(struct aux_rig *rig)
 	}
 }
 
-/* The writer gets no byte that a sane reader with this tail would still read. */
+/* The writer gets no byte that a reader with this tail might still read. */
 static void aux_defy(struct aux_rig *rig, u64 tail, u64 size)
 {
 	aux_tell_tail(rig, tail);
@@ -775,7 +787,7 @@ static void aux_hostile_tail(struct aux_rig *rig)
 	RULE_EXPECT(rig, aux_stat(rig).full > 1000 && aux_stat(rig).truncated > 1000);
 }
 
-/* The page that user space writes decides on nothing but the room. */
+/* The room follows from user space's tail. Nothing else does that user space writes to the page. */
 static void aux_scribble(struct aux_rig *rig, u64 value)
 {
 	struct perf_event_mmap_page *page = rig->ring->page;
@@ -840,7 +852,7 @@ static const struct aux_rule aux_rules[] = {
 	AUX_STEPS("overwrite_claim", overwrite_claim, 10, 1, .overwrite = true),
 	AUX_STEPS("claim", claim_rule, 10, 1),
 	AUX_STEPS("peek_again", peek_again, 1, 1),
-	AUX_STEPS("revoke", revoke, 10, 1),
+	AUX_STEPS("released", released, 10, 1),
 	AUX_STEPS("release", release, 10, 1),
 	AUX_STEPS("flags_shown", flags_shown, 10, 1),
 	AUX_STEPS("pause", pause, 10, 1),
@@ -851,7 +863,7 @@ static const struct aux_rule aux_rules[] = {
 	AUX_RUN("hostile_page", hostile_page, PMUK_BUFFER_USER_TAIL),
 };
 
-static void aux_step(struct aux_rig *rig, const struct aux_step *s)
+static void aux_do_step(struct aux_rig *rig, const struct aux_step *s)
 {
 	struct pmuk_aux_stat before = aux_stat(rig), after;
 	u64 told = rig->told;
@@ -876,12 +888,12 @@ static void aux_steps(struct aux_rig *rig, const struct aux_rule *rule)
 	for (n = 0; n < rule->times && !rig->failed; n++) {
 		rig->base = rig->head;
 		for (rig->at = 0; rig->at < rule->nr_steps && !rig->failed; rig->at++)
-			aux_step(rig, &rule->steps[rig->at]);
+			aux_do_step(rig, &rule->steps[rig->at]);
 		rule_rest();
 	}
 }
 
-/* @test: KUnit's, or NULL in user space. */
+/* @test is KUnit's, or NULL in user space. */
 static void aux_run(struct kunit *test, const struct aux_rule *rule)
 {
 	static struct aux_rig rig;

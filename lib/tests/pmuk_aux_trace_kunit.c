@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * AUX areas as a PMU writes them: the simulated one's trace, on each kind of target. Packets are
- * numbered, so that what is decoded, and what is told as missing, is all that has happened.
+ * The simulated PMU writes trace to AUX areas, on each kind of target. Packets are numbered: the
+ * packets that are decoded, and those that are reported as missing, add up to all branches.
  */
 #include <kunit/test.h>
 #include <linux/cpu.h>
@@ -17,13 +17,13 @@ static unsigned int mib = 16;
 module_param(mib, uint, 0444);
 MODULE_PARM_DESC(mib, "How much is streamed from one CPU to another, in MiB");
 
-/* A context that traces, and who decodes what each CPU has written. */
+/* Holds a context that traces, and a decoder for each CPU's area. */
 struct trace {
 	struct kunit *test;
 	struct pmuk_place *p;
 	struct pmuk_context *ctx;
 	struct pmuk_packets_in *in;	/* by CPU */
-	u64 bytes;			/* read */
+	u64 bytes;			/* bytes that were read */
 };
 
 static struct trace *new_loaded_trace(struct kunit *test, struct pmuk_place *p,
@@ -52,16 +52,16 @@ static struct trace *new_trace(struct kunit *test, struct pmuk_place *p,
 
 static struct trace *new_trace_here(struct kunit *test, const struct pmuk_buffer_attr *buffer)
 {
-	return new_trace(test, pmuk_place(test, pmuk_test_sim(test, 2, 32), PMUK_TARGET_CPU),
+	return new_trace(test, pmuk_new_place(test, pmuk_test_sim(test, 2, 32), PMUK_TARGET_CPU),
 			 buffer);
 }
 
 static void branch_here(struct pmuk_place *p)
 {
-	p->counted += pmuk_sim_trace(p->sim, p->n);
+	p->counted += pmuk_sim_write_trace(p->sim, p->n);
 }
 
-/* Lets @n branches happen in each place, and returns how many were written. */
+/* Lets @n branches happen in each place, and returns how many of them were written. */
 static u64 branch(struct pmuk_place *p, u64 n)
 {
 	return pmuk_place_by_all(p, 0, n, branch_here);
@@ -88,7 +88,7 @@ static void decode(struct trace *t, int cpu)
 	pmuk_aux_release(&r);
 }
 
-/* All there is. Returns how many branches were found until now. */
+/* Decodes all areas. Returns how many branches were decoded since the test began. */
 static u64 decode_all(struct trace *t)
 {
 	u64 branches = 0;
@@ -122,7 +122,7 @@ static const struct pmuk_buffer_attr large = { .nr_pages = 4, .aux = { .nr_pages
 
 /* ---- each kind of target ---- */
 
-/* A task's, and its children's, go to the areas of the CPUs where they are. */
+/* The trace of a task and its children goes to the areas of the CPUs where they run. */
 static void stream_is_whole(struct kunit *test)
 {
 	struct pmuk_place *p = pmuk_place_of(test);
@@ -138,10 +138,10 @@ static void stream_is_whole(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, missing(t), 0);
 }
 
-/* A task that moves: each of its parts is in the area of the CPU where it was. */
+/* The trace of a task that moves is in the areas of the CPUs where it ran. */
 static void task_that_moves_is_followed(struct kunit *test)
 {
-	struct pmuk_place *p = pmuk_place(test, pmuk_test_sim(test, 2, 32), PMUK_TARGET_TASK);
+	struct pmuk_place *p = pmuk_new_place(test, pmuk_test_sim(test, 2, 32), PMUK_TARGET_TASK);
 	struct trace *t = new_trace(test, p, &large);
 	unsigned int i, rounds = 6;
 	u64 before;
@@ -157,7 +157,7 @@ static void task_that_moves_is_followed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, missing(t), 0);
 }
 
-/* A child on another CPU than its parent writes that one's area. */
+/* Moves the child to another CPU than its parent's, where it writes that CPU's area. */
 static void branch_apart(struct pmuk_place *p)
 {
 	pmuk_place_apart(p);
@@ -166,7 +166,7 @@ static void branch_apart(struct pmuk_place *p)
 
 static void children_write_where_they_are(struct kunit *test)
 {
-	struct pmuk_place *p = pmuk_place(test, pmuk_test_sim(test, 2, 32), PMUK_TARGET_TREE);
+	struct pmuk_place *p = pmuk_new_place(test, pmuk_test_sim(test, 2, 32), PMUK_TARGET_TREE);
 	int other = pmuk_test_other_cpu(test, p->cpu);
 	struct trace *t = new_trace(test, p, &large);
 	unsigned int i;
@@ -203,7 +203,7 @@ static void truncation_is_told(struct kunit *test)
 	KUNIT_EXPECT_GT(test, stat.truncations, 50);
 	KUNIT_EXPECT_EQ(test, stat.truncated, (happened - written) * sizeof(u64));
 	KUNIT_EXPECT_EQ(test, decode_all(t), written);
-	/* what was lost last is told with what comes next */
+	/* The record of the next part reports the last loss. */
 	written += branch(t->p, 1);
 	KUNIT_EXPECT_EQ(test, decode_all(t), written);
 	KUNIT_EXPECT_EQ(test, missing(t), happened + 1 - written);
@@ -257,7 +257,7 @@ static void records_tell_of_all_bytes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sum.others, 0);
 }
 
-/* Before it is started, while it is stopped and when it is unloaded, nothing is written. */
+/* The PMU writes no trace before the start, while the context is stopped, and after the unload. */
 static void nothing_while_stopped(struct kunit *test)
 {
 	struct pmuk_place *p = pmuk_place_of(test);
@@ -296,7 +296,9 @@ static void pause_in_nmi(void *data)
 	pmuk_aux_pause(data);
 }
 
-/* Frozen from an NMI, the newest are there, and it goes on after that. */
+/*
+ * A snapshot that is frozen from an NMI has the newest bytes. After the snapshot the area goes on.
+ */
 static void snapshot_has_the_newest(struct kunit *test)
 {
 	struct trace *t = new_trace_here(test, &(struct pmuk_buffer_attr){
@@ -308,7 +310,7 @@ static void snapshot_has_the_newest(struct kunit *test)
 
 	pmuk_test_need_nmi(test);
 	for (i = 1; i <= 20; i++) {
-		/* each part may be as large as the area, and the next one is open already */
+		/* Each part may be as large as the area, and the next part is open already. */
 		KUNIT_EXPECT_EQ(test, branch(t->p, 1500), 1500);
 		KUNIT_EXPECT_EQ(test, branch(t->p, 777), 777);
 		KUNIT_EXPECT_EQ(test, pmuk_irq_run(PMUK_IRQ_NMI, pause_in_nmi, b), 0);
@@ -327,7 +329,7 @@ static void snapshot_has_the_newest(struct kunit *test)
 
 static void cpu_that_goes_comes_back(struct kunit *test)
 {
-	struct pmuk_place *p = pmuk_place(test, pmuk_test_sim(test, 2, 32), PMUK_TARGET_CPUS);
+	struct pmuk_place *p = pmuk_new_place(test, pmuk_test_sim(test, 2, 32), PMUK_TARGET_CPUS);
 	struct trace *t = new_trace(test, p, &large);
 	int cpu = pmuk_test_other_cpu(test, p->cpu);
 	u64 all = num_online_cpus(), written = 0, once;
@@ -353,9 +355,9 @@ static void decode_its_cpu(void *data)
 	decode(t, t->p->cpu);
 }
 
-#define AT_ONCE		512	/* branches */
+#define AT_ONCE		512	/* branches between two checks */
 
-/* All that is produced is consumed, or counted as truncated; by content. */
+/* Each byte that is produced is consumed, with the right value, or is counted as truncated. */
 static void stream_from_cpu_to_cpu(struct kunit *test)
 {
 	struct trace *t = new_trace_here(test, &(struct pmuk_buffer_attr){
@@ -365,20 +367,20 @@ static void stream_from_cpu_to_cpu(struct kunit *test)
 	u64 happened = 0, written = 0, wanted = (u64)mib * SZ_1M / sizeof(u64);
 	struct pmuk_test_progress progress = {};
 
-	/* nobody reads yet: some of it has no room */
+	/* The area overflows, as the reader has not started yet. */
 	for (; happened < 100 * AT_ONCE; happened += AT_ONCE)
-		written += pmuk_sim_trace(t->p->sim, AT_ONCE);
+		written += pmuk_sim_write_trace(t->p->sim, AT_ONCE);
 	KUNIT_EXPECT_LT(test, written, happened);
 	reader = pmuk_loop_start(test, other, decode_its_cpu, t);
 	for (; written < wanted && pmuk_test_goes_on(&progress, written); happened += AT_ONCE) {
-		written += pmuk_sim_trace(t->p->sim, AT_ONCE);
+		written += pmuk_sim_write_trace(t->p->sim, AT_ONCE);
 		cond_resched();
 	}
 	pmuk_loop_stop(test, reader);
 	KUNIT_EXPECT_GE(test, written, wanted);
 	KUNIT_EXPECT_EQ(test, decode_all(t), written);
 	KUNIT_EXPECT_EQ(test, stat_of(t, t->p->cpu).truncated, (happened - written) * sizeof(u64));
-	KUNIT_EXPECT_EQ(test, pmuk_sim_trace(t->p->sim, 1), 1);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_write_trace(t->p->sim, 1), 1);
 	KUNIT_EXPECT_EQ(test, decode_all(t), written + 1);
 	KUNIT_EXPECT_EQ(test, missing(t), happened - written);
 	kunit_info(test, "%llu bytes read, %llu truncated", t->bytes,

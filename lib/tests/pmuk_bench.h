@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * How pmuk_bench*.c measure. Several ways to do something take turns on one CPU, with
- * interrupts on, so that what disturbs one disturbs all; medians of all turns are
- * printed, as lines "name value". The first way is an empty loop: its cost is
- * subtracted; that of a call, of its arguments and of what the caller must do around
- * it is not, since whoever calls pays it.
+ * pmuk_bench*.c compare several ways to do the same job. The ways take turns on one CPU, with
+ * interrupts on, so that a disturbance of the CPU affects all of them. Each way's median over all
+ * turns is printed, as a line "name value". The first way is an empty loop, whose cost is
+ * subtracted. The cost of a call, of its arguments, and of the work that a caller must do around
+ * the call is not subtracted, since every caller pays this cost.
  */
 #ifndef _PMUK_BENCH_H
 #define _PMUK_BENCH_H
@@ -66,12 +66,12 @@ static inline int bench_empty(void *what, unsigned int n)
 	return 0;
 }
 
+/* The counter is not pinned: perf core would place it before the counters that are measured. */
 static inline struct pmuk_counter *bench_counter(u64 config)
 {
 	const struct pmuk_attr attr = {
 		.type	= PERF_TYPE_HARDWARE,
 		.config	= config,
-		.flags	= PMUK_PINNED,
 	};
 	struct pmuk_counter *c __free(pmuk_counter) =
 		pmuk_counter_create(&attr, raw_smp_processor_id(), NULL);

@@ -26,7 +26,7 @@
 
 #define AREA		SZ_64K
 #define PART		64	/* bytes */
-#define PIECE		4096ULL	/* of a stream */
+#define PIECE		4096ULL	/* bytes of a stream in one part */
 #define STREAM		SZ_8M
 
 struct aux_bench {
@@ -156,7 +156,7 @@ static long aux_measure(void *data)
 struct stream {
 	struct pmuk_buffer *b;
 	bool aux;
-	u64 sum;		/* of what the reader has looked at */
+	u64 sum;		/* the sum of all words that the reader has read */
 	u64 read;		/* reader: bytes */
 	u64 ns;
 	struct task_struct *reader;

@@ -4,7 +4,8 @@
  * <debugfs>/pmuk_bench_rings/run. Reading that file measures, see pmuk_bench.h. Rings are written
  * by one CPU. They are emptied outside of what is measured, or overwrite, and nobody is woken.
  * pmuk's wants preemption off, which is so where counters overflow; rec_pmuk_task is for writers
- * that have to do that. What other rings want, they do themselves.
+ * that have to do that. What other rings want, they do themselves. rec_pmuk_1buf, _16buf and
+ * _256buf are records that go to so many of pmuk's buffers in turn.
  *
  * perf's ring is one that user space has mapped: write a perf descriptor's number to
  * the file before reading it. "NUMBER N" also writes N records there, for user space
@@ -14,6 +15,7 @@
  * Clocks: ftrace takes trace_clock_local(), which is sched_clock(), with each record;
  * perf takes local_clock() for PERF_SAMPLE_TIME. So does rec_pmuk_time.
  */
+#include <linux/async.h>
 #include <linux/cpumask.h>
 #include <linux/debugfs.h>
 #include <linux/kthread.h>
@@ -32,16 +34,17 @@
 #define PAYLOAD		64
 #define RING_SIZE	(64 * 1024)	/* more than a turn writes */
 #define CPUS_MAX	4
+#define BUFFERS_MAX	256	/* number of buffers on one CPU */
 
 struct rings {
 	u8 payload[PAYLOAD];
-	u64 sum;			/* of what readers have looked at */
+	u64 sum;			/* the sum of all words that readers have read */
 	struct pmuk_buffer *pmuk;
 	struct pmuk_buffer *overwrite;
-	struct pmuk_reader reader;	/* of ->pmuk */
+	struct pmuk_reader reader;	/* the reader of ->pmuk */
 	struct trace_buffer *ftrace;
 	struct rchan *relay;
-	struct perf_event *perf;	/* or NULL: then it is not measured */
+	struct perf_event *perf;	/* NULL: perf is not measured */
 };
 
 /* ---- pmuk ---- */
@@ -555,6 +558,123 @@ static int cpus_show(struct seq_file *m)
 	return ret;
 }
 
+/* ---- many rings of one CPU, written in turn ---- */
+
+struct buffers {
+	u8 payload[PAYLOAD];
+	unsigned int next;		/* the buffer of the next record */
+	unsigned int nr;		/* how many there are */
+	struct pmuk_buffer *b[BUFFERS_MAX];
+	struct pmuk_reader readers[BUFFERS_MAX];
+};
+
+static int buffers_empty(void *what)
+{
+	struct buffers *bs = what;
+	unsigned int i;
+
+	bs->next = 0;
+	for (i = 0; i < bs->nr; i++) {
+		while (pmuk_buffer_peek(&bs->readers[i]))
+			pmuk_buffer_consume(&bs->readers[i]);
+	}
+	return 0;
+}
+
+/* This is not inline, so that the compiler has the same loop for any number of buffers. */
+static noinline int buffers_write(struct buffers *bs, unsigned int buffers, unsigned int n)
+{
+	guard(preempt)();
+	do {
+		if (unlikely(!pmuk_record(bs->b[bs->next], bs->payload)))
+			return -ENOSPC;
+		bs->next = bs->next + 1 < buffers ? bs->next + 1 : 0;
+	} while (--n);
+	return 0;
+}
+
+static int rec_pmuk_1buf(void *what, unsigned int n)
+{
+	return buffers_write(what, 1, n);
+}
+
+static int rec_pmuk_16buf(void *what, unsigned int n)
+{
+	return buffers_write(what, 16, n);
+}
+
+static int rec_pmuk_256buf(void *what, unsigned int n)
+{
+	return buffers_write(what, BUFFERS_MAX, n);
+}
+
+static const struct bench_way buffers_ways[] = {
+	{ "empty", NULL, bench_empty },
+	{ "rec_pmuk_1buf", buffers_empty, rec_pmuk_1buf },
+	{ "rec_pmuk_16buf", buffers_empty, rec_pmuk_16buf },
+	{ "rec_pmuk_256buf", buffers_empty, rec_pmuk_256buf },
+};
+
+static int buffers_open(struct buffers *bs)
+{
+	int ret;
+
+	memset(bs->payload, 0x5a, sizeof(bs->payload));
+	for (; bs->nr < BUFFERS_MAX; bs->nr++) {
+		struct pmuk_buffer *b = rings_buffer(PMUK_BUFFER_DROP);
+
+		if (!b)
+			return -ENOMEM;
+		ret = pmuk_buffer_claim(b, &bs->readers[bs->nr]);
+		if (ret) {
+			pmuk_buffer_destroy(b);
+			return ret;
+		}
+		bs->b[bs->nr] = b;
+	}
+	return 0;
+}
+
+static ASYNC_DOMAIN_EXCLUSIVE(buffers_ending);
+
+static void buffer_end(void *data, async_cookie_t cookie)
+{
+	pmuk_buffer_destroy(data);
+}
+
+/* Each buffer's end waits for a grace period: so all of them end at the same time. */
+static void buffers_close(struct buffers *bs)
+{
+	while (bs->nr) {
+		bs->nr--;
+		pmuk_buffer_release(&bs->readers[bs->nr]);
+		async_schedule_domain(buffer_end, bs->b[bs->nr], &buffers_ending);
+	}
+	async_synchronize_full_domain(&buffers_ending);
+}
+
+/* Bound to one CPU by work_on_cpu(). */
+static long buffers_measure(void *data)
+{
+	struct bench *b = data;
+	int ret = buffers_open(b->what) ?: bench_run(b);
+
+	buffers_close(b->what);
+	return ret;
+}
+
+static int buffers_show(struct seq_file *m)
+{
+	struct buffers *bs __free(kvfree) = kvzalloc(sizeof(*bs), GFP_KERNEL);
+	struct bench b = {
+		.ways	= buffers_ways,
+		.nr	= ARRAY_SIZE(buffers_ways),
+		.what	= bs,
+	};
+
+	return bs ? bench_show(m, &b, buffers_measure) : -ENOMEM;
+}
+
 /* ---- <debugfs>/pmuk_bench_rings/run ---- */
 
 static DEFINE_MUTEX(one_at_a_time);
@@ -580,7 +700,7 @@ static int run_show(struct seq_file *m, void *unused)
 		return ret;
 	if (!perf)
 		seq_puts(m, "# no rec_perf: no perf descriptor was written here\n");
-	return cpus_show(m);
+	return cpus_show(m) ?: buffers_show(m);
 }
 
 #ifndef MODULE	/* perf_event_get() is not exported */

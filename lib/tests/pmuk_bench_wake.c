@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How long a consumer waits: <debugfs>/pmuk_bench_wake/run. Reading that file
- * measures the time from a counter's overflow, as the record that it wrote has it,
- * until the kernel thread that each record wakes runs; the median. The thread is
- * SCHED_FIFO, on the counter's CPU, which is busy with something else.
+ * A read of <debugfs>/pmuk_bench_wake/run measures how long a consumer waits for a record. A
+ * counter's overflow writes a record, and each record wakes a kernel thread. The file prints the
+ * median time from the time stamp of the record until the thread runs. The thread is SCHED_FIFO,
+ * and runs on the counter's CPU, where another task is busy.
  *
  * tools/testing/selftests/pmu_kapi/bench_rings.c measures poll(2) in the same way.
  */

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Buffers as a whole: what is refused, waiting for one in each of the ways that a
- * completion can be waited for, their control page, and their end, whatever is
- * still going on.
+ * The tests check whole buffers: bad attributes, each way to wait for a completion, the control
+ * page, failing allocations, maps, and a buffer's end while writers and wakeups are under way.
  */
 #include <linux/anon_inodes.h>
 #include <linux/completion.h>
@@ -121,7 +120,7 @@ static void calls_refuse_no_buffer(struct kunit *test)
 
 static void calls_refuse_no_answer(struct kunit *test)
 {
-	struct pmuk_test_buffer *tb = pmuk_test_buffer(test, &(struct pmuk_buffer_attr){
+	struct pmuk_test_buffer *tb = pmuk_test_setup_buffer(test, &(struct pmuk_buffer_attr){
 		.nr_pages = 1 });
 
 	KUNIT_EXPECT_EQ(test, pmuk_buffer_get_stat(tb->b, NULL), -EINVAL);
@@ -144,7 +143,7 @@ static void user_buffer_has_no_kernel_reader(struct kunit *test)
 
 #define WATERMARK	512
 
-/* The ways to wait for a completion. */
+/* A consumer can wait for a completion in one of these ways. */
 enum way {
 	INTERRUPTIBLE,
 	KILLABLE,
@@ -152,21 +151,21 @@ enum way {
 	KILLABLE_TIMEOUT,
 };
 
-/* A buffer, and who waits for it. */
+/* Holds a buffer, and the consumer that waits for it. */
 struct waiting {
-	struct completion more;		/* the buffer's */
+	struct completion more;		/* the buffer's completion */
 	struct pmuk_test_buffer *tb;
 	enum way way;
 	unsigned int woken;
-	unsigned int empty;		/* woken with nothing there */
+	unsigned int empty;		/* wakeups that have found no record */
 	bool ending;
 	long ret;
 };
 
-/* A buffer that wakes @w. */
+/* Returns a buffer that completes @w->more. */
 static struct pmuk_test_buffer *waiting_buffer(struct kunit *test, struct waiting *w)
 {
-	return pmuk_test_buffer(test, &(struct pmuk_buffer_attr){
+	return pmuk_test_setup_buffer(test, &(struct pmuk_buffer_attr){
 		.nr_pages = 4, .watermark = WATERMARK, .completion = &w->more });
 }
 
@@ -205,7 +204,10 @@ static void consume_until_told(void *data)
 	}
 }
 
-/* Each watermark wakes, no record does, and the consumer's own end does, too. */
+/*
+ * Each watermark is a wakeup, and a single record is none. The consumer can complete the completion
+ * itself to end.
+ */
 static void consumer_wakes_per_watermark(struct kunit *test)
 {
 	struct waiting *w = new_waiting(test);
@@ -252,7 +254,7 @@ static void wait_its_way(void *data)
 	w->ret = wait_for(&w->more, w->way);
 }
 
-/* Returns what the wait returns when a watermark has been passed, or a signal has come first. */
+/* Returns what the wait returned, after a signal if @signal is set, or else after a watermark. */
 static long outcome(struct kunit *test, enum way way, int signal)
 {
 	struct waiting *w = new_waiting(test);
@@ -268,7 +270,7 @@ static long outcome(struct kunit *test, enum way way, int signal)
 	else
 		write_a_watermark(w->tb);
 	pmuk_job_end(test, job);
-	complete_all(&w->more);		/* whatever went wrong, it ends */
+	complete_all(&w->more);		/* ends the wait whatever went wrong */
 	return w->ret;
 }
 
@@ -302,7 +304,7 @@ static void waits_end_with_their_time(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, wait_for_completion_timeout(&w->more, 2), 0);
 }
 
-/* It is the caller's: what the caller has completed counts, before and after. */
+/* The caller owns the completion: completions of its own count beside those of the buffer. */
 static void completion_is_shared(struct kunit *test)
 {
 	struct waiting *w = pmuk_test_zalloc(test, sizeof(*w));
@@ -317,7 +319,7 @@ static void completion_is_shared(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_test_completions(&w->more), 2);
 }
 
-/* Two buffers, one who waits. */
+/* Two buffers can share one completion. */
 static void completion_is_of_many_buffers(struct kunit *test)
 {
 	struct waiting *w = new_waiting(test);
@@ -329,7 +331,7 @@ static void completion_is_of_many_buffers(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_test_completions(&w->more), 1);
 }
 
-/* From each context; NMI may not wake anybody itself. */
+/* Writers of each context wake the reader. An NMI cannot do so itself. */
 static void wakes_from(struct kunit *test)
 {
 	enum pmuk_irq_level level = pmuk_test_level(test);
@@ -344,12 +346,12 @@ static void wakes_from(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_test_completions(&w->more), 0);
 }
 
-/* Values that must not change any more once a buffer is destroyed. */
+/* No value in here may change once the buffer is destroyed. */
 struct end {
 	struct completion more;
 	struct pmuk_buffer *b;
-	struct pmuk_counter *c;		/* has the buffer, too: what is late finds memory */
-	bool started, ended;		/* the writer's span in which destroy has to wait */
+	struct pmuk_counter *c;		/* keeps the buffer's memory for late accesses */
+	bool started, ended;		/* while destroy has to wait */
 	int cpu;
 };
 
@@ -368,7 +370,9 @@ static struct end *new_end(struct kunit *test)
 	return e;
 }
 
-/* Destroys while the writer is at it; nothing may come after that. */
+/*
+ * Destroys the buffer while the writer is active. Nothing may be written or completed after that.
+ */
 static void destroy_waits_for(struct kunit *test, int (*writer)(void *data))
 {
 	struct end *e = new_end(test);
@@ -407,7 +411,7 @@ static int write_slowly(void *data)
 	return pmuk_test_wait_for_stop();
 }
 
-/* The record is done, and its wakeup is pending. */
+/* The record is committed, and its wakeup is still pending. */
 static int wake_late(void *data)
 {
 	struct end *e = data;
@@ -454,7 +458,7 @@ static bool storm_goes_on(struct storm *storm, int more)
 	return pmuk_ctx_comes(atomic_read(&storm->overflows) - from >= more);
 }
 
-/* The counter still has the buffer, so this test may still look at it. */
+/* The counter still has the buffer, so the test may still read the buffer's counts. */
 static void destroy_once_in_storm(struct kunit *test, struct storm *storm)
 {
 	struct end *e = new_end(test);
@@ -512,11 +516,13 @@ static void expect_page_shows(struct kunit *test, struct pmuk_buffer *b, struct 
 	KUNIT_EXPECT_EQ(test, page->time_running, value.time_running);
 }
 
-/* The page shows the first counter of the buffer, and the next one when the first has gone. */
+/*
+ * The page shows the first counter of the buffer, and the next counter when the first one has gone.
+ */
 static void page_shows_the_first_counter(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
-	struct pmuk_test_buffer *tb = pmuk_test_buffer(test, &(struct pmuk_buffer_attr){});
+	struct pmuk_test_buffer *tb = pmuk_test_setup_buffer(test, &(struct pmuk_buffer_attr){});
 	const struct perf_event_mmap_page *page = pmuk_buffer_control(tb->b);
 	struct pmuk_attr attr = { .type = pmuk_sim_type(sim), .period = 1000, .buffer = tb->b,
 				  .flags = PMUK_NO_THROTTLE };
@@ -553,13 +559,16 @@ static void page_shows_the_first_counter(struct kunit *test)
 	tb->attempts += 2 + 7 + 9;	/* all lost, as there are no data pages */
 }
 
-/* The CPU's PMU, while it tells perf core, which writes a control page, what its index is. */
+/*
+ * perf core calls event_idx() of the CPU's PMU whenever it writes a control page. The test counts
+ * these calls.
+ */
 static struct page_watch {
 	struct pmu *pmu;
 	struct perf_event *event;
 	int (*event_idx)(struct perf_event *event);
 	unsigned int updates;
-	unsigned int unheld;		/* of them, those during which the PMU might interrupt */
+	unsigned int unheld;		/* updates during which the PMU might interrupt */
 } page_watch;
 
 static int page_watch_idx(struct perf_event *event)
@@ -586,10 +595,10 @@ static void page_watch_begin(struct kunit *test, struct pmuk_counter *c)
 	WRITE_ONCE(pmu->event_idx, page_watch_idx);
 }
 
-/* The PMU's interrupt updates the page as well: it must not come while a resume does. */
+/* The PMU's interrupt updates the page as well. So a resume updates it with the PMU stopped. */
 static void page_is_updated_by_one_at_a_time(struct kunit *test)
 {
-	struct pmuk_test_buffer *tb = pmuk_test_buffer(test, &(struct pmuk_buffer_attr){});
+	struct pmuk_test_buffer *tb = pmuk_test_setup_buffer(test, &(struct pmuk_buffer_attr){});
 	struct pmuk_attr attr = { .type = PERF_TYPE_HARDWARE, .config = PERF_COUNT_HW_CPU_CYCLES,
 				  .buffer = tb->b };
 	struct pmuk_counter *c = pmuk_counter_create(&attr, pmuk_test_pin_first(test), NULL);
@@ -612,7 +621,7 @@ static void page_is_updated_by_one_at_a_time(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, page_watch.unheld, 0);
 }
 
-/* A task has no CPU, and no records: a page that shows what it counts. */
+/* A task's buffer has no CPU and no records, only the page that shows the task's counter. */
 static void page_shows_a_task(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
@@ -629,11 +638,14 @@ static void page_shows_a_task(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, (u64)pmuk_buffer_control(b)->offset, 3500);
 }
 
-/* At least: the buffer, its control page, the list of pages, these, and where they are mapped. */
+/*
+ * A buffer makes at least these allocations: the buffer, its control page, the list of pages, the
+ * pages, and their mapping.
+ */
 static const struct create {
 	const char *name;
 	u32 nr_pages;
-	unsigned int fewest;		/* allocations */
+	unsigned int fewest;		/* least number of allocations */
 } creates[] = {
 	{ "without pages", 0, 2 },
 	{ "with pages", 8, 2 + 1 + 8 + 1 },
@@ -643,7 +655,7 @@ static void each_allocation_fails(struct kunit *test)
 {
 	const struct create *create = test->param_value;
 	const struct pmuk_buffer_attr attr = { .nr_pages = create->nr_pages };
-	struct pmuk_sweep s = pmuk_sweep(test);
+	struct pmuk_sweep s = pmuk_new_sweep(test);
 	struct pmuk_buffer *b;
 
 	pmuk_let_any_page_fail(test);
@@ -663,20 +675,20 @@ KUNIT_ARRAY_PARAM_DESC(creates, creates, name);
 
 /* ---- maps ---- */
 
-/* A consumer's file, and what became of its latest mmap(2). */
+/* Holds a consumer's file, and the result of its latest mmap(2). */
 struct map_file {
 	struct file *file;
 	struct pmuk_buffer *b;
-	unsigned int nth;		/* allocation that is to fail, or 0 */
-	unsigned int left;		/* 0: it was made */
-	unsigned int mapped;		/* pages that are mapped after a failure */
-	unsigned int freed;		/* those of them that have been freed */
+	unsigned int nth;		/* the failing allocation, or 0 */
+	unsigned int left;		/* 0: that allocation has failed */
+	unsigned int mapped;		/* pages that a failed mmap(2) has left mapped */
+	unsigned int freed;		/* freed pages among these */
 	int ret;
 };
 
-#define MAP_DATA	8		/* pages */
+#define MAP_DATA	8		/* data pages */
 
-/* Three pages are mapped by one page table, the others by the next one. */
+/* The first page table maps three pages, and the next one maps the others. */
 #define MAP_AT		(16 * PMD_SIZE - 3 * PAGE_SIZE)
 
 static void count_mapped(struct map_file *f, struct vm_area_struct *vma)
@@ -693,7 +705,7 @@ static void count_mapped(struct map_file *f, struct vm_area_struct *vma)
 	}
 }
 
-/* Other threads of the process can still read what is mapped, as mmap(2) has not failed yet. */
+/* Other threads of the process can read the mapped pages until mmap(2) has returned its error. */
 static int map_file_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct map_file *f = file->private_data;
@@ -738,7 +750,7 @@ static struct map_file *new_map_file(struct kunit *test, const struct pmuk_buffe
 static const struct pmuk_buffer_attr user_pages = {
 	.nr_pages = 2, .flags = PMUK_BUFFER_USER_TAIL };
 
-/* @offset and @pages: in pages */
+/* @offset and @pages are in units of pages. */
 static bool map_file_at(struct map_file *f, unsigned long offset, unsigned long pages)
 {
 	return vm_mmap(f->file, MAP_AT, pages * PAGE_SIZE, PROT_READ, MAP_SHARED | MAP_FIXED,
@@ -758,7 +770,7 @@ static u64 head_of(const struct map_file *f)
 	return stat.head;
 }
 
-/* The @nth allocation fails: nothing is mapped then, and the buffer is what it was. */
+/* If the @nth allocation fails, nothing is mapped, and the buffer is unchanged. */
 static int map_failing(struct kunit *test, struct map_file *f, unsigned long offset,
 		       unsigned long pages)
 {
@@ -776,11 +788,11 @@ static int map_failing(struct kunit *test, struct map_file *f, unsigned long off
 	return f->ret;
 }
 
-/* The last failures are those of the page tables, with pages mapped before. */
+/* The last failures are those of page tables, when some pages are mapped already. */
 static void sweep_maps(struct kunit *test, struct map_file *f, unsigned long offset,
 		       unsigned long pages, unsigned int fewest)
 {
-	struct pmuk_sweep s = pmuk_sweep(test);
+	struct pmuk_sweep s = pmuk_new_sweep(test);
 	int ret;
 
 	pmuk_let_any_page_fail(test);
@@ -792,7 +804,10 @@ static void sweep_maps(struct kunit *test, struct map_file *f, unsigned long off
 	pmuk_sweep_end(&s, fewest);
 }
 
-/* At least the map, the list of pages, each page, where these are mapped, and two page tables. */
+/*
+ * A map makes at least these allocations: the map, the list of pages, each page, their mapping, and
+ * two page tables.
+ */
 static void failed_map_leaves_nothing(struct kunit *test)
 {
 	struct map_file *f = new_map_file(test, &user_pages);
@@ -802,7 +817,7 @@ static void failed_map_leaves_nothing(struct kunit *test)
 	sweep_maps(test, f, 0, 1 + MAP_DATA, 1 + 1 + MAP_DATA + 1 + 2);
 }
 
-/* The map, and two page tables. */
+/* A map of the area makes at least these allocations: the map, and two page tables. */
 static void failed_aux_map_leaves_nothing(struct kunit *test)
 {
 	const struct pmuk_buffer_attr attr = { .nr_pages = 2, .aux.nr_pages = MAP_DATA };
@@ -813,7 +828,7 @@ static void failed_aux_map_leaves_nothing(struct kunit *test)
 
 #define HOLD_NS	(10 * NSEC_PER_SEC)
 
-/* No grace period ends until this is stopped, or its time is over. */
+/* Lets no grace period end until the thread is stopped, or HOLD_NS is over. */
 static int hold_grace_periods(void *data)
 {
 	u64 end = ktime_get_ns() + HOLD_NS;
@@ -841,7 +856,7 @@ static struct task_struct *start_holding(struct kunit *test)
 	return task;
 }
 
-/* munmap(2) holds the mmap_lock: it ends although no grace period can. */
+/* munmap(2) holds the mmap_lock, so it must not wait for a grace period. */
 static void last_unmap_does_not_wait(struct kunit *test)
 {
 	struct map_file *f = new_map_file(test, &user_pages);
@@ -870,9 +885,9 @@ static void last_unmap_does_not_wait(struct kunit *test)
 
 /* ---- whose memory it is, and where ---- */
 
-#define PIECES	4			/* pages of a piece of an AUX area */
+#define PIECES	4			/* pages in a piece of an AUX area */
 
-/* Pages that this task has allocated. */
+/* Counts the pages that this task has allocated. */
 struct allocated {
 	struct task_struct *task;
 	struct tracepoint *tp;
@@ -918,7 +933,7 @@ static struct allocated *see_allocations(struct kunit *test)
 	return a;
 }
 
-/* Control page, data and AUX area; what the kernel has for itself is charged to nobody. */
+/* PMUK_BUFFER_ACCOUNT charges control page, data and AUX area. Without it, nobody is charged. */
 static void pages_are_charged_if_asked(struct kunit *test)
 {
 	struct pmuk_buffer_attr attr = {
@@ -935,8 +950,7 @@ static void pages_are_charged_if_asked(struct kunit *test)
 }
 
 /*
- * Pages that a map brings with it are charged to the process that maps, whoever has created the
- * buffer.
+ * A map that allocates pages charges them to the process that maps, whoever has created the buffer.
  */
 static void maps_are_charged(struct kunit *test)
 {
@@ -993,7 +1007,9 @@ static int count_wakeup(wait_queue_entry_t *entry, unsigned int mode, int flags,
 	return 0;
 }
 
-/* It may have had waiters before there was a buffer, and has them when the buffer is gone. */
+/*
+ * The caller's wait queue may have waiters before the buffer is created, and after it is destroyed.
+ */
 static void wakes_the_callers_queue(struct kunit *test)
 {
 	struct waiter *w = pmuk_test_zalloc(test, sizeof(*w));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The errors that calls on contexts return: a table for each call, of how an error is provoked, on
- * which kinds of target, and which error is returned. Errors that other suites see on each kind of
- * target are not repeated here.
+ * The tests check the errors that calls on contexts return. Each call has a table that says how an
+ * error is provoked, on which kinds of target, and which error is returned. Errors that other
+ * suites see on each kind of target are not repeated here.
  */
 #include <linux/cpu.h>
 
@@ -11,11 +11,11 @@
 #include "pmuk_suite.h"
 
 #define PERIOD		100
-#define COUNTERS	4	/* of the PMU of each place */
+#define COUNTERS	4	/* counters of the PMU of each place */
 #define NO_SET		9
-#define NO_PERIOD	0	/* the counter without one, and that with one */
+#define NO_PERIOD	0	/* number of the counter without a period */
 #define WITH_PERIOD	1
-#define MORE		5	/* from there on numbers are free */
+#define MORE		5	/* numbers from here on are free */
 
 #define CPU		BIT(PMUK_TARGET_CPU)
 #define CPUS		BIT(PMUK_TARGET_CPUS)
@@ -36,12 +36,12 @@ struct attempt {
 	struct pmuk_place *p;
 	const struct row *row;
 	struct pmuk_context *ctx;
-	struct completion *more;	/* its own */
-	int elsewhere;			/* an online CPU that is not of the target */
+	struct completion *more;	/* the context's completion */
+	int elsewhere;			/* an online CPU outside of the target */
 	int ret;
 };
 
-/* The CPU that a call is made about, relative to the target. */
+/* Says which CPU the call is about, relative to the target. */
 enum which_cpu {
 	SUM,
 	HERE,
@@ -50,25 +50,25 @@ enum which_cpu {
 };
 
 struct row {
-	int ret;			/* what is to be returned */
-	u32 on;				/* kinds of target */
+	int ret;			/* expected return value */
+	u32 on;				/* kinds of target that the row applies to */
 	enum state state;
 	int (*fn)(struct attempt *a);	/* makes the call */
 	const char *how;
-	struct pmuk_pmd pmd;		/* for calls that want one */
-	enum pmuk_irq_level level;	/* where the call is made */
+	struct pmuk_pmd pmd;		/* for calls that take one */
+	enum pmuk_irq_level level;	/* context that makes the call */
 	u16 set, num;
 	enum which_cpu cpu;
-	unsigned int n;			/* counters to be read */
-	unsigned long timeout;		/* of a wait; 0: none */
-	bool deferred;			/* the second of two ends */
-	bool completed;			/* the completion is, before the call */
-	bool nowhere;			/* what is to be filled in is NULL */
+	unsigned int n;			/* number of counters to read */
+	unsigned long timeout;		/* length of the wait, in jiffies; 0: no timeout */
+	bool deferred;			/* ends the context by pmuk_close_deferred() */
+	bool completed;			/* the completion is complete before the call */
+	bool nowhere;			/* the call gets NULL for its result */
 };
 
 /* ---- one attempt ---- */
 
-/* Adds a pinned counter of an event that no other counts. */
+/* Adds a pinned counter whose event no other counter counts. */
 static void add_pinned(struct attempt *a, u16 num)
 {
 	pmuk_ctx_add(a->test, a->ctx, a->p->sim, 0, num, 2, PMUK_PINNED);
@@ -83,7 +83,7 @@ static void add_counters(struct attempt *a)
 	pmuk_ctx_add_pmd(a->test, a->ctx, a->p->sim, 1, &pmd);
 }
 
-/* The completion outlives the context, as the actions of a test case are undone in reverse. */
+/* The completion outlives the context, because the actions of a test case are undone in reverse. */
 static void new_context(struct attempt *a)
 {
 	struct pmuk_context_attr attr = { .completion = pmuk_ctx_completion(a->test) };
@@ -112,7 +112,7 @@ static void try_row(struct attempt *a)
 	KUNIT_EXPECT_EQ_MSG(test, pmuk_nr_counters(), 0, "%s", a->row->how);
 }
 
-/* All but one CPU are the target of PMUK_TARGET_CPUS, so that there is another. */
+/* PMUK_TARGET_CPUS gets all CPUs but one, so that there is a CPU outside of the target. */
 static void try_rows(struct kunit *test, const struct row *rows, unsigned int nr)
 {
 	struct pmuk_place *p = pmuk_place_of(test);
@@ -137,7 +137,7 @@ static void try_rows(struct kunit *test, const struct row *rows, unsigned int nr
 		kunit_skip(test, "this call has no such error on this kind of target");
 }
 
-/* Makes the case of a table. vm/check knows by the table's name of which call its errors are. */
+/* Defines the test case of a table. vm/check takes the name of the call from the table's name. */
 #define TABLE_CASE(name)							\
 	static void name(struct kunit *test)					\
 	{									\
@@ -152,7 +152,7 @@ static int cpu_of(const struct attempt *a)
 	return cpus[a->row->cpu];
 }
 
-/* Returns what a call returns, or what the single entry of its vector says. */
+/* Returns the error of the call, or of the single entry of its vector. */
 static int entry(int done, const int *ret)
 {
 	if (done < 0)
@@ -160,7 +160,7 @@ static int entry(int done, const int *ret)
 	return done ? 0 : *ret;
 }
 
-/* The task of a target does it, or who is on its CPU. */
+/* Calls @fn in the target's task, or on the target's CPU. */
 static int in_place(struct attempt *a, void (*fn)(struct pmuk_place *p))
 {
 	a->p->data = a;
@@ -179,7 +179,7 @@ static int load(struct attempt *a)
 	return pmuk_load_context(a->ctx, &a->p->target);
 }
 
-/* It is this counter that could not be placed, and none is there. */
+/* The target names this counter as the one that could not be placed. */
 static void expect_failed(struct attempt *a, u16 num)
 {
 	KUNIT_EXPECT_EQ(a->test, a->p->target.failed_cpu,
@@ -204,7 +204,7 @@ static int load_unknown_event(struct attempt *a)
 	return load_failing_at(a, MORE);
 }
 
-/* Each fits alone; the last one does not with all others. */
+/* Each counter fits alone. The last one does not fit together with the others. */
 static int load_too_many(struct attempt *a)
 {
 	unsigned int i;
@@ -250,7 +250,7 @@ static const struct row load_context_rows[] = {
 
 TABLE_CASE(load_context)
 
-/* Nothing is left of it, and it loads as soon as one is back. */
+/* The failed load leaves nothing behind, and the context loads once its CPU is online again. */
 static int load_offline(struct attempt *a)
 {
 	struct pmuk_target target = a->p->target;
@@ -282,7 +282,7 @@ static void steal(struct attempt *a, unsigned int n)
 	KUNIT_EXPECT_EQ(a->test, pmuk_sim_steal(a->p->sim, a->p->cpu, n), 0);
 }
 
-/* A task's is placed when the task runs next. */
+/* A task's counters are placed when the task runs next, so the start succeeds. */
 static int start_without_room(struct attempt *a)
 {
 	int ret;
@@ -303,6 +303,24 @@ static const struct row start_rows[] = {
 };
 
 TABLE_CASE(start)
+
+static int restart_one(struct attempt *a)
+{
+	return pmuk_restart_cpu(a->ctx, cpu_of(a));
+}
+
+static const struct row restart_cpu_rows[] = {
+	{ -EINVAL, ALL, STARTED, restart_one, "an impossible CPU", .cpu = IMPOSSIBLE },
+	{ -EINVAL, ALL, STARTED, restart_one, "no CPU", .cpu = SUM },
+	{ -ENODEV, ALL, NEW, restart_one, "not loaded", .cpu = HERE },
+	{ -ENODEV, ALL, UNLOADED, restart_one, "not loaded any more", .cpu = HERE },
+	{ -ENODEV, TASK | TREE, STARTED, restart_one, "a CPU, of a task", .cpu = HERE },
+	{ -ENODEV, ALL, STARTED, restart_one, "a CPU that is not of the target", .cpu = ELSEWHERE },
+	{ 0, CPU | CPUS, LOADED, restart_one, "a CPU of the target, stopped", .cpu = HERE },
+	{ 0, CPU | CPUS, STARTED, restart_one, "a CPU of the target", .cpu = HERE },
+};
+
+TABLE_CASE(restart_cpu)
 
 static int switch_set(struct attempt *a)
 {
@@ -388,7 +406,7 @@ static const struct row write_pmcs_rows[] = {
 
 TABLE_CASE(write_pmcs)
 
-/* A period that was not changed overflows as it did. */
+/* A failed write leaves the counter's period as it was. */
 static void expect_period(struct attempt *a)
 {
 	bool is_task = pmuk_place_is_task(a->p);
@@ -447,7 +465,7 @@ static int read_pmd(struct attempt *a)
 	return entry(pmuk_read_pmds(a->ctx, &read, 1), &read.ret);
 }
 
-/* Once its CPU, or its task there, has found no place for it. */
+/* The counter is pushed out when its CPU, or its task there, finds no room for it. */
 static int read_pmd_pushed_out(struct attempt *a)
 {
 	int ret;
@@ -529,7 +547,7 @@ static void wait_for_message(void *data)
 			      pmuk_read(w->ctx, &msg, false);
 }
 
-/* Also a signal that has come before the wait has begun ends it. */
+/* A signal ends the wait, also if it has come before the wait has begun. */
 static int interrupt_wait(struct attempt *a)
 {
 	struct waiter *w = pmuk_test_zalloc(a->test, sizeof(*w));
@@ -558,7 +576,7 @@ static int read_now(struct attempt *a)
 	return a->ret;
 }
 
-/* The message's own completion is consumed with it, and then there is nothing. */
+/* pmuk_read() consumes the message's own completion. After that there is no message. */
 static int read_overflow(struct attempt *a)
 {
 	int ret;
@@ -621,7 +639,7 @@ static int read_in_place(struct attempt *a)
 	return in_place(a, read_here);
 }
 
-/* On another CPU, or in another task. */
+/* Reads on another CPU, or in another task. */
 static int read_local_elsewhere(struct attempt *a)
 {
 	if (!pmuk_place_is_task(a->p))
@@ -632,7 +650,7 @@ static int read_local_elsewhere(struct attempt *a)
 	return a->ret;
 }
 
-/* When there is room again, the read returns what was counted. */
+/* When there is room again, the read returns the count. */
 static int read_local_without_room(struct attempt *a)
 {
 	int ret;
@@ -664,7 +682,7 @@ static int take_snapshot(struct attempt *a)
 	return pmuk_snapshot(a->ctx, a->row->set, a->row->nowhere ? NULL : values, a->row->n);
 }
 
-/* The counts are there when the context is stopped, whoever reads them. */
+/* Once the context is stopped, any task can read the counts. */
 static int snapshot_of_counts(struct attempt *a)
 {
 	struct pmuk_value values[2] = {};
@@ -698,7 +716,7 @@ TABLE_CASE(snapshot)
 
 /* ---- close, close_deferred ---- */
 
-/* Until interrupts are on again, it is only about to be closed. */
+/* The deferred close is only pending until interrupts are on again. */
 static int close_again(struct attempt *a)
 {
 	struct completion *done = pmuk_ctx_completion(a->test);
@@ -732,7 +750,10 @@ TABLE_CASE(close_deferred)
 
 /* ---- machines of two kinds of CPUs ---- */
 
-/* Each kind has a PMU of its own, as on big.LITTLE and hybrid machines: first CPU, and others. */
+/*
+ * Each kind of CPU has a PMU of its own, as on big.LITTLE and hybrid machines: here, the first CPU
+ * and the others.
+ */
 struct kinds {
 	struct cpumask first, others;
 	struct pmuk_sim *big, *little;
@@ -756,7 +777,7 @@ static struct kinds *new_kinds(struct kunit *test)
 	return k;
 }
 
-/* An event of one kind's PMU is no event elsewhere, and the load tells where. */
+/* No other kind of CPU has the event of one kind's PMU. The load names a CPU where it failed. */
 static void load_on_two_kinds(struct kunit *test)
 {
 	struct kinds *k = new_kinds(test);
@@ -788,7 +809,7 @@ static struct pmuk_context *new_own(struct kunit *test, struct pmuk_sim *a, stru
 	return ctx;
 }
 
-/* A task is on CPUs of one kind at a time: what counts on the other is not to be read there. */
+/* A task runs on one kind of CPU at a time. There the counters of the other kind cannot be read. */
 static void read_local_on_two_kinds(struct kunit *test)
 {
 	struct kinds *k = new_kinds(test);
@@ -815,6 +836,7 @@ static struct kunit_case pmuk_context_errno_cases[] = {
 	KUNIT_CASE_PARAM(load_context_offline, places_gen_params),
 	KUNIT_CASE_PARAM(start, places_gen_params),
 	KUNIT_CASE_PARAM(start_unplugged, places_gen_params),
+	KUNIT_CASE_PARAM(restart_cpu, places_gen_params),
 	KUNIT_CASE_PARAM(switch_evtset, places_gen_params),
 	KUNIT_CASE_PARAM(create_evtsets, places_gen_params),
 	KUNIT_CASE_PARAM(delete_evtsets, places_gen_params),

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Each allocation of a context's whole life fails once: the first, the second, … until
- * none is left to fail. The call says -ENOMEM, has done nothing, and can be made again.
+ * Each allocation of a context's whole life fails once: the first, the second, and so on, until
+ * none is left to fail. The call that needs the allocation returns -ENOMEM, changes nothing, and
+ * can be repeated.
  */
 #include <linux/uuid.h>
 
 #include "pmuk_fail.h"
 #include "pmuk_place.h"
 #include "pmuk_suite.h"
+#include "../../samples/pmu_kapi/histogram.h"
 
 #define PERIOD	100
 
@@ -88,7 +90,7 @@ static bool is_tree(const struct life *l)
 	return l->p->target.type == PMUK_TARGET_TREE;
 }
 
-/* A tree has one set only. */
+/* A tree has one event set only. */
 static int create_sets(struct life *l)
 {
 	struct pmuk_set_desc set = { .id = 700 };
@@ -98,7 +100,7 @@ static int create_sets(struct life *l)
 	return pmuk_create_evtsets(l->ctx, &set, 1) == 1 ? 0 : set.ret;
 }
 
-/* The first of a set to be asked for, before there are any. */
+/* The first pmuk_read_pmds() is for a counter that does not exist yet. */
 static int read_first(struct life *l)
 {
 	struct pmuk_pmd_read read = { .cpu = -1 };
@@ -173,7 +175,7 @@ static int getinfo(struct life *l)
 	return pmuk_getinfo_evtsets(l->ctx, &info, 1) == 1 ? 0 : info.ret;
 }
 
-/* Not here, of a tree. */
+/* A tree's counters cannot be read locally. */
 static int read_local(struct life *l)
 {
 	u64 count;
@@ -190,7 +192,7 @@ static int snapshot(struct life *l)
 	return is_tree(l) && ret == -EOPNOTSUPP ? 0 : ret;
 }
 
-/* There is nothing to be read, without a wait. */
+/* No message is pending, so a read without waiting returns -EAGAIN. */
 static int read(struct life *l)
 {
 	struct pmuk_msg msg;
@@ -230,10 +232,10 @@ static int (*const steps[])(struct life *l) = {
 	read_timeout, stop, unload, delete_sets,
 };
 
-#define LOAD	7	/* of steps[]; those before it are of no consequence to each other */
-#define UNLOAD	18	/* from there on nothing can count */
+#define LOAD	7	/* index in steps[]; failures before it do not prevent later steps */
+#define UNLOAD	18	/* index in steps[]; nothing counts from here on */
 
-/* How many steps were done before one failed with *@ret. */
+/* Returns how many steps were done before a step failed with *@ret. */
 static unsigned int live(struct life *l, int *ret)
 {
 	unsigned int i;
@@ -246,7 +248,7 @@ static unsigned int live(struct life *l, int *ret)
 	return i;
 }
 
-/* The step that has failed is tried again, and counts come as if nothing had been. */
+/* Repeats the failed step. Then the context counts as if nothing had failed. */
 static void live_on(struct life *l, unsigned int from)
 {
 	struct kunit *test = l->p->test;
@@ -260,7 +262,7 @@ static void live_on(struct life *l, unsigned int from)
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, l->ctx, 0, 1, -1), 5 * l->p->nr);
 }
 
-/* Ends the context, at once or deferred, in turns: neither can fail. */
+/* Ends the context by one of the two calls. Neither can fail. */
 static int end(struct life *l, bool deferred)
 {
 	int ret;
@@ -276,7 +278,7 @@ static int end(struct life *l, bool deferred)
 	return ret;
 }
 
-/* Nothing is left of a life. */
+/* Checks that nothing is left of the context. */
 static void expect_nothing(struct life *l)
 {
 	struct kunit *test = l->p->test;
@@ -287,7 +289,10 @@ static void expect_nothing(struct life *l)
 		KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&area_format), 0);
 }
 
-/* Whether the @nth allocation was made to fail, and what of it was told. */
+/*
+ * Returns whether the @nth allocation was made to fail. @survived says that no call has returned an
+ * error.
+ */
 static bool live_failing(struct life *l, unsigned int nth, bool *survived)
 {
 	struct kunit *test = l->p->test;
@@ -311,7 +316,7 @@ static bool live_failing(struct life *l, unsigned int nth, bool *survived)
 	return !left;
 }
 
-/* Two CPUs are as good as all of them. */
+/* Two CPUs test as much as all CPUs, in less time. */
 static void take_two(struct pmuk_place *p, struct cpumask *cpus)
 {
 	cpumask_copy(cpus, cpumask_of(p->cpu));
@@ -323,7 +328,9 @@ static void take_two(struct pmuk_place *p, struct cpumask *cpus)
 static const struct pmuk_perf_format perf = { .sample_type = PERF_SAMPLE_CPU };
 static const struct pmuk_histogram_arg histogram = { .size = 4096, .shift = 4 };
 
-/* A single CPU makes no other allocations, nor does a task without children. */
+/*
+ * On a single CPU, or on a task without children, a context makes no further kinds of allocations.
+ */
 static const struct kind {
 	const char *name;
 	enum pmuk_target_type type;
@@ -333,15 +340,17 @@ static const struct kind {
 	  { .buffer.nr_pages = 1, .format_arg = &perf, .format_arg_size = sizeof(perf) } },
 	{ "on a tree", PMUK_TARGET_TREE,
 	  { .buffer.nr_pages = 1, .format_arg = &perf, .format_arg_size = sizeof(perf) } },
-	/* a format that is registered, with an area on each CPU, for which it allocates, too */
+	/*
+	 * The format is registered. It has an area on each CPU, for which its init allocates, too.
+	 */
 	{ "with areas", PMUK_TARGET_CPUS,
 	  { .buffer.nr_pages = 1, .format = &area_format.uuid } },
 	{ "with a histogram", PMUK_TARGET_CPUS,
-	  { .format = &pmuk_format_histogram, .format_arg = &histogram,
+	  { .format = &pmuk_histogram_format.uuid, .format_arg = &histogram,
 	    .format_arg_size = sizeof(histogram) } },
 };
 
-/* This sweep tries a failure that is survived only twice, since lives are long. */
+/* Lives are long. So a failure that no call reports is tried twice only, not more often. */
 static void each_allocation_fails(struct kunit *test)
 {
 	const struct kind *kind = test->param_value;
@@ -351,9 +360,11 @@ static void each_allocation_fails(struct kunit *test)
 	unsigned int nth = 1, tries, failed = 0, survivals = 0;
 	bool made = true, survived;
 
+	if (kind->attr.format == &pmuk_histogram_format.uuid)
+		pmuk_ctx_format(test, &pmuk_histogram_format);
 	pmuk_let_any_allocation_fail(test);
 	for (tries = 0; made && tries < 500; tries++) {
-		struct pmuk_place *p = pmuk_place(test, sim, kind->type);
+		struct pmuk_place *p = pmuk_new_place(test, sim, kind->type);
 		struct life l = { .p = p, .attr = &kind->attr, .done = done };
 
 		if (kind->type == PMUK_TARGET_CPUS)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * CPUs go offline and come back under a context: what they have counted stays, it is told, and
- * those of the target count again, and have turns again, and no others.
+ * CPUs go offline and come back under a context. The counts of a CPU stay, and messages report its
+ * going and coming. A CPU of the target then counts and takes turns again. Other CPUs do not.
  */
 #include <linux/cpu.h>
 #include <linux/log2.h>
@@ -17,10 +17,10 @@ struct plug {
 	struct pmuk_sim *sim;
 	struct pmuk_context *ctx;
 	int cpu, stays;
-	u64 hidden;		/* what paused counters have seen, see pmuk_counter_pause() */
-	bool refuse;		/* events 0 and 1 */
+	u64 hidden;		/* events that paused counters have missed */
+	bool refuse;		/* refuses events 0 and 1 */
 	atomic_t refused;
-	atomic_t created;	/* events 1 */
+	atomic_t created;	/* created events of config 1 */
 };
 
 static int refuse_events(const struct perf_event_attr *attr, void *data)
@@ -89,7 +89,7 @@ static void bounce(struct plug *p)
 	online_and_told(p);
 }
 
-/* Sends the CPU off and brings it back three times, with a call of @fn after each step. */
+/* Takes the CPU offline and online three times, and calls @fn after each step. */
 static void bounce_rapidly(struct plug *p, void (*fn)(struct plug *p))
 {
 	unsigned int i;
@@ -103,7 +103,7 @@ static void bounce_rapidly(struct plug *p, void (*fn)(struct plug *p))
 	KUNIT_EXPECT_EQ(p->test, ret, 0);
 }
 
-/* On the CPU that comes and goes; 0 if nobody counts there. */
+/* Lets @n events happen on the CPU that comes and goes. Returns 0 if no counter counts there. */
 static u64 count_there(struct plug *p, u64 n)
 {
 	return pmuk_sim_count_on(p->sim, p->cpu, 0, n);
@@ -179,7 +179,7 @@ static void snapshots_carry_over(struct kunit *test)
 	expect_snapshot(p, 150);
 }
 
-/* Stopped before, it is stopped afterwards. */
+/* A context that is stopped when the CPU goes is still stopped when the CPU comes back. */
 static void goes_and_comes_while_stopped(struct kunit *test)
 {
 	struct plug *p = test->priv;
@@ -232,7 +232,7 @@ static void one_cpu_goes_and_comes(struct kunit *test)
 	pmuk_ctx_silent(test, p->ctx);
 }
 
-/* A CPU that is not of the target does not join. */
+/* A CPU outside of the target does not join when it comes online. */
 static void others_do_not_join(struct kunit *test)
 {
 	struct plug *p = test->priv;
@@ -254,8 +254,8 @@ static void others_do_not_join(struct kunit *test)
 }
 
 /*
- * A context is closed and unloaded while its CPU is away, or while a worker is about to handle
- * that.
+ * A context is unloaded and closed while its CPU is offline, or while a worker is about to handle
+ * the CPU's coming or going.
  */
 static void unloaded_while_offline(struct kunit *test)
 {
@@ -282,7 +282,7 @@ static void unloaded_while_offline(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
 }
 
-/* A place is there again, and the CPU that has waited for it counts. */
+/* There is room again, and the CPU that has waited for room counts. */
 static void expect_placed(struct plug *p)
 {
 	WRITE_ONCE(p->refuse, false);
@@ -290,7 +290,10 @@ static void expect_placed(struct plug *p)
 	KUNIT_EXPECT_EQ(p->test, count_there(p, 5), 5);
 }
 
-/* A counter that cannot be placed is reported once. Reads say so, and it is tried again. */
+/*
+ * A CPU comes online without room for its counters. One message reports that, reads return -EBUSY,
+ * and pmuk tries the counters again.
+ */
 static void cannot_be_placed_when_it_is_back(struct kunit *test)
 {
 	struct plug *p = test->priv;
@@ -312,7 +315,7 @@ static void cannot_be_placed_when_it_is_back(struct kunit *test)
 	expect_count(p, -1, 15);
 }
 
-/* Its CPU has no place for it, and that was told. */
+/* The CPU has come back, has no room for its counters, and a message has reported that. */
 static void start_without_place(struct plug *p)
 {
 	pmuk_ctx_run(p->test, p->ctx, -1);
@@ -322,7 +325,7 @@ static void start_without_place(struct plug *p)
 	expect_told(p, PMUK_MSG_COUNTER_LOST);
 }
 
-/* Each try makes counters and waits for a grace period: the pauses between tries double. */
+/* Each try costs as much as a load. So the pauses between tries double. */
 static void place_is_tried_ever_more_rarely(struct kunit *test)
 {
 	struct plug *p = test->priv;
@@ -338,9 +341,55 @@ static void place_is_tried_ever_more_rarely(struct kunit *test)
 	expect_placed(p);
 }
 
+static void set_missed(struct plug *p)
+{
+	struct pmuk_inst *inst;
+
+	guard(mutex)(&p->ctx->lock);
+	inst = p->ctx->insts[p->cpu];
+	lockdep_assert_held(&inst->ctx->lock);
+	inst->missed = true;
+}
+
+/* A CPU that waits for room fails again in pmuk_start(), and the other CPUs count. */
+static void waiting_cpu_keeps_none_from_counting(struct kunit *test)
+{
+	struct plug *p = test->priv;
+
+	pmuk_ctx_load(test, p->ctx, -1);
+	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(p->sim, p->cpu, 2), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_start(p->ctx, NULL), -ENOSPC);
+	set_missed(p);
+	KUNIT_EXPECT_EQ(test, pmuk_start(p->ctx, NULL), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(p->sim, 0, 5), 5);
+	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(p->sim, p->cpu, 0), 0);
+	expect_placed(p);
+	expect_count(p, -1, 10);
+}
+
+/* pmuk_start() does not leave it to the next try to find out that there is room again. */
+static void start_tries_the_place_at_once(struct kunit *test)
+{
+	struct plug *p = test->priv;
+	struct pmuk_inst *inst;
+
+	start_without_place(p);
+	scoped_guard(mutex, &p->ctx->lock) {
+		inst = p->ctx->insts[p->cpu];
+		lockdep_assert_held(&inst->ctx->lock);
+		KUNIT_EXPECT_TRUE(test, inst->missed);
+		inst->retry_at = jiffies + 3600 * HZ;
+	}
+	WRITE_ONCE(p->refuse, false);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(p->ctx), 0);
+	pmuk_ctx_start(test, p->ctx);
+	expect_placed(p);
+	expect_count(p, -1, 5);
+}
+
 /*
- * The watch runs in this task, on the CPU that waits for a place, so the try meets this task's
- * events. No worker tries beside it: a worker on that CPU would meet no task but itself.
+ * Runs the context's watch in this task, on the CPU that waits for room, so that the try meets this
+ * task's events. The watch's own worker is off, as it would meet no other task on that CPU.
  */
 static bool try_here(struct plug *p)
 {
@@ -356,13 +405,49 @@ static bool try_here(struct plug *p)
 	return atomic_read(&p->created) != before;
 }
 
+static void handle_hotplug(void *data)
+{
+	struct plug *p = data;
+
+	p->ctx->hotplug.func(&p->ctx->hotplug);
+}
+
+/*
+ * A CPU went and came back, and has no place for its counters. The worker ends the old counters and
+ * fails to make new ones, and waits for one grace period in all. The next try waits for none.
+ */
+static void hotplug_waits_once(struct kunit *test)
+{
+	struct plug *p = test->priv;
+	unsigned long one = ULONG_MAX, least = ULONG_MAX;
+	unsigned int i;
+
+	pmuk_ctx_need_ordinary_grace(test);
+	pmuk_ctx_run(test, p->ctx, -1);
+	disable_delayed_work_sync(&p->ctx->watch);
+	for (i = 0; i < 10; i++) {
+		one = min(one, pmuk_ctx_grace(pmuk_ctx_wait_once, NULL));
+		WRITE_ONCE(p->refuse, true);
+		atomic_set(&p->ctx->insts[p->cpu]->stale, 1);
+		least = min(least, pmuk_ctx_grace(handle_hotplug, p));
+		expect_told(p, PMUK_MSG_COUNTER_LOST);
+		WRITE_ONCE(p->refuse, false);
+		handle_hotplug(p);
+		expect_told(p, PMUK_MSG_CPU_ONLINE);
+		KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 2 * num_online_cpus());
+	}
+	enable_delayed_work(&p->ctx->watch);
+	KUNIT_EXPECT_EQ(test, one, 1);
+	KUNIT_EXPECT_EQ(test, least, one);
+}
+
 static void expect_not_pushed_out(struct kunit *test, struct perf_event *event)
 {
 	KUNIT_EXPECT_EQ(test, event->state, PERF_EVENT_STATE_ACTIVE);
 	kunit_release_action(test, pmuk_test_put_event, event);
 }
 
-/* A task has all counters for itself when the CPU's are tried. */
+/* A task's events occupy all counters of the PMU when the CPU's counters are tried. */
 static void retry_pushes_no_task_out(struct kunit *test)
 {
 	struct plug *p = test->priv;
@@ -383,7 +468,7 @@ static void retry_pushes_no_task_out(struct kunit *test)
 	expect_placed(p);
 }
 
-/* A buffer is its CPU's for as long as there is the context. */
+/* A CPU keeps its buffer, and the records in it, while it is offline. */
 static void buffer_stays(struct kunit *test)
 {
 	struct plug *p = test->priv;
@@ -402,11 +487,11 @@ static void buffer_stays(struct kunit *test)
 						PERF_RECORD_SAMPLE), 6);
 }
 
-/* A task's context goes on wherever the task does. */
+/* A task's context goes on wherever the task runs. */
 static void tasks_do_not_mind(struct kunit *test)
 {
 	struct plug *p = test->priv;
-	struct pmuk_place *task = pmuk_place(test, p->sim, PMUK_TARGET_TASK);
+	struct pmuk_place *task = pmuk_new_place(test, p->sim, PMUK_TARGET_TASK);
 
 	pmuk_place_run(task, p->ctx);
 	pmuk_place_count(task, 0, 5);
@@ -418,12 +503,12 @@ static void tasks_do_not_mind(struct kunit *test)
 	pmuk_ctx_silent(test, p->ctx);
 }
 
-/* A thread makes all calls of a context over and over again. */
+/* A thread makes all calls on a context over and over again. */
 struct busy {
 	struct plug *p;
 	unsigned int turns;
 	u64 last;
-	unsigned int wrong;	/* calls that failed, or counts that went back */
+	unsigned int wrong;	/* failed calls, and counts that went back */
 };
 
 static void be_busy_once(void *data)
@@ -442,7 +527,7 @@ static void be_busy_once(void *data)
 		b->wrong += pmuk_stop(ctx) != 0;
 }
 
-/* The CPU bounces rapidly while a thread calls @fn, until that has made enough of its turns. */
+/* Takes the CPU offline and online rapidly while a thread calls @fn, at least @turns times. */
 static void bounce_while(struct plug *p, void (*fn)(void *data), struct busy *b,
 			 unsigned int turns, void (*between)(struct plug *p))
 {
@@ -463,7 +548,10 @@ static struct busy *new_busy(struct plug *p)
 	return b;
 }
 
-/* Faster than anybody looks, while calls are made: all count in the end, and nothing is lost. */
+/*
+ * The CPU comes and goes faster than pmuk notices, while calls are made. In the end all CPUs count,
+ * and no count is lost.
+ */
 static void goes_and_comes_rapidly(struct kunit *test)
 {
 	struct plug *p = test->priv;
@@ -481,7 +569,7 @@ static void goes_and_comes_rapidly(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 2 * num_online_cpus());
 }
 
-/* -ENODEV is for a single CPU that is just away. */
+/* A load on the single CPU may return -ENODEV, as the CPU may be offline. */
 static void load_once(void *data)
 {
 	struct busy *b = data;
@@ -496,7 +584,7 @@ static void load_once(void *data)
 	}
 }
 
-/* Loading is not atomic, and yet all CPUs that are there in the end count. */
+/* CPUs come and go during a load. Still, all CPUs that are online in the end count. */
 static void goes_and_comes_while_loading(struct kunit *test)
 {
 	struct plug *p = test->priv;
@@ -510,7 +598,8 @@ static void goes_and_comes_while_loading(struct kunit *test)
 /* ---- event sets ---- */
 
 #define PERIOD	100
-#define FIRST	0			/* sets, with events 0 and one that only each has */
+/* FIRST and SECOND are sets. Both count event 0, and each counts one event of its own. */
+#define FIRST	0
 #define SECOND	5
 #define SHORT	PMUK_SET_TIMEOUT_MIN
 
@@ -522,7 +611,7 @@ static void add_turns(struct plug *p, u16 set, u64 timeout, u64 config, struct p
 	pmuk_ctx_add(p->test, p->ctx, p->sim, set, 1, config, 0);
 }
 
-/* A context with two sets on all CPUs, started; its counters 0 are as @pmd says. */
+/* Starts a context with two sets on all CPUs. @pmd, if given, is for counter 0 of both. */
 static void start_turns(struct plug *p, u64 timeout, u32 flags, const struct pmuk_pmd *pmd)
 {
 	const struct pmuk_context_attr attr = { .flags = flags };
@@ -536,14 +625,14 @@ static void start_turns(struct plug *p, u64 timeout, u32 flags, const struct pmu
 
 static const struct pmuk_pmd notify = { .short_reset = PERIOD, .flags = PMUK_PMD_NOTIFY };
 
-/* How many turns there were on the CPU that comes and goes. */
+/* Returns how many turns the CPU that comes and goes has had. */
 static u64 runs_there(struct plug *p)
 {
 	return pmuk_ctx_info(p->ctx, FIRST, p->cpu).runs +
 	       pmuk_ctx_info(p->ctx, SECOND, p->cpu).runs;
 }
 
-/* Events that only one set has, on the CPU that comes and goes. */
+/* Checks whose turn it is on the CPU that comes and goes, by events that only one set counts. */
 static void expect_turn_there(struct plug *p, u16 set)
 {
 	KUNIT_EXPECT_EQ(p->test, pmuk_sim_count_on(p->sim, p->cpu, 1, 3), set == FIRST ? 3 : 0);
@@ -561,7 +650,10 @@ static u64 count_of(struct plug *p, u16 set, u16 num)
 	return pmuk_ctx_count(p->test, p->ctx, set, num, -1);
 }
 
-/* Each event that the PMU has counted is in one set, and what only one has is in that. */
+/*
+ * Each event that the PMU has counted is in the counts of one set, and an event that only one set
+ * counts is in that set.
+ */
 static void expect_turns_conserved(struct plug *p)
 {
 	KUNIT_EXPECT_EQ(p->test, count_of(p, FIRST, 0) + count_of(p, SECOND, 0),
@@ -570,7 +662,7 @@ static void expect_turns_conserved(struct plug *p)
 	KUNIT_EXPECT_EQ(p->test, count_of(p, SECOND, 1), pmuk_sim_counted(p->sim, 2));
 }
 
-/* Some events of each kind on all CPUs, in whatever turn. */
+/* Lets some events of each kind happen on all CPUs, in any turn. */
 static void count_all_over(struct plug *p)
 {
 	u64 config;
@@ -588,7 +680,7 @@ static u64 runs_after_events(struct plug *p, int cpu)
 	return pmuk_ctx_info(p->ctx, FIRST, cpu).runs;
 }
 
-/* Expects @n more turns on @cpu, with events in all of them. */
+/* Expects @n more turns on @cpu, and lets events happen in all of them. */
 static void expect_turns_go_on(struct plug *p, int cpu, u64 n)
 {
 	u64 runs = pmuk_ctx_info(p->ctx, FIRST, cpu).runs + n;
@@ -605,7 +697,10 @@ static void expect_not_longer_than(struct plug *p, u64 ns)
 	KUNIT_EXPECT_LE(p->test, sum, ns);
 }
 
-/* No turn comes where no CPU is, the others' come; none has lasted meanwhile. */
+/*
+ * A CPU that is offline takes no turns, while other CPUs do. Its turn does not last longer by the
+ * time that it was offline.
+ */
 static void offline_in_the_middle_of_a_turn(struct kunit *test)
 {
 	struct plug *p = test->priv;
@@ -631,7 +726,10 @@ static void offline_in_the_middle_of_a_turn(struct kunit *test)
 	pmuk_ctx_silent(test, p->ctx);
 }
 
-/* It comes back to the set that was called for, be that while it is away. */
+/*
+ * A CPU comes back to the set that pmuk_switch_evtset() has named last, even if the call was made
+ * while the CPU was offline.
+ */
 static void comes_back_to_the_set_called_for(struct kunit *test)
 {
 	struct plug *p = test->priv;
@@ -656,7 +754,10 @@ static void expect_overflows(struct plug *p, u64 count, u16 set)
 	pmuk_ctx_expect_msg(p->test, p->ctx, PMUK_MSG_OVERFLOW, p->cpu, set, count);
 }
 
-/* Stopped by its overflow, the others are not; after a restart all count and have turns. */
+/*
+ * An overflow masks one CPU, and the others count on. When the CPU is back, a restart lets it count
+ * and take turns.
+ */
 static void offline_while_masked(struct kunit *test)
 {
 	struct plug *p = test->priv;
@@ -688,13 +789,16 @@ static void advance_here(void *data)
 	pmuk_sim_advance(p->sim, 0, PERIOD + 20);
 }
 
-/* More events than a period has, with the overflow still pending. */
+/* Advances the counter beyond its period, and leaves the overflow pending. */
 static void advance_there(struct plug *p)
 {
 	KUNIT_EXPECT_EQ(p->test, smp_call_function_single(p->cpu, advance_here, p, true), 0);
 }
 
-/* The PMU may serve it while perf core takes one counter after the other off it. */
+/*
+ * The PMU may serve the pending overflow while perf core takes the counters off the PMU, one after
+ * the other. So there is one overflow message, or none.
+ */
 static void offline_and_perhaps_overflow(struct plug *p)
 {
 	struct pmuk_msg msg;
@@ -709,7 +813,10 @@ static void offline_and_perhaps_overflow(struct plug *p)
 	pmuk_ctx_told(p->ctx, PMUK_MSG_OVERFLOW);
 }
 
-/* It is counted and, as with a stop, not told of later; the next period is a whole one. */
+/*
+ * A CPU goes offline while an overflow is pending. The events are counted. As after a stop, no
+ * message reports the overflow later, and the next period is a whole one.
+ */
 static void offline_with_an_overflow_pending(struct kunit *test)
 {
 	struct plug *p = test->priv;
@@ -719,7 +826,8 @@ static void offline_with_an_overflow_pending(struct kunit *test)
 	for (i = 0; i < 2; i++) {
 		advance_there(p);
 		/*
-		 * The first overflow is in the active turn, the other one in a turn that has ended.
+		 * The first overflow is in the active turn, the second one in a turn that has
+		 * ended.
 		 */
 		if (i)
 			KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(p->ctx, SECOND), 0);
@@ -737,7 +845,10 @@ static void offline_with_an_overflow_pending(struct kunit *test)
 	pmuk_ctx_silent(test, p->ctx);
 }
 
-/* Runs the worker anywhere: its CPU has gone, and the context has not noticed that yet. */
+/*
+ * Runs the instance's worker on any CPU, as happens when its CPU has gone offline, and the context
+ * has not noticed yet.
+ */
 static void switch_anywhere(struct pmuk_inst *inst, unsigned int nr)
 {
 	scoped_guard(mutex, &inst->lock)
@@ -746,7 +857,7 @@ static void switch_anywhere(struct pmuk_inst *inst, unsigned int nr)
 	flush_work(&inst->work);
 }
 
-/* No other CPU handles an overflow that was pending on a CPU. */
+/* An overflow that was pending on a CPU is not handled on another CPU. */
 static void offline_before_a_replay(struct kunit *test)
 {
 	struct plug *p = test->priv;
@@ -769,7 +880,9 @@ static void offline_before_a_replay(struct kunit *test)
 	expect_count(p, p->cpu, PERIOD + 20);
 }
 
-/* The CPU is masked, so the switch has to wait. When the CPU is back, it is @then's turn. */
+/*
+ * The CPU is masked, so the requested switch has to wait. When the CPU is back, it is @then's turn.
+ */
 static void switch_requested(struct plug *p, const struct pmuk_pmd *pmd, bool call, u16 then)
 {
 	struct kunit *test = p->test;
@@ -793,7 +906,10 @@ static void offline_with_a_switch_called_for(struct kunit *test)
 	switch_requested(test->priv, &notify, true, SECOND);
 }
 
-/* It begins again with the first set, as a start does. */
+/*
+ * A CPU that comes back begins with the first set, as after a start. The switch that an overflow
+ * has requested is forgotten.
+ */
 static void offline_with_a_switch_by_overflow(struct kunit *test)
 {
 	static const struct pmuk_pmd both = { .short_reset = PERIOD, .flags = PMUK_PMD_NOTIFY,
@@ -809,7 +925,10 @@ static void switch_once(void *data)
 	b->wrong += pmuk_switch_evtset(b->p->ctx, b->turns++ % 2 ? FIRST : SECOND) != 0;
 }
 
-/* While turns end by time and by call: none is lost, and they go on in the end. */
+/*
+ * The CPU comes and goes while turns end by time and by call. No event is lost, and in the end the
+ * CPU takes turns again.
+ */
 static void goes_and_comes_while_switching(struct kunit *test)
 {
 	struct plug *p = test->priv;
@@ -831,6 +950,9 @@ static struct kunit_case pmuk_context_hotplug_cases[] = {
 	KUNIT_CASE_SLOW(unloaded_while_offline),
 	KUNIT_CASE_SLOW(cannot_be_placed_when_it_is_back),
 	KUNIT_CASE_SLOW(place_is_tried_ever_more_rarely),
+	KUNIT_CASE_SLOW(start_tries_the_place_at_once),
+	KUNIT_CASE(waiting_cpu_keeps_none_from_counting),
+	KUNIT_CASE_SLOW(hotplug_waits_once),
 	KUNIT_CASE_SLOW(retry_pushes_no_task_out),
 	KUNIT_CASE_SLOW(buffer_stays),
 	KUNIT_CASE_SLOW(tasks_do_not_mind),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * pmuk_read_local() on the machine's own PMU: all counters of the event set whose turn it is,
- * in one instant, and never back, whatever becomes of the counters meanwhile.
+ * The tests call pmuk_read_local() on the machine's own PMU. A read gets all counters of the active
+ * event set at one instant, and no count goes back, whatever happens to the counters meanwhile.
  *
- * Where reads of a group have a fast path, each test sees that it was taken: every other read hides
- * the pointer from which the slow path starts, so that only the fast path succeeds.
+ * If group reads have a fast path, each test checks that reads have used it: every other read
+ * hides the pointer from which the slow path starts, so that only the fast path succeeds.
  */
 #include <linux/hrtimer.h>
 #include <linux/timekeeping.h>
@@ -15,8 +15,8 @@
 #include "pmuk_suite.h"
 
 /*
- * Counters of each set, all for cycles. x86 has five registers for cycles: the test's own observer
- * takes one, and the kernel's watchdog may take one.
+ * Each set has so many counters, all for cycles. x86 has five registers for cycles: the test's own
+ * observer takes one, and the kernel's watchdog may take one.
  */
 #define NR	3
 #define SETS	2
@@ -29,7 +29,7 @@ static const struct pmuk_attr cycles = PMUK_HW_CYCLES;
 #define HAS_FAST	false
 #endif
 
-/* The latest counts of a set. */
+/* Holds the latest counts that were read of a set. */
 struct seen {
 	u64 task[NR];
 	u64 nmi[NR];
@@ -37,8 +37,8 @@ struct seen {
 
 struct reads {
 	unsigned int nr, busy, failed, wrong;
-	unsigned int fast;		/* by the fast path alone */
-	unsigned int changes;		/* from busy to not, and back */
+	unsigned int fast;		/* succeeded by the fast path alone */
+	unsigned int changes;		/* from success to -EBUSY, and back */
 	bool was_busy;
 };
 
@@ -48,16 +48,16 @@ struct hw {
 	int cpu;
 	struct seen seen[SETS];
 	struct pmuk_hw_guard guard;
-	struct pmuk_hw_pace pace;	/* of what start_looking() makes */
-	u64 counts[NR];			/* the task's latest read */
-	struct reads task;		/* the task's */
-	struct reads nmi;		/* in whatever interrupts it */
-	bool has_nmi;			/* pmuk_irq_run() can make one */
+	struct pmuk_hw_pace pace;	/* pace of start_looking()'s overflows */
+	u64 counts[NR];			/* latest read of the task */
+	struct reads task;		/* reads by the task */
+	struct reads nmi;		/* reads by its interrupts */
+	bool has_nmi;			/* pmuk_irq_run() can make NMIs */
 	unsigned int troubles;
-	u64 left;			/* the least that all_left() has said, ... */
-	unsigned long end;		/* ... and when it is to say less, in jiffies */
+	u64 left;			/* smallest result of all_left(), ... */
+	unsigned long end;		/* ... and until when to wait for a smaller one */
 	struct perf_event *others[8];
-	u64 sums[SETS][NR];		/* of all CPUs */
+	u64 sums[SETS][NR];		/* sums over all CPUs */
 };
 
 static struct hw *new_hw(struct kunit *test, const struct pmuk_context_attr *attr)
@@ -72,7 +72,7 @@ static struct hw *new_hw(struct kunit *test, const struct pmuk_context_attr *att
 
 #define PERIOD_MASK	0xffff
 
-/* Counters of set @set, which exists. */
+/* Adds NR counters to set @set, which exists. */
 static void add_counters(struct hw *hw, u16 set, const struct pmuk_attr *attr, u64 period)
 {
 	unsigned int num;
@@ -81,10 +81,10 @@ static void add_counters(struct hw *hw, u16 set, const struct pmuk_attr *attr, u
 		struct pmuk_pmc pmc = { .set = set, .num = num, .type = attr->type,
 					.config = attr->config, .flags = attr->flags };
 		/*
-		 * Each its own, so that they overflow apart from each other. Random, because an
-		 * update by x86's driver recognizes an NMI in its middle by another prev_count. If
-		 * the host takes the CPU away, the NMI can be a period late, and then all periods
-		 * begin at the same prev_count.
+		 * Periods differ, so that counters overflow apart from each other. Periods are
+		 * random, because an update by x86's driver detects an NMI in its middle by a
+		 * changed prev_count. If the host takes the CPU away, the NMI can be a period late,
+		 * and fixed periods would all begin at the same prev_count.
 		 */
 		struct pmuk_pmd pmd = { .set = set, .num = num,
 					.short_reset = period ? period + 1009 * num : 0,
@@ -107,7 +107,7 @@ static struct pmuk_inst *inst_of(const struct hw *hw)
 	return READ_ONCE(hw->ctx->insts[hw->cpu]);
 }
 
-/* Returns whose turn it is here, or -1. */
+/* Returns the index of the active set on this CPU, or -1. */
 static int set_of(const struct hw *hw)
 {
 	const struct pmuk_inst *inst = inst_of(hw);
@@ -116,7 +116,7 @@ static int set_of(const struct hw *hw)
 	return turn ? turn - inst->turns : -1;
 }
 
-/* Returns 0 if the fast path has read @n counts. The slow path finds no instance here. */
+/* Returns 0 if the fast path has read @n counts. The slow path cannot: it finds no instance. */
 static int read_some_fast(struct hw *hw, u64 *counts, unsigned int n)
 {
 	struct pmuk_inst *inst;
@@ -125,7 +125,7 @@ static int read_some_fast(struct hw *hw, u64 *counts, unsigned int n)
 	guard(preempt)();
 	inst = inst_of(hw);
 	WRITE_ONCE(hw->ctx->insts[hw->cpu], NULL);
-	barrier();	/* with interrupts, which look there, too */
+	barrier();	/* for interrupts, which read the pointer */
 	ret = pmuk_read_local(hw->ctx, counts, n);
 	barrier();
 	WRITE_ONCE(hw->ctx->insts[hw->cpu], inst);
@@ -137,7 +137,7 @@ static int read_fast_alone(struct hw *hw, u64 *counts)
 	return read_some_fast(hw, counts, NR);
 }
 
-/* Every other read, the first and any that needs the other path in the usual way. */
+/* Tries the fast path alone every other time. All other reads use the usual call. */
 static int read_either(struct hw *hw, u64 *counts)
 {
 	if (hw->task.nr++ % 2 && !read_fast_alone(hw, counts)) {
@@ -147,7 +147,7 @@ static int read_either(struct hw *hw, u64 *counts)
 	return pmuk_read_local(hw->ctx, counts, NR);
 }
 
-/* The emulator may have lost the counters: then what was seen before says nothing. */
+/* If the emulator has lost the counters, earlier counts say nothing about later ones. */
 static void forget_what_was_lost(struct hw *hw, unsigned int losses, u64 *least)
 {
 	if (pmuk_hw_losses(&hw->guard) == losses)
@@ -168,7 +168,7 @@ static void note(struct reads *reads, int ret, const u64 *counts, const u64 *lea
 		reads->wrong += counts[i] < least[i];
 }
 
-/* Not less than was read before, here or by what has interrupted this. */
+/* Checks that no count is less than one that this task or its interrupts have read before. */
 static void look(struct hw *hw)
 {
 	unsigned int i, losses = READ_ONCE(hw->guard.losses);
@@ -176,7 +176,7 @@ static void look(struct hw *hw)
 	struct seen *seen;
 	int set, ret;
 
-	guard(preempt)();	/* so that the turn does not end */
+	guard(preempt)();	/* keeps the turn from ending */
 	set = set_of(hw);
 	if (set < 0)
 		return;
@@ -190,7 +190,10 @@ static void look(struct hw *hw)
 		WRITE_ONCE(seen->task[i], hw->counts[i]);
 }
 
-/* Wherever the task is. It has hidden what is read here, or is between two turns: then not. */
+/*
+ * Runs at any instruction of the task. There is nothing to read while the task hides the instance,
+ * or between two turns.
+ */
 static void look_from_nmi(void *data)
 {
 	struct hw *hw = data;
@@ -221,7 +224,10 @@ static void look_from_overflow(struct pmuk_counter *c, const struct pmuk_sample 
 	look_from_nmi(hw);
 }
 
-/* Overflows all the time, and looks. Pinned, as what comes and goes is not to end that. */
+/*
+ * Returns a counter that overflows all the time, and reads the set in its callback. The counter is
+ * pinned, so that other events do not push it out.
+ */
 static struct pmuk_counter *start_looking(struct hw *hw)
 {
 	struct pmuk_attr attr = PMUK_HW_CYCLES;
@@ -239,14 +245,14 @@ static struct pmuk_counter *start_looking(struct hw *hw)
 
 struct trouble {
 	const char *name;
-	u32 flags;			/* of the context */
+	u32 flags;			/* flags of the context */
 	unsigned int sets;
-	u64 timeout;			/* of each set's turn */
-	u64 period;			/* of each counter: of three, so this is to be long */
-	unsigned int fast;		/* that many reads succeed, as many are fast; 0: 2000 */
+	u64 timeout;			/* length of each set's turn */
+	u64 period;			/* long, as each of three counters overflows */
+	unsigned int fast;		/* least number of successful and of fast reads; 0: 2000 */
 	void (*begin)(struct hw *hw);
 	void (*make)(struct hw *hw);
-	u64 (*left)(const struct hw *hw);	/* what has still to happen, besides reads */
+	u64 (*left)(const struct hw *hw);	/* counts what must still happen besides reads */
 };
 
 static u64 missing(u64 happened, u64 wanted)
@@ -262,7 +268,7 @@ LEFT(overflows, missing(atomic64_read(&inst_of(hw)->overflows), 2000))
 LEFT(changes, missing(hw->task.changes, 20))
 LEFT(switches, troubles_left(hw) + missing(inst_of(hw)->switches, 200))
 
-/* How much has still to happen before a test may end. */
+/* Returns how many reads, interrupts and other events must still happen before the test may end. */
 static u64 all_left(const struct hw *hw, const struct trouble *t)
 {
 	u64 fast = t->fast ?: 2000, left = t->left(hw);
@@ -273,7 +279,7 @@ static u64 all_left(const struct hw *hw, const struct trouble *t)
 	       missing(hw->task.nr - hw->task.busy, fast);
 }
 
-/* A host may be slow: a test goes on as long as what is left gets less now and then. */
+/* The host may be slow. So a test goes on as long as all_left() decreases now and then. */
 static bool goes_on(struct hw *hw, const struct trouble *t)
 {
 	u64 left = all_left(hw, t);
@@ -285,7 +291,7 @@ static bool goes_on(struct hw *hw, const struct trouble *t)
 	return left && time_before(jiffies, hw->end);
 }
 
-/* Somebody else's event on this CPU. */
+/* Returns an event that does not belong to the context, on this CPU. */
 static struct perf_event *new_other(struct hw *hw)
 {
 	struct perf_event_attr attr = {
@@ -322,9 +328,9 @@ static void get_ready_for_others(struct hw *hw)
 }
 
 /*
- * The crowd has one event more than the PMU has counters: perf core lets them take turns. With more
- * events, ours might never be on the PMU all at once, as turns that come while they are made set
- * them apart.
+ * The crowd has one event more than the PMU has counters, so perf core rotates the events. With
+ * still more events the context's counters might never be on the PMU together, as rotation could
+ * separate them while they are being created.
  */
 static void begin_crowd(struct hw *hw)
 {
@@ -338,7 +344,7 @@ static void begin_crowd(struct hw *hw)
 	}
 }
 
-/* Pinned events come and go, one or two at a time. There may be room for them or not. */
+/* Pinned events come and go, one or two at a time. They may find room or not. */
 static void come_and_go(struct hw *hw)
 {
 	unsigned int i = hw->troubles++ % 3;
@@ -354,7 +360,7 @@ static void switch_sets(struct hw *hw)
 	KUNIT_EXPECT_EQ(hw->test, pmuk_switch_evtset(hw->ctx, hw->troubles++ % SETS), 0);
 }
 
-/* Counts of a CPU begin anew, the sums go on. */
+/* After a reload, the counts of the CPU begin at 0. The sums over all CPUs go on. */
 static void reload(struct hw *hw)
 {
 	struct kunit *test = hw->test;
@@ -460,7 +466,7 @@ static void reads_grow(struct kunit *test)
 
 /* ---- one instant ---- */
 
-/* Each read of another kind lies between two local ones. */
+/* The value of a full read lies between those of the local reads before and after it. */
 static void agree_with_full_reads(struct kunit *test)
 {
 	struct hw *hw = new_hw(test, NULL);
@@ -487,11 +493,11 @@ static void agree_with_full_reads(struct kunit *test)
 }
 
 struct moment {
-	u64 before, after;	/* ktime_get_ns() */
+	u64 before, after;	/* by ktime_get_ns() */
 	u64 counts[NR];
 };
 
-/* By the fast path, where there is one: then nothing has interrupted it. */
+/* Uses the fast path if there is one, as that path succeeds only if nothing has interrupted it. */
 static void take_moment(struct hw *hw, struct moment *m)
 {
 	int ret;
@@ -505,7 +511,10 @@ static void take_moment(struct hw *hw, struct moment *m)
 	} while (ret);
 }
 
-/* On the emulator all have counted the time that has passed; with -icount, to the nanosecond. */
+/*
+ * On the emulator each count grows by the time that has passed. With -icount, all counts grow by
+ * the same number.
+ */
 static void intervals_are_equal(struct kunit *test)
 {
 	bool exact = pmuk_hw_on_emulator() && pmuk_hw_counts_instructions();
@@ -520,7 +529,7 @@ static void intervals_are_equal(struct kunit *test)
 		take_moment(hw, &from);
 		pmuk_test_spin(100 * NSEC_PER_USEC);
 		take_moment(hw, &to);
-		/* The clock's own steps are of 16 ns. */
+		/* The clock advances in steps of 16 ns. */
 		least = to.before - from.after - 16;
 		most = to.after - from.before + 16;
 		for (num = 0; num < NR; num++) {
@@ -537,14 +546,14 @@ static void intervals_are_equal(struct kunit *test)
 
 static const struct pmuk_attr made = PMUK_HW_MADE;
 
-/* Interrupts that make events, in the middle of anything. */
+/* The timer's interrupts make events, at any instruction of the task. */
 struct maker {
 	struct hrtimer timer;
-	u64 intent, done;	/* about to be made, made */
+	u64 intent, done;	/* events about to be made, and made */
 	bool armed;
 };
 
-/* Each interrupt makes an event, so that a read sees one more at most. */
+/* Each interrupt makes one event, so a read that it interrupts counts one more at most. */
 static enum hrtimer_restart make_from_timer(struct hrtimer *timer)
 {
 	struct maker *m = container_of(timer, struct maker, timer);
@@ -572,7 +581,7 @@ static struct maker *new_maker(struct kunit *test)
 	return m;
 }
 
-/* Soon, and each time after another number of steps. */
+/* The next interrupt comes soon, each time after another number of steps. */
 static void arm_maker(struct maker *m)
 {
 	u64 ns = 10000 + 97 * (m->done % 64);
@@ -583,7 +592,7 @@ static void arm_maker(struct maker *m)
 	hrtimer_start(&m->timer, ns_to_ktime(ns), HRTIMER_MODE_REL_PINNED_HARD);
 }
 
-/* Whether all are equal, and of a time in the read. */
+/* Returns whether all counts are equal, and of a moment during the read. */
 static bool is_one_instant(const u64 *counts, u64 least, u64 most)
 {
 	unsigned int i;
@@ -597,7 +606,7 @@ static bool is_one_instant(const u64 *counts, u64 least, u64 most)
 
 static void read_among_made_events(struct kunit *test, u64 period)
 {
-	unsigned long end = jiffies + 6 * PMUK_CTX_PATIENCE;	/* hosts may be busy */
+	unsigned long end = jiffies + 6 * PMUK_CTX_PATIENCE;	/* the host may be busy */
 	struct hw *hw = new_hw(test, NULL);
 	struct maker *m;
 	unsigned int num;
@@ -632,7 +641,7 @@ static void made_events_in_one_instant(struct kunit *test)
 	read_among_made_events(test, 0);
 }
 
-/* The interrupting overflow also moves counts from the register elsewhere. */
+/* An overflow that interrupts the read also moves events from the register to the event's count. */
 static void made_events_in_one_instant_with_overflows(struct kunit *test)
 {
 	read_among_made_events(test, 3);
@@ -649,13 +658,16 @@ static void expect_made(struct hw *hw, u64 count)
 	}
 }
 
-/* Whether two reads in a tick can be made such that the second one is fast. */
+/* Returns whether two reads succeed in one tick, the second one by the fast path. */
 static bool gets_fast(struct hw *hw)
 {
 	return !pmuk_read_local(hw->ctx, hw->counts, NR) && !read_fast_alone(hw, hw->counts);
 }
 
-/* While masked: shown as by a restart, for a moment, if an overflow masks before that has ended. */
+/*
+ * Calls gets_fast() on masked counters that fast reads can find. If an overflow masks before a
+ * restart has ended, fast reads can find the counters for a moment.
+ */
 static bool gets_fast_if_shown(struct hw *hw)
 {
 	struct pmuk_group **group = per_cpu_ptr(pmuk_groups(hw->ctx), hw->cpu), *none = *group;
@@ -669,7 +681,7 @@ static bool gets_fast_if_shown(struct hw *hw)
 
 #define MASK_PERIOD	100
 
-/* Frozen as they were at the overflow, until a restart, and then on from there. */
+/* Masked counts stay as they were at the overflow until a restart, and go on from there. */
 static void masked_counts_are_frozen(struct kunit *test)
 {
 	const struct pmuk_context_attr attr = { .flags = PMUK_CTX_MASK };
@@ -703,7 +715,7 @@ static void masked_counts_are_frozen(struct kunit *test)
 /* Each of four counters counts the events that the test makes, with two exceptions. */
 struct told_apart {
 	bool cycles_first;	/* the first counter counts cycles instead */
-	unsigned int idle;	/* these counters exclude the kernel, so they stay at 0 */
+	unsigned int idle;	/* mask of counters that exclude the kernel, and so stay at 0 */
 };
 
 #define MADE	100
@@ -784,7 +796,7 @@ static int read_more(struct hw *hw)
 	       pmuk_read_local(hw->ctx, counts, PMUK_GROUP_FAST) : 0;
 }
 
-/* The fast path finds nothing in the places of counters that the set does not have. */
+/* The fast path refuses to read more counters than the set has. */
 static void more_than_the_set_has(struct kunit *test)
 {
 	struct hw *hw = new_hw(test, NULL);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Contexts: what each call refuses, all or nothing, what becomes of a target that goes, and
- * what may be called anywhere.
+ * The tests check what contexts refuse, that loads and starts are all or nothing, what happens when
+ * a target or a PMU goes, and which calls can be made in any context.
  */
 #include <linux/irqflags.h>
 #include <linux/uuid.h>
 
 #include "../../kernel/pmu_kapi/context.h"
+#include "../../kernel/pmu_kapi/watch.h"
 #include "pmuk_counters.h"
 #include "pmuk_levels.h"
 #include "pmuk_parse.h"
@@ -69,6 +70,7 @@ static void expect_refuses_context(struct kunit *test, struct pmuk_context *bad)
 	KUNIT_EXPECT_EQ(test, pmuk_start(bad, &target), -EINVAL);
 	KUNIT_EXPECT_EQ(test, pmuk_stop(bad), -EINVAL);
 	KUNIT_EXPECT_EQ(test, pmuk_restart(bad), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_restart_cpu(bad, 0), -EINVAL);
 	KUNIT_EXPECT_EQ(test, pmuk_read(bad, &msg, true), -EINVAL);
 	KUNIT_EXPECT_EQ(test, pmuk_read_timeout(bad, &msg, 1), -EINVAL);
 	KUNIT_EXPECT_EQ(test, pmuk_snapshot(bad, 0, &value, 1), -EINVAL);
@@ -117,7 +119,7 @@ static void calls_refuse_bad_vectors(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, pmuk_format_area(ctx, nr_cpu_ids));
 }
 
-/* Without a completion there is nothing to wait for, and the read refuses to wait. */
+/* A read refuses to wait if the context has no completion. */
 static void read_refuses_to_wait_for_nothing(struct kunit *test)
 {
 	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
@@ -196,7 +198,10 @@ static void expect_write_pmd(struct kunit *test, struct pmuk_context *ctx,
 	KUNIT_EXPECT_EQ(test, copy.ret, ret);
 }
 
-/* Whether there is a period, and what is random of it, perf core is told once. */
+/*
+ * perf core learns at the load whether a counter has a period, and its random mask. Later writes
+ * cannot change these two.
+ */
 static void write_pmds_while_loaded(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
@@ -365,7 +370,7 @@ static void load_refuses_an_exited_task(struct kunit *test)
 
 /* ---- all or nothing ---- */
 
-/* Two sets of two pinned counters, on all CPUs, with buffers. */
+/* Returns a context with buffers and two sets of pinned counters. */
 static struct pmuk_context *pinned_ctx(struct kunit *test, struct pmuk_sim *sim)
 {
 	const struct pmuk_context_attr attr = { .buffer = { .nr_pages = 1 } };
@@ -403,7 +408,10 @@ static void expect_counted_everywhere(struct kunit *test, struct pmuk_sim *sim, 
 				    "CPU %d", cpu);
 }
 
-/* On one CPU each fits alone, and not all of the second set together; then not even alone. */
+/*
+ * First, on one CPU, the counters of the second set fit singly but not together. Then not even the
+ * first set's counter fits.
+ */
 static void load_is_all_or_nothing(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
@@ -422,7 +430,10 @@ static void load_is_all_or_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 0, -1), 5 * num_online_cpus());
 }
 
-/* Two pinned events of this task are on the PMU, and so they stay until a start. */
+/*
+ * Two pinned events of this task are on the PMU. The load leaves them there, and only the start may
+ * push them out.
+ */
 static void load_pushes_no_task_out(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
@@ -442,7 +453,7 @@ static void load_pushes_no_task_out(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 10);
 }
 
-/* Counters that are not pinned take turns on the PMU, and say for how long. */
+/* Counters that are not pinned take turns on the PMU. Their running times tell for how long. */
 static void load_shares_what_is_not_pinned(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
@@ -462,7 +473,7 @@ static void load_shares_what_is_not_pinned(struct kunit *test)
 	KUNIT_EXPECT_LT(test, read.time_running, read.time_enabled);
 }
 
-/* A driver that has all events on one CPU would count them once for each CPU. */
+/* A driver that moves all events to one CPU would count each event once for each CPU. */
 static void load_refuses_what_counts_elsewhere(struct kunit *test)
 {
 	static const struct pmuk_sim_config config = {
@@ -483,7 +494,9 @@ static void load_refuses_what_counts_elsewhere(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 3, -1), 5);
 }
 
-/* The count of an event is not added to that of another. */
+/*
+ * A counter that gets another event counts from 0. With the same event again, it keeps its count.
+ */
 static void another_event_counts_from_nothing(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
@@ -502,7 +515,7 @@ static void another_event_counts_from_nothing(struct kunit *test)
 	}
 }
 
-/* Room that was there when it was loaded is gone on one CPU: it is started on none. */
+/* The room that the load has found is gone on one CPU, so the start starts no CPU. */
 static void start_is_all_or_nothing(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
@@ -526,7 +539,7 @@ static void start_is_all_or_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 5, 2, -1), 0);
 }
 
-/* A context goes from one target to the next, and its counts go on. */
+/* A context is loaded on one target after the other, and its counts go on. */
 static void counts_go_from_target_to_target(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
@@ -539,7 +552,7 @@ static void counts_go_from_target_to_target(struct kunit *test)
 	pmuk_ctx_add(test, ctx, sim, 0, 0, 0, 0);
 	pmuk_ctx_write_pmd(test, ctx, &pmd);
 	for (i = 0; i < 2 * PMUK_PLACE_KINDS; i++) {
-		struct pmuk_place *p = pmuk_place(test, sim, i % PMUK_PLACE_KINDS);
+		struct pmuk_place *p = pmuk_new_place(test, sim, i % PMUK_PLACE_KINDS);
 
 		pmuk_place_run(p, ctx);
 		sum += pmuk_place_count(p, 0, i + 1);
@@ -555,7 +568,7 @@ static void counts_go_from_target_to_target(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 0, -1), 1000);
 }
 
-/* Two contexts on one CPU know nothing of each other. */
+/* Two contexts on one CPU count independently of each other. */
 static void contexts_do_not_mix(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
@@ -603,7 +616,7 @@ static void exit_is_told(struct kunit *test)
 	pmuk_ctx_silent(test, ctx);
 }
 
-/* Each counter of it, once. */
+/* Each counter of the PMU is reported once. */
 static void pmu_that_goes_is_told(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
@@ -629,7 +642,7 @@ static void pmu_that_goes_is_told(struct kunit *test)
 	pmuk_ctx_silent(test, ctx);
 }
 
-/* It is told once each time, and a restart tries it again. */
+/* A pinned counter that is pushed out is reported once each time. A restart tries it again. */
 static void pinned_counter_pushed_out_is_told(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
@@ -654,9 +667,73 @@ static void pinned_counter_pushed_out_is_told(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 2, cpu), 30);
 }
 
+static void expect_pause(struct kunit *test, struct pmuk_context *ctx, unsigned long pause)
+{
+	KUNIT_EXPECT_EQ(test, READ_ONCE(ctx->watch_pause), pause);
+}
+
+/* A watch that finds nothing checks ever more rarely, and soon after a restart. */
+static void watch_rests_while_nothing_changes(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
+	struct work_struct *watch = &ctx->watch.work;
+	int cpu = pmuk_test_pin_first(test);
+	unsigned long pause, before;
+
+	pmuk_ctx_add(test, ctx, sim, 0, 2, 0, PMUK_PINNED);
+	pmuk_ctx_run(test, ctx, cpu);
+	disable_delayed_work_sync(&ctx->watch);
+	WRITE_ONCE(ctx->watch_pause, PMUK_WATCH_MIN);
+	for (pause = PMUK_WATCH_MIN; pause < PMUK_WATCH_MAX; pause *= 2) {
+		expect_pause(test, ctx, pause);
+		watch->func(watch);
+	}
+	expect_pause(test, ctx, PMUK_WATCH_MAX);
+	KUNIT_EXPECT_EQ(test, pmuk_restart(ctx), 0);
+	expect_pause(test, ctx, 0);
+	WRITE_ONCE(ctx->watch_pause, PMUK_WATCH_MAX);
+	enable_delayed_work(&ctx->watch);
+	before = jiffies;
+	watch->func(watch);
+	KUNIT_EXPECT_GE(test, ctx->watch.timer.expires - before, PMUK_WATCH_MAX * 3 / 4);
+	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, cpu, 1), 0);
+	pmuk_ctx_expect_msg(test, ctx, PMUK_MSG_COUNTER_LOST, cpu, 0, 1);
+}
+
+static bool rests(struct pmuk_context *ctx)
+{
+	struct work_struct *watch = &ctx->watch.work;
+
+	watch->func(watch);
+	return READ_ONCE(ctx->watch_pause) > 2 * PMUK_WATCH_MIN;
+}
+
+/* A task that runs may exit soon, and one that sleeps does not. */
+static void watch_rests_while_the_task_sleeps(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct pmuk_place *p = pmuk_new_place(test, sim, PMUK_TARGET_TASK);
+	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
+	struct work_struct *watch = &ctx->watch.work;
+
+	pmuk_ctx_add(test, ctx, sim, 0, 0, 0, 0);
+	pmuk_place_run(p, ctx);
+	disable_delayed_work_sync(&ctx->watch);
+	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(rests(ctx)));
+	pmuk_place_count(p, 0, 5);
+	watch->func(watch);
+	expect_pause(test, ctx, PMUK_WATCH_MIN);
+	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(rests(ctx)));
+	enable_delayed_work(&ctx->watch);
+}
+
 /* ---- a task and its children ---- */
 
-/* A child: on a CPU of its own it counts when born and when let go, and then ends. */
+/*
+ * A child of the target's task runs on a CPU of its own. It counts when it is born and when it is
+ * let go, and then ends.
+ */
 struct kin {
 	struct pmuk_place *p;
 	struct completion go, counted;
@@ -706,7 +783,9 @@ static void reap_kin(struct pmuk_place *p)
 	pmuk_reap(kin->pid);
 }
 
-/* A child that has counted @n. One kin_counts() and one put_kin() are to follow. */
+/*
+ * Returns a child that has counted @n events. The test calls kin_counts() and put_kin() once each.
+ */
 static struct kin *new_kin(struct kunit *test, struct pmuk_place *p, int cpu, u64 n)
 {
 	struct kin *kin = pmuk_test_zalloc(test, sizeof(*kin));
@@ -746,7 +825,7 @@ static unsigned int read_samples(struct kunit *test, struct pmuk_context *ctx, i
 	return pmuk_parse_buffer(test, pmuk_context_buffer(ctx, cpu), &tree_format, last, 1, NULL);
 }
 
-/* A context on a task that can fork and its children, with records, started. */
+/* Returns a started context with buffers, on a task that can fork and on its children. */
 static struct pmuk_context *tree_ctx(struct kunit *test, struct pmuk_place **place)
 {
 	const struct pmuk_context_attr attr = {
@@ -755,7 +834,7 @@ static struct pmuk_context *tree_ctx(struct kunit *test, struct pmuk_place **pla
 		.format_arg_size = sizeof(tree_format),
 	};
 	const struct pmuk_pmd pmd = { .short_reset = PERIOD, .cookie = 0xc00c1e };
-	struct pmuk_place *p = pmuk_place(test, pmuk_test_sim(test, 1, 32), PMUK_TARGET_TREE);
+	struct pmuk_place *p = pmuk_new_place(test, pmuk_test_sim(test, 1, 32), PMUK_TARGET_TREE);
 	struct pmuk_context *ctx;
 
 	pmuk_need_fork(test);
@@ -791,7 +870,10 @@ static void children_write_the_buffers_of_their_cpus(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 0, -1), 8 * PERIOD);
 }
 
-/* Children that live count, as do those that have exited; what is stopped leaves out both. */
+/*
+ * Live children are counted, and so are children that have exited. Events while the context is
+ * stopped are left out.
+ */
 static void children_are_counted_while_started(struct kunit *test)
 {
 	struct pmuk_place *p;
@@ -821,7 +903,7 @@ static void children_are_counted_while_started(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, read_samples(test, ctx, p->cpu, &sample), 3);
 }
 
-/* Unloaded while its children count, and never a callback after that. */
+/* The context is unloaded while its children count. No callback comes after that. */
 static void children_outlive_the_context(struct kunit *test)
 {
 	struct pmuk_place *p;
@@ -837,10 +919,10 @@ static void children_outlive_the_context(struct kunit *test)
 	put_kin(kin);
 }
 
-/* perf core would not have it changed. */
+/* perf core cannot change the periods of children's events. */
 static void periods_of_a_tree_stay_while_loaded(struct kunit *test)
 {
-	struct pmuk_place *p = pmuk_place(test, pmuk_test_sim(test, 1, 32), PMUK_TARGET_TREE);
+	struct pmuk_place *p = pmuk_new_place(test, pmuk_test_sim(test, 1, 32), PMUK_TARGET_TREE);
 	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
 	const struct pmuk_pmd pmd = { .short_reset = PERIOD };
 	const struct pmuk_pmd longer = { .short_reset = 2 * PERIOD };
@@ -860,7 +942,7 @@ static void periods_of_a_tree_stay_while_loaded(struct kunit *test)
 /* A task's context counts that task and no child of it. */
 static void children_of_a_task_are_left_out(struct kunit *test)
 {
-	struct pmuk_place *p = pmuk_place(test, pmuk_test_sim(test, 1, 32), PMUK_TARGET_TASK);
+	struct pmuk_place *p = pmuk_new_place(test, pmuk_test_sim(test, 1, 32), PMUK_TARGET_TASK);
 	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
 	struct kin *kin;
 
@@ -902,7 +984,7 @@ static void snapshot(void *data)
 	l->ret = pmuk_snapshot(l->ctx, 0, l->values, l->n);
 }
 
-/* Two counters on a target of @type and on a PMU, which is @sim if there is one already. */
+/* Returns two counters on a target of @type. Their PMU is @sim, or a new one if @sim is NULL. */
 static struct local *new_local(struct kunit *test, struct pmuk_sim *sim,
 			       enum pmuk_target_type type)
 {
@@ -910,7 +992,7 @@ static struct local *new_local(struct kunit *test, struct pmuk_sim *sim,
 
 	l->test = test;
 	l->sim = sim ?: pmuk_test_sim(test, 2, 32);
-	l->p = pmuk_place(test, l->sim, type);
+	l->p = pmuk_new_place(test, l->sim, type);
 	l->p->data = l;
 	l->n = 2;
 	l->ctx = pmuk_ctx_create(test, NULL);
@@ -929,12 +1011,19 @@ static struct local *started_local(struct kunit *test, struct pmuk_sim *sim,
 	return l;
 }
 
-/* A read of @n counters returns @ret; those that are not read keep U64_MAX. */
+/* A read of @n counters returns @ret. Entries that the read does not fill keep U64_MAX. */
 static void expect_local(struct local *l, enum pmuk_irq_level level, unsigned int n, int ret)
 {
 	l->n = n;
 	memset(l->counts, 0xff, sizeof(l->counts));
 	KUNIT_EXPECT_EQ(l->test, pmuk_irq_run(level, read_local, l), 0);
+	KUNIT_EXPECT_EQ(l->test, l->ret, ret);
+}
+
+static void expect_snapshot(struct local *l, enum pmuk_irq_level level, unsigned int n, int ret)
+{
+	l->n = n;
+	KUNIT_EXPECT_EQ(l->test, pmuk_irq_run(level, snapshot, l), 0);
 	KUNIT_EXPECT_EQ(l->test, l->ret, ret);
 }
 
@@ -970,7 +1059,34 @@ static void read_local_at(struct kunit *test)
 	expect_local(l, level, 1, -EINVAL);
 }
 
-/* Not elsewhere: not on a CPU that is not the target's, and not in another task. */
+/*
+ * Local reads begin at 0 after pmuk_write_pmds(), also in NMI, where a read returns at least the
+ * latest count.
+ */
+static void read_local_from_0(struct kunit *test)
+{
+	enum pmuk_irq_level level = pmuk_test_level(test);
+	struct local *l = started_local(test, NULL, PMUK_TARGET_CPU);
+	struct pmuk_pmd from_0 = { .num = 2 };
+
+	pmuk_sim_count(l->sim, 0, 1000);
+	pmuk_sim_count(l->sim, 1, 9);
+	expect_local(l, PMUK_IRQ_TASK, 2, 0);
+	expect_local(l, level, 2, 0);
+	expect_local_counts(l, 1000, 9);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(l->ctx), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_write_pmds(l->ctx, &from_0, 1), 1);
+	pmuk_ctx_start(test, l->ctx);
+	pmuk_sim_count(l->sim, 0, 3);
+	expect_local(l, level, 2, 0);
+	expect_local_counts(l, 3, 9);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, l->ctx, 0, 2, -1), 3);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(l->ctx), 0);
+	expect_snapshot(l, level, 2, 0);
+	KUNIT_EXPECT_EQ(test, l->values[0].count, 3);
+}
+
+/* Counters cannot be read on a CPU outside of the target, nor in another task. */
 static void read_local_elsewhere(struct kunit *test)
 {
 	struct local *l = started_local(test, NULL, PMUK_TARGET_CPU);
@@ -1010,12 +1126,15 @@ static void trees_have_no_local_values(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, l->ret, -EOPNOTSUPP);
 }
 
-/* An NMI right after the first counter was read, in which both count: once, or each time. */
+/*
+ * An NMI comes right after the read of the first counter, and lets both counters count. It comes in
+ * the first @passes passes of the read.
+ */
 struct intruder {
 	struct pmuk_sim_hook hook;
 	struct pmuk_sim *sim;
-	unsigned int passes;	/* how many are disturbed */
-	unsigned int reads;	/* that the PMU has done */
+	unsigned int passes;	/* number of disturbed passes */
+	unsigned int reads;	/* reads that the PMU has done */
 	unsigned int counted;
 	int ret;
 };
@@ -1029,7 +1148,7 @@ static void count_both(void *data)
 	pmuk_sim_count(i->sim, 1, 5);
 }
 
-/* Two counters: the PMU reads the first one first, in each pass. */
+/* The PMU reads two counters in each pass. The NMI comes after the first of them. */
 static void intrude(struct pmuk_sim *sim, enum pmuk_sim_point point, void *data)
 {
 	struct intruder *i = data;
@@ -1051,7 +1170,10 @@ static void intrude_on(struct local *l, unsigned int passes)
 	KUNIT_EXPECT_GE(l->test, i->counted, 1);
 }
 
-/* Both as before the NMI, or both as after it; where NMIs never end, nothing. */
+/*
+ * The counts are both of the time before the NMI, or both of the time after it. If NMIs do not end,
+ * the read returns -EBUSY.
+ */
 static void read_local_is_one_instant(struct kunit *test)
 {
 	unsigned int passes;
@@ -1074,7 +1196,9 @@ static void read_local_is_one_instant(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, l->ret, -EBUSY);
 }
 
-/* Reads where the context is loaded, without an end until it is being unloaded. */
+/*
+ * The reader runs on the CPU where the context is loaded, and goes on until the unload has begun.
+ */
 struct reader {
 	struct pmuk_context *ctx;
 	struct completion reads;
@@ -1119,14 +1243,59 @@ static void unload_waits_for_who_reads(struct kunit *test)
 	kthread_stop(task);
 }
 
-static void expect_snapshot(struct local *l, enum pmuk_irq_level level, unsigned int n, int ret)
+struct waiting {
+	struct kunit *test;
+	struct pmuk_context *ctx;
+};
+
+static void wait_for_load(void *data)
 {
-	l->n = n;
-	KUNIT_EXPECT_EQ(l->test, pmuk_irq_run(level, snapshot, l), 0);
-	KUNIT_EXPECT_EQ(l->test, l->ret, ret);
+	struct waiting *w = data;
+
+	pmuk_ctx_load(w->test, w->ctx, -1);
 }
 
-/* Sums what each CPU has published, and when stopped all is. */
+static void wait_for_unload(void *data)
+{
+	struct waiting *w = data;
+
+	KUNIT_EXPECT_EQ(w->test, pmuk_unload_context(w->ctx), 0);
+}
+
+static void wait_for_close(void *data)
+{
+	struct waiting *w = data;
+
+	kunit_release_action(w->test, pmuk_ctx_put, w->ctx);
+}
+
+/* On all CPUs, with buffers: a load waits for no grace period, an unload and a close for one. */
+static void calls_share_a_grace_period(struct kunit *test)
+{
+	const struct pmuk_context_attr attr = { .buffer = { .nr_pages = 1 } };
+	unsigned long one = ULONG_MAX, load = ULONG_MAX, unload = ULONG_MAX, close = ULONG_MAX;
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	struct waiting w = { .test = test };
+	unsigned int i;
+
+	pmuk_ctx_need_ordinary_grace(test);
+	for (i = 0; i < 10; i++) {
+		w.ctx = pmuk_ctx_create(test, &attr);
+		pmuk_ctx_add(test, w.ctx, sim, 0, 0, 0, 0);
+		one = min(one, pmuk_ctx_grace(pmuk_ctx_wait_once, NULL));
+		load = min(load, pmuk_ctx_grace(wait_for_load, &w));
+		pmuk_ctx_start(test, w.ctx);
+		unload = min(unload, pmuk_ctx_grace(wait_for_unload, &w));
+		pmuk_ctx_run(test, w.ctx, -1);
+		close = min(close, pmuk_ctx_grace(wait_for_close, &w));
+	}
+	KUNIT_EXPECT_EQ(test, one, 1);
+	KUNIT_EXPECT_EQ(test, load, 0);
+	KUNIT_EXPECT_EQ(test, unload, one);
+	KUNIT_EXPECT_EQ(test, close, one);
+}
+
+/* The snapshot sums what each CPU has published. A stop publishes all counts. */
 static void snapshot_at(struct kunit *test)
 {
 	enum pmuk_irq_level level = pmuk_test_level(test);
@@ -1161,7 +1330,7 @@ struct ending {
 	int ret, again, third;
 };
 
-/* Until interrupts are on again, it is only about to be closed. */
+/* With interrupts off, the context is only about to be closed, and the later calls find it so. */
 static void end_it(void *data)
 {
 	struct ending *e = data;
@@ -1172,7 +1341,7 @@ static void end_it(void *data)
 	e->third = pmuk_close(e->ctx);
 }
 
-/* A context whose counter overflows as @pmd says; end_it() closes it. */
+/* Returns a context whose counter overflows as @pmd says. end_it() closes the context. */
 static struct ending *new_ending(struct kunit *test, const struct pmuk_context_attr *attr,
 				 struct pmuk_sim *sim, const struct pmuk_pmd *pmd)
 {
@@ -1192,7 +1361,7 @@ static void expect_ended(struct kunit *test, struct ending *e, struct pmuk_sim *
 	pmuk_ctx_expect_gone(test, sim);
 }
 
-/* With buffers, while counters overflow. */
+/* A context with buffers is closed while its counters overflow. */
 static void close_deferred_at(struct kunit *test)
 {
 	enum pmuk_irq_level level = pmuk_test_level(test);
@@ -1202,7 +1371,7 @@ static void close_deferred_at(struct kunit *test)
 
 	for (type = 0; type < PMUK_PLACE_KINDS; type++) {
 		struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
-		struct pmuk_place *p = pmuk_place(test, sim, type);
+		struct pmuk_place *p = pmuk_new_place(test, sim, type);
 		struct ending *e = new_ending(test, &attr, sim, &pmd);
 
 		pmuk_place_run(p, e->ctx);
@@ -1213,12 +1382,12 @@ static void close_deferred_at(struct kunit *test)
 		pmuk_place_count(p, 0, 200);
 		expect_ended(test, e, sim);
 		KUNIT_EXPECT_EQ(test, pmuk_place_count(p, 0, 200), 0);
-		/* Its name is the next one's. */
+		/* The next PMU has the same name. */
 		kunit_release_action(test, pmuk_test_put_sim, sim);
 	}
 }
 
-/* Ends its context from the very overflow that it handles. */
+/* The handler closes its context from the very overflow that it handles. */
 static struct {
 	struct ending *ending;
 	unsigned int handled;
@@ -1283,6 +1452,8 @@ static struct kunit_case pmuk_context_cases[] = {
 	KUNIT_CASE_PARAM(exit_is_told, tasks_gen_params),
 	KUNIT_CASE(pmu_that_goes_is_told),
 	KUNIT_CASE(pinned_counter_pushed_out_is_told),
+	KUNIT_CASE(watch_rests_while_nothing_changes),
+	KUNIT_CASE(watch_rests_while_the_task_sleeps),
 	KUNIT_CASE(children_write_the_buffers_of_their_cpus),
 	KUNIT_CASE(children_are_counted_while_started),
 	KUNIT_CASE(children_outlive_the_context),
@@ -1290,11 +1461,14 @@ static struct kunit_case pmuk_context_cases[] = {
 	KUNIT_CASE(children_of_a_task_are_left_out),
 	KUNIT_CASE_PARAM(read_local_at, levels_gen_params),
 	PMUK_NMI_CASE(read_local_at),
+	KUNIT_CASE_PARAM(read_local_from_0, levels_gen_params),
+	PMUK_NMI_CASE(read_local_from_0),
 	KUNIT_CASE(read_local_elsewhere),
 	KUNIT_CASE(read_local_in_its_task),
 	KUNIT_CASE(trees_have_no_local_values),
 	KUNIT_CASE(read_local_is_one_instant),
 	KUNIT_CASE(unload_waits_for_who_reads),
+	KUNIT_CASE_SLOW(calls_share_a_grace_period),
 	KUNIT_CASE_PARAM(snapshot_at, levels_gen_params),
 	PMUK_NMI_CASE(snapshot_at),
 	KUNIT_CASE_PARAM(close_deferred_at, levels_gen_params),

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The effects of an overflow of a context's counter: records and their content, periods, peers,
- * stopping until a restart. No record is lost uncounted.
+ * The tests check the effects of an overflow of a context's counter: records and their content,
+ * periods, peers, and stopping until a restart. Each record is in the buffer, or is counted as
+ * lost.
  */
 #include <linux/perf_local.h>
 #include <linux/sched/clock.h>
@@ -23,7 +24,10 @@ static const struct pmuk_pmd notify = { .short_reset = PERIOD, .flags = PMUK_PMD
 static const struct pmuk_pmd notify1 = { .num = 1, .short_reset = PERIOD,
 					 .flags = PMUK_PMD_NOTIFY };
 
-/* A context on the test's CPU, or on all, what its records hold, and those that were taken. */
+/*
+ * Holds a context on the test's CPU or on all CPUs, the format of its records, and the latest
+ * samples.
+ */
 struct sampler {
 	struct pmuk_sim *sim;
 	struct pmuk_context *ctx;
@@ -33,7 +37,7 @@ struct sampler {
 	u64 restarts;
 };
 
-/* A context on @sim; each record holds @type, and values as @read_format says. */
+/* Returns a context on @sim. Each record holds @type, and values as @read_format says. */
 static struct sampler *new_sampler_on(struct kunit *test, struct pmuk_sim *sim,
 				      struct pmuk_context_attr attr, u64 type, u64 read_format)
 {
@@ -55,7 +59,7 @@ static struct sampler *new_sampler(struct kunit *test, struct pmuk_context_attr 
 	return new_sampler_on(test, pmuk_test_sim(test, 4, 32), attr, type, read_format);
 }
 
-/* Counter @num counts event @num; @pmd is of counter 0. */
+/* Starts @nr counters, of which number @num counts event @num. @pmd is for counter 0. */
 static void start_sampler(struct kunit *test, struct sampler *s, unsigned int nr,
 			  const struct pmuk_pmd *pmd)
 {
@@ -77,13 +81,13 @@ static void expect_count(struct kunit *test, struct sampler *s, u16 num, u64 cou
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, s->ctx, 0, num, -1), count);
 }
 
-/* Overflows told since the latest look. */
+/* Returns the number of overflows that were reported since the last call. */
 static u64 told(struct sampler *s)
 {
 	return pmuk_ctx_told(s->ctx, PMUK_MSG_OVERFLOW);
 }
 
-/* Reads samples, of which the last MANY are kept. Returns how many there were. */
+/* Reads all samples, and keeps the last MANY of them. Returns how many there were. */
 static unsigned int take(struct kunit *test, struct sampler *s, int cpu, u64 *lost)
 {
 	return pmuk_parse_buffer(test, pmuk_context_buffer(s->ctx, cpu), &s->format, s->p, MANY,
@@ -95,7 +99,7 @@ static void expect_records(struct kunit *test, struct sampler *s, unsigned int n
 	KUNIT_ASSERT_EQ(test, take(test, s, s->cpu, NULL), n);
 }
 
-/* Each with the value of its counter then, and what the consumer has given it. */
+/* Each record has the count of its counter at the overflow, and the counter's cookie. */
 static void records_hold_what_was_asked_for(struct kunit *test)
 {
 	const struct pmuk_pmd pmd = { .short_reset = PERIOD, .cookie = 0x1234567890abcdef };
@@ -119,7 +123,10 @@ static void records_hold_what_was_asked_for(struct kunit *test)
 	}
 }
 
-/* Values go on where the counts do: over a stop, and with a cookie of its own each time. */
+/*
+ * Values in records go on over a stop, as counts do. A new cookie is in the records after it is
+ * set.
+ */
 static void records_go_on_after_a_stop(struct kunit *test)
 {
 	struct pmuk_pmd pmd = { .short_reset = PERIOD, .cookie = 1 };
@@ -129,7 +136,7 @@ static void records_go_on_after_a_stop(struct kunit *test)
 	feed(test, s, 0, PERIOD + 60);
 	KUNIT_EXPECT_EQ(test, pmuk_stop(s->ctx), 0);
 	pmuk_ctx_start(test, s->ctx);
-	/* A new start, a new period. */
+	/* A new start begins a new period. */
 	feed(test, s, 0, PERIOD - 1);
 	expect_records(test, s, 1);
 	feed(test, s, 0, 1);
@@ -149,7 +156,7 @@ static void records_go_on_after_a_stop(struct kunit *test)
 
 #define GROUP	(PERF_FORMAT_GROUP | PERF_FORMAT_ID | PERF_FORMAT_TOTAL_TIME_ENABLED)
 
-/* Values of those of the set that were named, in the order of their numbers. */
+/* The record has the counts of the named peers, in the order of the peers' numbers. */
 static void sample_peers_are_in_records(struct kunit *test)
 {
 	const struct pmuk_pmd pmd = { .short_reset = PERIOD, .sample_peers = BIT(3) | BIT(1) };
@@ -173,7 +180,7 @@ static void sample_peers_are_in_records(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, s->p[0].cpu, s->cpu);
 }
 
-/* Where records have no room for peers, they are left out. */
+/* Peers' counts are left out of records that have no room for them. */
 static void sample_peers_need_a_group(struct kunit *test)
 {
 	const struct pmuk_pmd pmd = { .short_reset = PERIOD, .sample_peers = BIT(3) | BIT(1) };
@@ -193,7 +200,10 @@ static void sample_peers_need_a_group(struct kunit *test)
 	}
 }
 
-/* A peer whose period was nearly over begins a new one, and one that has none counts on. */
+/*
+ * A peer with a period begins a new one, though its period was nearly over. A peer without a period
+ * counts on.
+ */
 static void reset_peers_begin_again(struct kunit *test)
 {
 	struct sampler *s = new_sampler(test, buffered, 0, 0);
@@ -218,7 +228,10 @@ static void reset_peers_begin_again(struct kunit *test)
 	expect_count(test, s, 3, 10);
 }
 
-/* Two events share a register: a period that begins while its counter waits has not ended. */
+/*
+ * Two counters share the PMU's only register. A peer whose new period begins while it waits for the
+ * register has not overflowed.
+ */
 static void reset_peers_that_wait_have_not_overflowed(struct kunit *test)
 {
 	const struct pmuk_pmd pmd = { .short_reset = PERIOD, .reset_peers = BIT(1) };
@@ -238,7 +251,10 @@ static void reset_peers_that_wait_have_not_overflowed(struct kunit *test)
 	expect_count(test, s, 1, 0);
 }
 
-/* All stop at the overflow, at once; after the restart one long period, and then short ones. */
+/*
+ * The overflow stops all counters at once. After the restart comes one long period, and then short
+ * ones.
+ */
 static void masked_until_restart(struct kunit *test)
 {
 	const struct pmuk_pmd pmd = { .short_reset = PERIOD, .long_reset = 3 * PERIOD,
@@ -267,8 +283,8 @@ static void masked_until_restart(struct kunit *test)
 #define CLOCK_PERIOD	(20 * NSEC_PER_MSEC)
 
 /*
- * The next overflow comes a period after @since, and is told when its record is there. The clock
- * that a timer runs by is not quite the one that records have.
+ * The next overflow comes a period after @since, and is reported once its record is there. The
+ * clock of the timer and the clock of records differ a little.
  */
 static void expect_whole_period(struct kunit *test, struct sampler *s, u64 since, u64 period)
 {
@@ -277,7 +293,7 @@ static void expect_whole_period(struct kunit *test, struct sampler *s, u64 since
 	KUNIT_EXPECT_GE(test, s->p[0].time - since, period - period / 10);
 }
 
-/* perf core counts cpu-clock's periods by a timer: none is over early, the first neither. */
+/* perf core counts cpu-clock's periods by a timer. No period ends early, not even the first one. */
 static void clock_periods_are_whole(struct kunit *test)
 {
 	const struct pmuk_pmd pmd = { .short_reset = CLOCK_PERIOD, .long_reset = 2 * CLOCK_PERIOD,
@@ -326,7 +342,9 @@ static void masked_by_those_that_notify(struct kunit *test)
 	expect_count(test, s, 1, 3 * PERIOD);
 }
 
-/* Two that overflow at once: what comes together with the one that masks is not lost. */
+/*
+ * Two counters overflow at once. The overflow that comes together with the masking one is not lost.
+ */
 static void masked_with_another_overflow(struct kunit *test)
 {
 	struct sampler *s = new_sampler(test, masking, PERF_SAMPLE_CPU, 0);
@@ -347,9 +365,72 @@ static void masked_with_another_overflow(struct kunit *test)
 	expect_count(test, s, 1, PERIOD + 31);
 }
 
+/* On @cpu, of @n events, so many are counted. */
+static void expect_counted_on(struct kunit *test, struct sampler *s, int cpu, u64 n, u64 counted)
+{
+	KUNIT_EXPECT_EQ_MSG(test, pmuk_sim_count_on(s->sim, cpu, 0, n), counted, "CPU %d", cpu);
+}
+
+struct filling {
+	struct pmuk_buffer *b;
+	bool fits;
+};
+
+static void output_here(void *data)
+{
+	struct filling *f = data;
+
+	f->fits = pmuk_test_output(f->b, PERF_RECORD_SAMPLE, 64);
+}
+
+/* Returns whether the buffer of @cpu takes a record. */
+static bool fits_on(struct kunit *test, struct sampler *s, int cpu)
+{
+	struct filling f = { .b = pmuk_context_buffer(s->ctx, cpu) };
+
+	KUNIT_EXPECT_EQ(test, smp_call_function_single(cpu, output_here, &f, true), 0);
+	return f.fits;
+}
+
+/* Lets a buffer stop, and takes all its records. */
+static void stop_buffer(struct kunit *test, struct sampler *s, int cpu)
+{
+	while (fits_on(test, s, cpu))
+		;
+	pmuk_test_consume(test, pmuk_context_buffer(s->ctx, cpu), PERF_RECORD_SAMPLE);
+	KUNIT_EXPECT_FALSE(test, fits_on(test, s, cpu));
+}
+
+/* Each CPU is masked, and its buffer has stopped. One CPU goes on, and the other one does not. */
+static void restart_of_one_cpu(struct kunit *test)
+{
+	const struct pmuk_context_attr attr = {
+		.flags = PMUK_CTX_MASK,
+		.buffer = { .nr_pages = 1, .mode = PMUK_BUFFER_STOP } };
+	struct sampler *s = new_sampler(test, attr, PERF_SAMPLE_CPU, 0);
+	int here = s->cpu, other = pmuk_test_other_cpu(test, s->cpu);
+
+	s->cpu = -1;
+	start_sampler(test, s, 1, &notify);
+	stop_buffer(test, s, here);
+	stop_buffer(test, s, other);
+	expect_counted_on(test, s, here, 2 * PERIOD, PERIOD);
+	expect_counted_on(test, s, other, 2 * PERIOD, PERIOD);
+	KUNIT_EXPECT_EQ(test, pmuk_restart_cpu(s->ctx, other), 0);
+	KUNIT_EXPECT_FALSE(test, fits_on(test, s, here));
+	KUNIT_EXPECT_TRUE(test, fits_on(test, s, other));
+	expect_counted_on(test, s, here, 5, 0);
+	expect_counted_on(test, s, other, 2 * PERIOD, PERIOD);
+	KUNIT_EXPECT_EQ(test, pmuk_restart_cpu(s->ctx, here), 0);
+	KUNIT_EXPECT_TRUE(test, fits_on(test, s, here));
+	expect_counted_on(test, s, here, 2 * PERIOD, PERIOD);
+	expect_counted_on(test, s, other, 5, 0);
+	KUNIT_EXPECT_EQ(test, told(s), 4);
+}
+
 #define POLLED	1000
 
-/* Restarts as soon as it is told, from another CPU. */
+/* Restarts the context from another CPU as soon as the overflow is reported. */
 static void restart_when_told(void *data)
 {
 	struct sampler *s = data;
@@ -361,7 +442,7 @@ static void restart_when_told(void *data)
 	pmuk_restart(s->ctx);
 }
 
-/* Counts all of many periods, while another CPU calls @fn. */
+/* Feeds many periods to the counter, which counts all of them, while another CPU calls @fn. */
 static struct sampler *feed_while_called(struct kunit *test, void (*fn)(void *data))
 {
 	struct sampler *s = new_sampler(test, masking, 0, 0);
@@ -380,14 +461,17 @@ static struct sampler *feed_while_called(struct kunit *test, void (*fn)(void *da
 	return s;
 }
 
-/* Overflows tell of all events but those while paused, see pmuk_counter_pause(). */
+/*
+ * The number of reported overflows agrees with the count. Paused counters miss events, which are in
+ * neither, see pmuk_counter_pause().
+ */
 static void expect_all_told(struct kunit *test, struct sampler *s)
 {
 	s->restarts += told(s);
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, s->ctx, 0, 0, -1) / PERIOD, s->restarts);
 }
 
-/* An overflow masks before it is told, so a restart after the message is never too early. */
+/* An overflow masks before it is reported, so a restart after the message is never too early. */
 static void masked_before_it_is_told(struct kunit *test)
 {
 	expect_all_told(test, feed_while_called(test, restart_when_told));
@@ -400,13 +484,13 @@ static void restart_all_the_time(void *data)
 	pmuk_restart(s->ctx);
 }
 
-/* A restart that meets an overflow comes before or after it: no counter runs on while masked. */
+/* A restart comes before an overflow or after it, as a whole. So no counter counts while masked. */
 static void restart_meets_overflows(struct kunit *test)
 {
 	expect_all_told(test, feed_while_called(test, restart_all_the_time));
 }
 
-/* A stop and a start are a restart, too, but with the short period. */
+/* A stop and a start also end the masking, but begin with the short period. */
 static void masked_until_started_again(struct kunit *test)
 {
 	const struct pmuk_pmd pmd = { .short_reset = PERIOD, .long_reset = 3 * PERIOD,
@@ -428,7 +512,7 @@ static void masked_until_started_again(struct kunit *test)
 	expect_count(test, s, 1, 5);
 }
 
-/* Others count on while one CPU is masked. */
+/* Other CPUs count on while one CPU is masked. */
 static void masked_one_cpu_at_a_time(struct kunit *test)
 {
 	struct sampler *s = new_sampler(test, masking, 0, 0);
@@ -444,7 +528,7 @@ static void masked_one_cpu_at_a_time(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(s->sim, other, 1, 5), 5);
 }
 
-/* The NMI of one PMU, in the middle of another one being programmed. */
+/* An NMI of one PMU comes while another PMU is being programmed. */
 struct meddler {
 	struct pmuk_sim *sim, *other;
 	struct sampler *s;
@@ -470,7 +554,7 @@ static void meddle(struct pmuk_sim *sim, enum pmuk_sim_point point, void *data)
 		m->ret = pmuk_irq_run(PMUK_IRQ_NMI, overflow_here, m);
 }
 
-/* A second PMU, and a context that an overflow of the first one masks. */
+/* Returns a second PMU, and a context that an overflow of the first PMU masks. */
 static struct meddler *new_meddler(struct kunit *test, u64 type)
 {
 	const struct pmuk_sim_config config = {
@@ -486,7 +570,7 @@ static struct meddler *new_meddler(struct kunit *test, u64 type)
 	return m;
 }
 
-/* The NMI has come, and the overflow in it was told. */
+/* The NMI has come, and its overflow was reported. */
 static void expect_meddled(struct kunit *test, struct meddler *m)
 {
 	KUNIT_EXPECT_EQ(test, m->ret, 0);
@@ -495,8 +579,9 @@ static void expect_meddled(struct kunit *test, struct meddler *m)
 }
 
 /*
- * A counter of the other PMU is paused only when that may be. Its own overflow, which was
- * pending, comes before that, and is not told: it is masked already.
+ * The overflow in the NMI masks the context. The counter of the other PMU is paused as soon as that
+ * PMU has been programmed. The PMU serves the counter's own pending overflow before that, without a
+ * report, because the context is masked already.
  */
 static void masked_before_another_pmu_is_paused(struct kunit *test)
 {
@@ -504,7 +589,7 @@ static void masked_before_another_pmu_is_paused(struct kunit *test)
 	const struct pmuk_attr attr = { .type = pmuk_sim_type(m->other), .config = 1 };
 	struct sampler *s = m->s;
 
-	/* Pinned, it stays where it is when one that is not comes. */
+	/* Pinned, the counter stays on the PMU when an event that is not pinned comes. */
 	pmuk_ctx_add(test, s->ctx, m->other, 0, 1, 0, PMUK_PINNED | PMUK_NO_THROTTLE);
 	pmuk_ctx_write_pmd(test, s->ctx, &notify1);
 	start_sampler(test, s, 1, &notify);
@@ -543,7 +628,7 @@ static void mask_and_leave(struct pmuk_place *p)
 	schedule_timeout(1);
 }
 
-/* Whether counter @num counts an event of the task. */
+/* Returns whether counter @num counts an event of the task. */
 static bool counts_in_task(struct kunit *test, struct sampler *s, struct pmuk_place *p, u16 num)
 {
 	u64 before = pmuk_ctx_count(test, s->ctx, 0, num, -1);
@@ -552,12 +637,12 @@ static bool counts_in_task(struct kunit *test, struct sampler *s, struct pmuk_pl
 	return pmuk_ctx_count(test, s->ctx, 0, num, -1) != before;
 }
 
-/* A worker stops what the irq_work found to be away. */
+/* The irq_work finds that the task has left the CPU. Then a worker stops the counter. */
 static void mask_reaches_a_task_that_has_left(struct kunit *test)
 {
 	struct meddler *m = new_meddler(test, 0);
 	const struct pmuk_attr attr = { .type = pmuk_sim_type(m->other) };
-	struct pmuk_place *p = pmuk_place(test, m->other, PMUK_TARGET_TASK);
+	struct pmuk_place *p = pmuk_new_place(test, m->other, PMUK_TARGET_TASK);
 	struct sampler *s = m->s;
 
 	p->data = m;
@@ -581,7 +666,7 @@ static void expect_random(struct kunit *test, u64 period)
 	KUNIT_EXPECT_LE(test, period, PERIOD + RANDOM_MASK);
 }
 
-/* Periods are what the seed makes of them, within the mask, and add up to the count. */
+/* The seed determines the periods. They stay within the mask, and add up to the count. */
 static void random_periods(struct kunit *test)
 {
 	const struct pmuk_pmd pmd = { .short_reset = PERIOD, .random_mask = RANDOM_MASK,
@@ -605,9 +690,9 @@ static void random_periods(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, told(s), n);
 }
 
-#define SEQUENCE	5		/* periods that are compared, of MANY at most */
+#define SEQUENCE	5		/* number of compared periods, at most MANY */
 
-/* A context with random periods of counter 0, to be loaded on @p. */
+/* Returns a context with random periods of counter 0, to be loaded on @p. */
 static struct sampler *new_random(struct pmuk_place *p, u64 seed)
 {
 	const struct pmuk_pmd pmd = { .short_reset = PERIOD, .random_mask = RANDOM_MASK,
@@ -618,7 +703,7 @@ static struct sampler *new_random(struct pmuk_place *p, u64 seed)
 	return s;
 }
 
-/* How many periods on @cpu are as @wanted, which the first ones of all become. */
+/* Returns how many periods on @cpu equal those in @wanted. The first CPU fills @wanted. */
 static unsigned int compare_periods(struct pmuk_place *p, struct sampler *s, int cpu, u64 *wanted)
 {
 	unsigned int i, same = 0, n = take(p->test, s, cpu, NULL);
@@ -633,7 +718,10 @@ static unsigned int compare_periods(struct pmuk_place *p, struct sampler *s, int
 	return same;
 }
 
-/* Loaded, run and unloaded: those of the first CPU where all are the same, or else 0. */
+/*
+ * Loads, runs and unloads the context. Returns how many periods agree with @wanted on the first
+ * CPU, or 0 if another CPU has a different number.
+ */
 static unsigned int run_random(struct pmuk_place *p, struct sampler *s, u64 *wanted)
 {
 	unsigned int same;
@@ -652,7 +740,10 @@ static unsigned int run_random(struct pmuk_place *p, struct sampler *s, u64 *wan
 	return same;
 }
 
-/* Twice each, unloaded in between; a second context begins as the first one did. */
+/*
+ * Each of two contexts with the same seed runs twice, with an unload in between. Each run has the
+ * same periods.
+ */
 static void seed_makes_periods(struct kunit *test)
 {
 	struct pmuk_place *p = pmuk_place_of(test);
@@ -677,7 +768,10 @@ static void seed_makes_periods(struct kunit *test)
 
 /* ---- nothing is lost uncounted ---- */
 
-/* More than fits, on each CPU another number: what was not read was lost, and counted. */
+/*
+ * Each CPU gets another number of records, more than fit. A record that was not read is counted as
+ * lost.
+ */
 static void overflows_are_records_or_lost(struct kunit *test)
 {
 	struct sampler *s = new_sampler(test, buffered, PERF_SAMPLE_CPU | PERF_SAMPLE_TIME |
@@ -708,7 +802,7 @@ static void overflows_are_records_or_lost(struct kunit *test)
 	expect_count(test, s, 0, all * PERIOD);
 }
 
-/* A full buffer that stops takes records again after a restart, and counts go on. */
+/* A buffer that stops when it is full takes records again after a restart, and counts go on. */
 static void restart_restarts_buffers(struct kunit *test)
 {
 	const struct pmuk_context_attr stopping = {
@@ -769,6 +863,7 @@ static struct kunit_case pmuk_context_overflow_cases[] = {
 	KUNIT_CASE_PARAM(seed_makes_periods, places_gen_params),
 	KUNIT_CASE(overflows_are_records_or_lost),
 	KUNIT_CASE(restart_restarts_buffers),
+	KUNIT_CASE(restart_of_one_cpu),
 	KUNIT_CASE(buffers_stay_while_unloaded),
 	{}
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Each allocation that creating a counter makes fails once: the first, the
- * second, … until none is left to fail. The answer is -ENOMEM, and nothing stays.
+ * The tests create a counter again and again. The first allocation fails, then the second, and so
+ * on, until none is left to fail. A failed create returns -ENOMEM and leaks nothing.
  */
 #include <linux/kthread.h>
 
@@ -14,7 +14,7 @@ static int wait_for_stop(void *unused)
 	return pmuk_test_wait_for_stop();
 }
 
-/* A task that nobody has counted on yet: its contexts are to be allocated, too. */
+/* Returns a new task. perf core has no context for it yet, and has to allocate one, too. */
 static struct task_struct *fresh_task(struct kunit *test)
 {
 	struct task_struct *task = kthread_run(wait_for_stop, NULL, "pmuk_fresh");
@@ -27,12 +27,12 @@ static const struct made {
 	const char *name;
 	u32 flags;
 	bool on_task;
-	unsigned int fewest;		/* allocations */
+	unsigned int fewest;		/* least number of allocations */
 } made[] = {
-	/* the counter and its perf event */
+	/* A counter on a CPU allocates itself and its perf event. */
 	{ "on a CPU", 0, false, 2 },
 	{ "pinned on a CPU", PMUK_PINNED, false, 2 },
-	/* and the contexts of task and PMU */
+	/* A counter on a task also allocates the contexts of the task and of the PMU. */
 	{ "on a task", 0, true, 4 },
 	{ "inherited", PMUK_INHERIT, true, 4 },
 };
@@ -40,7 +40,7 @@ static const struct made {
 static void each_allocation_fails(struct kunit *test)
 {
 	const struct made *m = test->param_value;
-	struct pmuk_sweep s = pmuk_sweep(test);
+	struct pmuk_sweep s = pmuk_new_sweep(test);
 	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
 	struct pmuk_attr attr = { .type = pmuk_sim_type(sim), .period = 1000, .flags = m->flags };
 	int ret, cpu = m->on_task ? -1 : pmuk_test_pin_first(test);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A CPU goes offline and comes back: its counters are gone for good, and say so,
- * their counts stay, and nobody else's suffer.
+ * A CPU goes offline and comes back. Its counters are gone for good, their state and reads tell
+ * that, and their counts stay. Counters of other CPUs and of tasks go on.
  */
 #include <linux/cpu.h>
 #include <linux/kthread.h>
@@ -122,7 +122,10 @@ static int count_all_the_time(void *data)
 	u64 count;
 
 	while (!kthread_should_stop()) {
-		/* Off any CPU that goes away, one step may count on neither. */
+		/*
+		 * While the task leaves a CPU that goes offline, a step may find the counter on no
+		 * CPU.
+		 */
 		WRITE_ONCE(r->total, r->total + pmuk_sim_count(r->p->sim, 0, 10));
 		if (pmuk_counter_read_local(r->c, &count) || count != r->total)
 			WRITE_ONCE(r->wrong, r->wrong + 1);
@@ -131,7 +134,7 @@ static int count_all_the_time(void *data)
 	return 0;
 }
 
-/* A task that runs there is moved, and its counter with it. */
+/* A task that runs on the CPU moves to another CPU, and its counter counts on there. */
 static void task_counter_survives(struct kunit *test)
 {
 	struct plug *p = test->priv;
@@ -149,7 +152,7 @@ static void task_counter_survives(struct kunit *test)
 		before = READ_ONCE(r.total);
 		ret |= remove_cpu(p->cpu);
 		ret |= add_cpu(p->cpu);
-		/* Kernel threads that are left over are given new CPUs. */
+		/* A thread that had to leave its CPU gets all CPUs again. */
 		set_cpus_allowed_ptr(task, cpu_possible_mask);
 		while (READ_ONCE(r.total) == before && !READ_ONCE(r.wrong))
 			schedule_timeout_uninterruptible(1);
@@ -165,7 +168,10 @@ static void task_counter_survives(struct kunit *test)
 	pmuk_counter_destroy(r.c);
 }
 
-/* Created, read and destroyed while the CPU comes and goes: -ENODEV at worst. */
+/*
+ * Counters are created, read and destroyed while the CPU comes and goes. No error but -ENODEV
+ * comes.
+ */
 static void churn(void *data)
 {
 	struct runner *r = data;

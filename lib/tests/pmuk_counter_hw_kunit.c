@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Counters on the machine's own PMU: against the clock, against each other, and
- * exactly where the PMU has an event that software can make happen.
+ * The tests compare counters of the machine's own PMU with the clock and with each other. Where the
+ * PMU has an event that software can make happen, counts have to be exact.
  */
 #include <linux/completion.h>
 #include <linux/delay.h>
@@ -14,7 +14,7 @@
 
 static const struct pmuk_attr cycles = PMUK_HW_CYCLES;
 
-/* At one moment. False: there was something between the two. */
+/* Reads count and time at one moment. Returns false if something came between the two. */
 static bool count_and_time(struct kunit *test, struct pmuk_counter *c, u64 *count, u64 *ns)
 {
 	u64 before;
@@ -28,8 +28,8 @@ static bool count_and_time(struct kunit *test, struct pmuk_counter *c, u64 *coun
 }
 
 /*
- * In small steps. What takes longer is left out: the host may have been away while
- * perf core had the PMU stopped, as it does in ticks.
+ * Compares in small steps. A step that takes long is left out: the host may have taken the CPU away
+ * while perf core had the PMU stopped, as it does in ticks.
  */
 static void cycles_agree_with_the_clock(struct kunit *test)
 {
@@ -58,7 +58,9 @@ static void cycles_agree_with_the_clock(struct kunit *test)
 	KUNIT_EXPECT_LE(test, counted * 100, passed * 102);
 }
 
-/* The direct read and the PMU driver's, in turns. */
+/*
+ * The count that the PMU's driver reads lies between those of the direct reads before and after it.
+ */
 static void reads_agree(struct kunit *test)
 {
 	struct pmuk_counter *c = pmuk_test_here(test, &cycles);
@@ -78,15 +80,15 @@ static void reads_agree(struct kunit *test)
 struct storm {
 	struct pmuk_hw_guard guard;
 	struct pmuk_hw_pace pace;
-	u64 reads;		/* that the task has done */
+	u64 reads;		/* number of reads by the task */
 	u64 last_task;		/* latest count that the task has read */
-	u64 last_irq;		/* and the callback */
-	u64 intent, done;	/* events made to happen: about to be, have been */
+	u64 last_irq;		/* latest count that the callback has read */
+	u64 intent, done;	/* events about to be made, and made */
 	unsigned int nr, nmis, wrong, busy;
 	int ret;
 };
 
-/* A counter of @attr on the test's CPU that overflows into @fn. */
+/* Returns a counter of @attr on the test's CPU that calls @fn at each overflow. */
 static struct pmuk_counter *new_storm(struct kunit *test, struct storm *storm,
 				      const struct pmuk_attr *attr, u64 period,
 				      pmuk_overflow_t fn)
@@ -111,7 +113,7 @@ static void read_in_callback(struct pmuk_counter *c, const struct pmuk_sample *s
 	storm->nmis += !!in_nmi();
 	pmuk_hw_keep_pace(&storm->pace, c, READ_ONCE(storm->reads), 8);
 	ret = pmuk_counter_read_local(c, &count);
-	if (ret == -EBUSY) {	/* the PMU was being stopped when this came */
+	if (ret == -EBUSY) {	/* the PMU was just being stopped */
 		storm->busy++;
 		return;
 	}
@@ -129,7 +131,9 @@ static u64 storm_size(u64 done, const struct storm *storm)
 	return min(done, 20000) + min(READ_ONCE(storm->nr), 2000);
 }
 
-/* Never back, neither here nor in the overflow, nor from one to the other. */
+/*
+ * No count is less than an earlier one, whether the task or the callback has read either of them.
+ */
 static void reads_grow_in_a_storm(struct kunit *test)
 {
 	struct storm *storm = pmuk_test_zalloc(test, sizeof(*storm));
@@ -165,7 +169,7 @@ static void reads_grow_in_a_storm(struct kunit *test)
 	KUNIT_EXPECT_GE(test, storm->reads, 20000);
 	KUNIT_EXPECT_EQ(test, storm->nmis, pmuk_hw_interrupts_as_nmi() ? storm->nr : 0);
 	KUNIT_EXPECT_GE(test, value.count, max(storm->last_task, storm->last_irq));
-	/* Each of them took a period at least. */
+	/* Each overflow took at least one period. */
 	KUNIT_EXPECT_GE(test, value.count, 30000ULL * storm->nr);
 }
 
@@ -187,7 +191,10 @@ static void overflow_takes_a_period(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, pmuk_test_spin_until(READ_ONCE(storm->nr) >= 100));
 	KUNIT_EXPECT_EQ(test, pmuk_counter_pause(c), 0);
 	count = pmuk_test_local(test, c);
-	/* A virtual CPU that has to wait misses some: the PMU overflows only once. */
+	/*
+	 * A virtual CPU that has to wait misses some overflows: the PMU interrupts only once for
+	 * them.
+	 */
 	KUNIT_EXPECT_LE(test, storm->nr, div64_u64(count, 1000000));
 }
 
@@ -214,7 +221,7 @@ struct victim {
 	struct pmuk_hw_pace pace;
 	struct completion done;
 	unsigned int nr, late;
-	unsigned int last;		/* the overflow after which the counter ends */
+	unsigned int last;		/* number of the overflow that ends the counter */
 	bool suicide;
 };
 
@@ -229,7 +236,9 @@ static void strike(struct pmuk_counter *c, const struct pmuk_sample *sample, voi
 		pmuk_counter_destroy_deferred(c, &victim->done);
 }
 
-/* By the task, and by an overflow, which may come before pmuk_counter_enable() returns. */
+/*
+ * The task destroys the counter, or an overflow does, perhaps before pmuk_counter_enable() returns.
+ */
 static void destroy_in_a_storm(struct kunit *test)
 {
 	struct pmuk_attr attr = cycles;
@@ -280,7 +289,7 @@ static void made_events_are_counted(struct kunit *test)
 	}
 }
 
-/* Anything that stops and starts the register neither loses nor invents any. */
+/* Calls that stop and start the register neither lose nor invent an event. */
 static void made_events_survive_anything(struct kunit *test)
 {
 	struct storm *storm = pmuk_test_zalloc(test, sizeof(*storm));
@@ -340,7 +349,9 @@ struct watched {
 	struct pmuk_counter *c;
 };
 
-/* Between any two instructions of the task, its reads and perf core's included. */
+/*
+ * Runs between any two instructions of the task, also in the middle of its reads and perf core's.
+ */
 static void watch(struct pmuk_counter *ticker, const struct pmuk_sample *sample, void *data)
 {
 	struct watched *w = data;
@@ -360,9 +371,9 @@ static void watch(struct pmuk_counter *ticker, const struct pmuk_sample *sample,
 }
 
 /*
- * A counter overflows all the time, and its callback reads another counter that is being used. Each
- * of @read is exact, and so are the callback's reads, but for the few that find an update of perf
- * core's under way.
+ * A counter overflows all the time. Its callback reads another counter, which the task uses
+ * meanwhile. Each @read of the task is exact. So are the callback's reads, but for the few that
+ * find perf core in the middle of an update.
  */
 static void look_from_overflows(struct kunit *test,
 				u64 (*read)(struct kunit *, struct pmuk_counter *))
@@ -391,7 +402,7 @@ static void look_from_overflows(struct kunit *test,
 		WRITE_ONCE(storm->intent, storm->intent + 1);
 		pmuk_hw_make_event();
 		WRITE_ONCE(storm->done, storm->intent);
-		/* From here on a look must not find less, whatever is under way. */
+		/* From here on the callback must not find less, whatever the task is doing. */
 		WRITE_ONCE(storm->last_task, pmuk_test_local(test, w->c));
 		count = read(test, w->c);
 		KUNIT_ASSERT_EQ(test, count, storm->done);
@@ -432,7 +443,7 @@ static void made_events_migrate(struct kunit *test)
 	}
 }
 
-/* The PMU takes as many counters as it has, and not one more. */
+/* The PMU takes as many pinned counters as it has registers, and not one more. */
 static void pmu_gets_full(struct kunit *test)
 {
 	struct pmuk_attr attr = sw_incr;
@@ -463,7 +474,7 @@ static void pmu_gets_full(struct kunit *test)
 	pmuk_hw_make_events(10);
 	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, c[nr]), 10);
 
-	/* Now there is one too many; which one is perf core's to choose. */
+	/* Now there is one counter too many. perf core chooses the counter that finds no room. */
 	ret = pmuk_counter_enable(c[0]);
 	KUNIT_EXPECT_EQ(test, ret, pmuk_counter_state(c[0]) == PMUK_COUNTER_ERROR ? -ENOSPC : 0);
 	for (i = 0; i <= nr; i++)
@@ -472,7 +483,7 @@ static void pmu_gets_full(struct kunit *test)
 }
 
 /*
- * x86 may count branches of that period with BTS, which has no register to read. A counter that
+ * x86 may count branches with a period of 1 by BTS, which has no register to read. A counter that
  * has a register keeps it: the driver refuses a new period with which it would use BTS.
  */
 static void period_of_one_is_in_no_register(struct kunit *test)
@@ -495,7 +506,10 @@ static void period_of_one_is_in_no_register(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, c->mask, 0);
 }
 
-/* See pmuk_counter_steps.steps_migrate: other CPUs may have other registers. */
+/*
+ * A preemptible task may move to a CPU with other registers during a direct read, see
+ * steps_migrate() in pmuk_counter_steps_kunit.c. So preemptible tasks do not read directly.
+ */
 static void preemptible_readers_are_barred(struct kunit *test)
 {
 	const struct pmuk_attr attr = PMUK_HW_CYCLES;

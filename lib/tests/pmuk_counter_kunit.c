@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The calls on counters take some arguments, and refuse others with an errno. Other suites see
- * whether counters count right.
+ * The tests check which arguments the calls on counters accept, and with which errno they refuse
+ * others. Other suites check that counters count right.
  */
 #include <linux/completion.h>
 #include <linux/cpumask.h>
@@ -16,12 +16,12 @@ static void no_overflow(struct pmuk_counter *c, const struct pmuk_sample *sample
 {
 }
 
-/* A PMU and attributes that are good as they are; each case spoils one thing. */
+/* Holds a PMU and valid attributes. Each case makes one of them invalid. */
 struct counter_test {
 	struct pmuk_sim *sim;
 	struct pmuk_attr attr;
-	struct perf_event_attr seen;	/* what the PMU was told last */
-	int refuse;			/* what it answers */
+	struct perf_event_attr seen;	/* attributes that the PMU's driver saw last */
+	int refuse;			/* return value of the PMU's driver */
 	int cpu;
 };
 
@@ -49,7 +49,7 @@ static int counter_init(struct kunit *test)
 	return 0;
 }
 
-/* A counter of the attributes, on the test's CPU. */
+/* Returns a counter of the attributes, on the test's CPU. */
 static struct pmuk_counter *new_counter(struct kunit *test)
 {
 	struct counter_test *t = test->priv;
@@ -84,7 +84,7 @@ enum where {
 	BOTH,
 };
 
-/* Attributes, and what creation says. */
+/* Lists attributes, and the result of a create with them. */
 static const struct creation {
 	const char *name;
 	long ret;
@@ -212,7 +212,7 @@ static void create_passes_on_what_the_pmu_says(struct kunit *test)
 	}
 }
 
-/* Each flag is the bit that perf has for it, and no other. */
+/* Each flag sets its own bit in perf's attributes, and no other. */
 static void create_tells_the_pmu_flags(struct kunit *test)
 {
 	struct counter_test *t = test->priv;
@@ -301,7 +301,7 @@ static void reads_refuse_null_value(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_counter_snapshot(c, NULL), -EINVAL);
 }
 
-/* Calls of the owner refuse everybody else, and leave what they point to alone. */
+/* Only the owner may make these calls. Elsewhere they fail, and do not write their results. */
 static void expect_not_owner(struct kunit *test, struct pmuk_counter *c, int error)
 {
 	pmuk_test_expect_no_local(test, c, error);
@@ -417,7 +417,7 @@ static void calls_repeat_harmlessly(struct kunit *test)
 	pmuk_test_expect_value(test, c, 0, 2);
 }
 
-/* With interrupts off the first call cannot have freed anything yet. */
+/* With interrupts off, nothing can have freed the counter after the first call. */
 static void destroy_deferred_refuses_second(struct kunit *test)
 {
 	struct counter_test *t = test->priv;

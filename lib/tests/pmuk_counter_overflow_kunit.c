@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Overflow callbacks: as many as periods have elapsed, told what is true, and
- * none after destruction.
+ * The tests check overflow callbacks: there are as many as periods have elapsed, their samples are
+ * right, and none comes after the counter is destroyed.
  */
 #include <linux/completion.h>
 #include <linux/delay.h>
@@ -13,7 +13,7 @@
 
 #define NR_PERIODS	64
 
-/* A counter of the test's CPU, and its overflows. */
+/* Holds a counter on the test's CPU, and the overflows that it has reported. */
 struct overflows {
 	struct pmuk_sim *sim;
 	struct pmuk_attr attr;
@@ -21,11 +21,11 @@ struct overflows {
 	int cpu;
 	struct pmuk_sample first, last;
 	unsigned int nr;
-	u64 periods[NR_PERIODS];	/* as told */
-	u64 counts[NR_PERIODS];		/* as told, with PERF_SAMPLE_READ */
-	u64 local;			/* as read from inside */
-	int ret;			/* of what was called from inside */
-	struct completion done;		/* of the end that an overflow asks for */
+	u64 periods[NR_PERIODS];	/* from samples */
+	u64 counts[NR_PERIODS];		/* from samples with PERF_SAMPLE_READ */
+	u64 local;			/* read by the callback */
+	int ret;			/* result of the callback's own calls */
+	struct completion done;		/* complete once the deferred destruction has ended */
 };
 
 static void note_overflow(struct pmuk_counter *c, const struct pmuk_sample *sample, void *data)
@@ -42,7 +42,10 @@ static void note_overflow(struct pmuk_counter *c, const struct pmuk_sample *samp
 	o->nr++;
 }
 
-/* perf core may have lowered its limit far, on a slow machine: keep it out. */
+/*
+ * The counter is never throttled: on a slow machine, perf core may have lowered its limit too far
+ * for the tests.
+ */
 static struct overflows *new_overflows_of(struct kunit *test, struct pmuk_sim *sim, u64 period)
 {
 	struct overflows *o = pmuk_test_zalloc(test, sizeof(*o));
@@ -83,14 +86,14 @@ static struct overflows *new_started(struct kunit *test, u64 period)
 	return o;
 }
 
-/* Lets @n events happen. There have been @nr overflows then, since the counter was started. */
+/* Lets @n events happen. Since its start, the counter has then had @nr overflows. */
 static void expect_overflows(struct kunit *test, struct overflows *o, u64 n, unsigned int nr)
 {
 	pmuk_sim_count(o->sim, 0, n);
 	KUNIT_ASSERT_EQ_MSG(test, o->nr, nr, "after %llu events", n);
 }
 
-/* There are floor(total / period) callbacks, in whichever steps the total is reached. */
+/* There are floor(total / period) callbacks, however large the steps are that make up the total. */
 static void overflow_comes_each_period(struct kunit *test)
 {
 	static const u64 periods[] = { 1, 2, 7, 1000, 32767, 32768, 65536, 100003 };
@@ -112,7 +115,7 @@ static void overflow_comes_each_period(struct kunit *test)
 	}
 }
 
-/* Being off the PMU, or paused, neither loses nor makes part of a period. */
+/* A counter that is off the PMU or paused loses no part of its period, and gains none. */
 static void period_goes_on_where_it_stopped(struct kunit *test)
 {
 	struct overflows *o = new_started(test, 1000);
@@ -135,7 +138,10 @@ static void no_overflow_while_paused(struct kunit *test)
 
 	expect_overflows(test, o, 25, 2);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_pause(o->c), 0);
-	/* perf core starts it again, and it does overflow, until that is too often. */
+	/*
+	 * perf core starts the paused event again. The event overflows without a callback, until
+	 * pmuk stops it because that comes too often.
+	 */
 	KUNIT_EXPECT_EQ(test, pmuk_sim_steal(o->sim, o->cpu, 0), 0);
 	KUNIT_EXPECT_GE(test, pmuk_sim_count(o->sim, 0, 1000), 5);
 	KUNIT_EXPECT_EQ(test, o->nr, 2);
@@ -143,7 +149,7 @@ static void no_overflow_while_paused(struct kunit *test)
 	expect_overflows(test, o, 30, 5);
 }
 
-/* IP, PERIOD and REGS_INTR come unasked, and agree. */
+/* Each sample has IP, PERIOD and REGS_INTR without being asked for them. */
 static void sample_has_what_is_free(struct kunit *test)
 {
 	struct overflows *o = new_started(test, 100);
@@ -163,7 +169,7 @@ static struct overflows *new_overflows_with(struct kunit *test, u64 addr, u64 we
 		.weight = weight }), 100);
 }
 
-/* Each field on its own: valid when asked for, and only then. */
+/* A sample's optional field is valid if and only if sample_type asks for the field. */
 static void sample_has_what_is_asked(struct kunit *test)
 {
 	static const u64 fields[] = {
@@ -243,7 +249,7 @@ static void callback_reads_exactly(struct kunit *test)
 	}
 }
 
-/* The overflow publishes, with a callback and without. */
+/* An overflow publishes the count, with a callback and without one. */
 static void overflow_publishes(struct kunit *test)
 {
 	struct overflows *o = new_overflows(test, 1000);
@@ -272,7 +278,7 @@ static struct overflows *run_random(struct kunit *test, struct pmuk_sim *sim, u6
 	return o;
 }
 
-/* Within its bounds, as told, and the sequence of its seed. */
+/* Random periods stay within their bounds, agree with the counts, and follow from the seed. */
 static void random_period_follows_its_seed(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 16);
@@ -307,7 +313,7 @@ static void set_period_starts_a_new_one(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, o->last.period, 300);
 	expect_overflows(test, o, 600, 4);
 
-	/* Longer than the register is wide. */
+	/* The new period is longer than the register is wide. */
 	KUNIT_EXPECT_EQ(test, pmuk_counter_set_period(o->c, 200000), 0);
 	expect_overflows(test, o, 199999, 4);
 	expect_overflows(test, o, 1, 5);
@@ -325,7 +331,7 @@ static void set_period_while_disabled(struct kunit *test)
 	expect_overflows(test, o, 51, 2);
 }
 
-/* Paused meanwhile: the new period begins with the next event that counts. */
+/* The pause ends after the new period is set. The period begins with the next event that counts. */
 static void set_period_while_paused(struct kunit *test)
 {
 	struct overflows *o = new_started(test, 1000);
@@ -340,7 +346,7 @@ static void set_period_while_paused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, o->c), 60);
 }
 
-/* A PMU with the habits of drivers/perf/arm_spe_pmu.c. */
+/* The PMU treats periods as drivers/perf/arm_spe_pmu.c does. */
 static struct overflows *new_interval(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim_config(test, &(struct pmuk_sim_config){
@@ -351,7 +357,10 @@ static struct overflows *new_interval(struct kunit *test)
 	return o;
 }
 
-/* Hardware whose events are in perf's software context is hardware: it takes what is left. */
+/*
+ * The PMU's events are in perf's software context, and still have a register: a new period is
+ * loaded into it at once.
+ */
 static void set_period_of_an_interval(struct kunit *test)
 {
 	struct overflows *o = new_interval(test);
@@ -414,7 +423,7 @@ static void reprogram_inside(struct pmuk_counter *c, const struct pmuk_sample *s
 	o->local += pmuk_sim_count(o->sim, 1, 5);
 }
 
-/* In its own interrupt a PMU stays stopped, whatever is done to its counters there. */
+/* A PMU stays stopped in its own interrupt, whatever the callback does to the PMU's counters. */
 static void callback_does_not_start_the_pmu(struct kunit *test)
 {
 	struct overflows *o = new_overflows_of(test, pmuk_test_sim(test, 2, 16), 100);
@@ -446,7 +455,7 @@ static void callback_pauses(struct kunit *test)
 	o->attr.overflow = pause_inside;
 	start(test, o);
 	for (i = 1; i <= 50; i++) {
-		/* The rest of the 250 finds the counter stopped. */
+		/* The counter is stopped when the rest of the 250 events happens. */
 		KUNIT_EXPECT_EQ(test, pmuk_sim_count(o->sim, 0, 250), 100);
 		KUNIT_ASSERT_EQ(test, o->nr, i);
 		KUNIT_ASSERT_EQ(test, pmuk_test_local(test, o->c), i * 100);
@@ -455,7 +464,10 @@ static void callback_pauses(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, o->ret, 0);
 }
 
-/* perf core's limit for one tick, and nothing that it could be lowered to is more. */
+/*
+ * A storm of so many overflows exceeds perf core's limit for one tick, however far perf core has
+ * lowered the limit.
+ */
 #define MORE_THAN_A_TICK	(2 * DIV_ROUND_UP(100000, HZ))
 
 static void need_throttling(struct kunit *test)
@@ -464,7 +476,7 @@ static void need_throttling(struct kunit *test)
 		kunit_skip(test, "perf_event_overflow() is not exported: no throttling");
 }
 
-/* At a tick perf core lets a throttled counter go on. */
+/* Returns whether the counter counts again. perf core restarts a throttled counter at a tick. */
 static bool counts_again(struct pmuk_sim *sim)
 {
 	unsigned long end = jiffies + 60 * HZ;
@@ -504,8 +516,8 @@ static void throttling_can_be_refused(struct kunit *test)
 }
 
 /*
- * With interrupts off, while each overflow but the first reaches perf core's limit, as when
- * interrupts were so slow that it allows one in a tick.
+ * Interrupts are off. Each overflow reaches perf core's limit, as it does when perf core has
+ * lowered the limit to one overflow in a tick because interrupts were slow.
  */
 static void throttling_is_undone_at_once(struct kunit *test)
 {
@@ -525,7 +537,7 @@ static void throttling_is_undone_at_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, i, 51);
 }
 
-/* While perf core has it stopped, it is still exact, and pause does not start it. */
+/* A throttled counter still has the exact count, and a pause and resume do not start it. */
 static void throttled_counter_pauses(struct kunit *test)
 {
 	struct overflows *o = new_overflows(test, 1);
@@ -545,7 +557,7 @@ static void throttled_counter_pauses(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, count, counted);
 	KUNIT_EXPECT_EQ(test, more, 0);
 
-	/* Paused before the tick at which perf core starts it again. */
+	/* The pause comes before the tick at which perf core restarts the counter. */
 	local_irq_disable();
 	counted += pmuk_sim_count(o->sim, 0, MORE_THAN_A_TICK);
 	pmuk_counter_pause(o->c);
@@ -566,14 +578,15 @@ static void shorten(struct pmuk_counter *c, const struct pmuk_sample *sample, vo
 		o->ret |= pmuk_counter_set_period(c, 10);
 }
 
-/* The callback sets the period, or the task does. */
+/* The period is set by the callback or by the task. */
 static const struct pmuk_test_value setters[] = { { "task", false }, { "callback", true } };
 
 KUNIT_ARRAY_PARAM_DESC(setters, setters, name);
 
 /*
- * An overflow reaches perf core's limit, and sets a shorter period. perf core starts the counter
- * again without PERF_EF_RELOAD. If interrupts were slow, the first overflow reaches the limit.
+ * An overflow reaches perf core's limit, and a shorter period is set. perf core then restarts the
+ * counter without PERF_EF_RELOAD. If interrupts were slow, the very first overflow reaches the
+ * limit.
  */
 static void set_period_while_throttled(struct kunit *test)
 {
@@ -614,7 +627,7 @@ static const struct pmuk_test_value ways[] = {
 
 KUNIT_ARRAY_PARAM_DESC(ways, ways, name);
 
-/* Counters are destroyed one after the other, in the midst of their overflows. */
+/* Counters are destroyed one after the other while they overflow. */
 static void destroy_ends_callbacks(struct kunit *test)
 {
 	bool deferred = pmuk_test_param(test);
@@ -635,7 +648,7 @@ static void die_at_tenth(struct pmuk_counter *c, const struct pmuk_sample *sampl
 		o->ret = pmuk_counter_destroy_deferred(c, &o->done);
 }
 
-/* From its own callback, with more overflows on the heels. */
+/* The callback destroys its own counter while more overflows follow. */
 static void callback_destroys_deferred(struct kunit *test)
 {
 	struct overflows *o = new_overflows(test, 3);
@@ -657,7 +670,10 @@ static void callback_destroys_deferred(struct kunit *test)
 	}
 }
 
-/* A counter that is only tried, at creation, reports nothing. */
+/*
+ * A create places a pinned counter on the PMU for a moment. Overflows in that moment are not
+ * reported.
+ */
 static void creation_calls_nobody(struct kunit *test)
 {
 	struct overflows *o = new_overflows(test, 1);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Counts are exact: on a simulated PMU, every way to read a counter gives what
+ * The tests check that counts are exact. On a simulated PMU, every way to read a counter gives what
  * the PMU itself has counted, whatever happens to the counter in between.
  */
 #include <linux/cpumask.h>
 #include <linux/delay.h>
 #include <linux/jiffies.h>
 #include <linux/kthread.h>
+#include <linux/perf_local_core.h>
 #include <linux/prandom.h>
 #include <linux/sched/clock.h>
 
@@ -26,15 +27,15 @@ static struct pmuk_counter *sim_enabled(struct kunit *test, const struct pmuk_si
 	return pmuk_test_enabled(test, &attr, cpu, NULL);
 }
 
-/* A PMU, and a counter of its event 0 on the test's CPU. */
+/* Holds a PMU, and a counter of event 0 on the test's CPU. */
 struct rig {
 	struct pmuk_sim *sim;
-	struct pmuk_attr attr;		/* of the counter */
+	struct pmuk_attr attr;		/* attributes of the counter */
 	struct pmuk_counter *c;
 	int cpu;
 };
 
-/* The counter is still to be created. */
+/* Returns a rig whose counter is still to be created. */
 static struct rig bare_rig(struct kunit *test, struct pmuk_sim *sim, u32 flags)
 {
 	struct rig r = { .sim = sim, .attr = sim_attr(sim, 0), .cpu = pmuk_test_pin_first(test) };
@@ -53,7 +54,7 @@ static struct pmuk_counter *rig_enabled(struct kunit *test, const struct rig *r)
 	return pmuk_test_enabled(test, &r->attr, r->cpu, NULL);
 }
 
-/* The counter is enabled. */
+/* Returns a rig whose counter is enabled. */
 static struct rig new_rig(struct kunit *test, unsigned int nr_counters, unsigned int width,
 			  u32 flags)
 {
@@ -69,7 +70,7 @@ static const struct pmuk_test_value widths[] = {
 
 KUNIT_ARRAY_PARAM_DESC(widths, widths, name);
 
-/* Cross each width's top several times, in steps that meet it and that do not. */
+/* Steps cross the register's top several times. Some steps end exactly there. */
 static void count_is_exact_over_wraps(struct kunit *test)
 {
 	unsigned int width = pmuk_test_param(test);
@@ -89,7 +90,7 @@ static void count_is_exact_over_wraps(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_sim_counted(r.sim, 0), total);
 }
 
-/* A register that has wrapped, and whose interrupt is still to come. */
+/* The register has wrapped, and its interrupt is still pending. */
 static void count_is_exact_before_the_interrupt(struct kunit *test)
 {
 	struct rig r = new_rig(test, 1, 16, 0);
@@ -128,7 +129,7 @@ static void counters_do_not_mix(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, one_again), 500);
 }
 
-/* Read on its own CPU or on another, a counter says the same. */
+/* A counter gives the same count on its own CPU and on others. */
 static void cpus_do_not_mix(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
@@ -182,7 +183,10 @@ static void pause_stops_the_pmu(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, r.c), 100 * 999 + 1);
 }
 
-/* perf core starts the register again when it reschedules: that does not count. */
+/*
+ * perf core restarts the register of a paused counter when it reschedules. The counter does not
+ * count that.
+ */
 static void pause_lasts_over_rescheduling(struct kunit *test)
 {
 	struct rig r = new_rig(test, 1, 16, 0);
@@ -202,7 +206,7 @@ static void pause_lasts_over_rescheduling(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, hidden, 20 * 77);
 }
 
-/* A pause outlives being off the PMU, and may begin and end there. */
+/* A pause goes on while the counter is off the PMU, and may begin and end there. */
 static void pause_lasts_over_disabling(struct kunit *test)
 {
 	struct rig r = new_rig(test, 1, 16, 0);
@@ -230,7 +234,7 @@ static void pause_lasts_over_disabling(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_test_count(test, r.c), 17);
 }
 
-/* Anything, in any order; the model is one number. */
+/* Calls and events come in random order. A single number says what the count must be. */
 static void count_survives_anything(struct kunit *test)
 {
 	static int (*const calls[])(struct pmuk_counter *c) = {
@@ -271,7 +275,10 @@ static void count_survives_anything(struct kunit *test)
 	KUNIT_EXPECT_GT(test, model, 100000);
 }
 
-/* More counters than the PMU has: turns, and each turn is accounted. */
+/*
+ * There are more counters than registers. The counters take turns, and their times account for each
+ * turn.
+ */
 static void multiplexed_value_says_so(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
@@ -315,7 +322,10 @@ static void multiplexed_value_says_so(struct kunit *test)
 		KUNIT_EXPECT_LT(test, value.time_running, value.time_enabled);
 		running += value.time_running;
 	}
-	/* There is one register: the turns add up to the whole, but for the switching. */
+	/*
+	 * There is one register, so the running times add up to the whole time, but for the
+	 * switches.
+	 */
 	KUNIT_EXPECT_LE(test, running, value.time_enabled + value.time_enabled / 4);
 	KUNIT_EXPECT_GE(test, running, value.time_enabled / 2);
 }
@@ -337,7 +347,7 @@ static void times_are_true(struct kunit *test)
 	before = local_clock();
 	mdelay(10);
 	inner = local_clock() - before;
-	/* The first read: it publishes. */
+	/* The first read in a tick publishes. */
 	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(c, &count), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_snapshot(c, &local), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_read(c, &value), 0);
@@ -355,7 +365,7 @@ static void times_are_true(struct kunit *test)
 
 #ifdef CONFIG_PERF_GUEST_MEDIATED_PMU
 
-/* KVM does this around a vCPU that has the PMU for itself. */
+/* KVM calls this around a vCPU that has the PMU for itself. */
 static void run_guest(u64 ns)
 {
 	guard(irqsave)();
@@ -365,8 +375,8 @@ static void run_guest(u64 ns)
 }
 
 /*
- * A counter without guests stands still while one has the PMU, and so do its times: what is
- * published lies between what perf core says before and after.
+ * A counter that excludes guests stands still while a guest has the PMU, and so do its times. The
+ * published times lie between those of two full reads, before and after.
  */
 static void times_stand_still_in_guests(struct kunit *test)
 {
@@ -411,7 +421,7 @@ static void pinned_refused_when_full(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 1);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_nr_events(r.sim), 1);
 
-	/* The counter that was there has not suffered. */
+	/* The first counter counts on. */
 	KUNIT_EXPECT_EQ(test, pmuk_counter_state(r.c), PMUK_COUNTER_ACTIVE);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(r.sim, 0, 5), 5);
 	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, r.c), 10);
@@ -435,7 +445,10 @@ static void pinned_refused_at_enable(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, second), 5);
 }
 
-/* perf core places a CPU's pinned events before a task's: enabling may push one out, a try not. */
+/*
+ * perf core places a CPU's pinned events before a task's. So enabling a counter may push a task's
+ * event off the PMU. The try at creation does not.
+ */
 static void trial_pushes_no_task_out(struct kunit *test)
 {
 	struct rig r = bare_rig(test, pmuk_test_sim(test, 1, 32), PMUK_PINNED);
@@ -451,7 +464,39 @@ static void trial_pushes_no_task_out(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, event->state, PERF_EVENT_STATE_ERROR);
 }
 
-/* Others take all counters while it counts. */
+/*
+ * perf_events_enable() may place an event without rescheduling its PMU. It must not if perf core
+ * has not linked the task's events of that PMU to the CPU: a trial finds the task's events by that
+ * link. The link is missing here. The dummy event keeps the task's context active, and perf core
+ * adds a disabled event to an active context without the link. perf core adds the link when the
+ * task is scheduled in, so one round may prove nothing. The CPU needs an event, too: its first one
+ * reschedules the PMU.
+ */
+static void trial_sees_events_enabled_together(struct kunit *test)
+{
+	struct perf_event_attr dummy = { .type = PERF_TYPE_SOFTWARE, .size = sizeof(dummy),
+					 .config = PERF_COUNT_SW_DUMMY };
+	struct rig r = bare_rig(test, pmuk_test_sim(test, 1, 32), PMUK_PINNED);
+	struct perf_event_attr attr = { .type = pmuk_sim_type(r.sim), .size = sizeof(attr),
+					.config = 1, .pinned = 1, .disabled = 1 };
+	struct perf_event *event;
+	unsigned int i;
+
+	pmuk_test_task_event(test, current, &dummy);
+	rig_counter(test, &r);
+	for (i = 0; i < 20; i++) {
+		event = pmuk_test_task_event(test, current, &attr);
+		perf_events_enable(&event, 1);
+		/* Does the work where perf core cannot enable events together. */
+		perf_event_enable(event);
+		KUNIT_ASSERT_EQ(test, event->state, PERF_EVENT_STATE_ACTIVE);
+		rig_counter(test, &r);
+		KUNIT_EXPECT_EQ(test, event->state, PERF_EVENT_STATE_ACTIVE);
+		kunit_release_action(test, pmuk_test_put_event, event);
+	}
+}
+
+/* Other events take all registers of the PMU while the pinned counter counts. */
 static void pinned_pushed_out_says_so(struct kunit *test)
 {
 	struct rig r = new_rig(test, 2, 32, PMUK_PINNED);
@@ -472,7 +517,7 @@ static void pinned_pushed_out_says_so(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, r.c), 110);
 }
 
-/* A counter that is not pinned waits, and says so, too. */
+/* A counter that is not pinned waits for a register, and its state and reads tell that. */
 static void flexible_pushed_out_waits(struct kunit *test)
 {
 	struct rig r = new_rig(test, 1, 32, 0);
@@ -510,7 +555,7 @@ static void snapshot_is_what_was_read(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_test_snapshot(test, r.c), 0);
 	for (i = 1; i <= 5; i++) {
 		pmuk_sim_count(r.sim, 0, 100);
-		/* Nobody has read it yet. */
+		/* No read has published this step yet. */
 		KUNIT_EXPECT_EQ(test, pmuk_test_snapshot(test, r.c), (i - 1) * 100);
 		/* The first read in a tick publishes. */
 		for (tick = jiffies; time_before(jiffies, tick + 2);)
@@ -544,7 +589,7 @@ struct deaf_cpu {
 	bool done;
 };
 
-/* Keeps interrupts off, reads now and then, until told to stop. */
+/* Keeps interrupts off until @d->done is set. Before that, counts and publishes. */
 static int be_deaf(void *data)
 {
 	struct deaf_cpu *d = data;
@@ -569,7 +614,7 @@ static void hear(void *data)
 	atomic_inc(&d->heard);
 }
 
-/* A snapshot asks nothing of a CPU that would not answer. */
+/* A snapshot does not need the counter's CPU to take an interrupt. */
 static void snapshot_needs_no_interrupt(struct kunit *test)
 {
 	struct deaf_cpu d = { .sim = pmuk_test_sim(test, 1, 32) };
@@ -585,7 +630,7 @@ static void snapshot_needs_no_interrupt(struct kunit *test)
 	while (!atomic_read(&d.deaf))
 		cpu_relax();
 
-	/* It is deaf indeed: this call is not heard until it listens again. */
+	/* The CPU has interrupts off indeed: this IPI stays pending until they are on again. */
 	smp_call_function_single_async(other, &csd);
 	for (i = 0, ret = 0; i < 1000 && !ret; i++)
 		ret = pmuk_counter_snapshot(d.c, &value);
@@ -604,11 +649,14 @@ static void snapshot_needs_no_interrupt(struct kunit *test)
 struct snapshot_race {
 	struct pmuk_sim *sim;
 	struct pmuk_counter *c;
-	struct pmuk_value last;		/* that was read */
+	struct pmuk_value last;		/* latest value that was read */
 	unsigned int bad, changes, reads;
 };
 
-/* Periods are whole steps: the register wraps between two of them, never in one. */
+/*
+ * A period is a number of whole steps, so the register wraps between two steps and never within
+ * one.
+ */
 #define RACE_STEP	4096
 
 static void publish(void *data)
@@ -620,7 +668,7 @@ static void publish(void *data)
 	pmuk_counter_read_local(race->c, &count);
 	pmuk_counter_pause(race->c);
 	pmuk_counter_resume(race->c);
-	/* To an emulator that runs one CPU at a time: another one's turn. */
+	/* An emulator that runs one CPU at a time may go on with another CPU here. */
 	cpu_relax();
 }
 
@@ -637,7 +685,7 @@ static struct pmuk_loop *start_race(struct kunit *test, struct snapshot_race *ra
 	return pmuk_loop_start(test, other, publish, race);
 }
 
-/* Compares the next value that was read with the one before. */
+/* Compares a value with the one that was read before it. */
 static void look_at(struct snapshot_race *race, int ret, const struct pmuk_value *value)
 {
 	race->bad += ret || value->count % RACE_STEP || value->count < race->last.count ||
@@ -647,7 +695,7 @@ static void look_at(struct snapshot_race *race, int ret, const struct pmuk_value
 	race->reads++;
 }
 
-/* From another CPU: never torn, never back. */
+/* Snapshots from another CPU never mix two values, and never go back. */
 static void snapshot_is_whole(struct kunit *test)
 {
 	struct snapshot_race race = {};
@@ -669,9 +717,9 @@ static void snapshot_is_whole(struct kunit *test)
 }
 
 /*
- * A read that interrupts the owner is whole, too, whatever the owner is doing. Where an emulator
- * runs one CPU at a time, an interrupt may take half a second to get to the other one: fewer reads
- * will do.
+ * A read that interrupts the owner gets one value, too, whatever the owner is doing. An emulator
+ * that runs one CPU at a time may deliver an interrupt to the other CPU half a second late. So
+ * fewer reads will do.
  */
 static void remote_read_is_whole(struct kunit *test)
 {
@@ -689,7 +737,7 @@ static void remote_read_is_whole(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_test_count(test, race.c), pmuk_sim_counted(race.sim, 0));
 }
 
-/* The PMU's driver is unloaded under the counter. */
+/* The PMU's driver is unloaded while the counter exists. */
 static void unplugged_pmu_is_gone(struct kunit *test)
 {
 	struct rig r = bare_rig(test, pmuk_test_sim(test, 1, 32), 0);
@@ -726,6 +774,7 @@ static struct kunit_case pmuk_counter_sim_cases[] = {
 	KUNIT_CASE(pinned_refused_when_full),
 	KUNIT_CASE(pinned_refused_at_enable),
 	KUNIT_CASE(trial_pushes_no_task_out),
+	KUNIT_CASE(trial_sees_events_enabled_together),
 	KUNIT_CASE(pinned_pushed_out_says_so),
 	KUNIT_CASE(flexible_pushed_out_waits),
 	KUNIT_CASE(exclude_flags_reach_the_pmu),

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Whatever can come in the middle of a local read, between any two of its steps.
+ * The tests disturb a local read between any two of its steps.
  *
- * The sources of local reads are compiled a second time, on registers made of memory,
- * and each look at what an interrupt may change is a step. Before every step, and
- * before every pair of steps, each disturbance is made in turn. The count must be
- * one that was true at some time during the read: neither less than before it
- * nor more than after it, and so exactly that when nothing was counted meanwhile.
+ * The sources of local reads are compiled a second time, with registers that are memory. Each
+ * access to what an interrupt may change is a step. Before every step, and before every pair of
+ * steps, each disturbance is made in turn. The count must have been true at some time during the
+ * read. So it is no less than before the read, and no more than after it; if nothing was counted
+ * meanwhile, it is exact.
  */
-/* The headers that are included first do not include these, which are stepped through below. */
+/* The headers that come first must not include these two, whose code is instrumented below. */
 #define _LINUX_PMU_KAPI_GROUP_H
 #define _LINUX_PMU_KAPI_READ_H
 
@@ -28,45 +28,42 @@
 
 #define STEPS_REGS	2
 #define STEPS_PERIOD	1000
-#define STEPS_MAX	32	/* more than an undisturbed read takes */
+#define STEPS_MAX	32	/* more steps than an undisturbed read has */
 
 struct disturbance {
 	const char *name;
 	void (*fn)(void);
-	bool by_interrupt;	/* and not by an NMI, that is */
+	bool by_interrupt;	/* an interrupt can do this, an NMI cannot */
 };
 
-/* The counter under test, its PMU, and when it is to be disturbed how. */
+/* Holds the counter under test, its PMU, and the disturbances with their steps. */
 static struct {
 	struct perf_event event;
 	struct perf_event_context ctx;
 	struct pmu pmu;
 	int pmu_disabled;
 	u64 regs[STEPS_REGS];
-	int reg_cpu[STEPS_REGS];	/* the only CPU that has it, if ->roams */
+	int reg_cpu[STEPS_REGS];	/* the only CPU with this register, if ->roams */
 	bool roams;
-	unsigned int faults;	/* reads of a register that this CPU has not */
-	u64 true_count;		/* what has happened while not paused */
+	unsigned int faults;	/* reads of another CPU's register */
+	u64 true_count;		/* events while not paused */
 	unsigned int step;
 	unsigned int when[2];
 	const struct disturbance *what[2];
+	bool after;		/* disturb after the look, and not before it */
 	bool disturbing;
-	bool masked;		/* interrupts off */
+	bool masked;		/* interrupts are off */
 	bool nmi;
-	unsigned long *group_tick;	/* of the group that is read */
+	unsigned long *group_tick;	/* the group's ->fast_tick, if a group is read */
 	unsigned int disturbed;
-	unsigned long irqs;	/* what has interrupted */
+	unsigned long irqs;	/* number of disturbances */
 	struct pmuk_counter c;
 } steps;
 
-/* Only steps of the read count: a disturbance itself is not disturbed. */
-static void step(void)
+static void disturb_at(unsigned int now)
 {
-	unsigned int i, now;
+	unsigned int i;
 
-	if (steps.disturbing)
-		return;
-	now = steps.step++;
 	for (i = 0; i < ARRAY_SIZE(steps.when); i++) {
 		const struct disturbance *what = steps.what[i];
 
@@ -80,11 +77,28 @@ static void step(void)
 	}
 }
 
+/* Counts a step of the read, and disturbs the read if that is due, but no disturbance. */
+static void step(void)
+{
+	if (steps.disturbing)
+		return;
+	steps.step++;
+	if (!steps.after)
+		disturb_at(steps.step - 1);
+}
+
+/* The step has loaded its value. */
+static void stepped(void)
+{
+	if (!steps.disturbing && steps.after)
+		disturb_at(steps.step - 1);
+}
+
 static u64 steps_arch_read(const struct perf_event *event)
 {
 	int idx = event->hw.idx;
 
-	step();		/* the register is chosen, and then read */
+	step();		/* after the register is chosen, before it is read */
 	if (steps.roams && steps.reg_cpu[idx] != raw_smp_processor_id())
 		steps.faults++;
 	return steps.regs[idx];
@@ -100,7 +114,7 @@ static u64 steps_arch_read(const struct perf_event *event)
 #include "../../kernel/pmu_kapi/local.c"
 #include "../../kernel/pmu_kapi/pause.c"
 
-/* Reads of a group go through the same steps. */
+/* Group reads are instrumented in the same way. */
 #undef _LINUX_PMU_KAPI_GROUP_H
 #include <linux/pmu_kapi_group.h>
 
@@ -109,7 +123,7 @@ static u64 steps_arch_read(const struct perf_event *event)
 #undef local_irq_restore
 #define local_irq_restore(flags)	raw_local_irq_restore(flags)
 
-/* The code of a PMU's driver, for one counter. */
+/* The next functions do what a PMU's driver does for one counter. */
 static u64 *steps_reg(void)
 {
 	return &steps.regs[steps.event.hw.idx];
@@ -161,7 +175,7 @@ static void steps_happen(u64 n)
 		steps.true_count += n;
 }
 
-/* The disturbances. */
+/* The next functions are the disturbances. */
 static void disturb_count(void)
 {
 	steps_happen(7);
@@ -173,7 +187,7 @@ static void disturb_fold(void)
 	steps_update();
 }
 
-/* Exactly one period: prev_count ends where it was. */
+/* Exactly one period has passed, so prev_count is the same as before. */
 static void disturb_overflow_exact(void)
 {
 	steps_happen(local64_read(&steps.event.hw.period_left));
@@ -188,7 +202,10 @@ static void disturb_overflow_late(void)
 	steps_reload();
 }
 
-/* A period late: the driver begins a new one, and prev_count ends where it was. */
+/*
+ * The interrupt comes a period late. The driver begins a new period, and prev_count is the same as
+ * before.
+ */
 static void disturb_overflow_period_late(void)
 {
 	steps_happen(local64_read(&steps.event.hw.period_left) + STEPS_PERIOD);
@@ -196,7 +213,7 @@ static void disturb_overflow_period_late(void)
 	steps_reload();
 }
 
-/* Restarted, and nothing had come in: the count ends where it was. */
+/* The counter is restarted without a new event, so the count is the same as before. */
 static void disturb_restart(void)
 {
 	steps_update();
@@ -204,7 +221,7 @@ static void disturb_restart(void)
 	steps_reload();
 }
 
-/* Off the PMU and on another register, which others have used before. */
+/* The counter moves to another register, which held something else before. */
 static void disturb_move(void)
 {
 	steps_update();
@@ -225,7 +242,9 @@ static void disturb_pause_resume(void)
 	steps_resume(&steps.c);
 }
 
-/* Paused, rescheduled by perf core, and so it goes on: that is not to be counted. */
+/*
+ * perf core reschedules the paused event, and so starts it. Events until the resume must not count.
+ */
 static void disturb_pause_leak(void)
 {
 	steps_pause(&steps.c);
@@ -236,8 +255,8 @@ static void disturb_pause_leak(void)
 }
 
 /*
- * An NMI that is not the PMU's own cannot stop the hardware, which counts on. A context that masks
- * closes the fast path of its group.
+ * An NMI of another source cannot stop the hardware, which counts on. A context that masks in an
+ * NMI also closes the fast path of its group.
  */
 static void disturb_pause_by_nmi(void)
 {
@@ -299,14 +318,16 @@ static void steps_reset(unsigned int width, u64 before)
 	steps_happen(before);
 }
 
-/* A read, fast or slow, disturbed as arranged. How many steps it took. */
+/*
+ * Reads by the fast or the slow path, with the arranged disturbances. Returns the number of steps.
+ */
 static unsigned int steps_check(struct kunit *test, bool fast, const char *what)
 {
 	u64 before = steps.true_count, count = 0;
 	unsigned long flags;
 	int ret;
 
-	local_irq_save(flags);		/* this CPU's tick does not come between */
+	local_irq_save(flags);		/* keeps this CPU's tick out */
 	if (steps.c.state <= PMUK_COUNTING)
 		steps.c.state = fast ? jiffies : PMUK_COUNTING;
 	steps.step = 0;
@@ -329,7 +350,7 @@ static void steps_undisturbed(struct kunit *test, bool fast)
 	KUNIT_EXPECT_LT(test, taken, STEPS_MAX);
 }
 
-/* Undisturbed, both paths give the count, at each width and across its wrap. */
+/* Without a disturbance both paths give the count, at each width and across its wrap. */
 static void steps_exact(struct kunit *test)
 {
 	static const unsigned int widths[] = { 16, 32, 48, 64 };
@@ -360,7 +381,7 @@ static void steps_disturb(struct kunit *test, bool fast, unsigned int first, uns
 				steps.what[1] = &disturbances[j];
 			}
 			steps_check(test, fast, disturbances[i].name);
-			/* what comes after a disturbed read must be right, too */
+			/* The reads after a disturbed one must be right, too. */
 			steps_check(test, fast, "after it");
 			steps_check(test, false, "after it");
 		}
@@ -396,7 +417,7 @@ static void steps_two(struct kunit *test)
 	KUNIT_EXPECT_GT(test, disturbed, STEPS_MAX);
 }
 
-/* Another task runs instead, and then this one goes on elsewhere: on a CPU of another kind. */
+/* Another task preempts this one, which then continues on a CPU with other registers. */
 static void disturb_migrate(void)
 {
 	if (!preemptible())
@@ -429,7 +450,7 @@ static unsigned int steps_migrate_at(struct kunit *test, unsigned int when)
 	return steps.disturbed;
 }
 
-/* A task counter, read with preemption on where CPUs differ in their registers. */
+/* A task reads its counter with preemption on, where CPUs differ in their registers. */
 static void steps_migrate(struct kunit *test)
 {
 	unsigned int when, disturbed = 0;
@@ -448,7 +469,10 @@ static void read_inside(struct pmuk_counter *c, const struct pmuk_sample *sample
 	steps_read_local(c, &count);
 }
 
-/* perf core throttles before it calls, and stops the event then (7.3) or after it (6.12). */
+/*
+ * perf core throttles an event before it calls the handler. It stops the event then (7.3), or after
+ * the handler has returned (6.12).
+ */
 static void steps_throttle(void)
 {
 	struct perf_event *event = &steps.event;
@@ -462,7 +486,7 @@ static void steps_throttle(void)
 	event->hw.state = PERF_HES_STOPPED;
 }
 
-/* x86's driver on 6.12 makes room like this: it does not load a stopped counter's new register. */
+/* x86's driver on 6.12 moves a stopped counter like this, and does not load the new register. */
 static void steps_move_stopped(void)
 {
 	steps_update();
@@ -502,7 +526,10 @@ static int steps_check_period(struct perf_event *event, u64 period)
 	return period < 10 ? -EINVAL : 0;
 }
 
-/* Drivers are asked, as perf core asks them: x86's refuse some periods, such as that of BTS. */
+/*
+ * pmuk asks the PMU's driver about a period, as perf core does. x86's drivers refuse some periods,
+ * such as those that need BTS.
+ */
 static void steps_period_is_checked(struct kunit *test)
 {
 	migrate_disable();
@@ -530,14 +557,17 @@ static __always_inline bool steps_group_read(u64 *counts, unsigned int n, bool m
 	}
 }
 
-/* A read of @n counters, which are one counter in as many places; @masked: with interrupts off. */
+/*
+ * Says how to read @n counters, each of which is the same counter. @masked means with interrupts
+ * off.
+ */
 struct steps_group {
 	struct pmuk_group *group;
 	unsigned int n;
 	bool masked;
 };
 
-/* All are read in one instant, or the fast path gives up. */
+/* The counts are all of one instant, or else the fast path gives up. */
 static bool steps_check_group(struct kunit *test, const struct steps_group *g, const char *what)
 {
 	u64 before = steps.true_count, counts[PMUK_GROUP_FAST] = {};
@@ -545,7 +575,7 @@ static bool steps_check_group(struct kunit *test, const struct steps_group *g, c
 	unsigned int i;
 	bool done;
 
-	local_irq_save(flags);		/* this CPU's tick does not come between */
+	local_irq_save(flags);		/* keeps this CPU's tick out */
 	g->group->fast_tick = jiffies;
 	memset(g->group->last, 0, sizeof(g->group->last));
 	steps.group_tick = &g->group->fast_tick;
@@ -561,7 +591,7 @@ static bool steps_check_group(struct kunit *test, const struct steps_group *g, c
 			KUNIT_FAIL(test, "%s: %llu, %llu are not one in %llu...%llu", what,
 				   counts[0], counts[i], before, steps.true_count);
 	}
-	/* An NMI that comes next reads no less than this. */
+	/* The next NMI reads no less than ->last, so ->last must not exceed the true count. */
 	for (i = 0; i < g->n; i++) {
 		if (g->group->last[i] > steps.true_count)
 			KUNIT_FAIL(test, "%s: leaves %llu, more than %llu", what,
@@ -570,7 +600,10 @@ static bool steps_check_group(struct kunit *test, const struct steps_group *g, c
 	return done;
 }
 
-/* Undisturbed it is done; unless another CPU moves jiffies on meanwhile, which is another tick. */
+/*
+ * An undisturbed group read succeeds, unless another CPU advances jiffies during the read, and so
+ * begins another tick.
+ */
 static bool steps_group_is_read(struct kunit *test, const struct steps_group *g)
 {
 	unsigned long tick;
@@ -604,7 +637,7 @@ static void steps_in_group_of(struct kunit *test, const struct steps_group *g)
 	KUNIT_EXPECT_GT(test, disturbed, STEPS_MAX);
 }
 
-/* An NMI reads while perf core's update has moved prev_count, and not the count yet. */
+/* An NMI reads while perf core's update has set prev_count, but has not added to the count yet. */
 static void steps_expect_no_less(struct kunit *test)
 {
 	u64 count = 0;
@@ -637,7 +670,63 @@ static void steps_nmi_reads_no_less(struct kunit *test)
 	migrate_enable();
 }
 
-/* Each number of counters has code of its own. */
+/* The count that a group read in an interrupt has returned. */
+static u64 steps_read_inside;
+
+/* An interrupt reads the same group. */
+static void disturb_read(void)
+{
+	u64 counts[PMUK_GROUP_FAST];
+
+	steps_happen(7);
+	if (steps_group_read(counts, 1, false))
+		steps_read_inside = counts[0];
+}
+
+static const struct disturbance reading = { "read", disturb_read, true };
+
+/*
+ * The interrupt has read more than the read that it has interrupted. If that read succeeds
+ * nevertheless, it leaves what the interrupt has read. If not, the caller reads again.
+ */
+static bool steps_read_at(struct kunit *test, struct steps_group *g, unsigned int when)
+{
+	bool done;
+
+	steps_reset(32, 21);
+	steps.after = true;
+	steps.when[0] = when;
+	steps.what[0] = &reading;
+	steps_read_inside = 0;
+	done = steps_check_group(test, g, "an interrupt that reads");
+	if (done)
+		KUNIT_EXPECT_GE_MSG(test, g->group->last[0], steps_read_inside, "step %u", when);
+	return !done && steps_read_inside;
+}
+
+/*
+ * The latest count of a group is not replaced by an older one. On x86, interrupts are off during a
+ * group read, so none of them can come between.
+ */
+static void steps_keep_the_latest(struct kunit *test)
+{
+	struct steps_group g = { .n = 1 };
+	unsigned int when, again = 0;
+
+	g.group = pmuk_test_zalloc(test, sizeof(*g.group));
+	g.group->events[0] = &steps.event;
+	g.group->masks[0] = GENMASK_ULL(31, 0);
+	migrate_disable();
+	raw_cpu_write(steps_groups, g.group);
+	for (when = 0; when < STEPS_MAX; when++)
+		again += steps_read_at(test, &g, when);
+	raw_cpu_write(steps_groups, NULL);
+	migrate_enable();
+	if (!IS_ENABLED(CONFIG_X86))
+		KUNIT_EXPECT_GT(test, again, 0);
+}
+
+/* The fast path has separate code for each number of counters. */
 static void steps_in_group(struct kunit *test)
 {
 	struct steps_group g = {};
@@ -666,6 +755,7 @@ static struct kunit_case pmuk_counter_steps_cases[] = {
 	KUNIT_CASE(steps_period_is_checked),
 	KUNIT_CASE(steps_in_group),
 	KUNIT_CASE(steps_nmi_reads_no_less),
+	KUNIT_CASE(steps_keep_the_latest),
 	{}
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Counters of software events: what pmuk offers on a machine without a PMU.
+ * The tests check counters of software events, which pmuk offers on a machine without a PMU, too.
  */
 #include <linux/delay.h>
 #include <linux/hrtimer.h>
@@ -61,7 +61,7 @@ struct look {
 	int ret;
 };
 
-static void look(void *data)
+static void read_there(void *data)
 {
 	struct look *look = data;
 
@@ -78,7 +78,7 @@ static void clock_is_read(struct kunit *test)
 
 	there.c = pmuk_test_enabled(test, &clock_attr, cpu, NULL);
 	for (i = 0; i < 1000; i++) {
-		KUNIT_ASSERT_EQ(test, pmuk_irq_run(level, look, &there), 0);
+		KUNIT_ASSERT_EQ(test, pmuk_irq_run(level, read_there, &there), 0);
 		KUNIT_ASSERT_EQ(test, there.ret, 0);
 		KUNIT_ASSERT_GE(test, there.count, last);
 		count = pmuk_test_local(test, there.c);
@@ -128,7 +128,7 @@ struct overflows {
 	unsigned int nr, elsewhere;
 	u64 last;
 	unsigned int wrong;
-	u64 period;	/* the next, for the callback to set; 0: leave it */
+	u64 period;	/* the callback sets this period next; 0: none */
 };
 
 static void note_overflow(struct pmuk_counter *c, const struct pmuk_sample *sample, void *data)
@@ -145,13 +145,13 @@ static void note_overflow(struct pmuk_counter *c, const struct pmuk_sample *samp
 		o->wrong++;
 }
 
-/* Returns whether *@nr gets there. */
+/* Returns whether *@nr reaches @wanted. */
 static bool comes_to(const unsigned int *nr, unsigned int wanted)
 {
 	return pmuk_test_spin_until(READ_ONCE(*nr) >= wanted);
 }
 
-/* A clock of the test's CPU, or the switches of this task. */
+/* Returns a counter of the test's CPU's clock, or of this task's switches. */
 static struct pmuk_counter *overflowing(struct kunit *test, struct pmuk_attr attr, u64 period,
 					pmuk_overflow_t overflow, void *data)
 {
@@ -163,7 +163,7 @@ static struct pmuk_counter *overflowing(struct kunit *test, struct pmuk_attr att
 	return pmuk_test_here(test, &attr);
 }
 
-/* A timer's accuracy: never more than the time allows. */
+/* A timer's overflows may be late, but are never more than the time allows. */
 static void clock_overflows(struct kunit *test)
 {
 	struct overflows *o = pmuk_test_zalloc(test, sizeof(*o));
@@ -191,13 +191,13 @@ static void callback_sets_the_period(struct kunit *test)
 	o->period = 5 * NSEC_PER_MSEC;
 	c = overflowing(test, clock_attr, NSEC_PER_MSEC / 5, note_overflow, o);
 	KUNIT_EXPECT_TRUE(test, comes_to(&o->nr, 2));
-	/* The host may take the CPU away for longer than a period. */
+	/* Begin between two overflows. The host may take the CPU away for longer than a period. */
 	do {
 		nr = READ_ONCE(o->nr);
 		begin = pmuk_test_local(test, c);
 	} while (READ_ONCE(o->nr) != nr);
 	KUNIT_EXPECT_TRUE(test, comes_to(&o->nr, nr + 4));
-	/* Four periods of 5 ms, the first of which may have begun already. */
+	/* Four periods of 5 ms have passed. The first one may have begun before the loop ended. */
 	KUNIT_EXPECT_GE(test, pmuk_test_local(test, c) - begin, 15 * NSEC_PER_MSEC);
 	KUNIT_EXPECT_EQ(test, o->wrong, 0);
 }
@@ -219,12 +219,15 @@ static void paused_clock_does_not_overflow(struct kunit *test)
 
 #define CLOCK_PERIOD	(20 * NSEC_PER_MSEC)
 
-/* The first two overflows of a clock, by its timer: a late interrupt changes nothing of that. */
+/*
+ * Holds the expiry times of the timer at a clock's first two overflows. Late interrupts do not
+ * change these times.
+ */
 struct expiries {
 	unsigned int nr, started;
 	u64 at[2];
-	u64 period;	/* of the latest sample */
-	int (*fn)(struct pmuk_counter *c);	/* what the first callback does */
+	u64 period;	/* the period of the latest sample */
+	int (*fn)(struct pmuk_counter *c);	/* called by the first callback */
 	int ret;
 };
 
@@ -243,7 +246,7 @@ static void note_expiry(struct pmuk_counter *c, const struct pmuk_sample *sample
 	WRITE_ONCE(e->nr, e->nr + 1);
 }
 
-/* The first two overflows, in the first of which @fn was called. */
+/* Returns the first two overflows. The callback of the first one calls @fn. */
 static struct expiries *two_expiries(struct kunit *test, int (*fn)(struct pmuk_counter *c),
 				     bool resume)
 {
@@ -262,7 +265,10 @@ static struct expiries *two_expiries(struct kunit *test, int (*fn)(struct pmuk_c
 	return e;
 }
 
-/* A clock that is paused at the end of a period does not overflow again right after a resume. */
+/*
+ * A clock is paused in the callback at the end of a period. It does not overflow again right after
+ * the resume.
+ */
 static void clock_paused_in_its_callback(struct kunit *test)
 {
 	struct expiries *e = two_expiries(test, pmuk_counter_pause, true);
@@ -275,7 +281,7 @@ static int triple_period(struct pmuk_counter *c)
 	return pmuk_counter_set_period(c, 3 * CLOCK_PERIOD);
 }
 
-/* perf core starts the timer when the callback has returned, and with the new period. */
+/* perf core starts the timer after the callback has returned, with the new period. */
 static void clock_period_set_in_its_callback(struct kunit *test)
 {
 	struct expiries *e = two_expiries(test, triple_period, false);
@@ -284,7 +290,7 @@ static void clock_period_set_in_its_callback(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, e->period, 3 * CLOCK_PERIOD);
 }
 
-/* The scheduler keeps its own account. */
+/* The scheduler counts the task's switches, too. */
 static unsigned long scheduler_count(void)
 {
 	return current->nvcsw + current->nivcsw;
@@ -317,7 +323,7 @@ static void note_switch(struct pmuk_counter *c, const struct pmuk_sample *sample
 	o->nr++;
 }
 
-/* Told from within the scheduler, once for each. */
+/* The scheduler itself runs the callback, once for each switch. */
 static void switches_overflow(struct kunit *test)
 {
 	struct overflows *o = pmuk_test_zalloc(test, sizeof(*o));
@@ -369,9 +375,9 @@ static const struct storm {
 KUNIT_ARRAY_PARAM_DESC(storms, storms, name);
 
 /*
- * On the other CPU, in the midst of its switches, or its timer's interrupts. There
- * is one more such counter all the time: the first and the last have perf core
- * patch the scheduler's code, which some emulators get wrong while it runs.
+ * Counters on the other CPU are destroyed while it switches tasks, or takes its timer's interrupts.
+ * Another such counter exists all the time: perf core patches the scheduler's code for the first
+ * and the last one, which some emulators get wrong while the code runs.
  */
 static void destroy_in_storm(struct kunit *test)
 {
@@ -406,8 +412,8 @@ static const struct pmuk_attr rare_attr = {
 };
 
 /*
- * perf core of Linux 6.12 handles software events with interrupts on, and does not look whether an
- * event has been disabled since it was found: here, its last step.
+ * Calls the handler as perf core of Linux 6.12 does at last: interrupts are on, and the event may
+ * have been disabled after perf core has found it.
  */
 static void overflow_as_6_12(struct meeting *m)
 {
@@ -430,7 +436,7 @@ static struct meeting *new_meeting(struct kunit *test)
 	return m;
 }
 
-/* A disable interrupts the CPU, and so waits for a callback that runs with interrupts off. */
+/* The callback runs with interrupts off. So a disable, which interrupts the CPU, waits for it. */
 static void callback_keeps_interrupts_off(struct kunit *test)
 {
 	struct meeting *m = new_meeting(test);
@@ -440,7 +446,9 @@ static void callback_keeps_interrupts_off(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, m->open, 0);
 }
 
-/* An overflow that perf core had begun to handle when the counter was disabled is dropped. */
+/*
+ * The counter is disabled after perf core has begun to handle an overflow. The overflow is dropped.
+ */
 static void overflow_after_disable_is_dropped(struct kunit *test)
 {
 	struct meeting *m = new_meeting(test);
@@ -450,7 +458,7 @@ static void overflow_after_disable_is_dropped(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, m->nr, 0);
 }
 
-/* Counts nothing, and takes all calls. */
+/* A dummy event counts nothing, and its counter accepts all calls. */
 static void dummy_takes_all_calls(struct kunit *test)
 {
 	const struct pmuk_attr attr = {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Task counters: they count their task and nothing else, wherever it runs, until
- * it exits.
+ * The tests check that a task's counter counts that task and nothing else, on any CPU, until the
+ * task exits.
  */
 #include <linux/completion.h>
 #include <linux/cpumask.h>
@@ -13,11 +13,11 @@
 #include "pmuk_place.h"
 #include "pmuk_suite.h"
 
-/* A task that does what it is told, and the counter of its events. */
+/* Holds a task that runs functions for the test, and the counter of its events. */
 struct worker {
 	struct pmuk_place *p;
 	struct pmuk_sim *sim;
-	struct pmuk_attr attr;		/* of the counter */
+	struct pmuk_attr attr;		/* attributes of the counter */
 	struct pmuk_counter *c;
 	u64 n, count;
 	int ret, state;
@@ -29,19 +29,19 @@ static struct pmuk_attr task_attr(const struct pmuk_sim *sim)
 	return (struct pmuk_attr) { .type = pmuk_sim_type(sim), .flags = PMUK_NO_THROTTLE };
 }
 
-/* A worker on the test's CPU, without a counter. */
+/* Returns a worker on the test's CPU, without a counter. */
 static struct worker *new_worker(struct kunit *test, struct pmuk_sim *sim)
 {
 	struct worker *w = pmuk_test_zalloc(test, sizeof(*w));
 
 	w->sim = sim;
 	w->attr = task_attr(sim);
-	w->p = pmuk_place(test, sim, PMUK_TARGET_TASK);
+	w->p = pmuk_new_place(test, sim, PMUK_TARGET_TASK);
 	w->p->data = w;
 	return w;
 }
 
-/* The counter lasts longer than the worker. */
+/* The worker may exit before its counter is destroyed. */
 static void start_counter(struct worker *w)
 {
 	w->c = pmuk_test_enabled(w->p->test, &w->attr, -1, w->p->task);
@@ -70,7 +70,7 @@ static void work_elsewhere(struct pmuk_place *p)
 	work(p);
 }
 
-/* The worker works, and has counted @count then. */
+/* The worker calls @fn, after which its counter reads @count. */
 static void expect_work(struct kunit *test, struct worker *w, void (*fn)(struct pmuk_place *p),
 			u64 count)
 {
@@ -106,7 +106,7 @@ static void task_state_follows_its_turns(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, value.time_running, value.time_enabled);
 }
 
-/* Each CPU has one register, and each task has its turn with it. */
+/* Each CPU has one register, which the tasks use in turn. */
 static void tasks_do_not_mix(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 16);
@@ -127,7 +127,7 @@ static void tasks_do_not_mix(struct kunit *test)
 
 #define MIGRATIONS	1000
 
-/* It takes its count along, and somebody looks on all the time. */
+/* The count goes along with the task from CPU to CPU, while another task reads it all the time. */
 static void task_migrates(struct kunit *test)
 {
 	struct worker *w = counted_worker(test, pmuk_test_sim(test, 1, 12));
@@ -157,7 +157,9 @@ static void task_migrates(struct kunit *test)
 	pmuk_test_expect_value(test, w->c, 0, MIGRATIONS * 1234);
 }
 
-/* On CPUs of another kind, which have another PMU, the counter waits, and its times say so. */
+/*
+ * A CPU of another kind has another PMU. There the counter waits, as its state and its times tell.
+ */
 static void task_counts_on_one_kind(struct kunit *test)
 {
 	static struct cpumask big;
@@ -195,7 +197,9 @@ static void note_overflow(struct pmuk_counter *c, const struct pmuk_sample *samp
 	w->ret |= current != w->p->task;
 }
 
-/* A worker whose counter, which is still to be created, overflows. */
+/*
+ * Returns a worker with attributes of a counter that overflows. The counter is still to be created.
+ */
 static struct worker *overflowing_worker(struct kunit *test, u64 period)
 {
 	struct worker *w = new_worker(test, pmuk_test_sim(test, 1, 16));
@@ -234,7 +238,7 @@ static void work_paused(struct pmuk_place *p)
 	w->ret |= ret;
 }
 
-/* A pause goes along with its task. */
+/* A task that moves to another CPU takes the pause along. */
 static void pause_migrates(struct kunit *test)
 {
 	struct worker *w = counted_worker(test, pmuk_test_sim(test, 1, 16));
@@ -263,7 +267,7 @@ static void exit_keeps_the_count(struct kunit *test)
 	pmuk_test_expect_gone(test, w->c, -ESRCH, 100003);
 }
 
-/* A pinned task counter loses its place to one that is pinned to the CPU. */
+/* A pinned counter of the CPU takes the register from a task's pinned counter. */
 static void pinned_task_pushed_out(struct kunit *test)
 {
 	struct worker *w = new_worker(test, pmuk_test_sim(test, 1, 32));
@@ -333,7 +337,7 @@ static int child_thread(void *data)
 	return 0;
 }
 
-/* A child of this thread, which has counted 1000 when this returns. */
+/* Forks a child of this thread, and returns after the child has counted 1000 events. */
 static void fork_child(struct kunit *test, struct child *child)
 {
 	pmuk_need_fork(test);
@@ -344,7 +348,7 @@ static void fork_child(struct kunit *test, struct child *child)
 	wait_for_completion(&child->counted);
 }
 
-/* It counts another 234, and has exited when this returns. */
+/* Lets the child count 234 more events and exit, and returns after that. */
 static void reap_child(struct kunit *test, struct child *child)
 {
 	complete(&child->exit);
@@ -360,7 +364,9 @@ static void note_child_overflow(struct pmuk_counter *c, const struct pmuk_sample
 	child->nr++;
 }
 
-/* A counter of this task, on one CPU; with PMUK_INHERIT of its children, too. */
+/*
+ * Returns a counter of this task on one CPU. With PMUK_INHERIT it counts the task's children, too.
+ */
 static struct pmuk_counter *new_parent(struct kunit *test, struct pmuk_attr attr, u32 flags)
 {
 	pmuk_test_pin_first(test);
@@ -386,7 +392,7 @@ static void own_task_counts(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, c), 123);
 }
 
-/* Sums up its children, those that are alive and those that have exited. */
+/* An inherited counter sums up its children, those that live and those that have exited. */
 static void inherit_sums_children(struct kunit *test)
 {
 	struct child child[3] = {};
@@ -406,13 +412,15 @@ static void inherit_sums_children(struct kunit *test)
 		reap_child(test, &child[i]);
 		pmuk_test_expect_value(test, c, 0, 5 + ARRAY_SIZE(child) * 1000 + (i + 1) * 234);
 	}
-	/* The event of one of the children may have become this task's own. */
+	/* perf core may have exchanged this task's event with a child's. */
 	KUNIT_EXPECT_LE(test, pmuk_sim_nr_events(sim), 2);
 	pmuk_sim_count(sim, 0, 5);
 	pmuk_test_expect_value(test, c, 0, 10 + ARRAY_SIZE(child) * 1234);
 }
 
-/* Children born before the counter is enabled have events that nobody can reach. */
+/*
+ * A child that is born before the counter is enabled has a disabled event that no call can enable.
+ */
 static void inherit_must_be_enabled_before_a_fork(struct kunit *test)
 {
 	struct child child = { .sim = pmuk_test_sim(test, 1, 32) };
@@ -428,7 +436,7 @@ static void inherit_must_be_enabled_before_a_fork(struct kunit *test)
 	pmuk_test_expect_value(test, late, 0, 0);
 }
 
-/* A fork and an enable that meet: both wait for perf core's lock, and the fork comes first. */
+/* A fork meets an enable: both wait for perf core's lock, and the fork gets it first. */
 struct meeting {
 	struct pmuk_counter *c;
 	struct task_struct *forks;
@@ -447,7 +455,7 @@ static int enable_meanwhile(void *data)
 	return 0;
 }
 
-/* Returns when @task has begun, and waits for the lock that is held here. */
+/* Returns when @task has set @begun, and waits for the lock that the caller holds. */
 static void wait_until_it_waits(const struct task_struct *task, const bool *begun)
 {
 	unsigned long end = jiffies + 10 * HZ;
@@ -475,7 +483,7 @@ static int let_the_fork_come_first(void *data)
 	return 0;
 }
 
-/* A child that is born while the counter is being enabled counts, or the call fails. */
+/* A child that is born while the counter is being enabled counts, or else the enable fails. */
 static void inherit_meets_a_fork(struct kunit *test)
 {
 	struct child child = { .sim = pmuk_test_sim(test, 1, 32) };
@@ -495,11 +503,11 @@ static void inherit_meets_a_fork(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, m.ret, -EBUSY);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_state(m.c), PMUK_COUNTER_OFF);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(m.c), -EBUSY);
-	/* The event was enabled for a moment, so the count may be anything. */
+	/* perf core had enabled the event for a moment, so the count can be anything. */
 	reap_child(test, &child);
 }
 
-/* With it the children's events go, and their callbacks. */
+/* Destroying the counter also removes its children's events, and ends their callbacks. */
 static void inherit_ends_when_destroyed(struct kunit *test)
 {
 	struct child *child = pmuk_test_zalloc(test, sizeof(*child));
@@ -533,7 +541,7 @@ static void without_inherit_children_are_left_out(struct kunit *test)
 	pmuk_test_expect_value(test, c, 0, 5);
 }
 
-/* A child's overflow is told, but not as a value of the counter. */
+/* A child's overflow calls back, but the sample has no value of the counter. */
 static void inherit_tells_childrens_overflows(struct kunit *test)
 {
 	struct child child = { .sim = pmuk_test_sim(test, 1, 16) };
@@ -548,7 +556,10 @@ static void inherit_tells_childrens_overflows(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, child.nr, 2);
 	KUNIT_EXPECT_EQ(test, child.sample.valid & PERF_SAMPLE_READ, 0);
 	reap_child(test, &child);
-	/* Swapped with its parent's at a switch, its event has another remainder. */
+	/*
+	 * perf core may exchange the events of parent and child when it switches between them. The
+	 * child then goes on with the rest of the parent's period.
+	 */
 	KUNIT_EXPECT_GE(test, child.nr, 2);
 	KUNIT_EXPECT_LE(test, child.nr, 3);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The suites of counters share this: what a counter says, threads on other CPUs, and counters
- * that end in the midst of their overflows.
+ * The suites of counters share these helpers: expectations about reads, CPUs that go offline, and
+ * counters that are destroyed while they overflow.
  */
 #ifndef _PMUK_COUNTERS_H
 #define _PMUK_COUNTERS_H
@@ -36,14 +36,14 @@ static inline u64 pmuk_test_snapshot(struct kunit *test, struct pmuk_counter *c)
 	return value.count;
 }
 
-/* The owner reads @count, and so does everybody else. */
+/* Expects that the owner's read and a full read give @count. */
 static inline void pmuk_test_expect_count(struct kunit *test, struct pmuk_counter *c, u64 count)
 {
 	KUNIT_ASSERT_EQ(test, pmuk_test_local(test, c), count);
 	KUNIT_ASSERT_EQ(test, pmuk_test_count(test, c), count);
 }
 
-/* A full read of @c returns @ret and has @count. */
+/* Expects that a full read of @c returns @ret and gives @count. */
 static inline void pmuk_test_expect_value(struct kunit *test, struct pmuk_counter *c, int ret,
 					  u64 count)
 {
@@ -75,7 +75,7 @@ static inline void pmuk_test_expect_gone(struct kunit *test, struct pmuk_counter
 	KUNIT_EXPECT_EQ(test, pmuk_test_snapshot(test, c), count);
 }
 
-/* A loop that calls this makes events of @sim all the time. */
+/* Makes events of @sim. A loop calls this all the time. */
 static inline void pmuk_test_storm(void *sim)
 {
 	pmuk_sim_count(sim, 0, 10);
@@ -87,7 +87,7 @@ static inline void pmuk_test_put_online(void *cpu)
 		add_cpu((long)cpu);
 }
 
-/* However the test case ends, @cpu is online after it. */
+/* Brings @cpu back online after the test case, however it ends. */
 static inline void pmuk_test_keep_online(struct kunit *test, int cpu)
 {
 	void *data = (void *)(long)cpu;
@@ -95,10 +95,10 @@ static inline void pmuk_test_keep_online(struct kunit *test, int cpu)
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, pmuk_test_put_online, data), 0);
 }
 
-/* @ret is what remove_cpu() has returned for @cpu. */
+/* Checks the result of remove_cpu(). @ret is what remove_cpu() has returned for @cpu. */
 static inline void pmuk_test_expect_offline(struct kunit *test, int cpu, int ret)
 {
-	/* Some machines cannot, and tell when it is tried. */
+	/* A machine that cannot take a CPU offline reports that only when it is tried. */
 	if (ret == -EOPNOTSUPP || ret == -EPERM)
 		kunit_skip(test, "CPU %d cannot go offline: %d", cpu, ret);
 	KUNIT_ASSERT_EQ(test, ret, 0);
@@ -106,25 +106,32 @@ static inline void pmuk_test_expect_offline(struct kunit *test, int cpu, int ret
 
 KUNIT_DEFINE_ACTION_WRAPPER(pmuk_test_put_event, perf_event_release_kernel, struct perf_event *);
 
-/* Another user's: a pinned event of this task, for the time of a test case. */
+/* Returns a perf event of @task, for the time of a test case. Its owner is not pmuk. */
+static inline struct perf_event *pmuk_test_task_event(struct kunit *test, struct task_struct *task,
+						      struct perf_event_attr *attr)
+{
+	struct perf_event *event;
+
+	event = perf_event_create_kernel_counter(attr, -1, task, NULL, NULL);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, event);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, pmuk_test_put_event, event), 0);
+	return event;
+}
+
 static inline struct perf_event *pmuk_test_pinned_event(struct kunit *test, struct pmuk_sim *sim,
 							u64 config)
 {
 	struct perf_event_attr attr = { .type = pmuk_sim_type(sim), .size = sizeof(attr),
 					.config = config, .pinned = 1 };
-	struct perf_event *event;
 
-	event = perf_event_create_kernel_counter(&attr, -1, current, NULL, NULL);
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, event);
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, pmuk_test_put_event, event), 0);
-	return event;
+	return pmuk_test_task_event(test, current, &attr);
 }
 
 #define PMUK_VICTIM_ALIVE	0x600d600dULL
 #define PMUK_VICTIM_DEAD	0xdeaddeadULL
 #define PMUK_VICTIM_CALLS	5
 
-/* A counter that is destroyed while it overflows, and its callbacks. */
+/* Counts the calls of a counter's callback. The counter is destroyed while it overflows. */
 struct pmuk_victim {
 	u64 magic;
 	atomic_t calls, late;
@@ -140,13 +147,13 @@ static inline void pmuk_victim_strike(struct pmuk_counter *c, const struct pmuk_
 		atomic_inc(&victim->late);
 	atomic_inc(&victim->calls);
 	pmuk_counter_read_local(c, &count);
-	/* Long enough to be found in here. */
+	/* The delay lets the destruction often find the callback running. */
 	udelay(2);
 	if (READ_ONCE(victim->magic) != PMUK_VICTIM_ALIVE)
 		atomic_inc(&victim->late);
 }
 
-/* Returns whether the counter could be made, and called back often enough before its end. */
+/* Returns whether the counter was created, and has called back often enough before its end. */
 static inline bool pmuk_victim_dies(struct pmuk_victim *victim, struct pmuk_attr attr, int cpu,
 				    bool deferred)
 {
@@ -172,7 +179,9 @@ static inline bool pmuk_victim_dies(struct pmuk_victim *victim, struct pmuk_attr
 	return called;
 }
 
-/* Makes one counter after the other on @cpu. Calls of @fn make each overflow all the time. */
+/*
+ * Creates and destroys @nr counters on @cpu, one after the other. Calls of @fn make them overflow.
+ */
 static inline void pmuk_test_victims(struct kunit *test, const struct pmuk_attr *attr, int cpu,
 				     void (*fn)(void *data), void *data, unsigned int nr,
 				     bool deferred)

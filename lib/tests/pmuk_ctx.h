@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The suites of contexts share these: contexts that go away with the test case, and their counters
- * on the simulated PMU.
+ * The suites of contexts share these helpers: contexts that are closed with the test case, their
+ * counters on the simulated PMU, and their messages.
  */
 #ifndef _PMUK_CTX_H
 #define _PMUK_CTX_H
@@ -10,13 +10,14 @@
 #include <linux/delay.h>
 #include <linux/jiffies.h>
 #include <linux/minmax.h>
+#include <linux/rcupdate.h>
 
 #include "pmuk_test.h"
 
-/* Longer than anything that is waited for can take, even on an emulated machine. */
+/* No wait takes longer than this, even on an emulated machine. */
 #define PMUK_CTX_PATIENCE	(10 * HZ)
 
-/* Whether @cond comes true; what it waits for has no other way to tell. */
+/* Polls @cond, and returns whether it comes true in time. */
 #define pmuk_ctx_comes(cond)						\
 ({									\
 	unsigned long __end = jiffies + PMUK_CTX_PATIENCE;		\
@@ -36,9 +37,45 @@ static inline struct completion *pmuk_ctx_completion(struct kunit *test)
 	return done;
 }
 
+/* RCU exports this function to modules, and declares it for itself only. */
+bool rcu_gp_is_expedited(void);
+
+/* Expedited grace periods are no steps of the state that pmuk_ctx_grace() reads. */
+static inline void pmuk_ctx_need_ordinary_grace(struct kunit *test)
+{
+	if (rcu_gp_is_expedited())
+		kunit_skip(test, "grace periods are expedited");
+}
+
+/* RCU's states of two grace periods in a row differ by this. */
+#define PMUK_GRACE_STEP		4
+
+/*
+ * Returns how many whole grace periods pass while @fn runs. Other code may wait for grace periods
+ * at the same time. So @fn waits for the least of several results.
+ */
+static inline unsigned long pmuk_ctx_grace(void (*fn)(void *data), void *data)
+{
+	unsigned long state = get_state_synchronize_rcu(), n = 0;
+
+	fn(data);
+	while (poll_state_synchronize_rcu(state + n * PMUK_GRACE_STEP))
+		n++;
+	return n;
+}
+
+/* Lets pmuk_ctx_grace() see one grace period pass. */
+static inline void pmuk_ctx_wait_once(void *unused)
+{
+	synchronize_rcu();
+}
+
 KUNIT_DEFINE_ACTION_WRAPPER(pmuk_ctx_put, pmuk_close, struct pmuk_context *);
 
-/* For the time of a test case; kunit_release_action() with pmuk_ctx_put() ends it before that. */
+/*
+ * Returns a context that is closed with the test case, or by kunit_release_action() of
+ * pmuk_ctx_put().
+ */
 static inline struct pmuk_context *pmuk_ctx_create(struct kunit *test,
 						   const struct pmuk_context_attr *attr)
 {
@@ -59,7 +96,7 @@ static inline void pmuk_ctx_add_set(struct kunit *test, struct pmuk_context *ctx
 	KUNIT_ASSERT_EQ(test, desc.ret, 0);
 }
 
-/* Counts @config of @sim; how is for pmuk_ctx_write_pmd() to say. */
+/* Adds a counter of event @config of @sim. pmuk_ctx_write_pmd() can set its period. */
 static inline void pmuk_ctx_add(struct kunit *test, struct pmuk_context *ctx,
 				struct pmuk_sim *sim, u16 set, u16 num, u64 config, u32 flags)
 {
@@ -77,7 +114,7 @@ static inline void pmuk_ctx_write_pmd(struct kunit *test, struct pmuk_context *c
 	KUNIT_ASSERT_EQ_MSG(test, pmuk_write_pmds(ctx, &copy, 1), 1, "%d", copy.ret);
 }
 
-/* Adds a counter of @config that is not throttled; @pmd has its set, number and period. */
+/* Adds a counter of @config that is not throttled. @pmd has its set, number and period. */
 static inline void pmuk_ctx_add_pmd(struct kunit *test, struct pmuk_context *ctx,
 				    struct pmuk_sim *sim, u64 config, const struct pmuk_pmd *pmd)
 {
@@ -85,7 +122,7 @@ static inline void pmuk_ctx_add_pmd(struct kunit *test, struct pmuk_context *ctx
 	pmuk_ctx_write_pmd(test, ctx, pmd);
 }
 
-/* @cpu: -1 for all */
+/* @cpu is -1 for all CPUs. */
 static inline int pmuk_ctx_try_load(struct pmuk_context *ctx, int cpu)
 {
 	struct pmuk_target target = { .type = PMUK_TARGET_CPU, .cpu = cpu };
@@ -105,7 +142,7 @@ static inline void pmuk_ctx_start(struct kunit *test, struct pmuk_context *ctx)
 	KUNIT_ASSERT_EQ(test, pmuk_start(ctx, NULL), 0);
 }
 
-/* Loads @ctx on @cpu, or on all CPUs if that is -1, and starts it. */
+/* Loads @ctx on @cpu, or on all CPUs if @cpu is -1, and starts it. */
 static inline void pmuk_ctx_run(struct kunit *test, struct pmuk_context *ctx, int cpu)
 {
 	pmuk_ctx_load(test, ctx, cpu);
@@ -122,7 +159,7 @@ static inline u64 pmuk_ctx_count(struct kunit *test, struct pmuk_context *ctx, u
 	return read.count;
 }
 
-/* A read of counter @num of set 0 returns @ret, and has @count. */
+/* Expects that a read of counter @num of set 0 returns @ret and gives @count. */
 static inline void pmuk_ctx_expect_pmd(struct kunit *test, struct pmuk_context *ctx, u16 num,
 				       int cpu, int ret, u64 count)
 {
@@ -133,7 +170,7 @@ static inline void pmuk_ctx_expect_pmd(struct kunit *test, struct pmuk_context *
 	KUNIT_EXPECT_EQ_MSG(test, read.count, count, "counter %u", num);
 }
 
-/* No counter and no buffer exists any more, and @sim has no event. */
+/* Expects that there is no counter and no buffer any more, and that @sim has no event. */
 static inline void pmuk_ctx_expect_gone(struct kunit *test, struct pmuk_sim *sim)
 {
 	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
@@ -155,15 +192,15 @@ static inline struct pmuk_set_info pmuk_ctx_info(struct pmuk_context *ctx, u16 s
 	return info;
 }
 
-/* Whether a set's turn comes for the @n-th time. */
+/* Returns whether the set's turn has come @n times before the patience ends. */
 static inline bool pmuk_ctx_runs(struct pmuk_context *ctx, u16 set, int cpu, u64 n)
 {
 	return pmuk_ctx_comes(pmuk_ctx_info(ctx, set, cpu).runs >= n);
 }
 
 /*
- * A counter counts all of @n on @cpu, however often that overflows: this waits while the counter is
- * stopped, because it is masked until a restart, or throttled until perf core's next tick.
+ * Lets @n events happen on @cpu. While the counter is stopped, this waits: the counter may be
+ * masked until a restart, or throttled until perf core's next tick.
  */
 static inline bool pmuk_ctx_feed_some(struct pmuk_sim *sim, int cpu, u64 config, u64 *left)
 {
@@ -186,7 +223,7 @@ static inline void pmuk_ctx_silent(struct kunit *test, struct pmuk_context *ctx)
 	KUNIT_EXPECT_EQ(test, pmuk_read(ctx, &msg, true), -EAGAIN);
 }
 
-/* The next message, which has been posted, or is about to be. */
+/* Returns the next message, which may still be about to be posted. */
 static inline struct pmuk_msg pmuk_ctx_next(struct kunit *test, struct pmuk_context *ctx)
 {
 	struct pmuk_msg msg = { .kind = PMUK_MSG_KINDS };
@@ -195,7 +232,7 @@ static inline struct pmuk_msg pmuk_ctx_next(struct kunit *test, struct pmuk_cont
 	return msg;
 }
 
-/* The next message is of this kind, CPU, set and count. Returns the counters that it names. */
+/* Expects a message of this kind, CPU, set and count next. Returns the counters that it names. */
 static inline u32 pmuk_ctx_expect_msg(struct kunit *test, struct pmuk_context *ctx,
 				      enum pmuk_msg_kind kind, int cpu, u16 set, u64 count)
 {
@@ -208,7 +245,7 @@ static inline u32 pmuk_ctx_expect_msg(struct kunit *test, struct pmuk_context *c
 	return msg.counters;
 }
 
-/* Reads all messages there are. Returns the sum of the counts of those of @kind. */
+/* Reads all messages. Returns the sum of the counts of those of @kind. */
 static inline u64 pmuk_ctx_told(struct pmuk_context *ctx, enum pmuk_msg_kind kind)
 {
 	struct pmuk_msg msg;
@@ -220,8 +257,8 @@ static inline u64 pmuk_ctx_told(struct pmuk_context *ctx, enum pmuk_msg_kind kin
 }
 
 /*
- * Expects what a call has left in @nr entries of @size each, from @ret on: @good were done, the
- * next one failed, and the rest is as it was.
+ * Checks the results that a call has left in @nr entries of @size each, from @ret on: @good entries
+ * were done, the next one failed, and the others are unchanged.
  */
 static inline void pmuk_ctx_expect_rets(struct kunit *test, const int *ret, size_t size,
 					unsigned int nr, unsigned int good, int error)
@@ -248,7 +285,7 @@ static inline void pmuk_ctx_close_here(void *data)
 	c->ret = pmuk_close_deferred(c->ctx, &c->done);
 }
 
-/* Ends a context from some context of execution, and waits until it has ended. */
+/* Closes a context in the given context of execution, and waits until it is closed. */
 static inline void pmuk_ctx_close_at(struct kunit *test, struct pmuk_context *ctx,
 				     enum pmuk_irq_level level)
 {
@@ -264,7 +301,7 @@ static inline void pmuk_ctx_close_at(struct kunit *test, struct pmuk_context *ct
 
 KUNIT_DEFINE_ACTION_WRAPPER(pmuk_ctx_put_format, pmuk_unregister_format, struct pmuk_format *);
 
-/* A format for the time of a test case. */
+/* Registers a format for the time of a test case. */
 static inline void pmuk_ctx_format(struct kunit *test, struct pmuk_format *format)
 {
 	KUNIT_ASSERT_EQ(test, pmuk_register_format(format), 0);

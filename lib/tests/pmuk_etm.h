@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A PMU with the habits of CoreSight's ETM and of its sink ETR, as drivers/hwtracing/coresight has
- * them in coresight-etm-perf.c and coresight-tmc-etr.c: each CPU has a tracer, and all tracers
- * write to one sink, which belongs to one session at a time. Areas of one session that are set up
- * for events of a CPU share the sink's memory. Areas that are set up for an event of a task have
- * memory of their own. The last tracer of the session to stop copies all of that memory to its own
- * area. The hardware's id of a tracer is said once for each area. A test is the hardware:
- * pmuk_etm_trace().
+ * The PMU behaves like CoreSight's ETM with its sink ETR, see coresight-etm-perf.c and
+ * coresight-tmc-etr.c in drivers/hwtracing/coresight. Each CPU has a tracer. All tracers write to
+ * one sink, which belongs to one session at a time. Areas of one session that are set up for events
+ * of a CPU share the sink's memory. Areas that are set up for an event of a task have memory of
+ * their own. The last tracer of the session to stop copies all of that memory to its own area. Each
+ * area gets the hardware's id of a tracer once. A test plays the hardware, by pmuk_etm_trace().
  */
 #ifndef _PMUK_ETM_H
 #define _PMUK_ETM_H
@@ -24,12 +23,12 @@
 #include <linux/smp.h>
 #include <linux/spinlock.h>
 
-/* In PERF_RECORD_AUX_OUTPUT_HW_ID: this, and the CPU. */
+/* A PERF_RECORD_AUX_OUTPUT_HW_ID has this plus the CPU. */
 #define PMUK_ETM_HW_ID	0x2000
 
-#define PMUK_ETM_WORDS	256	/* of 64 bits, in the sink's memory: less than an area has */
+#define PMUK_ETM_WORDS	256	/* size of the sink's memory, less than that of an area */
 
-/* The sink's memory, for one session. */
+/* Holds the sink's memory during one session. */
 struct pmuk_etm_buf {
 	struct list_head node;
 	refcount_t areas;
@@ -41,30 +40,30 @@ struct pmuk_etm_buf {
 struct pmuk_etm_area {
 	struct pmuk_etm *etm;
 	struct pmuk_etm_buf *buf;
-	int cpu;			/* that it is for, or -1 */
+	int cpu;			/* the event's CPU, or -1 */
 	int session;
 	void **pages;
 	u64 size;
-	cpumask_t identified;		/* CPUs whose id was said */
+	cpumask_t identified;		/* CPUs whose id was reported */
 };
 
 struct pmuk_etm_cpu {
 	struct perf_event *event;
-	struct pmuk_etm_area *area;	/* while it traces */
+	struct pmuk_etm_area *area;	/* NULL while it does not trace */
 	struct perf_output_handle handle;
 };
 
 struct pmuk_etm {
 	struct pmu pmu;
 	struct pmuk_etm_cpu __percpu *cpus;
-	struct mutex bufs_lock;		/* the list of ->bufs */
+	struct mutex bufs_lock;		/* protects the list of ->bufs */
 	struct list_head bufs;		/* ->bufs_lock */
-	raw_spinlock_t lock;		/* of the sink */
-	int session;			/* ->lock; -1: nobody's */
+	raw_spinlock_t lock;		/* the sink's lock */
+	int session;			/* ->lock; -1: none */
 	unsigned int tracers;		/* ->lock */
 	struct pmuk_etm_buf *active;	/* ->lock */
-	unsigned int mixed;		/* ->lock: not the last tracer's memory. The driver warns */
-	unsigned int busy;		/* ->lock: it was another session's */
+	unsigned int mixed;		/* ->lock: updates with other memory than the first */
+	unsigned int busy;		/* ->lock: the sink was another session's */
 };
 
 static inline struct pmuk_etm *pmuk_etm_of(struct pmu *pmu)
@@ -170,7 +169,9 @@ static inline void pmuk_etm_disable_sink(struct pmuk_etm *etm)
 	etm->active = NULL;
 }
 
-/* Copies the sink's memory if this is its last tracer. Returns how many bytes that were. */
+/*
+ * Copies the sink's memory if @area's tracer is the last one. Returns how many bytes it has copied.
+ */
 static inline u64 pmuk_etm_update(struct pmuk_etm *etm, struct pmuk_etm_area *area,
 				  struct perf_output_handle *handle)
 {
@@ -228,7 +229,8 @@ static inline void pmuk_etm_stop(struct perf_event *event, int flags)
 	struct pmuk_etm_cpu *cpu = pmuk_etm_here(event);
 	struct pmuk_etm_area *area = cpu->area;
 
-	if (event->hw.state & PERF_HES_STOPPED)
+	/* CoreSight's driver compares the whole word, too. */
+	if (event->hw.state == PERF_HES_STOPPED || WARN_ON_ONCE(!area))
 		return;
 	event->hw.state = PERF_HES_STOPPED;
 	cpu->area = NULL;
@@ -264,13 +266,13 @@ static inline int pmuk_etm_event_init(struct perf_event *event)
 
 /* ---- what a test does ---- */
 
-/* A word of the trace says to which session it belongs, and where it was written. */
+/* A word of trace has the session it belongs to, and the CPU that has written it. */
 static inline u64 pmuk_etm_word(int session, int cpu)
 {
 	return (u64)session << 32 | cpu;
 }
 
-/* Lets this CPU's tracer write @n words. Returns how many it has written: all of them, or none. */
+/* Lets this CPU's tracer write @n words. Returns the number of written words, which is @n or 0. */
 static inline unsigned int pmuk_etm_trace(struct pmuk_etm *etm, unsigned int n)
 {
 	struct pmuk_etm_area *area;
@@ -286,7 +288,7 @@ static inline unsigned int pmuk_etm_trace(struct pmuk_etm *etm, unsigned int n)
 	return n;
 }
 
-/* How many CPUs write to the sink. */
+/* Returns how many CPUs write to the sink. */
 static inline unsigned int pmuk_etm_tracers(struct pmuk_etm *etm)
 {
 	guard(raw_spinlock_irqsave)(&etm->lock);
@@ -301,7 +303,7 @@ static inline void pmuk_etm_put(void *data)
 	free_percpu(etm->cpus);
 }
 
-/* For the time of a test case. */
+/* Registers the PMU for the time of a test case. */
 static inline struct pmuk_etm *pmuk_etm_get(struct kunit *test)
 {
 	struct pmuk_etm *etm = pmuk_test_zalloc(test, sizeof(*etm));

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Event sets: what is refused, whose turn it is and when that ends, and that no event and no
- * overflow is lost or told twice between two turns.
+ * The tests check event sets: what calls refuse, whose turn it is, when a turn ends, and that no
+ * event and no overflow is lost or reported twice between two turns.
  */
 #include <linux/bitops.h>
 #include <linux/hrtimer.h>
 #include <linux/mm.h>
+#include <linux/sched/isolation.h>
+#include <linux/tick.h>
 #include <linux/uuid.h>
 
 #include "../../kernel/pmu_kapi/context.h"
@@ -64,7 +66,10 @@ static void timeout_is_checked(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(ctx, 2, -1).ret, -ENOENT);
 }
 
-/* Each call says how far it got, and the entry what was wrong; the rest is not touched. */
+/*
+ * Each call returns how many entries were done. The next entry has the error, and the others are
+ * unchanged.
+ */
 static void calls_say_how_far_they_got(struct kunit *test)
 {
 	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
@@ -122,13 +127,13 @@ static void sets_stay_while_loaded(struct kunit *test)
 	pmuk_ctx_load(test, ctx, cpu);
 }
 
-/* All that there can be; where each allocation is slow, each 16th of them. */
+/* The test uses all possible ids. Where KASAN makes each allocation slow, it uses each 16th id. */
 #define ID_STEP		(IS_ENABLED(CONFIG_KASAN) ? 16 : 1)
 #define NR_IDS		(65536 / ID_STEP)
 
 KUNIT_DEFINE_ACTION_WRAPPER(free_descs, kvfree, const void *);
 
-/* Each id once, up to the last one, in no order. */
+/* Returns each id once, the last possible one too, in a mixed order. */
 static struct pmuk_set_desc *all_ids(struct kunit *test)
 {
 	struct pmuk_set_desc *descs = kvcalloc(NR_IDS, sizeof(*descs), GFP_KERNEL);
@@ -166,16 +171,39 @@ static void all_ids_are_sets(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, descs[0].ret, -ENOENT);
 }
 
+/* A set takes memory for the counters that were written, each once, in whatever order. */
+static void set_holds_what_was_written(struct kunit *test)
+{
+	static const u16 written[] = { 31, 0, 5, 31, 5 }, held[] = { 0, 5, 31 };
+	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
+	struct pmuk_def *def;
+	struct pmuk_set *set;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(written); i++)
+		pmuk_ctx_write_pmd(test, ctx, &(struct pmuk_pmd){ .num = written[i] });
+	guard(mutex)(&ctx->lock);
+	set = xa_load(&ctx->sets, 0);
+	for (i = 0, def = set->defs; def; i++, def = def->next) {
+		KUNIT_EXPECT_EQ(test, def->num, i < ARRAY_SIZE(held) ? held[i] : U16_MAX);
+		KUNIT_EXPECT_LE(test, ksize(def), 2 * sizeof(*def));
+	}
+	KUNIT_EXPECT_EQ(test, i, ARRAY_SIZE(held));
+}
+
 /* ---- whose turn it is ---- */
 
-/* Three sets, each with a counter of @config and of one that only it has. */
+/*
+ * The tests use three sets. Each has counter 0, of event 0, and counter 5, of an event that only
+ * that set counts.
+ */
 static const u16 ids[] = { 3, 7, 200 };
 
 struct turns {
 	struct kunit *test;
 	struct pmuk_sim *sim;
 	struct pmuk_context *ctx;
-	int cpu;			/* or -1: all */
+	int cpu;			/* -1: all CPUs */
 };
 
 static void add_sets(struct turns *t, const u64 *timeouts, struct pmuk_pmd pmd)
@@ -195,7 +223,7 @@ static void add_sets(struct turns *t, const u64 *timeouts, struct pmuk_pmd pmd)
 	KUNIT_ASSERT_EQ(t->test, pmuk_delete_evtsets(t->ctx, &zero, 1), 1);
 }
 
-/* Loaded, on @cpu or all, and not started. */
+/* Returns turns that are loaded on @cpu, or on all CPUs if @cpu is -1, and not started. */
 static struct turns *new_turns(struct kunit *test, int cpu, const u64 *timeouts, u32 flags,
 			       const struct pmuk_pmd *pmd)
 {
@@ -222,7 +250,7 @@ static struct turns *started_turns(struct kunit *test, const u64 *timeouts, u32 
 	return t;
 }
 
-/* Counters 0 of the n-th set have counted that. */
+/* Expects that counter 0 of the n-th set has counted @count events. */
 static void expect_counted(struct turns *t, unsigned int n, u64 count)
 {
 	KUNIT_EXPECT_EQ_MSG(t->test, pmuk_ctx_count(t->test, t->ctx, ids[n], 0, -1), count,
@@ -253,7 +281,7 @@ static void switch_by_call(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(t->ctx, ids[2], -1).runs, 3);
 }
 
-/* When the call returns, the turn has begun on each CPU, not only on the caller's. */
+/* The call returns after the turn has begun on each CPU, not only on the caller's. */
 static void switch_is_on_all_cpus(struct kunit *test)
 {
 	struct turns *t = new_turns(test, -1, by_call, 0, NULL);
@@ -272,7 +300,24 @@ static void switch_is_on_all_cpus(struct kunit *test)
 	}
 }
 
-/* The lowest set has the first turn, or the set that pmuk_switch_evtset() has named. */
+/* When the call returns, each CPU counts, or no CPU does. */
+static void start_is_on_all_cpus(struct kunit *test)
+{
+	struct turns *t = new_turns(test, -1, by_call, 0, NULL);
+	unsigned int i;
+	int cpu;
+
+	for (i = 0; i < 30; i++) {
+		pmuk_ctx_start(test, t->ctx);
+		for_each_online_cpu(cpu)
+			KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(t->sim, cpu, 1, 1), 1);
+		KUNIT_EXPECT_EQ(test, pmuk_stop(t->ctx), 0);
+		for_each_online_cpu(cpu)
+			KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(t->sim, cpu, 1, 1), 0);
+	}
+}
+
+/* The first turn is that of the lowest set, or of the set that pmuk_switch_evtset() has named. */
 static void first_turn_is_chosen(struct kunit *test)
 {
 	struct turns *t = started_turns(test, by_call, 0, NULL);
@@ -290,7 +335,10 @@ static void first_turn_is_chosen(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(t->sim, 1, 1), 1);
 }
 
-/* On each CPU by itself, in the order of ids: no set is a turn ahead of those before it. */
+/*
+ * Each CPU takes turns by itself, in the order of ids. So a set had as many turns as those before
+ * it, or one less.
+ */
 static void expect_round_robin(struct kunit *test, struct turns *t, int cpu)
 {
 	u64 runs[3], i;
@@ -316,7 +364,7 @@ static void sets_take_turns_on_each_cpu(struct kunit *test)
 		expect_round_robin(test, t, cpu);
 }
 
-/* A set without a timeout keeps its turn. A single set has no other set to give it to, either. */
+/* A turn of a set without a timeout does not end by time, nor does the turn of a single set. */
 static void timeout_ends_a_turn_if_there_is_one(struct kunit *test)
 {
 	static const u64 first_only[] = { SHORT, 0, SHORT };
@@ -343,7 +391,7 @@ static void timeout_ends_a_turn_if_there_is_one(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(t->sim, 0, 1), 0);
 }
 
-/* Created once more, a set has another timeout, and its counters as before. */
+/* Creating a set again changes its timeout, and keeps its counters. */
 static void timeout_can_be_changed(struct kunit *test)
 {
 	struct turns *t = new_turns(test, pmuk_test_pin_first(test), by_call, 0, NULL);
@@ -357,7 +405,7 @@ static void timeout_can_be_changed(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, pmuk_ctx_runs(t->ctx, ids[1], t->cpu, 2));
 }
 
-/* Sets whose counters are none have turns like any other. */
+/* A set without counters has turns as others have. */
 static void empty_set_has_its_turn(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
@@ -387,7 +435,7 @@ static const struct pmuk_pmd by_overflows = {
 	.short_reset = PERIOD, .switch_overflows = LIMIT,
 };
 
-/* Everything that has happened to a context, by kind. */
+/* Holds the sums of all messages that were read, by kind. */
 struct told {
 	u64 counts[PMUK_MSG_KINDS];
 	u32 counters[PMUK_MSG_KINDS];
@@ -413,7 +461,7 @@ static void expect_told(struct turns *t, u64 switches, u64 overflows)
 	KUNIT_EXPECT_EQ(t->test, told.counts[PMUK_MSG_OVERFLOW], overflows);
 }
 
-/* The last overflow asks; the turn ends soon after that, and not before. */
+/* The last overflow requests the switch. The turn ends soon after that overflow, and not before. */
 static void switch_by_overflows(struct kunit *test)
 {
 	struct turns *t = started_turns(test, by_call, 0, &by_overflows);
@@ -431,7 +479,7 @@ static void switch_by_overflows(struct kunit *test)
 	expect_told(t, 9, 0);
 }
 
-/* Each turn has overflows of its own. */
+/* Overflows of earlier turns do not count. */
 static void overflows_are_counted_by_turn(struct kunit *test)
 {
 	struct turns *t = started_turns(test, by_call, 0, &by_overflows);
@@ -470,7 +518,10 @@ static void expect_overflow(struct turns *t)
 	pmuk_ctx_silent(t->test, t->ctx);
 }
 
-/* Once, when the next turn begins, and the period goes on where it was. */
+/*
+ * An overflow that was pending at the end of a turn is handled once, when the set's next turn
+ * begins. The period goes on where it was.
+ */
 static void pending_overflow_is_replayed(struct kunit *test)
 {
 	struct turns *t = started_turns(test, by_call, 0, &notify);
@@ -504,7 +555,7 @@ static void advance_here(void *sim)
 	pmuk_sim_advance(sim, 0, PERIOD + 1);
 }
 
-/* On the CPU on which it was pending, whoever calls. */
+/* The overflow is handled on the CPU where it was pending, whichever CPU calls. */
 static void replay_is_on_its_cpu(struct kunit *test)
 {
 	int here = pmuk_test_pin_first(test), other = pmuk_test_other_cpu(test, here);
@@ -516,7 +567,7 @@ static void replay_is_on_its_cpu(struct kunit *test)
 	pmuk_ctx_silent(test, t->ctx);
 	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(t->ctx, ids[0]), 0);
 	expect_overflow(t);
-	/* It has masked, as it would have then. */
+	/* The overflow has masked that CPU, as a timely one would have. */
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(t->sim, other, 1, 5), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_restart(t->ctx), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(t->sim, other, 1, 5), 5);
@@ -535,7 +586,9 @@ static void replay_counts_as_an_overflow_of_its_turn(struct kunit *test)
 	pmuk_ctx_expect_msg(test, t->ctx, PMUK_MSG_SWITCH, t->cpu, ids[1], 1);
 }
 
-/* An overflow that was pending when pmuk_stop() ended a turn is not handled in a new run. */
+/*
+ * An overflow that was pending when pmuk_stop() ended a turn is not handled after the next start.
+ */
 static void stop_forgets_what_is_pending(struct kunit *test)
 {
 	struct turns *t = started_turns(test, by_call, 0, &notify);
@@ -551,8 +604,8 @@ static void stop_forgets_what_is_pending(struct kunit *test)
 }
 
 /*
- * A start also forgets the pending overflow, and the begun period, of a set whose turn had ended
- * before the stop.
+ * A set's turn has ended before the stop. The next start forgets that set's pending overflow, too,
+ * and begins a new period.
  */
 static void start_prepares_each_set(struct kunit *test)
 {
@@ -571,9 +624,141 @@ static void start_prepares_each_set(struct kunit *test)
 	expect_counted(t, 0, 2 * PERIOD + PERIOD / 2);
 }
 
+/* ---- CPUs work at the same time ---- */
+
+/* Each CPU waits in the PMU's driver, at @point, until all CPUs are there. */
+static struct meeting {
+	enum pmuk_sim_point point;
+	struct cpumask all, came;
+	bool missed;			/* a CPU has waited in vain */
+} meeting;
+
+static void meet(struct pmuk_sim *sim, enum pmuk_sim_point point, void *data)
+{
+	u64 end = ktime_get_mono_fast_ns() + 20 * NSEC_PER_SEC;
+	int cpu = smp_processor_id();
+
+	if (point != meeting.point || !cpumask_test_cpu(cpu, &meeting.all) ||
+	    cpumask_test_and_set_cpu(cpu, &meeting.came))
+		return;
+	/* CPUs come meanwhile, so look again and again. */
+	while (!data_race(cpumask_subset(&meeting.all, &meeting.came)) &&
+	       !READ_ONCE(meeting.missed)) {
+		if (ktime_get_mono_fast_ns() > end)
+			WRITE_ONCE(meeting.missed, true);
+		cpu_relax();
+	}
+}
+
+static void expect_at_once(struct turns *t, int ret, const char *call)
+{
+	pmuk_sim_set_hook(t->sim, NULL);
+	KUNIT_EXPECT_EQ_MSG(t->test, ret, 0, "%s", call);
+	KUNIT_EXPECT_TRUE_MSG(t->test, cpumask_equal(&meeting.all, &meeting.came), "%s", call);
+	KUNIT_EXPECT_FALSE_MSG(t->test, meeting.missed, "%s", call);
+}
+
+static void expect_meeting(struct turns *t, enum pmuk_sim_point point)
+{
+	static const struct pmuk_sim_hook hook = { .fn = meet };
+
+	meeting.point = point;
+	meeting.missed = false;
+	cpumask_clear(&meeting.came);
+	pmuk_sim_set_hook(t->sim, &hook);
+}
+
+/* Workers leave isolated CPUs alone: the caller interrupts these, one after the other. */
+static void calls_are_on_all_cpus_at_once(struct kunit *test)
+{
+	struct turns *t = new_turns(test, -1, by_call, PMUK_CTX_MASK, &notify);
+	int cpu;
+
+	pmuk_test_pin_first(test);
+	cpumask_clear(&meeting.all);
+	for_each_online_cpu(cpu) {
+		if (!cpu_is_isolated(cpu) && !tick_nohz_full_cpu(cpu))
+			cpumask_set_cpu(cpu, &meeting.all);
+	}
+	expect_meeting(t, PMUK_SIM_RELOADING);
+	expect_at_once(t, pmuk_start(t->ctx, NULL), "pmuk_start()");
+	expect_meeting(t, PMUK_SIM_RELOADING);
+	expect_at_once(t, pmuk_switch_evtset(t->ctx, ids[1]), "pmuk_switch_evtset()");
+	for_each_online_cpu(cpu)
+		KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(t->sim, cpu, 0, PERIOD), PERIOD);
+	expect_meeting(t, PMUK_SIM_RELOADING);
+	expect_at_once(t, pmuk_restart(t->ctx), "pmuk_restart()");
+	expect_meeting(t, PMUK_SIM_ENTERED);
+	expect_at_once(t, pmuk_stop(t->ctx), "pmuk_stop()");
+}
+
+static void do_nothing(void *unused)
+{
+	cpu_relax();
+}
+
+/* The task that the interrupt or the worker finds, which loads a counter on @cpu. */
+static struct {
+	int cpu;
+	struct task_struct *task;
+} loader;
+
+static void note_loader(struct pmuk_sim *sim, enum pmuk_sim_point point, void *data)
+{
+	if (point == PMUK_SIM_RELOADING && smp_processor_id() == loader.cpu)
+		loader.task = current;
+}
+
+static void start_again(struct turns *t, unsigned int nr)
+{
+	KUNIT_EXPECT_EQ(t->test, pmuk_stop(t->ctx), 0);
+	pmuk_ctx_start(t->test, t->ctx);
+}
+
+static void switch_again(struct turns *t, unsigned int nr)
+{
+	KUNIT_EXPECT_EQ(t->test, pmuk_switch_evtset(t->ctx, ids[(nr + 1) % 3]), 0);
+}
+
+/*
+ * A real-time task occupies a CPU. The caller does not wait until a worker can run there. On a slow
+ * machine the scheduler may let the worker run before the caller has come so far: try again then.
+ */
+static void waits_for_no_worker(struct kunit *test, void (*call)(struct turns *t, unsigned int nr))
+{
+	static const struct pmuk_sim_hook hook = { .fn = note_loader };
+	struct turns *t = new_turns(test, -1, by_call, 0, NULL);
+	struct pmuk_loop *loop;
+	unsigned int i;
+
+	loader.cpu = pmuk_test_other_cpu(test, pmuk_test_pin_first(test));
+	loader.task = NULL;
+	pmuk_ctx_start(test, t->ctx);
+	loop = pmuk_loop_start(test, loader.cpu, do_nothing, NULL);
+	sched_set_fifo(loop->task);
+	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(READ_ONCE(loop->turns)));
+	pmuk_sim_set_hook(t->sim, &hook);
+	for (i = 0; i < 10 && loader.task != loop->task; i++)
+		call(t, i);
+	pmuk_sim_set_hook(t->sim, NULL);
+	KUNIT_EXPECT_PTR_EQ(test, loader.task, loop->task);
+	pmuk_loop_stop(test, loop);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(t->sim, loader.cpu, 0, 1), 1);
+}
+
+static void start_waits_for_no_worker(struct kunit *test)
+{
+	waits_for_no_worker(test, start_again);
+}
+
+static void switch_waits_for_no_worker(struct kunit *test)
+{
+	waits_for_no_worker(test, switch_again);
+}
+
 /* ---- beside other users of the PMU ---- */
 
-/* Two sets of two counters, with @flags, on a PMU of @nr counters. */
+/* Returns two loaded sets of two counters with @flags, on a PMU with @nr registers. */
 static struct turns *two_sets(struct kunit *test, unsigned int nr, u32 flags)
 {
 	struct turns *t = pmuk_test_zalloc(test, sizeof(*t));
@@ -596,7 +781,10 @@ static void count_loads(struct pmuk_sim *sim, enum pmuk_sim_point point, void *d
 		atomic_inc(data);
 }
 
-/* Without CONFIG_PERF_EVENTS_LOCAL each enable reschedules the PMU, which loads others, too. */
+/*
+ * If CONFIG_PERF_EVENTS_LOCAL is off, each enable reschedules the PMU, which loads the counters of
+ * other users, too.
+ */
 static void expect_loads(struct kunit *test, const atomic_t *loads, int nr)
 {
 	KUNIT_EXPECT_GE(test, atomic_read(loads), nr);
@@ -611,7 +799,7 @@ static const struct placing {
 
 KUNIT_ARRAY_PARAM_DESC(placings, placings, name);
 
-/* Each counter of the set that begins is loaded once, and no counter of others is. */
+/* A start loads each counter of the set once, and no counter of other users. */
 static void start_leaves_others_alone(struct kunit *test)
 {
 	const struct placing *placing = test->param_value;
@@ -636,8 +824,8 @@ static void start_leaves_others_alone(struct kunit *test)
 }
 
 /*
- * Other users' counters that are not pinned are pushed out by a pinned set. They return when perf
- * core reschedules next, as it does when one of them is enabled again.
+ * A pinned set pushes out other users' counters that are not pinned. They return when perf core
+ * reschedules next, as it does when one of them is enabled again.
  */
 static void pinned_set_gets_its_room(struct kunit *test)
 {
@@ -663,8 +851,8 @@ static void pinned_set_gets_its_room(struct kunit *test)
 }
 
 /*
- * A register is free, and another user's counter has waited longer. perf core places that one
- * first, and the set, which is not pinned, waits.
+ * A register is free, and another user's counter has waited for it longer. perf core places that
+ * counter first, and the set, which is not pinned, waits.
  */
 static void set_waits_behind_others(struct kunit *test)
 {
@@ -703,7 +891,7 @@ static void start_a_timer(void *timer)
 	hrtimer_start(timer, ns_to_ktime(LONG_TURN), HRTIMER_MODE_REL_PINNED);
 }
 
-/* Each CPU has a queue of its own, and a timer knows on which it is. */
+/* Returns what identifies the timer queue of @cpu, which the kernel stores in each timer. */
 static const void *queue_of(struct kunit *test, int cpu)
 {
 	struct hrtimer *timer = pmuk_test_zalloc(test, sizeof(*timer));
@@ -727,7 +915,7 @@ static void expect_timers_at_home(struct kunit *test, struct turns *t, const cha
 	}
 }
 
-/* Each CPU has the timer of its own turn, whoever starts, restarts or switches. */
+/* Each CPU has the timer of its own turn, whichever CPU starts, restarts or switches. */
 static void timers_are_on_their_cpus(struct kunit *test)
 {
 	static const u64 later[ARRAY_SIZE(ids)] = { LONG_TURN, LONG_TURN, LONG_TURN };
@@ -743,7 +931,9 @@ static void timers_are_on_their_cpus(struct kunit *test)
 	expect_timers_at_home(test, t, "pmuk_switch_evtset()");
 }
 
-/* Three counters that overflow together. The first one masks, and the second one is slow. */
+/*
+ * Three counters overflow together. The first overflow masks, and the second one is handled slowly.
+ */
 #define TOGETHER	3
 #define SOME_TURN	(50 * NSEC_PER_MSEC)
 
@@ -753,7 +943,10 @@ static struct {
 	atomic_t handled, elsewhere;
 } together;
 
-/* Up to when a timer on any CPU has fired. Where it is this CPU's, interrupts are off. */
+/*
+ * Waits until a timer on another CPU would have fired. A timer on this CPU cannot, as interrupts
+ * are off.
+ */
 static void outlast_the_timer(void)
 {
 	struct hrtimer *timer = &together.ctx->insts[together.home]->timer;
@@ -799,7 +992,10 @@ static void overflow_together(void *sim)
 	pmuk_sim_interrupt(sim);
 }
 
-/* The end of its turn by time comes while its CPU is still handling what has masked. */
+/*
+ * The turn's timeout passes while its CPU still handles the overflows that came with the masking
+ * one. No other CPU may handle any of them.
+ */
 static void timer_leaves_overflows_alone(struct kunit *test)
 {
 	const struct pmuk_context_attr attr = { .format = &together_format.uuid };
@@ -822,7 +1018,7 @@ static void timer_leaves_overflows_alone(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&together.elsewhere), 0);
 }
 
-/* ---- what is told of it ---- */
+/* ---- what a set reports of its turns ---- */
 
 static void overflowed_is_of_the_latest_turn(struct kunit *test)
 {
@@ -837,7 +1033,7 @@ static void overflowed_is_of_the_latest_turn(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(t->ctx, ids[0], -1).overflowed, 0);
 }
 
-/* The bounds of a span of running, from without and from within. */
+/* Holds the outer and the inner bounds of the time that a context has run. */
 struct span {
 	u64 begun, began, ending, ended;
 };
@@ -853,7 +1049,7 @@ static void expect_durations(struct kunit *test, struct turns *t, int cpu, struc
 	KUNIT_EXPECT_LE(test, sum, span->ended - span->begun);
 }
 
-/* All turns together have taken the time for which the context ran, to the nanosecond. */
+/* The durations of all turns add up to the time that the context ran, to the nanosecond. */
 static void durations_add_up(struct kunit *test)
 {
 	struct turns *t = new_turns(test, -1, by_time, 0, NULL);
@@ -885,10 +1081,10 @@ static void durations_add_up(struct kunit *test)
 /* ---- a long run, measured from without ---- */
 
 #define LONG_RUN	(NSEC_PER_SEC / 2)
-#define TURNS		5		/* at least, of each set */
+#define TURNS		5		/* turns of each set, at least */
 #define ATTEMPTS	20
 
-/* A way to let turns end, on a kind of target. */
+/* Names a kind of target, and says what ends turns there. */
 struct way {
 	const char *name;
 	enum pmuk_target_type type;
@@ -912,23 +1108,30 @@ static const struct way ways[] = {
 
 KUNIT_ARRAY_PARAM_DESC(ways, ways, name);
 
-/* A context that runs for long, and what it should have to say of that. */
+/* Holds a context that runs for long, and the bounds for its times. */
 struct run {
 	struct turns t;
 	struct pmuk_place *p;
 	const struct way *way;
-	int *parts;			/* what has turns of its own: CPUs, or -1 for a task */
+	int *parts;			/* take turns apart: CPUs, or -1 for a task */
 	unsigned int nr_parts;
 	unsigned int calls;
 	struct span span;
-	u64 busy;			/* what the task has run, by the scheduler's account */
+	struct perf_event *clock;	/* an event of the task, always enabled; or NULL */
+	u64 busy;			/* how long ->clock ran */
 };
 
-/* 0 where there is no task. */
+/*
+ * Returns how long perf core has had the task's events on a CPU, or 0 without a task. The
+ * scheduler's time of the task would include switches of events, which take long on a busy host.
+ */
 static u64 task_ran(const struct run *r)
 {
-	/* It waits, or is about to, and a little is of no consequence. */
-	return r->p->task ? data_race(r->p->task->se.sum_exec_runtime) : 0;
+	u64 enabled, running = 0;
+
+	if (r->clock)
+		perf_event_read_value(r->clock, &enabled, &running);
+	return running;
 }
 
 static void be_busy(struct pmuk_place *p)
@@ -937,7 +1140,10 @@ static void be_busy(struct pmuk_place *p)
 	pmuk_test_spin(500000);
 }
 
-/* A little of what there is to count; no CPU waits for long for who is to stop it. */
+/*
+ * Lets some events happen. The CPUs stay idle enough that the test's own task is soon back to stop
+ * the run.
+ */
 static void go_on(struct run *r)
 {
 	int cpu;
@@ -965,12 +1171,12 @@ static bool all_had_turns(const struct run *r)
 	return true;
 }
 
-/* If the start was interrupted, the run would take minutes: such an attempt is given up. */
+/* If the start was interrupted, the run would take minutes. Such an attempt is given up. */
 #define LONGEST_RUN	(8 * LONG_RUN)
 
 /*
- * The longer it took to start, the longer, so that this is little of the whole. Returns false if
- * that would be more than @most.
+ * A longer start makes a longer run, so that the start is a small part of it. Returns false if the
+ * run would have to be longer than @most.
  */
 static bool run_for_long(struct kunit *test, struct run *r, u64 most)
 {
@@ -996,7 +1202,10 @@ static bool run_for_long(struct kunit *test, struct run *r, u64 most)
 	return least <= most;
 }
 
-/* Whether both ends are known to half a percent; not where somebody came in between. */
+/*
+ * Returns whether both ends of the run are known to half a percent. They are not if the start or
+ * the stop was interrupted.
+ */
 static bool is_exact(const struct span *s)
 {
 	u64 ran = s->ending - s->began;
@@ -1028,8 +1237,9 @@ static struct sums sum_up(struct kunit *test, struct run *r, int cpu)
 }
 
 /*
- * A turn includes the exchange before it, in which no counter is enabled, and which is told
- * apart. A task's counters have time while the task runs.
+ * The duration of a turn includes the exchange of counters before it, during which no counter is
+ * enabled. The instance sums up exchanges as switch_ns. A task's counters are enabled while the
+ * task runs.
  */
 static void expect_long_run(struct kunit *test, struct run *r, int cpu)
 {
@@ -1046,19 +1256,23 @@ static void expect_long_run(struct kunit *test, struct run *r, int cpu)
 
 static struct run *new_run(struct kunit *test, const struct way *way)
 {
+	struct perf_event_attr dummy = { .type = PERF_TYPE_SOFTWARE, .size = sizeof(dummy),
+					 .config = PERF_COUNT_SW_DUMMY };
 	struct run *r = pmuk_test_zalloc(test, sizeof(*r));
 	int cpu;
 
 	r->way = way;
 	r->t.test = test;
 	r->t.sim = pmuk_test_sim(test, 2, 32);
-	r->p = pmuk_place(test, r->t.sim, way->type);
+	r->p = pmuk_new_place(test, r->t.sim, way->type);
 	r->parts = pmuk_test_zalloc(test, nr_cpu_ids * sizeof(*r->parts));
-	if (r->p->task)
+	if (r->p->task) {
+		r->clock = pmuk_test_task_event(test, r->p->task, &dummy);
 		r->parts[r->nr_parts++] = -1;
-	else
+	} else {
 		for_each_online_cpu(cpu)
 			r->parts[r->nr_parts++] = cpu;
+	}
 	r->t.ctx = pmuk_ctx_create(test, NULL);
 	add_sets(&r->t, way->timeouts, way->pmd);
 	pmuk_place_load(r->p, r->t.ctx);
@@ -1076,8 +1290,10 @@ static void durations_are_the_time(struct kunit *test)
 		    is_exact(&r->span))
 			break;
 		kunit_release_action(test, pmuk_ctx_put, r->t.ctx);
-		if (r->p->task)
+		if (r->p->task) {
+			kunit_release_action(test, pmuk_test_put_event, r->clock);
 			kunit_release_action(test, pmuk_place_put, r->p);
+		}
 		kunit_release_action(test, pmuk_test_put_sim, r->t.sim);
 	}
 	KUNIT_ASSERT_LT_MSG(test, i, ATTEMPTS, "start and stop took too long each time");
@@ -1105,7 +1321,7 @@ static u64 all_runs(struct turns *t)
 	return sum;
 }
 
-/* Far longer than a turn is, so that one that comes nevertheless is seen. */
+/* The wait is far longer than a turn, so a turn that wrongly comes would be seen. */
 static void no_turn_while_masked(struct kunit *test)
 {
 	struct turns *t = started_turns(test, by_time, PMUK_CTX_MASK, &notify);
@@ -1113,7 +1329,7 @@ static void no_turn_while_masked(struct kunit *test)
 	u64 runs;
 
 	KUNIT_EXPECT_TRUE(test, pmuk_ctx_runs(t->ctx, ids[2], t->cpu, 2));
-	/* None counts while one turn gives way to the next. */
+	/* Events between two turns are not counted, so make events until a message comes. */
 	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(pmuk_sim_count(t->sim, 0, PERIOD) &&
 					       pmuk_read(t->ctx, &msg, true) == 1));
 	expect_stands_still(t);
@@ -1125,7 +1341,7 @@ static void no_turn_while_masked(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(all_runs(t) > runs + 6));
 }
 
-/* An overflow that masks also asks for the next turn, which comes when it may. */
+/* The overflow that masks also requests the next turn, which begins after the restart. */
 static void masking_overflow_ends_its_turn(struct kunit *test)
 {
 	static const struct pmuk_pmd both = { .short_reset = PERIOD, .flags = PMUK_PMD_NOTIFY,
@@ -1156,14 +1372,14 @@ static void call_waits_for_the_restart(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, pmuk_ctx_runs(t->ctx, ids[2], t->cpu, 1));
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(t->sim, 0, 5), 5);
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(t->ctx, ids[1], -1).runs, 0);
-	/* All counts again when its turn comes. */
+	/* Each counter of the masked set counts again at its next turn. */
 	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(t->ctx, ids[0]), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(t->sim, 0, 5), 5);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(t->sim, 1, 5), 5);
 	expect_counted(t, 0, PERIOD + 5);
 }
 
-/* Called back, or stopped: nothing of it is left. */
+/* A request is forgotten if another request names the active set, or if the context is stopped. */
 static void call_can_be_taken_back(struct kunit *test)
 {
 	struct turns *t = new_turns(test, pmuk_test_pin_first(test), by_call, PMUK_CTX_MASK,
@@ -1218,7 +1434,7 @@ static void lost_counter_keeps_no_other_from_counting(struct kunit *test)
 
 #define OFFERS	500
 
-/* A source makes events on a CPU, from a context, while turns come and go there. */
+/* Makes events on one CPU, in the given context of execution, while turns come and go there. */
 struct source {
 	struct pmuk_sim *sim;
 	struct pmuk_loop *loop;
@@ -1269,7 +1485,7 @@ static void stop_sources(struct kunit *test, struct source *sources)
 	}
 }
 
-/* Each event the PMU has counted is in the set whose turn it was, and in no other. */
+/* Each event that the PMU has counted is in the set whose turn it was, and in no other. */
 static void expect_conserved(struct kunit *test, struct turns *t)
 {
 	u64 sum = 0;
@@ -1285,7 +1501,7 @@ static void expect_conserved(struct kunit *test, struct turns *t)
 	KUNIT_EXPECT_EQ(test, sum, pmuk_sim_counted(t->sim, 0));
 }
 
-/* Ends the load when there were enough turns and events. Then each event is in some count. */
+/* Ends the load after enough turns and events. Then each event is in exactly one count. */
 static void end_load(struct kunit *test, struct turns *t, struct source *sources)
 {
 	int cpu;
@@ -1299,7 +1515,7 @@ static void end_load(struct kunit *test, struct turns *t, struct source *sources
 	expect_conserved(test, t);
 }
 
-/* Each period of each counter was one overflow, handled or still pending. */
+/* Returns the number of whole periods in all counts. Each of them has been one overflow. */
 static u64 periods(struct kunit *test, struct turns *t)
 {
 	unsigned int n;
@@ -1330,7 +1546,7 @@ static void storm_is_conserved(struct kunit *test)
 	KUNIT_EXPECT_LE(test, told.counts[PMUK_MSG_SWITCH], all_runs(t));
 }
 
-/* Calls from here, at sets that change by time as well: none is lost among them. */
+/* Requests by call meet turns that end by time. No event is lost. */
 static void calls_and_timers_mix(struct kunit *test)
 {
 	struct turns *t = new_turns(test, -1, by_time, 0, NULL);
@@ -1379,7 +1595,7 @@ static void unload_ends_turns(struct kunit *test)
 	}
 }
 
-/* Whatever timer and work there is, ends with the context. */
+/* Closing a context ends its timers and works. */
 static void close_ends_turns(struct kunit *test)
 {
 	unsigned int i;
@@ -1405,7 +1621,7 @@ static void count_three(void *sim)
 	pmuk_sim_count(sim, 0, 3);
 }
 
-/* Its sets take turns wherever it runs, and all that it did is counted. */
+/* The sets of a task take turns wherever the task runs, and count all its events. */
 static void task_has_turns(struct kunit *test)
 {
 	struct turns t = { .test = test, .sim = pmuk_test_sim(test, 2, 32), .cpu = -1 };
@@ -1435,9 +1651,11 @@ static struct kunit_case pmuk_evtset_cases[] = {
 	KUNIT_CASE(calls_say_how_far_they_got),
 	KUNIT_CASE(getinfo_knows_its_cpus),
 	KUNIT_CASE(sets_stay_while_loaded),
+	KUNIT_CASE(set_holds_what_was_written),
 	KUNIT_CASE(all_ids_are_sets),
 	KUNIT_CASE(switch_by_call),
 	KUNIT_CASE(switch_is_on_all_cpus),
+	KUNIT_CASE(start_is_on_all_cpus),
 	KUNIT_CASE(first_turn_is_chosen),
 	KUNIT_CASE(sets_take_turns_on_each_cpu),
 	KUNIT_CASE(timeout_ends_a_turn_if_there_is_one),
@@ -1453,6 +1671,9 @@ static struct kunit_case pmuk_evtset_cases[] = {
 	KUNIT_CASE(replay_counts_as_an_overflow_of_its_turn),
 	KUNIT_CASE(stop_forgets_what_is_pending),
 	KUNIT_CASE(start_prepares_each_set),
+	KUNIT_CASE(calls_are_on_all_cpus_at_once),
+	KUNIT_CASE(start_waits_for_no_worker),
+	KUNIT_CASE(switch_waits_for_no_worker),
 	KUNIT_CASE_PARAM(start_leaves_others_alone, placings_gen_params),
 	KUNIT_CASE(pinned_set_gets_its_room),
 	KUNIT_CASE(set_waits_behind_others),

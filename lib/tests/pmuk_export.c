@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /dev/pmuk_export: a consumer whose file hands its buffer to user space. Each open file
- * has one buffer, which ioctl(2) creates, writes and destroys; see pmuk_export.h.
+ * /dev/pmuk_export is a consumer whose file hands its buffer to user space. Each open file has one
+ * buffer, which ioctl(2) creates, writes and destroys, see pmuk_export.h.
  */
 #include <linux/cleanup.h>
 #include <linux/fs.h>
@@ -23,23 +23,23 @@
 #include "../../kernel/pmu_kapi/counter.h"
 #include "pmuk_export.h"
 
-#define EXPORT_AT_ONCE	64	/* records of one interrupt */
+#define EXPORT_AT_ONCE	64	/* records that one interrupt writes */
 
 struct export {
-	struct rw_semaphore sem;	/* written to give ->buffer its value and to take it */
+	struct rw_semaphore sem;	/* write: to set or clear ->buffer */
 	struct pmuk_buffer *buffer;	/* ->sem */
 	struct pmuk_counter *counter;	/* set before ->buffer */
 	int cpu;			/* set before ->buffer */
-	bool polled;			/* ->sem, for reading only: never goes back to false */
-	u64 seq[PMUK_EXPORT_CONTEXTS];	/* that CPU, each in its context */
-	struct mutex irq_lock;		/* one at a time writes in interrupts */
+	bool polled;			/* ->sem for reading: never cleared */
+	u64 seq[PMUK_EXPORT_CONTEXTS];	/* the buffer's CPU, per context */
+	struct mutex irq_lock;		/* one task at a time lets interrupts write */
 };
 
 struct export_job {
 	struct export *export;
 	struct pmuk_export_write what;
 	struct irq_work irq_work;
-	u32 nr;				/* to be written by the next interrupt */
+	u32 nr;				/* records for the next interrupt */
 	u32 written;
 };
 
@@ -69,7 +69,7 @@ static void export_irq(struct irq_work *irq_work)
 		job->written += export_one(job->export, PMUK_EXPORT_IRQ, job->what.size);
 }
 
-/* Returns false if the caller is not where it has to be. */
+/* Returns false if the caller is not on the buffer's CPU. */
 static bool export_from_irq(struct export_job *job)
 {
 	u32 left = job->what.nr;
@@ -88,7 +88,7 @@ static bool export_from_irq(struct export_job *job)
 	return true;
 }
 
-/* Writes from a task, as well. */
+/* Returns false if the caller is not on the buffer's CPU. */
 static bool export_from_task(struct export_job *job)
 {
 	u32 left;
@@ -126,7 +126,7 @@ static long export_write(struct export *e, void __user *from)
 	return there ? job.written : -EXDEV;
 }
 
-/* Writes a piece, or as much of it as there is room for, and returns how much. The rest is lost. */
+/* Writes a piece, or as much of it as has room, and returns the size. The rest is lost. */
 static u64 export_aux_piece(struct export *e, u64 bytes)
 {
 	struct pmuk_aux_handle handle;
@@ -252,8 +252,8 @@ static long export_create(struct export *e, void __user *from)
 }
 
 /*
- * A task that polls stays on the buffer's wait queue until its call returns, and that
- * ends before its file is released: one that was polled ends there, and not here.
+ * A task that polls stays on the buffer's wait queue until poll(2) returns, which is before its
+ * file is released. So a buffer that was ever polled is destroyed at the release, and not here.
  */
 static long export_destroy(struct export *e)
 {
@@ -288,7 +288,10 @@ static long export_stat(struct export *e, void __user *to)
 	return copy_to_user(to, &out, sizeof(out)) ? -EFAULT : 0;
 }
 
-/* A file's counter, once there is one, is there until its release. */
+/*
+ * A counter, once created, stays until the file's release, so the caller may use it without the
+ * lock.
+ */
 static struct pmuk_counter *export_counter_of(struct export *e)
 {
 	guard(rwsem_read)(&e->sem);
@@ -362,7 +365,7 @@ static int export_open(struct inode *inode, struct file *file)
 		return -ENOMEM;
 	init_rwsem(&e->sem);
 	mutex_init(&e->irq_lock);
-	e->cpu = -2;	/* there was no buffer yet */
+	e->cpu = -2;	/* not -1: there was no buffer yet */
 	file->private_data = e;
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The ioctls of /dev/pmuk_export, for tools/testing/selftests/pmu_kapi/. They are for tests: no
- * ABI.
+ * The selftests in tools/testing/selftests/pmu_kapi/ use the ioctls of /dev/pmuk_export. These are
+ * for tests, and no ABI.
  */
 #ifndef _PMUK_EXPORT_H
 #define _PMUK_EXPORT_H
@@ -23,10 +23,10 @@ enum pmuk_export_event {
 };
 
 /**
- * enum pmuk_export_context - who writes records
+ * enum pmuk_export_context - the context that writes records
  * @PMUK_EXPORT_TASK: a task
  * @PMUK_EXPORT_IRQ: an interrupt, which may come while a task writes
- * @PMUK_EXPORT_CONTEXTS: how many there are
+ * @PMUK_EXPORT_CONTEXTS: number of contexts
  */
 enum pmuk_export_context {
 	PMUK_EXPORT_TASK,
@@ -36,17 +36,17 @@ enum pmuk_export_context {
 
 /**
  * struct pmuk_export_attr - a buffer, and its counter
- * @nr_pages: as in struct pmuk_buffer_attr, as are the next four
- * @mode: see there
- * @watermark: see there
- * @wakeup_events: see there
- * @flags: see there
- * @cpu: which CPU writes it, or -1
- * @event: enum pmuk_export_event, on that CPU
- * @aux_pages: as in struct pmuk_aux_attr, as are the last two
- * @period: as in struct pmuk_attr
- * @aux_watermark: see struct pmuk_aux_attr
- * @aux_overwrite: the same; 0 or 1
+ * @nr_pages: see struct pmuk_buffer_attr
+ * @mode: see struct pmuk_buffer_attr
+ * @watermark: see struct pmuk_buffer_attr
+ * @wakeup_events: see struct pmuk_buffer_attr
+ * @flags: see struct pmuk_buffer_attr
+ * @cpu: the CPU that writes the buffer, or -1
+ * @event: enum pmuk_export_event, counted on @cpu
+ * @aux_pages: see &pmuk_aux_attr.nr_pages
+ * @period: see struct pmuk_attr
+ * @aux_watermark: see &pmuk_aux_attr.watermark
+ * @aux_overwrite: see &pmuk_aux_attr.overwrite; 0 or 1
  */
 struct pmuk_export_attr {
 	__u32 nr_pages;
@@ -64,8 +64,8 @@ struct pmuk_export_attr {
 
 /**
  * struct pmuk_export_write - records to be written
- * @nr: how many
- * @size: how large, see struct pmuk_export_record
+ * @nr: number of records
+ * @size: bytes of each, see struct pmuk_export_record
  * @context: enum pmuk_export_context
  * @pad: 0
  */
@@ -77,12 +77,12 @@ struct pmuk_export_write {
 };
 
 /**
- * struct pmuk_export_record - what is written
+ * struct pmuk_export_record - a record as it is in the buffer
  * @header: of type PMUK_EXPORT_RECORD
- * @context: who wrote it
+ * @context: enum pmuk_export_context that wrote the record
  * @pad: 0
- * @seq: how many records @context tried to write into this buffer before this one
- * @fill: up to the end: pmuk_export_fill() of @seq and of the index
+ * @seq: number of records that @context has tried to write into this buffer before
+ * @fill: pmuk_export_fill() of @seq and of the index, up to the end of the record
  */
 struct pmuk_export_record {
 	struct perf_event_header header;
@@ -100,11 +100,11 @@ static inline __u64 pmuk_export_fill(__u64 seq, __u64 i)
 }
 
 /**
- * struct pmuk_export_stat - struct pmuk_buffer_stat, as far as it is of interest
- * @lost: see there
- * @discarded: see there
- * @wakeups: see there
- * @head: see there
+ * struct pmuk_export_stat - some members of struct pmuk_buffer_stat
+ * @lost: see struct pmuk_buffer_stat
+ * @discarded: see struct pmuk_buffer_stat
+ * @wakeups: see struct pmuk_buffer_stat
+ * @head: see struct pmuk_buffer_stat
  */
 struct pmuk_export_stat {
 	__u64 lost;
@@ -114,10 +114,10 @@ struct pmuk_export_stat {
 };
 
 /**
- * struct pmuk_export_value - struct pmuk_value
- * @count: see there
- * @time_enabled: see there
- * @time_running: see there
+ * struct pmuk_export_value - some members of struct pmuk_value
+ * @count: see struct pmuk_value
+ * @time_enabled: see struct pmuk_value
+ * @time_running: see struct pmuk_value
  */
 struct pmuk_export_value {
 	__u64 count;
@@ -127,9 +127,9 @@ struct pmuk_export_value {
 
 /**
  * struct pmuk_export_aux - bytes to be written to the AUX area
- * @bytes: how many, a multiple of 8. What has no room is lost
- * @piece: how many at a time, the same
- * @written: set to how many there was room for
+ * @bytes: number of bytes, a multiple of 8. Bytes without room are lost
+ * @piece: bytes of each part, a multiple of 8
+ * @written: set to the number of bytes that had room
  *
  * The 8 bytes at position p of the stream are pmuk_export_fill(p, 0).
  */
@@ -140,11 +140,11 @@ struct pmuk_export_aux {
 };
 
 /**
- * struct pmuk_export_aux_stat - struct pmuk_aux_stat, as far as it is of interest
- * @head: see there
- * @truncated: see there
- * @full: see there
- * @wakeups: see there
+ * struct pmuk_export_aux_stat - some members of struct pmuk_aux_stat
+ * @head: see struct pmuk_aux_stat
+ * @truncated: see struct pmuk_aux_stat
+ * @full: see struct pmuk_aux_stat
+ * @wakeups: see struct pmuk_aux_stat
  */
 struct pmuk_export_aux_stat {
 	__u64 head;
@@ -153,22 +153,22 @@ struct pmuk_export_aux_stat {
 	__u64 wakeups;
 };
 
-/* Once for each file: create its buffer, and enable its counter. */
+/* Creates the file's buffer, and enables its counter. Possible once for each file. */
 #define PMUK_EXPORT_CREATE	_IOW('p', 0xe0, struct pmuk_export_attr)
 /*
- * A task on the buffer's CPU writes records; on another CPU, -EXDEV. Returns how many records had
- * room.
+ * A task on the buffer's CPU writes records; on another CPU the call returns -EXDEV. Returns how
+ * many records had room.
  */
 #define PMUK_EXPORT_WRITE	_IOW('p', 0xe1, struct pmuk_export_write)
 #define PMUK_EXPORT_STAT	_IOR('p', 0xe2, struct pmuk_export_stat)
-/* Read the counter. Disabling it publishes its final value. */
+/* Reads the counter. PMUK_EXPORT_DISABLE publishes its final value. */
 #define PMUK_EXPORT_READ	_IOR('p', 0xe3, struct pmuk_export_value)
 #define PMUK_EXPORT_DISABLE	_IO('p', 0xe4)
-/* End the buffer, not its counter; -EBUSY if it was ever polled. */
+/* Destroys the buffer, but not its counter. Returns -EBUSY if the buffer was ever polled. */
 #define PMUK_EXPORT_DESTROY	_IO('p', 0xe5)
-/* The number of buffers of the whole machine. */
+/* Returns the number of buffers of the whole machine. */
 #define PMUK_EXPORT_NR_BUFFERS	_IO('p', 0xe6)
-/* By a task on the buffer's CPU, or -EXDEV. */
+/* A task on the buffer's CPU writes bytes; on another CPU the call returns -EXDEV. */
 #define PMUK_EXPORT_AUX_WRITE	_IOWR('p', 0xe7, struct pmuk_export_aux)
 #define PMUK_EXPORT_AUX_STAT	_IOR('p', 0xe8, struct pmuk_export_aux_stat)
 

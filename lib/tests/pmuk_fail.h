@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Let allocations of a test fail: any of its task, by current->fail_nth.
- */
+/* Lets allocations of a test's task fail, by current->fail_nth. */
 #ifndef _PMUK_FAIL_H
 #define _PMUK_FAIL_H
 
@@ -14,7 +12,7 @@
 #include <linux/dcache.h>
 #include <linux/debugfs.h>
 
-/* A knob in debugfs is a variable. Its inode has a pointer to it. */
+/* A knob in debugfs is a variable. The inode of its file points to that variable. */
 struct pmuk_knob {
 	const char *dir, *name;
 	unsigned long wanted;
@@ -72,7 +70,10 @@ static inline void pmuk_knob_turn(struct kunit *test, struct pmuk_knob *k)
 	pmuk_knob_set(k, k->wanted);
 }
 
-/* By default only atomic allocations fail, and each says so at length. */
+/*
+ * Lets any allocation fail, without a report. By default only atomic ones do, with a long report
+ * each.
+ */
 static inline void pmuk_let_any_allocation_fail(struct kunit *test)
 {
 	static struct pmuk_knob knobs[] = {
@@ -85,13 +86,16 @@ static inline void pmuk_let_any_allocation_fail(struct kunit *test)
 		pmuk_knob_turn(test, &knobs[i]);
 }
 
-/* The @nth allocation of this task, from now on, is to fail. */
+/* Lets the @nth allocation of this task from now on fail. */
 static inline void pmuk_fail_nth(unsigned int nth)
 {
 	current->fail_nth = nth;
 }
 
-/* Ends that. Returns how many allocations were left until the failing one: 0 if it has failed. */
+/*
+ * Ends pmuk_fail_nth(). Returns how many allocations were left until the failing one; 0: it has
+ * failed.
+ */
 static inline unsigned int pmuk_fail_left(void)
 {
 	unsigned int left = current->fail_nth;
@@ -116,7 +120,7 @@ static inline unsigned int pmuk_fail_left(void)
 
 #endif
 
-/* Lets any allocation of pages fail, also of single pages, which otherwise never do. */
+/* Lets any allocation of pages fail, also of single pages, which by default never do. */
 static inline void pmuk_let_any_page_fail(struct kunit *test)
 {
 #if defined(PMUK_CAN_FAIL) && defined(CONFIG_FAIL_PAGE_ALLOC)
@@ -136,18 +140,19 @@ static inline void pmuk_let_any_page_fail(struct kunit *test)
 }
 
 /*
- * The first allocation of something fails, then the second, until none is left. A failure that is
- * survived may have been somebody else's, such as a debugging facility's which refills its pool now
- * and then: the same one is tried again before the next one.
+ * The first allocation fails, then the second, until none is left to fail. If a call succeeds
+ * although an allocation has failed, that allocation may have been none of the call's: debugging
+ * facilities refill their pools now and then. So the same number is tried again before the next
+ * one.
  */
 struct pmuk_sweep {
 	struct kunit *test;
-	unsigned int nth;		/* the allocation that is to fail */
+	unsigned int nth;		/* number of the failing allocation */
 	unsigned int left;		/* 0: it has failed */
 	unsigned int failed, survived, tries;
 };
 
-static inline struct pmuk_sweep pmuk_sweep(struct kunit *test)
+static inline struct pmuk_sweep pmuk_new_sweep(struct kunit *test)
 {
 	pmuk_let_any_allocation_fail(test);
 	return (struct pmuk_sweep){ .test = test, .nth = 1 };

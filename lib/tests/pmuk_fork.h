@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Children of a test's task. kernel_thread() is not exported: a module's tasks have none.
+ * A test's task forks and reaps children by these calls. kernel_thread() is not exported, so tests
+ * in modules cannot fork.
  */
 #ifndef _PMUK_FORK_H
 #define _PMUK_FORK_H
@@ -21,7 +22,7 @@ static inline void pmuk_need_fork(struct kunit *test)
 		kunit_skip(test, "kernel_thread() is not exported: a module cannot fork");
 }
 
-/* A child of this task that runs @fn, or an error. */
+/* Forks a child of this task that runs @fn. Returns its pid or an error. */
 static inline pid_t pmuk_fork(int (*fn)(void *data), void *data)
 {
 	if (!PMUK_CAN_FORK)
@@ -30,13 +31,13 @@ static inline pid_t pmuk_fork(int (*fn)(void *data), void *data)
 	return kernel_thread(fn, data, "pmuk_child", CLONE_FS | CLONE_FILES | SIGCHLD);
 }
 
-/* Returns whether @pid is a child, which has exited then. */
+/* Waits for @pid to exit. Returns whether it was a child of this task. */
 static inline bool pmuk_reap(pid_t pid)
 {
 	return PMUK_CAN_FORK && pid > 0 && kernel_wait(pid, NULL) == pid;
 }
 
-/* How a child ends. */
+/* A child ends by this call. */
 static inline void pmuk_exit_child(void)
 {
 	if (PMUK_CAN_FORK)

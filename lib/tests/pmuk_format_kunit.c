@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Samples in a buffer, read back by a parser of the documented layout: each field
- * with each other, the other counters of a group, and whose record it is.
+ * The tests read samples back from a buffer, by a parser of the documented layout: each field alone
+ * and with others, the other counters of a group, and whose record it is.
  */
 #include <linux/prandom.h>
 #include <linux/sched/clock.h>
@@ -22,7 +22,7 @@ static const u64 all_fields[] = {
 	PERF_SAMPLE_WEIGHT, PMUK_SAMPLE_COOKIE,
 };
 
-/* A counter of event 0 that writes records, and what is known of them otherwise. */
+/* A counter of event 0 that writes records, and the values that its next record should have. */
 struct sampler {
 	struct kunit *test;
 	struct pmuk_sim *sim;
@@ -30,14 +30,14 @@ struct sampler {
 	struct pmuk_attr attr;
 	struct pmuk_counter *c;
 	int cpu;
-	const struct perf_event_header *record;	/* the latest that was parsed */
+	const struct perf_event_header *record;	/* latest parsed record */
 
-	u64 overflows;		/* as called back */
-	struct pmuk_sample told;	/* at the latest */
+	u64 overflows;		/* calls of the callback */
+	struct pmuk_sample told;	/* latest sample of the callback */
 	u64 total;		/* events since the counter was created */
 	u64 before, after;	/* times around the latest overflow */
-	u64 peers[PMUK_PEERS_MAX];	/* values that the next record has to have */
-	u64 caller;		/* an address on the stack of the overflow */
+	u64 peers[PMUK_PEERS_MAX];	/* values for the next record */
+	u64 caller;		/* an address in the overflow's callchain */
 };
 
 static void note_overflow(struct pmuk_counter *c, const struct pmuk_sample *sample, void *data)
@@ -78,7 +78,7 @@ static struct sampler *new_sampler(struct kunit *test)
 	return new_sampler_on(test, &config);
 }
 
-/* The machine has one such PMU, and not one for each CPU. */
+/* The PMU is one for the whole machine, not one for each CPU. */
 static struct sampler *new_uncore_sampler(struct kunit *test)
 {
 	static const struct pmuk_sim_config config = {
@@ -110,7 +110,7 @@ static noinline void overflow_once(struct sampler *s)
 	KUNIT_EXPECT_EQ(s->test, s->overflows, overflows + 1);
 }
 
-/* If the sample has the field @bit, its value is the @wanted one. */
+/* If samples have the field @bit, expects its value to be @wanted. */
 static void check_field(struct sampler *s, u64 bit, const char *name, u64 value, u64 wanted)
 {
 	if (s->attr.sample_type & bit)
@@ -176,7 +176,7 @@ static void check_read(struct sampler *s, const struct pmuk_parsed *p)
 		KUNIT_EXPECT_EQ_MSG(s->test, p->values[1 + i], s->peers[i], "peer %u", i);
 }
 
-/* From what was interrupted to who called it. */
+/* The callchain begins where the overflow interrupted, and contains its caller. */
 static void check_callchain(struct sampler *s, const struct pmuk_parsed *p)
 {
 	unsigned int i, found = 0;
@@ -199,7 +199,9 @@ static void parse(struct sampler *s, const struct perf_event_header *rec, struct
 			    s->attr.read_format);
 }
 
-/* The only record, which stays there, as nobody writes before the next overflow. */
+/*
+ * Returns the only record. The record stays valid, as nothing is written before the next overflow.
+ */
 static const struct perf_event_header *only_record(struct sampler *s)
 {
 	const struct perf_event_header *rec;
@@ -213,7 +215,7 @@ static const struct perf_event_header *only_record(struct sampler *s)
 	return rec;
 }
 
-/* Returns what the only record says. */
+/* Parses the only record. */
 static struct pmuk_parsed parse_one(struct sampler *s)
 {
 	struct pmuk_parsed p;
@@ -223,7 +225,7 @@ static struct pmuk_parsed parse_one(struct sampler *s)
 	return p;
 }
 
-/* Exactly one record there, as it should be. */
+/* Checks that there is exactly one record, with the right values. */
 static void check_one(struct sampler *s)
 {
 	struct pmuk_parsed p = parse_one(s);
@@ -235,7 +237,7 @@ static void check_one(struct sampler *s)
 	check_callchain(s, &p);
 }
 
-/* An overflow, and its record. */
+/* Lets an overflow happen, and checks its record. */
 static void check_overflow(struct sampler *s)
 {
 	overflow_once(s);
@@ -308,8 +310,8 @@ static void fields_in_any_combination(struct kunit *test)
 }
 
 /*
- * Raw data are a size, and so many bytes, as perf core writes them. Zeroes fill up a multiple of 8.
- * perf's decoders take the first byte for the PMU's first.
+ * Raw data are a size and as many bytes, as perf core writes them. Zeroes fill them up to a
+ * multiple of 8. perf's decoders take the first byte for the PMU's first.
  */
 static void raw_data_are_where_perf_has_them(struct kunit *test)
 {
@@ -334,7 +336,7 @@ static void raw_data_are_where_perf_has_them(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, p.cookie, COOKIE);
 }
 
-/* Nothing asked for: a header, and what makes it a record. */
+/* A sample without fields is a header, padded to the smallest record. */
 static void no_field_at_all(struct kunit *test)
 {
 	struct sampler *s = new_sampler(test);
@@ -349,7 +351,7 @@ static void no_field_at_all(struct kunit *test)
 
 #define NR_PEERS	3
 
-/* Counters of the events 1 … NR_PEERS. */
+/* Creates counters of events 1 … NR_PEERS, and names them as the sampler's peers. */
 static void new_peers(struct sampler *s, struct pmuk_counter **peers)
 {
 	unsigned int i;
@@ -365,7 +367,7 @@ static void new_peers(struct sampler *s, struct pmuk_counter **peers)
 	s->attr.nr_peers = NR_PEERS;
 }
 
-/* Something for the peers to count. */
+/* Lets events of the peers happen. */
 static void peers_count(struct sampler *s, u64 n)
 {
 	unsigned int i;
@@ -374,7 +376,7 @@ static void peers_count(struct sampler *s, u64 n)
 		s->peers[i] += pmuk_sim_count(s->sim, 1 + i, n * (i + 1));
 }
 
-/* Exact at each overflow, in any layout of the group. */
+/* The peers' values are exact at each overflow, whatever read_format says. */
 static void group_has_its_peers(struct kunit *test)
 {
 	struct pmuk_counter *peers[NR_PEERS];
@@ -397,7 +399,7 @@ static void group_has_its_peers(struct kunit *test)
 	KUNIT_EXPECT_GT(test, s->peers[NR_PEERS - 1], 0);
 }
 
-/* Each by its own id. */
+/* Each value in a group comes with its own counter's id. */
 static void group_tells_its_members_apart(struct kunit *test)
 {
 	struct pmuk_counter *peers[NR_PEERS];
@@ -415,7 +417,7 @@ static void group_tells_its_members_apart(struct kunit *test)
 	}
 }
 
-/* Off the PMU, a peer is what it was when it was on it; and so it is when destroyed. */
+/* A peer that is off the PMU, or is destroyed, keeps its latest value. */
 static void peer_keeps_its_last_value(struct kunit *test)
 {
 	struct pmuk_counter *peers[NR_PEERS];
@@ -446,7 +448,7 @@ static void peer_keeps_its_last_value(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
 }
 
-/* Two write one buffer, in turns: who it was, and its own numbers. */
+/* Two counters write one buffer in turns. Each record has its own counter's id and values. */
 static void counters_share_a_buffer(struct kunit *test)
 {
 	struct sampler *a = new_sampler(test), *b = pmuk_test_zalloc(test, sizeof(*b));
@@ -468,7 +470,7 @@ static void counters_share_a_buffer(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, b->overflows, 20);
 }
 
-/* A callback for each, and a record for each or its loss: nothing in between. */
+/* Each overflow makes a callback, and a record or a counted loss. */
 static void callback_and_buffer_agree(struct kunit *test)
 {
 	struct sampler *s = new_sampler(test);
@@ -502,7 +504,7 @@ static void callback_and_buffer_agree(struct kunit *test)
 	KUNIT_EXPECT_GT(test, records, 1000);
 }
 
-/* Paused, no records; and none of a counter that only counts. */
+/* A paused counter writes no records, nor does a counter without a period. */
 static void no_overflow_no_record(struct kunit *test)
 {
 	struct sampler *s = new_sampler(test);
@@ -544,7 +546,7 @@ static void buffer_must_be_of_the_same_cpu(struct kunit *test)
 	pmuk_test_refused(test, &s->attr, -1, current, -EINVAL, "a task's counter");
 }
 
-/* The PMU's driver has all events of the machine on one CPU. */
+/* The PMU's driver has all events of the machine on one CPU, and takes no buffer of another CPU. */
 static void buffer_must_be_where_the_driver_counts(struct kunit *test)
 {
 	struct sampler *s = new_uncore_sampler(test);
@@ -559,8 +561,9 @@ static void buffer_must_be_where_the_driver_counts(struct kunit *test)
 }
 
 /*
- * The driver moves its event when that one's CPU goes offline. The counter says that it is gone,
- * takes no call on the other CPU, and what it counts there writes no record into this one's buffer.
+ * The driver moves the event to another CPU when the event's CPU goes offline. The counter's state
+ * is then PMUK_COUNTER_GONE, calls on the other CPU fail, and overflows there write no record into
+ * the old CPU's buffer.
  */
 static void moved_counter_is_gone(struct kunit *test)
 {
@@ -591,7 +594,7 @@ static void moved_counter_is_gone(struct kunit *test)
 	pmuk_test_pin(test, s->cpu);
 }
 
-/* Fields of records that are never written are refused. */
+/* A buffer without data pages has no records. pmuk refuses fields that only records have. */
 static void page_of_a_task_has_no_records(struct kunit *test)
 {
 	static const struct {
@@ -705,7 +708,7 @@ static void peers_must_be_of_the_same_cpu(struct kunit *test)
 	expect_refused(s, "another CPU's", -EINVAL);
 }
 
-/* Kernel symbols have names. */
+/* Returns whether the address has a kernel symbol. */
 static bool is_known_code(u64 ip)
 {
 	char name[64];
@@ -714,7 +717,7 @@ static bool is_known_code(u64 ip)
 	return strncmp(name, "0x", 2);
 }
 
-/* The machine's own PMU, in its own interrupt. */
+/* The machine's own PMU samples in its own interrupt. */
 static void cycles_are_sampled(struct kunit *test)
 {
 	struct pmuk_attr attr = {
@@ -762,7 +765,7 @@ static void cycles_are_sampled(struct kunit *test)
 	kunit_info(test, "%llu samples", n);
 }
 
-/* ---- addresses that are not to be told, and guests' ---- */
+/* ---- addresses of the kernel, which stay out of records, and of guests ---- */
 
 #define KERNEL_ADDR	0xffff800012345678ULL
 #define GUEST_IP	0x12345678UL
@@ -770,7 +773,7 @@ static void cycles_are_sampled(struct kunit *test)
 static const u64 where_fields = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_ADDR |
 				PERF_SAMPLE_CALLCHAIN;
 
-/* A PMU like AMD's, which cannot tell in time: the interrupt finds the kernel. */
+/* Returns a sampler on a PMU like AMD's, which interrupts late: the interrupt finds the kernel. */
 static struct sampler *new_skidding_sampler(struct kunit *test, u32 flags)
 {
 	static const struct pmuk_sim_config config = {
@@ -784,7 +787,10 @@ static struct sampler *new_skidding_sampler(struct kunit *test, u32 flags)
 	return s;
 }
 
-/* Kernel addresses have their top bit set, and so have perf's marks in callchains. */
+/*
+ * Kernel addresses have their top bit set. perf's marks in callchains have it, too, and are no
+ * addresses.
+ */
 static void expect_no_kernel_address(struct sampler *s, const struct perf_event_header *rec)
 {
 	const u64 *word = (const u64 *)(rec + 1);
@@ -795,7 +801,7 @@ static void expect_no_kernel_address(struct sampler *s, const struct perf_event_
 				      "word %u is %#llx", i, word[i]);
 }
 
-/* An overflow leaves one record, which has the mode @misc and the address @ip. */
+/* Lets an overflow happen, and expects one record with the mode @misc and the address @ip. */
 static void expect_where(struct sampler *s, u16 misc, u64 ip)
 {
 	struct pmuk_parsed p;
@@ -812,7 +818,10 @@ static void expect_where(struct sampler *s, u16 misc, u64 ip)
 		expect_no_kernel_address(s, s->record);
 }
 
-/* A counter that leaves the kernel out is not told where in it the interrupt came, as with perf. */
+/*
+ * A counter that excludes the kernel gets no address if its late interrupt finds the kernel, as
+ * with perf.
+ */
 static void skid_tells_no_address(struct kunit *test)
 {
 	struct sampler *s = new_skidding_sampler(test, PMUK_EXCLUDE_KERNEL);
@@ -824,7 +833,7 @@ static void skid_tells_no_address(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, s->told.regs);
 }
 
-/* A counter that counts the kernel is told all. */
+/* A counter that includes the kernel gets all fields. */
 static void skid_is_told_where_the_kernel_counts(struct kunit *test)
 {
 	struct sampler *s = new_skidding_sampler(test, 0);
@@ -851,7 +860,7 @@ static unsigned long guest_ip(void)
 	return GUEST_IP;
 }
 
-/* A hypervisor like KVM, whose guest runs when a test says so. */
+/* The hypervisor stands for one like KVM. Its guest runs when guest_is says so. */
 static struct perf_guest_info_callbacks hypervisor = {
 	.state = guest_state,
 	.get_ip = guest_ip,
@@ -888,7 +897,7 @@ static void expect_guest(struct sampler *s, bool user, u16 misc, u64 ip)
 	guest_is = 0;
 }
 
-/* No sample of a guest is taken for the host's, nor has it a stack of the host's. */
+/* Samples of a guest are marked as such, and have no callchain of the host. */
 static void guests_are_told_apart(struct kunit *test)
 {
 	struct sampler *s = new_sampler(test);
@@ -901,7 +910,7 @@ static void guests_are_told_apart(struct kunit *test)
 	check_overflow(s);
 }
 
-/* A guest's kernel is a kernel, too. */
+/* A guest's kernel is excluded like the host's. */
 static void guests_kernel_is_left_out(struct kunit *test)
 {
 	struct sampler *s = new_skidding_sampler(test, PMUK_EXCLUDE_KERNEL);
@@ -913,7 +922,10 @@ static void guests_kernel_is_left_out(struct kunit *test)
 	expect_where(s, PERF_RECORD_MISC_KERNEL, 0);
 }
 
-/* All samples of a counter without guests are the host's, as where the kernel does not tell. */
+/*
+ * All samples of a counter that excludes guests are the host's, and so are all samples where the
+ * kernel does not tell modules about guests.
+ */
 static void without_guests_all_is_the_hosts(struct kunit *test)
 {
 	struct sampler *s = new_sampler(test);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Counts events that count guests, as perf core does for mediated vPMUs: while there is one,
- * perf_create_mediated_pmu() is -EBUSY and no vCPU can be created. No emulator has such a vPMU, so
- * this file stands in for perf core on the PMU that counts cycles. Write 1 to pmuk_guests in
- * debugfs to begin, 0 to end, and read how many events were created since that count guests.
+ * Counts the events that include guests, as perf core does for mediated vPMUs. While there is such
+ * an event, perf_create_mediated_pmu() returns -EBUSY, and no vCPU can be created. No emulator has
+ * such a vPMU, so this module stands in for perf core on the PMU that counts cycles. Write 1 to
+ * pmuk_guests in debugfs to begin, and 0 to end. Read it for the number of events that were created
+ * since then and include guests.
  */
 #include <linux/atomic.h>
 #include <linux/debugfs.h>
@@ -13,7 +14,7 @@
 #include <linux/perf_event.h>
 
 static DEFINE_MUTEX(guests_lock);
-static struct pmu *guests_pmu;			/* guests_lock; NULL: not begun */
+static struct pmu *guests_pmu;			/* guests_lock; NULL: off */
 static int (*guests_real_init)(struct perf_event *event);
 static atomic_t guests_included;
 

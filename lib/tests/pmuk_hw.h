@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The suites on the machine's own PMU share these: whether there is a PMU, which of its parts an
- * emulator has, and events that software can make happen.
+ * The suites on the machine's own PMU share these helpers: whether there is a PMU, what an
+ * emulator's PMU does, and events that software can make happen.
  */
 #ifndef _PMUK_HW_H
 #define _PMUK_HW_H
@@ -26,13 +26,13 @@ static inline int pmuk_hw_try_event(u64 config, int cpu)
 	return PTR_ERR_OR_ZERO(c);
 }
 
-/* 0 if a PMU counts cycles on this CPU, or why none does. */
+/* Returns 0 if a PMU counts cycles on this CPU, or the error of creating such a counter. */
 static inline int pmuk_hw_try(int cpu)
 {
 	return pmuk_hw_try_event(PERF_COUNT_HW_CPU_CYCLES, cpu);
 }
 
-/* For kunit_suite::init: skips where no PMU counts cycles. */
+/* Skips the test where no PMU counts cycles. For kunit_suite::init. */
 static inline int pmuk_hw_init(struct kunit *test)
 {
 	int ret;
@@ -44,13 +44,16 @@ static inline int pmuk_hw_init(struct kunit *test)
 	return 0;
 }
 
-/* Its cycle counter runs at 1 GHz, whatever the host's clock. */
+/* The emulator's cycle counter runs at 1 GHz, whatever the host's clock is. */
 static inline bool pmuk_hw_on_emulator(void)
 {
 	return IS_ENABLED(CONFIG_OF) && of_machine_is_compatible("linux,dummy-virt");
 }
 
-/* Only with -icount there is an event for instructions, and each takes a nanosecond. */
+/*
+ * The emulator has an event for instructions only with -icount. Each instruction then takes a
+ * nanosecond.
+ */
 static inline bool pmuk_hw_counts_instructions(void)
 {
 	return !pmuk_hw_try_event(PERF_COUNT_HW_INSTRUCTIONS, raw_smp_processor_id());
@@ -66,17 +69,18 @@ static inline bool pmuk_hw_interrupts_as_nmi(void)
 }
 
 /*
- * QEMU's timer thread updates all counters of a CPU when one is about to overflow. When that comes
- * while the CPU is between two exception levels, for which they are being updated as well, all of
- * them begin at next to nothing: most are ahead then by what was left of their period, and one
- * that had just overflowed goes back. It befalls one overflow in fifty or so; none with -icount.
+ * QEMU's timer thread updates all counters of a CPU when one of them is about to overflow. The CPU
+ * itself updates them at each change of exception level. If both happen at once, each counter
+ * restarts near 0. Most counters are then ahead by the rest of their period, and one that has just
+ * overflowed goes back. About one overflow in fifty is hit; with -icount, none.
  *
- * A guard is a counter that is seconds away from its overflow: it leaps ahead of the clock by that.
+ * A guard is a counter that is seconds away from its overflow. When the counters are lost, it jumps
+ * ahead of the clock by these seconds.
  */
 struct pmuk_hw_guard {
-	struct pmuk_counter *c;		/* NULL: counters are sound here */
-	s64 ahead;			/* of the clock at the latest look, at most */
-	unsigned int losses;		/* how often it has leapt */
+	struct pmuk_counter *c;		/* NULL: counters are never lost here */
+	s64 ahead;			/* upper bound of its lead at the latest check */
+	unsigned int losses;		/* number of jumps */
 };
 
 static inline void pmuk_hw_guard_start(struct kunit *test, struct pmuk_hw_guard *guard, int cpu)
@@ -90,7 +94,10 @@ static inline void pmuk_hw_guard_start(struct kunit *test, struct pmuk_hw_guard 
 	guard->c = pmuk_test_enabled(test, &attr, cpu, NULL);
 }
 
-/* How often until now. Else it only falls behind, while its PMU is stopped. */
+/*
+ * Returns the number of losses until now. Without a loss a guard only falls behind the clock, while
+ * its PMU is stopped.
+ */
 static inline unsigned int pmuk_hw_losses(struct pmuk_hw_guard *guard)
 {
 	u64 count, before = ktime_get_mono_fast_ns(), after;
@@ -105,14 +112,15 @@ static inline unsigned int pmuk_hw_losses(struct pmuk_hw_guard *guard)
 }
 
 /*
- * Overflows that take longer than their period, as they may on a slow emulator, leave no time for
- * what they interrupt, and nothing throttles them. Who makes storms calls this in each: when that
- * has done nothing more in so many of them, they are to come half as often.
+ * On a slow emulator, an overflow may take longer than its period. Then the interrupted code gets
+ * no time, and nothing throttles the overflows. So each overflow of a test's storm calls
+ * pmuk_hw_keep_pace(). If the interrupted code has made no progress in @patience overflows, the
+ * period doubles.
  */
 struct pmuk_hw_pace {
 	u64 period;
-	u64 done;		/* by what is interrupted, when last looked at */
-	unsigned int idle;	/* overflows since */
+	u64 done;		/* progress at the latest overflow */
+	unsigned int idle;	/* overflows without progress */
 };
 
 static inline void pmuk_hw_keep_pace(struct pmuk_hw_pace *pace, struct pmuk_counter *c, u64 done,
@@ -131,7 +139,7 @@ static inline void pmuk_hw_keep_pace(struct pmuk_hw_pace *pace, struct pmuk_coun
 
 #include <asm/sysreg.h>
 
-/* PMUv3's SW_INCR: counts the writes to a register. */
+/* PMUv3's event SW_INCR counts writes to a register. */
 #define PMUK_HW_MADE {				\
 	.type = PERF_TYPE_RAW,			\
 	.config = 0,				\
@@ -179,9 +187,9 @@ static inline void pmuk_hw_make_events(unsigned int n)
 }
 
 /*
- * QEMU's timer thread updates all registers of a CPU when a cycle counter is about
- * to overflow, and does not wait for an instruction that writes one: now and then
- * a write is lost or made twice. With -icount they take turns.
+ * QEMU's timer thread updates all registers of a CPU when a cycle counter is about to overflow, and
+ * does not wait for an instruction that is writing one. So a write is lost or done twice now and
+ * then. With -icount, the thread and the CPU take turns.
  */
 static inline void pmuk_hw_need_sound_registers(struct kunit *test)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Call a function in task, softirq, hardirq or NMI context, now, for tests.
+ * Calls a function in task, softirq, hardirq or NMI context for tests, before it returns.
  *
- * Softirq and hardirq come from a tasklet and an irq_work. The NMI is an IPI to
- * oneself on x86, and elsewhere what the CPU's own PMU interrupts with, if that
- * is an NMI: a cycle counter then overflows all the time while somebody holds
- * pmuk_irq_get_nmi(), and the call waits for the next overflow.
+ * Softirq and hardirq come from a tasklet and an irq_work. On x86 the NMI is an IPI to the same
+ * CPU. Elsewhere it is the interrupt of the CPU's own PMU, if that is an NMI: as long as a test
+ * holds pmuk_irq_get_nmi(), a cycle counter overflows all the time, and a call waits for the next
+ * overflow.
  */
 #define pr_fmt(fmt) "pmuk_irq: " fmt
 
@@ -26,10 +26,10 @@
 
 #include "pmuk_irq.h"
 
-/* Longer than an interrupt can be late, even on an emulated machine. */
+/* No interrupt is later than this, even on an emulated machine. */
 #define IRQ_TIMEOUT_US	(2 * USEC_PER_SEC)
 
-/* Made and awaited on one CPU, so order in the program is enough for ->done. */
+/* A call is made and awaited on one CPU, so ->done needs program order only. */
 struct irq_call {
 	pmuk_irq_fn_t fn;
 	void *data;
@@ -38,17 +38,17 @@ struct irq_call {
 	struct tasklet_struct tasklet;
 };
 
-/* This CPU's next NMI makes this call. */
+/* The next NMI of this CPU makes this call. */
 static DEFINE_PER_CPU(struct irq_call *, irq_nmi_call);
 
 static DEFINE_MUTEX(irq_nmi_lock);
 static unsigned int irq_nmi_users;	/* irq_nmi_lock */
-static bool irq_no_nmi;			/* irq_nmi_lock: tried, and there is none */
+static bool irq_no_nmi;			/* irq_nmi_lock: a try found none */
 
 static void irq_call_now(struct irq_call *call)
 {
 	call->fn(call->data);
-	barrier();	/* with the readers of ->done, which call out in between */
+	barrier();	/* for readers of ->done: @fn has been called before */
 	WRITE_ONCE(call->done, true);
 }
 
@@ -72,8 +72,8 @@ static void irq_tasklet_fn(struct tasklet_struct *tasklet)
 }
 
 /*
- * Enabling softirqs runs what is pending, and first of all this. Other softirqs may
- * have been at it for so long that the rest is left to a thread: then once more.
+ * Enabling softirqs runs pending ones, the high-priority tasklet first. If other softirqs have run
+ * for too long, the rest is left to a thread. Then enable softirqs again.
  */
 static int irq_run_soft(struct irq_call *call)
 {
@@ -110,7 +110,7 @@ static int irq_run_hard(struct irq_call *call)
 	return 0;
 }
 
-/* In NMI: make the call that waits here. Whether there was one. */
+/* Makes the call that waits for an NMI on this CPU. Returns whether there was one. */
 static bool irq_handle_nmi(void)
 {
 	struct irq_call *call = this_cpu_xchg(irq_nmi_call, NULL);
@@ -127,8 +127,8 @@ static bool irq_handle_nmi(void)
 #include <linux/nmi.h>
 
 /*
- * This CPU has raised an NMI. Another NMI, such as an overflow's, may have made the call first;
- * ours is then unknown to all other handlers.
+ * The flag says that this CPU has raised an NMI. Another NMI, such as that of an overflow, may have
+ * made the call first. Then no other handler knows the raised one.
  */
 static DEFINE_PER_CPU(bool, irq_nmi_raised);
 
@@ -168,10 +168,12 @@ static void irq_nmi_raise(void)
 
 #else /* !CONFIG_X86_LOCAL_APIC */
 
-/* Often enough not to wait long, seldom enough to get something done. */
+/*
+ * The NMI comes often enough for short waits, and seldom enough for the interrupted code to get on.
+ */
 #define IRQ_NMI_CYCLES	50000
 
-/* perf core's hw.interrupts of an event that it has throttled and stopped. */
+/* perf core sets hw.interrupts of a throttled and stopped event to this. */
 #define MAX_INTERRUPTS	(~0ULL)
 
 static DEFINE_PER_CPU(struct perf_event *, irq_nmi_event);
@@ -181,7 +183,10 @@ static void irq_nmi_overflow(struct perf_event *event, struct perf_sample_data *
 {
 	bool throttled = event->hw.interrupts == MAX_INTERRUPTS;
 
-	/* Slow interrupts make perf core lower its limit, down to one in a tick. */
+	/*
+	 * Slow interrupts make perf core lower its limit, down to one overflow in a tick. So undo
+	 * throttling.
+	 */
 	event->hw.interrupts = 0;
 	if (throttled)
 		event->pmu->start(event, 0);
@@ -242,7 +247,7 @@ static int irq_run_nmi(struct irq_call *call)
 	this_cpu_write(irq_nmi_call, call);
 	irq_nmi_raise();
 	ret = irq_wait(call);
-	/* It may have come at the last moment. */
+	/* The NMI may have come right after the timeout. */
 	return ret && this_cpu_xchg(irq_nmi_call, NULL) ? ret : 0;
 }
 
@@ -271,7 +276,7 @@ static int irq_try_nmi(void)
  * pmuk_irq_get_nmi() - make PMUK_IRQ_NMI available on the CPUs that are online
  *
  * Context: May sleep.
- * Return: 0; -EOPNOTSUPP if this machine has no NMI to offer.
+ * Return: 0; -EOPNOTSUPP if this machine has no NMI that tests can raise.
  */
 int pmuk_irq_get_nmi(void)
 {
@@ -301,11 +306,11 @@ EXPORT_SYMBOL_GPL(pmuk_irq_put_nmi);
 /**
  * pmuk_irq_run() - call a function in a context, on this CPU
  * @level: the context
- * @fn: what to call
- * @data: handed to @fn
+ * @fn: the function
+ * @data: its argument
  *
- * Context: Below @level; NMI from any context that is not NMI, with interrupts
- * off too. A caller that cares which CPU it is sees to it that it stays there.
+ * Context: One that @level can interrupt. An NMI can interrupt any context but an NMI, also with
+ * interrupts off. A caller that needs @fn on a certain CPU stays on that CPU.
  * Return: 0 when @fn has returned; -EBUSY if @level cannot interrupt the caller,
  * -EOPNOTSUPP without pmuk_irq_get_nmi(), -ETIMEDOUT if no NMI came, -EINVAL.
  */

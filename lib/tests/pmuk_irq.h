@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Call a function in task, softirq, hardirq or NMI context, now, for tests.
- */
+/* Calls a function in task, softirq, hardirq or NMI context for tests. */
 #ifndef _PMUK_IRQ_H
 #define _PMUK_IRQ_H
 
@@ -14,12 +12,12 @@
 #endif
 
 /**
- * enum pmuk_irq_level - what is interrupted by nothing below it
+ * enum pmuk_irq_level - contexts of execution; a later one can interrupt an earlier one
  * @PMUK_IRQ_TASK: the caller's own context
  * @PMUK_IRQ_SOFT: softirq
  * @PMUK_IRQ_HARD: hardirq
  * @PMUK_IRQ_NMI: NMI
- * @PMUK_IRQ_LEVELS: how many there are
+ * @PMUK_IRQ_LEVELS: number of levels
  */
 enum pmuk_irq_level {
 	PMUK_IRQ_TASK,
@@ -31,7 +29,7 @@ enum pmuk_irq_level {
 
 typedef void (*pmuk_irq_fn_t)(void *data);
 
-/* Whether the caller runs at @level. */
+/* Returns whether the caller runs at @level. */
 static inline bool pmuk_irq_is(enum pmuk_irq_level level)
 {
 	switch (level) {
@@ -47,9 +45,9 @@ static inline bool pmuk_irq_is(enum pmuk_irq_level level)
 }
 
 /*
- * An overflow that comes while the PMU is stopped interrupts when the PMU goes on. QEMU forgets
- * that interrupt, if a handler has stopped counters meanwhile, until the flags are written: this
- * writes them without setting any.
+ * An overflow that comes while the PMU is stopped interrupts when the PMU goes on. If a handler has
+ * stopped counters meanwhile, QEMU forgets that interrupt until the overflow flags are written. So
+ * this writes them, without setting any.
  */
 static inline void pmuk_irq_nudge(void)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A PMU that traces, for testing what drivers of such hardware go through. It knows perf's
- * interface and nothing of pmuk: setup_aux and free_aux, the AUX output's calls, one event at a
- * time on each CPU. Its hardware is a test that lets branches happen, see pmuk_packets.h.
+ * The PMU traces, to test what drivers of such hardware rely on. Its driver knows perf's interface,
+ * and nothing of pmuk: setup_aux and free_aux, the calls for AUX output, one event at a time on
+ * each CPU. A test plays the hardware, and lets branches happen, see pmuk_packets.h.
  */
 #define pr_fmt(fmt) "pmuk_itrace: " fmt
 
@@ -24,21 +24,21 @@
 #include "pmuk_itrace.h"
 #include "pmuk_packets.h"
 
-/* setup_aux makes this of an area. */
+/* setup_aux returns this for an area. */
 struct itrace_area {
 	struct pmuk_itrace *it;
-	void **pages;			/* perf's, as long as this exists */
+	void **pages;			/* belongs to perf */
 	u64 size;
 	bool overwrite;
 };
 
-/* The hardware of one CPU. */
+/* Holds the state of one CPU's tracing hardware. */
 struct itrace_cpu {
 	struct perf_event *event;
 	struct perf_output_handle handle;
 	struct pmuk_packets_out out;
-	u64 written;			/* of the part that is open */
-	u64 fifo[SZ_4K / sizeof(u64)];	/* on its way to memory */
+	u64 written;			/* bytes in the open part */
+	u64 fifo[SZ_4K / sizeof(u64)];	/* bytes not yet in memory */
 };
 
 struct pmuk_itrace {
@@ -46,8 +46,8 @@ struct pmuk_itrace {
 	struct itrace_cpu __percpu *cpus;
 	atomic_t areas;			/* set up and not freed */
 	atomic_t fail;			/* setups until one fails; 0: none does */
-	atomic_t misled;		/* had a size without room */
-	atomic_t starts;		/* of its events, by perf core */
+	atomic_t misled;		/* no room, but a size in the handle */
+	atomic_t starts;		/* starts of events by perf core */
 };
 
 static struct pmuk_itrace *to_itrace(struct pmu *pmu)
@@ -118,8 +118,8 @@ static bool itrace_align(struct itrace_cpu *cpu)
 }
 
 /*
- * arch/s390/kernel/perf_cpum_sf.c knows by the size, before it looks further, that there is no
- * room.
+ * A driver may take a size of 0 for a lack of room, as arch/s390/kernel/perf_cpum_sf.c does. So
+ * without room the handle must not have a size.
  */
 static const struct itrace_area *itrace_begin(struct itrace_cpu *cpu)
 {
@@ -207,7 +207,7 @@ static int itrace_event_init(struct perf_event *event)
 
 /* ---- what happens to the CPU ---- */
 
-/* Writes as many packets as there is room for. Returns how many are left. */
+/* Writes as many packets as there is room for. Returns how many branches are left. */
 static u64 itrace_write(struct itrace_cpu *cpu, const struct itrace_area *area, u64 left)
 {
 	u64 some, size;
@@ -225,8 +225,8 @@ static u64 itrace_write(struct itrace_cpu *cpu, const struct itrace_area *area, 
 }
 
 /*
- * Bytes that were written are handed over, as an interrupt would do it. Without room, tracing
- * stops.
+ * Writes packets, and ends parts as an interrupt of real hardware would. Tracing stops when there
+ * is no room.
  */
 static u64 itrace_branch(struct itrace_cpu *cpu, u64 branches)
 {
@@ -250,10 +250,10 @@ static u64 itrace_branch(struct itrace_cpu *cpu, u64 branches)
 /**
  * pmuk_itrace_branch() - let branches happen on this CPU
  * @it: the PMU
- * @branches: how many
+ * @branches: number of branches
  *
- * Context: Any, NMI too; not from within itself.
- * Return: how many were written, if one of its events traces here; or 0.
+ * Context: Any, NMI too; does not nest.
+ * Return: The number of branches that were written; 0 if no event of @it traces on this CPU.
  */
 u64 pmuk_itrace_branch(struct pmuk_itrace *it, u64 branches)
 {
@@ -268,11 +268,11 @@ EXPORT_SYMBOL_GPL(pmuk_itrace_branch);
 /**
  * pmuk_itrace_parts() - end a part and begin the next one, over and over
  * @it: the PMU
- * @n: how often
- * @size: of each, in bytes. What is in them is not written
+ * @n: number of parts
+ * @size: bytes of each part. Their content is not written
  *
- * Context: Any, NMI too; not from within itself.
- * Return: 0; -ENOSPC if there was no room or no event that traces here.
+ * Context: Any, NMI too; does not nest.
+ * Return: 0; -ENOSPC if there was no room, or no event of @it traces on this CPU.
  */
 int pmuk_itrace_parts(struct pmuk_itrace *it, unsigned int n, u64 size)
 {
@@ -294,11 +294,11 @@ int pmuk_itrace_parts(struct pmuk_itrace *it, unsigned int n, u64 size)
 EXPORT_SYMBOL_GPL(pmuk_itrace_parts);
 
 /**
- * pmuk_itrace_areas() - how many areas are set up
+ * pmuk_itrace_areas() - count the areas that are set up
  * @it: the PMU
  *
  * Context: Any.
- * Return: those that were, and were not freed.
+ * Return: The number of areas that were set up and not freed yet.
  */
 int pmuk_itrace_areas(const struct pmuk_itrace *it)
 {
@@ -307,11 +307,11 @@ int pmuk_itrace_areas(const struct pmuk_itrace *it)
 EXPORT_SYMBOL_GPL(pmuk_itrace_areas);
 
 /**
- * pmuk_itrace_misled() - how often it was refused room, and found a size in its handle
+ * pmuk_itrace_misled() - count the refusals that left a size in the PMU's handle
  * @it: the PMU
  *
  * Context: Any.
- * Return: that.
+ * Return: The number of such refusals.
  */
 unsigned int pmuk_itrace_misled(const struct pmuk_itrace *it)
 {
@@ -320,7 +320,7 @@ unsigned int pmuk_itrace_misled(const struct pmuk_itrace *it)
 EXPORT_SYMBOL_GPL(pmuk_itrace_misled);
 
 /**
- * pmuk_itrace_starts() - how often perf core has started one of the PMU's events
+ * pmuk_itrace_starts() - count the starts of the PMU's events by perf core
  * @it: the PMU
  *
  * Context: Any.
@@ -335,7 +335,7 @@ EXPORT_SYMBOL_GPL(pmuk_itrace_starts);
 /**
  * pmuk_itrace_fail() - let the setup of an area fail
  * @it: the PMU
- * @nr: which one from now on; 0: none
+ * @nr: number of the failing setup, counted from now on; 0: none fails
  *
  * Context: Any.
  */
@@ -346,11 +346,11 @@ void pmuk_itrace_fail(struct pmuk_itrace *it, int nr)
 EXPORT_SYMBOL_GPL(pmuk_itrace_fail);
 
 /**
- * pmuk_itrace_type() - perf_event_attr::type of its events
+ * pmuk_itrace_type() - get perf_event_attr::type of the PMU's events
  * @it: the PMU
  *
  * Context: Any.
- * Return: that.
+ * Return: The type.
  */
 u32 pmuk_itrace_type(const struct pmuk_itrace *it)
 {
@@ -361,10 +361,10 @@ EXPORT_SYMBOL_GPL(pmuk_itrace_type);
 /**
  * pmuk_itrace_create() - make a PMU that traces and register it with perf
  * @name: in /sys/bus/event_source/devices; must outlive the PMU
- * @capabilities: PERF_PMU_CAP_*, beside those that it has anyway
+ * @capabilities: PERF_PMU_CAP_* that the PMU has besides its own
  *
  * Context: May sleep.
- * Return: the PMU, or an ERR_PTR() of -ENOMEM, or what perf_pmu_register() says.
+ * Return: The PMU; an ERR_PTR() of -ENOMEM, or of the error of perf_pmu_register().
  */
 struct pmuk_itrace *pmuk_itrace_create(const char *name, int capabilities)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A PMU that traces into AUX areas, for tests: written as drivers of such hardware are, with
- * nothing but perf's interface for PMUs.
+ * The PMU traces into AUX areas, for tests. Like drivers of such hardware, its driver uses perf's
+ * interface for PMUs and nothing else.
  */
 #ifndef _PMUK_ITRACE_H
 #define _PMUK_ITRACE_H
@@ -9,11 +9,14 @@
 #include <linux/err.h>
 #include <linux/types.h>
 
-/* perf_event_attr::config: each part is to begin at a multiple of 2^config bytes, 3 … 12. */
+/*
+ * perf_event_attr::config says that each part begins at a multiple of 2^config bytes. It is from 3
+ * to 12.
+ */
 #define PMUK_ITRACE_ALIGN_MIN	3
 #define PMUK_ITRACE_ALIGN_MAX	12
 
-/* In PERF_RECORD_AUX_OUTPUT_HW_ID, each time it starts: this, and the CPU. */
+/* Each start writes a PERF_RECORD_AUX_OUTPUT_HW_ID with this plus the CPU. */
 #define PMUK_ITRACE_HW_ID	0x1000
 
 struct pmuk_itrace;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * PMUs that trace, whose drivers know perf only, in pmuk's contexts: their stream is in the AUX
- * areas of the CPUs where it was written, be it of a CPU, a task, or its children. Where perf core
- * does not let them, that is refused.
+ * PMUs that trace, and whose drivers know perf only, work in pmuk's contexts: their trace is in the
+ * AUX areas of the CPUs where it was written, for a CPU, a task, or its children. Where perf core
+ * does not let kernel counters do that, the load is refused.
  */
 #include <kunit/test.h>
 #include <linux/completion.h>
@@ -10,10 +10,12 @@
 #include <linux/cpumask.h>
 #include <linux/smp.h>
 
+#include "../../kernel/pmu_kapi/context.h"
 #include "pmuk_aux.h"
 #include "pmuk_counters.h"
 #include "pmuk_ctx.h"
 #include "pmuk_etm.h"
+#include "pmuk_irq.h"
 #include "pmuk_itrace.h"
 #include "pmuk_map.h"
 #include "pmuk_packets.h"
@@ -28,7 +30,7 @@ struct itrace_test {
 	struct pmuk_place *p;
 	struct pmuk_context *ctx;
 	struct pmuk_packets_in *in;	/* by CPU */
-	u64 branches;			/* that were written */
+	u64 branches;			/* number of written ones */
 };
 
 KUNIT_DEFINE_ACTION_WRAPPER(put_itrace, pmuk_itrace_destroy, struct pmuk_itrace *);
@@ -77,7 +79,7 @@ static struct itrace_test *new_loaded(struct kunit *test, enum pmuk_target_type 
 	struct itrace_test *t = new_pmu(test, 0);
 
 	need_perf_core(test);
-	t->p = pmuk_place(test, NULL, type);
+	t->p = pmuk_new_place(test, NULL, type);
 	t->p->data = t;
 	new_context(t, buffer);
 	pmuk_place_load(t->p, t->ctx);
@@ -100,7 +102,7 @@ static void branch_here(struct pmuk_place *p)
 	p->counted += pmuk_itrace_branch(t->it, p->n);
 }
 
-/* Lets @n branches happen in each place, and returns how many were written. */
+/* Lets @n branches happen in each place, and returns how many of them were written. */
 static u64 branch(struct itrace_test *t, u64 n)
 {
 	u64 branches = pmuk_place_by_all(t->p, 0, n, branch_here);
@@ -117,9 +119,9 @@ struct seen {
 	unsigned int parts;
 	unsigned int unaligned;
 	unsigned int starts;		/* PERF_RECORD_ITRACE_START */
-	u32 pid;			/* in the latest */
+	u32 pid;			/* in the latest of them */
 	unsigned int ids;		/* PERF_RECORD_AUX_OUTPUT_HW_ID */
-	unsigned int others_ids;	/* of them, those that are not its CPU's */
+	unsigned int others_ids;	/* ids of other CPUs' tracers */
 };
 
 static void see_part(struct itrace_test *t, int cpu, const u64 *words, struct seen *seen)
@@ -134,7 +136,7 @@ static void see_part(struct itrace_test *t, int cpu, const u64 *words, struct se
 	seen->parts++;
 }
 
-/* Skipped bytes are in no record. */
+/* Reads all records of @cpu, and the parts that they report. No record reports skipped bytes. */
 static void see(struct itrace_test *t, int cpu, struct seen *seen)
 {
 	struct pmuk_buffer *b = pmuk_context_buffer(t->ctx, cpu);
@@ -188,7 +190,7 @@ static const struct pmuk_buffer_attr large = { .nr_pages = 4, .aux = { .nr_pages
 
 KUNIT_ARRAY_PARAM_DESC(places, pmuk_place_kinds, name);
 
-/* A child that inherits the event writes its parent's areas. */
+/* A child that inherits the event writes the areas of its parent's context. */
 static void stream_is_whole(struct kunit *test)
 {
 	const struct pmuk_place_kind *kind = test->param_value;
@@ -211,7 +213,7 @@ static void branch_apart(struct pmuk_place *p)
 	branch_here(p);
 }
 
-/* Each on the CPU where it is. */
+/* A child's trace is in the area of the CPU where the child ran. */
 static void children_write_where_they_are(struct kunit *test)
 {
 	struct itrace_test *t = new_itrace(test, PMUK_TARGET_TREE, &large);
@@ -231,8 +233,8 @@ static void children_write_where_they_are(struct kunit *test)
 }
 
 /*
- * A context that is stopped, or not started yet, has no trace: perf core starts neither its events
- * nor those of children.
+ * A context that is stopped, or not started yet, has no trace. perf core starts none of its events,
+ * and no event of a child.
  */
 static void nothing_while_stopped(struct kunit *test)
 {
@@ -265,20 +267,23 @@ static void trace_says_whose_it_is(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, see_all(t).starts, 0);
 }
 
-/* Counts records only: parts that one record reports have gaps between them. */
+/*
+ * Returns the number of PERF_RECORD_ITRACE_START, and discards all records. Parts that one record
+ * reports have gaps between them, so they are not decoded.
+ */
 static unsigned int starts_told(struct kunit *test, struct pmuk_buffer *b)
 {
 	return pmuk_test_consume(test, b, PERF_RECORD_ITRACE_START);
 }
 
-/* Leaves no room for any record. */
+/* Fills the buffer, so that no other record has room. */
 static void fill_records(struct pmuk_buffer *b)
 {
 	while (pmuk_test_output(b, PERF_RECORD_SAMPLE, sizeof(struct perf_event_header) + 8))
 		;
 }
 
-/* Without room for that, it is said with the next part that there is. */
+/* If the PERF_RECORD_ITRACE_START has no room, it is written before the next part. */
 static void whose_it_is_may_be_said_late(struct kunit *test)
 {
 	struct itrace_test *t = new_loaded(test, PMUK_TARGET_CPU, &large);
@@ -301,7 +306,10 @@ static void restart(struct itrace_test *t)
 	pmuk_ctx_start(t->test, t->ctx);
 }
 
-/* It stops, as the driver has it, and goes on when it is started again; no byte is untold. */
+/*
+ * Tracing stops when there is no room, as drivers expect, and goes on after the next start. All
+ * written bytes are reported.
+ */
 static void truncation_stops_until_started(struct kunit *test)
 {
 	struct itrace_test *t = new_itrace(test, PMUK_TARGET_CPU, &small);
@@ -320,18 +328,21 @@ static void truncation_stops_until_started(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, branch(t, 1), 1);
 	see_all(t);
 	KUNIT_EXPECT_EQ(test, decoded(t), t->branches);
-	/* what happened while it was disabled, nobody has seen */
+	/* Branches while the event was disabled are missing in the trace. */
 	KUNIT_EXPECT_EQ(test, in->missing, 10 * 1000 + 1 - t->branches);
 }
 
-/* perf core does that to user space's events, and drivers rely on it. */
+/*
+ * perf core disables children's events with the parent's. Drivers rely on that for user space's
+ * events.
+ */
 static void truncation_disables_children(struct kunit *test)
 {
 	struct itrace_test *t = new_itrace(test, PMUK_TARGET_TREE, &small);
 	unsigned int i;
 
 	for (i = 1; i <= 5; i++) {
-		/* by the first of them, which leaves no room for a second one */
+		/* The first task that traces leaves no room for the next one. */
 		KUNIT_EXPECT_GT(test, branch(t, 1000), 400);
 		KUNIT_EXPECT_TRUE(test, see_all(t).flags & PERF_AUX_FLAG_TRUNCATED);
 		restart(t);
@@ -347,7 +358,10 @@ static void room_runs_out_at_the_edge(struct kunit *test)
 	struct pmuk_buffer *b = pmuk_context_buffer(t->ctx, t->p->cpu);
 	unsigned int i;
 
-	/* one at a time, nobody reads: each part is aligned, until there is no more place */
+	/*
+	 * No reader runs meanwhile. Each part is one branch, and begins aligned. Parts are written
+	 * until the area has no room left.
+	 */
 	for (i = 0; branch(t, 1); i++)
 		KUNIT_ASSERT_LT(test, i, 1000);
 	KUNIT_EXPECT_EQ(test, i, PAGE_SIZE / BIT(PARTS_ORDER));
@@ -356,7 +370,7 @@ static void room_runs_out_at_the_edge(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, decoded(t), i);
 }
 
-/* The first part takes all the room that it is offered, and the next one is refused. */
+/* The first part takes all the room, and begin returns NULL and a size of 0 for the next one. */
 static void no_room_is_no_size(struct kunit *test)
 {
 	struct itrace_test *t = new_itrace(test, PMUK_TARGET_CPU, &small);
@@ -378,7 +392,7 @@ static void snapshot_has_the_newest(struct kunit *test)
 	unsigned int i;
 
 	for (i = 1; i <= 20; i++) {
-		/* some of them more than once around */
+		/* The later ones wrap around the area more than once. */
 		KUNIT_EXPECT_EQ(test, branch(t, 377 * i), 377 * i);
 		KUNIT_EXPECT_EQ(test, pmuk_stop(t->ctx), 0);
 		KUNIT_EXPECT_EQ(test, pmuk_aux_pause(b), 0);
@@ -395,7 +409,7 @@ static void snapshot_has_the_newest(struct kunit *test)
 	}
 }
 
-/* Hardware without scatter-gather overwrites one piece, or nothing. */
+/* Hardware without scatter-gather can overwrite only an area that is one piece. */
 static void overwriting_may_need_one_piece(struct kunit *test)
 {
 	struct itrace_test *t = new_pmu(test, PERF_PMU_CAP_AUX_NO_SG);
@@ -427,7 +441,7 @@ static void areas_are_freed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_itrace_areas(t->it), 0);
 }
 
-/* Whichever of them fails, the others are freed. */
+/* If the setup of any area fails, the load frees the areas that are set up already. */
 static void failed_setup_is_undone(struct kunit *test)
 {
 	struct itrace_test *t = new_pmu(test, 0);
@@ -455,7 +469,10 @@ static void *setup_own(void *data, int cpu, void **pages, unsigned int nr_pages,
 	return data;
 }
 
-/* An area has one producer, though PMUs may be several; a lone counter has its buffer's. */
+/*
+ * An area has one producer, though there may be several PMUs. The area of a counter's own buffer
+ * has one, too.
+ */
 static void area_has_one_producer(struct kunit *test)
 {
 	struct itrace_test *t = new_pmu(test, 0), *other = new_named_pmu(test, "pmuk_itrace2", 0);
@@ -495,7 +512,7 @@ static void area_of_its_own_producer_is_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_itrace_areas(t->it), 0);
 }
 
-/* A counter without room is disabled. It says so, and can be enabled again. */
+/* A counter without room is disabled. Its state says so, and it can be enabled again. */
 static void truncated_counter_is_off(struct kunit *test)
 {
 	struct itrace_test *t = new_pmu(test, 0);
@@ -516,7 +533,7 @@ static void truncated_counter_is_off(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_ACTIVE);
 	KUNIT_EXPECT_EQ(test, pmuk_itrace_branch(t->it, 10), 10);
-	/* nor may a paused area be written, and that is told, too */
+	/* A paused area refuses the writer, too. That disables the counter, and is counted. */
 	before = pmuk_test_area_stat(test, b);
 	pmuk_aux_pause(b);
 	pmuk_itrace_branch(t->it, 10);
@@ -526,7 +543,7 @@ static void truncated_counter_is_off(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, stat.truncations, before.truncations + 1);
 }
 
-/* A buffer without an AUX area is no place for a trace, and no fault. */
+/* An event may have a buffer without an AUX area. Then it does not trace, and nothing fails. */
 static void no_area_no_trace(struct kunit *test)
 {
 	struct itrace_test *t = new_pmu(test, 0);
@@ -551,7 +568,7 @@ struct etm_test {
 	struct pmuk_context *ctx;
 	struct completion child_is_there, child_may_trace;
 	unsigned int traced;		/* words, by parent and child */
-	bool ok;			/* parent and child did what they were to do */
+	bool ok;			/* parent and child have succeeded so far */
 };
 
 static struct etm_test *new_etm(struct kunit *test, bool two_cpus)
@@ -600,7 +617,7 @@ static void etm_trace_here(void *data)
 	job->traced = pmuk_etm_trace(job->etm, ETM_WORDS);
 }
 
-/* Returns how many words the CPU's tracer has written. */
+/* Lets the CPU's tracer write, and returns how many words it has written. */
 static unsigned int etm_trace_on(struct etm_test *t, int cpu)
 {
 	struct etm_job job = { .etm = t->etm };
@@ -615,7 +632,7 @@ static void etm_trace_and_stop(struct etm_test *t)
 	KUNIT_EXPECT_EQ(t->test, pmuk_stop(t->ctx), 0);
 }
 
-/* Counts the words in all areas of @ctx that @cpu has written, and gives them back. */
+/* Counts the words that @cpu has written in all areas of @ctx, and consumes all areas. */
 static unsigned int etm_words(struct etm_test *t, struct pmuk_context *ctx, int cpu)
 {
 	struct pmuk_aux_span span;
@@ -651,7 +668,7 @@ static u64 etm_truncations(struct pmuk_context *ctx)
 	return truncations;
 }
 
-/* Each word that was written is in an area of the context, and nothing is missing. */
+/* Each written word is in an area of the context, and none is missing. */
 static void etm_expect_whole(struct etm_test *t, struct pmuk_context *ctx)
 {
 	KUNIT_EXPECT_EQ(t->test, t->etm->mixed, 0);
@@ -678,7 +695,7 @@ static int etm_child(void *data)
 	return 0;
 }
 
-/* The parent's tracer is the first to use the sink, and the child's is the last one. */
+/* The parent's tracer is the first to use the sink, and the child's tracer is the last. */
 static void etm_trace_both(struct pmuk_place *p)
 {
 	struct etm_test *t = p->data;
@@ -694,11 +711,11 @@ static void etm_trace_both(struct pmuk_place *p)
 		t->ok = false;
 }
 
-/* A task and its child trace on two CPUs into one sink: neither's words are lost. */
+/* A task and its child trace on two CPUs into one sink. No word of either is lost. */
 static void children_share_a_sink(struct kunit *test)
 {
 	struct etm_test *t = new_etm(test, true);
-	struct pmuk_place *p = pmuk_place(test, NULL, PMUK_TARGET_TREE);
+	struct pmuk_place *p = pmuk_new_place(test, NULL, PMUK_TARGET_TREE);
 
 	pmuk_need_fork(test);
 	p->data = t;
@@ -711,7 +728,10 @@ static void children_share_a_sink(struct kunit *test)
 	etm_expect_whole(t, t->ctx);
 }
 
-/* A CPU that comes back is set up by a worker, and its area belongs to the others. */
+/*
+ * A worker sets up the area of a CPU that comes back. The area belongs to the same session as the
+ * others.
+ */
 static void session_outlives_hotplug(struct kunit *test)
 {
 	struct etm_test *t = new_etm(test, true);
@@ -727,7 +747,54 @@ static void session_outlives_hotplug(struct kunit *test)
 	etm_expect_whole(t, t->ctx);
 }
 
-/* Another context's trace is not this one's, though the same task has made both. */
+struct etm_pause {
+	struct pmuk_counter *c;
+	int ret;
+};
+
+static void etm_pause_here(void *data)
+{
+	struct etm_pause *p = data;
+
+	p->ret = pmuk_counter_pause(p->c);
+}
+
+static void etm_resume_here(void *data)
+{
+	struct etm_pause *p = data;
+
+	p->ret = pmuk_counter_resume(p->c);
+}
+
+static void etm_expect_call(struct etm_test *t, enum pmuk_irq_level level, void (*fn)(void *data))
+{
+	struct etm_pause p = { .c = t->ctx->insts[t->cpu]->active->counters[0] };
+
+	KUNIT_EXPECT_EQ(t->test, pmuk_irq_run(level, fn, &p), 0);
+	KUNIT_EXPECT_EQ(t->test, p.ret, 0);
+}
+
+/* pmuk pauses the counter, and perf core stops it during the pause. The driver must not notice. */
+static void tracer_can_be_paused(struct kunit *test)
+{
+	struct etm_test *t = new_etm(test, false);
+	enum pmuk_irq_level level;
+
+	for (level = PMUK_IRQ_TASK; level <= PMUK_IRQ_HARD; level++) {
+		t->ctx = new_etm_on_cpu(t, t->cpu, &large);
+		pmuk_ctx_start(test, t->ctx);
+		etm_expect_call(t, level, etm_pause_here);
+		KUNIT_EXPECT_EQ(test, etm_trace_on(t, t->cpu), 0);
+		etm_expect_call(t, level, etm_resume_here);
+		KUNIT_EXPECT_EQ(test, etm_trace_on(t, t->cpu), ETM_WORDS);
+		etm_expect_call(t, level, etm_pause_here);
+		KUNIT_EXPECT_EQ(test, pmuk_stop(t->ctx), 0);
+		KUNIT_EXPECT_EQ(test, etm_words(t, t->ctx, t->cpu), ETM_WORDS);
+		kunit_release_action(test, pmuk_ctx_put, t->ctx);
+	}
+}
+
+/* Two contexts that one task has made are two sessions, and do not share the sink. */
 static void contexts_are_sessions(struct kunit *test)
 {
 	struct etm_test *t = new_etm(test, true);
@@ -747,7 +814,7 @@ static void contexts_are_sessions(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, etm_words(t, second, t->cpu), 0);
 }
 
-/* The types of the oldest records, which are consumed. */
+/* Gets the types of the oldest records, and consumes all records. */
 static void etm_types(struct kunit *test, struct pmuk_buffer *b, u32 *types, unsigned int nr)
 {
 	const struct perf_event_header *rec;
@@ -762,7 +829,7 @@ static void etm_types(struct kunit *test, struct pmuk_buffer *b, u32 *types, uns
 	pmuk_buffer_release(&r);
 }
 
-/* The driver reports the id once, and the record comes before the trace itself. */
+/* The driver reports the id once. The record waits for room, and comes before the trace itself. */
 static void hw_id_waits_for_room(struct kunit *test)
 {
 	struct etm_test *t = new_etm(test, false);
@@ -790,7 +857,10 @@ struct etm_record {
 	u64 words[3];
 };
 
-/* While the ring is mapped, trace, and expect records of @id and of @bytes in its data. */
+/*
+ * Traces while the ring is mapped, and expects three records in its data: the start, the id, and
+ * @bytes at @offset.
+ */
 static void etm_trace_mapped(struct etm_test *t, u64 offset, u64 bytes, u64 flags)
 {
 	static const u32 types[] = {
@@ -815,7 +885,10 @@ static void etm_trace_mapped(struct etm_test *t, u64 offset, u64 bytes, u64 flag
 	pmuk_test_unmap(t->test, addr, 2);
 }
 
-/* Records that were in unmapped data are written again into the data that follow. */
+/*
+ * When the data are unmapped, their records are gone. They are written again into the data that are
+ * mapped next.
+ */
 static void unmapped_records_are_told_again(struct kunit *test)
 {
 	const struct pmuk_buffer_attr attr = { .nr_pages = 1, .flags = PMUK_BUFFER_USER_TAIL,
@@ -859,6 +932,7 @@ static struct kunit_case pmuk_itrace_cases[] = {
 	KUNIT_CASE(no_area_no_trace),
 	KUNIT_CASE(children_share_a_sink),
 	KUNIT_CASE(session_outlives_hotplug),
+	KUNIT_CASE(tracer_can_be_paused),
 	KUNIT_CASE(contexts_are_sessions),
 	KUNIT_CASE(hw_id_waits_for_room),
 	KUNIT_CASE(unmapped_records_are_told_again),

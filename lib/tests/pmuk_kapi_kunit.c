@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The fourteen calls of perfmon2's KAPI of 2006: one test per call, on each kind of target.
+ * The fourteen calls of perfmon2's KAPI of 2006 each have one test, which runs on each kind of
+ * target.
  */
 #include "pmuk_place.h"
 #include "pmuk_suite.h"
@@ -25,7 +26,7 @@ static void put_ctx(struct pmuk_place *p, struct pmuk_context *ctx)
 	pmuk_ctx_expect_gone(p->test, p->sim);
 }
 
-/* Expects of both counters, summed, @n times as many events as there are places. */
+/* Expects that the summed counts of both counters are @p->nr times @first and @second. */
 static void expect_counts(struct pmuk_place *p, struct pmuk_context *ctx, u64 first, u64 second)
 {
 	KUNIT_EXPECT_EQ(p->test, pmuk_ctx_count(p->test, ctx, 0, 0, -1), p->nr * first);
@@ -39,7 +40,7 @@ static void expect_to_reach(struct pmuk_place *p, struct pmuk_context *ctx, u64 
 	expect_counts(p, ctx, count, 0);
 }
 
-/* It is nowhere before it is loaded; then it has what it was to have. */
+/* A context is on no CPU before it is loaded. Then it has its counters and buffers. */
 static void create_context(struct kunit *test)
 {
 	struct pmuk_place *p = pmuk_place_of(test);
@@ -62,7 +63,7 @@ static void create_context(struct kunit *test)
 	put_ctx(p, ctx);
 }
 
-/* Each counts its event, wherever that is; an entry that fails names itself. */
+/* Each counter counts its own event. The entry that fails has the error in ret. */
 static void write_pmcs(struct kunit *test)
 {
 	struct pmuk_place *p = pmuk_place_of(test);
@@ -92,7 +93,7 @@ static void write_pmcs(struct kunit *test)
 	put_ctx(p, ctx);
 }
 
-/* How many overflows the messages tell of, that there are now. */
+/* Reads all messages. Returns the sum of their overflows. */
 static u64 overflows_told(struct pmuk_place *p, struct pmuk_context *ctx)
 {
 	struct pmuk_msg msg;
@@ -107,7 +108,10 @@ static u64 overflows_told(struct pmuk_place *p, struct pmuk_context *ctx)
 	return sum;
 }
 
-/* A value to go on from, a period to overflow after; an entry that fails names itself. */
+/*
+ * A counter goes on from its value, and overflows after its period. The entry that fails has the
+ * error.
+ */
 static void write_pmds(struct kunit *test)
 {
 	struct pmuk_place *p = pmuk_place_of(test);
@@ -142,7 +146,10 @@ static void write_pmds(struct kunit *test)
 	put_ctx(p, ctx);
 }
 
-/* The counts of one CPU after the other: where there are CPUs, they add up. */
+/*
+ * Expects @n events of counter 3 on each CPU of the target, and an error on other CPUs and for
+ * tasks.
+ */
 static void expect_counts_by_cpu(struct pmuk_place *p, struct pmuk_context *ctx, u64 n)
 {
 	struct pmuk_pmd_read read = { .num = 3 };
@@ -160,7 +167,7 @@ static void expect_counts_by_cpu(struct pmuk_place *p, struct pmuk_context *ctx,
 	}
 }
 
-/* Counts with their times, summed and not. */
+/* A read gives counts with their times, of one CPU or summed over all. */
 static void read_pmds(struct kunit *test)
 {
 	struct pmuk_place *p = pmuk_place_of(test);
@@ -187,7 +194,7 @@ static void read_pmds(struct kunit *test)
 	put_ctx(p, ctx);
 }
 
-/* Events before the start do not count. Starting twice is starting once. */
+/* Events before the start do not count. A second start changes nothing. */
 static void start(struct kunit *test)
 {
 	struct pmuk_place *p = pmuk_place_of(test);
@@ -228,8 +235,8 @@ static void stop(struct kunit *test)
 }
 
 /*
- * An overflow stops all counters of its CPU or task. Children's cannot be stopped; and perf
- * core swaps their events with their parent's, so what is left of periods is not exact.
+ * An overflow stops all counters of its CPU or task. Children's events cannot be stopped. perf core
+ * exchanges their events with their parent's, so the rest of a period is not exact.
  */
 static void restart(struct kunit *test)
 {
@@ -259,7 +266,10 @@ static void restart(struct kunit *test)
 	put_ctx(p, ctx);
 }
 
-/* It is nowhere else, and comes back with its counts. */
+/*
+ * A loaded context counts on its target only, and cannot be loaded twice. After an unload it can be
+ * loaded again, and its counts go on.
+ */
 static void load_context(struct kunit *test)
 {
 	struct pmuk_place *p = pmuk_place_of(test);
@@ -287,7 +297,7 @@ static void load_context(struct kunit *test)
 	put_ctx(p, ctx);
 }
 
-/* Stopped or not, it is taken away, and its counts stay. */
+/* An unload removes the counters, whether the context was stopped or not, and the counts stay. */
 static void unload_context(struct kunit *test)
 {
 	struct pmuk_place *p = pmuk_place_of(test);
@@ -310,7 +320,7 @@ static void unload_context(struct kunit *test)
 	put_ctx(p, ctx);
 }
 
-/* Another set, whose turn comes when it is called for; a task's children have one set only. */
+/* A second set has its turn when pmuk_switch_evtset() names it. A tree has one set only. */
 static void create_evtsets(struct kunit *test)
 {
 	struct pmuk_place *p = pmuk_place_of(test);
@@ -338,7 +348,7 @@ static void create_evtsets(struct kunit *test)
 	put_ctx(p, ctx);
 }
 
-/* A set goes with its counters, and what they have counted. */
+/* A deleted set takes its counters and their counts with it. */
 static void delete_evtsets(struct kunit *test)
 {
 	struct pmuk_place *p = pmuk_place_of(test);
@@ -362,7 +372,7 @@ static void delete_evtsets(struct kunit *test)
 	put_ctx(p, ctx);
 }
 
-/* Runs and times of a set, from where the test sees both ends. */
+/* The runs and times of a set agree with the time between the start and the stop. */
 static void getinfo_evtsets(struct kunit *test)
 {
 	struct pmuk_place *p = pmuk_place_of(test);
@@ -389,7 +399,7 @@ static void getinfo_evtsets(struct kunit *test)
 	put_ctx(p, ctx);
 }
 
-/* From any state, and nothing is left. */
+/* A context can be closed in any state, and nothing of it is left. */
 static void close(struct kunit *test)
 {
 	struct pmuk_place *p = pmuk_place_of(test);
@@ -414,7 +424,7 @@ static void close(struct kunit *test)
 	}
 }
 
-/* Each message with its completion: as many as CPUs, and each counts its overflows. */
+/* Each CPU of the target has one message, with one completion and the CPU's number of overflows. */
 static void read(struct kunit *test)
 {
 	struct pmuk_place *p = pmuk_place_of(test);

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Cases that run in each context that may be interrupted by the next one.
- */
+/* The cases run once in each context of execution. */
 #ifndef _PMUK_LEVELS_H
 #define _PMUK_LEVELS_H
 
 #include "pmuk_test.h"
 
-/* The contexts that each machine has: parameters of one case. */
+/* Each machine has these contexts. They are the parameters of one case. */
 static const struct pmuk_test_level {
 	enum pmuk_irq_level level;
 	const char *name;
@@ -19,11 +17,11 @@ static const struct pmuk_test_level {
 
 KUNIT_ARRAY_PARAM_DESC(levels, pmuk_test_levels, name);
 
-/* NMIs are a case of their own, as that is skipped on machines that have none. */
+/* The NMI is a case of its own, which is skipped on machines without NMIs. */
 #define PMUK_NMI_CASE(fn) \
 	{ .run_case = fn, .name = #fn "_nmi", .module_name = KBUILD_MODNAME }
 
-/* Returns where a function of such cases is to run. */
+/* Returns the context in which the case is to run its function. */
 static inline enum pmuk_irq_level pmuk_test_level(struct kunit *test)
 {
 	const struct pmuk_test_level *param = test->param_value;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /dev/pmuk_live: a consumer whose open file is a started context on the whole machine, for
- * what is to be seen of one from outside: debugfs, tracepoints, suspend. See pmuk_live.h.
+ * /dev/pmuk_live is a consumer. Its open file is a started context on the whole machine, whose
+ * effects can be seen from outside: in debugfs, by tracepoints, over a suspend. See pmuk_live.h.
  */
 #include <linux/cleanup.h>
 #include <linux/completion.h>
@@ -24,11 +24,11 @@
 #define LIVE_WAKE_MAX	60000
 
 struct live {
-	struct mutex lock;		/* one call at a time */
+	struct mutex lock;		/* serializes calls */
 	struct pmuk_context *ctx;	/* ->lock */
 	bool created;			/* ->lock */
 	u64 *told;			/* ->lock: messages of each CPU, by kind */
-	struct task_struct *busy;	/* ->lock: has the context's lock; or NULL */
+	struct task_struct *busy;	/* ->lock: holds ctx->lock; or NULL */
 	struct completion has_lock;
 	struct hrtimer wake;
 };
@@ -98,7 +98,7 @@ static long live_create(struct live *l, void __user *from)
 	return 0;
 }
 
-/* Holds the context's lock, as a call that takes long does. */
+/* Holds the context's lock, as a slow call does. */
 static int live_hold(void *data)
 {
 	struct live *l = data;
@@ -207,8 +207,8 @@ static long live_wake_later(struct live *l, unsigned long ms)
 }
 
 /*
- * Sleeps as firmware does, but only a little, and wakes by itself. Interrupts are off, and so are
- * other CPUs and the clock; drivers have been told that this CPU will lose its state.
+ * Sleeps as firmware does, but for a short time only, and wakes by itself. Interrupts are off, and
+ * so are the other CPUs and the clock. Drivers were told that this CPU will lose its state.
  */
 static int live_sleep(suspend_state_t state)
 {
@@ -224,7 +224,7 @@ static const struct platform_suspend_ops live_sleep_ops = {
 static DEFINE_MUTEX(live_sleep_lock);
 static bool live_sleep_lent;	/* live_sleep_lock */
 
-/* Returns whether it was lent before. */
+/* Lets the machine suspend to memory if @lend. Returns whether it was let before. */
 static long live_lend_sleep(bool lend)
 {
 	bool lent;

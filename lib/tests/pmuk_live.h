@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The ioctls of /dev/pmuk_live, for tools/testing/selftests/pmu_kapi/. They are for tests: no ABI.
+ * The selftests in tools/testing/selftests/pmu_kapi/ use the ioctls of /dev/pmuk_live. These are
+ * for tests, and no ABI.
  */
 #ifndef _PMUK_LIVE_H
 #define _PMUK_LIVE_H
@@ -8,14 +9,14 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-/* Event sets 0 and 1, each with one counter, of number 0. */
+/* The context has event sets 0 and 1. Each has one counter, number 0. */
 #define PMUK_LIVE_SETS	2
 
 /**
  * struct pmuk_live_attr - a context on the whole machine
- * @type: as in struct pmuk_pmc, of both counters
- * @nr_pages: as in struct pmuk_buffer_attr; records hold where and when
- * @config: as in struct pmuk_pmc
+ * @type: see struct pmuk_pmc; the same for both counters
+ * @nr_pages: see struct pmuk_buffer_attr; records have IP and time
+ * @config: see struct pmuk_pmc; the same for both counters
  * @period: events until a counter overflows; 0: it does not
  * @timeout: nanoseconds of each set's turn
  */
@@ -28,17 +29,17 @@ struct pmuk_live_attr {
 };
 
 /**
- * struct pmuk_live_cpu - how a CPU does
- * @cpu: which one; written by who asks
+ * struct pmuk_live_cpu - counts and messages of a CPU
+ * @cpu: the CPU, set by the caller
  * @pad: 0
- * @counts: what its counters have counted, by set, as are the next three
- * @time_running: nanoseconds that they have counted
- * @runs: turns of the set
- * @duration: nanoseconds of these
- * @online: messages that it has come online, since the context was created
- * @offline: ... that it went offline
- * @counter_lost: ... that a counter was lost there
- * @records_lost: records of which messages say that they were lost
+ * @counts: counts of its counters, by set
+ * @time_running: nanoseconds that the counters have counted, by set
+ * @runs: turns, by set
+ * @duration: nanoseconds of these turns, by set
+ * @online: number of PMUK_MSG_CPU_ONLINE since the context was created
+ * @offline: number of PMUK_MSG_CPU_OFFLINE
+ * @counter_lost: number of PMUK_MSG_COUNTER_LOST
+ * @records_lost: lost records that messages have reported
  */
 struct pmuk_live_cpu {
 	__s32 cpu;
@@ -53,20 +54,20 @@ struct pmuk_live_cpu {
 	__u64 records_lost;
 };
 
-/* Once for each file: create its context, load and start it. */
+/* Creates the file's context, loads and starts it. Possible once for each file. */
 #define PMUK_LIVE_CREATE	_IOW('p', 0xe8, struct pmuk_live_attr)
 #define PMUK_LIVE_LOOK		_IOWR('p', 0xe9, struct pmuk_live_cpu)
 #define PMUK_LIVE_STOP		_IO('p', 0xea)
-/* End the context. */
+/* Closes the context. */
 #define PMUK_LIVE_CLOSE		_IO('p', 0xeb)
-/* Wake the machine from suspend to idle, so many milliseconds from now. */
+/* Wakes the machine from suspend to idle, after so many milliseconds. */
 #define PMUK_LIVE_WAKE		_IO('p', 0xec)
 /*
- * 1: let a machine that cannot suspend to memory do so, while the module is loaded. Returns
- * whether it does already; 0: only says that.
+ * The argument 1 lets a machine suspend to memory that otherwise cannot, while the module is
+ * loaded. The call returns whether it was let before. The argument 0 only returns that.
  */
 #define PMUK_LIVE_LEND_SLEEP	_IO('p', 0xed)
-/* 1: a call on the context is under way from now on, as one that takes long; 0: it has ended. */
+/* The argument 1 begins a call on the context that takes long, and 0 ends it. */
 #define PMUK_LIVE_BUSY		_IO('p', 0xee)
 
 #endif /* _PMUK_LIVE_H */

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A CPU that locks up for an exact time, and says when, for tests and measurements of watchdogs.
- * Write "HOW CPU NANOSECONDS" to pmuk_lockup in debugfs, HOW being
+ * Locks up a CPU for an exact time, and prints when, for tests and measurements of watchdogs. Write
+ * "HOW CPU NANOSECONDS" to pmuk_lockup in debugfs. HOW is one of
  *	spin	the CPU spins with interrupts off
- *	halt	the same, and its counters stand still, as those of a CPU that is halted do
- *	halts	the same on all CPUs at once
+ *	halt	the CPU spins with interrupts off, and its counters stop, as a halted CPU's do
+ *	halts	all CPUs do what "halt" does, at once
  *	mute	the CPU goes on, but its counters do not interrupt
  *	print	the CPU writes to a slow console with interrupts off
- *	tasks	the same, and what it writes is SysRq-T's list of all tasks
- * "halt", "halts" and "mute" need counters that one register stops: arm64's, Intel's, and AMD's of
- * version 2.
+ *	tasks	the CPU writes SysRq-T's list of all tasks to the slow console, with interrupts off
+ * "halt", "halts" and "mute" need a PMU with a register that stops all counters: arm64's, Intel's,
+ * or AMD's of version 2.
  */
 #define pr_fmt(fmt) "pmuk_lockup: " fmt
 
@@ -51,7 +51,7 @@ enum { LOCKUP_SPIN, LOCKUP_HALT, LOCKUP_HALTS, LOCKUP_MUTE, LOCKUP_PRINT, LOCKUP
 static const char *const lockup_names[] = { "spin", "halt", "halts", "mute", "print", "tasks" };
 
 #ifdef CONFIG_ARM64
-#define PMCR_E			1	/* counters are enabled */
+#define PMCR_E			1	/* enables the counters */
 
 static bool has_counters(void) { return true; }
 
@@ -85,7 +85,7 @@ static void unmute(u64 enabled)
 	isb();
 }
 #elif defined(CONFIG_X86)
-/* Returns the register that enables all counters of this CPU; 0 if there is none. */
+/* Returns the register that enables all counters of this CPU, or 0 if there is none. */
 static u32 global_control(void)
 {
 	if (boot_cpu_has(X86_FEATURE_PERFMON_V2))
@@ -137,7 +137,10 @@ static void spin(u64 ns)
 		cpu_relax();
 }
 
-/* On its CPU. A loaded machine may let the message wait, but its time is right. */
+/*
+ * Runs on the CPU that locks up. A busy machine may print a message late, but its timestamp is
+ * right.
+ */
 static long lock_up(void *data)
 {
 	const struct lockup *lockup = data;
@@ -187,7 +190,7 @@ static long be_mute(void *data)
 	return 0;
 }
 
-/* The console is as slow as a serial line of 115200 baud or less, and fast after some time. */
+/* The console is as slow as a serial line of 115200 baud or less. After slow_until it is fast. */
 static u64 slow_char_ns = 86800;
 static u64 slow_until;
 
@@ -203,13 +206,13 @@ static struct console slow_console = {
 	.index	= -1,
 };
 
-/* Calls @fn with interrupts off, which prints. Returns how long that took. */
+/* Calls @fn with interrupts off, which prints. Returns how long that took, in nanoseconds. */
 static u64 print_slowly(const struct lockup *lockup, void (*fn)(u64 until))
 {
 	unsigned long flags;
 	u64 begin;
 
-	slow_console.flags = CON_ENABLED;	/* which unregister_console() takes back */
+	slow_console.flags = CON_ENABLED;	/* cleared by unregister_console() */
 	register_console(&slow_console);
 	pr_info("CPU %u begins\n", lockup->cpu);
 	local_irq_save(flags);
@@ -236,7 +239,10 @@ static long print(void *data)
 	return 0;
 }
 
-/* Each task takes a second or so, and ends with a touch. After the time the console is fast. */
+/*
+ * SysRq-T takes about a second for each task, and touches the watchdog after it. After @until the
+ * console is fast.
+ */
 static void print_tasks(u64 until)
 {
 	slow_char_ns = NSEC_PER_MSEC;

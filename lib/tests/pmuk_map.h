@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* A buffer that the thread of a test maps, as user space does by a consumer's file. */
+/* A test's thread maps a buffer, as user space does through a consumer's file. */
 #ifndef _PMUK_MAP_H
 #define _PMUK_MAP_H
 
@@ -23,7 +23,9 @@ static inline int pmuk_test_mmap(struct file *file, struct vm_area_struct *vma)
 
 static const struct file_operations pmuk_test_map_fops = { .mmap = pmuk_test_mmap };
 
-/* @nr_pages, from page @at on. The control page of a buffer is page 0. */
+/*
+ * Maps @nr_pages of the buffer, from page @at on. The control page is page 0. Returns the address.
+ */
 static inline unsigned long pmuk_test_map(struct kunit *test, struct pmuk_buffer *b,
 					  unsigned long at, unsigned long nr_pages,
 					  unsigned long prot)
@@ -59,7 +61,7 @@ static inline void pmuk_test_unmap(struct kunit *test, unsigned long addr, unsig
 
 /*
  * Copies the record at @pos of a buffer whose control page and data are mapped at @addr. The data
- * have not wrapped. Returns its type, or 0 if that is where the records end.
+ * have not wrapped. Returns the record's type, or 0 if there is no record at @pos.
  */
 static inline u32 pmuk_test_mapped_record(struct kunit *test, struct pmuk_buffer *b,
 					  unsigned long addr, u64 pos, void *to, size_t size)

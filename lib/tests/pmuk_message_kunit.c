@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Messages: each kind, none lost wherever it comes from, and as many completions as
- * messages, so that who waits is woken for each and for nothing else.
+ * The tests check messages: each kind, that none is lost wherever it comes from, and that there are
+ * as many completions as messages, so that a reader is woken for each message and for nothing else.
  */
 #include <linux/completion.h>
 #include <linux/cpu.h>
 #include <linux/kthread.h>
 #include <linux/sched/signal.h>
 
+#include "../../kernel/pmu_kapi/watch.h"
 #include "pmuk_aux.h"
 #include "pmuk_counters.h"
 #include "pmuk_levels.h"
@@ -17,16 +18,16 @@
 
 #define PERIOD	10
 #define PATIENT	PMUK_CTX_PATIENCE
-#define SOON	2			/* jiffies for which nothing is to come */
+#define SOON	2			/* jiffies to wait for nothing */
 
-/* A context on all CPUs with a counter each of events 0 and 1, that tells of its overflows. */
+/* Holds a context on all CPUs, with counters of events 0 and 1 whose overflows make messages. */
 struct mail {
 	struct pmuk_sim *sim;
 	struct pmuk_context *ctx;
-	struct completion *more;	/* of ->own, or another's, or NULL */
+	struct completion *more;	/* ->own, or another context's, or NULL */
 	struct completion own;
 	int cpu;
-	u64 heard[PMUK_MSG_KINDS];	/* by expect_heard() */
+	u64 heard[PMUK_MSG_KINDS];	/* counts of all messages, summed by expect_heard() */
 };
 
 static void add_counter(struct kunit *test, struct mail *m, u16 num)
@@ -128,7 +129,7 @@ static void read_refuses_bad_arguments(struct kunit *test)
 	expect_silence(test, m);
 }
 
-/* The KAPI of 2006 never copied the message out. Here the message is there, and all of it. */
+/* pfmk_read() of 2006 never copied the message to the caller. pmuk_read() copies all of it. */
 static void message_is_copied_out(struct kunit *test)
 {
 	struct mail *m = new_mail(test);
@@ -150,7 +151,10 @@ static void message_names_all_counters(struct kunit *test)
 	expect_overflows(test, m, m->cpu, 1, 1);
 }
 
-/* 2006 left its completion behind, so that the next wait ended at once; and was silent after 8. */
+/*
+ * In 2006 a message left its completion behind, so the next wait ended at once; and after 8
+ * messages the queue was full. Here a read consumes the message's completion.
+ */
 static void each_message_has_one_completion(struct kunit *test)
 {
 	struct mail *m = new_mail(test);
@@ -164,7 +168,7 @@ static void each_message_has_one_completion(struct kunit *test)
 	expect_silence(test, m);
 }
 
-/* Whatever the caller has made of it stays, before and after. */
+/* Completions by the caller itself stay, before and after those of messages. */
 static void completion_stays_the_callers(struct kunit *test)
 {
 	struct mail *m = new_mail(test);
@@ -205,7 +209,7 @@ static void no_completion_no_wait(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_read_timeout(m->ctx, &msg, 0), -EAGAIN);
 }
 
-/* The caller waits, among other things, and then reads what there is. */
+/* The caller waits for the completion by itself, and then reads the messages. */
 static void caller_may_wait(struct kunit *test)
 {
 	struct mail *m = new_mail(test);
@@ -222,7 +226,10 @@ static void caller_may_wait(struct kunit *test)
 	expect_silence(test, m);
 }
 
-/* A read that finds nothing of its own says so, and the other's message is there. */
+/*
+ * Two contexts share a completion. A read that finds no message of its own context returns 0 or
+ * -EAGAIN, and the other context's message stays.
+ */
 static void contexts_share_a_completion(struct kunit *test)
 {
 	struct mail *a = new_mail(test), *b = pmuk_test_zalloc(test, sizeof(*b));
@@ -231,7 +238,7 @@ static void contexts_share_a_completion(struct kunit *test)
 	b->more = a->more;
 	b->sim = a->sim;
 	start_mail(test, b, NULL);
-	/* Both count it. */
+	/* The event counts in both contexts. */
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(a->sim, 0, PERIOD), 2 * PERIOD);
 	KUNIT_EXPECT_EQ(test, pmuk_read_timeout(a->ctx, &msg, PATIENT), 1);
 	KUNIT_EXPECT_EQ(test, msg.count, 1);
@@ -245,7 +252,7 @@ static void contexts_share_a_completion(struct kunit *test)
 
 /* ---- fairness ---- */
 
-/* A CPU at which something happens all the time hides no other's. */
+/* Messages of a busy CPU do not keep those of other CPUs from being read. */
 static void busy_cpu_hides_no_other(struct kunit *test)
 {
 	struct mail *m = new_mail(test);
@@ -300,7 +307,7 @@ static void start_reader(struct kunit *test, struct reader *r, struct mail *m)
 	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(READ_ONCE(r->waiting)));
 }
 
-/* Also one that has come before the wait has begun ends it. */
+/* A signal ends the wait, also if it has come before the wait has begun. */
 static void signal_ends_the_wait(struct kunit *test)
 {
 	struct mail *m = new_mail(test);
@@ -318,7 +325,10 @@ static void signal_ends_the_wait(struct kunit *test)
 
 #define READERS	3
 
-/* Some reader gets each message. At the end there are as many completions as readers. */
+/*
+ * Several readers share the messages: each message goes to one of them. At the end the test
+ * completes the completion once for each reader.
+ */
 static void readers_share_the_messages(struct kunit *test)
 {
 	struct mail *m = new_mail(test);
@@ -343,7 +353,7 @@ static void readers_share_the_messages(struct kunit *test)
 		counts += r[i].counts;
 		nothing += r[i].nothing;
 	}
-	/* Reads the messages that came after the last wait. */
+	/* Reads the messages that have come after the readers' last waits. */
 	while (pmuk_read_timeout(m->ctx, &msg, SOON) == 1)
 		counts += msg.count;
 	KUNIT_EXPECT_EQ(test, counts, 200 * num_online_cpus());
@@ -370,7 +380,7 @@ static void overflow_here(void *data)
 
 #define POSTS	400
 
-/* From each context in turn, on its own CPU. */
+/* Lets overflows happen on this CPU, in each context of execution in turn. */
 static int post_from_everywhere(void *data)
 {
 	struct poster *p = data;
@@ -432,7 +442,9 @@ static void end_posters(struct kunit *test, struct poster *posters)
 	}
 }
 
-/* Throttled, some may not have been counted: fewer than half of them. */
+/*
+ * Returns how many overflows were counted. A throttled counter may miss some, but less than half.
+ */
 static u64 posted(struct kunit *test, struct mail *m, int cpu)
 {
 	u64 n = div64_u64(pmuk_ctx_count(test, m->ctx, 0, 0, cpu), PERIOD);
@@ -441,7 +453,7 @@ static u64 posted(struct kunit *test, struct mail *m, int cpu)
 	return n;
 }
 
-/* Read while they come: the sums are right, CPU by CPU. */
+/* Messages are read while they come. The sums are right for each CPU. */
 static void none_is_lost(struct kunit *test)
 {
 	struct mail *m = new_mail(test);
@@ -469,7 +481,7 @@ static void none_is_lost(struct kunit *test)
 	expect_silence(test, m);
 }
 
-/* However many, they are one message of each CPU, with one completion. */
+/* Unread overflows of a CPU are one message, with one completion, however many there are. */
 static void unread_ones_are_counted(struct kunit *test)
 {
 	struct mail *m = new_mail(test);
@@ -488,7 +500,7 @@ static void unread_ones_are_counted(struct kunit *test)
 
 #define RECORD	16			/* bytes: a header and PERF_SAMPLE_IP */
 
-/* All messages of @kind, and these are @count until now. */
+/* Reads all messages, and expects @count as the sum of @kind since the beginning. */
 static void expect_heard(struct kunit *test, struct mail *m, enum pmuk_msg_kind kind, u64 count)
 {
 	struct pmuk_msg msg;
@@ -515,7 +527,9 @@ static void watermark_is_told(struct kunit *test)
 	expect_silence(test, m);
 }
 
-/* User space that unmaps a buffer begins with other data, and with the first watermark again. */
+/*
+ * When user space unmaps a buffer, its data go. The next data begin with the first watermark again.
+ */
 static void watermark_of_other_data_is_told(struct kunit *test)
 {
 	struct mail *m = new_mail_with_buffer(test, &(struct pmuk_buffer_attr){
@@ -532,7 +546,7 @@ static void watermark_of_other_data_is_told(struct kunit *test)
 	}
 }
 
-/* Told when it begins, and what came after that with the next wakeup. */
+/* The first of some losses is reported at once, and the others with the next wakeup. */
 static void losses_add_up(struct kunit *test)
 {
 	struct mail *m = new_mail_with_buffer(test, &(struct pmuk_buffer_attr){
@@ -557,9 +571,25 @@ static void losses_add_up(struct kunit *test)
 	expect_silence(test, m);
 }
 
+/* The watch reports losses that come after the first one. So it checks soon, having rested long. */
+static void losses_are_watched_for(struct kunit *test)
+{
+	struct mail *m = new_mail_with_buffer(test, &(struct pmuk_buffer_attr){ .nr_pages = 1 });
+
+	disable_delayed_work_sync(&m->ctx->watch);
+	WRITE_ONCE(m->ctx->watch_pause, PMUK_WATCH_MAX);
+	overflow(m, m->cpu, 0, PAGE_SIZE / RECORD + 1);
+	expect_heard(test, m, PMUK_MSG_LOST, 1);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(m->ctx->watch_pause), 0);
+	enable_delayed_work(&m->ctx->watch);
+}
+
 /* ---- of what goes away ---- */
 
-/* An idle CPU does not look after its counters: be busy for more than a tick on each. */
+/*
+ * pmuk looks for lost counters in the tick, which an idle CPU does not have. So each CPU is busy
+ * for more than a tick.
+ */
 static void expect_watch_tells(struct kunit *test, struct mail *m, const struct pmuk_msg *expected)
 {
 	unsigned long end = jiffies + PATIENT;
@@ -617,7 +647,7 @@ static void lose_aux(struct pmuk_buffer *b)
 	pmuk_aux_output_lose(b, 100);
 }
 
-/* The first of some is told at once, and the others at the latest when counting ends. */
+/* The first of some losses is reported at once, and the others at the latest when counting ends. */
 static void aux_losses_add_up(struct kunit *test)
 {
 	struct mail *m = new_mail_with_buffer(test, &(struct pmuk_buffer_attr){
@@ -634,7 +664,7 @@ static void aux_losses_add_up(struct kunit *test)
 	expect_heard(test, m, PMUK_MSG_LOST, 0);
 }
 
-/* A context with counter @num, of event 0, that is to be loaded. */
+/* Returns a context with a counter @num of event 0, which is still to be loaded. */
 static struct mail *new_mail_of(struct kunit *test, u16 num, u32 flags)
 {
 	struct mail *m = alloc_mail(test);
@@ -668,7 +698,7 @@ static void pmu_gone_is_told(struct kunit *test)
 static void exit_is_told(struct kunit *test)
 {
 	struct mail *m = new_mail_of(test, 0, 0);
-	struct pmuk_place *p = pmuk_place(test, m->sim, PMUK_TARGET_TASK);
+	struct pmuk_place *p = pmuk_new_place(test, m->sim, PMUK_TARGET_TASK);
 
 	pmuk_ctx_add(test, m->ctx, m->sim, 0, 1, 1, 0);
 	pmuk_place_run(p, m->ctx);
@@ -695,7 +725,10 @@ static void hotplug_is_told(struct kunit *test)
 
 /* ---- the end ---- */
 
-/* From interrupts too, with buffers: nothing is completed after that. */
+/*
+ * A context with buffers is closed, in interrupts too. No message and no completion comes after
+ * that.
+ */
 static void close_ends_messages(struct kunit *test)
 {
 	enum pmuk_irq_level level = pmuk_test_level(test);
@@ -708,7 +741,7 @@ static void close_ends_messages(struct kunit *test)
 		overflow(m, cpu, 0, 3);
 	pmuk_ctx_close_at(test, m->ctx, level);
 	done = READ_ONCE(m->more->done);
-	/* Each CPU has overflows and watermarks. */
+	/* Each CPU had overflows and a watermark. */
 	KUNIT_EXPECT_EQ(test, done, 2 * num_online_cpus());
 	for_each_online_cpu(cpu)
 		KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(m->sim, cpu, 0, PERIOD), 0);
@@ -733,6 +766,7 @@ static struct kunit_case pmuk_message_cases[] = {
 	KUNIT_CASE(watermark_is_told),
 	KUNIT_CASE(watermark_of_other_data_is_told),
 	KUNIT_CASE(losses_add_up),
+	KUNIT_CASE(losses_are_watched_for),
 	KUNIT_CASE(aux_is_told),
 	KUNIT_CASE(aux_losses_add_up),
 	KUNIT_CASE(lost_place_is_told),

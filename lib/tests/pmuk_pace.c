@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tasks of known pace, for tests in user space: a simulated PMU whose events happen when a task
- * says so, as many as it says, while it is on its CPU. In <debugfs>/pmuk_pace:
+ * Tests in user space use this simulated PMU. Its events happen when a task writes to a file, as
+ * many as it writes, while the task is on its CPU. The files in <debugfs>/pmuk_pace are:
  *
- *	pmu	write "COUNTERS WIDTH": a PMU of so many counters of so many bits, in place of the
- *		one before, which is EBUSY while it has perf events; "0": none.
- *		Read "TYPE EVENTS": as in perf_event_attr, and how many perf events there are
- *	add	write "EVENT N ...": each happens so often on the writer's CPU, with no other task
- *		in between. ENODATA: one of them is not counted by anybody
- *	add_on	write "CPU EVENT N ...": on that CPU, whatever runs there
- *	steal	write "CPU N": so many of its counters are out of reach; 0: none
- *	mutex	write "STEPS EVENT N ...": with a mutex held, these happen so often, and each
- *		time a millisecond goes by
- *	soft	write "CPU PERCENT": so much of that CPU's time goes to softirqs; "0 0": none does
+ *	pmu	write "COUNTERS WIDTH": creates a PMU of so many counters of so many bits, and
+ *		removes the one before, or fails with EBUSY while that one has perf events;
+ *		"0": only removes it.
+ *		Read "TYPE EVENTS": the type for perf_event_attr, and the number of perf events
+ *	add	write "EVENT N ...": each EVENT happens N times on the writer's CPU, with no other
+ *		task in between. ENODATA: no perf event has counted one of them
+ *	add_on	write "CPU EVENT N ...": the events happen on that CPU, whatever runs there
+ *	steal	write "CPU N": N counters of that CPU are out of reach; 0: none
+ *	mutex	write "STEPS EVENT N ...": with a mutex held, does what "add" does STEPS times, and
+ *		lets a millisecond pass each time
+ *	soft	write "CPU PERCENT": so much of that CPU's time goes to softirqs; "0 0": none
  */
 #include <linux/debugfs.h>
 #include <linux/delay.h>
@@ -33,7 +34,7 @@
 #define PACE_EVENTS	8
 #define PACE_TEXT	256
 
-/* The PMU stays while it is held for reading. */
+/* Readers of this semaphore keep the PMU. */
 static DECLARE_RWSEM(pace_sem);
 static struct pmuk_sim *pace_sim;	/* NULL: none */
 
@@ -42,7 +43,7 @@ struct pace_event {
 	u64 n;
 };
 
-/* Up to PACE_EVENTS. Returns how many. */
+/* Reads up to PACE_EVENTS pairs. Returns how many pairs there were. */
 static int pace_parse(const char *text, struct pace_event *events)
 {
 	int nr, len;
@@ -120,7 +121,7 @@ static int pace_write_mutex(const char *text)
 	return ret;
 }
 
-/* Without one from here on. */
+/* Removes the PMU if there is one. Fails while the PMU has perf events. */
 static int pace_remove(void)
 {
 	if (pace_sim && pmuk_sim_nr_events(pace_sim))
@@ -157,7 +158,7 @@ static int pace_write_pmu(const char *text)
 	return ret || !counters ? ret : pace_create(counters, width);
 }
 
-/* All files give the same answer, but only "pmu" has a mode that lets users read it. */
+/* Each file gives the same answer, but only "pmu" has a mode that lets users read it. */
 static ssize_t pace_read(struct file *file, char __user *user, size_t count, loff_t *ppos)
 {
 	char text[32];
@@ -176,7 +177,7 @@ static ssize_t pace_read(struct file *file, char __user *user, size_t count, lof
 #define PACE_SOFT_PERIOD	(10 * NSEC_PER_MSEC)
 
 static struct hrtimer pace_soft_timer;
-static unsigned int pace_soft_percent;	/* written while the timer is off */
+static unsigned int pace_soft_percent;	/* changed only while the timer is off */
 static DEFINE_MUTEX(pace_soft_lock);
 
 static enum hrtimer_restart pace_soft_tick(struct hrtimer *timer)
@@ -215,7 +216,7 @@ static const struct pace_file {
 	const char *name;
 	umode_t mode;
 	int (*write)(const char *text);
-	bool on_pmu;			/* which is held for reading */
+	bool on_pmu;			/* the call needs the PMU to stay */
 } pace_files[] = {
 	{ "pmu", 0600, pace_write_pmu },
 	{ "add", 0200, pace_write_add, true },
@@ -268,7 +269,10 @@ static int __init pace_init(void)
 }
 module_init(pace_init);
 
-/* The PMU's events hold pmuk_sim, and no more than that: but who has them is to end first. */
+/*
+ * perf events of the PMU hold the module pmuk_sim, but not this one. So close them before this
+ * module is unloaded.
+ */
 static void __exit pace_exit(void)
 {
 	debugfs_remove(pace_dir);

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A trace as hardware writes it, for tests: a packet of 8 bytes for each branch, which follows
- * from its number; and marks to resynchronise at, at regular distances and where something is
- * missing, that tell the number of the next branch. Whoever decodes it knows what is missing.
+ * The trace is as hardware writes it, for tests. Each branch is a packet of 8 bytes, which follows
+ * from the branch's number. At regular distances, and where packets are missing, there is a mark,
+ * which a decoder can resynchronise at, and which has the number of the next branch. So a decoder
+ * knows how many are missing.
  */
 #ifndef _PMUK_PACKETS_H
 #define _PMUK_PACKETS_H
 
 #include <linux/types.h>
 
-#define PMUK_PACKET_BRANCH	0x01		/* in the lowest byte */
-#define PMUK_PACKET_NUMBER	0x03		/* after a mark; the number is above that */
+#define PMUK_PACKET_BRANCH	0x01		/* lowest byte of a branch's packet */
+#define PMUK_PACKET_NUMBER	0x03		/* lowest byte of the packet after a mark */
 #define PMUK_PACKET_MARK	0x8242018242018202ULL
 
-/* Branches from one mark to the next. */
+/* A mark comes after so many branches. */
 #define PMUK_PACKETS_SYNC	500
 
 static inline __u64 pmuk_packet_branch(__u64 number)
@@ -22,8 +23,8 @@ static inline __u64 pmuk_packet_branch(__u64 number)
 }
 
 /**
- * struct pmuk_packets_out - who writes packets
- * @number: of the next branch
+ * struct pmuk_packets_out - a writer of packets
+ * @number: number of the next branch
  * @left: branches before the next mark; 0 in the beginning
  */
 struct pmuk_packets_out {
@@ -32,8 +33,8 @@ struct pmuk_packets_out {
 };
 
 /*
- * Up to @branches, in @room bytes. Returns how many bytes they take, and in @branches how many
- * there was no room for: then the next one is preceded by a mark.
+ * Writes up to @branches into @room bytes. Returns how many bytes they take, and in @branches the
+ * number of those without room. A mark then comes before the next branch.
  */
 static inline __u64 pmuk_packets_write(struct pmuk_packets_out *out, __u64 *to, __u64 room,
 				       __u64 *branches)
@@ -58,14 +59,14 @@ static inline __u64 pmuk_packets_write(struct pmuk_packets_out *out, __u64 *to, 
 }
 
 /**
- * struct pmuk_packets_in - who reads packets
- * @number: of the branch that is expected
- * @branches: that were found
- * @missing: that marks have told of
- * @marks: that were found
- * @bad: packets that are not what is expected
+ * struct pmuk_packets_in - a decoder of packets
+ * @number: number of the expected branch
+ * @branches: branches that were found
+ * @missing: branches that marks have shown to be missing
+ * @marks: marks that were found
+ * @bad: unexpected packets
  * @synced: a mark was found
- * @marked: and it was the latest packet
+ * @marked: the latest packet was a mark
  */
 struct pmuk_packets_in {
 	__u64 number;
@@ -105,7 +106,7 @@ static inline void pmuk_packets_one(struct pmuk_packets_in *in, __u64 packet)
 	}
 }
 
-/* Bytes before the first mark are skipped: they may begin in the middle of a trace. */
+/* Skips bytes before the first mark, because they may begin in the middle of a trace. */
 static inline void pmuk_packets_read(struct pmuk_packets_in *in, const void *from, __u64 bytes)
 {
 	const __u64 *packet = from;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A reader of PERF_RECORD_SAMPLE, as in user space: written from the layout in
- * include/uapi/linux/perf_event.h and perf_event_open(2), and from nothing of pmuk's but the place
- * of the cookie.
+ * The parser reads PERF_RECORD_SAMPLE as user space would. It is written from the layout in
+ * include/uapi/linux/perf_event.h and perf_event_open(2). Of pmuk it knows only the place of the
+ * cookie.
  */
 #ifndef _PMUK_PARSE_H
 #define _PMUK_PARSE_H
@@ -13,24 +13,24 @@
 #include <linux/types.h>
 #include <uapi/linux/perf_event.h>
 
-#define PMUK_PARSE_MEMBERS	32	/* of a group */
+#define PMUK_PARSE_MEMBERS	32	/* largest group */
 
 struct pmuk_parsed {
 	u16 misc;
 	u64 identifier, ip, time, addr, id, stream_id, period, weight;
 	u32 pid, tid, cpu, cpu_reserved;
-	u64 enabled, running;			/* of PERF_SAMPLE_READ */
-	u64 nr;					/* members; 1 without PERF_FORMAT_GROUP */
+	u64 enabled, running;			/* times in PERF_SAMPLE_READ */
+	u64 nr;					/* counters in the group, or 1 */
 	u64 values[PMUK_PARSE_MEMBERS];
 	u64 ids[PMUK_PARSE_MEMBERS];
 	u64 nr_ips;
 	const u64 *ips;				/* in the record */
 	u32 raw_size;
 	const u8 *raw;				/* in the record */
-	u64 cookie;				/* behind what is perf's */
+	u64 cookie;				/* after perf's own fields */
 };
 
-/* The next 64 bits, or an error that stays. */
+/* A cursor is a position in the record. After a read beyond the end, all further reads fail. */
 struct pmuk_cursor {
 	const u8 *at, *end;
 	bool bad;
@@ -69,9 +69,9 @@ static inline u32 pmuk_parse_u32(struct pmuk_cursor *cur)
 }
 
 /*
- * struct read_format: { u64 value; u64 enabled; u64 running; u64 id; }, or with PERF_FORMAT_GROUP {
- * u64 nr; u64 enabled; u64 running; { u64 value; u64 id; } [nr]; }. A field that the event does not
- * have is left out.
+ * struct read_format is { u64 value; u64 enabled; u64 running; u64 id; }, or with PERF_FORMAT_GROUP
+ * { u64 nr; u64 enabled; u64 running; { u64 value; u64 id; } [nr]; }. Fields that the event does
+ * not have are left out.
  */
 static inline void pmuk_parse_read(struct pmuk_cursor *cur, u64 format, struct pmuk_parsed *p)
 {
@@ -123,7 +123,7 @@ static inline void pmuk_parse_fixed(struct pmuk_cursor *cur, u64 type, struct pm
 		p->period = pmuk_parse_u64(cur);
 }
 
-/* Returns 0, or -EINVAL if @rec is not a sample of that layout, to the last byte. */
+/* Returns 0, or -EINVAL if @rec is not exactly a sample of that layout. */
 static inline int pmuk_parse_sample(const struct perf_event_header *rec, u64 type, u64 format,
 				    struct pmuk_parsed *p)
 {
@@ -152,8 +152,8 @@ static inline int pmuk_parse_sample(const struct perf_event_header *rec, u64 typ
 }
 
 /*
- * Reads all that is in a buffer, of which the last @max samples are kept. Returns how many samples
- * there were, and adds to *@lost, unless that is NULL, what was lost.
+ * Reads all records of a buffer, and keeps the last @max samples. Returns how many samples there
+ * were. Adds the number of lost records to *@lost, unless @lost is NULL.
  */
 static inline unsigned int pmuk_parse_buffer(struct kunit *test, struct pmuk_buffer *b,
 					     const struct pmuk_perf_format *format,

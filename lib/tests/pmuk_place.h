@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The kinds of target that a context can be loaded on, each with a way to let events happen
- * on all of it: for a task, by the task itself, and for its children by one of them.
+ * A context can be loaded on these kinds of target. For each kind there is a way to let events
+ * happen on all of the target: on its CPUs, or by its task, and for a tree by a child as well.
  */
 #ifndef _PMUK_PLACE_H
 #define _PMUK_PLACE_H
@@ -29,15 +29,15 @@ struct pmuk_place {
 	struct kunit *test;
 	struct pmuk_sim *sim;
 	struct pmuk_target target;
-	unsigned int nr;		/* in how many places each event happens */
-	int cpu;			/* one of them */
-	u64 config, n;			/* events that happen */
-	u64 counted;			/* what the PMU says to that */
+	unsigned int nr;		/* number of places where each event happens */
+	int cpu;			/* the place's CPU, or one of them */
+	u64 config, n;			/* event, and how often it happens */
+	u64 counted;			/* sum of what the PMU has counted */
 
-	struct task_struct *task;	/* does what it is told, and waits otherwise */
+	struct task_struct *task;	/* waits for ->told, and calls ->fn */
 	struct completion told, did;
-	void (*fn)(struct pmuk_place *p);	/* what it is told */
-	void (*by)(struct pmuk_place *p);	/* how it lets events happen */
+	void (*fn)(struct pmuk_place *p);	/* function for the task */
+	void (*by)(struct pmuk_place *p);	/* function that lets events happen */
 	void *data;
 	bool dismissed;
 };
@@ -51,7 +51,7 @@ static inline int pmuk_place_thread(void *data)
 {
 	struct pmuk_place *p = data;
 
-	/* Here, as a kthread's own start undoes what others have set. */
+	/* The task binds itself, as the start of a kthread undoes a binding by others. */
 	set_cpus_allowed_ptr(current, cpumask_of(p->cpu));
 	for (;;) {
 		complete(&p->did);
@@ -62,7 +62,7 @@ static inline int pmuk_place_thread(void *data)
 	}
 }
 
-/* Let the task of @p do something, and wait until it has. */
+/* Lets the task of @p call @fn, and waits until it has returned. */
 static inline void pmuk_place_tell(struct pmuk_place *p, void (*fn)(struct pmuk_place *p))
 {
 	p->fn = fn;
@@ -70,7 +70,7 @@ static inline void pmuk_place_tell(struct pmuk_place *p, void (*fn)(struct pmuk_
 	wait_for_completion(&p->did);
 }
 
-/* The task exits; its task_struct stays until the test case ends. */
+/* Lets the task exit. Its task_struct stays until the test case ends. */
 static inline void pmuk_place_dismiss(struct pmuk_place *p)
 {
 	if (!p->task || p->dismissed)
@@ -89,7 +89,7 @@ static inline void pmuk_place_put(void *data)
 	put_task_struct(p->task);
 }
 
-/* The task is on its CPU when this returns. */
+/* Creates the task, and returns when it is on its CPU. */
 static inline void pmuk_place_get_task(struct pmuk_place *p)
 {
 	struct task_struct *task = kthread_create(pmuk_place_thread, p, "pmuk_place");
@@ -104,9 +104,9 @@ static inline void pmuk_place_get_task(struct pmuk_place *p)
 	KUNIT_ASSERT_EQ(p->test, kunit_add_action_or_reset(p->test, pmuk_place_put, p), 0);
 }
 
-/* Where the test is bound, if it is one CPU. */
-static inline struct pmuk_place *pmuk_place(struct kunit *test, struct pmuk_sim *sim,
-					    enum pmuk_target_type type)
+/* Returns a place of the given kind. If the place is one CPU, the test is bound to that CPU. */
+static inline struct pmuk_place *pmuk_new_place(struct kunit *test, struct pmuk_sim *sim,
+						enum pmuk_target_type type)
 {
 	struct pmuk_place *p = pmuk_test_zalloc(test, sizeof(*p));
 
@@ -151,7 +151,7 @@ static inline int pmuk_place_child(void *data)
 	return 0;
 }
 
-/* By this task, and then by a child of it, which has exited when this returns. */
+/* Calls ->by in this task, and then in a child of it, which has exited when this returns. */
 static inline void pmuk_place_by_both(struct pmuk_place *p)
 {
 	p->by(p);
@@ -177,7 +177,7 @@ static inline void pmuk_place_by_ipi(void *data)
 	p->by(p);
 }
 
-/* Calls @by in each of the places, which lets @n events happen. Returns how many were counted. */
+/* Calls @by in each of the places, to let @n events happen. Returns how many were counted. */
 static inline u64 pmuk_place_by_all(struct pmuk_place *p, u64 config, u64 n,
 				    void (*by)(struct pmuk_place *p))
 {
@@ -197,29 +197,30 @@ static inline u64 pmuk_place_by_all(struct pmuk_place *p, u64 config, u64 n,
 }
 
 /*
- * Let @n events happen in each of the places: the target counts pmuk_place::nr times @n,
- * unless its counters are stopped, or overflow: then see pmuk_place_feed().
+ * Lets @n events happen in each of the places. Returns how many were counted: pmuk_place::nr times
+ * @n, unless counters are stopped, or overflow. For counters that overflow there is
+ * pmuk_place_feed().
  */
 static inline u64 pmuk_place_count(struct pmuk_place *p, u64 config, u64 n)
 {
 	return pmuk_place_by_all(p, config, n, pmuk_place_count_here);
 }
 
-/* A child goes to another CPU than its parent's. */
+/* Moves a child to another CPU than its parent's. */
 static inline void pmuk_place_apart(struct pmuk_place *p)
 {
 	if (current != p->task)
 		set_cpus_allowed_ptr(current, cpumask_of(pmuk_test_next_cpu(p->cpu)));
 }
 
-/* The task goes to the next CPU. */
+/* Moves the task to the next CPU. */
 static inline void pmuk_place_move_on(struct pmuk_place *p)
 {
 	p->cpu = pmuk_test_next_cpu(p->cpu);
 	set_cpus_allowed_ptr(current, cpumask_of(p->cpu));
 }
 
-/* Does the same for one counter that counts all of it, however often it overflows. */
+/* Does what pmuk_place_count() does for a counter that overflows, and lets it count all events. */
 static inline u64 pmuk_place_feed(struct pmuk_place *p, u64 config, u64 n)
 {
 	u64 counted = 0;
@@ -245,12 +246,12 @@ static inline void pmuk_place_run(struct pmuk_place *p, struct pmuk_context *ctx
 	pmuk_ctx_start(p->test, ctx);
 }
 
-/* The place of a case that has pmuk_place_kinds as its parameters, with a PMU of its own. */
+/* Returns the place of a case whose parameter is from pmuk_place_kinds, with a PMU of its own. */
 static inline struct pmuk_place *pmuk_place_of(struct kunit *test)
 {
 	const struct pmuk_place_kind *kind = test->param_value;
 
-	return pmuk_place(test, pmuk_test_sim(test, 4, 32), kind->type);
+	return pmuk_new_place(test, pmuk_test_sim(test, 4, 32), kind->type);
 }
 
 #endif /* _PMUK_PLACE_H */

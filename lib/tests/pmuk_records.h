@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A buffer under test, and records that can be checked: numbered, and each filled with
- * words that follow from its number.
+ * Tests share these helpers for a buffer. Its records are numbered, and each is filled with words
+ * that follow from its number, so that a reader can check all that it reads.
  */
 #ifndef _PMUK_RECORDS_H
 #define _PMUK_RECORDS_H
@@ -13,30 +13,30 @@
 
 #include "pmuk_test.h"
 
-/* A type that no record of perf has. */
+/* perf has no record of this type. */
 #define PMUK_TEST_RECORD	0x7e57
 
 struct pmuk_test_buffer {
 	struct kunit *test;
 	struct pmuk_buffer *b;
-	u64 attempts;		/* of the writer */
-	u64 number;		/* of the next record that is filled */
+	u64 attempts;		/* records that the writer has tried to write */
+	u64 number;		/* number of the next record to be filled */
 	u64 next;		/* number that the reader expects */
-	u64 seen_lost;		/* what the PERF_RECORD_LOST have told */
-	u64 seen_told;		/* how many of these there were */
-	u64 seen_dummies;	/* in place of records that were given up */
-	u64 bytes;		/* read */
-	u64 bad;		/* records that are not as they should be */
+	u64 seen_lost;		/* sum over the PERF_RECORD_LOST that were read */
+	u64 seen_told;		/* number of PERF_RECORD_LOST that were read */
+	u64 seen_dummies;	/* fillers for records that were given up */
+	u64 bytes;		/* bytes that were read */
+	u64 bad;		/* records with wrong content or number */
 	bool gap_is_fine;	/* the next record may be any later one */
 };
 
-/* A writer that interrupts this one takes another number. */
+/* A writer that interrupts this one takes the next number. */
 static inline void pmuk_test_number(struct pmuk_test_buffer *tb, struct perf_event_header *rec)
 {
 	*(u64 *)(rec + 1) = tb->number++;
 }
 
-/* Fills the fields that follow from the number. */
+/* Fills the words that follow from the number. */
 static inline void pmuk_test_fill_rest(struct perf_event_header *rec)
 {
 	u64 *word = (u64 *)(rec + 1);
@@ -78,7 +78,7 @@ static inline bool pmuk_test_is_whole(const struct perf_event_header *rec)
 	return true;
 }
 
-/* Take a record that was read into account. Returns whether it is one of ours. */
+/* Checks a record that was read. Returns whether it has the type PMUK_TEST_RECORD. */
 static inline bool pmuk_test_look(struct pmuk_test_buffer *tb, const struct perf_event_header *rec)
 {
 	const u64 *word = (const u64 *)(rec + 1);
@@ -111,7 +111,7 @@ static inline struct pmuk_buffer_stat pmuk_test_stat(struct pmuk_test_buffer *tb
 	return pmuk_test_buffer_stat(tb->test, tb->b);
 }
 
-/* Read all there is. Returns how many records of ours that were. */
+/* Reads all records. Returns how many of them have the type PMUK_TEST_RECORD. */
 static inline unsigned int pmuk_test_drain(struct pmuk_test_buffer *tb)
 {
 	const struct perf_event_header *rec;
@@ -125,7 +125,7 @@ static inline unsigned int pmuk_test_drain(struct pmuk_test_buffer *tb)
 	return n;
 }
 
-/* Nothing is unaccounted: what pmuk has written of its own is known, too. */
+/* Checks that each record is accounted for, pmuk's own records too, and destroys the buffer. */
 static inline void pmuk_test_put_buffer(void *data)
 {
 	struct pmuk_test_buffer *tb = data;
@@ -137,15 +137,17 @@ static inline void pmuk_test_put_buffer(void *data)
 	stat = pmuk_test_stat(tb);
 	KUNIT_EXPECT_EQ(tb->test, stat.head, stat.tail);
 	KUNIT_EXPECT_EQ(tb->test, tb->bad, 0);
-	/* Records of pmuk's own making come on top, on both sides. */
+	/* pmuk's own records add to both sides. */
 	KUNIT_EXPECT_EQ(tb->test, tb->attempts + tb->seen_told + tb->seen_dummies,
 			stat.consumed + stat.overwritten + stat.lost + stat.discarded);
 	pmuk_buffer_destroy(tb->b);
 }
 
-/* For the time of a test case, on the first CPU, where the test is bound from now on. */
-static inline struct pmuk_test_buffer *pmuk_test_buffer(struct kunit *test,
-							const struct pmuk_buffer_attr *attr)
+/*
+ * Returns a buffer on the first CPU, for the time of a test case, and binds the test to that CPU.
+ */
+static inline struct pmuk_test_buffer *pmuk_test_setup_buffer(struct kunit *test,
+							      const struct pmuk_buffer_attr *attr)
 {
 	struct pmuk_test_buffer *tb = pmuk_test_zalloc(test, sizeof(*tb));
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Formats: which are refused, what is asked of one and when, that each of its steps may
- * fail, and that an overflow becomes what its handler says; and the histogram.
+ * The tests check formats: which of them registration refuses, when each callback is called and
+ * with what, that each callback may fail, and that pmuk does what a handler returns. They also
+ * check the histogram of samples/pmu_kapi.
  */
 #include <linux/workqueue.h>
 
@@ -9,31 +10,35 @@
 #include "pmuk_ctx.h"
 #include "pmuk_levels.h"
 #include "pmuk_suite.h"
+#include "../../samples/pmu_kapi/histogram.h"
 
 #define PERIOD	100
 #define LONG	350
-#define AREA	200			/* bytes */
+#define AREA	200			/* bytes of an area */
 #define COOKIE	0xc00c1eULL
 
-/* The test format's orders, and what it was asked. One test uses it at a time. */
+/*
+ * The probe says what the test's format shall do, and records the calls that the format has had.
+ * Only a single test uses the probe at a time.
+ */
 static struct probe {
 	int validate_ret, init_ret;
-	unsigned int init_fails_at;	/* the n-th init() does, from 1 on; 0: none */
+	unsigned int init_fails_at;	/* number of the init() that fails; 0: none */
 	size_t size;
 	u32 action;
-	enum pmuk_irq_level level;	/* where handlers are to run, ... */
-	bool any_level;			/* ... unless that is left open */
+	enum pmuk_irq_level level;	/* context in which handlers must run, ... */
+	bool any_level;			/* ... unless this is set */
 
-	struct completion *let_exit;	/* what exit() waits for; NULL: nothing */
-	struct completion *let_validate;	/* what validate() waits for; NULL: nothing */
+	struct completion *let_exit;	/* exit() waits for this if not NULL */
+	struct completion *let_validate;	/* validate() waits for this if not NULL */
 
 	unsigned int validated, sized, inits, exits, restarts;
 	cpumask_t inited, exited;
 	atomic_t handled;
-	unsigned int wrong;		/* whatever must not be */
-	bool destroys;			/* what is not its own */
+	unsigned int wrong;		/* number of failed checks */
+	bool destroys;			/* the handler destroys its counter */
 	int destroyed;
-	struct pmuk_format_event event;	/* the latest */
+	struct pmuk_format_event event;	/* latest event */
 	struct pmuk_sample sample;
 	const void *arg;
 } probe;
@@ -115,7 +120,7 @@ static const struct pmuk_context_attr with_probe = { .format = &probe_format.uui
 
 static const uuid_t other_uuid = OTHER_UUID;
 
-/* Runs when the format is gone: nothing that the probe has seen was wrong. */
+/* Runs after the format is unregistered, and expects that no callback has failed a check. */
 static void expect_nothing_wrong(void *data)
 {
 	struct kunit *test = data;
@@ -129,16 +134,19 @@ static int registry_init(struct kunit *test)
 	probe = (struct probe){ .size = AREA, .action = PMUK_FORMAT_RESET };
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, expect_nothing_wrong, test), 0);
 	pmuk_ctx_format(test, &probe_format);
+	pmuk_ctx_format(test, &pmuk_histogram_format);
 	return 0;
 }
 
-/* The probe is away until pmuk_ctx_format() registers it again. */
+/* Unregisters the format. pmuk_ctx_format() can register it again. */
 static void put_probe(struct kunit *test)
 {
 	kunit_release_action(test, pmuk_ctx_put_format, &probe_format);
 }
 
-/* A context whose counter overflows each PERIOD events 0, and after a restart, LONG. */
+/*
+ * Holds a context whose counter 3 overflows every PERIOD events 0, and LONG events after a restart.
+ */
 struct ctx {
 	struct pmuk_sim *sim;
 	struct pmuk_context *ctx;
@@ -180,7 +188,9 @@ static struct ctx *new_ctx(struct kunit *test)
 	return c;
 }
 
-/* The handler returns @action. Writes @pmd, too; if it is NULL, adds a second set. */
+/*
+ * Returns a context whose handler returns @action. Writes @pmd, or adds a second set if it is NULL.
+ */
 static struct ctx *new_ctx_with(struct kunit *test, u32 action, const struct pmuk_pmd *pmd)
 {
 	struct ctx *c = alloc_ctx(test);
@@ -205,7 +215,7 @@ static int handled(void)
 	return atomic_read(&probe.handled);
 }
 
-/* After @n events more there were so many overflows in all. */
+/* Lets @n events happen, and expects that the handler was called @overflows times in all. */
 static void expect_handled(struct kunit *test, struct ctx *c, u64 n, int overflows)
 {
 	feed(c, n);
@@ -255,7 +265,7 @@ static void names_and_uuids_are_unique(struct kunit *test)
 		{ .name = "histogram", .uuid = other_uuid, .handler = probe_handler },
 		{ .name = "probe", .uuid = other_uuid, .handler = probe_handler },
 		{ .name = "another", .uuid = probe_format.uuid, .handler = probe_handler },
-		{ .name = "another", .uuid = pmuk_format_histogram, .handler = probe_handler },
+		{ .name = "another", .uuid = pmuk_histogram_format.uuid, .handler = probe_handler },
 	};
 	struct pmuk_format f;
 	unsigned int i;
@@ -296,9 +306,11 @@ static void unregister_knows_who_is_there(struct kunit *test)
 	expect_no_probe(test);
 }
 
-/* Something that the format waits for, until a work lets it go on. */
+/*
+ * Holds a completion that a callback of the format waits for, and a delayed work that completes it.
+ */
 struct gate {
-	struct work_struct work;	/* in which a context is created */
+	struct work_struct work;	/* creates a context and closes it */
 	struct delayed_work later;
 	struct completion open;
 };
@@ -334,8 +346,9 @@ static struct gate *new_gate(struct kunit *test)
 }
 
 /*
- * A module without an owner in its format may be unloaded while contexts have it: what it has
- * closed from an interrupt, with nobody to be told, is over when it has taken the format away.
+ * A format without an owner does not hold its module, which may be unloaded while contexts use the
+ * format. The module can close these contexts from an interrupt, without a completion.
+ * pmuk_unregister_format() then waits until they are closed.
  */
 static void unregister_waits_for_who_closes(struct kunit *test)
 {
@@ -353,7 +366,10 @@ static void unregister_waits_for_who_closes(struct kunit *test)
 	expect_no_probe(test);
 }
 
-/* A context that is being created uses its format: nobody waits until that context is closed. */
+/*
+ * A context that is being created uses its format. pmuk_unregister_format() returns -EBUSY, and
+ * does not wait until that context is closed.
+ */
 static void unregister_meets_a_create(struct kunit *test)
 {
 	struct gate *g = new_gate(test);
@@ -407,7 +423,7 @@ static void validate_may_refuse(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&probe_format), 0);
 }
 
-/* A format that does not validate an argument is not given one. */
+/* A format without validate() takes no argument. */
 static void argument_needs_a_validate(struct kunit *test)
 {
 	struct pmuk_format f = { .name = "plain", .uuid = other_uuid, .handler = probe_handler };
@@ -440,7 +456,10 @@ static void impossible_size_is_no_memory(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, probe.exits, num_possible_cpus());
 }
 
-/* On each CPU in turn. What was done before stays, and is done once. */
+/*
+ * init() fails on each CPU in turn. CPUs that were done before stay initialised, and are not done
+ * twice.
+ */
 static void init_may_fail(struct kunit *test)
 {
 	unsigned int n = num_possible_cpus(), i;
@@ -486,7 +505,7 @@ static void areas_are_of_their_cpus(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(c->sim, cpu, 0, PERIOD), PERIOD);
 		KUNIT_EXPECT_PTR_EQ(test, probe.event.area, pmuk_format_area(c->ctx, cpu));
 		KUNIT_EXPECT_EQ(test, probe.event.cpu, cpu);
-		/* A CPU that is about to sleep makes the call without an interrupt. */
+		/* A CPU that is about to sleep runs an IPI's function without an interrupt. */
 		probe.any_level = true;
 	}
 	kunit_release_action(test, pmuk_ctx_put, c->ctx);
@@ -494,7 +513,10 @@ static void areas_are_of_their_cpus(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, handled(), num_online_cpus());
 }
 
-/* In the middle of overflows: the handler finds no area that is gone, see probe_handler(). */
+/*
+ * Contexts are closed while their counters overflow. No handler gets an area after exit(), see
+ * probe_handler().
+ */
 static void exit_comes_after_the_last_handler(struct kunit *test)
 {
 	struct ctx *c = alloc_ctx(test);
@@ -514,7 +536,7 @@ static void exit_comes_after_the_last_handler(struct kunit *test)
 	pmuk_loop_stop(test, storm);
 }
 
-/* ---- what a handler is told ---- */
+/* ---- the arguments of a handler ---- */
 
 static void handler_is_told(struct kunit *test)
 {
@@ -536,7 +558,7 @@ static void handler_is_told(struct kunit *test)
 	KUNIT_EXPECT_NE(test, probe.sample.ip, 0);
 }
 
-/* A format gets the fields that its sample_type has. */
+/* The sample has the fields that the format's sample_type names. */
 static void handler_is_told_what_it_wants(struct kunit *test)
 {
 	struct ctx *c = alloc_ctx(test);
@@ -554,7 +576,7 @@ static void handler_is_told_what_it_wants(struct kunit *test)
 	KUNIT_EXPECT_NE(test, probe.sample.time, 0);
 }
 
-/* The counter stays the context's, which counts on. */
+/* The context owns the counter. The handler cannot destroy it, and it counts on. */
 static void handler_cannot_destroy(struct kunit *test)
 {
 	struct ctx *c = new_ctx(test);
@@ -564,7 +586,7 @@ static void handler_cannot_destroy(struct kunit *test)
 	expect_handled(test, c, PERIOD, 1);
 	probe.destroys = false;
 	KUNIT_EXPECT_EQ(test, probe.destroyed, -EINVAL);
-	/* A pointer that the handler has kept does not end it, either. */
+	/* A pointer that the handler has kept does not end the counter, either. */
 	pmuk_counter_destroy(probe.event.counter);
 	KUNIT_ASSERT_EQ(test, pmuk_nr_counters(), nr);
 	expect_handled(test, c, PERIOD, 2);
@@ -587,7 +609,7 @@ static void overflow_at(struct kunit *test, struct ctx *c, enum pmuk_irq_level l
 		KUNIT_ASSERT_EQ(test, pmuk_irq_run(level, overflow_here, c), 0);
 }
 
-/* There where the PMU interrupts, and nowhere else. */
+/* The handler runs in the PMU's interrupt. */
 static void handler_runs_in(struct kunit *test)
 {
 	enum pmuk_irq_level level = pmuk_test_level(test);
@@ -610,27 +632,29 @@ static void expect_messages(struct kunit *test, struct ctx *c, u64 n)
 	KUNIT_EXPECT_EQ(test, msg.count, n);
 }
 
-/* With a reset each short period overflows, and all counts. */
+/* With PMUK_FORMAT_RESET, each short period overflows, and all counters count. */
 static void expect_reset(struct kunit *test, struct ctx *c)
 {
 	expect_handled(test, c, 5 * PERIOD + 10, 5);
 	expect_messages(test, c, probe.action & PMUK_FORMAT_NOTIFY ? 5 : 0);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(c->sim, 1, 7), 7);
-	/* Nothing waits for this. */
+	/* No counter waits for this restart. */
 	KUNIT_EXPECT_EQ(test, pmuk_restart(c->ctx), 0);
 	KUNIT_EXPECT_EQ(test, probe.restarts, 1);
 	expect_handled(test, c, PERIOD - 10, 6);
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, c->ctx, 0, 3, -1), 6 * PERIOD);
 }
 
-/* The next overflow, after so many, comes at the end of @period and not before. */
+/*
+ * Expects the next overflow at the end of @period and not before. @overflows have come until now.
+ */
 static void expect_period(struct kunit *test, struct ctx *c, u64 period, int overflows)
 {
 	expect_handled(test, c, period - 1, overflows);
 	expect_handled(test, c, 1, overflows + 1);
 }
 
-/* The first overflow after a restart is a long period away, those after it short ones. */
+/* The first overflow after a restart comes after a long period, later ones after short periods. */
 static void expect_long_period(struct kunit *test, struct ctx *c)
 {
 	KUNIT_EXPECT_EQ(test, pmuk_restart(c->ctx), 0);
@@ -642,7 +666,7 @@ static void expect_long_period(struct kunit *test, struct ctx *c)
 	expect_handled(test, c, PERIOD, 4);
 }
 
-/* Without one, it counts on and is silent. */
+/* Without PMUK_FORMAT_RESET, the counter counts on, and no overflow is handled until a restart. */
 static void expect_silent(struct kunit *test, struct ctx *c)
 {
 	expect_handled(test, c, 20 * PERIOD + 10, 1);
@@ -652,7 +676,7 @@ static void expect_silent(struct kunit *test, struct ctx *c)
 	expect_long_period(test, c);
 }
 
-/* Masked, nothing counts. */
+/* With PMUK_FORMAT_MASK, nothing counts until a restart. */
 static void expect_masked(struct kunit *test, struct ctx *c)
 {
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(c->sim, 0, 3 * PERIOD), PERIOD);
@@ -690,7 +714,7 @@ static void handler_decides(struct kunit *test)
 		expect_silent(test, c);
 }
 
-/* A restart in the middle of another set's turn is one for all. */
+/* A restart restarts the counters of all sets, not only those of the active set. */
 static void restart_reaches_other_sets(struct kunit *test)
 {
 	struct ctx *c = new_ctx_with(test, 0, NULL);
@@ -702,7 +726,10 @@ static void restart_reaches_other_sets(struct kunit *test)
 	expect_period(test, c, LONG, 1);
 }
 
-/* Masked by another counter, and restarted, it is still in its long period: one, not more. */
+/*
+ * A counter in its long period is masked by another counter. The next restart does not give it a
+ * second long period.
+ */
 static void restart_of_another_keeps_the_long_period(struct kunit *test)
 {
 	const struct pmuk_pmd another = { .num = 4, .short_reset = PERIOD };
@@ -718,7 +745,7 @@ static void restart_of_another_keeps_the_long_period(struct kunit *test)
 	expect_period(test, c, PERIOD, 3);
 }
 
-/* Counter 4 overflows, and masks, while the restart stops a counter of another PMU. */
+/* Lets counter 4 overflow and mask, while the restart has stopped a counter of another PMU. */
 static void mask_once(struct pmuk_sim *other, enum pmuk_sim_point point, void *data)
 {
 	struct ctx *c = data;
@@ -729,7 +756,10 @@ static void mask_once(struct pmuk_sim *other, enum pmuk_sim_point point, void *d
 	pmuk_sim_count(c->sim, 1, PERIOD);
 }
 
-/* A restart undoes a mask that comes in the middle of it, too: no counter runs on while masked. */
+/*
+ * An overflow masks in the middle of a restart. The restart undoes that mask, too, and no counter
+ * counts while masked.
+ */
 static void restart_meets_an_overflow(struct kunit *test)
 {
 	const struct pmuk_sim_config config = {
@@ -743,7 +773,7 @@ static void restart_meets_an_overflow(struct kunit *test)
 	add_counters(test, c, &with_probe, 0);
 	pmuk_ctx_add_pmd(test, c->ctx, other, 0, &first);
 	pmuk_ctx_write_pmd(test, c->ctx, &last);
-	probe.action = 0;	/* counter 0 waits for a restart, and nothing is masked */
+	probe.action = 0;	/* counter 0 waits for a restart, and does not mask */
 	pmuk_ctx_run(test, c->ctx, c->cpu);
 	pmuk_ctx_feed(other, c->cpu, 0, PERIOD);
 	KUNIT_EXPECT_EQ(test, handled(), 1);
@@ -756,7 +786,9 @@ static void restart_meets_an_overflow(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, handled(), 3);
 }
 
-/* An overflow that was pending between two turns is reported, with what is still known. */
+/*
+ * An overflow that was pending between two turns is handled with the fields that are still known.
+ */
 static void replayed_overflow_has_no_place(struct kunit *test)
 {
 	struct ctx *c = new_ctx_with(test, PMUK_FORMAT_RESET, NULL);
@@ -777,7 +809,7 @@ static void replayed_overflow_has_no_place(struct kunit *test)
 
 static int try_histogram(const struct pmuk_histogram_arg *arg, size_t size, u32 nr_pages)
 {
-	const struct pmuk_context_attr attr = { .format = &pmuk_format_histogram,
+	const struct pmuk_context_attr attr = { .format = &pmuk_histogram_format.uuid,
 		.format_arg = arg, .format_arg_size = size, .buffer.nr_pages = nr_pages };
 	struct pmuk_context *ctx = pmuk_create_context(&attr);
 
@@ -817,7 +849,7 @@ static void histogram_checks_its_argument(struct kunit *test)
 static struct ctx *new_histogram(struct kunit *test, const struct pmuk_histogram_arg *arg,
 				 int cpu)
 {
-	const struct pmuk_context_attr attr = { .format = &pmuk_format_histogram,
+	const struct pmuk_context_attr attr = { .format = &pmuk_histogram_format.uuid,
 		.format_arg = arg, .format_arg_size = sizeof(*arg) };
 	struct ctx *c = alloc_ctx(test);
 
@@ -830,7 +862,7 @@ static noinline void overflow_once(struct ctx *c)
 	pmuk_sim_count(c->sim, 0, PERIOD);
 }
 
-/* Where the simulated PMU's overflows are seen to happen: always at the same place. */
+/* Returns the instruction pointer of the simulated PMU's overflows. It is always the same. */
 static u64 ip_of_overflow(struct kunit *test)
 {
 	struct ctx *c = new_ctx(test);
@@ -851,7 +883,10 @@ static u64 sum_but(const struct pmuk_histogram *h, u64 but)
 	return sum;
 }
 
-/* @bucket of so many is the one, or none: then it is out of range. */
+/*
+ * Expects a histogram of @nr buckets, which counts all overflows in @bucket, or as out of range if
+ * there is no such bucket.
+ */
 static void expect_bucket(struct kunit *test, const struct pmuk_histogram_arg *arg, u64 nr,
 			  u64 bucket)
 {
@@ -894,7 +929,7 @@ static void histogram_has_linear_buckets(struct kunit *test)
 		expect_bucket(test, &each[i].arg, each[i].nr, each[i].bucket);
 }
 
-/* From each context, and on each CPU: all there is, to the last one. */
+/* The histogram counts each overflow, from each context and on each CPU. */
 static void histogram_is_exact_in(struct kunit *test)
 {
 	enum pmuk_irq_level level = pmuk_test_level(test);
@@ -915,11 +950,14 @@ static void histogram_is_exact_in(struct kunit *test)
 	}
 }
 
-/* It asks for no message unless the counter does, and masks if the context does, too. */
+/*
+ * The histogram makes a message if the counter has PMUK_PMD_NOTIFY, and then masks if the context
+ * has PMUK_CTX_MASK.
+ */
 static void histogram_notifies_and_masks(struct kunit *test)
 {
 	const struct pmuk_histogram_arg arg = { .base = 0, .size = U64_MAX, .shift = 60 };
-	const struct pmuk_context_attr attr = { .format = &pmuk_format_histogram,
+	const struct pmuk_context_attr attr = { .format = &pmuk_histogram_format.uuid,
 		.format_arg = &arg, .format_arg_size = sizeof(arg), .flags = PMUK_CTX_MASK };
 	struct ctx *c = alloc_ctx(test);
 

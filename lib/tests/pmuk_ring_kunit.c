@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The record ring in a buffer: the rules that hold in user space, too, and what only a buffer of
- * the kernel has.
+ * The tests check the record ring of a buffer: by the rules that also run in user space, and then
+ * what only a buffer in the kernel has.
  */
 #include <kunit/test.h>
 
@@ -17,7 +17,7 @@ static void rules(struct kunit *test)
 
 static void fresh_buffer_is_empty(struct kunit *test)
 {
-	struct pmuk_test_buffer *tb = pmuk_test_buffer(test, &(struct pmuk_buffer_attr){
+	struct pmuk_test_buffer *tb = pmuk_test_setup_buffer(test, &(struct pmuk_buffer_attr){
 		.nr_pages = 1 });
 	size_t size;
 
@@ -30,7 +30,7 @@ static void fresh_buffer_is_empty(struct kunit *test)
 
 static void watermark_is_a_page_by_default(struct kunit *test)
 {
-	struct pmuk_test_buffer *tb = pmuk_test_buffer(test, &(struct pmuk_buffer_attr){
+	struct pmuk_test_buffer *tb = pmuk_test_setup_buffer(test, &(struct pmuk_buffer_attr){
 		.nr_pages = 4 });
 	unsigned int i;
 
@@ -41,7 +41,7 @@ static void watermark_is_a_page_by_default(struct kunit *test)
 	}
 }
 
-/* Half of the data is the most: a full buffer is too late. */
+/* The watermark is at most half of the data, as a wakeup at a full buffer comes too late. */
 static void watermark_is_at_most_half(struct kunit *test)
 {
 	static const u32 watermarks[] = { 0, PAGE_SIZE / 2 + 8, U32_MAX };
@@ -49,7 +49,7 @@ static void watermark_is_at_most_half(struct kunit *test)
 	unsigned int i, n;
 
 	for (i = 0; i < ARRAY_SIZE(watermarks); i++) {
-		tb = pmuk_test_buffer(test, &(struct pmuk_buffer_attr){
+		tb = pmuk_test_setup_buffer(test, &(struct pmuk_buffer_attr){
 			.nr_pages = 1, .watermark = watermarks[i] });
 		for (n = 0; n < PAGE_SIZE / 64; n++)
 			pmuk_test_write(tb, 64);
@@ -74,7 +74,7 @@ static void rival_tries(void *data)
 
 static void readers_of_other_tasks_wait(struct kunit *test)
 {
-	struct pmuk_test_buffer *tb = pmuk_test_buffer(test, &(struct pmuk_buffer_attr){
+	struct pmuk_test_buffer *tb = pmuk_test_setup_buffer(test, &(struct pmuk_buffer_attr){
 		.nr_pages = 1, .mode = PMUK_BUFFER_OVERWRITE });
 	struct rival *rival = pmuk_test_zalloc(test, sizeof(*rival));
 	struct pmuk_reader r;
@@ -89,19 +89,12 @@ static void readers_of_other_tasks_wait(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rival->resumed, -EBUSY);
 }
 
-static void revoke_refuses_no_buffer(struct kunit *test)
-{
-	KUNIT_EXPECT_EQ(test, pmuk_buffer_revoke(NULL), -EINVAL);
-	KUNIT_EXPECT_EQ(test, pmuk_buffer_revoke(ERR_PTR(-ENOMEM)), -EINVAL);
-}
-
 static struct kunit_case pmuk_ring_cases[] = {
 	KUNIT_CASE_PARAM(rules, ring_rules_gen_params),
 	KUNIT_CASE(fresh_buffer_is_empty),
 	KUNIT_CASE(watermark_is_a_page_by_default),
 	KUNIT_CASE(watermark_is_at_most_half),
 	KUNIT_CASE(readers_of_other_tasks_wait),
-	KUNIT_CASE(revoke_refuses_no_buffer),
 	{}
 };
 

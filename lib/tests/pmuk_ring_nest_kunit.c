@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Records inside of records: each writer is interrupted between reserving and
- * publishing, by writers of higher contexts, which are interrupted themselves. With
- * a reader elsewhere, one that stalls, and ones that end half way.
+ * Each writer is interrupted between reserving and publishing its record, by writers of higher
+ * contexts, which are interrupted themselves. Readers on another CPU read meanwhile, stall, or end
+ * half way.
  */
 #include <linux/delay.h>
 #include <linux/jiffies.h>
@@ -18,26 +18,26 @@
 struct nest {
 	struct pmuk_test_buffer *tb;
 	struct kunit *test;
-	const enum pmuk_irq_level *levels;	/* outermost first */
+	const enum pmuk_irq_level *levels;	/* from the outermost to the innermost */
 	unsigned int nr_levels;
 	const u8 *data;
 	size_t size;
 	struct rnd_state rnd;
 	bool overwrites;
 
-	unsigned int depth;		/* where the writer that runs is */
+	unsigned int depth;		/* index of the running writer's level */
 	unsigned int open;		/* records reserved and not published */
-	u64 sealed;			/* what readers saw when the outermost began */
-	struct pmuk_reader *reader;	/* one that has read all there is, or NULL */
-	bool big;			/* this time there is no room for the inner ones */
+	u64 sealed;			/* published head when the outermost record was reserved */
+	struct pmuk_reader *reader;	/* a reader that has read all, or NULL */
+	bool big;			/* inner records have no room this time */
 
-	unsigned int nested[DEPTHS];	/* records written inside others, at each depth */
-	unsigned int watched;		/* times that somebody has had a look from inside */
-	unsigned int wrapped;		/* records that go over the end of the data */
+	unsigned int nested[DEPTHS];	/* records inside of others, by depth */
+	unsigned int watched;		/* runs with a reader that checks */
+	unsigned int wrapped;		/* records that wrap around the end of the data */
 	u64 refused;
-	u64 untold;			/* refused since the latest record was not */
-	u64 told;			/* how often pmuk had to say what was refused */
-	unsigned int wrong;		/* whatever must not be */
+	u64 untold;			/* refused since the latest record */
+	u64 told;			/* PERF_RECORD_LOST that were written */
+	unsigned int wrong;		/* number of failed checks */
 };
 
 static u32 nest_size(struct nest *n)
@@ -47,7 +47,7 @@ static u32 nest_size(struct nest *n)
 	return PMUK_RECORD_MIN + 8 * (prandom_u32_state(&n->rnd) % 24);
 }
 
-/* A reader sees this: both views of it. */
+/* Returns the published head, which statistics and control page must agree on. */
 static u64 nest_seen(struct nest *n)
 {
 	struct pmuk_buffer_stat stat;
@@ -77,7 +77,10 @@ static struct perf_event_header *nest_begin(struct nest *n)
 	return rec;
 }
 
-/* The outermost publishes all; nobody else anything. */
+/*
+ * Publishes a record. The end of the outermost record publishes all, and no other end publishes
+ * anything.
+ */
 static void nest_end(struct nest *n, struct perf_event_header *rec)
 {
 	bool inside = n->open > 1;
@@ -127,7 +130,7 @@ static struct nest *new_nest(struct kunit *test, enum pmuk_buffer_mode mode,
 	n->levels = levels;
 	n->nr_levels = nr_levels;
 	n->overwrites = mode == PMUK_BUFFER_OVERWRITE;
-	n->tb = pmuk_test_buffer(test, &attr);
+	n->tb = pmuk_test_setup_buffer(test, &attr);
 	n->data = pmuk_buffer_data(n->tb->b, &n->size);
 	prandom_seed_state(&n->rnd, 4711);
 	return n;
@@ -149,7 +152,7 @@ static bool nest_enough(const struct nest *n)
 	return nest_times(n) == (n->nr_levels - 1) * NESTINGS;
 }
 
-/* To the latest record, with no gap but where older ones have been replaced. */
+/* Reads up to the latest record. A gap is allowed only where records may have been overwritten. */
 static void nest_drain(struct nest *n)
 {
 	if (n->overwrites)
@@ -161,7 +164,9 @@ static void nest_drain(struct nest *n)
 		KUNIT_EXPECT_EQ(n->test, pmuk_buffer_resume(n->tb->b), 0);
 }
 
-/* With a reader that has read all there is. What was lost is told before. */
+/*
+ * Nests once with a reader that has read all records. A record before that reports earlier losses.
+ */
 static void nest_watched(struct nest *n)
 {
 	struct pmuk_reader r;
@@ -193,7 +198,9 @@ static void nest_often(struct nest *n)
 	}
 }
 
-/* Checks that nesting has happened at all, and that pmuk has reported it truly. */
+/*
+ * Checks that writers have nested at all, and that pmuk's counts and records agree with the test's.
+ */
 static void nest_judge(struct nest *n)
 {
 	struct kunit *test = n->test;
@@ -213,12 +220,12 @@ static void nest_judge(struct nest *n)
 		KUNIT_EXPECT_EQ(test, n->tb->seen_told, n->told);
 		KUNIT_EXPECT_EQ(test, n->tb->seen_lost + n->untold, n->refused);
 	}
-	/* Some of pmuk's own may have been replaced unread. */
+	/* A record of pmuk's own may have been overwritten unread. */
 	n->tb->seen_told = n->told;
 }
 
-static void nest(struct kunit *test, enum pmuk_buffer_mode mode,
-		 const enum pmuk_irq_level *levels, unsigned int nr_levels)
+static void run_nest(struct kunit *test, enum pmuk_buffer_mode mode,
+		     const enum pmuk_irq_level *levels, unsigned int nr_levels)
 {
 	struct nest *n = new_nest(test, mode, levels, nr_levels);
 
@@ -228,16 +235,16 @@ static void nest(struct kunit *test, enum pmuk_buffer_mode mode,
 	nest_judge(n);
 }
 
-/* A case for each way and mode. */
+/* Each combination of contexts is a case for each of two modes. */
 #define NEST_CASES(name, ...)								\
 	static const enum pmuk_irq_level name##_levels[] = { PMUK_IRQ_TASK, __VA_ARGS__ };	\
 	static void name##_drop(struct kunit *test)					\
 	{										\
-		nest(test, PMUK_BUFFER_DROP, name##_levels, ARRAY_SIZE(name##_levels));	\
+		run_nest(test, PMUK_BUFFER_DROP, name##_levels, ARRAY_SIZE(name##_levels));	\
 	}										\
 	static void name##_overwrite(struct kunit *test)				\
 	{										\
-		nest(test, PMUK_BUFFER_OVERWRITE, name##_levels, ARRAY_SIZE(name##_levels)); \
+		run_nest(test, PMUK_BUFFER_OVERWRITE, name##_levels, ARRAY_SIZE(name##_levels)); \
 	}
 
 NEST_CASES(in_softirq, PMUK_IRQ_SOFT)
@@ -248,7 +255,7 @@ NEST_CASES(in_nmi_in_softirq, PMUK_IRQ_SOFT, PMUK_IRQ_NMI)
 NEST_CASES(in_nmi_in_hardirq, PMUK_IRQ_HARD, PMUK_IRQ_NMI)
 NEST_CASES(in_all, PMUK_IRQ_SOFT, PMUK_IRQ_HARD, PMUK_IRQ_NMI)
 
-/* Writers interrupt each other as deep as this machine allows. */
+/* Returns a nest that is as deep as this machine allows. */
 static struct nest *new_deepest(struct kunit *test)
 {
 	return new_nest(test, PMUK_BUFFER_DROP, in_all_levels,
@@ -257,13 +264,13 @@ static struct nest *new_deepest(struct kunit *test)
 
 struct readers {
 	struct nest *nest;
-	unsigned int read;	/* records, while others were written */
-	unsigned int stalls;	/* with a record held */
-	unsigned int ends;	/* of readers, in the middle */
+	unsigned int read;	/* records read while others were written */
+	unsigned int stalls;	/* stalls with a record held */
+	unsigned int ends;	/* readers that ended before the last record */
 	unsigned int wrong;
 };
 
-/* A record that is held does not change, whatever the writer does meanwhile. */
+/* A record that the reader holds does not change, whatever writers do meanwhile. */
 static void reader_stall(struct readers *rs, const struct perf_event_header *rec)
 {
 	u64 lost = pmuk_test_stat(rs->nest->tb).lost;
@@ -278,7 +285,10 @@ static void reader_stall(struct readers *rs, const struct perf_event_header *rec
 	WRITE_ONCE(rs->stalls, rs->stalls + (pmuk_test_stat(rs->nest->tb).lost != lost));
 }
 
-/* Up to @most records, with a stall at the last; that one is not given back. */
+/*
+ * Reads up to @most records, and stalls at the last one if @stall. The record after it is not
+ * consumed.
+ */
 static void reader_read(struct readers *rs, unsigned int most, bool stall)
 {
 	const struct perf_event_header *rec;
@@ -311,14 +321,14 @@ static void reader_stalls(void *data)
 	reader_read(data, 20, true);
 }
 
-/* A reader of many: others come after it. */
+/* Ends before the last record. Other readers come after it. */
 static int reader_dies(void *data)
 {
 	reader_read(data, 7, false);
 	return pmuk_test_wait_for_stop();
 }
 
-/* Returns another CPU, if there is one. */
+/* Returns another CPU if there is one, or else this CPU. */
 static int reader_cpu(void)
 {
 	return pmuk_test_next_cpu(raw_smp_processor_id());
@@ -343,7 +353,7 @@ static void readers_judge(struct readers *rs)
 #define ENOUGH_STALLS	20
 #define ENOUGH_ENDS	100
 
-/* Read with @fn, and write until @enough of @seen, or nothing goes on. */
+/* Writes while another CPU calls @fn, until *@seen is @enough, or nothing goes on. */
 static void write_until(struct readers *rs, void (*fn)(void *data), const unsigned int *seen,
 			unsigned int enough)
 {

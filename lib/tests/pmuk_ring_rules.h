@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The rules of the record ring, one writer and one reader taking turns. Each rule is a table of
- * steps. A step says what it changes of the ring's counts; all other counts stay. Between steps,
- * every record is whole and accounted for.
+ * The rules of the record ring let a writer and a reader take turns. Each rule is a table of steps.
+ * A step says how it changes the ring's counts; all other counts stay. Between steps, every record
+ * is whole and accounted for.
  */
 #ifndef _PMUK_RING_RULES_H
 #define _PMUK_RING_RULES_H
@@ -15,12 +15,15 @@ struct ring_step {
 	void (*op)(struct ring_rig *rig, const struct ring_step *s);	/* see "steps" below */
 	u64 arg;
 	u64 n;
-	/* what is added to the ring's counts, and to the losses that its records have told */
+	/*
+	 * Each step adds these to the ring's counts, and to the losses that its records have
+	 * reported.
+	 */
 	u64 lost;
 	u64 discarded;
 	u64 overwritten;
 	u64 told;
-	u64 wakes;	/* of no interest without a watermark in the rule's attributes */
+	u64 wakes;	/* ignored unless the rule sets a watermark */
 };
 
 struct ring_rig {
@@ -29,17 +32,17 @@ struct ring_rig {
 	struct pmuk_ring *ring;
 	bool overwrites;
 	bool failed;
-	unsigned int at;	/* step */
+	unsigned int at;	/* index of the step */
 	u64 attempts;
-	u64 id;			/* of the next record: those written or lost before it */
-	u64 written;		/* records since the ring was made, and their bytes */
+	u64 id;			/* number of records written or lost before the next record */
+	u64 written;		/* records since the ring was created, and their bytes */
 	u64 bytes;
-	u64 fillers;		/* of them, those in place of skipped ones */
+	u64 fillers;		/* written records that replace skipped ones */
 	u64 varied;
-	u64 next;		/* id that the reader waits for */
+	u64 next;		/* id that the reader expects */
 	bool gap;		/* the reader's next record may be any later one */
 	u64 told;		/* sum over the PERF_RECORD_LOST that were read */
-	u64 sealed;		/* bytes published when the outermost record was reserved */
+	u64 sealed;		/* published bytes when the outermost record was reserved */
 	unsigned int depth;
 	struct perf_event_header *open[4];
 	struct pmuk_reader readers[2];
@@ -52,7 +55,7 @@ struct ring_rule {
 	unsigned int times;
 	const struct ring_step *steps;
 	unsigned int nr_steps;
-	void (*run)(struct ring_rig *rig);	/* instead of the steps */
+	void (*run)(struct ring_rig *rig);	/* if set, replaces the steps */
 };
 
 struct ring_lost_record {
@@ -117,7 +120,10 @@ static void ring_end(struct ring_rig *rig)
 	rule_leave();
 }
 
-/* Returns false if the fast path cannot do it, and has changed nothing. */
+/*
+ * Writes a record by the fast path. Returns false if the fast path refuses, and then checks that
+ * nothing has changed.
+ */
 static bool ring_put_alone(struct ring_rig *rig, u32 size)
 {
 	struct pmuk_buffer_stat before = ring_stat(rig), after;
@@ -141,7 +147,7 @@ static bool ring_put_alone(struct ring_rig *rig, u32 size)
 	return true;
 }
 
-/* Every other record is written alone, unless it interrupts another one. */
+/* Uses the fast path for every other record that does not interrupt another one. */
 static bool ring_put(struct ring_rig *rig, u32 size)
 {
 	if (!rig->depth && rig->id % 2 && ring_put_alone(rig, size))
@@ -204,7 +210,7 @@ static void ring_release(struct ring_rig *rig, unsigned int reader)
 	RULE_EQ(rig, rig->ring->page->data_tail, ring_stat(rig).tail);
 }
 
-/* Returns how many records there were. A reader of all of them knows of each that is not there. */
+/* Returns how many records were read. After all records, the reader knows how many are missing. */
 static u64 ring_get(struct ring_rig *rig, u64 most)
 {
 	u64 n;
@@ -218,7 +224,7 @@ static u64 ring_get(struct ring_rig *rig, u64 most)
 	return n;
 }
 
-/* The next reader misses what is overwritten until then. */
+/* Pauses the ring. The next reader misses the records that have been overwritten until then. */
 static void ring_pause_writers(struct ring_rig *rig)
 {
 	RULE_EQ(rig, pmuk_buffer_pause(rig->b), 0);
@@ -260,7 +266,7 @@ static u64 ring_walk(struct ring_rig *rig, u64 tail, u64 head)
 /* The counts account for each record, and for each attempt to write one. */
 static void ring_check_counts(struct ring_rig *rig, const struct pmuk_buffer_stat *s)
 {
-	u64 made = s->head - rig->bytes;	/* by the ring itself: they tell of losses */
+	u64 made = s->head - rig->bytes;	/* bytes of the PERF_RECORD_LOST */
 
 	RULE_EQ(rig, made % sizeof(struct ring_lost_record), 0);
 	made /= sizeof(struct ring_lost_record);
@@ -275,7 +281,7 @@ static void ring_check(struct ring_rig *rig)
 
 	RULE_EXPECT(rig, s.head - s.tail <= rig->ring->size);
 	RULE_EQ(rig, s.head, rig->ring->page->data_head);
-	if (rig->overwrites)	/* those that have the pages mapped begin there */
+	if (rig->overwrites)	/* user space begins to read there */
 		RULE_EQ(rig, s.tail, rig->ring->page->data_tail);
 	rule_check_wakes(rig);
 	if (rig->depth) {
@@ -300,16 +306,19 @@ static void ring_puts(struct ring_rig *rig, const struct ring_step *s, bool vary
 	RULE_EQ(rig, fit, times - s->lost - s->discarded);
 }
 
-/* Write @n records (or one) of @arg bytes. What is neither lost nor discarded fits. */
+/*
+ * Writes @n records (or one) of @arg bytes. Those that the step does not count as lost or discarded
+ * fit.
+ */
 RING_OP(put, ring_puts(rig, s, false))
-/* Write records with sizes that change: 16 bytes, and less than 8 * @arg bytes more. */
+/* Writes records of changing sizes: 16 bytes, and less than 8 * @arg bytes more. */
 RING_OP(vary, ring_puts(rig, s, true))
-/* Reserve a record of @arg bytes. */
+/* Reserves a record of @arg bytes. */
 RING_OP(begin, RULE_EXPECT(rig, ring_begin(rig, s->arg)))
-/* Publish the latest record that is reserved. */
+/* Publishes the latest reserved record. */
 RING_OP(end, ring_end(rig))
 
-/* Give it up: nothing of it remains. */
+/* Gives up the latest reserved record. Nothing of it remains. */
 static void skip(struct ring_rig *rig, const struct ring_step *s)
 {
 	rig->id--;
@@ -317,7 +326,7 @@ static void skip(struct ring_rig *rig, const struct ring_step *s)
 	rule_leave();
 }
 
-/* Give it up behind a later record: a filler stands in its place. */
+/* Gives up a record that has a later one behind it. A filler takes its place. */
 static void skip_behind(struct ring_rig *rig, const struct ring_step *s)
 {
 	struct perf_event_header *rec = rig->open[--rig->depth];
@@ -328,18 +337,16 @@ static void skip_behind(struct ring_rig *rig, const struct ring_step *s)
 	rule_leave();
 }
 
-/* Claim, read up to @arg records, of which there are @n, and release. */
+/* Claims the ring, reads up to @arg records, of which there are @n, and releases it. */
 RING_OP(get, RULE_COUNT(rig, ring_get(rig, s->arg), s->n))
-/* Reader @arg claims the ring; this returns @n. */
+/* Reader @arg claims the ring. The call returns @n. */
 RING_OP(claim, ring_claim(rig, s->arg, s->n))
 /* Reader @arg finds a record if @n is 1, and none if @n is 0. */
 RING_OP(peek, RULE_EQ(rig, ring_peek(rig, s->arg), s->n))
 RING_OP(consume, ring_consume(rig, s->arg))
 RING_OP(release, ring_release(rig, s->arg))
-/* The reader is gone without a release. */
-RING_OP(revoke, RULE_EQ(rig, pmuk_buffer_revoke(rig->b), 0))
 RING_OP(pause, ring_pause_writers(rig))
-/* This returns @n. */
+/* Resumes the ring. The call returns @n. */
 RING_OP(resume, RULE_EQ(rig, pmuk_buffer_resume(rig->b), s->n))
 RING_OP(restart, RULE_EQ(rig, pmuk_buffer_restart(rig->b), 0))
 
@@ -353,7 +360,10 @@ static void holds(struct ring_rig *rig, const struct ring_step *s)
 
 /* ---- tables ---- */
 
-/* The newest are lost. Room for a record is not enough: the loss is told before it. */
+/*
+ * The newest records are lost. After a loss, a record needs room for the PERF_RECORD_LOST before
+ * it, too.
+ */
 static const struct ring_step ring_drop[] = {
 	{ put, 64, SIZE / 64 },
 	{ put, 16, .lost = 1 }, { put, 64, .lost = 1 },
@@ -363,7 +373,7 @@ static const struct ring_step ring_drop[] = {
 	{ put, 64 }, { get, ALL, 1 },
 };
 
-/* Exactly what was lost, once, and before anything newer. */
+/* A PERF_RECORD_LOST reports exactly the number of lost records, once, before any newer record. */
 static const struct ring_step ring_loss_told[] = {
 	{ put, 64, SIZE / 64 + 99, .lost = 99 },
 	{ get, ALL, SIZE / 64 },
@@ -375,7 +385,7 @@ static const struct ring_step ring_wrap[] = {
 	{ vary, 200 }, { get, ALL, 1 },
 };
 
-/* A ring's only record. With the record that tells of a loss, it is too large. */
+/* A record fills the whole ring. After a loss it is too large, because of the PERF_RECORD_LOST. */
 static const struct ring_step ring_whole_ring[] = {
 	{ put, SIZE }, { put, 16, .lost = 1 }, { get, ALL, 1 },
 	{ put, SIZE, .lost = 1 }, { put, 16 }, { get, ALL, 2, .told = 2 },
@@ -394,7 +404,7 @@ static const struct ring_step ring_overwrite_all[] = {
 	{ pause }, { get, ALL, 1 }, { resume },
 };
 
-/* No record is overwritten while it is reserved, or inside of one. */
+/* No record is overwritten while it is reserved, or while it is inside of a reserved one. */
 static const struct ring_step ring_unfinished[] = {
 	{ put, 64, SIZE / 64 },
 	{ begin, SIZE / 4, .overwritten = ANY }, { put, SIZE / 4, 3, .overwritten = ANY },
@@ -403,7 +413,7 @@ static const struct ring_step ring_unfinished[] = {
 	{ pause }, { get, ALL, 5, .told = 1 },
 };
 
-/* A record takes half of the room; the records inside of it have the other half. */
+/* A record takes half of the room. Records inside of it have the other half. */
 static const struct ring_step ring_inside[] = {
 	{ begin, SIZE / 2 }, { put, 64, 100, .lost = 100 - SIZE / 128 }, { end },
 	{ pause }, { get, ALL, 1 + SIZE / 128 },
@@ -417,13 +427,13 @@ static const struct ring_step ring_nested[] = {
 
 static const struct ring_step ring_skip[] = {
 	{ begin, 64 }, { skip, .discarded = 1 }, { put, 16 }, { get, ALL, 1 },
-	/* what is behind it is read */
+	/* The record behind the skipped one is read. */
 	{ begin, 64 }, { put, 48 }, { get, ALL, 0 }, { skip_behind, .discarded = 1 },
 	{ get, ALL, 2 },
-	/* in between, and the smallest */
+	/* A record between two others is skipped, of the smallest size. */
 	{ begin, 64 }, { begin, 16 }, { put, 16 }, { skip_behind, .discarded = 1 },
 	{ get, ALL, 0 }, { end }, { get, ALL, 3 },
-	/* the latest, inside of another one */
+	/* The latest record is skipped, inside of another one. */
 	{ begin, 64 }, { begin, 16 }, { skip, .discarded = 1 }, { end }, { get, ALL, 1 },
 };
 
@@ -434,11 +444,11 @@ static const struct ring_step ring_stop[] = {
 	{ restart }, { put, 64, 2 }, { get, ALL, 3, .told = 3 },
 };
 
-/* Each stop wakes. Losses because of a stop do not stop the ring again. */
+/* Each stop is a wakeup. Losses while the ring is stopped do not stop it again. */
 static const struct ring_step ring_stop_wakes[] = {
 	{ put, 64, SIZE / 64, .wakes = 2 },
 	{ put, 64, .lost = 1, .wakes = 1 }, { put, 64, .lost = 1 },
-	/* no room, and no record tells of a loss yet */
+	/* The ring has no room yet, and no record reports the losses. */
 	{ restart }, { put, 64, .lost = 1, .wakes = 1 }, { put, 64, .lost = 1 },
 	{ get, ALL, SIZE / 64 },
 	{ restart }, { put, 64 }, { get, ALL, 2, .told = 4 },
@@ -461,7 +471,7 @@ static const struct ring_step ring_wakeup_events[] = {
 	{ vary, 9, 6 }, { get, ALL, 6 }, { vary, 9, .wakes = 1 }, { get, ALL, 1 },
 };
 
-/* A watermark that cannot be reached does not leave the consumer asleep. */
+/* A loss is a wakeup, so a watermark that cannot be reached does not leave the consumer asleep. */
 static const struct ring_step ring_loss_wakes[] = {
 	{ put, 64, SIZE / 64 }, { put, 64, .lost = 1, .wakes = 1 }, { put, 64, 99, .lost = 99 },
 	{ get, ALL, SIZE / 64 },
@@ -478,11 +488,11 @@ static const struct ring_step ring_readers[] = {
 	{ claim, 0 }, { peek, 0, 0 }, { consume, 0 }, { release, 0 },
 };
 
-/* The next reader goes on where the dead one was. */
-static const struct ring_step ring_revoke[] = {
+/* If a reader has peeked at a record when it is released, the next reader begins there. */
+static const struct ring_step ring_released[] = {
 	{ put, 64, SIZE / 64 },
 	{ claim, 0 }, { peek, 0, 1 }, { consume, 0 }, { peek, 0, 1 }, { claim, 1, -EBUSY },
-	{ revoke }, { revoke }, { get, ALL, SIZE / 64 - 1 },
+	{ release, 0 }, { get, ALL, SIZE / 64 - 1 },
 };
 
 static const struct ring_step ring_pause[] = {
@@ -509,7 +519,7 @@ static const struct ring_step ring_bad_sizes[] = {
 	{ put, 16 }, { put, PMUK_RECORD_MAX }, { get, ALL, 2 },
 };
 
-/* A record that never fits is a loss as any other. */
+/* A record that never fits is lost like any other. */
 static const struct ring_step ring_too_large[] = {
 	{ put, SIZE + 8, .lost = 1 }, { put, 16 }, { get, ALL, 2, .told = 1 },
 };
@@ -520,7 +530,7 @@ static const struct ring_step ring_no_data[] = {
 
 /* ---- what is no table ---- */
 
-/* All records are accounted for at any time, in any mode. */
+/* Each record is accounted for after each step, in any mode. */
 static void ring_random(struct ring_rig *rig)
 {
 	u64 random = 3, n;
@@ -541,13 +551,13 @@ static void ring_random(struct ring_rig *rig)
 	RULE_EXPECT(rig, rig->overwrites ? ring_stat(rig).overwritten : ring_stat(rig).lost);
 }
 
-/* User space says how far it has read. */
+/* Writes the tail as user space does. */
 static void ring_tell_tail(struct ring_rig *rig, u64 tail)
 {
 	WRITE_ONCE(rig->ring->page->data_tail, tail);
 }
 
-/* A reader that has the pages mapped, and behaves. */
+/* Reads as user space does that has the pages mapped and keeps to the rules. */
 static void ring_user_tail(struct ring_rig *rig)
 {
 	const struct perf_event_header *rec;
@@ -556,7 +566,7 @@ static void ring_user_tail(struct ring_rig *rig)
 	while (pos < 20 * SIZE && !rig->failed) {
 		while (!rig->failed && ring_put(rig, 16 + rig->attempts * 8 % 256))
 			rule_rest();
-		/* so that what is read of records is not older */
+		/* The acquire keeps the reads of records from going before the read of head. */
 		head = smp_load_acquire(&rig->ring->page->data_head);
 		RULE_EXPECT(rig, head > pos && head - pos <= SIZE);
 		for (; pos < head && !rig->failed; pos += rec->size) {
@@ -569,27 +579,33 @@ static void ring_user_tail(struct ring_rig *rig)
 	RULE_EQ(rig, rig->told + rig->ring->pending, ring_stat(rig).lost);
 }
 
-/* User space that has seen data_head when ->commit was not there yet: nothing is lost. */
+/*
+ * User space may see data_head before ->commit is stored, and write a tail beyond ->commit. No
+ * record is lost because of that.
+ */
 static void ring_early_tail(struct ring_rig *rig)
 {
-	rig->ring->wake_at = S64_MAX;	/* so that only the tail bounds the limit */
+	rig->ring->wake_at = S64_MAX;	/* only the tail bounds the limit */
 	while (rig->attempts < SIZE / 64)
 		RULE_EXPECT(rig, ring_put(rig, 64));
 	ring_tell_tail(rig, 64);
 	RULE_EXPECT(rig, ring_begin(rig, 64));
 	ring_tell_tail(rig, SIZE + 64);
 	RULE_EXPECT(rig, ring_begin(rig, 64));
-	RULE_EQ(rig, rig->ring->limit, SIZE + SIZE);	/* what is reserved stays its writer's */
+	RULE_EQ(rig, rig->ring->limit, SIZE + SIZE);	/* reserved bytes stay the writer's */
 	RULE_EQ(rig, rig->ring->lost, 0);
 }
 
-/* Without flags. */
+/* Returns ->commit without its flags. */
 static u64 ring_commit(struct ring_rig *rig)
 {
 	return rig->ring->commit & ~7ULL;
 }
 
-/* Writes one record. It is reserved within a ring's length from commit, or lost. */
+/*
+ * Writes one record with the given tail. The record is within a ring's size from commit, or is
+ * lost.
+ */
 static void ring_defy(struct ring_rig *rig, u64 tail, u32 size)
 {
 	u64 commit = ring_commit(rig), lost = rig->ring->lost;
@@ -605,7 +621,7 @@ static void ring_defy(struct ring_rig *rig, u64 tail, u32 size)
 	RULE_EQ(rig, rig->ring->page->data_head, s.head);
 	RULE_EQ(rig, s.discarded, 0);
 	RULE_EQ(rig, rig->attempts, rig->written + s.lost);
-	/* Only a tail within reach makes room. */
+	/* A tail out of reach makes no room. */
 	if (commit - tail > SIZE && rig->ring->limit == 0)
 		RULE_EQ(rig, s.head, commit);
 }
@@ -635,8 +651,8 @@ static void ring_hostile_tail(struct ring_rig *rig)
 }
 
 /*
- * A hostile tail while a record is reserved: the record and the next lap's room stay free of it.
- * The tail is honest for the first @from records.
+ * Sets a hostile tail while a record is reserved. No writer gets that record's bytes. The tail is
+ * honest for the first @from inner records.
  */
 static void ring_defy_nested(struct ring_rig *rig, u64 tail, u64 from)
 {
@@ -645,7 +661,7 @@ static void ring_defy_nested(struct ring_rig *rig, u64 tail, u64 from)
 	ring_tell_tail(rig, ring_commit(rig));
 	if (!ring_begin(rig, 64))
 		return;
-	commit = ring_commit(rig);	/* behind a record that tells of losses */
+	commit = ring_commit(rig);	/* behind a PERF_RECORD_LOST, if any */
 	for (n = 0; n < SIZE / 48 + 1; n++) {
 		if (n == from)
 			ring_tell_tail(rig, tail);
@@ -665,7 +681,7 @@ static void ring_hostile_tail_nested(struct ring_rig *rig)
 
 	for (delta = -2 * (s64)SIZE; delta <= 2 * (s64)SIZE && !rig->failed; delta += 8) {
 		ring_tell_tail(rig, ring_commit(rig));
-		ring_put(rig, SIZE);	/* the room that was known is used up */
+		ring_put(rig, SIZE);	/* uses up the room that is known */
 		ring_defy_nested(rig, ring_commit(rig) + delta, 0);
 		ring_put(rig, SIZE);
 		ring_defy_nested(rig, ring_commit(rig) + delta, SIZE / 96);
@@ -702,7 +718,7 @@ static const struct ring_rule ring_rules[] = {
 	RING_STEPS("wakeup_events", wakeup_events, 143, DROP, .nr_pages = 1, .wakeup_events = 7),
 	RING_STEPS("loss_wakes", loss_wakes, 10, DROP, .nr_pages = 1, .wakeup_events = 1 << 20),
 	RING_STEPS("readers", readers, 10, DROP, .nr_pages = 1),
-	RING_STEPS("revoke", revoke, 10, DROP, .nr_pages = 1),
+	RING_STEPS("released", released, 10, DROP, .nr_pages = 1),
 	RING_STEPS("pause", pause, 10, OVERWRITE, .nr_pages = 1),
 	RING_STEPS("pause_drop", pause_drop, 10, DROP, .nr_pages = 1),
 	RING_STEPS("bad_sizes", bad_sizes, 10, DROP, .nr_pages = 32),
@@ -721,8 +737,8 @@ static const struct ring_rule ring_rules[] = {
 		 .flags = PMUK_BUFFER_USER_TAIL),
 };
 
-static void ring_step(struct ring_rig *rig, const struct ring_rule *rule,
-		      const struct ring_step *s)
+static void ring_do_step(struct ring_rig *rig, const struct ring_rule *rule,
+			 const struct ring_step *s)
 {
 	struct pmuk_buffer_stat before = ring_stat(rig), after;
 	u64 told = rig->told;
@@ -744,12 +760,12 @@ static void ring_steps(struct ring_rig *rig, const struct ring_rule *rule)
 
 	for (n = 0; n < rule->times && !rig->failed; n++) {
 		for (rig->at = 0; rig->at < rule->nr_steps && !rig->failed; rig->at++)
-			ring_step(rig, rule, &rule->steps[rig->at]);
+			ring_do_step(rig, rule, &rule->steps[rig->at]);
 		rule_rest();
 	}
 }
 
-/* @test: KUnit's, or NULL in user space. */
+/* @test is KUnit's, or NULL in user space. */
 static void ring_run(struct kunit *test, const struct ring_rule *rule)
 {
 	static struct ring_rig rig;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The base of the rules of the record ring and of the AUX area, which are in pmuk_ring_rules.h and
- * pmuk_aux_rules.h. KUnit runs them on buffers of the kernel. A program in user space runs them on
- * ring.c and aux.c, where AddressSanitizer watches; see tools/testing/pmu_kapi/rules.h for that.
+ * The rules of the record ring and of the AUX area, in pmuk_ring_rules.h and pmuk_aux_rules.h,
+ * share this base. KUnit runs the rules on buffers of the kernel. Programs in user space run them
+ * on ring.c and aux.c under AddressSanitizer, see tools/testing/pmu_kapi/rules.h.
  */
 #ifndef _PMUK_RULES_H
 #define _PMUK_RULES_H
@@ -10,10 +10,10 @@
 #ifdef __KERNEL__
 #include "pmuk_records.h"
 
-#define RULE_DOSE	20000	/* of random trials */
+#define RULE_DOSE	20000	/* number of random trials */
 /*
  * The rule "whole_area" writes an AUX area at so many offsets. 8192 offsets take minutes under
- * KCSAN, which can find no race there: the rule runs in one task.
+ * KCSAN, and can show no race, because the rule runs in one task.
  */
 #define RULE_OFFSETS	(IS_ENABLED(CONFIG_KCSAN) ? 128 : 8192)
 #define RULE_RECORD	PMUK_TEST_RECORD
@@ -21,7 +21,7 @@
 #define rule_report(rig, ...)	KUNIT_FAIL((rig)->test, __VA_ARGS__)
 #define rule_cpu(rig)		pmuk_test_pin_first((rig)->test)
 
-/* A writer stays on its CPU. */
+/* A writer must stay on its CPU. */
 #define rule_enter()		preempt_disable()
 #define rule_leave()		preempt_enable()
 #define rule_rest()		cond_resched()
@@ -42,11 +42,11 @@ static inline bool rule_is_whole(const struct perf_event_header *rec)
 #include "rules.h"
 #endif
 
-#define SIZE	((u64)PAGE_SIZE)	/* of most rings */
+#define SIZE	((u64)PAGE_SIZE)	/* bytes of most rings */
 #define ALL	(~0ULL)
 #define ANY	(~0ULL)			/* a count that the rule says nothing about */
 
-/* A rig's rule ends with the first failure. */
+/* The first failure ends the rule. */
 #define RULE_FAIL(rig, format, ...)					\
 	do {								\
 		typeof(rig) __rig = (rig);				\

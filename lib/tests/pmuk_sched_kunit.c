@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The arithmetic of the scheduler statistics: which bucket a time and an IPC belong to, what a
- * task costs, what is packed into its key, and what packets of switches are.
+ * The tests check the arithmetic of the scheduler statistics: the buckets of times and of IPCs, the
+ * size of a task's entry, the flags in its key, and the packets of switches.
  */
 #include <kunit/test.h>
 #include <linux/minmax.h>
@@ -10,7 +10,7 @@
 #include "../../kernel/sched/pmuk_stats/stats.h"
 #include "pmuk_suite.h"
 
-/* Around each power of two, where buckets begin. */
+/* Returns the number just below, at, or just above a power of two, where buckets begin. */
 static u64 around(unsigned int i)
 {
 	return (1ULL << i / 3) + i % 3 - 1;
@@ -18,7 +18,7 @@ static u64 around(unsigned int i)
 
 #define AROUND(bits)	((bits) * 3)
 
-/* The number of @ns's bucket, as it is shown. */
+/* Returns the number of @ns's bucket, as user space shows it. */
 static unsigned int bucket_of(u64 ns)
 {
 	return PMUK_SCHED_ZERO - pmuk_sched_time_bucket(ns);
@@ -43,10 +43,13 @@ static void times_are_in_their_bucket(struct kunit *test)
 	KUNIT_EXPECT_LT(test, pmuk_sched_time_bucket(U64_MAX), PMUK_SCHED_BUCKETS);
 }
 
-/* The bucket that begins at one instruction per cycle. */
+/* Bucket 9 begins at one instruction per cycle. */
 #define IPC_ONE	9
 
-/* By comparing, from the last one down: bucket i is from 2^(i - 9) instructions per cycle on. */
+/*
+ * Returns the bucket, found by comparisons from the last bucket down. Bucket i begins at 2^(i - 9)
+ * instructions per cycle.
+ */
 static unsigned int compared(u64 cycles, u64 insns)
 {
 	unsigned int i;
@@ -78,7 +81,7 @@ static void small_ipcs_are_as_compared(struct kunit *test)
 	}
 }
 
-/* Checks slices of up to 2^55 instructions, half a year at the least. */
+/* Checks slices of up to 2^55 instructions, which take half a year at least. */
 static void ipcs_around_powers_are_as_compared(struct kunit *test)
 {
 	unsigned int i, j;
@@ -98,7 +101,7 @@ static void ipcs_of_extremes_have_a_bucket(struct kunit *test)
 	KUNIT_EXPECT_LT(test, pmuk_sched_ipc_bucket(1, U64_MAX), PMUK_SCHED_BUCKETS);
 }
 
-/* Two events: a cache line. */
+/* With two events, a task's entry is one cache line. */
 static void task_is_a_cache_line(struct kunit *test)
 {
 	KUNIT_EXPECT_EQ(test, offsetof(struct pmuk_sched_task, counts[2]), 64);
@@ -117,7 +120,7 @@ static void key_has_a_task_and_flags(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, pmuk_sched_task_of(&t), current);
 }
 
-/* Returns what was put, or U64_MAX if that is more bytes than there are, or less. */
+/* Returns the number that was written at @at, or U64_MAX if it does not end exactly at @end. */
 static u64 number_at(const u8 *at, const u8 *end)
 {
 	u64 number = 0;
@@ -150,7 +153,7 @@ static void numbers_are_read_back(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, bytes[9], 1);
 }
 
-/* Packets are as the comment in user space's header says. */
+/* Packets have the layout that the comment in user space's header documents. */
 static void packets_are_as_documented(struct kunit *test)
 {
 	static const u8 mark[] = { PMUK_SCHED_RAW_MARK, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22,
@@ -171,7 +174,7 @@ static void packets_are_as_documented(struct kunit *test)
 	KUNIT_EXPECT_MEMEQ(test, bytes, packet, sizeof(packet));
 }
 
-/* A packet must not be longer than the room for it. The mark is that of the slice's beginning. */
+/* No packet is longer than the room for it. The mark has the time at which the slice began. */
 static void packets_are_never_longer(struct kunit *test)
 {
 	struct pmuk_sched_slice s = {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /dev/pmuk_self: a consumer that lets each task which opens it read its own cycles, from the
- * control page that it maps, and by read(2) for comparison.
+ * /dev/pmuk_self is a consumer. Each task that opens it can read its own cycles from the control
+ * page that it maps, and by read(2) for comparison.
  */
 #include <linux/fs.h>
 #include <linux/miscdevice.h>

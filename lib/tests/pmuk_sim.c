@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A simulated PMU, for testing what counts on one exactly.
+ * A simulated PMU lets tests check that counts are exact.
  *
- * It keeps to what hardware and drivers do: a register of limited width that
- * wraps, an overflow flag, an interrupt that folds the register into the count
- * and reloads it, counters that freeze while perf core reprograms the PMU. Its
- * events happen when a test says so, and it keeps its own account of them.
+ * The PMU behaves as hardware and drivers do: a register of limited width that wraps, an overflow
+ * flag, an interrupt that adds the register's events to the count and reloads the register, and
+ * counters that freeze while perf core reprograms the PMU. Events happen when a test calls for
+ * them, and the PMU has its own account of them.
  *
- * A register and the bit that says whether it runs are one word, so that an NMI
- * which stops a counter in the middle of an event stops it for that event too.
- * All state is of one CPU and is touched there only, with interrupts off.
+ * A register and its run bit are one word, so an NMI that stops a counter in the middle of an event
+ * stops it for that event, too. All state belongs to one CPU, and is accessed there only, with
+ * interrupts off.
  */
 #define pr_fmt(fmt) "pmuk_sim: " fmt
 
@@ -32,10 +32,10 @@
 #include "pmuk_packets.h"
 #include "pmuk_sim.h"
 
-/* In pmuk_sim_counter::reg, above the widest register: the counter runs. */
+/* In pmuk_sim_counter::reg, this bit above the widest register says that the counter runs. */
 #define SIM_RUN		BIT_ULL(63)
 
-/* In perf_event_attr::config2: an event that never fits. */
+/* An event with this perf_event_attr::config2 never fits. */
 #define SIM_MISFIT	U64_MAX
 
 struct pmuk_sim_counter {
@@ -43,10 +43,10 @@ struct pmuk_sim_counter {
 	local64_t reg;
 };
 
-/* The part that traces. */
+/* Holds the tracing part of the PMU. */
 struct pmuk_sim_trace {
-	struct perf_event *event;		/* that does; NULL if none */
-	bool runs;				/* it is started */
+	struct perf_event *event;		/* the tracing event, or NULL */
+	bool runs;				/* the event is started */
 	struct pmuk_packets_out out;
 	struct pmuk_aux_handle handle;
 };
@@ -55,7 +55,7 @@ struct pmuk_sim_cpu {
 	struct pmuk_sim_trace trace;
 	struct pmuk_sim_counter counters[PMUK_SIM_COUNTERS];
 	unsigned int stolen;			/* written by IPI */
-	bool frozen;				/* nothing counts, until the PMU is enabled */
+	bool frozen;				/* no counter counts until the PMU is enabled */
 	unsigned long overflowed;		/* bit per counter */
 	local64_t counted[PMUK_SIM_EVENTS];	/* read from anywhere */
 };
@@ -66,7 +66,7 @@ struct pmuk_sim {
 	u64 mask;				/* const after create */
 	bool unplugged;				/* test thread */
 	atomic_t nr_events;
-	const struct pmuk_sim_hook *hook;	/* test thread writes */
+	const struct pmuk_sim_hook *hook;	/* written by the test's thread */
 	struct pmuk_sim_cpu __percpu *cpus;
 };
 
@@ -93,7 +93,7 @@ static void sim_hook(struct pmuk_sim *sim, enum pmuk_sim_point point)
 		hook->fn(sim, point, hook->data);
 }
 
-/* Fold what the register has counted into the event, as drivers do. */
+/* Adds the register's new events to the event's count, as drivers do. */
 static void sim_update(struct perf_event *event)
 {
 	struct pmuk_sim *sim = to_sim(event->pmu);
@@ -116,7 +116,10 @@ static void sim_update(struct perf_event *event)
 	sim_hook(sim, PMUK_SIM_DONE);
 }
 
-/* Load the register so that it wraps when the period ends. Whether it has. */
+/*
+ * Loads the register so that it wraps at the end of the period. Returns whether the last one has
+ * ended.
+ */
 static bool sim_set_period(struct perf_event *event)
 {
 	struct pmuk_sim *sim = to_sim(event->pmu);
@@ -131,7 +134,7 @@ static bool sim_set_period(struct perf_event *event)
 		local64_set(&hwc->period_left, left);
 		hwc->last_period = period;
 	}
-	/* SPE writes period_left into PMSICR as it is: a negative one is a very long interval. */
+	/* SPE writes period_left into PMSICR as it is. A negative one is a very long interval. */
 	if (sim->config.interval)
 		left &= sim->mask;
 	left = min_t(s64, left, sim->mask >> 1);
@@ -174,9 +177,7 @@ static void sim_trace_stop(struct perf_event *event)
 	trace->event = NULL;
 }
 
-/*
- * Bytes that were written are published, as an interrupt would do it, and the next part is begun.
- */
+/* Publishes the written bytes, as an interrupt of real hardware would, and begins the next part. */
 static u64 sim_trace(struct pmuk_sim_trace *trace, u64 branches)
 {
 	u64 left = branches, size = 0;
@@ -198,17 +199,17 @@ static u64 sim_trace(struct pmuk_sim_trace *trace, u64 branches)
 }
 
 /**
- * pmuk_sim_trace() - let branches happen on this CPU
+ * pmuk_sim_write_trace() - let branches happen on this CPU
  * @sim: the PMU
- * @branches: how many
+ * @branches: number of branches
  *
- * If an event with PMUK_SIM_TRACE runs here, it writes them to its AUX area, see pmuk_packets.h.
- * What there is no room for is truncated, and told as lost.
+ * If an event with PMUK_SIM_TRACE runs on this CPU, it writes the branches to its AUX area, see
+ * pmuk_packets.h. Branches without room are truncated, and reported as lost.
  *
- * Context: Any, NMI too; not from within itself.
- * Return: how many were written, if there is such an event; or 0.
+ * Context: Any, NMI too; does not nest.
+ * Return: The number of branches that were written; 0 without such an event.
  */
-u64 pmuk_sim_trace(struct pmuk_sim *sim, u64 branches)
+u64 pmuk_sim_write_trace(struct pmuk_sim *sim, u64 branches)
 {
 	struct pmuk_sim_trace *trace;
 
@@ -216,11 +217,11 @@ u64 pmuk_sim_trace(struct pmuk_sim *sim, u64 branches)
 	trace = &sim_this_cpu(sim)->trace;
 	return trace->runs ? sim_trace(trace, branches) : 0;
 }
-EXPORT_SYMBOL_GPL(pmuk_sim_trace);
+EXPORT_SYMBOL_GPL(pmuk_sim_write_trace);
 
 /* ---- counters ---- */
 
-/* An NMI may count in between, or start or stop. */
+/* An NMI between the two accesses may count, start or stop. */
 static void sim_run(struct pmuk_sim_counter *counter, u64 run)
 {
 	u64 old;
@@ -230,8 +231,21 @@ static void sim_run(struct pmuk_sim_counter *counter, u64 run)
 	} while (local64_cmpxchg(&counter->reg, old, (old & ~SIM_RUN) | run) != old);
 }
 
+/* The register has counted on while the event was off the PMU. */
+static void sim_start_silently(struct perf_event *event)
+{
+	u64 reg = (local64_read(&event->hw.prev_count) + 1000) & to_sim(event->pmu)->mask;
+
+	local64_set(&event->hw.prev_count, reg);
+	local64_set(&sim_counter(event)->reg, reg | SIM_RUN);
+}
+
 static void sim_start(struct perf_event *event, int flags)
 {
+	if (to_sim(event->pmu)->config.silent) {
+		sim_start_silently(event);
+		return;
+	}
 	event->hw.state = 0;
 	if ((flags & PERF_EF_RELOAD) || !to_sim(event->pmu)->config.keeps)
 		sim_set_period(event);
@@ -246,6 +260,10 @@ static void sim_stop(struct perf_event *event, int flags)
 
 	if (event->hw.state & PERF_HES_STOPPED)
 		return;
+	if (to_sim(event->pmu)->config.silent) {
+		sim_update(event);
+		return;
+	}
 
 	if (sim_is_traced(event))
 		sim_trace_stop(event);
@@ -255,7 +273,7 @@ static void sim_stop(struct perf_event *event, int flags)
 	event->hw.state |= PERF_HES_STOPPED | PERF_HES_UPTODATE;
 }
 
-/* A counter that nobody has taken, or -1. */
+/* Returns a free counter that is not stolen, or -1. */
 static int sim_find_counter(const struct pmuk_sim *sim)
 {
 	const struct pmuk_sim_cpu *cpu = sim_this_cpu(sim);
@@ -285,7 +303,8 @@ static int sim_add(struct perf_event *event, int flags)
 		return -EBUSY;
 
 	event->hw.idx = idx;
-	event->hw.state = PERF_HES_STOPPED | PERF_HES_UPTODATE;
+	if (!sim->config.silent)
+		event->hw.state = PERF_HES_STOPPED | PERF_HES_UPTODATE;
 	counter = sim_counter(event);
 	counter->event = event;
 	local64_set(&counter->reg, 0);
@@ -317,7 +336,7 @@ static bool sim_has_cpu(const struct pmuk_sim *sim, int cpu)
 	return !sim->config.cpus || cpumask_test_cpu(cpu, sim->config.cpus);
 }
 
-/* perf core leaves a task's events off the PMU on CPUs of another kind. */
+/* Keeps a task's events off the PMU on CPUs of another kind. */
 static bool sim_filter(struct pmu *pmu, int cpu)
 {
 	return !sim_has_cpu(to_sim(pmu), cpu);
@@ -343,7 +362,10 @@ static int sim_event_init(struct perf_event *event)
 	hwc->idx = -1;
 	if (sim->config.uncore)
 		event->cpu = cpumask_first(cpu_online_mask);
-	/* Counts without a period wrap all the same, and are to be folded in. */
+	/*
+	 * A register without a period wraps, too, and its events must be added to the count before
+	 * that.
+	 */
 	if (!is_sampling_event(event)) {
 		hwc->sample_period = sim->mask >> 1;
 		hwc->last_period = hwc->sample_period;
@@ -355,8 +377,8 @@ static int sim_event_init(struct perf_event *event)
 }
 
 /*
- * perf core's entry for interrupts is not exported: a modular build does
- * without its throttling. Where there is any, perf core stops the event itself.
+ * perf core's entry for interrupts is not exported, so a modular build has no throttling. With
+ * throttling, perf core stops the event itself.
  */
 static void sim_report(struct perf_event *event, struct perf_sample_data *data,
 		       struct pt_regs *regs)
@@ -390,7 +412,7 @@ static void sim_overflow(struct perf_event *event, struct pt_regs *regs)
 		sim_report(event, &data, regs);
 }
 
-/* The interrupt: counters are frozen while it is served, as on hardware. */
+/* The counters are frozen while the interrupt is served, as on hardware. */
 static noinline void sim_handle_interrupt(struct pmuk_sim_cpu *cpu)
 {
 	struct pt_regs regs = {};
@@ -419,7 +441,10 @@ static void sim_enable(struct pmu *pmu)
 		sim_handle_interrupt(cpu);
 }
 
-/* All events happen in the kernel, some of them in its idle task, or all in user space. */
+/*
+ * All events happen in the kernel, some of them in its idle task. On a PMU that skids, all happen
+ * in user space.
+ */
 static bool sim_filtered(const struct perf_event *event)
 {
 	const struct pmuk_sim_config *config = &to_sim(event->pmu)->config;
@@ -429,8 +454,8 @@ static bool sim_filtered(const struct perf_event *event)
 }
 
 /*
- * Let up to @n events happen to a counter, and no more than fit before it
- * wraps. How many have.
+ * Lets up to @n events happen to a counter, and no more than fit before it wraps. Returns how many
+ * have happened.
  */
 static u64 sim_step(const struct pmuk_sim *sim, struct pmuk_sim_cpu *cpu,
 		    unsigned int idx, u64 config, u64 n)
@@ -481,16 +506,16 @@ static u64 sim_happen(struct pmuk_sim *sim, u64 config, u64 n, bool interrupt)
 /**
  * pmuk_sim_count() - let events happen on this CPU
  * @sim: the PMU
- * @config: which event
- * @n: how often
+ * @config: number of the event
+ * @n: number of times that the event happens
  *
- * Each counter of this CPU that counts @config counts @n; when it wraps it
- * overflows at once, in the caller's context with interrupts off, and goes on
- * with the rest, unless the overflow has stopped it.
+ * Each counter of this CPU that counts @config counts @n. A counter that wraps overflows at once,
+ * in the caller's context with interrupts off. It then counts the rest, unless the overflow has
+ * stopped it.
  *
  * Context: Any, NMI too.
- * Return: what was counted, by all counters together. 0 if none counts @config,
- * or the PMU is being reprogrammed, or serves an interrupt.
+ * Return: The sum of what all counters have counted. It is 0 if no counter counts @config, or if
+ * the PMU is being reprogrammed or serves an interrupt.
  */
 u64 pmuk_sim_count(struct pmuk_sim *sim, u64 config, u64 n)
 {
@@ -501,14 +526,15 @@ EXPORT_SYMBOL_GPL(pmuk_sim_count);
 /**
  * pmuk_sim_advance() - let events happen on this CPU, and no interrupt yet
  * @sim: the PMU
- * @config: which event
- * @n: how often; fewer than fit the register, or a wrap is lost as on hardware
+ * @config: number of the event
+ * @n: number of times that the event happens. If @n does not fit the register, a wrap is lost, as
+ *	on hardware
  *
- * As pmuk_sim_count(), but a counter that wraps counts on from 0 until
+ * Does what pmuk_sim_count() does, but a counter that wraps counts on from 0 until
  * pmuk_sim_interrupt(), as hardware does until its interrupt is served.
  *
  * Context: Any, NMI too.
- * Return: what was counted, by all counters together.
+ * Return: The sum of what all counters have counted.
  */
 u64 pmuk_sim_advance(struct pmuk_sim *sim, u64 config, u64 n)
 {
@@ -520,8 +546,8 @@ EXPORT_SYMBOL_GPL(pmuk_sim_advance);
  * pmuk_sim_interrupt() - serve the overflows that are pending on this CPU
  * @sim: the PMU
  *
- * Does nothing while the PMU is being reprogrammed: the overflows are then
- * served at the end of that.
+ * While the PMU is being reprogrammed, this does nothing. The overflows are served at the end of
+ * the reprogramming.
  *
  * Context: Any, NMI too.
  */
@@ -553,12 +579,12 @@ static void sim_count_here(void *data)
 /**
  * pmuk_sim_count_on() - let events happen on a CPU
  * @sim: the PMU
- * @cpu: where, by an interrupt unless it is this one
- * @config: which event
- * @n: how often
+ * @cpu: the CPU, which is interrupted unless it is this one
+ * @config: number of the event
+ * @n: number of times that the event happens
  *
  * Context: Task, interrupts on.
- * Return: as pmuk_sim_count(); 0 if @cpu is offline.
+ * Return: What pmuk_sim_count() returns on @cpu; 0 if @cpu is offline.
  */
 u64 pmuk_sim_count_on(struct pmuk_sim *sim, int cpu, u64 config, u64 n)
 {
@@ -570,15 +596,15 @@ u64 pmuk_sim_count_on(struct pmuk_sim *sim, int cpu, u64 config, u64 n)
 EXPORT_SYMBOL_GPL(pmuk_sim_count_on);
 
 /**
- * pmuk_sim_counted() - what a PMU has counted since it was created
+ * pmuk_sim_counted() - get what a PMU has counted since it was created
  * @sim: the PMU
- * @config: which event
+ * @config: number of the event
  *
- * The PMU's own account, kept apart from perf's: of all CPUs and all counters.
- * Exact when nothing is being counted.
+ * The PMU has its own account, apart from perf's, which sums up all counters of all CPUs. It is
+ * exact while nothing is being counted.
  *
  * Context: Any.
- * Return: the number of events.
+ * Return: The number of events.
  */
 u64 pmuk_sim_counted(const struct pmuk_sim *sim, u64 config)
 {
@@ -600,7 +626,7 @@ static void sim_steal_here(void *data)
 	sim_this_cpu(remote->sim)->stolen = remote->n;
 }
 
-/* perf core reschedules a CPU when it gets a pinned event, even one that will not fit. */
+/* A pinned event, even one that does not fit, makes perf core reschedule the CPU. */
 static int sim_resched(struct pmuk_sim *sim, int cpu)
 {
 	struct perf_event_attr attr = {
@@ -621,10 +647,10 @@ static int sim_resched(struct pmuk_sim *sim, int cpu)
 /**
  * pmuk_sim_steal() - take counters away, as another user of the PMU would
  * @sim: the PMU
- * @cpu: where
- * @n: how many counters are out of perf's reach from now on; 0: none
+ * @cpu: the CPU whose counters are taken
+ * @n: number of counters that perf cannot use from now on
  *
- * Whatever is on the PMU is rescheduled into what is left.
+ * perf core reschedules the events of @cpu into the counters that are left.
  *
  * Context: May sleep.
  * Return: 0; -errno if @cpu is offline or there is no memory.
@@ -639,25 +665,25 @@ int pmuk_sim_steal(struct pmuk_sim *sim, int cpu, unsigned int n)
 EXPORT_SYMBOL_GPL(pmuk_sim_steal);
 
 /**
- * pmuk_sim_set_hook() - do something in the middle of the driver
+ * pmuk_sim_set_hook() - call a function in the middle of the driver
  * @sim: the PMU
- * @hook: what; must stay until replaced and no call is under way; NULL: nothing
+ * @hook: the function; must stay until it is replaced and no call is under way; NULL: none
  *
  * Context: Any.
  */
 void pmuk_sim_set_hook(struct pmuk_sim *sim, const struct pmuk_sim_hook *hook)
 {
-	/* The content of @hook, before sim_hook() sees the pointer. */
+	/* Release: sim_hook() sees the content of @hook when it sees the pointer. */
 	smp_store_release(&sim->hook, hook);
 }
 EXPORT_SYMBOL_GPL(pmuk_sim_set_hook);
 
 /**
- * pmuk_sim_nr_events() - how many perf events exist on a PMU
+ * pmuk_sim_nr_events() - count the perf events of a PMU
  * @sim: the PMU
  *
  * Context: Any.
- * Return: their number, whether they count or not.
+ * Return: The number of perf events that exist, whether they count or not.
  */
 int pmuk_sim_nr_events(const struct pmuk_sim *sim)
 {
@@ -666,11 +692,11 @@ int pmuk_sim_nr_events(const struct pmuk_sim *sim)
 EXPORT_SYMBOL_GPL(pmuk_sim_nr_events);
 
 /**
- * pmuk_sim_type() - a PMU's type
+ * pmuk_sim_type() - get a PMU's type
  * @sim: the PMU
  *
  * Context: Any.
- * Return: what to put into perf_event_attr::type.
+ * Return: The value for perf_event_attr::type.
  */
 u32 pmuk_sim_type(const struct pmuk_sim *sim)
 {
@@ -685,7 +711,7 @@ static bool sim_config_valid(const struct pmuk_sim_config *config)
 	       config->width >= 8 && config->width <= 62;
 }
 
-/* PCI uncore PMUs count for no task; SPE's events are in the context of software events. */
+/* PMUs in PCI devices count for no task. SPE's events are in the context of software events. */
 static int sim_task_context(const struct pmuk_sim_config *config)
 {
 	if (config->uncore)
@@ -716,11 +742,11 @@ static void sim_init(struct pmuk_sim *sim, const struct pmuk_sim_config *config)
 
 /**
  * pmuk_sim_create() - make a PMU and register it with perf
- * @config: what it is like; copied
+ * @config: description of the PMU; copied
  *
  * Context: May sleep.
- * Return: the PMU, or ERR_PTR() of -EINVAL for an impossible @config, -ENOMEM, or
- * what perf_pmu_register() says.
+ * Return: The PMU; an ERR_PTR() of -EINVAL if @config is impossible, of -ENOMEM, or of the error of
+ * perf_pmu_register().
  */
 struct pmuk_sim *pmuk_sim_create(const struct pmuk_sim_config *config)
 {
@@ -747,8 +773,8 @@ struct pmuk_sim *pmuk_sim_create(const struct pmuk_sim_config *config)
 EXPORT_SYMBOL_GPL(pmuk_sim_create);
 
 /*
- * perf core frees a PMU's timers with the PMU, and does not cancel them: one that rotates counters
- * is still queued for a while when the last of them has gone.
+ * perf core frees a PMU's timers with the PMU, and does not cancel them. A timer that rotates
+ * counters stays queued for a while after the last counter has gone.
  */
 static void sim_cancel_rotation(struct pmuk_sim *sim)
 {
@@ -775,11 +801,11 @@ static void sim_unregister(struct pmuk_sim *sim)
  * pmuk_sim_unplug() - unregister a PMU while it has events
  * @sim: the PMU
  *
- * pmuk_sim_destroy() is still to be called.
+ * The caller has to call pmuk_sim_destroy() after this.
  *
  * Context: May sleep.
- * Return: 0; -EOPNOTSUPP on kernels whose perf core does not take events off a PMU
- * that goes away, and so has nothing to answer when told.
+ * Return: 0; -EOPNOTSUPP on kernels whose perf core does not take events off a PMU that is
+ * unregistered. There perf_pmu_unregister() returns nothing.
  */
 int pmuk_sim_unplug(struct pmuk_sim *sim)
 {
@@ -793,11 +819,11 @@ EXPORT_SYMBOL_GPL(pmuk_sim_unplug);
 /**
  * pmuk_sim_migrate() - move a CPU's events to another one
  * @sim: the PMU
- * @from: the CPU that they are on
- * @to: the CPU that they are to be on
+ * @from: the CPU of the events
+ * @to: their new CPU
  *
- * As drivers of PMUs do that the machine or a socket has one of, hisi_ptt and arm-cmn for instance,
- * when @from goes offline.
+ * Drivers of PMUs that are one for the machine or for a socket, such as hisi_ptt and arm-cmn, do
+ * this when @from goes offline.
  *
  * Context: May sleep.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A PMU made of memory, for tests: counters as many and as narrow as wanted,
- * which count what a test tells them to and overflow where the test is.
+ * The PMU is made of memory, for tests. It has as many counters as a test wants, of any width. They
+ * count the events that the test calls for, and overflow on the test's CPU.
  */
 #ifndef _PMUK_SIM_H
 #define _PMUK_SIM_H
@@ -11,17 +11,17 @@
 #include <linux/perf_event.h>
 #include <linux/types.h>
 
-/* Event numbers, perf_event_attr::config, are 0 … PMUK_SIM_EVENTS - 1. */
+/* Events are numbered 0 … PMUK_SIM_EVENTS - 1, in perf_event_attr::config. */
 #define PMUK_SIM_EVENTS		8
 #define PMUK_SIM_COUNTERS	8
 
-/* In perf_event_attr::config1: the event writes a trace to its buffer's AUX area, too. */
+/* An event with this perf_event_attr::config1 also writes a trace to its buffer's AUX area. */
 #define PMUK_SIM_TRACE		1
 
 struct pmuk_sim;
 
 /**
- * enum pmuk_sim_point - between which two steps of the driver a hook is called
+ * enum pmuk_sim_point - points between two steps of the driver, where it calls a hook
  * @PMUK_SIM_ENTERED: nothing read yet
  * @PMUK_SIM_READ_PREV: hw.prev_count is read, the register is not
  * @PMUK_SIM_READ_REG: the register is read, hw.prev_count is as it was
@@ -29,7 +29,7 @@ struct pmuk_sim;
  * @PMUK_SIM_COUNTED: the count has moved, hw.period_left has not
  * @PMUK_SIM_DONE: all is consistent again, and pmu->read() returns
  * @PMUK_SIM_RELOADING: in pmu->start(), hw.prev_count is set, the register is not
- * @PMUK_SIM_POINTS: how many there are
+ * @PMUK_SIM_POINTS: number of points
  */
 enum pmuk_sim_point {
 	PMUK_SIM_ENTERED,
@@ -43,9 +43,9 @@ enum pmuk_sim_point {
 };
 
 /**
- * struct pmuk_sim_hook - something to do in the middle of the driver
- * @fn: called with interrupts off, wherever the driver is
- * @data: handed to @fn
+ * struct pmuk_sim_hook - a function that is called in the middle of the driver
+ * @fn: called at each point of the driver, with interrupts off
+ * @data: argument of @fn
  */
 struct pmuk_sim_hook {
 	void (*fn)(struct pmuk_sim *sim, enum pmuk_sim_point point, void *data);
@@ -53,27 +53,28 @@ struct pmuk_sim_hook {
 };
 
 /**
- * struct pmuk_sim_config - what a simulated PMU is like
+ * struct pmuk_sim_config - description of a simulated PMU
  * @name: in /sys/bus/event_source/devices; must outlive the PMU
  * @nr_counters: counters of each CPU, 1 … PMUK_SIM_COUNTERS
  * @width: bits of each, 8 … 62
  * @mux_ms: milliseconds between rotations when over-committed; 0: perf's default
  * @addr: data address reported with each overflow; 0: none
  * @weight: weight reported with each overflow; 0: none
- * @uncore: the machine has one, on its first CPU, wherever events are asked for, as the PCI
- *	uncore PMUs of x86 have
- * @cpus: only these have one, as the core PMUs of heterogeneous machines; must outlive
- *	the PMU; NULL: all have
+ * @uncore: the PMU is one for the whole machine, and all events are on the first CPU, as on
+ *	x86's uncore PMUs in PCI devices
+ * @cpus: only these CPUs have the PMU, as on heterogeneous machines; must outlive the PMU; NULL:
+ *	all CPUs have it
  * @skids: events happen in user space, and their interrupts come when the kernel runs
  * @capabilities: PERF_PMU_CAP_*
- * @keeps: registers go on where they were when perf core ends throttling, as x86's do: only a
- *	start with PERF_EF_RELOAD loads them
- * @interval: its events are in perf's software context, and what is left of a period is written
- *	into a register as it is, as the SPE driver has it
+ * @keeps: registers keep their values when perf core ends throttling, as x86's do: only a start
+ *	with PERF_EF_RELOAD loads them
+ * @silent: the registers count all the time, and hw.state is left alone, as in x86's msr driver
+ * @interval: events are in perf's software context, and the rest of a period is written into the
+ *	register as it is, as in the SPE driver
  * @raw: raw data reported with each overflow; NULL: none
  * @event_init: sees the attributes of each event that is created, and may refuse
  *	it with -errno; may be NULL
- * @data: handed to @event_init
+ * @data: argument of @event_init
  */
 struct pmuk_sim_config {
 	const char *name;
@@ -88,6 +89,7 @@ struct pmuk_sim_config {
 	bool skids;
 	int capabilities;
 	bool keeps;
+	bool silent;
 	bool interval;
 	int (*event_init)(const struct perf_event_attr *attr, void *data);
 	void *data;
@@ -101,7 +103,7 @@ u32 pmuk_sim_type(const struct pmuk_sim *sim);
 u64 pmuk_sim_count(struct pmuk_sim *sim, u64 config, u64 n);
 u64 pmuk_sim_count_on(struct pmuk_sim *sim, int cpu, u64 config, u64 n);
 u64 pmuk_sim_advance(struct pmuk_sim *sim, u64 config, u64 n);
-u64 pmuk_sim_trace(struct pmuk_sim *sim, u64 branches);
+u64 pmuk_sim_write_trace(struct pmuk_sim *sim, u64 branches);
 void pmuk_sim_interrupt(struct pmuk_sim *sim);
 u64 pmuk_sim_counted(const struct pmuk_sim *sim, u64 config);
 int pmuk_sim_steal(struct pmuk_sim *sim, int cpu, unsigned int n);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The simulated PMU itself, through perf alone: what it counts is what perf
- * reports. The other suites stand on this.
+ * The tests check the simulated PMU itself, with perf's calls only: perf reports what the PMU has
+ * counted. The other suites rely on that.
  */
 #include <linux/delay.h>
 #include <linux/jiffies.h>
@@ -22,7 +22,7 @@ static void perf_overflow(struct perf_event *event, struct perf_sample_data *dat
 {
 	struct perf_overflows *overflows = event->overflow_handler_context;
 
-	event->hw.interrupts = 0;	/* not to be throttled */
+	event->hw.interrupts = 0;	/* prevents throttling */
 	overflows->nr++;
 	overflows->counted_inside += pmuk_sim_count(overflows->sim, event->attr.config, 1);
 }
@@ -41,7 +41,7 @@ static struct perf_event *get_event(struct kunit *test, struct perf_event_attr a
 	return event;
 }
 
-/* An event that only counts. */
+/* Returns an event that counts and does not overflow. */
 static struct perf_event *get_counting(struct kunit *test, struct pmuk_sim *sim, u64 config)
 {
 	return get_event(test, (struct perf_event_attr){
@@ -101,7 +101,7 @@ static void sim_keeps_account_of_events(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_sim_nr_events(sim), 0);
 }
 
-/* Each event number has its own counts, and a counter counts nothing else. */
+/* Each event number has its own counts, and a counter counts no other number. */
 static void sim_counts_what_happens(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
@@ -143,7 +143,7 @@ static void sim_wraps(struct kunit *test)
 	}
 }
 
-/* All, here, however often perf core throttles it. */
+/* Lets all @n events happen on this CPU, however often perf core throttles the event. */
 static u64 count_all(struct pmuk_sim *sim, u64 n)
 {
 	return pmuk_ctx_feed(sim, raw_smp_processor_id(), 0, n);
@@ -178,7 +178,7 @@ static void sim_interrupts_late(struct kunit *test)
 	pmuk_sim_interrupt(overflows.sim);
 	KUNIT_EXPECT_EQ(test, overflows.nr, 1);
 
-	/* The next period ends where it would have, had nothing been late. */
+	/* The next period ends as if the interrupt had not been late. */
 	count_all(overflows.sim, 969);
 	KUNIT_EXPECT_EQ(test, overflows.nr, 1);
 	count_all(overflows.sim, 1);
@@ -249,7 +249,7 @@ static void sim_counts_in_the_kernel_only(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 5);
 }
 
-/* The steps of pmu->read() come in their order, each once. */
+/* Checks that the steps of pmu->read() come in order, each once. */
 static void note_point(struct pmuk_sim *sim, enum pmuk_sim_point point, void *data)
 {
 	unsigned int *next = data;

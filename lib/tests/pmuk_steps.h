@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The sources of kernel/pmu_kapi and kernel/events that are included after this call step() before
- * each look at what an interrupt may change, read registers with steps_arch_read(), and know
- * from steps.masked whether interrupts are off, and from steps.nmi whether this is an
- * NMI. Their functions get other names, and are not exported.
+ * The header instruments the sources of kernel/pmu_kapi and kernel/events that are included after
+ * this header. They call step() before each access to what an interrupt may change, and stepped()
+ * after a READ_ONCE(). They read registers by steps_arch_read(). steps.masked tells them whether
+ * interrupts are off, and steps.nmi whether they run in NMI. Their functions get other names, and
+ * are not exported.
  */
 #ifndef _PMUK_STEPS_H
 #define _PMUK_STEPS_H
 
-/* These replace asm/perf_arch.h of each architecture, and that of compat-include/. */
+/*
+ * Each architecture's asm/perf_arch.h, and that of compat-include/, is replaced by the following.
+ */
 #define _ASM_GENERIC_PERF_ARCH_H
 #define _ASM_X86_PERF_ARCH_H
 #define __ASM_PERF_ARCH_H
@@ -23,6 +26,7 @@ struct perf_arch_place { };
 #define perf_arch_changed(was, now)	((was) ^ READ_ONCE(now))
 #define perf_arch_count_changed(was, now)	((was) ^ local64_read(&(now)))
 #define perf_arch_stops_after_nmi()	false
+#define perf_arch_page_wants_start()	false
 #define perf_arch_nmis()		READ_ONCE(steps.irqs)
 #ifndef CONFIG_X86
 #define perf_arch_irqs()		((const unsigned long *)&steps.irqs)
@@ -54,7 +58,7 @@ struct perf_arch_place { };
 #define pmuk_hw_bar				steps_hw_bar
 #define pmuk_hw_is_software			steps_hw_is_software
 #define pmuk_hw_is_clock			steps_hw_is_clock
-#define pmuk_hw_count				steps_hw_count
+#define pmuk_hw_is_overdue			steps_hw_is_overdue
 #define pmuk_hw_times				steps_hw_times
 #define pmuk_hw_never_throttle			steps_hw_never_throttle
 #define pmuk_hw_refresh_page			steps_hw_refresh_page
@@ -99,7 +103,7 @@ void steps_rearm(struct pmuk_counter *c, u64 period);
 bool steps_take_pending(struct pmuk_counter *c);
 void steps_late_sample(struct pmuk_counter *c, struct pmuk_sample *sample);
 
-/* No buffers here, and what is behind them is not exported. */
+/* The tests have no buffers, and the functions for buffers are not exported. */
 #define pmuk_page_publish		steps_page_publish
 
 static inline void steps_page_publish(struct pmuk_counter *c, const struct pmuk_value *value) { }
@@ -113,9 +117,17 @@ static inline void steps_page_publish(struct pmuk_counter *c, const struct pmuk_
 #define local_irq_restore(flags)	(steps.masked = (flags))
 #undef in_nmi
 #define in_nmi()			(steps.nmi)
-#define irq_work_queue(work)		((void)(work))	/* interrupts are off for the whole test */
+#undef lockdep_assert_irqs_disabled
+#define lockdep_assert_irqs_disabled()	WARN_ON_ONCE(!steps.masked)
+#define irq_work_queue(work)		((void)(work))	/* interrupts are off during the test */
 #undef READ_ONCE
-#define READ_ONCE(x)			({ step(); __READ_ONCE(x); })
+#define READ_ONCE(x)							\
+({									\
+	step();								\
+	__auto_type __seen = __READ_ONCE(x);				\
+	stepped();							\
+	__seen;								\
+})
 #undef local64_read
 #define local64_read(l)			({ step(); local_read(&(l)->a); })
 

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * The end of a test module: a suite of the same name, and of all its cases.
- */
+/* The macro ends a test module. It defines a suite of that name, with all its cases. */
 #ifndef _PMUK_SUITE_H
 #define _PMUK_SUITE_H
 
 #include <kunit/test.h>
 #include <linux/module.h>
 
-/* @init: kunit_suite::init, or NULL */
+/* @init_fn is kunit_suite::init, or NULL. */
 #define PMUK_SUITE(suite, init_fn, description)			\
 	static struct kunit_suite suite##_suite = {			\
 		.name = #suite,						\

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * pmuk's KUnit suites share these: objects that go away with the test case, and the check that
- * nothing else is left over.
+ * pmuk's KUnit suites share these helpers: objects that go away with the test case, and a check
+ * that nothing else is left.
  */
 #ifndef _PMUK_TEST_H
 #define _PMUK_TEST_H
@@ -29,7 +29,7 @@
 #include "pmuk_irq.h"
 #include "pmuk_sim.h"
 
-/* Keeps this CPU busy, as its counters may stop when it waits, until @cond is true. */
+/* Keeps this CPU busy until @cond is true, because its counters may stop while it waits. */
 #define pmuk_test_spin_until(cond)					\
 ({									\
 	unsigned long __end = jiffies + 60 * HZ;			\
@@ -40,7 +40,10 @@
 	__came;								\
 })
 
-/* A buffer whose AUX area was being written when it was destroyed is freed later, by work. */
+/*
+ * Returns whether all buffers are freed in time. A buffer that was destroyed while its AUX area was
+ * being written is freed by a work.
+ */
 static inline bool pmuk_test_no_buffers(void)
 {
 	unsigned long end = jiffies + 10 * HZ;
@@ -59,7 +62,10 @@ static inline void pmuk_test_residue(void *data)
 	KUNIT_EXPECT_EQ_MSG(test, pmuk_nr_buffers(), 0, "buffers left behind");
 }
 
-/* For kunit_suite::init. Registered first, so it looks when all else is gone. */
+/*
+ * Checks after each case that nothing is left. The action is added first, so it runs after all
+ * others. For kunit_suite::init.
+ */
 static inline int pmuk_test_init(struct kunit *test)
 {
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, pmuk_test_residue, test), 0);
@@ -67,9 +73,9 @@ static inline int pmuk_test_init(struct kunit *test)
 }
 
 /*
- * Memory that stays until the case is over, and so longer than what is created
- * after it. A failed assertion ends the thread at once: what callbacks may still
- * write to must not be on its stack.
+ * Returns memory that stays until the case is over, and so outlives what is created after it. A
+ * failed assertion ends the thread at once, so memory that a callback may still write to must not
+ * be on its stack.
  */
 static inline void *pmuk_test_zalloc(struct kunit *test, size_t size)
 {
@@ -91,7 +97,7 @@ static inline struct pmuk_sim *pmuk_test_sim_config(struct kunit *test,
 	return sim;
 }
 
-/* A simulated PMU for the time of a test case. */
+/* Returns a simulated PMU for the time of a test case. */
 static inline struct pmuk_sim *pmuk_test_sim(struct kunit *test, unsigned int nr_counters,
 					     unsigned int width)
 {
@@ -107,7 +113,7 @@ static inline struct pmuk_sim *pmuk_test_sim(struct kunit *test, unsigned int nr
 
 KUNIT_DEFINE_ACTION_WRAPPER(pmuk_test_put_counter, pmuk_counter_destroy, struct pmuk_counter *);
 
-/* A counter for the time of a test case, disabled. */
+/* Returns a disabled counter for the time of a test case. */
 static inline struct pmuk_counter *pmuk_test_counter(struct kunit *test,
 						     const struct pmuk_attr *attr, int cpu,
 						     struct task_struct *task)
@@ -119,7 +125,7 @@ static inline struct pmuk_counter *pmuk_test_counter(struct kunit *test,
 	return c;
 }
 
-/* Creates a counter, and enables it. */
+/* Returns an enabled counter for the time of a test case. */
 static inline struct pmuk_counter *pmuk_test_enabled(struct kunit *test,
 						     const struct pmuk_attr *attr, int cpu,
 						     struct task_struct *task)
@@ -130,7 +136,7 @@ static inline struct pmuk_counter *pmuk_test_enabled(struct kunit *test,
 	return c;
 }
 
-/* A counter that cannot be created: @error is why, and @what says so in words. */
+/* Expects that the counter cannot be created, because of @error. @what describes the attempt. */
 static inline void pmuk_test_refused(struct kunit *test, const struct pmuk_attr *attr, int cpu,
 				     struct task_struct *task, int error, const char *what)
 {
@@ -152,7 +158,7 @@ static inline void pmuk_test_refused_buffer(struct kunit *test,
 
 KUNIT_DEFINE_ACTION_WRAPPER(pmuk_test_end_buffer, pmuk_buffer_destroy, struct pmuk_buffer *);
 
-/* A buffer for the time of a test case. */
+/* Returns a buffer for the time of a test case. */
 static inline struct pmuk_buffer *pmuk_test_new_buffer(struct kunit *test,
 						       const struct pmuk_buffer_attr *attr,
 						       int cpu)
@@ -209,7 +215,7 @@ static inline unsigned int pmuk_test_consume(struct kunit *test, struct pmuk_buf
 	return n;
 }
 
-/* A thread on @cpu, to be ended with kthread_stop(). */
+/* Returns a thread on @cpu. End it with kthread_stop(). */
 static inline struct task_struct *pmuk_test_thread(struct kunit *test, int cpu,
 						   int (*fn)(void *data), void *data)
 {
@@ -221,7 +227,7 @@ static inline struct task_struct *pmuk_test_thread(struct kunit *test, int cpu,
 	return task;
 }
 
-/* How a thread ends that has done what it was to do. */
+/* A thread that has done its work returns from here when it is stopped. */
 static inline int pmuk_test_wait_for_stop(void)
 {
 	while (!kthread_should_stop())
@@ -229,15 +235,15 @@ static inline int pmuk_test_wait_for_stop(void)
 	return 0;
 }
 
-/* State of pmuk_test_goes_on(); zero at first. */
+/* Holds the state of pmuk_test_goes_on(), and is zero at first. */
 struct pmuk_test_progress {
 	u64 latest;
 	unsigned long end;
 };
 
 /*
- * Returns whether @now has changed in the last minute. A loop that asks this ends when it is stuck,
- * and not when the machine is slow.
+ * Returns whether @now has changed in the last minute. A loop with this condition ends when it is
+ * stuck, and not when the machine is slow.
  */
 static inline bool pmuk_test_goes_on(struct pmuk_test_progress *p, u64 now)
 {
@@ -247,7 +253,7 @@ static inline bool pmuk_test_goes_on(struct pmuk_test_progress *p, u64 now)
 	return time_before(jiffies, p->end);
 }
 
-/* A thread that makes one call, in which a signal may interrupt it. It ends by itself. */
+/* The thread makes one call, which a signal can interrupt, and then ends. */
 struct pmuk_job {
 	void (*fn)(void *data);
 	void *data;
@@ -272,7 +278,7 @@ static inline void pmuk_job_wait(struct pmuk_job *job)
 	put_task_struct(job->task);
 }
 
-/* An assertion has ended the test case: a signal ends the job. */
+/* Ends the job by a signal, if an assertion has ended the test case. */
 static inline void pmuk_job_kill(void *data)
 {
 	struct pmuk_job *job = data;
@@ -297,14 +303,14 @@ static inline struct pmuk_job *pmuk_job_start(struct kunit *test, void (*fn)(voi
 	return job;
 }
 
-/* Waits until the call returns: KUnit ends a case that takes too long, and names it. */
+/* Waits until the call returns. KUnit itself ends a case that takes too long, and names it. */
 static inline void pmuk_job_end(struct kunit *test, struct pmuk_job *job)
 {
 	pmuk_job_wait(job);
 	kunit_remove_action(test, pmuk_job_kill, job);
 }
 
-/* A thread that makes a call again and again, until pmuk_loop_stop() or the test case ends. */
+/* The thread makes a call again and again, until pmuk_loop_stop() or the end of the test case. */
 struct pmuk_loop {
 	void (*fn)(void *data);
 	void *data;
@@ -331,7 +337,7 @@ static inline void pmuk_loop_put(void *data)
 	kthread_stop(loop->task);
 }
 
-/* @cpu: where the thread stays, or -1 */
+/* @cpu is the thread's only CPU, or -1. */
 static inline struct pmuk_loop *pmuk_loop_start(struct kunit *test, int cpu,
 						void (*fn)(void *data), void *data)
 {
@@ -353,7 +359,7 @@ static inline void pmuk_loop_stop(struct kunit *test, struct pmuk_loop *loop)
 	kunit_release_action(test, pmuk_loop_put, loop);
 }
 
-/* How often @more is completed. The wakeup is an interrupt, so give it its time. */
+/* Returns how often @more is completed. The wakeup is an interrupt, so this waits for late ones. */
 static inline unsigned int pmuk_test_completions(struct completion *more)
 {
 	unsigned int n = 0;
@@ -377,7 +383,7 @@ static inline bool pmuk_test_try_nmi(struct kunit *test)
 	return true;
 }
 
-/* Stay on a CPU: each case has a thread of its own, so nobody has to undo it. */
+/* Binds the test to a CPU. Each case has a thread of its own, so no case has to undo this. */
 static inline int pmuk_test_pin(struct kunit *test, int cpu)
 {
 	KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(cpu)), 0);
@@ -390,13 +396,13 @@ static inline int pmuk_test_pin_first(struct kunit *test)
 	return pmuk_test_pin(test, cpumask_first(cpu_online_mask));
 }
 
-/* An enabled counter of the first CPU, where the test stays. */
+/* Returns an enabled counter of the first CPU, and binds the test to that CPU. */
 static inline struct pmuk_counter *pmuk_test_here(struct kunit *test, const struct pmuk_attr *attr)
 {
 	return pmuk_test_enabled(test, attr, pmuk_test_pin_first(test), NULL);
 }
 
-/* A CPU that is online and not @cpu, or skip. */
+/* Returns an online CPU other than @cpu, or skips the test. */
 static inline int pmuk_test_other_cpu(struct kunit *test, int cpu)
 {
 	int other = cpumask_any_but(cpu_online_mask, cpu);
@@ -413,7 +419,7 @@ static inline int pmuk_test_next_cpu(int cpu)
 	return next < nr_cpu_ids ? next : cpumask_first(cpu_online_mask);
 }
 
-/* Busy all the time, as a CPU that waits may stop its counters. */
+/* Keeps the CPU busy, because a CPU that waits may stop its counters. */
 static inline void pmuk_test_spin(u64 ns)
 {
 	u64 end = ktime_get_ns() + ns;
@@ -434,13 +440,13 @@ static inline void pmuk_test_need_level(struct kunit *test, enum pmuk_irq_level 
 		pmuk_test_need_nmi(test);
 }
 
-/* A parameter that is one number, for KUNIT_ARRAY_PARAM_DESC(). */
+/* The parameter is a number, for KUNIT_ARRAY_PARAM_DESC(). */
 struct pmuk_test_value {
 	const char *name;
 	u64 value;
 };
 
-/* Returns the number of a case that has such parameters. */
+/* Returns the number that is the case's parameter. */
 static inline u64 pmuk_test_param(struct kunit *test)
 {
 	const struct pmuk_test_value *param = test->param_value;
@@ -448,12 +454,12 @@ static inline u64 pmuk_test_param(struct kunit *test)
 	return param->value;
 }
 
-/* A case, named @fn_@level, that runs @fn in one context. */
+/* Defines a case, named @fn_@level, that runs @fn in one context. */
 #define PMUK_LEVEL_CASE(fn, level) \
 	{ .run_case = fn, .name = #fn "_" #level, .module_name = KBUILD_MODNAME, \
 	  .attr = { .speed = KUNIT_SPEED_SLOW } }
 
-/* Returns the context of such a case. */
+/* Returns the context that the case is named after. */
 static inline enum pmuk_irq_level pmuk_test_level_case(struct kunit *test)
 {
 	static const char *const names[PMUK_IRQ_LEVELS] = { "task", "softirq", "hardirq", "nmi" };

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Everything at once: threads that make every call of contexts at random, valid and not,
- * those that may be called anywhere from softirq, hardirq and NMI too, while counters
- * overflow, CPUs and a format come and go, and tasks fork and exit. In the end all is
- * accounted for and gone: records, overflows that were to be told, and what was counted.
+ * The test makes all calls, and all that can disturb them, happen at once. Threads make every call
+ * on contexts at random, with valid and invalid arguments. Calls that are allowed anywhere are made
+ * from softirq, hardirq and NMI, too. Meanwhile, counters overflow, CPUs and a format come and go,
+ * and tasks fork and exit. In the end no object is left, and each record, each overflow with a
+ * message, and each counted event is accounted for.
  *
- * The seed is printed, and taken: pmuk_torture_kunit.seed=N. With .seconds=N it goes on longer;
- * it goes on until each call was made, and each thing has happened, often enough.
+ * The seed is printed; pmuk_torture_kunit.seed=N repeats a run. With .seconds=N the run is longer.
+ * It ends when each call was made, and each event has happened, often enough.
  */
 #include <linux/cpu.h>
 #include <linux/moduleparam.h>
@@ -27,28 +28,28 @@ static ulong seed;
 module_param(seed, ulong, 0644);
 MODULE_PARM_DESC(seed, "of all that is random; 0: another one each time");
 
-#define SLOTS		4	/* replaced again and again; one more is kept to the end */
+#define SLOTS		4	/* replaced again and again; one more slot is kept */
 #define ACTORS		6
-#define MORE_SECONDS	150	/* at most, until enough has happened */
-#define CALLS		3	/* of each, in each context */
-#define EVENTS		2	/* 0 and 1 are for all, KEPT_EVENT for the kept context */
+#define MORE_SECONDS	150	/* at most, for enough calls and events */
+#define CALLS		3	/* least number of calls of each kind in each context */
+#define EVENTS		2	/* 0 and 1 for all contexts, 2 for the kept one */
 #define KEPT_EVENT	2
-#define HW_NUM		4	/* counts cycles, if there is a PMU that does; with a cookie, ... */
+#define HW_NUM		4	/* counts cycles if a PMU can, with a cookie ... */
 #define HW_COOKIE	3
-#define HW_SCALE	20000	/* ... and periods that leave time for all else */
-#define RECORD		1000	/* a type of ours */
+#define HW_SCALE	20000	/* ... and periods that leave time for others */
+#define RECORD		1000	/* no type of perf's */
 #define RECORD_SIZE	64
 
 enum op {
-	/* These sleep. */
+	/* The following calls may sleep. */
 	OP_REPLACE, OP_WRITE_PMCS, OP_WRITE_PMDS, OP_READ_PMDS, OP_LOAD, OP_UNLOAD, OP_START,
 	OP_STOP, OP_RESTART, OP_CREATE_SETS, OP_DELETE_SETS, OP_GETINFO, OP_SWITCH, OP_WAIT,
 	OP_CONSUME, OP_FORMAT,
-	/* These may be called anywhere. */
+	/* The following calls are allowed anywhere. */
 	OP_ANYWHERE,
 	OP_READ_LOCAL = OP_ANYWHERE, OP_SNAPSHOT, OP_OUTPUT, OP_COUNT, OP_PAUSE, OP_RESUME,
 	OP_CLOSE_DEFERRED,
-	OP_READ,	/* anywhere but in NMI */
+	OP_READ,	/* not allowed in NMI */
 	OPS,
 };
 
@@ -78,21 +79,24 @@ static const struct {
 
 static_assert(ARRAY_SIZE(events) == EVENT_KINDS);
 
-/* A context, and what is known of it. Many users share it, and one replaces it. */
+/*
+ * Holds a context, and the test's account of it. Many users share the context, and one user
+ * replaces it.
+ */
 struct slot {
-	atomic_t users;			/* -1: being replaced */
+	atomic_t users;			/* -1: is being replaced */
 	struct pmuk_context *ctx;
 	bool kept;			/* never replaced */
-	bool counted;			/* by a format of ours, which counts what it attempts */
+	bool counted;			/* the format counts attempts to write records */
 	struct completion more, closed;
-	struct mutex lock;		/* of the kept one's count */
-	u64 count;			/* ->lock: that was read last */
+	struct mutex lock;		/* protects the kept context's count */
+	u64 count;			/* ->lock: the latest count that was read */
 
-	/* These belong to the context, and are forgotten with it. */
-	atomic64_t told_overflows;	/* by messages */
-	u64 seen[NR_CPUS];		/* each one's reader: records */
-	u64 made[NR_CPUS];		/* of them, of the ring's own making */
-	u64 told[NR_CPUS];		/* losses */
+	/* The following fields belong to the context, and are cleared with it. */
+	atomic64_t told_overflows;	/* in messages */
+	u64 seen[NR_CPUS];		/* records that were read, by CPU */
+	u64 made[NR_CPUS];		/* records of the ring's own among these */
+	u64 told[NR_CPUS];		/* losses that records have reported */
 };
 
 struct torture {
@@ -100,23 +104,23 @@ struct torture {
 	struct pmuk_sim *sim;
 	struct slot slots[SLOTS + 1];
 	bool has_nmi;
-	bool has_pmu;			/* of the machine's own, which counts cycles */
+	bool has_pmu;			/* the machine's own PMU counts cycles */
 	atomic64_t done[OPS][PMUK_IRQ_LEVELS];
 	atomic64_t events[EVENT_KINDS];
 	atomic64_t bad;
-	struct mutex other_lock;	/* the other format's comings and goings */
-	bool other_is_there;		/* ->other_lock writes: it may be used */
+	struct mutex other_lock;	/* registration of the other format */
+	bool other_is_there;		/* written under ->other_lock: may be used */
 	atomic_t other_areas;
 };
 
-static struct torture *torture;		/* the one that runs */
+static struct torture *torture;		/* the running instance */
 
 struct actor {
 	struct rnd_state rnd;
 	struct pmuk_loop *loop;
-	struct task_struct *victim;	/* the latest … */
-	u32 n;				/* … counts that, more or less … */
-	struct completion done;		/* … and is about to exit */
+	struct task_struct *victim;	/* latest task of a context */
+	u32 n;				/* number of events it counts, roughly */
+	struct completion done;		/* the victim is about to exit */
 };
 
 struct act {
@@ -141,10 +145,10 @@ static void bad(const char *what)
 
 struct area {
 	atomic64_t attempts;
-	atomic64_t told;		/* overflows, by a message */
+	atomic64_t told;		/* overflows with a message */
 };
 
-/* On the CPU that both are of; preemption is off. */
+/* Writes a record on the CPU of buffer and area. Preemption is off. */
 static void output(struct pmuk_buffer *b, struct area *area)
 {
 	struct perf_event_header *rec;
@@ -164,8 +168,9 @@ static size_t format_size(const void *arg, size_t size)
 }
 
 /*
- * Masked counters that perf core reschedules count on, for nobody. So the kept context's, by
- * its cookie, are not, and what the PMU has counted remains what was counted.
+ * When perf core reschedules a CPU, masked counters count events that no context counts. So the
+ * kept context, which is known by its cookie, is never masked: its count has to agree with the
+ * PMU's.
  */
 static u32 action_of(u64 n, u64 cookie)
 {
@@ -200,7 +205,7 @@ static struct pmuk_format torture_format = {
 	.handler	= format_handler,
 };
 
-/* This format comes and goes while nobody uses it. */
+/* No callback comes while the format is not registered. */
 static void other_is_used(void)
 {
 	if (!READ_ONCE(torture->other_is_there))
@@ -341,7 +346,7 @@ static void put(struct slot *slot)
 	atomic_dec(&slot->users);
 }
 
-/* Nobody else is there: all records are accounted for. */
+/* Accounts for all records, when no other user has the context. */
 static void account_records(struct slot *slot, int cpu)
 {
 	struct pmuk_buffer *b = pmuk_context_buffer(slot->ctx, cpu);
@@ -386,7 +391,10 @@ static void account_overflows(struct slot *slot)
 		bad("overflows that were to be told are not those that were");
 }
 
-/* However often it was stopped, unloaded, and its CPUs went: nobody else counts that event. */
+/*
+ * No other context counts this event, so its count agrees with the PMU's, however often the context
+ * was stopped or unloaded, and its CPUs went offline.
+ */
 static void account_count(struct slot *slot)
 {
 	struct pmuk_pmd_read read = { .cpu = -1 };
@@ -420,7 +428,7 @@ static void close_context(struct slot *slot, bool deferred)
 	slot->ctx = NULL;
 }
 
-/* A first context that counts. */
+/* Gives a new context its first counters. */
 static void set_up(struct pmuk_context *ctx, u32 a, u64 config)
 {
 	struct pmuk_pmc pmc[] = {
@@ -505,7 +513,7 @@ static int child(void *data)
 	return 0;
 }
 
-/* The task of a context: it counts, has a child that does if it can, and exits. */
+/* A context's task counts, forks a child that counts if it can, and exits. */
 static int victim(void *data)
 {
 	struct actor *actor = data;
@@ -523,7 +531,8 @@ static void end_victim(struct actor *actor)
 {
 	if (!actor->victim)
 		return;
-	wait_for_completion(&actor->done);	/* kthread_stop() ends its wait for the child */
+	/* kthread_stop() would end the task's wait for its child, so wait for the task first. */
+	wait_for_completion(&actor->done);
 	kthread_stop(actor->victim);
 	put_task_struct(actor->victim);
 	actor->victim = NULL;
@@ -550,7 +559,7 @@ static void load(struct act *act)
 		.type = a % (PMUK_TARGET_TREE + 2), .cpu = b % (nr_cpu_ids + 1), .task = current };
 	struct task_struct *task = NULL;
 
-	/* A stopped tree's children count on, for nobody. */
+	/* Children of a stopped tree count events that no context counts. */
 	if (act->slot->kept)
 		target.type = a % PMUK_TARGET_TREE;
 	if (target.type > PMUK_TARGET_CPUS && (b & BIT(8)))
@@ -563,7 +572,7 @@ static void load(struct act *act)
 		wake_up_process(task);
 }
 
-/* It never goes back. */
+/* The count of the kept context never goes back. */
 static void read_kept(struct slot *slot)
 {
 	struct pmuk_pmd_read read = { .cpu = -1 };
@@ -577,7 +586,7 @@ static void read_kept(struct slot *slot)
 	happened(EVENT_KEPT_READ);
 }
 
-/* A quarter of them is for the machine's own PMU. */
+/* A quarter of the counters is for the machine's own PMU. */
 static bool is_hardware(u32 b)
 {
 	return torture->has_pmu && !(b & (BIT(15) | BIT(16)));
@@ -690,7 +699,9 @@ static void act_asleep(struct act *act)
 	}
 }
 
-/* A record is written by its CPU, and counted; the buffer may be there before the area is. */
+/*
+ * Writes a record on this CPU, and counts the attempt. The buffer may exist before the area does.
+ */
 static void output_here(struct slot *slot)
 {
 	int cpu = smp_processor_id();
@@ -701,7 +712,10 @@ static void output_here(struct slot *slot)
 		output(b, area);
 }
 
-/* In whatever context; what is chosen for this CPU is used on it. */
+/*
+ * Makes the call in the given context of execution. With preemption off, this CPU's objects stay
+ * valid.
+ */
 static void act_anywhere(void *data)
 {
 	struct act *act = data;
@@ -738,7 +752,7 @@ static void act_anywhere(void *data)
 	}
 }
 
-/* The last one who uses a context may do so anywhere. */
+/* The last user of a context closes it from any context of execution. */
 static void close_anywhere(void *data)
 {
 	struct act *act = data;
@@ -767,7 +781,9 @@ static void act_close(struct act *act, enum pmuk_irq_level level)
 	atomic_set(&slot->users, 0);
 }
 
-/* The kept context counts its one event, from nothing, to the end. */
+/*
+ * The kept context counts its one event from the beginning to the end, so its events and sets stay.
+ */
 static bool is_spared(const struct act *act)
 {
 	return act->slot->kept && (act->op == OP_WRITE_PMCS || act->op == OP_WRITE_PMDS ||
@@ -788,7 +804,7 @@ static void act_once(struct act *act, enum pmuk_irq_level level)
 		atomic64_inc(&torture->done[act->op][level]);
 }
 
-/* Whether a call may be made there. */
+/* Returns whether the call is allowed at @level. */
 static bool is_allowed(enum op op, enum pmuk_irq_level level)
 {
 	if (op < OP_ANYWHERE)
@@ -823,7 +839,7 @@ static void act_at_random(void *data)
 
 /* ---- the machine ---- */
 
-/* An NMI that is the PMU's own does not come back with the CPU. */
+/* A CPU that comes back has no NMI if the NMI is the interrupt of its PMU. */
 static bool can_plug(void)
 {
 	return IS_ENABLED(CONFIG_HOTPLUG_CPU) && num_possible_cpus() > 1 &&

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tracepoints of contexts, to probes in the kernel: as many overflows, lost records and turns are
- * told as there were, each with the right context, CPU, set and counter.
+ * Probes in the kernel hear the tracepoints of contexts. Each overflow, lost record and turn is
+ * reported exactly once, with the right context, CPU, set and counter.
  */
 #include <linux/notifier.h>
 #include <linux/tracepoint.h>
@@ -13,24 +13,27 @@
 
 #define PERIOD		100
 #define COUNTERS	2
-#define RECORD		16	/* bytes: header and where */
+#define RECORD		16	/* size: a header and the IP */
 
-/* The reports about a CPU. They are written in its overflows, or under its instance's lock. */
+/*
+ * Holds what the tracepoints reported about a CPU. The CPU's overflows write it, or the holder of
+ * the lock of the CPU's instance.
+ */
 struct heard_cpu {
 	atomic64_t overflows[COUNTERS];
 	atomic64_t lost;
 	u64 switches;
 	u64 switch_ns;
-	u16 from, to;		/* of the latest switch */
+	u16 from, to;		/* sets of the latest switch */
 };
 
-/* The reports about one context: the first that the test case creates. */
+/* Holds what the tracepoints reported about the first context that the test case creates. */
 struct ear {
-	struct task_struct *task;	/* who creates it */
+	struct task_struct *task;	/* creates the context */
 	u64 id;
 	unsigned int creates, loads, closes;
-	int flags, load, close;		/* values that were told, latest ones */
-	atomic_t odd;			/* overflows of which something was not as it is to be */
+	int flags, load, close;		/* latest values from tracepoints */
+	atomic_t odd;			/* overflows with wrong arguments */
 	struct heard_cpu *cpus;
 };
 
@@ -114,7 +117,7 @@ static struct {
 	{ "pmuk_lost", hear_lost },
 };
 
-/* They have the arguments that their tracepoints hand over, or this does not compile. */
+/* The function does not compile unless each probe takes the arguments of its tracepoint. */
 static void __maybe_unused probes_fit(void)
 {
 	check_trace_callback_type_pmuk_context_create(hear_create);
@@ -149,7 +152,7 @@ static int find_in_module(struct notifier_block *nb, unsigned long action, void 
 	return NOTIFY_OK;
 }
 
-/* Registering tells of the modules that there are. */
+/* Registering the notifier calls it for each module that is loaded. */
 static void find_in_modules(struct kunit *test)
 {
 	struct notifier_block nb = { .notifier_call = find_in_module };
@@ -205,7 +208,7 @@ static struct ear *listen(struct kunit *test)
 
 static const struct pmuk_perf_format format = { .sample_type = PERF_SAMPLE_IP };
 
-/* The whole machine, with a record and a message for each overflow of its counters. */
+/* Returns a started context on the whole machine. Each overflow makes a record and a message. */
 static struct pmuk_context *new_sampler(struct kunit *test, struct pmuk_sim *sim)
 {
 	const struct pmuk_context_attr attr = {
@@ -229,7 +232,10 @@ static void feed(struct kunit *test, struct pmuk_sim *sim, int cpu, u16 num, u64
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_feed(sim, cpu, num, n), n);
 }
 
-/* On each CPU and of each counter another number, and all that records and messages tell. */
+/*
+ * Each counter of each CPU has another number of overflows. Tracepoints, records and messages
+ * agree.
+ */
 static void overflows_are_told(struct kunit *test)
 {
 	struct ear *e = listen(test);
@@ -255,7 +261,7 @@ static void overflows_are_told(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&e->odd), 0);
 }
 
-/* Another context's are told with another id. */
+/* Each context's overflows are reported with its own id. */
 static void contexts_are_told_apart(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 4, 32);
@@ -277,7 +283,7 @@ static void contexts_are_told_apart(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic64_read(&other->cpus[cpu].overflows[0]), 5 + 2);
 }
 
-/* All of a buffer is given back. Returns what its records say that was lost. */
+/* Reads all records of a buffer. Returns how many lost records they report. */
 static u64 empty(struct kunit *test, struct pmuk_context *ctx, int cpu)
 {
 	struct pmuk_parsed last;
@@ -288,8 +294,8 @@ static u64 empty(struct kunit *test, struct pmuk_context *ctx, int cpu)
 }
 
 /*
- * The first of some lost records is told at once, and the others when the consumer is due to be
- * woken again: then the tracepoint, messages, records and the buffer agree.
+ * The first of some lost records is reported at once, and the others with the next wakeup. Then
+ * tracepoint, messages, records and the buffer agree.
  */
 static void lost_records_are_told(struct kunit *test)
 {
@@ -346,7 +352,10 @@ static void life_is_told(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, e->creates, 1);
 }
 
-/* From which set to which, on which CPU, and how long that took: no longer than all of it. */
+/*
+ * Each switch is reported with its CPU and both sets. All switches of a CPU take no longer than the
+ * test.
+ */
 static void turns_are_told(struct kunit *test)
 {
 	static const u16 turns[] = { 7, 3, 0, 7 };

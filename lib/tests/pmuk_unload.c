@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A module with a format of its own that lets contexts overflow, closes them from interrupts and
- * waits for nothing: for tests that unload it meanwhile. As long as its parameter hold is set,
- * no close gets to its end. Without contexts=N it does nothing.
+ * The module has a format of its own. It lets contexts overflow, closes them from interrupts, and
+ * does not wait, for tests that unload it meanwhile. As long as its parameter hold is set, no close
+ * completes. Without contexts=N it does nothing.
  */
 #define pr_fmt(fmt) "pmuk_unload: " fmt
 
@@ -19,7 +19,7 @@
 #include "pmuk_irq.h"
 
 #define PERIOD_NS	(200 * NSEC_PER_USEC)
-#define OVERFLOWS	10	/* of each context, before it is closed */
+#define OVERFLOWS	10	/* overflows of each context before it is closed */
 
 static unsigned int contexts;
 module_param(contexts, uint, 0444);
@@ -111,7 +111,10 @@ static int __init pmuk_unload_init(void)
 		return ret;
 	for (i = 0; i < contexts && !ret; i++)
 		ret = unload_once(i % PMUK_IRQ_NMI);
-	/* Failing here would not wait for those that are being closed. */
+	/*
+	 * An error here would free the module at once, and not wait for the contexts that are being
+	 * closed.
+	 */
 	if (ret)
 		pr_err("cannot use a context: %d\n", ret);
 	return 0;

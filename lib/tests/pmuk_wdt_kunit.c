@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The watchdog's arithmetic on a simulated clock and counter: reports come in time at whatever
- * clock, NMIs are few, lockups that are too short are none, and what is credited is bounded.
+ * The tests run the watchdog's arithmetic on a simulated clock and counter. Reports come in time at
+ * any clock rate, NMIs are few, lockups that are too short are not reported, and credit is limited.
  */
 #include <kunit/test.h>
 
 #include "../../drivers/watchdog/pmuk_wdt/math.h"
 #include "pmuk_suite.h"
 
-/* Nanoseconds at which simulations begin: any, but not near 0. */
+/* Simulations begin at this time, in nanoseconds. It is arbitrary, but not near 0. */
 #define START	(1000ULL * NSEC_PER_SEC)
 
 static const u64 thresholds[] = {
@@ -16,16 +16,16 @@ static const u64 thresholds[] = {
 	PMUK_WDT_THRESHOLD_MAX,
 };
 
-/* In 1/60 of the clock learnt. */
+/* The clock changes to these rates, in 1/60 of the learnt rate. */
 static const unsigned int factors[] = { 20, 25, 30, 45, 60, 80, 90, 120, 150, 180 };
 
-/* A CPU, its counter, and what is known of it. */
+/* Holds a CPU, its counter, and what the watchdog knows of it. */
 struct sim {
 	struct pmuk_wdt_times t;
 	struct pmuk_wdt_clock clock;
 	struct pmuk_wdt_watch watch;
 	u64 now;
-	u64 rate;			/* the counter's, as struct pmuk_wdt_clock has it */
+	u64 rate;			/* the counter's rate, in units of pmuk_wdt_clock */
 	unsigned int nmis;
 };
 
@@ -44,15 +44,15 @@ static struct sim sim_with(struct pmuk_wdt_times t, u64 rate)
 	};
 }
 
-/* A CPU of 1 GHz or so, whose lockups of a second are reported. */
+/* Returns a CPU of about 1 GHz with a threshold of one second. */
 static struct sim new_sim(void)
 {
 	return sim_with(pmuk_wdt_times_of(NSEC_PER_SEC), RATE);
 }
 
 /*
- * The n-th pair of a threshold and a factor, at which the counter runs, other than was learnt.
- * Returns whether there is one.
+ * Sets up the n-th pair of a threshold and a factor. The counter runs at that factor of the learnt
+ * rate. Returns whether there is such a pair.
  */
 static bool sim_of_pair(struct sim *s, unsigned int n)
 {
@@ -65,7 +65,7 @@ static bool sim_of_pair(struct sim *s, unsigned int n)
 	return true;
 }
 
-/* The counter runs until it overflows; the NMI learns. */
+/* Lets the counter run until it overflows. The NMI learns the rate. */
 static void sim_nmi(struct sim *s)
 {
 	u64 left = pmuk_wdt_until_check(&s->watch, &s->t, s->now);
@@ -83,7 +83,7 @@ static bool sim_reports(struct sim *s)
 	       pmuk_wdt_is_sure(&s->watch, &s->t, s->now);
 }
 
-/* Until the lockup is reported; the clock changes to @rate after @change NMIs. */
+/* Runs until the lockup is reported. The clock changes to @rate after @change NMIs. */
 static u64 sim_lockup(struct sim *s, u64 rate, unsigned int change)
 {
 	unsigned int nmis = 0;
@@ -96,7 +96,7 @@ static u64 sim_lockup(struct sim *s, u64 rate, unsigned int change)
 	return s->now;
 }
 
-/* Beats come, and have no drift; the latest one is what an NMI at s->now sees. */
+/* Beats come on time. An NMI at s->now sees the latest one. */
 static void sim_beats(struct sim *s)
 {
 	u64 passed = s->now - START;
@@ -106,7 +106,7 @@ static void sim_beats(struct sim *s)
 
 /* ---- times ---- */
 
-/* Most tests have a threshold of a second. */
+/* Most tests have a threshold of one second. */
 static struct pmuk_wdt_times t;
 
 static int wdt_init(struct kunit *test)
@@ -149,7 +149,7 @@ static void next_is_the_rest_at_last(struct kunit *test)
 
 /* ---- lockups ---- */
 
-/* The lockup begins @phase after the latest beat, and just after an NMI. */
+/* The lockup begins @phase after the latest beat, and right after an NMI. */
 static void check_lockup(struct kunit *test, struct sim *s, u64 rate, unsigned int change,
 			 u64 phase)
 {
@@ -191,8 +191,8 @@ static void lockups_are_reported_in_time(struct kunit *test)
 }
 
 /*
- * Lets a lockup begin @after_beat after a beat and @after_nmi after an NMI. Returns the time from
- * its begin to its report.
+ * Lets a lockup begin @after_beat after a beat and @after_nmi after an NMI. Returns how long after
+ * its begin the lockup is reported.
  */
 static u64 sim_steady_lockup(struct sim *s, u64 after_beat, u64 after_nmi)
 {
@@ -233,7 +233,7 @@ static void lockups_at_a_steady_clock_are_reported_early(struct kunit *test)
 	}
 }
 
-/* The counts of an idle CPU say little of its clock. */
+/* The counter of an idle CPU counts little, so the learnt rate is far too low. */
 static void lockups_after_idle_are_reported_in_time(struct kunit *test)
 {
 	unsigned int i, idle;
@@ -277,11 +277,11 @@ static void nmis_are_few_while_all_is_well(struct kunit *test)
 	for (i = 0; sim_of_pair(&s, i); i++) {
 		while (s.now < START + s.t.threshold)
 			nmi_and_beats(&s);
-		KUNIT_EXPECT_LE(test, s.nmis - 1, 3U);	/* the last was beyond */
+		KUNIT_EXPECT_LE(test, s.nmis - 1, 3U);	/* the last one was later */
 	}
 }
 
-/* The clock goes up and down by three, again and again. */
+/* The clock rate changes by a factor of three, up and down, again and again. */
 static void nmis_are_few_on_average(struct kunit *test)
 {
 	const unsigned int turns = 100;
@@ -308,7 +308,10 @@ static void nmis_are_few_in_a_lockup(struct kunit *test)
 
 /* ---- CPUs that are isolated ---- */
 
-/* The kernel's own detectors have five timer interrupts in two thresholds, and an NMI in each. */
+/*
+ * The kernel's own detectors have five timer interrupts in two thresholds, and one NMI in each
+ * threshold.
+ */
 static void isolated_cpus_have_few_interrupts(struct kunit *test)
 {
 	const unsigned int nr = 100;
@@ -326,7 +329,7 @@ static void isolated_cpus_have_few_interrupts(struct kunit *test)
 	}
 }
 
-/* Later than others, and never too early. */
+/* An isolated CPU is reported later than others, but never too early. */
 static void isolated_cpus_are_reported(struct kunit *test)
 {
 	unsigned int i, phase;
@@ -397,7 +400,10 @@ static void clock_has_bounds(struct kunit *test)
 
 /* ---- credit ---- */
 
-/* After a stop of the machine an NMI may come before the beat that is due. */
+/*
+ * After a stop of the machine, an NMI may come before the beat that is due. So one check does not
+ * report.
+ */
 static void one_look_is_not_enough(struct kunit *test)
 {
 	struct sim s = new_sim();
@@ -416,7 +422,7 @@ static void one_look_is_not_enough(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, sim_reports(&s));
 }
 
-/* After a credit, the CPU gets more time from the next check on. */
+/* A credit gives the CPU a whole new time. */
 static void credit_is_looked_at_anew(struct kunit *test)
 {
 	struct sim s = new_sim();
@@ -430,7 +436,7 @@ static void credit_is_looked_at_anew(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, sim_reports(&s));
 }
 
-/* SysRq-T touches for each task, for as long as its console takes. */
+/* SysRq-T touches the watchdog after each task, for as long as its console takes. */
 static void each_touch_restarts_the_watch(struct kunit *test)
 {
 	struct sim s = new_sim();
@@ -458,7 +464,7 @@ static void old_touches_do_not_count(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, s.watch.due_at, START + s.t.wait);
 }
 
-/* The machine stands still for 30 s; its clock does not, its counters do. */
+/* The machine stands still for 30 s. Its clock goes on meanwhile, and its counters do not. */
 static void stops_are_credited(struct kunit *test)
 {
 	struct sim s = sim_with(t, 1 << PMUK_WDT_RATE_SHIFT);
@@ -482,7 +488,9 @@ static void stops_are_credited_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, s.watch.since, since);
 }
 
-/* At a third of the clock and more a CPU that spins gets no credit, so its report is not late. */
+/*
+ * A CPU that spins at a third of the clock rate or more gets no credit, so its report is not late.
+ */
 static void slow_clocks_are_not_credited(struct kunit *test)
 {
 	u64 ns = 2ULL * NSEC_PER_SEC, events;
@@ -515,7 +523,9 @@ static bool is_silent(u64 beat, const struct pmuk_wdt_gaps *gaps, u64 heard, u64
 	return now >= pmuk_wdt_silent_at(beat, gaps, heard, &t);
 }
 
-/* A CPU whose latest beat was at @beat is silent at @end, and not a nanosecond earlier. */
+/*
+ * Expects that a CPU with its latest beat at @beat counts as silent from @end on, and not earlier.
+ */
 static void expect_silent(struct kunit *test, u64 beat, const struct pmuk_wdt_gaps *gaps,
 			  u64 heard, u64 end)
 {
@@ -531,7 +541,10 @@ static void neighbours_are_silent_after_a_while(struct kunit *test)
 	expect_silent(test, START, &no_gaps, heard, heard + t.wait);
 }
 
-/* A stop of the machine is not held against a neighbour; what was before and comes after is. */
+/*
+ * A neighbour is not blamed for the time of a stop of the machine. Its time before and after the
+ * stop counts.
+ */
 static void neighbours_are_not_judged_by_who_was_stopped(struct kunit *test)
 {
 	const u64 stop = 30ULL * NSEC_PER_SEC, before = t.threshold / 2;
@@ -544,13 +557,13 @@ static void neighbours_are_not_judged_by_who_was_stopped(struct kunit *test)
 	now += stop;
 	KUNIT_EXPECT_FALSE(test, is_silent(START, &gaps, 0, now));
 	expect_silent(test, START, &gaps, 0, START + stop + t.wait);
-	/* one that has beaten since then has not been stopped */
+	/* A CPU that has beaten after the stop gets no credit for it. */
 	KUNIT_EXPECT_TRUE(test, is_silent(now, &gaps, 0, now + t.wait));
 }
 
 /*
- * A neighbour that runs half of the time takes longer, but sees the lockup, however long that has
- * gone on.
+ * A CPU that runs half of the time sees its neighbour's lockup later, but sees it, however long its
+ * gaps already are.
  */
 static void neighbours_with_gaps_see_it_later(struct kunit *test)
 {
@@ -560,13 +573,13 @@ static void neighbours_with_gaps_see_it_later(struct kunit *test)
 
 	while (!is_silent(START, &gaps, 0, now) && now < START + 10 * t.threshold) {
 		pmuk_wdt_note_beat(&gaps, now, now + gap, &t);
-		now += 2 * gap;		/* with beats */
+		now += 2 * gap;		/* the CPU runs, and beats, half of the time */
 	}
 	KUNIT_EXPECT_GE(test, now - START, 2 * t.threshold);
 	KUNIT_EXPECT_LE(test, now - START, 5 * t.threshold);
 }
 
-/* Long after them, gaps are forgotten. */
+/* A gap that was long ago is forgotten. */
 static void gaps_are_forgotten(struct kunit *test)
 {
 	const u64 gap = t.threshold / 4;
@@ -578,8 +591,8 @@ static void gaps_are_forgotten(struct kunit *test)
 }
 
 /*
- * A CPU that was itself stuck a moment ago gives a neighbour no more than the time that it misses
- * since.
+ * The watching CPU was stuck until a moment before its neighbour's latest beat. Only its gaps after
+ * that beat give the neighbour more time.
  */
 static void gaps_before_a_beat_do_not_count(struct kunit *test)
 {
@@ -593,7 +606,7 @@ static void gaps_before_a_beat_do_not_count(struct kunit *test)
 	expect_silent(test, beat, &gaps, 0, beat + gap + t.wait);
 }
 
-/* A gap that a beat was in counts from there. */
+/* If a neighbour's beat came during a gap, only the rest of the gap counts. */
 static void gaps_count_from_a_beat(struct kunit *test)
 {
 	const u64 beat = START + t.threshold / 2, end = START + t.threshold;
@@ -606,13 +619,16 @@ static void gaps_count_from_a_beat(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, gaps.ns, 0ULL);
 }
 
-/* The last one before a row of those that do not beat looks at them all, and in time. */
+/*
+ * Neighbours in a row do not beat. The last CPU before them checks all of them, and reports in
+ * time.
+ */
 static void silent_neighbours_are_looked_past(struct kunit *test)
 {
 	u64 stuck, now;
 
 	KUNIT_EXPECT_TRUE(test, pmuk_wdt_is_beating(START, START + t.beat + t.grace, &t));
-	/* The one between gets stuck at any time before it would have reported. */
+	/* The neighbour in between gets stuck at any time before it would have reported. */
 	for (stuck = START; stuck <= START + t.wait; stuck += t.beat) {
 		now = START;
 		while (pmuk_wdt_is_beating(stuck, now, &t) || !is_silent(START, &no_gaps, 0, now))
@@ -622,7 +638,7 @@ static void silent_neighbours_are_looked_past(struct kunit *test)
 	}
 }
 
-/* For the device: a short time beside the threshold may be long for it. */
+/* A stop that is short beside the threshold may be long for the watchdog device. */
 static void short_stops_are_stops(struct kunit *test)
 {
 	t = pmuk_wdt_times_of(60ULL * NSEC_PER_SEC);
@@ -642,7 +658,9 @@ static void own_nmis_are_waited_for(struct kunit *test)
 	}
 }
 
-/* When a neighbour, whose beats come at @phase, reports a CPU that halted after its NMI at @nmi. */
+/*
+ * Returns when a neighbour, which beats at @phase, reports a CPU that halted after its NMI at @nmi.
+ */
 static u64 neighbour_reports(u64 nmi, u64 phase)
 {
 	u64 armed = pmuk_wdt_next(START + t.wait - nmi, t.slack);
@@ -653,7 +671,7 @@ static u64 neighbour_reports(u64 nmi, u64 phase)
 	return now;
 }
 
-/* A CPU that was to have its own NMI, and is halted with interrupts off right after one. */
+/* A CPU that watches itself is halted with interrupts off, right after one of its NMIs. */
 static void halted_cpus_are_reported_in_time(struct kunit *test)
 {
 	u64 phase, nmi, end;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * In what order the watchdog's reports do what they do. sched_ext is asked first, for a BPF
- * scheduler may be the reason for a lockup; a CPU that sched_ext is to help is not reported.
+ * The tests check the order of steps in the watchdog's reports. sched_ext is asked first, because a
+ * BPF scheduler may be the reason for a lockup. A CPU that sched_ext tries to help is not reported.
  *
  * The source of reports is compiled here with a log in place of the kernel's calls. So no kernel
  * with sched_ext is needed, and nothing is printed.
@@ -18,7 +18,7 @@
 
 #include "pmuk_suite.h"
 
-/* The driver may be built in, too. */
+/* The driver may be built in, too, so its names are changed here. */
 #define pmuk_wdt		report_wdt
 #define pmuk_wdt_cpus		report_cpus
 #define pmuk_wdt_do_panic	report_do_panic
@@ -35,11 +35,11 @@
 
 #include "../../drivers/watchdog/pmuk_wdt/wdt.h"
 
-/* The steps that were done, a letter each: asked sched_ext, printed, shown, ended, panicked. */
+/* The log has a letter for each step: asked sched_ext, printed, shown, ended, panicked (!). */
 static char done[8];
 static bool aborts;		/* sched_ext has a scheduler to abort */
 
-/* Repetitions are left out. */
+/* Adds a step to the log, unless the last step was the same. */
 static void note(char what)
 {
 	size_t length = strlen(done);
@@ -94,7 +94,7 @@ bool pmuk_wdt_wants_backtraces(void)
 
 #include "../../drivers/watchdog/pmuk_wdt/report.c"
 
-/* A lockup of @cpu at a threshold of 1 s, which begins now; returns the time of its report. */
+/* Begins a lockup of @cpu with a threshold of 1 s. Returns the time of its report. */
 static u64 begin(int cpu, bool scheduler)
 {
 	struct pmuk_wdt_cpu *c = pmuk_wdt_of(cpu);
@@ -111,7 +111,7 @@ static u64 begin(int cpu, bool scheduler)
 	return c->beat_at + pmuk_wdt.times.wait;
 }
 
-/* By the CPU itself, or by another one, which is this one as well. */
+/* Lets the CPU report itself, or another CPU report it; the other one is this CPU, too. */
 static void report(int cpu, bool own, u64 now)
 {
 	struct pmuk_wdt_cpu *c = pmuk_wdt_of(cpu);
@@ -122,7 +122,7 @@ static void report(int cpu, bool own, u64 now)
 		pmuk_wdt_report_other(c, cpu, now);
 }
 
-/* No report, no panic, no count; and a report when the next threshold is over, too. */
+/* Expects no report, no panic and no count at first, and a report after another threshold. */
 static void check_put_off(struct kunit *test, int cpu, bool own)
 {
 	struct pmuk_wdt_cpu *c = pmuk_wdt_of(cpu);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A cgroup of its own for COMMAND, below that of pmuk: what happens in it is COMMAND's and that of
- * its children, and of nobody else.
+ * Makes a cgroup for COMMAND below pmuk's own. The totals of that cgroup are those of COMMAND and
+ * its children, and of no other task.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,11 +14,11 @@
 
 #include "pmuk.h"
 
-#define SETTLE		100	/* ms until a cgroup that has been left is empty */
-#define FIELD_ROOT	3	/* of mountinfo */
+#define SETTLE		100	/* ms to wait for the last tasks to exit */
+#define FIELD_ROOT	3	/* index of the field in a line of mountinfo */
 #define FIELD_MOUNT	4
 
-static struct cgroup *made;	/* to be removed in any case */
+static struct cgroup *made;	/* the cgroup to remove at exit */
 
 static void remove_made(void)
 {
@@ -26,7 +26,7 @@ static void remove_made(void)
 		cgroup_remove(made);
 }
 
-/* Says of a line of mountinfo whether it is cgroup2, which part of it is mounted, and where. */
+/* Returns true if a line of mountinfo is of cgroup2: @root is mounted at @mount. */
 static bool parse_mount(char *line, char **root, char **mount)
 {
 	char *type = strstr(line, " - "), *field, *save;
@@ -48,7 +48,7 @@ static bool parse_mount(char *line, char **root, char **mount)
 	return false;
 }
 
-/* @path, which is below @root, without that; NULL if it is not. */
+/* Returns @path without its leading @root, or NULL if @path is not below @root. */
 static const char *below(const char *root, const char *path)
 {
 	size_t len = strlen(root);
@@ -60,7 +60,7 @@ static const char *below(const char *root, const char *path)
 	return path + len;
 }
 
-/* The directory of cgroup @own. */
+/* Finds the directory of the cgroup @own. */
 static void find_directory(const char *own, char *directory, size_t size)
 {
 	size_t len;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Runs COMMAND: the process is there first, in its cgroup, and becomes COMMAND when everything
- * else is ready.
+ * Runs COMMAND. pmuk forks the child first, which enters its cgroup and waits. The child becomes
+ * COMMAND when everything else is ready.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,11 +15,11 @@
 
 /* The child sends this when it cannot become COMMAND. */
 struct excuse {
-	bool cgroup;		/* could not enter it */
+	bool cgroup;		/* the child could not enter its cgroup */
 	int error;
 };
 
-static int excuses;		/* read from here */
+static int excuses;		/* the pipe that a struct excuse comes from */
 
 __noreturn static void give_up(int to, bool cgroup)
 {
@@ -74,7 +74,7 @@ void command_prepare(struct command *c, char **argv, const char *cgroup)
 	excuses = excuse[0];
 }
 
-/* Returns when it is COMMAND, or has said why not. */
+/* Returns when the child has become COMMAND, or has sent its error. */
 void command_go(struct command *c)
 {
 	struct excuse e;

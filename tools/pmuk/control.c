@@ -10,7 +10,7 @@
 
 #include "pmuk.h"
 
-/* @refused: what EINVAL means. With a newline, as the kernel is not told of 0 bytes. */
+/* @refused: what EINVAL means. The newline is needed: a write of 0 bytes reaches no module. */
 static int set_parameter(const char *name, const char *value, const char *refused)
 {
 	char path[128], line[256];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The difference between two readings: tasks that are in both, tasks that are new, and numbers that
- * another task has now. Nothing is scaled or guessed: a value that is not known is "-".
+ * Computes the difference of two readings. A task may be in both readings, new, or new with the
+ * PID of a task that has ended. No value is scaled or guessed: unknown values stay NONE.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,10 @@ bool same_counting(const struct reading *before, const struct reading *now)
 	       !memcmp(before->events, now->events, sizeof(now->events));
 }
 
-/* Kinds have numbers of their own; cgroups' are inode numbers, far below 2^60. */
+/*
+ * Entries of different kinds may have the same number, so a key has both. The largest numbers are
+ * those of cgroups, inode numbers far below 2^60.
+ */
 static u64 key_of(const struct entry *e)
 {
 	return (u64)e->kind << 60 | e->id;
@@ -39,13 +42,13 @@ static bool went_down(u64 before, u64 now)
 	return before != NONE && now != NONE && now < before;
 }
 
-/* 32 bits in each task, and so they wrap in what is summed of tasks. */
+/* A task has 32 bits for each of these. When they wrap, sums over tasks drop by 2^32. */
 static u64 left_since(u64 before, u64 now)
 {
 	return now >= before ? now - before : (u32)(now - before);
 }
 
-/* Totals only grow; if one has not, the number was given to somebody else. */
+/* Totals only grow. If one has shrunk, the number belongs to another task now. */
 static bool continues(const struct entry *before, const struct entry *now)
 {
 	const struct totals *b = &before->t, *n = &now->t;
@@ -101,7 +104,7 @@ void totals_add(struct totals *sum, const struct totals *t)
 
 struct pair {
 	const struct reading *before, *now;	/* @before may be NULL */
-	struct map old, new;			/* index into entries */
+	struct map old, new;			/* from keys to indices of entries */
 };
 
 static const struct entry *earlier(const struct pair *p, const struct entry *e)
@@ -124,7 +127,7 @@ static const struct entry *companion(const struct pair *p, enum kind kind, u64 i
 	return i == MAP_NONE ? NULL : &p->now->entries[i];
 }
 
-/* Interrupts are counted since boot, so that it takes two readings; 0 is "not known". */
+/* The kernel gives this time since boot, so only two readings give a time; 0 means unknown. */
 static u64 irq_time(const struct pair *p, u64 cpu)
 {
 	const struct entry *now = companion(p, IRQ, cpu), *before;
@@ -146,7 +149,7 @@ static u64 idle_time(const struct pair *p, u64 cpu)
 		return NONE;
 	before = p->before ? earlier(p, now) : NULL;
 	if (before && before->t.run > now->t.run)
-		return 0;	/* while a CPU is idle, its time is told by ticks */
+		return 0;	/* the time of an idle CPU is estimated, at times too high */
 	return now->t.run - (before ? before->t.run : 0);
 }
 
@@ -176,7 +179,7 @@ static void add_row(struct delta *d, const struct pair *p, const struct entry *e
 	}
 }
 
-/* A process of one task has no line as a group: its task stands for it. */
+/* The kernel lists no group for a process of one task: the task's line stands for the process. */
 static bool belongs(const struct map *index, enum view view, const struct entry *e)
 {
 	static const enum kind kinds[NR_VIEWS] = { TASK, GROUP, CGROUP, SUBTREE, CPU };

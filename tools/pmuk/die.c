@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Ends with a message that says what to do, and small helpers that end so.
+ * die() exits with a message that says what to do. The helpers call die() when they fail.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -24,7 +24,7 @@ void die(const char *format, ...)
 {
 	va_list args;
 
-	term_leave();	/* or the message goes with its screen */
+	term_leave();	/* a message on pmuk top's screen would vanish with that screen */
 	va_start(args, format);
 	say(format, args);
 	va_end(args);
@@ -49,7 +49,7 @@ void *zalloc(size_t size)
 	return p;
 }
 
-/* Makes room for one more than @nr. */
+/* Makes room for @nr + 1 elements. */
 void *grow(void *array, size_t nr, size_t *room, size_t size)
 {
 	if (nr < *room)

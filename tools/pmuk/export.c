@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * pmuk export: totals as OpenMetrics text, for whoever collects such files. How many series there
- * are depends on CPUs and on cgroups down to some level, not on how many tasks come and go.
+ * pmuk export: prints totals as OpenMetrics text, for collectors such as Prometheus. The number of
+ * series depends on the CPUs and on the cgroups down to some level. Tasks, which come and go, have
+ * series only on demand.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,11 +15,11 @@
 
 #include "pmuk.h"
 
-#define DEPTH		3	/* of cgroups, when nothing else is said */
+#define DEPTH		3	/* levels of cgroups by default */
 #define LE_FIRST	8	/* buckets end at 2^8 ns ... */
 #define LE_LAST		36	/* ... 2^36 ns, every second power of two */
 
-/* A kind of totals: the middle of the metrics' names, and their label. */
+/* Totals of CPUs, cgroups or tasks: the middle of the metrics' names, their label and help. */
 struct scope {
 	const char *name, *label, *of;
 };
@@ -66,7 +67,7 @@ static void put_family(FILE *out, const char *name, const char *type, const char
 		fprintf(out, "# UNIT %s %s\n", name, unit);
 }
 
-/* All digits that a u64 of ns has; a double would lose some. */
+/* Prints all digits of @ns; a double would lose some. */
 static void put_seconds(FILE *out, u64 ns)
 {
 	fprintf(out, "%llu.%09llu", (unsigned long long)(ns / NSEC),
@@ -168,7 +169,7 @@ static void add_series(struct set *s, const struct entry *e, char *label)
 	s->series[s->nr++] = (struct series) { e, label };
 }
 
-/* A cgroup that has been removed, and whose last tasks are dying, has its name for a while yet. */
+/* Two cgroups have one path while the last tasks of a removed cgroup exit: @label may exist. */
 static struct series *series_of(const struct set *s, const char *label)
 {
 	size_t i;
@@ -218,7 +219,7 @@ static void put_idle(FILE *out, const struct reading *r)
 	}
 }
 
-/* 0 is "not known", and of that there is no series. */
+/* The kernel gives 0 for an unknown time, which gets no series. */
 static void put_irq(FILE *out, const struct reading *r)
 {
 	static const char *const format =
@@ -319,7 +320,7 @@ static u64 depth_of(const char *path)
 	return depth;
 }
 
-/* Where the levels end, a cgroup stands for all below it, so that nothing is left out. */
+/* A cgroup of the lowest level includes all cgroups below it, so that no time is left out. */
 static void put_cgroups(FILE *out, u64 depth)
 {
 	struct set s = { .scope = &cgroup_scope };
@@ -414,7 +415,7 @@ static void put_metrics(FILE *out, u64 depth, bool tasks)
 	fputs("# EOF\n", out);
 }
 
-static char temporary[PATH_MAX];	/* "": there is none */
+static char temporary[PATH_MAX];	/* "": no file */
 
 static void remove_temporary(void)
 {
@@ -422,7 +423,7 @@ static void remove_temporary(void)
 		unlink(temporary);
 }
 
-/* A file of this name was left by a pmuk that was killed and had our number. */
+/* A file of this name was left by another pmuk, which was killed and had the same PID. */
 static int create(const char *name)
 {
 	static const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
@@ -435,7 +436,7 @@ static int create(const char *name)
 	return fd;
 }
 
-/* Not of the name's own suffix, so that nobody takes it for a whole one. */
+/* The name ends with the PID, not with .prom, so that no collector reads an incomplete file. */
 static FILE *open_temporary(const char *name)
 {
 	FILE *out;
@@ -452,7 +453,7 @@ static FILE *open_temporary(const char *name)
 	return out;
 }
 
-/* It would be replaced, and /dev/null be a file. */
+/* rename() would replace a device, too: /dev/null would become a regular file. */
 static void refuse_others(const char *name)
 {
 	struct stat s;
@@ -466,7 +467,7 @@ static void export_to(const char *name, u64 depth, bool tasks)
 	FILE *out;
 
 	refuse_others(name);
-	catch_ends();	/* they wait till all is in place */
+	catch_ends();	/* signals are blocked until the file is complete */
 	out = open_temporary(name);
 	put_metrics(out, depth, tasks);
 	finish_output(out, temporary);

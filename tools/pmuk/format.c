@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Numbers for people: three digits that mean something, and a unit.
+ * Formats numbers for people: three significant digits and a unit.
  */
 #include <string.h>
 
@@ -78,7 +78,7 @@ char *format_percent(char *cell, u64 part, u64 all)
 	return cell;
 }
 
-/* Columns are characters: those beyond ASCII are counted as one each. */
+/* Counts one column for each character, also for those that terminals show in two. */
 int put_text(FILE *out, const char *text, int width)
 {
 	int columns = 0, length;

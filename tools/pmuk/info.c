@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * pmuk info: what is counted, since when, what could not be had, and what it takes.
+ * pmuk info: prints the counted events, the time since counting began, the events that could not be
+ * opened, and the memory that counting takes.
  */
 #include <getopt.h>
 #include <stdlib.h>
@@ -26,7 +27,7 @@ void print_memory(FILE *out, const struct reading *r)
 		(unsigned long long)m->per_cpu, (unsigned long long)m->table);
 }
 
-/* NAME:-ERRNO, in words. */
+/* Prints NAME:-ERRNO in words. */
 static void print_one_missing(FILE *out, char *item)
 {
 	char *colon = strrchr(item, ':');

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Writes JSON. Names of tasks are any bytes: what is no UTF-8 becomes U+FFFD.
+ * Writes JSON. Names of tasks may have any bytes: those that are not UTF-8 become U+FFFD.
  */
 #include "pmuk.h"
 
-/* Bytes of the sequence that a first byte begins, 0: it begins none. */
+/* Returns the length of the sequence that begins with @first, or 0 if none does. */
 static int announced(unsigned char first)
 {
 	if (first < 0x80)
@@ -16,7 +16,7 @@ static int announced(unsigned char first)
 	return first >= 0xf0 && first <= 0xf4 ? 4 : 0;
 }
 
-/* The second byte rules out what is too long, a surrogate, or beyond U+10FFFF. */
+/* Only the second byte shows an overlong sequence, a surrogate, or a character past U+10FFFF. */
 static bool second_fits(unsigned char first, unsigned char second)
 {
 	switch (first) {

@@ -25,14 +25,15 @@ static const struct verb {
 	{ "record", cmd_record,
 	  "[-c CPUS] [-m PAGES] [-o FILE] [--overwrite | --raw] [-t SECONDS | -- COMMAND ...]",
 	  "each switch, to a file" },
-	{ "report", cmd_report, "[-i FILE] [-s KEY] [-c CPU] [--json]", "what is in such a file" },
+	{ "report", cmd_report, "[-i FILE] [-s KEY] [-c CPU] [--json]",
+	  "the contents of such a file" },
 	{ "export", cmd_export, "[-o FILE] [--depth LEVELS] [--tasks]",
 	  "OpenMetrics text, for Prometheus" },
-	{ "info", cmd_info, "[--json]", "what is counted, and the memory that takes" },
-	{ "events", cmd_events, "[EVENT,...]", "which events are counted, or shall be" },
-	{ "reset", cmd_reset, "", "all totals begin again at 0" },
+	{ "info", cmd_info, "[--json]", "what is counted, and how much memory that takes" },
+	{ "events", cmd_events, "[EVENT,...]", "print or change the counted events" },
+	{ "reset", cmd_reset, "", "set all totals to 0" },
 	{ "enable", cmd_enable, "", "begin to count" },
-	{ "disable", cmd_disable, "", "end it, and forget all" },
+	{ "disable", cmd_disable, "", "stop counting, and discard all totals" },
 };
 
 static const struct verb *running;
@@ -44,7 +45,7 @@ static void help(FILE *out)
 	fputs("usage: pmuk COMMAND [ARGUMENT]...\n", out);
 	for (i = 0; i < ARRAY_SIZE(verbs); i++)
 		fprintf(out, "    %-8s %s\n", verbs[i].name, verbs[i].what);
-	fputs("pmuk COMMAND --help tells its arguments; all of it is in pmuk(1).\n", out);
+	fputs("pmuk COMMAND --help lists its arguments. The manual is pmuk(1).\n", out);
 }
 
 static void help_verb(FILE *out, const struct verb *v)

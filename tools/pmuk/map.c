@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A hash table from numbers to numbers, never more than half full, from which nothing is taken.
+ * A hash table from numbers to numbers. At most half of its slots are used, and no key is removed.
  */
 #include <stdlib.h>
 

@@ -14,7 +14,7 @@ typedef uint32_t u32;
 typedef uint64_t u64;
 
 #define ARRAY_SIZE(array)	(sizeof(array) / sizeof((array)[0]))
-#define NONE			UINT64_MAX	/* the kernel does not tell: "-" */
+#define NONE			UINT64_MAX	/* an unknown value, printed as "-" */
 #define NSEC			1000000000ULL	/* per second */
 #define MAX_EVENTS		4
 #define EVENT_NAME		32
@@ -32,7 +32,7 @@ typedef uint64_t u64;
 #define __noreturn		__attribute__((__noreturn__))
 #endif
 
-/* ---- main.c: the commands; what they return is the exit status ---- */
+/* ---- main.c: the commands; each returns the exit status ---- */
 
 int cmd_top(int argc, char **argv);
 int cmd_stat(int argc, char **argv);
@@ -46,14 +46,14 @@ int cmd_reset(int argc, char **argv);
 int cmd_enable(int argc, char **argv);
 int cmd_disable(int argc, char **argv);
 
-/* Says how the command that runs is used, and ends with 2. */
+/* Prints the usage of the running command, and exits with status 2. */
 __noreturn void usage(void);
-/* Ends with a message if there is anything behind the options. */
+/* Exits with a message if arguments follow the options. */
 void no_more_arguments(int argc, char **argv);
 
-/* ---- die.c: ending with a message; memory that is there, or the end ---- */
+/* ---- die.c: die() exits with a message, and so do helpers that fail ---- */
 
-extern int failed_status;	/* the exit status of die(), 1 but for pmuk stat */
+extern int failed_status;	/* the exit status of die(): 125 in pmuk stat, else 1 */
 
 __noreturn __printf(1, 2) void die(const char *format, ...);
 __printf(1, 2) void warn_user(const char *format, ...);
@@ -61,28 +61,28 @@ void *grow(void *array, size_t nr, size_t *room, size_t size);
 void *zalloc(size_t size);
 u64 number_or_die(const char *text, u64 least, u64 most, const char *what);
 u64 seconds_or_die(const char *text);	/* "1.5" as ns */
-/* Writes it out, with a message if that does not work. */
+/* Flushes @out, and exits with a message if a write has failed. */
 void finish_output(FILE *out, const char *name);
 u64 now_ns(void);
 
-/* ---- source.c: files of the kernel, and what to do when they cannot be had ---- */
+/* ---- source.c: opens the kernel's files; a failure exits with the reason and the remedy ---- */
 
-const char *rooted(const char *path);	/* below $PMUK_ROOT; good until the next call */
+const char *rooted(const char *path);	/* @path below $PMUK_ROOT, valid until the next call */
 int open_source(const char *path, int flags);
 char *read_source(const char *path, size_t *len);
 
-/* ---- read.c: what is in /proc/pmuk_sched ---- */
+/* ---- read.c: parses the files of /proc/pmuk_sched ---- */
 
 enum left { VOLUNTARY, SAME, OTHER, NR_LEFT };
 
-/* For reasons that are neither waiting nor preemption; CPUs only. */
+/* Reasons to leave a CPU other than a wait or a preemption. Only CPUs count them. */
 enum rest { THROTTLED, YIELDED, STOPPED, MIGRATED, NR_REST };
 
 struct totals {
 	u64 run, wait;		/* ns; wait may be NONE */
-	u64 left[NR_LEFT];	/* how often it has left a CPU */
+	u64 left[NR_LEFT];	/* how often the task has left a CPU */
 	bool valid;
-	u64 counts[MAX_EVENTS];	/* NONE where there is no such event */
+	u64 counts[MAX_EVENTS];	/* NONE: no such event */
 };
 
 enum kind {
@@ -98,7 +98,7 @@ struct entry {
 	u64 threads;		/* GROUP */
 	u64 hard, soft;		/* IRQ: ns since boot, 0 if unknown */
 	u64 rest[NR_REST];	/* REST: how often a CPU was left for other reasons */
-	struct totals t;	/* IDLE: run, left[VOLUNTARY], counts */
+	struct totals t;	/* IDLE: only run, left[VOLUNTARY] and counts */
 	const char *name;	/* TASK, GROUP, CGROUP, SUBTREE */
 };
 
@@ -113,7 +113,7 @@ struct memory {
 };
 
 struct reading {
-	bool on;		/* if not, there is nothing else */
+	bool on;		/* the module counts; if not, no other field is set */
 	u64 timestamp, since;
 	int nr_events;
 	char events[MAX_EVENTS][EVENT_NAME];
@@ -124,7 +124,7 @@ struct reading {
 	size_t nr, room;
 	struct histogram *hists;
 	size_t nr_hists, hists_room;
-	char *text;		/* names point into it */
+	char *text;		/* the file's text, which has the names */
 };
 
 /* @file: cpus, tasks, cgroups or hist */
@@ -132,12 +132,12 @@ void read_any(const char *file, struct reading *r);
 /* Reads like read_any(), but ends with a message when nothing is counted. */
 void read_on(const char *file, struct reading *r);
 void forget(struct reading *r);
-/* Newlines, backslashes and the like are \ooo in files of the kernel. */
+/* Decodes \ooo, with which the kernel's files escape newlines, backslashes and the like. */
 void unescape(char *text);
-/* The first of that name, as one may be asked for twice; -1: is not counted. */
+/* Returns the first event of this name (a user may list one twice), or -1 if there is none. */
 int event_index(const struct reading *r, const char *name);
 
-/* ---- map.c: from numbers to what belongs to them ---- */
+/* ---- map.c: a hash table from numbers to numbers ---- */
 
 struct map {
 	struct slot { u64 key; size_t value; } *slots;
@@ -146,38 +146,38 @@ struct map {
 
 #define MAP_NONE	SIZE_MAX
 
-/* Where to keep the value of @key; MAP_NONE is in it at first. Good until the next call. */
+/* Returns the place of @key's value, at first MAP_NONE. The place is valid until the next call. */
 size_t *map_at(struct map *m, u64 key);
-size_t map_find(const struct map *m, u64 key);	/* or MAP_NONE */
+size_t map_find(const struct map *m, u64 key);	/* the value of @key, or MAP_NONE */
 void map_free(struct map *m);
 
-/* ---- delta.c: what happened between two readings ---- */
+/* ---- delta.c: the difference of two readings ---- */
 
 struct row {
-	const struct entry *entry;	/* of the newer reading */
+	const struct entry *entry;	/* in the newer reading */
 	struct totals d;
-	u64 idle;		/* CPU: ns, NONE if not known */
-	u64 irq;		/* CPU: ns in interrupts, NONE if not known */
-	u64 rest[NR_REST];	/* CPU: NONE if not known */
+	u64 idle;		/* CPU: ns, NONE if unknown */
+	u64 irq;		/* CPU: ns in interrupts, NONE if unknown */
+	u64 rest[NR_REST];	/* CPU: NONE if unknown */
 	const char *cgroup;	/* the path, or NULL */
 };
 
 struct delta {
 	struct row *rows;
 	size_t nr, room;
-	u64 interval;		/* ns that it is about */
-	bool total;		/* since counting began, not since the older reading */
-	size_t gone;		/* in the older reading only */
+	u64 interval;		/* ns that the delta covers */
+	bool total;		/* covers all since counting began, not since the older reading */
+	size_t gone;		/* rows that only the older reading has */
 };
 
 enum view { TASKS, GROUPS, CGROUPS, SUBTREES, CPUS, NR_VIEWS };
 
-/* @before: NULL or nothing read: all since counting began */
+/* @before: NULL or an empty reading: the totals since counting began */
 void delta_make(struct delta *d, enum view view, const struct reading *before,
 		const struct reading *now);
 void delta_free(struct delta *d);
 void totals_add(struct totals *sum, const struct totals *t);
-/* Whether the one goes on where the other was: no reset between them. */
+/* True if no reset came between the readings: the totals of @now include those of @before. */
 bool same_counting(const struct reading *before, const struct reading *now);
 
 /* ---- format.c: numbers for people, in at most seven columns ---- */
@@ -185,7 +185,7 @@ bool same_counting(const struct reading *before, const struct reading *now);
 #define CELL	24
 
 struct ratios {
-	double ipc, ghz;	/* negative: not known */
+	double ipc, ghz;	/* negative: unknown */
 };
 
 struct ratios ratios_of(const struct totals *t, int cycles, int instructions);
@@ -193,7 +193,10 @@ char *format_ns(char *cell, u64 ns);
 char *format_count(char *cell, u64 count);
 char *format_ratio(char *cell, double ratio, bool valid);
 char *format_percent(char *cell, u64 part, u64 all);
-/* Without what a terminal would take for commands; cut to @width columns, 0: not cut. How many. */
+/*
+ * Prints @text with '?' in place of control characters, which a terminal would obey. Cuts it to
+ * @width columns, 0: does not cut. Returns the number of columns.
+ */
 int put_text(FILE *out, const char *text, int width);
 
 /* ---- json.c ---- */
@@ -203,18 +206,18 @@ struct json {
 	bool comma;
 };
 
-/* @key: NULL in arrays; @bracket: '{' or '[', or the closing one */
+/* @key: NULL in arrays; @bracket: '{' or '[' to open, '}' or ']' to close */
 void json_open(struct json *j, const char *key, char bracket);
 void json_close(struct json *j, char bracket);
-void json_end(struct json *j);		/* of a document */
+void json_end(struct json *j);		/* ends the line of a document */
 void json_text(struct json *j, const char *key, const char *text);
 void json_number(struct json *j, const char *key, u64 number);	/* NONE: null */
 void json_real(struct json *j, const char *key, double real);	/* negative: null */
 void json_bool(struct json *j, const char *key, bool value);
-/* Members of the object that is open. */
+/* Add members to the open object. */
 void json_totals(struct json *j, const struct reading *r, const struct totals *t);
 void json_events(struct json *j, const struct reading *r);
-/* The length of the UTF-8 sequence at @text, 0 if it is none. */
+/* Returns the length of the UTF-8 sequence at @text, or 0 if there is none. */
 int utf8_length(const char *text);
 
 /* ---- table.c: rows sorted and printed ---- */
@@ -230,13 +233,13 @@ struct table {
 	enum view view;
 	enum sort sort;
 	bool reverse;
-	int width;		/* columns there are; 0: no limit */
-	size_t first, rows;	/* which to show */
+	int width;		/* columns of the screen; 0: no limit */
+	size_t first, rows;	/* the rows to show */
 };
 
 enum sort sort_or_die(const char *name);
 void table_sort(const struct table *t, struct delta *d);
-bool table_with_cgroup(const struct table *t);	/* whether rows show their cgroup */
+bool table_with_cgroup(const struct table *t);	/* true: rows show their cgroup */
 void table_head(const struct table *t, FILE *out);
 void table_rows(const struct table *t, const struct delta *d, FILE *out);
 void row_json(const struct table *t, const struct row *row, struct json *j);
@@ -246,7 +249,7 @@ void row_json(const struct table *t, const struct row *row, struct json *j);
 void print_memory(FILE *out, const struct reading *r);
 void print_missing(FILE *out, const struct reading *r);
 
-/* ---- term.c: the terminal, given back however pmuk ends ---- */
+/* ---- term.c: the terminal, whose state is restored however pmuk ends ---- */
 
 extern volatile sig_atomic_t resized, suspended;
 
@@ -254,50 +257,50 @@ void term_enter(void);
 void term_leave(void);
 void term_suspend(void);
 void term_size(int *columns, int *lines);
-/* The next key within @ns, or 0; an arrow is what vi(1) has for it. */
+/* Returns the key pressed within @ns, or 0; for arrow keys, vi(1)'s j and k. */
 int term_key(u64 ns);
 
-/* ---- signal.c: those that want an end come while pmuk waits, and at no other time ---- */
+/* ---- signal.c: signals that end pmuk arrive only while pmuk waits ---- */
 
 struct pollfd;
 
-extern volatile sig_atomic_t signalled;		/* the one that wants an end, or 0 */
+extern volatile sig_atomic_t signalled;		/* a signal to end pmuk has come, or 0 */
 
 void catch_ends(void);
 void signal_catch(int signal, void (*handler)(int), int flags);
 void signal_hold(const int *signals, size_t nr);
-void signal_restore(void);	/* in a child, before it becomes another program */
-bool wait_ns(u64 ns);		/* false: a signal wants an end */
-/* How many of @fds are ready within @ns; 0 also when a signal, or a child's end, has come. */
+void signal_restore(void);	/* for a child, before its exec */
+bool wait_ns(u64 ns);		/* false: a signal to end pmuk has come */
+/* Returns how many of @fds are ready within @ns; also 0 after a signal or a child's exit. */
 int poll_ns(struct pollfd *fds, size_t nr, u64 ns);
 
 /* ---- command.c: running COMMAND ---- */
 
 struct command {
 	pid_t pid;
-	int go[2];		/* a pipe: a byte, and it may begin; none, and it ends */
-	int error;		/* the errno of what went wrong before it began */
+	int go[2];		/* a pipe: a byte starts COMMAND, end of file ends the child */
+	int error;		/* errno if COMMAND could not be started */
 	bool ended;
-	int status;		/* of wait(2) */
+	int status;		/* the status that wait(2) returned */
 	u64 user, system;	/* ns */
 };
 
-/* Makes a process that waits for command_go(); @cgroup: a directory it is to enter, or NULL. */
+/* Forks a child that waits for command_go(). @cgroup: the directory of its cgroup, or NULL. */
 void command_prepare(struct command *c, char **argv, const char *cgroup);
 void command_go(struct command *c);
-bool command_poll(struct command *c, bool block);	/* whether it has ended */
+bool command_poll(struct command *c, bool block);	/* true: COMMAND has ended */
 int command_exit_status(const struct command *c);
 
-/* ---- cgroup.c: a cgroup of one's own ---- */
+/* ---- cgroup.c: a cgroup for COMMAND ---- */
 
 struct cgroup {
-	char path[4096];	/* its directory; "": there is none */
+	char path[4096];	/* the directory */
 	u64 id;
 };
 
 void cgroup_make(struct cgroup *c);
 void cgroup_remove(struct cgroup *c);
-/* Waits until all that has ended in it is accounted for; whether it is empty now. */
+/* Waits a moment until the cgroup's last tasks have exited; true: no task is left. */
 bool cgroup_settle(const struct cgroup *c);
 
 #endif

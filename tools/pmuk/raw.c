@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Packets of PMUK_SCHED_RAW, which linux/pmuk_sched.h describes. They come from a file that may be
- * damaged: nothing is believed.
+ * Decodes packets of PMUK_SCHED_RAW, which linux/pmuk_sched.h describes. The file that they come
+ * from may be damaged, so each field is checked.
  */
 #include "recording.h"
 
-/* The packets that are not read yet. */
+/* The bytes that are not decoded yet. */
 struct bytes {
 	const unsigned char *at, *end;
-	const char *fault;	/* the first one; NULL: none yet */
+	const char *fault;	/* the first fault found, or NULL */
 };
 
 static void fail(struct bytes *b, const char *fault)
@@ -35,7 +35,7 @@ static u64 fixed(struct bytes *b, unsigned int size)
 	return number;
 }
 
-/* LEB128. The last of ten bytes has one bit. */
+/* Decodes LEB128. A tenth byte may have only one bit: the highest of 64. */
 static u64 number(struct bytes *b)
 {
 	unsigned int shift = 0;
@@ -55,7 +55,7 @@ static void mark(struct raw *raw, struct bytes *b)
 {
 	u64 next;
 
-	fixed(b, 8);			/* the time: nobody asks for it */
+	fixed(b, 8);			/* the time, which no report shows */
 	raw->pid = (u32)fixed(b, 4);
 	next = fixed(b, 8);
 	if (next < raw->number)
@@ -75,9 +75,9 @@ static void one_switch(struct raw *raw, struct bytes *b, u32 misc, struct slice 
 	s->counts[0] = number(b);
 	s->counts[1] = number(b);
 	if (misc > (PMUK_SCHED_CLASS_MASK | PMUK_SCHED_INVALID))
-		fail(b, "a packet of a kind that there is not");
+		fail(b, "a packet of an unknown kind");
 	if (next > UINT32_MAX)
-		fail(b, "a pid that there is not");
+		fail(b, "an impossible pid");
 	if (!raw->marked)
 		fail(b, "a switch before the first mark");
 	raw->pid = (u32)next;

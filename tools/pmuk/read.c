@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Understands what is in /proc/pmuk_sched. What it does not know it refuses: numbers that are
- * taken for others are worse than none.
+ * Parses the files of /proc/pmuk_sched. A line of an unknown format is an error: a number with the
+ * wrong meaning would be worse than none.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,12 +11,12 @@
 
 #define VERSION	"2"
 
-/* Where a reader is in the text. */
+/* The position of the parser in the text. */
 struct cursor {
 	const char *file;
 	int line;
-	char *at;		/* in the line */
-	char *next;		/* the line after it, or NULL */
+	char *at;		/* the rest of the line */
+	char *next;		/* the next line, or NULL */
 };
 
 __noreturn static void refuse(const struct cursor *c, const char *wanted,
@@ -26,7 +26,7 @@ __noreturn static void refuse(const struct cursor *c, const char *wanted,
 	    c->file, c->line, wanted, found);
 }
 
-/* On to the next line; false at the end. */
+/* Goes to the next line; returns false at the end. */
 static bool next_line(struct cursor *c)
 {
 	char *end;
@@ -43,7 +43,7 @@ static bool next_line(struct cursor *c)
 	return true;
 }
 
-static char *rest(struct cursor *c)
+static char *rest_of_line(struct cursor *c)
 {
 	char *text = c->at;
 
@@ -75,19 +75,19 @@ void unescape(char *text)
 
 static char *name(struct cursor *c)
 {
-	char *text = rest(c);
+	char *text = rest_of_line(c);
 
 	unescape(text);
 	return text;
 }
 
-/* The next word; "" at the end of the line. */
+/* Returns the next word, or "" at the end of the line. */
 static char *word(struct cursor *c)
 {
 	char *text = c->at, *end = strchr(text, ' ');
 
 	if (!end)
-		return rest(c);
+		return rest_of_line(c);
 	*end = 0;
 	c->at = end + 1;
 	return text;
@@ -187,7 +187,7 @@ static void read_memory(struct cursor *c, struct memory *m)
 	no_more(c);
 }
 
-/* Whether there is more than that. */
+/* Returns true if the module counts, so that more lines follow. */
 static bool read_header(struct cursor *c, struct reading *r)
 {
 	read_version(c);
@@ -200,7 +200,7 @@ static bool read_header(struct cursor *c, struct reading *r)
 		refuse(c, "a time before the timestamp", "a later one");
 	read_events(c, r);
 	header_line(c, "missing");
-	r->missing = rest(c);
+	r->missing = rest_of_line(c);
 	read_memory(c, &r->memory);
 	r->unattributed = header_number(c, "unattributed");
 	return true;
@@ -311,7 +311,7 @@ static const struct line {
 	const char *file;
 	const char *key;
 	enum kind kind;
-	/* NULL: a histogram */
+	/* NULL: the line is a histogram */
 	void (*read)(struct cursor *c, struct reading *r, struct entry *e);
 } lines[] = {
 	{ "cpus", "cpu", CPU, read_cpu },

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * pmuk record: each switch of the CPUs, to a file, until COMMAND or the time ends or somebody
- * presses ^C. With --overwrite the rings are left alone till then: a flight recorder. With --raw
- * switches are packets.
+ * pmuk record: writes each context switch of the CPUs to a file, until COMMAND ends, the time is
+ * over, or the user presses ^C. With --overwrite, a flight recorder, the rings are read only then.
+ * With --raw, the module writes packets, which are smaller than records.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -16,8 +16,8 @@
 #include "recording.h"
 
 #define PAGES		64
-#define MAX_PAGES	16384	/* which is what the module takes */
-#define LOOK		(NSEC / 5)	/* at the rings at the latest */
+#define MAX_PAGES	16384	/* the module's limit */
+#define DRAIN_NS	(NSEC / 5)	/* the longest time between two reads of a ring */
 
 struct recorder {
 	const char *name;
@@ -30,7 +30,7 @@ struct recorder {
 	size_t nr, room;
 	unsigned char *buffer;		/* as large as a ring */
 	struct command command;
-	char **argv;			/* of COMMAND, NULL: there is none */
+	char **argv;			/* COMMAND and its arguments, or NULL */
 	u64 bytes;
 };
 
@@ -53,7 +53,7 @@ static void add_cpu(struct recorder *rec, u64 cpu, bool wanted)
 	rec->streams[rec->nr++] = s;
 }
 
-/* Such as 0-3,7. */
+/* Adds the CPUs of a list such as 0-3,7. */
 static void add_list(struct recorder *rec, char *list)
 {
 	char *item, *save, *dash;
@@ -116,7 +116,10 @@ static void put_header(struct recorder *rec, const struct reading *cpus)
 	put(rec, &h, sizeof(h));
 }
 
-/* Before, for those that end meanwhile, and after, for those that begin. */
+/*
+ * Writes the names of all tasks. Called before the recording and after it, because tasks exit and
+ * begin meanwhile.
+ */
 static void put_names(struct recorder *rec)
 {
 	struct reading tasks;
@@ -147,8 +150,8 @@ static void drain(struct recorder *rec, struct stream *s, u64 end)
 }
 
 /*
- * The account is taken first, and records are read up to where it was taken and no further: so it
- * is exact, while switches go on.
+ * Switches go on while this function runs. So for each CPU it first takes the statistics, and then
+ * reads records only up to the head in these statistics: the two agree exactly.
  */
 static void finish(struct recorder *rec)
 {
@@ -188,7 +191,7 @@ static void drain_all(struct recorder *rec)
 static bool goes_on(struct recorder *rec, u64 begun)
 {
 	if (rec->argv) {
-		/* ^C is for COMMAND as well, and its end is awaited */
+		/* COMMAND gets ^C from the terminal, too: wait until COMMAND ends */
 		if (signalled == SIGTERM || signalled == SIGHUP)
 			kill(rec->command.pid, signalled);
 		signalled = 0;
@@ -201,12 +204,12 @@ static u64 patience(const struct recorder *rec, u64 begun)
 {
 	u64 gone = now_ns() - begun;
 
-	if (rec->duration == NONE || rec->duration > gone + LOOK)
-		return LOOK;
+	if (rec->duration == NONE || rec->duration > gone + DRAIN_NS)
+		return DRAIN_NS;
 	return rec->duration > gone ? rec->duration - gone : 0;
 }
 
-/* Overwriting, nobody need be woken by the rings. */
+/* Rings that overwrite are not read before the end, so they need not wake pmuk. */
 static void loop(struct recorder *rec)
 {
 	u64 begun = now_ns();
@@ -220,7 +223,7 @@ static void loop(struct recorder *rec)
 	}
 }
 
-/* Each CPU takes one. COMMAND has begun without that. */
+/* Each CPU's stream takes a file. COMMAND, which was forked before, keeps the old limit. */
 static void allow_files(void)
 {
 	struct rlimit files;
@@ -324,6 +327,6 @@ int cmd_record(int argc, char **argv)
 	if (optind < argc)
 		rec.argv = argv + optind;
 	if (rec.argv && rec.duration != NONE)
-		die("-t is for recording without a COMMAND: that one's end is the end");
+		die("-t is for recording without a COMMAND; otherwise the end of COMMAND counts");
 	return record(&rec);
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The file of pmuk record: a header, then blocks, all in the byte order of the machine that wrote
- * it. Positions are multiples of 8, and so are sizes, but for that of packets: zeros follow these.
+ * them. Each block begins at a multiple of 8 bytes. Sizes are multiples of 8, too, except those of
+ * packets, which are followed by zeros up to the next multiple.
  *
  *	struct recording_header
- *	struct recording_block, and as many bytes as its size says; again and again
- *	a block RECORDING_END, behind which there is nothing
+ *	struct recording_block with its data, any number of times
+ *	a block RECORDING_END, the last one
  */
 #ifndef PMUK_RECORDING_H
 #define PMUK_RECORDING_H
@@ -17,7 +18,7 @@
 
 #define RECORDING_MAGIC		"PMUKSCHD"
 #define RECORDING_ORDER		0x01020304
-#define RECORDING_VERSION	2		/* 1 had fewer reasons, in fewer bits */
+#define RECORDING_VERSION	2		/* version 1 had fewer reasons, in fewer bits */
 
 struct recording_header {
 	char magic[8];			/* RECORDING_MAGIC */
@@ -26,28 +27,28 @@ struct recording_header {
 	u32 mode;			/* PMUK_SCHED_DROP, _OVERWRITE or _RAW */
 	u32 nr_cpus;
 	u64 begun;			/* ns of CLOCK_MONOTONIC */
-	char events[MAX_EVENTS][EVENT_NAME];	/* "": there is none */
+	char events[MAX_EVENTS][EVENT_NAME];	/* "": no event */
 };
 
 enum {
-	RECORDING_RECORDS = 1,		/* of block.cpu: whole ones, as they were in its ring */
+	RECORDING_RECORDS = 1,		/* whole records from the ring of block.cpu */
 	RECORDING_STAT = 2,		/* struct pmuk_sched_stat of block.cpu, after its records */
-	RECORDING_TASK = 3,		/* struct recording_task: a name; a later one replaces it */
+	RECORDING_TASK = 3,		/* struct recording_task; a later name replaces a former */
 	RECORDING_END = 4,		/* u64: ns of CLOCK_MONOTONIC */
-	RECORDING_RAW = 5,		/* of block.cpu, instead of records: whole packets, as they
-					 * were in its AUX area; then zeros, up to a multiple of 8
+	RECORDING_RAW = 5,		/* whole packets from the AUX area of block.cpu, in place of
+					 * records; then zeros, up to a multiple of 8 bytes
 					 */
 };
 
 struct recording_block {
 	u32 type;
 	u32 cpu;
-	u64 size;			/* of what follows */
+	u64 size;			/* bytes of data that follow, without padding */
 };
 
 struct recording_task {
 	u32 pid;
-	char name[68];			/* ends with a 0 */
+	char name[68];			/* NUL-terminated */
 };
 
 struct recording_lost {			/* a PERF_RECORD_LOST */
@@ -63,29 +64,29 @@ static_assert(sizeof(struct pmuk_sched_switch) == 48, "an ABI");
 static_assert(sizeof(struct pmuk_sched_stream) == 16, "an ABI");
 static_assert(sizeof(struct pmuk_sched_stat) == 32, "an ABI");
 
-#define RECORDING_FILE		"pmuk.data"	/* when no other is named */
+#define RECORDING_FILE		"pmuk.data"	/* the default name */
 
 /* ---- raw.c: packets ---- */
 
-/* A switch, as a record or a packet has it. */
+/* A slice of a task on a CPU, read from a record or a packet of the switch that ended the slice. */
 struct slice {
-	u32 pid;		/* who ran in it */
+	u32 pid;		/* the task */
 	u32 misc;		/* PMUK_SCHED_* */
 	u64 run, wait;
 	u64 counts[2];
 };
 
-/* State from the packets before; 0 at first. */
+/* The state after a CPU's packets so far; zero before the first packet. */
 struct raw {
-	bool marked;		/* there was a mark */
-	u32 pid;		/* who runs */
-	u64 number;		/* so many switches there were */
-	u64 missing;		/* of which these were lost */
+	bool marked;		/* a mark has been read */
+	u32 pid;		/* the running task */
+	u64 number;		/* switches so far, lost ones included */
+	u64 missing;		/* lost switches so far */
 };
 
 /*
- * The packet at @at, in @left bytes, which are not 0: how long it is. @s: the switch, but for
- * PMUK_SCHED_RAW_MARK. @fault: why it is none, or NULL.
+ * Decodes the packet at @at, where @left (at least 1) bytes are, and returns its length. Sets @s
+ * unless the packet is a mark (PMUK_SCHED_RAW_MARK). @fault: why the packet is invalid, or NULL.
  */
 size_t raw_packet(struct raw *raw, const unsigned char *at, size_t left, struct slice *s,
 		  const char **fault);
@@ -97,16 +98,16 @@ struct stream {
 	u32 cpu;
 	u32 mode;
 	struct perf_event_mmap_page *page;
-	const unsigned char *data;	/* or packets */
-	u64 size;		/* of that, a power of two */
-	size_t mapped;		/* of the page, and what comes with it */
-	u64 position;		/* read up to here */
+	const unsigned char *data;	/* records, or packets */
+	u64 size;		/* bytes of data, a power of two */
+	size_t mapped;		/* bytes mapped at page */
+	u64 position;		/* data before this position were read */
 };
 
-/* False if there is no such CPU. */
+/* Returns false if there is no such CPU. */
 bool stream_open(struct stream *s, u32 cpu, u32 nr_pages, u32 mode);
 void stream_stat(const struct stream *s, struct pmuk_sched_stat *stat);
-/* Copies whole records, or packets, up to position @end, NONE: all, to @to; how many bytes. */
+/* Copies whole records or packets before position @end (NONE: all) to @to. Returns their size. */
 size_t stream_read(struct stream *s, u64 end, unsigned char *to);
 void stream_close(struct stream *s);
 

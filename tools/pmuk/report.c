@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * pmuk report: what is in a file of pmuk record, task by task. A file that is cut short or damaged
- * is refused: its sums would be wrong.
+ * pmuk report: prints the contents of a file of pmuk record, task by task. A file that is cut short
+ * or damaged is refused, because its sums would be wrong.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,31 +19,32 @@ struct task {
 	u32 pid;
 	u64 slices;
 	struct totals t;
-	bool saturated;		/* some time is more than what is here */
-	struct entry entry;	/* for sorting, as those of pmuk top */
+	bool saturated;		/* a slice or wait was longer than its record can say */
+	struct entry entry;	/* for table_sort(), which sorts rows of pmuk top */
 	char *name;
 };
 
 struct cpu {
 	u32 cpu;
-	u64 seen, told;		/* switches; those that PERF_RECORD_LOST tells of */
+	u64 seen;		/* switches in the file */
+	u64 reported;		/* lost switches that records or marks report */
 	struct raw raw;
 	u64 idle, idle_slices;
-	bool closed;		/* has its account */
+	bool closed;		/* the block RECORDING_STAT was read */
 	struct pmuk_sched_stat stat;
 };
 
 struct report {
-	const char *name;	/* of the file */
+	const char *name;	/* the file's name */
 	const unsigned char *data;
 	size_t size;
-	struct reading events;	/* their names only */
+	struct reading events;	/* only the names of the events */
 	u32 mode, nr_cpus;
 	u64 begun, ended;
-	u64 only;		/* this CPU, NONE: all */
+	u64 only;		/* the CPU to report, NONE: all */
 	struct task *tasks;
 	size_t nr_tasks, tasks_room;
-	struct map index;	/* pid to tasks */
+	struct map index;	/* from a pid to its index in tasks */
 	struct cpu *cpus;
 	size_t nr, cpus_room;
 };
@@ -118,7 +119,7 @@ static void add_slice(struct report *r, struct cpu *cpu, const struct slice *s)
 static void check_class(const struct report *r, const unsigned char *at, u32 misc)
 {
 	if ((misc & PMUK_SCHED_CLASS_MASK) > PMUK_SCHED_MIGRATED)
-		broken(r, at, "a switch of a class that there is not");
+		broken(r, at, "a switch of an unknown class");
 }
 
 static void add_switch(struct report *r, struct cpu *cpu, const unsigned char *at, size_t size)
@@ -145,7 +146,7 @@ static void add_lost(struct report *r, struct cpu *cpu, const unsigned char *at,
 	if (size < sizeof(lost))
 		broken(r, at, "a record of loss of %zu bytes", size);
 	memcpy(&lost, at, sizeof(lost));
-	cpu->told += lost.lost;
+	cpu->reported += lost.lost;
 }
 
 static void add_records(struct report *r, u32 cpu_nr, const unsigned char *at, size_t size)
@@ -190,7 +191,7 @@ static void add_packets(struct report *r, u32 cpu_nr, const unsigned char *at, s
 		check_class(r, at, s.misc);
 		add_slice(r, cpu, &s);
 	}
-	cpu->told = cpu->raw.missing;
+	cpu->reported = cpu->raw.missing;
 }
 
 static void add_stat(struct report *r, u32 cpu_nr, const unsigned char *at, size_t size)
@@ -243,7 +244,7 @@ static void add_block(struct report *r, const struct recording_block *b, const u
 	}
 }
 
-/* How many zeros follow the @size bytes at @at, up to a multiple of 8; @left: what there is. */
+/* Returns how many zeros pad @size bytes at @at to a multiple of 8. @left: bytes after these. */
 static size_t padding(const struct report *r, const unsigned char *at, u64 size, size_t left)
 {
 	size_t i, zeros = -size % 8;
@@ -252,7 +253,7 @@ static size_t padding(const struct report *r, const unsigned char *at, u64 size,
 		broken(r, at, "a block that is not complete");
 	for (i = 0; i < zeros; i++)
 		if (at[size + i])
-			broken(r, at + size + i, "something behind the packets");
+			broken(r, at + size + i, "the padding of packets is not zero");
 	return zeros;
 }
 
@@ -275,7 +276,7 @@ static void read_blocks(struct report *r)
 		at += b.size + padding(r, r->data + at, b.size, left - b.size);
 	}
 	if (at != r->size)
-		broken(r, r->data + at, "something behind the end");
+		broken(r, r->data + at, "the file goes on after the block of its end");
 }
 
 static void read_names(struct report *r, const struct recording_header *h)
@@ -286,7 +287,7 @@ static void read_names(struct report *r, const struct recording_header *h)
 	while (names->nr_events < MAX_EVENTS && *names->events[names->nr_events])
 		if (names->events[names->nr_events++][EVENT_NAME - 1])
 			broken(r, r->data, "a bad name of an event");
-	/* records have room for two */
+	/* records have room for two events */
 	if (names->nr_events > 2)
 		names->nr_events = 2;
 }
@@ -303,7 +304,7 @@ static void read_start(struct report *r)
 	if (h.order == __builtin_bswap32(RECORDING_ORDER))
 		die("%s is of a machine with the other byte order; look at it there", r->name);
 	if (h.order != RECORDING_ORDER)
-		broken(r, r->data, "a byte order that there is not");
+		broken(r, r->data, "an unknown byte order");
 	if (h.version != RECORDING_VERSION)
 		die("%s has version %u, and this pmuk knows version %d: use the pmuk that wrote it",
 		    r->name, h.version, RECORDING_VERSION);
@@ -366,10 +367,10 @@ static u64 overwritten(const struct report *r, const struct cpu *c)
 	return c->stat.switches - known;
 }
 
-/* The last losses may not be reported. */
+/* Records may report fewer losses than the statistics have: the last ones come in no record. */
 static bool adds_up(const struct report *r, const struct cpu *c)
 {
-	return c->told <= c->stat.lost &&
+	return c->reported <= c->stat.lost &&
 	       c->seen + c->stat.lost + c->stat.discarded + overwritten(r, c) == c->stat.switches;
 }
 
@@ -409,7 +410,7 @@ static const struct task *task_of_row(const struct report *r, const struct row *
 	return &r->tasks[map_find(&r->index, row->entry->id)];
 }
 
-/* How often a task left a CPU neither to wait nor preempted; in a table, SLICES has these, too. */
+/* Returns how often a task left a CPU neither to wait nor preempted. SLICES includes these. */
 static u64 other_reasons(const struct task *task)
 {
 	return task->slices - task->t.left[VOLUNTARY] - task->t.left[SAME] - task->t.left[OTHER];
@@ -448,7 +449,7 @@ static void put_marks(const struct report *r)
 	if (invalid)
 		puts("?: not all slices were counted: counts are too low");
 	if (saturated)
-		puts("+: some slice or wait was longer than 4.29 s, and is in here with that");
+		puts("+: some slice or wait was longer than 4.29 s, and is counted as 4.29 s");
 }
 
 static void put_report(const struct report *r, const struct delta *d)
@@ -476,7 +477,7 @@ static void json_cpu(const struct report *r, const struct cpu *c, struct json *j
 	json_number(j, "switches", c->stat.switches);
 	json_number(j, "seen", c->seen);
 	json_number(j, "lost", c->stat.lost);
-	json_number(j, "lost_told", c->told);
+	json_number(j, "lost_reported", c->reported);
 	json_number(j, "discarded", c->stat.discarded);
 	json_number(j, "overwritten", overwritten(r, c));
 	json_bool(j, "adds_up", adds_up(r, c));

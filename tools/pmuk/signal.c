@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Signals are held back but for the times of waiting. So there is no moment between a look at
- * whether one has come and the wait for one.
+ * Signals are blocked except while pmuk waits in ppoll(). So none can come unnoticed between a
+ * check of `signalled` and the wait after it.
  */
 #include <poll.h>
 #include <time.h>
@@ -10,7 +10,7 @@
 
 volatile sig_atomic_t signalled;
 
-static sigset_t unblocked;		/* while waiting */
+static sigset_t unblocked;		/* the signal mask during a wait */
 static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
 
 static void on_end(int signal)
@@ -18,7 +18,7 @@ static void on_end(int signal)
 	signalled = signal;
 }
 
-/* The signal only has to come: it ends a wait. */
+/* SIGCHLD needs a handler to interrupt a wait, but the handler has nothing to do. */
 static void on_child(int signal)
 {
 	(void)signal;
@@ -51,7 +51,7 @@ void catch_ends(void)
 	sigprocmask(SIG_BLOCK, NULL, &unblocked);
 	for (i = 0; i < ARRAY_SIZE(ends); i++) {
 		sigaction(ends[i], NULL, &was);
-		if (was.sa_handler != SIG_IGN)		/* as nohup(1) wants it */
+		if (was.sa_handler != SIG_IGN)		/* nohup(1) has set SIG_IGN */
 			signal_catch(ends[i], on_end, 0);
 	}
 	signal_catch(SIGCHLD, on_child, 0);
@@ -73,7 +73,7 @@ void signal_restore(void)
 	sigprocmask(SIG_SETMASK, &unblocked, NULL);
 }
 
-/* ppoll() lets no signal in when something is ready: a busy ring would keep them out for ever. */
+/* Unblocks signals for a moment: ppoll() delivers none while a file is ready, as busy rings are. */
 static void let_in(void)
 {
 	sigset_t held;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Opens the kernel's files. Who cannot have one is told why, and what to do.
+ * Opens the kernel's files. If that fails, a message says why, and what to do.
  */
 #include <errno.h>
 #include <fcntl.h>

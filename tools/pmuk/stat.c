@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * pmuk stat: runs COMMAND in a cgroup of its own, and tells what it and its children took.
+ * pmuk stat: runs COMMAND in a cgroup of its own, and prints the totals of that cgroup.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -10,7 +10,7 @@
 
 #include "pmuk.h"
 
-#define FAILED	125	/* pmuk itself, as env(1) and timeout(1) have it */
+#define FAILED	125	/* the exit status if pmuk fails, as with env(1) and timeout(1) */
 
 struct job {
 	char **argv;
@@ -19,10 +19,10 @@ struct job {
 	struct reading r;
 	const struct totals *t;
 	u64 elapsed;
-	bool left;		/* some of its processes go on */
+	bool left;		/* some processes of COMMAND go on */
 };
 
-/* ^C is for COMMAND, which gets it from the terminal; what pmuk alone gets, it hands on. */
+/* COMMAND gets ^C from the terminal. SIGTERM and SIGHUP reach pmuk alone, which passes them on. */
 static void run(struct job *job)
 {
 	u64 begun;

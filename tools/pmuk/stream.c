@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A CPU's switches in a mapped ring, or in an AUX area. The layout is perf's: the kernel tells by
- * data_head, or aux_head, how far it has written; when nothing is to be overwritten, data_tail, or
- * aux_tail, tells it how far that was read.
+ * Reads a CPU's switches from a mapped ring or AUX area. The layout is perf's: the kernel advances
+ * data_head or aux_head when it has written data. Unless the ring overwrites, pmuk advances
+ * data_tail or aux_tail when it has read them.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +29,7 @@ __noreturn static void cannot(u32 cpu, const char *what, int error)
 	die("CPU %u: %s: %s", cpu, what, strerror(error));
 }
 
-static void map(struct stream *s, u32 nr_pages)
+static void map_ring(struct stream *s, u32 nr_pages)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	int prot = s->mode == PMUK_SCHED_OVERWRITE ? PROT_READ : PROT_READ | PROT_WRITE;
@@ -42,10 +42,13 @@ static void map(struct stream *s, u32 nr_pages)
 	s->size = nr_pages * page;
 }
 
-/* Behind a ring of one page. */
+/*
+ * Maps the AUX area. A ring of one page has to be mapped before; the kernel writes into it that
+ * packets have come, which pmuk sees by aux_head.
+ */
 static void map_area(struct stream *s, u32 nr_pages)
 {
-	map(s, 1);
+	map_ring(s, 1);
 	s->size = nr_pages * (u64)sysconf(_SC_PAGESIZE);
 	s->data = mmap(NULL, s->size, PROT_READ, MAP_SHARED, s->fd, (off_t)s->page->aux_offset);
 	if (s->data == MAP_FAILED)
@@ -72,7 +75,7 @@ bool stream_open(struct stream *s, u32 cpu, u32 nr_pages, u32 mode)
 	if (mode == PMUK_SCHED_RAW)
 		map_area(s, nr_pages);
 	else
-		map(s, nr_pages);
+		map_ring(s, nr_pages);
 	return true;
 }
 
@@ -84,7 +87,7 @@ void stream_close(struct stream *s)
 	close(s->fd);
 }
 
-/* Overwriting, the ring is frozen, so that what is in it stays for as long as it is read. */
+/* Pauses a ring that overwrites first, so that its records stay until they are read. */
 void stream_stat(const struct stream *s, struct pmuk_sched_stat *stat)
 {
 	if (s->mode == PMUK_SCHED_OVERWRITE && ioctl(s->fd, PMUK_SCHED_PAUSE))
@@ -93,7 +96,7 @@ void stream_stat(const struct stream *s, struct pmuk_sched_stat *stat)
 		cannot(s->cpu, "the account of what was lost", errno);
 }
 
-/* Data that are read after this are not older than the head. */
+/* Load-acquire: data that are read after the head are at least as new as the head. */
 static u64 head(const struct stream *s)
 {
 	if (s->mode == PMUK_SCHED_RAW)
@@ -101,7 +104,10 @@ static u64 head(const struct stream *s)
 	return __atomic_load_n(&s->page->data_head, __ATOMIC_ACQUIRE);
 }
 
-/* After it was read: from here on it is written again. Nobody reads what tells of packets. */
+/*
+ * Lets the kernel overwrite what was read. Records about an AUX area are skipped unread, as its
+ * head says the same.
+ */
 static void give_back(struct stream *s)
 {
 	u64 tail = s->position;
@@ -143,7 +149,7 @@ static bool plausible(const struct perf_event_header *h, size_t room)
 		h->type == PERF_RECORD_LOST || h->type == PERF_RECORD_LOST_SAMPLES);
 }
 
-/* Whether records begin there and go on to the very end. */
+/* Returns true if plausible records fill @data up to its very end. */
 static bool chain(const unsigned char *data, size_t size)
 {
 	struct perf_event_header h;
@@ -159,7 +165,11 @@ static bool chain(const unsigned char *data, size_t size)
 	return true;
 }
 
-/* Where the first whole record begins is not said anywhere, but where the last one ends is. */
+/*
+ * Reads a ring that has overwritten old records. The head says where the last record ends, but
+ * nothing says where the first whole one begins: the first position from which a chain of records
+ * reaches the head.
+ */
 static size_t read_overwriting(struct stream *s, u64 end, unsigned char *to)
 {
 	u64 last = end == NONE ? head(s) : end, first = last > s->size ? last - s->size : 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Rows of pmuk top: sorted, and printed so that eighty columns are enough. What is wider has the
- * counts of more events, and cgroups.
+ * Sorts the rows of pmuk top, and prints them in eighty columns. Wider tables also have the counts
+ * of more events, and cgroups.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,9 +9,9 @@
 #include "pmuk.h"
 
 #define NARROW		80
-#define EVENT_COLUMN	7	/* with the blank before it */
-#define WITH_CGROUP	110	/* from this width on there is a column of cgroups */
-#define NAME_COLUMN	24	/* then, that of names is as wide */
+#define EVENT_COLUMN	7	/* the width of an event's column, with a blank */
+#define WITH_CGROUP	110	/* tables of at least this width have a column of cgroups */
+#define NAME_COLUMN	24	/* the width of the column of names, if cgroups follow */
 
 const char *const sort_names[NR_SORTS] = {
 	[BY_RUN] = "run", [BY_WAIT] = "wait", [BY_IPC] = "ipc", [BY_GHZ] = "ghz",
@@ -32,7 +32,7 @@ enum sort sort_or_die(const char *name)
 
 /* ---- sorting ---- */
 
-static const struct table *sorted;	/* qsort() has no argument for it */
+static const struct table *sorted;	/* for compare(), which gets no argument from qsort() */
 
 static double known(u64 n)
 {
@@ -79,7 +79,7 @@ static int in_order(const struct row *a, const struct row *b)
 		return strcmp(name_of(a), name_of(b));
 	x = sort_key(a);
 	y = sort_key(b);
-	/* what is not known is last, in either direction */
+	/* unknown values are last in either direction */
 	if (x < 0 && y >= 0)
 		return sorted->reverse ? -1 : 1;
 	if (x >= 0 && y < 0)
@@ -121,7 +121,7 @@ bool table_with_cgroup(const struct table *t)
 	return (t->view == TASKS || t->view == GROUPS) && (!t->width || t->width >= WITH_CGROUP);
 }
 
-/* Names of events are cut to their column, at the end that tells least: cache-misses is misses. */
+/* Cuts the beginning of a long name, because the end says more: cache-misses becomes misses. */
 static const char *short_name(const char *event)
 {
 	size_t len = strlen(event);

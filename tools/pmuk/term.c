@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The terminal: keys come one by one, the screen is another than the shell's. However pmuk ends,
- * it is given back as it was.
+ * Prepares the terminal for pmuk top: keys arrive one by one, and the alternate screen keeps the
+ * shell's. However pmuk ends, the terminal's former state is restored.
  */
 #include <poll.h>
 #include <signal.h>
@@ -12,13 +12,13 @@
 
 #include "pmuk.h"
 
-/* another screen, no cursor; and back */
+/* ENTER: the alternate screen, no cursor. LEAVE: the cursor, the shell's screen. */
 #define ENTER	"\033[?1049h\033[?25l"
 #define LEAVE	"\033[?25h\033[?1049l"
 
 volatile sig_atomic_t resized, suspended;
 
-static struct termios shell;		/* as it was */
+static struct termios shell;		/* the modes before pmuk changed them */
 static volatile sig_atomic_t entered;
 
 static void on_resize(int signal)
@@ -36,10 +36,10 @@ static void on_suspend(int signal)
 static void on_crash(int signal)
 {
 	term_leave();
-	raise(signal);		/* which ends it, by SA_RESETHAND */
+	raise(signal);		/* ends pmuk, as SA_RESETHAND has removed this handler */
 }
 
-/* The state of the terminal is set before it is taken, as a signal may come between. */
+/* `entered` is set before the terminal changes, as a signal may come right after the change. */
 static void take(void)
 {
 	struct termios raw = shell;
@@ -53,7 +53,7 @@ static void take(void)
 		die("cannot write to the terminal");
 }
 
-/* Also in a handler of signals, so nothing but system calls. */
+/* Signal handlers call this function, too, so it makes only system calls. */
 void term_leave(void)
 {
 	ssize_t ignored;
@@ -108,7 +108,7 @@ void term_size(int *columns, int *lines)
 		*lines = size.ws_row;
 }
 
-/* The rest of an arrow's sequence is there at once. If nothing follows, the escape was the key. */
+/* An arrow key sends its whole sequence at once. If nothing follows, the user pressed Escape. */
 static int arrow(void)
 {
 	static const char keys[] = { 'k', 'j' };
@@ -130,7 +130,7 @@ int term_key(u64 ns)
 	if (signalled || !poll_ns(&in, 1, ns))
 		return 0;
 	if (read(STDIN_FILENO, &key, 1) != 1) {
-		signalled = SIGHUP;	/* nobody is there any more */
+		signalled = SIGHUP;	/* the terminal is gone */
 		return 0;
 	}
 	return key == '\033' ? arrow() : key;

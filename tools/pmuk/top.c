@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * pmuk top: who runs, waits and switches, again and again. In a terminal it is a live table; else
- * lines of text, or with --json one object for each reading.
+ * pmuk top: shows again and again which tasks run, wait and switch. In a terminal the table is
+ * live. Otherwise pmuk top prints text, or with --json an object for each reading.
  */
 #include <getopt.h>
 #include <stdlib.h>
@@ -15,21 +15,21 @@
 #define MIN_DELAY	(NSEC / 10)
 #define MAX_DELAY	(3600 * NSEC)
 #define PROCESSES	64
-#define SHARE		20		/* a table takes at most one of so many parts of a CPU */
+#define SHARE		20		/* tables take at most 1/20 of a CPU's time */
 
 struct top {
 	struct table table;
-	struct delta delta;		/* of the view */
-	struct reading before, now;	/* of the view's file */
+	struct delta delta;		/* the rows of the view */
+	struct reading before, now;	/* readings of the view's file */
 	struct delta cpus;
 	struct reading cpus_before, cpus_now;
-	struct reading cgroups;		/* for their names */
+	struct reading cgroups;		/* for the names of cgroups */
 	u64 delay, iterations;
 	u64 woken;			/* CPU time when the latest reading began */
-	u64 cost;			/* of the latest table: ns of CPU time, the kernel's too */
+	u64 cost;			/* ns of CPU time, user and system, for the latest table */
 	bool batch, json;
 	bool delayed;			/* -d was given */
-	bool totals;			/* since counting began, always */
+	bool totals;			/* each table covers all since counting began */
 	bool help;
 	int lines;
 	u64 only[PROCESSES];		/* tasks and processes to show; none: all */
@@ -126,13 +126,13 @@ static void read_again(struct top *top)
 	prepare(top);
 }
 
-/* The table that was read is written. */
+/* Called when a table has been written. */
 static void table_done(struct top *top)
 {
 	top->cost = cpu_time() - top->woken;
 }
 
-/* The time until the next reading. If there is very much to read, readings are rarer. */
+/* Returns the time until the next reading, longer if a table takes much CPU time. */
 static u64 delay_of(const struct top *top)
 {
 	u64 least = (SHARE - 1) * top->cost;
@@ -164,7 +164,7 @@ static void put_title(const struct top *top, FILE *out)
 		fprintf(out, ", %zu gone", top->delta.gone);
 }
 
-/* The kernel tells of all that there may be; those that never were online have not even idled. */
+/* The kernel lists all possible CPUs. A CPU that never was online has not even idle time. */
 static u64 nr_cpus(const struct reading *r)
 {
 	struct map on = {};
@@ -222,7 +222,7 @@ static bool any_unknown(const struct top *top)
 	return event_index(&top->now, "cycles") < 0 || event_index(&top->now, "instructions") < 0;
 }
 
-/* Explains the marks, when there are any. */
+/* Explains the marks that are in the table. */
 static void put_marks(const struct top *top, FILE *out)
 {
 	if (any_invalid(&top->delta) || any_invalid(&top->cpus))
@@ -315,7 +315,7 @@ static void put_line(const struct top *top, FILE *out, const char *text)
 	fputs("\033[K\r\n", out);
 }
 
-/* Calls @put for lines of text, and puts those that fit. Returns how many are left. */
+/* Prints the lines that @put writes, at most @lines. Returns how many more would fit. */
 static int put_lines(struct top *top, FILE *out, int lines, void (*put)(struct top *, FILE *))
 {
 	char *text = NULL, *line, *save;
@@ -388,7 +388,7 @@ static void draw(struct top *top)
 	free(frame);
 }
 
-/* Another file: there is nothing to compare with yet. */
+/* If the new view needs another file, that file has no earlier reading to compare yet. */
 static void set_view(struct top *top, enum view view)
 {
 	bool other = strcmp(file_of(view), file_of(top->table.view));
@@ -471,7 +471,7 @@ static void key_pressed(struct top *top, int key)
 	draw(top);
 }
 
-/* Until it is time to read again; false: the end. */
+/* Handles keys until the next reading is due. Returns false if pmuk is to end. */
 static bool keys_until(struct top *top, u64 since)
 {
 	u64 now;
@@ -487,7 +487,7 @@ static bool keys_until(struct top *top, u64 since)
 			term_suspend();
 		if (resized) {
 			term_size(&top->table.width, &top->lines);
-			prepare(top);	/* there may be a column of cgroups now */
+			prepare(top);	/* the new width may have room for cgroups */
 			draw(top);
 		}
 		if (key)
@@ -500,7 +500,7 @@ static int run_live(struct top *top)
 {
 	u64 i, start;
 
-	read_again(top);	/* with its messages, if any, on the shell's screen */
+	read_again(top);	/* before term_enter(): errors belong on the shell's screen */
 	term_enter();
 	term_size(&top->table.width, &top->lines);
 	for (i = 1;; i++) {

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Shows that vm/bench-report finds in logs what vm/bench measured, and that vm/bench refuses what it does not know."""
+"""Shows that vm/bench-report finds in logs what vm/bench measured, and draws it, and that vm/bench refuses what it does
+not know."""
 import json
 import os
 import subprocess
@@ -23,8 +24,16 @@ switch_on_ns 218.000
 switch_stream_ns 318.500
 ctx_load_ns 77900.000
 ctx_load_8set_ns 300000.000
+ctx_load_32set_ns 1200000.000
+ctx_unload_ns 9000000.000
+ctx_unload_grace_periods 2.000
+readers_10_entries 12.000
 read_surprise_insn 1.000
 # no aux_pmu_begin_end: perf core has no AUX output of kernel counters
+'''
+STOCK = '''switch_on_ns 150.000
+switch_stream_ns 240.000
+switch_idle_insn 190.000
 '''
 OURS = '''wdt_latency_200 1.100
 wdt_latency_200 missed
@@ -38,7 +47,7 @@ LAST = {'read_raw_ns': 400.0, 'read_pmuk_local_insn': 45.0, 'x86_read_raw_ns': 1
 KEPT = {'read_user_ns': 1.0, 'rec_pmuk_insn': 46.3, 'no_longer_ns': 1.0, 'x86_read_raw_ns': 7.0,
         'x86_read_user_ns': 1.0}
 
-# name: what was measured, what the report says, numbers in build/bench.json, where None is none
+# name: the measured parts, words of the report, numbers in build/bench.json (None: no number)
 CASES = {
     'the median, only of ns.log': (f'arm64:{ALL}', [], {'read_raw_ns': 200.0}),
     'instructions, only of insn.log':
@@ -54,6 +63,12 @@ CASES = {
     'the change in per cent': ('arm64:reads', ['200.0     -50%'], {}),
     'the change of instructions': ('arm64:reads', ['43.0       -2'], {}),
     'curves': ('arm64:contexts', ['77900.0           300000.0'], {}),
+    'how a curve grows': ('arm64:contexts', ['      37431   15.40'], {}),
+    'grace periods': ('arm64:contexts', ['ctx_unload_grace_periods <= 1: missed (2)'], {'ctx_unload_insn': 9000000.0}),
+    'entries of a stretch': ('arm64:switch', ['entries, by tasks'], {'readers_10_entries': 12.0}),
+    'the stock kernel': ('arm64:switch', ['switch_on_stock_insn <= 160: met (150)'],
+                         {'switch_on_stock_insn': 150.0, 'switch_record_stock_insn': 90.0,
+                          'switch_idle_stock_insn': 190.0, 'switch_on_insn': 218.0, 'switch_on_stock_ns': None}),
     'lockups': ('arm64:watchdog', ['wdt_latency_missed <= 0: missed (1)', 'wdt_latency_p100 <= 1.05: missed (1.3)'],
                 {'wdt_latency_lockups': 3, 'wdt_latency_p0': 1.1, 'wdt_false': 3.0}),
     'what was not measured is said': (f'arm64:{ALL}', ['insn.log: insn of read_raw, read_pmuk_snapshot,'], {}),
@@ -67,7 +82,16 @@ CASES = {
     'a machine that never came up': ('arm64:aux', ['insn of aux_begin_end'], {'aux_begin_end_ns': None}),
 }
 
-# what is asked of vm/bench, and what it says
+# name: the part that was measured, a plot of it, and words of that plot
+PLOTS = {
+    'a plot of curves': ('contexts', 'arm64-sets-insn.svg',
+                         ['>sets of four in a context<', '>insn<', '> 128<', '>ctx_load: pmuk_load_context()<']),
+    'a plot of lockups': ('watchdog', 'arm64-lockups.svg', ['>latency / threshold<', '>pmuk_wdt<', '> 100<']),
+}
+# A program that is run instead of gnuplot.
+BROKEN = '#!/bin/sh\necho "line 7: a command that gnuplot does not know" >&2\nexit 3\n'
+
+# The arguments that vm/bench must refuse, and its messages.
 REFUSED = {
     'PART=nothing': "bench: no part 'nothing' (reads records aux switch contexts watchdog x86)\n",
     'PART=x86 ARCH=arm64': 'bench: PART=x86 has nothing to measure on ARCH=arm64\n',
@@ -86,24 +110,52 @@ def read(path):
         return json.load(file)
 
 
+def report(build, what, **variables):
+    """The report of these logs."""
+    for log, text in (('ns', NS), ('insn', INSN), ('stock', STOCK), ('ours', OURS)):
+        write(os.path.join(build, 'bench', what.split(':')[0], log + '.log'), text)
+    last = os.path.join(build, 'last.json')
+    write(last, json.dumps(LAST))
+    write(os.path.join(build, 'bench.json'), json.dumps(KEPT))
+    return subprocess.run([sys.executable, os.path.join(VM, 'bench-report'), build, last, what],
+                          capture_output=True, text=True, check=False, env={**os.environ, **variables})
+
+
 def misreported(what, says, numbers):
     """What is wrong in the report of these logs."""
     with tempfile.TemporaryDirectory() as build:
-        arch = what.split(':')[0]
-        for log, text in (('ns', NS), ('insn', INSN), ('ours', OURS)):
-            write(os.path.join(build, 'bench', arch, log + '.log'), text)
-        last, kept = os.path.join(build, 'last.json'), os.path.join(build, 'bench.json')
-        write(last, json.dumps(LAST))
-        write(kept, json.dumps(KEPT))
-        got = subprocess.run([sys.executable, os.path.join(VM, 'bench-report'), build, last, what],
-                             capture_output=True, text=True, check=False)
+        got = report(build, what)
         if got.returncode or got.stderr:
             return f'status {got.returncode}: {got.stderr}'
-        found, lasts = read(kept), read(last)
+        found, lasts = read(os.path.join(build, 'bench.json')), read(os.path.join(build, 'last.json'))
         wrong = [f'not a word of "{text}"' for text in says if text not in got.stdout]
         wrong += [f'{name} is {found.get(name)}' for name, value in numbers.items() if found.get(name) != value]
         wrong += [f'{name} is forgotten' for name in LAST if name not in lasts]
         return '\n'.join(wrong + [got.stdout]) if wrong else ''
+
+
+def misdrawn(part, plot, words):
+    """What is wrong with a plot, which is of this part alone."""
+    with tempfile.TemporaryDirectory() as build:
+        got = report(build, f'arm64:{part}')
+        path = os.path.join(build, 'bench', plot)
+        if got.returncode or not os.path.exists(path):
+            return f'status {got.returncode}, {os.listdir(os.path.dirname(path))}: {got.stderr}'
+        with open(path, encoding='utf-8') as file:
+            svg = file.read()
+        return '\n'.join(f'no {word} in {plot}' for word in words if word not in svg)
+
+
+def undrawn():
+    """What is wrong with the report when gnuplot fails: it ends with an error, and the numbers are kept."""
+    with tempfile.TemporaryDirectory() as build:
+        gnuplot = os.path.join(build, 'bin', 'gnuplot')
+        write(gnuplot, BROKEN)
+        os.chmod(gnuplot, 0o755)
+        got = report(build, 'arm64:contexts', PATH=f'{os.path.dirname(gnuplot)}:{os.environ["PATH"]}')
+        kept = read(os.path.join(build, 'bench.json'))
+        told = got.stderr.startswith('line 7: ') and 'bench-report: gnuplot ended with 3: no ' in got.stderr
+        return '' if got.returncode and told and 'ctx_load_insn' in kept else f'status {got.returncode}: {got.stderr}'
 
 
 def not_refused(words, says):
@@ -114,11 +166,14 @@ def not_refused(words, says):
 
 def main():
     wrong = {name: misreported(*case) for name, case in CASES.items()}
+    wrong |= {name: misdrawn(*case) for name, case in PLOTS.items()}
+    wrong |= {'a plot that gnuplot cannot draw': undrawn()}
     wrong |= {name: not_refused(name, says) for name, says in REFUSED.items()}
+    cases = len(wrong)
     wrong = {name: why for name, why in wrong.items() if why}
     for name, why in wrong.items():
         print(f'{name}: {why}')
-    print(f'{len(CASES) + len(REFUSED)} cases, {len(wrong)} failed')
+    print(f'{cases} cases, {len(wrong)} failed')
     return 1 if wrong else 0
 
 

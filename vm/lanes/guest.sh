@@ -1,21 +1,25 @@
 # shellcheck shell=sh
-# For the scripts that lanes run in the VM: they set $guest, their suite, check things and report.
+# Scripts that lanes run in the VM source this file. A script sets $guest to the name of its suite,
+# runs checks, and reports their results.
 # Results go through the kernel's log, so that no kernel message gets into the middle of a line.
+# kselftest's ktap_helpers.sh does less: it prints to stdout, which is the console here, wants the number of tests
+# beforehand, and does not keep what a command that fails has said.
 results=/tmp/results
 nr_results=0
 : >$results
 
-# lane host has one of its own, which knows where the lane began; busybox would prefer its own
+# lane host has its own dmesg, which knows where the lane began; busybox would prefer its built-in
+# one
 [ ! -e /dmesg ] || dmesg() { /dmesg "$@"; }
 
-# result STATUS TEST [WHY]
+# result STATUS TEST [WHY]: writes the result of TEST
 result()
 {
 	nr_results=$((nr_results + 1))
 	echo "    $1 $nr_results $2${3:+ $3}" >>$results
 }
 
-# check TEST CMD...: passes when CMD succeeds; what a failing CMD says is the reason
+# check TEST CMD...: TEST passes if CMD succeeds; the output of a failing CMD is the reason
 check()
 {
 	if (shift; "$@") >/tmp/said 2>&1; then
@@ -27,15 +31,15 @@ check()
 	{ echo "$1:"; cat /tmp/said; } | sed 's/^/guest: /' | log
 }
 
-# skip TEST WHY
+# skip TEST WHY: TEST is skipped for that reason
 skip() { result ok "$1" "# SKIP $2"; }
 
 log() { while IFS= read -r line; do echo "$line" >/dev/kmsg; done; }
 
-# loaded: our modules, last one first
+# loaded: prints our modules, the latest first
 loaded() { sed -n 's/^\(pmuk[a-z_]*\|pmu_kapi\) .*/\1/p' /proc/modules; }
 
-# since CMD...: what the kernel says while CMD runs
+# since CMD...: prints the kernel's messages while CMD runs
 since()
 {
 	lines=$(dmesg | wc -l)
@@ -55,10 +59,10 @@ hold_task_events()
 	done
 }
 
-# has_x86_pmu: whether this is x86 with counters, which interrupt by NMI
+# has_x86_pmu: succeeds on x86 with counters, which interrupt by NMI
 has_x86_pmu() { [ -e /sys/bus/event_source/devices/cpu ]; }
 
-# nothing_left: no module of ours, no PMU of ours
+# nothing_left: none of our modules and PMUs is left
 nothing_left()
 {
 	loaded
@@ -66,7 +70,7 @@ nothing_left()
 	[ -z "$(loaded; find /sys/bus/event_source/devices -name 'pmuk*')" ]
 }
 
-# sched_says LINE...: each is one of those that /proc/pmuk_sched/cpus begins with, and time has been accounted
+# sched_says LINE...: /proc/pmuk_sched/cpus has each LINE, and time has been accounted to each CPU
 sched_says()
 {
 	cat /proc/pmuk_sched/cpus
@@ -74,7 +78,7 @@ sched_says()
 	awk '$1 == "cpu" && $3 <= 0 { bad = 1 } END { exit bad }' /proc/pmuk_sched/cpus
 }
 
-# sched_counts FIELD: and on each CPU its tasks, or idle, have counted: FIELD of the counts is more than 0
+# sched_counts FIELD: on each CPU, FIELD of the counts of its tasks and idle task is more than 0
 sched_counts()
 {
 	awk -v field="$1" '$1 == "cpu" { tasks[$2] = $(8 + field) }
@@ -82,20 +86,21 @@ sched_counts()
 			   END { exit bad }' /proc/pmuk_sched/cpus
 }
 
-# shellcheck disable=SC2034	# theirs to use
+# shellcheck disable=SC2034	# guest scripts use it
 sched_programs='sched_cgroups sched_params sched_raw sched_readers sched_reasons sched_stats sched_storm sched_stream'
 
-# no_leaks: of memory that is still allocated, everything is still known to somebody
+# no_leaks: kmemleak finds no allocated memory to which no pointer is left
 no_leaks()
 {
 	echo scan >/sys/kernel/debug/kmemleak
-	sleep 6		# younger than that does not count
+	sleep 6		# kmemleak ignores younger memory
 	echo scan >/sys/kernel/debug/kmemleak
 	cat /sys/kernel/debug/kmemleak
 	[ -z "$(cat /sys/kernel/debug/kmemleak)" ]
 }
 
-# kunit SUITE...: runs them, in KTAP of one document each; with SUITE=, some may not be there
+# kunit SUITE...: runs these suites, and prints a document of KTAP for each; SUITE= may leave out
+# some
 kunit()
 {
 	for suite in "$@"; do
@@ -105,15 +110,16 @@ kunit()
 	done
 }
 
-# suites: of KUnit's, ours
+# suites: prints our KUnit suites
 suites() { for suite in /sys/kernel/debug/kunit/pmuk_*; do echo "${suite##*/}"; done; }
 
-# all_interrupts: when the PMU's interrupts take long, as they do where the host is busy, perf core allows less and
-# less of them, down to one each tick, and throttles the rest. Now it does not.
+# all_interrupts: keeps perf core from throttling. On a busy host, the PMU's interrupts take long,
+# and perf core allows fewer and fewer of them, down to one each tick.
 all_interrupts() { echo 0 >/proc/sys/kernel/perf_cpu_time_max_percent; }
 
 # kselftest PROGRAM...: their TAP, each a document of its own; one that does not come to its end
-# leaves tests out, or fails by its status
+# leaves tests out, or fails by its status. kselftest's runner.sh prints one result a program, and each line of a
+# program behind "# ", as a comment: the manifest's cases would be lost.
 kselftest()
 {
 	for program in "$@"; do
@@ -127,8 +133,8 @@ kselftest()
 	done
 }
 
-# report: the results as KTAP, and errors that the kernel printed, for the judge
-# shellcheck disable=SC2154	# $guest is theirs
+# report: prints the results as KTAP, and the kernel's error messages, for the judge
+# shellcheck disable=SC2154	# guest scripts set $guest
 report()
 {
 	{
@@ -137,7 +143,7 @@ report()
 		cat $results
 		if grep -q '^    not ok' $results; then echo "not ok 1 $guest"; else echo "ok 1 $guest"; fi
 	} | log
-	# level 3 and below; and of what is ours warnings, too. KUnit's own words, indented, are no news.
+	# messages of levels 0 to 3, and our warnings; KUnit's indented lines are left out
 	dmesg -r | sed -n -e '/^<.>\[[^]]*\]     /d' -e '/^<[0-3]>/p' -e '/^<4>\[[^]]*\] pmuk/p' |
 		sed 's/^<.>\[[^]]*\] /pmuk-vm: error: /' | log
 }

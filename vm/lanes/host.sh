@@ -1,16 +1,16 @@
 #!/bin/sh
 # Runs a guest script on this machine and its own kernel, as root. vm/host makes ROOT.
-#	host.sh check			one line, and status 1, when modules of ours cannot be tried here
-#	host.sh run ROOT		runs ROOT/script; what the kernel says meanwhile is ROOT/log
-# The script has a root directory and mounts of its own. What it must not do to a machine that is in use is
-# read-only there, unless ROOT/rough exists. When it ends, however it ends, our modules are unloaded, and settings
-# are as before.
+#	host.sh check			prints a line and exits with 1 if our modules cannot be tested here
+#	host.sh run ROOT		runs ROOT/script, and writes the kernel's messages to ROOT/log
+# The script has a root directory and mounts of its own. Files that could harm a machine in use are
+# read-only there, unless ROOT/rough exists. However the script ends, our modules are unloaded and
+# settings are restored.
 
 die() { echo "host: $*" >&2; exit 1; }
 busybox() { "$root/bin/busybox" "$@"; }
 kmsg() { echo "pmuk-host: $*" >/dev/kmsg; }
 
-# ours: our modules, last one first
+# ours: prints our modules, the latest first
 ours() { sed -n 's/^\(pmuk[a-z_]*\|pmu_kapi\) .*/\1/p' /proc/modules; }
 
 signed_only()
@@ -31,7 +31,7 @@ check()
 
 # ---- settings ----
 
-# for_now VALUE FILE: until restore()
+# for_now VALUE FILE: writes VALUE to FILE; restore() writes the former value back
 for_now()
 {
 	[ -w "$2" ] || return 0
@@ -42,19 +42,19 @@ for_now()
 settings()
 {
 	: >"$root/settings"
-	for_now on /proc/sys/kernel/printk_devkmsg	# or lines of results are left out
+	for_now on /proc/sys/kernel/printk_devkmsg	# otherwise the kernel drops lines of results
 	[ "$(cat /proc/sys/kernel/printk_devkmsg)" = on ] || die "the kernel's command line has another printk.devkmsg"
-	for_now 0 /proc/sys/kernel/nmi_watchdog		# it keeps a counter
+	for_now 0 /proc/sys/kernel/nmi_watchdog		# the kernel's detector takes a counter
 	for_now 1 /sys/kernel/rcu_expedited		# some tests wait for hundreds of grace periods
 	for_now 0 /proc/sys/kernel/perf_cpu_time_max_percent
-	for_now 100000 /proc/sys/kernel/perf_event_max_sample_rate	# perf core lowers it where it is slow
-	for_now 1 /sys/bus/event_source/devices/cpu/rdpmc	# a test writes it
+	for_now 100000 /proc/sys/kernel/perf_event_max_sample_rate	# perf core may have lowered the rate
+	for_now 1 /sys/bus/event_source/devices/cpu/rdpmc	# a test changes this file
 }
 
 # ---- the kernel's log ----
 
-# What /dev/kmsg has, as dmesg -r shows it, from our own first line to our last one. A reader that is too slow
-# gets an error, and begins again with the oldest line; lines have numbers.
+# record: writes the lines of /dev/kmsg as dmesg -r does, from our first marker to our last one. A
+# reader that is too slow gets an error, and begins again with the oldest line; lines have numbers.
 record()
 {
 	while ! recorded end && kill -0 $$; do
@@ -86,7 +86,7 @@ record()
 
 recorded() { grep -qs "pmuk-host: $1 $$\$" "$root/log"; }
 
-# mark WORD: waits until that line is recorded
+# mark WORD: writes a marker to the kernel's log, and waits until it is recorded
 mark()
 {
 	kmsg "$1 $$"
@@ -119,15 +119,15 @@ unload()
 	[ -z "$(ours)" ] || echo "host: these cannot be unloaded: $(ours | xargs)" >&2
 }
 
-# session: processes that the script has started, and that live
+# session: prints the living processes that the script has started
 session()
 {
 	busybox grep -lE "^[0-9]+ \\(.*\\) [A-Y] [0-9]+ [0-9]+ $script " /proc/[0-9]*/stat 2>/dev/null |
 		busybox sed 's,/proc/\(.*\)/stat,\1,'
 }
 
-# end_script: a module that is being loaded runs its tests, which end in their own time: a signal would make
-# them fail in the midst, and leave who knows what
+# end_script: kills the script's processes, but waits for those that load a module: a module runs
+# its tests while it is loaded, and a signal in between would leave the machine in an unknown state
 end_script()
 {
 	for pid in $(session); do
@@ -148,7 +148,7 @@ restore()
 	unload
 	if recorded begin; then
 		mark end
-		kmsg ends	# by which the reader sees that nobody listens
+		kmsg ends	# a line wakes the reader, which then notices its end
 	fi
 	while read -r file value; do echo "$value" >"$file"; done <"$root/settings" 2>/dev/null
 }
@@ -208,7 +208,7 @@ run()
 	record &
 	mark begin || die "the kernel's log cannot be read"
 	status=0
-	# not by the function: $! has to be the leader of the session
+	# setsid is called directly, not by a function, so that $! is the leader of the session
 	"$root/bin/busybox" setsid "$root/bin/busybox" unshare -m /bin/sh "$0" inside "$root" &
 	script=$!
 	wait $script || status=$?

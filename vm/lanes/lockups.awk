@@ -1,7 +1,9 @@
-# From the kernel's log: of each lockup that pmuk_lockup or test_lockup made on one CPU, its CPU, how long
-# it was and when it was reported, in thresholds, by us and by the kernel's own detector; - if it was not:
+# Reads the kernel's log. For each lockup that pmuk_lockup or test_lockup made on one CPU, prints
+# the CPU, the lockup's length, and the times of the reports by us and by the kernel's own detector,
+# in thresholds (-: no report):
 #	CPU LENGTH OURS THEIRS
-# and, if there were any, how many reports of ours were of another CPU, of none, or one more of the same:
+# Also prints how many of our reports were of another CPU, of no lockup, or of a lockup already
+# reported, if any:
 #	alien NUMBER
 # -v threshold=MILLISECONDS
 function seconds() { match($0, /[0-9]+\.[0-9]+/); return substr($0, RSTART, RLENGTH) }

@@ -31,7 +31,7 @@ one:
 two: host lane
         waits
 '''
-# what lane host makes of it when it has run otherwise
+# the manifest after lane host has run with other results
 REWRITTEN = '''# a comment
 
 host: host
@@ -138,7 +138,7 @@ PARAMETERS = swap('    ok 1 waits', '''        KTAP version 1
 [    2.000005]     ok 1 waits''')
 SKIPS = PARAMETERS.replace('very long', 'very long # SKIP too late')
 
-# name: log, status of the machine, what the verdict says, arguments
+# name: log, status of the machine, words of the verdict, arguments
 CASES = {
     'sound': (LOG, 0, '7 passed, 0 failed, 1 skipped'),
     'sound, one suite': (LOG, 0, '4 passed, 0 failed, 0 skipped', '--suite', 'two'),
@@ -204,7 +204,7 @@ for _line in ('BUG: KASAN: slab-use-after-free in x', 'Oops: 0002 [#1] SMP', 'Ca
     CASES[_line] = (swap('a line of somebody else', _line), 0, _line)
 
 
-# the same in lane host, which has REASONS: what the verdict says
+# cases of lane host, which has REASONS
 HOST_CASES = {
     'sound': (LOG, 0, '7 passed, 0 failed, 1 skipped'),
     'sound, a test is skipped for a reason of the lane': (

@@ -1,5 +1,5 @@
-# What our rules report in our own files, and is meant: FILE: the line. See item_cocci_ours of vm/check.
-# pmuk is what the hint leads to; the others make perf's events to see what pmuk does beside them.
+# Lines of our own files that our rules report, and that are right: FILE: the line. See item_cocci_ours of vm/check.
+# The hint to use pmuk does not hold for pmuk itself, nor for tests that need perf's own events beside pmuk's.
 kernel/pmu_kapi/counter.c: event = perf_event_create_kernel_counter(&pa, cpu, task, pmuk_overflow, c);
 lib/tests/pmuk_irq.c: event = perf_event_create_kernel_counter(&attr, cpu, NULL, irq_nmi_overflow, NULL);
 lib/tests/pmuk_sim.c: event = perf_event_create_kernel_counter(&attr, cpu, NULL, NULL, NULL);
@@ -12,5 +12,5 @@ lib/tests/pmuk_context_errno_kunit.c: again = deferred ? pmuk_close_deferred(a->
 lib/tests/pmuk_context_kunit.c: e->third = pmuk_close(e->ctx);
 # The values that the test expects are none if there is no counter.
 lib/tests/pmuk_counter_overflow_kunit.c: pmuk_counter_read(c, &value);
-lib/tests/pmuk_counters.h: event = perf_event_create_kernel_counter(&attr, -1, current, NULL, NULL);
+lib/tests/pmuk_counters.h: event = perf_event_create_kernel_counter(attr, -1, task, NULL, NULL);
 lib/tests/pmuk_guests.c: event = perf_event_create_kernel_counter(&attr, 0, NULL, NULL, NULL);

@@ -31,14 +31,15 @@ machine()
 	echo "$ending" >"$dir/ending"
 }
 
-# asked SUITE: whether it is to run
+# asked SUITE: succeeds if SUITE is to run
 asked()
 {
-	# shellcheck disable=SC2053	# a pattern on purpose
+	# shellcheck disable=SC2053	# the right side is a pattern
 	[[ -z $suite || $1 == ${suite%%.*} ]]
 }
 
-# survives GUEST OPTION...: the guest's tests, by its own report; with $brief, those of that PMU
+# survives GUEST OPTION...: runs the tests of GUEST, which reports them itself; $brief: only tests
+# of that PMU
 survives()
 {
 	asked "${1//-/_}_guest${brief:+_$brief}" || return 0
@@ -46,14 +47,14 @@ survives()
 	machine "$1${brief:+-$brief}" "$@"
 }
 
-# survivors: their logs, and whether all came to the end of their scripts
+# survivors: collects the logs of these machines; succeeds if all came to the end of their scripts
 survivors()
 {
 	local dir ending status=0
 	for dir in "$scratch"/watchdog*/; do
-		[ -d "$dir" ] || continue	# with SUITE=, there may be none
+		[ -d "$dir" ] || continue	# SUITE= may leave out all
 		cat "$dir/log" >>"$log" || status=1
-		ending=$(cat "$dir/ending") || ending=1	# of a lane that was killed
+		ending=$(cat "$dir/ending") || ending=1	# the lane was killed
 		[ "$ending" -eq 0 ] || status=$ending
 	done
 	return "$status"
@@ -61,7 +62,7 @@ survivors()
 
 # ---- machines that end otherwise than by their script ----
 
-# boot_cases CASE...: runs the guest's part for each, one after the other
+# boot_cases CASE...: boots a machine for each CASE of watchdog-ends.guest, one after the other
 boot_cases()
 {
 	local case
@@ -94,11 +95,11 @@ ended()
 	[ "$result" = ok ] || failed=y
 }
 
-reset=125	# what vm/boot says of a machine that did not come to the end of its script
+reset=125	# the status of vm/boot if the machine did not come to the end of its script
 
 spinning=('test_lockup: START.*all_cpus.*disable_irq' '!Finish on CPU')
 
-# ends: judges all that have died
+# ends: judges the machines that a fault has ended
 ends()
 {
 	asked watchdog_ends || return 0
@@ -124,7 +125,7 @@ ends()
 	echo "${failed:+not }ok 1 watchdog_ends"
 }
 
-# verdict: judges all of them
+# verdict: judges all machines
 verdict()
 {
 	local status=0

@@ -1,11 +1,12 @@
 # shellcheck shell=sh
-# For scripts that let CPUs lock up in the VM. What the kernel says goes through "heard", which takes it off
-# the log: what is left there in the end was not meant to be said.
+# Shared by guest scripts that let CPUs lock up. hear() moves the kernel's messages from the log to
+# the file $heard, so that messages which no test expects are left in the log at the end.
 wdt=/sys/class/watchdog/watchdog0/pmuk_wdt
 heard=/tmp/heard
 
-# what reports call the instruction pointer and a register, and the function of test_lockup's workers
-# shellcheck disable=SC2034	# theirs to use
+# the names of the instruction pointer and a register in reports, and the function of test_lockup's
+# workers
+# shellcheck disable=SC2034	# guest scripts use it
 case $(uname -m) in
 x86_64)	pc='RIP: 0010:' register=RAX worker=test_lockup ;;
 *)	pc='pc : ' register='x0 ' worker=test_work_fn ;;
@@ -17,7 +18,7 @@ listen()
 	: >$heard
 }
 
-# what was reported and no test has asked for
+# nothing_unheard: fails if a report came that no test has expected
 nothing_unheard()
 {
 	listen
@@ -27,7 +28,7 @@ nothing_unheard()
 
 hear() { dmesg -c >>$heard; }
 
-# says PATTERN: the kernel has said it since we listened; if not, tells what it has said
+# says PATTERN: a message since listen matches PATTERN; if none does, prints the messages
 says()
 {
 	hear
@@ -37,7 +38,7 @@ says()
 	return 1
 }
 
-# says_in SECONDS PATTERN
+# says_in SECONDS PATTERN: waits for a message that matches PATTERN, at most SECONDS
 says_in()
 {
 	end=$(($(cut -d. -f1 /proc/uptime) + $1))
@@ -47,7 +48,7 @@ says_in()
 	done
 }
 
-# said TIMES PATTERN: of what we have heard
+# said TIMES PATTERN: TIMES heard messages match PATTERN
 said()
 {
 	times=$(grep -c "$2" $heard)
@@ -58,11 +59,11 @@ said()
 
 says_not() { if says "$1" >/dev/null; then grep -E "$1" $heard; return 1; fi; }
 
-# arm [PARAMETER...]: loads it
+# arm [PARAMETER...]: loads the watchdog
 arm() { listen; modprobe pmuk_wdt "$@"; }
 threshold() { echo "$1" >$wdt/threshold_ms; }
 
-# levels NAME...: those of the CPUs that are online, each once
+# levels: prints the levels of the online CPUs, each level once
 levels()
 {
 	for cpu in /sys/devices/system/cpu/cpu[0-9]*; do
@@ -70,7 +71,7 @@ levels()
 	done | sort -u | tr '\n' ' '
 }
 
-# levels_are NAME...: in the end, for it may take a moment until each CPU's NMI has fired
+# levels_are NAME...: waits until these are the levels: each CPU's NMI has to fire first
 levels_are()
 {
 	tries=10
@@ -84,25 +85,27 @@ levels_are()
 	done
 }
 
-# test_lockup OPTION...: the kernel's own. Packed, for busybox loads what fails, as this does when it is done, once
-# more; but what is packed the kernel does not unpack, so the first time is none.
+# test_lockup OPTION...: loads the kernel's module test_lockup, which locks up CPUs and then fails
+# to load. busybox tries a failed load a second time. The module is compressed, which the kernel
+# refuses, so only the second load counts.
 test_lockup()
 {
 	gzip -c /modules/test_lockup.ko >/tmp/test_lockup.ko.gz
 	insmod /tmp/test_lockup.ko.gz "$@" 2>/dev/null || :
 }
 
-# lockup HOW CPU MILLISECONDS: see pmuk_lockup
+# lockup HOW CPU MILLISECONDS: locks up CPU, see lib/tests/pmuk_lockup.c
 lockup()
 {
 	[ -e /sys/kernel/debug/pmuk_lockup ] || modprobe pmuk_lockup || return
 	echo "$1 $2 ${3}000000" >/sys/kernel/debug/pmuk_lockup
 }
 
-# some_time MILLISECONDS: any, below that
+# some_time MILLISECONDS: sleeps for a random time below that
 some_time() { usleep $(($(od -An -N3 -tu4 /dev/urandom) % ($1 * 1000))); }
 
-# lockups NUMBER MILLISECONDS THRESHOLD HOW: on each CPU by turns, at any moment; lines of lockups.awk
+# lockups NUMBER MILLISECONDS THRESHOLD HOW: locks up CPUs by turns, at random moments; prints lines
+# of lockups.awk
 lockups()
 {
 	i=0
@@ -117,9 +120,9 @@ lockups()
 	awk -v threshold="$3" -f /lockups.awk $heard
 }
 
-# caught NUMBER: lockups() has written as many to /tmp/lockups, and each of them was reported once, from 1.0 to 1.25
-# thresholds after it began. In real time, a busy host may delay one in ten, up to 1.75: it takes away CPUs, also those
-# that look at others.
+# caught NUMBER: lockups() has written NUMBER lines to /tmp/lockups, and each lockup was reported
+# once, from 1.0 to 1.25 thresholds after it began. In real time, a busy host may delay one report
+# in ten, up to 1.75: the host takes CPUs away from the guest, also CPUs that watch others.
 caught()
 {
 	sort -n -k3 /tmp/lockups | sed -n -e '1p' -e "$(($1 / 2))p" -e '$p'

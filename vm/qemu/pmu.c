@@ -106,7 +106,7 @@ static What amd_event(uint64_t sel)
 {
     switch (sel & SEL_EVENT) {
     case 0x0076:                /* cycles not in halt */
-    case 0x100000120:           /* the same at the P0 frequency */
+    case 0x100000120:           /* cycles not in halt, at the P0 frequency */
         return CYCLES;
     case 0x00c0:
         return INSNS;

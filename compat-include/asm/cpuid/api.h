@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Until 6.16 cpuid_eax() and its kin were in asm/cpuid.h. */
+/* Kernels before 6.16 have cpuid_eax() and its kin in asm/cpuid.h. */
 #ifndef _COMPAT_ASM_CPUID_API_H
 #define _COMPAT_ASM_CPUID_API_H
 

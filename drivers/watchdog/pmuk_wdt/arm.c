@@ -27,7 +27,7 @@ MODULE_PARM_DESC(threshold_ms, "Milliseconds without interrupts after which a CP
 
 /* ---- settings ---- */
 
-static void pmuk_wdt_find_isolated(struct pmuk_wdt *w)
+static void pmuk_wdt_find_isolated(struct pmuk_wdt *w) __must_hold(&w->lock)
 {
 	int cpu;
 
@@ -43,7 +43,7 @@ static void pmuk_wdt_find_isolated(struct pmuk_wdt *w)
  * CPUs are isolated, housekeeping CPUs beat as well. If no housekeeping CPU is online either, the
  * isolated CPUs beat at the full rate.
  */
-static void pmuk_wdt_choose_beats(struct pmuk_wdt *w)
+static void pmuk_wdt_choose_beats(struct pmuk_wdt *w) __must_hold(&w->lock)
 {
 	int cpu;
 
@@ -58,7 +58,7 @@ static void pmuk_wdt_choose_beats(struct pmuk_wdt *w)
 					  &w->isolated_times : &w->times;
 }
 
-static void pmuk_wdt_use_threshold(struct pmuk_wdt *w, u64 threshold)
+static void pmuk_wdt_use_threshold(struct pmuk_wdt *w, u64 threshold) __must_hold(&w->lock)
 {
 	w->times = pmuk_wdt_times_of(threshold);
 	w->isolated_times = pmuk_wdt_isolated_times(threshold);
@@ -66,7 +66,7 @@ static void pmuk_wdt_use_threshold(struct pmuk_wdt *w, u64 threshold)
 }
 
 /* Fills ->wanted. Returns watchdog_thresh, or -errno if the kernel has no settings for modules. */
-static int pmuk_wdt_read_settings(struct pmuk_wdt *w)
+static int pmuk_wdt_read_settings(struct pmuk_wdt *w) __must_hold(&w->lock)
 {
 	int thresh = hardlockup_settings(w->wanted);
 
@@ -78,10 +78,10 @@ static int pmuk_wdt_read_settings(struct pmuk_wdt *w)
 }
 
 /*
- * Call while the watchdog is disarmed. A threshold that was written to threshold_ms stays in use
- * until watchdog_thresh changes.
+ * Takes over the kernel's settings, while the watchdog is disarmed. A threshold that was written to
+ * threshold_ms stays in use until watchdog_thresh changes.
  */
-static void pmuk_wdt_apply_settings(struct pmuk_wdt *w)
+static void pmuk_wdt_apply_settings(struct pmuk_wdt *w) __must_hold(&w->lock)
 {
 	int thresh = pmuk_wdt_read_settings(w);
 
@@ -107,7 +107,7 @@ static bool pmuk_wdt_can_backtrace(void)
 }
 
 /* Returns NULL for a CPU that has come online and has not had its first NMI yet. */
-static const char *pmuk_wdt_level_reason(const struct pmuk_wdt_cpu *c, enum pmuk_wdt_level level)
+static const char *pmuk_wdt_level_reason(const struct pmuk_wdt_cpu *c, enum pmuk_wdt_levels level)
 {
 	if (level == PMUK_WDT_NONE)
 		return "no other CPU is watched";
@@ -115,10 +115,10 @@ static const char *pmuk_wdt_level_reason(const struct pmuk_wdt_cpu *c, enum pmuk
 }
 
 /* Logs each change of the level once. */
-static void pmuk_wdt_log_level(int cpu)
+static void pmuk_wdt_log_level(int cpu) __must_hold(&pmuk_wdt.lock)
 {
 	struct pmuk_wdt_cpu *c = pmuk_wdt_of(cpu);
-	enum pmuk_wdt_level level = pmuk_wdt_level(cpu);
+	enum pmuk_wdt_levels level = pmuk_wdt_level(cpu);
 	const char *reason = pmuk_wdt_level_reason(c, level);
 
 	if (level == c->reported_level || (level < c->reported_level && !reason))
@@ -131,8 +131,9 @@ static void pmuk_wdt_log_level(int cpu)
 	c->reported_level = level;
 }
 
-/* Skips offline CPUs: nobody expects those to be watched. */
+/* Logs changed levels of CPUs that are online: nobody expects offline CPUs to be watched. */
 static void pmuk_wdt_log_levels(void)
+	__must_hold(&pmuk_wdt.lock)
 {
 	int cpu;
 
@@ -141,7 +142,7 @@ static void pmuk_wdt_log_levels(void)
 }
 
 /* Logs in one line how many CPUs have each level, when the watchdog is armed. */
-static void pmuk_wdt_log_summary(const struct pmuk_wdt *w)
+static void pmuk_wdt_log_summary(const struct pmuk_wdt *w) __must_hold(&pmuk_wdt.lock)
 {
 	unsigned int nr[PMUK_WDT_LEVELS] = {};
 	int cpu;
@@ -165,6 +166,7 @@ void pmuk_wdt_manage(struct work_struct *work)
 
 	if (!mutex_trylock(&w->lock))
 		return;
+	lockdep_assert_held(&pmuk_wdt.lock);	/* for the levels; @w is &pmuk_wdt */
 	if (w->armed) {
 		pmuk_wdt_counters_judge(w);
 		pmuk_wdt_log_levels();
@@ -175,7 +177,7 @@ void pmuk_wdt_manage(struct work_struct *work)
 
 /* ---- arm and disarm ---- */
 
-#define PMUK_WDT_RETRY_DELAY		HZ	/* before a new try: a stuck CPU may recover */
+#define PMUK_WDT_RETRY_DELAY		HZ	/* a stuck CPU may recover before the next try */
 
 static void pmuk_wdt_forget(struct pmuk_wdt_cpu *c)
 {
@@ -184,11 +186,11 @@ static void pmuk_wdt_forget(struct pmuk_wdt_cpu *c)
 	WRITE_ONCE(c->armed_ns, 0);
 }
 
-static int pmuk_wdt_arm_all(struct pmuk_wdt *w)
+static int pmuk_wdt_arm_all(struct pmuk_wdt *w) __must_hold(&w->lock)
 {
 	int cpu, ret;
 
-	lockdep_assert_held(&w->lock);
+	lockdep_assert_held(&pmuk_wdt.lock);
 	pmuk_wdt_apply_settings(w);
 	for_each_possible_cpu(cpu)
 		pmuk_wdt_forget(pmuk_wdt_of(cpu));
@@ -212,9 +214,8 @@ static int pmuk_wdt_arm_all(struct pmuk_wdt *w)
 	return 0;
 }
 
-void pmuk_wdt_disarm_all(struct pmuk_wdt *w)
+void pmuk_wdt_disarm_all(struct pmuk_wdt *w) __must_hold(&w->lock)
 {
-	lockdep_assert_held(&w->lock);
 	if (!w->armed)
 		return;
 	w->armed = false;
@@ -223,7 +224,7 @@ void pmuk_wdt_disarm_all(struct pmuk_wdt *w)
 	cancel_work_sync(&w->manage);
 }
 
-/* Disarming runs work on each CPU, and would wait for a stuck CPU. */
+/* Returns whether a CPU is stuck: disarming runs work on each CPU, and would wait for that one. */
 static bool pmuk_wdt_is_any_stuck(const struct pmuk_wdt *w)
 {
 	int cpu;
@@ -257,9 +258,12 @@ int pmuk_wdt_set_threshold(u64 threshold)
 /* The parameter threshold_ms goes before the threshold of the kernel's own detectors. */
 int pmuk_wdt_first_threshold(struct pmuk_wdt *w)
 {
-	w->thresh = pmuk_wdt_read_settings(w);
-	if (!threshold_ms)
-		threshold_ms = w->thresh > 0 ? w->thresh * MSEC_PER_SEC : PMUK_WDT_THRESHOLD;
+	scoped_guard(mutex, &w->lock) {
+		w->thresh = pmuk_wdt_read_settings(w);
+		if (!threshold_ms)
+			threshold_ms = w->thresh > 0 ? w->thresh * MSEC_PER_SEC :
+						       PMUK_WDT_THRESHOLD;
+	}
 	return pmuk_wdt_set_threshold(threshold_ms * NSEC_PER_MSEC);
 }
 
@@ -267,7 +271,7 @@ int pmuk_wdt_first_threshold(struct pmuk_wdt *w)
  * Returns whether the kernel's settings differ from those in use, or the last CPU that beat at the
  * full rate has gone offline.
  */
-static bool pmuk_wdt_is_changed(struct pmuk_wdt *w)
+static bool pmuk_wdt_is_changed(struct pmuk_wdt *w) __must_hold(&w->lock)
 {
 	return pmuk_wdt_read_settings(w) != w->thresh || !cpumask_equal(w->wanted, &w->cpus) ||
 	       !pmuk_wdt_has_unisolated(&w->watched);

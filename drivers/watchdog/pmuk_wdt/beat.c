@@ -65,7 +65,7 @@
 /* The time a CPU that has come online has to get its counter, which a worker creates. */
 #define PMUK_WDT_ONLINE_NS	NSEC_PER_SEC
 
-/* How long the timer runs that shows whether its interrupt is an NMI. */
+/* The test that shows whether the timer's interrupt is an NMI lets the timer run for this time. */
 #define PMUK_WDT_TIMER_TEST_NS	(100 * NSEC_PER_USEC)
 
 /*
@@ -116,7 +116,8 @@ static void pmuk_wdt_check_own(struct pmuk_wdt_cpu *c, int err, u64 count)
 
 static void pmuk_wdt_count(struct pmuk_wdt_cpu *c)
 {
-	struct pmuk_context *ctx = READ_ONCE(pmuk_wdt.ctx);
+	/* pmuk_wdt_counters_stop() waits for beats before it closes the context. */
+	struct pmuk_context *ctx = context_unsafe(READ_ONCE(pmuk_wdt.ctx));
 	u64 count = 0;
 	int err = ctx ? pmuk_read_local(ctx, &count, 1) : -ENODEV;
 
@@ -367,7 +368,7 @@ static long pmuk_wdt_end(void *unused)
  * On return, all online CPUs of ->beating beat. The hotplug state is set up without calls, as those
  * would run on all online CPUs and disturb isolated CPUs that do not beat.
  */
-int pmuk_wdt_beats_start(struct pmuk_wdt *w)
+int pmuk_wdt_beats_start(struct pmuk_wdt *w) __must_hold(&w->lock)
 {
 	int state, cpu;
 
@@ -384,7 +385,7 @@ int pmuk_wdt_beats_start(struct pmuk_wdt *w)
 	return 0;
 }
 
-void pmuk_wdt_beats_stop(struct pmuk_wdt *w)
+void pmuk_wdt_beats_stop(struct pmuk_wdt *w) __must_hold(&w->lock)
 {
 	int cpu;
 

@@ -11,6 +11,7 @@
 #include <linux/delay.h>
 #include <linux/err.h>
 #include <linux/jiffies.h>
+#include <linux/lockdep.h>
 #include <linux/module.h>
 #include <linux/pmu_kapi.h>
 #include <linux/printk.h>
@@ -43,8 +44,10 @@ int pmuk_wdt_counters_init(void)
 {
 	int cpu;
 
-	for_each_possible_cpu(cpu)
-		INIT_WORK(&pmuk_wdt_of(cpu)->run, pmuk_wdt_run);
+	scoped_guard(mutex, &pmuk_wdt.lock) {
+		for_each_possible_cpu(cpu)
+			INIT_WORK(&pmuk_wdt_of(cpu)->run, pmuk_wdt_run);
+	}
 	pmuk_wdt_format.uuid = pmuk_wdt_uuid;
 	return pmuk_register_format(&pmuk_wdt_format);
 }
@@ -53,8 +56,10 @@ void pmuk_wdt_counters_exit(void)
 {
 	int cpu;
 
-	for_each_possible_cpu(cpu)
-		cancel_work_sync(&pmuk_wdt_of(cpu)->run);
+	scoped_guard(mutex, &pmuk_wdt.lock) {
+		for_each_possible_cpu(cpu)
+			cancel_work_sync(&pmuk_wdt_of(cpu)->run);
+	}
 	pmuk_unregister_format(&pmuk_wdt_format);
 }
 
@@ -91,7 +96,7 @@ static int pmuk_wdt_try(struct pmuk_context *ctx, const struct cpumask *cpus, in
 	return ret;
 }
 
-/* Leaves out CPUs that have no free counter, one after the other. */
+/* Starts the counters, and leaves out CPUs that have no free counter, one after the other. */
 static int pmuk_wdt_place(struct pmuk_context *ctx, struct cpumask *cpus)
 {
 	int cpu, ret;
@@ -123,8 +128,8 @@ static int pmuk_wdt_place_counters(struct pmuk_context *ctx, struct cpumask *cpu
 	return ret ?: pmuk_wdt_place(ctx, cpus);
 }
 
-/* Call after pmuk_wdt_beats_start(), which resets what NMIs have recorded. */
-int pmuk_wdt_counters_start(struct pmuk_wdt *w)
+/* Starts the counters, after pmuk_wdt_beats_start() has cleared the records of earlier NMIs. */
+int pmuk_wdt_counters_start(struct pmuk_wdt *w) __must_hold(&w->lock)
 {
 	const struct pmuk_context_attr attr = { .format = &pmuk_wdt_uuid };
 	struct pmuk_context *ctx = pmuk_create_context(&attr);
@@ -147,7 +152,7 @@ int pmuk_wdt_counters_start(struct pmuk_wdt *w)
  * A beat that is under way may still use the context. Beats run with interrupts off, so
  * synchronize_rcu() waits for them.
  */
-void pmuk_wdt_counters_stop(struct pmuk_wdt *w)
+void pmuk_wdt_counters_stop(struct pmuk_wdt *w) __must_hold(&w->lock)
 {
 	struct pmuk_context *ctx = w->ctx;
 
@@ -197,13 +202,14 @@ static void pmuk_wdt_wait_for_run(struct work_struct *run, unsigned long end)
  * Tests all CPUs at the same time. Isolated CPUs are not disturbed: a counter there overflows when
  * its CPU has run for some milliseconds, and the NMI sets ->own then.
  */
-void pmuk_wdt_counters_test(struct pmuk_wdt *w)
+void pmuk_wdt_counters_test(struct pmuk_wdt *w) __must_hold(&w->lock)
 {
 	unsigned long end = jiffies + PMUK_WDT_RUN_WAIT;
 	int cpu;
 
 	if (!w->ctx)
 		return;
+	lockdep_assert_held(&pmuk_wdt.lock);	/* guards ->run; @w is &pmuk_wdt */
 	guard(cpus_read_lock)();
 	for_each_cpu_and(cpu, w->counted, cpu_online_mask) {
 		if (!pmuk_wdt_is_isolated(cpu))
@@ -213,31 +219,24 @@ void pmuk_wdt_counters_test(struct pmuk_wdt *w)
 		pmuk_wdt_wait_for_run(&pmuk_wdt_of(cpu)->run, end);
 }
 
-/* ---- while armed; ->lock is held ---- */
+/* ---- while armed ---- */
 
 /*
- * Returns whether a CPU has lost its NMI. While a CPU is stuck this is false, for pmuk_restart()
- * would wait for that CPU.
+ * Returns whether the CPU has lost its NMI. This is false for a CPU that is stuck, because
+ * pmuk_restart_cpu() would wait for it.
  */
-static bool pmuk_wdt_has_lost(const struct pmuk_wdt *w)
+static bool pmuk_wdt_has_lost(int cpu)
 {
-	bool lost = false;
-	int cpu;
+	const struct pmuk_wdt_cpu *c = pmuk_wdt_of(cpu);
 
-	for_each_cpu_and(cpu, &w->watched, w->counted) {
-		if (atomic_read(&pmuk_wdt_of(cpu)->reported))
-			return false;
-		if (READ_ONCE(pmuk_wdt_of(cpu)->lost_reason) && !READ_ONCE(pmuk_wdt_of(cpu)->own))
-			lost = true;
-	}
-	return lost;
+	return READ_ONCE(c->lost_reason) && !READ_ONCE(c->own) && !atomic_read(&c->reported);
 }
 
 /*
  * Frees the counters if the PMU has no NMIs. A missing NMI proves little on a busy machine. An
  * overflow that came as an ordinary interrupt proves that overflows are not NMIs.
  */
-void pmuk_wdt_counters_judge(struct pmuk_wdt *w)
+void pmuk_wdt_counters_judge(struct pmuk_wdt *w) __must_hold(&w->lock)
 {
 	if (!w->ctx || !READ_ONCE(w->no_nmi) || pmuk_wdt_has_own())
 		return;
@@ -249,8 +248,14 @@ void pmuk_wdt_counters_judge(struct pmuk_wdt *w)
  * A counter that another user of the PMU took may be free again, so try each counter again that is
  * not on its PMU.
  */
-void pmuk_wdt_counters_retry(struct pmuk_wdt *w)
+void pmuk_wdt_counters_retry(struct pmuk_wdt *w) __must_hold(&w->lock)
 {
-	if (w->ctx && pmuk_wdt_has_lost(w))
-		pmuk_restart(w->ctx);
+	int cpu;
+
+	if (!w->ctx)
+		return;
+	for_each_cpu_and(cpu, &w->watched, w->counted) {
+		if (pmuk_wdt_has_lost(cpu))
+			pmuk_restart_cpu(w->ctx, cpu);
+	}
 }

@@ -122,7 +122,7 @@ static void pmuk_wdt_pretimeout(struct pmuk_wdt_device *d, struct pt_regs *regs)
 		pmuk_wdt_do_panic(regs, "pmuk_wdt: pretimeout");
 }
 
-/* @regs: the registers of the interrupted code if called in NMI, or NULL. */
+/* Acts on times that are over. @regs: NULL in a beat; in NMI those of the interrupted code. */
 void pmuk_wdt_device_check(struct pmuk_wdt_device *d, u64 now, struct pt_regs *regs)
 {
 	if (pmuk_wdt_claim(&d->pre_at, now) && !pmuk_wdt_is_quiet())
@@ -158,7 +158,7 @@ static void pmuk_wdt_delay(u64 *when, u64 ns)
 	u64 seen = READ_ONCE(*when);
 
 	if (seen)
-		cmpxchg64(when, seen, seen + ns);	/* a ping in between wins */
+		cmpxchg64(when, seen, seen + ns);	/* fails if a ping has set a new time */
 }
 
 /*
@@ -203,19 +203,20 @@ void pmuk_wdt_device_queue_notify(struct pmuk_wdt_device *d)
 		irq_work_queue(&d->notify);
 }
 
-/* ---- calls from user space; ->lock is held ---- */
+/* ---- calls from user space ---- */
 
 /*
  * Sets the times of the timeout and the pretimeout; 0: none. A CPU that reads both between the two
  * stores sees one old and one new time, and each of them is valid on its own.
  */
 static void pmuk_wdt_device_set(struct pmuk_wdt_device *d, u64 expires, u64 pre_at)
+	__must_hold(&d->lock)
 {
 	WRITE_ONCE(d->pre_at, pre_at);
 	WRITE_ONCE(d->expires, expires);
 }
 
-static void pmuk_wdt_device_ping(struct pmuk_wdt_device *d)
+static void pmuk_wdt_device_ping(struct pmuk_wdt_device *d) __must_hold(&d->lock)
 {
 	u64 now = d->suspended ? 0 : ktime_get_mono_fast_ns();
 	u64 expires = now + d->wdd.timeout * NSEC_PER_SEC;
@@ -224,7 +225,7 @@ static void pmuk_wdt_device_ping(struct pmuk_wdt_device *d)
 	atomic64_set(&d->credited, 0);
 	if (d->suspended) {
 		d->held = expires;
-		d->held_pre = pre_at;
+		d->pre_held = pre_at;
 	} else {
 		pmuk_wdt_device_set(d, expires, pre_at);
 	}
@@ -250,7 +251,7 @@ static int pmuk_wdt_stop_op(struct watchdog_device *wdd)
 
 	guard(mutex)(&d->lock);
 	d->held = 0;
-	d->held_pre = 0;
+	d->pre_held = 0;
 	pmuk_wdt_device_set(d, 0, 0);
 	return 0;
 }
@@ -313,7 +314,7 @@ void pmuk_wdt_device_suspend(struct pmuk_wdt_device *d)
 	if (d->suspended)
 		return;
 	d->held = pmuk_wdt_hold(READ_ONCE(d->expires), now);
-	d->held_pre = pmuk_wdt_hold(READ_ONCE(d->pre_at), now);
+	d->pre_held = pmuk_wdt_hold(READ_ONCE(d->pre_at), now);
 	d->suspended = true;
 	pmuk_wdt_device_set(d, 0, 0);
 }
@@ -326,9 +327,9 @@ void pmuk_wdt_device_resume(struct pmuk_wdt_device *d)
 	if (!d->suspended)
 		return;
 	d->suspended = false;
-	pmuk_wdt_device_set(d, d->held ? now + d->held : 0, d->held_pre ? now + d->held_pre : 0);
+	pmuk_wdt_device_set(d, d->held ? now + d->held : 0, d->pre_held ? now + d->pre_held : 0);
 	d->held = 0;
-	d->held_pre = 0;
+	d->pre_held = 0;
 }
 
 /* ---- registration ---- */

@@ -115,8 +115,8 @@ static inline u64 pmuk_wdt_left(u64 deadline, u64 now)
 
 /* Rates are events in 2^PMUK_WDT_RATE_SHIFT nanoseconds; 0: not known yet. */
 struct pmuk_wdt_clock {
-	u64 rate;		/* the latest; lower after idle time, when counters stand still */
-	u64 top;		/* the highest of late: drops by 1/16 with each NMI */
+	u64 rate;		/* the latest rate; idle time lowers it, as counters stand still */
+	u64 top;		/* the highest recent rate: it drops by 1/16 with each NMI */
 };
 
 static inline u64 pmuk_wdt_rate(u64 events, u64 ns)
@@ -182,8 +182,9 @@ static inline u64 pmuk_wdt_deadline(const struct pmuk_wdt_watch *w, const struct
 }
 
 /*
- * Credits the time in which the CPU did not run: of the time since ->since it has run for @ran at
- * most. Once between two beats, as a CPU may also have become slow for good.
+ * Takes the time in which the CPU did not run out of the CPU's silence: of the time since ->since,
+ * the CPU has run for @ran at most. This is done once between two beats, as the CPU may also have
+ * become slow for good.
  */
 static inline void pmuk_wdt_credit_stop(struct pmuk_wdt_watch *w, u64 now, u64 ran)
 {
@@ -273,8 +274,8 @@ static inline void pmuk_wdt_forget_gaps(struct pmuk_wdt_gaps *gaps, u64 beat)
 }
 
 /*
- * Returns since when a CPU is silent that has last beaten at @beat. Time in which the checking CPU
- * did not beat itself does not count as silence of the other.
+ * Returns since when a CPU is silent whose latest beat was at @beat. Time in which the checking CPU
+ * did not beat itself is no silence of the other CPU.
  */
 static inline u64 pmuk_wdt_silent_since(u64 beat, const struct pmuk_wdt_gaps *gaps)
 {

@@ -135,7 +135,7 @@ void pmuk_wdt_show_here(struct pmuk_wdt_cpu *c, struct pt_regs *regs)
 
 /* ---- turns at printing ---- */
 
-/* How often to try for a turn at printing: together the tries take some milliseconds. */
+/* The number of tries for a turn at printing. Together they take some milliseconds. */
 #define PMUK_WDT_PRINT_TRIES	50000
 
 static bool pmuk_wdt_print_begin(void)
@@ -271,7 +271,7 @@ static void pmuk_wdt_backtrace_cpu(int cpu)
 	}
 }
 
-/* Has all CPUs show their stacks, but for @culprit, which has done so already; -1: all CPUs. */
+/* Makes all CPUs show their stacks. @culprit: the CPU that has shown its own already, or -1. */
 static void pmuk_wdt_backtrace_all(int culprit)
 {
 	u64 start = ktime_get_mono_fast_ns();

@@ -71,13 +71,13 @@ static const char *const pmuk_wdt_level_names[] = {
 
 static_assert(ARRAY_SIZE(pmuk_wdt_level_names) == PMUK_WDT_LEVELS);
 
-const char *pmuk_wdt_level_name(enum pmuk_wdt_level level)
+const char *pmuk_wdt_level_name(enum pmuk_wdt_levels level)
 {
 	return pmuk_wdt_level_names[level];
 }
 
 /* Returns the current level of @cpu. Takes no lock, so any context may call this. */
-enum pmuk_wdt_level pmuk_wdt_level(int cpu)
+enum pmuk_wdt_levels pmuk_wdt_level(int cpu)
 {
 	if (!cpumask_test_cpu(cpu, &pmuk_wdt.watched) || !cpumask_test_cpu(cpu, &pmuk_wdt.cpus))
 		return PMUK_WDT_NONE;

@@ -54,7 +54,7 @@ static int pmuk_timer_irq_of(struct device_node *np, const char *name, int index
 	return of_irq_get(np, index);
 }
 
-/* Without a virtual timer in the device tree Linux itself uses the physical timer. */
+/* If the device tree has no virtual timer, Linux itself uses the physical timer. */
 static int pmuk_timer_find(void)
 {
 	struct device_node *np __free(device_node) =

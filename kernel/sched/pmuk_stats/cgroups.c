@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The totals of cgroups, see struct pmuk_sched_cgroup. ->lock guards all of them. */
+/* The totals of cgroups, see struct pmuk_sched_cgroup. */
 #include <linux/cgroup.h>
 #include <linux/hash.h>
 #include <linux/limits.h>
@@ -9,7 +9,7 @@
 
 #include "stats.h"
 
-static struct pmuk_sched_cgroup **pmuk_sched_cgroup_link(u32 id)
+static struct pmuk_sched_cgroup **pmuk_sched_cgroup_link(u32 id) __must_hold(&pmuk_sched.lock)
 {
 	struct pmuk_sched_cgroup **link = &pmuk_sched.cgroups[hash_32(id, PMUK_SCHED_CGROUP_BITS)];
 
@@ -18,7 +18,7 @@ static struct pmuk_sched_cgroup **pmuk_sched_cgroup_link(u32 id)
 	return link;
 }
 
-struct pmuk_sched_cgroup *pmuk_sched_cgroup_find(u32 id)
+struct pmuk_sched_cgroup *pmuk_sched_cgroup_find(u32 id) __must_hold(&pmuk_sched.lock)
 {
 	return *pmuk_sched_cgroup_link(id);
 }
@@ -35,8 +35,9 @@ static struct cgroup *pmuk_sched_cgroup_root(void)
 	return &cgrp_dfl_root.cgrp;
 }
 
-/* The nearest ancestor that has an entry; NULL if none has, as for the root. */
+/* Returns the nearest ancestor that has an entry, or NULL, as for the root. */
 static struct pmuk_sched_cgroup *pmuk_sched_cgroup_ancestor(struct cgroup *cgrp)
+	__must_hold(&pmuk_sched.lock)
 {
 	struct pmuk_sched_cgroup *g = NULL;
 
@@ -46,21 +47,24 @@ static struct pmuk_sched_cgroup *pmuk_sched_cgroup_ancestor(struct cgroup *cgrp)
 }
 
 /*
- * A mkdir during pmuk_sched_cgroups_seed() may enter a cgroup before its parent has an entry, and
- * so below a more distant ancestor. The seed comes to that cgroup later and corrects the parent.
+ * If a mkdir comes during pmuk_sched_cgroups_seed(), the new cgroup may get its entry before its
+ * parent has one, and is then entered below a more distant ancestor. The seed comes to the new
+ * cgroup later, and corrects the parent.
  */
 static void pmuk_sched_cgroup_set_parent(struct pmuk_sched_cgroup *g,
 					 struct pmuk_sched_cgroup *parent)
+	__must_hold(&pmuk_sched.lock)
 {
 	if (g->parent == parent)
 		return;
 	parent->refs++;
 	if (g->parent)
-		g->parent->refs--;	/* not the last one: rmdir of a parent comes later */
+		g->parent->refs--;	/* rmdir of the parent comes later, and drops the last */
 	g->parent = parent;
 }
 
 static struct pmuk_sched_cgroup *pmuk_sched_cgroup_add(u64 id, const char *path)
+	__must_hold(&pmuk_sched.lock)
 {
 	struct pmuk_sched_cgroup **link = pmuk_sched_cgroup_link(id);
 	struct pmuk_sched_cgroup *g = kzalloc(struct_size(g, path, strlen(path) + 1), GFP_NOWAIT);
@@ -79,6 +83,7 @@ static struct pmuk_sched_cgroup *pmuk_sched_cgroup_add(u64 id, const char *path)
 }
 
 static void pmuk_sched_cgroup_make(struct cgroup *cgrp, const char *path)
+	__must_hold(&pmuk_sched.lock)
 {
 	struct pmuk_sched_cgroup *parent = pmuk_sched_cgroup_ancestor(cgrp);
 	struct pmuk_sched_cgroup *g = pmuk_sched_cgroup_find(pmuk_sched_cgroup_id(cgrp));
@@ -89,7 +94,7 @@ static void pmuk_sched_cgroup_make(struct cgroup *cgrp, const char *path)
 		pmuk_sched_cgroup_set_parent(g, parent);
 }
 
-/* Enters the cgroups that exist when accounting begins. The path of a cgroup never changes. */
+/* Makes entries for the cgroups that exist at the start. The path of a cgroup never changes. */
 void pmuk_sched_cgroups_seed(void)
 {
 	struct cgroup_subsys_state *css;
@@ -104,7 +109,7 @@ void pmuk_sched_cgroups_seed(void)
 		if (cgroup_path(cgrp, path, PATH_MAX) < 0)
 			continue;
 		guard(spinlock_irqsave)(&pmuk_sched.lock);
-		if (css->flags & CSS_ONLINE)	/* else its rmdir probe may have run already */
+		if (css->flags & CSS_ONLINE)	/* if not, the probe of rmdir may have run */
 			pmuk_sched_cgroup_make(cgrp, path);
 	}
 	rcu_read_unlock();
@@ -126,10 +131,11 @@ void pmuk_sched_cgroup_mkdir(void *data, struct cgroup *cgrp, const char *path)
 }
 
 /*
- * RCU or ->lock keeps the cgroup of @p. A cgroup without an entry, for lack of memory, counts as
- * part of its nearest ancestor.
+ * A cgroup that got no memory for an entry counts as part of its nearest ancestor. ->lock keeps
+ * preemption off, so RCU keeps the cgroup of @p.
  */
 static struct pmuk_sched_cgroup *pmuk_sched_cgroup_of(struct task_struct *p)
+	__must_hold(&pmuk_sched.lock)
 {
 	struct cgroup *cgrp = task_dfl_cgroup(p);
 
@@ -137,8 +143,8 @@ static struct pmuk_sched_cgroup *pmuk_sched_cgroup_of(struct task_struct *p)
 	       pmuk_sched_cgroup_ancestor(cgrp);
 }
 
-/* Takes a reference on the cgroup of a new task, and returns its id; 0: none has an entry. */
-u32 pmuk_sched_cgroup_join(struct task_struct *p)
+/* Takes a reference on the cgroup of a new task. Returns its id, or 0 if there is no entry. */
+u32 pmuk_sched_cgroup_join(struct task_struct *p) __must_hold(&pmuk_sched.lock)
 {
 	struct pmuk_sched_cgroup *g = pmuk_sched_cgroup_of(p);
 
@@ -151,11 +157,12 @@ u32 pmuk_sched_cgroup_join(struct task_struct *p)
 #else
 
 static struct pmuk_sched_cgroup *pmuk_sched_cgroup_of(struct task_struct *p)
+	__must_hold(&pmuk_sched.lock)
 {
 	return NULL;
 }
 
-u32 pmuk_sched_cgroup_join(struct task_struct *p)
+u32 pmuk_sched_cgroup_join(struct task_struct *p) __must_hold(&pmuk_sched.lock)
 {
 	return 0;
 }
@@ -168,31 +175,38 @@ void pmuk_sched_cgroups_seed(void)
 
 int pmuk_sched_cgroups_init(void)
 {
-	pmuk_sched.cgroups = kcalloc(PMUK_SCHED_CGROUP_CHAINS, sizeof(*pmuk_sched.cgroups),
-				     GFP_KERNEL);
+	struct pmuk_sched_cgroup **cgroups = kcalloc(PMUK_SCHED_CGROUP_CHAINS, sizeof(*cgroups),
+						     GFP_KERNEL);
+
+	if (!cgroups)
+		return -ENOMEM;
+	guard(spinlock_irqsave)(&pmuk_sched.lock);
+	pmuk_sched.cgroups = cgroups;
 	pmuk_sched.nr_cgroups = 0;
-	return pmuk_sched.cgroups ? 0 : -ENOMEM;
+	return 0;
 }
 
 void pmuk_sched_cgroups_exit(void)
 {
+	/* No probe is registered or still running, so nobody else uses the table. */
+	struct pmuk_sched_cgroup **cgroups = context_unsafe(pmuk_sched.cgroups);
 	struct pmuk_sched_cgroup *g, *next;
 	unsigned int i;
 
 	for (i = 0; i < PMUK_SCHED_CGROUP_CHAINS; i++) {
-		for (g = pmuk_sched.cgroups[i]; g; g = next) {
+		for (g = cgroups[i]; g; g = next) {
 			next = g->next;
 			kfree(g);
 		}
 	}
-	kfree(pmuk_sched.cgroups);
+	kfree(cgroups);
 }
 
 /*
- * A reading may already have seen some tasks of @g, and owes them to the ancestors of @g: keep @g
- * until the reading has copied it.
+ * A reading may have added some tasks to the sums of @g, and has yet to add these sums to the
+ * ancestors of @g. So keep @g until the reading has copied it.
  */
-static void pmuk_sched_cgroup_end(struct pmuk_sched_cgroup *g)
+static void pmuk_sched_cgroup_end(struct pmuk_sched_cgroup *g) __must_hold(&pmuk_sched.lock)
 {
 	struct pmuk_sched_reading *r = pmuk_sched.reading;
 
@@ -206,8 +220,11 @@ static void pmuk_sched_cgroup_end(struct pmuk_sched_cgroup *g)
 	r->dead_cgroups = g;
 }
 
-/* Without its last reference, a removed cgroup gives its totals to its parent, and puts that. */
-static void pmuk_sched_cgroup_put(struct pmuk_sched_cgroup *g)
+/*
+ * Drops a reference. A cgroup that has lost its last reference adds its totals to its parent's, and
+ * drops the reference that it holds on the parent.
+ */
+static void pmuk_sched_cgroup_put(struct pmuk_sched_cgroup *g) __must_hold(&pmuk_sched.lock)
 {
 	while (g && !--g->refs) {
 		struct pmuk_sched_cgroup *parent = g->parent;
@@ -225,7 +242,7 @@ static void pmuk_sched_cgroup_put(struct pmuk_sched_cgroup *g)
 	}
 }
 
-void pmuk_sched_cgroup_leave(const struct pmuk_sched_task *t)
+void pmuk_sched_cgroup_leave(const struct pmuk_sched_task *t) __must_hold(&pmuk_sched.lock)
 {
 	struct pmuk_sched_cgroup *g = pmuk_sched_cgroup_find(t->cgroup);
 
@@ -252,10 +269,11 @@ static void pmuk_sched_sub(struct pmuk_sched_totals *sum, const struct pmuk_sche
 }
 
 /*
- * The old cgroup keeps the totals that the task has had so far. The same copy of these is added
- * there and subtracted from the new cgroup: the task's CPU may add to the task's own meanwhile.
+ * Moves a task to the cgroup in which it is now. The old cgroup keeps the task's totals so far: a
+ * copy of them is added to the old cgroup, and the same copy is subtracted from the new one, as the
+ * task's CPU may add to the task's totals meanwhile.
  */
-void pmuk_sched_cgroup_move(struct task_struct *p)
+void pmuk_sched_cgroup_move(struct task_struct *p) __must_hold(&pmuk_sched.lock)
 {
 	struct pmuk_sched_cgroup *from, *to = pmuk_sched_cgroup_of(p);
 	struct pmuk_sched_task *t = pmuk_sched_find(p);
@@ -281,9 +299,9 @@ void pmuk_sched_cgroup_move(struct task_struct *p)
 }
 
 /*
- * The probe of cgroup_attach_task, after all threads have been moved. The tracepoint has interrupts
- * off, so only the first threads of a large process are handled here. A work item, or the next
- * reader, handles the others.
+ * This probe of cgroup_attach_task runs after all threads have been moved. The tracepoint has
+ * interrupts off, so only the first threads of a large process are handled here. A work item, or
+ * the next reader, handles the others.
  */
 void pmuk_sched_cgroup_attach(void *data, struct cgroup *dst, const char *path,
 			      struct task_struct *leader, bool threadgroup)

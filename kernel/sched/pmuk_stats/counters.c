@@ -35,7 +35,7 @@ static int pmuk_sched_parse_raw(struct pmuk_sched_event *e)
 	return kstrtou64(e->name + 1, 16, &e->config);
 }
 
-/* TYPE:CONFIG */
+/* Parses an event that is given as TYPE:CONFIG. */
 static int pmuk_sched_parse_pair(struct pmuk_sched_event *e)
 {
 	char type[sizeof(e->name)];
@@ -91,7 +91,7 @@ int pmuk_sched_parse(const char *names, struct pmuk_sched_event *events)
 }
 
 /* Selects the events that are not missing, in the order of the parameter. */
-static void pmuk_sched_select_events(struct pmuk_sched *s)
+static void pmuk_sched_select_events(struct pmuk_sched *s) __must_hold(&s->on_lock)
 {
 	unsigned int i;
 
@@ -103,7 +103,7 @@ static void pmuk_sched_select_events(struct pmuk_sched *s)
 	s->ipc = s->nr >= 2 && s->order[1] == 1;
 }
 
-static int pmuk_sched_write_events(struct pmuk_sched *s, u32 flags)
+static int pmuk_sched_write_events(struct pmuk_sched *s, u32 flags) __must_hold(&s->on_lock)
 {
 	unsigned int i;
 
@@ -123,6 +123,7 @@ static int pmuk_sched_write_events(struct pmuk_sched *s, u32 flags)
 
 /* Starts the events on all CPUs. @num: the event that failed, or PMUK_SET_COUNTERS if unknown. */
 static int pmuk_sched_start_events(struct pmuk_sched *s, u32 flags, u16 *num)
+	__must_hold(&s->on_lock)
 {
 	struct pmuk_target target = { .type = PMUK_TARGET_CPUS, .failed_cpu = -1 };
 	int ret = pmuk_sched_write_events(s, flags);
@@ -141,14 +142,14 @@ static int pmuk_sched_start_events(struct pmuk_sched *s, u32 flags, u16 *num)
 	return ret;
 }
 
-void pmuk_sched_counters_stop(struct pmuk_sched *s)
+void pmuk_sched_counters_stop(struct pmuk_sched *s) __must_hold(&s->on_lock)
 {
 	if (s->ctx)
 		pmuk_close(s->ctx);
 	s->ctx = NULL;
 }
 
-static int pmuk_sched_try(struct pmuk_sched *s, u32 flags, u16 *num)
+static int pmuk_sched_try(struct pmuk_sched *s, u32 flags, u16 *num) __must_hold(&s->on_lock)
 {
 	const struct pmuk_context_attr attr = {};
 	int ret;
@@ -171,7 +172,7 @@ static int pmuk_sched_try(struct pmuk_sched *s, u32 flags, u16 *num)
  * Counters that count guests keep KVM from giving a guest the PMU. So exclude guests, unless the
  * PMU cannot (-EINVAL).
  */
-static int pmuk_sched_try_host_first(struct pmuk_sched *s, u16 *num)
+static int pmuk_sched_try_host_first(struct pmuk_sched *s, u16 *num) __must_hold(&s->on_lock)
 {
 	int ret = pmuk_sched_try(s, PMUK_EXCLUDE_GUEST, num);
 
@@ -180,6 +181,7 @@ static int pmuk_sched_try_host_first(struct pmuk_sched *s, u16 *num)
 
 /* Leaves out the event that failed, or the last event if the failure names none. */
 static void pmuk_sched_drop_event(struct pmuk_sched *s, u16 num, int error)
+	__must_hold(&s->on_lock)
 {
 	struct pmuk_sched_event *e = &s->requested[s->order[min_t(u16, num, s->nr - 1)]];
 
@@ -189,7 +191,7 @@ static void pmuk_sched_drop_event(struct pmuk_sched *s, u16 num, int error)
 }
 
 /* Starts as many of the requested events as possible. Without any, times alone are accounted. */
-int pmuk_sched_counters_start(struct pmuk_sched *s)
+int pmuk_sched_counters_start(struct pmuk_sched *s) __must_hold(&s->on_lock)
 {
 	unsigned int i;
 	u16 num;

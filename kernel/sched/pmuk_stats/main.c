@@ -158,7 +158,7 @@ static void pmuk_sched_untrace_switches(void)
 
 #endif /* CONFIG_SCHED_SWITCH_HOOK */
 
-/* ---- on and off; ->on_lock is held ---- */
+/* ---- on and off ---- */
 
 static void pmuk_sched_reset_cpus(void)
 {
@@ -168,8 +168,8 @@ static void pmuk_sched_reset_cpus(void)
 		pmuk_sched_reset_cpu(per_cpu_ptr(&pmuk_sched_cpus, cpu));
 }
 
-/* Enters the tasks and cgroups that exist, and from then on new ones. */
-static int pmuk_sched_track_tasks(struct pmuk_sched *s)
+/* Makes entries for the tasks and cgroups that exist, and from then on for new ones. */
+static int pmuk_sched_track_tasks(struct pmuk_sched *s) __must_hold(&s->on_lock)
 {
 	int ret = pmuk_sched_tasks_init();
 
@@ -197,7 +197,7 @@ err_tasks:
 	return ret;
 }
 
-static void pmuk_sched_untrack_tasks(struct pmuk_sched *s)
+static void pmuk_sched_untrack_tasks(struct pmuk_sched *s) __must_hold(&s->on_lock)
 {
 	pmuk_sched_tasks_hide();
 	pmuk_sched_untrace(PMUK_SCHED_CGROUP, PMUK_SCHED_SWITCH);
@@ -209,7 +209,7 @@ static void pmuk_sched_untrack_tasks(struct pmuk_sched *s)
  * All totals begin at 0. The owner of the hook owns the tasks' pointers, so the hook comes first.
  * CPUs account nothing before pmuk_sched_begin().
  */
-static int pmuk_sched_account(struct pmuk_sched *s)
+static int pmuk_sched_account(struct pmuk_sched *s) __must_hold(&s->on_lock)
 {
 	int ret;
 
@@ -222,14 +222,14 @@ static int pmuk_sched_account(struct pmuk_sched *s)
 		pmuk_sched_untrace_switches();
 		return ret;
 	}
-	/* Seeding may have taken long. */
+	/* Accounting begins now, as making the entries may have taken long. */
 	s->since = ktime_get_ns();
 	WRITE_ONCE(s->begun, true);
 	on_each_cpu(pmuk_sched_begin, NULL, true);
 	return 0;
 }
 
-static void pmuk_sched_unaccount(struct pmuk_sched *s)
+static void pmuk_sched_unaccount(struct pmuk_sched *s) __must_hold(&s->on_lock)
 {
 	WRITE_ONCE(s->begun, false);
 	on_each_cpu(pmuk_sched_end, NULL, true);	/* from here on, a switch returns at once */
@@ -237,7 +237,7 @@ static void pmuk_sched_unaccount(struct pmuk_sched *s)
 	pmuk_sched_untrace_switches();
 }
 
-static int pmuk_sched_turn_on(struct pmuk_sched *s)
+static int pmuk_sched_turn_on(struct pmuk_sched *s) __must_hold(&s->on_lock)
 {
 	int ret;
 
@@ -259,17 +259,17 @@ static int pmuk_sched_turn_on(struct pmuk_sched *s)
 	return 0;
 }
 
-static void pmuk_sched_turn_off(struct pmuk_sched *s)
+static void pmuk_sched_turn_off(struct pmuk_sched *s) __must_hold(&s->on_lock)
 {
 	if (!s->on)
 		return;
 	s->on = false;
-	cancel_delayed_work(&s->watch);	/* a running one waits for ->on_lock and checks ->on */
+	cancel_delayed_work(&s->watch);	/* if it runs, it waits for ->on_lock and sees ->on */
 	pmuk_sched_unaccount(s);
 	pmuk_sched_counters_stop(s);
 }
 
-static int pmuk_sched_reset(struct pmuk_sched *s)
+static int pmuk_sched_reset(struct pmuk_sched *s) __must_hold(&s->on_lock)
 {
 	int ret;
 
@@ -302,14 +302,19 @@ static bool pmuk_sched_any_uncounted(const struct pmuk_sched *s)
 	return false;
 }
 
-/* A sync lets a CPU that has its counters back use them before its next switch. */
-static void pmuk_sched_sync_uncounted(void)
+/*
+ * Tries again to place the counters of CPUs that lack some. A sync lets a CPU that has its counters
+ * back use them before its next switch.
+ */
+static void pmuk_sched_restart_uncounted(struct pmuk_sched *s)
 {
 	int cpu;
 
 	for_each_online_cpu(cpu) {
-		if (pmuk_sched_is_uncounted(cpu))
-			smp_call_function_single(cpu, pmuk_sched_sync, NULL, true);
+		if (!pmuk_sched_is_uncounted(cpu))
+			continue;
+		pmuk_restart_cpu(s->ctx, cpu);
+		smp_call_function_single(cpu, pmuk_sched_sync, NULL, true);
 	}
 }
 
@@ -331,16 +336,15 @@ static bool pmuk_sched_has_lost(const struct pmuk_sched *s)
 	return lost;
 }
 
-/* Each retry involves all CPUs: so the interval doubles, up to this many seconds. */
+/* Each retry disturbs CPUs that lack counters: so the interval doubles, up to so many seconds. */
 #define PMUK_SCHED_RETRY_MAX	16
 
-static void pmuk_sched_retry_counters(struct pmuk_sched *s)
+static void pmuk_sched_retry_counters(struct pmuk_sched *s) __must_hold(&s->on_lock)
 {
 	s->lost |= pmuk_sched_has_lost(s);
 	if ((s->lost || pmuk_sched_any_uncounted(s)) && (!s->retry_in || !--s->retry_in)) {
 		s->lost = false;
-		pmuk_restart(s->ctx);
-		pmuk_sched_sync_uncounted();
+		pmuk_sched_restart_uncounted(s);
 		s->retry_in = s->retry_after;
 		s->retry_after = min(2 * s->retry_after, PMUK_SCHED_RETRY_MAX);
 	}
@@ -350,7 +354,7 @@ static void pmuk_sched_retry_counters(struct pmuk_sched *s)
 	}
 }
 
-static bool pmuk_sched_has_strays(struct pmuk_sched *s)
+static bool pmuk_sched_has_strays(struct pmuk_sched *s) __must_hold(&s->on_lock)
 {
 	u64 strays = pmuk_sched_sum_of(&pmuk_sched_cpus.strays);
 
@@ -381,20 +385,21 @@ static void pmuk_sched_move(struct work_struct *work)
 
 	guard(mutex)(&s->on_lock);
 	if (s->on)
-		pmuk_sched_move_rest();
+		pmuk_sched_move_rest(s);
 }
 
 /*
- * Both callbacks run on the CPU itself. Accounting ends and begins anew with them, so that offline
- * time is not idle time. Interrupts are off because pmuk_sched_unaccount() clears ->begun and then
- * interrupts all CPUs: that interrupt must not come between the test of ->begun and
- * pmuk_sched_begin().
+ * The CPU itself runs these two callbacks. Accounting ends and begins anew with them, so that time
+ * offline is not accounted to the idle task. Interrupts are off because pmuk_sched_unaccount()
+ * clears ->begun and then interrupts all CPUs: that interrupt must not come between the test of
+ * ->begun and pmuk_sched_begin().
  */
 static int pmuk_sched_online(unsigned int cpu)
 {
 	guard(irqsave)();
 	this_cpu_write(pmuk_sched_up, true);
-	if (READ_ONCE(pmuk_sched.begun))
+	/* pmuk_sched_unaccount() clears this before it interrupts all CPUs. */
+	if (context_unsafe(READ_ONCE(pmuk_sched.begun)))
 		pmuk_sched_begin(NULL);
 	return 0;
 }
@@ -410,9 +415,10 @@ static int pmuk_sched_offline(unsigned int cpu)
 
 /* ---- parameters ---- */
 
-static bool pmuk_sched_wanted = true;	/* ->on_lock, once the module is loaded */
-static bool pmuk_sched_loaded;		/* ->on_lock */
-static char pmuk_sched_names[PMUK_SCHED_EVENTS * 33] = "cycles,instructions";
+static bool pmuk_sched_wanted __guarded_by(&pmuk_sched.on_lock) = true;
+static bool pmuk_sched_loaded __guarded_by(&pmuk_sched.on_lock);
+static char pmuk_sched_names[PMUK_SCHED_EVENTS * 33] __guarded_by(&pmuk_sched.on_lock) =
+	"cycles,instructions";
 
 static int pmuk_sched_set_enabled(const char *val, const struct kernel_param *kp)
 {
@@ -422,7 +428,7 @@ static int pmuk_sched_set_enabled(const char *val, const struct kernel_param *kp
 	if (ret)
 		return ret;
 	guard(mutex)(&pmuk_sched.on_lock);
-	if (pmuk_sched_loaded && on)
+	if (on && pmuk_sched_loaded)
 		ret = pmuk_sched_turn_on(&pmuk_sched);
 	else if (pmuk_sched_loaded)
 		pmuk_sched_turn_off(&pmuk_sched);
@@ -524,8 +530,9 @@ MODULE_PARM_DESC(slow_reads, "Number of other switches that did not read the cou
 
 /* ---- load and unload ---- */
 
-static int pmuk_sched_load(struct pmuk_sched *s)
+static int pmuk_sched_load(void)
 {
+	struct pmuk_sched *s = &pmuk_sched;
 	int ret;
 
 	guard(mutex)(&s->on_lock);
@@ -536,8 +543,10 @@ static int pmuk_sched_load(struct pmuk_sched *s)
 	return ret;
 }
 
-static void pmuk_sched_unload(struct pmuk_sched *s)
+static void pmuk_sched_unload(void)
 {
+	struct pmuk_sched *s = &pmuk_sched;
+
 	scoped_guard(mutex, &s->on_lock) {
 		pmuk_sched_turn_off(s);
 		pmuk_sched_loaded = false;
@@ -560,7 +569,7 @@ static int __init pmuk_sched_init(void)
 	if (ret < 0)
 		return ret;
 	s->cpuhp = ret;
-	ret = pmuk_sched_load(s);
+	ret = pmuk_sched_load();
 	if (ret)
 		goto err_cpuhp;
 	ret = pmuk_sched_show_init();
@@ -574,7 +583,7 @@ static int __init pmuk_sched_init(void)
 err_show:
 	pmuk_sched_show_exit();
 err_on:
-	pmuk_sched_unload(s);
+	pmuk_sched_unload();
 err_cpuhp:
 	cpuhp_remove_state(s->cpuhp);
 	return ret;
@@ -585,7 +594,7 @@ static void __exit pmuk_sched_exit(void)
 {
 	pmuk_sched_stream_exit();
 	pmuk_sched_show_exit();
-	pmuk_sched_unload(&pmuk_sched);
+	pmuk_sched_unload();
 	cpuhp_remove_state(pmuk_sched.cpuhp);
 	rcu_barrier();
 }

@@ -6,6 +6,7 @@
  * place while the CPU is offline, see pmuk_sched_call_on().
  */
 #include <linux/compiler.h>
+#include <linux/lockdep.h>
 #include <linux/minmax.h>
 #include <linux/sizes.h>
 
@@ -21,6 +22,7 @@
 /* Ends the open part, if there is one: readers see all packets until now. */
 void pmuk_sched_raw_end(struct pmuk_sched_sink *sink)
 {
+	lockdep_assert_irqs_disabled();
 	if (!sink->at)
 		return;
 	pmuk_aux_output_end(&sink->part, sink->at - (u8 *)sink->part.data);
@@ -67,8 +69,8 @@ pmuk_sched_raw_lose(struct pmuk_sched_sink *sink, const struct pmuk_sched_slice 
 }
 
 /*
- * True if a reader can derive prev_pid and time from the packet before. Not so at the beginning of
- * a part, after exec() has exchanged pids, or when accounting has begun again.
+ * Returns whether a reader can derive prev_pid and time from the packet before. A reader cannot at
+ * the beginning of a part, after exec() has exchanged pids, or when accounting has begun again.
  */
 static bool pmuk_sched_raw_follows(const struct pmuk_sched_sink *sink,
 				   const struct pmuk_sched_slice *s)

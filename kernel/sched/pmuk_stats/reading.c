@@ -6,6 +6,7 @@
  */
 #include <linux/bsearch.h>
 #include <linux/kernel.h>
+#include <linux/lockdep.h>
 #include <linux/mm.h>
 #include <linux/moduleparam.h>
 #include <linux/sched.h>
@@ -21,31 +22,49 @@ MODULE_PARM_DESC(stretch, "Most tasks, processes or cgroups handled with interru
 module_param_named(stretch_ns, pmuk_sched.stretch_ns, uint, 0444);
 MODULE_PARM_DESC(stretch_ns, "Longest time, in nanoseconds, with interrupts off");
 
-/*
- * Calls @chain for each chain in [0, @nr), and releases ->lock after each stretch. @chain returns
- * the number of entries that it has handled. @next is the next chain, under ->lock.
- */
-static void pmuk_sched_walk(struct pmuk_sched_reading *r, u32 *next, u32 nr,
-			    unsigned int (*chain)(struct pmuk_sched_reading *r, u32 i))
-{
-	unsigned int seen, chains;
-	u64 began;
+/* Handles a chain of a table, with ->lock held. Returns the number of entries in the chain. */
+typedef unsigned int (*pmuk_sched_chain_t)(struct pmuk_sched_reading *r, u32 i);
 
-	for (*next = 0; *next < nr && !r->full;) {
-		scoped_guard(spinlock_irqsave, &pmuk_sched.lock) {
-			began = local_clock();
-			seen = 0;
-			chains = 0;
-			while (*next < nr && chains++ < PMUK_SCHED_STRETCH_CHAINS &&
-			       seen < PMUK_SCHED_STRETCH)
-				seen += chain(r, (*next)++);
-			pmuk_sched_note_stretch(seen, began);
-		}
+/* Walks a stretch of the chains in [*@next, @nr). Returns whether there is more to walk. */
+static bool pmuk_sched_walk_stretch(struct pmuk_sched_reading *r, u32 *next, u32 nr,
+				    pmuk_sched_chain_t chain) __must_hold(&pmuk_sched.lock)
+{
+	unsigned int seen = 0, chains = 0;
+	u64 began = local_clock();
+
+	while (*next < nr && chains++ < PMUK_SCHED_STRETCH_CHAINS && seen < PMUK_SCHED_STRETCH)
+		seen += chain(r, (*next)++);
+	pmuk_sched_note_stretch(seen, began);
+	return *next < nr && !r->full;
+}
+
+/* Walks the chains of tasks: ->next says to others how far the walk has come. */
+static void pmuk_sched_walk_tasks(struct pmuk_sched_reading *r, pmuk_sched_chain_t chain)
+{
+	bool more = true;
+
+	while (more) {
+		scoped_guard(spinlock_irqsave, &pmuk_sched.lock)
+			more = pmuk_sched_walk_stretch(r, &r->next, pmuk_sched.mask + 1, chain);
+		cond_resched();
+	}
+}
+
+/* Walks the @nr chains of groups or cgroups. */
+static void pmuk_sched_walk(struct pmuk_sched_reading *r, u32 nr, pmuk_sched_chain_t chain)
+{
+	bool more = !r->full;
+	u32 next = 0;
+
+	while (more) {
+		scoped_guard(spinlock_irqsave, &pmuk_sched.lock)
+			more = pmuk_sched_walk_stretch(r, &next, nr, chain);
 		cond_resched();
 	}
 }
 
 static unsigned int pmuk_sched_move_tasks(struct pmuk_sched_reading *r, u32 i)
+	__must_hold(&pmuk_sched.lock)
 {
 	const struct pmuk_sched_task *t = rcu_dereference_protected(pmuk_sched.chains[i], true);
 	unsigned int seen = 0;
@@ -55,18 +74,18 @@ static unsigned int pmuk_sched_move_tasks(struct pmuk_sched_reading *r, u32 i)
 	return seen;
 }
 
-/* ->on_lock is held. Completes the moves that pmuk_sched_cgroup_attach() has left. */
-void pmuk_sched_move_rest(void)
+/* Completes the moves that pmuk_sched_cgroup_attach() has left. */
+void pmuk_sched_move_rest(struct pmuk_sched *s) __must_hold(&s->on_lock)
 {
 	struct pmuk_sched_reading r = {};
 	bool move_pending;
 
-	scoped_guard(spinlock_irqsave, &pmuk_sched.lock) {
-		move_pending = pmuk_sched.move_pending;
-		pmuk_sched.move_pending = false;
+	scoped_guard(spinlock_irqsave, &s->lock) {
+		move_pending = s->move_pending;
+		s->move_pending = false;
 	}
 	if (move_pending)
-		pmuk_sched_walk(&r, &r.next, pmuk_sched.mask + 1, pmuk_sched_move_tasks);
+		pmuk_sched_walk_tasks(&r, pmuk_sched_move_tasks);
 }
 
 static void pmuk_sched_reading_begin(struct pmuk_sched_reading *r)
@@ -82,7 +101,7 @@ static void pmuk_sched_reading_begin(struct pmuk_sched_reading *r)
 
 /* ---- tasks ---- */
 
-static u64 pmuk_sched_cgroup_full_id(u32 id)
+static u64 pmuk_sched_cgroup_full_id(u32 id) __must_hold(&pmuk_sched.lock)
 {
 	const struct pmuk_sched_cgroup *g = pmuk_sched_cgroup_find(id);
 
@@ -90,6 +109,7 @@ static u64 pmuk_sched_cgroup_full_id(u32 id)
 }
 
 static void pmuk_sched_copy_task(struct pmuk_sched_reading *r, const struct pmuk_sched_task *t)
+	__must_hold(&pmuk_sched.lock)
 {
 	struct pmuk_sched_task_copy *copy = &r->tasks[r->nr++];
 	const struct task_struct *p = pmuk_sched_task_of(t);
@@ -112,6 +132,7 @@ static void pmuk_sched_copy_task(struct pmuk_sched_reading *r, const struct pmuk
 }
 
 static unsigned int pmuk_sched_copy_tasks(struct pmuk_sched_reading *r, u32 i)
+	__must_hold(&pmuk_sched.lock)
 {
 	const struct pmuk_sched_task *t = rcu_dereference_protected(pmuk_sched.chains[i], true);
 	unsigned int seen = 0;
@@ -125,6 +146,7 @@ static unsigned int pmuk_sched_copy_tasks(struct pmuk_sched_reading *r, u32 i)
 }
 
 static void pmuk_sched_copy_group(struct pmuk_sched_reading *r, struct pmuk_sched_group *g)
+	__must_hold(&pmuk_sched.lock)
 {
 	r->full = r->nr_groups == r->room_groups;
 	if (r->full)
@@ -135,6 +157,7 @@ static void pmuk_sched_copy_group(struct pmuk_sched_reading *r, struct pmuk_sche
 }
 
 static unsigned int pmuk_sched_copy_groups(struct pmuk_sched_reading *r, u32 i)
+	__must_hold(&pmuk_sched.lock)
 {
 	struct pmuk_sched_group *g = pmuk_sched.groups[i];
 	unsigned int seen = 0;
@@ -161,6 +184,7 @@ static int pmuk_sched_cmp_groups(const void *a, const void *b)
 /* ---- cgroups ---- */
 
 static unsigned int pmuk_sched_sum_tasks(struct pmuk_sched_reading *r, u32 i)
+	__must_hold(&pmuk_sched.lock)
 {
 	const struct pmuk_sched_task *t = rcu_dereference_protected(pmuk_sched.chains[i], true);
 	struct pmuk_sched_cgroup *g;
@@ -177,7 +201,7 @@ static unsigned int pmuk_sched_sum_tasks(struct pmuk_sched_reading *r, u32 i)
 }
 
 static void pmuk_sched_copy_cgroup(struct pmuk_sched_reading *r, struct pmuk_sched_cgroup *g,
-				   bool gone)
+				   bool gone) __must_hold(&pmuk_sched.lock)
 {
 	r->full = r->nr_lines == r->room_lines;
 	if (r->full)
@@ -195,6 +219,7 @@ static void pmuk_sched_copy_cgroup(struct pmuk_sched_reading *r, struct pmuk_sch
 }
 
 static unsigned int pmuk_sched_copy_cgroups(struct pmuk_sched_reading *r, u32 i)
+	__must_hold(&pmuk_sched.lock)
 {
 	struct pmuk_sched_cgroup *g = pmuk_sched.cgroups[i];
 	unsigned int seen = 0;
@@ -255,10 +280,10 @@ static void pmuk_sched_sum_trees(struct pmuk_sched_reading *r)
 /* ---- the end ---- */
 
 /*
- * ->lock is held. Copies and frees a stretch of the groups and cgroups that ended during the
- * reading. Returns true when none is left, which ends the reading.
+ * Copies and frees a stretch of the groups and cgroups that ended during the reading. Returns true
+ * when none is left, which ends the reading.
  */
-static bool pmuk_sched_free_dead(struct pmuk_sched_reading *r)
+static bool pmuk_sched_free_dead(struct pmuk_sched_reading *r) __must_hold(&pmuk_sched.lock)
 {
 	struct pmuk_sched_cgroup *c;
 	struct pmuk_sched_group *g;
@@ -295,7 +320,7 @@ static void pmuk_sched_reading_end(struct pmuk_sched_reading *r)
 	}
 }
 
-/* Called after the reading has ended, so that @r belongs to its file alone. */
+/* Frees the copies of a reading. The reading has ended, so @r belongs to its file alone. */
 void pmuk_sched_reading_free(struct pmuk_sched_reading *r)
 {
 	unsigned int i;
@@ -328,16 +353,18 @@ static void pmuk_sched_add_strays(struct pmuk_sched_reading *r)
 
 static int pmuk_sched_try_tasks(struct pmuk_sched_reading *r)
 {
-	u32 i;
+	/* If there are more tasks when they are copied, the reading begins again. */
+	unsigned int nr = context_unsafe(READ_ONCE(pmuk_sched.nr_tasks));
+	/* If there are more groups when they are copied, the reading begins again, too. */
+	unsigned int nr_groups = context_unsafe(READ_ONCE(pmuk_sched.nr_groups));
 
-	r->tasks = pmuk_sched_alloc(&r->room, READ_ONCE(pmuk_sched.nr_tasks), sizeof(*r->tasks));
-	r->groups = pmuk_sched_alloc(&r->room_groups, READ_ONCE(pmuk_sched.nr_groups),
-				     sizeof(*r->groups));
+	r->tasks = pmuk_sched_alloc(&r->room, nr, sizeof(*r->tasks));
+	r->groups = pmuk_sched_alloc(&r->room_groups, nr_groups, sizeof(*r->groups));
 	if (!r->tasks || !r->groups)
 		return -ENOMEM;
 	pmuk_sched_reading_begin(r);
-	pmuk_sched_walk(r, &r->next, pmuk_sched.mask + 1, pmuk_sched_copy_tasks);
-	pmuk_sched_walk(r, &i, PMUK_SCHED_GROUP_CHAINS, pmuk_sched_copy_groups);
+	pmuk_sched_walk_tasks(r, pmuk_sched_copy_tasks);
+	pmuk_sched_walk(r, PMUK_SCHED_GROUP_CHAINS, pmuk_sched_copy_groups);
 	pmuk_sched_reading_end(r);
 	if (r->full)
 		return -EAGAIN;
@@ -349,15 +376,15 @@ static int pmuk_sched_try_tasks(struct pmuk_sched_reading *r)
 
 static int pmuk_sched_try_cgroups(struct pmuk_sched_reading *r)
 {
-	u32 i;
+	/* If there are more cgroups when they are copied, the reading begins again. */
+	unsigned int nr = context_unsafe(READ_ONCE(pmuk_sched.nr_cgroups));
 
-	r->lines = pmuk_sched_alloc(&r->room_lines, READ_ONCE(pmuk_sched.nr_cgroups),
-				    sizeof(*r->lines));
+	r->lines = pmuk_sched_alloc(&r->room_lines, nr, sizeof(*r->lines));
 	if (!r->lines)
 		return -ENOMEM;
 	pmuk_sched_reading_begin(r);
-	pmuk_sched_walk(r, &r->next, pmuk_sched.mask + 1, pmuk_sched_sum_tasks);
-	pmuk_sched_walk(r, &i, PMUK_SCHED_CGROUP_CHAINS, pmuk_sched_copy_cgroups);
+	pmuk_sched_walk_tasks(r, pmuk_sched_sum_tasks);
+	pmuk_sched_walk(r, PMUK_SCHED_CGROUP_CHAINS, pmuk_sched_copy_cgroups);
 	pmuk_sched_reading_end(r);
 	if (r->full)
 		return -EAGAIN;
@@ -372,6 +399,7 @@ static int pmuk_sched_read(struct pmuk_sched_reading *r,
 	unsigned int tries;
 	int ret = -EAGAIN;
 
+	lockdep_assert_held(&pmuk_sched.on_lock);
 	for (tries = 0; tries < PMUK_SCHED_READING_TRIES && ret == -EAGAIN; tries++) {
 		pmuk_sched_reading_free(r);
 		ret = try(r);
@@ -379,13 +407,13 @@ static int pmuk_sched_read(struct pmuk_sched_reading *r,
 	return ret;
 }
 
-/* ->on_lock is held. Returns 0, -ENOMEM, or -EAGAIN if the tables were too small each time. */
-int pmuk_sched_read_tasks(struct pmuk_sched_reading *r)
+/* Returns 0, -ENOMEM, or -EAGAIN if the tables were too small each time. */
+int pmuk_sched_read_tasks(struct pmuk_sched_reading *r) __must_hold(&pmuk_sched.on_lock)
 {
 	return pmuk_sched_read(r, pmuk_sched_try_tasks);
 }
 
-int pmuk_sched_read_cgroups(struct pmuk_sched_reading *r)
+int pmuk_sched_read_cgroups(struct pmuk_sched_reading *r) __must_hold(&pmuk_sched.on_lock)
 {
 	return pmuk_sched_read(r, pmuk_sched_try_cgroups);
 }

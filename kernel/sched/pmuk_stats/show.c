@@ -22,7 +22,7 @@
 
 static struct proc_dir_entry *pmuk_sched_dir;
 
-/* ---- the head of all files; from here on, ->on_lock is held ---- */
+/* ---- the head of all files ---- */
 
 static size_t pmuk_sched_table_size(const struct pmuk_sched *s)
 {
@@ -30,6 +30,7 @@ static size_t pmuk_sched_table_size(const struct pmuk_sched *s)
 }
 
 static void pmuk_sched_show_events(struct seq_file *m, const struct pmuk_sched *s)
+	__must_hold(&s->on_lock)
 {
 	bool missing = false;
 	unsigned int i;
@@ -48,18 +49,24 @@ static void pmuk_sched_show_events(struct seq_file *m, const struct pmuk_sched *
 }
 
 /* Returns false if accounting is off: then the file ends here. */
-static bool pmuk_sched_show_head(struct seq_file *m, struct pmuk_sched *s)
+static bool pmuk_sched_show_head(struct seq_file *m, struct pmuk_sched *s) __must_hold(&s->on_lock)
 {
+	unsigned int nr_tasks;
+	u64 unknown;
+
 	seq_printf(m, "pmuk_sched 2\nstate %s\n", str_on_off(s->on));
 	if (!s->on)
 		return false;
+	scoped_guard(spinlock_irqsave, &s->lock) {
+		nr_tasks = s->nr_tasks;
+		unknown = s->unknown;
+	}
 	seq_printf(m, "timestamp %llu\nsince %llu\n", ktime_get_ns(), s->since);
 	pmuk_sched_show_events(m, s);
 	seq_printf(m, "memory %zu %zu %zu %u\n", pmuk_sched_task_size(),
-		   sizeof(struct pmuk_sched_cpu), pmuk_sched_table_size(s),
-		   READ_ONCE(s->nr_tasks));
+		   sizeof(struct pmuk_sched_cpu), pmuk_sched_table_size(s), nr_tasks);
 	seq_printf(m, "unattributed %llu\n",
-		   pmuk_sched_sum_of(&pmuk_sched_cpus.strays) + READ_ONCE(s->unknown));
+		   pmuk_sched_sum_of(&pmuk_sched_cpus.strays) + unknown);
 	return true;
 }
 
@@ -90,7 +97,7 @@ static void pmuk_sched_show_totals(struct seq_file *m, const struct pmuk_sched_t
 
 /* ---- cpus ---- */
 
-/* A copy of the totals of a CPU's tasks and of its idle task, both of the same moment. */
+/* The totals of a CPU's tasks, and those of its idle task, copied at the same moment. */
 struct pmuk_sched_cpu_job {
 	struct pmuk_sched_cpu *c;
 	struct pmuk_sched_totals tasks, idle;
@@ -155,10 +162,10 @@ static void pmuk_sched_cpu_here(void *data)
 }
 
 /*
- * ->on_lock is held. The idle time by ticks may exceed the time that the next switch accounts. As
- * totals must never shrink, show the larger value until the real one has caught up.
+ * The idle time by ticks may exceed the time that the next switch accounts. As totals must never
+ * shrink, show the larger value until the real one has caught up.
  */
-static void pmuk_sched_only_grow(struct pmuk_sched_cpu_job *job)
+static void pmuk_sched_only_grow(struct pmuk_sched_cpu_job *job) __must_hold(&pmuk_sched.on_lock)
 {
 	job->c->idle_reported = max(job->c->idle_reported, job->idle.run);
 	job->idle.run = job->c->idle_reported;
@@ -179,7 +186,7 @@ static void pmuk_sched_copy_cpu(struct pmuk_sched_cpu_job *job, int cpu)
 	pmuk_sched_cpu_read(job);	/* an offline CPU does not switch */
 }
 
-static void pmuk_sched_show_cpu(struct seq_file *m, int cpu)
+static void pmuk_sched_show_cpu(struct seq_file *m, int cpu) __must_hold(&pmuk_sched.on_lock)
 {
 	struct pmuk_sched_cpu_job job = { .c = per_cpu_ptr(&pmuk_sched_cpus, cpu) };
 	const u64 *stat = kcpustat_cpu(cpu).cpustat;
@@ -263,7 +270,8 @@ static int pmuk_sched_show_one_task(struct seq_file *m, struct pmuk_sched_text *
 		pmuk_sched_show_group(m, r, &r->groups[i - r->nr]);
 	} else {
 		seq_puts(m, "exited");
-		pmuk_sched_show_totals(m, &r->exited, r->nr_events);
+		/* The reading has ended, so @r belongs to the file. */
+		context_unsafe(pmuk_sched_show_totals(m, &r->exited, r->nr_events));
 		seq_puts(m, "\nstray");
 		pmuk_sched_show_totals(m, &r->strays, r->nr_events);
 		seq_putc(m, '\n');
@@ -309,7 +317,7 @@ static int pmuk_sched_begin_text(struct seq_file *m, struct pmuk_sched_text *tex
 	text->on = pmuk_sched_show_head(m, &pmuk_sched);
 	if (!text->on)
 		return 0;
-	pmuk_sched_move_rest();
+	pmuk_sched_move_rest(&pmuk_sched);
 	pmuk_sched_sync_all();
 	return text->read(&text->r);
 }
@@ -438,7 +446,7 @@ static int pmuk_sched_show_hist(struct seq_file *m, void *v)
 
 /* ---- files ---- */
 
-/* These files show the activity of all users: so CAP_PERFMON is needed. */
+/* Readers need CAP_PERFMON, as these files show the activity of all users. */
 #define PMUK_SCHED_FILE(name, room)							\
 static int pmuk_sched_open_##name(struct inode *inode, struct file *file)		\
 {											\

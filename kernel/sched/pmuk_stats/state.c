@@ -15,7 +15,7 @@ struct pmuk_sched pmuk_sched = {
 };
 
 /* Updates the maxima that the parameters show. ->lock was taken at the local_clock() @began. */
-void pmuk_sched_note_stretch(unsigned int seen, u64 began)
+void pmuk_sched_note_stretch(unsigned int seen, u64 began) __must_hold(&pmuk_sched.lock)
 {
 	u64 ns = local_clock() - began;
 
@@ -24,7 +24,7 @@ void pmuk_sched_note_stretch(unsigned int seen, u64 began)
 	pmuk_sched.stretch_ns = max_t(u64, pmuk_sched.stretch_ns, min(ns, U32_MAX));
 }
 
-void pmuk_sched_touch_group(struct pmuk_sched_group *g)
+void pmuk_sched_touch_group(struct pmuk_sched_group *g) __must_hold(&pmuk_sched.lock)
 {
 	lockdep_assert_held(&pmuk_sched.lock);
 	if (!pmuk_sched.reading || g->serial == pmuk_sched.serial)
@@ -34,7 +34,7 @@ void pmuk_sched_touch_group(struct pmuk_sched_group *g)
 	g->sum = g->ended;
 }
 
-void pmuk_sched_touch_cgroup(struct pmuk_sched_cgroup *g)
+void pmuk_sched_touch_cgroup(struct pmuk_sched_cgroup *g) __must_hold(&pmuk_sched.lock)
 {
 	lockdep_assert_held(&pmuk_sched.lock);
 	if (!pmuk_sched.reading || g->serial == pmuk_sched.serial)

@@ -34,10 +34,10 @@ static_assert(sizeof(struct pmuk_sched_switch) == 48);
 #define PMUK_SCHED_PAGES_MAX	(SZ_64M >> PAGE_SHIFT)
 
 struct pmuk_sched_file {
-	struct mutex lock;		/* serializes the making of ->sink */
-	struct pmuk_sched_sink *sink;	/* ->lock writes */
+	struct mutex lock;		/* held to make ->sink */
+	struct pmuk_sched_sink *sink __guarded_by(&lock);	/* made once; NULL before */
 	int cpu;			/* written before ->sink */
-	wait_queue_head_t waitq;	/* pollers, also those that came before ->sink */
+	wait_queue_head_t waitq;	/* poll() waits here, also before there is a ->sink */
 };
 
 static unsigned int pmuk_sched_stream_mb = 256;
@@ -47,7 +47,7 @@ MODULE_PARM_DESC(stream_mb, "Limit of the memory of all streams together, in MiB
 /* The bytes of all streams together. */
 static atomic64_t pmuk_sched_stream_bytes = ATOMIC64_INIT(0);
 
-/* Guards which CPU's sink belongs to which open file. */
+/* Held to attach a sink to its CPU, and to detach it: a CPU has one sink at most. */
 static DEFINE_MUTEX(pmuk_sched_sinks);
 
 /* The memory of a stream is pinned before any map of it is accounted: so limit the sum of all. */
@@ -194,7 +194,7 @@ static long pmuk_sched_stream_begin(struct pmuk_sched_file *f, void __user *from
 		return ret;
 	}
 	f->cpu = req.cpu;
-	smp_store_release(&f->sink, sink);	/* with ->cpu; pairs with pmuk_sched_sink_of() */
+	smp_store_release(&f->sink, sink);	/* after ->cpu; pairs with pmuk_sched_sink_of() */
 	wake_up_interruptible_all(&f->waitq);	/* wakeups before this found no sink */
 	return 0;
 }
@@ -204,10 +204,11 @@ static struct pmuk_sched_sink *pmuk_sched_sink_of(struct file *file)
 {
 	struct pmuk_sched_file *f = file->private_data;
 
-	return smp_load_acquire(&f->sink);	/* pairs with pmuk_sched_stream_begin() */
+	/* pairs with pmuk_sched_stream_begin() */
+	return context_unsafe(smp_load_acquire(&f->sink));
 }
 
-/* Serializes those that write an offline CPU's buffer in place of that CPU. */
+/* Held by the caller that writes the buffer of an offline CPU in place of that CPU. */
 static DEFINE_MUTEX(pmuk_sched_offline);
 
 /*
@@ -355,13 +356,14 @@ static int pmuk_sched_open(struct inode *inode, struct file *file)
  */
 static int pmuk_sched_release(struct inode *inode, struct file *file)
 {
+	struct pmuk_sched_sink *sink = pmuk_sched_sink_of(file);
 	struct pmuk_sched_file *f = file->private_data;
 
-	if (f->sink) {
+	if (sink) {
 		pmuk_sched_sink_detach(f->cpu);
 		synchronize_rcu();
-		pmuk_sched_call_on(f->cpu, pmuk_sched_end_here, f->sink);
-		pmuk_sched_sink_free(f->sink);
+		pmuk_sched_call_on(f->cpu, pmuk_sched_end_here, sink);
+		pmuk_sched_sink_free(sink);
 	}
 	kfree(f);
 	return 0;

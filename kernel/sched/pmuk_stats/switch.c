@@ -13,6 +13,7 @@
 #include <linux/irqflags.h>
 #include <linux/jiffies.h>
 #include <linux/kernel.h>
+#include <linux/lockdep.h>
 #include <linux/sched.h>
 #include <linux/sched/isolation.h>
 #include <linux/sched/switch_hook.h>
@@ -39,8 +40,8 @@ static __always_inline void pmuk_sched_sum(u64 *sum, u64 n)
 	WRITE_ONCE(*sum, *sum + n);
 }
 
-/* Returns NULL for the idle task, too. */
-static __always_inline struct pmuk_sched_task *pmuk_sched_look_up(const struct task_struct *p)
+/* Returns the task's entry, or NULL if it has none, as an idle task. */
+static __always_inline struct pmuk_sched_task *pmuk_sched_find_entry(const struct task_struct *p)
 {
 #ifdef CONFIG_SCHED_SWITCH_HOOK
 	return sched_switch_data(p);
@@ -52,7 +53,7 @@ static __always_inline struct pmuk_sched_task *pmuk_sched_look_up(const struct t
 static __always_inline struct pmuk_sched_task *
 pmuk_sched_entry_of(struct pmuk_sched_cpu *c, const struct task_struct *p)
 {
-	struct pmuk_sched_task *t = pmuk_sched_look_up(p);
+	struct pmuk_sched_task *t = pmuk_sched_find_entry(p);
 
 	if (likely(t))
 		return t;
@@ -226,7 +227,9 @@ pmuk_sched_reason(bool preempt, const struct pmuk_sched_task *t, const struct pm
 		return PMUK_SCHED_YIELDED;
 	if (pmuk_sched_has(next, PF_IDLE))	/* no task replaces @prev */
 		return PMUK_SCHED_STOPPED;
-	return READ_ONCE(t->cgroup) == READ_ONCE(n->cgroup) ? PMUK_SCHED_SAME : PMUK_SCHED_OTHER;
+	/* If a task moves to another cgroup right now, either answer is right. */
+	return context_unsafe(READ_ONCE(t->cgroup) == READ_ONCE(n->cgroup)) ?
+	       PMUK_SCHED_SAME : PMUK_SCHED_OTHER;
 }
 
 /* Keeps the wait of @prev constant until the end of its next slice, see pmuk_sched_wait(). */
@@ -266,7 +269,7 @@ pmuk_sched_leave_runnable(struct pmuk_sched_cpu *c, bool preempt, struct pmuk_sc
 	return reason;
 }
 
-/* The row of ->slices for @reason. */
+/* Returns the row of ->slices for @reason. */
 static __always_inline unsigned int pmuk_sched_row(unsigned int reason)
 {
 	return min(reason, PMUK_SCHED_TASK_REASONS);
@@ -391,7 +394,7 @@ static __always_inline void pmuk_sched_add_ipc(struct pmuk_sched_cpu *c, u64 cyc
 	pmuk_sched_sum(&c->ipcs[pmuk_sched_ipc_bucket(cycles, insns)], 1);
 }
 
-/* Like pmuk_sched_count_slow(), and adds to ->slice the counts that syncs have taken before. */
+/* Does what pmuk_sched_count_slow() does, and adds the counts that syncs have accounted. */
 static void pmuk_sched_count_slice(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t)
 {
 	unsigned int i;
@@ -548,7 +551,7 @@ pmuk_sched_switch_blocked(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t,
 		.reason	= PMUK_SCHED_VOLUNTARY,
 	};
 
-	barrier();	/* one instruction stores ->start and ->delay, see pmuk_sched_store() */
+	barrier();	/* lets one instruction store ->start and ->delay, see pmuk_sched_store() */
 	pmuk_sched_store(&c->start, clock);
 	c->delay = delay;
 	pmuk_sched_sum(&t->run, slice.run);
@@ -596,7 +599,10 @@ static noinline void pmuk_sched_switch_runnable(struct pmuk_sched_cpu *c, struct
 	smp_store_release(&c->task, n);	/* pairs with pmuk_sched_copy_quiet() */
 }
 
-/* The first switch of a tick, whose read lets the others be fast, and switches in the slow path. */
+/*
+ * Handles the first switch of a tick, whose read lets the tick's other reads be fast, and switches
+ * in the slow path.
+ */
 static noinline void pmuk_sched_switch_reading(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t,
 					       bool preempt, struct task_struct *prev,
 					       struct task_struct *next, unsigned int prev_state,
@@ -613,12 +619,10 @@ static noinline void pmuk_sched_switch_reading(struct pmuk_sched_cpu *c, struct 
 		pmuk_sched_switch_runnable(c, t, preempt, prev, next, prev_state, clock);
 }
 
-/*
- * Called with interrupts off and the CPU's run queue locked. @clock: see sched_switch_clock();
- * includes the time of interrupts, but no steal time.
- */
-void pmuk_sched_on_switch(bool preempt, struct task_struct *prev, struct task_struct *next,
-			  unsigned int prev_state, u64 clock)
+/* @clock: see sched_switch_clock(); includes the time of interrupts, but no steal time. */
+static __always_inline void pmuk_sched_do_switch(bool preempt, struct task_struct *prev,
+						 struct task_struct *next, unsigned int prev_state,
+						 u64 clock)
 {
 	struct pmuk_sched_cpu *c = this_cpu_ptr(&pmuk_sched_cpus);
 	struct pmuk_sched_task *t = c->task;
@@ -637,15 +641,22 @@ void pmuk_sched_on_switch(bool preempt, struct task_struct *prev, struct task_st
 	}
 }
 
-#ifndef CONFIG_SCHED_SWITCH_HOOK
+#ifdef CONFIG_SCHED_SWITCH_HOOK
+/* Called with interrupts off and the CPU's run queue locked. */
+void pmuk_sched_on_switch(bool preempt, struct task_struct *prev, struct task_struct *next,
+			  unsigned int prev_state, u64 clock)
+{
+	pmuk_sched_do_switch(preempt, prev, next, prev_state, clock);
+}
+#else
 /*
- * The tracepoint passes no clock. The scheduler has just set the exec_start of @next to the run
- * queue's clock.
+ * Called likewise. The tracepoint passes no clock. The scheduler has just set the exec_start of
+ * @next to the run queue's clock.
  */
 void pmuk_sched_switch_probe(void *data, bool preempt, struct task_struct *prev,
 			     struct task_struct *next, unsigned int prev_state)
 {
-	pmuk_sched_on_switch(preempt, prev, next, prev_state,
+	pmuk_sched_do_switch(preempt, prev, next, prev_state,
 			     pmuk_sched_not_before(this_cpu_ptr(&pmuk_sched_cpus),
 						   sched_switch_clock_of(next)));
 }
@@ -741,6 +752,7 @@ void pmuk_sched_begin(void *data)
 	unsigned long flags;
 	unsigned int i;
 
+	lockdep_assert_preemption_disabled();
 	if (!__this_cpu_read(pmuk_sched_up))
 		return;
 	local_irq_save(flags);

@@ -18,7 +18,10 @@ size_t pmuk_sched_task_size(void)
 	return sizeof(struct pmuk_sched_task) + pmuk_sched.nr * sizeof(u64);
 }
 
-/* A chain for each 256 KiB of memory, 1024 to 65536: about as many as a busy machine has tasks. */
+/*
+ * Returns the number of chains: one for each 256 KiB of memory, 1024 to 65536 in all. A busy
+ * machine has about as many tasks.
+ */
 static u32 pmuk_sched_chains(void)
 {
 	u64 nr = (u64)totalram_pages() * PAGE_SIZE / SZ_256K;
@@ -29,15 +32,18 @@ static u32 pmuk_sched_chains(void)
 int pmuk_sched_tasks_init(void)
 {
 	struct pmuk_sched *s = &pmuk_sched;
+	struct pmuk_sched_group **groups;
 	u32 nr = pmuk_sched_chains();
 
 	s->chains = kvcalloc(nr, sizeof(*s->chains), GFP_KERNEL);
-	s->groups = kcalloc(PMUK_SCHED_GROUP_CHAINS, sizeof(*s->groups), GFP_KERNEL);
-	if (!s->chains || !s->groups) {
+	groups = kcalloc(PMUK_SCHED_GROUP_CHAINS, sizeof(*groups), GFP_KERNEL);
+	if (!s->chains || !groups) {
 		kvfree(s->chains);
-		kfree(s->groups);
+		kfree(groups);
 		return -ENOMEM;
 	}
+	guard(spinlock_irqsave)(&s->lock);
+	s->groups = groups;
 	s->mask = nr - 1;
 	s->nr_tasks = 0;
 	s->shown = false;
@@ -50,10 +56,12 @@ int pmuk_sched_tasks_init(void)
 	return 0;
 }
 
-/* No probe is registered or still running, and no task points to its entry. */
+/* Frees all entries: no probe is registered or still running, and no task points to its entry. */
 void pmuk_sched_tasks_exit(void)
 {
 	struct pmuk_sched *s = &pmuk_sched;
+	/* No other code uses the tables. */
+	struct pmuk_sched_group **groups = context_unsafe(s->groups);
 	unsigned int i;
 
 	for (i = 0; i <= s->mask; i++) {
@@ -65,7 +73,7 @@ void pmuk_sched_tasks_exit(void)
 		}
 	}
 	for (i = 0; i < PMUK_SCHED_GROUP_CHAINS; i++) {
-		struct pmuk_sched_group *g = s->groups[i], *next;
+		struct pmuk_sched_group *g = groups[i], *next;
 
 		for (; g; g = next) {
 			next = g->next;
@@ -73,13 +81,14 @@ void pmuk_sched_tasks_exit(void)
 		}
 	}
 	kvfree(s->chains);
-	kfree(s->groups);
+	kfree(groups);
 }
 
-/* ---- thread groups; ->lock is held ---- */
+/* ---- thread groups ---- */
 
 /* The signal_struct identifies a process: all its threads share it, and keep it. */
 static struct pmuk_sched_group **pmuk_sched_group_link(const struct task_struct *p)
+	__must_hold(&pmuk_sched.lock)
 {
 	struct pmuk_sched_group **link =
 		&pmuk_sched.groups[hash_ptr(p->signal, PMUK_SCHED_GROUP_BITS)];
@@ -90,12 +99,14 @@ static struct pmuk_sched_group **pmuk_sched_group_link(const struct task_struct 
 }
 
 struct pmuk_sched_group *pmuk_sched_group_find(const struct task_struct *p)
+	__must_hold(&pmuk_sched.lock)
 {
 	return *pmuk_sched_group_link(p);
 }
 
-/* A group is made for the second thread: then the leader joins, too. */
+/* A process gets a group with its second thread. Then the leader joins the group, too. */
 static void pmuk_sched_group_add_leader(struct pmuk_sched_group *g, struct task_struct *p)
+	__must_hold(&pmuk_sched.lock)
 {
 	struct pmuk_sched_task *leader = pmuk_sched_find(p->group_leader);
 
@@ -110,6 +121,7 @@ static void pmuk_sched_group_add_leader(struct pmuk_sched_group *g, struct task_
 
 static struct pmuk_sched_group *pmuk_sched_group_add(struct pmuk_sched_group **link,
 						     struct task_struct *p)
+	__must_hold(&pmuk_sched.lock)
 {
 	struct pmuk_sched_group *g = kzalloc(sizeof(*g), GFP_NOWAIT);
 
@@ -126,6 +138,7 @@ static struct pmuk_sched_group *pmuk_sched_group_add(struct pmuk_sched_group **l
 }
 
 static struct pmuk_sched_group *pmuk_sched_group_make(struct task_struct *p)
+	__must_hold(&pmuk_sched.lock)
 {
 	struct pmuk_sched_group **link = pmuk_sched_group_link(p);
 
@@ -133,7 +146,7 @@ static struct pmuk_sched_group *pmuk_sched_group_make(struct task_struct *p)
 }
 
 /* A reading may already have seen some threads of @g: keep @g until the reading has copied it. */
-static void pmuk_sched_group_end(struct pmuk_sched_group *g)
+static void pmuk_sched_group_end(struct pmuk_sched_group *g) __must_hold(&pmuk_sched.lock)
 {
 	struct pmuk_sched_reading *r = pmuk_sched.reading;
 
@@ -146,6 +159,7 @@ static void pmuk_sched_group_end(struct pmuk_sched_group *g)
 }
 
 static void pmuk_sched_group_leave(const struct pmuk_sched_task *t, const struct task_struct *p)
+	__must_hold(&pmuk_sched.lock)
 {
 	struct pmuk_sched_group **link = pmuk_sched_group_link(p), *g = *link;
 
@@ -163,14 +177,16 @@ static void pmuk_sched_group_leave(const struct pmuk_sched_task *t, const struct
 
 /* ---- tasks ---- */
 
-/* With the hook, switches find the entry by the task's own pointer, and otherwise in its chain. */
+/* Switches find the entry by the task's own pointer with the hook, and without it in its chain. */
 static void pmuk_sched_show(struct pmuk_sched_task *t, struct task_struct *p)
+	__must_hold(&pmuk_sched.lock)
 {
 	if (pmuk_sched.shown)
 		sched_switch_set_data(p, t);
 }
 
 static void pmuk_sched_join(struct pmuk_sched_task *t, struct task_struct *p)
+	__must_hold(&pmuk_sched.lock)
 {
 	struct pmuk_sched_task __rcu **chain = &pmuk_sched.chains[pmuk_sched_chain(p)];
 	struct pmuk_sched_group *g;
@@ -190,9 +206,10 @@ static void pmuk_sched_join(struct pmuk_sched_task *t, struct task_struct *p)
 }
 
 /*
- * RCU keeps @p. Without memory for an entry, the slices of @p go to the CPU's stray entry, until
- * pmuk_sched_tasks_seed() is called again. If there is an entry, the seed may have found @p in the
- * middle of its fork, when @p was not in its cgroup yet: so check the cgroup again.
+ * Makes an entry for @p, which RCU keeps. Without memory for an entry, the slices of @p go to the
+ * CPU's stray entry, until pmuk_sched_tasks_seed() is called again. If there is an entry, the seed
+ * may have found @p in the middle of its fork, when @p was not in its cgroup yet: so check the
+ * cgroup again.
  */
 static void pmuk_sched_add_new(struct task_struct *p)
 {
@@ -218,8 +235,9 @@ void pmuk_sched_newtask(void *data, struct task_struct *p, u64 clone_flags)
 }
 
 /*
- * Enters tasks that exist when accounting begins, and later those that had no memory. A task found
- * here cannot have passed sched_process_free: that comes from an RCU callback.
+ * Makes entries for the tasks that exist when accounting begins, and later for those that got no
+ * memory then. A task that is found here has not passed sched_process_free yet, as that comes from
+ * an RCU callback.
  */
 void pmuk_sched_tasks_seed(void)
 {
@@ -256,6 +274,7 @@ void pmuk_sched_tasks_hide(void)
 }
 
 static struct pmuk_sched_task *pmuk_sched_unlink(const struct task_struct *p)
+	__must_hold(&pmuk_sched.lock)
 {
 	struct pmuk_sched_task __rcu **link = &pmuk_sched.chains[pmuk_sched_chain(p)];
 	struct pmuk_sched_task *t;
@@ -271,6 +290,7 @@ static struct pmuk_sched_task *pmuk_sched_unlink(const struct task_struct *p)
 }
 
 static void pmuk_sched_leave(struct pmuk_sched_task *t, const struct task_struct *p)
+	__must_hold(&pmuk_sched.lock)
 {
 	WRITE_ONCE(pmuk_sched.nr_tasks, pmuk_sched.nr_tasks - 1);
 	pmuk_sched_cgroup_leave(t);

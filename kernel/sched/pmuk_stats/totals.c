@@ -3,14 +3,18 @@
  * Sums of tasks. Arithmetic is modulo 2^64, as the ->ended of a cgroup may be negative: a task that
  * has moved there is subtracted at that time, and added when it exits.
  */
+#include <linux/lockdep.h>
+
 #include "stats.h"
 
-/* The caller holds ->lock, or @t is a CPU's own entry, which has no task_struct. */
+/* Adds @t to @sum. The caller holds ->lock, unless @t is a CPU's own entry without a task. */
 void pmuk_sched_add_task(struct pmuk_sched_totals *sum, const struct pmuk_sched_task *t)
 {
 	const struct task_struct *p = pmuk_sched_task_of(t);
 	unsigned int i;
 
+	if (p)
+		lockdep_assert_held(&pmuk_sched.lock);
 	sum->run += READ_ONCE(t->run);
 	if (p)
 		sum->wait += pmuk_sched_wait(t, p);

@@ -2,8 +2,8 @@
 /// Find users of perf_event_create_kernel_counter(), which pmuk might serve better:
 /// with reads, pauses and periods from any context, pinned counters that say when
 /// they have lost their place, and records.
-//# A hint, to be read with the code: who counts for others, has breakpoints or
-//# opens perf's own events for them is right where it is.
+//# A report is only a hint. Code that counts on behalf of others, sets breakpoints
+//# or opens perf's own events for its users should keep the call.
 ///
 // Confidence: Low
 // Options: --no-includes --include-headers

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /// Find counters, buffers, contexts and readers of pmuk that a function makes
-/// and leaves behind.
-//# An object is somebody else's as soon as it is returned, assigned, compared or
-//# handed to anything but a call of pmuk. Conditions that depend on each other
-//# can give false positives.
+/// and leaks.
+//# The rules take an object as passed on, and report no leak, once it is returned,
+//# assigned, compared or passed to a function that is not pmuk's. Conditions that
+//# depend on each other can give false positives.
 ///
 // Confidence: Moderate
 // Options: --no-includes --include-headers
@@ -12,7 +12,7 @@
 
 virtual report
 
-// ---- Variables that outlive the function (static ones, too), or look after themselves
+// ---- Variables that outlive the function, or that __free() cleans up
 
 @elsewhere@
 global idexpression x;
@@ -43,7 +43,7 @@ T x __free(...) = E;
 x = make@made(...)
 )
 
-// ---- Uses after which it still is the function's. A counter borrows its buffer.
+// ---- Uses after which the function still owns the object. A counter borrows its buffer.
 
 @harmless@
 identifier x;
@@ -71,7 +71,7 @@ position p;
 
 struct pmuk_attr v = {..., .buffer = x@p, ...};
 
-// ---- Left behind after a check, after a use
+// ---- Objects that are leaked after a check, or after a use
 
 @checked exists@
 iterator name scoped_guard;
@@ -123,7 +123,7 @@ return <+... x@gone ...+>;
 return@left ...;
 )
 
-// ---- In a structure that is freed
+// ---- Objects in a structure that is freed
 
 @stored exists@
 expression s, E;
@@ -175,7 +175,6 @@ struct pmuk_reader r;
 ... when any
 if (pmuk_buffer_claim@made(b, &r)) S
 ... when != r@gone
-    when != pmuk_buffer_revoke(b)
 return@left ...;
 
 @walked exists@
@@ -193,7 +192,6 @@ pmuk_buffer_claim@made(b, &r)
 ...
 pmuk_for_each_record(rec, &r) S
 ... when != r@gone
-    when != pmuk_buffer_revoke(b)
 return@left ...;
 
 @peeked exists@
@@ -209,20 +207,19 @@ pmuk_buffer_claim@made(b, &r)
 ...
 \(pmuk_buffer_peek\|pmuk_buffer_consume\|pmuk_buffer_next\)(&r)
 ... when != r@gone
-    when != pmuk_buffer_revoke(b)
 return@left ...;
 
-// ---- Reports: two rules may find one place, which is said once
+// ---- Reports. Two rules may find the same place, which is reported once
 
 @initialize:python@
 @@
 
-said = set()
+reported = set()
 
 def new(left):
-    if (left.file, left.line) in said:
+    if (left.file, left.line) in reported:
         return False
-    said.add((left.file, left.line))
+    reported.add((left.file, left.line))
     return True
 
 @script:python depends on report@
@@ -233,7 +230,7 @@ left << checked.left;
 
 if new(left[0]):
     coccilib.report.print_report(left[0],
-        "ERROR: what %s() made on line %s is left behind" % (make, made[0].line))
+        "ERROR: the result of %s() on line %s is leaked" % (make, made[0].line))
 
 @script:python depends on report@
 make << used.make;
@@ -243,7 +240,7 @@ left << used.left;
 
 if new(left[0]):
     coccilib.report.print_report(left[0],
-        "ERROR: what %s() made on line %s is left behind" % (make, made[0].line))
+        "ERROR: the result of %s() on line %s is leaked" % (make, made[0].line))
 
 @script:python depends on report@
 make << stored.make;
@@ -253,7 +250,7 @@ left << stored.left;
 
 if new(left[0]):
     coccilib.report.print_report(left[0],
-        "ERROR: what %s() made on line %s is left behind" % (make, made[0].line))
+        "ERROR: the result of %s() on line %s is leaked" % (make, made[0].line))
 
 @script:python depends on report@
 made << claimed.made;

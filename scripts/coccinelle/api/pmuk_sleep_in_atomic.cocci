@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/// Find calls of pmuk that may sleep where nothing may: under a spinlock, with
-/// preemption, interrupts or bottom halves off, in an RCU read-side section, or in
-/// a function that an interrupt calls.
-//# One function at a time: what a helper does, and who calls it, is not seen.
+/// Find calls of pmuk that may sleep where sleeping is forbidden: under a
+/// spinlock, with preemption, interrupts or bottom halves off, in an RCU read-side
+/// section, or in a function that an interrupt calls.
+//# The rules look at one function at a time. They see neither its callers nor the
+//# functions that it calls.
 ///
 // Confidence: Moderate
 // Options: --no-includes --include-headers
@@ -18,12 +19,12 @@ position p;
 pmuk_read@p(..., true, ...)
 
 @sleeps@
-identifier call =~ "^pmuk_(counter_(create|destroy|enable|disable|read)|buffer_(create|destroy)|create_context|close|(un)?load_context|start|stop|restart|write_pm[cd]s|read_pmds|(create|delete|getinfo)_evtsets|switch_evtset|read|read_timeout|(un)?register_format)$";
+identifier call =~ "^pmuk_(counter_(create|destroy|enable|disable|read)|buffer_(create|destroy)|create_context|close|(un)?load_context|start|stop|restart(_cpu)?|write_pm[cd]s|read_pmds|(create|delete|getinfo)_evtsets|switch_evtset|read|read_timeout|(un)?register_format)$";
 @@
 
 call(...)
 
-// ---- Between a call and its counterpart
+// ---- Calls between a call that forbids sleeping and its counterpart
 
 @locked exists@
 expression l;
@@ -81,7 +82,7 @@ off@at(...)
 ... when != on(...)
 call@p(...)
 
-// ---- In the scope of a guard, which ends with its block
+// ---- Calls in the scope of a guard, which ends with its block
 
 @closed exists@
 identifier g1;
@@ -153,17 +154,17 @@ scoped_guard@at(g, ...)
 	return call@p(...);
 )
 
-// ---- In a function that is registered to be called so
+// ---- Calls in a function that is registered as an atomic callback
 
 @initialize:python@
 @@
 
 handlers = {}
-said = set()
+reported = set()
 
-def tell(p, text):
-    if (p.file, p.line) not in said:
-        said.add((p.file, p.line))
+def report_once(p, text):
+    if (p.file, p.line) not in reported:
+        reported.add((p.file, p.line))
         coccilib.report.print_report(p, "ERROR: " + text)
 
 @set1@
@@ -322,7 +323,7 @@ p << inside.p;
 @@
 
 if (p[0].file, fn) in handlers:
-    tell(p[0], "%s() may sleep, %s() may not: see line %s" %
+    report_once(p[0], "%s() may sleep, %s() may not: see line %s" %
          (call, fn, handlers[p[0].file, fn][0].line))
 
 @script:python depends on report@
@@ -331,7 +332,7 @@ at << locked.at;
 p << locked.p;
 @@
 
-tell(p[0], "%s() may sleep, and must not after line %s" % (call, at[0].line))
+report_once(p[0], "%s() may sleep, and must not after line %s" % (call, at[0].line))
 
 @script:python depends on report@
 call << sleeps.call;
@@ -339,7 +340,7 @@ at << preempt.at;
 p << preempt.p;
 @@
 
-tell(p[0], "%s() may sleep, and must not after line %s" % (call, at[0].line))
+report_once(p[0], "%s() may sleep, and must not after line %s" % (call, at[0].line))
 
 @script:python depends on report@
 call << sleeps.call;
@@ -347,7 +348,7 @@ at << irqs.at;
 p << irqs.p;
 @@
 
-tell(p[0], "%s() may sleep, and must not after line %s" % (call, at[0].line))
+report_once(p[0], "%s() may sleep, and must not after line %s" % (call, at[0].line))
 
 @script:python depends on report@
 call << sleeps.call;
@@ -355,7 +356,7 @@ at << bh.at;
 p << bh.p;
 @@
 
-tell(p[0], "%s() may sleep, and must not after line %s" % (call, at[0].line))
+report_once(p[0], "%s() may sleep, and must not after line %s" % (call, at[0].line))
 
 @script:python depends on report@
 call << sleeps.call;
@@ -363,7 +364,7 @@ at << rcu.at;
 p << rcu.p;
 @@
 
-tell(p[0], "%s() may sleep, and must not after line %s" % (call, at[0].line))
+report_once(p[0], "%s() may sleep, and must not after line %s" % (call, at[0].line))
 
 @script:python depends on report@
 call << sleeps.call;
@@ -371,7 +372,7 @@ at << guarded.at;
 p << guarded.p;
 @@
 
-tell(p[0], "%s() may sleep, and must not after line %s" % (call, at[0].line))
+report_once(p[0], "%s() may sleep, and must not after line %s" % (call, at[0].line))
 
 @script:python depends on report@
 call << sleeps.call;
@@ -379,4 +380,4 @@ at << scoped.at;
 p << scoped.p;
 @@
 
-tell(p[0], "%s() may sleep, and must not after line %s" % (call, at[0].line))
+report_once(p[0], "%s() may sleep, and must not after line %s" % (call, at[0].line))

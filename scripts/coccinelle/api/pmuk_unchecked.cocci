@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/// Find what pmuk's create calls return, used without IS_ERR() or compared with
-/// NULL, which it never is.
-//# pmuk's calls refuse an ERR_PTR() with -EINVAL: the reason is lost, not the
-//# machine. Whom an object is handed to may check it, and is not looked into.
+/// Find results of pmuk's create calls that are used without IS_ERR(), or compared
+/// with NULL, which these calls never return.
+//# pmuk's calls refuse an ERR_PTR() with -EINVAL, so a missing check loses only the
+//# reason. The rules do not look into functions that get the object, and that may
+//# check it.
 ///
 // Confidence: Moderate
 // Options: --no-includes --include-headers
@@ -12,7 +13,7 @@ virtual context
 virtual org
 virtual report
 
-// One expression may check and use, in this order or, for NULL, in the other.
+// An expression may check and use a result, or compare it with NULL and check it.
 @guarded@
 iterator name scoped_guard;
 expression x, E;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/// Find counters, buffers and contexts of pmuk that are used after their end.
-//# An end that has failed is none: the branch that deals with it is left out.
-//# Conditions that depend on each other can give false positives.
+/// Find counters, buffers and contexts of pmuk that are used after they were
+/// destroyed or closed.
+//# If a close fails, the context may be used: the rules leave out the branch that
+//# handles the failure. Conditions that depend on each other can give false
+//# positives.
 ///
 // Confidence: Moderate
 // Options: --no-includes --include-headers

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A kernel for the tests of pmuk, where files are not enough: system calls of pmuk-test come here.
- * The device has CPUs 0 and 1, always ready, which switch whenever somebody waits, and once more
- * right after the account was taken; packets are published in parts, and for the account. Below
- * PMUK_ROOT, a cgroup is a directory with the files of one. PMUK_TEST=eacces and the like make
- * calls fail.
+ * Simulates the kernel for tests of pmuk that need more than files: pmuk-test's system calls are
+ * linked to the wrappers below.
+ *
+ * The device has CPUs 0 and 1. Their rings are always ready. Each ppoll() adds a burst of switches
+ * to them, and each PMUK_SCHED_STAT adds some right after its statistics are taken. Packets are
+ * published in parts, and before the statistics. Below PMUK_ROOT, a cgroup is a directory that has
+ * a cgroup's files. PMUK_TEST=eacces and other values make calls fail.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,10 +21,10 @@
 #include "recording.h"
 
 #define RINGS	2
-#define BURST	700		/* switches; more than two pages hold */
-#define AFTER	50		/* switches right after the account */
-#define PART	1000		/* bytes of packets */
-#define MOST	67		/* bytes of a mark and a switch, at most */
+#define BURST	700		/* switches; two pages hold less */
+#define AFTER	50		/* switches right after the statistics */
+#define PART	1000		/* bytes of packets to publish at once */
+#define MOST	67		/* the most bytes that a mark and a switch take */
 
 int __real_open(const char *path, int flags, ...);
 int __real_ppoll(struct pollfd *fds, nfds_t nr, const struct timespec *timeout,
@@ -40,18 +42,18 @@ int __wrap_ioctl(int fd, unsigned long request, ...);
 ssize_t __wrap_write(int fd, const void *from, size_t size);
 
 static struct ring {
-	int fd;			/* 0: is not open */
+	int fd;			/* 0: not open */
 	u32 cpu, mode;
 	struct perf_event_mmap_page *page;
 	unsigned char *data;
 	u64 size, head, pending;
-	u64 published;		/* packets: up to here */
-	bool marked;		/* packets: there is one in this part */
+	u64 published;		/* packets before this position are published */
+	bool marked;		/* the packets since then have a mark */
 	bool paused;
 	struct pmuk_sched_stat stat;
 } rings[RINGS];
 
-static bool told(const char *what)
+static bool test_is(const char *what)
 {
 	const char *test = getenv("PMUK_TEST");
 
@@ -106,7 +108,10 @@ static bool has_room(const struct ring *r, size_t size)
 
 /* ---- packets ---- */
 
-/* They are told of in the ring, where nobody reads that: only its head moves. */
+/*
+ * Publishes packets: advances the head of the area, and that of the ring as if by a record of AUX
+ * data. pmuk does not read that record, so none is written.
+ */
 static void publish(struct ring *r)
 {
 	if (r->mode != PMUK_SCHED_RAW || r->published == r->head)
@@ -174,7 +179,7 @@ static void put_lost(struct ring *r)
 	r->pending = 0;
 }
 
-/* Tasks 100 and 200 take turns, with 1000 ns each. */
+/* Tasks 100 and 200 take turns, and each runs for 1000 ns. */
 static void one_switch(struct ring *r)
 {
 	u64 n = r->stat.switches++;
@@ -224,7 +229,7 @@ static int open_device(void)
 	for (i = 0; i < RINGS && rings[i].fd; i++)
 		;
 	if (i == RINGS)
-		i = RINGS - 1;		/* somebody asks for a CPU that there is not */
+		i = RINGS - 1;		/* a test asks for a CPU that does not exist */
 	rings[i] = (struct ring) { .fd = memfd_create("ring", MFD_CLOEXEC) };
 	return rings[i].fd;
 }
@@ -235,16 +240,16 @@ static int refuse(int error)
 	return -1;
 }
 
-/* Packets are behind a ring of a page. */
+/* Maps the ring's page. In raw mode, the AUX area follows a ring of one page. */
 static int begin(struct ring *r, const struct pmuk_sched_stream *attr)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	size_t before = (attr->mode == PMUK_SCHED_RAW ? 2 : 1) * page;
 	size_t all = before + attr->nr_pages * page;
 
-	if (told("busy"))
+	if (test_is("busy"))
 		return refuse(EBUSY);
-	if (told("enomem"))
+	if (test_is("enomem"))
 		return refuse(ENOMEM);
 	if (attr->cpu >= RINGS) {
 		r->fd = 0;
@@ -295,7 +300,7 @@ int __wrap_ppoll(struct pollfd *fds, nfds_t nr, const struct timespec *timeout,
 	for (i = 0; i < RINGS; i++)
 		burst(&rings[i], BURST);
 	if (rings[0].page)
-		usleep(10000);		/* what is in memory is always ready */
+		usleep(10000);		/* a memfd is always ready, so nothing else waits */
 	return __real_ppoll(fds, nr, timeout, mask);
 }
 
@@ -307,17 +312,17 @@ int __wrap_open(const char *path, int flags, ...)
 	va_start(args, flags);
 	mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
 	va_end(args);
-	if (told("eacces") && strstr(path, "pmuk_sched"))
+	if (test_is("eacces") && strstr(path, "pmuk_sched"))
 		return refuse(EACCES);
 	if (ends_with(path, "/dev/pmuk_sched") && !access(path, F_OK))
 		return open_device();
 	return __real_open(path, flags, mode);
 }
 
-/* The module refuses more than four events like this. */
+/* The module answers E2BIG to more than four events. */
 ssize_t __wrap_write(int fd, const void *from, size_t size)
 {
-	return told("e2big") ? refuse(E2BIG) : __real_write(fd, from, size);
+	return test_is("e2big") ? refuse(E2BIG) : __real_write(fd, from, size);
 }
 
 /* ---- cgroups ---- */
@@ -335,7 +340,7 @@ static void make_file(const char *directory, const char *name, const char *text)
 	fclose(file);
 }
 
-/* Writes what the tasks will have done at the next reading. */
+/* Appends the lines of a new cgroup, with the totals that the next reading shall have. */
 static void make_lines(const char *path)
 {
 	FILE *file = fopen(rooted(PROC "/cgroups"), "a");
@@ -346,18 +351,18 @@ static void make_lines(const char *path)
 	fprintf(file, "cgroup %llu 1 0 0 0 0 0 1 0 0 /cgroup\n", (unsigned long long)s.st_ino);
 	fprintf(file,
 		"subtree %llu 1 1500000000 250000000 30 4 5 %d 3000000000 4500000000 /cgroup\n",
-		(unsigned long long)s.st_ino, !told("invalid"));
+		(unsigned long long)s.st_ino, !test_is("invalid"));
 	fclose(file);
 }
 
 int __wrap_mkdir(const char *path, mode_t mode)
 {
-	if (told("eacces-cgroup"))
+	if (test_is("eacces-cgroup"))
 		return refuse(EACCES);
 	if (__real_mkdir(path, mode))
 		return -1;
 	make_file(path, "cgroup.procs", "");
-	make_file(path, "cgroup.events", told("populated") ? "populated 1\n" : "populated 0\n");
+	make_file(path, "cgroup.events", test_is("populated") ? "populated 1\n" : "populated 0\n");
 	make_lines(path);
 	return 0;
 }

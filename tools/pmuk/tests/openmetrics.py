@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Whether standard input is OpenMetrics text, strictly; prints how many families and samples.
+"""Checks that standard input is OpenMetrics text, and prints the numbers of families and samples.
 
-A family: HELP, TYPE, UNIT, in one place. Its samples: with the suffixes of its type, each label
-set once. Histograms: buckets in order, cumulative, +Inf equal to the count.
+The HELP, TYPE and UNIT of a family are in one place. Its samples have the suffixes of its type, and
+each label set comes once. Buckets of histograms are in order and cumulative, and +Inf equals the
+count.
 """
 import re
 import sys
@@ -74,7 +75,7 @@ class Family:
 
 
 def find(families, name):
-    """The family of a sample: the current one, or none."""
+    """Returns the family of a sample, the latest one, and the sample's suffix; or None twice."""
     current = families[-1] if families else None
     if current and name.startswith(current.name):
         return current, name[len(current.name):]

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Writes a file as pmuk record does, by hand, so that what pmuk report says of it is known.
+"""Writes a file as pmuk record does, with contents from which tests know what pmuk report prints.
 
-    recording.py FILE [KIND]    KIND: good, overwrite, saturated, raw, raw_long, or a way in which
-                                it is broken
+    recording.py FILE [KIND]    KIND: good, overwrite, saturated, raw, raw_long, or a kind of damage
 """
 import struct
 import sys
@@ -40,7 +39,7 @@ def mark(time, pid, before):
 
 
 def packet(record):
-    """The same as a record."""
+    """Returns the packet of the same switch as @record."""
     _, misc, _, _, _, following, run, wait, *counts = struct.unpack('=IHHQIIIIQQ', record)
     return bytes([misc]) + b''.join(number(n) for n in (following, run, wait, *counts))
 
@@ -80,7 +79,11 @@ def good(mode=0, first=None, overwritten=0):
 
 
 def raw(first=None, before=0):
-    """As good(), in packets. @first: what the first part of CPU 0 is instead; @before: a mark there."""
+    """Returns good() in packets.
+
+    @first: the packets of the first part of CPU 0. The number of the second part's mark is lower
+    by @before.
+    """
     first = first or mark(5_000, 100, 0) + b''.join(packet(s) for s in FIRST[:2])
     return [header(2), task(100, b'cc1'), task(200, b'old name'), packets(0, first),
             packets(1, mark(7_000, 200, 0) + packet(SECOND[0])),
@@ -110,12 +113,12 @@ RAW_BROKEN = {
 
 
 def inserted(part):
-    """A good file with something between its parts."""
+    """Returns a good file with @part between its parts."""
     return good()[:3] + [part] + good()[3:]
 
 
 def headed(**fields):
-    """A good file with another header."""
+    """Returns a good file with another header."""
     return [header(**fields)] + good()[1:]
 
 

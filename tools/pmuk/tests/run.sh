@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# The tests of pmuk: fixtures for what the kernel says, kernel.c for what it does.
+# The tests of pmuk. Fixtures are the kernel's files, and kernel.c simulates its system calls.
 #	tests/run.sh DIR [GLOB]		DIR has pmuk and pmuk-test; only tests whose names match
 # Prints KTAP. Each test runs both programs; pmuk-test has sanitizers, and tests/kernel.c for the
 # tests called kernel_... .
 # shellcheck disable=SC2317	# tests are called by name
 
-# Signals are as a terminal gives them: what is started in the background ignores some, and so would tests.
+# A process that was started in the background ignores some signals. Tests need the default actions,
+# as from a terminal.
 [ "${signals-}" = default ] || signals=default exec env --default-signal "$0" "$@"
 unset signals
 
@@ -18,13 +19,13 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export LC_ALL=C ASAN_OPTIONS=abort_on_error=0:handle_abort=0:handle_segv=0
 unset COLUMNS PMUK_TEST
-ulimit -f 524288	# KiB: what does not end shall not fill the disk
+ulimit -f 524288	# KiB, so that a program that never ends does not fill the disk
 
 # ---- words for tests ----
 
 broken() { echo "$*"; exit 1; }
 
-# root NAME: a copy of that fixture to read from, and to write to
+# root NAME: makes PMUK_ROOT a writable copy of fixture NAME
 root()
 {
 	rm -rf "$work/root"
@@ -32,10 +33,10 @@ root()
 	export PMUK_ROOT=$work/root
 }
 
-# file NAME: one of those in /proc/pmuk_sched
+# file NAME: prints the path of a file of /proc/pmuk_sched
 file() { echo "$PMUK_ROOT/proc/pmuk_sched/$1"; }
 
-# says TEXT COMMAND...: succeeds, and that is in what it prints
+# says TEXT COMMAND...: COMMAND succeeds, and its output matches TEXT
 says()
 {
 	local text=$1 said
@@ -44,7 +45,7 @@ says()
 	grep -qE -- "$text" <<<"$said" || broken "no '$text' in what $* says: $said"
 }
 
-# refuses STATUS TEXT COMMAND...: ends so, with one line that has that
+# refuses STATUS TEXT COMMAND...: COMMAND exits with STATUS, and prints one line, which matches TEXT
 refuses()
 {
 	local wanted=$1 text=$2 said status=0
@@ -55,7 +56,7 @@ refuses()
 	grep -qE -- "$text" <<<"$said" || broken "no '$text' in what $* says: $said"
 }
 
-# ends STATUS COMMAND...: it does so
+# ends STATUS COMMAND...: COMMAND exits with STATUS
 ends()
 {
 	local wanted=$1 status=0
@@ -64,7 +65,8 @@ ends()
 	[ "$status" -eq "$wanted" ] || broken "$* ended with $status, not $wanted"
 }
 
-# json EXPRESSION: of standard input as j, once for each line, is true in Python
+# json EXPRESSION: EXPRESSION is true in Python, where j is the object on standard input, or a list
+# of the objects if there are many lines
 json()
 {
 	python3 -c '
@@ -76,7 +78,8 @@ if not eval("(" + sys.argv[1] + ")"):
 ' "$1"
 }
 
-# order COLUMN WORDS...: what is in that column of the table on standard input, from its head on
+# order COLUMN WORDS...: that column of the table on standard input has these words, from top to
+# bottom
 order()
 {
 	local column=$1 got
@@ -85,11 +88,11 @@ order()
 	[ "$got" = "${*:2} " ] || broken "the order is '$got', not '${*:2}'"
 }
 
-# report ARG..., record ARG...: of what is recorded in $work/data
+# report ARG..., record ARG...: run pmuk with the recording $work/data
 report() { "$pmuk" report -i "$work/data" "$@"; }
 record() { "$pmuk" record -o "$work/data" "$@"; }
 
-# waits COMMAND...: half a minute at most, until it succeeds
+# waits COMMAND...: waits until COMMAND succeeds, at most half a minute
 waits()
 {
 	local i
@@ -135,7 +138,7 @@ test_version() { root first; sed -i '1s/2/1/' "$(file tasks)" "$(file cpus)"
 	refuses 1 "version '1'" "$pmuk" info
 }
 
-# Each of these breaks a line; NUMBER:EXPRESSION of sed
+# Each expression of sed breaks a line of the file.
 test_malformed() {
 	local broken_line
 	for broken_line in '2s/on/yes/' '3s/[0-9]/x/' '4s/1/99/' '5s/events/event/' '5s/$/ a b c d/' \
@@ -197,7 +200,7 @@ test_top_width() { root second
 	local view
 	for view in tasks groups cgroups subtrees cpus; do "$pmuk" top -v $view | narrow 80 ||
 		exit 1; done
-	"$pmuk" top -w 70 | narrow 80	# its lines of text are not cut
+	"$pmuk" top -w 70 | narrow 80	# lines above and below the table are not cut to 70
 	"$pmuk" top -w 140 | narrow 140
 	"$pmuk" top -w 140 | grep -q '/user.slice'
 	"$pmuk" top -w 0 -v cgroups | grep -q '/user.slice/quo"te\\back/deep/deeper$'
@@ -215,7 +218,7 @@ test_top_sort() { root second
 	"$pmuk" top -s name | order 1 401 200 100 500 400 1
 	"$pmuk" top -s ghz -v cpus | order 1 0 1
 	root first
-	"$pmuk" top -s wait | tail -8 | grep -q '    201 '	# what is not known is last
+	"$pmuk" top -s wait | tail -8 | grep -q '    201 '	# an unknown wait comes last
 	"$pmuk" top -s wait -r | order 1 401 1 400 300 100 200 201
 }
 
@@ -228,7 +231,7 @@ test_top_views() { root first
 	"$pmuk" top -l 2 | order 1 100 200
 }
 
-# The kernel tells of each CPU that there may be.
+# The kernel lists all possible CPUs. A CPU that never was online is not counted.
 test_top_machine() { root first
 	says '^2 CPUs: 30\.0% busy, wait 400ms, IPC 1\.17\?, 2\.00\? GHz, 15\.3k switches$' \
 		"$pmuk" top
@@ -260,11 +263,12 @@ test_top_escapes() { root first
 	"$pmuk" top | grep -q '?\[31mred'
 }
 
-# copy NAME FIXTURE: a fixture of its own for deltas, to be changed
+# copy NAME FIXTURE: makes a copy of FIXTURE for deltas, which the test may change
 copy() { cp -r "$here/fixtures/$2" "$work/$1"; }
 
-# serve NAME FILE: whoever next opens that file, which is a pipe, reads it as in that fixture. Another pipe takes its
-# place before the end of the file is seen, and waits for the next one who opens it.
+# serve NAME FILE: FILE is a pipe. The next process that opens FILE reads the contents that fixture
+# NAME has for it. Before that process sees the end of the file, another pipe takes the place of
+# FILE, for the next serve.
 serve()
 {
 	local fixtures=$here/fixtures
@@ -276,8 +280,8 @@ serve()
 	exec 9>&-
 }
 
-# deltas FIRST SECOND ARGS...: JSON of a reading of one, then of the other. A reading is of a view's file, then of cpus;
-# each waits until its fixture is there.
+# deltas FIRST SECOND ARGS...: prints the JSON of pmuk top's second table, whose readings are of
+# fixtures FIRST and SECOND. A reading reads the view's file, then cpus; each waits for its fixture.
 deltas()
 {
 	local view=tasks file server
@@ -312,7 +316,8 @@ test_top_delta() {
 	deltas first second -a | json "j['since_beginning'] and j['interval_ns'] == 12000000000"
 }
 
-# How often it has left a CPU is 32 bits in a task, and in the sums of tasks.
+# A task counts in 32 bits how often it has left a CPU. These counts wrap, and sums of them drop by
+# 2^32.
 test_top_wraps() { copy before first; copy after second
 	sed -i '/^task 100 /s/ 3000 / 4294967290 /; /^group /s/ 6100 / 12884901000 /' \
 		"$work/before/proc/pmuk_sched/tasks"
@@ -328,7 +333,8 @@ test_top_wraps() { copy before first; copy after second
 		== [900000000]"
 }
 
-# A process with its first thread has a line of its own, with what its task had before.
+# A process has a line as a group only when it has a thread. The totals of that line include those
+# that the task had before.
 test_top_threads() { copy before first; copy after second
 	sed -i '/^group /i group 100 2 300 3700000000 160000000 3600 370 155 1 7400000000 15000000000 cc1' \
 		"$work/after/proc/pmuk_sched/tasks"
@@ -372,8 +378,9 @@ test_top_many() { root first
 }
 
 terminal() { root first; "$here/terminal.py" "$pmuk" "$1"; }
-# A twentieth of a CPU, however much there is to read and however often it is asked for; what is more
-# are the start, and the last table, which no delay follows
+# pmuk top takes a twentieth of a CPU, however much there is to read and however short the delay is.
+# The limit here is higher, because the start and the last table, which no delay follows, are
+# measured, too.
 test_top_share() { root first
 	local n
 	for n in $(seq 1000 15999); do
@@ -386,7 +393,8 @@ def children():
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
-# python3 may be a script, whose children are ours, too
+# python3 may be a wrapper script, and then the script's children are counted among this process's
+# children
 begin, before = time.monotonic(), children()
 subprocess.run([sys.argv[1], 'top', '-b', '-l', '5', '-d', '0.1', '-n', '16'], check=True, stdout=subprocess.DEVNULL)
 passed = time.monotonic() - begin
@@ -443,13 +451,15 @@ test_hist_json() { root first
 		== {'from': 1, 'below': 2, 'count': 0}"
 }
 
-test_hist_delta() {
-	rm -rf "$work/root"
-	ln -sfn "$here/fixtures/first" "$work/root"
-	{ sleep 0.5; ln -sfn "$here/fixtures/second" "$work/root"; } &
-	PMUK_ROOT=$work/root "$pmuk" hist -d 2 --json wait | json "j['interval_ns'] == 2000000000
+test_hist_delta() { root first
+	local file server
+	rm "$(file hist)"
+	mkfifo "$(file hist)"
+	for file in first second; do serve $file hist; done &
+	server=$!
+	"$pmuk" hist -d 0.1 --json wait | json "j['interval_ns'] == 2000000000
 		and j['wait']['count'] == 100"
-	rm "$work/root"
+	kill $server 2>/dev/null || true
 }
 
 test_info() { root first
@@ -484,7 +494,7 @@ test_openmetrics() {
 	says '^pmuk_sched_counting 0$' "$pmuk" export
 }
 
-# Below the levels that are asked for, all is in the one above.
+# The lowest level that --depth asks for includes all cgroups below it.
 test_openmetrics_depth() { root first
 	"$pmuk" export --depth 1 >"$work/prom"
 	says 'cgroup_run_seconds_total\{cgroup="/user.slice"\} 3\.200000000' cat "$work/prom"
@@ -494,7 +504,8 @@ test_openmetrics_depth() { root first
 	says 'back/deep"\} 0\.500000000' "$pmuk" export
 }
 
-# The module takes an event twice, and has two cgroups of one path while the first one is dying.
+# The module takes an event twice. It has two cgroups of one path while the tasks of the removed one
+# exit.
 test_openmetrics_twice() { root events
 	sed -i 's/ r1b$/ cycles/' "$PMUK_ROOT"/proc/pmuk_sched/*
 	"$pmuk" export >"$work/prom"
@@ -526,11 +537,12 @@ test_export_file() { root first
 
 has_files() { [ "$(ls "$1")" ]; }
 
-# Neither one that was killed nor a signal leaves anything; only files are replaced.
+# A temporary file that a killed pmuk has left is replaced, a signal leaves none, and -o replaces
+# only regular files.
 test_export_left() { root first
-	local textfile=$work/textfile
+	local textfile=$work/textfile writer server
 	mkdir "$textfile"
-	# shellcheck disable=SC2016	# the other shell's
+	# shellcheck disable=SC2016	# sh expands it
 	sh -c ': >"$2.$$"; exec "$1" export -o "$2"' sh "$pmuk" "$textfile/pmuk.prom"
 	[ "$(ls "$textfile")" = pmuk.prom ] || broken "left: $(ls "$textfile")"
 	rm "$textfile/pmuk.prom"
@@ -540,11 +552,13 @@ test_export_left() { root first
 	mv "$(file hist)" "$work/hist"
 	mkfifo "$(file hist)"
 	"$pmuk" export -o "$textfile/pmuk.prom" &
+	writer=$!
 	waits has_files "$textfile" || true
-	kill -TERM $!
-	# shellcheck disable=SC2016	# the other shell's
-	timeout 20 sh -c 'cat <"$1" >"$2"' sh "$work/hist" "$(file hist)" || true
-	wait $! || true
+	kill -TERM $writer
+	cat "$work/hist" >"$(file hist)" &	# waits until somebody reads
+	server=$!
+	wait $writer || true
+	kill $server 2>/dev/null || true
 	[ "$(ls "$textfile")" = pmuk.prom ] || broken "left: $(ls "$textfile")"
 	"$here/openmetrics.py" <"$textfile/pmuk.prom" >/dev/null
 }
@@ -555,7 +569,7 @@ test_control() { root first
 	"$pmuk" events cycles,cache-misses
 	[ "$(cat "$parameters/events")" = cycles,cache-misses ] || broken events
 	"$pmuk" events ''
-	[ "$(wc -l <"$parameters/events")" -eq 1 ] || broken 'the kernel is not told of no events'
+	[ "$(wc -l <"$parameters/events")" -eq 1 ] || broken 'the kernel does not see the empty list'
 	refuses 1 'is too long: events are up to four' "$pmuk" events "$(printf '%0500d' 0)"
 	"$pmuk" disable
 	[ "$(cat "$parameters/enabled")" = 0 ] || broken disable
@@ -589,8 +603,8 @@ test_report() { recorded good
 
 test_report_json() { recorded good
 	report --json >"$work/json"
-	json "[(c['seen'], c['lost'], c['lost_told'], c['discarded'], c['switches'], c['adds_up'])
-		for c in j['cpus']] ==
+	json "[(c['seen'], c['lost'], c['lost_reported'], c['discarded'], c['switches'],
+		c['adds_up']) for c in j['cpus']] ==
 		[(4, 4, 3, 0, 8, True), (2, 0, 0, 1, 3, True)]" <"$work/json"
 	json "j['tasks'][0]['counts'] == {'cycles': 8000000, 'instructions': 12000000}" \
 		<"$work/json"
@@ -633,7 +647,7 @@ test_report_broken() {
 	refuses 1 'is not a file of pmuk record' "$pmuk" report -i "$work"
 }
 
-# The same switches, as records or as packets: all that is said of them is the same.
+# pmuk report prints the same of the same switches, be they records or packets.
 test_report_raw() {
 	local args kind
 	for args in '' '-s wait' '-c 1' --json; do
@@ -652,7 +666,7 @@ test_report_raw() {
 		== [False, True]"
 }
 
-# refuses_packets KIND WHY
+# refuses_packets KIND WHY: pmuk report refuses this kind of recording.py, and says WHY
 refuses_packets()
 {
 	recorded "$1"
@@ -662,26 +676,27 @@ refuses_packets()
 test_report_raw_broken() {
 	refuses_packets raw_no_mark 'a switch before the first mark'
 	refuses_packets raw_back 'a mark that goes back'
-	refuses_packets raw_class 'a switch of a class that there is not'
-	refuses_packets raw_kind 'a packet of a kind that there is not'
+	refuses_packets raw_class 'a switch of an unknown class'
+	refuses_packets raw_kind 'a packet of an unknown kind'
 	refuses_packets raw_cut 'a packet that is not complete'
 	refuses_packets raw_cut_mark 'a packet that is not complete'
-	refuses_packets raw_pid 'a pid that there is not'
+	refuses_packets raw_pid 'an impossible pid'
 	refuses_packets raw_number 'a number of more than 64 bits'
 	refuses_packets raw_endless 'a number of more than 64 bits'
-	refuses_packets raw_padding 'something behind the packets'
+	refuses_packets raw_padding 'the padding of packets is not zero'
 	refuses_packets raw_in_records 'packets in a file of records'
 	refuses_packets raw_records 'records in a file of packets'
 	refuses_packets raw_late 'packets of CPU 0 after its account'
 	refuses_packets raw_half 'the file ends without the block of its end'
 	refuses_packets raw_no_padding 'a block that is not complete'
-	# where that is: the header, two names, the block, the mark
+	# the position: after the header, two names, the block's header and the mark
 	recorded raw_kind
 	refuses 1 "byte $((160 + 2 * 88 + 16 + 21)): " report
 }
 
-# damaged HOW FIRST STEP: $work/data, cut at these bytes, is refused; with these bytes changed, it is refused or
-# reported. It neither crashes nor hangs.
+# damaged HOW FIRST STEP: cuts $work/data at each STEP-th byte from FIRST on, or changes that byte.
+# pmuk report refuses a cut file, and refuses or reports a changed one. It neither crashes nor
+# hangs.
 damaged()
 {
 	python3 - "$pmuk" "$work/data" "$@" <<-'END'
@@ -699,7 +714,7 @@ damaged()
 		    if status not in ([1] if how == 'cut' else [0, 1]) or len(said.splitlines()) != status:
 		        sys.exit(f'byte {at}: status {status}: {said}')
 		    if how == 'cut' and not re.search('cut short|is not a file of pmuk record', said):
-		        sys.exit(f'byte {at}: it is not told that the file was cut: {said}')
+		        sys.exit(f'byte {at}: the message does not say that the file was cut: {said}')
 	END
 }
 
@@ -756,7 +771,7 @@ test_kernel_stat() { kernel
 }
 
 test_kernel_stat_status() { kernel
-	# shellcheck disable=SC2016	# the other shell's
+	# shellcheck disable=SC2016	# sh expands it
 	ends 143 "$pmuk" stat -- sh -c 'kill -TERM $$' 2>"$work/said"
 	ends 127 "$pmuk" stat -- /nonexistent 2>"$work/said"
 	grep -q '/nonexistent: No such file' "$work/said"
@@ -764,11 +779,12 @@ test_kernel_stat_status() { kernel
 	[ "$(ls "$cgroups/own")" = cgroup.procs ] || broken "a cgroup is left: $(ls "$cgroups/own")"
 }
 
-# ^C ends the command, not what is said of it; what others send goes to the command.
+# ^C ends the command, but pmuk still reports its totals. A signal to pmuk alone is passed on to the
+# command.
 test_kernel_stat_signals() { kernel
 	local signal
 	for signal in INT TERM; do
-		# shellcheck disable=SC2016	# the other shell's
+		# shellcheck disable=SC2016	# sh expands it
 		ends 7 setsid -w env --default-signal=INT "$pmuk" stat -- sh -c \
 			'trap "exit 7" INT TERM; [ '$signal' = TERM ] && kill -TERM $PPID || kill -INT 0; while :; do sleep 0.1; done' \
 			2>"$work/said"
@@ -807,7 +823,8 @@ test_kernel_stat_cgroups() { kernel
 	says 'voluntary' "$pmuk" stat -- true
 }
 
-# exact FILE: seen, lost and discarded are all switches, and tasks have what was seen
+# exact FILE: seen, lost and discarded switches add up to all switches, and the tasks' slices to the
+# seen ones
 exact()
 {
 	"$pmuk" report -i "$1" --json >"$work/json"
@@ -831,11 +848,11 @@ test_kernel_record() { kernel
 	exact "$work/data"
 }
 
-# Each CPU takes a file.
+# Each CPU takes a file, so pmuk raises its soft limit.
 test_kernel_record_files() { kernel
 	(ulimit -Sn 5; record -t 0.2 2>/dev/null)
 	exact "$work/data"
-	# shellcheck disable=SC2016	# the other shell's
+	# shellcheck disable=SC2016	# sh expands it
 	ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 \
 		refuses 1 'too many open files; see ulimit -n' sh -c 'ulimit -n 4; exec "$@"' sh \
 		"$pmuk" record -o "$work/data" -t 0.2
@@ -844,7 +861,7 @@ test_kernel_record_files() { kernel
 test_kernel_record_lost() { kernel
 	record -m 2 -t 1 2>/dev/null
 	exact "$work/data"
-	json "all(c['lost'] > 0 and c['lost_told'] > 0 and c['lost'] >= c['lost_told']
+	json "all(c['lost'] > 0 and c['lost_reported'] > 0 and c['lost'] >= c['lost_reported']
 		for c in j['cpus'])" <"$work/json"
 }
 
@@ -869,7 +886,7 @@ test_kernel_record_raw() { kernel
 test_kernel_record_raw_lost() { kernel
 	record --raw -m 1 -t 1 2>/dev/null
 	exact "$work/data"
-	json "all(c['lost'] > 0 and c['lost_told'] > 0 and c['lost'] >= c['lost_told']
+	json "all(c['lost'] > 0 and c['lost_reported'] > 0 and c['lost'] >= c['lost_reported']
 		for c in j['cpus'])" <"$work/json"
 	refuses 1 'choose one' record --raw --overwrite -t 1
 }
@@ -881,7 +898,7 @@ test_kernel_record_interrupted() { kernel
 	rm -f "$work/data"
 	python3 -c '
 import os, signal, sys
-signal.signal(signal.SIGINT, signal.SIG_DFL)	# bash ignores it for what is in the background
+signal.signal(signal.SIGINT, signal.SIG_DFL)	# bash ignores SIGINT in background processes
 os.execv(sys.argv[1], sys.argv[1:])' "$pmuk" record -o "$work/data" 2>"$work/said" &
 	pid=$!
 	waits test -s "$work/data" || true
@@ -908,7 +925,7 @@ test_kernel_record_refused() { kernel
 
 # ---- running them ----
 
-# one NAME: with each program; what is in a test ends it when it fails
+# one NAME: runs a test with each program. A command of the test that fails ends the test.
 one()
 {
 	local program programs=(pmuk pmuk-test) status
@@ -942,7 +959,7 @@ number=0 failed=
 for name in "${tests[@]}"; do
 	number=$((number + 1)) result=ok
 	begun=$SECONDS
-	one "$name"	# not within ||, where nothing ends at what fails
+	one "$name"	# not before ||, where set -e has no effect
 	# shellcheck disable=SC2181
 	[ $? -eq 0 ] || result='not ok' failed=y
 	echo "    $result $number $name"

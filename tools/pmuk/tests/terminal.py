@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""pmuk top in a terminal: what it draws, its keys, other sizes, and what it leaves behind.
+"""Tests pmuk top in a terminal: frames, keys, sizes, and the terminal's state afterwards.
 
     terminal.py PROGRAM TEST    with PMUK_ROOT set
 """
@@ -19,12 +19,12 @@ PATIENCE = 20
 
 
 class Screen:
-    """Enough of a terminal: cursor home, end of line, and characters."""
+    """The part of a terminal that pmuk top needs: cursor home, end of line, and characters."""
 
     def __init__(self, program, *args, columns=80, lines=24):
         self.columns, self.lines = columns, lines
         self.raw = ''
-        wait, go = os.pipe()    # the program changes the modes, so it begins when they are known
+        wait, go = os.pipe()    # the program, which changes the modes, waits until they are read
         self.pid, self.fd = pty.fork()
         if not self.pid:
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack('HHHH', lines, columns, 0, 0))
@@ -45,7 +45,7 @@ class Screen:
         return True
 
     def frame(self):
-        """The latest whole one, as lines."""
+        """Returns the lines of the latest whole frame."""
         frames = re.findall(r'\x1b\[H((?:(?!\x1b\[H).)*?)\x1b\[J', self.raw, re.S)
         return re.sub(r'\x1b\[K', '', frames[-1].replace('\r', '')).split('\n') if frames else []
 
@@ -63,7 +63,7 @@ class Screen:
         os.write(self.fd, keys.encode())
 
     def type(self, keys, text):
-        """What is drawn then has that, and fits."""
+        """Sends @keys, and waits for a frame that matches @text and fits the screen."""
         self.key(keys)
         self.wait(text)
         self.fits()
@@ -79,7 +79,7 @@ class Screen:
             sys.exit(f'{len(frame)} lines, too wide: {wide}')
 
     def end(self, status):
-        """It has ended so, and the terminal is as it was."""
+        """The program exits with @status, and the terminal has its former state."""
         deadline = time.monotonic() + PATIENCE
         pid = 0
         while not pid and time.monotonic() < deadline:
@@ -138,7 +138,7 @@ def test_resize(program):
 
 
 def test_wide(program):
-    """What there is room for now does not wait for the next reading."""
+    """Columns for which a wider screen has room appear before the next reading."""
     screen = Screen(program, 'top', '-d', '60')
     screen.wait('memory: ')
     screen.resize(120, 30)
@@ -147,7 +147,7 @@ def test_wide(program):
 
 
 def test_fewer(program):
-    """There are less rows than were scrolled over."""
+    """A table that becomes shorter than the scroll position is shown from an earlier row."""
     screen = start(program)
     screen.type('jjjj', '(?s)OTHER TASK(?!.*systemd)')
     name = os.environ['PMUK_ROOT'] + '/proc/pmuk_sched/tasks'
@@ -198,7 +198,7 @@ def test_times(program):
 
 
 def test_vanishes(program):
-    """The module goes away: a message, on the shell's screen."""
+    """When the module is unloaded, pmuk top exits with a message on the shell's screen."""
     screen = start(program)
     os.rename(os.environ['PMUK_ROOT'] + '/sys', os.environ['PMUK_ROOT'] + '/no-sys')
     os.rename(os.environ['PMUK_ROOT'] + '/proc', os.environ['PMUK_ROOT'] + '/no-proc')

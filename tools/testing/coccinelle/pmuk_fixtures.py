@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Shows that a rule of scripts/coccinelle/api/pmuk_*.cocci finds what it is there for, and nothing else.
+"""Checks that a rule of scripts/coccinelle/api/pmuk_*.cocci reports what it should, and no more.
 
     pmuk_fixtures.py RULE...        RULE: leak, use_after_destroy, ...
 
-Of pmuk_RULE_bad.c, lines with a "report: TEXT" comment must be reported, with TEXT in what is said,
-and no others; of pmuk_RULE_good.c none.
+In pmuk_RULE_bad.c, the rule must report each line with a comment "report: TEXT", by a message that
+has TEXT, and no other line. In pmuk_RULE_good.c, it must report no line.
 """
 import os
 import re
@@ -15,7 +15,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 RULES = os.path.join(HERE, '..', '..', '..', 'scripts', 'coccinelle', 'api')
-CASES = 4   # of each kind at least
+CASES = 4   # the least number of functions in a fixture, and of reports in a bad one
 SEEN = '''
 @f@
 attribute name __free;
@@ -35,7 +35,7 @@ coccilib.report.print_report(p[0], "seen")
 
 
 def spatch(path, file, *options):
-    """What a rule reports: {line: [text]}."""
+    """Returns the reports of a rule: {line: [text]}."""
     done = subprocess.run(['spatch', '--no-show-diff', '--very-quiet', *options, '--cocci-file', path, file],
                           capture_output=True, text=True, check=False)
     if done.returncode or done.stderr.strip():
@@ -50,7 +50,7 @@ def spatch(path, file, *options):
 
 
 def apply(rule, file):
-    """The same, of the rule of that name."""
+    """Returns the reports of the rule of that name."""
     path = os.path.join(RULES, f'pmuk_{rule}.cocci')
     with open(path, encoding='utf-8') as source:
         options = re.search(r'^// Options: (.*)', source.read(), re.M)[1].split()
@@ -58,7 +58,7 @@ def apply(rule, file):
 
 
 def functions(file):
-    """The lines at which a function begins that spatch can parse: in others it finds nothing."""
+    """Returns the lines at which functions begin that spatch can parse. It ignores others."""
     with tempfile.NamedTemporaryFile('w', suffix='.cocci', encoding='utf-8') as rule:
         rule.write(SEEN)
         rule.flush()
@@ -66,7 +66,7 @@ def functions(file):
 
 
 def compare(rule, kind):
-    """What is wrong with a fixture, a line for each."""
+    """Yields a line for each fault of a fixture."""
     file = os.path.join(HERE, f'pmuk_{rule}_{kind}.c')
     name = os.path.basename(file)
     with open(file, encoding='utf-8') as source:
@@ -76,15 +76,15 @@ def compare(rule, kind):
     said = apply(rule, file)
     begun = {number for number, line in enumerate(lines, 1) if line == '{'}
     for number in begun - functions(file):
-        yield f'{name}:{number}: a function that spatch cannot parse'
+        yield f'{name}:{number}: spatch cannot parse this function'
     if len(begun) < CASES or bool(wanted) != (kind == 'bad') or kind == 'bad' and len(wanted) < CASES:
-        yield f'{name}: {len(begun)} functions, {len(wanted)} to be reported: not what it is for'
+        yield f'{name}: {len(begun)} functions, {len(wanted)} to be reported: too few'
     for number in sorted(wanted.keys() | said.keys()):
         got = said.get(number, [])
         if number not in wanted:
-            yield f'{name}:{number}: is fine, and reported: {got}'
+            yield f'{name}:{number}: is correct, but reported: {got}'
         elif len(got) != 1 or wanted[number] not in got[0]:
-            yield f'{name}:{number}: "{wanted[number]}" was to be reported, and this was: {got}'
+            yield f'{name}:{number}: the report should be "{wanted[number]}", and is {got}'
 
 
 def main():

@@ -14,7 +14,7 @@ static int the_counter_that_could_not_be_enabled(int cpu)
 		return PTR_ERR(c);
 	ret = pmuk_counter_enable(c);
 	if (ret)
-		return ret; /* report: pmuk_counter_create() made on line 12 is left behind */
+		return ret; /* report: pmuk_counter_create() on line 12 is leaked */
 	pmuk_counter_destroy(c);
 	return 0;
 }
@@ -31,7 +31,7 @@ static int the_buffer_without_a_counter(struct probe *probe, int cpu)
 	attr.buffer = b;
 	c = pmuk_counter_create(&attr, cpu, NULL);
 	if (IS_ERR(c))
-		return PTR_ERR(c); /* report: pmuk_buffer_create() made on line 25 */
+		return PTR_ERR(c); /* report: pmuk_buffer_create() on line 25 */
 	probe->buffer = b;
 	probe->counter = c;
 	return 0;
@@ -63,7 +63,7 @@ static int the_wrong_label(struct probe *probe, int cpu)
 
 destroy_buffer:
 	pmuk_buffer_destroy(b);
-	return ret; /* report: pmuk_counter_create() made on line 52 */
+	return ret; /* report: pmuk_counter_create() on line 52 */
 }
 
 static int the_error_in_one_word(int cpu, struct pmuk_value *value)
@@ -77,7 +77,7 @@ static int the_error_in_one_word(int cpu, struct pmuk_value *value)
 	ret = pmuk_counter_read(c, value);
 	if (!ret)
 		pmuk_counter_destroy(c);
-	return ret; /* report: pmuk_counter_create() made on line 72 */
+	return ret; /* report: pmuk_counter_create() on line 72 */
 }
 
 static void the_end_of_a_function(int cpu)
@@ -87,7 +87,7 @@ static void the_end_of_a_function(int cpu)
 
 	if (!IS_ERR(c))
 		pmuk_counter_enable(c);
-} /* report: pmuk_counter_create() made on line 86 */
+} /* report: pmuk_counter_create() on line 86 */
 
 static int the_context_that_was_not_loaded(const struct pmuk_context_attr *attr)
 {
@@ -96,8 +96,8 @@ static int the_context_that_was_not_loaded(const struct pmuk_context_attr *attr)
 	if (IS_ERR(ctx))
 		return PTR_ERR(ctx);
 	if (pmuk_load_context(ctx, NULL))
-		return -EBUSY; /* report: pmuk_create_context() made on line 94 */
-	return pmuk_start(ctx, NULL); /* report: pmuk_create_context() made on line 94 */
+		return -EBUSY; /* report: pmuk_create_context() on line 94 */
+	return pmuk_start(ctx, NULL); /* report: pmuk_create_context() on line 94 */
 }
 
 static struct probe *the_structure_goes_first(const struct pmuk_attr *attr, int cpu)
@@ -115,7 +115,7 @@ static struct probe *the_structure_goes_first(const struct pmuk_attr *attr, int 
 	}
 	ret = pmuk_counter_enable(probe->counter);
 	if (ret) {
-		kfree(probe); /* report: pmuk_counter_create() made on line 110 */
+		kfree(probe); /* report: pmuk_counter_create() on line 110 */
 		return ERR_PTR(ret);
 	}
 	return probe;
@@ -157,7 +157,7 @@ static int beside_a_guard(struct probe *probe, const struct pmuk_attr *attr)
 		return PTR_ERR(c);
 	scoped_guard(mutex, &probe->mutex) {
 		if (probe->dead)
-			return -EBUSY; /* report: pmuk_counter_create() made on line 154 */
+			return -EBUSY; /* report: pmuk_counter_create() on line 154 */
 	}
 	probe->counter = c;
 	return 0;

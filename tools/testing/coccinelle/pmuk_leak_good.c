@@ -173,20 +173,6 @@ static int read_and_released(struct pmuk_buffer *b)
 	return ret;
 }
 
-static int revoked(struct pmuk_buffer *b)
-{
-	struct pmuk_reader r;
-
-	if (pmuk_buffer_claim(b, &r))
-		return -EBUSY;
-	if (!pmuk_buffer_peek(&r)) {
-		pmuk_buffer_revoke(b);
-		return -ENODATA;
-	}
-	pmuk_buffer_release(&r);
-	return 0;
-}
-
 static int handed_over_under_a_lock(struct probe *probe, const struct pmuk_attr *attr)
 {
 	struct pmuk_counter *c = pmuk_counter_create(attr, probe->cpu, NULL);
@@ -254,31 +240,6 @@ static int only_when_claimed(struct pmuk_buffer *b)
 			pr_info("%u\n", rec->type);
 		pmuk_buffer_release(&r);
 	}
-	return 0;
-}
-
-static int peeked_and_revoked(struct pmuk_buffer *b)
-{
-	struct pmuk_reader r;
-	int ret = pmuk_buffer_claim(b, &r);
-
-	if (!ret && pmuk_buffer_peek(&r))
-		pmuk_buffer_consume(&r);
-	pmuk_buffer_revoke(b);
-	return ret;
-}
-
-static int walked_and_revoked(struct pmuk_buffer *b)
-{
-	const struct perf_event_header *rec;
-	struct pmuk_reader r;
-	int ret = pmuk_buffer_claim(b, &r);
-
-	if (ret)
-		return ret;
-	pmuk_for_each_record(rec, &r)
-		pr_info("%u\n", rec->type);
-	pmuk_buffer_revoke(b);
 	return 0;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The rules of an AUX area, which KUnit has, too; the area's end, and other data in its ring. */
+/* Runs the rules of an AUX area that KUnit runs, too, and tests a kill and new data of the ring. */
 #include "../../../lib/tests/pmuk_aux_rules.h"
 
-/* User space has unmapped the data: the ring gets them again, empty. */
+/* Resets the ring as when user space has unmapped its data: the data are empty again. */
 static void swap_ring(struct aux_rig *rig, const struct aux_step *s)
 {
 	pmuk_ring_hold(rig->ring);
@@ -11,17 +11,17 @@ static void swap_ring(struct aux_rig *rig, const struct aux_step *s)
 	pmuk_ring_reset(rig->ring, rig->b->config.data, rig->b->config.size, 0);
 }
 
-/* Records that went with the ring's data are told again: all that no reader has given back. */
+/* Records were lost with the ring's data: bytes that no reader has consumed are reported again. */
 static const struct aux_step aux_swapped[] = {
 	{ put, 100 }, { swap_ring }, { no_record },
 	{ put, 8 }, { record, 0, 116, PARTIAL }, { put, 8 }, { record, 116, 8 },
 	{ get, 30 }, { swap_ring }, { put, 8 }, { record, 30, 110, PARTIAL },
-	/* what was given back is told again only if no record has told of it */
+	/* consumed bytes are reported only if no record has reported them yet */
 	{ get, ALL }, { swap_ring }, { get, ALL },
 	{ put, 8 }, { record, 140, 16 }, { put, 8 }, { record, 156, 8 },
 };
 
-/* A reader that goes by records would wait for ever, and so would the writer. */
+/* A reader of records would wait for the lost record for ever, and the writer for the reader. */
 static const struct aux_step aux_swapped_full[] = {
 	{ put, AREA - 8, .wakes = 1 }, { record, 0, AREA - 8 }, { swap_ring, .wakes = 1 },
 	{ put, 1, .full = 1, .wakes = 1 }, { record, 0, AREA, PARTIAL },
@@ -37,12 +37,12 @@ static void aux_kill(struct aux_rig *rig)
 	RULE_EQ(rig, pmuk_area_resume(&rig->b->area), 0);
 	RULE_EXPECT(rig, !aux_put(rig, 10, 0));
 	RULE_EQ(rig, aux_stat(rig).discarded, 2);
-	aux_get(rig, ALL, 0);		/* what is there can be read */
+	aux_get(rig, ALL, 0);		/* a killed area can still be read */
 	RULE_EQ(rig, rig->b->gone, 0);
 	aux_check(rig);
 }
 
-/* Its writer goes on to its end, wakes nobody, and lets go of it once. */
+/* The writer of a killed area runs to its end, wakes no reader, and calls gone() once. */
 static void aux_kill_open(struct aux_rig *rig)
 {
 	RULE_EXPECT(rig, aux_begin(rig));
@@ -53,7 +53,7 @@ static void aux_kill_open(struct aux_rig *rig)
 	aux_end(rig, AREA / 2);
 	RULE_EQ(rig, rig->b->gone, 1);
 	RULE_EQ(rig, rig->b->wakes, 0);
-	pmuk_area_end(&rig->handle, 100);
+	pmuk_aux_output_end(&rig->handle, 100);
 	RULE_EXPECT(rig, !aux_put(rig, 10, 0));
 	RULE_EQ(rig, rig->b->gone, 1);
 	RULE_EQ(rig, aux_stat(rig).nested, 1);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The programs for an AUX area share these: its bytes, and the records about them. */
+/* Shared by the test programs of an AUX area: its bytes, and the records that report them. */
 #ifndef _PMUK_AUX_TEST_H
 #define _PMUK_AUX_TEST_H
 
 #include "../../../kernel/pmu_kapi/aux.h"
 #include "test.h"
 
-/* Each word is its own position, so an old one is known to be old, and how old. */
+/* Each word is XORed from its position, which shows the age of an old word. */
 #define TEST_AUX_WORD	0x5a5aa5a5c3c33c3cULL
 
 struct test_aux_record {
@@ -16,7 +16,7 @@ struct test_aux_record {
 	u64 flags;
 };
 
-/* @pos and @size are multiples of 8. */
+/* Writes the words of @pos. Both @pos and @size are multiples of 8. */
 static inline void test_aux_fill(void *data, u64 pos, u64 size)
 {
 	u64 *words = data, n;
@@ -25,7 +25,7 @@ static inline void test_aux_fill(void *data, u64 pos, u64 size)
 		words[n] = (pos + 8 * n) ^ TEST_AUX_WORD;
 }
 
-/* Writes that many bytes, for which there is room. False: the area was not to be had. */
+/* Writes @size bytes, for which there is room. Returns false if the area was refused. */
 static inline bool test_aux_put(struct pmuk_area *area, u64 size)
 {
 	struct pmuk_aux_handle handle;
@@ -33,11 +33,11 @@ static inline bool test_aux_put(struct pmuk_area *area, u64 size)
 	if (!pmuk_area_begin(area, &handle))
 		return false;
 	test_aux_fill(handle.data, handle.head, size);
-	pmuk_area_end(&handle, size);
+	pmuk_aux_output_end(&handle, size);
 	return true;
 }
 
-/* How many bytes the word at @pos is too old. */
+/* Returns how old the word at @pos is, in bytes written since; 0 if it is right. */
 static inline u64 test_aux_age(const u8 *area, u64 size, u64 pos)
 {
 	return pos - (*(const u64 *)(area + (pos & (size - 1))) ^ TEST_AUX_WORD);

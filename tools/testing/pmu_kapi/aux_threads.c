@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Threads write an AUX area, read it, and pause, revoke or kill it, all at the same time, for the
- * sanitizers. The bytes are written and read by plain accesses: nothing but the area's own ordering
- * keeps them apart. A test fails if it has seen too little.
+ * Threads write an AUX area, read it, and pause, release or kill it, all at the same time, under
+ * sanitizers. The bytes are written and read by plain accesses, so only the area's own ordering
+ * keeps these accesses apart. A test fails if it has not reached its goals.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -14,28 +14,28 @@
 
 #define SIZE		16384
 #define RING		4096
-#define ENOUGH		4000	/* of what a stress test has to see */
+#define ENOUGH		4000	/* the least count of most goals */
 #define TOO_MANY	20000000
-#define ROUNDS		1500	/* of an area's life and death */
+#define ROUNDS		1500	/* areas to make and to kill */
 #define TRUNCATED	PERF_AUX_FLAG_TRUNCATED
 
 static struct pmuk_ring ring;
 static struct pmuk_area area;
-static struct pmuk_ring_config ring_config;
-static struct pmuk_area_config config;
-static const struct goal *goals;	/* of the test that runs */
+static struct ring_config ring_config;
+static struct pmuk_area config;
+static const struct goal *goals;	/* the running test's */
 
-/* Each test begins with all of this zero. */
+/* Each test begins with zeros here. */
 static struct {
-	/* the writer's */
+	/* written by the writer */
 	u64 attempts, parts, given_up, lost_bytes, losses, skipped;
 	bool written_all;
-	/* of the readers, one after the other */
-	u64 next, stale, turns, empty, spans_truncated, records, records_truncated, told;
-	bool dead;		/* a reader has gone without a word */
-	u64 revoked, pauses, snapshots;
-	/* of lives and deaths */
-	u64 born, will;		/* what the killer leaves to whoever lets go of it */
+	/* written by the readers, which take turns */
+	u64 next, stale, turns, empty, spans_truncated, records, records_truncated;
+	bool dead;		/* a reader has ended without a release */
+	u64 buried, pauses, snapshots, in_snapshots;
+	/* areas made and killed: numbers of the latest one, and counts */
+	u64 born, will;		/* the killer sets will before the kill */
 	u64 life, let_go_of, by_writer, by_killer;
 } our;
 
@@ -45,22 +45,23 @@ static void wake(struct pmuk_ring *r)
 
 static void gone(struct pmuk_area *a)
 {
-	FAIL("let go of, and nobody has killed it");
+	FAIL("an area has ended that was not killed");
 }
 
 static void set_up(bool overwrite, bool user_tail, void (*on_gone)(struct pmuk_area *a))
 {
-	ring_config = (struct pmuk_ring_config){
+	ring_config = (struct ring_config){
 		.size = RING, .user_tail = user_tail, .watermark = RING / 4, .wake = wake,
 	};
 	map_ring(&ring_config);
-	pmuk_ring_init(&ring, &ring_config);
-	config = (struct pmuk_area_config){
+	init_ring(&ring, &ring_config);
+	config = (struct pmuk_area){
 		.ring = &ring, .data = map_area(SIZE), .size = SIZE, .watermark = SIZE / 4,
-		.least = 1, .overwrite = overwrite, .records = true, .user_tail = user_tail,
-		.private = &area, .gone = on_gone,
+		.least = 1, .overwrite = overwrite, .records = true, .private = &area,
+		.gone = on_gone,
 	};
-	pmuk_area_init(&area, &config);
+	area = config;
+	pmuk_area_init(&area, user_tail);
 	memset(&our, 0, sizeof(our));
 }
 
@@ -79,7 +80,7 @@ static void lose(u64 bytes)
 	pmuk_area_lose(&area, bytes);
 }
 
-/* Writes like hardware that begins at multiples of 16, and for which at times no room is left. */
+/* Writes as hardware does that begins at multiples of 16, and whose data do not always fit. */
 static void put(void)
 {
 	u64 size = 8 + our.attempts++ * 24 % 800, pad;
@@ -93,7 +94,7 @@ static void put(void)
 	}
 	pad = config.overwrite ? 0 : handle.head & 8;
 	if (pad) {
-		EXPECT(!pmuk_area_skip(&handle, pad));
+		EXPECT(!pmuk_aux_output_skip(&handle, pad));
 		SAW(our.skipped, pad);
 	}
 	if (size > handle.size) {
@@ -101,10 +102,10 @@ static void put(void)
 		size = handle.size;
 	}
 	test_aux_fill(handle.data, handle.head, size);
-	/* for the ring to be full at times, before the area is */
+	/* other records make the ring full at times, before the area is full */
 	test_put(&ring, our.attempts, 96);
 	our.parts++;
-	pmuk_area_end(&handle, size);
+	pmuk_aux_output_end(&handle, size);
 }
 
 static bool no_more(void)
@@ -112,7 +113,7 @@ static bool no_more(void)
 	return failed() || __atomic_load_n(&our.written_all, __ATOMIC_ACQUIRE);
 }
 
-/* In bursts, to find the area full and to leave it empty. */
+/* Writes in bursts: the area becomes full during a burst, and empty between two. */
 static void *writer(void *arg)
 {
 	u64 n;
@@ -128,7 +129,7 @@ static void *writer(void *arg)
 
 /* ---- readers ---- */
 
-/* Old words were skipped, behind a part that did not end at a multiple of 16. */
+/* A part that ends at no multiple of 16 is followed by a skipped word, which still has old data. */
 static void look_at(u64 pos, u64 size)
 {
 	u64 end = pos + size, age;
@@ -138,7 +139,7 @@ static void look_at(u64 pos, u64 size)
 		if (!age)
 			continue;
 		EXPECT(pos & 8);
-		/* the other one was never written */
+		/* the skipped word is from an earlier lap, or still 0 */
 		EXPECT(age % SIZE == 0 || age == pos - TEST_AUX_WORD);
 		SAW(our.stale, 8);
 	}
@@ -150,7 +151,7 @@ static void take_turn(struct pmuk_aux_reader *r)
 	u64 bytes;
 
 	SAW(our.turns, 1);
-	if (!pmuk_area_peek(r, &span)) {
+	if (!pmuk_aux_peek(r, &span)) {
 		SAW(our.empty, 1);
 		return;
 	}
@@ -159,42 +160,43 @@ static void take_turn(struct pmuk_aux_reader *r)
 	look_at(span.head, bytes);
 	our.next += bytes;
 	SAW(our.spans_truncated, !!(span.flags & TRUNCATED));
-	pmuk_area_consume(r, bytes);
+	pmuk_aux_consume(r, bytes);
 }
 
-/* Goes now and then without a release. */
+/* The meddler releases this reader if its thread has stopped without a release. */
+static struct pmuk_aux_reader the_reader;
+
+/* The reader leaves the area, at times without a release. */
 static void leave(struct pmuk_aux_reader *r)
 {
 	if (our.turns % 16)
-		pmuk_area_release(r);
+		pmuk_aux_release(r);
 	else
 		__atomic_store_n(&our.dead, true, __ATOMIC_RELEASE);
 }
 
 static void *reader(void *arg)
 {
-	struct pmuk_aux_reader r;
-
 	while (!no_more()) {
-		if (!pmuk_area_claim(&area, &r)) {
-			take_turn(&r);
-			leave(&r);
+		if (!pmuk_area_claim(&area, &the_reader)) {
+			take_turn(&the_reader);
+			leave(&the_reader);
 		}
 		usleep(10);
 	}
 	return NULL;
 }
 
-/* The coroner; he also keeps the writer out for a moment. */
+/* Revokes the claims of readers that ended without a release, and now and then pauses the area. */
 static void *meddler(void *arg)
 {
 	while (!no_more()) {
 		if (__atomic_load_n(&our.dead, __ATOMIC_ACQUIRE)) {
 			__atomic_store_n(&our.dead, false, __ATOMIC_RELAXED);
-			SAW(our.revoked, 1);
-			pmuk_area_revoke(&area);
+			SAW(our.buried, 1);
+			pmuk_aux_release(&the_reader);
 		}
-		if (our.revoked % 4 == 0) {
+		if (our.buried % 4 == 0) {
 			pmuk_area_pause(&area);
 			usleep(20);
 			EXPECT(!pmuk_area_resume(&area));
@@ -205,7 +207,7 @@ static void *meddler(void *arg)
 	return NULL;
 }
 
-/* Somebody who looks at the counts while they move. */
+/* Checks that counts never go back while others change them. */
 static void *watcher(void *arg)
 {
 	struct pmuk_aux_stat s, before = {};
@@ -230,29 +232,29 @@ static void look_at_record(const struct test_aux_record *rec, struct pmuk_aux_re
 	look_at(rec->offset, rec->size);
 	SAW(our.records, 1);
 	SAW(our.records_truncated, !!(rec->flags & TRUNCATED));
-	EXPECT(pmuk_area_peek(r, &span) || !rec->size);
+	EXPECT(pmuk_aux_peek(r, &span) || !rec->size);
 	EXPECT_EQ(span.head, our.next);
 	our.next = rec->offset + rec->size;
 	EXPECT(our.next <= span.head + span.size);
-	pmuk_area_consume(r, our.next - span.head);
+	pmuk_aux_consume(r, our.next - span.head);
 }
 
 static void read_records(struct pmuk_aux_reader *r)
 {
-	struct perf_event_header *rec;
+	const struct perf_event_header *rec;
 	struct pmuk_reader records_of;
 	u64 n = 0;
 
 	EXPECT(!pmuk_ring_claim(&ring, &records_of));
-	for (; (rec = pmuk_ring_peek(&records_of)) && !failed(); n++) {
+	for (; (rec = pmuk_buffer_peek(&records_of)) && !failed(); n++) {
 		if (rec->type == PERF_RECORD_AUX)
 			look_at_record((struct test_aux_record *)rec, r);
 		else
 			EXPECT(rec->type == PERF_RECORD_LOST || test_whole(rec));
-		pmuk_ring_consume(&records_of);
+		pmuk_buffer_consume(&records_of);
 	}
 	SAW(our.empty, !n);
-	pmuk_ring_release(&records_of);
+	pmuk_buffer_release(&records_of);
 }
 
 static void *record_reader(void *arg)
@@ -266,7 +268,7 @@ static void *record_reader(void *arg)
 		read_records(&r);
 		usleep(10);
 	} while (!last);
-	pmuk_area_release(&r);
+	pmuk_aux_release(&r);
 	return NULL;
 }
 
@@ -279,15 +281,15 @@ static void *mapped_reader(void *arg)
 
 	do {
 		last = no_more();
-		/* so that what is read is not older */
+		/* acquire: the bytes that are read next are as new as this head */
 		head = smp_load_acquire(&page->aux_head);
 		SAW(our.empty, head == our.next);
 		EXPECT(head - our.next <= SIZE);
 		look_at(our.next, head - our.next);
 		our.next = head;
-		/* after the last look at it */
+		/* release: the bytes were read before their place is given back */
 		smp_store_release(&page->aux_tail, head);
-		/* its records are not looked at here */
+		/* this reader skips the ring's records */
 		smp_store_release(&page->data_tail, READ_ONCE(page->data_head));
 		usleep(10);
 	} while (!last);
@@ -307,7 +309,7 @@ static void conserve(struct pmuk_aux_stat *s)
 	EXPECT_EQ(s->head, ring_config.page->aux_head);
 }
 
-/* All is read in the end. */
+/* The readers have read all but the bytes that this function checks. */
 static void check_stream(void)
 {
 	struct pmuk_aux_stat s;
@@ -323,7 +325,7 @@ static void check_spans(void)
 	EXPECT_EQ(our.stale, our.skipped);
 }
 
-/* Old bytes are in gaps that are told of, and only there. */
+/* Records include the skipped bytes within a record, but not those between two records. */
 static void check_records(void)
 {
 	check_stream();
@@ -342,7 +344,7 @@ static void *overwriter(void *arg)
 	return NULL;
 }
 
-/* Pause, claim, look, release, resume: as soon as nobody has it open. */
+/* Takes a snapshot: pauses the area, and claims it once the writer has closed it. */
 static void snapshot(void)
 {
 	struct pmuk_aux_reader r;
@@ -351,15 +353,15 @@ static void snapshot(void)
 	pmuk_area_pause(&area);
 	while (pmuk_area_claim(&area, &r) && !failed())
 		;
-	if (pmuk_area_peek(&r, &span)) {
+	if (pmuk_aux_peek(&r, &span)) {
 		EXPECT(span.head >= our.next && span.size <= SIZE);
 		look_at(span.head, span.size);
 		EXPECT_EQ(our.stale, 0);
 		our.next = span.head + span.size;
-		our.told += span.size;
-		pmuk_area_consume(&r, span.size);
+		our.in_snapshots += span.size;
+		pmuk_aux_consume(&r, span.size);
 	}
-	pmuk_area_release(&r);
+	pmuk_aux_release(&r);
 	EXPECT(!pmuk_area_resume(&area));
 }
 
@@ -382,14 +384,14 @@ static void check_snapshots(void)
 
 	conserve(&s);
 	EXPECT_EQ(s.full, 0);
-	EXPECT(s.head > our.told);
+	EXPECT(s.head > our.in_snapshots);
 }
 
-/* ---- lives and deaths ---- */
+/* ---- areas that are killed ---- */
 
-static pthread_barrier_t in_step;	/* of writer and killer, after each life */
+static pthread_barrier_t in_step;	/* writer and killer meet after each area's end */
 
-/* Its memory is somebody else's from now on. */
+/* Overwrites the area as its memory's next user would do: the writer must not touch it any more. */
 static void let_go(void)
 {
 	EXPECT_EQ(our.will, our.life);
@@ -411,14 +413,14 @@ static void wait_a_bit(u64 loops)
 		barrier();
 }
 
-/* Open for about half of the time. */
+/* The area is open for about half of the time. */
 static void write_until_killed(void)
 {
 	while (test_aux_put(&area, 1024))
 		wait_a_bit(1000);
 }
 
-/* Both threads are in step: they find the same. */
+/* Both threads call this function between the same two barriers, so the results agree. */
 static bool is_last(u64 lives)
 {
 	return lives >= ROUNDS && (goals_are_met(goals) || lives >= 100 * ROUNDS);
@@ -428,8 +430,9 @@ static void *mortal_writer(void *arg)
 {
 	do {
 		our.life++;
-		pmuk_ring_init(&ring, &ring_config);
-		pmuk_area_init(&area, &config);
+		init_ring(&ring, &ring_config);
+		area = config;
+		pmuk_area_init(&area, ring_config.user_tail);
 		__atomic_store_n(&our.born, our.life, __ATOMIC_RELEASE);
 		write_until_killed();
 		pthread_barrier_wait(&in_step);
@@ -458,13 +461,13 @@ static void *killer(void *arg)
 	return NULL;
 }
 
-/* On a busy host readers seldom find the area empty, so fewer times are enough. */
+/* On a busy host readers seldom find the area empty, so that goal is lower. */
 #define STREAM_GOALS(...)						\
 	{ GOAL(area.head, ENOUGH * SIZE), GOAL(area.full, ENOUGH),	\
 	  GOAL(area.wakeups, ENOUGH), GOAL(our.losses, ENOUGH),		\
 	  GOAL(our.skipped, ENOUGH), GOAL(our.empty, ENOUGH / 50), __VA_ARGS__ }
 
-/* These functions use one area at the same time; @check judges when all have ended. */
+/* The functions of a race use one area at the same time. @check runs when all have ended. */
 static const struct race {
 	const char *name;
 	bool overwrite, user_tail;
@@ -475,7 +478,7 @@ static const struct race {
 } races[] = {
 	{ "stream", false, false, { writer, reader, reader, meddler }, check_spans, gone,
 	  STREAM_GOALS(GOAL(our.turns, ENOUGH), GOAL(our.spans_truncated, ENOUGH / 10),
-		       GOAL(our.revoked, ENOUGH / 25), GOAL(our.pauses, ENOUGH / 25),
+		       GOAL(our.buried, ENOUGH / 25), GOAL(our.pauses, ENOUGH / 25),
 		       GOAL(area.discarded, ENOUGH / 50)) },
 	{ "records", false, false, { writer, record_reader, watcher }, check_records, gone,
 	  STREAM_GOALS(GOAL(our.records, ENOUGH), GOAL(our.records_truncated, ENOUGH / 10),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Buffers in user space, made as kernel/pmu_kapi/buffer.c and aux_area.c make them. */
+/* Makes buffers in user space, as kernel/pmu_kapi/buffer.c and aux_area.c do in the kernel. */
 #include <linux/minmax.h>
 #include <stdlib.h>
 
@@ -18,7 +18,8 @@ static void area_gone(struct pmuk_area *area)
 static void init_area(struct pmuk_buffer *b, const struct pmuk_aux_attr *aux)
 {
 	u64 size = aux->nr_pages * PAGE_SIZE;
-	const struct pmuk_area_config config = {
+
+	b->area = (struct pmuk_area){
 		.ring = &b->ring,
 		.data = map_area(size),
 		.size = size,
@@ -26,12 +27,10 @@ static void init_area(struct pmuk_buffer *b, const struct pmuk_aux_attr *aux)
 		.least = aux->least ?: 1,
 		.overwrite = aux->overwrite,
 		.records = b->config.size,
-		.user_tail = b->config.user_tail,
 		.private = b,
 		.gone = area_gone,
 	};
-
-	pmuk_area_init(&b->area, &config);
+	pmuk_area_init(&b->area, b->config.user_tail);
 }
 
 struct pmuk_buffer *pmuk_buffer_create(const struct pmuk_buffer_attr *attr, int cpu)
@@ -41,7 +40,7 @@ struct pmuk_buffer *pmuk_buffer_create(const struct pmuk_buffer_attr *attr, int 
 
 	if (!b || cpu)
 		return NULL;
-	b->config = (struct pmuk_ring_config){
+	b->config = (struct ring_config){
 		.size = size,
 		.mode = attr->mode,
 		.watermark = min_t(u64, attr->watermark ?: PAGE_SIZE, size / 2),
@@ -50,7 +49,7 @@ struct pmuk_buffer *pmuk_buffer_create(const struct pmuk_buffer_attr *attr, int 
 		.wake = buffer_wake,
 	};
 	map_ring(&b->config);
-	pmuk_ring_init(&b->ring, &b->config);
+	init_ring(&b->ring, &b->config);
 	if (attr->aux.nr_pages)
 		init_area(b, &attr->aux);
 	return b;

@@ -19,16 +19,16 @@
 #include "../../../kernel/pmu_kapi/sample.c"
 #include "interleave.h"
 
-#define MASK		0xffffffffULL	/* of the register: 32 bits */
+#define MASK		0xffffffffULL	/* the register has 32 bits */
 #define PERIOD		1000
 #define NEW_PERIOD	300
 #define CALLS		3
 
-enum op { NOTHING, READ, PAUSE, RESUME, PERIODS, SETTLE };
+enum op { NOTHING, READ, PAUSE, RESUME, PERIODS, SETTLE, UPDATE };
 
 static const char *const op_names[] = {
 	[READ] = "read", [PAUSE] = "pause", [RESUME] = "resume", [PERIODS] = "set_period",
-	[SETTLE] = "settle",
+	[SETTLE] = "settle", [UPDATE] = "perf core's update",
 };
 
 static const char *const level_names[] = {
@@ -39,8 +39,8 @@ static const char *const level_names[] = {
 struct call {
 	enum op op;
 	enum level level;
-	bool effective;		/* it has left its claim */
-	bool met;		/* the counter was as the call wants it, while the call ran */
+	bool effective;		/* the call has left its claim, or found nothing to change */
+	bool met;		/* while the call ran, the counter was in the state it asks for */
 	bool done;
 	int ret;
 	u64 count;
@@ -48,15 +48,15 @@ struct call {
 
 struct cpu cpu;
 
-/* This is saved and set back, and @cpu, too. */
+/* The explorer saves and restores this state, and @cpu. */
 static struct live {
 	struct call calls[CALLS];
-	u64 must;		/* events that are to be counted, */
-	u64 may;		/* and events that came while a call was changing the counter */
+	u64 must;		/* events that a read must count */
+	u64 may;		/* events that came while a call was changing the counter */
 	u64 seen;		/* the most that a read has returned */
 	bool counting;		/* as the latest effective call has left it */
 	bool settling;		/* ->settle runs */
-	bool settles;		/* and has claimed the counter */
+	bool settles;		/* ->settle has claimed the counter, but not to resume it */
 	bool alone;		/* the driver runs, or a result is noted: no NMI comes */
 	bool started;		/* the call that has the claim has started the hardware */
 	u64 reported;		/* overflows */
@@ -84,9 +84,11 @@ static void wrong(const char *what)
 
 static void pmu_read(struct perf_event *event)
 {
-	u64 prev = local64_read(&event->hw.prev_count), raw = READ_ONCE(cpu.reg);
+	s64 prev = local64_read(&event->hw.prev_count), raw;
 
-	local64_set(&event->hw.prev_count, raw);
+	do {
+		raw = READ_ONCE(cpu.reg);
+	} while (!local64_try_cmpxchg(&event->hw.prev_count, &prev, raw));
 	local64_add((raw - prev) & MASK, &event->count);
 	local64_sub((raw - prev) & MASK, &event->hw.period_left);
 }
@@ -105,7 +107,10 @@ static void pmu_reload(struct perf_event *event)
 	WRITE_ONCE(cpu.reg, -left & MASK);
 }
 
-/* Such an NMI may have interrupted the driver, except in the handler of an overflow. */
+/*
+ * An NMI that is not the PMU's own may have interrupted the driver, so code in the NMI must not
+ * program the PMU, except in the handler of an overflow.
+ */
 static void check_access(void)
 {
 	if (cpu.level == FOREIGN_NMI && !perf_nmi_pmu)
@@ -161,7 +166,7 @@ static struct pmu pmu = {
 
 /* ---- calls ---- */
 
-/* Nobody looks at what is published here. */
+/* The explorer has no reader of published counts. */
 void pmuk_publish(struct pmuk_counter *c, const struct pmuk_value *value)
 {
 }
@@ -205,6 +210,17 @@ void irq_restore(unsigned long flags)
 	}
 }
 
+/* perf core's interrupt for a reader on another CPU */
+static void update(void)
+{
+	unsigned long flags;
+
+	local_irq_save(flags);
+	cpu.event.tstamp++;
+	pmu_read(&cpu.event);
+	local_irq_restore(flags);
+}
+
 static u64 new_period(const struct call *call)
 {
 	return NEW_PERIOD + (call - live.calls);
@@ -224,6 +240,9 @@ static void make_call(struct call *call)
 		break;
 	case PERIODS:
 		call->ret = pmuk_counter_set_period(&live.c, new_period(call));
+		break;
+	case UPDATE:
+		update();
 		break;
 	default:
 		settle();
@@ -255,14 +274,18 @@ static void note_effect(struct call *call)
 	note_counting();
 }
 
+/* After a resume in an NMI, ->settle may have to begin the counting. */
+static bool is_paused(void)
+{
+	return pmuk_state_is_frozen(live.c.state) && live.c.state != PMUK_PAUSED_ENDING;
+}
+
 /* A call that has found nothing to change must have met the counter as the call wants it. */
 static void note_end(struct call *call)
 {
-	bool frozen = pmuk_state_is_frozen(live.c.state);
-
 	if (call->ret || call->effective || (call->op != PAUSE && call->op != RESUME))
 		return;
-	if (frozen != wants_counting(call))
+	if (is_paused() != wants_counting(call))
 		note_effect(call);
 	else if (!call->met)
 		wrong("a call did nothing");
@@ -432,7 +455,8 @@ static void check_hardware(void)
 		fail_with("the hardware stands still");
 	if (!live.counting && hardware_counts() && !scenario->runs)
 		fail_with("the hardware runs on");
-	if (live.counting && left() > hwc->sample_period)
+	/* If an overflow interrupts an update, the next period may end within a few events. */
+	if (live.counting && left() > hwc->sample_period && live.calls[0].op != UPDATE)
 		fail_with("the period has become longer");
 	if (hwc->sample_period != live.c.attr.period)
 		fail_with("the driver has another period");
@@ -495,6 +519,7 @@ static void begin_paused(void)
 static void begin_paused_running(void)
 {
 	pmuk_counter_pause(&live.c);
+	cpu.event.tstamp++;
 	pmu_start(&cpu.event, PERF_EF_RELOAD);
 	happen(3);
 }
@@ -564,14 +589,17 @@ static void start(const struct scenario *s, enum op op)
 	cpu.tick = 100;
 	cpu.event.pmu = &pmu;
 	cpu.event.state = PERF_EVENT_STATE_ACTIVE;
+	cpu.event.tstamp = 1;
 	cpu.event.hw.sample_period = PERIOD;
 	c->event = &cpu.event;
 	c->last_group = &c->last;
 	c->mask = MASK;
+	c->marks = true;
 	c->state = PMUK_COUNTING;
 	c->published = 99;
 	c->attr.period = PERIOD;
 	c->attr.overflow = note_overflow;
+	c->settle.func = pmuk_settle_irq_work;
 	cpu.event.overflow_handler_context = c;
 	cpu.warns = warns;
 	pmu_reload(&cpu.event);
@@ -581,19 +609,56 @@ static void start(const struct scenario *s, enum op op)
 	live.calls[0].op = op;
 }
 
+/* ---- tests in one order only ---- */
+
+#ifndef COUNTS_IRQS
+/* An NMI that must not stop the counter notes an overflow whose interrupt is still to be served. */
+static void test_pause_notes_an_overflow(void)
+{
+	unsigned int due;
+
+	for (due = 0; due < 2; due++) {
+		start(&scenarios[0], NOTHING);
+		happen(left() - 1 + due);
+		from_nmi(pmuk_counter_pause);
+		if (pmuk_state_is_overdue(live.c.state) != due)
+			fail_with("a pause takes an overflow for another one's");
+	}
+	explored++;
+}
+
+/*
+ * An NMI pauses in the middle of an update, and another NMI resumes after that update. Nobody
+ * counts these NMIs, as on most architectures.
+ */
+static void test_uncounted_nmis_are_told_apart(void)
+{
+	start(&scenarios[0], NOTHING);
+	local64_set(&cpu.event.hw.prev_count, cpu.reg);
+	from_nmi(pmuk_counter_pause);
+	local64_add(21, &cpu.event.count);
+	happen(3);
+	from_nmi(pmuk_counter_resume);
+	live.counting = true;
+	check();
+}
+#endif
+
 /* ---- exploring ---- */
 
 /* Also sees whether that instruction has left the claim of the machine's call. */
 bool step(struct machine *m)
 {
 	struct call *call = &live.calls[m == &inner];
-	bool claimed = pmuk_state_is_claimed(live.c.state), more = machine_step(m);
+	unsigned long was = live.c.state;
+	bool claimed = pmuk_state_is_claimed(was), more = machine_step(m);
+	bool settles = m == &outer && live.settling;
 
 	if (!claimed && pmuk_state_is_claimed(live.c.state))
-		live.settles = m == &outer && live.settling;
+		live.settles = settles && was != PMUK_PAUSED_ENDING;
 	if (!pmuk_state_is_claimed(live.c.state))
 		live.started = false;
-	if (claimed && !pmuk_state_is_claimed(live.c.state) && !live.settles)
+	if (claimed && !pmuk_state_is_claimed(live.c.state) && !settles)
 		note_effect(call);
 	return more;
 }
@@ -644,9 +709,20 @@ static bool is_last(enum op op)
 	return cpu.warns && op == PERIODS;
 }
 
+/*
+ * An overflow interrupts an update, and another NMI interrupts the driver before pmuk_overflow():
+ * if that NMI pauses, the load of the register hides what the update has in flight. So no call
+ * comes there.
+ */
+static bool is_too_deep(void)
+{
+	return live.calls[0].op == UPDATE && cpu.level == OWN_NMI && !perf_nmi_pmu;
+}
+
 static bool may_nest(enum op op)
 {
-	return !live.alone && !failed() && !is_last(op) && !is_last(live.calls[1].op);
+	return !live.alone && !is_too_deep() && !failed() && !is_last(op) &&
+	       !is_last(live.calls[1].op);
 }
 
 static void nest(void *arg)
@@ -733,6 +809,8 @@ TEST_OF(nmi_in_pause, explore_nmi, PAUSE)
 TEST_OF(nmi_in_resume, explore_nmi, RESUME)
 TEST_OF(nmi_in_set_period, explore_nmi, PERIODS)
 TEST_OF(nmi_in_settle, explore_nmi, SETTLE)
+TEST_OF(nmi_in_update, explore_nmi, UPDATE)
+TEST_OF(overflow_in_update, explore_overflow, UPDATE)
 TEST_OF(overflow_in_pause, explore_overflow, PAUSE)
 TEST_OF(overflow_in_resume, explore_overflow, RESUME)
 TEST_OF(overflow_in_set_period, explore_overflow, PERIODS)
@@ -751,6 +829,8 @@ static const struct test tests[] = {
 	TEST(overflow_in_resume), TEST(overflow_in_set_period), TEST(overflow_in_settle),
 	TEST(unserved_in_pause), TEST(unserved_in_resume),
 	TEST(unserved_in_set_period), TEST(unserved_in_settle),
+	TEST(nmi_in_update), TEST(overflow_in_update),
+	TEST(pause_notes_an_overflow), TEST(uncounted_nmis_are_told_apart),
 #endif
 };
 

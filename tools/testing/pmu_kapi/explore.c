@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * All interleavings of nested writers. A write - begin, fill, end - is run instruction by
- * instruction; at each of them, all that can interrupt it there is tried: the whole is saved, the
- * interruption and the rest are run, the result is looked at, and the whole is set back.
+ * Explores all interleavings of nested writers. A write (begin, fill, end) runs instruction by
+ * instruction. At each instruction, everything that can interrupt the write there is tried: the
+ * explorer saves the state, runs the interruption and the rest of the write, checks the result, and
+ * restores the state.
  *
- * Also at each instruction, what a reader could see has to be whole.
+ * At each instruction, the records that a reader could see have to be whole.
  */
 #include <string.h>
 
@@ -12,7 +13,7 @@
 
 #define SIZE		4096
 #define WRITES		4
-#define OLD_ID		1000	/* ids of what was there before: this and up */
+#define OLD_ID		1000	/* the first id of records that were there before */
 #define READ_MAX	128
 
 /* A write, and its result. */
@@ -21,7 +22,7 @@ struct write {
 	u32 size;
 	bool skip;
 	bool tried;
-	bool reserved;		/* seen when it was run by steps */
+	bool reserved;		/* the stepped write has moved the head */
 	bool ended;
 	struct perf_event_header *rec;
 	bool seen;		/* by look() */
@@ -33,32 +34,32 @@ struct scenario {
 	enum pmuk_buffer_mode mode;
 	u32 watermark;
 	u32 wakeup_events;
-	u32 sizes[WRITES - 1];	/* the outermost's, then those that interrupt */
-	bool skip;		/* the outermost is given up */
-	u32 before;		/* bytes that were there and are consumed: where in the ring */
-	u32 free;		/* of the data; those that are not hold old records */
-	u32 pending;		/* losses, not told yet */
-	u32 old;		/* bytes of an old record, 256 if none are given */
-	bool slow;		/* limit is not known */
+	u32 sizes[WRITES - 1];	/* sizes of the outermost write and of its interruptions */
+	bool skip;		/* the outermost write gives up its record */
+	u32 before;		/* bytes written and consumed before: the position in the ring */
+	u32 free;		/* bytes of data that hold no old record */
+	u32 pending;		/* losses that no record reports yet */
+	u32 old;		/* bytes of an old record, 0: 256 */
+	bool slow;		/* the limit is 0, so that the write takes the slow path */
 	bool may_lose;
 };
 
-/* This is saved and set back, and the ring's memory, too. */
+/* The explorer saves and restores this, and the ring's memory. */
 static struct live {
 	struct pmuk_ring ring;
 	struct write writes[WRITES];
 	u64 wakes;
-	u64 early;		/* wakeups before what they are for was published */
+	u64 early;		/* wakeups before their watermark was published */
 	u64 start;		/* head before the first write */
-	u64 committed;		/* when somebody had a look */
-	u64 records;		/* written before that */
+	u64 committed;		/* commit at the last check_view() */
+	u64 records;		/* old ones, written before the start */
 	struct pmuk_reader reader;
-	u64 read[READ_MAX];	/* ids that the reader has had */
+	u64 read[READ_MAX];	/* ids that the reader has read */
 	u64 reads;
-	u64 torn;
+	u64 partial;
 } live;
 
-static struct pmuk_ring_config config;
+static struct ring_config config;
 static const struct scenario *scenario;
 
 static struct perf_event_header *at(u64 pos)
@@ -75,7 +76,7 @@ static void wake(struct pmuk_ring *ring)
 		live.early++;
 }
 
-/* ---- what runs as a machine: no library, no floating point ---- */
+/* ---- functions that run as machines: no library, no floating point ---- */
 
 static void run_write(void *arg)
 {
@@ -88,12 +89,12 @@ static void run_write(void *arg)
 		return;
 	test_fill(rec, w->id, w->size);
 	if (w->skip)
-		pmuk_ring_skip(&live.ring, rec);
+		pmuk_output_skip(test_buffer(&live.ring), rec);
 	else
 		pmuk_output_end(test_buffer(&live.ring), rec);
 }
 
-/* The rest of a write that was interrupted right after it has published. */
+/* Runs the rest of a write that was interrupted right after it had published its record. */
 static void run_again(void *arg)
 {
 	__pmuk_output_again(&live.ring);
@@ -101,25 +102,25 @@ static void run_again(void *arg)
 
 static void run_pause(void *arg)
 {
-	pmuk_ring_pause(arg);
+	pmuk_buffer_pause(arg);
 }
 
 static void run_restart(void *arg)
 {
-	pmuk_ring_restart(arg);
+	pmuk_buffer_restart(arg);
 }
 
 static void run_reader(void *arg)
 {
 	struct pmuk_reader *r = arg;
-	struct perf_event_header *rec;
+	const struct perf_event_header *rec;
 
-	while ((rec = pmuk_ring_peek(r)) && pmuk_record_size_ok(rec->size)) {
+	while ((rec = pmuk_buffer_peek(r)) && pmuk_record_size_ok(rec->size)) {
 		if (rec->type == TEST_RECORD && live.reads < READ_MAX) {
 			live.read[live.reads++] = ((struct test_record *)rec)->id;
-			live.torn += !test_whole(rec);
+			live.partial += !test_whole(rec);
 		}
-		pmuk_ring_consume(r);
+		pmuk_buffer_consume(r);
 	}
 }
 
@@ -139,7 +140,7 @@ static u64 begins(void)
 struct found {
 	u64 records;
 	u64 lost_records;	/* since the start */
-	u64 told;		/* by those */
+	u64 reported;		/* losses that these records report */
 	u64 fillers;
 	const char *wrong;
 };
@@ -149,7 +150,7 @@ static struct write *write_of(u64 id)
 	return id && id <= WRITES ? &live.writes[id - 1] : NULL;
 }
 
-/* Checks a record. @old is the id of the latest old one, 0 before the first. */
+/* Checks a record. @old: the id of the latest old record, 0 before the first. */
 static const char *look_at(u64 pos, struct found *found, u64 *old)
 {
 	struct perf_event_header *rec = at(pos);
@@ -161,7 +162,7 @@ static const char *look_at(u64 pos, struct found *found, u64 *old)
 			return "a bad PERF_RECORD_LOST";
 		if (pos >= live.start) {
 			found->lost_records++;
-			found->told += ((struct test_lost_record *)rec)->lost;
+			found->reported += ((struct test_lost_record *)rec)->lost;
 		}
 		return NULL;
 	}
@@ -183,7 +184,7 @@ static const char *look_at(u64 pos, struct found *found, u64 *old)
 	return NULL;
 }
 
-/* All that a reader sees, up to @head. */
+/* Checks all records that a reader sees, up to @head. */
 static struct found look(u64 head)
 {
 	struct found found = {};
@@ -251,7 +252,7 @@ static void check_counts(const struct found *found)
 		EXPECT_EQ(live.ring.lost, scenario->pending);
 	if (complete && live.ring.tail <= live.start) {
 		EXPECT_EQ(found->lost_records, lost_records);
-		EXPECT_EQ(found->told + live.ring.pending, live.ring.lost);
+		EXPECT_EQ(found->reported + live.ring.pending, live.ring.lost);
 	}
 }
 
@@ -279,7 +280,7 @@ static void check_wakeups(void)
 	}
 }
 
-/* After all have ended. */
+/* Checks the ring after all writes have ended. */
 static void check(void)
 {
 	struct found found = look(live.ring.head);
@@ -303,7 +304,7 @@ static void try(int i)
 	run_write(&live.writes[i]);
 }
 
-/* All is read, one more is written, and nothing lost is left to tell. */
+/* Reads all records and writes one more: it fits, and no loss is left unreported. */
 static void check_after(bool paused)
 {
 	bool complete = !overwrites() && live.ring.tail <= live.start;
@@ -311,7 +312,7 @@ static void check_after(bool paused)
 	struct pmuk_reader r;
 
 	if (overwrites())
-		pmuk_ring_pause(&live.ring);
+		pmuk_buffer_pause(test_buffer(&live.ring));
 	if (paused) {
 		EXPECT_EQ(live.ring.limit, 0);
 		EXPECT(!pmuk_output_begin(test_buffer(&live.ring), TEST_RECORD, 16));
@@ -321,21 +322,21 @@ static void check_after(bool paused)
 	found = look(live.ring.head);
 	EXPECT_EQ(pmuk_ring_claim(&live.ring, &r), 0);
 	run_reader(&r);
-	EXPECT(!live.torn);
+	EXPECT(!live.partial);
 	EXPECT_EQ(begins(), live.ring.head);
-	pmuk_ring_release(&r);
-	EXPECT_EQ(pmuk_ring_resume(&live.ring), 0);
-	pmuk_ring_restart(&live.ring);
+	pmuk_buffer_release(&r);
+	EXPECT_EQ(pmuk_buffer_resume(test_buffer(&live.ring)), 0);
+	pmuk_buffer_restart(test_buffer(&live.ring));
 	try(WRITES - 1);
 	EXPECT(live.writes[WRITES - 1].rec);
 	EXPECT_EQ(live.ring.pending, 0);
-	found.told += look(live.ring.head).told;
+	found.reported += look(live.ring.head).reported;
 	if (complete)
-		EXPECT_EQ(found.told, live.ring.lost);
+		EXPECT_EQ(found.reported, live.ring.lost);
 	explored++;
 }
 
-/* ---- where it starts from ---- */
+/* ---- the start of a scenario ---- */
 
 static void put_old(u32 size)
 {
@@ -358,9 +359,9 @@ static void consume(u64 nr)
 	struct pmuk_reader r;
 
 	pmuk_ring_claim(&live.ring, &r);
-	for (; nr && pmuk_ring_peek(&r); nr--)
-		pmuk_ring_consume(&r);
-	pmuk_ring_release(&r);
+	for (; nr && pmuk_buffer_peek(&r); nr--)
+		pmuk_buffer_consume(&r);
+	pmuk_buffer_release(&r);
 }
 
 static void start(const struct scenario *s)
@@ -374,7 +375,7 @@ static void start(const struct scenario *s)
 	config.watermark = s->watermark;
 	config.wakeup_events = s->wakeup_events;
 	config.wake = wake;
-	pmuk_ring_init(&live.ring, &config);
+	init_ring(&live.ring, &config);
 
 	if (overwrites()) {
 		put_all(s->before);
@@ -384,7 +385,7 @@ static void start(const struct scenario *s)
 		put_all(s->before - s->before / 16 * 8);
 		consume(-1);
 	}
-	/* Losses need a full ring; what is free then is consumed. */
+	/* Losses need a full ring. Consuming one record then gives the wanted free space. */
 	if (s->pending) {
 		if (s->free)
 			put_old(s->free);
@@ -416,8 +417,8 @@ static void start(const struct scenario *s)
 /* ---- exploring ---- */
 
 /*
- * Also sees whether that instruction has reserved the record of the machine's write, or has taken
- * the reservation back.
+ * Runs an instruction. Notes whether it has reserved the record of the machine's write, or has
+ * taken the reservation back.
  */
 bool step(struct machine *m)
 {
@@ -440,7 +441,7 @@ static u64 pos_of(const struct write *w)
 	return head - 1 - ((head - 1 - ((u8 *)w->rec - config.data)) & (SIZE - 1));
 }
 
-/* @later was tried while @earlier was under way. */
+/* @later interrupted @earlier, which had (@reserved) or had not reserved its record then. */
 static void check_order(const struct write *earlier, const struct write *later, bool reserved)
 {
 	if (!earlier->rec || !later->rec || earlier->skip || !earlier->seen || !later->seen)
@@ -465,7 +466,7 @@ static void nest(void *arg)
 	check_after(false);
 }
 
-/* All instructions of an interrupting write are interrupted. */
+/* A second write interrupts the first, and is interrupted at each instruction. */
 static void interrupt(void *arg)
 {
 	live.writes[1].tried = true;
@@ -487,24 +488,38 @@ struct once {
 	bool stopped;		/* the ring had stopped by then */
 };
 
-/* Another one comes after that. */
+static bool is_stopped(void)
+{
+	return atomic_read(&live.ring.state);
+}
+
+/* Stops of a ring that has room for both interrupting writes, of which it loses the second one. */
+static u64 early_stops;
+
+/* A second interruption comes after the first has ended. */
 static void interrupt_twice(void *arg)
 {
 	const struct once *once = arg;
 	const struct write *w = live.writes;
+	bool was_stopped = is_stopped(), stops;
 
 	try(2);
 	EXPECT(!once->stopped || !w[2].rec);
+	stops = !was_stopped && is_stopped();
 	check_view();
 	machine_finish(&outer);
 	check();
+	if (scenario->mode == PMUK_BUFFER_STOP)
+		EXPECT_EQ(is_stopped(), live.ring.lost != scenario->pending);
+	if (stops && !w[0].rec && w[1].rec && w[1].size + w[2].size <= scenario->free)
+		early_stops++;
 	check_order(&w[0], &w[1], once->reserved);
 	check_order(&w[0], &w[2], w[0].reserved);
 	check_order(&w[1], &w[2], true);
 	check_after(false);
 }
 
-/* After one interruption, all instructions that are left are interrupted by another one. */
+/* After one interruption, another one comes at each instruction that is left. */
 static void interrupt_again(void *drain)
 {
 	struct once once = { .reserved = live.writes[0].reserved };
@@ -524,7 +539,7 @@ static void explore_twice(const struct scenario *s, void (*function)(void *), bo
 	explore_calls(&outer, function, &live.writes[0], interrupt_again, &drain);
 }
 
-/* These functions run on another CPU. */
+/* A function that runs on another CPU. */
 struct other {
 	void (*function)(void *arg);
 	void *arg;
@@ -542,15 +557,15 @@ static void check_beside(void *arg)
 	check();
 	if (other->function == run_restart)
 		EXPECT_EQ(atomic_read(&live.ring.state), 0);
-	EXPECT(!live.torn);
+	EXPECT(!live.partial);
 	if (live.reader.ring)
-		pmuk_ring_release(&live.reader);
+		pmuk_buffer_release(&live.reader);
 	check_after(other->function == run_pause);
 }
 
 /*
- * Something on another CPU: begun at each instruction of a write, and interrupted by the rest of
- * that after each of its own.
+ * Another CPU's function begins at each instruction of a write. After each instruction of that
+ * function, the rest of the write runs.
  */
 static void beside(void *arg)
 {
@@ -582,7 +597,7 @@ static void explore(const struct scenario *s)
 		explore_twice(s, run_write, false);
 	if (!failed() && !overwrites() && !s->may_lose)
 		explore_twice(s, run_write, true);
-	EXPECT(failed() || explored - before > 1000);
+	EXPECT(failed() || explored - before > 100);
 	if (failed())
 		FAIL("%s: before %u, free %u, pending %u, watermark %u, slow %d, sizes %u %u %u",
 		     s->name, s->before, s->free, s->pending, s->watermark, s->slow,
@@ -590,8 +605,8 @@ static void explore(const struct scenario *s)
 }
 
 /*
- * The ring is held, and gets other data on another CPU. The writer begins after the grace period
- * that the other CPU has waited for: its record is in the new ring, or is discarded.
+ * Another CPU gives the held ring new data. The writer begins after the grace period that the other
+ * CPU has waited for: its record is in the new data, or is discarded.
  */
 static void run_reset(void *arg)
 {
@@ -629,9 +644,9 @@ static void test_room(void)
 	explore(&s);
 	s.slow = true;
 	explore(&s);
-	s.before = 2048 - 24;	/* the outermost across the end of the data */
+	s.before = 2048 - 24;	/* the outermost record crosses the end of the data */
 	explore(&s);
-	s.before = 2048 - 80;	/* the second one */
+	s.before = 2048 - 80;	/* the second record does */
 	s.slow = false;
 	explore(&s);
 }
@@ -647,7 +662,7 @@ static void test_again(void)
 		explore_twice(&s, run_again, true);
 	}
 	s.watermark = 0;
-	s.free = 48;	/* just enough; it has to see what the reader gives back */
+	s.free = 48;	/* one record fits: the writer has to see what the reader gives back */
 	explore_twice(&s, run_again, true);
 	s.mode = PMUK_BUFFER_OVERWRITE;
 	s.free = 0;
@@ -665,8 +680,8 @@ static void test_full(void)
 }
 
 /*
- * A writer that finds room is interrupted by one that is too large: the loss is told before the
- * next record, so the limit must not be raised over it.
+ * A writer that finds room is interrupted by a writer whose record is too large. That loss must be
+ * reported before the next record, so the first writer must not raise the limit after it.
  */
 static void test_larger_inside(void)
 {
@@ -702,13 +717,32 @@ static void test_stop(void)
 
 	for (s.free = 0; s.free <= 176; s.free += 16)
 		explore(&s);
-	/* The second one is too large, the third is not, and comes too late. */
+	/* The second record is too large and stops the ring. The third would fit but is refused. */
 	s.sizes[0] = 40;
 	s.sizes[1] = 64;
 	s.sizes[2] = 32;
 	s.slow = true;
 	for (s.free = 40; s.free <= 88; s.free += 16)
 		explore(&s);
+}
+
+/*
+ * A reservation that does not fit is about to be taken back. A writer that interrupts then would
+ * fit, but is lost, and the ring stops. The stop is a stop as any other: all that is lost is
+ * counted, nothing is written before a restart, and a restart finds the room.
+ */
+static void test_stop_early(void)
+{
+	struct scenario s = {
+		.name = "stop early", .mode = PMUK_BUFFER_STOP, .sizes = SIZES, .may_lose = true,
+		.before = 4000,
+	};
+
+	for (s.free = 88; s.free < 64 + 48 && !failed(); s.free += 8) {
+		early_stops = 0;
+		explore(&s);
+		EXPECT(failed() || early_stops);
+	}
 }
 
 static void test_overwrite(void)
@@ -725,7 +759,7 @@ static void test_overwrite(void)
 	}
 }
 
-/* The outermost one takes so much of the ring that the others have to be lost, or just not. */
+/* The outermost record leaves so little of the ring that the others just fit, or are lost. */
 static void test_overwrite_full(void)
 {
 	struct scenario s = {
@@ -805,7 +839,7 @@ static void test_pause(void)
 	}
 }
 
-/* There is room, so what goes on beside a restart must not stop the ring again. */
+/* The ring has room, so no write beside a restart may stop it again. */
 static void test_restart(void)
 {
 	struct scenario s = { .name = "restart", .sizes = SIZES, .before = 4096, .free = 1024,
@@ -851,8 +885,8 @@ int main(int argc, char **argv)
 {
 	static const struct test tests[] = {
 		TEST(room), TEST(again), TEST(full), TEST(larger_inside), TEST(lost), TEST(stop),
-		TEST(overwrite), TEST(overwrite_full), TEST(skip), TEST(watermark),
-		TEST(wakeup_events), TEST(pause), TEST(restart), TEST(reader),
+		TEST(stop_early), TEST(overwrite), TEST(overwrite_full), TEST(skip),
+		TEST(watermark), TEST(wakeup_events), TEST(pause), TEST(restart), TEST(reader),
 		TEST(reset),
 	};
 

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The explorers try all interleavings of calls. A machine is a call that runs in single steps.
+ * Explorers try all interleavings of calls. A machine is a call that runs in single steps.
  * Before each instruction of a machine, at_each_step() saves memory and both machines, calls a
  * function that may do anything with them, and restores them. That function may call
  * at_each_step() for the other machine, and at_this_step() to try several things in one place:
  * LEVELS is how deep such calls nest.
+ *
+ * A quiet instruction accesses registers and its machine's own stack only, see quiet.awk. What
+ * comes right after it could as well come right before it, and has: so at_each_step() does not call
+ * the function there again.
  */
 #include <err.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +34,9 @@ static struct image {
 } images[LEVELS];
 
 static int level;
+static u8 quiet[1 << 20];	/* a byte for each address from QUIET_BASE on */
+
+#define QUIET_BASE	0x400000UL	/* the first address of a program without PIE */
 
 void keep_memory(void *start, size_t size)
 {
@@ -81,10 +89,36 @@ void at_this_step(void (*visit)(void *arg), void *arg)
 	level--;
 }
 
+static bool is_quiet(u64 address)
+{
+	return address - QUIET_BASE < sizeof(quiet) && quiet[address - QUIET_BASE];
+}
+
+/* Reads the list that the Makefile has made beside the program. */
+static void read_quiet(const char *program)
+{
+	char path[4096];
+	unsigned long address;
+	FILE *list;
+
+	snprintf(path, sizeof(path), "%s.quiet", program);
+	list = fopen(path, "r");
+	if (!list)
+		err(2, "%s", path);
+	while (fscanf(list, "%lx", &address) == 1)
+		if (address - QUIET_BASE < sizeof(quiet))
+			quiet[address - QUIET_BASE] = 1;
+	fclose(list);
+}
+
 void at_each_step(struct machine *m, void (*visit)(void *arg), void *arg)
 {
+	bool seen = false;
+
 	do {
-		at_this_step(visit, arg);
+		if (!seen)
+			at_this_step(visit, arg);
+		seen = is_quiet(machine_at(m));
 	} while (step(m) && !failed());
 }
 
@@ -101,6 +135,8 @@ int run_explorer(const struct test *tests, size_t nr, int argc, char **argv)
 
 	if (!machine_setup())
 		skip_tests = "single steps are for x86_64 only";
+	else
+		read_quiet(argv[0]);
 	status = run_tests(tests, nr, argc, argv);
 	if (explored)
 		printf("# %llu interleavings\n", explored);

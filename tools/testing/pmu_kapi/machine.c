@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A machine is registers and a stack. It is entered as if returning from an interrupt, with the
- * trap flag set for one instruction, and left from the signal handler below, or at its end.
- * Floating point registers stay as they are: machines have none.
+ * A machine is a set of registers and a stack. machine_enter() enters it by an iretq, as if from an
+ * interrupt. With the trap flag set, one instruction runs, and the signal handler below leaves the
+ * machine; otherwise the machine runs to its end. Machines have no floating point registers.
  */
 #define _GNU_SOURCE
 #include <assert.h>
@@ -16,7 +16,7 @@
 
 #define TRAP_FLAG	0x100
 
-/* Registers that are set here, as the assembly below and the signal handler number them. */
+/* The registers that C code sets, numbered as in the assembly below and the signal handler. */
 #define RDI		8
 #define RSP		15
 #define RIP		16
@@ -25,7 +25,7 @@
 #ifdef __x86_64__
 
 static_assert(REG_R8 == 0 && REG_RDI == RDI && REG_RSP == RSP && REG_RIP == RIP && REG_EFL == EFL,
-	      "what the assembly below takes for granted");
+	      "the assembly below uses these numbers");
 
 static struct machine *running;
 
@@ -60,7 +60,7 @@ __asm__(".text\n"
 	"	mov	13*8(%rdi), %rax\n"
 	"	mov	14*8(%rdi), %rcx\n"
 	"	mov	8*8(%rdi), %rdi\n"
-	"	iretq\n"	/* sets the trap flag for what comes after it */
+	"	iretq\n"	/* sets the trap flag for the next instruction */
 	"machine_end:\n"
 	"	mov	machine_caller(%rip), %rsp\n"
 	"	pop	%r15\n"
@@ -127,14 +127,19 @@ void machine_start(struct machine *m, void (*function)(void *), void *arg)
 		if (!m->stack)
 			err(2, "machine");
 	}
-	top = (u64 *)(m->stack + MACHINE_STACK) - 3;	/* aligned as behind a call */
+	top = (u64 *)(m->stack + MACHINE_STACK) - 3;	/* aligned as after a call */
 	*top = (u64)machine_end;
 	memset(m->regs, 0, sizeof(m->regs));
 	m->regs[RSP] = (u64)top;
 	m->regs[RIP] = (u64)function;
 	m->regs[RDI] = (u64)arg;
-	m->regs[EFL] = 0x202;	/* interrupts are on, as always */
+	m->regs[EFL] = 0x202;	/* interrupts are always on in user space */
 	m->done = false;
+}
+
+u64 machine_at(const struct machine *m)
+{
+	return m->regs[RIP];
 }
 
 bool machine_step(struct machine *m)
@@ -151,7 +156,7 @@ void machine_finish(struct machine *m)
 	m->done = true;
 }
 
-/* Offset of what is in use, with what may be written below the stack pointer. */
+/* Returns the offset of the used part of the stack, with the red zone below the stack pointer. */
 static size_t used(const struct machine *m)
 {
 	return m->done ? MACHINE_STACK : (u8 *)m->regs[RSP] - 128 - m->stack;

@@ -19,6 +19,7 @@
 #include <uapi/linux/perf_event.h>
 
 #define noinline
+#define lockdep_assert_irqs_disabled()	((void)0)
 #define __percpu
 #define DEFINE_FREE(name, type, free)
 #define UUID_INIT(...)		{ }
@@ -77,8 +78,11 @@ struct perf_sample_data {
 enum { PERF_EVENT_STATE_EXIT = -3, PERF_EVENT_STATE_INACTIVE = 0, PERF_EVENT_STATE_ACTIVE };
 enum { perf_invalid_context = -1, perf_hw_context };
 
+#define PERF_PMU_CAP_NO_INTERRUPT	1
+
 struct pmu {
 	int task_ctx_nr;
+	int capabilities;
 	void (*pmu_enable)(struct pmu *pmu);
 	void (*pmu_disable)(struct pmu *pmu);
 	void (*start)(struct perf_event *event, int flags);
@@ -126,12 +130,12 @@ static inline void perf_event_update_userpage(struct perf_event *event)
 enum level { TASK, OWN_NMI, FOREIGN_NMI };
 
 extern struct cpu {
-	u64 reg;			/* of the counter */
-	bool enabled;			/* the PMU is */
+	u64 reg;			/* the counter's register */
+	bool enabled;			/* the PMU is enabled */
 	int pmu_disabled;		/* perf core's pmu_disable_count */
 	enum level level;
 	bool masked;			/* interrupts are off */
-	bool queued;			/* ->settle is */
+	bool queued;			/* ->settle is queued */
 	bool warns;			/* the driver warns if what has overflowed is stopped */
 	unsigned long tick;
 	unsigned long irqs;		/* how many calls have interrupted others */
@@ -154,6 +158,7 @@ extern struct cpu {
 #define local_irq_save(flags)	((flags) = cpu.masked, cpu.masked = true)
 #define local_irq_restore(flags)	irq_restore(flags)
 #define irq_work_queue(work)	((void)(work), (void)(cpu.queued = true))
+#define irq_work_is_pending(work)	((void)(work), cpu.queued)
 #define guard(name)		guard_##name
 #define guard_irqsave()		\
 	bool flags __attribute__((cleanup(irq_guard_end))) = cpu.masked; cpu.masked = true
@@ -168,6 +173,8 @@ static inline void irq_guard_end(bool *flags)
 /* ---- asm/perf_arch.h and linux/perf_local_core.h ---- */
 
 #define _LINUX_PERF_LOCAL_CORE_H
+#define _LINUX_PERF_LOCAL_STATE_H	/* the tests need no more of it than this: */
+#define perf_local_cpu(event)		READ_ONCE((event)->cpu)
 #define _LINUX_PMU_KAPI_GROUP_H		/* no test here reads groups */
 struct perf_arch_place { };
 #define perf_arch_mask(event)		((void)(event), 0ULL)
@@ -179,6 +186,7 @@ struct perf_arch_place { };
 #define perf_arch_changed(was, now)	((was) ^ READ_ONCE(now))
 #define perf_arch_count_changed(was, now)	((was) ^ local64_read(&(now)))
 #define perf_arch_stops_after_nmi()	cpu.warns
+#define perf_arch_page_wants_start()	false
 #define perf_arch_nmis()		cpu.irqs
 #ifdef COUNTS_IRQS
 #define perf_arch_irqs()		((const unsigned long *)&cpu.irqs)

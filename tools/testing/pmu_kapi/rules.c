@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The rules of a ring, as KUnit has them in the kernel; and its end. */
+/* Runs the rules of a ring that KUnit runs in the kernel, and tests a kill. */
 #include "../../../lib/tests/pmuk_ring_rules.h"
 
 /* A killed ring can be read, and takes no record any more. */
@@ -8,9 +8,9 @@ static void ring_kill(struct ring_rig *rig)
 	RULE_EXPECT(rig, ring_put(rig, 64));
 	pmuk_ring_kill(rig->ring);
 	RULE_EXPECT(rig, !ring_put(rig, 64));
-	pmuk_ring_pause(rig->ring);
-	RULE_EQ(rig, pmuk_ring_resume(rig->ring), 0);
-	pmuk_ring_restart(rig->ring);
+	pmuk_buffer_pause(rig->b);
+	RULE_EQ(rig, pmuk_buffer_resume(rig->b), 0);
+	pmuk_buffer_restart(rig->b);
 	RULE_EXPECT(rig, !ring_put(rig, 64));
 	RULE_EQ(rig, ring_stat(rig).discarded, 2);
 	RULE_EQ(rig, ring_get(rig, ALL), 1);

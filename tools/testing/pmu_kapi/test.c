@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Results as KTAP, and the memory of rings. */
+/* Prints results as KTAP, and maps the memory of rings. */
 #define _GNU_SOURCE
 #include <err.h>
 #include <fnmatch.h>
@@ -12,7 +12,7 @@
 
 #include "test.h"
 
-#define SHOWN	10	/* failures of a test; more of them tell nothing more */
+#define SHOWN	10	/* failures that are printed for a test */
 
 const char *skip_tests;
 const struct test *running_test;
@@ -127,8 +127,8 @@ static void map_twice(u8 *at, size_t size)
 	close(fd);
 }
 
-/* A page that faults, the control page, another one, the data twice, another one. */
-void map_ring(struct pmuk_ring_config *config)
+/* Maps the control page, and the data twice. A page that faults is before, between and after. */
+void map_ring(struct ring_config *config)
 {
 	size_t page = sysconf(_SC_PAGESIZE), size = config->size;
 	u8 *base = map(NULL, 4 * page + 2 * size, -1);
@@ -139,7 +139,7 @@ void map_ring(struct pmuk_ring_config *config)
 		map_twice(config->data, size);
 }
 
-void unmap_ring(const struct pmuk_ring_config *config)
+void unmap_ring(const struct ring_config *config)
 {
 	size_t page = sysconf(_SC_PAGESIZE);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The programs here share these: results as KTAP, rings in memory, records that can be checked. */
+/* Shared by the test programs: results as KTAP, rings in memory, records that can be checked. */
 #ifndef _PMUK_TEST_H
 #define _PMUK_TEST_H
 
@@ -12,14 +12,14 @@
 struct test {
 	const char *name;
 	void (*run)(void);
-	const void *rule;	/* where many tests have one function */
+	const void *rule;	/* the test's data, if many tests have one function */
 };
 
 extern const struct test *running_test;
 
 /*
- * argv: suite's name as the results are to show it, and a glob of the tests to run; or --list.
- * With a reason in @skip_tests, they are skipped.
+ * @argv: the suite's name for the results, and a glob of the tests to run; or --list. If
+ * skip_tests is set, all tests are skipped for that reason.
  */
 extern const char *skip_tests;
 int run_tests(const struct test *tests, size_t nr, int argc, char **argv);
@@ -46,8 +46,8 @@ bool failed(void);
 	} while (0)
 
 /*
- * How often a stress test has to see something. The test goes on until all its goals are met, or
- * until it has tried so often that they never will be. Lists of goals end with an empty one.
+ * A stress test runs until each goal's count has reached its least value, or until it has made so
+ * many attempts that some goal will never be reached. An empty goal ends a list.
  */
 struct goal {
 	const u64 *count;
@@ -67,20 +67,44 @@ bool goals_are_met(const struct goal *goals);
 /* Notes each goal that has not been met as a failure. */
 void expect_goals(const struct goal *goals);
 
-/* Runs functions at the same time, each to its end. NULL follows the last if there are fewer. */
+/* Runs up to MOST_THREADS functions at the same time, each to its end. NULL ends a shorter list. */
 #define MOST_THREADS	4
 void run_threads(void *(*const functions[MOST_THREADS])(void *));
 
-/* Maps a ring's memory, with pages that fault on all sides. Zeroes nothing of @config but these. */
-void map_ring(struct pmuk_ring_config *config);
-void unmap_ring(const struct pmuk_ring_config *config);
+/* The arguments of init_ring(). @user_tail: user space consumes, by the page's data_tail. */
+struct ring_config {
+	struct perf_event_mmap_page *page;
+	u8 *data;
+	u64 size;
+	enum pmuk_buffer_mode mode;
+	u32 watermark;
+	u32 wakeup_events;
+	bool user_tail;
+	void (*wake)(struct pmuk_ring *ring);
+};
+
+static inline void init_ring(struct pmuk_ring *ring, const struct ring_config *config)
+{
+	*ring = (struct pmuk_ring){
+		.page = config->page,
+		.mode = config->mode,
+		.wakeup_events = config->wakeup_events,
+		.wake = config->wake,
+	};
+	pmuk_ring_init(ring, config->user_tail);
+	pmuk_ring_reset(ring, config->data, config->size, config->watermark);
+}
+
+/* Maps a ring's memory, with pages that fault on all sides. Sets only these fields of @config. */
+void map_ring(struct ring_config *config);
+void unmap_ring(const struct ring_config *config);
 
 /* Maps the same memory twice in a row, with pages that fault on both sides. */
 u8 *map_area(size_t size);
 void unmap_area(u8 *area, size_t size);
 
 #define TEST_RECORD	PERF_RECORD_SAMPLE
-#define TEST_FILLED	8	/* words of a record that are filled, besides the last */
+#define TEST_FILLED	8	/* filled words at a record's start; the last word is, too */
 
 struct test_record {
 	struct perf_event_header header;
@@ -104,7 +128,7 @@ static inline u64 test_word(u64 id, u64 n)
 	return (id ^ n) * 0x9e3779b97f4a7c15ULL;
 }
 
-/* Large records are filled at both ends only, to be quick. */
+/* Large records are filled only at both ends, which saves time. */
 static inline void test_fill(struct perf_event_header *rec, u64 id, u32 size)
 {
 	struct test_record *r = (struct test_record *)rec;
@@ -117,7 +141,7 @@ static inline void test_fill(struct perf_event_header *rec, u64 id, u32 size)
 		r->words[words - 1] = test_word(id, words - 1);
 }
 
-/* Writes a record. False: there was no room. */
+/* Writes a record. Returns false if there was no room. */
 static inline bool test_put(struct pmuk_ring *ring, u64 id, u32 size)
 {
 	struct perf_event_header *rec = pmuk_output_begin(test_buffer(ring), TEST_RECORD, size);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A writer and readers at the same time, for the sanitizers. What is in the records is written and
- * read by plain accesses: nothing but the ring's own ordering keeps them apart. A test that has not
- * seen the ring wrap, full, and empty fails.
+ * A writer and readers use a ring at the same time, under sanitizers. The contents of records are
+ * written and read by plain accesses, so only the ring's own ordering keeps these accesses apart. A
+ * test fails if the ring never wrapped, was never full, or was never empty.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,22 +11,22 @@
 #include "test.h"
 
 #define SIZE		16384
-#define ENOUGH		1000	/* of what a stress test has to see */
+#define ENOUGH		1000	/* the least count of most goals */
 #define TOO_MANY	20000000
 
 static struct pmuk_ring ring;
-static struct pmuk_ring_config config;
-static const struct goal *goals;	/* of the test that runs */
+static struct ring_config config;
+static const struct goal *goals;	/* the running test's */
 static int busy;		/* the writer is in the ring */
 
-/* Each test begins with all of this zero. */
+/* Each test begins with zeros here. */
 static struct {
-	u64 attempts;		/* the writer's, and its ids */
-	u64 written, bytes;	/* the writer's */
+	u64 attempts;		/* by the writer; also the next record's id */
+	u64 written, bytes;	/* by the writer */
 	bool written_all;
-	u64 next, seen, told, empty;	/* of the readers, one after the other */
+	u64 next, seen, reported, empty;	/* by the readers, which take turns */
 	u64 snapshots;
-	int woken;		/* the reader was told to have a look */
+	int woken;		/* the ring has woken the reader */
 } our;
 
 static void wake(struct pmuk_ring *r)
@@ -36,12 +36,12 @@ static void wake(struct pmuk_ring *r)
 
 static void set_up(enum pmuk_buffer_mode mode, bool user_tail)
 {
-	config = (struct pmuk_ring_config) {
+	config = (struct ring_config) {
 		.mode = mode, .size = SIZE, .user_tail = user_tail, .watermark = SIZE / 4,
 		.wake = wake,
 	};
 	map_ring(&config);
-	pmuk_ring_init(&ring, &config);
+	init_ring(&ring, &config);
 	memset(&our, 0, sizeof(our));
 }
 
@@ -55,7 +55,7 @@ static void put(void)
 	}
 }
 
-/* In bursts, to find the ring full and to leave it empty. */
+/* Writes in bursts: the ring becomes full during a burst, and empty between two. */
 static void *writer(void *arg)
 {
 	u64 n;
@@ -79,7 +79,7 @@ static void look_at(const struct perf_event_header *rec)
 	const struct test_lost_record *lost = (const void *)rec;
 
 	if (rec->type == PERF_RECORD_LOST) {
-		SAW(our.told, lost->lost);
+		SAW(our.reported, lost->lost);
 		our.next += lost->lost;
 		return;
 	}
@@ -95,24 +95,24 @@ static void relax(void)
 	usleep(10);
 }
 
-/* Reads as the kernel's consumer does; others wait for their turn. */
+/* Reads up to @nr records as the kernel's consumer does, unless another reader has the ring. */
 static u64 take_turn(u64 nr)
 {
-	struct perf_event_header *rec;
+	const struct perf_event_header *rec;
 	struct pmuk_reader r;
 	u64 n = 0;
 
 	if (pmuk_ring_claim(&ring, &r))
 		return nr;
 	for (n = 0; n < nr; n++) {
-		rec = pmuk_ring_peek(&r);
+		rec = pmuk_buffer_peek(&r);
 		if (!rec)
 			break;
 		look_at(rec);
-		pmuk_ring_consume(&r);
+		pmuk_buffer_consume(&r);
 	}
 	SAW(our.empty, n < nr);
-	pmuk_ring_release(&r);
+	pmuk_buffer_release(&r);
 	return n;
 }
 
@@ -138,7 +138,7 @@ static void *mapped_reader(void *arg)
 
 	do {
 		last = no_more();
-		/* so that what is read of records is not older */
+		/* acquire: the records that are read next are as new as this head */
 		head = smp_load_acquire(&config.page->data_head);
 		if (pos == head)
 			relax();
@@ -148,7 +148,7 @@ static void *mapped_reader(void *arg)
 			rec = (void *)(config.data + (pos & (SIZE - 1)));
 			look_at(rec);
 			pos += rec->size;
-			/* after the last look at it */
+			/* release: the record was read before its place is given back */
 			smp_store_release(&config.page->data_tail, pos);
 		}
 	} while (!last || pos != head);
@@ -167,13 +167,13 @@ static void *hostile_reader(void *arg)
 	return NULL;
 }
 
-/* Somebody who looks at the counts while they move. */
+/* Checks that counts never go back while others change them. */
 static void *watcher(void *arg)
 {
 	struct pmuk_buffer_stat s, before = {};
 
 	while (!no_more()) {
-		pmuk_ring_stat(&ring, &s);
+		pmuk_buffer_get_stat(test_buffer(&ring), &s);
 		EXPECT(s.consumed >= before.consumed && s.lost >= before.lost &&
 		       s.head >= before.head && s.overwritten >= before.overwritten &&
 		       s.wakeups >= before.wakeups && s.discarded >= before.discarded);
@@ -187,7 +187,7 @@ static void conserve(struct pmuk_buffer_stat *s)
 {
 	u64 lost_records, there = 0, pos;
 
-	pmuk_ring_stat(&ring, s);
+	pmuk_buffer_get_stat(test_buffer(&ring), s);
 	lost_records = (s->head - our.bytes) / sizeof(struct test_lost_record);
 	EXPECT_EQ((s->head - our.bytes) % sizeof(struct test_lost_record), 0);
 	EXPECT_EQ(our.attempts, our.written + s->lost + s->discarded);
@@ -204,12 +204,12 @@ static void check_drop(void)
 
 	conserve(&s);
 	EXPECT_EQ(our.seen, our.written);
-	EXPECT_EQ(our.told + ring.pending, s.lost);
+	EXPECT_EQ(our.reported + ring.pending, s.lost);
 	EXPECT_EQ(our.next + ring.pending, our.attempts);
 	EXPECT_EQ(s.discarded, 0);
 }
 
-/* Waits for wakeups and nothing else, as long as there is a writer. */
+/* Waits until the ring wakes the reader or the writer has ended. */
 static bool wait_until_woken(void)
 {
 	int patience;
@@ -233,7 +233,7 @@ static void *restarting_reader(void *arg)
 			break;
 		while (take_turn(64))
 			;
-		pmuk_ring_restart(&ring);
+		pmuk_buffer_restart(test_buffer(&ring));
 	} while (!last);
 	return NULL;
 }
@@ -245,14 +245,14 @@ static void check_hostile(void)
 	conserve(&s);
 }
 
-/* Tells when it is in the ring, as the kernel knows from a context on another CPU. */
+/* Sets busy while it writes. In the kernel, a grace period tells a reader the same. */
 static void *overwriter(void *arg)
 {
 	u64 n;
 
 	for (n = 1; !no_more(); n++) {
 		__atomic_store_n(&busy, 1, __ATOMIC_RELAXED);
-		smp_mb();	/* busy, then the ring; pairs with snapshots() */
+		smp_mb();	/* orders busy before the ring; pairs with snapshots() */
 		put();
 		__atomic_store_n(&busy, 0, __ATOMIC_RELEASE);
 		if (n % 1024 == 0)
@@ -261,25 +261,25 @@ static void *overwriter(void *arg)
 	return NULL;
 }
 
-/* All that is there, the newest last; between them only what was refused while paused. */
+/* Reads all records, oldest first. Ids are missing only where the paused ring refused a record. */
 static u64 read_snapshot(struct pmuk_reader *r, u64 *latest)
 {
-	struct perf_event_header *rec;
+	const struct perf_event_header *rec;
 	u64 n, id;
 
-	for (n = 0; (rec = pmuk_ring_peek(r)); n++) {
+	for (n = 0; (rec = pmuk_buffer_peek(r)); n++) {
 		id = ((struct test_record *)rec)->id;
 		EXPECT(test_whole(rec));
 		EXPECT(id >= *latest);
 		*latest = id + 1;
-		pmuk_ring_consume(r);
+		pmuk_buffer_consume(r);
 		if (failed())
 			break;
 	}
 	return n;
 }
 
-/* Where the writer seldom runs beside this thread, more snapshots are taken, but not for ever. */
+/* If the writer seldom runs beside this thread, the goals take more snapshots, up to a limit. */
 static void *snapshots(void *arg)
 {
 	struct pmuk_reader r;
@@ -287,14 +287,14 @@ static void *snapshots(void *arg)
 
 	for (n = 0; n < 400 * ENOUGH && !goals_are_met(goals) && !failed(); n++) {
 		SAW(our.snapshots, 1);
-		pmuk_ring_pause(&ring);
-		smp_mb();	/* the pause, then busy; pairs with overwriter() */
+		pmuk_buffer_pause(test_buffer(&ring));
+		smp_mb();	/* orders the pause before busy; pairs with overwriter() */
 		while (__atomic_load_n(&busy, __ATOMIC_ACQUIRE))
 			;
 		EXPECT_EQ(pmuk_ring_claim(&ring, &r), 0);
 		our.seen += read_snapshot(&r, &latest);
-		pmuk_ring_release(&r);
-		EXPECT_EQ(pmuk_ring_resume(&ring), 0);
+		pmuk_buffer_release(&r);
+		EXPECT_EQ(pmuk_buffer_resume(test_buffer(&ring)), 0);
 		usleep(n % 64);
 	}
 	__atomic_store_n(&our.written_all, true, __ATOMIC_RELEASE);
@@ -310,13 +310,13 @@ static void check_snapshots(void)
 	EXPECT_EQ(s.lost, 0);
 }
 
-/* On a busy host a reader seldom finds the ring empty, so fewer times are enough. */
+/* On a busy host a reader seldom finds the ring empty, so that goal is lower. */
 #define DROP_GOALS							\
 	{ GOAL(our.attempts, 200 * ENOUGH), GOAL(ring.head, ENOUGH * SIZE), \
 	  GOAL(ring.lost, ENOUGH), GOAL(ring.wakeups, ENOUGH),		\
-	  GOAL(our.told, ENOUGH), GOAL(our.empty, ENOUGH / 10) }
+	  GOAL(our.reported, ENOUGH), GOAL(our.empty, ENOUGH / 10) }
 
-/* These functions use one ring at the same time; @check judges when all have ended. */
+/* The functions of a race use one ring at the same time. @check runs when all have ended. */
 static const struct race {
 	const char *name;
 	enum pmuk_buffer_mode mode;

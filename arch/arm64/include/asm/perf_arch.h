@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* How to read the register of an event on PMUv3. See include/asm-generic/perf_arch.h. */
+/* Reads the registers of events on PMUv3. See include/asm-generic/perf_arch.h. */
 #ifndef __ASM_PERF_ARCH_H
 #define __ASM_PERF_ARCH_H
 
@@ -14,7 +14,7 @@ static inline u64 perf_arch_mask(const struct perf_event *event)
 {
 	const struct arm_pmu *pmu;
 
-	/* Core PMUs that are not PMUv3 have registers of their own kind. */
+	/* Core PMUs other than PMUv3 have other registers. */
 	pmu = to_arm_pmu(event->pmu);
 	if (!pmu->pmuver || !pmuv3_implemented(pmu->pmuver))
 		return 0;
@@ -24,7 +24,7 @@ static inline u64 perf_arch_mask(const struct perf_event *event)
 	if (!(event->hw.flags & ARMPMU_EVT_64BIT))
 		return GENMASK_ULL(31, 0);
 
-	/* Before PMUv3p5 a 64-bit event may be two registers, chained. */
+	/* A 64-bit event may be a chain of two registers before PMUv3p5. */
 	return is_pmuv3p5(pmu->pmuver) ? GENMASK_ULL(63, 0) : 0;
 }
 
@@ -78,7 +78,7 @@ static __always_inline void perf_arch_read_from_0(unsigned int n, u64 *raw)
 		raw[3] = read_sysreg(pmevcntr2_el0);
 }
 
-/* Reads the same number of event counters, from the second one on: somebody else has the first. */
+/* Reads the same number of event counters from the second one on: another event has the first. */
 static __always_inline void perf_arch_read_from_1(unsigned int n, u64 *raw)
 {
 	raw[1] = read_sysreg(pmevcntr1_el0);
@@ -102,11 +102,11 @@ static __always_inline bool perf_arch_read_first(const struct perf_event *const 
 	unsigned int c = n > 2 ? READ_ONCE(events[2]->hw.idx) : b + 1;
 	unsigned int d = n > 3 ? READ_ONCE(events[3]->hw.idx) : b + 2;
 
-	if (unlikely(c != b + 1 || d != b + 2))
-		return false;
-	if (likely(a == ARMV8_PMU_CYCLE_IDX))
+	c -= b;
+	d -= b;
+	if (likely(a == ARMV8_PMU_CYCLE_IDX && c == 1 && d == 2))
 		raw[0] = read_pmccntr();
-	else if (!a)
+	else if (!a && c == 1 && d == 2)
 		raw[0] = read_sysreg(pmevcntr0_el0);
 	else
 		return false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* How to read the register of an event with rdpmc. See include/asm-generic/perf_arch.h. */
+/* Reads the registers of events with rdpmc. See include/asm-generic/perf_arch.h. */
 #ifndef _ASM_X86_PERF_ARCH_H
 #define _ASM_X86_PERF_ARCH_H
 
@@ -9,7 +9,7 @@
 #include <asm/msr.h>
 #include <asm/perf_event.h>
 
-/* Returns the width that the drivers use, but do not export; 0 for another kind of PMU. */
+/* Returns the width of counters, which the drivers do not export; 0 if the vendor is unknown. */
 static inline unsigned int perf_x86_width(void)
 {
 	union cpuid10_eax eax;
@@ -104,8 +104,8 @@ static __always_inline bool perf_arch_read_on(const struct perf_event *event, u6
 #define perf_arch_count_changed(was, now)	perf_arch_changed(was, now)
 
 /*
- * To make room for other counters, the driver moves a counter to another register and gives it a
- * new last_tag.
+ * The driver may move a counter to another register to make room for other counters. The counter
+ * then gets a new last_tag.
  */
 struct perf_arch_place {
 	u64 tag;
@@ -140,6 +140,13 @@ static __always_inline u64 perf_arch_is_moved(const struct perf_event *event,
  * overflowed counter off, AMD's driver for PerfMonV2 warns of an overflow of an inactive counter.
  */
 #define perf_arch_stops_after_nmi()	boot_cpu_has(X86_FEATURE_PERFMON_V2)
+
+/*
+ * Each update of a count leaves the register's bare content in prev_count. Readers of the user page
+ * extend the register's sign, so a page made from that prev_count would be wrong. A start of the
+ * event sets prev_count right, and refreshes the page.
+ */
+#define perf_arch_page_wants_start()	true
 
 #include <asm-generic/perf_arch.h>
 

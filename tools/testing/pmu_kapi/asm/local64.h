@@ -17,5 +17,7 @@ struct test_local64 {
 	__atomic_add_fetch(&(l)->a, i, __ATOMIC_RELAXED)
 #define local64_add(i, l)	((void)local64_add_return(i, l))
 #define local64_sub(i, l)	((void)__atomic_sub_fetch(&(l)->a, i, __ATOMIC_RELAXED))
+#define local64_try_cmpxchg(l, old, new) \
+	__atomic_compare_exchange_n(&(l)->a, old, new, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)
 
 #endif /* _TEST_ASM_LOCAL64_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* These are as weak as the kernel's: what orders nothing there orders nothing here. */
+/* Each operation is as weak as the kernel's: it orders only what the kernel's operation orders. */
 #ifndef _TEST_LINUX_ATOMIC_H
 #define _TEST_LINUX_ATOMIC_H
 

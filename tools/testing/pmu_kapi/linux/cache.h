@@ -2,6 +2,6 @@
 #ifndef _TEST_LINUX_CACHE_H
 #define _TEST_LINUX_CACHE_H
 
-#define ____cacheline_aligned	/* changes how fast it is, and nothing else */
+#define ____cacheline_aligned	/* the alignment changes only the speed */
 
 #endif /* _TEST_LINUX_CACHE_H */

@@ -8,11 +8,11 @@
 #define unlikely(x)		__builtin_expect(!!(x), 0)
 #define barrier()		__atomic_signal_fence(__ATOMIC_SEQ_CST)
 
-/* The compiler's own atomics, since those are what ThreadSanitizer understands. */
+/* ThreadSanitizer understands only the compiler's own atomics. */
 #define READ_ONCE(x)		__atomic_load_n(&(x), __ATOMIC_RELAXED)
 #define WRITE_ONCE(x, value)	__atomic_store_n(&(x), value, __ATOMIC_RELAXED)
 
-/* The kernel marks races with interrupts of the same CPU. ThreadSanitizer sees no interrupts. */
-#define data_race(x)		(x)
+/* The kernel lets these loads race. ThreadSanitizer has to do so, too. */
+#define data_race(x)		READ_ONCE(x)
 
 #endif /* _TEST_LINUX_COMPILER_H */

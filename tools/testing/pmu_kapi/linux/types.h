@@ -20,6 +20,10 @@ struct test_atomic64 {
 	s64 counter;
 };
 
+struct list_head {
+	struct list_head *next, *prev;
+};
+
 typedef struct test_atomic atomic_t;
 #define atomic64_t		struct test_atomic64
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How user space may map the AUX area of a buffer of /dev/pmuk_export, and how it may not: the
- * rules of 2014, rights, what becomes of a map, and who pays for it.
+ * The tests map the AUX area of a buffer of /dev/pmuk_export: perf's rules for such maps, rights,
+ * the end of a map, and the accounting of its pages.
  */
 #include <sys/param.h>
 #include <sys/syscall.h>
@@ -11,14 +11,14 @@
 
 #define AUX_PAGES	16
 
-/* An AUX area that is mapped in one way: refused with .error, or good. */
+/* Each variant maps an AUX area in one way, which is refused with .error, or succeeds. */
 FIXTURE(geometry)
 {
 	int fd;
 	struct perf_event_mmap_page *page;
 };
 
-/* .announce_*: what user space writes to the control page before, in bytes, if not 0 */
+/* User space first writes .announce_* to the control page, in bytes, unless they are 0. */
 FIXTURE_VARIANT(geometry)
 {
 	unsigned int flags;
@@ -122,13 +122,13 @@ TEST(no_area_no_map)
 	close(fd);
 }
 
-/* A buffer of either kind, mapped with its AUX area as it should be. */
+/* The fixture has a buffer of each mode, mapped together with its AUX area. */
 FIXTURE(map)
 {
 	int fd;
-	int buffers;		/* that there were before */
-	size_t page_size, size;		/* the latter is of the area */
-	int prot;			/* of the page, and the data */
+	int buffers;		/* number of buffers before the test */
+	size_t page_size, size;		/* @size is the area's */
+	int prot;			/* protection of the control page and the data */
 	struct perf_event_mmap_page *page;
 	uint8_t *aux;
 };
@@ -156,7 +156,7 @@ FIXTURE_SETUP(map)
 
 FIXTURE_TEARDOWN(map)
 {
-	unmap_pages(self->page, PAGES);	/* if it was not unmapped */
+	unmap_pages(self->page, PAGES);	/* the test may have unmapped it */
 	if (self->aux)
 		unmap_pages(self->aux, AUX_PAGES);
 	close(self->fd);
@@ -176,7 +176,10 @@ TEST_F(map, has_what_is_written)
 	EXPECT_EQ(word[p / 8], 0);
 }
 
-/* Whatever way user space finds: not by who reads and gives back, either. */
+/*
+ * User space finds no way to write to the area. Even a process that may write the control page has
+ * none.
+ */
 TEST_F(map, cannot_be_written)
 {
 	int zero = open("/dev/zero", O_RDONLY), mem = open("/proc/self/mem", O_RDWR);
@@ -240,7 +243,7 @@ TEST_F(map, is_not_inherited)
 	EXPECT_EQ(fault_of_read(self->aux), 0);
 }
 
-/* Several maps are at one offset, even if another one is announced. */
+/* Several maps of the area have the same offset, even if the page announces another offset. */
 TEST_F(map, others_are_at_its_offset)
 {
 	void *other = ASSERT_MAP(self->fd, PAGES, AUX_PAGES, PROT_READ);
@@ -255,7 +258,10 @@ TEST_F(map, others_are_at_its_offset)
 	self->aux = ASSERT_MAP(self->fd, 64, AUX_PAGES, PROT_READ);
 }
 
-/* Data in @pages pages, mapped for a moment: the area is announced behind @behind pages. */
+/*
+ * Maps @pages pages of data for a moment. The control page then announces the AUX area at page
+ * @behind of the file.
+ */
 static void expect_announced(struct __test_metadata *_metadata, int fd, size_t pages,
 			     size_t behind)
 {
@@ -265,14 +271,14 @@ static void expect_announced(struct __test_metadata *_metadata, int fd, size_t p
 	EXPECT_EQ(unmap_pages(page, pages), 0);
 }
 
-/* Data that are mapped anew, and larger, may not reach to where it is mapped. */
+/* If data are mapped again with a larger size, they may not overlap the offset of a mapped area. */
 TEST_F(map, is_in_the_way_of_data)
 {
 	EXPECT_EQ(unmap_pages(self->page, PAGES), 0);
 	EXPECT_EQ(map_pages(self->fd, 1 + 16, PROT_READ), MAP_FAILED);
 	EXPECT_EQ(errno, variant->flags ? EBUSY : EINVAL);
 	if (!variant->flags)
-		return;		/* these are of one size anyway */
+		return;		/* all maps have the same size */
 	expect_announced(_metadata, self->fd, 1 + 4, PAGES);
 	EXPECT_EQ(unmap_pages(self->aux, AUX_PAGES), 0);
 	self->aux = NULL;
@@ -280,7 +286,23 @@ TEST_F(map, is_in_the_way_of_data)
 	self->page = map_pages(self->fd, PAGES, PROT_READ);
 }
 
-/* Data that are mapped anew move what is announced, if that is not mapped. */
+/* A process may write any positions to the page. The next process finds the true ones. */
+TEST_F(map, positions_are_true_again)
+{
+	if (!variant->flags)
+		SKIP(return, "nobody can write this page");
+	ASSERT_EQ(export_aux_write(self->fd, 3 * 4096, 4096), 3 * 4096);
+	memset(self->page, 0xa5, self->page_size);
+	EXPECT_EQ(unmap_pages(self->page, PAGES), 0);
+	self->page = ASSERT_MAP(self->fd, 0, PAGES, PROT_READ | PROT_WRITE);
+	EXPECT_EQ(LOAD(self->page->aux_head), 3 * 4096);
+	EXPECT_EQ(self->page->aux_tail, 3 * 4096);
+	EXPECT_EQ(self->page->aux_offset, PAGES * self->page_size);
+	ASSERT_EQ(export_aux_write(self->fd, 4096, 4096), 4096);
+	EXPECT_EQ(LOAD(self->page->aux_head), 4 * 4096);
+}
+
+/* If the area is not mapped, a new map of the data moves the area's announced offset. */
 TEST_F(map, is_announced_behind_data)
 {
 	if (!variant->flags)
@@ -306,7 +328,7 @@ TEST_F(map, outlives_the_buffer)
 	EXPECT_EQ(nr_buffers(), self->buffers + 1);
 }
 
-/* A process that may not lock more does not get the map, and nothing is charged. */
+/* If RLIMIT_MEMLOCK does not allow the map, the map fails, and nothing is charged. */
 TEST_F(map, is_paid_for)
 {
 	ASSERT_EQ(be_limited(65534, PAGES + 2 * AUX_PAGES - 1), 0);
@@ -314,20 +336,22 @@ TEST_F(map, is_paid_for)
 	EXPECT_EQ(pinned_pages(), PAGES + AUX_PAGES);
 	EXPECT_EQ(unmap_pages(self->aux, AUX_PAGES), 0);
 	self->aux = ASSERT_MAP(self->fd, PAGES, AUX_PAGES, PROT_READ);
-	self->buffers = nr_buffers();	/* of nobody: -1 before and after */
+	self->buffers = nr_buffers();	/* -1, as in the teardown: the new user opens no device */
 }
 
 /* ---- what perf_event_mlock_kb says is free ---- */
 
-#define EACH_CPU	3		/* pages */
+#define EACH_CPU	3		/* pages for each CPU */
 
 FIXTURE(allowance)
 {
 	int fd;
-	long pages;			/* of the user */
+	long pages;			/* free pages of the user */
 };
 
-/* A user of its own, who may pin what is not free of data and one AUX area, and no page more. */
+/*
+ * A user of the test's own may pin exactly the pages of data and of one AUX area that are not free.
+ */
 FIXTURE_SETUP(allowance)
 {
 	self->pages = EACH_CPU * nr_cpus();
@@ -361,10 +385,10 @@ TEST_F(allowance, comes_before_what_is_pinned)
 		EXPECT_EQ(pinned_pages(), data);
 		aux = ASSERT_MAP(self->fd, PAGES, 8 * AUX_PAGES, PROT_READ);
 		EXPECT_EQ(pinned_pages(), all);
-		/* that is all */
+		/* The limit is used up. */
 		EXPECT_EQ(errno_of(map_at(self->fd, PAGES, 8 * AUX_PAGES, PROT_READ)), EPERM);
 		EXPECT_EQ(pinned_pages(), all);
-		/* a move costs nothing */
+		/* mremap() charges nothing. */
 		to = reserve(size);
 		aux = mremap(aux, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, to);
 		ASSERT_EQ(aux, to);
@@ -375,7 +399,7 @@ TEST_F(allowance, comes_before_what_is_pinned)
 	}
 }
 
-/* It is the same that perf's own maps have. */
+/* Maps of perf's own buffers use the same allowance. */
 TEST_F(allowance, is_shared_with_perf)
 {
 	struct perf_event_attr attr = { .type = PERF_TYPE_SOFTWARE, .size = sizeof(attr),

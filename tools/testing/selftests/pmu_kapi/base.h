@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* All tests here share this: time, CPUs, small files, accesses that fault. */
+/* All tests share these helpers: time, CPUs, small files, and accesses that fault. */
 #ifndef _PMUK_SELFTEST_BASE_H
 #define _PMUK_SELFTEST_BASE_H
 
@@ -22,9 +22,9 @@
 #define BIT(nr)		((uint64_t)1 << (nr))
 #define NSEC_PER_MSEC	1000000ULL
 #define NSEC_PER_SEC	1000000000ULL
-#define PATIENCE	(60 * NSEC_PER_SEC)	/* longer than it can take, if it comes */
+#define PATIENCE	(60 * NSEC_PER_SEC)	/* longer than any event takes that does happen */
 
-/* Gives the errno of a call that returned -1 or MAP_FAILED, and 0 of any other. */
+/* Evaluates to errno if @call returned -1 or MAP_FAILED, and otherwise to 0. */
 #define errno_of(call)	((intptr_t)(call) == -1 ? errno : 0)
 
 #define LOAD(x)		__atomic_load_n(&(x), __ATOMIC_RELAXED)
@@ -38,7 +38,7 @@ static inline uint64_t now_ns(void)
 	return t.tv_sec * NSEC_PER_SEC + t.tv_nsec;
 }
 
-/* Waits until @cond is true. Returns false if it does not come true. */
+/* Waits until @cond is true; returns false after PATIENCE. */
 #define comes(cond)							\
 ({									\
 	uint64_t __end = now_ns() + PATIENCE;				\
@@ -63,7 +63,7 @@ static inline int stay_on(int cpu)
 	return sched_setaffinity(0, sizeof(set), &set);
 }
 
-/* Returns 0, or -1 and errno. */
+/* Writes @text to a file. Returns 0, or -1 and errno. */
 static inline int write_at(int dir, const char *path, const char *text)
 {
 	int fd = openat(dir, path, O_WRONLY | O_CLOEXEC), ret;
@@ -99,7 +99,7 @@ int write_file(const char *path, const char *format, ...)
 	return ret;
 }
 
-/* Reads a string of up to @size bytes. Returns its length, or -1 and errno. */
+/* Reads at most @size - 1 bytes as a string. Returns its length, or -1 and errno. */
 static inline ssize_t read_file(const char *path, char *text, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -115,7 +115,7 @@ static inline ssize_t read_file(const char *path, char *text, size_t size)
 	return got < 0 ? -1 : (ssize_t)len;
 }
 
-/* Returns whether the line @wanted is all that a file has. */
+/* Returns whether the file consists of the one line @wanted. */
 static inline bool file_is(const char *path, const char *wanted)
 {
 	char text[256];
@@ -132,7 +132,7 @@ static inline bool file_has(const char *path, const char *word)
 	return read_file(path, text, sizeof(text)) >= 0 && strstr(text, word);
 }
 
-/* The number that a file begins with; UINT64_MAX: there is no such file. */
+/* Returns the number at the beginning of a file; UINT64_MAX if the file does not exist. */
 static inline uint64_t number_in_file(const char *path)
 {
 	char text[32];

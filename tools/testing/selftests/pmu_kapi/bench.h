@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * How the programs here measure, as lib/tests/pmuk_bench.h does: on one CPU, by turns,
- * the median of them, less an empty loop's. They print lines "name value".
+ * The benchmarks measure as lib/tests/pmuk_bench.h does. Each runs on one CPU and compares ways,
+ * which take turns. The result is the median of a way's turns minus that of an empty loop. The
+ * output has lines "name value".
  */
 #ifndef _PMUK_SELFTEST_BENCH_H
 #define _PMUK_SELFTEST_BENCH_H
@@ -21,7 +22,7 @@ static inline void fail(const char *what)
 	exit(1);
 }
 
-/* need() returns what a call has returned; the program ends if that is an error. */
+/* Returns @ret, unless it is an error, which ends the program. */
 static inline int need(int ret, const char *what)
 {
 	if (ret < 0)
@@ -29,7 +30,7 @@ static inline int need(int ret, const char *what)
 	return ret;
 }
 
-/* need_map() does the same for mmap(). */
+/* Returns @at, unless it is MAP_FAILED, which ends the program. */
 static inline void *need_map(void *at, const char *what)
 {
 	if (at == MAP_FAILED)
@@ -51,7 +52,7 @@ static inline uint64_t get_number(const char *path)
 	return number;
 }
 
-/* Returns what the kernel has measured, by a file of debugfs; @fd stays open. */
+/* Prints the kernel's measurements from a file in debugfs; @fd stays open. */
 static inline void print_all(int fd, const char *path)
 {
 	char text[4096];
@@ -69,7 +70,7 @@ static inline int open_event(struct perf_event_attr *attr, int pid, int cpu)
 	return syscall(SYS_perf_event_open, attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
-/* Pinned, nothing excluded, of this task. */
+/* Opens a pinned counter of this task that excludes nothing. */
 static inline int open_counter(uint64_t config)
 {
 	struct perf_event_attr attr = {
@@ -81,7 +82,7 @@ static inline int open_counter(uint64_t config)
 	return open_event(&attr, 0, -1);
 }
 
-/* 0 if @fd is no counter */
+/* Returns the count, or 0 if @fd is no counter. */
 static inline uint64_t read_counter(int fd)
 {
 	uint64_t count;
@@ -91,9 +92,9 @@ static inline uint64_t read_counter(int fd)
 
 /**
  * struct way - one of the ways that are compared
- * @name: in the output; NULL: not printed
- * @before: makes ready for a turn, not measured; or NULL
- * @calls: does it CALLS times
+ * @name: name in the output; NULL: not printed
+ * @before: prepares a turn, is not measured; may be NULL
+ * @calls: makes CALLS calls
  * @base: index of the way whose cost is subtracted
  */
 struct way {
@@ -125,7 +126,7 @@ static inline void take_turn(struct way *way, int insns, int turn)
 	way->insn[turn] = read_counter(insns) - before;
 }
 
-/* Differences may be less than 0. */
+/* Compares signed values, since a difference can be negative. */
 static inline int compare(const void *a, const void *b)
 {
 	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
@@ -139,7 +140,7 @@ static inline double median(int64_t *values, int nr)
 	return values[nr / 2];
 }
 
-/* Without a counter of instructions there is no _insn. */
+/* Prints each way's results. Lines with _insn need a counter of instructions. */
 static inline void measure(struct way *ways, int nr)
 {
 	int insns = open_counter(PERF_COUNT_HW_INSTRUCTIONS);

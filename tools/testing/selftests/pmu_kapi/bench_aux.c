@@ -15,7 +15,7 @@
 
 #define RUN		"/sys/kernel/debug/pmuk_bench_aux/run"
 #define TYPE		"/sys/bus/event_source/devices/pmuk_bench_itrace/type"
-#define ALIGN_ORDER	3	/* of the parts, which is the PMU's config */
+#define ALIGN_ORDER	3	/* the alignment of parts, which is the PMU's config */
 #define RING_SIZE	(128 * 1024)
 #define AREA		(64 * 1024)
 #define STREAM		(8 << 20)
@@ -81,7 +81,7 @@ struct stream {
 	int fd;
 	struct perf_event_mmap_page *page;
 	const uint64_t *area;
-	uint64_t sum;		/* of what was read */
+	uint64_t sum;		/* the sum of all words that were read */
 	uint64_t read;		/* bytes, of records */
 };
 
@@ -138,7 +138,7 @@ static void stream_open(struct stream *s)
 			   "mmap of an AUX area");
 }
 
-/* All of the stream, in parts. */
+/* Writes the whole stream in parts. */
 static void write_parts(struct stream *s)
 {
 	uint64_t left;

@@ -22,7 +22,7 @@
 #define PUT_W(dst, offset, src)	INSN(BPF_STX | BPF_MEM | BPF_W, dst, src, offset, 0)
 #define CALL(function)		INSN(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_##function)
 #define EXIT			INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0)
-/* one instruction, of which LOAD_MAP_END is the second half */
+/* LOAD_MAP and LOAD_MAP_END are the two halves of one instruction. */
 #define LOAD_MAP(dst, fd)	INSN(BPF_LD | BPF_DW | BPF_IMM, dst, BPF_PSEUDO_MAP_FD, 0, fd)
 #define LOAD_MAP_END		INSN(0, 0, 0, 0, 0)
 

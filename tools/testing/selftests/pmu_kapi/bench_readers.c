@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Measures readers of the scheduler statistics where there are many tasks and cgroups:
+ * Measures readers of the scheduler statistics, and a context switch with the statistics on, where
+ * there are many tasks and cgroups:
  *
- *	bench_readers TASKS:CGROUPS...
+ *	bench_readers TASKS:CGROUPS|depth:DEPTH...
  *
- * So many processes that sleep, in so many cgroups, for each of these. Printed are, by tasks, the
- * longest time for which interrupts were off in four readings of all tasks and of all cgroups
- * (readers_TASKS), the CPU time of a reading of each (read_tasks_TASKS, read_cgroups_TASKS) and of
- * a table of "pmuk top" (top_TASKS), and the time of a context switch with the statistics on
- * (switch_among_TASKS), in nanoseconds. From the last two sizes, the program extrapolates to
- * 100 000 tasks. If the machine's time counts instructions, the numbers are instructions.
+ * TASKS:CGROUPS: so many processes sleep, in so many cgroups. Printed are, by tasks, the longest
+ * time for which interrupts were off in some readings of all tasks and of all cgroups
+ * (readers_TASKS), the most entries that were read without a pause (readers_TASKS_entries), the CPU
+ * time of a reading of each (read_tasks_TASKS, read_cgroups_TASKS) and of a table of "pmuk top"
+ * (top_TASKS), and the time of a switch (switch_among_TASKS), in nanoseconds. Where the memory is
+ * too small for so many processes, a remark says so.
+ *
+ * depth:DEPTH: the two tasks that switch are in a cgroup so many levels below the root. What the
+ * statistics add to the time of a switch is printed (switch_depth_DEPTH).
+ *
+ * If the machine's time counts instructions, the numbers are instructions.
  *
  * Needs pmuk_sched, the tool pmuk, and a kernel that lets so many processes be.
  */
@@ -26,18 +32,14 @@
 #define STACK		2048
 #define READS		4
 #define TABLES		4
-#define MANY		100000
-#define SIZES		8
+#define TASK_KIB	36	/* memory of a process, most of it the kernel's */
+#define DEEPEST		64
 
-#define TRIPS		2000
-
-enum { STRETCH, TASKS, CGROUPS, TOP, SWITCH, NR_COSTS };
-
-static const char *const names[NR_COSTS] = {
-	"readers", "read_tasks", "read_cgroups", "top", "switch_among",
-};
+#define SWITCH_TURNS	41
+#define TRIPS		50	/* in a turn, two switches each: most turns see no tick */
 
 static char root[32];
+static char *stacks;
 
 static int sleep_on(void *arg)
 {
@@ -48,14 +50,14 @@ static int sleep_on(void *arg)
 
 static void go_to(const char *cgroup)
 {
-	char path[64];
+	char path[64 + 2 * DEEPEST];
 
 	snprintf(path, sizeof(path), "%s/%s/cgroup.procs", root, cgroup);
 	put(path, "0");
 }
 
 /* Processes in our memory: they have little of their own. */
-static void populate(int tasks, int cgroups, char *stacks)
+static void populate(int tasks, int cgroups)
 {
 	char name[32], path[64];
 	int i, in = -1;
@@ -132,12 +134,25 @@ static int bounce(int from, int to)
 	return read(from, &byte, 1) == 1 && write(to, &byte, 1) == 1;
 }
 
+/* Returns the time of some round trips to a task that echoes. */
+static uint64_t make_trips(int to, int from)
+{
+	uint64_t start = now_ns();
+	char byte = 0;
+	int i;
+
+	for (i = 0; i < TRIPS; i++) {
+		if (write(to, &byte, 1) != 1 || read(from, &byte, 1) != 1)
+			fail("a pipe");
+	}
+	return now_ns() - start;
+}
+
 /* Returns the time in which this task makes room for another one that it has woken. */
 static double switch_tasks(void)
 {
+	int64_t ns[SWITCH_TURNS];
 	int there[2], back[2], i;
-	uint64_t start = 0;
-	char byte = 0;
 	pid_t child;
 
 	if (pipe(there) || pipe(back))
@@ -149,19 +164,15 @@ static double switch_tasks(void)
 			;
 		_exit(0);
 	}
-	for (i = 0; i <= TRIPS; i++) {
-		if (i == 1)	/* the first trip makes all ready */
-			start = now_ns();
-		if (write(there[1], &byte, 1) != 1 || read(back[0], &byte, 1) != 1)
-			fail("a pipe");
-	}
-	start = now_ns() - start;
+	make_trips(there[1], back[0]);	/* not measured: makes all ready */
+	for (i = 0; i < SWITCH_TURNS; i++)
+		ns[i] = make_trips(there[1], back[0]);
 	close(there[1]);
 	waitpid(child, NULL, 0);
 	close(there[0]);
 	close(back[0]);
 	close(back[1]);
-	return start / (2.0 * TRIPS);
+	return median(ns, SWITCH_TURNS) / (2.0 * TRIPS);
 }
 
 static double switch_on_one_cpu(void)
@@ -179,64 +190,108 @@ static double switch_on_one_cpu(void)
 	return cost;
 }
 
-static void measure_at(int tasks, int cgroups, char *stacks, double costs[NR_COSTS])
+static void show(const char *name, int size, const char *unit, double value)
 {
-	int i;
-
-	populate(tasks, cgroups, stacks);
-	put(PARAMETERS "reset", "1");
-	costs[TASKS] = read_times("/proc/pmuk_sched/tasks");
-	costs[CGROUPS] = read_times("/proc/pmuk_sched/cgroups");
-	costs[STRETCH] = get_number(PARAMETERS "stretch_ns");
-	printf("bench: ... %d tasks in %d cgroups: %d in a row at most\n", tasks, cgroups,
-	       (int)get_number(PARAMETERS "stretch"));
-	costs[TOP] = run_top();
-	costs[SWITCH] = switch_on_one_cpu();
-	for (i = 0; i < NR_COSTS; i++)
-		printf("%s_%d_ns %.3f\n", names[i], tasks, costs[i]);
+	printf("%s_%d_%s %.3f\n", name, size, unit, value);
 	fflush(stdout);
+}
+
+static void measure_at(int tasks, int cgroups)
+{
+	printf("bench: ... %d tasks in %d cgroups\n", tasks, cgroups);
+	fflush(stdout);
+	populate(tasks, cgroups);
+	put(PARAMETERS "reset", "1");
+	show("read_tasks", tasks, "ns", read_times("/proc/pmuk_sched/tasks"));
+	show("read_cgroups", tasks, "ns", read_times("/proc/pmuk_sched/cgroups"));
+	show("readers", tasks, "ns", get_number(PARAMETERS "stretch_ns"));
+	show("readers", tasks, "entries", get_number(PARAMETERS "stretch"));
+	show("top", tasks, "ns", run_top());
+	show("switch_among", tasks, "ns", switch_on_one_cpu());
 	depopulate(cgroups);
 }
 
-/* Takes costs to grow on as they grow from @few to @more tasks, or to stay. */
-static void extrapolate(const double few[NR_COSTS], int nr_few, const double more[NR_COSTS],
-			int nr_more)
+/* The scheduler's own work depends on the level, so subtract a switch without statistics. */
+static double added_to_switch(void)
 {
-	double by;
+	double with = switch_on_one_cpu(), without;
+
+	put(PARAMETERS "enabled", "0");
+	without = switch_on_one_cpu();
+	put(PARAMETERS "enabled", "1");
+	return with - without;
+}
+
+static void measure_depth(int depth)
+{
+	char name[16 + 2 * DEEPEST] = "many", path[sizeof(root) + sizeof(name)];
 	int i;
 
-	for (i = 0; i < NR_COSTS; i++) {
-		by = (more[i] - few[i]) / (nr_more - nr_few);
-		printf("%s_%d_ns %.3f\n", names[i], MANY,
-		       more[i] + (by > 0 ? by : 0) * (MANY - nr_more));
+	for (i = 1; i <= depth; i++) {
+		if (i > 1)
+			strcat(name, "/d");
+		snprintf(path, sizeof(path), "%s/%s", root, name);
+		if (mkdir(path, 0755) && errno != EEXIST)
+			fail(path);
 	}
+	go_to(name);
+	show("switch_depth", depth, "ns", added_to_switch());
+	go_to(".");
+	for (i = depth; i > 1; i--) {
+		snprintf(path, sizeof(path), "%s/%s", root, name);
+		rmdir(path);
+		name[strlen(name) - 2] = 0;
+	}
+}
+
+/* Returns whether there is memory for so many processes. */
+static int has_room(long tasks)
+{
+	char text[4096], *line;
+	long available = 0;
+
+	if (read_file("/proc/meminfo", text, sizeof(text)) < 0)
+		fail("/proc/meminfo");
+	line = strstr(text, "MemAvailable:");
+	return line && sscanf(line, "MemAvailable: %ld", &available) == 1 &&
+	       available > tasks * TASK_KIB;
 }
 
 static void show_usage(void)
 {
-	fprintf(stderr, "usage: bench_readers TASKS:CGROUPS...\n");
+	fprintf(stderr, "usage: bench_readers TASKS:CGROUPS|depth:DEPTH...\n");
 	exit(2);
+}
+
+static void measure_word(const char *word)
+{
+	int tasks, cgroups, depth;
+
+	if (sscanf(word, "depth:%d", &depth) == 1 && depth > 0 && depth <= DEEPEST) {
+		measure_depth(depth);
+	} else if (sscanf(word, "%d:%d", &tasks, &cgroups) != 2 || tasks < 1 || cgroups < 1) {
+		show_usage();
+	} else if (!has_room(tasks)) {
+		printf("# no switch_among_%d: less than %d KiB of memory for each task\n", tasks,
+		       TASK_KIB);
+	} else {
+		stacks = need_map(mmap(NULL, (size_t)tasks * STACK, PROT_READ | PROT_WRITE,
+				       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), "memory");
+		measure_at(tasks, cgroups);
+		munmap(stacks, (size_t)tasks * STACK);
+	}
 }
 
 int main(int argc, char **argv)
 {
-	int tasks[SIZES], cgroups[SIZES], nr = argc - 1, most = 0, i;
-	double costs[SIZES][NR_COSTS];
-	char path[64], *stacks;
+	char path[64];
+	int i;
 
-	for (i = 0; i < nr; i++) {
-		if (i == SIZES || sscanf(argv[i + 1], "%d:%d", &tasks[i], &cgroups[i]) != 2 ||
-		    tasks[i] < 1 || cgroups[i] < 1)
-			show_usage();
-		most = tasks[i] > most ? tasks[i] : most;
-	}
-	if (!nr)
+	if (argc < 2)
 		show_usage();
 	strcpy(root, "/tmp/cgroupXXXXXX");
-	stacks = mmap(NULL, (size_t)most * STACK, PROT_READ | PROT_WRITE,
-		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (stacks == MAP_FAILED || !mkdtemp(root) || mount("none", root, "cgroup2", 0, NULL))
-		fail("memory, or cgroups");
+	if (!mkdtemp(root) || mount("none", root, "cgroup2", 0, NULL))
+		fail("cgroups");
 	snprintf(path, sizeof(path), "%s/many", root);
 	mkdir(path, 0755);
 	put("/proc/sys/kernel/threads-max", "200000");
@@ -245,10 +300,8 @@ int main(int argc, char **argv)
 		fail("pmuk_sched");
 	put(PARAMETERS "events", "cycles,cycles");
 	put(PARAMETERS "enabled", "1");
-	for (i = 0; i < nr; i++)
-		measure_at(tasks[i], cgroups[i], stacks, costs[i]);
-	if (nr > 1 && tasks[nr - 1] > tasks[nr - 2])
-		extrapolate(costs[nr - 2], tasks[nr - 2], costs[nr - 1], tasks[nr - 1]);
+	for (i = 1; i < argc; i++)
+		measure_word(argv[i]);
 	put(PARAMETERS "enabled", "0");
 	rmdir(path);
 	umount(root);

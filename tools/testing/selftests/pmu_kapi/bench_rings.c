@@ -26,7 +26,7 @@
 #define PERIOD		1000000		/* cycles, as wake_pmuk */
 
 static int cpu, run;
-static uint64_t sum;		/* of what readers have looked at */
+static uint64_t sum;		/* the sum of all words that readers have read */
 
 /* ---- perf ---- */
 
@@ -51,7 +51,7 @@ static void perf_open(struct perf_ring *r, struct perf_event_attr *attr, int pid
 	r->mask = RING_SIZE - 1;
 }
 
-/* Something that never happens, for others to write to; nobody is woken. */
+/* Opens the ring of a dummy event, which writes no records of its own, and wakes no reader. */
 static void perf_open_silent(struct perf_ring *r, int prot)
 {
 	struct perf_event_attr attr = {
@@ -126,7 +126,7 @@ static void calls_walk_perf(void)
 static struct {
 	int map;
 	int output;		/* program that writes a record */
-	int overhead;		/* the same without the call that writes it */
+	int overhead;		/* ->output without the call that writes the record */
 	uint64_t *consumer;
 	uint64_t *producer;
 	uint8_t *data;

@@ -17,6 +17,7 @@
  * on: pmuk_sched
  * stream: and it writes a record of each switch, over the oldest
  * raw: and it writes a packet of each switch, while there is room
+ * probe: a probe of the tracepoint sched_switch that does nothing, lib/tests/pmuk_bench_probe.c
  * schedstat: the scheduler's own statistics, which have no counters
  * perf: both tasks have counters of their own
  * perf_inherit: one has got them from the other, so those of one become the other's
@@ -40,11 +41,12 @@
 
 #define ROUNDS		9
 #define ROUND_TURNS	31
-#define ROUND_TRIPS	50		/* in a turn, two switches each: most see no tick */
-#define NAPS		20		/* likewise */
+#define ROUND_TRIPS	50		/* in a turn, two switches each: most turns see no tick */
+#define NAPS		20		/* in a turn: most turns see no tick */
 
 #define PARAMETERS	"/sys/module/pmuk_sched/parameters/"
 #define SCHEDSTATS	"/proc/sys/kernel/sched_schedstats"
+#define PROBE		"/sys/kernel/debug/pmuk_bench_probe/run"
 
 static int cpu;
 static uint64_t second;		/* PERF_COUNT_HW_*, besides cycles */
@@ -175,6 +177,13 @@ static void raw_end(void)
 		refuse("no packets in the stream, or not all of them");
 	stream_close();
 }
+
+/* ---- a probe that does nothing ---- */
+
+static int probe;
+
+static void probe_begin(void) { probe = need(open(PROBE, O_RDONLY), PROBE); }
+static void probe_end(void) { close(probe); }
 
 /* ---- the scheduler's statistics ---- */
 
@@ -405,6 +414,7 @@ static struct mode modes[] = {
 	{ .name = "on", .begin = on_begin, .end = sched_end },
 	{ .name = "stream", .begin = stream_begin, .end = stream_end },
 	{ .name = "raw", .begin = raw_begin, .end = raw_end },
+	{ .name = "probe", .begin = probe_begin, .end = probe_end },
 	{ .name = "schedstat", .begin = schedstat_begin, .end = schedstat_end },
 	{ .name = "bpf", .begin = bpf_begin, .end = bpf_end },
 	{ .name = "bpf_read", .begin = bpf_read_begin, .end = bpf_end },
@@ -415,7 +425,7 @@ static struct mode modes[] = {
 
 #define MODES	((int)(sizeof(modes) / sizeof(struct mode)))
 
-/* Until the pipe is closed at the other end. */
+/* Sends each byte back, until the other end closes the pipe. */
 static void echo(int from, int to)
 {
 	char byte;
@@ -568,7 +578,7 @@ static void report_naps(struct mode *mode)
 
 int main(int argc, char **argv)
 {
-	/* whom one wakes waits until one sleeps: a round trip is always the same */
+	/* A task that is woken waits until its waker sleeps, so that all round trips are alike. */
 	const struct sched_param batch = { 0 };
 
 	for (int i = 1; i < argc; i++)

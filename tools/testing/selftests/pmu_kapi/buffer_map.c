@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How user space may map a buffer of /dev/pmuk_export, and how it may not: sizes, rights,
- * what becomes of a map, and who pays for it.
+ * The tests map a buffer of /dev/pmuk_export: sizes, rights, the end of a map, and the accounting
+ * of its pages.
  */
+#include <stddef.h>
+
 #include "load.h"
 #include "harness.h"
 
-#define TOO_MANY	(1UL << 20)	/* data pages */
+#define TOO_MANY	(1UL << 20)	/* pages of data */
 
-/* A buffer that is mapped in one way: refused with .error, or good. */
+/* Each variant maps a buffer in one way, which is refused with .error, or succeeds. */
 FIXTURE(geometry)
 {
 	int fd;
@@ -48,6 +50,7 @@ GEOMETRY(fixed_writable,		.prot = PROT_READ | PROT_WRITE,	.error = EACCES);
 GEOMETRY(fixed_not_accessible,		.prot = PROT_NONE);
 GEOMETRY(user_tail,			.flags = USER_TAIL);
 GEOMETRY(user_tail_writable,		.flags = USER_TAIL, .prot = PROT_READ | PROT_WRITE);
+GEOMETRY(user_tail_write_only,		.flags = USER_TAIL, .prot = PROT_WRITE);
 GEOMETRY(user_tail_without_data,	.flags = USER_TAIL, .pages = 1);
 GEOMETRY(user_tail_one_page,		.flags = USER_TAIL, .pages = 1 + 1);
 GEOMETRY(user_tail_many_pages,		.flags = USER_TAIL, .pages = 1 + 1024);
@@ -99,19 +102,20 @@ TEST_F(geometry, maps)
 	}
 	EXPECT_EQ(page->data_offset, page_size);
 	EXPECT_EQ(page->data_size, (variant->pages - 1) * page_size);
+	EXPECT_EQ(fault_of_write(&page->data_tail, 0), variant->prot & PROT_WRITE ? 0 : SIGSEGV);
 	EXPECT_EQ(unmap_pages(page, variant->pages), 0);
 	EXPECT_EQ(pinned_pages(), 0);
 }
 
-/* A buffer of either kind, mapped as it should be. */
+/* The fixture has a mapped buffer of each mode. */
 FIXTURE(map)
 {
 	int fd;
-	int buffers;		/* that there were before */
+	int buffers;		/* number of buffers before the test */
 	size_t page_size;
 	size_t size;
 	int prot;
-	int page_fault, data_fault;	/* the signals of who writes there */
+	int page_fault, data_fault;	/* expected signals of a write */
 	union {
 		uint8_t *at;
 		struct perf_event_mmap_page *page;
@@ -159,7 +163,7 @@ TEST_F(map, has_the_geometry_in_its_page)
 	EXPECT_EQ(self->page->data_head, 3 * 64);
 }
 
-/* Whatever way user space finds: pages are as they were. */
+/* User space finds no way to write to the data. The pages do not change. */
 TEST_F(map, data_cannot_be_written)
 {
 	int zero = open("/dev/zero", O_RDONLY), mem = open("/proc/self/mem", O_RDWR);
@@ -202,7 +206,7 @@ TEST_F(map, rights_cannot_be_gained_later)
 		EXPECT_EQ(errno, EACCES);
 	EXPECT_EQ(fault_of_write(data, 1), self->data_fault);
 
-	/* again, with a page that has been written */
+	/* The rights do not change after the page was written. */
 	EXPECT_EQ(fault_of_write(&self->page->data_tail, 8), self->page_fault);
 	EXPECT_EQ(mprotect(self->at, self->size, PROT_NONE), 0);
 	EXPECT_EQ(fault_of_read(data), SIGSEGV);
@@ -268,7 +272,7 @@ TEST_F(map, moves)
 		self->at = place[i % 2];
 	}
 
-	/* it is what it was */
+	/* The moves have not changed the map. */
 	EXPECT_EQ(self->page->data_head, 10 * 64);
 	EXPECT_EQ(*(uint32_t *)(self->at + self->page_size), PMUK_EXPORT_RECORD);
 	EXPECT_EQ(fault_of_write(&self->page->data_tail, 64), self->page_fault);
@@ -328,7 +332,10 @@ TEST_F(map, others_have_its_size)
 	EXPECT_EQ(self->page->data_size, DATA_PAGES * self->page_size);
 }
 
-/* The first map decides, if user space reads; each of these has to hold all that it can. */
+/*
+ * If user space moves the tail, the first map decides the size. Each size must have room for as
+ * many records as fit.
+ */
 TEST_F(map, next_one_may_have_another_size)
 {
 	static const size_t sizes[] = { 2, 1, 16, 8, 1, 64, 0, 2 };
@@ -353,7 +360,7 @@ TEST_F(map, next_one_may_have_another_size)
 		if (!variant->flags)
 			continue;
 
-		/* in all but the first there is a PERF_RECORD_LOST, too, in place of one */
+		/* Except in the first map, a PERF_RECORD_LOST takes the room of one record. */
 		room = sizes[i] * self->page_size / 64;
 		lost = i && room;
 		EXPECT_EQ(export_write(self->fd, room, 64, PMUK_EXPORT_TASK), room - lost);
@@ -362,9 +369,49 @@ TEST_F(map, next_one_may_have_another_size)
 	}
 }
 
+static void expect_clean(struct __test_metadata *_metadata,
+			 const struct perf_event_mmap_page *page)
+{
+	const uint64_t *word = (const uint64_t *)page, *end = word + getpagesize() / sizeof(*word);
+
+	EXPECT_EQ(page->size, offsetof(struct perf_event_mmap_page, __reserved));
+	EXPECT_EQ(page->data_offset, getpagesize());
+	EXPECT_EQ(page->capabilities, 2);	/* cap_bit0_is_deprecated */
+	for (; word < end; word++)
+		EXPECT_NE(*word, 0xa5a5a5a5a5a5a5a5);
+}
+
+/* A process writes to the whole page. The next process that maps it finds nothing of that. */
+TEST_F(map, begins_with_a_clean_page)
+{
+	if (!variant->flags)
+		SKIP(return, "nobody can write this page");
+	memset(self->at, 0xa5, self->page_size);
+	ASSERT_EQ(munmap(self->at, self->size), 0);
+	self->at = ASSERT_MAP(self->fd, 0, PAGES, self->prot);
+	EXPECT_EQ(self->page->data_size, DATA_PAGES * self->page_size);
+	expect_clean(_metadata, self->page);
+}
+
+TEST(page_without_data_is_clean)
+{
+	int fd = export_made(.nr_pages = 0, .cpu = -1, .flags = USER_TAIL);
+	struct perf_event_mmap_page *page = ASSERT_MAP(fd, 0, 1, PROT_READ | PROT_WRITE);
+
+	memset(page, 0xa5, getpagesize());
+	ASSERT_EQ(unmap_pages(page, 1), 0);
+	page = ASSERT_MAP(fd, 0, 1, PROT_READ | PROT_WRITE);
+	EXPECT_EQ(page->data_size, 0);
+	page->data_head = 0;	/* there are no records */
+	page->data_tail = 0;
+	expect_clean(_metadata, page);
+	EXPECT_EQ(unmap_pages(page, 1), 0);
+	close(fd);
+}
+
 /*
- * User space's decisions, and what it has read, go with its last map: nobody pays for that any
- * more. Records that are written then are discarded.
+ * The last unmap ends user space's choice of a size, its tail, and the charge for the pages.
+ * Records that are written afterwards are discarded.
  */
 TEST_F(map, leaves_nothing_when_unmapped)
 {
@@ -399,7 +446,7 @@ TEST_F(map, outlives_the_descriptor)
 	self->fd = -1;
 }
 
-/* Records that were written stay. Nothing is added, not by a counter that goes on either. */
+/* Records stay in the map. Nobody can add records any more, not even a running counter. */
 TEST_F(map, outlives_the_buffer)
 {
 	int i, fd = export_made(.flags = variant->flags, .event = PMUK_EXPORT_CLOCK,
@@ -450,7 +497,7 @@ TEST_F(map, ends_with_its_process)
 	EXPECT_EQ(fault_of_read(self->at), 0);
 }
 
-/* A user who may not lock more is nobody, and has a descriptor from root. */
+/* The user is nobody, whose RLIMIT_MEMLOCK is low. Root has opened the descriptor. */
 FIXTURE(limit)
 {
 	int fd;
@@ -496,7 +543,7 @@ TEST_F(limit, counts_each_map)
 	EXPECT_EQ(unmap_pages(third, PAGES), 0);
 }
 
-/* It costs no memory to be refused, and what was written is still there. */
+/* The limit is checked before memory is allocated. A refused map keeps the records. */
 TEST_F(limit, is_looked_at_first)
 {
 	size_t many = variant->flags ? 1024 : DATA_PAGES;
@@ -514,7 +561,7 @@ TEST_F(limit, is_looked_at_first)
 	self->page = reserve(PAGES * getpagesize());
 }
 
-/* Checks the beginning of the data, once there is any. */
+/* Waits for the first record, and checks its header. */
 static bool begins_well(const uint8_t *at)
 {
 	const struct perf_event_mmap_page *page = (const void *)at;
@@ -568,7 +615,10 @@ static void *remap_run(void *data)
 	}
 }
 
-/* Until all are under way, and somewhat more, so that it ends at some point or other. */
+/*
+ * Waits until the writers and the mapper are active. An additional delay makes the buffer end at a
+ * different point each @turn.
+ */
 static void wait_for_load(struct load load[], struct load *mapper, int turn)
 {
 	uint64_t end = now_ns() + PATIENCE;
@@ -579,7 +629,7 @@ static void wait_for_load(struct load load[], struct load *mapper, int turn)
 	usleep(turn * 50);
 }
 
-/* While one task writes, in two contexts, and one maps, another ends the buffer. */
+/* The buffer ends while one thread writes in each of two contexts, and another thread maps it. */
 static void end_under_load(struct __test_metadata *_metadata, bool destroy)
 {
 	struct load load[PMUK_EXPORT_CONTEXTS], mapper, sum;
@@ -617,7 +667,10 @@ TEST(buffers_are_destroyed_under_load)
 	end_under_load(_metadata, true);
 }
 
-/* Neither is anybody killed for want of memory, nor anything lost that was there. */
+/*
+ * A map that is larger than the memory fails with ENOMEM. The OOM killer kills nobody, and the
+ * records stay.
+ */
 TEST(memory_is_not_used_up)
 {
 	size_t half = TOO_MANY / 2, physical = sysconf(_SC_PHYS_PAGES);
@@ -634,7 +687,10 @@ TEST(memory_is_not_used_up)
 	close(fd);
 }
 
-/* A process that may only read the file may map it, too, and has no more rights than that. */
+/*
+ * A process may map the buffer if it has opened the file for reading only. The map is then
+ * read-only, too.
+ */
 TEST(file_may_be_open_for_reading)
 {
 	struct pmuk_export_attr attr = { .nr_pages = DATA_PAGES, .flags = USER_TAIL };

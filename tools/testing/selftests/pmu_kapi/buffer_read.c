@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reading a buffer of /dev/pmuk_export from user space, by perf's ABI: records, loss, poll,
- * the counter on the control page; and what a reader can do that means harm.
+ * The tests read a buffer of /dev/pmuk_export in user space, by perf's ABI: records, lost records,
+ * poll, and the counter on the control page. A hostile reader must not harm the kernel.
  */
 #include <poll.h>
 
 #include "load.h"
 #include "harness.h"
 
-#define SIZE		64	/* of a record, where it does not matter */
+#define SIZE		64	/* bytes of a record, where the size does not matter */
 
 struct lost_record {
 	struct perf_event_header header;
@@ -16,14 +16,14 @@ struct lost_record {
 	uint64_t lost;
 };
 
-/* Reads records as perf does, each into a place of its own, as they may wrap. */
+/* Reads records as perf does. Each is copied first, since it may wrap. */
 struct reader {
 	struct perf_event_mmap_page *page;
 	const uint8_t *data;
-	uint64_t next[PMUK_EXPORT_CONTEXTS];	/* what each will write at the earliest */
+	uint64_t next[PMUK_EXPORT_CONTEXTS];	/* lowest next @seq of each context */
 	uint64_t records;
-	uint64_t missing;			/* of which nothing was found */
-	uint64_t told;				/* ... but that they were lost */
+	uint64_t missing;			/* records that were not found */
+	uint64_t told;				/* lost records by PERF_RECORD_LOST */
 };
 
 static void reader_copy(const struct reader *r, void *to, uint64_t pos, size_t size)
@@ -36,7 +36,7 @@ static void reader_copy(const struct reader *r, void *to, uint64_t pos, size_t s
 	memcpy((uint8_t *)to + first, r->data, size - first);
 }
 
-/* Whether it is whole, and newer than those before it. */
+/* Returns whether the record is complete, and newer than all before of its context. */
 static bool reader_take(struct reader *r, const struct pmuk_export_record *rec)
 {
 	size_t i, words = (rec->header.size - sizeof(*rec)) / sizeof(rec->fill[0]);
@@ -65,7 +65,7 @@ static bool reader_look(struct reader *r, const struct perf_event_header *rec)
 	return true;
 }
 
-/* The next record; @left bytes are there. Returns its size, or 0: it is bad. */
+/* Reads the next record out of @left bytes. Returns its size, or 0 if it is bad. */
 static uint32_t reader_next(struct reader *r, uint64_t tail, uint64_t left)
 {
 	static _Alignas(8) uint8_t buffer[1 << 16];
@@ -82,7 +82,7 @@ static uint32_t reader_next(struct reader *r, uint64_t tail, uint64_t left)
 	return 0;
 }
 
-/* All that is there. Returns whether it is what it should be. */
+/* Reads all new records. Returns whether they are as expected. */
 static bool reader_read(struct reader *r)
 {
 	uint64_t head = __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE);
@@ -101,7 +101,7 @@ static bool reader_read(struct reader *r)
 	return true;
 }
 
-/* Begin again, behind all that was tried so far. */
+/* Starts again after all records that writers have tried to write so far. */
 static void reader_resume(struct reader *r, const struct load w[])
 {
 	uint32_t i;
@@ -114,7 +114,7 @@ static void reader_resume(struct reader *r, const struct load w[])
 	__atomic_store_n(&r->page->data_tail, r->page->data_head, __ATOMIC_RELEASE);
 }
 
-/* With a buffer of its own. */
+/* Starts to read a new buffer. */
 static bool reader_begin(struct reader *r, int *fd)
 {
 	*fd = export_made(.flags = USER_TAIL);
@@ -125,7 +125,7 @@ static bool reader_begin(struct reader *r, int *fd)
 	return true;
 }
 
-/* Expects so many whole records, none of which is missing. */
+/* Reads the new records, and expects @records, none of them missing. */
 static void expect_read(struct __test_metadata *_metadata, struct reader *r, uint64_t records)
 {
 	EXPECT_TRUE(reader_read(r));
@@ -133,7 +133,7 @@ static void expect_read(struct __test_metadata *_metadata, struct reader *r, uin
 	EXPECT_EQ(r->missing, 0);
 }
 
-/* A buffer that user space reads, and who writes it. */
+/* The fixture has a buffer that user space reads, and its reader. */
 FIXTURE(records)
 {
 	int fd;
@@ -157,7 +157,7 @@ TEST_F(records, are_what_was_written)
 	uint64_t written = 0;
 	uint32_t size;
 
-	/* all sizes, and all places in the buffer where a record may begin to wrap */
+	/* The records have all sizes, and so begin to wrap at all positions in the buffer. */
 	for (size = RECORD_MIN; size <= 4096; size += 8) {
 		ASSERT_EQ(export_write(self->fd, 5, size, size / 8 % 2), 5);
 		written += 5 * size;
@@ -187,7 +187,7 @@ TEST_F(records, that_were_lost_are_told)
 	int i;
 
 	for (i = 1; i <= 5; i++) {
-		/* from the second time on there is a PERF_RECORD_LOST, too */
+		/* From the second time on, a PERF_RECORD_LOST takes the room of one record. */
 		ASSERT_EQ(export_write(self->fd, room + 7, SIZE, PMUK_EXPORT_TASK),
 			  room - (i > 1));
 		EXPECT_EQ(export_stat(self->fd).lost, i * 7 + i - 1);
@@ -217,7 +217,10 @@ TEST_F(records, are_read_while_they_are_written)
 	EXPECT_TRUE(good);
 	EXPECT_GE(r->page->data_head, 50 * r->page->data_size);
 
-	/* two more tell what was lost, and what was lost last */
+	/*
+	 * The losses at the end are only reported before the next records, so the test writes two
+	 * more.
+	 */
 	ASSERT_EQ(stay_on(0), 0);
 	ASSERT_TRUE(reader_read(r));
 	EXPECT_EQ(export_write(self->fd, 1, SIZE, PMUK_EXPORT_TASK), 1);
@@ -232,12 +235,15 @@ TEST_F(records, are_read_while_they_are_written)
 	EXPECT_GT(w[PMUK_EXPORT_IRQ].tried, 0);
 }
 
-/* Tails that no reader has, relative to the head, or not; and whether that leaves room. */
+/*
+ * Each variant sets an invalid tail, absolute or relative to the head. .room is set if there is
+ * room in the buffer nevertheless.
+ */
 FIXTURE(hostile)
 {
 	int fd;
 	struct reader reader;
-	struct load w[PMUK_EXPORT_CONTEXTS];	/* no threads: what the test has tried */
+	struct load w[PMUK_EXPORT_CONTEXTS];	/* only counts what the test writes */
 };
 
 FIXTURE_VARIANT(hostile)
@@ -271,7 +277,7 @@ FIXTURE_SETUP(hostile)
 	if (getpagesize() != 4096)
 		SKIP(return, "tails are for pages of 4096 bytes");
 	ASSERT_TRUE(reader_begin(r, &self->fd));
-	/* more than once through all of it, so that 0 is no good tail, and no more room */
+	/* The buffer has wrapped more than once, so 0 is no valid tail. It is full, too. */
 	while (export_stat(self->fd).head < 2 * r->page->data_size) {
 		ASSERT_GT(export_write(self->fd, 64, SIZE, PMUK_EXPORT_TASK), 0);
 		ASSERT_TRUE(reader_read(r));
@@ -301,14 +307,14 @@ TEST_F(hostile, tail_only_loses)
 	EXPECT_EQ(r->page->data_head - head, (uint64_t)written * SIZE);
 	EXPECT_LE(r->page->data_head - head, r->page->data_size);
 
-	/* a sane one: what is told next is what was lost, and records are whole again */
+	/* A valid tail follows. The losses are reported, and records are complete again. */
 	reader_resume(r, self->w);
 	EXPECT_EQ(export_write(self->fd, 100, SIZE, PMUK_EXPORT_TASK), 100);
 	expect_read(_metadata, r, 100);
 	EXPECT_EQ(r->told, 1000 - written);
 }
 
-/* Odd ones, near ones, good ones. */
+/* Returns a tail that is arbitrary, near the head, or valid, by turns. */
 static uint64_t some_tail(struct perf_event_mmap_page *page, int i)
 {
 	uint64_t head = LOAD(page->data_head), random = ((uint64_t)rand() << 40) ^
@@ -328,7 +334,7 @@ static uint64_t some_tail(struct perf_event_mmap_page *page, int i)
 	}
 }
 
-/* Writers end, who have written and lost a lot. From here on this test writes. */
+/* Writers end, after they have written and lost much. From now on only the test writes. */
 static void expect_wild(struct __test_metadata *_metadata, struct load w[], int fd)
 {
 	struct load sum = load_stop(w);
@@ -352,7 +358,7 @@ TEST_F(records, go_on_under_a_random_tail)
 	for (i = 0; i < 10000; i++) {
 		STORE(r->page->data_tail, some_tail(r->page, i));
 		if (i % 7 == 0)
-			usleep(200);	/* so each kind stays for a while */
+			usleep(200);	/* keeps each kind for a while */
 	}
 	expect_wild(_metadata, w, self->fd);
 	reader_resume(r, w);
@@ -361,7 +367,7 @@ TEST_F(records, go_on_under_a_random_tail)
 	expect_read(_metadata, r, 200);
 }
 
-/* The kernel believes nothing of the page but the tail. */
+/* The kernel reads only the tail from the page. */
 TEST_F(records, go_on_under_a_scribbled_page)
 {
 	struct load w[PMUK_EXPORT_CONTEXTS];
@@ -388,7 +394,7 @@ TEST_F(records, go_on_under_a_scribbled_page)
 	EXPECT_EQ(r->told, 0);
 }
 
-/* Waiting for records: .records of them are one event. */
+/* A reader polls for records. Each .records records make one event. */
 FIXTURE(poll)
 {
 	int fd;
@@ -423,7 +429,7 @@ FIXTURE_TEARDOWN(poll)
 	close(self->fd);
 }
 
-/* The events within so many milliseconds. */
+/* Returns the events within @ms milliseconds. */
 static int poll_for(int fd, int ms)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -432,7 +438,7 @@ static int poll_for(int fd, int ms)
 	return ret == 1 ? p.revents : ret;
 }
 
-/* Gives all records back, as a reader does that has read them. */
+/* Moves the tail to the head, as a reader does after it has read all records. */
 static void give_back(struct perf_event_mmap_page *page)
 {
 	__atomic_store_n(&page->data_tail, page->data_head, __ATOMIC_RELEASE);
@@ -497,7 +503,7 @@ static void *poller_run(void *data)
 	return NULL;
 }
 
-/* Each event is for one of those that wait, and it does not matter for which. */
+/* Each event wakes one of the waiting readers, no matter which. */
 TEST_F(poll, tells_one_of_several_readers)
 {
 	struct poller pollers[4];
@@ -536,7 +542,7 @@ TEST(poll_without_a_buffer)
 	close(fd);
 }
 
-/* A counter on the control page. */
+/* The control page shows a counter. */
 FIXTURE(page)
 {
 	int fd;
@@ -578,7 +584,9 @@ FIXTURE_TEARDOWN(page)
 	close(self->fd);
 }
 
-/* The protocol of struct perf_event_mmap_page, between CPUs. */
+/*
+ * Reads the page by the protocol of struct perf_event_mmap_page, on another CPU than the counter's.
+ */
 static uint32_t read_page(const struct perf_event_mmap_page *page,
 			  struct pmuk_export_value *value)
 {
@@ -605,7 +613,10 @@ static void *busy_run(void *stop)
 	return NULL;
 }
 
-/* This kernel lets nobody read registers here, so index is 0, and the rest is all there is. */
+/*
+ * The kernel does not allow user space to read registers here. So the index is 0, and the page has
+ * the complete count.
+ */
 TEST_F(page, follows_the_counter)
 {
 	struct pmuk_export_value value = {}, last = {}, final;
@@ -635,12 +646,15 @@ TEST_F(page, follows_the_counter)
 	EXPECT_EQ(value.count, final.count);
 	EXPECT_GE(final.count, last.count);
 	if (variant->event != PMUK_EXPORT_CLOCK)
-		return;		/* perf core keeps this one, and its times are of another moment */
+		return;		/* perf core updates this page, at another time than pmuk reads */
 	EXPECT_EQ(value.time_enabled, final.time_enabled);
 	EXPECT_EQ(value.time_running, final.time_running);
 }
 
-/* Whatever its reader writes into it, the next update puts right, and the count is not of it. */
+/*
+ * The reader overwrites members of the page. The next update repairs them, and the count is not
+ * affected.
+ */
 TEST(page_is_put_right)
 {
 	struct pmuk_export_attr attr = { .flags = USER_TAIL, .event = PMUK_EXPORT_CLOCK };

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The tests of /dev/pmuk_export share these: see lib/tests/pmuk_export.h. */
+/*
+ * The tests of /dev/pmuk_export share these helpers. The header lib/tests/pmuk_export.h describes
+ * the device.
+ */
 #ifndef _PMUK_SELFTEST_EXPORT_H
 #define _PMUK_SELFTEST_EXPORT_H
 
@@ -11,22 +14,25 @@
 #include "base.h"
 #include "../../../../lib/tests/pmuk_export.h"
 
-/* Values of the kernel's headers, which are not for user space. */
+/* Headers of the kernel that user space cannot include define these values. */
 #define USER_TAIL	1	/* PMUK_BUFFER_USER_TAIL */
 #define RECORD_MIN	sizeof(struct pmuk_export_record)
 
-/* Most tests have a buffer of so many pages; the control page is one more. */
+/* Most tests have a buffer with DATA_PAGES pages of data, and one control page. */
 #define DATA_PAGES	8
 #define PAGES		(1 + DATA_PAGES)
 
-/* Sets how much each user may map without being charged, for each CPU that there is. */
+/* Sets the number of pages that each user may map for each CPU without a charge. */
 static inline bool let_be_free(size_t pages)
 {
 	return !write_file("/proc/sys/kernel/perf_event_mlock_kb", "%zu",
 			   pages * getpagesize() / 1024);
 }
 
-/* Root lets no page be mapped for free, so that each mapped page is a pinned one. */
+/*
+ * Opens the device. Root first sets the free pages to 0, so that each mapped page is charged as
+ * pinned.
+ */
 static inline int export_open(void)
 {
 	if (!geteuid() && !let_be_free(0))
@@ -39,7 +45,7 @@ static inline int export_create(int fd, const struct pmuk_export_attr *attr)
 	return ioctl(fd, PMUK_EXPORT_CREATE, attr);
 }
 
-/* A file that has a buffer. Returns its descriptor, or -1. */
+/* Opens the device and creates a buffer. Returns the descriptor, or -1. */
 static inline int export_make(const struct pmuk_export_attr *attr)
 {
 	int fd = export_open();
@@ -47,11 +53,11 @@ static inline int export_make(const struct pmuk_export_attr *attr)
 	return fd >= 0 && !export_create(fd, attr) ? fd : -1;
 }
 
-/* export_made() does the same with DATA_PAGES, and with the attributes that its caller names. */
+/* Does the same with DATA_PAGES pages, and the attributes in the arguments. */
 #define export_made(...)	\
 	export_make(&(struct pmuk_export_attr){ .nr_pages = DATA_PAGES, __VA_ARGS__ })
 
-/* Returns how many were written, or -1; the caller is where they are written. */
+/* Writes records on the caller's CPU. Returns their number, or -1. */
 static inline int export_write(int fd, uint32_t nr, uint32_t size, uint32_t context)
 {
 	struct pmuk_export_write what = { .nr = nr, .size = size, .context = context };
@@ -68,7 +74,7 @@ static inline struct pmuk_export_stat export_stat(int fd)
 	return stat;
 }
 
-/* Returns how much was written, or -1; the caller is where it is written. */
+/* Writes bytes to the AUX area on the caller's CPU. Returns their number, or -1. */
 static inline int64_t export_aux_write(int fd, uint64_t bytes, uint64_t piece)
 {
 	struct pmuk_export_aux what = { .bytes = bytes, .piece = piece };
@@ -93,13 +99,13 @@ static inline int nr_buffers(void)
 	return nr;
 }
 
-/* Another one than the first, if there is one. */
+/* Moves the caller to another CPU than CPU 0, if there is one. */
 static inline int stay_away(void)
 {
 	return stay_on(nr_cpus() > 1);
 }
 
-/* Maps @pages pages of a file, from its page @at on. Returns where, or MAP_FAILED. */
+/* Maps @pages pages of a file, starting at page @at. Returns the address, or MAP_FAILED. */
 static inline void *map_at(int fd, size_t at, size_t pages, int prot)
 {
 	size_t page_size = getpagesize();
@@ -112,13 +118,13 @@ static inline void *map_pages(int fd, size_t pages, int prot)
 	return map_at(fd, 0, pages, prot);
 }
 
-/* Maps a buffer of CPU 0, and moves the caller to that CPU. Returns where, or MAP_FAILED. */
+/* Maps a buffer of CPU 0, and moves the caller to that CPU. Returns the address, or MAP_FAILED. */
 static inline void *export_begin(int fd, int prot)
 {
 	return stay_on(0) ? MAP_FAILED : map_pages(fd, PAGES, prot);
 }
 
-/* ASSERT_MAP() gives what map_at() returns; the test ends if that is MAP_FAILED. */
+/* Evaluates to the address from map_at(); the test ends if it is MAP_FAILED. */
 #define ASSERT_MAP(fd, at, pages, prot)			\
 ({							\
 	void *__there = map_at(fd, at, pages, prot);	\
@@ -127,7 +133,7 @@ static inline void *export_begin(int fd, int prot)
 	__there;					\
 })
 
-/* This process becomes user @uid, who may pin @pages pages. Returns 0 or -1. */
+/* Turns this process into user @uid, who may pin @pages pages. Returns 0 or -1. */
 static inline int be_limited(uid_t uid, size_t pages)
 {
 	const size_t size = pages * getpagesize();
@@ -141,13 +147,13 @@ static inline int unmap_pages(void *at, size_t pages)
 	return munmap(at, pages * getpagesize());
 }
 
-/* A place that nobody else has, and where nothing is. */
+/* Reserves an unused range of addresses. */
 static inline void *reserve(size_t size)
 {
 	return mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
-/* A line of /proc/self/status, in pages. */
+/* Returns VmPin of /proc/self/status, in pages. */
 static inline long pinned_pages(void)
 {
 	char text[4096], *line;
@@ -165,7 +171,7 @@ static inline void catch_faults(void)
 	signal(SIGBUS, fault_handler);
 }
 
-/* The signal that it raises to read or to write there; 0 if none. */
+/* Returns the signal that an access raises, or 0. */
 static inline int fault_of_read(const void *at)
 {
 	int sig = sigsetjmp(fault_jump, 1);
@@ -184,7 +190,7 @@ static inline int fault_of_write(void *at, uint64_t value)
 	return sig;
 }
 
-/* Returns whether a child of this process has none of this memory, and pays for nothing. */
+/* Returns whether a child of this process has no map there, and no pinned pages. */
 static inline bool is_not_in_child(const void *first, const void *last)
 {
 	pid_t child = fork();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * kselftest's harness, in which a test may take long: on a machine under load it is slow, and not
- * wrong. What is stuck ends nevertheless.
+ * A test may take longer than kselftest allows by default, since a loaded machine is slow. A stuck
+ * test still ends.
  */
 #ifndef _PMUK_SELFTEST_HARNESS_H
 #define _PMUK_SELFTEST_HARNESS_H

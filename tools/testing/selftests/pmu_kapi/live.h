@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The tests of /dev/pmuk_live share these: see lib/tests/pmuk_live.h. */
+/*
+ * The tests of /dev/pmuk_live share these helpers. The header lib/tests/pmuk_live.h describes the
+ * device.
+ */
 #ifndef _PMUK_SELFTEST_LIVE_H
 #define _PMUK_SELFTEST_LIVE_H
 
@@ -18,7 +21,7 @@ static inline int live_open(void)
 	return open("/dev/pmuk_live", O_RDWR | O_CLOEXEC);
 }
 
-/* Nanoseconds, which every machine counts; with @period so many of them overflow. */
+/* Returns attributes of a counter of nanoseconds, which every machine has. */
 static inline struct pmuk_live_attr live_clock(uint64_t period)
 {
 	return (struct pmuk_live_attr){
@@ -30,13 +33,13 @@ static inline struct pmuk_live_attr live_clock(uint64_t period)
 	};
 }
 
-/* Returns 0 or -1. */
+/* Creates a context. Returns 0 or -1. */
 static inline int live_create(int fd, struct pmuk_live_attr attr)
 {
 	return ioctl(fd, PMUK_LIVE_CREATE, &attr);
 }
 
-/* Returns 0 or -1. */
+/* Reads the state of a CPU. Returns 0 or -1. */
 static inline int live_look(int fd, int cpu, struct pmuk_live_cpu *at)
 {
 	memset(at, 0, sizeof(*at));
@@ -44,7 +47,7 @@ static inline int live_look(int fd, int cpu, struct pmuk_live_cpu *at)
 	return ioctl(fd, PMUK_LIVE_LOOK, at);
 }
 
-/* Returns whether @is, called with @arg, is true of each CPU from @cpu on. */
+/* Returns whether @is, called with @arg, is true for each CPU from @cpu on. */
 static inline bool live_on_all(int fd, int cpu, int cpus,
 			       bool (*is)(const struct pmuk_live_cpu *at, const void *arg),
 			       const void *arg)
@@ -70,8 +73,8 @@ static inline bool live_has_run(int fd, int cpus, uint64_t n)
 }
 
 /*
- * Reads the number that follows @name in a line of names and numbers, "name 1" or "name=1"; false
- * if there is none.
+ * Reads the number after @name in a line such as "name 1" or "name=1". Returns false if there is
+ * none.
  */
 static inline bool number_of(const char *line, const char *name, uint64_t *value)
 {
@@ -88,7 +91,7 @@ static inline bool number_of(const char *line, const char *name, uint64_t *value
 	return false;
 }
 
-/* Several of them: pairs of a name and of where its number goes, then NULL. */
+/* Reads several numbers. The arguments are pairs of a name and an address, then NULL. */
 static inline __attribute__((sentinel)) bool numbers_of(const char *line, ...)
 {
 	const char *name;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * <debugfs>/pmuk shows a context of /dev/pmuk_live to those who may see it. It measures what
- * overflows cost when it is asked to, and only then.
+ * The files in <debugfs>/pmuk show a context of /dev/pmuk_live to users with the right to see it.
+ * pmuk measures the cost of overflows only on request.
  */
 #include <signal.h>
 #include <sys/wait.h>
@@ -13,10 +13,10 @@
 #define PMUK		"/sys/kernel/debug/pmuk"
 #define CONTEXTS	PMUK "/contexts"
 #define MEASURE		PMUK "/measure"
-#define RECORD		24	/* bytes: header, where and when */
+#define RECORD		24	/* bytes: header, IP, and time */
 #define FILE_MAX	65536
 
-/* A CPU of a context. */
+/* Holds the lines about one CPU of a context. */
 struct shown_cpu {
 	bool there;
 	char state[16];
@@ -26,7 +26,7 @@ struct shown_cpu {
 	uint64_t aux_pages, aux_head;
 };
 
-/* All of it, and the latest context. */
+/* Holds the number of contexts, and the latest context. */
 struct shown {
 	int nr;
 	uint64_t id;
@@ -45,7 +45,7 @@ static bool parse_context(struct shown *s, const char *line)
 			   "messages", &s->messages, NULL);
 }
 
-/* The CPU that a line "  @what cpu CPU ..." is about; NULL: it is about something else. */
+/* Returns the CPU of a line "  @what cpu CPU ...", or NULL for other lines. */
 static struct shown_cpu *cpu_of(struct shown *s, const char *line, const char *what)
 {
 	char found[16];
@@ -102,7 +102,7 @@ static bool parse_line(struct shown *s, const char *line)
 	return parse_instance(s, line) || parse_buffer(s, line) || parse_aux(s, line);
 }
 
-/* Whether every line is what it is to be. */
+/* Parses all contexts. Returns whether each line is understood. */
 static bool show(struct shown *s)
 {
 	static char text[FILE_MAX];
@@ -147,7 +147,7 @@ FIXTURE_TEARDOWN(live)
 	close(self->fd);
 }
 
-/* Whether on each CPU something has overflowed, was lost, and sets have taken turns. */
+/* Returns whether each CPU has had overflows, lost records, and turns of sets. */
 static bool has_moved(struct shown *s, int cpus)
 {
 	int cpu;
@@ -161,7 +161,7 @@ static bool has_moved(struct shown *s, int cpus)
 	return true;
 }
 
-/* Whether on each CPU another @n overflows have been since @then. */
+/* Returns whether each CPU has had @n more overflows since @then. */
 static bool has_overflowed(struct shown *s, const struct shown *then, int cpus, uint64_t n)
 {
 	int cpu;
@@ -202,7 +202,7 @@ static void expect_later(struct __test_metadata *_metadata, const struct shown_c
 	EXPECT_GE(now->wakeups, then->wakeups);
 }
 
-/* The context is shown, and its numbers move, forward. */
+/* The context is shown, and its numbers increase. */
 TEST_F(live, is_shown)
 {
 	struct shown *s = &self->first;
@@ -227,7 +227,7 @@ TEST_F(live, is_shown)
 	}
 }
 
-/* When it is stopped nothing moves, and all adds up. */
+/* After a stop nothing changes, and the numbers match those of the context. */
 TEST_F(live, adds_up)
 {
 	struct pmuk_live_cpu at;
@@ -262,7 +262,7 @@ TEST_F(live, is_gone_when_closed)
 	EXPECT_TRUE(!self->second.nr || self->second.id < self->first.id);
 }
 
-/* In a process of its own: @fn, which may wait for ever. */
+/* Runs @fn, which may block forever, in a process of its own. */
 static int run_aside(int (*fn)(void))
 {
 	int pid = fork();
@@ -286,7 +286,7 @@ static int create_another(void)
 	return fd < 0 || live_create(fd, live_clock(NSEC_PER_MSEC)) || close(fd);
 }
 
-/* Whether it has come to where it waits, or has ended. */
+/* Returns whether the process is blocked, or has ended. */
 static bool waits(int pid)
 {
 	char path[64], text[512], *state;
@@ -303,7 +303,10 @@ static bool has_ended(int pid, int *status)
 	return waitpid(pid, status, WNOHANG) == pid;
 }
 
-/* A call that takes long keeps who reads from that context, and nobody from others. */
+/*
+ * A long call on a context delays only readers of this context. Users of other contexts do not
+ * wait.
+ */
 TEST_F(live, busy_context_stops_no_other)
 {
 	int reader, maker, made = -1, status = -1;
@@ -315,7 +318,7 @@ TEST_F(live, busy_context_stops_no_other)
 	maker = run_aside(create_another);
 	came = comes(has_ended(maker, &made));
 	EXPECT_FALSE(has_ended(reader, &status));
-	/* Nor need whoever reads wait until that call has ended. */
+	/* The reader can be killed before that call has ended. */
 	kill(reader, SIGKILL);
 	if (came)
 		killed = comes(has_ended(reader, &status));
@@ -327,7 +330,7 @@ TEST_F(live, busy_context_stops_no_other)
 	EXPECT_EQ(self->second.id, self->first.id);
 }
 
-/* Closed while somebody is about to look at it. */
+/* The context is closed while a reader waits for it. */
 TEST_F(live, closes_under_who_reads)
 {
 	int reader, status = -1;
@@ -347,7 +350,7 @@ static bool is_in_state(struct shown *s, int cpu, const char *state)
 	return show(s) && !strcmp(s->cpus[cpu].state, state);
 }
 
-/* A CPU that is offline is shown as such, with what it had. */
+/* A CPU that goes offline is shown as offline, with its last numbers. */
 TEST_F(live, shows_hotplug)
 {
 	ASSERT_TRUE(comes(has_moved(&self->first, self->cpus)));
@@ -362,7 +365,7 @@ TEST_F(live, shows_hotplug)
 	EXPECT_TRUE(comes(has_overflowed(&self->second, &self->first, self->cpus, 3)));
 }
 
-/* The cost of overflows is measured while a user wants that. */
+/* The cost of overflows is measured only while a user requests it. */
 TEST_F(live, measures_when_asked)
 {
 	struct shown *a = &self->first, *b = &self->second;
@@ -380,7 +383,7 @@ TEST_F(live, measures_when_asked)
 	for (cpu = 0; cpu < self->cpus; cpu++)
 		EXPECT_GT(b->cpus[cpu].overflow_ns, a->cpus[cpu].overflow_ns);
 
-	/* the last of those that are measured ends with the next ones' beginning, at the latest */
+	/* The latest measured overflow may end when the next overflow begins. */
 	ASSERT_EQ(write_file(MEASURE, "0"), 0);
 	ASSERT_TRUE(show(b));
 	ASSERT_TRUE(comes(has_overflowed(a, b, self->cpus, 5)));
@@ -389,7 +392,7 @@ TEST_F(live, measures_when_asked)
 		EXPECT_EQ(b->cpus[cpu].overflow_ns, a->cpus[cpu].overflow_ns);
 }
 
-/* A text that is no number is refused, and changes nothing. */
+/* A text that is not a number is refused, and changes nothing. */
 TEST_F(live, measure_takes_numbers_only)
 {
 	static const char *const odd[] = {
@@ -414,7 +417,7 @@ TEST_F(live, measure_takes_numbers_only)
 #define PERFMON		BIT(CAP_PERFMON)
 #define SYS_ADMIN	BIT(CAP_SYS_ADMIN)
 
-/* By its name, and where the directory itself is open to it. */
+/* The user nobody is refused by path, and also by a descriptor of the directory. */
 TEST(nobody_may_not)
 {
 	int dir = open(PMUK, O_PATH | O_DIRECTORY);
@@ -436,7 +439,7 @@ TEST(root_without_capabilities_may_not)
 	EXPECT_TRUE(file_is(MEASURE, "0"));
 }
 
-/* Either will do. */
+/* Each of the two capabilities is sufficient. */
 TEST(perfmon_may)
 {
 	ASSERT_EQ(drop(SYS_ADMIN), 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The machine suspends under a started context of /dev/pmuk_live, as far as it can, and wakes:
- * no count goes back, each CPU counts on, sets take turns, and time is what the clock says.
+ * The machine suspends while a context of /dev/pmuk_live is started, and resumes. No count
+ * decreases, each CPU continues to count, sets take turns, and times match the clock.
  */
 #include "live.h"
 #include "harness.h"
@@ -20,14 +20,17 @@ FIXTURE(suspend)
 	struct pmuk_live_cpu before[MAX_CPUS], after[MAX_CPUS];
 };
 
-/* How far it goes: how deep, where it turns round, and what becomes of CPUs on that way. */
+/*
+ * Each variant has a sleep state, the test point at which the suspend turns back, and whether CPUs
+ * go offline on the way.
+ */
 FIXTURE_VARIANT(suspend)
 {
 	const char *state;
 	const char *until;
 	bool cpus_go;
-	bool wake;		/* somebody has to wake it */
-	bool lent;		/* only if its sleep is the device's */
+	bool wake;		/* needs a timer that wakes the machine */
+	bool lent;		/* only if pmuk_live provides the sleep */
 };
 
 #define SUSPEND(name, ...) FIXTURE_VARIANT_ADD(suspend, name) { __VA_ARGS__ }
@@ -43,13 +46,16 @@ static bool is_lent(int fd)
 	return ioctl(fd, PMUK_LIVE_LEND_SLEEP, 0) == 1;
 }
 
-/* Whether the machine suspends to memory by itself. */
+/* Returns whether the machine can suspend to memory on its own. */
 static bool has_sleep(int fd)
 {
 	return file_has(POWER "mem_sleep", "deep") && !is_lent(fd);
 }
 
-/* Cycles where the PMU has them, which then overflow as its interrupts come. */
+/*
+ * Creates a context that counts cycles, which overflow by the PMU's interrupts. If the machine has
+ * no cycles, the context counts nanoseconds.
+ */
 static int start(int fd)
 {
 	struct pmuk_live_attr cycles = live_clock(20000000), ns = cycles;
@@ -86,7 +92,7 @@ FIXTURE_TEARDOWN(suspend)
 	close(self->fd);
 }
 
-/* Returns 0, or -1 and errno. */
+/* Suspends to memory. Returns 0, or -1 and errno. */
 static int to_memory(int fd)
 {
 	if (!has_sleep(fd))
@@ -96,7 +102,9 @@ static int to_memory(int fd)
 	return write_file(POWER "state", "mem");
 }
 
-/* Wakes it later and later, until that is not on its way down: EBUSY. */
+/*
+ * A wakeup during the suspend fails with EBUSY. The machine then tries again, with later wakeups.
+ */
 static int to_idle(int fd)
 {
 	unsigned int ms;
@@ -137,13 +145,13 @@ static bool is_back(const struct pmuk_live_cpu *at, const void *arg)
 	return at->online;
 }
 
-/* Whether it is told that all CPUs but the first have come back. */
+/* Returns whether messages say that all CPUs but the first are online again. */
 static bool are_back(int fd, int cpus)
 {
 	return live_on_all(fd, 1, cpus, is_back, NULL);
 }
 
-/* Returns whether each set has counted and had its turn since @then, an array of all CPUs. */
+/* Returns whether each set has counted and had turns since @then, an array of all CPUs. */
 static bool has_gone_on(const struct pmuk_live_cpu *at, const void *then)
 {
 	const struct pmuk_live_cpu *before = (const struct pmuk_live_cpu *)then + at->cpu;
@@ -171,7 +179,7 @@ static void expect_not_back(struct __test_metadata *_metadata, const struct pmuk
 	}
 }
 
-/* A CPU that has gone is told of once, and so it is when it is back. */
+/* Messages report exactly once that a CPU goes offline, and once that it comes back. */
 static void expect_told(struct __test_metadata *_metadata, const struct pmuk_live_cpu *at,
 			bool went)
 {
@@ -207,7 +215,7 @@ TEST_F(suspend, counts_go_on)
 	}
 }
 
-/* The counts until the stop stay while the machine sleeps, and nothing is added. */
+/* A stopped context keeps its counts over the sleep. */
 TEST_F(suspend, stopped_stays_stopped)
 {
 	int cpu, set, cpus = self->cpus, fd = self->fd;

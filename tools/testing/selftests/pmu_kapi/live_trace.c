@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Tracepoints report the life of a context of /dev/pmuk_live: its begin and end, each turn of its
- * sets, each overflow, each record lost.
+ * sets, each overflow, and each lost record.
  */
 #include <sys/stat.h>
 
@@ -11,18 +11,19 @@
 #define TRACING		"/sys/kernel/tracing/instances/pmuk_live"
 #define EVENTS		TRACING "/events/pmu_kapi/enable"
 
-/* The reports about a CPU. */
+/* Holds the reports about one CPU. */
 struct told_cpu {
 	uint64_t switches, overflows, lost;
-	int set;		/* whose turn it was last; -1: none yet */
-	bool odd;		/* a switch from another set than that, or to none or the same */
+	int set;		/* latest active set; -1: none yet */
+	/* A switch came from another set than @set, or went to the same set, or to none. */
+	bool odd;
 };
 
 struct told {
 	int creates, loads, closes, other;
-	uint64_t id;			/* of the create */
-	int load;		/* its value */
-	bool in_order;		/* create, load, all else, close */
+	uint64_t id;			/* id of the created context */
+	int load;		/* value of the load */
+	bool in_order;		/* create, load, all others, close */
 	struct told_cpu cpus[MAX_CPUS];
 };
 
@@ -39,7 +40,7 @@ FIXTURE_SETUP(trace)
 	ASSERT_GE(self->fd, 0);
 	self->cpus = nr_cpus();
 	ASSERT_LE(self->cpus, MAX_CPUS);
-	rmdir(TRACING);		/* of one that did not come to its end */
+	rmdir(TRACING);		/* left by an aborted run */
 	ASSERT_EQ(mkdir(TRACING, 0700), 0);
 	ASSERT_EQ(write_file(TRACING "/trace_clock", "mono"), 0);
 	ASSERT_EQ(write_file(EVENTS, "1"), 0);
@@ -132,7 +133,7 @@ static void take_line(struct told *t, const char *line)
 		t->other++;
 }
 
-/* All that was traced, once nobody traces any more. */
+/* Ends tracing, and reads all reports. */
 static bool take_all(struct told *t)
 {
 	char line[512];
@@ -153,9 +154,7 @@ static bool take_all(struct told *t)
 	return f;
 }
 
-/*
- * Reads what a stopped context, the latest one, says itself about a CPU in <debugfs>/pmuk/contexts.
- */
+/* Reads the numbers of the latest context, which is stopped, from <debugfs>/pmuk/contexts. */
 static bool shown(int cpu, uint64_t *overflows, uint64_t *lost)
 {
 	FILE *f = fopen("/sys/kernel/debug/pmuk/contexts", "r");
@@ -179,13 +178,13 @@ struct truth {
 	uint64_t switches, overflows, lost, messages_lost;
 };
 
-/* Messages have told of a loss: of its first records, at least. */
+/* Returns whether messages have reported at least the first lost records. */
 static bool has_lost(const struct pmuk_live_cpu *at, const void *arg)
 {
 	return at->records_lost;
 }
 
-/* A context is created, does all that it can, and is closed; and what it said of that. */
+/* A context is created, gets overflows and losses, and is closed. @truth gets its own numbers. */
 static void live_and_close(struct __test_metadata *_metadata, int fd, int cpus,
 			   struct truth *truth)
 {
@@ -228,7 +227,7 @@ TEST_F(trace, tells_a_life)
 	}
 }
 
-/* A context that cannot be loaded: the reason, and its end. */
+/* The load of a context fails. The reports are the error and the end of the context. */
 TEST_F(trace, tells_why_not)
 {
 	struct pmuk_live_attr attr = live_clock(0);
@@ -246,7 +245,7 @@ TEST_F(trace, tells_why_not)
 	EXPECT_TRUE(t->in_order);
 }
 
-/* While nobody traces, nothing is told. */
+/* The tracepoints report no event while tracing is off. */
 TEST_F(trace, is_silent_when_off)
 {
 	struct told *t = &self->told;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Threads that write a buffer all the time, while it is read or mapped. */
+/* The threads write to a buffer all the time, while the test reads or maps it. */
 #ifndef _PMUK_SELFTEST_LOAD_H
 #define _PMUK_SELFTEST_LOAD_H
 
@@ -7,7 +7,7 @@
 
 #include "export.h"
 
-/* Writes a buffer from one context, on its CPU, until it is told to stop. */
+/* Writes to a buffer from one context, on the buffer's CPU, until @stop. */
 struct load {
 	pthread_t thread;
 	int fd;
@@ -34,7 +34,7 @@ static inline void *load_run(void *data)
 	return NULL;
 }
 
-/* Records come from all contexts. */
+/* Starts a thread for each context. */
 static inline int load_start(struct load load[], int fd)
 {
 	uint32_t i;
@@ -47,7 +47,7 @@ static inline int load_start(struct load load[], int fd)
 	return 0;
 }
 
-/* Returns the sum of what all threads have counted. */
+/* Stops the threads, and returns the sum of their counts. */
 static inline struct load load_stop(struct load load[])
 {
 	struct load sum = {};

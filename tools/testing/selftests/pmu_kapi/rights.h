@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Tests of rights share these. Each test is a process of its own, and gives up its rights. */
+/* Tests of rights share these helpers. Each test is a process of its own, and gives up rights. */
 #ifndef _PMUK_SELFTEST_RIGHTS_H
 #define _PMUK_SELFTEST_RIGHTS_H
 
@@ -27,7 +27,7 @@ static inline int errno_of_open(const char *path, int flags)
 	return errno_of_open_at(AT_FDCWD, path, flags);
 }
 
-/* Keeps only these capabilities, in effect. */
+/* Keeps only the capabilities @caps, in the effective set. */
 static inline int keep(uint64_t caps)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -44,13 +44,13 @@ static inline int keep(uint64_t caps)
 	return syscall(SYS_capset, &header, data);
 }
 
-/* Root as it is, but for these. */
+/* Root gives up only the capabilities @caps. */
 static inline int drop(uint64_t caps)
 {
 	return keep(~caps);
 }
 
-/* Nobody, with these. */
+/* Turns this process into the user nobody, with the capabilities @caps. */
 static inline int be_nobody(uint64_t caps)
 {
 	if (prctl(PR_SET_KEEPCAPS, 1) || setgroups(0, NULL) ||

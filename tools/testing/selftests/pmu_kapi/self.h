@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* A task needs these to read its own counter from a control page, perf's or pmuk's. */
+/* A task uses these helpers to read its own counter from a control page of perf or of pmuk. */
 #ifndef _PMUK_SELFTEST_SELF_H
 #define _PMUK_SELFTEST_SELF_H
 
@@ -22,7 +22,7 @@
 		asm volatile("mrs %0, " #name : "=r" (count));		\
 		break
 
-/* The counters that machines with a PMUv3 have mostly got, and that of cycles. */
+/* Most machines with a PMUv3 have only these counters, and the one for cycles. */
 static inline uint64_t read_register(unsigned int i)
 {
 	uint64_t count;

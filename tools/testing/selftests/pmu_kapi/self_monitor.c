@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A task reads its own cycles from the control page of /dev/pmuk_self, by the protocol of
- * perf's self-monitoring page, without a system call where it may read the register.
+ * A task reads its own cycles from the control page of /dev/pmuk_self, by the protocol of perf's
+ * self-monitoring page. If it may read the register, it needs no system call.
  */
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -9,7 +9,7 @@
 #include "harness.h"
 #include "self.h"
 
-/* Reads as the comment at struct perf_event_mmap_page in the UAPI header says. */
+/* Reads the page as the comment in struct perf_event_mmap_page says. */
 static uint64_t read_self(struct perf_event_mmap_page *page, int *direct)
 {
 	uint64_t count, reg;
@@ -33,7 +33,7 @@ static uint64_t read_self(struct perf_event_mmap_page *page, int *direct)
 FIXTURE(self)
 {
 	int fd;
-	int direct;		/* a register may be read */
+	int direct;		/* the register can be read directly */
 	struct perf_event_mmap_page *page;
 };
 
@@ -66,7 +66,7 @@ static uint64_t read_call(int fd)
 	return read(fd, &count, sizeof(count)) == sizeof(count) ? count : ~0ULL;
 }
 
-/* The page's counts lie between two system calls, and never go back. */
+/* Counts from the page lie between those of two system calls, and never decrease. */
 static int check_reads(int fd, struct perf_event_mmap_page *page, int n, uint64_t *last,
 		       int *direct)
 {
@@ -116,7 +116,7 @@ TEST_F(self, reads_across_migration)
 }
 
 #ifdef __x86_64__
-/* Whether this process may read a register. */
+/* Returns whether this process may read a register. */
 static bool may_read(void)
 {
 	int sig;
@@ -155,7 +155,9 @@ TEST_F(self, unmapped_page_allows_nothing)
 }
 #endif
 
-/* Without a register to read, there is no index, and the page is still to be read. */
+/*
+ * If user space may not read registers, the index is 0, and the page still has a consistent count.
+ */
 TEST_F(self, page_is_consistent_anyway)
 {
 	uint64_t count, before;

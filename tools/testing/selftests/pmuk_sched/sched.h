@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The tests of the scheduler statistics share these: /proc/pmuk_sched as numbers, the module's
- * parameters, the simulated PMU of lib/tests/pmuk_pace.c, and tasks that take orders.
+ * The tests of the scheduler statistics share these helpers: numbers from /proc/pmuk_sched, the
+ * module's parameters, the simulated PMU of lib/tests/pmuk_pace.c, and tasks that take orders.
  */
 #ifndef _PMUK_SELFTEST_SCHED_H
 #define _PMUK_SELFTEST_SCHED_H
@@ -21,13 +21,13 @@
 #define PACE		"/sys/kernel/debug/pmuk_pace/"
 #define CPU1_ONLINE	"/sys/devices/system/cpu/cpu1/online"
 
-/* On the simulated PMU. */
+/* The simulated PMU has these events. */
 #define CYCLES		0
 #define INSNS		1
 
 #define MAX_EVENTS	4
 
-/* The totals that each line has. */
+/* Holds the totals in each line. */
 struct totals {
 	uint64_t run, wait, voluntary, same, other, valid;
 	uint64_t counts[MAX_EVENTS];
@@ -35,7 +35,7 @@ struct totals {
 
 /* ---- reading ---- */
 
-/* All of a file, to be freed; NULL and errno. */
+/* Reads a whole file into memory that the caller frees. Returns NULL and errno on failure. */
 static inline char *slurp(const char *path)
 {
 	size_t size = 1 << 16, len = 0;
@@ -65,10 +65,10 @@ static inline void free_text(char **text)
 	free(*text);
 }
 
-/* A variable that is declared with __freed frees what slurp() has returned, at its scope's end. */
+/* The result of slurp() is freed at the end of the scope of a variable with __freed. */
 #define __freed		__attribute__((cleanup(free_text)))
 
-/* Reads one of the kernel's files about a process. */
+/* Reads a file of /proc about a process. */
 static inline char *slurp_of(int pid, const char *file)
 {
 	char path[64];
@@ -77,7 +77,10 @@ static inline char *slurp_of(int pid, const char *file)
 	return slurp(path);
 }
 
-/* Finds the line that begins with this, and returns the rest of that line, or NULL. */
+/*
+ * Finds the line that begins with the formatted text. Returns the rest of the text behind it, or
+ * NULL.
+ */
 static inline __printf(2, 3)
 const char *after(const char *text, const char *format, ...)
 {
@@ -95,7 +98,7 @@ const char *after(const char *text, const char *format, ...)
 	return text ? text + len : NULL;
 }
 
-/* How many events are counted. */
+/* Returns the number of counted events. */
 static inline int nr_events(const char *text)
 {
 	const char *at = after(text, "events"), *end = at ? strchr(at, '\n') : NULL;
@@ -106,7 +109,9 @@ static inline int nr_events(const char *text)
 	return nr;
 }
 
-/* The fields of totals, and what follows them; NULL: these are none. */
+/*
+ * Parses the fields of totals. Returns the rest of the text, or NULL if there are no such fields.
+ */
 static inline const char *parse_totals(const char *at, int nr, struct totals *t)
 {
 	uint64_t *const fields[] = {
@@ -132,7 +137,7 @@ static inline const char *parse_totals(const char *at, int nr, struct totals *t)
 	return at;
 }
 
-/* After @skip numbers more. */
+/* Skips @skip numbers. */
 static inline const char *skip_numbers(const char *at, int skip)
 {
 	while (at && skip--) {
@@ -143,14 +148,14 @@ static inline const char *skip_numbers(const char *at, int skip)
 	return at;
 }
 
-/* Reads totals from @at, the rest of a line, behind @skip numbers. */
+/* Parses totals at @at, in the rest of a line, after @skip numbers. */
 static inline bool totals_at(const char *text, const char *at, int skip, struct totals *t)
 {
 	at = skip_numbers(at, skip);
 	return at && parse_totals(at, nr_events(text), t);
 }
 
-/* Does the same for the line "@what @id ..." of a file as it is now. */
+/* Reads the totals in the line "@what @id ..." of a file. */
 static inline bool totals_in(const char *path, const char *what, uint64_t id, int skip,
 			     struct totals *t)
 {
@@ -174,13 +179,16 @@ static inline bool cpu_totals(int cpu, struct totals *t)
 	return totals_in(SCHED "cpus", "cpu", cpu, 0, t);
 }
 
-/* @what: "cgroup" or "subtree" */
+/* @what is "cgroup" or "subtree". */
 static inline bool cgroup_totals(const char *what, uint64_t id, struct totals *t)
 {
 	return totals_in(SCHED "cgroups", what, id, 1, t);
 }
 
-/* @what: "exited", of all processes that have; or "stray", of slices of nobody knows whom */
+/*
+ * Reads the totals of all exited processes for "exited", or of slices whose task is not known for
+ * "stray".
+ */
 static inline bool others_totals(const char *what, struct totals *t)
 {
 	char *text __freed = slurp(SCHED "tasks");
@@ -224,7 +232,7 @@ static inline bool sum_lines(const char *text, const char *begin, int skip, stru
 	return true;
 }
 
-/* Whether a line "task PID TGID ..." is of a process that has a line of its own. */
+/* Returns whether a line "task PID TGID ..." belongs to a process with a line "group TGID ...". */
 static inline bool is_grouped(const char *text, const char *line)
 {
 	int tgid;
@@ -232,7 +240,7 @@ static inline bool is_grouped(const char *text, const char *line)
 	return sscanf(line, "%*d %d", &tgid) == 1 && after(text, "group %d ", tgid);
 }
 
-/* All that tasks have had, those that are no more, and those that nobody knows. */
+/* Adds up the totals of all tasks, of exited processes, and of slices whose task is not known. */
 static inline bool sum_tasks(struct totals *sum)
 {
 	char *text __freed = slurp(SCHED "tasks");
@@ -256,7 +264,7 @@ static inline bool sum_cpus(struct totals *sum)
 	return text && sum_lines(text, "cpu ", 1, sum, NULL);
 }
 
-/* The number that follows @name at the beginning of a line; UINT64_MAX: there is none. */
+/* Returns the number after @name at the beginning of a line, or UINT64_MAX if there is none. */
 static inline uint64_t number_in(const char *path, const char *name)
 {
 	char *text __freed = slurp(path);
@@ -265,7 +273,7 @@ static inline uint64_t number_in(const char *path, const char *name)
 	return at ? strtoull(at, NULL, 10) : UINT64_MAX;
 }
 
-/* Buckets of a line of a histogram; returns their sum. */
+/* Reads the buckets in a line of a histogram. Returns their sum. */
 static inline uint64_t buckets_of(const char *text, const char *what, int cpu, uint64_t *buckets,
 				  int nr)
 {
@@ -282,7 +290,7 @@ static inline uint64_t buckets_of(const char *text, const char *what, int cpu, u
 	return at && *at == '\n' ? sum : UINT64_MAX;
 }
 
-/* Reads one of the files, which take turns by @turn. */
+/* Reads one of the files; a different @turn selects another one. */
 static inline void read_file_of(int turn)
 {
 	static const char *const files[] = {
@@ -310,7 +318,7 @@ static inline bool pace_look(unsigned int *type, int *nr)
 	       sscanf(text, "%u %d", type, nr) == 2;
 }
 
-/* Its type; 0: there is none. */
+/* Returns the type of the simulated PMU, or 0 if there is none. */
 static inline unsigned int pace_type(void)
 {
 	unsigned int type;
@@ -319,7 +327,7 @@ static inline unsigned int pace_type(void)
 	return pace_look(&type, &nr) ? type : 0;
 }
 
-/* How many perf events there are on it. */
+/* Returns the number of perf events on the simulated PMU. */
 static inline int pace_events(void)
 {
 	unsigned int type;
@@ -328,7 +336,7 @@ static inline int pace_events(void)
 	return pace_look(&type, &nr) ? nr : -1;
 }
 
-/* Let so much happen to this CPU, in this task. Returns 0, or -1 and errno. */
+/* Lets events happen on this CPU, in this task. Returns 0, or -1 and errno. */
 static inline int pace_add(uint64_t cycles, uint64_t insns)
 {
 	return write_file(PACE "add", "%d %" PRIu64 " %d %" PRIu64, CYCLES, cycles, INSNS, insns);
@@ -347,14 +355,14 @@ static inline int pace_steal(int cpu, int nr)
 
 /* ---- the module ---- */
 
-/* set_parameter() writes what printf() would print. It gives 0, or -1 and errno. */
+/* Writes the formatted text to a parameter. Returns 0, or -1 and errno. */
 #define set_parameter(name, ...)	write_file(PARAMETERS name, __VA_ARGS__)
 #define parameter_is(name, value)	file_is(PARAMETERS name, value)
 #define parameter_number(name)		number_in_file(PARAMETERS name)
 
 /*
- * Counts both of them, from 0, on a new PMU. What was on the one before may take a while to end.
- * The caller is on CPU 0 from then on.
+ * Creates a new PMU, and counts both of its events from 0. The old PMU may need a while until its
+ * events have ended. The caller stays on CPU 0.
  */
 static inline bool sched_begin(int counters, int width)
 {
@@ -364,7 +372,7 @@ static inline bool sched_begin(int counters, int width)
 	       !set_parameter("enabled", "1") && pace_events() > 0;
 }
 
-/* Leaves the module as it is when it is loaded, but turned off. */
+/* Restores the module's default parameters, and turns it off. */
 static inline bool sched_end(void)
 {
 	set_parameter("enabled", "0");
@@ -381,7 +389,7 @@ static inline bool idle_counts(const char *text, int cpu, uint64_t counts[2])
 	return at && sscanf(at, "%*u %*u %" SCNu64 " %" SCNu64, &counts[0], &counts[1]) >= 1;
 }
 
-/* A task that comes and goes: what was had there meanwhile is accounted, by idle too. */
+/* Visits a CPU for a moment. The switches account all events on that CPU until now, idle's too. */
 static inline void visit(int cpu)
 {
 	cpu_set_t here, there;
@@ -393,7 +401,9 @@ static inline void visit(int cpu)
 		sched_setaffinity(0, sizeof(here), &here);
 }
 
-/* Sums the first event in a reading of SCHED "cpus", of all that ran on a CPU, and of idle. */
+/*
+ * Adds up the first event of all tasks and of idle on a CPU. @text is the content of SCHED "cpus".
+ */
 static inline uint64_t cycles_told(const char *text, int cpu)
 {
 	uint64_t idle[2];
@@ -404,7 +414,7 @@ static inline uint64_t cycles_told(const char *text, int cpu)
 	return t.counts[0] + idle[0];
 }
 
-/* Does the same, with a reading of its own. */
+/* Adds up the first event of all tasks and of idle on a CPU, from the file. */
 static inline uint64_t cycles_on(int cpu)
 {
 	uint64_t cycles;
@@ -418,8 +428,9 @@ static inline uint64_t cycles_on(int cpu)
 }
 
 /*
- * Whether what happens on a CPU is counted there, as it is not while its counters are away, nor in
- * the slice in which they come back. What was is added to @added.
+ * Returns whether events on a CPU are counted now. While other consumers have the CPU's counters,
+ * and in the slice in which the counters come back, events are not counted. @added gets the number
+ * of counted events.
  */
 static inline bool cpu_counts(int cpu, uint64_t *added)
 {
@@ -448,20 +459,20 @@ static inline int be_realtime(int priority)
 	return sched_setscheduler(0, SCHED_FIFO, &param);
 }
 
-/* An order for a worker. */
+/* An order tells a worker what to do. */
 struct order {
 	enum { ORDER_ADD, ORDER_YIELD, ORDER_SPIN, ORDER_NAP, ORDER_RUN_ON, ORDER_CALL,
 	       ORDER_END } what;
 	uint64_t a, b;
 };
 
-/* A process that does one thing after the other, and waits in between. */
+/* A worker is a process that carries out one order after the other, and sleeps in between. */
 struct worker {
 	int pid;
 	int to, from;		/* pipes */
 };
 
-/* Returns 0, errno, or -1: it does not know what to do. */
+/* Returns 0, errno, or -1 for an unknown order. */
 static inline int obey(const struct order *o)
 {
 	uint64_t i;
@@ -522,7 +533,7 @@ static inline bool worker_start(struct worker *w)
 	return w->pid > 0;
 }
 
-/* Without waiting until it is done. */
+/* Gives an order, and does not wait for its end. */
 static inline bool worker_order(const struct worker *w, int what, uint64_t a, uint64_t b)
 {
 	struct order o = { .what = what, .a = a, .b = b };
@@ -530,7 +541,7 @@ static inline bool worker_order(const struct worker *w, int what, uint64_t a, ui
 	return write(w->to, &o, sizeof(o)) == sizeof(o);
 }
 
-/* 0, or why it could not do the latest order. */
+/* Waits for the end of the latest order. Returns 0 or its error. */
 static inline int worker_done(const struct worker *w)
 {
 	int ret;
@@ -543,7 +554,7 @@ static inline int worker_do(const struct worker *w, int what, uint64_t a, uint64
 	return worker_order(w, what, a, b) ? worker_done(w) : EPIPE;
 }
 
-/* The worker calls @fn with @arg. Returns what @fn returns. */
+/* Lets the worker call @fn with @arg. Returns the result of @fn. */
 static inline int worker_call(const struct worker *w, int (*fn)(uint64_t arg), uint64_t arg)
 {
 	return worker_do(w, ORDER_CALL, (uintptr_t)fn, arg);
@@ -554,7 +565,7 @@ static inline int worker_add(const struct worker *w, uint64_t cycles, uint64_t i
 	return worker_do(w, ORDER_ADD, cycles, insns);
 }
 
-/* Whether it ended well. */
+/* Returns whether the process has exited with status 0. */
 static inline bool ended(int pid)
 {
 	int status;
@@ -562,13 +573,13 @@ static inline bool ended(int pid)
 	return waitpid(pid, &status, 0) == pid && WIFEXITED(status) && !WEXITSTATUS(status);
 }
 
-/* It is on that CPU. */
+/* Starts a worker on a CPU. */
 static inline bool worker_start_on(struct worker *w, int cpu)
 {
 	return worker_start(w) && !worker_do(w, ORDER_RUN_ON, cpu, 0);
 }
 
-/* Both at the same time. */
+/* Gives both workers the same order, so that they work at the same time. */
 static inline bool workers_do(const struct worker w[2], int what, uint64_t a)
 {
 	return worker_order(&w[0], what, a, 0) && worker_order(&w[1], what, a, 0) &&
@@ -584,7 +595,7 @@ static inline bool worker_end(struct worker *w)
 	return told && ended(w->pid);
 }
 
-/* A process that runs @fn, whose result is its exit status. It does not outlive us. */
+/* Runs @fn in a child, whose exit status is the result of @fn. The child dies with its parent. */
 static inline int start(int (*fn)(void *arg), void *arg)
 {
 	int pid = fork();
@@ -596,13 +607,13 @@ static inline int start(int (*fn)(void *arg), void *arg)
 	return pid;
 }
 
-/* Adds once; for start(). */
+/* A child of start() adds events once. */
 static inline int add_once(void *arg)
 {
 	return pace_add(7, 70);
 }
 
-/* Reads all files, one after the other, for ever; for start(). */
+/* A child of start() reads all files forever, one after the other. */
 static inline int read_all(void *arg)
 {
 	run_anywhere();
@@ -613,7 +624,7 @@ static inline int read_all(void *arg)
 	return 0;
 }
 
-/* Returns whether there was such a child. */
+/* Kills a child. Returns whether it existed. */
 static inline bool stop(int pid)
 {
 	kill(pid, SIGKILL);
@@ -621,12 +632,12 @@ static inline bool stop(int pid)
 }
 
 #define ANY_CPU		(-1)
-#define SAME_CPU	(-2)	/* as its parent, until that moves it */
+#define SAME_CPU	(-2)	/* CPU of the parent, until the parent moves it */
 
-/* A task that does the same thing again and again, until busy_end(). */
+/* A busy task calls @act again and again, until busy_end(). */
 struct busy {
-	bool (*act)(void);	/* false: it has failed */
-	int cpu;		/* it is on that one; or one of these above */
+	bool (*act)(void);	/* false: failed */
+	int cpu;		/* number of a CPU, or ANY_CPU, or SAME_CPU */
 	int pipes[2], pid;
 };
 
@@ -637,7 +648,7 @@ static inline void end_being_busy(int signal)
 	STORE(busy_ends, 1);
 }
 
-/* The task tells in the end how often it has acted. */
+/* At its end, the task reports the number of its calls of @act. */
 static inline int be_busy(void *arg)
 {
 	const struct busy *busy = arg;
@@ -657,19 +668,22 @@ static inline bool busy_start(struct busy *busy)
 {
 	if (pipe(busy->pipes))
 		return false;
-	signal(SIGTERM, end_being_busy);	/* the child begins with this */
+	signal(SIGTERM, end_being_busy);	/* the child inherits it */
 	busy->pid = start(be_busy, busy);
 	signal(SIGTERM, SIG_DFL);
 	return busy->pid > 0;
 }
 
-/* A busy task may act like this: a child adds, and ends. */
+/* A busy task can use this as @act: a child adds events, and exits. */
 static inline bool fork_once(void)
 {
 	return ended(start(add_once, NULL));
 }
 
-/* Returns whether the task ended well. @rounds says how often it has acted. */
+/*
+ * Ends a busy task. Returns whether it has exited with status 0. @rounds gets the number of calls
+ * of @act.
+ */
 static inline bool busy_end(const struct busy *busy, uint64_t *rounds)
 {
 	kill(busy->pid, SIGTERM);
@@ -677,7 +691,7 @@ static inline bool busy_end(const struct busy *busy, uint64_t *rounds)
 	       read(busy->pipes[0], rounds, sizeof(*rounds)) == sizeof(*rounds);
 }
 
-/* Returns whether the task is in @state, a letter as ps(1) shows it. */
+/* Returns whether the task is in @state, a letter as in ps(1). */
 static inline bool is_in_state(int pid, char state)
 {
 	char *text __freed = slurp_of(pid, "status");
@@ -699,8 +713,8 @@ static inline bool task_has(int pid, uint64_t cycles, uint64_t insns)
 }
 
 /*
- * The totals of all processes that have exited, which include a process some time after wait(2) has
- * returned.
+ * Returns whether the totals of exited processes are as given. They include a process some time
+ * after wait(2) has returned.
  */
 static inline bool exited_has(uint64_t cycles, uint64_t insns)
 {
@@ -725,7 +739,7 @@ static inline void expect_task(struct __test_metadata *_metadata, int pid, uint6
 	expect_counts(_metadata, &t, cycles, insns);
 }
 
-/* All tasks have had that much. */
+/* Expects that the totals of all tasks add up to these counts. */
 static inline void expect_sum(struct __test_metadata *_metadata, uint64_t cycles, uint64_t insns)
 {
 	struct totals t;

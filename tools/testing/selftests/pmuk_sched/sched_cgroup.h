@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Tests that put tasks into cgroups have a mount of cgroup2 of their own, and read its files. */
+/* Tests that use cgroups share these helpers. Each mounts cgroup2 for itself. */
 #ifndef _PMUK_SELFTEST_SCHED_CGROUP_H
 #define _PMUK_SELFTEST_SCHED_CGROUP_H
 
@@ -10,7 +10,7 @@
 
 #define ROOT_ID		1
 
-/* Returns 0 or errno; the path of the root is in @root, which has 32 bytes. */
+/* Mounts cgroup2, and stores the path in @root, which has 32 bytes. Returns 0 or errno. */
 static inline int cgroups_mount(char *root)
 {
 	strcpy(root, "/tmp/cgroupXXXXXX");
@@ -23,13 +23,13 @@ static inline void cgroups_unmount(const char *root)
 	rmdir(root);
 }
 
-/* The path of what is in @dir; false: that is too long. */
+/* Builds the path of @name in @dir. Returns false if the path is too long. */
 static inline bool path_in(const char *dir, const char *name, char path[512])
 {
 	return snprintf(path, 512, "%s/%s", dir, name) < 512;
 }
 
-/* Writes what printf() would print to a file of cgroup @dir. Returns 0, or -1 and errno. */
+/* Writes the formatted text to a file of cgroup @dir. Returns 0, or -1 and errno. */
 static inline __printf(3, 4)
 int write_in(const char *dir, const char *file, const char *format, ...)
 {
@@ -45,13 +45,16 @@ int write_in(const char *dir, const char *file, const char *format, ...)
 	return ret;
 }
 
-/* A cgroup below @dir; its path is in @path. */
+/* Makes a cgroup below @dir, and stores its path in @path. */
 static inline int make_below(const char *dir, const char *name, char path[512])
 {
 	return path_in(dir, name, path) ? mkdir(path, 0755) : -1;
 }
 
-/* Before this process (@pid 0) moves, its slice is accounted to the cgroup that it leaves. */
+/*
+ * Moves process @pid, or the caller for 0, to cgroup @dir. A reading before the caller's move ends
+ * its slice, so that the old cgroup gets all events until now.
+ */
 static inline int move(const char *dir, int pid)
 {
 	if (!pid)

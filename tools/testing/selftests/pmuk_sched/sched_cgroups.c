@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * cgroups (v2) of the scheduler statistics: each event belongs to the cgroup in which its task was
- * when it happened, and to all above; moves, forks and removals lose none, and count none twice.
+ * The tests check cgroups (v2) in the scheduler statistics. Each event belongs to the cgroup of its
+ * task at that time, and to all cgroups above. After moves, forks and removals no event is lost,
+ * and none is counted twice.
  */
 #include <dirent.h>
 #include <linux/sched.h>
@@ -13,7 +14,7 @@
 FIXTURE(cgroups)
 {
 	char root[32];
-	char top[512];		/* a cgroup of its own for each test */
+	char top[512];		/* cgroup of the test */
 	struct totals t;
 };
 
@@ -48,13 +49,13 @@ static bool tree_has(const char *dir, uint64_t cycles, uint64_t insns)
 	return tree_of(dir, &t) && has_counts(&t, cycles, insns);
 }
 
-/* Two of them, side by side. */
+/* Makes two cgroups side by side. */
 static int make_two(const char *dir, char paths[2][512])
 {
 	return make_below(dir, "a", paths[0]) | make_below(dir, "b", paths[1]);
 }
 
-/* With all below, children first. */
+/* Removes a cgroup with all cgroups below. Children come first. */
 static void remove_tree(const char *dir)
 {
 	struct dirent *entry;
@@ -107,7 +108,7 @@ TEST_F(cgroups, lines_are_as_documented)
 	free(text);
 }
 
-/* A worker in that cgroup. */
+/* Starts a worker in a cgroup. */
 static bool worker_start_in(struct worker *w, const char *dir)
 {
 	return worker_start(w) && !move(dir, w->pid);
@@ -118,7 +119,10 @@ static bool is_root(const char *text, const char *line)
 	return !strncmp(line, "1 ", 2);
 }
 
-/* Own counts of all are the tasks', and what the root has with all below is that, too. */
+/*
+ * The counts of all cgroups add up to those of all tasks. The counts of the root's subtree are the
+ * same.
+ */
 TEST_F(cgroups, cgroups_add_up_to_tasks)
 {
 	struct totals sum, root;
@@ -179,7 +183,7 @@ TEST_F(cgroups, each_level_has_what_is_below)
 
 #define MANY	200
 
-/* Cgroups are removed in another order than they were made. */
+/* The test removes cgroups in another order than it has made them. */
 TEST_F(cgroups, many_come_and_go)
 {
 	char paths[2][512], name[16];
@@ -237,8 +241,8 @@ static bool add_three(void)
 }
 
 /*
- * A task that runs, on another CPU, is moved to and fro; all it has counted is in either. In which,
- * of what is counted just then, may be another one for each event.
+ * A running task on another CPU is moved to and fro between two cgroups. Each count is in exactly
+ * one of them. Events near a move can be in either, and this may differ between the two counts.
  */
 TEST_F(cgroups, running_task_can_be_moved)
 {
@@ -267,7 +271,7 @@ TEST_F(cgroups, running_task_can_be_moved)
 	EXPECT_EQ(in[0].counts[1] + in[1].counts[1], 3 * rounds);
 }
 
-/* Time, too, and how often it was switched. */
+/* Run time and the number of switches move with the task, too. */
 TEST_F(cgroups, times_move_as_counts_do)
 {
 	struct totals a, b, task;
@@ -284,7 +288,7 @@ TEST_F(cgroups, times_move_as_counts_do)
 	ASSERT_EQ(worker_do(&w, ORDER_YIELD, 1, 0), 0);
 	ASSERT_TRUE(comes(own_of(paths[1], &b) && b.voluntary));
 	ASSERT_TRUE(own_of(paths[0], &a) && own_of(paths[1], &b) && task_totals(w.pid, &task));
-	/* who told it to has run in between, on the same CPU */
+	/* The test itself has run in between, on the worker's CPU. */
 	EXPECT_GE(a.voluntary + a.same + a.other, 49);
 	EXPECT_LE(b.voluntary, 2);
 	EXPECT_GT(a.run, 0);
@@ -293,7 +297,7 @@ TEST_F(cgroups, times_move_as_counts_do)
 	EXPECT_TRUE(worker_end(&w));
 }
 
-/* Single threads, where a cgroup is for these. */
+/* In a threaded cgroup, single threads can be moved. */
 TEST_F(cgroups, threads_can_be_in_cgroups_of_their_own)
 {
 	char path[512];
@@ -315,7 +319,7 @@ TEST_F(cgroups, threads_can_be_in_cgroups_of_their_own)
 
 #define CROWD	300
 
-/* A process of many threads. Each thread adds when it gets an order. */
+/* A crowd is a process with many threads. Each thread adds events when it gets an order. */
 struct crowd {
 	pthread_t threads[CROWD];
 	int orders[2], done[2];
@@ -356,7 +360,7 @@ static bool all_add(struct crowd *crowd)
 	return true;
 }
 
-/* How many tasks of process @tgid are told to be in cgroup @id. */
+/* Returns the number of tasks of process @tgid that are shown in cgroup @id. */
 static int nr_in(int tgid, uint64_t id)
 {
 	char *text __freed = slurp(SCHED "tasks");
@@ -370,7 +374,10 @@ static int nr_in(int tgid, uint64_t id)
 	return nr;
 }
 
-/* Its threads are moved some dozens at a time; who reads sees all of them where they are. */
+/*
+ * pmuk_sched moves some dozens of the threads at a time. Readers see all threads in the new cgroup
+ * nevertheless.
+ */
 TEST_F(cgroups, crowd_moves_in_short_stretches)
 {
 	static struct crowd crowd;
@@ -433,7 +440,7 @@ TEST_F(cgroups, child_can_be_born_elsewhere)
 	close(fd);
 }
 
-/* Many are born while their parent is moved. */
+/* Children are forked while their parent is moved. */
 TEST_F(cgroups, forks_and_moves_race)
 {
 	struct busy forker = { .act = fork_once, .cpu = ANY_CPU };
@@ -477,7 +484,7 @@ TEST_F(cgroups, removed_cgroup_is_its_parents)
 	EXPECT_TRUE(tree_has(self->root, 10, 100));
 }
 
-/* In @dir; children are there for a moment each. */
+/* Moves to cgroup @dir, and forks children that live for a moment. */
 static int fork_on_and_on(void *dir)
 {
 	if (move(dir, 0) || prctl(PR_SET_NAME, "forked"))
@@ -493,8 +500,9 @@ static int fork_on_and_on(void *dir)
 }
 
 /*
- * Returns how many of these are shown that have slept, and in @elsewhere how many not in @id.
- * Before they have run, they may be read in the middle of their fork, too.
+ * Returns the number of shown children that have slept. @elsewhere gets the number of those that
+ * are not in cgroup @id. A child that has not run yet may still be in the middle of its fork, so it
+ * does not count.
  */
 static int count_forked(uint64_t id, int *elsewhere)
 {
@@ -513,13 +521,15 @@ static int count_forked(uint64_t id, int *elsewhere)
 	return nr;
 }
 
-/* A slow machine shows few of them: only one that shows none for so long is stuck. */
+/*
+ * A slow machine shows few children. The test has only failed if no child is shown for this long.
+ */
 #define FORKED_ENOUGH	20
 #define FORKED_PATIENCE	(60 * NSEC_PER_SEC)
 
 /*
- * Tasks are moved, too, that are found in the middle of their fork. Few are: it takes five seconds,
- * or more.
+ * The reset finds a few tasks in the middle of their fork, and must move them, too. These are few,
+ * so the test takes at least five seconds.
  */
 TEST_F_TIMEOUT(cgroups, forked_while_it_is_turned_on, 600)
 {
@@ -540,7 +550,7 @@ TEST_F_TIMEOUT(cgroups, forked_while_it_is_turned_on, 600)
 	stop(pid);
 }
 
-/* Tasks that die there may still be there when the cgroup is removed, and nobody waits for them. */
+/* When the cgroup is removed, a dying task can still be in it, which nobody has waited for yet. */
 TEST_F(cgroups, cgroup_of_the_dead_can_be_removed)
 {
 	uint64_t id;
@@ -576,7 +586,10 @@ TEST_F(cgroups, preemption_knows_its_cgroup)
 		ASSERT_EQ(set_parameter("reset", "1"), 0);
 		ASSERT_TRUE(workers_do(w, ORDER_SPIN, 2 * NSEC_PER_SEC));
 		ASSERT_TRUE(task_totals(w[0].pid, &t[0]) && task_totals(w[1].pid, &t[1]));
-		/* alone in its cgroup, nobody else can be of the same */
+		/*
+		 * A task that is alone in its cgroup cannot be preempted by a task of the same
+		 * cgroup.
+		 */
 		if (!together) {
 			EXPECT_EQ(t[0].same + t[1].same, 0);
 			EXPECT_GT(t[0].other + t[1].other, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The tests of /dev/pmuk_sched share this: two workers on its last CPU, streams of records and of
- * packets, what was read from them, and the tests that are the same for both.
+ * The tests of /dev/pmuk_sched share these helpers: two workers on the last CPU, streams of records
+ * and of packets, the totals of a stream, and the tests that are the same for both kinds.
  */
 #ifndef _PMUK_SELFTEST_SCHED_DEVICE_H
 #define _PMUK_SELFTEST_SCHED_DEVICE_H
@@ -38,15 +38,18 @@ static inline int open_device(void)
 
 /* ---- streams ---- */
 
-/* A file, and what is mapped of it: a ring of records; or a ring of a page, and packets. */
+/*
+ * A stream is a file and its maps. The first map is a control page with a ring of records. A stream
+ * of packets has a ring of one page, and an AUX area in a second map.
+ */
 struct stream {
 	int fd;
 	unsigned int mode;
 	struct perf_event_mmap_page *page;
-	size_t mapped;			/* with the ring behind that page */
-	const uint8_t *data;		/* records, or packets */
-	uint64_t size;			/* of the data */
-	uint64_t tail;			/* read up to here */
+	size_t mapped;			/* bytes of the control page and the ring */
+	const uint8_t *data;		/* records or packets */
+	uint64_t size;			/* bytes of @data */
+	uint64_t tail;			/* position of the next byte to read */
 };
 
 static inline bool stream_map_packets(struct stream *s)
@@ -103,28 +106,30 @@ static inline uint64_t stream_head(const struct stream *s)
 
 struct seen {
 	uint64_t switches, invalid;
-	uint32_t pid;			/* the task whose slices @t adds up */
+	uint32_t pid;			/* task whose slices @t adds up */
 	struct totals t;
 
-	/* only in streams of records */
-	uint64_t lost;			/* records that PERF_RECORD_LOST reports */
+	/* Only streams of records have these members. */
+	uint64_t lost;			/* lost records by PERF_RECORD_LOST */
 	uint64_t others;		/* records of any other type */
 	uint64_t breaks;		/* records that do not continue the one before */
 	bool gap;			/* PERF_RECORD_LOST came after @last */
 	struct pmuk_sched_switch last;
 
-	/* only in streams of packets */
+	/* Only streams of packets have these members. */
 	uint64_t marks, missing;	/* marks; switches that the marks' numbers skip */
 	uint64_t jumps;			/* marks with another time or task, no switch missing */
 	uint64_t bad;			/* packets that are malformed or out of order */
-	uint64_t bytes, by_mark;	/* all bytes; most bytes from one mark to the next */
-	uint64_t number, time;		/* of the next switch; when the slice before it began */
-	uint32_t now;			/* the task that runs in that slice */
-	uint32_t pair[2], latest;	/* two tasks; which of them has run last */
+	uint64_t bytes, by_mark;	/* all bytes; most bytes between two marks */
+	uint64_t number, time;		/* next switch; begin of the slice before it */
+	uint32_t now;			/* task that runs in that slice */
+	uint32_t pair[2], latest;	/* two tasks; the one that has run last */
 	uint64_t turns;			/* switches from one of @pair to the other */
 };
 
-/* Takes one slice of @pid into account. @misc: of a record's header, or a packet's first byte */
+/*
+ * Adds up one slice of @pid. @misc comes from a record's header, or is the first byte of a packet.
+ */
 static inline void see_slice(struct seen *seen, uint32_t pid, unsigned int misc, uint64_t run,
 			     uint64_t wait, const uint64_t counts[2])
 {
@@ -146,10 +151,10 @@ static inline void see_slice(struct seen *seen, uint32_t pid, unsigned int misc,
 
 /* ---- two workers ---- */
 
-/* The state of both fixtures. */
+/* Both fixtures have this state. */
 struct streaming {
-	int cpu;			/* the last one: the test itself is on the first */
-	unsigned int mode;		/* of the streams that the shared tests open */
+	int cpu;			/* the last CPU, while the test is on the first */
+	unsigned int mode;		/* mode of streams in the shared tests */
 	struct stream s;
 	struct seen seen;
 	struct pmuk_sched_stat stat;
@@ -157,9 +162,9 @@ struct streaming {
 };
 
 /*
- * sched_stream.c and sched_raw.c each define these two functions. stream_read() reads the stream up
- * to @head, and gives the space back to the writer. expect_all() expects that each switch of the
- * CPU has been read, or is counted as lost or discarded.
+ * The files sched_stream.c and sched_raw.c each define these two functions. stream_read() reads the
+ * stream up to @head, and gives the space back to the writer. expect_all() expects that each switch
+ * of the CPU has been read, or is counted as lost or discarded.
  */
 static bool stream_read(struct stream *s, struct seen *seen, uint64_t head);
 static void expect_all(struct __test_metadata *_metadata, const struct streaming *r);
@@ -195,7 +200,7 @@ static inline bool see_everything(struct streaming *r)
 	return stream_stat(r) && stream_read(&r->s, &r->seen, r->stat.head);
 }
 
-/* In 100 turns one makes 5050 of the one event, and 5050 times @each of the other. */
+/* Worker @w adds 5050 of the first event in 100 slices, and @each times as many of the second. */
 static inline bool take_turns(struct streaming *r, uint64_t each)
 {
 	int i;
@@ -208,8 +213,9 @@ static inline bool take_turns(struct streaming *r, uint64_t each)
 }
 
 /*
- * Wakes worker @w @times times: each time, its CPU switches to the worker and away from it. One
- * order for all would not do: sched_yield() of the only runnable task causes no switch.
+ * Wakes worker @w @times times. Each time, its CPU switches to the worker and away from it. A
+ * single order for all would not do, since sched_yield() of the only runnable task causes no
+ * switch.
  */
 static inline bool work(const struct worker *w, int times)
 {
@@ -219,7 +225,7 @@ static inline bool work(const struct worker *w, int times)
 	return true;
 }
 
-/* Until more is published than @head. */
+/* Causes switches until the head is no longer @head. */
 static inline bool work_until(const struct streaming *r, uint64_t head)
 {
 	int i;
@@ -232,7 +238,7 @@ static inline bool work_until(const struct streaming *r, uint64_t head)
 
 /* ---- tests of either kind of stream ---- */
 
-/* Expects that what is added from here on is in the stream. */
+/* Expects events that are added from now on in the stream. */
 static inline void expect_added(struct __test_metadata *_metadata, struct streaming *r)
 {
 	r->seen.pid = r->w.pid;
@@ -242,7 +248,7 @@ static inline void expect_added(struct __test_metadata *_metadata, struct stream
 	expect_counts(_metadata, &r->seen.t, 17, 18);
 }
 
-/* Expects that the stream and the text say the same of a task. */
+/* Expects the same totals of a task from the stream as from the text files. */
 static inline void expect_totals(struct __test_metadata *_metadata, struct streaming *r,
 				 uint64_t each)
 {
@@ -267,7 +273,7 @@ static inline void expect_totals(struct __test_metadata *_metadata, struct strea
 	expect_all(_metadata, r);
 }
 
-/* A worker opens this stream, and keeps it until it is killed. */
+/* A worker opens a stream, and keeps it until it is killed. */
 static inline int keep_stream(uint64_t arg)
 {
 	const struct streaming *r = (const void *)arg;
@@ -302,7 +308,7 @@ static inline void expect_cpu_is_left(struct __test_metadata *_metadata, struct 
 	}
 }
 
-/* The descriptor may be closed: what is mapped goes on until it is unmapped. */
+/* The map keeps the stream alive after the descriptor is closed. */
 static inline void expect_map_keeps(struct __test_metadata *_metadata, struct streaming *r)
 {
 	int fd = open_device();
@@ -311,7 +317,7 @@ static inline void expect_map_keeps(struct __test_metadata *_metadata, struct st
 	ASSERT_TRUE(stream_open(&r->s, r->cpu, 4, r->mode, 0));
 	close(r->s.fd);
 	r->s.fd = -1;
-	if (r->mode == PMUK_SCHED_DROP)		/* a switch publishes its record at once */
+	if (r->mode == PMUK_SCHED_DROP)		/* publishes each record at once */
 		works = work(&r->w, 1) && comes(stream_head(&r->s));
 	else
 		works = work_until(r, 0);
@@ -348,7 +354,7 @@ static inline void expect_survives_hotplug(struct __test_metadata *_metadata, st
 	EXPECT_EQ(r->stat.discarded, 0);
 }
 
-/* A slice that was not counted says so, and has no counts. */
+/* A slice that was not counted is marked so, and has no counts. */
 static inline void expect_uncounted_marked(struct __test_metadata *_metadata, struct streaming *r)
 {
 	ASSERT_TRUE(stream_open(&r->s, r->cpu, 64, r->mode, 0));

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Where a real PMU counts instructions, and exactly: a loop of known length, and what a switch
- * costs in cgroups that are deep.
+ * The tests need a real PMU with an exact counter of instructions. They count a loop of known
+ * length, and the cost of a switch in deep cgroups.
  */
 #include "sched_cgroup.h"
 
 #define LOOPS		100000000ULL
 #define PER_LOOP	2		/* instructions */
 
-/* PER_LOOP instructions, so many times. */
+/* Executes PER_LOOP * @times instructions. */
 static int loop(uint64_t times)
 {
 #if defined(__aarch64__)
@@ -19,7 +19,7 @@ static int loop(uint64_t times)
 	return 0;
 }
 
-/* Whether a real PMU counts that much to be called exact. */
+/* Returns whether a real PMU counts instructions. */
 static bool counts_instructions(void)
 {
 	char *text;
@@ -52,8 +52,9 @@ FIXTURE_TEARDOWN(exact)
 }
 
 /*
- * No fewer than it has. One instruction takes 1 ns here, so a tick in 4 ms that has 10 000 adds 1
- * in 400; on arm64, a tick of 7.3 has some 4 000. The first time, there is more to do.
+ * The count has at least the instructions of the loop, and those of timer ticks besides. Each
+ * instruction takes 1 ns here, so a tick of 10 000 instructions every 4 ms adds 1 in 400. On arm64,
+ * a tick of Linux 7.3 has some 4 000. The first run has extra work, so it has no upper limit.
  */
 TEST_F(exact, known_loop_is_counted)
 {
@@ -82,8 +83,8 @@ TEST_F(exact, known_loop_is_counted)
 #define YIELDS	3000
 
 /*
- * A switch reads its counters in line, but for the first in each tick. Two tasks take turns 6000
- * times, within a few dozen ticks of virtual time.
+ * Each switch reads its counters directly, except the first one in each tick. Two tasks take turns
+ * 6000 times, within a few dozen ticks of virtual time.
  */
 TEST_F(exact, switches_read_in_line)
 {
@@ -111,7 +112,7 @@ TEST_F(exact, switches_read_in_line)
 		EXPECT_TRUE(worker_end(&w[i]));
 }
 
-/* The path of the cgroup that is @depth cgroups below the root. */
+/* Builds the path of the cgroup that is @depth levels below the root. */
 static void path_of(const char *root, int depth, char path[512])
 {
 	int len = snprintf(path, 512, "%s", root);
@@ -152,7 +153,7 @@ static void remove_depth(const char *root, int depth)
 	}
 }
 
-/* Depth is for who reads, and no switch needs to know. */
+/* Only readers need the depth of a cgroup, so a switch costs the same at each depth. */
 TEST_F(exact, depth_costs_nothing)
 {
 	uint64_t shallow, deep;
@@ -161,7 +162,7 @@ TEST_F(exact, depth_costs_nothing)
 	if (!self->counts)
 		SKIP(return, "no PMU counts instructions");
 	ASSERT_EQ(cgroups_mount(root), 0);
-	cost_at(root, 10);	/* all is there, and has been used once */
+	cost_at(root, 10);	/* makes all cgroups, and warms up */
 	shallow = cost_at(root, 1);
 	deep = cost_at(root, 10);
 	remove_depth(root, 10);

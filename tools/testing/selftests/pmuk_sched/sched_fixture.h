@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The fixture of tests that need nothing but two events, which count from 0, and a CPU to be on. */
+/* The fixture has two events on a simulated PMU, which count from 0. The test runs on CPU 0. */
 #ifndef _PMUK_SELFTEST_SCHED_FIXTURE_H
 #define _PMUK_SELFTEST_SCHED_FIXTURE_H
 
@@ -10,7 +10,7 @@
 
 #define CALLS	"/sys/kernel/tracing/instances/pmuk_calls"
 
-/* From now on calls_on() counts. Returns whether this kernel tells of calls between CPUs. */
+/* Starts the trace for calls_on(). Returns whether this kernel traces calls between CPUs. */
 static inline bool calls_begin(void)
 {
 	int fd;
@@ -29,7 +29,7 @@ static inline void calls_end(void)
 	rmdir(CALLS);
 }
 
-/* calls_on() counts the calls since the last mark, or forgets them. */
+/* Marks calls since the last mark as counted by calls_on(), or as ignored. */
 static inline bool calls_mark(bool count)
 {
 	return !write_file(CALLS "/trace_marker", count ? "pmuk: count" : "pmuk: forget");
@@ -37,7 +37,7 @@ static inline bool calls_mark(bool count)
 
 /*
  * Returns whether @line of the trace is a cross-CPU call to @cpu of a function of pmuk or of perf.
- * Other calls do not count: the scheduler, for example, calls idle CPUs to balance load.
+ * Other calls do not count. For example, the scheduler calls idle CPUs to balance load.
  */
 static inline bool is_call_on(int cpu, const char *line)
 {
@@ -49,7 +49,7 @@ static inline bool is_call_on(int cpu, const char *line)
 	return at && (strstr(at, "pmuk_") || strstr(at, "perf_") || strstr(at, "=remote_function"));
 }
 
-/* How many such calls there were. UINT64_MAX: the trace has lost some. */
+/* Returns the number of these calls. UINT64_MAX means that the trace has lost entries. */
 static inline uint64_t calls_on(int cpu)
 {
 	char *text __freed = slurp(CALLS "/trace"), *line, *save = NULL;
@@ -88,7 +88,7 @@ FIXTURE_TEARDOWN(sched)
 	EXPECT_TRUE(sched_end());
 }
 
-/* Opens a counter of perf's, pinned, on @cpu. Returns a file descriptor, or -1 and errno. */
+/* Opens a pinned perf event on @cpu. Returns a file descriptor, or -1 and errno. */
 static inline int open_counter(unsigned int type, uint64_t config, int cpu)
 {
 	struct perf_event_attr attr = {
@@ -101,7 +101,7 @@ static inline int open_counter(unsigned int type, uint64_t config, int cpu)
 	return syscall(SYS_perf_event_open, &attr, -1, cpu, -1, 0);
 }
 
-/* A task that never leaves its CPU by itself, for start(). */
+/* A child of start() spins on a CPU. */
 static inline int spin(void *cpu)
 {
 	if (stay_on((long)cpu))
@@ -110,13 +110,13 @@ static inline int spin(void *cpu)
 		;
 }
 
-/* A task that does the same, and that only more urgent tasks preempt. */
+/* A child of start() spins on a CPU. Only tasks with a higher real-time priority can preempt it. */
 static inline int hog(void *cpu)
 {
 	return stay_on((long)cpu) || be_realtime(1) ? 1 : spin(cpu);
 }
 
-/* Reads what the scheduler itself says of a task. */
+/* Holds the scheduler's own numbers of a task. */
 struct truth {
 	uint64_t voluntary, involuntary, run, wait, times;
 };
@@ -134,7 +134,7 @@ static inline bool truth_of(int pid, struct truth *truth)
 					     &truth->run, &truth->wait, &truth->times) == 3;
 }
 
-/* How often tasks left a CPU for reasons other than waiting and preemption. */
+/* Holds the number of switches for reasons other than sleep and preemption. */
 struct reasons {
 	uint64_t throttled, yielded, stopped, migrated;
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * These tests depend on how the machine was booted. Readers leave isolated CPUs alone (nohz_full=,
- * isolcpus=). A task that lends its time to the owner of a mutex is not charged with what the owner
- * does (sched_proxy_exec=1).
+ * The tests need certain boot parameters. Readers do not disturb isolated CPUs (nohz_full=,
+ * isolcpus=). If a task lends its time to the owner of a mutex (sched_proxy_exec=1), the owner's
+ * events are not charged to that task.
  */
 #include <sys/resource.h>
 
@@ -10,7 +10,7 @@
 
 /* ---- isolated CPUs ---- */
 
-/* The first and the last one; false: there are not two of them. */
+/* Gets the first and the last isolated CPU. Returns false unless there are two. */
 static bool isolated_cpus(int *first, int *last)
 {
 	char text[64];
@@ -19,7 +19,7 @@ static bool isolated_cpus(int *first, int *last)
 	       sscanf(text, "%d-%d", first, last) == 2;
 }
 
-/* An isolated CPU is idle, and another runs a program that makes no system calls. */
+/* Two CPUs are isolated. The first is idle, and the last runs a program without system calls. */
 TEST_F(sched, isolated_cpus_are_left_alone)
 {
 	int pid, idle, busy;
@@ -32,7 +32,7 @@ TEST_F(sched, isolated_cpus_are_left_alone)
 	usleep(500000);
 	calls_begin();
 	read_files(8 * READS);
-	sleep(3);		/* what is done once a second leaves them alone, too */
+	sleep(3);		/* periodic work disturbs neither CPU */
 	read_files(8 * READS);
 	TH_LOG("%" PRIu64 " calls on the busy one, %" PRIu64 " on the idle one",
 	       calls_on(busy), calls_on(idle));
@@ -42,7 +42,7 @@ TEST_F(sched, isolated_cpus_are_left_alone)
 	stop(pid);
 }
 
-/* A task is told as it was at its latest switch, and that is exact. */
+/* The counts of a task on an isolated CPU are those of its latest switch. These are exact. */
 TEST_F(sched, isolated_cpus_are_counted)
 {
 	int first, last;
@@ -63,10 +63,10 @@ TEST_F(sched, isolated_cpus_are_counted)
 /* ---- proxies ---- */
 
 #define STEPS	3000
-#define WATCHED	500		/* so many of them are looked at */
-#define ON	1		/* the CPU of all of them */
+#define WATCHED	500		/* number of steps in a measurement */
+#define ON	1		/* CPU of all three tasks */
 
-/* Holds a mutex of the kernel while so much happens, which takes as many milliseconds. */
+/* Holds a mutex of the kernel for @steps steps. Each step adds events and takes a millisecond. */
 static int hold(int steps)
 {
 	if (write_file(PACE "mutex", "%d %d 7 %d 70", steps, CYCLES, INSNS))
@@ -92,8 +92,8 @@ static bool has_taken_steps(int pid, struct totals *t, uint64_t counts)
 }
 
 /*
- * The owner has the lowest priority, and somebody spins who has a higher one: it goes on as it runs
- * for a waiter whose priority is higher still.
+ * The owner of the mutex has the lowest priority, and a spinning task has a higher one. The owner
+ * still makes progress, since it runs for a waiter with an even higher priority.
  */
 TEST_F(sched, owner_is_charged_with_what_it_does)
 {
@@ -109,7 +109,7 @@ TEST_F(sched, owner_is_charged_with_what_it_does)
 	ASSERT_TRUE(task_totals(pids[0], &owner_before));
 	EXPECT_LT(owner_before.counts[0], 7 * (STEPS - 2 * WATCHED));
 
-	/* All are there from the first reading to the second. */
+	/* All three tasks exist from the first reading to the second. */
 	pids[2] = start(hold_too, NULL);
 	ASSERT_TRUE(has_taken_steps(pids[0], &owner, owner_before.counts[0] + 7 * 100));
 	owner_before = owner;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The files of the scheduler statistics: their content, and who may read them. The module's
- * parameters: what they do and refuse. Events that cannot be counted, or not any more.
+ * The tests check the files of the scheduler statistics: their content, and the rights of readers.
+ * They check the module's parameters, valid and invalid, and events that cannot be counted.
  */
 #include "sched_fixture.h"
 #include "../pmu_kapi/rights.h"
@@ -33,7 +33,7 @@ TEST_F(sched, head_is_as_documented)
 	}
 }
 
-/* Each line that files have, but for the head. */
+/* Returns whether a line begins as one of the lines that files have. */
 static bool is_line(const char *line)
 {
 	static const char *const begins[] = {
@@ -50,7 +50,7 @@ static bool is_line(const char *line)
 	return false;
 }
 
-/* Names of tasks cannot make up lines. */
+/* A task's name cannot fake a line. */
 TEST_F(sched, names_make_no_lines)
 {
 	static const char name[] = "x\ncpu 0 1\\";
@@ -152,7 +152,7 @@ TEST_F(sched, four_events_can_be_counted)
 	EXPECT_EQ(self->t.counts[3], 1);
 }
 
-/* Nothing changes when something cannot be. */
+/* An invalid value is refused, and changes nothing. */
 TEST_F(sched, bad_parameters_are_refused)
 {
 	static const struct {
@@ -191,7 +191,10 @@ TEST_F(sched, bad_parameters_are_refused)
 
 /* ---- what cannot be counted ---- */
 
-/* No event at all, one of two, none of two: what is there is counted, what is not is told. */
+/*
+ * If no event or only one of two can be counted, the files name the missing events. The rest is
+ * counted.
+ */
 TEST_F(sched, missing_events_are_told)
 {
 	unsigned int type = self->type;
@@ -243,8 +246,8 @@ static bool is_counted_on(const struct worker *w, uint64_t *added)
 }
 
 /*
- * While another consumer has the counters of a CPU, tasks there are not counted, and their lines
- * say so. When the counters are back, so are counts. The counts of other CPUs are as they were.
+ * While another consumer has the counters of a CPU, tasks on it are not counted, and their lines
+ * say so. After the counters come back, tasks are counted again. Other CPUs' counts do not change.
  */
 TEST_F(sched, stolen_counters_come_back)
 {
@@ -267,7 +270,7 @@ TEST_F(sched, stolen_counters_come_back)
 	}
 	ASSERT_EQ(pace_steal(0, 0), 0);
 	ASSERT_TRUE(comes(is_counted_on(&w, &added)));
-	/* what was before the first slice that is counted again is nobody's */
+	/* Events before the first counted slice belong to no task. */
 	ASSERT_TRUE(task_totals(w.pid, &self->before));
 	ASSERT_EQ(worker_add(&w, 7, 9), 0);
 	expect_task(_metadata, w.pid, self->before.counts[0] + 7, self->before.counts[1] + 9);
@@ -280,7 +283,7 @@ TEST_F(sched, stolen_counters_come_back)
 	EXPECT_TRUE(worker_end(&w));
 }
 
-/* How often something was switched on CPU 1; to ask does not have that CPU look. */
+/* Returns the number of switches on CPU 1. The reading does not make that CPU update its counts. */
 static uint64_t switches_there(void)
 {
 	char *text __freed = slurp(SCHED "hist");
@@ -289,13 +292,13 @@ static uint64_t switches_there(void)
 	return buckets_of(text, "slice", 1, buckets, 40);
 }
 
-/* True: they were lost and are back, and no switch can have told of it. */
+/* Returns whether counters were lost and came back without a switch. */
 static bool come_back_unswitched(struct __test_metadata *_metadata)
 {
 	struct totals t;
 	uint64_t switches;
 
-	/* After two looks, nothing shows any more that the counters were lost the last time. */
+	/* After two updates, the earlier loss of the counters has no effect any more. */
 	EXPECT_TRUE(cpu_totals(1, &t) && cpu_totals(1, &t));
 	switches = switches_there();
 	EXPECT_EQ(pace_steal(1, 8), 0);
@@ -306,9 +309,12 @@ static bool come_back_unswitched(struct __test_metadata *_metadata)
 }
 
 /*
- * Nobody need leave a CPU for its counters to come back; who is there says that some was missed.
- * pmuk_sched looks for lost counters each second, and less often after losses that follow each
- * other. So attempts are apart: a kernel thread is not likely to run in the one second of each.
+ * Counters come back to a CPU even if its task stays on it. The task's line then says that some
+ * events were missed.
+ *
+ * pmuk_sched looks for lost counters each second, and less often after repeated losses. So the test
+ * waits between attempts. It is unlikely that a kernel thread runs in the one second of each
+ * attempt.
  */
 TEST_F(sched, stolen_counters_come_back_to_who_stays)
 {
@@ -331,7 +337,7 @@ TEST_F(sched, stolen_counters_come_back_to_who_stays)
 	stop(pid);
 }
 
-/* Other consumers' counters are pinned, too: there are not enough to begin. */
+/* Another consumer's pinned counter leaves too few registers, so the second event is missing. */
 TEST_F(sched, taken_counters_are_missing)
 {
 	char *cpus;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /dev/pmuk_sched with PMUK_SCHED_RAW: each switch of a CPU is a packet in the AUX area, or the
- * next mark tells that it is missing; and packets add up to what the text files say.
+ * The tests read /dev/pmuk_sched with PMUK_SCHED_RAW. Each switch of a CPU is a packet in the AUX
+ * area, or the next mark reports the packet as missing. The packets add up to the numbers in the
+ * text files.
  */
 #include "sched_device.h"
 
@@ -16,11 +17,11 @@ static void stream_give_back(struct stream *s, uint64_t tail)
 	__atomic_store_n(&s->page->data_tail, head, __ATOMIC_RELEASE);
 }
 
-/* The bytes that are left of a part of the stream. */
+/* Holds the rest of a part of the stream. */
 struct bytes {
 	const struct stream *s;
 	uint64_t pos, end;
-	bool cut;			/* there were too few */
+	bool cut;			/* a packet needed more bytes */
 };
 
 static uint8_t take_byte(struct bytes *b)
@@ -174,7 +175,7 @@ TEST_F(raw, bad_requests_are_refused)
 	close(other);
 }
 
-/* A ring of a page, and behind it the area. */
+/* The first map has the control page and a ring of one page, the second has the area. */
 TEST_F(raw, maps_are_as_announced)
 {
 	struct streaming *r = &self->r;
@@ -199,7 +200,7 @@ TEST_F(raw, packets_are_the_totals)
 
 #define PASSES	2000
 
-/* Two tasks pass a byte to and fro: each byte wakes the other one. */
+/* Two tasks pass a byte to and fro. Each byte wakes the other task. */
 struct passer {
 	int cpu, from, to;
 	bool first;
@@ -240,7 +241,7 @@ TEST_F(raw, two_tasks_over_a_pipe_alternate)
 	EXPECT_EQ(r->stat.lost, 0);
 	expect_all(_metadata, r);
 	TH_LOG("%.1f bytes a switch, marks included", (double)r->seen.bytes / r->seen.switches);
-	/* names, and what else ran, take some switches */
+	/* Some switches also need a name, or belong to other tasks, so they take more bytes. */
 	EXPECT_LT(r->seen.bytes, 20 * r->seen.switches);
 	EXPECT_GE(r->seen.marks, r->seen.bytes / PART);
 	EXPECT_LE(r->seen.marks, r->seen.bytes / (PART - 128) + 2);
@@ -253,7 +254,7 @@ struct aux_record {
 	uint64_t offset, size, flags;
 };
 
-/* Not before somebody asks for it, as it is less than a part; and then it is told. */
+/* Less than a part is only published by a flush. A record then reports the new bytes. */
 TEST_F(raw, flush_publishes)
 {
 	struct streaming *r = &self->r;
@@ -283,7 +284,10 @@ TEST_F(raw, flush_publishes)
 	expect_all(_metadata, r);
 }
 
-/* At the end of the part that passes the watermark, without being asked for it; and once. */
+/*
+ * The writer wakes the reader once, at the end of the part that passes the watermark. The reader
+ * does not have to flush.
+ */
 TEST_F(raw, reader_is_woken)
 {
 	struct streaming *r = &self->r;
@@ -307,7 +311,10 @@ TEST_F(raw, reader_is_woken)
 
 /* ---- readers that do not keep up ---- */
 
-/* Nobody reads: the oldest stay, the rest is counted, and the next mark tells. */
+/*
+ * The test does not read. The oldest packets stay, later switches are counted as lost, and the next
+ * mark reports the loss.
+ */
 TEST_F(raw, slow_reader_is_told_what_it_lost)
 {
 	struct streaming *r = &self->r;
@@ -332,7 +339,7 @@ TEST_F(raw, slow_reader_is_told_what_it_lost)
 	expect_all(_metadata, r);
 }
 
-/* The position behind the latest part that records tell of; they are given back. */
+/* Reads all records, and moves the tail. Returns the position behind the latest reported part. */
 static uint64_t told_up_to(struct stream *s)
 {
 	const uint64_t *data = (const uint64_t *)((const char *)s->page + getpagesize());
@@ -351,8 +358,9 @@ static uint64_t told_up_to(struct stream *s)
 }
 
 /*
- * A reader that goes by records is told of all there is, though they had no room when the area
- * became full: when they have, the next switch tells, and wakes it.
+ * A reader that uses only the records finds all bytes. When the area became full, the ring had no
+ * room for records. After it has room, the next switch writes the missing record, and wakes the
+ * reader.
  */
 TEST_F(raw, records_alone_are_enough)
 {
@@ -376,7 +384,10 @@ TEST_F(raw, records_alone_are_enough)
 	EXPECT_EQ(told_up_to(s), stream_head(s));
 }
 
-/* It reads now and then, while there are switches: seen and lost are all of them, at any time. */
+/*
+ * The test reads now and then, while there are switches. At any time, read and lost switches add up
+ * to all switches.
+ */
 TEST_F(raw, seen_and_lost_are_all)
 {
 	struct streaming *r = &self->r;
@@ -397,14 +408,14 @@ TEST_F(raw, seen_and_lost_are_all)
 	EXPECT_GT(r->stat.lost, 0);
 }
 
-/* The CPU writes a few packets if there is room, and ends its part. */
+/* The CPU writes a few packets if there is room. PMUK_SCHED_STAT then ends the part. */
 static bool write_with_tail(struct streaming *r, uint64_t tail)
 {
 	__atomic_store_n(&r->s.page->aux_tail, tail, __ATOMIC_RELEASE);
 	return !worker_do(&r->w, ORDER_YIELD, 5, 0) && stream_stat(r);
 }
 
-/* A tail that cannot be means that there is no room; what was written stays. */
+/* An impossible tail leaves no room. Bytes that were written before stay in the area. */
 TEST_F(raw, does_not_believe_every_tail)
 {
 	static const uint64_t lies[] = { 1, 1000000, 1ULL << 32, 1ULL << 63, -1ULL << 32 };
@@ -415,7 +426,10 @@ TEST_F(raw, does_not_believe_every_tail)
 
 	ASSERT_TRUE(stream_open(s, r->cpu, 4, PMUK_SCHED_RAW, 0));
 	ASSERT_EQ(worker_do(&r->w, ORDER_YIELD, 5, 0), 0);
-	/* Others' switches may have begun a part before the first lie: that one has room. */
+	/*
+	 * Other switches may have begun a part before the first wrong tail. That part still has
+	 * room.
+	 */
 	ASSERT_TRUE(write_with_tail(r, 1ULL << 62));
 	head = r->stat.head;
 	lost = r->stat.lost;
@@ -444,7 +458,10 @@ TEST_F(raw, map_keeps_its_stream)
 
 /* ---- what happens meanwhile ---- */
 
-/* Packets from before are published, and a mark comes before those that follow. */
+/*
+ * Earlier packets are published when accounting is turned off. After it is turned on, a mark
+ * precedes the next packets.
+ */
 TEST_F(raw, stream_survives_off_and_on)
 {
 	struct streaming *r = &self->r;
@@ -472,7 +489,7 @@ TEST_F(raw, stream_survives_hotplug)
 	EXPECT_EQ(self->r.seen.missing, self->r.stat.lost);
 }
 
-/* Its CPU is gone when it ends, and comes back to somebody else. */
+/* The stream's CPU is offline when the stream is closed. Another stream then gets the CPU. */
 TEST_F(raw, reader_ends_while_its_cpu_is_offline)
 {
 	struct streaming *r = &self->r;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Readers of /proc/pmuk_sched cost others little: CPUs that are idle are left alone, nobody is
- * asked twice, and what many tasks need is done in short stretches.
+ * Readers of /proc/pmuk_sched disturb other tasks little. They do not interrupt idle CPUs, they
+ * interrupt each busy CPU only once, and long work is divided into short stretches.
  */
 #include <pthread.h>
 
 #include "sched_cgroup.h"
 #include "sched_fixture.h"
 
-/* How long tasks ("cpu"), or the idle task ("idle"), have run on a CPU. */
+/* Returns the run time of tasks ("cpu") or of the idle task ("idle") on a CPU. */
 static uint64_t run_of(const char *who, int cpu)
 {
 	char begin[32];
@@ -44,7 +44,7 @@ TEST_F(sched, idle_cpus_are_left_alone)
 	EXPECT_LT(calls, READS);
 }
 
-/* Idle time goes on while nobody is woken to tell it, and only grows. */
+/* Idle time increases from reading to reading, although the idle CPU is not woken. */
 TEST_F(sched, idle_time_goes_on)
 {
 	uint64_t began, first, last, now = 0, i;
@@ -70,7 +70,7 @@ TEST_F(sched, idle_time_goes_on)
 
 #define CGROUPS	150
 
-/* Each busy CPU is asked once, however much there is to tell. */
+/* Each busy CPU is interrupted once for a reading, even with many cgroups. */
 TEST_F(sched, cgroups_are_read_in_one_pass)
 {
 	char root[32], path[512], name[16];
@@ -112,7 +112,7 @@ static int sleep_for_ever(void *arg)
 	return pause();
 }
 
-/* However many tasks there are, a reading drops its lock after at most 256, to let others run. */
+/* A reading drops its lock after at most 256 tasks, so that other users of the lock can run. */
 TEST_F(sched, stretches_are_short)
 {
 	static int pids[SLEEPERS];
@@ -164,7 +164,7 @@ static int add_with_thread(void *arg)
 
 	if (pthread_create(&thread, NULL, sleep_on, NULL) || pace_add(7000, 70000))
 		return 1;
-	sleep(30);	/* killed before that, but for an orphan */
+	sleep(30);	/* only an orphan gets this far */
 	return 0;
 }
 
@@ -173,8 +173,8 @@ static int add_with_thread(void *arg)
 
 /*
  * Starts processes of two threads, gives readers time to read them more than once, and kills them
- * one after the other. No process starts while others end: the counts of a new process could hide
- * that a reading has missed those of one that ended.
+ * one after the other. No process starts while others end, since the counts of a new process could
+ * hide that a reading has missed those of one that ended.
  */
 static bool end_teams(void)
 {
@@ -227,7 +227,7 @@ TEST_F(sched, readers_miss_nothing_that_ends)
 	cgroups_unmount(root);
 }
 
-/* While one CPU's counters stay away, CPUs whose counters are there are seldom disturbed. */
+/* While another consumer has one CPU's counters, the other CPUs are seldom interrupted. */
 TEST_F(sched, lost_counters_disturb_no_others)
 {
 	int last = nr_cpus() - 1, pid;
@@ -242,7 +242,7 @@ TEST_F(sched, lost_counters_disturb_no_others)
 	usleep(1500000);
 	calls_begin();
 	for (end = now_ns() + 8 * NSEC_PER_SEC; now_ns() < end;)
-		;	/* what is to be done once a second is done by CPUs that are awake */
+		;	/* CPUs that are awake do the periodic work */
 	calls = calls_on(last);
 	calls_end();
 	TH_LOG("%" PRIu64 " calls in 8 s", calls);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Why tasks leave their CPU, as /proc/pmuk_sched tells: a task counts as preempted only if another
- * task was put in its place while it could have run. And what its time is: neither throttled time
- * counts as waiting, nor do interrupts make a CPU seem faster than it is.
+ * The tests check the reasons for which tasks leave their CPU, as in /proc/pmuk_sched. A task only
+ * counts as preempted if another task got the CPU while the first could have run. Throttled time
+ * does not count as waiting, and interrupts do not make a CPU seem faster.
  */
 #include "sched_cgroup.h"
 #include "sched_fixture.h"
@@ -18,7 +18,7 @@ FIXTURE(quota)
 	int pid;
 };
 
-/* A task that is alone on its CPU may run 2 of each 20 ms, once it is in that group. */
+/* A task spins alone on a CPU. In the cgroup with a quota, it may run 2 ms in each 20 ms. */
 FIXTURE_SETUP(quota)
 {
 	char path[512];
@@ -70,21 +70,34 @@ TEST_F(quota, throttled_is_neither_preempted_nor_waiting)
 	EXPECT_GE(r.throttled, 10);
 }
 
+/* Returns how often the kernel has throttled the cgroup's tasks. */
+static uint64_t throttled_in(const char *group)
+{
+	char path[512], *stat __freed = path_in(group, "cpu.stat", path) ? slurp(path) : NULL;
+	const char *times = after(stat, "nr_throttled ");
+
+	return times ? strtoull(times, NULL, 10) : 0;
+}
+
 /* Waits never become less, whether the task is throttled or runs while they are read. */
 TEST_F(quota, waits_of_throttled_only_grow)
 {
-	uint64_t end = now_ns() + NSEC_PER_SEC, last = 0;
+	uint64_t began, first, last;
 	struct totals t;
 
 	if (!self->has_quota)
 		SKIP(return, "no cgroup has a quota: CFS_BANDWIDTH is not set");
+	ASSERT_TRUE(task_totals(self->pid, &t));
+	began = now_ns();
+	first = t.wait;
+	last = first;
 	ASSERT_EQ(move(self->group, self->pid), 0);
-	while (now_ns() < end) {
+	while (throttled_in(self->group) < 50) {
 		ASSERT_TRUE(task_totals(self->pid, &t));
 		ASSERT_GE(t.wait, last);
 		last = t.wait;
 	}
-	EXPECT_LT(last, NSEC_PER_SEC / 2);
+	EXPECT_LT(last - first, (now_ns() - began) / 2);
 }
 
 /* ---- yielded, stopped, migrated ---- */
@@ -111,7 +124,7 @@ TEST_F(sched, yielding_is_not_being_preempted)
 	EXPECT_TRUE(worker_end(&w[0]) && worker_end(&w[1]));
 }
 
-/* Two that compute take turns: that is what preemption is. */
+/* Two spinning tasks preempt each other. */
 TEST_F(sched, taking_turns_is_being_preempted)
 {
 	int pids[2], i;
@@ -137,7 +150,7 @@ static uint64_t cpu_time(int pid)
 	return t.tv_sec * NSEC_PER_SEC + t.tv_nsec;
 }
 
-/* Returns whether the task has run for 20 ms on the CPU to which it has just been moved. */
+/* Returns whether the task has run for 20 ms on its new CPU. */
 static bool runs_on(int pid)
 {
 	uint64_t before = cpu_time(pid);
@@ -145,7 +158,7 @@ static bool runs_on(int pid)
 	return comes(cpu_time(pid) > before + 20 * NSEC_PER_MSEC);
 }
 
-/* It could not have stayed: the kernel stops the CPU to take it away. */
+/* A task is moved away by stopping its CPU. It could not have run on, so it was not preempted. */
 TEST_F(sched, moving_on_is_not_being_preempted)
 {
 	struct reasons r[2], before[2] = {};
@@ -171,7 +184,7 @@ TEST_F(sched, moving_on_is_not_being_preempted)
 	stop(pid);
 }
 
-/* While a CPU goes offline, all others are stopped. */
+/* While one CPU goes offline, all other CPUs are stopped. */
 TEST_F(sched, being_stopped_is_not_being_preempted)
 {
 	struct reasons r = {}, before;
@@ -193,7 +206,10 @@ TEST_F(sched, being_stopped_is_not_being_preempted)
 
 /* ---- what time is ---- */
 
-/* Returns the frequency of a task that spins for half a second, between two switches: GHz, or 0. */
+/*
+ * Returns a spinning task's frequency over half a second, in GHz, or 0 on failure. SIGSTOP causes a
+ * switch at both ends.
+ */
 static double frequency_of(int pid)
 {
 	struct totals before, t;
@@ -209,7 +225,7 @@ static double frequency_of(int pid)
 	return sound ? (double)(t.counts[0] - before.counts[0]) / (double)(t.run - before.run) : 0;
 }
 
-/* With softirqs that have 40 % of the CPU, it has the same frequency as without. */
+/* Softirqs take 40 % of the CPU. The frequency does not change. */
 TEST_F(sched, frequency_is_right_under_interrupts)
 {
 	double alone, told;

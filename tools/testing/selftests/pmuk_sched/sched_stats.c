@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /proc/pmuk_sched of tasks whose counts are known: on a simulated PMU, where each event happens
- * in a task that asked for it, all is to be exact, whatever CPUs and counters do.
+ * The tests know the counts of all tasks in /proc/pmuk_sched. On the simulated PMU, each event
+ * happens in a task that has requested it. So all counts must be exact, no matter which CPUs and
+ * counters come and go.
  */
 #include "sched_fixture.h"
 
@@ -25,7 +26,7 @@ TEST_F(sched, counts_are_exact)
 	EXPECT_FALSE(task_totals(w.pid, &self->t));
 }
 
-/* While it runs, too: who reads need not wait for a switch. */
+/* The counts of a running task are current, too. Readers need not wait for a switch. */
 TEST_F(sched, running_task_is_up_to_date)
 {
 	int i;
@@ -38,11 +39,11 @@ TEST_F(sched, running_task_is_up_to_date)
 
 #define ROUNDS	500
 
-/* A player, of two: adds when it is its turn, and then gives the turn to the other. */
+/* Two players take turns. A player adds events, and passes the turn to the other. */
 struct player {
 	int from, to;		/* pipes */
 	uint64_t cycles, insns;
-	bool looks;		/* then, in the same slice, it reads what it has had */
+	bool looks;		/* reads a file in the same slice */
 };
 
 static int play(uint64_t arg)
@@ -62,14 +63,14 @@ static int play(uint64_t arg)
 	return 0;
 }
 
-/* A game of two on one CPU, over a pipe. */
+/* A game has two players on one CPU, who pass the turn over pipes. */
 struct game {
 	int ab[2], ba[2];
 	struct player players[2];
 	struct worker w[2];
 };
 
-/* Returns when the game is over; the players are still there then. */
+/* Returns at the end of the game. The players still exist then. */
 static bool game_play(struct game *g, bool looks)
 {
 	int i;
@@ -91,18 +92,18 @@ static bool game_end(struct game *g)
 	return worker_end(&g->w[0]) && worker_end(&g->w[1]);
 }
 
-/* The IPC of one is 2, of the other 1/3; each slice of theirs is in its bucket. */
+/* The players' IPCs are 2 and 1/3. Each of their slices is in its bucket. */
 static void expect_ipc(struct __test_metadata *_metadata)
 {
 	char *text __freed = slurp(SCHED "hist");
 	uint64_t ipc[16];
 
 	ASSERT_NE(buckets_of(text, "ipc", 0, ipc, 16), UINT64_MAX);
-	EXPECT_EQ(ipc[10], ROUNDS);	/* [2, 4) */
-	EXPECT_EQ(ipc[7], ROUNDS);	/* [1/4, 1/2) */
+	EXPECT_EQ(ipc[10], ROUNDS);	/* IPC in [2, 4) */
+	EXPECT_EQ(ipc[7], ROUNDS);	/* IPC in [1/4, 1/2) */
 }
 
-/* No task is accounted what another one has done. */
+/* No task is charged with events of another task. */
 TEST_F(sched, two_tasks_over_a_pipe_keep_their_ipc)
 {
 	struct game g;
@@ -116,7 +117,7 @@ TEST_F(sched, two_tasks_over_a_pipe_keep_their_ipc)
 	expect_ipc(_metadata);
 }
 
-/* A reader splits slices, which must not be seen. */
+/* Readings split slices, which must have no visible effect. */
 TEST_F(sched, readers_change_nothing)
 {
 	int reader = start(read_all, NULL);
@@ -151,7 +152,9 @@ TEST_F(sched, tasks_add_up_to_cpus)
 		EXPECT_TRUE(worker_end(&w[i]));
 }
 
-/* Time and switches go on while they are read: what is between two readings is between them. */
+/*
+ * Times and switches increase during a reading, so tasks' times lie between two readings of CPUs.
+ */
 TEST_F(sched, times_add_up_to_cpus)
 {
 	struct totals tasks, before, after;
@@ -163,12 +166,12 @@ TEST_F(sched, times_add_up_to_cpus)
 		ASSERT_TRUE(sum_cpus(&after));
 		EXPECT_LE(before.run, tasks.run);
 		EXPECT_LE(tasks.run, after.run);
-		EXPECT_LE(before.wait, tasks.wait);	/* what another CPU saw is not in it */
+		EXPECT_LE(before.wait, tasks.wait);	/* @after can lack another CPU's waits */
 		usleep(1000);
 	}
 }
 
-/* Events on another CPU go to the task that is there, or to nobody. */
+/* Events on another CPU belong to the running task or to idle. */
 TEST_F(sched, idle_has_its_share)
 {
 	uint64_t idle[2];
@@ -214,7 +217,7 @@ TEST_F(sched, independent_counter_agrees)
 	EXPECT_TRUE(worker_end(&w[0]) && worker_end(&w[1]));
 }
 
-/* Cycles, of a real PMU, with idle's: between what a counter of perf's says before and after. */
+/* Holds cycles of tasks and idle, and perf's own count before and after the reading. */
 struct moment {
 	uint64_t before, cpu, after;
 };
@@ -236,7 +239,7 @@ static uint64_t width_of(const struct moment *m)
 	return m->after - m->before;
 }
 
-/* The best of some: who reads may be kept from it in between. */
+/* Takes the best of several readings, since other tasks may delay a reading. */
 static bool look_well(int fd, struct moment *best)
 {
 	struct moment m;
@@ -253,14 +256,14 @@ static bool look_well(int fd, struct moment *best)
 	return true;
 }
 
-/* Returns whether readings are exact to 1 in @parts of what has passed. */
+/* Returns whether readings are exact to 1 in @parts of the passed cycles. */
 static bool is_narrow(int fd, const struct moment *begin, struct moment *end, unsigned int parts)
 {
 	return look_at(fd, end) && end->cpu > begin->cpu &&
 	       (width_of(begin) + width_of(end)) * parts < end->cpu - begin->cpu;
 }
 
-/* To 1 in 10 000; to 1 in 1 000 if ten seconds have not been enough for that. */
+/* Readings are exact to 1 in 10 000. After ten seconds, 1 in 1 000 is enough. */
 TEST_F(sched, real_counter_agrees)
 {
 	struct moment begin, end;
@@ -283,7 +286,7 @@ TEST_F(sched, real_counter_agrees)
 
 /* ---- how tasks leave their CPU, and for how long they had it ---- */
 
-/* Once the task has come to rest. */
+/* Compares the numbers when the task is asleep. */
 static bool agree(int pid, struct totals *t, struct truth *truth)
 {
 	return is_in_state(pid, 'S') && truth_of(pid, truth) && task_totals(pid, t) &&
@@ -308,14 +311,14 @@ TEST_F(sched, switches_are_the_schedulers)
 		       truth.involuntary);
 	}
 	EXPECT_GT(self->t.voluntary, 0);
-	EXPECT_GT(truth.involuntary, 0);	/* nearly all of them yields */
+	EXPECT_GT(truth.involuntary, 0);	/* most of these are yields */
 	EXPECT_LT(self->t.same + self->t.other, truth.involuntary);
 	EXPECT_EQ(self->t.wait, truth.wait);
 	EXPECT_GE(self->t.run, truth.run);
 	EXPECT_TRUE(worker_end(&w) && worker_end(&v));
 }
 
-/* The wait on one CPU goes with a task that is moved to another CPU. */
+/* The wait time on one CPU stays with a task that is moved to another CPU. */
 TEST_F(sched, waits_go_with_a_task)
 {
 	const cpu_set_t here = {{ 1 }};
@@ -347,11 +350,11 @@ TEST_F(sched, waits_go_with_a_task)
 
 /* ---- histograms ---- */
 
-/* The contents of CPU 1's histograms, and its totals. */
+/* Holds the contents of CPU 1's histograms, and its totals. */
 struct histograms {
-	uint64_t waits, slices, ipcs;	/* how many slices each has */
-	uint64_t left;			/* how often tasks have left the CPU */
-	uint64_t least, most;		/* the times that the slices can add up to */
+	uint64_t waits, slices, ipcs;	/* number of slices in each histogram */
+	uint64_t left;			/* number of switches away from tasks */
+	uint64_t least, most;		/* limits for the sum of the slices */
 	uint64_t run;
 };
 
@@ -365,7 +368,7 @@ static void add_times(struct histograms *h, const uint64_t *buckets)
 	}
 }
 
-/* Returns false if tasks have been switched on CPU 1 meanwhile. */
+/* Returns false if tasks were switched on CPU 1 during the reading. */
 static bool read_histograms(struct histograms *h)
 {
 	uint64_t buckets[40], times[40];
@@ -396,7 +399,7 @@ static bool counts_agree(const struct histograms *h)
 	return h->waits == h->left && h->slices == h->left && h->ipcs == h->left;
 }
 
-/* The limits leave a factor of two, because the first slices began before the sum did. */
+/* The limits allow a factor of two, since the first slices began before the sum. */
 static bool buckets_agree(void)
 {
 	struct histograms h;
@@ -423,7 +426,7 @@ TEST_F(sched, histograms_have_each_slice)
 
 /* ---- CPUs that come and go ---- */
 
-/* Adds, and waits now and then. */
+/* Adds events, and sleeps now and then. */
 static bool add_and_rest(void)
 {
 	static int rounds;
@@ -444,7 +447,7 @@ static bool run_on(const struct busy adders[ADDERS], uint64_t mask)
 	return !ret;
 }
 
-/* The @added events may have gone to a kernel thread that has gone with the CPU. */
+/* The @added events may belong to a kernel thread that has exited with the CPU. */
 static bool exited_have(uint64_t cycles, uint64_t added)
 {
 	struct totals t;
@@ -453,8 +456,8 @@ static bool exited_have(uint64_t cycles, uint64_t added)
 }
 
 /*
- * A CPU that goes loses nothing of what has happened there. When it comes back its counters do,
- * after a while; who runs there in between is said not to be counted, so nobody does.
+ * All events of a CPU that goes offline are kept. The CPU's counters come back some time after the
+ * CPU. Until then its tasks are marked as not counted, so the workers do not run on it.
  */
 TEST_F(sched, hotplug_loses_nothing)
 {
@@ -493,7 +496,7 @@ TEST_F(sched, hotplug_loses_nothing)
 	EXPECT_TRUE(worker_end(&w));
 }
 
-/* Offline CPUs have their lines, which do not move. */
+/* The lines of an offline CPU stay, and do not change. */
 TEST_F(sched, offline_cpus_stay_as_they_were)
 {
 	struct histograms h;
@@ -510,7 +513,7 @@ TEST_F(sched, offline_cpus_stay_as_they_were)
 		TH_LOG("%" PRIu64 " waits, %" PRIu64 " slices, %" PRIu64 " IPCs of %" PRIu64,
 		       h.waits, h.slices, h.ipcs, h.left);
 	}
-	EXPECT_LE(h.least / 2, h.run);	/* the last slice did not end, and is in no bucket */
+	EXPECT_LE(h.least / 2, h.run);	/* the last slice is in no bucket */
 	usleep(20000);
 	ASSERT_TRUE(cpu_totals(1, &t));
 	EXPECT_EQ(memcmp(&self->before, &t, sizeof(t)), 0);
@@ -526,7 +529,7 @@ TEST_F(sched, offline_cpus_stay_as_they_were)
 
 #define NAPS	200
 
-/* A task that sleeps leaves its CPU to idle, whose switches cost no more than others. */
+/* A sleeping task leaves its CPU to idle. Switches to and from idle use the fast path. */
 TEST_F(sched, idle_takes_the_short_way)
 {
 	struct totals before;
@@ -574,7 +577,7 @@ FIXTURE_TEARDOWN(width)
 	EXPECT_TRUE(sched_end());
 }
 
-/* It wraps within slices, between them, and several times in one. */
+/* Counters wrap within slices, between slices, and several times in one slice. */
 TEST_F(width, wraps_are_not_seen)
 {
 	uint64_t whole = BIT(variant->bits), cycles = 0, insns = 0;

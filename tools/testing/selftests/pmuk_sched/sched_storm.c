@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tasks that come and go: what each has had becomes its process's, and in the end part of what has
- * exited, to the last event, however many there are, whoever reads, and whatever pids they have.
+ * The tests create many short-lived tasks. A thread's counts are added to its process, and those of
+ * a process to the exited total. The total is exact, no matter how many tasks, readers, and reused
+ * pids there are.
  */
 #include <pthread.h>
 
@@ -31,7 +32,7 @@ FIXTURE_TEARDOWN(storm)
 
 #define THREADS	4
 
-/* The threads of a worker. */
+/* A worker has these threads. */
 static struct {
 	pthread_t threads[THREADS];
 	pthread_barrier_t added, leave;
@@ -46,7 +47,7 @@ static void *team_member(void *arg)
 	return NULL;
 }
 
-/* Adds 4 times 10 and 100 in threads, and 1 and 2 itself. */
+/* Adds 10 and 100 in each of 4 threads, then 1 and 2 in the worker itself. */
 static int team_add(uint64_t arg)
 {
 	int i;
@@ -59,7 +60,7 @@ static int team_add(uint64_t arg)
 	return pace_add(1, 2);
 }
 
-/* Its threads end. */
+/* The threads of the worker exit. */
 static int team_leave(uint64_t arg)
 {
 	void *failed = NULL;
@@ -81,7 +82,7 @@ static bool group_has(int tgid, int threads, uint64_t cycles, uint64_t insns)
 	       has_counts(&t, cycles, insns);
 }
 
-/* Checks the threads of @tgid, as they are there. */
+/* Returns whether the living threads of @tgid have these counts in total. */
 static bool threads_have(int tgid, uint64_t cycles, uint64_t insns)
 {
 	struct totals sum = {}, t;
@@ -128,7 +129,7 @@ static void spin_for(uint64_t ns)
 		;
 }
 
-/* In the program that was exec'd, before anything else is done there. */
+/* In the new program, the constructor runs before anything else. */
 static void __attribute__((constructor)) begin_anew(int argc, char **argv)
 {
 	static const char text[] = "0 1000 1 2000";
@@ -139,7 +140,10 @@ static void __attribute__((constructor)) begin_anew(int argc, char **argv)
 	_exit(write(atoi(argv[2]), text, strlen(text)) != (ssize_t)strlen(text));
 }
 
-/* Nobody runs in between who need not; the leader comes to its end on another CPU. */
+/*
+ * The real-time priority keeps other tasks from running on the CPU in between. The thread group's
+ * leader exits on another CPU.
+ */
 static void *exec_anew(void *arg)
 {
 	int fd = open(PACE "add", O_WRONLY);
@@ -162,7 +166,9 @@ static int exec_in_a_thread(void *arg)
 		pause();
 }
 
-/* The leader is gone, and its pid is the thread's: what was under either goes on being counted. */
+/*
+ * The thread takes over the leader's pid, and the leader is gone. Events of both pids are counted.
+ */
 TEST_F(storm, exec_in_a_thread_loses_nothing)
 {
 	int pid = start(exec_in_a_thread, NULL);
@@ -181,13 +187,16 @@ TEST_F(storm, exec_in_a_thread_loses_nothing)
 
 #define STACK		16384
 
-/* In its parent's memory, which waits. Where nobody counts, that is no fault of its own. */
+/*
+ * The child runs in the memory of its waiting parent. ENODATA is no failure, since accounting may
+ * be off.
+ */
 static int add_and_exit(void *arg)
 {
 	_exit(pace_add(3, 5) && errno != ENODATA);
 }
 
-/* Each of its children, @forks in all, adds and is gone. */
+/* Forks @forks children, which add events and exit. */
 static int fork_many(void *forks)
 {
 	char *stack = malloc(STACK);
@@ -229,7 +238,10 @@ static void expect_all(struct __test_metadata *_metadata, uint64_t tasks)
 	EXPECT_EQ(number_in(SCHED "tasks", "unattributed "), 0);
 }
 
-/* 10 000; fewer where the environment says so, as machines are that look at each access. */
+/*
+ * Returns 10 000 divided by @share. The environment can reduce the number for slow kernels, such as
+ * those with KASAN.
+ */
 static int nr_tasks(int share)
 {
 	const char *tasks = getenv("PMUK_SCHED_TASKS");
@@ -237,7 +249,7 @@ static int nr_tasks(int share)
 	return (tasks ? atoi(tasks) : 10000) / share;
 }
 
-/* Many are born and die, while others read. */
+/* Many tasks start and exit while others read. */
 TEST_F_TIMEOUT(storm, tasks_are_counted, 900)
 {
 	int forks = nr_tasks(FORKERS);
@@ -247,7 +259,7 @@ TEST_F_TIMEOUT(storm, tasks_are_counted, 900)
 	expect_all(_metadata, FORKERS * forks);
 }
 
-/* A new task may have the pid of a task that has only just gone. */
+/* A new task may have the pid of a task that has just exited. */
 TEST_F_TIMEOUT(storm, pids_are_used_again, 900)
 {
 	int forks = nr_tasks(5 * FORKERS);
@@ -259,7 +271,7 @@ TEST_F_TIMEOUT(storm, pids_are_used_again, 900)
 	expect_all(_metadata, FORKERS * forks);
 }
 
-/* Each task that is shown. */
+/* Returns whether each shown task has a cgroup. */
 static bool all_have_a_cgroup(void)
 {
 	char *text __freed = slurp(SCHED "tasks");
@@ -272,7 +284,7 @@ static bool all_have_a_cgroup(void)
 	return all;
 }
 
-/* Some tasks are there when accounting is turned on, and others come and go meanwhile. */
+/* Some tasks exist when accounting is turned on. Others start and exit meanwhile. */
 TEST_F_TIMEOUT(storm, on_and_off_while_tasks_come_and_go, 900)
 {
 	int forks = nr_tasks(8 * FORKERS);
@@ -297,7 +309,7 @@ TEST_F_TIMEOUT(storm, on_and_off_while_tasks_come_and_go, 900)
 
 #define FAILSLAB	"/sys/kernel/debug/failslab/"
 
-/* From here on, what this task, or a child of it, allocates without waiting fails. */
+/* Atomic allocations of this task and its children fail from now on. */
 static bool fail_allocations(void)
 {
 	return !write_file(FAILSLAB "ignore-gfp-wait", "Y") &&
@@ -316,8 +328,8 @@ static void allocations_succeed(void)
 }
 
 /*
- * The tasks of some slices are not known. These slices are counted, and before long their tasks are
- * known.
+ * For lack of memory, the tasks of some slices are not known. The slices are counted nevertheless,
+ * and the tasks become known soon.
  */
 TEST_F(storm, tasks_without_memory_are_strays)
 {
@@ -342,6 +354,35 @@ TEST_F(storm, tasks_without_memory_are_strays)
 	EXPECT_TRUE(worker_end(&w));
 	EXPECT_TRUE(comes(!task_totals(w.pid, &self->t)));
 	expect_sum(_metadata, 6, 10);
+}
+
+/*
+ * Accounting is turned off, and on again without memory for entries. No task keeps the entry that
+ * it had before, which is freed: all tasks are strays, until there is memory.
+ */
+TEST_F(storm, entries_end_with_their_accounting)
+{
+	struct totals stray;
+	struct worker w;
+	bool on;
+
+	if (access(FAILSLAB, F_OK))
+		SKIP(return, "needs FAILSLAB and FAULT_INJECTION_DEBUG_FS");
+	ASSERT_TRUE(worker_start(&w));
+	ASSERT_EQ(worker_add(&w, 3, 5), 0);
+	ASSERT_EQ(set_parameter("enabled", "0"), 0);
+	ASSERT_TRUE(fail_allocations());
+	on = !set_parameter("enabled", "1");
+	allocations_succeed();
+	ASSERT_TRUE(on);
+	ASSERT_EQ(worker_add(&w, 3, 5), 0);
+	ASSERT_TRUE(others_totals("stray", &stray));
+	EXPECT_GT(stray.run, 0);
+	expect_sum(_metadata, 3, 5);
+	EXPECT_TRUE(comes(task_totals(w.pid, &self->t)));
+	ASSERT_EQ(worker_add(&w, 3, 5), 0);
+	expect_sum(_metadata, 6, 10);
+	EXPECT_TRUE(worker_end(&w));
 }
 
 TEST_HARNESS_MAIN

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /dev/pmuk_sched: each switch of a CPU is a record, or is told as lost, and records add up to what
- * the text files say. And readers that are slow, are killed, or ask for what there is not.
+ * The tests read /dev/pmuk_sched. Each switch of a CPU is a record, or is reported as lost, and the
+ * records add up to the numbers in the text files. Readers may be slow, may be killed, or may
+ * request invalid streams.
  */
 #include <sys/epoll.h>
 
@@ -10,7 +11,7 @@
 
 #define RECORD		sizeof(struct pmuk_sched_switch)
 
-/* From @pos on, of @size bytes, though it may be split at the end of the ring. */
+/* Copies @size bytes from position @pos. They may wrap at the end of the ring. */
 static void stream_copy(const struct stream *s, uint64_t pos, void *to, size_t size)
 {
 	uint64_t at = pos % s->size, first = size < s->size - at ? size : s->size - at;
@@ -19,14 +20,14 @@ static void stream_copy(const struct stream *s, uint64_t pos, void *to, size_t s
 	memcpy((char *)to + first, s->data, size - first);
 }
 
-/* The header at @pos; false: it cannot be one. */
+/* Reads the header at @pos. Returns false if it cannot be valid. */
 static bool stream_header(const struct stream *s, uint64_t pos, struct perf_event_header *header)
 {
 	stream_copy(s, pos, header, sizeof(*header));
 	return header->size >= sizeof(*header) && header->size <= s->size;
 }
 
-/* Whether one can be what came after another. */
+/* Returns whether record @rec can follow record @last. */
 static bool follows(const struct pmuk_sched_switch *last, const struct pmuk_sched_switch *rec)
 {
 	return rec->prev_pid == last->next_pid && rec->time >= last->time &&
@@ -44,7 +45,7 @@ static void see_switch(struct seen *seen, const struct pmuk_sched_switch *rec)
 	seen->last = *rec;
 }
 
-/* The record at @pos. Returns its size, or 0 if it is none. */
+/* Takes the record at @pos into account. Returns its size, or 0 if it is invalid. */
 static uint32_t see_one(const struct stream *s, struct seen *seen, uint64_t pos)
 {
 	struct perf_event_header header;
@@ -137,7 +138,7 @@ static unsigned int pages_of(unsigned long bytes)
 	return bytes / getpagesize();
 }
 
-/* Whatever has memory left, all streams together have no more than stream_mb. */
+/* All streams together have at most stream_mb, even if more memory is free. */
 TEST_F(stream, all_streams_are_limited)
 {
 	struct streaming *r = &self->r;
@@ -163,10 +164,10 @@ FIXTURE(memory)
 {
 	char root[32];
 	char group[512];
-	bool had_memory;	/* the machine's services have memory cgroups, which must stay */
+	bool had_memory;	/* other services use memory cgroups */
 };
 
-/* Bytes that are charged to the group. */
+/* Returns the number of bytes that are charged to a cgroup. */
 static uint64_t charged(const char *dir)
 {
 	char path[512];
@@ -207,7 +208,7 @@ static const struct {
 	{ PMUK_SCHED_RAW, "raw" },
 };
 
-/* The memory cgroup of who asks for a stream has its memory, until the stream ends. */
+/* A stream's memory is charged to the memory cgroup of its creator, until the stream ends. */
 TEST_F(memory, stream_is_charged_to_who_asks)
 {
 	uint64_t before, with;
@@ -228,7 +229,7 @@ TEST_F(memory, stream_is_charged_to_who_asks)
 	}
 }
 
-/* A group without so much left is refused, and nobody in it is killed. */
+/* A request beyond the memory limit of a cgroup fails, and no task in the cgroup is killed. */
 TEST_F(memory, stream_obeys_the_limit)
 {
 	unsigned int i;
@@ -261,10 +262,10 @@ static int node_of(int cpu)
 	return -1;
 }
 
-/* From now on @event of this process is traced. */
+/* Traces @event of this process from now on. */
 static int trace_begin(const char *event)
 {
-	rmdir(TRACING);		/* of one that did not come to its end */
+	rmdir(TRACING);		/* left by an aborted run */
 	return mkdir(TRACING, 0700) || write_in(TRACING, "set_event_pid", "%d", getpid()) ||
 	       write_in(TRACING, event, "1") ? -1 : 0;
 }
@@ -275,7 +276,7 @@ static int trace_end(const char *event)
 	return rmdir(TRACING);
 }
 
-/* How many times @what was told. */
+/* Returns how often @what is in the trace. */
 static int times_told(const char *what)
 {
 	char *text __freed = slurp(TRACING "/trace"), *at = text;
@@ -288,7 +289,10 @@ static int times_told(const char *what)
 
 #define PAGE_ALLOC	"events/kmem/mm_page_alloc/enable"
 
-/* All pages, whatever they are for: this is seen in kernels without memory cgroups, too. */
+/*
+ * All pages of a stream are allocated with __GFP_ACCOUNT. The trace shows this even in kernels
+ * without memory cgroups.
+ */
 TEST_F(stream, pages_are_asked_for_as_the_users)
 {
 	struct streaming *r = &self->r;
@@ -306,7 +310,7 @@ TEST_F(stream, pages_are_asked_for_as_the_users)
 	}
 }
 
-/* Returns the node that the module has asked for in its latest kmalloc(); -2: there was none. */
+/* Returns the node of the module's latest kmalloc(), or -2 if there was none. */
 static int node_asked_for(void)
 {
 	char *text __freed = slurp(TRACING "/trace"), *at = text, *node;
@@ -322,7 +326,7 @@ static int node_asked_for(void)
 
 #define KMALLOC		"events/kmem/kmalloc/enable"
 
-/* The record of each switch is written to memory of its CPU's node, whoever asks. */
+/* Records are written to memory of the CPU's own node, no matter on which node the creator runs. */
 TEST_F(stream, sink_is_near_its_cpu)
 {
 	struct streaming *r = &self->r;
@@ -340,7 +344,7 @@ TEST_F(stream, sink_is_near_its_cpu)
 
 /* ---- all of it ---- */
 
-/* Records follow from one another. */
+/* Each record continues the one before. */
 TEST_F(stream, records_are_the_totals)
 {
 	expect_totals(_metadata, &self->r, 2);
@@ -348,7 +352,7 @@ TEST_F(stream, records_are_the_totals)
 	EXPECT_EQ(self->r.seen.others, 0);
 }
 
-/* After so many bytes; and it can sleep again when it has read all. */
+/* The reader is woken after the watermark. After it has read all records, it can sleep again. */
 TEST_F(stream, reader_is_woken)
 {
 	struct streaming *r = &self->r;
@@ -388,7 +392,7 @@ TEST_F(stream, waiting_before_it_begins)
 
 /* ---- readers that do not keep up ---- */
 
-/* Nobody reads: the oldest stay, the rest is counted. */
+/* The test does not read. The oldest records stay, and later ones are counted as lost. */
 TEST_F(stream, slow_reader_is_told_what_it_lost)
 {
 	struct streaming *r = &self->r;
@@ -401,14 +405,17 @@ TEST_F(stream, slow_reader_is_told_what_it_lost)
 	EXPECT_GE(r->stat.switches, 300);
 	expect_all(_metadata, r);
 	EXPECT_EQ(r->seen.breaks, 0);
-	/* what comes next says how many there were */
+	/* The next records report the number of lost records. */
 	ASSERT_TRUE(work(&r->w, 10));
 	ASSERT_TRUE(see_everything(r));
 	EXPECT_EQ(r->seen.lost, r->stat.lost);
 	expect_all(_metadata, r);
 }
 
-/* It reads now and then, while there are switches: seen and lost are all of them, at any time. */
+/*
+ * The test reads now and then, while there are switches. At any time, read and lost switches add up
+ * to all switches.
+ */
 TEST_F(stream, seen_and_lost_are_all)
 {
 	struct streaming *r = &self->r;
@@ -450,7 +457,7 @@ TEST_F(stream, overwriting_keeps_the_latest)
 	ASSERT_TRUE(work(&r->w, 300));
 	ASSERT_EQ(worker_add(&r->w, 42, 4242), 0);
 	r->seen.pid = r->w.pid;
-	/* until the worker has left the CPU after that */
+	/* The order returns after worker @w has left the CPU. */
 	ASSERT_EQ(worker_add(&r->v, 1, 1), 0);
 	ASSERT_EQ(ioctl(s->fd, PMUK_SCHED_PAUSE), 0);
 	ASSERT_TRUE(stream_stat(r));
