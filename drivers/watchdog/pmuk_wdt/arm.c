@@ -77,6 +77,17 @@ static int pmuk_wdt_read_settings(struct pmuk_wdt *w) __must_hold(&w->lock)
 	return thresh;
 }
 
+/* Returns the threshold for watchdog_thresh, which has no limit on the kernel's command line. */
+static u64 pmuk_wdt_threshold_of(int thresh)
+{
+	u64 threshold = (u64)thresh * NSEC_PER_SEC;
+
+	if (threshold <= PMUK_WDT_THRESHOLD_MAX)
+		return threshold;
+	pr_notice("watchdog_thresh of %d s is too long: 60 s\n", thresh);
+	return PMUK_WDT_THRESHOLD_MAX;
+}
+
 /*
  * Takes over the kernel's settings, while the watchdog is disarmed. A threshold that was written to
  * threshold_ms stays in use until watchdog_thresh changes.
@@ -86,7 +97,7 @@ static void pmuk_wdt_apply_settings(struct pmuk_wdt *w) __must_hold(&w->lock)
 	int thresh = pmuk_wdt_read_settings(w);
 
 	if (thresh > 0 && thresh != w->thresh)
-		pmuk_wdt_use_threshold(w, thresh * NSEC_PER_SEC);
+		pmuk_wdt_use_threshold(w, pmuk_wdt_threshold_of(thresh));
 	w->thresh = thresh;
 	cpumask_copy(&w->cpus, w->wanted);
 	pmuk_wdt_choose_beats(w);
@@ -214,13 +225,17 @@ static int pmuk_wdt_arm_all(struct pmuk_wdt *w) __must_hold(&w->lock)
 	return 0;
 }
 
+/*
+ * A CPU that gets stuck now keeps pmuk_wdt_beats_stop() waiting. Meanwhile, NMIs of the counters
+ * still check that CPU and the device.
+ */
 void pmuk_wdt_disarm_all(struct pmuk_wdt *w) __must_hold(&w->lock)
 {
 	if (!w->armed)
 		return;
 	w->armed = false;
-	pmuk_wdt_counters_stop(w);
 	pmuk_wdt_beats_stop(w);
+	pmuk_wdt_counters_stop(w);
 	cancel_work_sync(&w->manage);
 }
 
@@ -261,7 +276,8 @@ int pmuk_wdt_first_threshold(struct pmuk_wdt *w)
 	scoped_guard(mutex, &w->lock) {
 		w->thresh = pmuk_wdt_read_settings(w);
 		if (!threshold_ms)
-			threshold_ms = w->thresh > 0 ? w->thresh * MSEC_PER_SEC :
+			threshold_ms = w->thresh > 0 ? div_u64(pmuk_wdt_threshold_of(w->thresh),
+							       NSEC_PER_MSEC) :
 						       PMUK_WDT_THRESHOLD;
 	}
 	return pmuk_wdt_set_threshold(threshold_ms * NSEC_PER_MSEC);
@@ -292,12 +308,19 @@ void pmuk_wdt_configure(struct work_struct *work)
 	pmuk_wdt_arm_all(w);
 }
 
-void pmuk_wdt_suspend(struct pmuk_wdt *w)
+/* Returns 0, or -EBUSY while a CPU is reported as stuck. */
+int pmuk_wdt_suspend(struct pmuk_wdt *w)
 {
-	pmuk_wdt_device_suspend(&w->dev);
 	guard(mutex)(&w->lock);
+	if (pmuk_wdt_is_any_stuck(w)) {
+		pr_notice("no suspend while a CPU is stuck\n");
+		return -EBUSY;
+	}
 	w->suspended = true;
 	pmuk_wdt_disarm_all(w);
+	/* While disarming waited for a CPU, NMIs of other CPUs have checked the device. */
+	pmuk_wdt_device_suspend(&w->dev);
+	return 0;
 }
 
 void pmuk_wdt_resume(struct pmuk_wdt *w)

@@ -155,12 +155,15 @@ int pmuk_wdt_counters_start(struct pmuk_wdt *w) __must_hold(&w->lock)
 void pmuk_wdt_counters_stop(struct pmuk_wdt *w) __must_hold(&w->lock)
 {
 	struct pmuk_context *ctx = w->ctx;
+	int cpu;
 
 	if (!ctx)
 		return;
 	WRITE_ONCE(w->ctx, NULL);
 	synchronize_rcu();
 	pmuk_close(ctx);
+	for_each_cpu(cpu, w->counted)	/* an NMI may have set it after the CPU's last beat */
+		WRITE_ONCE(pmuk_wdt_of(cpu)->own, false);
 	cpumask_clear(w->counted);
 }
 
@@ -222,14 +225,15 @@ void pmuk_wdt_counters_test(struct pmuk_wdt *w) __must_hold(&w->lock)
 /* ---- while armed ---- */
 
 /*
- * Returns whether the CPU has lost its NMI. This is false for a CPU that is stuck, because
- * pmuk_restart_cpu() would wait for it.
+ * Returns whether the CPU has lost its NMI, and beats. pmuk_restart_cpu() would wait for a CPU that
+ * is stuck, reported or not. A CPU that has been stuck for less than a beat still seems to beat.
  */
 static bool pmuk_wdt_has_lost(int cpu)
 {
 	const struct pmuk_wdt_cpu *c = pmuk_wdt_of(cpu);
 
-	return READ_ONCE(c->lost_reason) && !READ_ONCE(c->own) && !atomic_read(&c->reported);
+	return READ_ONCE(c->lost_reason) && !READ_ONCE(c->own) && !atomic_read(&c->reported) &&
+	       pmuk_wdt_is_beating(READ_ONCE(c->beat_at), ktime_get_mono_fast_ns(), c->times);
 }
 
 /*

@@ -48,8 +48,7 @@ static int pmuk_wdt_pm(struct notifier_block *nb, unsigned long mode, void *data
 	case PM_HIBERNATION_PREPARE:
 	case PM_RESTORE_PREPARE:
 	case PM_SUSPEND_PREPARE:
-		pmuk_wdt_suspend(&pmuk_wdt);
-		break;
+		return notifier_from_errno(pmuk_wdt_suspend(&pmuk_wdt));
 	case PM_POST_HIBERNATION:
 	case PM_POST_RESTORE:
 	case PM_POST_SUSPEND:

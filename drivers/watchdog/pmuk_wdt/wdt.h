@@ -160,7 +160,7 @@ int pmuk_wdt_first_threshold(struct pmuk_wdt *w);
 void pmuk_wdt_disarm_all(struct pmuk_wdt *w) __must_hold(&w->lock);
 void pmuk_wdt_manage(struct work_struct *work);
 void pmuk_wdt_configure(struct work_struct *work);
-void pmuk_wdt_suspend(struct pmuk_wdt *w);
+int pmuk_wdt_suspend(struct pmuk_wdt *w);
 void pmuk_wdt_resume(struct pmuk_wdt *w);
 
 /* counters.c */
