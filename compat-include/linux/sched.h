@@ -3,6 +3,7 @@
 #define _PMUK_COMPAT_LINUX_SCHED_H
 
 #include_next <linux/sched.h>
+#include <linux/sched/deadline.h>
 #include <linux/version.h>
 
 /*
@@ -21,7 +22,7 @@ static inline bool sched_switch_throttled(const struct task_struct *p)
 	if (!se->on_rq && se != &p->se)
 		return true;
 #endif
-	return p->dl.dl_throttled;
+	return p->dl.dl_throttled && p->prio < MAX_DL_PRIO;
 }
 #endif
 

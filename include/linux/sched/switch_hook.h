@@ -8,17 +8,32 @@
 #define _LINUX_SCHED_SWITCH_HOOK_H
 
 #include <linux/sched.h>
+#include <linux/sched/deadline.h>
 #include <linux/types.h>
 
 #ifndef sched_switch_throttled
-/* True if @p must not run: the quota of its cgroup, or its SCHED_DEADLINE budget, is used up. */
+/* True if the scheduling class of @p is the fair one. */
+static inline bool sched_switch_is_fair(const struct task_struct *p)
+{
+#ifdef CONFIG_SCHED_CLASS_EXT
+	if (p->scx.flags & SCX_TASK_QUEUED)
+		return false;
+#endif
+	return p->prio >= MAX_RT_PRIO;
+}
+
+/*
+ * True if @p, which is runnable, must not run: the quota of its cgroup, or its SCHED_DEADLINE
+ * budget, is used up. A quota holds in the fair class only. A task that gets another class keeps
+ * the flag of the old one.
+ */
 static inline bool sched_switch_throttled(const struct task_struct *p)
 {
 #ifdef CONFIG_CFS_BANDWIDTH
-	if (p->throttled)
+	if (p->throttled && sched_switch_is_fair(p))
 		return true;
 #endif
-	return p->dl.dl_throttled;
+	return p->dl.dl_throttled && p->prio < MAX_DL_PRIO;
 }
 #endif
 

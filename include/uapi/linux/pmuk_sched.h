@@ -98,7 +98,9 @@ struct pmuk_sched_stream {
  * @discarded: switches that the frozen ring has refused
  * @head: bytes written so far, as in data_head; with PMUK_SCHED_RAW, as in aux_head
  * @switches: all switches: those in records or packets up to @head, plus @lost, plus @discarded.
- *	(With PMUK_SCHED_OVERWRITE, newer records have overwritten some of the older ones.)
+ *	With PMUK_SCHED_OVERWRITE, newer records have overwritten some of the older ones. A map of
+ *	another size, or a map after the last one has ended, begins with an empty ring and a @head
+ *	of 0: the records before it are in @switches only.
  */
 struct pmuk_sched_stat {
 	__u64 lost;

@@ -570,8 +570,8 @@ static int __init pmuk_sched_init(void)
 		return ret;
 	s->cpuhp = ret;
 	ret = pmuk_sched_load();
-	if (ret)
-		goto err_cpuhp;
+	if (ret)	/* a probe may have queued ->move */
+		goto err_on;
 	ret = pmuk_sched_show_init();
 	if (ret)
 		goto err_on;
@@ -584,7 +584,6 @@ err_show:
 	pmuk_sched_show_exit();
 err_on:
 	pmuk_sched_unload();
-err_cpuhp:
 	cpuhp_remove_state(s->cpuhp);
 	return ret;
 }

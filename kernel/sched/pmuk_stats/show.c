@@ -117,6 +117,8 @@ static void pmuk_sched_cpu_read(struct pmuk_sched_cpu_job *job)
 	memset(&job->tasks, 0, sizeof(job->tasks));
 	memset(&job->idle, 0, sizeof(job->idle));
 	pmuk_sched_cpu_copy(job);
+	if (READ_ONCE(job->c->task) == pmuk_sched_idle(job->c))
+		job->idle.run += pmuk_sched_idle_so_far(job->c);
 }
 
 /*
@@ -138,8 +140,6 @@ static bool pmuk_sched_copy_quiet(struct pmuk_sched_cpu_job *job)
 
 	smp_rmb();	/* the sums are read after these two, and before both are read again */
 	pmuk_sched_cpu_read(job);
-	if (t == pmuk_sched_idle(c))
-		job->idle.run += pmuk_sched_idle_so_far(c);
 	smp_rmb();	/* pairs with pmuk_sched_update_begin() */
 	return t && READ_ONCE(c->task) == t && READ_ONCE(c->start) == start &&
 	       READ_ONCE(c->base[0]) == base;

@@ -279,13 +279,23 @@ static long pmuk_sched_stream_stat(struct pmuk_sched_sink *sink, int cpu, void _
 	return copy_to_user(to, &job.stat, sizeof(job.stat)) ? -EFAULT : 0;
 }
 
+/* Freezes the ring. A switch that has begun a record may still forget old ones, so wait for it. */
+static int pmuk_sched_freeze(struct pmuk_sched_sink *sink)
+{
+	int ret = pmuk_buffer_pause(sink->buffer);
+
+	if (!ret)
+		synchronize_rcu();
+	return ret;
+}
+
 static int pmuk_sched_pause(struct pmuk_sched_sink *sink, bool on)
 {
 	if (sink->raw) {
 		pr_debug("packets are not paused\n");
 		return -EINVAL;
 	}
-	return on ? pmuk_buffer_pause(sink->buffer) : pmuk_buffer_resume(sink->buffer);
+	return on ? pmuk_sched_freeze(sink) : pmuk_buffer_resume(sink->buffer);
 }
 
 static long pmuk_sched_ioctl(struct file *file, unsigned int cmd, unsigned long arg)

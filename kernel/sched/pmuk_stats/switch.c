@@ -662,9 +662,17 @@ void pmuk_sched_switch_probe(void *data, bool preempt, struct task_struct *prev,
 }
 #endif
 
+/* The time is as of the scheduler's latest clock update, usually the latest tick. */
+static void pmuk_sched_sync_run(struct pmuk_sched_cpu *c)
+{
+	u64 clock = pmuk_sched_not_before(c, sched_switch_clock());
+
+	c->synced_run += pmuk_sched_add_run(c, c->task, clock);
+}
+
 /*
- * Accounts, for a reader, the part of the running slice that is over. Counts are as of now, but the
- * time is as of the scheduler's latest clock update, usually the latest tick.
+ * Accounts, for a reader, the part of the running slice that is over. Counts are as of now. An idle
+ * CPU keeps its time until the next switch, as readers add pmuk_sched_idle_so_far().
  */
 void pmuk_sched_sync(void *data)
 {
@@ -675,8 +683,8 @@ void pmuk_sched_sync(void *data)
 	local_irq_save(flags);
 	if (c->task) {
 		pmuk_sched_count_slow(c, c->task);
-		c->synced_run += pmuk_sched_add_run(c, c->task,
-						    pmuk_sched_not_before(c, sched_switch_clock()));
+		if (c->task != pmuk_sched_idle(c))
+			pmuk_sched_sync_run(c);
 		for (i = 0; i < pmuk_sched.nr; i++)
 			c->synced_counts[i] += c->slice[i];
 		c->partial |= c->counted != PMUK_SCHED_COUNTED;

@@ -252,4 +252,44 @@ TEST_F(sched, lost_counters_disturb_no_others)
 	EXPECT_LT(calls, 4);
 }
 
+static uint64_t idle_run(int cpu)
+{
+	char *text __freed = slurp(SCHED "cpus");
+	const char *at = after(text, "idle %d ", cpu);
+
+	return at ? strtoull(at, NULL, 10) : 0;
+}
+
+/* Sets the policy of a sleeping task. The scheduler then updates the clock of the task's CPU. */
+static int touch_clock(int pid)
+{
+	struct sched_param none = {};
+
+	return sched_setscheduler(pid, SCHED_BATCH, &none) ?:
+	       sched_setscheduler(pid, SCHED_OTHER, &none);
+}
+
+/* A CPU that loses its counters while it is idle is not idle for longer than time passes. */
+TEST_F(sched, idle_without_counters_counts_once)
+{
+	uint64_t before, idle, began, passed = 0;
+	int last = nr_cpus() - 1;
+	struct worker w;
+
+	if (!last)
+		SKIP(return, "there is no other CPU");
+	ASSERT_TRUE(worker_start_on(&w, last));
+	began = now_ns();
+	before = idle_run(last);
+	ASSERT_EQ(pace_steal(last, 8), 0);
+	for (; passed < 4 * NSEC_PER_SEC; usleep(20000)) {
+		ASSERT_EQ(touch_clock(w.pid), 0);
+		idle = idle_run(last) - before;
+		passed = now_ns() - began;
+		ASSERT_LE(idle, passed + 200 * NSEC_PER_MSEC);
+	}
+	ASSERT_EQ(pace_steal(last, 0), 0);
+	EXPECT_TRUE(worker_end(&w));
+}
+
 TEST_HARNESS_MAIN

@@ -100,6 +100,43 @@ TEST_F(quota, waits_of_throttled_only_grow)
 	EXPECT_LT(last - first, (now_ns() - began) / 2);
 }
 
+static int set_class(int pid, int policy, int priority)
+{
+	struct sched_param param = { .sched_priority = priority };
+
+	return sched_setscheduler(pid, policy, &param);
+}
+
+/* Preempts the tasks of the last CPU some times, also those of SCHED_FIFO with priority 1. */
+static int preempt_last(void)
+{
+	int i, ret = set_class(0, SCHED_FIFO, 2) ?: stay_on(LAST);
+
+	for (i = 0; i < 5; i++)
+		usleep(1000);
+	return ret ?: stay_on(0) ?: set_class(0, SCHED_OTHER, 0);
+}
+
+/* A task that was throttled, and gets a real-time class then, is preempted from then on. */
+TEST_F(quota, real_time_is_not_throttled)
+{
+	struct reasons before, r;
+	int i;
+
+	if (!self->has_quota)
+		SKIP(return, "no cgroup has a quota: CFS_BANDWIDTH is not set");
+	ASSERT_EQ(move(self->group, self->pid), 0);
+	for (i = 1; i <= 10; i++) {
+		ASSERT_TRUE(comes(throttled_in(self->group) >= 3 * i));
+		ASSERT_EQ(set_class(self->pid, SCHED_FIFO, 1), 0);
+		ASSERT_TRUE(reasons_on(LAST, &before));
+		EXPECT_EQ(preempt_last(), 0);
+		ASSERT_TRUE(reasons_on(LAST, &r));
+		EXPECT_EQ(r.throttled, before.throttled);
+		ASSERT_EQ(set_class(self->pid, SCHED_OTHER, 0), 0);
+	}
+}
+
 /* ---- yielded, stopped, migrated ---- */
 
 #define YIELDS	500
