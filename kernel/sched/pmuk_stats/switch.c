@@ -241,11 +241,12 @@ static void pmuk_sched_freeze_wait(struct pmuk_sched_task *t, const struct task_
 
 /*
  * @prev was throttled before the slice that ends. Takes the run_delay since then out of its wait,
- * and returns the wait for this slice: none.
+ * and returns the wait for this slice: none. A stray entry, which has no task, stays frozen.
  */
 static noinline u64 pmuk_sched_thaw_wait(struct pmuk_sched_task *t, const struct task_struct *prev)
 {
-	WRITE_ONCE(t->delay, pmuk_sched_delay(prev) - (t->delay & ~PMUK_SCHED_WAIT_FROZEN));
+	if (pmuk_sched_task_of(t))
+		WRITE_ONCE(t->delay, pmuk_sched_delay(prev) - (t->delay & ~PMUK_SCHED_WAIT_FROZEN));
 	return 0;
 }
 
@@ -724,6 +725,8 @@ void pmuk_sched_sync_all(void)
 /*
  * All sums begin at 0. Nothing is accounted now, but a switch may read ->task, which is NULL, and
  * ->group. A module's data of CPUs cannot begin with an address: kernel 6.12 does not relocate it.
+ * Readers cannot know the waits of tasks without an entry: so those are in no sum, see
+ * pmuk_sched_thaw_wait().
  */
 void pmuk_sched_reset_cpu(struct pmuk_sched_cpu *c)
 {
@@ -732,6 +735,7 @@ void pmuk_sched_reset_cpu(struct pmuk_sched_cpu *c)
 	WRITE_ONCE(c->group, &pmuk_sched_no_group);
 	memset((void *)c + start, 0, offsetof(struct pmuk_sched_cpu, sink) - start);
 	memset_after(c, 0, sink);
+	pmuk_sched_stray(c)->delay = PMUK_SCHED_WAIT_FROZEN;
 }
 
 /*

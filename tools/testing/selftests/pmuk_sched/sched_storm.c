@@ -333,7 +333,7 @@ static void allocations_succeed(void)
  */
 TEST_F(storm, tasks_without_memory_are_strays)
 {
-	struct totals stray;
+	struct totals stray, cpus, tasks;
 	struct worker w;
 	bool started;
 
@@ -348,6 +348,9 @@ TEST_F(storm, tasks_without_memory_are_strays)
 	EXPECT_GT(stray.run, 0);
 	EXPECT_GT(number_in(SCHED "tasks", "unattributed "), 0);
 	expect_sum(_metadata, 3, 5);
+	ASSERT_TRUE(sum_cpus(&cpus));
+	ASSERT_TRUE(sum_tasks(&tasks));
+	EXPECT_LE(cpus.wait, tasks.wait);	/* the waits of strays are in neither */
 	EXPECT_TRUE(comes(task_totals(w.pid, &self->t)));
 	ASSERT_EQ(worker_add(&w, 3, 5), 0);
 	expect_sum(_metadata, 6, 10);
