@@ -134,6 +134,8 @@ static void pmuk_wdt_log_level(int cpu) __must_hold(&pmuk_wdt.lock)
 
 	if (level == c->reported_level || (level < c->reported_level && !reason))
 		return;
+	if (!cpumask_test_cpu(cpu, &pmuk_wdt.watched))	/* the CPU has just gone offline */
+		return;
 	if (level < c->reported_level)
 		pr_warn("CPU %d: watched by %s, no longer by %s: %s\n", cpu,
 			pmuk_wdt_level_name(level), pmuk_wdt_level_name(c->reported_level), reason);
