@@ -2,8 +2,9 @@
 /*
  * perf_local.h calls these functions to read the register of an event that is on this CPU's PMU. An
  * architecture whose registers can be read directly defines some of the functions before it
- * includes this file. This file defines those that are missing, but not perf_arch_read_on() and
- * perf_arch_irqs(): where these are missing, perf_local.h and pmu_kapi_group.h do without.
+ * includes this file. This file defines those that are missing, but not perf_arch_read_on(),
+ * perf_arch_read_all() and perf_arch_irqs(): where these are missing, perf_local.h and
+ * pmu_kapi_group.h do without.
  *
  * perf_arch_mask() says whether the register of an event on a core PMU may be read directly, and
  * how wide the register is; perf_arch_read() reads it. perf_arch_where() says which register the
@@ -12,10 +13,11 @@
  * writes these registers. Events that are not read directly go through pmu->read().
  *
  * perf_arch_read_on() also reads the register. It returns false if it does not read that register,
- * or the event is in none; on x86 also if the event is stopped. perf_arch_read_first() does so for
- * several events at once. perf_arch_nmis() is a number that each NMI of this CPU changes; callers
- * have interrupts off, as arm64's number includes these. perf_arch_irqs() points to the number of
- * all interrupts of this CPU. An architecture that defines it also defines perf_arch_read_on().
+ * or the event is in none; on x86 also if the event is stopped. perf_arch_read_all() reads several
+ * events, or returns false for the same reasons. perf_arch_nmis() is a number that each NMI of this
+ * CPU changes; callers have interrupts off, as arm64's number includes these. perf_arch_irqs()
+ * points to the number of all interrupts of this CPU. An architecture that defines it also defines
+ * perf_arch_read_on().
  */
 #ifndef _ASM_GENERIC_PERF_ARCH_H
 #define _ASM_GENERIC_PERF_ARCH_H
@@ -45,11 +47,6 @@ static __always_inline u64 perf_arch_read(const struct perf_event *event)
 /* Does a running event's user page become right only by a start of the event? */
 #ifndef perf_arch_page_wants_start
 #define perf_arch_page_wants_start()	false
-#endif
-
-/* Without this function, the caller reads one event after the other. */
-#ifndef perf_arch_read_first
-#define perf_arch_read_first(events, n, raw)	((void)(events), (void)(n), (void)(raw), false)
 #endif
 
 /* Other drivers keep a counter in one register for as long as the counter is on the PMU. */

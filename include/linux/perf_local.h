@@ -196,10 +196,10 @@ static inline bool perf_local_may_user_read(const struct perf_event *event)
 /* ---- fast reads ---- */
 
 /*
- * A read of an event that has a perf_arch_mask() takes perf_local_read_where(),
- * perf_local_read_register(), perf_local_read_value() and perf_local_read_changed(), in this order.
- * Interrupts may be on. Where the architecture counts the interrupts of a CPU, the first variant of
- * these functions uses that number.
+ * A read of an event that has a perf_arch_mask() takes perf_local_read_begin(),
+ * perf_local_read_where(), perf_local_read_register(), perf_local_read_value() and
+ * perf_local_read_changed(), in this order. Interrupts may be on. Where the architecture counts the
+ * interrupts of a CPU, the first variant of these functions uses that number.
  */
 struct perf_local_read {
 #ifdef perf_arch_irqs
@@ -213,6 +213,18 @@ struct perf_local_read {
 	u64 prev;
 	u64 raw;
 };
+
+/**
+ * perf_local_read_where() - find the event of a read
+ * @event: an event that has a perf_arch_mask()
+ *
+ * Context: Any, NMI too; the caller cannot leave the CPU.
+ * Return: 0 if @event is on this CPU's PMU.
+ */
+static __always_inline u64 perf_local_read_where(const struct perf_event *event)
+{
+	return perf_arch_changed(raw_smp_processor_id(), event->oncpu);
+}
 
 /**
  * perf_local_read_value() - the count that a read has found
@@ -231,26 +243,26 @@ static __always_inline u64 perf_local_read_value(const struct perf_local_read *r
 #ifdef perf_arch_irqs
 
 /**
- * perf_local_read_where() - begin a read, and find the event
+ * perf_local_read_begin() - begin a read
  * @event: an event that has a perf_arch_mask()
- * @read: the read
  *
  * Context: Any, NMI too; the caller cannot leave the CPU.
- * Return: 0 if @event is on this CPU's PMU.
+ * Return: the read. The caller initializes its variable with this: with CONFIG_INIT_STACK_ALL_ZERO,
+ * the compiler would clear a struct without an initializer, which takes ten instructions.
  */
-static __always_inline u64 perf_local_read_where(const struct perf_event *event,
-						 struct perf_local_read *read)
+static __always_inline struct perf_local_read perf_local_read_begin(const struct perf_event *event)
 {
-	read->irqs = perf_arch_irqs();
-	read->irqs_before = READ_ONCE(*read->irqs);
+	const unsigned long *irqs = perf_arch_irqs();
+	struct perf_local_read read = { .irqs = irqs, .irqs_before = READ_ONCE(*irqs) };
+
 	barrier();	/* an interrupt from here on is counted, or comes after all is read */
-	return perf_arch_changed(raw_smp_processor_id(), event->oncpu);
+	return read;
 }
 
 /**
  * perf_local_read_register() - read an event's register, and perf core's count
  * @event: the event
- * @read: the read, after perf_local_read_where() has returned 0
+ * @read: the read, from perf_local_read_begin(); perf_local_read_where() has returned 0
  *
  * Context: Any, NMI too; the caller cannot leave the CPU.
  * Return: false if perf_arch_read_on() does not read @event's register.
@@ -287,12 +299,10 @@ static __always_inline u64 perf_local_read_changed(const struct perf_event *even
 
 #else
 
-static __always_inline u64 perf_local_read_where(const struct perf_event *event,
-						 struct perf_local_read *read)
+static __always_inline struct perf_local_read perf_local_read_begin(const struct perf_event *event)
 {
-	read->stamp = READ_ONCE(event->tstamp);
-	read->place = perf_arch_where(event);
-	return perf_arch_changed(raw_smp_processor_id(), event->oncpu);
+	return (struct perf_local_read){
+		.stamp = READ_ONCE(event->tstamp), .place = perf_arch_where(event) };
 }
 
 static __always_inline bool perf_local_read_register(const struct perf_event *event,
@@ -322,22 +332,33 @@ static __always_inline u64 perf_local_read_changed(const struct perf_event *even
 #endif
 
 /**
- * perf_local_undisturbed() - what belongs to a register's value, if no interrupt came
+ * perf_local_prev() - the value that perf core has last seen in an event's register
  * @event: the event; it is not freed while the caller has preemption off
- * @raw: the value of @event's register
- * @base: where to put perf core's count of @event
  *
- * The caller masks out the bits that the register lacks, adds @base, and checks whether an
- * interrupt came since it read the register, which may have stopped @event.
+ * The count is perf_local_base(), plus what the register has counted since this value. The caller
+ * checks whether an interrupt came since it read the register, which may have stopped @event.
+ * Neither this load nor that of perf_local_base() is volatile, so each can be an operand in memory.
  *
  * Context: Not NMI; preemption off, on the CPU where @event is.
- * Return: @raw less the value that the register had at perf core's count.
+ * Return: the value; it may have more bits than the register.
  */
-static __always_inline u64 perf_local_undisturbed(const struct perf_event *event, u64 raw,
-						  u64 *base)
+static __always_inline u64 perf_local_prev(const struct perf_event *event)
 {
-	*base = local64_read(&event->count);
-	return raw - local64_read(&event->hw.prev_count);
+	/* The caller detects that an interrupt has changed this. */
+	return data_race(*(const u64 *)&event->hw.prev_count);
+}
+
+/**
+ * perf_local_base() - the count of an event at perf_local_prev()
+ * @event: as for perf_local_prev()
+ *
+ * Context: As perf_local_prev().
+ * Return: the number of events.
+ */
+static __always_inline u64 perf_local_base(const struct perf_event *event)
+{
+	/* The caller detects that an interrupt has changed this. */
+	return data_race(*(const u64 *)&event->count);
 }
 
 u64 perf_local_count(struct perf_event *event, u64 mask, u64 *raw);

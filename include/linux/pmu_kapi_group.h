@@ -60,7 +60,7 @@ static inline struct pmuk_group * __percpu *pmuk_groups(const struct pmuk_contex
 	return ((const struct pmuk_context_fast *)ctx)->groups;
 }
 
-#ifdef perf_arch_read_on
+#ifdef perf_arch_read_all
 
 /* With a struct pmuk_quiet, a reader detects interrupts that may move a counter. */
 #ifdef perf_arch_irqs
@@ -81,6 +81,11 @@ static __always_inline bool pmuk_is_quiet(const struct pmuk_quiet *quiet)
 {
 	barrier();
 	return likely(READ_ONCE(*quiet->irqs) == quiet->before);
+}
+
+static __always_inline bool pmuk_is_quiet_still(const struct pmuk_quiet *quiet, bool masked)
+{
+	return masked || pmuk_is_quiet(quiet);
 }
 
 static __always_inline void pmuk_quiet_end(const struct pmuk_quiet *quiet, bool masked) { }
@@ -106,6 +111,11 @@ static __always_inline bool pmuk_is_quiet(const struct pmuk_quiet *quiet)
 	return likely(perf_arch_nmis() == quiet->before);
 }
 
+static __always_inline bool pmuk_is_quiet_still(const struct pmuk_quiet *quiet, bool masked)
+{
+	return true;
+}
+
 static __always_inline void pmuk_quiet_end(const struct pmuk_quiet *quiet, bool masked)
 {
 	if (!masked)
@@ -113,22 +123,6 @@ static __always_inline void pmuk_quiet_end(const struct pmuk_quiet *quiet, bool 
 }
 
 #endif
-
-/* Reads the register of event @i if it is one of @n, which is a constant. */
-static __always_inline bool pmuk_group_take(const struct perf_event *const *events, unsigned int i,
-					    unsigned int n, u64 *raw)
-{
-	return i >= n || likely(perf_arch_read_on(events[i], &raw[i]));
-}
-
-static __always_inline bool pmuk_group_take_all(const struct perf_event *const *events,
-						unsigned int n, u64 *raw)
-{
-	if (likely(perf_arch_read_first(events, n, raw)))
-		return true;
-	return pmuk_group_take(events, 0, n, raw) && pmuk_group_take(events, 1, n, raw) &&
-	       pmuk_group_take(events, 2, n, raw) && pmuk_group_take(events, 3, n, raw);
-}
 
 static __always_inline void pmuk_group_store(u64 *to, const u64 *now, unsigned int n)
 {
@@ -142,36 +136,34 @@ static __always_inline void pmuk_group_store(u64 *to, const u64 *now, unsigned i
 }
 
 /*
- * Turns the values of the registers into counts. All loads of events come before those of masks,
- * for instructions that load two words.
+ * Turns the values of the registers into counts. The barriers keep the loads of masks together, so
+ * that one instruction can load two.
  */
 static __always_inline void pmuk_group_counts(const struct pmuk_group *group,
 					      const struct perf_event *const *events,
 					      unsigned int n, u64 *raw)
 {
-	u64 base[PMUK_GROUP_FAST];
-
-	raw[0] = perf_local_undisturbed(events[0], raw[0], &base[0]);
-	if (n > 1)
-		raw[1] = perf_local_undisturbed(events[1], raw[1], &base[1]);
-	if (n > 2)
-		raw[2] = perf_local_undisturbed(events[2], raw[2], &base[2]);
-	if (n > 3)
-		raw[3] = perf_local_undisturbed(events[3], raw[3], &base[3]);
-	raw[0] = base[0] + (raw[0] & group->masks[0]);
-	if (n > 1)
-		raw[1] = base[1] + (raw[1] & group->masks[1]);
-	if (n > 2)
-		raw[2] = base[2] + (raw[2] & group->masks[2]);
-	if (n > 3)
-		raw[3] = base[3] + (raw[3] & group->masks[3]);
+	raw[0] -= perf_local_prev(events[0]);
+	raw[1] -= n > 1 ? perf_local_prev(events[1]) : 0;
+	raw[2] -= n > 2 ? perf_local_prev(events[2]) : 0;
+	raw[3] -= n > 3 ? perf_local_prev(events[3]) : 0;
+	barrier();
+	raw[0] &= group->masks[0];
+	raw[1] &= group->masks[1];
+	raw[2] &= group->masks[2];
+	raw[3] &= group->masks[3];
+	barrier();
+	raw[0] += perf_local_base(events[0]);
+	raw[1] += n > 1 ? perf_local_base(events[1]) : 0;
+	raw[2] += n > 2 ? perf_local_base(events[2]) : 0;
+	raw[3] += n > 3 ? perf_local_base(events[3]) : 0;
 }
 
 /*
  * An interrupt between the first check and the stores may read later counts, and the stores then
  * move ->last back. The second check detects that interrupt, and the caller's pmuk_read_local()
- * then writes the group's ->last, or the counters' ->last, again. If @masked, there is no second
- * check, because only NMIs are left, and an NMI writes neither.
+ * then writes the group's ->last, or the counters' ->last, again. With interrupts masked, there is
+ * no second check, because only NMIs are left, and an NMI writes neither.
  */
 static __always_inline bool pmuk_group_read_in(struct pmuk_group *group, u64 *counts,
 					       unsigned int n, const struct pmuk_quiet *quiet,
@@ -179,9 +171,9 @@ static __always_inline bool pmuk_group_read_in(struct pmuk_group *group, u64 *co
 {
 	const struct perf_event *const events[] = {
 		group->events[0], group->events[1], group->events[2], group->events[3] };
-	u64 now[PMUK_GROUP_FAST];
+	u64 now[PMUK_GROUP_FAST] = {};
 
-	if (!pmuk_group_take_all(events, n, now))
+	if (unlikely(!perf_arch_read_all(events, n, now)))
 		return false;
 	pmuk_group_counts(group, events, n, now);
 	/*
@@ -192,7 +184,7 @@ static __always_inline bool pmuk_group_read_in(struct pmuk_group *group, u64 *co
 		return false;
 	pmuk_group_store(group->last, now, n);
 	pmuk_group_store(counts, now, n);
-	return masked || pmuk_is_quiet(quiet);
+	return pmuk_is_quiet_still(quiet, masked);
 }
 
 /**
@@ -261,13 +253,12 @@ int __pmuk_read_local(struct pmuk_context *ctx, u64 *counts, unsigned int n);
  */
 static __always_inline int pmuk_read_local(struct pmuk_context *ctx, u64 *counts, unsigned int n)
 {
-	unsigned int preempt = preempt_count();
-
 	/* Kernels without CONFIG_PREEMPT_COUNT do not preempt; preempt_count() may be 0. */
-	if (!IS_ENABLED(CONFIG_PREEMPT_COUNT))
-		preempt++;
+	unsigned int preempt = preempt_count() - IS_ENABLED(CONFIG_PREEMPT_COUNT);
+
+	BUILD_BUG_ON(NMI_OFFSET <= HARDIRQ_MASK);	/* no other bit is above those of NMIs */
 	if (__builtin_constant_p(n) && n && n <= PMUK_GROUP_FAST &&
-	    likely(ctx && counts && preempt && !(preempt & NMI_MASK)) &&
+	    likely(ctx && counts && preempt < NMI_OFFSET - 1) &&
 	    likely(pmuk_group_read(raw_cpu_ptr(pmuk_groups(ctx)), counts, n, false)))
 		return 0;
 	return __pmuk_read_local(ctx, counts, n);

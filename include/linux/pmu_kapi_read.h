@@ -34,10 +34,10 @@ static __always_inline bool pmuk_read_fast(struct pmuk_counter *c, u64 *count)
 {
 	struct pmuk_counter_fast *fast = (struct pmuk_counter_fast *)c;
 	const struct perf_event *event = fast->event;
-	struct perf_local_read read;
+	struct perf_local_read read = perf_local_read_begin(event);
 	u64 tick, late, now;
 
-	if (unlikely(perf_local_read_where(event, &read) | pmuk_read_is_barred(fast)))
+	if (unlikely(perf_local_read_where(event) | pmuk_read_is_barred(fast)))
 		return false;
 	if (unlikely(!perf_local_read_register(event, &read)))
 		return false;

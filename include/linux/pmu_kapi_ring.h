@@ -174,13 +174,15 @@ pmuk_output_begin(struct pmuk_buffer *b, u32 type, u32 size)
 {
 	const struct perf_event_header header = { .type = type, .size = size };
 	struct pmuk_ring *ring = pmuk_buffer_ring(b);
-	/* Both loads may be one instruction. Any change of ->head is detected below. */
-	u64 head = data_race(ring->head), limit = data_race(ring->limit), pos;
+	/* An instruction may load ->head and ->limit. Changes of ->head are found below. */
+	u64 head = data_race(ring->head), end, pos;
 	struct perf_event_header *rec;
 
-	barrier();	/* the check and the comparison use the same ->head */
+	OPTIMIZER_HIDE_VAR(head);	/* the check and the comparison use the same ->head */
+	end = head + size;
+	OPTIMIZER_HIDE_VAR(end);	/* lets x86 compare with ->limit in memory */
 	/* Check, then add: pmuk_ring_reset() on another CPU writes ->head while ->limit is 0. */
-	if (unlikely(!pmuk_record_size_ok(size) || (s64)(limit - (head + size)) < 0))
+	if (unlikely(!pmuk_record_size_ok(size) || (s64)(data_race(ring->limit) - end) < 0))
 		return __pmuk_output_begin(ring, type, size);
 	pos = pmuk_ring_advance(ring, size);
 	if (unlikely(pos != head))
@@ -208,21 +210,21 @@ static __always_inline void pmuk_output_end(struct pmuk_buffer *b, struct perf_e
 {
 	struct pmuk_ring *ring = pmuk_buffer_ring(b);
 	/* Only writers that interrupt this one change these, and each of them is found below. */
-	u64 commit = data_race(ring->commit), head = data_race(ring->head);
+	u64 end = data_race(ring->commit) + rec->size;
 
 	/*
-	 * The fast path: @rec is all that is reserved, and it wakes nobody. Both
-	 * loads may be one instruction. A writer that interrupts after them changes ->head.
+	 * The fast path: @rec is all that is reserved, and it wakes nobody. The loads of ->commit
+	 * and ->head may be one instruction. A writer that interrupts after them changes ->head.
 	 */
-	barrier();
-	if (unlikely(head - commit != rec->size)) {
+	OPTIMIZER_HIDE_VAR(end);	/* load ->commit once */
+	if (unlikely(data_race(ring->head) != end)) {
 		__pmuk_output_end(ring, rec);
 		return;
 	}
-	smp_store_release(ring->head_of, head);		/* LMM(pmuk_output_end:A) */
-	smp_store_release(&ring->commit, head);		/* LMM(pmuk_output_end:B) */
+	smp_store_release(ring->head_of, end);		/* LMM(pmuk_output_end:A) */
+	smp_store_release(&ring->commit, end);		/* LMM(pmuk_output_end:B) */
 	barrier();	/* a writer in an NMI from here on publishes its record itself */
-	if (unlikely(READ_ONCE(ring->head) != head))
+	if (unlikely(data_race(ring->head) != end))
 		__pmuk_output_again(ring);
 }
 

@@ -36,10 +36,12 @@ static int bench_raw(void *what, unsigned int n)
 
 static int bench_raw(void *what, unsigned int n)
 {
-	const struct perf_event *event = ((struct pmuk_counter *)what)->event;
+	const struct pmuk_counter *c = what;
 
+	if (!c->mask)	/* the register cannot be read directly */
+		return -EOPNOTSUPP;
 	do {
-		perf_arch_read(event);
+		perf_arch_read(c->event);
 	} while (--n);
 	return 0;
 }

@@ -94,14 +94,18 @@ static void stepped(void)
 		disturb_at(steps.step - 1);
 }
 
-static u64 steps_arch_read(const struct perf_event *event)
+/* The register has been chosen. */
+static u64 steps_read_reg(int idx)
 {
-	int idx = event->hw.idx;
-
-	step();		/* after the register is chosen, before it is read */
+	step();
 	if (steps.roams && steps.reg_cpu[idx] != raw_smp_processor_id())
 		steps.faults++;
 	return steps.regs[idx];
+}
+
+static u64 steps_arch_read(const struct perf_event *event)
+{
+	return steps_read_reg(event->hw.idx);
 }
 
 #include "pmuk_steps.h"
@@ -225,9 +229,9 @@ static void disturb_restart(void)
 static void disturb_move(void)
 {
 	steps_update();
-	steps.event.tstamp++;
 	*steps_reg() = 0xdead & steps.c.mask;
 	steps.event.hw.idx ^= 1;
+	steps.event.hw.last_tag++;
 	steps_reload();
 }
 
@@ -306,7 +310,6 @@ static void steps_reset(unsigned int width, u64 before)
 	steps.event.state = PERF_EVENT_STATE_ACTIVE;
 	steps.event.cpu = raw_smp_processor_id();
 	steps.event.oncpu = raw_smp_processor_id();
-	steps.event.tstamp = 1;
 	steps.event.hw.sample_period = STEPS_PERIOD;
 	c->event = &steps.event;
 	c->last_group = &c->last;
@@ -412,6 +415,69 @@ static void steps_two(struct kunit *test)
 			steps_disturb(test, false, first, second);
 			disturbed += steps.disturbed;
 		}
+	}
+	migrate_enable();
+	KUNIT_EXPECT_GT(test, disturbed, STEPS_MAX);
+}
+
+/* The counter leaves the PMU, and its register gets another content. */
+static void disturb_off(void)
+{
+	if (perf_local_is_off(&steps.event))
+		return;
+	steps_pmu_stop(&steps.event, PERF_EF_UPDATE);
+	steps.event.oncpu = -1;
+	steps.event.tstamp++;
+	*steps_reg() = 0xdead & steps.c.mask;
+}
+
+/*
+ * The counter comes back to its register. Its tag is the same, as x86's driver knows nothing of
+ * KVM and others that write a free register.
+ */
+static void disturb_on(void)
+{
+	if (!perf_local_is_off(&steps.event))
+		return;
+	steps.event.oncpu = raw_smp_processor_id();
+	steps.event.tstamp++;
+	steps_pmu_start(&steps.event, PERF_EF_RELOAD);
+}
+
+static const struct disturbance off = { "off", disturb_off, true };
+static const struct disturbance on = { "on", disturb_on, true };
+
+static unsigned int steps_off_at(struct kunit *test, bool fast, unsigned int first,
+				 unsigned int second)
+{
+	unsigned long flags;
+	u64 count = 0;
+	int ret;
+
+	steps_reset(32, 0);	/* the start then loads what the register had */
+	steps.when[0] = first;
+	steps.what[0] = &off;
+	steps.when[1] = second;
+	steps.what[1] = &on;
+	local_irq_save(flags);		/* keeps this CPU's tick out */
+	steps.c.state = fast ? jiffies : PMUK_COUNTING;
+	ret = steps_read_local(&steps.c, &count);
+	local_irq_restore(flags);
+	if (ret ? ret != -EBUSY || !steps.disturbed : count)
+		KUNIT_FAIL(test, "%s, off at step %u, on at %u: %d, %llu is not 0",
+			   fast ? "fast" : "slow", first, second, ret, count);
+	return steps.disturbed;
+}
+
+static void steps_off(struct kunit *test)
+{
+	unsigned int first, second, disturbed = 0;
+
+	migrate_disable();
+	for (first = 0; first < STEPS_MAX; first++) {
+		for (second = first + 1; second <= STEPS_MAX; second++)
+			disturbed += steps_off_at(test, true, first, second) +
+				     steps_off_at(test, false, first, second);
 	}
 	migrate_enable();
 	KUNIT_EXPECT_GT(test, disturbed, STEPS_MAX);
@@ -750,6 +816,7 @@ static struct kunit_case pmuk_counter_steps_cases[] = {
 	KUNIT_CASE(steps_exact),
 	KUNIT_CASE(steps_one),
 	KUNIT_CASE(steps_two),
+	KUNIT_CASE(steps_off),
 	KUNIT_CASE(steps_migrate),
 	KUNIT_CASE(steps_throttled),
 	KUNIT_CASE(steps_period_is_checked),

@@ -19,10 +19,7 @@
 #define perf_arch_mask(event)		((void)(event), 0ULL)
 #define perf_arch_read(event)		steps_arch_read(event)
 #define perf_arch_read_on(event, raw)	((*(raw) = steps_arch_read(event)), true)
-struct perf_arch_place { };
-#define perf_arch_where(event)		((void)(event), (struct perf_arch_place){ })
-#define perf_arch_read_at(event, place)	((void)(place), steps_arch_read(event))
-#define perf_arch_is_moved(event, place)	((void)(event), (void)(place), 0)
+#define perf_arch_read_at(event, place)	((void)(event), steps_read_reg((place)->idx))
 #define perf_arch_changed(was, now)	((was) ^ READ_ONCE(now))
 #define perf_arch_count_changed(was, now)	((was) ^ local64_read(&(now)))
 #define perf_arch_stops_after_nmi()	false
@@ -31,7 +28,7 @@ struct perf_arch_place { };
 #ifndef CONFIG_X86
 #define perf_arch_irqs()		((const unsigned long *)&steps.irqs)
 #endif
-#define perf_arch_read_first(events, n, raw)	((void)(events), (void)(n), (void)(raw), false)
+#define perf_arch_read_all	perf_arch_read_all
 
 #define _LINUX_PERF_LOCAL_CORE_H
 #define _PMUK_COMPAT_LINUX_PERF_LOCAL_CORE_H
@@ -130,5 +127,36 @@ static inline void steps_page_publish(struct pmuk_counter *c, const struct pmuk_
 })
 #undef local64_read
 #define local64_read(l)			({ step(); local_read(&(l)->a); })
+#undef data_race
+/* The instrumented sources say why these accesses may race. */
+#define data_race(x)			({ step(); (x); })
+
+/* x86 has these two: tags tell whether the driver has moved a counter. */
+struct perf_arch_place {
+	u64 tag;
+	int idx;
+};
+
+static inline struct perf_arch_place perf_arch_where(const struct perf_event *event)
+{
+	return (struct perf_arch_place){ READ_ONCE(event->hw.last_tag), READ_ONCE(event->hw.idx) };
+}
+
+static inline u64 perf_arch_is_moved(const struct perf_event *event,
+				     const struct perf_arch_place *place)
+{
+	return (place->tag ^ READ_ONCE(event->hw.last_tag)) |
+	       (place->idx ^ READ_ONCE(event->hw.idx));
+}
+
+static inline bool perf_arch_read_all(const struct perf_event *const *events, unsigned int n,
+				      u64 *raw)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		raw[i] = steps_arch_read(events[i]);
+	return true;
+}
 
 #endif /* _PMUK_STEPS_H */

@@ -401,7 +401,7 @@ static __always_inline unsigned int pmuk_sched_time_bucket(u64 ns)
 static __always_inline unsigned int pmuk_sched_ipc_bucket(u64 cycles, u64 insns)
 {
 	u64 dividend = insns << 8, divisor = cycles + !cycles;
-	int more = __builtin_clzll(divisor) - __builtin_clzll(dividend | 1);
+	int more = __fls(dividend | 1) - __fls(divisor);
 
 	if (unlikely(more < 0))
 		return 0;

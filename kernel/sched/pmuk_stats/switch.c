@@ -34,10 +34,13 @@ static struct pmuk_group *const pmuk_sched_no_group = &pmuk_sched_slow_group;
 DEFINE_PER_CPU_ALIGNED(struct pmuk_sched_cpu, pmuk_sched_cpus);
 DEFINE_PER_CPU(bool, pmuk_sched_up);
 
-/* Only the owner adds: the store is marked for readers on other CPUs, and need not be atomic. */
+/*
+ * Only the owner adds. Neither this access nor that of pmuk_sched_store() is volatile, so that a
+ * compiler can add to memory with one instruction, or load or store two words with one.
+ */
 static __always_inline void pmuk_sched_sum(u64 *sum, u64 n)
 {
-	WRITE_ONCE(*sum, *sum + n);
+	data_race(*sum += n);	/* readers on other CPUs see the sum old or new */
 }
 
 /* Returns the task's entry, or NULL if it has none, as an idle task. */
@@ -81,21 +84,18 @@ static __always_inline void pmuk_sched_store(u64 *word, u64 value)
 	data_race(*word = value);	/* readers on other CPUs see the word old or new */
 }
 
-/*
- * Takes the values of the two counters, and returns the counts of the slice in their place. All
- * loads come before the stores, for instructions that load or store two words.
- */
+/* Takes the values of the two counters, and returns the counts of the slice in their place. */
 static __always_inline void pmuk_sched_count_two(struct pmuk_sched_cpu *c,
 						 struct pmuk_sched_task *t, u64 *cycles, u64 *insns)
 {
 	u64 delta[] = { *cycles - c->base[0], *insns - c->base[1] };
-	u64 sum[] = { t->counts[0] + delta[0], t->counts[1] + delta[1] };
 
-	barrier();
+	barrier();	/* both loads come before both stores, and may be one instruction */
 	pmuk_sched_store(&c->base[0], *cycles);
 	pmuk_sched_store(&c->base[1], *insns);
-	pmuk_sched_store(&t->counts[0], sum[0]);
-	pmuk_sched_store(&t->counts[1], sum[1]);
+	barrier();	/* as for ->start in pmuk_sched_switch_blocked() */
+	pmuk_sched_sum(&t->counts[0], delta[0]);
+	pmuk_sched_sum(&t->counts[1], delta[1]);
 	*cycles = delta[0];
 	*insns = delta[1];
 }
@@ -213,17 +213,36 @@ static bool pmuk_sched_is_stopper(const struct task_struct *p)
 	return !p->prio && pmuk_sched_has(p, PF_KTHREAD) && p->nr_cpus_allowed == 1;
 }
 
+/*
+ * The scheduler tells how a task leaves its CPU. A task that is runnable, and is not preempted in
+ * the kernel, has called the scheduler, or returns to user space.
+ */
+enum pmuk_sched_departure {
+	PMUK_SCHED_BLOCKS,
+	PMUK_SCHED_RUNNABLE,
+	PMUK_SCHED_PREEMPTED,
+};
+
+static __always_inline enum pmuk_sched_departure
+pmuk_sched_departure_of(bool preempt, unsigned int prev_state)
+{
+	if (unlikely(preempt))
+		return PMUK_SCHED_PREEMPTED;
+	return likely(prev_state) ? PMUK_SCHED_BLOCKS : PMUK_SCHED_RUNNABLE;
+}
+
 /* Returns why @prev leaves although it is runnable. */
 static unsigned int
-pmuk_sched_reason(bool preempt, const struct pmuk_sched_task *t, const struct pmuk_sched_task *n,
-		  const struct task_struct *prev, const struct task_struct *next)
+pmuk_sched_reason(enum pmuk_sched_departure departure, const struct pmuk_sched_task *t,
+		  const struct pmuk_sched_task *n, const struct task_struct *prev,
+		  const struct task_struct *next)
 {
 	if (sched_switch_throttled(prev))
 		return PMUK_SCHED_THROTTLED;
 	if (pmuk_sched_is_stopper(next))
 		return cpumask_test_cpu(smp_processor_id(), prev->cpus_ptr) ?
 		       PMUK_SCHED_STOPPED : PMUK_SCHED_MIGRATED;
-	if (!preempt && pmuk_sched_is_yielding(prev))
+	if (departure == PMUK_SCHED_RUNNABLE && pmuk_sched_is_yielding(prev))
 		return PMUK_SCHED_YIELDED;
 	if (pmuk_sched_has(next, PF_IDLE))	/* no task replaces @prev */
 		return PMUK_SCHED_STOPPED;
@@ -252,14 +271,14 @@ static noinline u64 pmuk_sched_thaw_wait(struct pmuk_sched_task *t, const struct
 
 /* Counts the departure of a runnable task. The idle task always counts as voluntary. */
 static noinline unsigned int
-pmuk_sched_leave_runnable(struct pmuk_sched_cpu *c, bool preempt, struct pmuk_sched_task *t,
-			  const struct pmuk_sched_task *n, const struct task_struct *prev,
-			  const struct task_struct *next)
+pmuk_sched_leave_runnable(struct pmuk_sched_cpu *c, enum pmuk_sched_departure departure,
+			  struct pmuk_sched_task *t, const struct pmuk_sched_task *n,
+			  const struct task_struct *prev, const struct task_struct *next)
 {
 	unsigned int reason = PMUK_SCHED_VOLUNTARY;
 
 	if (!pmuk_sched_has(prev, PF_IDLE))
-		reason = pmuk_sched_reason(preempt, t, n, prev, next);
+		reason = pmuk_sched_reason(departure, t, n, prev, next);
 
 	if (reason < PMUK_SCHED_TASK_REASONS)
 		WRITE_ONCE(t->reasons[reason], t->reasons[reason] + 1);
@@ -461,13 +480,13 @@ static void pmuk_sched_finish_slow(struct pmuk_sched_cpu *c, struct pmuk_sched_t
 /* Counts the departure of a task that blocks, or of the idle task. */
 static __always_inline void pmuk_sched_leave(struct pmuk_sched_task *t)
 {
-	WRITE_ONCE(t->reasons[PMUK_SCHED_VOLUNTARY], t->reasons[PMUK_SCHED_VOLUNTARY] + 1);
+	data_race(t->reasons[PMUK_SCHED_VOLUNTARY]++);	/* as in pmuk_sched_sum() */
 }
 
 static __always_inline struct pmuk_sched_slice_times
 pmuk_sched_end_slice(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t,
-		     const struct pmuk_sched_task *n, bool preempt, struct task_struct *prev,
-		     struct task_struct *next, unsigned int prev_state, u64 clock)
+		     const struct pmuk_sched_task *n, enum pmuk_sched_departure departure,
+		     const struct task_struct *prev, const struct task_struct *next, u64 clock)
 {
 	struct pmuk_sched_slice_times slice = { .reason = PMUK_SCHED_VOLUNTARY };
 
@@ -475,10 +494,10 @@ pmuk_sched_end_slice(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t,
 	slice.wait = pmuk_sched_delay(prev) - c->delay;
 	if (unlikely(t->delay & PMUK_SCHED_WAIT_FROZEN))
 		slice.wait = pmuk_sched_thaw_wait(t, prev);
-	if (likely(prev_state && !preempt))
+	if (departure == PMUK_SCHED_BLOCKS)
 		pmuk_sched_leave(t);
 	else
-		slice.reason = pmuk_sched_leave_runnable(c, preempt, t, n, prev, next);
+		slice.reason = pmuk_sched_leave_runnable(c, departure, t, n, prev, next);
 	c->delay = pmuk_sched_delay(next);
 	return slice;
 }
@@ -494,21 +513,20 @@ static __always_inline void pmuk_sched_update_begin(struct pmuk_sched_cpu *c)
 	smp_wmb();	/* pairs with pmuk_sched_copy_quiet() */
 }
 
-/* @t is NULL if nothing is accounted on this CPU: then no reads are fast, see &pmuk_sched_cpu. */
-static noinline void pmuk_sched_switch_slow(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t,
-					    bool preempt, struct task_struct *prev,
-					    struct task_struct *next, unsigned int prev_state,
-					    u64 clock)
+static noinline void pmuk_sched_switch_slow(struct pmuk_sched_cpu *c,
+					    enum pmuk_sched_departure departure,
+					    const struct task_struct *prev,
+					    const struct task_struct *next, u64 clock)
 {
-	struct pmuk_sched_task *n;
+	struct pmuk_sched_task *t = c->task, *n;
 	struct pmuk_sched_slice_times slice;
 
-	if (unlikely(!t))
+	if (unlikely(!t))	/* the CPU is not accounted */
 		return;
 	pmuk_sched_update_begin(c);
 	pmuk_sched_sum(&c->slow, 1);
 	n = pmuk_sched_entry_of(c, next);
-	slice = pmuk_sched_end_slice(c, t, n, preempt, prev, next, prev_state, clock);
+	slice = pmuk_sched_end_slice(c, t, n, departure, prev, next, clock);
 	pmuk_sched_finish_slow(c, t, prev, next, slice.reason, slice.run, slice.wait);
 	smp_store_release(&c->task, n);	/* pairs with pmuk_sched_copy_quiet() */
 }
@@ -517,13 +535,12 @@ static noinline void pmuk_sched_switch_slow(struct pmuk_sched_cpu *c, struct pmu
  * The idle task leaves. It has no wait and is in no histogram. A slice with ->began_idle, and a
  * slice that a sync has partly accounted, go to the slow path and never come here.
  */
-static noinline void pmuk_sched_switch_idle(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t,
-					    const struct task_struct *prev,
-					    const struct task_struct *next, u64 clock,
-					    u64 cycles, u64 insns)
+static __always_inline void
+pmuk_sched_switch_idle(struct pmuk_sched_cpu *c, const struct task_struct *prev,
+		       const struct task_struct *next, u64 clock, u64 cycles, u64 insns)
 {
 	struct pmuk_sched_sink *sink = rcu_dereference_sched(c->sink);
-	struct pmuk_sched_task *n;
+	struct pmuk_sched_task *t = pmuk_sched_idle(c), *n;
 	u64 run;
 
 	pmuk_sched_update_begin(c);
@@ -537,60 +554,20 @@ static noinline void pmuk_sched_switch_idle(struct pmuk_sched_cpu *c, struct pmu
 		pmuk_sched_record_voluntary(sink, c, prev, next, run, 0, cycles, insns);
 }
 
-/* @prev blocks. Nothing in here calls a function, but for the last statement. */
-static __always_inline void
-pmuk_sched_switch_blocked(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t,
-			  const struct task_struct *prev, const struct task_struct *next,
-			  u64 clock, u64 cycles, u64 insns)
-{
-	struct pmuk_sched_sink *sink = rcu_dereference_sched(c->sink);
-	struct pmuk_sched_task *n = pmuk_sched_entry_of(c, next);
-	u64 delay = pmuk_sched_delay(next);
-	const struct pmuk_sched_slice_times slice = {
-		.run	= clock - c->start,
-		.wait	= pmuk_sched_delay(prev) - c->delay,
-		.reason	= PMUK_SCHED_VOLUNTARY,
-	};
-
-	barrier();	/* lets one instruction store ->start and ->delay, see pmuk_sched_store() */
-	pmuk_sched_store(&c->start, clock);
-	c->delay = delay;
-	pmuk_sched_sum(&t->run, slice.run);
-	pmuk_sched_leave(t);
-	pmuk_sched_count_two(c, t, &cycles, &insns);
-	pmuk_sched_add_slice(c, &slice);
-	pmuk_sched_add_ipc(c, cycles, insns);
-	smp_store_release(&c->task, n);	/* pairs with pmuk_sched_copy_quiet() */
-	if (unlikely(sink))
-		pmuk_sched_record_voluntary(sink, c, prev, next, slice.run, slice.wait,
-					    cycles, insns);
-}
-
-/* Returns true if the task blocks, and its wait is not frozen. */
-static __always_inline bool pmuk_sched_is_blocked(const struct pmuk_sched_task *t, bool preempt,
-						  unsigned int prev_state)
-{
-	if (unlikely(!prev_state))
-		return false;
-	if (unlikely(preempt))
-		return false;
-	return likely(!(t->delay & PMUK_SCHED_WAIT_FROZEN));
-}
-
 /*
  * @prev is runnable, or its wait is frozen, or it blocks at the first switch of a tick. ->slice has
  * the values of the two counters.
  */
-static noinline void pmuk_sched_switch_runnable(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t,
-						bool preempt, struct task_struct *prev,
-						struct task_struct *next, unsigned int prev_state,
-						u64 clock)
+static noinline void pmuk_sched_switch_runnable(struct pmuk_sched_cpu *c,
+						enum pmuk_sched_departure departure,
+						const struct task_struct *prev,
+						const struct task_struct *next, u64 clock)
 {
-	struct pmuk_sched_task *n = pmuk_sched_entry_of(c, next);
+	struct pmuk_sched_task *t = c->task, *n = pmuk_sched_entry_of(c, next);
 	struct pmuk_sched_slice_times slice;
 	u64 cycles, insns;
 
-	slice = pmuk_sched_end_slice(c, t, n, preempt, prev, next, prev_state, clock);
+	slice = pmuk_sched_end_slice(c, t, n, departure, prev, next, clock);
 	cycles = c->slice[0];
 	insns = c->slice[1];
 	pmuk_sched_count_two(c, t, &cycles, &insns);
@@ -604,41 +581,92 @@ static noinline void pmuk_sched_switch_runnable(struct pmuk_sched_cpu *c, struct
  * Handles the first switch of a tick, whose read lets the tick's other reads be fast, and switches
  * in the slow path.
  */
-static noinline void pmuk_sched_switch_reading(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t,
-					       bool preempt, struct task_struct *prev,
-					       struct task_struct *next, unsigned int prev_state,
-					       u64 clock)
+static noinline void pmuk_sched_switch_reading(struct pmuk_sched_cpu *c,
+					       enum pmuk_sched_departure departure,
+					       const struct task_struct *prev,
+					       const struct task_struct *next, u64 clock)
 {
 	if (!pmuk_sched_is_fast(c) || pmuk_read_local(pmuk_sched.ctx, c->slice, pmuk_sched.nr)) {
-		pmuk_sched_switch_slow(c, t, preempt, prev, next, prev_state, clock);
+		pmuk_sched_switch_slow(c, departure, prev, next, clock);
 		return;
 	}
 	pmuk_sched_sum(&c->slow_reads, 1);
-	if (t == pmuk_sched_idle(c))
-		pmuk_sched_switch_idle(c, t, prev, next, clock, c->slice[0], c->slice[1]);
+	if (c->task == pmuk_sched_idle(c))
+		pmuk_sched_switch_idle(c, prev, next, clock, c->slice[0], c->slice[1]);
 	else
-		pmuk_sched_switch_runnable(c, t, preempt, prev, next, prev_state, clock);
+		pmuk_sched_switch_runnable(c, departure, prev, next, clock);
 }
 
-/* @clock: see sched_switch_clock(); includes the time of interrupts, but no steal time. */
-static __always_inline void pmuk_sched_do_switch(bool preempt, struct task_struct *prev,
-						 struct task_struct *next, unsigned int prev_state,
-						 u64 clock)
+/*
+ * @prev blocks. The only calls in here are at the end of a path, so that the compiler need not save
+ * registers.
+ */
+static __always_inline void
+pmuk_sched_switch_blocked(struct pmuk_sched_cpu *c, const struct task_struct *prev,
+			  const struct task_struct *next, u64 clock, u64 cycles, u64 insns)
 {
-	struct pmuk_sched_cpu *c = this_cpu_ptr(&pmuk_sched_cpus);
-	struct pmuk_sched_task *t = c->task;
+	struct pmuk_sched_sink *sink = rcu_dereference_sched(c->sink);
+	struct pmuk_sched_task *t = c->task, *n = pmuk_sched_entry_of(c, next);
+	u64 delay = pmuk_sched_delay(next);
+	const struct pmuk_sched_slice_times slice = {
+		.run	= clock - c->start,
+		.wait	= pmuk_sched_delay(prev) - c->delay,
+		.reason	= PMUK_SCHED_VOLUNTARY,
+	};
+
+	barrier();	/* lets one instruction store ->start and ->delay, see pmuk_sched_store() */
+	pmuk_sched_store(&c->start, clock);
+	c->delay = delay;
+	barrier();	/* ->start changes before the sums: see pmuk_sched_copy_quiet() */
+	pmuk_sched_sum(&t->run, slice.run);
+	pmuk_sched_leave(t);
+	pmuk_sched_count_two(c, t, &cycles, &insns);
+	pmuk_sched_add_slice(c, &slice);
+	pmuk_sched_add_ipc(c, cycles, insns);
+	smp_store_release(&c->task, n);	/* pairs with pmuk_sched_copy_quiet() */
+	if (unlikely(sink))
+		pmuk_sched_record_voluntary(sink, c, prev, next, slice.run, slice.wait,
+					    cycles, insns);
+}
+
+/* @prev does not block. Mostly it is the idle task. */
+static noinline void pmuk_sched_switch_unblocked(struct pmuk_sched_cpu *c,
+						 enum pmuk_sched_departure departure,
+						 const struct task_struct *prev,
+						 const struct task_struct *next, u64 clock)
+{
 	u64 now[2];
 
 	if (unlikely(!pmuk_group_read(c->group, now, 2, true))) {
-		pmuk_sched_switch_reading(c, t, preempt, prev, next, prev_state, clock);
-	} else if (likely(pmuk_sched_is_blocked(t, preempt, prev_state))) {
-		pmuk_sched_switch_blocked(c, t, prev, next, clock, now[0], now[1]);
-	} else if (t == pmuk_sched_idle(c)) {
-		pmuk_sched_switch_idle(c, t, prev, next, clock, now[0], now[1]);
+		pmuk_sched_switch_reading(c, departure, prev, next, clock);
+	} else if (likely(c->task == pmuk_sched_idle(c))) {
+		pmuk_sched_switch_idle(c, prev, next, clock, now[0], now[1]);
 	} else {
 		c->slice[0] = now[0];
 		c->slice[1] = now[1];
-		pmuk_sched_switch_runnable(c, t, preempt, prev, next, prev_state, clock);
+		pmuk_sched_switch_runnable(c, departure, prev, next, clock);
+	}
+}
+
+/* @clock: see sched_switch_clock(); includes the time of interrupts, but no steal time. */
+static __always_inline void
+pmuk_sched_do_switch(bool preempt, const struct task_struct *prev, const struct task_struct *next,
+		     unsigned int prev_state, u64 clock)
+{
+	struct pmuk_sched_cpu *c = this_cpu_ptr(&pmuk_sched_cpus);
+	enum pmuk_sched_departure departure = pmuk_sched_departure_of(preempt, prev_state);
+	u64 now[2];
+
+	if (departure != PMUK_SCHED_BLOCKS) {
+		pmuk_sched_switch_unblocked(c, departure, prev, next, clock);
+	} else if (unlikely(!pmuk_group_read(c->group, now, 2, true))) {
+		pmuk_sched_switch_reading(c, departure, prev, next, clock);
+	} else if (unlikely(c->task->delay & PMUK_SCHED_WAIT_FROZEN)) {
+		c->slice[0] = now[0];
+		c->slice[1] = now[1];
+		pmuk_sched_switch_runnable(c, departure, prev, next, clock);
+	} else {
+		pmuk_sched_switch_blocked(c, prev, next, clock, now[0], now[1]);
 	}
 }
 

@@ -91,11 +91,10 @@ static __always_inline void perf_arch_read_from_1(unsigned int n, u64 *raw)
 /*
  * Reads @n events, which is a constant from 1 to 4, in one go if they are in registers where the
  * driver puts events that come together: the first one in the counter of cycles or in counter 0,
- * the others in a row from counter 0 or 1 on. Otherwise returns false, and the caller reads event
- * by event.
+ * the others in a row from counter 0 or 1 on. Otherwise returns false.
  */
-static __always_inline bool perf_arch_read_first(const struct perf_event *const *events,
-						 unsigned int n, u64 *raw)
+static __always_inline bool perf_arch_read_row(const struct perf_event *const *events,
+					       unsigned int n, u64 *raw)
 {
 	unsigned int a = READ_ONCE(events[0]->hw.idx);
 	unsigned int b = n > 1 ? READ_ONCE(events[1]->hw.idx) : 0;
@@ -121,7 +120,18 @@ static __always_inline bool perf_arch_read_first(const struct perf_event *const 
 	return true;
 }
 
-#define perf_arch_read_first	perf_arch_read_first
+/* Reads @n events, which is a constant from 1 to 4, from any registers of perf_arch_read_on(). */
+static __always_inline bool perf_arch_read_all(const struct perf_event *const *events,
+					       unsigned int n, u64 *raw)
+{
+	return likely(perf_arch_read_row(events, n, raw)) ||
+	       (perf_arch_read_on(events[0], &raw[0]) &&
+		(n < 2 || perf_arch_read_on(events[1], &raw[1])) &&
+		(n < 3 || perf_arch_read_on(events[2], &raw[2])) &&
+		(n < 4 || perf_arch_read_on(events[3], &raw[3])));
+}
+
+#define perf_arch_read_all	perf_arch_read_all
 
 /*
  * Reads any counter register of PMUv3 in line. If the event is in no register, returns 0, and does

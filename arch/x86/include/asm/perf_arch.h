@@ -6,7 +6,6 @@
 #include <linux/processor.h>
 #include <asm/cpuid/api.h>
 #include <asm/hardirq.h>
-#include <asm/msr.h>
 #include <asm/perf_event.h>
 
 /* Returns the width of counters, which the drivers do not export; 0 if the vendor is unknown. */
@@ -37,8 +36,12 @@ static inline u64 perf_arch_mask(const struct perf_event *event)
 	if (event->attr.type == PERF_TYPE_RAW && !(config & 0xff) && (config & 0xff00) >= 0x0400)
 		return 0;
 
-	/* config2 can have the hardware reload the counter by itself. */
-	if (event->attr.config2)
+	/* With either of these, the hardware may reload the counter by itself. */
+	if (event->attr.config2 || event->attr.precise_ip)
+		return 0;
+
+	/* Under Xen without hardware help, a kernel has to ask Xen, as the driver does. */
+	if (cpu_feature_enabled(X86_FEATURE_XENPV))
 		return 0;
 
 	return width ? GENMASK_ULL(width - 1, 0) : 0;
@@ -46,21 +49,16 @@ static inline u64 perf_arch_mask(const struct perf_event *event)
 
 #define perf_arch_mask	perf_arch_mask
 
-/*
- * rdpmc() has a tracepoint, whose call would make the reader save registers. A kernel that may run
- * under Xen without hardware help has to ask Xen.
- */
+/* rdpmc() has a tracepoint, whose call would make the reader save registers. */
 static __always_inline u64 perf_x86_rdpmc(int reg)
 {
-#ifdef CONFIG_PARAVIRT_XXL
-	return rdpmc(reg);
-#else
-	u64 value;
+	u64 low, high, value;
 
-	asm volatile("rdpmc; shl $32, %%rdx; or %%rdx, %%rax"
-		     : "=a" (value) : "c" (reg) : "rdx", "cc");
+	asm volatile("rdpmc; shl $32, %%rdx" : "=a" (low), "=d" (high) : "c" (reg) : "cc");
+	/* Add now, before another rdpmc: lea then puts the sum into a third register. */
+	value = low + high;
+	OPTIMIZER_HIDE_VAR(value);
 	return value;
-#endif
 }
 
 static __always_inline u64 perf_arch_read(const struct perf_event *event)
@@ -82,6 +80,28 @@ static __always_inline bool perf_arch_read_on(const struct perf_event *event, u6
 }
 
 #define perf_arch_read_on	perf_arch_read_on
+
+/* Reads @n events, which is a constant from 1 to 4, with one test for all. */
+static __always_inline bool perf_arch_read_all(const struct perf_event *const *events,
+					       unsigned int n, u64 *raw)
+{
+	/* The caller checks afterwards whether an NMI may have changed a state. */
+	if (unlikely(data_race(events[0]->hw.state |
+			       (n > 1 ? events[1]->hw.state : 0) |
+			       (n > 2 ? events[2]->hw.state : 0) |
+			       (n > 3 ? events[3]->hw.state : 0))))
+		return false;
+	raw[0] = perf_arch_read(events[0]);
+	if (n > 1)
+		raw[1] = perf_arch_read(events[1]);
+	if (n > 2)
+		raw[2] = perf_arch_read(events[2]);
+	if (n > 3)
+		raw[3] = perf_arch_read(events[3]);
+	return true;
+}
+
+#define perf_arch_read_all	perf_arch_read_all
 
 /* The kernel's count of NMIs of this CPU. */
 #define perf_arch_nmis()	raw_cpu_read(irq_stat.counts[IRQ_COUNT_NMI])

@@ -8,6 +8,9 @@
 #define unlikely(x)		__builtin_expect(!!(x), 0)
 #define barrier()		__atomic_signal_fence(__ATOMIC_SEQ_CST)
 
+/* The compiler knows nothing of the value of @var from here on. */
+#define OPTIMIZER_HIDE_VAR(var)	asm("" : "+r" (var))
+
 /* ThreadSanitizer understands only the compiler's own atomics. */
 #define READ_ONCE(x)		__atomic_load_n(&(x), __ATOMIC_RELAXED)
 #define WRITE_ONCE(x, value)	__atomic_store_n(&(x), value, __ATOMIC_RELAXED)
