@@ -116,6 +116,28 @@ struct pmuk_context {
 	struct completion *done;	/* the caller that has set ->doomed writes */
 };
 
+/*
+ * A turn: an event set, on one CPU or task. The counters of all slots are side by side in one
+ * array, to be read together.
+ */
+struct pmuk_turn {
+	const struct pmuk_set *set;	/* const */
+	unsigned int nr;		/* const: how many slots */
+	struct pmuk_slot *slots;	/* const: in the order of the counters' numbers */
+	struct pmuk_group group;	/* the plan by which inline reads read the counters */
+	/*
+	 * An array behind ->slots, with an entry for each slot: NULL while the CPU is offline. The
+	 * instance's lock guards writes, and RCU guards reads without that lock.
+	 */
+	struct pmuk_counter **counters;
+	/* The instance's lock guards the next four fields. */
+	unsigned long prepared;		/* ->starts of the instance when the slots were prepared */
+	u64 runs;			/* turns of this set that have begun */
+	u64 duration;			/* nanoseconds of the turns that have ended */
+	u64 replayed;			/* pending overflows that the next turn has handled */
+	atomic_t overflowed;		/* bits of counters that overflowed in the latest turn */
+};
+
 /* An instance: the part of a context that is on one CPU, or on its task. */
 struct pmuk_inst {
 	struct pmuk_context *ctx;	/* const */
@@ -123,7 +145,6 @@ struct pmuk_inst {
 	struct pmuk_inst *next __guarded_by(&ctx->lock);
 	int cpu;			/* const; -1: the instance of a task */
 	unsigned int nr_turns;		/* const */
-	struct pmuk_turn *turns;	/* const: in the order of the ids of their sets */
 
 	struct mutex lock;		/* held to start, stop, exchange sets and read */
 	bool live __guarded_by(&lock, &ctx->lock);	/* has counters; a write takes both locks */
@@ -164,32 +185,12 @@ struct pmuk_inst {
 
 	atomic64_t overflows;		/* overflows that the format has handled */
 	atomic64_t cost_ns;		/* time in the format's handler, while debugfs measures */
+	/* const: in the order of the ids of their sets */
+	struct pmuk_turn turns[] __counted_by(nr_turns);
 };
 
 #define PMUK_DUE_TIME		BIT(0)
 #define PMUK_DUE_OVERFLOWS	BIT(1)
-
-/*
- * A turn: an event set, on one CPU or task. The counters of all slots are side by side in one
- * array, to be read together.
- */
-struct pmuk_turn {
-	const struct pmuk_set *set;	/* const */
-	unsigned int nr;		/* const: how many slots */
-	struct pmuk_slot *slots;	/* const: in the order of the counters' numbers */
-	struct pmuk_group group;	/* the plan by which inline reads read the counters */
-	/*
-	 * An array behind ->slots, with an entry for each slot: NULL while the CPU is offline. The
-	 * instance's lock guards writes, and RCU guards reads without that lock.
-	 */
-	struct pmuk_counter **counters;
-	/* The instance's lock guards the next four fields. */
-	unsigned long prepared;		/* ->starts of the instance when the slots were prepared */
-	u64 runs;			/* turns of this set that have begun */
-	u64 duration;			/* nanoseconds of the turns that have ended */
-	u64 replayed;			/* pending overflows that the next turn has handled */
-	atomic_t overflowed;		/* bits of counters that overflowed in the latest turn */
-};
 
 /* pmuk_snapshot() adds the base to the value that the counter last published. */
 struct pmuk_shown {

@@ -125,8 +125,8 @@ static struct pmuk_counter *pmuk_counter_alloc(const struct pmuk_attr *attr, int
 	c->state = PMUK_COUNTING;
 	c->published = (u32)jiffies - 1;
 	c->quiet = true;
-	c->pub[0].age = ktime_get_mono_fast_ns();
-	c->pub[1].age = c->pub[0].age;
+	if (!in_context)	/* see pmuk_slot_make() */
+		pmuk_counter_set_age(c, ktime_get_mono_fast_ns());
 	seqcount_latch_init(&c->latch);
 	if (attr->random_mask)
 		prandom_seed_state(&c->rnd, attr->random_seed);
@@ -290,8 +290,10 @@ static void pmuk_counter_adopt(struct pmuk_counter *c)
 	c->bar = pmuk_hw_bar(c);
 	c->last_group = &c->last;
 	c->settle = IRQ_WORK_INIT_HARD(pmuk_settle_irq_work);
-	init_irq_work(&c->irq_work, pmuk_destroy_irq_work);
-	INIT_WORK(&c->work, pmuk_destroy_work);
+	if (!c->slot) {
+		init_irq_work(&c->irq_work, pmuk_destroy_irq_work);
+		INIT_WORK(&c->work, pmuk_destroy_work);
+	}
 	c->id = c->event->id;
 	pmuk_counter_take_others(c);
 	__module_get(THIS_MODULE);

@@ -143,6 +143,13 @@ static inline u64 pmuk_next_period(struct pmuk_counter *c)
 	return c->attr.period + (mask ? prandom_u32_state(&c->rnd) & mask : 0);
 }
 
+/* The counter was made, has counted nothing by @now, and is not shown to anybody yet. */
+static inline void pmuk_counter_set_age(struct pmuk_counter *c, u64 now)
+{
+	c->pub[0].age = now;
+	c->pub[1].age = now;
+}
+
 /* counter.c */
 struct pmuk_counter *pmuk_counter_make(const struct pmuk_attr *attr, int cpu,
 				       struct task_struct *task, pmuk_handler_t handler,

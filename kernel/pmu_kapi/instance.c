@@ -92,14 +92,15 @@ static void pmuk_inst_retire_locked(struct pmuk_inst *inst)
 	inst->grace = get_state_synchronize_rcu();
 }
 
-static int pmuk_turn_place(struct pmuk_turn *turn, struct pmuk_slot **failed)
+static int pmuk_turn_place(struct pmuk_turn *turn, struct pmuk_attr *attr, u64 now,
+			   struct pmuk_slot **failed)
 {
 	struct pmuk_counter *c;
 	unsigned int i;
 
 	for (i = 0; i < turn->nr; i++) {
 		*failed = &turn->slots[i];
-		c = pmuk_slot_make(&turn->slots[i]);
+		c = pmuk_slot_make(&turn->slots[i], attr, now);
 		if (IS_ERR(c))
 			return PTR_ERR(c);
 		WRITE_ONCE(turn->counters[i], c);
@@ -199,12 +200,14 @@ static void pmuk_say_failed(struct pmuk_inst *inst, const struct pmuk_slot *slot
 static int pmuk_inst_place_locked(struct pmuk_inst *inst, struct pmuk_target *failed)
 	__must_hold(&inst->lock) __must_hold(&inst->ctx->lock)
 {
+	struct pmuk_attr attr = pmuk_inst_attr(inst);
+	u64 now = ktime_get_mono_fast_ns();
 	struct pmuk_slot *slot = NULL;
 	unsigned int i, j;
 	int ret = 0;
 
 	for (i = 0; i < inst->nr_turns && !ret; i++)
-		ret = pmuk_turn_place(&inst->turns[i], &slot);
+		ret = pmuk_turn_place(&inst->turns[i], &attr, now, &slot);
 	for (i = 0; i < inst->nr_turns && !ret; i++)
 		ret = pmuk_turn_try(&inst->turns[i], &slot);
 	if (ret) {
@@ -253,6 +256,7 @@ static int pmuk_turn_init(struct pmuk_inst *inst, struct pmuk_turn *turn,
 			  const struct pmuk_set *set)
 {
 	const struct pmuk_def *def;
+	struct pmuk_slot *slot;
 	unsigned int i = 0;
 
 	turn->set = set;
@@ -266,9 +270,12 @@ static int pmuk_turn_init(struct pmuk_inst *inst, struct pmuk_turn *turn,
 	for (def = set->defs; def; def = def->next) {
 		if (!(set->defined & BIT(def->num)))
 			continue;
-		turn->slots[i] = (struct pmuk_slot){
-			.inst = inst, .turn = turn, .def = def, .num = def->num };
-		seqcount_latch_init(&turn->slots[i++].latch);
+		slot = &turn->slots[i++];
+		slot->inst = inst;
+		slot->turn = turn;
+		slot->def = def;
+		slot->num = def->num;
+		seqcount_latch_init(&slot->latch);
 	}
 	return 0;
 }
@@ -288,7 +295,8 @@ struct pmuk_inst *pmuk_inst_alloc(struct pmuk_context *ctx, int cpu) __must_hold
 	struct pmuk_set *set;
 	unsigned long id;
 
-	inst = kzalloc_node(sizeof(*inst), GFP_KERNEL, pmuk_inst_node(cpu));
+	inst = kvzalloc_node(struct_size(inst, turns, ctx->nr_sets), GFP_KERNEL,
+			     pmuk_inst_node(cpu));
 	if (!inst)
 		return NULL;
 	inst->ctx = ctx;
@@ -296,22 +304,17 @@ struct pmuk_inst *pmuk_inst_alloc(struct pmuk_context *ctx, int cpu) __must_hold
 	mutex_init(&inst->lock);
 	INIT_WORK(&inst->call_work, pmuk_inst_call_work);
 	pmuk_inst_init_switch(inst);
-	inst->turns = kvzalloc_node(array_size(ctx->nr_sets, sizeof(*inst->turns)), GFP_KERNEL,
-				    pmuk_inst_node(cpu));
-	if (!inst->turns)
-		goto out_free;
 	xa_for_each(&ctx->sets, id, set) {
-		if (pmuk_turn_init(inst, &inst->turns[inst->nr_turns++], set))
-			goto out_free;
+		inst->nr_turns++;
+		if (pmuk_turn_init(inst, &inst->turns[inst->nr_turns - 1], set)) {
+			pmuk_inst_free(inst);
+			return NULL;
+		}
 		/* The xarray would search all its slots for another set. */
 		if (inst->nr_turns == ctx->nr_sets)
 			break;
 	}
 	return inst;
-
-out_free:
-	pmuk_inst_free(inst);
-	return NULL;
 }
 
 /* The instance was retired, or never placed, and no other code can find it. */
@@ -326,8 +329,7 @@ void pmuk_inst_free(struct pmuk_inst *inst)
 	cancel_work_sync(&inst->work);
 	for (i = 0; i < inst->nr_turns; i++)
 		kfree(inst->turns[i].slots);
-	kvfree(inst->turns);
-	kfree(inst);
+	kvfree(inst);
 }
 
 /* Returns the first instance from *@cpu on, and sets *@cpu to its index; NULL if there is none. */

@@ -15,14 +15,6 @@ struct pmuk_set *pmuk_set_find(struct pmuk_context *ctx, u16 id) __must_hold(&ct
 	return xa_load(&ctx->sets, id);
 }
 
-u16 pmuk_set_first(struct pmuk_context *ctx) __must_hold(&ctx->lock)
-{
-	unsigned long id = 0;
-
-	xa_find(&ctx->sets, &id, ULONG_MAX, XA_PRESENT);
-	return id;
-}
-
 int pmuk_set_add(struct pmuk_context *ctx, const struct pmuk_set_desc *desc)
 	__must_hold(&ctx->lock)
 {

@@ -30,7 +30,6 @@ static inline bool pmuk_vector_ok(const struct pmuk_context *ctx, const void *re
 })
 
 struct pmuk_set *pmuk_set_find(struct pmuk_context *ctx, u16 id) __must_hold(&ctx->lock);
-u16 pmuk_set_first(struct pmuk_context *ctx) __must_hold(&ctx->lock);
 int pmuk_set_add(struct pmuk_context *ctx, const struct pmuk_set_desc *desc)
 	__must_hold(&ctx->lock);
 void pmuk_sets_free(struct pmuk_context *ctx) __must_hold(&ctx->lock);

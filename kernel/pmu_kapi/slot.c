@@ -18,42 +18,51 @@
 #include "registry.h"
 #include "slot.h"
 
+/* Returns what the counters of an instance have in common, for pmuk_slot_make(). */
+struct pmuk_attr pmuk_inst_attr(const struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
+{
+	const struct pmuk_perf_format *perf = inst->ctx->format_arg;
+	struct pmuk_attr attr = {
+		.sample_type	= inst->ctx->format->sample_type,
+	};
+
+	if (pmuk_format_is_perf(inst->ctx->format) && perf) {
+		attr.sample_type = perf->sample_type;
+		attr.read_format = perf->read_format;
+	}
+	return attr;
+}
+
 /*
- * Makes the slot's counter. If the CPU was offline meanwhile, the counter goes on from the slot's
+ * Makes the slot's counter, at the time @now. @attr has what the counters of the instance have in
+ * common, and gets the rest. If the CPU was offline meanwhile, the counter goes on from the slot's
  * count. A tree's counter does not, as it counts while the context is stopped.
  */
-struct pmuk_counter *pmuk_slot_make(struct pmuk_slot *slot)
+struct pmuk_counter *pmuk_slot_make(struct pmuk_slot *slot, struct pmuk_attr *attr, u64 now)
 {
 	const struct pmuk_pmc *pmc = &slot->def->pmc;
 	const struct pmuk_pmd *pmd = &slot->def->pmd;
 	struct pmuk_context *ctx = slot->inst->ctx;
-	struct pmuk_attr attr = {
-		.type		= pmc->type,
-		.config		= pmc->config,
-		.config1	= pmc->config1,
-		.config2	= pmc->config2,
-		.period		= pmuk_slot_period(slot, false),
-		.random_mask	= pmd->random_mask,
-		.random_seed	= pmd->random_seed,
-		.flags		= pmc->flags,
-		.sample_type	= ctx->format->sample_type,
-		.cookie		= pmd->cookie,
-	};
-	const struct pmuk_perf_format *perf = ctx->format_arg;
 	struct pmuk_counter *c;
 
 	lockdep_assert_held(&ctx->lock);
 	lockdep_assert_held(&slot->inst->lock);
-	if (pmuk_format_is_perf(ctx->format) && perf) {
-		attr.sample_type = perf->sample_type;
-		attr.read_format = perf->read_format;
-	}
-	if (pmuk_inst_is_tree(slot->inst))
-		attr.flags |= PMUK_INHERIT;
-	c = pmuk_counter_make(&attr, slot->inst->cpu, ctx->task, pmuk_slot_overflow, slot,
+	attr->type = pmc->type;
+	attr->config = pmc->config;
+	attr->config1 = pmc->config1;
+	attr->config2 = pmc->config2;
+	attr->period = pmuk_slot_period(slot, false);
+	attr->random_mask = pmd->random_mask;
+	attr->random_seed = pmd->random_seed;
+	attr->flags = pmc->flags | (pmuk_inst_is_tree(slot->inst) ? PMUK_INHERIT : 0);
+	attr->cookie = pmd->cookie;
+	c = pmuk_counter_make(attr, slot->inst->cpu, ctx->task, pmuk_slot_overflow, slot,
 			      ctx->buffers);
 	slot->held = slot->base;
-	if (!IS_ERR(c) && slot->base.count && !pmuk_inst_is_tree(slot->inst)) {
+	if (IS_ERR(c))
+		return c;
+	pmuk_counter_set_age(c, now);
+	if (slot->base.count && !pmuk_inst_is_tree(slot->inst)) {
 		pmuk_counter_set_count(c, slot->base.count);
 		slot->base.count = 0;
 	}

@@ -5,7 +5,8 @@
 
 #include "context.h"
 
-struct pmuk_counter *pmuk_slot_make(struct pmuk_slot *slot);
+struct pmuk_attr pmuk_inst_attr(const struct pmuk_inst *inst) __must_hold(&inst->ctx->lock);
+struct pmuk_counter *pmuk_slot_make(struct pmuk_slot *slot, struct pmuk_attr *attr, u64 now);
 void pmuk_slot_show(struct pmuk_slot *slot);
 void pmuk_slot_snapshot(const struct pmuk_slot *slot, struct pmuk_value *sum);
 void pmuk_slot_rebase(struct pmuk_slot *slot, const struct pmuk_value *had);

@@ -194,6 +194,7 @@ static int pmuk_context_load(struct pmuk_context *ctx, struct pmuk_target *targe
 	__must_hold(&ctx->lock)
 {
 	const char *lacks = target->type == PMUK_TARGET_TREE ? pmuk_tree_lacks(ctx) : NULL;
+	unsigned int cpu = 0;
 	int ret;
 
 	if (ctx->loaded)
@@ -210,7 +211,7 @@ static int pmuk_context_load(struct pmuk_context *ctx, struct pmuk_target *targe
 		pmuk_context_put_task(ctx);
 		return ret;
 	}
-	ctx->start_set = pmuk_set_first(ctx);
+	ctx->start_set = pmuk_inst_from(ctx, &cpu)->turns[0].set->id;
 	WRITE_ONCE(ctx->loaded, true);
 	return 0;
 }
