@@ -166,18 +166,6 @@ static inline bool perf_local_is_marked(const struct perf_event *event)
 }
 
 /**
- * perf_local_has_interrupts() - does the PMU of an event report overflows?
- * @event: the event
- *
- * Context: Any, NMI too.
- * Return: true if it does. Const while @event exists.
- */
-static inline bool perf_local_has_interrupts(const struct perf_event *event)
-{
-	return !(event->pmu->capabilities & PERF_PMU_CAP_NO_INTERRUPT);
-}
-
-/**
  * perf_local_may_user_read() - may user space read an event's register?
  * @event: the event
  *

@@ -109,7 +109,7 @@ static inline const char *perf_local_pmu_name(const struct perf_event *event)
  * @event: the event
  * @capability: PERF_PMU_CAP_*
  *
- * Context: Any, NMI too; @event is on its PMU, or the caller holds perf_local_pmu_lock().
+ * Context: Any, NMI too; @event is on its PMU or new, or the caller holds perf_local_pmu_lock().
  * Return: true if the PMU has @capability.
  */
 static inline bool perf_local_pmu_can(const struct perf_event *event, int capability)

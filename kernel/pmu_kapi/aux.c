@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The stream in an AUX area: a writer begins, ends and skips parts; a reader gets spans. This file
- * knows nothing of perf events, and builds for user space as well, see tools/testing/pmu_kapi.
+ * calls neither perf core nor the scheduler, and builds for user space as well, see
+ * tools/testing/pmu_kapi.
  */
 #include <linux/bits.h>
 #include <linux/errno.h>

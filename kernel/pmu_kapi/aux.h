@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * The engine of AUX areas, see aux.c, for aux_area.c, aux_pmu.c and mmap.c. It calls neither perf
- * core nor the scheduler, as aux.c builds for user space, too.
- */
+/* The engine of AUX areas, see aux.c, for aux_area.c, aux_pmu.c and mmap.c. */
 #ifndef _PMU_KAPI_AUX_H
 #define _PMU_KAPI_AUX_H
 

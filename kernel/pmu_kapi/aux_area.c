@@ -74,14 +74,12 @@ pid_t pmuk_aux_new_session(void)
 	return PID_MAX_LIMIT + 1 + nr % (INT_MAX / 2);
 }
 
-/* Announces the area right behind the data, or where it is mapped. */
+/* Announces the area, which @b has, right behind the data, or where it is mapped. */
 void pmuk_aux_announce(struct pmuk_buffer *b) __must_hold(&b->lock)
 {
 	struct perf_event_mmap_page *page = b->ring.page;
 	struct pmuk_aux *aux = b->aux;
 
-	if (!aux)
-		return;
 	lockdep_assert_held(&aux->b->lock);
 	WRITE_ONCE(page->aux_offset, (aux->maps ? aux->pgoff : 1 + (u64)b->data.nr) * PAGE_SIZE);
 	WRITE_ONCE(page->aux_size, (u64)aux->pages.nr * PAGE_SIZE);
@@ -124,9 +122,7 @@ static void *pmuk_aux_setup(struct pmuk_aux *aux, const struct pmuk_aux_attr *at
 	if (pmuk_aux_list_pages(aux))
 		return ERR_PTR(-ENOMEM);
 	private = attr->ops->setup(attr->data, aux->b->cpu, aux->addresses, aux->pages.nr,
-				   attr->overwrite);
-	if (!private)
-		return ERR_PTR(-ENOMEM);
+				   attr->overwrite) ?: ERR_PTR(-ENOMEM);
 	if (!IS_ERR(private))
 		aux->ops = attr->ops;
 	return private;
@@ -186,7 +182,7 @@ static void pmuk_aux_init(struct pmuk_aux *aux, const struct pmuk_aux_attr *attr
 		.watermark	= min_t(u64, attr->watermark ?: size, size / 2),
 		.least		= aux->least,
 		.overwrite	= attr->overwrite,
-		.records	= aux->b->own_nr || aux->b->user_tail,
+		.records	= aux->b->ring.size || aux->b->user_tail,
 		.private	= private,
 		.gone		= pmuk_aux_gone,
 	};
@@ -212,8 +208,8 @@ int pmuk_aux_alloc(struct pmuk_buffer *b, const struct pmuk_buffer_attr *attr, g
 	aux->b = b;
 	aux->session = pmuk_aux_new_session();
 	aux->least = attr->aux.least ?: 1;
-	ret = pmuk_pages_alloc_pieces(&aux->pages, attr->aux.nr_pages, gfp, node, attr->aux.order,
-				      attr->aux.prefer);
+	ret = pmuk_pages_alloc(&aux->pages, attr->aux.nr_pages, gfp, node, attr->aux.order,
+			       attr->aux.prefer);
 	if (ret)
 		return ret;
 	private = pmuk_aux_setup(aux, &attr->aux);

@@ -26,7 +26,7 @@
 #include <linux/smp.h>
 
 #include "buffer.h"
-#include "aux_pmu.h"
+#include "counter.h"
 
 /* Returns the buffer of @cpu, which is the context's or the counter's own; or NULL. */
 static struct pmuk_buffer *pmuk_counter_buffer(const struct pmuk_counter *c, int cpu)
@@ -300,6 +300,8 @@ static int pmuk_aux_attach_one(struct pmuk_counter *c, struct pmuk_aux *aux)
 
 static void pmuk_aux_detach_one(struct pmuk_counter *c, struct pmuk_aux *aux)
 {
+	if (!aux)
+		return;
 	guard(mutex)(&aux->b->lock);
 	if (aux->writer != c)
 		return;
@@ -367,12 +369,8 @@ void pmuk_aux_detach(struct pmuk_counter *c)
 
 	if (!c->writes_aux)
 		return;
-	for_each_possible_cpu(cpu) {
-		struct pmuk_aux *aux = pmuk_counter_aux(c, cpu);
-
-		if (aux)
-			pmuk_aux_detach_one(c, aux);
-	}
+	for_each_possible_cpu(cpu)
+		pmuk_aux_detach_one(c, pmuk_counter_aux(c, cpu));
 	module_put(c->aux_owner);
 	c->writes_aux = false;
 }

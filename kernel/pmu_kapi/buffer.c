@@ -133,11 +133,33 @@ void pmuk_buffer_describe(struct pmuk_buffer *b) __must_hold(&b->lock)
 	page->data_size = (u64)b->data.nr * PAGE_SIZE;
 }
 
-static void pmuk_buffer_init_ring(struct pmuk_buffer *b, const struct pmuk_buffer_attr *attr)
-	__must_hold(&b->lock)
+static void pmuk_buffer_free(struct kref *ref)
 {
-	u64 size = (u64)b->data.nr * PAGE_SIZE;
+	struct pmuk_buffer *b = container_of(ref, struct pmuk_buffer, ref);
 
+	pmuk_aux_free(b);
+	scoped_guard(mutex, &b->lock)
+		pmuk_pages_free(&b->data);
+	if (b->control)
+		__free_page(b->control);
+	kfree(b);
+	atomic_dec(&pmuk_buffers);
+	module_put(THIS_MODULE);
+}
+
+static int pmuk_buffer_alloc_ring(struct pmuk_buffer *b, const struct pmuk_buffer_attr *attr,
+				  gfp_t gfp, int node)
+{
+	u64 size = (u64)attr->nr_pages * PAGE_SIZE;
+	int ret;
+
+	b->control = alloc_pages_node(node, gfp | __GFP_ZERO, 0);
+	if (!b->control)
+		return -ENOMEM;
+	guard(mutex)(&b->lock);
+	ret = pmuk_pages_alloc(&b->data, attr->nr_pages, gfp, node, 0, false);
+	if (ret)
+		return ret;
 	pmuk_buffer_describe(b);
 	b->ring.page = page_address(b->control);
 	b->ring.mode = attr->mode;
@@ -145,38 +167,7 @@ static void pmuk_buffer_init_ring(struct pmuk_buffer *b, const struct pmuk_buffe
 	b->ring.wake = pmuk_buffer_wake;
 	pmuk_ring_init(&b->ring, b->user_tail);
 	pmuk_ring_reset(&b->ring, b->data.map, size, pmuk_buffer_watermark(b, size));
-}
-
-static void pmuk_buffer_free(struct pmuk_buffer *b)
-{
-	pmuk_aux_free(b);
-	scoped_guard(mutex, &b->lock)
-		pmuk_pages_free(&b->data);
-	if (b->control)
-		__free_page(b->control);
-	kfree(b);
-}
-
-static int pmuk_buffer_alloc_ring(struct pmuk_buffer *b, const struct pmuk_buffer_attr *attr,
-				  gfp_t gfp, int node)
-{
-	int ret;
-
-	b->control = alloc_pages_node(node, gfp | __GFP_ZERO, 0);
-	if (!b->control)
-		return -ENOMEM;
-	guard(mutex)(&b->lock);
-	ret = pmuk_pages_alloc(&b->data, attr->nr_pages, gfp, node);
-	if (!ret)
-		pmuk_buffer_init_ring(b, attr);
-	return ret;
-}
-
-static void pmuk_buffer_last_put(struct kref *ref)
-{
-	pmuk_buffer_free(container_of(ref, struct pmuk_buffer, ref));
-	atomic_dec(&pmuk_buffers);
-	module_put(THIS_MODULE);
+	return 0;
 }
 
 static struct pmuk_buffer *pmuk_buffer_alloc(const struct pmuk_buffer_attr *attr, int cpu)
@@ -189,7 +180,6 @@ static struct pmuk_buffer *pmuk_buffer_alloc(const struct pmuk_buffer_attr *attr
 		return ERR_PTR(-ENOMEM);
 	b->cpu = cpu;
 	b->user_tail = attr->flags & PMUK_BUFFER_USER_TAIL;
-	b->own_nr = attr->nr_pages;
 	b->watermark = attr->watermark;
 	b->completion = attr->completion;
 	mutex_init(&b->lock);
@@ -197,14 +187,14 @@ static struct pmuk_buffer *pmuk_buffer_alloc(const struct pmuk_buffer_attr *attr
 	init_waitqueue_head(&b->own_waitq);
 	b->waitq = attr->waitq ?: &b->own_waitq;
 	kref_init(&b->ref);
-	b->release = pmuk_buffer_last_put;
+	b->release = pmuk_buffer_free;
+	__module_get(THIS_MODULE);
+	atomic_inc(&pmuk_buffers);
 
-	ret = pmuk_buffer_alloc_ring(b, attr, gfp, node);
-	if (!ret)
-		ret = pmuk_aux_alloc(b, attr, gfp, node);
+	ret = pmuk_buffer_alloc_ring(b, attr, gfp, node) ?: pmuk_aux_alloc(b, attr, gfp, node);
 	if (!ret)
 		return b;
-	pmuk_buffer_free(b);
+	pmuk_buffer_put(b);
 	return ERR_PTR(ret);
 }
 
@@ -226,18 +216,12 @@ static struct pmuk_buffer *pmuk_buffer_alloc(const struct pmuk_buffer_attr *attr
 struct pmuk_buffer *pmuk_buffer_create(const struct pmuk_buffer_attr *attr, int cpu)
 {
 	const char *fault = attr ? pmuk_buffer_fault(attr, cpu) : "no attributes";
-	struct pmuk_buffer *b;
 
 	if (fault) {
 		pr_debug("buffer: %s\n", fault);
 		return ERR_PTR(-EINVAL);
 	}
-	b = pmuk_buffer_alloc(attr, cpu);
-	if (IS_ERR(b))
-		return b;
-	__module_get(THIS_MODULE);
-	atomic_inc(&pmuk_buffers);
-	return b;
+	return pmuk_buffer_alloc(attr, cpu);
 }
 EXPORT_SYMBOL_GPL(pmuk_buffer_create);
 
@@ -268,7 +252,7 @@ EXPORT_SYMBOL_GPL(pmuk_buffer_destroy);
 /* Writers have preemption off, so a grace period after the kill the buffer has no writers. */
 static void pmuk_buffer_kill(struct pmuk_buffer *b)
 {
-	if (b->killed)
+	if (!b || b->killed)
 		return;
 	pmuk_ring_kill(&b->ring);
 	pmuk_aux_kill(b);
@@ -285,10 +269,8 @@ void pmuk_buffers_kill(struct pmuk_buffer **buffers, unsigned int nr)
 {
 	unsigned int i;
 
-	for (i = 0; i < nr; i++) {
-		if (buffers[i])
-			pmuk_buffer_kill(buffers[i]);
-	}
+	for (i = 0; i < nr; i++)
+		pmuk_buffer_kill(buffers[i]);
 }
 
 /*

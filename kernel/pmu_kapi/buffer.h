@@ -33,7 +33,6 @@ struct pmuk_buffer {
 	struct pmuk_ring ring;		/* the first field, see pmuk_buffer_ring() */
 	int cpu;			/* const: the owner; -1: there are no data pages */
 	bool user_tail;			/* const: user space is the reader */
-	unsigned int own_nr;		/* const: the data pages that the creator asked for */
 	u32 watermark;			/* const: bytes that the creator asked for, or 0 */
 	struct completion *completion;	/* const: the consumer's, or NULL */
 	struct page *control;		/* const */
@@ -121,9 +120,8 @@ int pmuk_nr_buffers(void);
 
 /* pages.c */
 bool pmuk_pages_nr_ok(unsigned long nr);
-int pmuk_pages_alloc(struct pmuk_pages *p, unsigned int nr, gfp_t gfp, int node);
-int pmuk_pages_alloc_pieces(struct pmuk_pages *p, unsigned int nr, gfp_t gfp, int node,
-			    unsigned int order, bool prefer);
+int pmuk_pages_alloc(struct pmuk_pages *p, unsigned int nr, gfp_t gfp, int node,
+		     unsigned int order, bool prefer);
 void pmuk_pages_free(struct pmuk_pages *p);
 
 /* aux_area.c */

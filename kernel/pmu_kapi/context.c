@@ -14,7 +14,6 @@
 
 #include "buffer.h"
 #include "context.h"
-#include "control.h"
 #include "hotplug.h"
 #include "message.h"
 #include "registry.h"
@@ -170,7 +169,8 @@ static int pmuk_context_set_format(struct pmuk_context *ctx, const struct pmuk_c
 	return ctx->format_arg ? 0 : -ENOMEM;
 }
 
-static int pmuk_context_alloc_arrays(struct pmuk_context *ctx)
+/* Makes the arrays, and event set 0. */
+static int pmuk_context_alloc(struct pmuk_context *ctx)
 {
 	guard(mutex)(&ctx->lock);
 	ctx->insts = kcalloc(nr_cpu_ids, sizeof(*ctx->insts), GFP_KERNEL);
@@ -178,21 +178,14 @@ static int pmuk_context_alloc_arrays(struct pmuk_context *ctx)
 	ctx->areas = kcalloc(nr_cpu_ids, sizeof(*ctx->areas), GFP_KERNEL);
 	if (!ctx->insts || !ctx->buffers || !ctx->areas || pmuk_groups_alloc(ctx))
 		return -ENOMEM;
-	if (!zalloc_cpumask_var(&ctx->cpus, GFP_KERNEL))
+	if (!zalloc_cpumask_var(&ctx->cpus, GFP_KERNEL) ||
+	    !zalloc_cpumask_var(&ctx->online, GFP_KERNEL))
 		return -ENOMEM;
-	return zalloc_cpumask_var(&ctx->online, GFP_KERNEL) ? 0 : -ENOMEM;
-}
-
-static int pmuk_context_init_sets(struct pmuk_context *ctx)
-{
-	guard(mutex)(&ctx->lock);
 	return pmuk_set_add(ctx, &(struct pmuk_set_desc){});
 }
 
 static int pmuk_context_init(struct pmuk_context *ctx, const struct pmuk_context_attr *attr)
 {
-	int ret;
-
 	ctx->flags = attr->flags;
 	ctx->battr = attr->buffer;
 	mutex_init(&ctx->lock);
@@ -203,12 +196,8 @@ static int pmuk_context_init(struct pmuk_context *ctx, const struct pmuk_context
 	INIT_WORK(&ctx->close_work, pmuk_close_work);
 	init_irq_work(&ctx->close_irq_work, pmuk_close_irq_work);
 	ctx->session = pmuk_aux_new_session();
-	ret = pmuk_mail_init(&ctx->mail, attr->completion);
-	if (!ret)
-		ret = pmuk_context_alloc_arrays(ctx);
-	if (!ret)
-		ret = pmuk_context_init_sets(ctx);
-	return ret ?: pmuk_context_set_format(ctx, attr);
+	return pmuk_mail_init(&ctx->mail, attr->completion) ?: pmuk_context_alloc(ctx) ?:
+	       pmuk_context_set_format(ctx, attr);
 }
 
 /**

@@ -19,7 +19,6 @@
 #include <linux/cpumask.h>
 #include <linux/hrtimer.h>
 #include <linux/irq_work.h>
-#include <linux/jump_label.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/seqlock.h>
@@ -116,10 +115,7 @@ struct pmuk_context {
 	struct completion *done;	/* the caller that has set ->doomed writes */
 };
 
-/*
- * A turn: an event set, on one CPU or task. The counters of all slots are side by side in one
- * array, to be read together.
- */
+/* The counters of all slots are side by side in one array, to be read together. */
 struct pmuk_turn {
 	const struct pmuk_set *set;	/* const */
 	unsigned int nr;		/* const: how many slots */
@@ -138,7 +134,6 @@ struct pmuk_turn {
 	atomic_t overflowed;		/* bits of counters that overflowed in the latest turn */
 };
 
-/* An instance: the part of a context that is on one CPU, or on its task. */
 struct pmuk_inst {
 	struct pmuk_context *ctx;	/* const */
 	/* While the context is unloaded: the next instance to free. */
@@ -149,7 +144,7 @@ struct pmuk_inst {
 	struct mutex lock;		/* held to start, stop, exchange sets and read */
 	bool live __guarded_by(&lock, &ctx->lock);	/* has counters; a write takes both locks */
 	/* pmuk_inst_finish() has to free the counters when the grace period ->grace has ended. */
-	bool retired __guarded_by(&lock);
+	bool retired __guarded_by(&lock, &ctx->lock);
 	unsigned long grace __guarded_by(&lock);
 	bool running __guarded_by(&lock);	/* was started, and not stopped */
 	unsigned long starts __guarded_by(&lock);	/* how often it was started */
@@ -198,12 +193,10 @@ struct pmuk_shown {
 	struct pmuk_value base;
 };
 
-/* A slot: one counter of a set, on one CPU or task. */
 struct pmuk_slot {
 	struct pmuk_inst *inst;		/* const */
 	struct pmuk_turn *turn;		/* const */
 	const struct pmuk_def *def;	/* const; the definition may change while stopped */
-	u16 num;			/* const: the counter's number in its set */
 	struct pmuk_counter *ended __guarded_by(&inst->lock);	/* retired, and not freed yet */
 	bool reported __guarded_by(&inst->lock);	/* a message has reported the loss */
 	/* The counter overflowed at the end of a turn, and the format has not handled that yet. */
@@ -241,6 +234,17 @@ static inline struct pmuk_counter **pmuk_slot_counter(const struct pmuk_slot *sl
 {
 	return &slot->turn->counters[slot - slot->turn->slots];
 }
+
+static inline struct pmuk_slot *pmuk_turn_slot(const struct pmuk_turn *turn, unsigned int i)
+{
+	return i < turn->nr ? &turn->slots[i] : NULL;
+}
+
+#define pmuk_for_each_slot(slot, turn)	\
+	for (unsigned int __i = 0; (slot = pmuk_turn_slot(turn, __i)); __i++)
+
+/* control.c */
+void pmuk_context_halt(struct pmuk_context *ctx) __must_hold(&ctx->lock);
 
 /* group.c */
 int pmuk_groups_alloc(struct pmuk_context *ctx);

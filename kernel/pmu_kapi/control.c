@@ -17,10 +17,8 @@
 #include <linux/workqueue.h>
 
 #include "context.h"
-#include "control.h"
 #include "hotplug.h"
 #include "instance.h"
-#include "sets.h"
 #include "storage.h"
 #include "turn.h"
 #include "watch.h"
@@ -51,10 +49,9 @@ static int pmuk_context_start_insts(struct pmuk_context *ctx, struct pmuk_target
 	__must_hold(&ctx->lock)
 {
 	struct pmuk_inst *inst;
-	unsigned int cpu;
 
 	pmuk_insts_call(ctx, pmuk_inst_start_first);
-	for (cpu = 0; (inst = pmuk_inst_from(ctx, &cpu)); cpu++) {
+	pmuk_for_each_inst(inst, ctx) {
 		lockdep_assert_held(&inst->ctx->lock);
 		if (inst->ret && !inst->missed)
 			break;
@@ -210,7 +207,7 @@ int pmuk_switch_evtset(struct pmuk_context *ctx, u16 id)
 	guard(mutex)(&ctx->lock);
 	if (!ctx->loaded)
 		return -ENODEV;
-	if (!pmuk_set_find(ctx, id))
+	if (!xa_load(&ctx->sets, id))
 		return -ENOENT;
 	ctx->start_set = id;
 	pmuk_insts_call(ctx, pmuk_inst_switch);
@@ -247,12 +244,11 @@ void pmuk_watch_work(struct work_struct *work)
 	struct pmuk_context *ctx = container_of(to_delayed_work(work), struct pmuk_context, watch);
 	u64 posted = atomic64_read(&ctx->mail.posted);
 	struct pmuk_inst *inst;
-	unsigned int cpu;
 
 	guard(mutex)(&ctx->lock);
 	if (!ctx->running)
 		return;
-	for (cpu = 0; (inst = pmuk_inst_from(ctx, &cpu)); cpu++) {
+	pmuk_for_each_inst(inst, ctx) {
 		lockdep_assert_held(&inst->ctx->lock);
 		pmuk_inst_watch(inst);
 	}

@@ -23,11 +23,9 @@
 #include <linux/timekeeping.h>
 #include <linux/topology.h>
 
-#include "aux_pmu.h"
 #include "buffer.h"
 #include "format.h"
 #include "hw.h"
-#include "userpage.h"
 #include "work.h"
 
 /* The fields of both structs are the same, in the same order. */
@@ -277,7 +275,8 @@ static void pmuk_destroy_irq_work(struct irq_work *irq_work)
  */
 static bool pmuk_counter_can_mark(const struct pmuk_counter *c)
 {
-	return !pmuk_hw_is_software(c) && !c->traces && perf_local_has_interrupts(c->event);
+	return !pmuk_hw_is_software(c) && !c->traces &&
+	       !perf_local_pmu_can(c->event, PERF_PMU_CAP_NO_INTERRUPT);
 }
 
 /* The event exists: fill in the rest. From here on pmuk_counter_unmake() destroys the counter. */
@@ -513,22 +512,14 @@ static void pmuk_counter_value(struct pmuk_counter *c, struct pmuk_value *value,
 	value->age = 0;
 }
 
-static int pmuk_gone_error(const struct perf_event *event)
-{
-	return perf_local_task(event) && !perf_local_is_pmu_gone(event) ? -ESRCH : -ENODEV;
-}
-
 /* Returns 0 unless the CPU, task or PMU is gone, or the pinned counter was pushed off its PMU. */
 static int pmuk_counter_fault(const struct pmuk_counter *c)
 {
-	switch (pmuk_counter_find_state(c)) {
-	case PMUK_COUNTER_GONE:
-		return pmuk_gone_error(c->event);
-	case PMUK_COUNTER_ERROR:
-		return -EBUSY;
-	default:
-		return 0;
-	}
+	int state = pmuk_counter_find_state(c);
+
+	if (state != PMUK_COUNTER_GONE)
+		return state == PMUK_COUNTER_ERROR ? -EBUSY : 0;
+	return perf_local_task(c->event) && !perf_local_is_pmu_gone(c->event) ? -ESRCH : -ENODEV;
 }
 
 /*
@@ -606,13 +597,6 @@ int pmuk_counter_enable(struct pmuk_counter *c)
 }
 EXPORT_SYMBOL_GPL(pmuk_counter_enable);
 
-/* The caller has disabled the counter. Returns true if no other caller has enabled it since. */
-static bool pmuk_counter_stays_off(const struct pmuk_counter *c)
-{
-	return !(c->attr.flags & PMUK_INHERIT) &&
-	       perf_local_state(c->event) == PERF_EVENT_STATE_OFF;
-}
-
 /**
  * pmuk_counter_disable() - stop counting and take the counter off its PMU
  * @c: the counter
@@ -628,6 +612,7 @@ static bool pmuk_counter_stays_off(const struct pmuk_counter *c)
 int pmuk_counter_disable(struct pmuk_counter *c)
 {
 	struct pmuk_value value;
+	bool off;
 
 	if (IS_ERR_OR_NULL(c))
 		return -EINVAL;
@@ -639,7 +624,9 @@ int pmuk_counter_disable(struct pmuk_counter *c)
 		perf_event_disable_family(c->event);
 	else if (perf_local_state(c->event) > PERF_EVENT_STATE_OFF)
 		perf_event_disable(c->event);
-	pmuk_counter_value(c, &value, pmuk_counter_stays_off(c));
+	/* Another caller may have enabled the counter since. */
+	off = !(c->attr.flags & PMUK_INHERIT) && perf_local_state(c->event) == PERF_EVENT_STATE_OFF;
+	pmuk_counter_value(c, &value, off);
 	pmuk_publish(c, &value);
 	return 0;
 }

@@ -41,9 +41,7 @@
 #define PMUK_SEES_GUESTS		true
 #endif
 
-/*
- * The type of a context's or a record's handler: as pmuk_overflow_t, with perf's own sample data.
- */
+/* A context's or a record's handler: as pmuk_overflow_t, with perf's own sample data. */
 typedef void (*pmuk_handler_t)(struct pmuk_counter *c, const struct pmuk_sample *sample,
 			       const struct perf_sample_data *data);
 
@@ -161,6 +159,10 @@ void pmuk_counter_end(struct pmuk_counter *c);
 void pmuk_counter_finish(struct pmuk_counter *c);
 int pmuk_nr_counters(void);
 
+/* aux_pmu.c */
+int pmuk_aux_attach(struct pmuk_counter *c);
+void pmuk_aux_detach(struct pmuk_counter *c);
+
 /* sample.c */
 void pmuk_overflow(struct perf_event *event, struct perf_sample_data *data, struct pt_regs *regs);
 void pmuk_counter_late_sample(struct pmuk_counter *c, struct pmuk_sample *sample);
@@ -179,4 +181,8 @@ void pmuk_settle_irq_work(struct irq_work *irq_work);
 /* snapshot.c */
 void pmuk_publish(struct pmuk_counter *c, const struct pmuk_value *value);
 
+/* userpage.c */
+void pmuk_page_attach(struct pmuk_counter *c);
+void pmuk_page_detach(struct pmuk_counter *c);
+void pmuk_page_publish(struct pmuk_counter *c, const struct pmuk_value *value);
 #endif /* _PMU_KAPI_COUNTER_H */

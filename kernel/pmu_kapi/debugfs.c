@@ -66,16 +66,14 @@ static void pmuk_show_inst(struct seq_file *m, struct pmuk_inst *inst)
 static void pmuk_show_context(struct seq_file *m, struct pmuk_context *ctx) __must_hold(&ctx->lock)
 {
 	struct pmuk_set *set;
-	unsigned long id, sets = 0, counters = 0;
+	unsigned long id, counters = 0;
 	unsigned int cpu;
 
-	xa_for_each(&ctx->sets, id, set) {
-		sets++;
+	xa_for_each(&ctx->sets, id, set)
 		counters += hweight32(set->defined);
-	}
-	seq_printf(m, "context %llu format %s target %s %s sets %lu counters %lu messages %llu",
+	seq_printf(m, "context %llu format %s target %s %s sets %u counters %lu messages %llu",
 		   ctx->id, ctx->format->name, ctx->loaded ? pmuk_targets[ctx->target] : "none",
-		   ctx->running ? "running" : "stopped", sets, counters,
+		   ctx->running ? "running" : "stopped", ctx->nr_sets, counters,
 		   atomic64_read(&ctx->mail.posted));
 	if (ctx->task)
 		seq_printf(m, " task %d", task_pid_nr(ctx->task));

@@ -88,21 +88,16 @@ unsigned int pmuk_format_size(const struct pmuk_counter *c)
 	return size;
 }
 
-/* The unwinder walks the host's kernel stack. It cannot reach a guest's stack. */
-static bool pmuk_format_is_kernels(const struct pmuk_sample *sample)
-{
-	return (sample->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL;
-}
-
 /*
- * The unwinder begins with the functions of the interrupt. Skip these up to sample->ip, where the
- * interrupted code and its callers begin. If sample->ip is not found, it is the whole callchain.
+ * The unwinder walks the host's kernel stack; it cannot reach a guest's stack. It begins with the
+ * functions of the interrupt. Skip these up to sample->ip, where the interrupted code and its
+ * callers begin. If sample->ip is not found, it is the whole callchain.
  */
 static void pmuk_format_unwind(struct pmuk_extras *x, const struct pmuk_sample *sample)
 {
-	unsigned int nr;
+	unsigned int nr, mode = sample->misc & PERF_RECORD_MISC_CPUMODE_MASK;
 
-	if (!sample->regs || !pmuk_format_is_kernels(sample))
+	if (!sample->regs || mode != PERF_RECORD_MISC_KERNEL)
 		return;
 	nr = stack_trace_save(x->ips, PMUK_CALLCHAIN_MAX, 0);
 	while (x->first < nr && x->ips[x->first] != sample->ip)

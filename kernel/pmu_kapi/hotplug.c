@@ -100,12 +100,11 @@ static bool pmuk_inst_rejoin(struct pmuk_inst *inst) __must_hold(&inst->ctx->loc
 static void pmuk_hotplug_finish(struct pmuk_context *ctx) __must_hold(&ctx->lock)
 {
 	struct pmuk_inst *inst;
-	unsigned int cpu;
 
 	synchronize_rcu();
-	for (cpu = 0; (inst = pmuk_inst_from(ctx, &cpu)); cpu++) {
+	pmuk_for_each_inst(inst, ctx) {
 		lockdep_assert_held(&inst->ctx->lock);
-		if (!inst->live)
+		if (inst->retired)
 			pmuk_inst_finish(inst);
 	}
 }
@@ -115,7 +114,7 @@ static bool pmuk_hotplug_leave(struct pmuk_inst *inst) __must_hold(&inst->ctx->l
 {
 	if (inst->live && atomic_read(&inst->stale))
 		pmuk_inst_retire(inst);
-	return !inst->live && pmuk_inst_is_retired(inst);
+	return inst->retired;
 }
 
 /*
@@ -147,9 +146,8 @@ static bool pmuk_hotplug_any(struct pmuk_context *ctx, bool (*fn)(struct pmuk_in
 {
 	struct pmuk_inst *inst;
 	bool any = false;
-	unsigned int cpu;
 
-	for (cpu = 0; (inst = pmuk_inst_from(ctx, &cpu)); cpu++)
+	pmuk_for_each_inst(inst, ctx)
 		any |= fn(inst);
 	return any;
 }
@@ -175,9 +173,8 @@ void pmuk_hotplug_retry(struct pmuk_context *ctx) __must_hold(&ctx->lock)
 void pmuk_hotplug_retry_now(struct pmuk_context *ctx) __must_hold(&ctx->lock)
 {
 	struct pmuk_inst *inst;
-	unsigned int cpu;
 
-	for (cpu = 0; (inst = pmuk_inst_from(ctx, &cpu)); cpu++) {
+	pmuk_for_each_inst(inst, ctx) {
 		lockdep_assert_held(&inst->ctx->lock);
 		inst->retry_at = jiffies;
 	}
@@ -189,10 +186,9 @@ unsigned long pmuk_hotplug_retry_in(struct pmuk_context *ctx, unsigned long paus
 	__must_hold(&ctx->lock)
 {
 	struct pmuk_inst *inst;
-	unsigned int cpu;
 	long left;
 
-	for (cpu = 0; (inst = pmuk_inst_from(ctx, &cpu)); cpu++) {
+	pmuk_for_each_inst(inst, ctx) {
 		lockdep_assert_held(&inst->ctx->lock);
 		left = inst->retry_at - jiffies;
 		if (inst->missed)

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Decides what may be done with a counter's event, by the counter's attributes and state. perf core
- * does it, see linux/perf_local.h.
- */
+/* Decides what may be done with a counter's event, see hw.h. */
 #include <linux/kconfig.h>
 
 #include "hw.h"
@@ -129,13 +126,4 @@ bool pmuk_hw_stops_after_nmi(const struct pmuk_counter *c)
 {
 	return c->attr.period && c->mask && perf_local_is_on(c->event) &&
 	       perf_local_stops_after_nmi(c->event, c->mask);
-}
-
-/* The counter is disabled. Returns true if it has overflowed and the interrupt was not served. */
-bool pmuk_hw_take_overflow(const struct pmuk_counter *c)
-{
-	if (!pmuk_hw_has_overflowed(c))
-		return false;
-	perf_local_take_overflow(c->event);
-	return true;
 }

@@ -33,6 +33,5 @@ void pmuk_hw_begin_period(const struct pmuk_counter *c, u64 period);
 bool pmuk_hw_has_overflowed(const struct pmuk_counter *c);
 bool pmuk_hw_is_overdue(const struct pmuk_counter *c);
 bool pmuk_hw_stops_after_nmi(const struct pmuk_counter *c);
-bool pmuk_hw_take_overflow(const struct pmuk_counter *c);
 
 #endif /* _PMU_KAPI_HW_H */

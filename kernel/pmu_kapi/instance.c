@@ -31,10 +31,8 @@ static void pmuk_turn_retire(struct pmuk_turn *turn)
 	unsigned int i;
 
 	/* Disable all counters first, as records of one may have the values of others. */
-	for (i = 0; i < turn->nr; i++) {
-		if (turn->counters[i])
-			pmuk_counter_disable(turn->counters[i]);
-	}
+	for (i = 0; i < turn->nr; i++)
+		pmuk_counter_disable(turn->counters[i]);
 	for (i = 0; i < turn->nr; i++)
 		pmuk_slot_retire(&turn->slots[i]);
 }
@@ -42,11 +40,9 @@ static void pmuk_turn_retire(struct pmuk_turn *turn)
 /* The turn was retired a grace period ago, so no code on any CPU uses its counters any more. */
 static void pmuk_turn_finish(struct pmuk_turn *turn)
 {
-	unsigned int i;
+	struct pmuk_slot *slot;
 
-	for (i = 0; i < turn->nr; i++) {
-		struct pmuk_slot *slot = &turn->slots[i];
-
+	pmuk_for_each_slot(slot, turn) {
 		lockdep_assert_held(&slot->inst->lock);
 		if (slot->ended)
 			pmuk_counter_finish(slot->ended);
@@ -54,29 +50,21 @@ static void pmuk_turn_finish(struct pmuk_turn *turn)
 	}
 }
 
-static void pmuk_inst_finish_locked(struct pmuk_inst *inst) __must_hold(&inst->lock)
+static void pmuk_inst_finish_locked(struct pmuk_inst *inst)
+	__must_hold(&inst->lock) __must_hold(&inst->ctx->lock)
 {
 	unsigned int i;
 
-	if (!inst->retired)
-		return;
 	for (i = 0; i < inst->nr_turns; i++)
 		pmuk_turn_finish(&inst->turns[i]);
 	inst->retired = false;
 }
 
 /* Frees the counters of an instance that was retired a grace period ago. */
-void pmuk_inst_finish(struct pmuk_inst *inst)
+void pmuk_inst_finish(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
 {
 	guard(mutex)(&inst->lock);
 	pmuk_inst_finish_locked(inst);
-}
-
-/* Returns true if pmuk_inst_finish() has counters to free. */
-bool pmuk_inst_is_retired(struct pmuk_inst *inst)
-{
-	guard(mutex)(&inst->lock);
-	return inst->retired;
 }
 
 /* The counts stay. The counters are freed later, so that many instances share a grace period. */
@@ -118,27 +106,14 @@ static bool pmuk_slot_is_tried(const struct pmuk_slot *slot)
 	       !(*pmuk_slot_counter(slot))->writes_aux;
 }
 
-static bool pmuk_turn_is_tried(const struct pmuk_turn *turn)
-{
-	unsigned int i;
-
-	for (i = 0; i < turn->nr; i++) {
-		if (pmuk_slot_is_tried(&turn->slots[i]))
-			return true;
-	}
-	return false;
-}
-
 /* The first counter whose trial could push a running task's events out, or NULL. */
 static struct pmuk_slot *pmuk_turn_shares(struct pmuk_turn *turn)
 {
-	unsigned int i;
+	struct pmuk_slot *slot;
 
-	for (i = 0; i < turn->nr; i++) {
-		struct pmuk_slot *slot = &turn->slots[i];
-
+	pmuk_for_each_slot(slot, turn) {
 		if (slot->inst->cpu >= 0 && pmuk_slot_is_tried(slot) &&
-		    perf_local_task_has_pinned(turn->counters[i]->event))
+		    perf_local_task_has_pinned((*pmuk_slot_counter(slot))->event))
 			return slot;
 	}
 	return NULL;
@@ -148,38 +123,32 @@ static struct pmuk_slot *pmuk_turn_shares(struct pmuk_turn *turn)
  * Only enabling all pinned counters together shows whether a set fits. The counters of a tree stay
  * enabled: children that are forked before an event is enabled would not count.
  */
-static int pmuk_turn_try(struct pmuk_turn *turn, struct pmuk_slot **failed)
+static int pmuk_turn_try(struct pmuk_inst *inst, struct pmuk_turn *turn, struct pmuk_slot **failed)
+	__must_hold(&inst->ctx->lock)
 {
-	struct pmuk_slot *shares;
-	unsigned int i;
+	struct pmuk_slot *slot = pmuk_turn_shares(turn);
 	int ret = 0;
 
-	if (!pmuk_turn_is_tried(turn))
-		return 0;
-	shares = pmuk_turn_shares(turn);
 	/* A load leaves this to pmuk_start(). A CPU that has come back tries again later. */
-	if (shares) {
-		*failed = shares;
-		lockdep_assert_held(&shares->inst->ctx->lock);
-		return shares->inst->ctx->loaded ? -EAGAIN : 0;
+	if (slot) {
+		*failed = slot;
+		return inst->ctx->loaded ? -EAGAIN : 0;
 	}
-	for (i = 0; i < turn->nr && !ret; i++) {
-		*failed = &turn->slots[i];
-		if (pmuk_slot_is_tried(&turn->slots[i]))
-			ret = pmuk_counter_enable(turn->counters[i]);
+	pmuk_for_each_slot(slot, turn) {
+		*failed = slot;
+		if (pmuk_slot_is_tried(slot))
+			ret = pmuk_counter_enable(*pmuk_slot_counter(slot));
+		if (ret)
+			break;
 	}
-	if (!ret && pmuk_inst_is_tree(turn->slots[0].inst))
+	if (!ret && pmuk_inst_is_tree(inst))
 		return 0;
-	for (i = 0; i < turn->nr; i++) {
-		struct pmuk_slot *slot = &turn->slots[i];
-		struct pmuk_value had;
-
+	pmuk_for_each_slot(slot, turn) {
 		if (!pmuk_slot_is_tried(slot))
 			continue;
 		lockdep_assert_held(&slot->inst->lock);
-		had = slot->held;
-		pmuk_counter_disable(turn->counters[i]);
-		pmuk_slot_rebase(slot, &had);
+		pmuk_counter_disable(*pmuk_slot_counter(slot));
+		pmuk_slot_rebase(slot, &slot->held);
 	}
 	return ret;
 }
@@ -188,12 +157,12 @@ static void pmuk_say_failed(struct pmuk_inst *inst, const struct pmuk_slot *slot
 			    struct pmuk_target *failed, int ret)
 {
 	pr_debug("context: CPU %d, set %u, counter %u: %d\n", inst->cpu, slot->turn->set->id,
-		 slot->num, ret);
+		 slot->def->num, ret);
 	if (!failed)
 		return;
 	failed->failed_cpu = inst->cpu;
 	failed->failed_set = slot->turn->set->id;
-	failed->failed_num = slot->num;
+	failed->failed_num = slot->def->num;
 }
 
 /* Place all counters of all sets, or none. */
@@ -203,13 +172,13 @@ static int pmuk_inst_place_locked(struct pmuk_inst *inst, struct pmuk_target *fa
 	struct pmuk_attr attr = pmuk_inst_attr(inst);
 	u64 now = ktime_get_mono_fast_ns();
 	struct pmuk_slot *slot = NULL;
-	unsigned int i, j;
+	unsigned int i;
 	int ret = 0;
 
 	for (i = 0; i < inst->nr_turns && !ret; i++)
 		ret = pmuk_turn_place(&inst->turns[i], &attr, now, &slot);
 	for (i = 0; i < inst->nr_turns && !ret; i++)
-		ret = pmuk_turn_try(&inst->turns[i], &slot);
+		ret = pmuk_turn_try(inst, &inst->turns[i], &slot);
 	if (ret) {
 		pmuk_say_failed(inst, slot, failed, ret);
 		pmuk_inst_retire_locked(inst);
@@ -217,8 +186,8 @@ static int pmuk_inst_place_locked(struct pmuk_inst *inst, struct pmuk_target *fa
 	}
 	inst->live = true;
 	for (i = 0; i < inst->nr_turns; i++) {
-		for (j = 0; j < inst->turns[i].nr; j++)
-			pmuk_slot_show(&inst->turns[i].slots[j]);
+		pmuk_for_each_slot(slot, &inst->turns[i])
+			pmuk_slot_show(slot);
 		pmuk_group_plan(&inst->turns[i]);
 	}
 	return 0;
@@ -274,7 +243,6 @@ static int pmuk_turn_init(struct pmuk_inst *inst, struct pmuk_turn *turn,
 		slot->inst = inst;
 		slot->turn = turn;
 		slot->def = def;
-		slot->num = def->num;
 		seqcount_latch_init(&slot->latch);
 	}
 	return 0;
@@ -322,8 +290,6 @@ void pmuk_inst_free(struct pmuk_inst *inst)
 {
 	unsigned int i;
 
-	if (!inst)
-		return;
 	hrtimer_cancel(&inst->timer);
 	irq_work_sync(&inst->irq_work);
 	cancel_work_sync(&inst->work);
@@ -388,19 +354,18 @@ void pmuk_insts_call(struct pmuk_context *ctx, void (*fn)(struct pmuk_inst *inst
 {
 	int here = raw_smp_processor_id();
 	struct pmuk_inst *inst;
-	unsigned int cpu;
 
-	for (cpu = 0; (inst = pmuk_inst_from(ctx, &cpu)); cpu++) {
+	pmuk_for_each_inst(inst, ctx) {
 		lockdep_assert_held(&inst->ctx->lock);
 		inst->call = fn;
 		inst->asked = pmuk_inst_ask_to_call(inst, here);
 	}
-	for (cpu = 0; (inst = pmuk_inst_from(ctx, &cpu)); cpu++) {
+	pmuk_for_each_inst(inst, ctx) {
 		lockdep_assert_held(&inst->ctx->lock);
 		if (!inst->asked)
 			fn(inst);
 	}
-	for (cpu = 0; (inst = pmuk_inst_from(ctx, &cpu)); cpu++) {
+	pmuk_for_each_inst(inst, ctx) {
 		lockdep_assert_held(&inst->ctx->lock);
 		if (inst->asked)
 			pmuk_inst_await_call(inst);
@@ -444,12 +409,9 @@ void pmuk_inst_start_first(struct pmuk_inst *inst)
 /* Keep the values of a tree's slots, whose counters count on: the next start goes on from these. */
 static void pmuk_inst_hold(struct pmuk_inst *inst) __must_hold(&inst->lock)
 {
-	struct pmuk_turn *turn = inst->active;
-	unsigned int i;
+	struct pmuk_slot *slot;
 
-	for (i = 0; i < turn->nr; i++) {
-		struct pmuk_slot *slot = &turn->slots[i];
-
+	pmuk_for_each_slot(slot, inst->active) {
 		lockdep_assert_held(&slot->inst->lock);
 		pmuk_slot_read(slot, &slot->held);
 	}
@@ -472,15 +434,13 @@ void pmuk_inst_stop(struct pmuk_inst *inst)
 static void pmuk_turn_resume(struct pmuk_inst *inst, struct pmuk_turn *turn)
 	__must_hold(&inst->lock)
 {
+	struct pmuk_slot *slot;
 	bool all = true;
-	unsigned int i;
 
 	pmuk_counters_enable(turn->counters, turn->nr);
-	for (i = 0; i < turn->nr; i++) {
-		struct pmuk_slot *slot = &turn->slots[i];
-
+	pmuk_for_each_slot(slot, turn) {
 		lockdep_assert_held(&slot->inst->lock);
-		if (pmuk_counter_enable(turn->counters[i]))
+		if (pmuk_counter_enable(*pmuk_slot_counter(slot)))
 			all = false;
 		else
 			slot->reported = false;

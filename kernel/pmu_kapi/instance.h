@@ -7,13 +7,16 @@
 
 struct pmuk_inst *pmuk_inst_from(struct pmuk_context *ctx, unsigned int *cpu)
 	__must_hold(&ctx->lock);
+
+#define pmuk_for_each_inst(inst, ctx)	\
+	for (unsigned int __cpu = 0; (inst = pmuk_inst_from(ctx, &__cpu)); __cpu++)
+
 struct pmuk_inst *pmuk_inst_alloc(struct pmuk_context *ctx, int cpu) __must_hold(&ctx->lock);
 void pmuk_inst_free(struct pmuk_inst *inst);
 int pmuk_inst_place(struct pmuk_inst *inst, struct pmuk_target *failed)
 	__must_hold(&inst->ctx->lock);
 void pmuk_inst_retire(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock);
-bool pmuk_inst_is_retired(struct pmuk_inst *inst);
-void pmuk_inst_finish(struct pmuk_inst *inst);
+void pmuk_inst_finish(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock);
 void pmuk_insts_call(struct pmuk_context *ctx, void (*fn)(struct pmuk_inst *inst))
 	__must_hold(&ctx->lock);
 int pmuk_inst_start(struct pmuk_inst *inst, struct pmuk_target *failed);

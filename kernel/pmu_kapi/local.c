@@ -17,16 +17,6 @@
 
 #include "hw.h"
 
-static bool pmuk_is_own(const struct pmuk_counter *c)
-{
-	const struct task_struct *task = perf_local_task(c->event);
-	int cpu = perf_local_cpu(c->event);
-
-	if (task && task != current)
-		return false;
-	return cpu == -1 || cpu == smp_processor_id();
-}
-
 /*
  * Let local reads take the fast path for the rest of this tick; the first read after it publishes.
  * Reads of paused counters, and of counters on other PMUs, are always slow. So are reads of
@@ -68,9 +58,14 @@ u64 pmuk_not_less(struct pmuk_counter *c, u64 count)
 /* Returns 0 if the calls below make sense on this counter, on this CPU or in this task. */
 int pmuk_check_own(const struct pmuk_counter *c)
 {
+	const struct task_struct *task = perf_local_task(c->event);
+	int cpu = perf_local_cpu(c->event);
+
 	if (c->attr.flags & PMUK_INHERIT)
 		return -EOPNOTSUPP;
-	return pmuk_is_own(c) && !pmuk_counter_is_moved(c) ? 0 : -EINVAL;
+	if ((task && task != current) || (cpu != -1 && cpu != smp_processor_id()))
+		return -EINVAL;
+	return pmuk_counter_is_moved(c) ? -EINVAL : 0;
 }
 
 /*
@@ -142,17 +137,6 @@ static int pmuk_read_slow(struct pmuk_counter *c, u64 *count)
 	return 0;
 }
 
-static int pmuk_read_slow_irqsave(struct pmuk_counter *c, u64 *count)
-{
-	unsigned long flags;
-	int ret;
-
-	local_irq_save(flags);
-	ret = pmuk_read_slow(c, count);
-	local_irq_restore(flags);
-	return ret;
-}
-
 /**
  * __pmuk_counter_read_local() - the slow path of pmuk_counter_read_local()
  * @c: the counter
@@ -167,6 +151,9 @@ static int pmuk_read_slow_irqsave(struct pmuk_counter *c, u64 *count)
  */
 int __pmuk_counter_read_local(struct pmuk_counter *c, u64 *count)
 {
+	unsigned long flags;
+	int ret;
+
 	if (unlikely(!c || !count))
 		return -EINVAL;
 
@@ -176,14 +163,15 @@ int __pmuk_counter_read_local(struct pmuk_counter *c, u64 *count)
 		(void)smp_processor_id();
 	if (IS_ENABLED(CONFIG_DEBUG_PREEMPT) && pmuk_read_fast(c, count))
 		return 0;
-	return pmuk_read_slow_irqsave(c, count);
+
+	local_irq_save(flags);
+	ret = pmuk_read_slow(c, count);
+	local_irq_restore(flags);
+	return ret;
 }
 EXPORT_SYMBOL_GPL(__pmuk_counter_read_local);
 
-/*
- * Reads one counter after the other. A context that is unloaded meanwhile leaves NULL in their
- * places.
- */
+/* A context that is unloaded meanwhile leaves NULL in the places of the counters. */
 static int pmuk_counters_read_once(struct pmuk_counter *const *counters, u64 *counts,
 				   unsigned int n)
 {

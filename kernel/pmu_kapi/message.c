@@ -106,18 +106,6 @@ static bool pmuk_mail_take(struct pmuk_mailbox *mail, struct pmuk_msg *msg)
 	return true;
 }
 
-static int pmuk_mail_wait(struct pmuk_mailbox *mail, long timeout)
-{
-	long left;
-
-	if (!mail->completion)
-		return -EINVAL;
-	left = wait_for_completion_interruptible_timeout(mail->completion, timeout);
-	if (left < 0)
-		return left;
-	return left ? 0 : -ETIMEDOUT;
-}
-
 /*
  * Take a message, if there is one, and a completion, if there is one, each by itself. The caller
  * may have consumed the message's completion before this call. And the completion may be that of
@@ -135,14 +123,18 @@ static int pmuk_mail_try(struct pmuk_mailbox *mail, struct pmuk_msg *msg)
 
 static int pmuk_mail_read(struct pmuk_context *ctx, struct pmuk_msg *msg, long timeout)
 {
-	int ret;
+	long left;
 
 	if (IS_ERR_OR_NULL(ctx) || IS_ERR_OR_NULL(msg))
 		return -EINVAL;
 	if (!timeout)
 		return pmuk_mail_try(&ctx->mail, msg);
-	ret = pmuk_mail_wait(&ctx->mail, timeout);
-	return ret ?: pmuk_mail_take(&ctx->mail, msg);
+	if (!ctx->mail.completion)
+		return -EINVAL;
+	left = wait_for_completion_interruptible_timeout(ctx->mail.completion, timeout);
+	if (left > 0)
+		return pmuk_mail_take(&ctx->mail, msg);
+	return left ?: -ETIMEDOUT;
 }
 
 /**

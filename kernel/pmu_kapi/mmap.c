@@ -5,9 +5,6 @@
  * The geometry is that of perf's output ABI of 2009: 1 + 2^n pages, or the control
  * page alone, all maps of one size. Data pages are mapped read-only whatever is asked
  * for; the control page is writable if user space gives records back.
- *
- * The rules for the AUX area are those of 2014: the control page announces an offset, which is
- * behind the data, and the size. Each map of the area is at that offset and of that size.
  */
 #define pr_fmt(fmt) "pmuk: " fmt
 
@@ -48,6 +45,7 @@ static int pmuk_map_charge(struct pmuk_map *m, struct vm_area_struct *vma)
 
 static void pmuk_map_free(struct pmuk_map *m)
 {
+	pmuk_pages_free(&m->data);
 	free_uid(m->user);
 	kfree(m);
 }
@@ -55,15 +53,11 @@ static void pmuk_map_free(struct pmuk_map *m)
 /* Runs a grace period after pmuk_mmap_drop(): no writer uses the pages any more. */
 static void pmuk_map_free_late(struct work_struct *work)
 {
-	struct pmuk_map *m = container_of(to_rcu_work(work), struct pmuk_map, late);
-
-	pmuk_pages_free(&m->data);
-	pmuk_map_free(m);
+	pmuk_map_free(container_of(to_rcu_work(work), struct pmuk_map, late));
 }
 
 /* Makes a map, and charges its pages. Returns -EPERM if the user may not lock so many pages. */
-static struct pmuk_map *pmuk_map_make(struct pmuk_buffer *b, struct vm_area_struct *vma,
-				      bool of_aux)
+static struct pmuk_map *pmuk_map_make(struct pmuk_buffer *b, struct vm_area_struct *vma)
 {
 	struct pmuk_map *m = kzalloc_node(sizeof(*m), GFP_KERNEL_ACCOUNT, NUMA_NO_NODE);
 	int ret;
@@ -71,7 +65,7 @@ static struct pmuk_map *pmuk_map_make(struct pmuk_buffer *b, struct vm_area_stru
 	if (!m)
 		return ERR_PTR(-ENOMEM);
 	m->b = b;
-	m->of_aux = of_aux;
+	m->of_aux = vma->vm_pgoff;
 	m->user = get_uid(current_user());
 	refcount_set(&m->vmas, 1);
 	INIT_RCU_WORK(&m->late, pmuk_map_free_late);
@@ -201,7 +195,7 @@ static int pmuk_mmap_data(struct pmuk_buffer *b, unsigned int nr, struct vm_area
 		pmuk_buffer_describe(b);
 	if (nr == b->data.nr && !b->dropped)
 		return pmuk_mmap_insert_all(b, &b->data, vma);
-	ret = pmuk_pages_alloc(&data, nr, GFP_KERNEL_ACCOUNT, cpu_to_node(b->cpu));
+	ret = pmuk_pages_alloc(&data, nr, GFP_KERNEL_ACCOUNT, cpu_to_node(b->cpu), 0, false);
 	if (ret)
 		return ret;
 	ret = pmuk_mmap_insert_all(b, &data, vma);
@@ -358,7 +352,7 @@ static const struct vm_operations_struct pmuk_mmap_ops = {
  */
 static int pmuk_mmap_make(struct pmuk_buffer *b, struct vm_area_struct *vma)
 {
-	struct pmuk_map *m = pmuk_map_make(b, vma, vma->vm_pgoff);
+	struct pmuk_map *m = pmuk_map_make(b, vma);
 	int ret;
 
 	if (IS_ERR(m))

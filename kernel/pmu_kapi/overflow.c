@@ -88,15 +88,15 @@ static void pmuk_slot_shorten(struct pmuk_slot *slot, struct pmuk_counter *c)
 static void pmuk_slot_reset(struct pmuk_slot *slot)
 {
 	u32 peers = slot->def->pmd.reset_peers;
-	unsigned int i;
+	struct pmuk_slot *peer;
 
 	if (READ_ONCE(slot->longer))
 		pmuk_slot_shorten(slot, *pmuk_slot_counter(slot));
-	for (i = 0; peers && i < slot->turn->nr; i++) {
-		struct pmuk_slot *peer = &slot->turn->slots[i];
-
-		if (peer != slot && (peers & BIT(peer->num)))
-			pmuk_slot_shorten(peer, slot->turn->counters[i]);
+	if (!peers)
+		return;
+	pmuk_for_each_slot(peer, slot->turn) {
+		if (peer != slot && (peers & BIT(peer->def->num)))
+			pmuk_slot_shorten(peer, *pmuk_slot_counter(peer));
 	}
 }
 
@@ -153,7 +153,7 @@ void pmuk_slot_handle(struct pmuk_slot *slot, struct pmuk_counter *c,
 		.area		= READ_ONCE(ctx->areas[cpu]),
 		.cpu		= cpu,
 		.set		= slot->turn->set->id,
-		.num		= slot->num,
+		.num		= slot->def->num,
 		.cookie		= pmd->cookie,
 		.notify		= pmd->flags & PMUK_PMD_NOTIFY,
 		.mask		= (pmd->flags & PMUK_PMD_NOTIFY) && (ctx->flags & PMUK_CTX_MASK),
@@ -164,7 +164,7 @@ void pmuk_slot_handle(struct pmuk_slot *slot, struct pmuk_counter *c,
 	u32 action;
 
 	atomic64_inc(&inst->overflows);
-	atomic_or(BIT(slot->num), &slot->turn->overflowed);
+	atomic_or(BIT(slot->def->num), &slot->turn->overflowed);
 	action = ctx->format->handler(&event);
 	trace_pmuk_overflow(ctx->id, cpu, event.set, event.num, action);
 	/* A tree's events go on by themselves, and may overflow on several CPUs at once. */
@@ -172,17 +172,7 @@ void pmuk_slot_handle(struct pmuk_slot *slot, struct pmuk_counter *c,
 		pmuk_slot_act(slot, action);
 	/* Post this last, as the reader of the message may restart what was stopped above. */
 	if (action & PMUK_FORMAT_NOTIFY)
-		pmuk_post(ctx, PMUK_MSG_OVERFLOW, cpu, 1, BIT(slot->num), event.set);
-}
-
-static void pmuk_slot_handle_measured(struct pmuk_slot *slot, struct pmuk_counter *c,
-				      const struct pmuk_sample *sample,
-				      const struct perf_sample_data *data)
-{
-	u64 start = local_clock();
-
-	pmuk_slot_handle(slot, c, sample, data);
-	atomic64_add(local_clock() - start, &slot->inst->cost_ns);
+		pmuk_post(ctx, PMUK_MSG_OVERFLOW, cpu, 1, BIT(slot->def->num), event.set);
 }
 
 /* Interrupts are off, so a disable of the counter waits: the turn does not end in the middle. */
@@ -191,14 +181,18 @@ void pmuk_slot_overflow(struct pmuk_counter *c, const struct pmuk_sample *sample
 {
 	struct pmuk_slot *slot = c->slot;
 	struct pmuk_inst *inst = slot->inst;
+	u64 start;
 
 	lockdep_assert_irqs_disabled();
 	/* A tree's overflows go on after the turn has ended: these are dropped. */
 	if (context_unsafe(READ_ONCE(inst->active)) != slot->turn || atomic_read(&inst->masked) ||
 	    READ_ONCE(slot->hit))
 		return;
-	if (static_branch_unlikely(&pmuk_measures))
-		pmuk_slot_handle_measured(slot, c, sample, data);
-	else
+	if (!static_branch_unlikely(&pmuk_measures)) {
 		pmuk_slot_handle(slot, c, sample, data);
+		return;
+	}
+	start = local_clock();
+	pmuk_slot_handle(slot, c, sample, data);
+	atomic64_add(local_clock() - start, &inst->cost_ns);
 }

@@ -67,8 +67,8 @@ static int pmuk_pages_fill(struct pmuk_pages *p, int node, unsigned int order, b
  * are near @node, or anywhere with NUMA_NO_NODE. They are contiguous in memory in pieces of @order;
  * with @prefer, pieces are smaller once there are no more of @order. Returns 0 or -ENOMEM.
  */
-int pmuk_pages_alloc_pieces(struct pmuk_pages *p, unsigned int nr, gfp_t gfp, int node,
-			    unsigned int order, bool prefer)
+int pmuk_pages_alloc(struct pmuk_pages *p, unsigned int nr, gfp_t gfp, int node,
+		     unsigned int order, bool prefer)
 {
 	int ret;
 
@@ -80,11 +80,6 @@ int pmuk_pages_alloc_pieces(struct pmuk_pages *p, unsigned int nr, gfp_t gfp, in
 	if (ret)
 		pmuk_pages_free(p);
 	return ret;
-}
-
-int pmuk_pages_alloc(struct pmuk_pages *p, unsigned int nr, gfp_t gfp, int node)
-{
-	return pmuk_pages_alloc_pieces(p, nr, gfp, node, 0, false);
 }
 
 static void pmuk_pages_drop(struct page *page)

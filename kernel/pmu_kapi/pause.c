@@ -370,14 +370,6 @@ static void pmuk_leave_register(struct pmuk_counter *c)
 	pmuk_state_close(&c->state);
 }
 
-static void pmuk_set_software_period(struct pmuk_counter *c)
-{
-	if (pmuk_hw_is_clock(c))
-		perf_local_set_period(c->event, pmuk_next_period(c));
-	else
-		pmuk_hw_begin_period(c, pmuk_next_period(c));
-}
-
 /*
  * A counter that is off its PMU is not claimed: a restart on another CPU may be about to resume it.
  * If the claim fails, the call that this NMI has interrupted goes on with the period that it knows.
@@ -388,9 +380,9 @@ static int pmuk_set_period(struct pmuk_counter *c, u64 period)
 	int ret = 0;
 
 	c->attr.period = period;
-	if (pmuk_hw_is_software(c))
-		pmuk_set_software_period(c);
-	else if (perf_local_is_on(c->event))
+	if (pmuk_hw_is_clock(c))
+		perf_local_set_period(c->event, pmuk_next_period(c));
+	else if (!pmuk_hw_is_software(c) && perf_local_is_on(c->event))
 		ret = pmuk_change(c, PMUK_FROM_ANY, pmuk_set_hardware_period);
 	else
 		pmuk_hw_begin_period(c, pmuk_next_period(c));
@@ -471,5 +463,8 @@ bool pmuk_counter_take_pending(struct pmuk_counter *c)
 
 	if (pmuk_state_is_frozen(state))
 		return pmuk_state_is_overdue(state);
-	return pmuk_hw_take_overflow(c);
+	if (!pmuk_hw_has_overflowed(c))
+		return false;
+	perf_local_take_overflow(c->event);
+	return true;
 }

@@ -14,6 +14,7 @@
 #include <linux/string.h>
 
 #include "context.h"
+#include "instance.h"
 #include "sets.h"
 #include "slot.h"
 #include "turn.h"
@@ -49,7 +50,7 @@ static struct pmuk_def *pmuk_def_add(struct pmuk_def **at, u16 num)
 static struct pmuk_def *pmuk_def_get(struct pmuk_context *ctx, u16 id, u16 num)
 	__must_hold(&ctx->lock)
 {
-	struct pmuk_set *set = pmuk_set_find(ctx, id);
+	struct pmuk_set *set = xa_load(&ctx->sets, id);
 	struct pmuk_def **at;
 
 	if (!set)
@@ -72,6 +73,7 @@ static int pmuk_write_pmc(struct pmuk_context *ctx, const struct pmuk_pmc *pmc)
 	__must_hold(&ctx->lock)
 {
 	struct pmuk_def *def = pmuk_def_get(ctx, pmc->set, pmc->num);
+	struct pmuk_set *set = xa_load(&ctx->sets, pmc->set);
 
 	if (IS_ERR(def))
 		return PTR_ERR(def);
@@ -80,7 +82,7 @@ static int pmuk_write_pmc(struct pmuk_context *ctx, const struct pmuk_pmc *pmc)
 	if (!pmuk_is_same_event(&def->pmc, pmc))
 		def->kept = (struct pmuk_value){};
 	def->pmc = *pmc;
-	pmuk_set_find(ctx, pmc->set)->defined |= BIT(pmc->num);
+	set->defined |= BIT(pmc->num);
 	return 0;
 }
 
@@ -100,10 +102,7 @@ static int pmuk_write_pmc(struct pmuk_context *ctx, const struct pmuk_pmc *pmc)
  */
 int pmuk_write_pmcs(struct pmuk_context *ctx, struct pmuk_pmc *req, int count)
 {
-	if (!pmuk_vector_ok(ctx, req, count))
-		return -EINVAL;
-	guard(mutex)(&ctx->lock);
-	return ctx->loaded ? -EBUSY : pmuk_vector_do(ctx, req, count, pmuk_write_pmc);
+	return pmuk_vector_do(ctx, ctx->loaded, req, count, pmuk_write_pmc);
 }
 EXPORT_SYMBOL_GPL(pmuk_write_pmcs);
 
@@ -132,12 +131,11 @@ static const char *pmuk_pmd_fault(const struct pmuk_pmd *pmd)
 static void pmuk_pmd_rebase(struct pmuk_context *ctx, const struct pmuk_pmd *pmd)
 	__must_hold(&ctx->lock)
 {
-	unsigned int cpu;
+	const struct pmuk_value none = {};
+	struct pmuk_inst *inst;
 
-	for (cpu = 0; cpu < nr_cpu_ids; cpu++) {
-		struct pmuk_inst *inst = ctx->insts[cpu];
-		struct pmuk_slot *slot = inst ? pmuk_inst_slot(inst, pmd->set, pmd->num) : NULL;
-		const struct pmuk_value none = {};
+	pmuk_for_each_inst(inst, ctx) {
+		struct pmuk_slot *slot = pmuk_inst_slot(inst, pmd->set, pmd->num);
 
 		if (!slot)
 			continue;
@@ -202,10 +200,7 @@ static int pmuk_write_pmd(struct pmuk_context *ctx, const struct pmuk_pmd *pmd)
  */
 int pmuk_write_pmds(struct pmuk_context *ctx, struct pmuk_pmd *req, int count)
 {
-	if (!pmuk_vector_ok(ctx, req, count))
-		return -EINVAL;
-	guard(mutex)(&ctx->lock);
-	return ctx->running ? -EBUSY : pmuk_vector_do(ctx, req, count, pmuk_write_pmd);
+	return pmuk_vector_do(ctx, ctx->running, req, count, pmuk_write_pmd);
 }
 EXPORT_SYMBOL_GPL(pmuk_write_pmds);
 
@@ -215,8 +210,6 @@ static int pmuk_inst_add_up(struct pmuk_inst *inst, u16 set, u16 num, struct pmu
 	struct pmuk_value value;
 	int ret;
 
-	if (!slot)
-		return -ENOENT;
 	guard(mutex)(&inst->lock);
 	ret = pmuk_slot_read(slot, &value);
 	sum->count += value.count;
@@ -228,13 +221,11 @@ static int pmuk_inst_add_up(struct pmuk_inst *inst, u16 set, u16 num, struct pmu
 static int pmuk_pmd_sum(struct pmuk_context *ctx, u16 set, u16 num, struct pmuk_value *sum)
 	__must_hold(&ctx->lock)
 {
-	unsigned int cpu;
+	struct pmuk_inst *inst;
 	int ret = 0, err;
 
-	for (cpu = 0; cpu < nr_cpu_ids; cpu++) {
-		if (!ctx->insts[cpu])
-			continue;
-		err = pmuk_inst_add_up(ctx->insts[cpu], set, num, sum);
+	pmuk_for_each_inst(inst, ctx) {
+		err = pmuk_inst_add_up(inst, set, num, sum);
 		ret = ret ?: err;
 	}
 	return ret;
@@ -243,7 +234,7 @@ static int pmuk_pmd_sum(struct pmuk_context *ctx, u16 set, u16 num, struct pmuk_
 static int pmuk_read_pmd(struct pmuk_context *ctx, struct pmuk_pmd_read *req)
 	__must_hold(&ctx->lock)
 {
-	struct pmuk_set *set = pmuk_set_find(ctx, req->set);
+	struct pmuk_set *set = xa_load(&ctx->sets, req->set);
 	const struct pmuk_def *def;
 	struct pmuk_value sum = {};
 	int ret;
@@ -288,10 +279,7 @@ static int pmuk_read_pmd(struct pmuk_context *ctx, struct pmuk_pmd_read *req)
  */
 int pmuk_read_pmds(struct pmuk_context *ctx, struct pmuk_pmd_read *req, int count)
 {
-	if (!pmuk_vector_ok(ctx, req, count))
-		return -EINVAL;
-	guard(mutex)(&ctx->lock);
-	return pmuk_vector_do(ctx, req, count, pmuk_read_pmd);
+	return pmuk_vector_do(ctx, false, req, count, pmuk_read_pmd);
 }
 EXPORT_SYMBOL_GPL(pmuk_read_pmds);
 

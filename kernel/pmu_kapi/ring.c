@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The record ring: reserve, commit, consume. This file knows nothing of perf events, and
- * builds for user space as well, see tools/testing/pmu_kapi.
+ * The record ring: reserve, commit, consume. This file calls neither perf core nor the
+ * scheduler, and builds for user space as well, see tools/testing/pmu_kapi.
  */
 #include <linux/bits.h>
 #include <linux/err.h>

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * The record ring, for buffer.c. There are no perf calls and no scheduler calls: ring.c builds for
- * user space, too.
- */
+/* The record ring, for buffer.c. */
 #ifndef _PMU_KAPI_RING_H
 #define _PMU_KAPI_RING_H
 

@@ -36,26 +36,21 @@ static void pmuk_fill_where(struct pmuk_sample *sample, struct perf_event *event
 static void pmuk_fill_sample(struct pmuk_counter *c, struct pmuk_sample *sample,
 			     const struct perf_sample_data *data, struct pt_regs *regs)
 {
-	u64 wanted = c->attr.sample_type;
+	u64 has = data->sample_flags & (PERF_SAMPLE_ADDR | PERF_SAMPLE_WEIGHT);
+	u64 fields = c->attr.sample_type & (has | PERF_SAMPLE_TIME);
 
-	sample->valid |= PERF_SAMPLE_PERIOD;
 	sample->period = data->period;
 	if (regs)
 		pmuk_fill_where(sample, c->event, regs);
 	if (pmuk_is_hidden(c->event, regs))
-		wanted &= ~(u64)PERF_SAMPLE_ADDR;
-	if (wanted & data->sample_flags & PERF_SAMPLE_ADDR) {
-		sample->valid |= PERF_SAMPLE_ADDR;
+		fields &= ~(u64)PERF_SAMPLE_ADDR;
+	sample->valid |= fields | PERF_SAMPLE_PERIOD;
+	if (fields & PERF_SAMPLE_ADDR)
 		sample->addr = data->addr;
-	}
-	if (wanted & data->sample_flags & PERF_SAMPLE_WEIGHT) {
-		sample->valid |= PERF_SAMPLE_WEIGHT;
+	if (fields & PERF_SAMPLE_WEIGHT)
 		sample->weight = data->weight.full;
-	}
-	if (wanted & PERF_SAMPLE_TIME) {
-		sample->valid |= PERF_SAMPLE_TIME;
+	if (fields & PERF_SAMPLE_TIME)
 		sample->time = data->sample_flags & PERF_SAMPLE_TIME ? data->time : local_clock();
-	}
 }
 
 /* perf core has just brought its count up to date, so the register need not be read. */
@@ -71,9 +66,7 @@ static void pmuk_report(struct pmuk_counter *c, struct perf_event *event,
 {
 	struct pmuk_sample sample = {};
 
-	/*
-	 * Each of several inherited events has a part of the count, and @event may be any of them.
-	 */
+	/* Each inherited event has a part of the count, and @event may be any of them. */
 	if (!(c->attr.flags & PMUK_INHERIT)) {
 		pmuk_value_at_overflow(c, &sample.value);
 		sample.valid = c->attr.sample_type & PERF_SAMPLE_READ;

@@ -10,15 +10,10 @@
 #include "sets.h"
 #include "turn.h"
 
-struct pmuk_set *pmuk_set_find(struct pmuk_context *ctx, u16 id) __must_hold(&ctx->lock)
-{
-	return xa_load(&ctx->sets, id);
-}
-
 int pmuk_set_add(struct pmuk_context *ctx, const struct pmuk_set_desc *desc)
 	__must_hold(&ctx->lock)
 {
-	struct pmuk_set *set = pmuk_set_find(ctx, desc->id);
+	struct pmuk_set *set = xa_load(&ctx->sets, desc->id);
 	int ret;
 
 	if ((desc->timeout && desc->timeout < PMUK_SET_TIMEOUT_MIN) || desc->timeout > S64_MAX)
@@ -76,10 +71,7 @@ void pmuk_sets_free(struct pmuk_context *ctx) __must_hold(&ctx->lock)
  */
 int pmuk_create_evtsets(struct pmuk_context *ctx, struct pmuk_set_desc *req, int count)
 {
-	if (!pmuk_vector_ok(ctx, req, count))
-		return -EINVAL;
-	guard(mutex)(&ctx->lock);
-	return ctx->loaded ? -EBUSY : pmuk_vector_do(ctx, req, count, pmuk_set_add);
+	return pmuk_vector_do(ctx, ctx->loaded, req, count, pmuk_set_add);
 }
 EXPORT_SYMBOL_GPL(pmuk_create_evtsets);
 
@@ -111,10 +103,7 @@ static int pmuk_set_delete(struct pmuk_context *ctx, const struct pmuk_set_desc 
  */
 int pmuk_delete_evtsets(struct pmuk_context *ctx, struct pmuk_set_desc *req, int count)
 {
-	if (!pmuk_vector_ok(ctx, req, count))
-		return -EINVAL;
-	guard(mutex)(&ctx->lock);
-	return ctx->loaded ? -EBUSY : pmuk_vector_do(ctx, req, count, pmuk_set_delete);
+	return pmuk_vector_do(ctx, ctx->loaded, req, count, pmuk_set_delete);
 }
 EXPORT_SYMBOL_GPL(pmuk_delete_evtsets);
 
@@ -141,7 +130,7 @@ static int pmuk_set_getinfo(struct pmuk_context *ctx, struct pmuk_set_info *info
 {
 	unsigned int cpu;
 
-	if (!pmuk_set_find(ctx, info->id))
+	if (!xa_load(&ctx->sets, info->id))
 		return -ENOENT;
 	if (info->cpu < -1 || info->cpu >= (int)nr_cpu_ids)
 		return -EINVAL;
@@ -171,9 +160,6 @@ static int pmuk_set_getinfo(struct pmuk_context *ctx, struct pmuk_set_info *info
  */
 int pmuk_getinfo_evtsets(struct pmuk_context *ctx, struct pmuk_set_info *req, int count)
 {
-	if (!pmuk_vector_ok(ctx, req, count))
-		return -EINVAL;
-	guard(mutex)(&ctx->lock);
-	return pmuk_vector_do(ctx, req, count, pmuk_set_getinfo);
+	return pmuk_vector_do(ctx, false, req, count, pmuk_set_getinfo);
 }
 EXPORT_SYMBOL_GPL(pmuk_getinfo_evtsets);

@@ -7,29 +7,29 @@
 
 #include "context.h"
 
-static inline bool pmuk_vector_ok(const struct pmuk_context *ctx, const void *req, int count)
-{
-	return !IS_ERR_OR_NULL(ctx) && count >= 0 && (!count || req);
-}
-
 /*
  * Passes the entries of a vector to @one, and stores what @one returns in each entry's ret, until
- * an entry fails. The result is the number of entries before that one.
+ * an entry fails. The result is the number of entries before that one; -EINVAL if there is no
+ * context or no vector; or -EBUSY if @busy, which is evaluated, as @one is called, under the
+ * context's lock.
  */
-#define pmuk_vector_do(ctx, req, count, one)				\
+#define pmuk_vector_do(ctx, busy, req, count, one)			\
 ({									\
+	struct pmuk_context *__ctx = (ctx);				\
+	int __count = (count), __n = -EINVAL;				\
 	typeof(req) __req = (req);					\
-	int __n;							\
 									\
-	for (__n = 0; __n < (count); __n++) {				\
-		__req[__n].ret = one(ctx, &__req[__n]);			\
-		if (__req[__n].ret)					\
-			break;						\
+	if (!IS_ERR_OR_NULL(__ctx) && __count >= 0 && (!__count || __req)) { \
+		guard(mutex)(&__ctx->lock);				\
+		for (__n = (busy) ? -EBUSY : 0; __n >= 0 && __n < __count; __n++) { \
+			__req[__n].ret = one(__ctx, &__req[__n]);	\
+			if (__req[__n].ret)				\
+				break;					\
+		}							\
 	}								\
 	__n;								\
 })
 
-struct pmuk_set *pmuk_set_find(struct pmuk_context *ctx, u16 id) __must_hold(&ctx->lock);
 int pmuk_set_add(struct pmuk_context *ctx, const struct pmuk_set_desc *desc)
 	__must_hold(&ctx->lock);
 void pmuk_sets_free(struct pmuk_context *ctx) __must_hold(&ctx->lock);

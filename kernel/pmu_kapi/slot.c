@@ -55,7 +55,6 @@ struct pmuk_counter *pmuk_slot_make(struct pmuk_slot *slot, struct pmuk_attr *at
 	attr->random_mask = pmd->random_mask;
 	attr->random_seed = pmd->random_seed;
 	attr->flags = pmc->flags | (pmuk_inst_is_tree(slot->inst) ? PMUK_INHERIT : 0);
-	attr->cookie = pmd->cookie;
 	c = pmuk_counter_make(attr, slot->inst->cpu, ctx->task, pmuk_slot_overflow, slot,
 			      ctx->buffers);
 	slot->held = slot->base;
@@ -174,38 +173,28 @@ static void pmuk_slot_set_peers(struct pmuk_slot *slot, struct pmuk_counter *c)
 	if (!pmuk_attr_reads_group(&c->attr))
 		return;
 	for (i = 0; i < turn->nr && c->nr_peers < PMUK_PEERS_MAX; i++) {
-		if (slot->def->pmd.sample_peers & BIT(turn->slots[i].num))
+		if (slot->def->pmd.sample_peers & BIT(turn->slots[i].def->num))
 			c->peers[c->nr_peers++] = turn->counters[i];
 	}
-}
-
-/* Sets which fields the counter's records have, and their size. */
-static void pmuk_slot_set_records(struct pmuk_slot *slot)
-{
-	struct pmuk_counter *c = *pmuk_slot_counter(slot);
-
-	pmuk_slot_set_peers(slot, c);
-	c->attr.cookie = slot->def->pmd.cookie;
-	c->record_size = pmuk_format_size(c);
 }
 
 /* The first turn of the slot since the start is about to begin. */
 void pmuk_slot_prepare(struct pmuk_slot *slot)
 {
-	struct pmuk_value had;
+	struct pmuk_counter *c = *pmuk_slot_counter(slot);
 
 	lockdep_assert_held(&slot->inst->lock);
-	had = slot->held;
 	WRITE_ONCE(slot->hit, false);	/* a tree's overflow may still be on its way */
 	WRITE_ONCE(slot->longer, false);
 	slot->pending = false;
-	slot->overflows = 0;
 	slot->reported = false;
-	pmuk_slot_set_records(slot);
+	pmuk_slot_set_peers(slot, c);
+	c->attr.cookie = slot->def->pmd.cookie;
+	c->record_size = pmuk_format_size(c);
 	if (pmuk_inst_is_tree(slot->inst))
-		pmuk_slot_rebase(slot, &had);
+		pmuk_slot_rebase(slot, &slot->held);
 	else
-		pmuk_counter_rearm(*pmuk_slot_counter(slot), pmuk_slot_period(slot, false));
+		pmuk_counter_rearm(c, pmuk_slot_period(slot, false));
 }
 
 void pmuk_slot_restart(struct pmuk_slot *slot)
@@ -255,5 +244,5 @@ void pmuk_slot_watch(struct pmuk_slot *slot)
 	if (slot->reported)
 		return;
 	slot->reported = true;
-	pmuk_post(slot->inst->ctx, kind, cpu, 1, BIT(slot->num), slot->turn->set->id);
+	pmuk_post(slot->inst->ctx, kind, cpu, 1, BIT(slot->def->num), slot->turn->set->id);
 }

@@ -5,7 +5,7 @@
 #include <linux/seqlock.h>
 #include <linux/timekeeping.h>
 
-#include "userpage.h"
+#include "counter.h"
 
 /*
  * Make @value the snapshot. If another context is publishing, drop @value: an NMI that waited for

@@ -79,11 +79,6 @@
 #define PMUK_PAUSED_ENDING		PMUK_STATE(7)
 #define PMUK_RESUMING			PMUK_STATE(8)
 
-static inline bool pmuk_state_is_fast(unsigned long state)
-{
-	return state < PMUK_COUNTING;
-}
-
 static inline bool pmuk_state_is_claimed(unsigned long state)
 {
 	return state == PMUK_STOPPING || state == PMUK_RESUMING;
@@ -166,7 +161,7 @@ static inline void pmuk_state_close(unsigned long *state)
 {
 	unsigned long was = READ_ONCE(*state);
 
-	while (pmuk_state_is_fast(was) && !try_cmpxchg(state, &was, PMUK_COUNTING))
+	while (was < PMUK_COUNTING && !try_cmpxchg(state, &was, PMUK_COUNTING))
 		;
 }
 

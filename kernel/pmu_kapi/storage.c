@@ -100,26 +100,14 @@ static int pmuk_context_make_area(struct pmuk_context *ctx, int cpu) __must_hold
 int pmuk_context_make_storage(struct pmuk_context *ctx) __must_hold(&ctx->lock)
 {
 	const struct cpumask *cpus = pmuk_target_is_task(ctx) ? cpu_possible_mask : ctx->cpus;
-	int cpu, ret = 0;
+	int cpu, ret;
 
 	for_each_cpu(cpu, cpus) {
-		ret = pmuk_context_make_buffer(ctx, cpu);
-		if (!ret)
-			ret = pmuk_context_make_area(ctx, cpu);
+		ret = pmuk_context_make_buffer(ctx, cpu) ?: pmuk_context_make_area(ctx, cpu);
 		if (ret)
-			break;
+			return ret;
 	}
-	return ret;
-}
-
-/*
- * Let the buffers take no more records, as the context is being closed. No counter counts any more.
- * The caller then waits for a grace period, after which the buffers have no writers.
- */
-void pmuk_context_kill_storage(struct pmuk_context *ctx) __must_hold(&ctx->lock)
-{
-	if (ctx->battr.nr_pages)
-		pmuk_buffers_kill(ctx->buffers, nr_cpu_ids);
+	return 0;
 }
 
 /* Free buffers and areas: no counter writes them any more, and no code can find the context. */
@@ -127,7 +115,7 @@ void pmuk_context_free_storage(struct pmuk_context *ctx)
 {
 	unsigned int cpu;
 
-	if (ctx->buffers && ctx->battr.nr_pages)
+	if (ctx->buffers)
 		pmuk_buffers_destroy(ctx->buffers, nr_cpu_ids);
 	for (cpu = 0; ctx->areas && cpu < nr_cpu_ids; cpu++) {
 		if (ctx->areas[cpu] && ctx->format->exit)

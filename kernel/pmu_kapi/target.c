@@ -8,13 +8,14 @@
 #include <linux/err.h>
 #include <linux/export.h>
 #include <linux/lockdep.h>
+#include <linux/minmax.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/task.h>
 
 #include <trace/events/pmu_kapi.h>
 
+#include "buffer.h"
 #include "context.h"
-#include "control.h"
 #include "hotplug.h"
 #include "instance.h"
 #include "registry.h"
@@ -24,19 +25,18 @@
 static void pmuk_context_drop_insts(struct pmuk_context *ctx) __must_hold(&ctx->lock)
 {
 	struct pmuk_inst *inst, *dropped = NULL;
-	unsigned int cpu;
 
 	pmuk_insts_call(ctx, pmuk_inst_retire);
 	pmuk_pmds_keep(ctx);
-	for (cpu = 0; (inst = pmuk_inst_from(ctx, &cpu)); cpu++) {
-		WRITE_ONCE(ctx->insts[cpu], NULL);
+	pmuk_for_each_inst(inst, ctx) {
 		lockdep_assert_held(&inst->ctx->lock);
+		WRITE_ONCE(ctx->insts[max(inst->cpu, 0)], NULL);
 		inst->next = dropped;
 		dropped = inst;
 	}
 	/* A close frees the buffers: this grace period is for their writers, too. */
 	if (atomic_read(&ctx->doomed))
-		pmuk_context_kill_storage(ctx);
+		pmuk_buffers_kill(ctx->buffers, nr_cpu_ids);
 	synchronize_rcu();	/* overflows, and who reads locally or from elsewhere */
 	while (dropped) {
 		inst = dropped;
@@ -81,24 +81,18 @@ static bool pmuk_set_fits_tree(const struct pmuk_set *set)
 	return true;
 }
 
-static bool pmuk_records_have_values(const struct pmuk_context *ctx)
-{
-	const struct pmuk_perf_format *perf = ctx->format_arg;
-
-	return pmuk_format_is_perf(ctx->format) && perf && (perf->sample_type & PERF_SAMPLE_READ);
-}
-
 /*
  * Returns what the context asks for that perf core cannot do with the events of children, or NULL.
  */
 static const char *pmuk_tree_lacks(struct pmuk_context *ctx) __must_hold(&ctx->lock)
 {
+	const struct pmuk_perf_format *perf = ctx->format_arg;
 	struct pmuk_set *set;
 	unsigned long id, nr = 0;
 
 	if (ctx->flags & PMUK_CTX_MASK)
 		return "a task's children cannot be masked";
-	if (pmuk_records_have_values(ctx))
+	if (pmuk_format_is_perf(ctx->format) && perf && (perf->sample_type & PERF_SAMPLE_READ))
 		return "a task's children have no values for records";
 	xa_for_each(&ctx->sets, id, set) {
 		if (nr++)
@@ -255,14 +249,6 @@ int pmuk_load_context(struct pmuk_context *ctx, struct pmuk_target *target)
 }
 EXPORT_SYMBOL_GPL(pmuk_load_context);
 
-static void pmuk_context_unload(struct pmuk_context *ctx) __must_hold(&ctx->lock)
-{
-	pmuk_context_halt(ctx);
-	pmuk_context_drop_insts(ctx);	/* waits for a grace period */
-	pmuk_context_report_lost(ctx);
-	pmuk_context_put_task(ctx);
-}
-
 /**
  * pmuk_unload_context() - take a context away from where it counts
  * @ctx: the context
@@ -282,7 +268,10 @@ int pmuk_unload_context(struct pmuk_context *ctx)
 	WRITE_ONCE(ctx->loaded, false);
 	if (!pmuk_target_is_task(ctx))
 		pmuk_hotplug_remove(ctx);
-	pmuk_context_unload(ctx);
+	pmuk_context_halt(ctx);
+	pmuk_context_drop_insts(ctx);	/* waits for a grace period */
+	pmuk_context_report_lost(ctx);
+	pmuk_context_put_task(ctx);
 	return 0;
 }
 EXPORT_SYMBOL_GPL(pmuk_unload_context);

@@ -49,7 +49,7 @@ struct pmuk_slot *pmuk_inst_slot(struct pmuk_inst *inst, u16 set, u16 num)
 	unsigned int i;
 
 	for (i = 0; turn && i < turn->nr; i++) {
-		if (turn->slots[i].num == num)
+		if (turn->slots[i].def->num == num)
 			return &turn->slots[i];
 	}
 	return NULL;
@@ -95,12 +95,10 @@ static void pmuk_turn_replay_here(void *data)
 static void pmuk_turn_replay(struct pmuk_inst *inst, struct pmuk_turn *turn)
 	__must_hold(&inst->lock)
 {
+	struct pmuk_slot *slot;
 	bool pending = false;
-	unsigned int i;
 
-	for (i = 0; i < turn->nr; i++) {
-		struct pmuk_slot *slot = &turn->slots[i];
-
+	pmuk_for_each_slot(slot, turn) {
 		lockdep_assert_held(&slot->inst->lock);
 		pending |= slot->pending;
 	}
@@ -150,12 +148,6 @@ static void pmuk_turn_reset(struct pmuk_turn *turn)
 		turn->slots[i].overflows = 0;
 }
 
-static void pmuk_inst_start_timer(struct pmuk_inst *inst, u64 ns)
-{
-	hrtimer_start(&inst->timer, ns_to_ktime(ns),
-		      inst->cpu < 0 ? HRTIMER_MODE_REL : HRTIMER_MODE_REL_PINNED);
-}
-
 struct pmuk_arm {
 	struct pmuk_inst *inst;
 	u64 ns;
@@ -165,7 +157,8 @@ static void pmuk_inst_arm_here(void *data)
 {
 	const struct pmuk_arm *arm = data;
 
-	pmuk_inst_start_timer(arm->inst, arm->ns);
+	hrtimer_start(&arm->inst->timer, ns_to_ktime(arm->ns),
+		      arm->inst->cpu < 0 ? HRTIMER_MODE_REL : HRTIMER_MODE_REL_PINNED);
 }
 
 /*
@@ -192,7 +185,7 @@ static bool pmuk_turn_is_young(struct pmuk_inst *inst) __must_hold(&inst->lock)
 
 	if (age >= least)
 		return false;
-	pmuk_inst_start_timer(inst, least - age);
+	pmuk_inst_arm_here(&(struct pmuk_arm){ .inst = inst, .ns = least - age });
 	return true;
 }
 
@@ -201,10 +194,8 @@ static void pmuk_turn_set_away(struct pmuk_turn *turn, bool away)
 {
 	unsigned int i;
 
-	for (i = 0; i < turn->nr; i++) {
-		if (turn->counters[i])
-			WRITE_ONCE(turn->counters[i]->away, away);
-	}
+	for (i = 0; i < turn->nr; i++)
+		WRITE_ONCE(turn->counters[i]->away, away);
 }
 
 /*
@@ -244,18 +235,16 @@ int pmuk_turn_begin(struct pmuk_inst *inst, struct pmuk_turn *turn, struct pmuk_
 void pmuk_turn_end(struct pmuk_inst *inst) __must_hold(&inst->lock)
 {
 	struct pmuk_turn *turn = inst->active;
-	unsigned int i;
+	struct pmuk_slot *slot;
 	u64 now;
 
 	hrtimer_cancel(&inst->timer);
 	pmuk_inst_show_group(inst, false);
 	pmuk_counters_disable(turn->counters, turn->nr);
-	for (i = 0; i < turn->nr; i++) {
-		struct pmuk_slot *slot = &turn->slots[i];
-
+	pmuk_for_each_slot(slot, turn) {
 		lockdep_assert_held(&slot->inst->lock);
-		if (!pmuk_counter_disable(turn->counters[i]))
-			slot->pending = pmuk_counter_take_pending(turn->counters[i]);
+		if (!pmuk_counter_disable(*pmuk_slot_counter(slot)))
+			slot->pending = pmuk_counter_take_pending(*pmuk_slot_counter(slot));
 	}
 	now = ktime_get_ns();
 	turn->duration += now - inst->since;
@@ -264,7 +253,6 @@ void pmuk_turn_end(struct pmuk_inst *inst) __must_hold(&inst->lock)
 	WRITE_ONCE(inst->active, NULL);
 }
 
-/* Report lost counters: perf core does not report a counter that is pushed off its PMU. */
 void pmuk_turn_watch(struct pmuk_turn *turn)
 {
 	unsigned int i;

@@ -16,7 +16,6 @@
 
 #include "buffer.h"
 #include "hw.h"
-#include "userpage.h"
 
 /*
  * On x86 a CPU counter's page would be right only for readers on that CPU. A process that mapped
@@ -30,18 +29,6 @@ static bool pmuk_page_may_live(const struct pmuk_counter *c, const struct pmuk_b
 		perf_local_may_user_read(c->event));
 }
 
-/* Let perf core keep the page up to date, if it can. */
-static bool pmuk_page_make_live(struct pmuk_counter *c, struct pmuk_buffer *b)
-	__must_hold(&b->lock)
-{
-	if (!c->core || !pmuk_page_may_live(c, b))
-		return false;
-	if (!perf_event_set_kernel_page(c->event, b->ring.page))
-		return false;
-	b->reads = true;
-	return true;
-}
-
 /* The first counter of a buffer is on the buffer's page until that counter is destroyed. */
 void pmuk_page_attach(struct pmuk_counter *c)
 {
@@ -50,7 +37,10 @@ void pmuk_page_attach(struct pmuk_counter *c)
 	if ((c->attr.flags & PMUK_INHERIT) || cmpxchg(&b->self, NULL, c))
 		return;
 	guard(mutex)(&b->lock);
-	c->on_page = !pmuk_page_make_live(c, b);
+	/* Let perf core keep the page up to date, if it can. */
+	b->reads = c->core && pmuk_page_may_live(c, b) &&
+		   perf_event_set_kernel_page(c->event, b->ring.page);
+	c->on_page = !b->reads;
 }
 
 /* The event is gone: a process that maps the page from now on need not read registers. */

@@ -63,7 +63,6 @@
 #define pmuk_hw_begin_period			steps_hw_begin_period
 #define pmuk_hw_has_overflowed			steps_hw_has_overflowed
 #define pmuk_hw_stops_after_nmi			steps_hw_stops_after_nmi
-#define pmuk_hw_take_overflow			steps_hw_take_overflow
 
 #define pmuk_check_own			steps_check_own
 #define pmuk_not_less			steps_not_less
