@@ -90,7 +90,7 @@ static inline struct task_struct *perf_local_task(const struct perf_event *event
  * @event: the event
  *
  * Context: Any, NMI too.
- * Return: true if code of the kernel counts @event where it passes. Const while @event exists.
+ * Return: true if a tracepoint or a probe counts @event. Const while @event exists.
  */
 static inline bool perf_local_is_tracepoint(const struct perf_event *event)
 {
@@ -125,13 +125,13 @@ static inline void perf_local_set_mark(struct perf_event *event, int mark)
 {
 	int was = READ_ONCE(event->hw.state);
 
-	/* An NMI may stop the event in the middle. */
+	/* An NMI may change hw.state meanwhile. */
 	while (!try_cmpxchg(&event->hw.state, &was, (was & ~PERF_LOCAL_MARK) | mark))
 		;
 }
 
 /**
- * perf_local_mark() - be able to tell later whether an event was started meanwhile
+ * perf_local_mark() - mark an event; its next start clears the mark
  * @event: an event of a PMU in hardware that has interrupts and traces nothing
  *
  * Context: Any, NMI too; on its CPU.
@@ -203,7 +203,7 @@ struct perf_local_read {
 };
 
 /**
- * perf_local_read_where() - find the event of a read
+ * perf_local_read_where() - is the event of a read elsewhere?
  * @event: an event that has a perf_arch_mask()
  *
  * Context: Any, NMI too; the caller cannot leave the CPU.
@@ -482,7 +482,7 @@ static inline bool perf_local_has_overflowed(const struct perf_event *event)
  * @event: an event of a PMU in hardware
  * @mask: the bits of its register, from perf_arch_mask(); not 0
  *
- * If this interrupts an update of @event, the answer may be wrong by what the update has in flight.
+ * In the middle of an update of @event, the answer may lack events that the update has in flight.
  *
  * Context: Any, NMI too; on its CPU, and @event is on its PMU.
  * Return: true if the driver has yet to serve an overflow of @event.

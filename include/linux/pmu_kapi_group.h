@@ -240,7 +240,7 @@ int __pmuk_read_local(struct pmuk_context *ctx, u64 *counts, unsigned int n);
  * @n: read the first @n counters
  *
  * No interrupt comes between the reads, nor, on x86 and arm64, an NMI. Each count is what
- * pmuk_counter_read_local() returns. It goes on where it was if the CPU was offline meanwhile.
+ * pmuk_counter_read_local() returns. After a CPU was offline, its counts go on from the old ones.
  * If the context counts CPUs, @n is a constant up to PMUK_GROUP_FAST and preemption is off, most
  * reads need no call. Each read of a task's context calls __pmuk_read_local().
  *

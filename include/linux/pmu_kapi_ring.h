@@ -71,7 +71,7 @@ struct pmuk_buffer_stat {
  */
 struct pmuk_ring {
 	u64 commit;		/* owner: published up to here; low bits: flags, see ring.c */
-	u64 head;		/* owner: reserved up to here; for a moment, asked for up to here */
+	u64 head;		/* owner: reserved up to here; briefly too high, see ring.c */
 	u64 limit;		/* owner writes, others write 0: the fast path may go up to here */
 	u8 *data;		/* const while written: the data pages, twice in a row */
 	u64 mask;		/* const while written: size of the data - 1 */
@@ -174,7 +174,7 @@ pmuk_output_begin(struct pmuk_buffer *b, u32 type, u32 size)
 {
 	const struct perf_event_header header = { .type = type, .size = size };
 	struct pmuk_ring *ring = pmuk_buffer_ring(b);
-	/* An instruction may load ->head and ->limit. Changes of ->head are found below. */
+	/* Both loads may be one instruction. The test of pos finds changes of ->head. */
 	u64 head = data_race(ring->head), end, pos;
 	struct perf_event_header *rec;
 
@@ -275,6 +275,7 @@ static __always_inline void pmuk_output_end_alone(struct pmuk_buffer *b, u32 siz
 	u64 head = ring->head + size;
 
 	WRITE_ONCE(ring->head, head);
+	/* These two are as in pmuk_output_end(). */
 	smp_store_release(ring->head_of, head);		/* LMM(pmuk_output_end:A) */
 	smp_store_release(&ring->commit, head);		/* LMM(pmuk_output_end:B) */
 }

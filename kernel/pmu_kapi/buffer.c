@@ -200,7 +200,7 @@ static struct pmuk_buffer *pmuk_buffer_alloc(const struct pmuk_buffer_attr *attr
 
 /**
  * pmuk_buffer_create() - create a buffer that one CPU writes
- * @attr: what it is to be like; copied
+ * @attr: the attributes; copied
  * @cpu: the CPU that writes it, or -1 for a control page only, for a task counter
  *
  * Counters that are created with the buffer as &pmuk_attr.buffer write their records to it. Other
@@ -210,8 +210,8 @@ static struct pmuk_buffer *pmuk_buffer_alloc(const struct pmuk_buffer_attr *attr
  *
  * Context: May sleep.
  * Return: The buffer, or an ERR_PTR(): -EINVAL for a NULL @attr, attributes that
- * contradict each other, or an impossible CPU; -ENOMEM; what setting up the AUX area
- * has failed with, see &struct pmuk_aux_ops.
+ * contradict each other, or an impossible CPU; -ENOMEM; the error of the AUX
+ * area's setup, see &struct pmuk_aux_ops.
  */
 struct pmuk_buffer *pmuk_buffer_create(const struct pmuk_buffer_attr *attr, int cpu)
 {

@@ -185,4 +185,5 @@ void pmuk_publish(struct pmuk_counter *c, const struct pmuk_value *value);
 void pmuk_page_attach(struct pmuk_counter *c);
 void pmuk_page_detach(struct pmuk_counter *c);
 void pmuk_page_publish(struct pmuk_counter *c, const struct pmuk_value *value);
+
 #endif /* _PMU_KAPI_COUNTER_H */

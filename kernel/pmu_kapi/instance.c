@@ -278,7 +278,7 @@ struct pmuk_inst *pmuk_inst_alloc(struct pmuk_context *ctx, int cpu) __must_hold
 			pmuk_inst_free(inst);
 			return NULL;
 		}
-		/* The xarray would search all its slots for another set. */
+		/* The xarray would search all its entries for another set. */
 		if (inst->nr_turns == ctx->nr_sets)
 			break;
 	}
@@ -319,8 +319,8 @@ static bool pmuk_inst_is_isolated(const struct pmuk_inst *inst)
 }
 
 /*
- * Ask the CPU of the instance for the call, unless the caller is on that CPU, or has no other CPU
- * to care for. Returns false if the caller is to call by itself.
+ * Queue the call on the CPU of the instance, if that CPU is online, not isolated, and not the
+ * caller's. Returns false if the caller is to call by itself.
  */
 static bool pmuk_inst_ask_to_call(struct pmuk_inst *inst, int here)
 	__must_hold(&inst->ctx->lock)
@@ -400,7 +400,7 @@ int pmuk_inst_start(struct pmuk_inst *inst, struct pmuk_target *failed)
 	return ret;
 }
 
-/* Does the same for pmuk_insts_call(). */
+/* Starts the instance for pmuk_insts_call(). The error stays in ->ret. */
 void pmuk_inst_start_first(struct pmuk_inst *inst)
 {
 	inst->ret = pmuk_inst_start(inst, &inst->failed);
@@ -430,7 +430,7 @@ void pmuk_inst_stop(struct pmuk_inst *inst)
 
 /* ---- restart, and watch ---- */
 
-/* A counter that is enabled again has its place again: if it loses the place, report that again. */
+/* A counter that can be enabled is on the PMU: report its next loss. */
 static void pmuk_turn_resume(struct pmuk_inst *inst, struct pmuk_turn *turn)
 	__must_hold(&inst->lock)
 {
@@ -480,8 +480,8 @@ static void pmuk_turn_unmask(struct pmuk_inst *inst, struct pmuk_turn *turn)
 }
 
 /*
- * Restart the counters that were masked, and those that were not reset, also if their turn has
- * ended since. An overflow may mask during this, so read ->masked after that.
+ * Restart the counters that were masked, and those that wait for a restart, also if their turn has
+ * ended since. An overflow may mask the context meanwhile, so read ->masked last.
  */
 void pmuk_inst_restart(struct pmuk_inst *inst)
 {

@@ -8,10 +8,9 @@
 #include "context.h"
 
 /*
- * Passes the entries of a vector to @one, and stores what @one returns in each entry's ret, until
- * an entry fails. The result is the number of entries before that one; -EINVAL if there is no
- * context or no vector; or -EBUSY if @busy, which is evaluated, as @one is called, under the
- * context's lock.
+ * Passes the entries of an array to @one, and stores what @one returns in each entry's ret, until
+ * an entry fails. Returns the number of entries that succeeded; -EINVAL without a context or an
+ * array; -EBUSY if @busy. @busy and @one are evaluated under the context's lock.
  */
 #define pmuk_vector_do(ctx, busy, req, count, one)			\
 ({									\

@@ -35,8 +35,9 @@ struct pmuk_attr pmuk_inst_attr(const struct pmuk_inst *inst) __must_hold(&inst-
 
 /*
  * Makes the slot's counter, at the time @now. @attr has what the counters of the instance have in
- * common, and gets the rest. If the CPU was offline meanwhile, the counter goes on from the slot's
- * count. A tree's counter does not, as it counts while the context is stopped.
+ * common, and gets the rest, but for the cookie, see pmuk_slot_prepare(). If the CPU was offline
+ * meanwhile, the counter goes on from the slot's count. A tree's counter does not, as it counts
+ * while the context is stopped.
  */
 struct pmuk_counter *pmuk_slot_make(struct pmuk_slot *slot, struct pmuk_attr *attr, u64 now)
 {
@@ -178,7 +179,7 @@ static void pmuk_slot_set_peers(struct pmuk_slot *slot, struct pmuk_counter *c)
 	}
 }
 
-/* The first turn of the slot since the start is about to begin. */
+/* Resets the slot before its first turn since the start. */
 void pmuk_slot_prepare(struct pmuk_slot *slot)
 {
 	struct pmuk_counter *c = *pmuk_slot_counter(slot);

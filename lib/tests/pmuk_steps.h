@@ -115,7 +115,7 @@ static inline void steps_page_publish(struct pmuk_counter *c, const struct pmuk_
 #define in_nmi()			(steps.nmi)
 #undef lockdep_assert_irqs_disabled
 #define lockdep_assert_irqs_disabled()	WARN_ON_ONCE(!steps.masked)
-#define irq_work_queue(work)		((void)(work))	/* interrupts are off during the test */
+#define irq_work_queue(work)		((void)(work))	/* the tests run no irq_work */
 #undef READ_ONCE
 #define READ_ONCE(x)							\
 ({									\

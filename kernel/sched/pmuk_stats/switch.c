@@ -78,7 +78,7 @@ static u64 pmuk_sched_count_one(struct pmuk_sched_cpu *c, struct pmuk_sched_task
 	return delta;
 }
 
-/* The store is not volatile, so that the compiler can store two words with one instruction. */
+/* Stores a word for readers on other CPUs, see pmuk_sched_sum(). */
 static __always_inline void pmuk_sched_store(u64 *word, u64 value)
 {
 	data_race(*word = value);	/* readers on other CPUs see the word old or new */
@@ -207,7 +207,7 @@ static bool pmuk_sched_is_yielding(const struct task_struct *prev)
 			      task_pt_regs((struct task_struct *)prev)) == yield;
 }
 
-/* The CPU's stopper thread, whose scheduling class comes before all others. */
+/* Returns whether @p is the CPU's stopper thread: a bound kernel thread of priority 0. */
 static bool pmuk_sched_is_stopper(const struct task_struct *p)
 {
 	return !p->prio && pmuk_sched_has(p, PF_KTHREAD) && p->nr_cpus_allowed == 1;
@@ -303,7 +303,7 @@ struct pmuk_sched_slice_times {
 };
 
 /*
- * Adds the slice to the totals of its CPU. The wait of a task needs no sum here: readers take that
+ * Adds the slice to the totals of its CPU. There is no sum of a task's waits: readers take these
  * from the scheduler, see pmuk_sched_wait().
  */
 static __always_inline void
@@ -555,13 +555,13 @@ pmuk_sched_switch_idle(struct pmuk_sched_cpu *c, const struct task_struct *prev,
 }
 
 /*
- * @prev is runnable, or its wait is frozen, or it blocks at the first switch of a tick. ->slice has
- * the values of the two counters.
+ * Handles the switches with two counters for which the two faster paths are not. ->slice has the
+ * values of the counters.
  */
-static noinline void pmuk_sched_switch_runnable(struct pmuk_sched_cpu *c,
-						enum pmuk_sched_departure departure,
-						const struct task_struct *prev,
-						const struct task_struct *next, u64 clock)
+static noinline void pmuk_sched_switch_general(struct pmuk_sched_cpu *c,
+					       enum pmuk_sched_departure departure,
+					       const struct task_struct *prev,
+					       const struct task_struct *next, u64 clock)
 {
 	struct pmuk_sched_task *t = c->task, *n = pmuk_sched_entry_of(c, next);
 	struct pmuk_sched_slice_times slice;
@@ -594,7 +594,7 @@ static noinline void pmuk_sched_switch_reading(struct pmuk_sched_cpu *c,
 	if (c->task == pmuk_sched_idle(c))
 		pmuk_sched_switch_idle(c, prev, next, clock, c->slice[0], c->slice[1]);
 	else
-		pmuk_sched_switch_runnable(c, departure, prev, next, clock);
+		pmuk_sched_switch_general(c, departure, prev, next, clock);
 }
 
 /*
@@ -644,7 +644,7 @@ static noinline void pmuk_sched_switch_unblocked(struct pmuk_sched_cpu *c,
 	} else {
 		c->slice[0] = now[0];
 		c->slice[1] = now[1];
-		pmuk_sched_switch_runnable(c, departure, prev, next, clock);
+		pmuk_sched_switch_general(c, departure, prev, next, clock);
 	}
 }
 
@@ -664,7 +664,7 @@ pmuk_sched_do_switch(bool preempt, const struct task_struct *prev, const struct 
 	} else if (unlikely(c->task->delay & PMUK_SCHED_WAIT_FROZEN)) {
 		c->slice[0] = now[0];
 		c->slice[1] = now[1];
-		pmuk_sched_switch_runnable(c, departure, prev, next, clock);
+		pmuk_sched_switch_general(c, departure, prev, next, clock);
 	} else {
 		pmuk_sched_switch_blocked(c, prev, next, clock, now[0], now[1]);
 	}
@@ -679,8 +679,8 @@ void pmuk_sched_on_switch(bool preempt, struct task_struct *prev, struct task_st
 }
 #else
 /*
- * Called likewise. The tracepoint passes no clock. The scheduler has just set the exec_start of
- * @next to the run queue's clock.
+ * Called with interrupts off and the CPU's run queue locked. The tracepoint passes no clock. The
+ * scheduler has just set the exec_start of @next to the run queue's clock.
  */
 void pmuk_sched_switch_probe(void *data, bool preempt, struct task_struct *prev,
 			     struct task_struct *next, unsigned int prev_state)
@@ -752,8 +752,8 @@ void pmuk_sched_sync_all(void)
 
 /*
  * All sums begin at 0. Nothing is accounted now, but a switch may read ->task, which is NULL, and
- * ->group. A module's data of CPUs cannot begin with an address: kernel 6.12 does not relocate it.
- * Readers cannot know the waits of tasks without an entry: so those are in no sum, see
+ * ->group. Kernel 6.12 does not relocate pointers in the initial values of a module's per-CPU data.
+ * Readers cannot know the waits of tasks without an entry, so these waits are in no sum, see
  * pmuk_sched_thaw_wait().
  */
 void pmuk_sched_reset_cpu(struct pmuk_sched_cpu *c)

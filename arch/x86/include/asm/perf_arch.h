@@ -32,7 +32,7 @@ static inline u64 perf_arch_mask(const struct perf_event *event)
 	unsigned int width = perf_x86_width();
 	u64 config = event->attr.config;
 
-	/* Slots and topdown metrics are not counters, but fractions of a counter. */
+	/* The driver resets slots when it reads topdown metrics, which are fractions of these. */
 	if (event->attr.type == PERF_TYPE_RAW && !(config & 0xff) && (config & 0xff00) >= 0x0400)
 		return 0;
 
