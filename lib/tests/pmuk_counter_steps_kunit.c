@@ -3,8 +3,8 @@
  * The tests disturb a local read between any two of its steps.
  *
  * The sources of local reads are compiled a second time, with registers that are memory. Each
- * access to what an interrupt may change is a step. Before every step, and before every pair of
- * steps, each disturbance is made in turn. The count must have been true at some time during the
+ * access to what an interrupt may change is a step. Each disturbance is made before each step, and
+ * each two before each two steps. The count must have been true at some time during the
  * read. So it is no less than before the read, and no more than after it; if nothing was counted
  * meanwhile, it is exact.
  */
@@ -50,7 +50,7 @@ static struct {
 	unsigned int step;
 	unsigned int when[2];
 	const struct disturbance *what[2];
-	bool after;		/* disturb after the look, and not before it */
+	bool after;		/* disturb after the load, and not before it */
 	bool disturbing;
 	bool masked;		/* interrupts are off */
 	bool nmi;
@@ -77,7 +77,7 @@ static void disturb_at(unsigned int now)
 	}
 }
 
-/* Counts a step of the read, and disturbs the read if that is due, but no disturbance. */
+/* Counts a step, and makes a disturbance that is due. A disturbance has no steps. */
 static void step(void)
 {
 	if (steps.disturbing)
@@ -191,10 +191,14 @@ static void disturb_fold(void)
 	steps_update();
 }
 
-/* Exactly one period has passed, so prev_count is the same as before. */
+/* The register reaches the end of the period, so prev_count is the same as before. */
 static void disturb_overflow_exact(void)
 {
-	steps_happen(local64_read(&steps.event.hw.period_left));
+	struct hw_perf_event *hwc = &steps.event.hw;
+	u64 since = (*steps_reg() - local64_read(&hwc->prev_count)) & steps.c.mask;
+
+	if (local64_read(&hwc->period_left) > (s64)since)
+		steps_happen(local64_read(&hwc->period_left) - since);
 	steps_update();
 	steps_reload();
 }
@@ -623,10 +627,7 @@ static __always_inline bool steps_group_read(u64 *counts, unsigned int n, bool m
 	}
 }
 
-/*
- * Says how to read @n counters, each of which is the same counter. @masked means with interrupts
- * off.
- */
+/* Says how to read one counter @n times, as a group. @masked means with interrupts off. */
 struct steps_group {
 	struct pmuk_group *group;
 	unsigned int n;
@@ -654,7 +655,7 @@ static bool steps_check_group(struct kunit *test, const struct steps_group *g, c
 
 	for (i = 0; done && i < g->n; i++) {
 		if (counts[i] != counts[0] || counts[i] < before || counts[i] > steps.true_count)
-			KUNIT_FAIL(test, "%s: %llu, %llu are not one in %llu...%llu", what,
+			KUNIT_FAIL(test, "%s: %llu and %llu differ, or not in %llu...%llu", what,
 				   counts[0], counts[i], before, steps.true_count);
 	}
 	/* The next NMI reads no less than ->last, so ->last must not exceed the true count. */
