@@ -90,11 +90,23 @@ MODULE_PARM_DESC(action, "When user space has not pinged in time: restart, panic
 
 /* ---- timeout and pretimeout; in NMI, or in a beat ---- */
 
-static bool pmuk_wdt_claim(u64 *when, u64 now)
+/* Returns a time of the device with its credit; 0 if there is none. */
+static u64 pmuk_wdt_device_time(const struct pmuk_wdt_device *d, const u64 *when)
 {
 	u64 seen = READ_ONCE(*when);
 
-	return seen && now >= seen && cmpxchg64(when, seen, 0) == seen;
+	return seen ? seen + atomic64_read(&d->credit) : 0;
+}
+
+/* If a ping ends the credit between the two loads, it has changed *@when before. */
+static bool pmuk_wdt_claim(const struct pmuk_wdt_device *d, u64 *when, u64 now)
+{
+	u64 seen = READ_ONCE(*when);
+
+	if (!seen)
+		return false;
+	smp_rmb();	/* pairs with pmuk_wdt_device_end_credit() */
+	return now >= seen + atomic64_read(&d->credit) && cmpxchg64(when, seen, 0) == seen;
 }
 
 static void pmuk_wdt_expire(struct pt_regs *regs)
@@ -125,17 +137,17 @@ static void pmuk_wdt_pretimeout(struct pmuk_wdt_device *d, struct pt_regs *regs)
 /* Acts on times that are over. @regs: NULL in a beat; in NMI those of the interrupted code. */
 void pmuk_wdt_device_check(struct pmuk_wdt_device *d, u64 now, struct pt_regs *regs)
 {
-	if (pmuk_wdt_claim(&d->pre_at, now) && !pmuk_wdt_is_quiet())
+	if (pmuk_wdt_claim(d, &d->pre_at, now) && !pmuk_wdt_is_quiet())
 		pmuk_wdt_pretimeout(d, regs);
-	if (pmuk_wdt_claim(&d->expires, now))
+	if (pmuk_wdt_claim(d, &d->expires, now))
 		pmuk_wdt_expire(regs);
 }
 
-static u64 pmuk_wdt_until(const u64 *when, u64 now)
+static u64 pmuk_wdt_until(const struct pmuk_wdt_device *d, const u64 *when, u64 now)
 {
-	u64 seen = READ_ONCE(*when);
+	u64 time = pmuk_wdt_device_time(d, when);
 
-	return seen ? pmuk_wdt_left(seen, now) : U64_MAX;
+	return time ? pmuk_wdt_left(time, now) : U64_MAX;
 }
 
 /*
@@ -149,7 +161,7 @@ u64 pmuk_wdt_device_next(const struct pmuk_wdt_device *d, u64 now, u64 threshold
 	u64 pre_ns = READ_ONCE(d->wdd.pretimeout) * NSEC_PER_SEC;
 	u64 left = pmuk_wdt_left(timeout_ns, pre_ns);
 
-	left = min3(left, pmuk_wdt_until(&d->pre_at, now), pmuk_wdt_until(&d->expires, now));
+	left = min3(left, pmuk_wdt_until(d, &d->pre_at, now), pmuk_wdt_until(d, &d->expires, now));
 	return pmuk_wdt_next(left, pmuk_wdt_times_of(min(threshold, timeout_ns)).slack);
 }
 
@@ -161,32 +173,46 @@ static void pmuk_wdt_delay(u64 *when, u64 ns)
 		cmpxchg64(when, seen, seen + ns);	/* fails if a ping has set a new time */
 }
 
+static void pmuk_wdt_device_delay(struct pmuk_wdt_device *d, u64 ns)
+{
+	pmuk_wdt_delay(&d->expires, ns);
+	pmuk_wdt_delay(&d->pre_at, ns);
+}
+
 /*
  * No CPU has beaten for @ns, so the machine may have stood still: postpone the timeout and the
- * pretimeout. Between two pings only the longest such time counts, or a machine that gets stuck
- * again and again would never restart. In kgdb every such time counts.
+ * pretimeout, by one store. Between two pings only the longest such time counts, or a machine that
+ * gets stuck again and again would never restart.
  */
-static void pmuk_wdt_device_credit(struct pmuk_wdt_device *d, u64 ns, bool kgdb)
+static void pmuk_wdt_device_credit(struct pmuk_wdt_device *d, s64 ns)
 {
-	u64 was = kgdb ? 0 : atomic64_read(&d->credited);
+	s64 was = atomic64_read(&d->credit);
 
-	if (ns <= was || (!kgdb && atomic64_cmpxchg(&d->credited, was, ns) != was))
-		return;
-	pmuk_wdt_delay(&d->expires, ns - was);
-	pmuk_wdt_delay(&d->pre_at, ns - was);
+	while (was < ns && !atomic64_try_cmpxchg(&d->credit, &was, ns))
+		;
 }
 
 /*
  * Records the latest beat of any CPU. If no CPU had beaten for too long before, the machine may
- * have stood still, and the device gets more time.
+ * have stood still, and the device gets more time. A CPU that sees this beat, and so gives no
+ * credit itself, has to see the credit, too: this CPU may stand still again between the two.
  */
 void pmuk_wdt_mark_alive(u64 now)
 {
-	u64 was = atomic64_xchg(&pmuk_wdt.alive_at, now);
-	bool kgdb = pmuk_wdt_is_in_kgdb();
+	u64 was = atomic64_read_acquire(&pmuk_wdt.alive_at);
 
-	if (kgdb ? now > was : pmuk_wdt_is_stop(was, now, &pmuk_wdt.times))
-		pmuk_wdt_device_credit(&pmuk_wdt.dev, now - was, kgdb);
+	if (pmuk_wdt_is_stop(was, now, &pmuk_wdt.times))
+		pmuk_wdt_device_credit(&pmuk_wdt.dev, now - was);
+	atomic64_set_release(&pmuk_wdt.alive_at, now);
+}
+
+/* An NMI in kgdb, where no CPU beats, calls this. All time in kgdb counts. */
+void pmuk_wdt_mark_kgdb(u64 now)
+{
+	u64 was = atomic64_xchg(&pmuk_wdt.alive_at, now);
+
+	if (now > was)
+		pmuk_wdt_device_delay(&pmuk_wdt.dev, now - was);
 }
 
 static void pmuk_wdt_notify(struct irq_work *work)
@@ -216,13 +242,27 @@ static void pmuk_wdt_device_set(struct pmuk_wdt_device *d, u64 expires, u64 pre_
 	WRITE_ONCE(d->expires, expires);
 }
 
+/*
+ * The device is about to get new times, which have no credit. The old ones keep theirs until then.
+ * A stop of the machine from here on counts for the new times: call this before you read the clock.
+ */
+static void pmuk_wdt_device_end_credit(struct pmuk_wdt_device *d) __must_hold(&d->lock)
+{
+	s64 credit = atomic64_read(&d->credit);
+
+	pmuk_wdt_device_delay(d, credit);
+	/* A full barrier, see pmuk_wdt_claim(). If this fails, a stop has just been credited. */
+	atomic64_cmpxchg(&d->credit, credit, 0);
+}
+
 static void pmuk_wdt_device_ping(struct pmuk_wdt_device *d) __must_hold(&d->lock)
 {
-	u64 now = d->suspended ? 0 : ktime_get_mono_fast_ns();
-	u64 expires = now + d->wdd.timeout * NSEC_PER_SEC;
-	u64 pre_at = d->wdd.pretimeout ? expires - d->wdd.pretimeout * NSEC_PER_SEC : 0;
+	u64 now, expires, pre_at;
 
-	atomic64_set(&d->credited, 0);
+	pmuk_wdt_device_end_credit(d);
+	now = d->suspended ? 0 : ktime_get_mono_fast_ns();
+	expires = now + d->wdd.timeout * NSEC_PER_SEC;
+	pre_at = d->wdd.pretimeout ? expires - d->wdd.pretimeout * NSEC_PER_SEC : 0;
 	if (d->suspended) {
 		d->held = expires;
 		d->pre_held = pre_at;
@@ -279,7 +319,7 @@ static unsigned int pmuk_wdt_get_timeleft_op(struct watchdog_device *wdd)
 
 	guard(mutex)(&d->lock);
 	left = d->suspended ? d->held :
-	       pmuk_wdt_left(READ_ONCE(d->expires), ktime_get_mono_fast_ns());
+	       pmuk_wdt_left(pmuk_wdt_device_time(d, &d->expires), ktime_get_mono_fast_ns());
 	return div_u64(left + NSEC_PER_SEC - 1, NSEC_PER_SEC);
 }
 
@@ -313,20 +353,22 @@ void pmuk_wdt_device_suspend(struct pmuk_wdt_device *d)
 	guard(mutex)(&d->lock);
 	if (d->suspended)
 		return;
-	d->held = pmuk_wdt_hold(READ_ONCE(d->expires), now);
-	d->pre_held = pmuk_wdt_hold(READ_ONCE(d->pre_at), now);
+	d->held = pmuk_wdt_hold(pmuk_wdt_device_time(d, &d->expires), now);
+	d->pre_held = pmuk_wdt_hold(pmuk_wdt_device_time(d, &d->pre_at), now);
 	d->suspended = true;
 	pmuk_wdt_device_set(d, 0, 0);
 }
 
 void pmuk_wdt_device_resume(struct pmuk_wdt_device *d)
 {
-	u64 now = ktime_get_mono_fast_ns();
+	u64 now;
 
 	guard(mutex)(&d->lock);
 	if (!d->suspended)
 		return;
 	d->suspended = false;
+	pmuk_wdt_device_end_credit(d);
+	now = ktime_get_mono_fast_ns();
 	pmuk_wdt_device_set(d, d->held ? now + d->held : 0, d->pre_held ? now + d->pre_held : 0);
 	d->held = 0;
 	d->pre_held = 0;

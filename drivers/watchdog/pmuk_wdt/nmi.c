@@ -161,7 +161,7 @@ static void pmuk_wdt_check(struct pmuk_wdt_cpu *c, struct pt_regs *regs, bool co
 	else
 		pmuk_wdt_judge(c, regs, counts, now);
 	if (pmuk_wdt_is_in_kgdb())
-		pmuk_wdt_mark_alive(now);
+		pmuk_wdt_mark_kgdb(now);
 	else
 		pmuk_wdt_judge_device(c, regs, now);
 }

@@ -43,9 +43,10 @@ enum pmuk_wdt_levels {
 struct pmuk_wdt_device {
 	struct watchdog_device wdd;
 	struct mutex lock;		/* held in calls from user space, and to suspend */
-	u64 expires;			/* time of the restart, 0: none; cmpxchg to claim */
-	u64 pre_at;			/* time of the pretimeout, 0: none; cmpxchg to claim */
-	atomic64_t credited;		/* the longest stop of the machine since the latest ping */
+	/* ->credit comes on top of the next two times; 0: there is none. cmpxchg claims a time. */
+	u64 expires;			/* time of the restart */
+	u64 pre_at;			/* time of the pretimeout */
+	atomic64_t credit;		/* the longest stop of the machine since the latest ping */
 	u64 held __guarded_by(&lock);	/* time left at suspend; 0: the device did not run */
 	u64 pre_held __guarded_by(&lock);	/* time left to the pretimeout then; 0: none */
 	bool suspended __guarded_by(&lock);
@@ -189,6 +190,7 @@ int pmuk_wdt_device_init(struct pmuk_wdt_device *d, const struct attribute_group
 void pmuk_wdt_device_exit(struct pmuk_wdt_device *d);
 void pmuk_wdt_device_check(struct pmuk_wdt_device *d, u64 now, struct pt_regs *regs);
 void pmuk_wdt_mark_alive(u64 now);
+void pmuk_wdt_mark_kgdb(u64 now);
 void pmuk_wdt_device_queue_notify(struct pmuk_wdt_device *d);
 u64 pmuk_wdt_device_next(const struct pmuk_wdt_device *d, u64 now, u64 threshold);
 void pmuk_wdt_device_suspend(struct pmuk_wdt_device *d);
