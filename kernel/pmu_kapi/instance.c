@@ -126,9 +126,15 @@ static struct pmuk_slot *pmuk_turn_shares(struct pmuk_turn *turn)
 static int pmuk_turn_try(struct pmuk_inst *inst, struct pmuk_turn *turn, struct pmuk_slot **failed)
 	__must_hold(&inst->ctx->lock)
 {
-	struct pmuk_slot *slot = pmuk_turn_shares(turn);
+	bool tried = pmuk_inst_is_tree(inst);
+	struct pmuk_slot *slot;
 	int ret = 0;
 
+	pmuk_for_each_slot(slot, turn)
+		tried |= slot->def->pmc.flags & PMUK_PINNED;
+	if (!tried)
+		return 0;
+	slot = pmuk_turn_shares(turn);
 	/* A load leaves this to pmuk_start(). A CPU that has come back tries again later. */
 	if (slot) {
 		*failed = slot;
