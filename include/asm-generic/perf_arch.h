@@ -13,8 +13,8 @@
  * writes these registers. Events that are not read directly go through pmu->read().
  *
  * perf_arch_read_on() also reads the register. It returns false if it does not read that register,
- * or the event is in none; on x86 also if the event is stopped. perf_arch_read_all() reads several
- * events, or returns false for the same reasons. perf_arch_nmis() is a number that each NMI of this
+ * or the event is in none. perf_arch_read_all() reads several events, or returns false for the same
+ * reasons, and on x86 if one of them is stopped. perf_arch_nmis() is a number that each NMI of this
  * CPU changes; arm64's number includes interrupts, so callers have them off. perf_arch_irqs()
  * points to the number of all interrupts of this CPU. An architecture that defines it also defines
  * perf_arch_read_on().

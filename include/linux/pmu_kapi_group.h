@@ -195,7 +195,7 @@ static __always_inline bool pmuk_group_read_in(struct pmuk_group *group, u64 *co
  * @masked: interrupts are off; a constant
  *
  * Reads the same counts as pmuk_read_local(), in a few instructions, if the context counts CPUs and
- * the counters are in registers that perf_arch_read_on() reads. In each tick, reads are fast after
+ * the counters are in registers that perf_arch_read_all() reads. In each tick, reads are fast after
  * one pmuk_read_local() of all counters of the set, outside of NMI.
  *
  * An NMI between the load of the group and pmuk_quiet_begin() may mask the context and leave the

@@ -23,7 +23,7 @@
 
 static const struct pmuk_attr cycles = PMUK_HW_CYCLES;
 
-#ifdef perf_arch_read_on
+#ifdef perf_arch_read_all
 #define HAS_FAST	true
 #else
 #define HAS_FAST	false

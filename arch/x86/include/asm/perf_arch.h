@@ -67,21 +67,9 @@ static __always_inline u64 perf_arch_read(const struct perf_event *event)
 }
 
 /*
- * hw.state says whether the counter is stopped or off its PMU. hw.idx does not, as it keeps its
- * last value.
+ * Reads @n events, which is a constant from 1 to 4, with one test for all. hw.state says whether an
+ * event is stopped or off its PMU. hw.idx does not, as it keeps its last value.
  */
-static __always_inline bool perf_arch_read_on(const struct perf_event *event, u64 *raw)
-{
-	/* The caller checks afterwards whether an NMI may have changed the state. */
-	if (unlikely(data_race(event->hw.state)))
-		return false;
-	*raw = perf_arch_read(event);
-	return true;
-}
-
-#define perf_arch_read_on	perf_arch_read_on
-
-/* Reads @n events, which is a constant from 1 to 4, with one test for all. */
 static __always_inline bool perf_arch_read_all(const struct perf_event *const *events,
 					       unsigned int n, u64 *raw)
 {
