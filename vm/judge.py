@@ -166,7 +166,8 @@ class Results:
     def add(self, name, test):
         status = self.parser.TestStatus
         result = {status.SUCCESS: 'passed', status.SKIPPED: 'skipped'}.get(test.status, 'failed')
-        parts = [test] + test.subtests      # subtests are a test's parameters
+        # subtests are a test's parameters: those that failed speak first
+        parts = sorted(test.subtests + [test], key=lambda part: part.ok_status())
         said = [line.strip() for part in parts for line in part.log if line.strip()]
         if result == 'skipped':
             said = [part.skip_reason for part in parts if part.skip_reason] or ['no reason given']
