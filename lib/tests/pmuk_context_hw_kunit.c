@@ -147,12 +147,16 @@ static int read_either(struct hw *hw, u64 *counts)
 	return pmuk_read_local(hw->ctx, counts, NR);
 }
 
-/* If the emulator has lost the counters, earlier counts say nothing about later ones. */
-static void forget_what_was_lost(struct hw *hw, unsigned int losses, u64 *least)
+/*
+ * If the emulator has lost the counters since there were @losses, the counts that were read until
+ * now say nothing about later ones.
+ */
+static void forget_what_was_lost(struct hw *hw, unsigned int losses, u64 *counts, u64 *least)
 {
 	if (pmuk_hw_losses(&hw->guard) == losses)
 		return;
 	memset(hw->seen, 0, sizeof(hw->seen));
+	memset(counts, 0, NR * sizeof(*counts));
 	memset(least, 0, NR * sizeof(*least));
 }
 
@@ -184,10 +188,13 @@ static void look(struct hw *hw)
 	for (i = 0; i < NR; i++)
 		least[i] = max(seen->task[i], READ_ONCE(seen->nmi[i]));
 	ret = read_either(hw, hw->counts);
-	forget_what_was_lost(hw, losses, least);
+	forget_what_was_lost(hw, losses, hw->counts, least);
 	note(&hw->task, ret, hw->counts, least);
 	for (i = 0; !ret && i < NR; i++)
 		WRITE_ONCE(seen->task[i], hw->counts[i]);
+	/* An interrupt may have found a loss after the check above. */
+	if (READ_ONCE(hw->guard.losses) != losses)
+		memset(seen->task, 0, sizeof(seen->task));
 }
 
 /*
@@ -209,7 +216,7 @@ static void look_from_nmi(void *data)
 		least[i] = max(READ_ONCE(seen->task[i]), seen->nmi[i]);
 	ret = pmuk_read_local(hw->ctx, counts, NR);
 	hw->nmi.nr++;
-	forget_what_was_lost(hw, losses, least);
+	forget_what_was_lost(hw, losses, counts, least);
 	note(&hw->nmi, ret, counts, least);
 	for (i = 0; !ret && i < NR; i++)
 		WRITE_ONCE(seen->nmi[i], counts[i]);

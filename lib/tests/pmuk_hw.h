@@ -70,17 +70,18 @@ static inline bool pmuk_hw_interrupts_as_nmi(void)
 
 /*
  * QEMU's timer thread updates all counters of a CPU when one of them is about to overflow. The CPU
- * itself updates them at each change of exception level. If both happen at once, each counter
- * restarts near 0. Most counters are then ahead by the rest of their period, and one that has just
- * overflowed goes back. About one overflow in fifty is hit; with -icount, none.
+ * itself updates them at each change of exception level. If both happen at once, each register
+ * restarts near 0. Most counts are then ahead by the rest of a period, and one that has just
+ * overflowed goes back. About one overflow in fifty is hit; with -icount, none. Sometimes all
+ * registers soon recover, and the counts go back by their lead.
  *
- * A guard is a counter that is seconds away from its overflow. When the counters are lost, it jumps
- * ahead of the clock by these seconds.
+ * A guard is a counter that is seconds away from its overflow. When registers are lost, the guard
+ * jumps ahead of the clock by these seconds. When registers recover, it falls behind again.
  */
 struct pmuk_hw_guard {
 	struct pmuk_counter *c;		/* NULL: counters are never lost here */
-	s64 ahead;			/* upper bound of its lead at the latest check */
-	unsigned int losses;		/* number of jumps */
+	s64 least, most;		/* bounds of its lead at the latest check */
+	unsigned int losses;		/* number of jumps and falls */
 };
 
 static inline void pmuk_hw_guard_start(struct kunit *test, struct pmuk_hw_guard *guard, int cpu)
@@ -90,25 +91,30 @@ static inline void pmuk_hw_guard_start(struct kunit *test, struct pmuk_hw_guard 
 	if (!pmuk_hw_on_emulator() || pmuk_hw_counts_instructions())
 		return;
 	attr.flags |= PMUK_PINNED;
-	guard->ahead = S64_MAX / 2;
+	guard->least = S64_MIN / 2;
+	guard->most = S64_MAX / 2;
 	guard->c = pmuk_test_enabled(test, &attr, cpu, NULL);
 }
 
 /*
- * Returns the number of losses until now. Without a loss a guard only falls behind the clock, while
- * its PMU is stopped.
+ * Returns the number of losses until now. Without a loss, a guard never jumps ahead of the clock,
+ * and falls behind it only while its PMU is stopped, which is a moment.
  */
 static inline unsigned int pmuk_hw_losses(struct pmuk_hw_guard *guard)
 {
-	u64 count, before = ktime_get_mono_fast_ns(), after;
+	u64 count, before = ktime_get_mono_fast_ns();
+	s64 least, most;
 
 	if (!guard->c || pmuk_counter_read_local(guard->c, &count))
-		return guard->losses;
-	after = ktime_get_mono_fast_ns();
-	if ((s64)(count - after) > READ_ONCE(guard->ahead) + (s64)NSEC_PER_MSEC)
+		return READ_ONCE(guard->losses);
+	most = count - before;
+	least = count - ktime_get_mono_fast_ns();
+	if (least > READ_ONCE(guard->most) + (s64)(10 * NSEC_PER_USEC) ||
+	    most < READ_ONCE(guard->least) - (s64)NSEC_PER_MSEC)
 		WRITE_ONCE(guard->losses, guard->losses + 1);
-	WRITE_ONCE(guard->ahead, count - before);
-	return guard->losses;
+	WRITE_ONCE(guard->least, least);
+	WRITE_ONCE(guard->most, most);
+	return READ_ONCE(guard->losses);
 }
 
 /*
