@@ -347,7 +347,7 @@ static int pmuk_aux_attach_all(struct pmuk_counter *c)
  */
 int pmuk_aux_attach(struct pmuk_counter *c)
 {
-	if (!c->traces || !pmuk_counter_has_aux(c))
+	if (!pmuk_counter_has_aux(c))
 		return 0;
 	guard(mutex)(perf_local_pmu_lock(c->event));
 	if (perf_local_is_pmu_gone(c->event))

@@ -389,7 +389,8 @@ struct pmuk_counter *pmuk_counter_make(const struct pmuk_attr *attr, int cpu,
 	}
 	pmuk_counter_adopt(c);
 
-	ret = pmuk_aux_attach(c) ?: pmuk_counter_try(c);
+	ret = c->traces ? pmuk_aux_attach(c) : 0;
+	ret = ret ?: pmuk_counter_try(c);
 	if (ret) {
 		pr_debug("create: type %u config %#llx: %s: %d\n", attr->type, attr->config,
 			 ret == -ENOSPC ? "its PMU is full" : "no AUX area for it", ret);
