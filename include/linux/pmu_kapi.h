@@ -259,6 +259,7 @@ struct pmuk_buffer_attr {
 
 struct pmuk_counter *pmuk_counter_create(const struct pmuk_attr *attr, int cpu,
 					 struct task_struct *task);
+int pmuk_room(const struct pmuk_attr *attrs, unsigned int n, int cpu, u32 *fits);
 void pmuk_counter_destroy(struct pmuk_counter *c);
 int pmuk_counter_destroy_deferred(struct pmuk_counter *c, struct completion *done);
 int pmuk_counter_enable(struct pmuk_counter *c);

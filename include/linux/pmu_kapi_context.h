@@ -27,6 +27,9 @@ struct pmuk_sample;
 struct pmuk_value;
 struct task_struct;
 
+/* Bytes of a context's name, with the 0 at its end. */
+#define PMUK_NAME_LEN		32
+
 /* An event set has at most this many counters. A counter's number in its set is below this. */
 #define PMUK_SET_COUNTERS	32
 
@@ -42,6 +45,8 @@ enum pmuk_context_flags {
 
 /**
  * struct pmuk_context_attr - what a context is to be like
+ * @name: what debugfs calls the context: 1 to 31 printable ASCII characters without blanks; copied.
+ *	NULL: "unnamed"
  * @flags: enum pmuk_context_flags
  * @buffer: what each CPU's buffer is to be like. Without data pages the context has no buffers.
  *	The completion in it must be NULL, as messages report wakeups. On a task, each possible CPU
@@ -56,6 +61,7 @@ enum pmuk_context_flags {
  *	own. Must outlive the context
  */
 struct pmuk_context_attr {
+	const char *name;
 	u32 flags;
 	struct pmuk_buffer_attr buffer;
 	const uuid_t *format;

@@ -133,10 +133,25 @@ int pmuk_close_deferred(struct pmuk_context *ctx, struct completion *done)
 }
 EXPORT_SYMBOL_GPL(pmuk_close_deferred);
 
+/* Files in debugfs separate words by blanks. */
+static bool pmuk_is_name(const char *name)
+{
+	size_t len = strnlen(name, PMUK_NAME_LEN);
+	size_t i;
+
+	for (i = 0; i < len; i++) {
+		if (!isascii(name[i]) || !isgraph(name[i]))
+			return false;
+	}
+	return len && len < PMUK_NAME_LEN;
+}
+
 static const char *pmuk_context_fault(const struct pmuk_context_attr *attr)
 {
 	if (attr->flags & ~PMUK_CTX_MASK)
 		return "unknown flags";
+	if (attr->name && !pmuk_is_name(attr->name))
+		return "a name that is empty, too long, or has characters that do not print";
 	if (attr->buffer.completion)
 		return "a buffer with a completion: there are messages";
 	if (!attr->format_arg != !attr->format_arg_size)
@@ -186,6 +201,7 @@ static int pmuk_context_alloc(struct pmuk_context *ctx)
 
 static int pmuk_context_init(struct pmuk_context *ctx, const struct pmuk_context_attr *attr)
 {
+	strscpy(ctx->name, attr->name ?: "unnamed", sizeof(ctx->name));
 	ctx->flags = attr->flags;
 	ctx->battr = attr->buffer;
 	mutex_init(&ctx->lock);

@@ -79,6 +79,7 @@ struct pmuk_context {
 	void *format_arg;		/* const: a copy of &pmuk_context_attr.format_arg */
 	size_t format_arg_size;		/* const */
 	u64 id;				/* const: shown in debugfs and tracepoints */
+	char name[PMUK_NAME_LEN];	/* const: shown in debugfs */
 	pid_t session;			/* const: as &pmuk_aux.session, for all AUX areas */
 
 	struct mutex lock;		/* each call that sleeps takes it */

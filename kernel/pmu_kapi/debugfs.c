@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /sys/kernel/debug/pmuk: which contexts are live, what became of their records, and what
- * they cost. The files are for people; their format is no ABI.
+ * /sys/kernel/debug/pmuk: which contexts are live, what became of their records, what the contexts
+ * cost, and how much room is left on each CPU's PMU. The files are for people; their format is no
+ * ABI.
  */
 #include <linux/capability.h>
 #include <linux/debugfs.h>
@@ -9,12 +10,15 @@
 #include <linux/jump_label.h>
 #include <linux/mutex.h>
 #include <linux/sched.h>
+#include <linux/sched/signal.h>
 #include <linux/seq_file.h>
+#include <linux/slab.h>
 #include <linux/wait_bit.h>
 
 #include "buffer.h"
 #include "context.h"
 #include "debugfs.h"
+#include "instance.h"
 #include "overflow.h"
 
 static struct dentry *pmuk_dir;
@@ -71,8 +75,9 @@ static void pmuk_show_context(struct seq_file *m, struct pmuk_context *ctx) __mu
 
 	xa_for_each(&ctx->sets, id, set)
 		counters += hweight32(set->defined);
-	seq_printf(m, "context %llu format %s target %s %s sets %u counters %lu messages %llu",
-		   ctx->id, ctx->format->name, ctx->loaded ? pmuk_targets[ctx->target] : "none",
+	seq_printf(m, "context %llu name %s format %s", ctx->id, ctx->name, ctx->format->name);
+	seq_printf(m, " target %s %s sets %u counters %lu messages %llu",
+		   ctx->loaded ? pmuk_targets[ctx->target] : "none",
 		   ctx->running ? "running" : "stopped", ctx->nr_sets, counters,
 		   atomic64_read(&ctx->mail.posted));
 	if (ctx->task)
@@ -165,6 +170,82 @@ static const struct file_operations pmuk_contexts_fops = {
 	.release	= seq_release,
 };
 
+static void pmuk_show_holding(struct seq_file *m, const struct pmuk_context *ctx,
+			      struct pmuk_inst *inst)
+{
+	unsigned int pinned = 0;
+	struct pmuk_slot *slot;
+
+	guard(mutex)(&inst->lock);
+	if (!inst->active)
+		return;
+	pmuk_for_each_slot(slot, inst->active)
+		pinned += !!(slot->def->pmc.flags & PMUK_PINNED);
+	seq_printf(m, "  context %llu name %s set %d counters %u pinned %u\n", ctx->id, ctx->name,
+		   inst->active->set->id, inst->active->nr, pinned);
+}
+
+/* Prints the contexts that count on the CPU now, and the number of counters of each. */
+static int pmuk_show_holders(struct seq_file *m, int cpu)
+{
+	struct pmuk_context *ctx;
+	loff_t id = 0;
+
+	for (ctx = pmuk_view_from(0); ctx; ctx = pmuk_contexts_next(m, ctx, &id)) {
+		if (mutex_lock_interruptible(&ctx->lock)) {
+			pmuk_unview(ctx);
+			return -EINTR;
+		}
+		if (ctx->insts[cpu] && ctx->insts[cpu]->cpu == cpu)
+			pmuk_show_holding(m, ctx, ctx->insts[cpu]);
+		mutex_unlock(&ctx->lock);
+	}
+	return 0;
+}
+
+/* Prints how many more pinned counters of cycles fit on each online CPU, and who counts there. */
+static int pmuk_room_show(struct seq_file *m, void *data)
+{
+	/* a zeroed struct pmuk_attr stands for cycles */
+	struct pmuk_attr *attrs __free(kfree) = kcalloc(PMUK_SET_COUNTERS, sizeof(*attrs),
+							GFP_KERNEL);
+	int cpu, ret;
+	u32 fits;
+
+	if (!attrs)
+		return -ENOMEM;
+	for_each_online_cpu(cpu) {
+		/* If its buffer is full, seq_file calls this function with a larger one. */
+		if (seq_has_overflowed(m))
+			break;
+		if (signal_pending(current))
+			return -EINTR;
+		/* The worker of a trial would disturb an isolated CPU. */
+		ret = pmuk_cpu_is_isolated(cpu) ? -EBUSY :
+			pmuk_room(attrs, PMUK_SET_COUNTERS, cpu, &fits);
+		seq_printf(m, "cpu %d %s %d\n", cpu, ret < 0 ? "errno" : "cycles", abs(ret));
+		ret = pmuk_show_holders(m, cpu);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+static int pmuk_room_open(struct inode *inode, struct file *file)
+{
+	if (!perfmon_capable())
+		return -EACCES;
+	return single_open_size(file, pmuk_room_show, NULL, PAGE_SIZE + 256 * num_online_cpus());
+}
+
+static const struct file_operations pmuk_room_fops = {
+	.owner		= THIS_MODULE,
+	.open		= pmuk_room_open,
+	.read		= seq_read,
+	.llseek		= seq_lseek,
+	.release	= single_release,
+};
+
 static int pmuk_measure_get(void *data, u64 *value)
 {
 	*value = static_key_enabled(&pmuk_measures);
@@ -188,6 +269,7 @@ void __init pmuk_debugfs_init(void)
 {
 	pmuk_dir = debugfs_create_dir("pmuk", NULL);
 	debugfs_create_file("contexts", 0400, pmuk_dir, NULL, &pmuk_contexts_fops);
+	debugfs_create_file("room", 0400, pmuk_dir, NULL, &pmuk_room_fops);
 	debugfs_create_file("measure", 0600, pmuk_dir, NULL, &pmuk_measure_fops);
 }
 

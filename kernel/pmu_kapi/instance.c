@@ -318,10 +318,10 @@ struct pmuk_inst *pmuk_inst_from(struct pmuk_context *ctx, unsigned int *cpu)
 /* ---- calls on all CPUs at once ---- */
 
 /* A worker would disturb an isolated CPU more than the interrupts that perf core sends. */
-static bool pmuk_inst_is_isolated(const struct pmuk_inst *inst)
+bool pmuk_cpu_is_isolated(int cpu)
 {
 	guard(rcu)();	/* cpusets replace the mask of isolated CPUs */
-	return cpu_is_isolated(inst->cpu) || tick_nohz_full_cpu(inst->cpu);
+	return cpu_is_isolated(cpu) || tick_nohz_full_cpu(cpu);
 }
 
 /*
@@ -331,7 +331,7 @@ static bool pmuk_inst_is_isolated(const struct pmuk_inst *inst)
 static bool pmuk_inst_ask_to_call(struct pmuk_inst *inst, int here)
 	__must_hold(&inst->ctx->lock)
 {
-	if (!inst->live || inst->cpu < 0 || inst->cpu == here || pmuk_inst_is_isolated(inst) ||
+	if (!inst->live || inst->cpu < 0 || inst->cpu == here || pmuk_cpu_is_isolated(inst->cpu) ||
 	    atomic_read(&inst->stale) || inst->ctx->target == PMUK_TARGET_CPU)
 		return false;
 	return queue_work_on(inst->cpu, pmuk_turns_wq, &inst->call_work);

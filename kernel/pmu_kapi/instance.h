@@ -16,6 +16,7 @@ void pmuk_inst_free(struct pmuk_inst *inst);
 int pmuk_inst_place(struct pmuk_inst *inst, struct pmuk_target *failed)
 	__must_hold(&inst->ctx->lock);
 void pmuk_inst_retire(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock);
+bool pmuk_cpu_is_isolated(int cpu);
 void pmuk_inst_finish(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock);
 void pmuk_insts_call(struct pmuk_context *ctx, void (*fn)(struct pmuk_inst *inst))
 	__must_hold(&ctx->lock);

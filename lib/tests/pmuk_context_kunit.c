@@ -56,6 +56,26 @@ static void create_refuses_bad_attributes(struct kunit *test)
 		expect_create(test, &bad[i].attr, bad[i].error);
 }
 
+static void names_are_printable_words(struct kunit *test)
+{
+	static const char *const bad[] = {
+		"", "two words", "line\n", "caf\xc3\xa9", "32_characters_have_no_room_for_0",
+	};
+	static const char *const good[] = { NULL, "a", "31_characters_are_not_too_many_" };
+	struct pmuk_context_attr attr = {};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		attr.name = bad[i];
+		expect_create(test, &attr, -EINVAL);
+	}
+	for (i = 0; i < ARRAY_SIZE(good); i++) {
+		attr.name = good[i];
+		KUNIT_EXPECT_STREQ(test, pmuk_ctx_create(test, &attr)->name,
+				   attr.name ?: "unnamed");
+	}
+}
+
 static void expect_refuses_context(struct kunit *test, struct pmuk_context *bad)
 {
 	struct pmuk_target target = {};
@@ -1437,6 +1457,7 @@ static void close_deferred_in_handler(struct kunit *test)
 
 static struct kunit_case pmuk_context_cases[] = {
 	KUNIT_CASE(create_refuses_bad_attributes),
+	KUNIT_CASE(names_are_printable_words),
 	KUNIT_CASE(calls_refuse_no_context),
 	KUNIT_CASE(calls_refuse_bad_vectors),
 	KUNIT_CASE(read_refuses_to_wait_for_nothing),

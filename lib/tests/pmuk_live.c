@@ -73,6 +73,7 @@ static long live_create(struct live *l, void __user *from)
 	const struct pmuk_perf_format format = { .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TIME };
 	struct pmuk_live_attr what;
 	struct pmuk_context_attr attr = {
+		.name = "pmuk_live",
 		.format_arg = &format,
 		.format_arg_size = sizeof(format),
 	};

@@ -58,6 +58,7 @@ static int count(void)
 		.shift = SHIFT,
 	};
 	const struct pmuk_context_attr attr = {
+		.name = "pmuk_histogram",
 		.format = &pmuk_histogram_format.uuid,
 		.format_arg = &text,
 		.format_arg_size = sizeof(text),

@@ -91,7 +91,7 @@ static void print_results(struct pmuk_context *ctx)
 
 static int __init pmuk_sets_init(void)
 {
-	const struct pmuk_context_attr attr = {};
+	const struct pmuk_context_attr attr = { .name = "pmuk_sets" };
 	struct pmuk_context *ctx = pmuk_create_context(&attr);
 	int ret;
 

@@ -30,6 +30,7 @@ static const struct verb {
 	{ "export", cmd_export, "[-o FILE] [--depth LEVELS] [--tasks]",
 	  "OpenMetrics text, for Prometheus" },
 	{ "info", cmd_info, "[--json]", "what is counted, and how much memory that takes" },
+	{ "room", cmd_room, "[--json]", "how many more counters would fit on each CPU" },
 	{ "events", cmd_events, "[EVENT,...]", "print or change the counted events" },
 	{ "reset", cmd_reset, "", "set all totals to 0" },
 	{ "enable", cmd_enable, "", "begin to count" },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The interfaces between the parts of pmuk, the reader of pmuk_sched's statistics. */
+/* The interfaces between the parts of pmuk. */
 #ifndef PMUK_H
 #define PMUK_H
 
@@ -41,6 +41,7 @@ int cmd_record(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 int cmd_export(int argc, char **argv);
 int cmd_info(int argc, char **argv);
+int cmd_room(int argc, char **argv);
 int cmd_events(int argc, char **argv);
 int cmd_reset(int argc, char **argv);
 int cmd_enable(int argc, char **argv);

@@ -19,7 +19,7 @@ position p;
 pmuk_read@p(..., true, ...)
 
 @sleeps@
-identifier call =~ "^pmuk_(counter_(create|destroy|enable|disable|read)|buffer_(create|destroy)|create_context|close|(un)?load_context|start|stop|restart(_cpu)?|write_pm[cd]s|read_pmds|(create|delete|getinfo)_evtsets|switch_evtset|read|read_timeout|(un)?register_format)$";
+identifier call =~ "^pmuk_(counter_(create|destroy|enable|disable|read)|buffer_(create|destroy)|create_context|close|(un)?load_context|start|stop|restart(_cpu)?|write_pm[cd]s|read_pmds|(create|delete|getinfo)_evtsets|switch_evtset|read|read_timeout|(un)?register_format|room)$";
 @@
 
 call(...)

@@ -165,7 +165,7 @@ test_malformed() {
 test_usage() { root first
 	local args
 	"$pmuk" --help >/dev/null || broken 'no help'
-	for args in top stat hist record report export info events reset enable disable; do
+	for args in top stat hist record report export info room events reset enable disable; do
 		says 'usage: pmuk' "$pmuk" $args --help
 	done
 	for args in nothing 'top -y' 'top more' 'stat' 'stat -o' 'hist wait more' 'report more' \
@@ -469,6 +469,35 @@ test_info() { root first
 	"$pmuk" info --json | json "j['memory'] == {'bytes_per_task': 128, 'bytes_per_cpu': 4096,
 		'bytes_of_table': 65536, 'tasks': 7, 'cpus': 2} and j['events'] == ['cycles', \
 			'instructions']"
+}
+
+# room TEXT: the kernel's file has TEXT
+room()
+{
+	mkdir -p "$PMUK_ROOT/sys/kernel/debug/pmuk"
+	printf %b "$1" >"$PMUK_ROOT/sys/kernel/debug/pmuk/room"
+}
+
+test_room() { root none
+	refuses 1 'Is debugfs mounted, and the module pmu_kapi loaded' "$pmuk" room
+	room 'cpu 0 cycles 3\n  context 2 name pmuk_wdt set 0 counters 1 pinned 1\n'\
+'  context 5 name mine set 7 counters 4 pinned 0\ncpu 1 cycles 6\ncpu 2 errno 2\n'
+	says '^  0            3  pmuk_wdt\[2\]:1 mine\[5\]:4$' "$pmuk" room
+	says '^  1            6 $' "$pmuk" room
+	says '^  2            -  \(No such file or directory\)$' "$pmuk" room
+	[ "$("$pmuk" room | wc -l)" -eq 4 ] || broken 'not four lines'
+	"$pmuk" room --json | json "[c['cycles_left'] for c in j['cpus']] == [3, 6, None] and \
+		j['cpus'][0]['holders'][1] == {'name': 'mine', 'context': 5, 'set': 7, \
+		'counters': 4, 'pinned': 0} and j['cpus'][1]['holders'] == [] and \
+		j['cpus'][2]['error'] == 'No such file or directory' and 'error' not in j['cpus'][0]"
+	room ''
+	"$pmuk" room --json | json "j == {'cpus': []}"
+	local text
+	for text in 'cpu 0 cycles x\n' 'cpu 0 instructions 1\n' 'cpu\n' 'cpu 0 cycles 1\n  nothing\n' \
+		'  context 2 name early set 0 counters 1 pinned 1\n'; do
+		room "$text"
+		refuses 1 'is not understood. Do pmuk and the module match' "$pmuk" room
+	done
 }
 
 test_openmetrics() {

@@ -13,6 +13,7 @@
 #define PMUK		"/sys/kernel/debug/pmuk"
 #define CONTEXTS	PMUK "/contexts"
 #define MEASURE		PMUK "/measure"
+#define ROOM		PMUK "/room"
 #define RECORD		24	/* bytes: header, IP, and time */
 #define FILE_MAX	65536
 
@@ -30,7 +31,7 @@ struct shown_cpu {
 struct shown {
 	int nr;
 	uint64_t id;
-	char format[32], target[16], state[16];
+	char name[32], format[32], target[16], state[16];
 	uint64_t sets, counters, messages;
 	struct shown_cpu cpus[MAX_CPUS];
 };
@@ -39,8 +40,8 @@ static bool parse_context(struct shown *s, const char *line)
 {
 	memset(s->cpus, 0, sizeof(s->cpus));
 	s->nr++;
-	return sscanf(line, "context %*u format %31s target %15s %15s ", s->format, s->target,
-		      s->state) == 3 &&
+	return sscanf(line, "context %*u name %31s format %31s target %15s %15s ", s->name,
+		      s->format, s->target, s->state) == 4 &&
 		numbers_of(line, "context", &s->id, "sets", &s->sets, "counters", &s->counters,
 			   "messages", &s->messages, NULL);
 }
@@ -208,6 +209,7 @@ TEST_F(live, is_shown)
 	struct shown *s = &self->first;
 	int cpu;
 
+	EXPECT_STREQ(s->name, "pmuk_live");
 	EXPECT_STREQ(s->format, "perf");
 	EXPECT_STREQ(s->target, "cpus");
 	EXPECT_STREQ(s->state, "running");
@@ -350,6 +352,37 @@ static bool is_in_state(struct shown *s, int cpu, const char *state)
 	return show(s) && !strcmp(s->cpus[cpu].state, state);
 }
 
+/* Returns on how many CPUs the file has context @id with a single counter, or -1. */
+static int held_on(uint64_t id)
+{
+	static char text[FILE_MAX];
+	char *line, *rest, name[32], what[8];
+	int cpus = 0, held = 0;
+	uint64_t context, counters;
+
+	if (read_file(ROOM, text, sizeof(text)) < 0)
+		return -1;
+	for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		if (sscanf(line, "cpu %*d %7[a-z] %*d", what) == 1) {
+			cpus++;
+			continue;
+		}
+		if (!cpus || !numbers_of(line, "context", &context, "counters", &counters, NULL) ||
+		    sscanf(line, " context %*u name %31s set", name) != 1)
+			return -1;
+		held += context == id && counters == 1 && !strcmp(name, "pmuk_live");
+	}
+	return held;
+}
+
+/* The file says who holds counters on each CPU, while they count. */
+TEST_F(live, room_says_who_holds)
+{
+	EXPECT_EQ(held_on(self->first.id), self->cpus);
+	ASSERT_EQ(ioctl(self->fd, PMUK_LIVE_STOP), 0);
+	EXPECT_EQ(held_on(self->first.id), 0);
+}
+
 /* A CPU that goes offline is shown as offline, with its last numbers. */
 TEST_F(live, shows_hotplug)
 {
@@ -426,6 +459,7 @@ TEST(nobody_may_not)
 	ASSERT_EQ(be_nobody(0), 0);
 	EXPECT_EQ(errno_of_open(CONTEXTS, O_RDONLY), EACCES);
 	EXPECT_EQ(errno_of_open_at(dir, "contexts", O_RDONLY), EACCES);
+	EXPECT_EQ(errno_of_open_at(dir, "room", O_RDONLY), EACCES);
 	EXPECT_EQ(errno_of_open_at(dir, "measure", O_RDONLY), EACCES);
 	EXPECT_EQ(errno_of_open_at(dir, "measure", O_WRONLY), EACCES);
 }
@@ -434,6 +468,7 @@ TEST(root_without_capabilities_may_not)
 {
 	ASSERT_EQ(drop(PERFMON | SYS_ADMIN), 0);
 	EXPECT_EQ(errno_of_open(CONTEXTS, O_RDONLY), EACCES);
+	EXPECT_EQ(errno_of_open(ROOM, O_RDONLY), EACCES);
 	EXPECT_EQ(errno_of(write_file(MEASURE, "1")), EACCES);
 	EXPECT_EQ(errno_of(write_file(MEASURE, "0")), EACCES);
 	EXPECT_TRUE(file_is(MEASURE, "0"));
@@ -444,6 +479,7 @@ TEST(perfmon_may)
 {
 	ASSERT_EQ(drop(SYS_ADMIN), 0);
 	EXPECT_EQ(errno_of_open(CONTEXTS, O_RDONLY), 0);
+	EXPECT_EQ(errno_of_open(ROOM, O_RDONLY), 0);
 	EXPECT_EQ(errno_of(write_file(MEASURE, "0")), 0);
 }
 
@@ -451,6 +487,7 @@ TEST(sys_admin_may)
 {
 	ASSERT_EQ(drop(PERFMON), 0);
 	EXPECT_EQ(errno_of_open(CONTEXTS, O_RDONLY), 0);
+	EXPECT_EQ(errno_of_open(ROOM, O_RDONLY), 0);
 	EXPECT_EQ(errno_of(write_file(MEASURE, "0")), 0);
 }
 

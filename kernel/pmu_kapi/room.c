@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Finds out which counters would get a register of a CPU now, beside the counters that are pinned
+ * there. Only perf core and the PMU's driver know, so the counters are created for a moment.
+ */
+#define pr_fmt(fmt) "pmuk: " fmt
+
+#include <linux/err.h>
+#include <linux/export.h>
+#include <linux/mutex.h>
+#include <linux/printk.h>
+#include <linux/smp.h>
+#include <linux/workqueue.h>
+
+#include "counter.h"
+#include "work.h"
+
+#define PMUK_EXCLUDES	(PMUK_EXCLUDE_USER | PMUK_EXCLUDE_KERNEL | PMUK_EXCLUDE_HV |	\
+			 PMUK_EXCLUDE_IDLE | PMUK_EXCLUDE_GUEST)
+
+/* The arguments of a call of pmuk_room(), and its result. */
+struct pmuk_question {
+	struct work_struct work;
+	const struct pmuk_attr *attrs;
+	unsigned int n;
+	int cpu;
+	u32 fits;
+	int ret;
+	unsigned int taken;		/* number of ->counters */
+	struct pmuk_counter *counters[PMUK_SET_COUNTERS];	/* each has a register */
+};
+
+/* Two trials on a CPU would find each other's counters. */
+static DEFINE_MUTEX(pmuk_room_lock);
+
+static struct pmuk_counter *pmuk_room_make(const struct pmuk_attr *wanted, int cpu)
+{
+	const struct pmuk_attr attr = {
+		.type		= wanted->type,
+		.config		= wanted->config,
+		.config1	= wanted->config1,
+		.config2	= wanted->config2,
+		.flags		= (wanted->flags & PMUK_EXCLUDES) | PMUK_PINNED,
+	};
+
+	return pmuk_counter_create(&attr, cpu, NULL);
+}
+
+/*
+ * perf core serves the older of two pinned counters first. So a counter is created right before it
+ * is enabled: if made earlier, it would push out counters that were enabled meanwhile.
+ */
+static int pmuk_room_take(struct pmuk_question *q, unsigned int i)
+{
+	struct pmuk_counter *c = pmuk_room_make(&q->attrs[i], q->cpu);
+	int ret = PTR_ERR_OR_ZERO(c) ?: pmuk_counter_enable(c);
+
+	if (ret) {
+		pmuk_counter_destroy(c);
+		return ret == -ENOSPC ? 0 : ret;
+	}
+	q->counters[q->taken++] = c;
+	q->fits |= BIT(i);
+	return 0;
+}
+
+/* All registers are given back before the first counter is destroyed, which may sleep. */
+static int pmuk_room_try(struct pmuk_question *q)
+{
+	unsigned int i;
+	int ret = 0;
+
+	for (i = 0; i < q->n && !ret; i++)
+		ret = pmuk_room_take(q, i);
+	pmuk_counters_disable(q->counters, q->taken);
+	for (i = 0; i < q->taken; i++)
+		pmuk_counter_destroy(q->counters[i]);
+	return ret ?: hweight32(q->fits);
+}
+
+/*
+ * A running task whose pinned counters find no register loses them for good. So a worker on the CPU
+ * makes the trial, as workers usually have no counters. If the CPU has gone offline, the worker is
+ * on another CPU.
+ */
+static void pmuk_room_work(struct work_struct *work)
+{
+	struct pmuk_question *q = container_of(work, struct pmuk_question, work);
+
+	q->ret = raw_smp_processor_id() == q->cpu ? pmuk_room_try(q) : -ENODEV;
+}
+
+/**
+ * pmuk_room() - which counters would fit on a CPU now
+ * @attrs: the counters, tried as pinned: only the event and the PMUK_EXCLUDE_* flags matter
+ * @n: how many, 1 … PMUK_SET_COUNTERS
+ * @cpu: the CPU
+ * @fits: bit i is set if @attrs[i] fits beside the pinned counters of the CPU, pmuk's and others,
+ *	and beside those of the earlier @attrs that fit. Written unless the call fails
+ *
+ * Counters that are not pinned take no room, as perf core lets them take turns; nor do pinned
+ * counters of tasks, as perf core places a CPU's pinned counters first. The call tries @attrs in a
+ * worker on @cpu. Counters that are not pinned may be off that CPU's PMU until perf core's next
+ * rotation, some milliseconds later. The CPU's pinned counters keep their registers. During the
+ * trial, a pinned counter that another caller enables on @cpu may find no register, and a task that
+ * preempts the worker may lose its pinned counters for good. The answer may be outdated when the
+ * call returns.
+ *
+ * Context: May sleep; waits for a worker of @cpu. Not with CPU hotplug locked.
+ * Return: The number of @attrs that fit; -EINVAL if @attrs or @fits is NULL, @n is out of range, or
+ * @cpu is no CPU; -ENODEV if @cpu is offline; and what pmuk_counter_create() and
+ * pmuk_counter_enable() return for one of @attrs, other than -ENOSPC.
+ */
+int pmuk_room(const struct pmuk_attr *attrs, unsigned int n, int cpu, u32 *fits)
+{
+	struct pmuk_question q = { .attrs = attrs, .n = n, .cpu = cpu };
+
+	if (!attrs || !fits || !n || n > PMUK_SET_COUNTERS || cpu < 0 || cpu >= nr_cpu_ids ||
+	    !cpu_possible(cpu)) {
+		pr_debug("room: %u counters on CPU %d, or a NULL pointer\n", n, cpu);
+		return -EINVAL;
+	}
+	if (!cpu_online(cpu))
+		return -ENODEV;
+	guard(mutex)(&pmuk_room_lock);
+	INIT_WORK_ONSTACK(&q.work, pmuk_room_work);
+	queue_work_on(cpu, pmuk_turns_wq, &q.work);
+	flush_work(&q.work);
+	destroy_work_on_stack(&q.work);
+	if (q.ret >= 0)
+		*fits = q.fits;
+	return q.ret;
+}
+EXPORT_SYMBOL_GPL(pmuk_room);

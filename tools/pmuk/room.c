@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * pmuk room: prints how many more counters of cycles would fit on each CPU, and which consumers of
+ * pmuk hold counters there.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "pmuk.h"
+
+#define DIRECTORY	"/sys/kernel/debug/pmuk"
+#define ROOM		DIRECTORY "/room"
+
+/* ->any: a CPU's line has begun, or the CPU's object in JSON. */
+struct printer {
+	struct json json;
+	bool wants_json, any;
+};
+
+struct holder {
+	unsigned long long context, set, counters, pinned;
+	char name[32];
+};
+
+static void begin(struct printer *p)
+{
+	if (!p->wants_json) {
+		puts("CPU  CYCLES LEFT  HELD BY");
+		return;
+	}
+	json_open(&p->json, NULL, '{');
+	json_open(&p->json, "cpus", '[');
+}
+
+static void end_cpu(struct printer *p)
+{
+	if (!p->any)
+		return;
+	if (!p->wants_json) {
+		putchar('\n');
+		return;
+	}
+	json_close(&p->json, ']');
+	json_close(&p->json, '}');
+}
+
+static void end(struct printer *p)
+{
+	end_cpu(p);
+	if (!p->wants_json)
+		return;
+	json_close(&p->json, ']');
+	json_close(&p->json, '}');
+	json_end(&p->json);
+}
+
+/* @left is NONE if the kernel gives no number; @error is then the reason. */
+static void print_cpu(struct printer *p, u64 cpu, u64 left, int error)
+{
+	end_cpu(p);
+	p->any = true;
+	if (p->wants_json) {
+		json_open(&p->json, NULL, '{');
+		json_number(&p->json, "cpu", cpu);
+		json_number(&p->json, "cycles_left", left);
+		if (error)
+			json_text(&p->json, "error", strerror(error));
+		json_open(&p->json, "holders", '[');
+	} else if (left == NONE) {
+		printf("%3llu  %11s  (%s)", (unsigned long long)cpu, "-", strerror(error));
+	} else {
+		printf("%3llu  %11llu ", (unsigned long long)cpu, (unsigned long long)left);
+	}
+}
+
+static void print_holder(struct printer *p, const struct holder *h)
+{
+	if (!p->wants_json) {
+		putchar(' ');
+		put_text(stdout, h->name, 0);
+		printf("[%llu]:%llu", h->context, h->counters);
+		return;
+	}
+	json_open(&p->json, NULL, '{');
+	json_text(&p->json, "name", h->name);
+	json_number(&p->json, "context", h->context);
+	json_number(&p->json, "set", h->set);
+	json_number(&p->json, "counters", h->counters);
+	json_number(&p->json, "pinned", h->pinned);
+	json_close(&p->json, '}');
+}
+
+static bool take_cpu(struct printer *p, const char *line)
+{
+	unsigned long long cpu, number;
+	char what[8];
+
+	if (sscanf(line, "cpu %llu %7s %llu", &cpu, what, &number) != 3)
+		return false;
+	if (!strcmp(what, "cycles"))
+		print_cpu(p, cpu, number, 0);
+	else if (!strcmp(what, "errno"))
+		print_cpu(p, cpu, NONE, (int)number);
+	else
+		return false;
+	return true;
+}
+
+static bool take_holder(struct printer *p, const char *line)
+{
+	struct holder h;
+
+	if (!p->any || sscanf(line, "  context %llu name %31s set %llu counters %llu pinned %llu",
+			      &h.context, h.name, &h.set, &h.counters, &h.pinned) != 5)
+		return false;
+	print_holder(p, &h);
+	return true;
+}
+
+/* The messages of source.c ask for the module pmuk_sched, which is not needed here. */
+static void check_debugfs(void)
+{
+	if (!access(rooted(ROOM), R_OK) || errno == EACCES)
+		return;
+	die("%s: %s. Is debugfs mounted, and the module pmu_kapi loaded?", ROOM, strerror(errno));
+}
+
+int cmd_room(int argc, char **argv)
+{
+	static const struct option options[] = { { "json", no_argument, NULL, 'j' }, {} };
+	struct printer p = { .json.out = stdout };
+	char *text, *line, *rest;
+	size_t len;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "j", options, NULL)) != -1) {
+		if (c != 'j')
+			usage();
+		p.wants_json = true;
+	}
+	no_more_arguments(argc, argv);
+	check_debugfs();
+	text = read_source(ROOM, &len);
+	begin(&p);
+	for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+		if (!take_cpu(&p, line) && !take_holder(&p, line))
+			die("%s: '%s' is not understood. Do pmuk and the module match?", ROOM,
+			    line);
+	end(&p);
+	free(text);
+	return 0;
+}
