@@ -23,6 +23,12 @@ static inline bool calls_begin(void)
 	return !write_file(CALLS "/events/csd/csd_queue_cpu/enable", "1");
 }
 
+/* Traces only calls to @cpu from now on, so that a long trace loses no entries. */
+static inline bool calls_filter(int cpu)
+{
+	return !write_file(CALLS "/events/csd/csd_queue_cpu/filter", "cpu == %d", cpu);
+}
+
 static inline void calls_end(void)
 {
 	write_file(CALLS "/events/csd/csd_queue_cpu/enable", "0");

@@ -292,12 +292,14 @@ static uint64_t switches_there(void)
 	return buckets_of(text, "slice", 1, buckets, 40);
 }
 
-/* Returns whether counters were lost and came back without a switch. */
-static bool come_back_unswitched(struct __test_metadata *_metadata)
+/* Takes CPU 1's counters, and gives them back. Returns whether its task @pid has stayed on it. */
+static bool come_back_unswitched(struct __test_metadata *_metadata, int pid)
 {
+	const struct sched_param most = { .sched_priority = 1 }, usual = {};
 	struct totals t;
 	uint64_t switches;
 
+	EXPECT_EQ(sched_setscheduler(pid, SCHED_FIFO, &most), 0);
 	/* After two updates, the earlier loss of the counters has no effect any more. */
 	EXPECT_TRUE(cpu_totals(1, &t) && cpu_totals(1, &t));
 	switches = switches_there();
@@ -305,7 +307,9 @@ static bool come_back_unswitched(struct __test_metadata *_metadata)
 	EXPECT_EQ(pace_add_on(1, 1, 1), -1);
 	EXPECT_EQ(pace_steal(1, 0), 0);
 	EXPECT_TRUE(comes(!pace_add_on(1, 1, 1)));
-	return switches == switches_there();
+	switches -= switches_there();
+	EXPECT_EQ(sched_setscheduler(pid, SCHED_OTHER, &usual), 0);
+	return !switches;
 }
 
 /*
@@ -313,8 +317,8 @@ static bool come_back_unswitched(struct __test_metadata *_metadata)
  * events were missed.
  *
  * pmuk_sched looks for lost counters each second, and less often after repeated losses. So the test
- * waits between attempts. It is unlikely that a kernel thread runs in the one second of each
- * attempt.
+ * waits between attempts. In an attempt the task has real-time priority, so that kernel threads
+ * seldom run: the scheduler gives them a twentieth of each second.
  */
 TEST_F(sched, stolen_counters_come_back_to_who_stays)
 {
@@ -328,7 +332,7 @@ TEST_F(sched, stolen_counters_come_back_to_who_stays)
 	for (i = 0; i < 100 && !unswitched; i++) {
 		if (i)
 			usleep(2500000);
-		unswitched = come_back_unswitched(_metadata);
+		unswitched = come_back_unswitched(_metadata, pid);
 	}
 	TH_LOG("%d attempts", i);
 	EXPECT_TRUE(unswitched);

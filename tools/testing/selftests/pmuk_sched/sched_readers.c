@@ -32,6 +32,7 @@ TEST_F(sched, idle_cpus_are_left_alone)
 		SKIP(return, "one CPU is never idle while it is asked for");
 	if (!calls_begin())
 		SKIP(return, "calls between CPUs are not told");
+	ASSERT_TRUE(calls_filter(last));
 	for (was = run_of("cpu", last); idle < 4 * READS; was = now) {
 		read_file_of(idle);
 		now = run_of("cpu", last);
