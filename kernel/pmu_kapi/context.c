@@ -3,6 +3,7 @@
 #define pr_fmt(fmt) "pmuk: " fmt
 
 #include <linux/completion.h>
+#include <linux/ctype.h>
 #include <linux/export.h>
 #include <linux/module.h>
 #include <linux/percpu.h>
@@ -224,7 +225,7 @@ static int pmuk_context_init(struct pmuk_context *ctx, const struct pmuk_context
  * pmuk_load_context() and pmuk_start(). Follows pfmk_create_context().
  *
  * Context: May sleep.
- * Return: The context, or an ERR_PTR(): -EINVAL for a NULL @attr or attributes that
+ * Return: The context, or an ERR_PTR(): -EINVAL for a NULL @attr, a bad name, or attributes that
  * contradict each other; -ENOENT if there is no such format; -ENOMEM; and what
  * &pmuk_format.validate returns.
  */

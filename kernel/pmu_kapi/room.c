@@ -106,7 +106,8 @@ static void pmuk_room_work(struct work_struct *work)
  * preempts the worker may lose its pinned counters for good. The answer may be outdated when the
  * call returns.
  *
- * Context: May sleep; waits for a worker of @cpu. Not with CPU hotplug locked.
+ * Context: May sleep; waits for a worker of @cpu, and for other calls of pmuk_room(). Not with CPU
+ * hotplug locked.
  * Return: The number of @attrs that fit; -EINVAL if @attrs or @fits is NULL, @n is out of range, or
  * @cpu is no CPU; -ENODEV if @cpu is offline; and what pmuk_counter_create() and
  * pmuk_counter_enable() return for one of @attrs, other than -ENOSPC.

@@ -34,8 +34,10 @@ static int hotplug_init(struct kunit *test)
 static void create_refuses_offline_cpu(struct kunit *test)
 {
 	struct plug *p = test->priv;
+	u32 fits;
 
 	KUNIT_ASSERT_EQ(test, remove_cpu(p->cpu), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_room(&p->attr, 1, p->cpu, &fits), -ENODEV);
 	pmuk_test_refused(test, &p->attr, p->cpu, NULL, -ENODEV, "flexible");
 	p->attr.flags = PMUK_PINNED;
 	pmuk_test_refused(test, &p->attr, p->cpu, NULL, -ENODEV, "pinned");

@@ -100,6 +100,49 @@ static void agrees_on_the_machine(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, pmuk_room(want->attrs, 1, cpu, &want->fits), 0);
 }
 
+/* Later counters are tried, too, as they may be for another PMU. */
+static void misfits_are_passed_over(struct kunit *test)
+{
+	const struct pmuk_sim_config config = { .name = "pmuk_sim2", .nr_counters = 1,
+						.width = 32 };
+	struct want *want = new_want(test, pmuk_test_sim(test, 1, 32));
+	struct pmuk_sim *second = pmuk_test_sim_config(test, &config);
+	int cpu = pmuk_test_pin_first(test);
+
+	want->attrs[2].type = pmuk_sim_type(second);
+	KUNIT_EXPECT_EQ(test, pmuk_room(want->attrs, 4, cpu, &want->fits), 2);
+	KUNIT_EXPECT_EQ(test, want->fits, BIT(0) | BIT(2));
+}
+
+static int note_attr(const struct perf_event_attr *attr, void *data)
+{
+	*(struct perf_event_attr *)data = *attr;
+	return 0;
+}
+
+/* The driver's answer may depend on all that says what is counted. */
+static void event_is_the_one_wanted(struct kunit *test)
+{
+	struct perf_event_attr *seen = pmuk_test_zalloc(test, sizeof(*seen));
+	const struct pmuk_sim_config config = { .name = "pmuk_sim", .nr_counters = 1, .width = 32,
+						.event_init = note_attr, .data = seen };
+	struct want *want = new_want(test, pmuk_test_sim_config(test, &config));
+	struct pmuk_attr *attr = &want->attrs[0];
+
+	attr->config = 3;
+	attr->config1 = 0x10;
+	attr->config2 = 0x20;
+	attr->period = 1000;
+	attr->flags = PMUK_EXCLUDE_USER | PMUK_EXCLUDE_GUEST | PMUK_NO_THROTTLE;
+	KUNIT_EXPECT_EQ(test, pmuk_room(attr, 1, pmuk_test_pin_first(test), &want->fits), 1);
+	KUNIT_EXPECT_EQ(test, seen->config, 3);
+	KUNIT_EXPECT_EQ(test, seen->config1, 0x10);
+	KUNIT_EXPECT_EQ(test, seen->config2, 0x20);
+	KUNIT_EXPECT_EQ(test, seen->sample_period, 0);
+	KUNIT_EXPECT_TRUE(test, seen->exclude_user && seen->exclude_guest && seen->pinned);
+	KUNIT_EXPECT_FALSE(test, seen->exclude_kernel || seen->exclude_idle || seen->exclude_hv);
+}
+
 /* perf core lets counters that are not pinned take turns. */
 static void others_take_no_room(struct kunit *test)
 {
@@ -189,6 +232,8 @@ static void faults_are_told(struct kunit *test)
 static struct kunit_case pmuk_room_cases[] = {
 	KUNIT_CASE(agrees_with_a_probe),
 	KUNIT_CASE(agrees_on_the_machine),
+	KUNIT_CASE(misfits_are_passed_over),
+	KUNIT_CASE(event_is_the_one_wanted),
 	KUNIT_CASE(others_take_no_room),
 	KUNIT_CASE(pinned_counters_go_on),
 	KUNIT_CASE(tasks_keep_theirs),
