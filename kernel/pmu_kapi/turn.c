@@ -322,13 +322,17 @@ static void pmuk_inst_stop_unpaused(struct pmuk_inst *inst) __must_hold(&inst->l
 	}
 }
 
-/* While the instance is masked, its turn does not end. pmuk_inst_restart() queues this again. */
+/*
+ * While the instance is masked, its turn does not end. pmuk_inst_restart() queues this again. If
+ * the CPU goes offline meanwhile, its worker is on another CPU, and its turn ends with the
+ * instance.
+ */
 static void pmuk_inst_work(struct work_struct *work)
 {
 	struct pmuk_inst *inst = container_of(work, struct pmuk_inst, work);
 
 	guard(mutex)(&inst->lock);
-	if (!inst->running)
+	if (!inst->running || atomic_read(&inst->stale))
 		return;
 	if (atomic_read(&inst->masked)) {
 		if (inst->cpu < 0)
