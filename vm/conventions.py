@@ -359,6 +359,7 @@ def names(top):
 # These leave perf's structures to perf core: linux/perf_local*.h, kernel/events/local*.c and asm/perf_arch.h
 GUESTS = ('kernel/pmu_kapi/', 'kernel/sched/pmuk_stats/', 'drivers/watchdog/pmuk_wdt/', 'samples/',
           'include/linux/pmu_kapi')
+DRIVERS = ('kernel/pmu_kapi/rider.c',)      # a PMU's driver keeps the state of its own events
 KNOWN = {'perf_event': ('attr', 'id', 'overflow_handler_context'), 'pmu': ('type',)}
 INNER = re.compile(r'struct (hw_perf_event|perf_event_context|perf_event_pmu_context|perf_cpu_\w+)\b')
 # fields that no structure of ours has: these are found even if the type of what they belong to is not
@@ -393,7 +394,7 @@ def fields(top):
     """Only perf core's own files use the fields of its structures."""
     number = 0
     for path, text in sources(top, ('.c', '.h')):
-        if not path.startswith(GUESTS):
+        if not path.startswith(GUESTS) or path in DRIVERS:
             continue
         number += 1
         text = COMMENT.sub(lambda found: re.sub(r'[^\n]', ' ', found[0]), text)

@@ -49,6 +49,11 @@ static __always_inline u64 perf_arch_read(const struct perf_event *event)
 #define perf_arch_page_wants_start()	false
 #endif
 
+/* Does pmu->read() of an event's PMU give the number of events? */
+#ifndef perf_arch_is_counter
+#define perf_arch_is_counter(event)	((void)(event), true)
+#endif
+
 /* Other drivers keep a counter in one register for as long as the counter is on the PMU. */
 #ifndef perf_arch_is_moved
 struct perf_arch_place { };

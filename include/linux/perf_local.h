@@ -62,6 +62,18 @@ static inline bool perf_local_is_on(const struct perf_event *event)
 }
 
 /**
+ * perf_local_runs() - does an event count now?
+ * @event: the event
+ *
+ * Context: Any, NMI too; the caller cannot leave the CPU.
+ * Return: true if @event is on this CPU's PMU, and started.
+ */
+static inline bool perf_local_runs(const struct perf_event *event)
+{
+	return perf_local_is_on(event) && !(READ_ONCE(event->hw.state) & PERF_HES_STOPPED);
+}
+
+/**
  * perf_local_is_off() - is an event on no PMU now?
  * @event: the event
  *
@@ -463,6 +475,18 @@ static inline u64 perf_local_last_period(const struct perf_event *event)
 static inline void perf_local_set_left(struct perf_event *event, s64 left)
 {
 	local64_set(&event->hw.period_left, left);
+}
+
+/**
+ * perf_local_end() - the count at which the period of an event ends
+ * @event: the event
+ *
+ * Context: Any, NMI too; on its CPU, or @event is off its PMU.
+ * Return: perf core's count at the next overflow, or what it has to be.
+ */
+static inline u64 perf_local_end(const struct perf_event *event)
+{
+	return local64_read(&event->count) + local64_read(&event->hw.period_left);
 }
 
 /**

@@ -117,6 +117,18 @@ static inline bool perf_local_pmu_can(const struct perf_event *event, int capabi
 	return event->pmu->capabilities & capability;
 }
 
+/**
+ * perf_local_counts_tasks() - is an event on hardware that can count a task?
+ * @event: the event
+ *
+ * Context: Any; @event is on its PMU or new, or the caller holds perf_local_pmu_lock().
+ * Return: true if so, as for the CPU's own PMU; false for uncore PMUs and software events.
+ */
+static inline bool perf_local_counts_tasks(const struct perf_event *event)
+{
+	return event->pmu->task_ctx_nr == perf_hw_context;
+}
+
 /* Frees what perf_local_setup_aux() has returned. */
 typedef void (*perf_local_free_aux_t)(void *aux);
 

@@ -33,12 +33,13 @@ struct pmuk_counter;
 
 /* Each struct pmuk_counter begins with these fields, which linux/pmu_kapi_read.h reads. */
 struct pmuk_counter_fast {
-	struct perf_event *event;	/* const */
+	struct perf_event *hw_event;	/* const: the event that has the register */
 	u64 mask;			/* const while enabled: bits of the register; 0: none */
 	unsigned long state;		/* see kernel/pmu_kapi/state.h */
 	u64 last;			/* owner: latest count read outside of NMI */
 	u32 bar;			/* const while enabled: see pmuk_hw_bar() */
 	u32 published;			/* owner: jiffies of the latest local read that published */
+	u64 offset;			/* owner: what is added to the count of ->hw_event */
 };
 
 /**
@@ -55,6 +56,10 @@ struct pmuk_counter_fast {
  * @PMUK_INHERIT: also count the children that the task forks while the counter is
  *	enabled, until the counter is destroyed. Such a counter is read with
  *	pmuk_counter_read() only
+ * @PMUK_SHARED: up to 32 counters of a CPU that have this flag and count the same take one
+ *	register together. They have the same event, PMUK_EXCLUDE_* flags, and fields of samples
+ *	that only hardware fills in; periods and callbacks may differ. Needs PMUK_PINNED and a
+ *	CPU. No effect on events that are not the hardware's, trace, or count no tasks, as uncore
  */
 enum pmuk_attr_flags {
 	PMUK_EXCLUDE_USER	= BIT(0),
@@ -65,6 +70,7 @@ enum pmuk_attr_flags {
 	PMUK_PINNED		= BIT(5),
 	PMUK_NO_THROTTLE	= BIT(6),
 	PMUK_INHERIT		= BIT(7),
+	PMUK_SHARED		= BIT(8),
 };
 
 /**
@@ -163,20 +169,20 @@ typedef void (*pmuk_overflow_t)(struct pmuk_counter *c,
  */
 struct pmuk_attr {
 	u32 type;
+	u32 flags;
 	u64 config;
 	u64 config1;
 	u64 config2;
 	u64 period;
 	u32 random_mask;
+	u32 nr_peers;
 	u64 random_seed;
-	u32 flags;
 	u64 sample_type;
 	u64 read_format;
 	pmuk_overflow_t overflow;
 	void *data;
 	struct pmuk_buffer *buffer;
 	struct pmuk_counter *const *peers;
-	u32 nr_peers;
 	u64 cookie;
 };
 

@@ -41,6 +41,8 @@ struct pmuk_group {
 	struct perf_event *events[PMUK_GROUP_FAST];	/* const while shown, RCU */
 	u64 masks[PMUK_GROUP_FAST];	/* const while shown: see perf_arch_mask() */
 	u64 last[PMUK_GROUP_FAST];	/* owner: the latest counts that a group read has read */
+	bool shared;			/* const while shown: ->offsets is not always 0 */
+	u64 offsets[PMUK_GROUP_FAST];	/* owner: as &pmuk_counter_fast.offset; const while fast */
 };
 
 /* Each struct pmuk_context begins with this field. */
@@ -159,6 +161,15 @@ static __always_inline void pmuk_group_counts(const struct pmuk_group *group,
 	raw[3] += n > 3 ? perf_local_base(events[3]) : 0;
 }
 
+static __always_inline void pmuk_group_add_offsets(const struct pmuk_group *group, unsigned int n,
+						   u64 *now)
+{
+	now[0] += group->offsets[0];
+	now[1] += n > 1 ? group->offsets[1] : 0;
+	now[2] += n > 2 ? group->offsets[2] : 0;
+	now[3] += n > 3 ? group->offsets[3] : 0;
+}
+
 /*
  * An interrupt between the first check and the stores may read later counts, and the stores then
  * move ->last back. The second check detects that interrupt, and the caller's pmuk_read_local()
@@ -176,6 +187,8 @@ static __always_inline bool pmuk_group_read_in(struct pmuk_group *group, u64 *co
 	if (unlikely(!perf_arch_read_all(events, n, now)))
 		return false;
 	pmuk_group_counts(group, events, n, now);
+	if (unlikely(group->shared))
+		pmuk_group_add_offsets(group, n, now);
 	/*
 	 * Only counts that are confirmed become ->last: an NMI that interrupts perf core's update
 	 * of a counter reads at least that.

@@ -29,20 +29,27 @@ static __always_inline u32 pmuk_read_is_barred(const struct pmuk_counter_fast *f
  * is the tick in which reads are fast; a slow read sets it. A pause by an NMI that leaves the
  * hardware running changes ->state. A resume after the read of the register changes the count,
  * which perf_local_read_changed() detects, as it comes after the read of ->state.
+ *
+ * ->offset is 0 unless the counter shares its register. It changes only while ->state is not a
+ * tick. If an interrupt or another task changes it in the middle of a read and lets reads be fast
+ * again, the event's hw.prev_count has moved, too, which perf_local_read_changed() detects. An NMI
+ * may change the count by a resume, and never lets such reads be fast again. So the register is
+ * read first, then ->offset, and ->state last.
  */
 static __always_inline bool pmuk_read_fast(struct pmuk_counter *c, u64 *count)
 {
 	struct pmuk_counter_fast *fast = (struct pmuk_counter_fast *)c;
-	const struct perf_event *event = fast->event;
+	const struct perf_event *event = fast->hw_event;
 	struct perf_local_read read = perf_local_read_begin(event);
-	u64 tick, late, now;
+	u64 offset, tick, late, now;
 
 	if (unlikely(perf_local_read_where(event) | pmuk_read_is_barred(fast)))
 		return false;
 	if (unlikely(!perf_local_read_register(event, &read)))
 		return false;
+	offset = READ_ONCE(fast->offset);
 	tick = READ_ONCE(fast->state);
-	now = perf_local_read_value(&read, fast->mask);
+	now = perf_local_read_value(&read, fast->mask) + offset;
 	late = perf_arch_changed(tick, jiffies);
 	if (unlikely(perf_local_read_changed(event, &read) | late))
 		return false;

@@ -26,6 +26,7 @@
 #include "buffer.h"
 #include "format.h"
 #include "hw.h"
+#include "share.h"
 #include "work.h"
 
 /* The fields of both structs are the same, in the same order. */
@@ -36,12 +37,9 @@ static_assert(offsetof(struct pmuk_counter, last_group) == sizeof(struct pmuk_co
 /* Without peers, a counter is one object of kmalloc-512. */
 static_assert(IS_ENABLED(CONFIG_LOCKDEP) || sizeof(struct pmuk_counter) <= 512);
 
-#define PMUK_ATTR_FLAGS	(PMUK_EXCLUDE_USER | PMUK_EXCLUDE_KERNEL | PMUK_EXCLUDE_HV |	\
-			 PMUK_EXCLUDE_IDLE | PMUK_EXCLUDE_GUEST | PMUK_PINNED |		\
-			 PMUK_NO_THROTTLE | PMUK_INHERIT)
+#define PMUK_ATTR_FLAGS	(PMUK_EXCLUDES | PMUK_PINNED | PMUK_NO_THROTTLE | PMUK_INHERIT |	\
+			 PMUK_SHARED)
 
-/* Only a PMU's driver can fill these fields, so perf_event_attr::sample_type asks for them. */
-#define PMUK_SAMPLE_HARDWARE	(PERF_SAMPLE_ADDR | PERF_SAMPLE_WEIGHT | PERF_SAMPLE_RAW)
 static atomic_t pmuk_counters = ATOMIC_INIT(0);
 
 /*
@@ -65,6 +63,8 @@ static const char *pmuk_attr_fault(const struct pmuk_attr *attr, int cpu,
 		return "unknown flags";
 	if ((attr->flags & PMUK_INHERIT) && (!task || attr->random_mask))
 		return "PMUK_INHERIT needs a task and a fixed period";
+	if ((attr->flags & PMUK_SHARED) && (task || !(attr->flags & PMUK_PINNED)))
+		return "PMUK_SHARED needs a CPU and PMUK_PINNED";
 	if (attr->overflow && !attr->period)
 		return "overflow callback without a period";
 	if (attr->random_mask && !attr->period)
@@ -184,26 +184,12 @@ static struct perf_event *pmuk_event_create(struct pmuk_counter *c, int cpu,
 					    struct task_struct *task)
 {
 	const struct pmuk_attr *attr = &c->attr;
-	struct perf_event_attr pa = {
-		.type		= attr->type,
-		.size		= sizeof(pa),
-		.config		= attr->config,
-		.config1	= attr->config1,
-		.config2	= attr->config2,
-		.sample_period	= attr->period ? pmuk_next_period(c) : 0,
-		.sample_type	= attr->sample_type & PMUK_SAMPLE_HARDWARE,
-		.disabled	= 1,
-		.inherit	= !!(attr->flags & PMUK_INHERIT),
-		.pinned		= !!(attr->flags & PMUK_PINNED),
-		.exclude_user	= !!(attr->flags & PMUK_EXCLUDE_USER),
-		.exclude_kernel	= !!(attr->flags & PMUK_EXCLUDE_KERNEL),
-		.exclude_hv	= !!(attr->flags & PMUK_EXCLUDE_HV),
-		.exclude_idle	= !!(attr->flags & PMUK_EXCLUDE_IDLE),
-		.exclude_guest	= !!(attr->flags & PMUK_EXCLUDE_GUEST),
-	};
-
+	struct perf_event_attr pa = pmuk_hw_attr(attr);
 	struct perf_event *event;
 
+	pa.sample_period = attr->period ? pmuk_next_period(c) : 0;
+	if (c->host)
+		pmuk_host_set_attr(&pa);
 	event = perf_event_create_kernel_counter(&pa, cpu, task, pmuk_overflow, c);
 	/* The driver may have moved the event to another CPU. Buffers and contexts are by CPU. */
 	if (!IS_ERR(event) && (attr->buffer || c->handler) && perf_local_cpu(event) != cpu) {
@@ -282,10 +268,10 @@ static bool pmuk_counter_can_mark(const struct pmuk_counter *c)
 /* The event exists: fill in the rest. From here on pmuk_counter_unmake() destroys the counter. */
 static void pmuk_counter_adopt(struct pmuk_counter *c)
 {
-	c->core = perf_arch_core_event(c->event);
+	c->core = perf_arch_core_event(c->hw_event);
 	c->traces = has_aux(c->event);
 	c->marks = pmuk_counter_can_mark(c);
-	c->mask = pmuk_hw_mask(c);
+	c->mask = c->host ? c->host->mask : pmuk_hw_mask(c);
 	c->bar = pmuk_hw_bar(c);
 	c->last_group = &c->last;
 	c->settle = IRQ_WORK_INIT_HARD(pmuk_settle_irq_work);
@@ -315,8 +301,10 @@ static int pmuk_counter_try(struct pmuk_counter *c)
 	u64 enabled;
 
 	if (!(c->attr.flags & PMUK_PINNED) || perf_local_task(event) || c->writes_aux || c->slot ||
-	    perf_local_task_has_pinned(event))
+	    perf_local_task_has_pinned(c->hw_event))
 		return 0;
+	if (c->host)
+		return pmuk_host_try(c);
 	perf_event_enable(event);
 	if (perf_local_state(event) == PERF_EVENT_STATE_ERROR)
 		return -ENOSPC;
@@ -359,6 +347,23 @@ struct pmuk_counter *pmuk_counter_create(const struct pmuk_attr *attr, int cpu,
 }
 EXPORT_SYMBOL_GPL(pmuk_counter_create);
 
+/* Creates the counter's event, and gives the counter a host if it is to share one. */
+static int pmuk_counter_place(struct pmuk_counter *c, struct task_struct *task)
+{
+	int ret = 0;
+
+	if (c->attr.flags & PMUK_SHARED)
+		ret = task ? -EINVAL : pmuk_host_join(c, c->cpu);
+	if (ret && ret != -EOPNOTSUPP)
+		return ret;
+	c->event = pmuk_event_create(c, c->cpu, task);
+	if (!c->host)
+		c->hw_event = c->event;
+	else if (IS_ERR(c->event))
+		pmuk_host_leave(c);
+	return PTR_ERR_OR_ZERO(c->event);
+}
+
 /* The caller has checked @attr. @handler, @slot and @buffers are a context's, or NULL. */
 struct pmuk_counter *pmuk_counter_make(const struct pmuk_attr *attr, int cpu,
 				       struct task_struct *task, pmuk_handler_t handler,
@@ -379,9 +384,8 @@ struct pmuk_counter *pmuk_counter_make(const struct pmuk_attr *attr, int cpu,
 	c->slot = slot;
 	c->buffers = buffers;
 	c->away = !!slot;
-	c->event = pmuk_event_create(c, cpu, task);
-	if (IS_ERR(c->event)) {
-		ret = PTR_ERR(c->event);
+	ret = pmuk_counter_place(c, task);
+	if (ret) {
 		pr_debug("create: CPU %d, type %u config %#llx: %s: %d\n", cpu, attr->type,
 			 attr->config, ret == -ENOENT ? "no PMU there knows it" : "perf says", ret);
 		kfree(c);
@@ -422,7 +426,7 @@ EXPORT_SYMBOL_GPL(pmuk_counter_destroy);
 void pmuk_counter_end(struct pmuk_counter *c)
 {
 	/* A disable publishes the last value. Counters with @c as a peer go on recording it. */
-	if (kref_read(&c->ref) > 1)
+	if (kref_read(&c->ref) > 1 || c->host)
 		pmuk_counter_disable(c);
 	WRITE_ONCE(c->quiet, true);
 	perf_event_release_kernel(c->event);
@@ -435,6 +439,8 @@ void pmuk_counter_finish(struct pmuk_counter *c)
 	irq_work_sync(&c->settle);
 	pmuk_aux_detach(c);
 	pmuk_counter_put_others(c);
+	if (c->host)
+		pmuk_host_leave(c);
 	kref_put(&c->ref, pmuk_counter_free);
 }
 
@@ -468,7 +474,16 @@ EXPORT_SYMBOL_GPL(pmuk_counter_destroy_deferred);
 
 static bool pmuk_counter_is_gone(const struct pmuk_counter *c)
 {
-	return perf_local_is_gone(c->event) || pmuk_counter_is_moved(c);
+	return perf_local_is_gone(c->event) || perf_local_is_gone(c->hw_event) ||
+	       pmuk_counter_is_moved(c);
+}
+
+/* A rider that is enabled is where its host is. */
+static enum perf_event_state pmuk_counter_event_state(const struct pmuk_counter *c)
+{
+	enum perf_event_state state = perf_local_state(c->event);
+
+	return state > PERF_EVENT_STATE_OFF ? min(state, perf_local_state(c->hw_event)) : state;
 }
 
 static int pmuk_counter_find_state(const struct pmuk_counter *c)
@@ -476,7 +491,7 @@ static int pmuk_counter_find_state(const struct pmuk_counter *c)
 	if (pmuk_counter_is_gone(c))
 		return PMUK_COUNTER_GONE;
 
-	switch (perf_local_state(c->event)) {
+	switch (pmuk_counter_event_state(c)) {
 	case PERF_EVENT_STATE_ACTIVE:
 		return PMUK_COUNTER_ACTIVE;
 	case PERF_EVENT_STATE_INACTIVE:
@@ -543,6 +558,8 @@ static int pmuk_enable_event(struct pmuk_counter *c)
 		perf_event_enable_family(c->event);
 	else
 		perf_event_enable(c->event);
+	if (c->host)
+		pmuk_host_follow(c);
 	if (pmuk_is_late(c)) {
 		perf_event_disable(c->event);
 		return -EBUSY;
@@ -625,6 +642,8 @@ int pmuk_counter_disable(struct pmuk_counter *c)
 		perf_event_disable_family(c->event);
 	else if (perf_local_state(c->event) > PERF_EVENT_STATE_OFF)
 		perf_event_disable(c->event);
+	if (c->host)
+		pmuk_host_follow(c);
 	/* Another caller may have enabled the counter since. */
 	off = !(c->attr.flags & PMUK_INHERIT) && perf_local_state(c->event) == PERF_EVENT_STATE_OFF;
 	pmuk_counter_value(c, &value, off);

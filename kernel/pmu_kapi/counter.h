@@ -25,6 +25,12 @@
 /* Stay below 2^63: perf core keeps what is left of a period as s64. */
 #define PMUK_PERIOD_MAX	((u64)S64_MAX)
 
+#define PMUK_EXCLUDES	(PMUK_EXCLUDE_USER | PMUK_EXCLUDE_KERNEL | PMUK_EXCLUDE_HV |	\
+			 PMUK_EXCLUDE_IDLE | PMUK_EXCLUDE_GUEST)
+
+/* Only a PMU's driver can fill these fields, so perf_event_attr::sample_type asks for them. */
+#define PMUK_SAMPLE_HARDWARE	(PERF_SAMPLE_ADDR | PERF_SAMPLE_WEIGHT | PERF_SAMPLE_RAW)
+
 /* A struct pmuk_sample can have these fields. */
 #define PMUK_SAMPLE_TYPE	(PERF_SAMPLE_IP | PERF_SAMPLE_PERIOD | PERF_SAMPLE_REGS_INTR | \
 				 PERF_SAMPLE_TIME | PERF_SAMPLE_READ | PERF_SAMPLE_ADDR |	\
@@ -50,16 +56,21 @@ struct pmuk_counter {
 	union {
 		struct pmuk_counter_fast fast;
 		struct {
-			struct perf_event *event;
+			struct perf_event *hw_event;
 			u64 mask;
 			unsigned long state;
 			u64 last;
 			u32 bar;
 			u32 published;
+			u64 offset;
 		};
 	};
 
 	u64 *last_group;		/* const: the latest count of group reads, or &->last */
+	struct perf_event *event;	/* const: perf's event of this counter; ->hw_event is the
+					 * same, or that of ->host
+					 */
+	struct pmuk_host *host;		/* const: whose register the counter shares, or NULL */
 	u64 last_nmi;			/* owner: latest count read in NMI */
 	/* The claimant writes the next four fields, and ->paused_nmis. */
 	u64 frozen;			/* the count while paused */
@@ -70,19 +81,20 @@ struct pmuk_counter {
 	struct pmuk_attr attr;		/* const after create; but the owner, or a rearm on any
 					 * CPU, writes ->period, and a start writes ->cookie
 					 */
-	int cpu;			/* const: as passed to create; -1 for a task counter */
-	bool on_page;			/* const: publishes on its buffer's control page */
 	u64 tried;			/* const: nanoseconds on the PMU in pmuk_counter_try() */
 	struct rnd_state rnd;		/* owner */
 	bool core;			/* const: on the CPU's own PMU */
 	bool traces;			/* const: its PMU's driver can write AUX areas */
 	bool marks;			/* const: a mark shows whether the driver has started it */
 	bool begun;			/* sleeping calls: the counter was enabled once */
+	bool on_page;			/* const: publishes on its buffer's control page */
+	u8 seat;			/* const: its number at ->host */
 	bool quiet;			/* drop overflows: counter is being created or destroyed */
 
 	atomic_t publishing;		/* a caller that moves it from 0 to 1 may write pub[] */
 	seqcount_latch_t latch;		/* says which of pub[] readers may use */
 	refcount_t users;		/* held by the creator, and by pmuk_counter_enable() */
+	int cpu;			/* const: as passed to create; -1 for a task counter */
 	struct pmuk_value pub[2];	/* written under ->publishing, read under ->latch; ->age is
 					 * the time when that was, ktime_get_mono_fast_ns()
 					 */
@@ -117,6 +129,12 @@ struct pmuk_counter {
 static inline bool pmuk_counter_is_moved(const struct pmuk_counter *c)
 {
 	return (c->attr.buffer || c->handler) && perf_local_cpu(c->event) != c->cpu;
+}
+
+/* The bits of the register of ->event; 0 if the PMU's driver reads it, as that of a rider. */
+static inline u64 pmuk_counter_mask(const struct pmuk_counter *c)
+{
+	return c->host ? 0 : c->mask;
 }
 
 /* Returns true, and the count as it was paused, if reads get that. */

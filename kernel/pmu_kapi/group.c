@@ -6,10 +6,12 @@
 #include <linux/build_bug.h>
 #include <linux/export.h>
 #include <linux/irqflags.h>
+#include <linux/minmax.h>
 #include <linux/preempt.h>
 #include <linux/smp.h>
 
 #include "context.h"
+#include "share.h"
 
 static_assert(!offsetof(struct pmuk_context, fast));
 
@@ -58,9 +60,14 @@ void pmuk_group_plan(struct pmuk_turn *turn)
 		group->events[i] = &pmuk_event_none;
 		if (!c)
 			continue;
-		group->events[i] = c->event;
+		group->events[i] = c->hw_event;
 		group->masks[i] = c->mask;
 		group->last[i] = c->last;
+		group->offsets[i] = 0;
+		if (c->host) {
+			group->shared = true;
+			WRITE_ONCE(c->host->group_ticks[c->seat], &group->fast_tick);
+		}
 		c->last_group = &group->last[i];
 	}
 }
@@ -94,16 +101,41 @@ static struct pmuk_inst *pmuk_context_own(struct pmuk_context *ctx)
 	return READ_ONCE(ctx->insts[raw_smp_processor_id()]);
 }
 
+static void pmuk_group_copy_offsets(struct pmuk_turn *turn)
+{
+	unsigned int i;
+
+	for (i = 0; i < min(turn->nr, PMUK_GROUP_FAST); i++)
+		turn->group.offsets[i] = turn->counters[i]->offset;
+}
+
+/* Returns true if each counter's own reads are fast, with the offset that the group has. */
+static bool pmuk_group_has_offsets(const struct pmuk_turn *turn)
+{
+	unsigned int i;
+
+	for (i = 0; i < min(turn->nr, PMUK_GROUP_FAST); i++) {
+		if (READ_ONCE(turn->counters[i]->state) >= PMUK_COUNTING ||
+		    turn->counters[i]->offset != turn->group.offsets[i])
+			return false;
+	}
+	return true;
+}
+
 /*
  * Let reads of the group be fast for the rest of this tick, unless the instance is masked: a masked
  * instance may show its group for a moment, see pmuk_inst_show_group(). An NMI may mask the
  * instance at any point in here, so check ->masked afterwards.
  */
-static void pmuk_group_allow_fast(const struct pmuk_inst *inst, struct pmuk_group *group)
+static void pmuk_group_allow_fast(const struct pmuk_inst *inst, struct pmuk_turn *turn)
 {
+	struct pmuk_group *group = &turn->group;
+
+	if (group->shared)
+		pmuk_group_copy_offsets(turn);
 	WRITE_ONCE(group->fast_tick, jiffies);
 	barrier();
-	if (atomic_read(&inst->masked))
+	if (atomic_read(&inst->masked) || (group->shared && !pmuk_group_has_offsets(turn)))
 		WRITE_ONCE(group->fast_tick, PMUK_GROUP_SLOW);
 }
 
@@ -129,7 +161,7 @@ static noinline int pmuk_read_local_slow(struct pmuk_context *ctx, u64 *counts, 
 		return -EINVAL;
 	ret = pmuk_counters_read_local(turn->counters, counts, n);
 	if (!ret && n == turn->nr && !in_nmi())
-		pmuk_group_allow_fast(inst, &turn->group);
+		pmuk_group_allow_fast(inst, turn);
 	return ret;
 }
 

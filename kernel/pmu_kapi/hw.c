@@ -4,6 +4,28 @@
 
 #include "hw.h"
 
+/* ---- what is counted ---- */
+
+struct perf_event_attr pmuk_hw_attr(const struct pmuk_attr *attr)
+{
+	return (struct perf_event_attr){
+		.type		= attr->type,
+		.size		= sizeof(struct perf_event_attr),
+		.config		= attr->config,
+		.config1	= attr->config1,
+		.config2	= attr->config2,
+		.sample_type	= attr->sample_type & PMUK_SAMPLE_HARDWARE,
+		.disabled	= 1,
+		.inherit	= !!(attr->flags & PMUK_INHERIT),
+		.pinned		= !!(attr->flags & PMUK_PINNED),
+		.exclude_user	= !!(attr->flags & PMUK_EXCLUDE_USER),
+		.exclude_kernel	= !!(attr->flags & PMUK_EXCLUDE_KERNEL),
+		.exclude_hv	= !!(attr->flags & PMUK_EXCLUDE_HV),
+		.exclude_idle	= !!(attr->flags & PMUK_EXCLUDE_IDLE),
+		.exclude_guest	= !!(attr->flags & PMUK_EXCLUDE_GUEST),
+	};
+}
+
 /* ---- how a counter is read ---- */
 
 /* x86 may count branches with a period of 1 by BTS, which has no register. */
@@ -44,6 +66,19 @@ bool pmuk_hw_is_clock(const struct pmuk_counter *c)
 	return c->attr.type == PERF_TYPE_SOFTWARE && c->attr.config <= PERF_COUNT_SW_TASK_CLOCK;
 }
 
+/* Returns true if the counter is on this CPU's PMU, and so is its host. */
+bool pmuk_hw_is_on(const struct pmuk_counter *c)
+{
+	return perf_local_is_on(c->event) && perf_local_is_on(c->hw_event);
+}
+
+/* Returns true if this NMI must leave the counter alone. */
+bool pmuk_hw_is_out_of_reach(const struct pmuk_counter *c)
+{
+	return perf_local_is_out_of_reach(c->event) ||
+	       (c->host && perf_local_is_out_of_reach(c->hw_event));
+}
+
 void pmuk_hw_times(const struct pmuk_counter *c, struct pmuk_value *value)
 {
 	perf_local_times(c->event, &value->time_enabled, &value->time_running);
@@ -69,7 +104,8 @@ bool pmuk_hw_never_throttle(const struct pmuk_counter *c, struct perf_event *eve
 /* pmuk has changed perf core's count, which may be on a page that perf core keeps up to date. */
 void pmuk_hw_refresh_page(const struct pmuk_counter *c)
 {
-	if (c->core && c->attr.buffer && !c->on_page && !perf_local_is_foreign_nmi(c->event))
+	if (c->core && !c->host && c->attr.buffer && !c->on_page &&
+	    !perf_local_is_foreign_nmi(c->event))
 		perf_local_refresh_page(c->event);
 }
 
@@ -81,7 +117,7 @@ void pmuk_hw_refresh_page(const struct pmuk_counter *c)
  */
 bool pmuk_hw_takes_period(const struct pmuk_counter *c, u64 period)
 {
-	return !c->core || perf_local_takes_period(c->event, period);
+	return !c->core || perf_local_takes_period(c->hw_event, period);
 }
 
 /*
@@ -114,7 +150,7 @@ bool pmuk_hw_has_overflowed(const struct pmuk_counter *c)
  */
 bool pmuk_hw_is_overdue(const struct pmuk_counter *c)
 {
-	return c->attr.period && c->mask && perf_local_is_on(c->event) &&
+	return c->attr.period && pmuk_counter_mask(c) && perf_local_is_on(c->event) &&
 	       perf_local_is_foreign_nmi(c->event) && perf_local_is_overdue(c->event, c->mask);
 }
 
@@ -124,6 +160,6 @@ bool pmuk_hw_is_overdue(const struct pmuk_counter *c)
  */
 bool pmuk_hw_stops_after_nmi(const struct pmuk_counter *c)
 {
-	return c->attr.period && c->mask && perf_local_is_on(c->event) &&
+	return c->attr.period && pmuk_counter_mask(c) && perf_local_is_on(c->event) &&
 	       perf_local_stops_after_nmi(c->event, c->mask);
 }

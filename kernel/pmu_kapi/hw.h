@@ -12,6 +12,9 @@
 
 #include "counter.h"
 
+/* Tells perf core what to count. The caller adds the period. */
+struct perf_event_attr pmuk_hw_attr(const struct pmuk_attr *attr);
+
 /* The way to read a counter's register; const while the counter is enabled. */
 u64 pmuk_hw_mask(const struct pmuk_counter *c);
 u32 pmuk_hw_bar(const struct pmuk_counter *c);
@@ -19,6 +22,8 @@ bool pmuk_hw_is_software(const struct pmuk_counter *c);
 bool pmuk_hw_is_clock(const struct pmuk_counter *c);
 
 /* Read. */
+bool pmuk_hw_is_on(const struct pmuk_counter *c);
+bool pmuk_hw_is_out_of_reach(const struct pmuk_counter *c);
 void pmuk_hw_times(const struct pmuk_counter *c, struct pmuk_value *value);
 
 /* Start, and keep running. */

@@ -113,7 +113,7 @@ static struct pmuk_slot *pmuk_turn_shares(struct pmuk_turn *turn)
 
 	pmuk_for_each_slot(slot, turn) {
 		if (slot->inst->cpu >= 0 && pmuk_slot_is_tried(slot) &&
-		    perf_local_task_has_pinned((*pmuk_slot_counter(slot))->event))
+		    perf_local_task_has_pinned((*pmuk_slot_counter(slot))->hw_event))
 			return slot;
 	}
 	return NULL;

@@ -17,18 +17,47 @@
 
 #include "hw.h"
 
+static bool pmuk_is_throttled(const struct pmuk_counter *c)
+{
+	return perf_local_is_throttled(c->event) || perf_local_is_throttled(c->hw_event);
+}
+
+/* Returns the rider's count less its host's, which is const until the rider stops. */
+static u64 pmuk_find_offset(const struct pmuk_counter *c)
+{
+	u64 host;
+
+	return perf_local_count(c->event, 0, &host) - host;
+}
+
+/*
+ * An NMI may have interrupted an update of the rider, whose count then lacks events, so an NMI
+ * leaves ->offset alone. A mark on the host would keep group reads slow. See pmuk_host_loads().
+ */
+static bool pmuk_take_offset(struct pmuk_counter *c)
+{
+	if (in_nmi())
+		return false;
+	perf_local_unmark(c->hw_event);
+	WRITE_ONCE(c->offset, pmuk_find_offset(c));
+	return true;
+}
+
 /*
  * Let local reads take the fast path for the rest of this tick; the first read after it publishes.
  * Reads of paused counters, and of counters on other PMUs, are always slow. So are reads of
  * throttled counters: x86's driver may move such a counter to a register that the driver does not
- * load (6.12). An NMI may throttle the counter at any point in here, so check again.
+ * load (6.12). An NMI may throttle the counter, or move ->offset, at any point in here, so check
+ * again.
  */
 static void pmuk_allow_fast(struct pmuk_counter *c)
 {
-	if (!c->mask || perf_local_is_throttled(c->event))
+	if (!c->mask || pmuk_is_throttled(c))
+		return;
+	if (c->host && !pmuk_take_offset(c))
 		return;
 	pmuk_state_open(&c->state, jiffies);
-	if (perf_local_is_throttled(c->event))
+	if (pmuk_is_throttled(c) || (c->host && c->offset != pmuk_find_offset(c)))
 		pmuk_state_close(&c->state);
 }
 
@@ -81,7 +110,7 @@ static bool pmuk_count_or_frozen(const struct pmuk_counter *c, u64 *count)
 
 	do {
 		resumes = READ_ONCE(c->resumes);
-		*count = perf_local_count(c->event, c->mask, &raw);
+		*count = perf_local_count(c->event, pmuk_counter_mask(c), &raw);
 		frozen = pmuk_counter_is_frozen(c, count);
 	} while (unlikely(READ_ONCE(c->resumes) != resumes));
 	return frozen;
@@ -92,7 +121,7 @@ static int pmuk_count_any(const struct pmuk_counter *c, u64 *count)
 {
 	if (pmuk_counter_is_frozen(c, count))
 		return 1;
-	if (READ_ONCE(c->state) == PMUK_STOPPING || perf_local_is_out_of_reach(c->event))
+	if (READ_ONCE(c->state) == PMUK_STOPPING || pmuk_hw_is_out_of_reach(c))
 		return -EBUSY;
 	return pmuk_count_or_frozen(c, count);
 }
@@ -120,7 +149,7 @@ static int pmuk_read_slow(struct pmuk_counter *c, u64 *count)
 	ret = pmuk_check_own(c);
 	if (ret)
 		return ret;
-	if (!perf_local_is_on(c->event))
+	if (!pmuk_hw_is_on(c))
 		return -EBUSY;
 	ret = pmuk_count_any(c, count);
 	if (ret > 0 && pmuk_settle_now(c))

@@ -6,6 +6,7 @@
 
 #include "debugfs.h"
 #include "hotplug.h"
+#include "share.h"
 #include "work.h"
 
 static int __init pmuk_init(void)
@@ -14,11 +15,19 @@ static int __init pmuk_init(void)
 
 	if (ret)
 		return ret;
+	ret = pmuk_share_init();
+	if (ret)
+		goto fail_share;
 	ret = pmuk_hotplug_init();
 	if (ret)
-		pmuk_work_exit();
-	else
-		pmuk_debugfs_init();
+		goto fail_hotplug;
+	pmuk_debugfs_init();
+	return 0;
+
+fail_hotplug:
+	pmuk_share_exit();
+fail_share:
+	pmuk_work_exit();
 	return ret;
 }
 subsys_initcall(pmuk_init);
@@ -32,6 +41,7 @@ static void __exit pmuk_exit(void)
 	pmuk_debugfs_exit();
 	pmuk_hotplug_exit();
 	rcu_barrier();
+	pmuk_share_exit();
 	pmuk_work_exit();
 }
 module_exit(pmuk_exit);

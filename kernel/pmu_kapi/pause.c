@@ -17,11 +17,12 @@
 #include <linux/smp.h>
 
 #include "hw.h"
+#include "share.h"
 
 /* Returns what pmuk_check_own() does, or -EBUSY in an NMI that interrupted the PMU's driver. */
 static int pmuk_check_local(const struct pmuk_counter *c)
 {
-	return pmuk_check_own(c) ?: perf_local_is_out_of_reach(c->event) ? -EBUSY : 0;
+	return pmuk_check_own(c) ?: pmuk_hw_is_out_of_reach(c) ? -EBUSY : 0;
 }
 
 /* Software events have no hardware to stop, and their stop() may wait for a timer. */
@@ -39,7 +40,7 @@ static bool pmuk_hold(struct pmuk_counter *c, bool held)
 {
 	if (!pmuk_can_hold(c))
 		return held;
-	if (!perf_local_is_foreign_nmi(c->event))
+	if (!perf_local_is_foreign_nmi(c->hw_event))
 		return perf_local_stop(c->event) || held;
 	irq_work_queue(&c->settle);
 	return held;
@@ -53,7 +54,7 @@ static bool pmuk_let_go(struct pmuk_counter *c, bool held)
 {
 	if (!pmuk_can_hold(c))
 		return false;	/* perf core starts it when it puts the counter on the PMU */
-	if (perf_local_is_foreign_nmi(c->event)) {
+	if (perf_local_is_foreign_nmi(c->hw_event)) {
 		irq_work_queue(&c->settle);
 		return held;
 	}
@@ -77,6 +78,19 @@ static bool pmuk_hold_paused(struct pmuk_counter *c, bool held)
 
 /* ---- the events of a pause ---- */
 
+/* The host's mark belongs to its CPU. A rider that is off has no event in flight. */
+static bool pmuk_host_is_marked(const struct pmuk_counter *c)
+{
+	return perf_local_is_on(c->event) &&
+	       pmuk_host_loads(c->host) == c->host->paused_loads[c->seat];
+}
+
+/* Returns true if neither the counter nor its host was started since the pause. */
+static bool pmuk_is_marked(const struct pmuk_counter *c)
+{
+	return perf_local_is_marked(c->event) && (!c->host || pmuk_host_is_marked(c));
+}
+
 /*
  * Sets @since to what the register has counted between the pause and its value @raw. Returns false
  * if that is not known, because the register was loaded since. The driver loads the register at an
@@ -87,7 +101,21 @@ static bool pmuk_counted_since(const struct pmuk_counter *c, u64 raw, u64 *since
 	u64 mask = c->mask ?: U64_MAX;
 
 	*since = (raw - c->paused_at) & mask;
-	return perf_local_is_marked(c->event) && *since <= mask >> 1;
+	return pmuk_is_marked(c) && *since <= mask >> 1;
+}
+
+/* Returns the count, and the value of the register to which it belongs. */
+static u64 pmuk_count_with_register(const struct pmuk_counter *c, u64 *raw)
+{
+	u64 count, prev;
+
+	if (!c->host)
+		return perf_local_count(c->event, c->mask, raw);
+	do {
+		count = perf_local_count(c->event, 0, &prev);
+		*raw = READ_ONCE(c->host->raw[c->seat]);
+	} while (perf_local_prev(c->event) != prev);
+	return count;
 }
 
 static void pmuk_freeze(struct pmuk_counter *c)
@@ -96,7 +124,9 @@ static void pmuk_freeze(struct pmuk_counter *c)
 
 	if (c->marks)
 		perf_local_mark(c->event);
-	count = perf_local_count(c->event, c->mask, &c->paused_at);
+	if (c->host && perf_local_is_on(c->event))
+		c->host->paused_loads[c->seat] = pmuk_host_loads(c->host);
+	count = pmuk_count_with_register(c, &c->paused_at);
 	c->paused_count = count;
 	c->paused_nmis = in_nmi() ? perf_arch_nmis() : 0;
 	WRITE_ONCE(c->frozen, pmuk_not_less(c, count));
@@ -110,7 +140,7 @@ static void pmuk_freeze(struct pmuk_counter *c)
  */
 static void pmuk_complete_frozen(struct pmuk_counter *c)
 {
-	u64 raw, since, count = perf_local_count(c->event, c->mask, &raw);
+	u64 raw, since, count = pmuk_count_with_register(c, &raw);
 
 	c->paused_nmis = 0;
 	if (!pmuk_counted_since(c, raw, &since) || since >= count - c->frozen)
@@ -139,7 +169,7 @@ static u64 pmuk_hidden(struct pmuk_counter *c)
 
 	if (!in_nmi())
 		pmuk_complete_frozen(c);
-	count = perf_local_count(c->event, c->mask, &raw);
+	count = pmuk_count_with_register(c, &raw);
 	if (pmuk_is_pausing_nmi(c))
 		return count - c->paused_count;
 	if (in_nmi() && pmuk_counted_since(c, raw, &since))
@@ -155,7 +185,7 @@ static u64 pmuk_hidden(struct pmuk_counter *c)
 static bool pmuk_resumes_later(const struct pmuk_counter *c)
 {
 	return in_nmi() && pmuk_can_hold(c) && !c->traces && !perf_local_task(c->event) &&
-	       !perf_local_is_marked(c->event) && !pmuk_is_pausing_nmi(c);
+	       !pmuk_is_marked(c) && !pmuk_is_pausing_nmi(c);
 }
 
 /* ---- from one state to the next ---- */
@@ -419,7 +449,7 @@ int pmuk_counter_set_period(struct pmuk_counter *c, u64 period)
 
 	local_irq_save(flags);
 	ret = pmuk_check_local(c);
-	if (!ret && perf_local_is_on(c->event) && perf_local_is_foreign_nmi(c->event))
+	if (!ret && perf_local_is_on(c->event) && perf_local_is_foreign_nmi(c->hw_event))
 		ret = -EBUSY;
 	if (!ret && !pmuk_hw_takes_period(c, period))
 		ret = -EINVAL;
@@ -447,7 +477,7 @@ void pmuk_counter_rearm(struct pmuk_counter *c, u64 period)
 	if (!period)
 		return;
 	c->attr.period = period;
-	if (period == 1)
+	if (period == 1 && !c->host)
 		pmuk_leave_register(c);
 	pmuk_hw_begin_period(c, pmuk_next_period(c));
 }

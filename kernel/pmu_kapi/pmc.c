@@ -19,9 +19,7 @@
 #include "slot.h"
 #include "turn.h"
 
-#define PMUK_PMC_FLAGS	(PMUK_EXCLUDE_USER | PMUK_EXCLUDE_KERNEL | PMUK_EXCLUDE_HV |	\
-			 PMUK_EXCLUDE_IDLE | PMUK_EXCLUDE_GUEST | PMUK_PINNED |		\
-			 PMUK_NO_THROTTLE)
+#define PMUK_PMC_FLAGS	(PMUK_EXCLUDES | PMUK_PINNED | PMUK_NO_THROTTLE | PMUK_SHARED)
 
 /* Returns where the pointer to the definition of counter @num is, or would be. */
 static struct pmuk_def **pmuk_def_at(struct pmuk_set *set, u16 num)
@@ -79,6 +77,8 @@ static int pmuk_write_pmc(struct pmuk_context *ctx, const struct pmuk_pmc *pmc)
 		return PTR_ERR(def);
 	if (pmc->flags & ~PMUK_PMC_FLAGS)
 		return -EINVAL;
+	if ((pmc->flags & PMUK_SHARED) && !(pmc->flags & PMUK_PINNED))
+		return -EINVAL;
 	if (!pmuk_is_same_event(&def->pmc, pmc))
 		def->kept = (struct pmuk_value){};
 	def->pmc = *pmc;
@@ -98,7 +98,8 @@ static int pmuk_write_pmc(struct pmuk_context *ctx, const struct pmuk_pmc *pmc)
  * Return: @count, or how many were done before one failed; -EINVAL if @ctx is NULL or an
  * ERR_PTR(), or @count is negative or @req is NULL; -EBUSY if @ctx is loaded. An entry
  * fails with -ENOENT if there is no such event set, -EINVAL for an impossible number or
- * unknown flags, -ENOMEM. Whether there is such an event is seen when the context is loaded.
+ * unknown flags, or PMUK_SHARED without PMUK_PINNED; -ENOMEM. Whether there is such an event is
+ * seen when the context is loaded.
  */
 int pmuk_write_pmcs(struct pmuk_context *ctx, struct pmuk_pmc *req, int count)
 {

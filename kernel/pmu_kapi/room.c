@@ -15,9 +15,6 @@
 #include "counter.h"
 #include "work.h"
 
-#define PMUK_EXCLUDES	(PMUK_EXCLUDE_USER | PMUK_EXCLUDE_KERNEL | PMUK_EXCLUDE_HV |	\
-			 PMUK_EXCLUDE_IDLE | PMUK_EXCLUDE_GUEST)
-
 /* The arguments of a call of pmuk_room(), and its result. */
 struct pmuk_question {
 	struct work_struct work;
@@ -40,7 +37,7 @@ static struct pmuk_counter *pmuk_room_make(const struct pmuk_attr *wanted, int c
 		.config		= wanted->config,
 		.config1	= wanted->config1,
 		.config2	= wanted->config2,
-		.flags		= (wanted->flags & PMUK_EXCLUDES) | PMUK_PINNED,
+		.flags		= (wanted->flags & (PMUK_EXCLUDES | PMUK_SHARED)) | PMUK_PINNED,
 	};
 
 	return pmuk_counter_create(&attr, cpu, NULL);
@@ -92,7 +89,8 @@ static void pmuk_room_work(struct work_struct *work)
 
 /**
  * pmuk_room() - which counters would fit on a CPU now
- * @attrs: the counters, tried as pinned: only the event and the PMUK_EXCLUDE_* flags matter
+ * @attrs: the counters, tried as pinned: only the event, the PMUK_EXCLUDE_* flags and PMUK_SHARED
+ *	matter
  * @n: how many, 1 … PMUK_SET_COUNTERS
  * @cpu: the CPU
  * @fits: bit i is set if @attrs[i] fits beside the pinned counters of the CPU, pmuk's and others,

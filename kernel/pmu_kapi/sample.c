@@ -115,7 +115,7 @@ void pmuk_overflow(struct perf_event *event, struct perf_sample_data *data, stru
 	if (READ_ONCE(c->quiet) || perf_local_is_off(event) || pmuk_counter_is_moved(c))
 		return;
 
-	outer = perf_local_serve(event);
+	outer = perf_local_serve(c->host ? c->hw_event : event);
 	if ((c->attr.flags & PMUK_NO_THROTTLE) && !pmuk_hw_never_throttle(c, event) &&
 	    event == c->event)
 		irq_work_queue(&c->settle);	/* perf core's next tick starts inherited ones */

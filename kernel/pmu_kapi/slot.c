@@ -238,7 +238,7 @@ void pmuk_slot_watch(struct pmuk_slot *slot)
 	lockdep_assert_held(&slot->inst->lock);
 	if (state == PMUK_COUNTER_ACTIVE)
 		slot->reported = false;
-	if (state == PMUK_COUNTER_GONE && perf_local_is_pmu_gone(c->event))
+	if (state == PMUK_COUNTER_GONE && perf_local_is_pmu_gone(c->hw_event))
 		kind = PMUK_MSG_PMU_GONE;
 	else if (state != PMUK_COUNTER_ERROR)
 		return;

@@ -24,6 +24,8 @@
 static bool pmuk_page_may_live(const struct pmuk_counter *c, const struct pmuk_buffer *b)
 	__must_hold(&b->lock)
 {
+	if (c->host)
+		return false;
 	return IS_ENABLED(CONFIG_ARM64) ||
 	       (IS_ENABLED(CONFIG_X86) && c->cpu < 0 && !b->maps &&
 		perf_local_may_user_read(c->event));

@@ -59,6 +59,24 @@ static void offline_keeps_the_count(struct kunit *test)
 	pmuk_test_expect_gone(test, c, -ENODEV, 100003);
 }
 
+/* A register that has gone with its CPU is not shared by counters that come later. */
+static void shared_register_comes_back(struct kunit *test)
+{
+	struct plug *p = test->priv;
+	struct pmuk_counter *before, *after;
+
+	p->attr.flags = PMUK_PINNED | PMUK_SHARED;
+	before = pmuk_test_enabled(test, &p->attr, p->cpu, NULL);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(p->sim, p->cpu, 0, 77), 77);
+	KUNIT_ASSERT_EQ(test, remove_cpu(p->cpu), 0);
+	pmuk_test_expect_gone(test, before, -ENODEV, 77);
+	KUNIT_ASSERT_EQ(test, add_cpu(p->cpu), 0);
+	after = pmuk_test_enabled(test, &p->attr, p->cpu, NULL);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(p->sim, p->cpu, 0, 10), 10);
+	KUNIT_EXPECT_EQ(test, pmuk_test_count(test, after), 10);
+	pmuk_test_expect_gone(test, before, -ENODEV, 77);
+}
+
 static void offline_of_disabled(struct kunit *test)
 {
 	struct plug *p = test->priv;
@@ -212,6 +230,7 @@ static void create_races_with_hotplug(struct kunit *test)
 static struct kunit_case pmuk_counter_hotplug_cases[] = {
 	KUNIT_CASE(create_refuses_offline_cpu),
 	KUNIT_CASE(offline_keeps_the_count),
+	KUNIT_CASE(shared_register_comes_back),
 	KUNIT_CASE(offline_of_disabled),
 	KUNIT_CASE(offline_of_paused),
 	KUNIT_CASE(other_cpus_count_on),

@@ -114,6 +114,9 @@ static const struct creation {
 	{ "unknown software event", -ENOENT, HERE,
 	  { .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_MAX } },
 	{ "inherited", 0, SELF, { .flags = PMUK_INHERIT } },
+	{ "shared", 0, HERE, { .flags = PMUK_PINNED | PMUK_SHARED } },
+	{ "shared, not pinned", -EINVAL, HERE, { .flags = PMUK_SHARED } },
+	{ "shared by a task", -EINVAL, SELF, { .flags = PMUK_PINNED | PMUK_SHARED } },
 	{ "inherited by no task", -EINVAL, HERE, { .flags = PMUK_INHERIT } },
 	{ "inherited period", 0, SELF, { .flags = PMUK_INHERIT, .period = 1000 } },
 	{ "inherited random period", -EINVAL, SELF,
@@ -175,7 +178,7 @@ static void create_refuses_unknown_flags(struct kunit *test)
 	struct counter_test *t = test->priv;
 	unsigned int bit;
 
-	for (bit = ilog2(PMUK_INHERIT) + 1; bit < 32; bit++) {
+	for (bit = ilog2(PMUK_SHARED) + 1; bit < 32; bit++) {
 		t->attr.flags = BIT(bit);
 		KUNIT_EXPECT_EQ(test, create(test, t->cpu, NULL), -EINVAL);
 		t->attr.flags |= PMUK_PINNED;

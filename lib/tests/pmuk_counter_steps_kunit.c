@@ -316,6 +316,7 @@ static void steps_reset(unsigned int width, u64 before)
 	steps.event.oncpu = raw_smp_processor_id();
 	steps.event.hw.sample_period = STEPS_PERIOD;
 	c->event = &steps.event;
+	c->hw_event = &steps.event;
 	c->last_group = &c->last;
 	c->mask = GENMASK_ULL(width - 1, 0);
 	c->state = PMUK_COUNTING;

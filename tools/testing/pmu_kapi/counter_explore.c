@@ -592,6 +592,7 @@ static void start(const struct scenario *s, enum op op)
 	cpu.event.tstamp = 1;
 	cpu.event.hw.sample_period = PERIOD;
 	c->event = &cpu.event;
+	c->hw_event = &cpu.event;
 	c->last_group = &c->last;
 	c->mask = MASK;
 	c->marks = true;

@@ -41,6 +41,8 @@ struct kref { int n; };
 struct rnd_state { int n; };
 struct irq_work { void (*func)(struct irq_work *work); };
 struct work_struct { int n; };
+struct mutex { int n; };
+#define __guarded_by(lock)
 struct completion;
 struct file;
 struct module;
@@ -53,6 +55,7 @@ static inline u32 prandom_u32_state(struct rnd_state *rnd)
 	return 0;
 }
 
+#define xchg(p, new)		__atomic_exchange_n(p, new, __ATOMIC_SEQ_CST)
 #define try_cmpxchg(p, old, new) \
 	__atomic_compare_exchange_n(p, old, new, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)
 

@@ -4,6 +4,7 @@
 #define _ASM_X86_PERF_ARCH_H
 
 #include <linux/processor.h>
+#include <linux/string.h>
 #include <asm/cpuid/api.h>
 #include <asm/hardirq.h>
 #include <asm/perf_event.h>
@@ -155,6 +156,9 @@ static __always_inline u64 perf_arch_is_moved(const struct perf_event *event,
  * event sets prev_count right, and refreshes the page.
  */
 #define perf_arch_page_wants_start()	true
+
+/* AMD's IBS reports samples. Its driver counts none of what comes in between, and loads late. */
+#define perf_arch_is_counter(event)	strncmp((event)->pmu->name, "ibs_", 4)
 
 #include <asm-generic/perf_arch.h>
 

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The life of hosts: the perf events that have the registers of shared counters. A host is created
+ * for the first counter that needs it, enabled while one of its riders is, and ends with the last.
+ */
+#include <linux/bitops.h>
+#include <linux/cleanup.h>
+#include <linux/err.h>
+#include <linux/irqflags.h>
+#include <linux/list.h>
+#include <linux/lockdep.h>
+#include <linux/mutex.h>
+#include <linux/rcupdate.h>
+#include <linux/slab.h>
+
+#include "hw.h"
+#include "share.h"
+
+DEFINE_MUTEX(pmuk_hosts_lock);	/* held when hosts and their seats come and go */
+static LIST_HEAD(pmuk_hosts);
+
+/* ---- overflows ---- */
+
+/*
+ * Built in, rider.c reports overflows to perf core, which throttles each rider by itself: the host
+ * is started again if perf core has throttled it, too. In a module, perf core throttles the host,
+ * and so all riders, unless one of them must not be throttled.
+ */
+static bool pmuk_host_is_unthrottled(const struct pmuk_host *host)
+{
+	return !IS_MODULE(CONFIG_PMU_KAPI) || READ_ONCE(host->unthrottled);
+}
+
+static void pmuk_host_settle(struct irq_work *irq_work)
+{
+	struct pmuk_host *host = container_of(irq_work, struct pmuk_host, settle);
+
+	guard(irqsave)();
+	if (perf_local_is_on(host->event) && perf_local_is_throttled(host->event))
+		perf_local_unthrottle(host->event);
+}
+
+/* Restarts a host that perf core has throttled, or ends fast reads of its riders until it runs. */
+static void pmuk_host_check_throttled(struct pmuk_host *host)
+{
+	unsigned int i, nr = pmuk_riders_nr(&host->riders);
+
+	if (pmuk_host_is_unthrottled(host) &&
+	    !perf_local_never_throttle(host->event, false, true))
+		irq_work_queue(&host->settle);
+	if (!perf_local_is_throttled(host->event))
+		return;
+	for (i = 0; i < nr; i++) {
+		if (host->counters[i])
+			pmuk_rider_close(host->counters[i]);
+	}
+}
+
+/*
+ * Callbacks may start and stop riders, and set their periods. pmuk_host_release() then aims the
+ * host once for all of that.
+ */
+static void pmuk_host_overflow(struct perf_event *event, struct perf_sample_data *data,
+			       struct pt_regs *regs)
+{
+	struct pmuk_host *host = event->overflow_handler_context;
+	unsigned int i, nr = pmuk_riders_nr(&host->riders);
+	struct pmu *outer;
+	bool claimed;
+
+	guard(irqsave)();
+	if (perf_local_is_off(event))
+		return;
+	outer = perf_local_serve(event);
+	perf_local_unmark(event);	/* the driver has loaded the register */
+	pmuk_host_check_throttled(host);
+	claimed = pmuk_host_claim(host);
+	for (i = 0; i < nr; i++) {
+		if (pmuk_riders_deadline(&host->riders, i) <= perf_local_updated(event))
+			pmuk_rider_overflow(host->counters[i], data, regs);
+	}
+	if (claimed)
+		pmuk_host_release(host);
+	perf_local_served(outer);
+}
+
+/* ---- a host comes and goes ---- */
+
+static bool pmuk_host_serves(const struct pmuk_host *host, const struct pmuk_attr *attr, int cpu)
+{
+	return host->cpu == cpu && host->attr.type == attr->type &&
+	       host->attr.config == attr->config && host->attr.config1 == attr->config1 &&
+	       host->attr.config2 == attr->config2 &&
+	       host->attr.flags == (attr->flags & PMUK_EXCLUDES) &&
+	       host->attr.sample_type == (attr->sample_type & PMUK_SAMPLE_HARDWARE);
+}
+
+/* Returns a host with an empty seat. The event of a host whose CPU was offline counts no more. */
+static struct pmuk_host *pmuk_host_find(const struct pmuk_attr *attr, int cpu)
+	__must_hold(&pmuk_hosts_lock)
+{
+	struct pmuk_host *host;
+
+	list_for_each_entry(host, &pmuk_hosts, node) {
+		lockdep_assert_held(&pmuk_hosts_lock);
+		if (pmuk_host_serves(host, attr, cpu) && !perf_local_is_gone(host->event) &&
+		    host->seats != GENMASK(PMUK_RIDERS - 1, 0))
+			return host;
+	}
+	return NULL;
+}
+
+/*
+ * Other events may move to another CPU, take no register, or trace. pmuk ignores PMUK_SHARED there.
+ */
+static bool pmuk_host_is_possible(const struct pmuk_host *host)
+{
+	return perf_local_counts_tasks(host->event) && !has_aux(host->event) &&
+	       perf_arch_is_counter(host->event);
+}
+
+static struct perf_event *pmuk_host_create_event(struct pmuk_host *host)
+{
+	struct perf_event_attr pa = pmuk_hw_attr(&host->attr);
+
+	pa.sample_period = PMUK_PERIOD_MAX;
+	pa.pinned = 1;
+	return perf_event_create_kernel_counter(&pa, host->cpu, NULL, pmuk_host_overflow, host);
+}
+
+static void pmuk_host_free(struct pmuk_host *host)
+{
+	irq_work_sync(&host->settle);
+	perf_event_release_kernel(host->event);
+	if (!host->core)
+		synchronize_rcu();	/* see pmuk_counter_unmake() */
+	irq_work_sync(&host->settle);
+	kfree(host);
+}
+
+static struct pmuk_host *pmuk_host_create(const struct pmuk_attr *attr, int cpu)
+	__must_hold(&pmuk_hosts_lock)
+{
+	struct pmuk_host *host = kzalloc_node(sizeof(*host), GFP_KERNEL, cpu_to_node(cpu));
+
+	if (!host)
+		return ERR_PTR(-ENOMEM);
+	host->attr = (struct pmuk_attr){
+		.type		= attr->type,
+		.config		= attr->config,
+		.config1	= attr->config1,
+		.config2	= attr->config2,
+		.flags		= attr->flags & PMUK_EXCLUDES,
+		.sample_type	= attr->sample_type & PMUK_SAMPLE_HARDWARE,
+	};
+	host->cpu = cpu;
+	mutex_init(&host->lock);
+	host->settle = IRQ_WORK_INIT_HARD(pmuk_host_settle);
+	host->event = pmuk_host_create_event(host);
+	if (IS_ERR(host->event)) {
+		kfree(host);
+		return ERR_PTR(-EOPNOTSUPP);
+	}
+	if (!pmuk_host_is_possible(host)) {
+		pmuk_host_free(host);
+		return ERR_PTR(-EOPNOTSUPP);
+	}
+	host->core = perf_arch_core_event(host->event);
+	if (host->core)
+		host->mask = perf_arch_mask(host->event);
+	host->marks = !perf_local_pmu_can(host->event, PERF_PMU_CAP_NO_INTERRUPT);
+	list_add(&host->node, &pmuk_hosts);
+	return host;
+}
+
+/* Turns attributes of a hardware event into those of a rider, with the same excludes. */
+void pmuk_host_set_attr(struct perf_event_attr *pa)
+{
+	pa->type = pmuk_rider_pmu.type;
+	pa->config = 0;
+	pa->config1 = 0;
+	pa->config2 = 0;
+	pa->sample_type = 0;
+}
+
+/*
+ * Gives the counter a seat, which pmuk_host_leave() has to give back. Returns -EOPNOTSUPP if such
+ * counters do not share, or perf core refuses the host's event. The caller then creates a counter
+ * of its own, whose error says why.
+ */
+int pmuk_host_join(struct pmuk_counter *c, int cpu)
+{
+	struct pmuk_host *host;
+
+	guard(mutex)(&pmuk_hosts_lock);
+	host = pmuk_host_find(&c->attr, cpu) ?: pmuk_host_create(&c->attr, cpu);
+	if (IS_ERR(host))
+		return PTR_ERR(host);
+	lockdep_assert_held(&pmuk_hosts_lock);
+	c->seat = ffz(host->seats);
+	host->seats |= BIT(c->seat);
+	host->group_ticks[c->seat] = NULL;
+	pmuk_riders_take(&host->riders, c->seat);
+	c->host = host;
+	c->hw_event = host->event;
+	return 0;
+}
+
+/* The counter's event has gone. */
+void pmuk_host_leave(struct pmuk_counter *c)
+{
+	struct pmuk_host *host = c->host;
+
+	scoped_guard(mutex, &pmuk_hosts_lock) {
+		lockdep_assert_held(&pmuk_hosts_lock);
+		host->seats &= ~BIT(c->seat);
+		if (host->seats)
+			return;
+		list_del(&host->node);
+	}
+	pmuk_host_free(host);
+}
+
+/* ---- the register is held while a rider needs it ---- */
+
+static bool pmuk_host_is_lost(const struct pmuk_host *host)
+{
+	return perf_local_state(host->event) == PERF_EVENT_STATE_ERROR;
+}
+
+/*
+ * The rider's event was enabled or disabled. The host is enabled while any of its riders is. If the
+ * host has lost its register, a rider that is enabled tries to place it again.
+ */
+void pmuk_host_follow(struct pmuk_counter *c)
+{
+	struct pmuk_host *host = c->host;
+	bool riding;
+
+	guard(mutex)(&host->lock);
+	riding = perf_local_state(c->event) > PERF_EVENT_STATE_OFF;
+	__assign_bit(c->seat, &host->riding, riding);
+	__assign_bit(c->seat, &host->unthrottled, riding && (c->attr.flags & PMUK_NO_THROTTLE));
+	if (!host->riding)
+		perf_event_disable(host->event);
+	else if (riding && perf_local_state(host->event) <= PERF_EVENT_STATE_OFF)
+		perf_event_enable(host->event);
+}
+
+/*
+ * Returns -ENOSPC if there is no register for the host. A host with enabled riders is not tried, as
+ * one that has lost its register may get it back.
+ */
+int pmuk_host_try(struct pmuk_counter *c)
+{
+	struct pmuk_host *host = c->host;
+	int ret = 0;
+
+	guard(mutex)(&host->lock);
+	if (host->riding)
+		return 0;
+	perf_event_enable(host->event);
+	if (pmuk_host_is_lost(host))
+		ret = -ENOSPC;
+	perf_event_disable(host->event);
+	return ret;
+}
+
+int pmuk_share_init(void)
+{
+	return perf_pmu_register(&pmuk_rider_pmu, "pmuk", -1);
+}
+
+void pmuk_share_exit(void)
+{
+	perf_pmu_unregister(&pmuk_rider_pmu);
+}

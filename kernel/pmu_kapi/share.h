@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Up to PMUK_RIDERS counters of a CPU that have PMUK_SHARED and count the same share one perf
+ * event, their host, and so one register. Further ones share another host.
+ *
+ * Each such counter, a rider, has a perf event of its own, too. All riders are events of
+ * pmuk_rider_pmu, whose driver reads the host's count where other drivers read a register. So perf
+ * core keeps the rider's count, times and state as it does for any event, and all calls on a
+ * counter work on riders.
+ */
+#ifndef _PMU_KAPI_SHARE_H
+#define _PMU_KAPI_SHARE_H
+
+#include <linux/atomic.h>
+#include <linux/irq_work.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/perf_event.h>
+
+#include "counter.h"
+#include "riders.h"
+
+extern struct mutex pmuk_hosts_lock;
+
+/* "Owner" is the host's CPU, with interrupts off or in NMI. */
+struct pmuk_host {
+	struct perf_event *event;	/* const */
+	u64 mask;			/* const: bits of the register; 0: read by the driver */
+	u64 frozen;			/* owner: the count while ->moving */
+	bool moving;			/* owner: the register is being loaded */
+	bool marks;			/* const: as pmuk_counter::marks */
+	bool core;			/* const: as pmuk_counter::core */
+	u32 loads;			/* owner: see pmuk_host_loads() */
+	atomic_t asks;			/* owner: calls of pmuk_host_claim() since the latest aim */
+	struct pmuk_riders riders;
+	/* Arrays by seat. */
+	struct pmuk_counter *counters[PMUK_RIDERS];	/* owner: riders that perf core has on */
+	unsigned long *group_ticks[PMUK_RIDERS];	/* const while shown: of groups */
+	u64 raw[PMUK_RIDERS];		/* owner: the register at the latest update of each rider */
+	u32 paused_loads[PMUK_RIDERS];	/* owner: ->loads at each rider's pause */
+
+	struct pmuk_attr attr;		/* const: the event, its excludes and hardware's fields */
+	int cpu;			/* const */
+	struct irq_work settle;		/* starts the event if perf core has throttled it */
+	struct list_head node __guarded_by(&pmuk_hosts_lock);
+	unsigned long seats __guarded_by(&pmuk_hosts_lock);	/* bit per seat: taken */
+	struct mutex lock;
+	unsigned long riding __guarded_by(&lock);	/* bit per seat: the rider is enabled */
+	unsigned long unthrottled;	/* ->lock writes: those of ->riding with PMUK_NO_THROTTLE */
+};
+
+/*
+ * Two calls return the same number if nothing has loaded the host's register in between. The
+ * function marks the host, and a start or an overflow removes the mark. Where hosts cannot have
+ * marks, each call returns a new number. A driver's load at a wrap that is no overflow leaves the
+ * mark, see pmuk_counted_since().
+ */
+static inline u32 pmuk_host_loads(struct pmuk_host *host)
+{
+	if (host->marks && perf_local_is_marked(host->event))
+		return host->loads;
+	if (host->marks)
+		perf_local_mark(host->event);
+	return ++host->loads;
+}
+
+/* share.c */
+int pmuk_share_init(void);
+void pmuk_share_exit(void);
+void pmuk_host_set_attr(struct perf_event_attr *pa);
+int pmuk_host_join(struct pmuk_counter *c, int cpu);
+void pmuk_host_leave(struct pmuk_counter *c);
+int pmuk_host_try(struct pmuk_counter *c);
+void pmuk_host_follow(struct pmuk_counter *c);
+
+/* rider.c */
+extern struct pmu pmuk_rider_pmu;
+bool pmuk_host_claim(struct pmuk_host *host);
+void pmuk_host_release(struct pmuk_host *host);
+void pmuk_rider_close(struct pmuk_counter *c);
+void pmuk_rider_overflow(struct pmuk_counter *c, struct perf_sample_data *data,
+			 struct pt_regs *regs);
+
+#endif /* _PMU_KAPI_SHARE_H */

@@ -1,0 +1,726 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The tests check that counters which share a register count and overflow as if each had one. Most
+ * give each shared counter a private twin, and compare the two.
+ */
+#include <linux/jiffies.h>
+#include <linux/slab.h>
+
+#include "pmuk_counters.h"
+#include "pmuk_ctx.h"
+#include "pmuk_hw.h"
+#include "pmuk_suite.h"
+
+#define SHARED	(PMUK_PINNED | PMUK_SHARED | PMUK_NO_THROTTLE)
+
+static struct pmuk_attr share_attr(const struct pmuk_sim *sim, u64 config, u64 period)
+{
+	return (struct pmuk_attr){ .type = pmuk_sim_type(sim), .config = config,
+				   .period = period, .flags = SHARED };
+}
+
+/* ---- schedules ---- */
+
+/* A callback takes notes, and may do more. */
+enum reaction {
+	REACT_NONE,
+	REACT_PERIOD,
+	REACT_PAUSE,
+	REACT_ON_OTHER,			/* the shared counters only: pause or resume */
+};
+
+struct twin {
+	struct pmuk_counter *c;
+	struct twin *other;
+	enum reaction reaction;
+	u64 nr;				/* overflows */
+	u64 notes;			/* a digest of all overflows */
+};
+
+struct twins {
+	struct twin shared, private;
+	bool enabled, paused;
+};
+
+static void take_note(struct pmuk_counter *c, const struct pmuk_sample *sample, void *data)
+{
+	struct twin *t = data;
+
+	t->nr++;
+	t->notes = t->notes * 31 + sample->period * 7 + sample->value.count;
+	switch (t->reaction) {
+	case REACT_PERIOD:
+		pmuk_counter_set_period(c, 2 + t->nr % 4);
+		break;
+	case REACT_PAUSE:
+		if (!(t->nr % 3))
+			pmuk_counter_pause(c);
+		break;
+	case REACT_ON_OTHER:
+		if (t->nr % 2)
+			pmuk_counter_pause(t->other->c);
+		else
+			pmuk_counter_resume(t->other->c);
+		break;
+	default:
+		break;
+	}
+}
+
+static void make_twin(struct kunit *test, struct twin *t, struct pmuk_attr attr, int cpu,
+		      enum reaction reaction)
+{
+	attr.overflow = take_note;
+	attr.data = t;
+	attr.sample_type = PERF_SAMPLE_READ;
+	t->reaction = reaction;
+	t->c = pmuk_test_counter(test, &attr, cpu, NULL);
+}
+
+static struct twins *make_twins(struct kunit *test, struct pmuk_attr attr, int cpu,
+				enum reaction reaction)
+{
+	struct twins *two = pmuk_test_zalloc(test, sizeof(*two));
+
+	make_twin(test, &two->shared, attr, cpu, reaction);
+	attr.flags &= ~PMUK_SHARED;
+	make_twin(test, &two->private, attr, cpu, reaction);
+	return two;
+}
+
+/* A callback may have paused or resumed the counters: then the calls change nothing. */
+static void toggle_pause(struct kunit *test, struct twins *two)
+{
+	two->paused = !two->paused;
+	if (two->paused)
+		KUNIT_EXPECT_EQ(test, pmuk_counter_pause(two->shared.c),
+				pmuk_counter_pause(two->private.c));
+	else
+		KUNIT_EXPECT_EQ(test, pmuk_counter_resume(two->shared.c),
+				pmuk_counter_resume(two->private.c));
+}
+
+static void toggle_enabled(struct kunit *test, struct twins *two)
+{
+	two->enabled = !two->enabled;
+	if (two->enabled)
+		KUNIT_EXPECT_EQ(test, pmuk_counter_enable(two->shared.c),
+				pmuk_counter_enable(two->private.c));
+	else
+		KUNIT_EXPECT_EQ(test, pmuk_counter_disable(two->shared.c),
+				pmuk_counter_disable(two->private.c));
+}
+
+static void set_period(struct kunit *test, struct twins *two, u64 period)
+{
+	KUNIT_EXPECT_EQ(test, pmuk_counter_set_period(two->shared.c, period),
+			pmuk_counter_set_period(two->private.c, period));
+}
+
+static bool counts_agree(struct kunit *test, struct twins *two)
+{
+	u64 shared = 0, private = 0;
+	int ret = pmuk_counter_read_local(two->shared.c, &shared);
+
+	KUNIT_EXPECT_EQ(test, ret, pmuk_counter_read_local(two->private.c, &private));
+	KUNIT_EXPECT_EQ(test, shared, private);
+	return !ret == two->enabled && shared == private &&
+	       pmuk_test_count(test, two->shared.c) == pmuk_test_count(test, two->private.c);
+}
+
+static bool overflows_agree(struct kunit *test, struct twins *two)
+{
+	KUNIT_EXPECT_EQ(test, two->shared.nr, two->private.nr);
+	return two->shared.nr == two->private.nr && two->shared.notes == two->private.notes;
+}
+
+static bool twins_agree(struct kunit *test, struct twins *two)
+{
+	return counts_agree(test, two) && overflows_agree(test, two);
+}
+
+#define NR_STEPS	10
+
+static void take_step(struct kunit *test, struct pmuk_sim *sim, struct twins *const *two,
+		      unsigned int step)
+{
+	switch (step) {
+	case 0:
+	case 1:
+		pmuk_sim_count(sim, 0, 1 + 2 * step);
+		break;
+	case 2:
+	case 3:
+		toggle_pause(test, two[step - 2]);
+		break;
+	case 4:
+	case 5:
+		set_period(test, two[step - 4], 2);
+		break;
+	case 6:
+	case 7:
+		set_period(test, two[step - 6], 5);
+		break;
+	default:
+		toggle_enabled(test, two[step - 8]);
+		break;
+	}
+}
+
+static const struct pmuk_test_value reactions[] = {
+	{ "callbacks take notes", REACT_NONE },
+	{ "callbacks set periods", REACT_PERIOD },
+	{ "callbacks pause their counter", REACT_PAUSE },
+};
+
+KUNIT_ARRAY_PARAM_DESC(reactions, reactions, name);
+
+/* All schedules of so many steps. Each begins in the state in which the last one has ended. */
+#define SCHEDULE_STEPS	4
+
+static void schedules_match_private_counters(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 3, 16);
+	int cpu = pmuk_test_pin_first(test);
+	struct twins *two[2];
+	unsigned int i, schedule, left, n = 1;
+
+	two[0] = make_twins(test, share_attr(sim, 0, 3), cpu, pmuk_test_param(test));
+	two[1] = make_twins(test, share_attr(sim, 0, 5), cpu, REACT_NONE);
+	for (i = 0; i < SCHEDULE_STEPS; i++)
+		n *= NR_STEPS;
+	for (schedule = 0; schedule < n; schedule++) {
+		for (i = 0, left = schedule; i < SCHEDULE_STEPS; i++, left /= NR_STEPS) {
+			take_step(test, sim, two, left % NR_STEPS);
+			if (!twins_agree(test, two[0]) || !twins_agree(test, two[1]))
+				KUNIT_FAIL_AND_ABORT(test, "schedule %u, step %u", schedule, i);
+		}
+	}
+	kunit_info(test, "%u schedules of %u steps, %llu and %llu overflows", n, SCHEDULE_STEPS,
+		   two[0]->shared.nr, two[1]->shared.nr);
+	KUNIT_EXPECT_GE(test, two[0]->shared.nr, n / 20);
+	KUNIT_EXPECT_GE(test, two[1]->shared.nr, n / 20);
+}
+
+/* The callback of one counter lets the other count every other one of its periods. */
+static void callbacks_change_others(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 16);
+	int cpu = pmuk_test_pin_first(test);
+	struct twin *t = pmuk_test_zalloc(test, 2 * sizeof(*t));
+	unsigned int i;
+
+	make_twin(test, &t[0], share_attr(sim, 0, 4), cpu, REACT_NONE);
+	make_twin(test, &t[1], share_attr(sim, 0, 3), cpu, REACT_ON_OTHER);
+	t[1].other = &t[0];
+	for (i = 0; i < 2; i++)
+		KUNIT_ASSERT_EQ(test, pmuk_counter_enable(t[i].c), 0);
+	for (i = 0; i < 1200; i++)
+		pmuk_sim_count(sim, 0, 1);
+	pmuk_test_expect_count(test, t[1].c, 1200);
+	pmuk_test_expect_count(test, t[0].c, 600);
+	KUNIT_EXPECT_EQ(test, t[1].nr, 400);
+	KUNIT_EXPECT_EQ(test, t[0].nr, 150);
+}
+
+/* ---- one register ---- */
+
+static void many_take_one_register(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	struct pmuk_attr attr = share_attr(sim, 0, 0);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_counter *c[64];	/* as many as two hosts have seats for */
+	unsigned int i;
+	u64 count;
+
+	for (i = 0; i < 30; i++) {
+		c[i] = pmuk_test_enabled(test, &attr, cpu, NULL);
+		pmuk_sim_count(sim, 0, 10);
+	}
+	for (i = 0; i < 30; i++)
+		pmuk_test_expect_count(test, c[i], (30 - i) * 10);
+
+	/* The second register is free, for another event or for more counters of this one. */
+	KUNIT_EXPECT_EQ(test, pmuk_room(&attr, 1, cpu, &(u32){ 0 }), 1);
+	for (; i < 64; i++)
+		c[i] = pmuk_test_enabled(test, &attr, cpu, NULL);
+	pmuk_test_refused(test, &attr, cpu, NULL, -ENOSPC, "a third host");
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 10), 20);	/* both registers count */
+	for (i = 30; i < 64; i++) {
+		KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(c[i], &count), 0);
+		KUNIT_EXPECT_EQ(test, count, 10);
+	}
+}
+
+/* The register is free while no counter that shares it is enabled. */
+static void register_is_free_between(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct pmuk_attr attr = share_attr(sim, 0, 0), other = share_attr(sim, 1, 0);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_counter *a = pmuk_test_enabled(test, &attr, cpu, NULL);
+	struct pmuk_counter *b = pmuk_test_enabled(test, &attr, cpu, NULL);
+	struct pmuk_counter *rival;
+
+	pmuk_sim_count(sim, 0, 5);
+	KUNIT_EXPECT_EQ(test, pmuk_room(&attr, 1, cpu, &(u32){ 0 }), 1);
+	KUNIT_EXPECT_EQ(test, pmuk_room(&other, 1, cpu, &(u32){ 0 }), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(a), 0);
+	pmuk_test_refused(test, &other, cpu, NULL, -ENOSPC, "one still counts");
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(b), 0);
+	rival = pmuk_test_enabled(test, &other, cpu, NULL);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 7), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(rival), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(a), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 11), 11);
+	pmuk_test_expect_count(test, a, 16);
+	KUNIT_EXPECT_EQ(test, pmuk_test_count(test, b), 5);
+}
+
+static void no_callback(struct pmuk_counter *c, const struct pmuk_sample *sample, void *data)
+{
+}
+
+/* Counters that differ in what they count have a register each. */
+static void others_do_not_share(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 7, 32);
+	struct pmuk_attr attr = share_attr(sim, 0, 0);
+	struct pmuk_attr differ[] = { attr, attr, attr, attr, attr, attr };
+	int cpu = pmuk_test_pin_first(test);
+	unsigned int i;
+
+	differ[0].config = 1;
+	differ[1].config1 = 8;
+	differ[2].config2 = 8;
+	differ[3].flags |= PMUK_EXCLUDE_USER;
+	differ[4].period = 100;
+	differ[4].sample_type = PERF_SAMPLE_ADDR;
+	differ[5].flags = PMUK_PINNED;
+	pmuk_test_enabled(test, &attr, cpu, NULL);
+	for (i = 0; i < ARRAY_SIZE(differ); i++)
+		pmuk_test_enabled(test, &differ[i], cpu, NULL);
+	attr.config = 2;
+	pmuk_test_refused(test, &attr, cpu, NULL, -ENOSPC, "seven registers");
+	/* Periods, callbacks and fields that pmuk fills in make no difference. */
+	attr.config = 0;
+	attr.period = 1000;
+	attr.overflow = no_callback;
+	attr.sample_type = PERF_SAMPLE_TIME;
+	pmuk_test_enabled(test, &attr, cpu, NULL);
+}
+
+static void cpus_share_nothing(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct pmuk_attr attr = share_attr(sim, 0, 0);
+	int cpu = pmuk_test_pin_first(test), other = pmuk_test_other_cpu(test, cpu);
+	struct pmuk_counter *here = pmuk_test_enabled(test, &attr, cpu, NULL);
+	struct pmuk_counter *there = pmuk_test_enabled(test, &attr, other, NULL);
+
+	pmuk_sim_count(sim, 0, 5);
+	pmuk_sim_count_on(sim, other, 0, 9);
+	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, here), 5);
+	pmuk_test_expect_no_local(test, there, -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_test_count(test, there), 9);
+}
+
+static void misuse_is_refused(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct pmuk_attr attr = share_attr(sim, 0, 0);
+	int cpu = pmuk_test_pin_first(test);
+
+	attr.flags = PMUK_SHARED;
+	pmuk_test_refused(test, &attr, cpu, NULL, -EINVAL, "not pinned");
+	attr.flags = SHARED;
+	pmuk_test_refused(test, &attr, -1, current, -EINVAL, "a task's");
+	attr.config = PMUK_SIM_EVENTS;
+	pmuk_test_refused(test, &attr, cpu, NULL, -ENOENT, "no such event");
+}
+
+static void contexts_refuse_misuse(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
+	struct pmuk_target target = { .type = PMUK_TARGET_TASK, .task = current };
+	struct pmuk_pmc pmc = { .type = pmuk_sim_type(sim), .flags = PMUK_SHARED };
+
+	KUNIT_EXPECT_EQ(test, pmuk_write_pmcs(ctx, &pmc, 1), 0);
+	KUNIT_EXPECT_EQ(test, pmc.ret, -EINVAL);
+	pmc.flags = SHARED;
+	KUNIT_EXPECT_EQ(test, pmuk_write_pmcs(ctx, &pmc, 1), 1);
+	KUNIT_EXPECT_EQ(test, pmuk_load_context(ctx, &target), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
+}
+
+/* The flag changes nothing for a PMU that is one for several CPUs, and for software. */
+static void others_have_their_own(struct kunit *test)
+{
+	const struct pmuk_sim_config uncore = { .name = "pmuk_sim2", .nr_counters = 2,
+						.width = 32, .uncore = true };
+	struct pmuk_sim *sim = pmuk_test_sim_config(test, &uncore);
+	struct pmuk_attr attr = share_attr(sim, 0, 0);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_counter *c;
+	unsigned int i;
+
+	for (i = 0; i < 2; i++)
+		pmuk_test_enabled(test, &attr, cpu, NULL);
+	pmuk_test_refused(test, &attr, cpu, NULL, -ENOSPC, "two registers");
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 10);
+	attr.type = PERF_TYPE_SOFTWARE;
+	attr.config = PERF_COUNT_SW_CPU_CLOCK;
+	c = pmuk_test_enabled(test, &attr, cpu, NULL);
+	KUNIT_EXPECT_EQ(test, c->event->attr.type, c->hw_event->attr.type);
+}
+
+static void no_overflow(struct perf_event *event, struct perf_sample_data *data,
+			struct pt_regs *regs)
+{
+}
+
+/* pmuk's PMU is in sysfs. Events of others are refused, and so are pmuk's own without a host. */
+static void pmu_is_for_riders_only(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct pmuk_attr attr = share_attr(sim, 0, 0);
+	int cpu = pmuk_test_pin_first(test);
+	struct perf_event_attr pa = { .size = sizeof(pa) };
+	struct perf_event *event;
+
+	pa.type = pmuk_test_enabled(test, &attr, cpu, NULL)->event->attr.type;
+	KUNIT_ASSERT_NE(test, pa.type, attr.type);
+	event = perf_event_create_kernel_counter(&pa, cpu, NULL, no_overflow, NULL);
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(event), -ENOENT);
+	if (!IS_ERR(event))
+		perf_event_release_kernel(event);
+	attr = (struct pmuk_attr){ .type = pa.type };
+	pmuk_test_refused(test, &attr, cpu, NULL, -ENOENT, "a rider without a host");
+	attr.flags = SHARED;
+	pmuk_test_refused(test, &attr, cpu, NULL, -ENOENT, "a rider of a rider");
+}
+
+/* ---- losses ---- */
+
+static void loss_is_told_to_all(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct pmuk_attr attr = share_attr(sim, 0, 0);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_counter *c[3];
+	unsigned int i;
+	u64 count;
+
+	for (i = 0; i < ARRAY_SIZE(c); i++)
+		c[i] = pmuk_test_enabled(test, &attr, cpu, NULL);
+	pmuk_sim_count(sim, 0, 5);
+	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, cpu, 1), 0);
+	for (i = 0; i < ARRAY_SIZE(c); i++) {
+		KUNIT_EXPECT_EQ(test, pmuk_counter_state(c[i]), PMUK_COUNTER_ERROR);
+		KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(c[i], &count), -EBUSY);
+		KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c[i]), -ENOSPC);
+	}
+	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, cpu, 0), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c[0]), 0);
+	pmuk_sim_count(sim, 0, 7);
+	for (i = 0; i < ARRAY_SIZE(c); i++) {
+		KUNIT_EXPECT_EQ(test, pmuk_counter_state(c[i]), PMUK_COUNTER_ACTIVE);
+		pmuk_test_expect_count(test, c[i], 12);
+	}
+}
+
+static void pmu_that_goes_is_told(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct pmuk_attr attr = share_attr(sim, 0, 0);
+	struct pmuk_counter *c = pmuk_test_here(test, &attr);
+
+	pmuk_sim_count(sim, 0, 5);
+	if (pmuk_sim_unplug(sim))
+		kunit_skip(test, "this kernel waits for a PMU's events to go");
+	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_GONE);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), -ENODEV);
+}
+
+/* ---- throttling ---- */
+
+/*
+ * A storm of so many overflows exceeds perf core's limit for one tick, however far perf core has
+ * lowered the limit.
+ */
+#define MORE_THAN_A_TICK	(2 * DIV_ROUND_UP(100000, HZ))
+
+/* A counter with a long period does not miss its overflow because of one that is throttled. */
+static void throttling_is_of_one_only(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 3, 32);
+	int cpu = pmuk_test_pin_first(test);
+	struct twins *often, *seldom;
+	struct perf_event *event;
+	struct pmuk_attr attr;
+	u64 before;
+
+	if (IS_MODULE(CONFIG_PMU_KAPI))
+		kunit_skip(test, "perf_event_overflow() is not exported: no throttling");
+	attr = share_attr(sim, 0, 1);
+	attr.flags &= ~PMUK_NO_THROTTLE;
+	often = make_twins(test, attr, cpu, REACT_NONE);
+	attr.period = MORE_THAN_A_TICK / 2;
+	seldom = make_twins(test, attr, cpu, REACT_NONE);
+	toggle_enabled(test, often);
+	toggle_enabled(test, seldom);
+	local_irq_disable();
+	pmuk_sim_count(sim, 0, MORE_THAN_A_TICK);
+	local_irq_enable();
+	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, seldom->shared.c), MORE_THAN_A_TICK);
+	KUNIT_EXPECT_LT(test, often->shared.nr, MORE_THAN_A_TICK);
+	KUNIT_EXPECT_EQ(test, seldom->shared.nr, 2);
+	KUNIT_EXPECT_EQ(test, seldom->shared.nr, seldom->private.nr);
+	event = often->shared.c->event;
+	KUNIT_EXPECT_TRUE(test, pmuk_test_spin_until(!perf_local_is_throttled(event)));
+	before = often->shared.nr;
+	pmuk_sim_count(sim, 0, 1);
+	KUNIT_EXPECT_EQ(test, often->shared.nr, before + 1);
+}
+
+/* ---- contexts ---- */
+
+static struct pmuk_context *run_context(struct kunit *test, const struct pmuk_sim *sim, int cpu)
+{
+	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
+	struct pmuk_pmc pmc = { .type = pmuk_sim_type(sim), .flags = SHARED };
+
+	for (pmc.num = 0; pmc.num < 2; pmc.num++) {
+		pmc.config = pmc.num;
+		KUNIT_ASSERT_EQ(test, pmuk_write_pmcs(ctx, &pmc, 1), 1);
+	}
+	pmuk_ctx_run(test, ctx, cpu);
+	return ctx;
+}
+
+static void expect_group(struct kunit *test, struct pmuk_context *ctx, u64 zero, u64 one)
+{
+	u64 counts[2] = {};
+
+	preempt_disable();
+	KUNIT_EXPECT_EQ(test, pmuk_read_local(ctx, counts, 2), 0);
+	preempt_enable();
+	KUNIT_EXPECT_EQ(test, counts[0], zero);
+	KUNIT_EXPECT_EQ(test, counts[1], one);
+}
+
+static void contexts_share(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *a = run_context(test, sim, cpu), *b;
+
+	pmuk_sim_count(sim, 0, 5);
+	b = run_context(test, sim, cpu);
+	pmuk_sim_count(sim, 0, 10);
+	pmuk_sim_count(sim, 1, 20);
+	expect_group(test, a, 15, 20);
+	expect_group(test, b, 10, 20);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(a), 0);
+	pmuk_sim_count(sim, 0, 100);
+	expect_group(test, b, 110, 20);
+	KUNIT_EXPECT_EQ(test, pmuk_start(a, NULL), 0);
+	pmuk_sim_count(sim, 0, 1000);
+	expect_group(test, a, 1015, 20);
+	expect_group(test, b, 1110, 20);
+	kunit_release_action(test, pmuk_ctx_put, a);
+	pmuk_sim_count(sim, 1, 1);
+	expect_group(test, b, 1110, 21);
+}
+
+/* ---- the machine's PMU ---- */
+
+/* Two samplers whose deadlines come in all orders, and two counters that are compared. */
+struct machine {
+	struct pmuk_counter *a, *b;
+	struct twin samplers[2];
+	s64 least, most;		/* bounds of how far @a is ahead of @b */
+};
+
+static struct machine *new_machine(struct kunit *test)
+{
+	static const u64 periods[] = { 100003, 70001 };
+	struct machine *m = pmuk_test_zalloc(test, sizeof(*m));
+	struct pmuk_attr attr = PMUK_HW_CYCLES;
+	int cpu = pmuk_test_pin_first(test);
+	unsigned int i;
+
+	if (pmuk_hw_try(cpu))
+		kunit_skip(test, "no PMU counts cycles");
+	attr.flags = SHARED;
+	m->a = pmuk_test_enabled(test, &attr, cpu, NULL);
+	m->b = pmuk_test_enabled(test, &attr, cpu, NULL);
+	for (i = 0; i < ARRAY_SIZE(periods); i++) {
+		attr.period = periods[i];
+		make_twin(test, &m->samplers[i], attr, cpu, REACT_NONE);
+		KUNIT_ASSERT_EQ(test, pmuk_counter_enable(m->samplers[i].c), 0);
+	}
+	m->least = S64_MIN;
+	m->most = S64_MAX;
+	return m;
+}
+
+/*
+ * Narrows the bounds. Returns false if nothing is left between them. An emulator may lose the
+ * register, so that @a goes back; @b is read from the same register.
+ */
+static bool bounds_hold(struct machine *m)
+{
+	u64 before, between, after;
+
+	if (pmuk_counter_read_local(m->a, &before) || pmuk_counter_read_local(m->b, &between) ||
+	    pmuk_counter_read_local(m->a, &after))
+		return false;
+	if (after < before)
+		return true;
+	m->least = max_t(s64, m->least, before - between);
+	m->most = min_t(s64, m->most, after - between);
+	return m->least <= m->most;
+}
+
+/*
+ * Counters of one register stay as far apart as they are while they run, whatever the register is
+ * loaded with for others.
+ */
+static void reads_of_a_register_agree(struct kunit *test)
+{
+	struct machine *m = new_machine(test);
+	unsigned int reads = 0;
+
+	KUNIT_EXPECT_TRUE(test, pmuk_test_spin_until(!bounds_hold(m) ||
+						     (++reads >= 100000 &&
+						      READ_ONCE(m->samplers[0].nr) >= 3 &&
+						      READ_ONCE(m->samplers[1].nr) >= 3)));
+	KUNIT_EXPECT_TRUE(test, bounds_hold(m));
+}
+
+/*
+ * An exact read before a fast one and after it bounds the fast one, also if the register was lost.
+ */
+static void expect_exact(struct kunit *test, struct pmuk_counter *c)
+{
+	u64 before = pmuk_test_count(test, c), count = pmuk_test_local(test, c);
+	u64 after = pmuk_test_count(test, c);
+
+	if (after < before)
+		return;
+	KUNIT_EXPECT_GE(test, count, before);
+	KUNIT_EXPECT_LE(test, count, after);
+}
+
+static void stop_for_a_while(struct kunit *test, struct pmuk_counter *c, bool pause)
+{
+	u64 stopped;
+
+	KUNIT_ASSERT_EQ(test, pause ? pmuk_counter_pause(c) : pmuk_counter_disable(c), 0);
+	stopped = pmuk_test_count(test, c);
+	pmuk_test_spin(20 * NSEC_PER_USEC);
+	KUNIT_EXPECT_EQ(test, pmuk_test_count(test, c), stopped);
+	KUNIT_ASSERT_EQ(test, pause ? pmuk_counter_resume(c) : pmuk_counter_enable(c), 0);
+}
+
+static const struct pmuk_test_value stops[] = { { "disabled", false }, { "paused", true } };
+
+KUNIT_ARRAY_PARAM_DESC(stops, stops, name);
+
+/* Fast reads after a stop, in the same tick too, lack what the register has counted meanwhile. */
+static void stopped_counter_falls_behind(struct kunit *test)
+{
+	struct machine *m = new_machine(test);
+	unsigned int i;
+
+	for (i = 0; i < 500; i++) {
+		stop_for_a_while(test, m->b, pmuk_test_param(test));
+		expect_exact(test, m->b);
+		m->least = S64_MIN;
+		m->most = S64_MAX;
+		KUNIT_ASSERT_TRUE(test, bounds_hold(m) && bounds_hold(m));
+	}
+}
+
+/* The second read is fast, if both are in one tick. */
+static void read_group_twice(struct kunit *test, struct pmuk_context *ctx)
+{
+	unsigned int i;
+	u64 count;
+
+	for (i = 0; i < 2; i++) {
+		guard(preempt)();
+		KUNIT_EXPECT_EQ(test, pmuk_read_local(ctx, &count, 1), 0);
+	}
+}
+
+static void enable_often(struct kunit *test, struct pmuk_counter *c)
+{
+	unsigned int i;
+
+	for (i = 0; i < 10; i++) {
+		KUNIT_ASSERT_EQ(test, pmuk_counter_enable(c), 0);
+		KUNIT_ASSERT_EQ(test, pmuk_counter_disable(c), 0);
+	}
+}
+
+/*
+ * When a counter comes, perf core stops all riders of the CPU for a moment. Group reads that were
+ * fast before that would be ahead of the counts by these moments.
+ */
+static void group_reads_miss_no_stop(struct kunit *test)
+{
+	struct pmuk_attr attr = PMUK_HW_CYCLES;
+	struct pmuk_pmc pmc = { .type = attr.type, .config = attr.config, .flags = SHARED };
+	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_counter *other;
+	u64 before, count, after;
+	unsigned int i;
+
+	if (pmuk_hw_try(cpu))
+		kunit_skip(test, "no PMU counts cycles");
+	attr.flags = SHARED;
+	KUNIT_ASSERT_EQ(test, pmuk_write_pmcs(ctx, &pmc, 1), 1);
+	pmuk_ctx_run(test, ctx, cpu);
+	other = pmuk_test_counter(test, &attr, cpu, NULL);
+	for (i = 0; i < 100; i++) {
+		read_group_twice(test, ctx);
+		enable_often(test, other);
+		before = pmuk_ctx_count(test, ctx, 0, 0, cpu);
+		preempt_disable();
+		KUNIT_EXPECT_EQ(test, pmuk_read_local(ctx, &count, 1), 0);
+		preempt_enable();
+		after = pmuk_ctx_count(test, ctx, 0, 0, cpu);
+		if (after >= before) {	/* an emulator has not lost the register */
+			KUNIT_EXPECT_GE(test, count, before);
+			KUNIT_EXPECT_LE(test, count, after);
+		}
+	}
+}
+
+static struct kunit_case pmuk_share_cases[] = {
+	KUNIT_CASE_PARAM(schedules_match_private_counters, reactions_gen_params),
+	KUNIT_CASE(callbacks_change_others),
+	KUNIT_CASE(many_take_one_register),
+	KUNIT_CASE(register_is_free_between),
+	KUNIT_CASE(others_do_not_share),
+	KUNIT_CASE(cpus_share_nothing),
+	KUNIT_CASE(misuse_is_refused),
+	KUNIT_CASE(contexts_refuse_misuse),
+	KUNIT_CASE(others_have_their_own),
+	KUNIT_CASE(pmu_is_for_riders_only),
+	KUNIT_CASE(loss_is_told_to_all),
+	KUNIT_CASE(pmu_that_goes_is_told),
+	KUNIT_CASE(throttling_is_of_one_only),
+	KUNIT_CASE(contexts_share),
+	KUNIT_CASE(reads_of_a_register_agree),
+	KUNIT_CASE_PARAM(stopped_counter_falls_behind, stops_gen_params),
+	KUNIT_CASE(group_reads_miss_no_stop),
+	{}
+};
+
+PMUK_SUITE(pmuk_share, pmuk_test_init, "Tests of pmuk: counters that share a register");
