@@ -162,7 +162,8 @@ static struct pmuk_host *pmuk_host_create(const struct pmuk_attr *attr, int cpu)
 		return ERR_PTR(-EOPNOTSUPP);
 	}
 	if (!pmuk_host_is_possible(host)) {
-		pmuk_host_free(host);
+		perf_event_release_kernel(host->event);	/* was never enabled: no overflow is left */
+		kfree(host);
 		return ERR_PTR(-EOPNOTSUPP);
 	}
 	host->core = perf_arch_core_event(host->event);
