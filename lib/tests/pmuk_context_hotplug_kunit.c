@@ -315,7 +315,11 @@ static void cannot_be_placed_when_it_is_back(struct kunit *test)
 	expect_count(p, -1, 15);
 }
 
-/* The CPU has come back, has no room for its counters, and a message has reported that. */
+/*
+ * The CPU has come back, has no room for its counters, and a message has reported that. The worker
+ * was queued when the CPU went and when it came, and may have found it online at its first run
+ * already: its second run must not come when there is room again.
+ */
 static void start_without_place(struct plug *p)
 {
 	pmuk_ctx_run(p->test, p->ctx, -1);
@@ -323,6 +327,7 @@ static void start_without_place(struct plug *p)
 	WRITE_ONCE(p->refuse, true);
 	go_online(p);
 	expect_told(p, PMUK_MSG_COUNTER_LOST);
+	flush_work(&p->ctx->hotplug);
 }
 
 /* Each try costs as much as a load. So the pauses between tries double. */

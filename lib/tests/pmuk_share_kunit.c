@@ -537,12 +537,39 @@ static void contexts_share(struct kunit *test)
 
 /* ---- the machine's PMU ---- */
 
+struct machine;
+
+struct sampler {
+	const struct machine *m;
+	struct pmuk_hw_pace pace;
+	u64 nr;				/* overflows */
+};
+
 /* Two samplers whose deadlines come in all orders, and two counters that are compared. */
 struct machine {
 	struct pmuk_counter *a, *b;
-	struct twin samplers[2];
+	struct sampler samplers[2];
+	u64 reads;
 	s64 least, most;		/* bounds of how far @a is ahead of @b */
 };
+
+static void sample_machine(struct pmuk_counter *c, const struct pmuk_sample *sample, void *data)
+{
+	struct sampler *s = data;
+
+	s->nr++;
+	pmuk_hw_keep_pace(&s->pace, c, READ_ONCE(s->m->reads), 8);
+}
+
+static void start_sampler(struct kunit *test, struct machine *m, struct sampler *s,
+			  struct pmuk_attr attr, int cpu)
+{
+	s->m = m;
+	s->pace.period = attr.period;
+	attr.overflow = sample_machine;
+	attr.data = s;
+	pmuk_test_enabled(test, &attr, cpu, NULL);
+}
 
 static struct machine *new_machine(struct kunit *test)
 {
@@ -559,8 +586,7 @@ static struct machine *new_machine(struct kunit *test)
 	m->b = pmuk_test_enabled(test, &attr, cpu, NULL);
 	for (i = 0; i < ARRAY_SIZE(periods); i++) {
 		attr.period = periods[i];
-		make_twin(test, &m->samplers[i], attr, cpu, REACT_NONE);
-		KUNIT_ASSERT_EQ(test, pmuk_counter_enable(m->samplers[i].c), 0);
+		start_sampler(test, m, &m->samplers[i], attr, cpu);
 	}
 	m->least = S64_MIN;
 	m->most = S64_MAX;
@@ -575,6 +601,7 @@ static bool bounds_hold(struct machine *m)
 {
 	u64 before, between, after;
 
+	WRITE_ONCE(m->reads, m->reads + 1);
 	if (pmuk_counter_read_local(m->a, &before) || pmuk_counter_read_local(m->b, &between) ||
 	    pmuk_counter_read_local(m->a, &after))
 		return false;
@@ -585,6 +612,12 @@ static bool bounds_hold(struct machine *m)
 	return m->least <= m->most;
 }
 
+static bool machine_has_run(const struct machine *m)
+{
+	return m->reads >= 100000 && READ_ONCE(m->samplers[0].nr) >= 3 &&
+	       READ_ONCE(m->samplers[1].nr) >= 3;
+}
+
 /*
  * Counters of one register stay as far apart as they are while they run, whatever the register is
  * loaded with for others.
@@ -592,13 +625,11 @@ static bool bounds_hold(struct machine *m)
 static void reads_of_a_register_agree(struct kunit *test)
 {
 	struct machine *m = new_machine(test);
-	unsigned int reads = 0;
+	struct pmuk_test_progress progress = {};
 
-	KUNIT_EXPECT_TRUE(test, pmuk_test_spin_until(!bounds_hold(m) ||
-						     (++reads >= 100000 &&
-						      READ_ONCE(m->samplers[0].nr) >= 3 &&
-						      READ_ONCE(m->samplers[1].nr) >= 3)));
-	KUNIT_EXPECT_TRUE(test, bounds_hold(m));
+	while (!machine_has_run(m) && pmuk_test_goes_on(&progress, m->reads))
+		KUNIT_ASSERT_TRUE(test, bounds_hold(m));
+	KUNIT_EXPECT_TRUE(test, machine_has_run(m));
 }
 
 /*
