@@ -129,9 +129,9 @@ progress()
 	     /^ +(CC|LD|AR|AS|HOSTCC|HOSTLD) / && ++n % 100 == 0 { printf "    %d files\n", n; fflush() }' >&2
 }
 
-# build_qemu: builds QEMU with a PMU for x86, if it is not built yet. Writes QEMU's command to
-# $scratch/qemu, and the build's messages to $scratch/why
-build_qemu() { { "$vm/qemu/build" 2>&1 >&3 | tee "$scratch/why" >&2; } 3>"$scratch/qemu"; }
+# build_qemu: builds QEMU with a PMU for x86, and for arm64, if it is not built yet. Writes the
+# command of x86's to $scratch/qemu, and the build's messages to $scratch/why
+build_qemu() { { "$vm/qemu/build" x86_64 2>&1 >&3 | tee "$scratch/why" >&2; } 3>"$scratch/qemu"; }
 
 # no_qemu: called when the build has failed. Scripts that this one starts get the reason, and do not
 # build again

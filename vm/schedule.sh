@@ -2,13 +2,13 @@
 # Decides when each lane of vm/test runs: as soon as its builds are done, and as many side by side
 # as the CPUs allow. Sourced by vm/test, which has one_lane() and ended_lane().
 
-# needs LANE: prints the builds that LANE needs: kernels, perf and x86's QEMU, by the names of
+# needs LANE: prints the builds that LANE needs: kernels, perf and QEMU, by the names of
 # build()
 needs()
 {
 	case $1 in
-	arm64|icount|watchdog)			echo arm64 perf-arm64 ;;
-	stock-arm64)				echo stock-arm64 perf-arm64 ;;
+	arm64|icount|watchdog)			echo arm64 perf-arm64 qemu ;;
+	stock-arm64)				echo stock-arm64 perf-arm64 qemu ;;
 	stock-x86_64|host-vm)			echo stock-x86_64 qemu ;;
 	x86-pmu|x86-icount|watchdog-x86)	echo x86_64 perf-x86_64 qemu ;;
 	x86-debug|torture)			echo x86-debug perf-x86_64 qemu ;;

@@ -47,30 +47,6 @@ since()
 	dmesg | tail -n +$((lines + 1))
 }
 
-# hold_tracepoints: enables the tracepoints of pmuk_sched for good. On a kernel with the hook for switches, pmuk_sched does
-# not use sched_switch. The code of the hook is still patched each time.
-hold_tracepoints()
-{
-	held=/sys/kernel/tracing/instances/held
-	names='cgroup_attach_task cgroup_mkdir cgroup_rmdir sched_process_free task_newtask'
-	grep -qw sched_switch_hooked /proc/kallsyms || names="$names sched_switch"
-	mkdir $held && echo 0 >$held/tracing_on || return
-	for name in $names; do echo "$name" >>$held/set_event || return; done
-}
-
-# hold_patched_code: perf core's code for tasks' events and the tracepoints of pmuk_sched are patched in once, now, while
-# there is one CPU. Debian's QEMU may keep an old translation if one CPU patches code while another CPU translates it
-# (vm/qemu/text.patch). CPUs that do not see these patches leave a task's event on its PMU when the task goes, for ever,
-# and then perf core waits for it as long; or they free a task, and pmuk_sched keeps its entry.
-hold_patched_code()
-{
-	for cpu in /sys/devices/system/cpu/cpu[1-9]*; do echo 0 >"$cpu/online"; done
-	perf stat -e dummy -o /dev/null sleep 1000000 2>/dev/null &
-	sleep 1
-	hold_tracepoints || echo 'pmuk-vm: error: the tracepoints of pmuk_sched are not held' | log
-	for cpu in /sys/devices/system/cpu/cpu[1-9]*; do echo 1 >"$cpu/online"; done
-}
-
 # has_x86_pmu: succeeds on x86 with counters, which interrupt by NMI
 has_x86_pmu() { [ -e /sys/bus/event_source/devices/cpu ]; }
 
