@@ -37,10 +37,23 @@ struct task_struct;
  * enum pmuk_context_flags - how a context behaves
  * @PMUK_CTX_MASK: when a counter with PMUK_PMD_NOTIFY overflows, all counters of the context on
  *	that CPU or task stop until pmuk_restart() or pmuk_restart_cpu(), or until that CPU goes
- *	offline and comes back. Not for PMUK_TARGET_TREE
+ *	offline and comes back, or the context gives way there and comes back. Not for
+ *	PMUK_TARGET_TREE
  */
 enum pmuk_context_flags {
 	PMUK_CTX_MASK		= BIT(0),
+};
+
+/**
+ * enum pmuk_rank - which context gives way if the pinned counters of all do not fit on a CPU
+ * @PMUK_RANK_BACKGROUND: the context gives way to normal and critical ones
+ * @PMUK_RANK_NORMAL: the context gives way to critical ones
+ * @PMUK_RANK_CRITICAL: the context gives way to none
+ */
+enum pmuk_rank {
+	PMUK_RANK_BACKGROUND	= -1,
+	PMUK_RANK_NORMAL	= 0,
+	PMUK_RANK_CRITICAL	= 1,
 };
 
 /**
@@ -48,6 +61,10 @@ enum pmuk_context_flags {
  * @name: what debugfs calls the context: 1 to 31 printable ASCII characters without blanks; copied.
  *	NULL: "unnamed"
  * @flags: enum pmuk_context_flags
+ * @rank: if pinned counters of this context find no room on a CPU, contexts of lower rank that hold
+ *	pinned counters of the same PMU there give way, one by one, until there is room. They get a
+ *	PMUK_MSG_COUNTER_LOST, keep their counts, and count again on that CPU when there is room.
+ *	Contexts on tasks neither give way nor make others do so
  * @buffer: what each CPU's buffer is to be like. Without data pages the context has no buffers.
  *	The completion in it must be NULL, as messages report wakeups. On a task, each possible CPU
  *	has a buffer, as the task may run on any of them
@@ -63,6 +80,7 @@ enum pmuk_context_flags {
 struct pmuk_context_attr {
 	const char *name;
 	u32 flags;
+	enum pmuk_rank rank;
 	struct pmuk_buffer_attr buffer;
 	const uuid_t *format;
 	const void *format_arg;
@@ -249,10 +267,11 @@ struct pmuk_set_info {
  * @PMUK_MSG_LOST: records were lost; the count is of records. The first of some is reported at
  *	once, and the others at the next watermark, at the stop, or a tenth of a second later
  * @PMUK_MSG_SWITCH: a counter's overflows have ended a turn, and the next event set's has begun
- * @PMUK_MSG_COUNTER_LOST: a pinned counter was pushed off its PMU; or a counter could not be placed
- *	on a CPU that came online: until it is, no counter of the context counts on that CPU. A
- *	counter that was pushed off is reported less than two seconds later
- * @PMUK_MSG_CPU_ONLINE: a CPU of the target has come online, and counts
+ * @PMUK_MSG_COUNTER_LOST: (1) a pinned counter was pushed off its PMU less than two seconds ago; if
+ *	a context of lower rank did that, PMUK_MSG_CPU_ONLINE follows. Or (2) the context has given
+ *	way on a CPU. Or (3) a counter found no room on a CPU that came online. After (2) and (3),
+ *	no counter of the context counts on that CPU before PMUK_MSG_CPU_ONLINE
+ * @PMUK_MSG_CPU_ONLINE: a CPU of the target has come online, or has room again, and counts
  * @PMUK_MSG_CPU_OFFLINE: a CPU of the target goes offline. Its counts stay
  * @PMUK_MSG_EXIT: the target's task has exited; reported less than two seconds later
  * @PMUK_MSG_PMU_GONE: the PMU of a counter was unregistered; reported less than two seconds later
@@ -283,6 +302,8 @@ enum pmuk_msg_kind {
  * @counters: a bit for each counter to which this has happened. If a counter overflows while a
  *	message is read, its bit may be in that message and its overflow in the next @count
  * @set: the event set to which this has happened last
+ * @by: the context to which this one has given way, by its id in debugfs; if there are several,
+ *	the latest. 0 if this context has not given way, and in messages of other kinds
  */
 struct pmuk_msg {
 	enum pmuk_msg_kind kind;
@@ -290,6 +311,7 @@ struct pmuk_msg {
 	u64 count;
 	u32 counters;
 	u16 set;
+	u64 by;
 };
 
 /**

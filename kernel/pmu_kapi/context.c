@@ -9,12 +9,12 @@
 #include <linux/percpu.h>
 #include <linux/slab.h>
 #include <linux/string.h>
-#include <linux/wait_bit.h>
 
 #include <trace/events/pmu_kapi.h>
 
 #include "buffer.h"
 #include "context.h"
+#include "contexts.h"
 #include "hotplug.h"
 #include "message.h"
 #include "registry.h"
@@ -22,11 +22,6 @@
 #include "storage.h"
 #include "watch.h"
 #include "work.h"
-
-/* All contexts, for debugfs. */
-DEFINE_MUTEX(pmuk_contexts_lock);
-LIST_HEAD(pmuk_contexts);
-static u64 pmuk_context_ids __guarded_by(&pmuk_contexts_lock);
 
 static void pmuk_context_free(struct pmuk_context *ctx)
 {
@@ -47,10 +42,8 @@ static void pmuk_context_free(struct pmuk_context *ctx)
 static void pmuk_context_close(struct pmuk_context *ctx)
 {
 	trace_pmuk_context_close(ctx->id, 0);
-	scoped_guard(mutex, &pmuk_contexts_lock)
-		list_del(&ctx->all);
-	wait_var_event(&ctx->viewers, !atomic_read(&ctx->viewers));
 	pmuk_unload_context(ctx);
+	pmuk_contexts_remove(ctx);	/* last, as others find its registers by the list */
 	cancel_work_sync(&ctx->hotplug);
 	/* A loss whose wakeup is still on its way cannot queue the watch again. */
 	disable_delayed_work_sync(&ctx->watch);
@@ -151,6 +144,8 @@ static const char *pmuk_context_fault(const struct pmuk_context_attr *attr)
 {
 	if (attr->flags & ~PMUK_CTX_MASK)
 		return "unknown flags";
+	if (attr->rank < PMUK_RANK_BACKGROUND || attr->rank > PMUK_RANK_CRITICAL)
+		return "no such rank";
 	if (attr->name && !pmuk_is_name(attr->name))
 		return "a name that is empty, too long, or has characters that do not print";
 	if (attr->buffer.completion)
@@ -204,6 +199,7 @@ static int pmuk_context_init(struct pmuk_context *ctx, const struct pmuk_context
 {
 	strscpy(ctx->name, attr->name ?: "unnamed", sizeof(ctx->name));
 	ctx->flags = attr->flags;
+	ctx->rank = attr->rank;
 	ctx->battr = attr->buffer;
 	mutex_init(&ctx->lock);
 	scoped_guard(mutex, &ctx->lock)
@@ -249,9 +245,7 @@ struct pmuk_context *pmuk_create_context(const struct pmuk_context_attr *attr)
 		return ERR_PTR(ret);
 	}
 	__module_get(THIS_MODULE);
-	guard(mutex)(&pmuk_contexts_lock);
-	ctx->id = ++pmuk_context_ids;
-	list_add_tail(&ctx->all, &pmuk_contexts);
+	pmuk_contexts_add(ctx);
 	trace_pmuk_context_create(ctx->id, ctx->flags);
 	return ctx;
 }

@@ -7,8 +7,9 @@
  *   after the other, so "the turn of a set" also is the time for which the set counts;
  * - a slot (struct pmuk_slot) is one counter of a turn.
  *
- * Lock order: pmuk_context::lock, pmuk_inst::lock. Overflows take neither: an overflow finds its
- * slot by its counter. The comments of the fields that overflows write say so.
+ * Lock order: pmuk_context::lock, those of contexts of lower rank after it, pmuk_inst::lock.
+ * Overflows take neither: an overflow finds its slot by its counter. The comments of the fields
+ * that overflows write say so.
  *
  * Each field has an annotation or a comment that says who may write it. "const": nobody, once the
  * struct is set up. "owner": the CPU or the task of the instance.
@@ -27,10 +28,6 @@
 #include <linux/xarray.h>
 
 #include "counter.h"
-
-/* context.c */
-extern struct mutex pmuk_contexts_lock;
-extern struct list_head pmuk_contexts __guarded_by(&pmuk_contexts_lock);
 
 /*
  * The definition of one counter of a set: pmuk_write_pmcs() and pmuk_write_pmds() make and write
@@ -57,6 +54,7 @@ struct pmuk_pile {
 	atomic64_t count;		/* how often it happened */
 	atomic_t counters;		/* a bit for each counter concerned */
 	u32 set;			/* the set of the latest message */
+	u64 by;				/* the context that caused the latest message, or 0 */
 };
 
 struct pmuk_mailbox {
@@ -74,6 +72,7 @@ struct pmuk_mailbox {
 struct pmuk_context {
 	struct pmuk_context_fast fast;	/* the first field */
 	u32 flags;			/* const */
+	enum pmuk_rank rank;		/* const */
 	struct pmuk_buffer_attr battr;	/* const */
 	struct pmuk_format *format;	/* const; the context holds the format's module */
 	void *format_arg;		/* const: a copy of &pmuk_context_attr.format_arg */
@@ -108,8 +107,8 @@ struct pmuk_context {
 	void **areas;			/* areas of ->format, which stay as long */
 
 	struct pmuk_mailbox mail;
-	struct list_head all __guarded_by(&pmuk_contexts_lock);	/* in pmuk_contexts */
-	atomic_t viewers;		/* debugfs shows the context; a close waits for 0 */
+	struct list_head all;		/* contexts.c writes: in the list of all contexts */
+	atomic_t viewers;		/* users of the context that a close waits for */
 	atomic_t doomed;		/* the caller that changes it to 1 closes the context */
 	struct irq_work close_irq_work;	/* a close from NMI: leaves NMI ... */
 	struct work_struct close_work;	/* ... and then interrupt context */
@@ -167,6 +166,10 @@ struct pmuk_inst {
 	int ret;			/* the start returned this */
 	struct pmuk_target failed;	/* the counter that the start could not place */
 
+	const struct pmu *lacks;	/* ctx->lock guards: had no room at the latest failure */
+	/* A counter was pushed out, and pmuk_rank_recover() has not tried to get it back yet. */
+	bool lost __guarded_by(&lock);
+	atomic_t challenged;		/* a context of lower rank has started here since */
 	/* The CPU is online, but had no room for the counters at the latest try. */
 	bool missed __guarded_by(&ctx->lock);
 	unsigned long retry_at __guarded_by(&ctx->lock);	/* jiffies of the next try */

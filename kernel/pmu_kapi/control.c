@@ -19,6 +19,7 @@
 #include "context.h"
 #include "hotplug.h"
 #include "instance.h"
+#include "rank.h"
 #include "storage.h"
 #include "turn.h"
 #include "watch.h"
@@ -31,6 +32,7 @@ void pmuk_context_halt(struct pmuk_context *ctx) __must_hold(&ctx->lock)
 		return;
 	pmuk_insts_call(ctx, pmuk_inst_stop);
 	ctx->running = false;
+	pmuk_rank_recall(ctx);
 }
 
 static void pmuk_context_stop(struct pmuk_context *ctx) __must_hold(&ctx->lock)
@@ -48,20 +50,24 @@ static void pmuk_context_stop(struct pmuk_context *ctx) __must_hold(&ctx->lock)
 static int pmuk_context_start_insts(struct pmuk_context *ctx, struct pmuk_target *failed)
 	__must_hold(&ctx->lock)
 {
-	struct pmuk_inst *inst;
+	struct pmuk_inst *inst, *first = NULL;
 
 	pmuk_insts_call(ctx, pmuk_inst_start_first);
 	pmuk_for_each_inst(inst, ctx) {
 		lockdep_assert_held(&inst->ctx->lock);
-		if (inst->ret && !inst->missed)
-			break;
+		if (inst->ret == -ENOSPC && !first)
+			inst->ret = pmuk_rank_place(inst, &inst->failed, pmuk_inst_start);
+		else if (!inst->ret)
+			pmuk_rank_placed(inst);
+		if (inst->ret && !inst->missed && !first)
+			first = inst;
 	}
-	if (inst && failed) {
-		failed->failed_cpu = inst->failed.failed_cpu;
-		failed->failed_set = inst->failed.failed_set;
-		failed->failed_num = inst->failed.failed_num;
+	if (first && failed) {
+		failed->failed_cpu = first->failed.failed_cpu;
+		failed->failed_set = first->failed.failed_set;
+		failed->failed_num = first->failed.failed_num;
 	}
-	return inst ? inst->ret : 0;
+	return first ? first->ret : 0;
 }
 
 static int pmuk_context_start(struct pmuk_context *ctx, struct pmuk_target *failed)
@@ -251,6 +257,7 @@ void pmuk_watch_work(struct work_struct *work)
 	pmuk_for_each_inst(inst, ctx) {
 		lockdep_assert_held(&inst->ctx->lock);
 		pmuk_inst_watch(inst);
+		pmuk_rank_recover(inst);
 	}
 	pmuk_hotplug_retry(ctx);
 	pmuk_context_report_lost(ctx);

@@ -8,15 +8,16 @@
 #include <linux/debugfs.h>
 #include <linux/init.h>
 #include <linux/jump_label.h>
+#include <linux/lockdep.h>
 #include <linux/mutex.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
-#include <linux/wait_bit.h>
 
 #include "buffer.h"
 #include "context.h"
+#include "contexts.h"
 #include "debugfs.h"
 #include "instance.h"
 #include "overflow.h"
@@ -29,6 +30,15 @@ static const char *const pmuk_targets[] = {
 	[PMUK_TARGET_TASK] = "task",
 	[PMUK_TARGET_TREE] = "tree",
 };
+
+static const char *pmuk_rank_name(enum pmuk_rank rank)
+{
+	switch (rank) {
+	case PMUK_RANK_BACKGROUND:	return "background";
+	case PMUK_RANK_CRITICAL:	return "critical";
+	default:			return "normal";
+	}
+}
 
 static void pmuk_show_buffer(struct seq_file *m, struct pmuk_buffer *b)
 {
@@ -75,7 +85,8 @@ static void pmuk_show_context(struct seq_file *m, struct pmuk_context *ctx) __mu
 
 	xa_for_each(&ctx->sets, id, set)
 		counters += hweight32(set->defined);
-	seq_printf(m, "context %llu name %s format %s", ctx->id, ctx->name, ctx->format->name);
+	seq_printf(m, "context %llu name %s rank %s format %s", ctx->id, ctx->name,
+		   pmuk_rank_name(ctx->rank), ctx->format->name);
 	seq_printf(m, " target %s %s sets %u counters %lu messages %llu",
 		   ctx->loaded ? pmuk_targets[ctx->target] : "none",
 		   ctx->running ? "running" : "stopped", ctx->nr_sets, counters,
@@ -91,31 +102,6 @@ static void pmuk_show_context(struct seq_file *m, struct pmuk_context *ctx) __mu
 		pmuk_show_buffer(m, ctx->buffers[cpu]);
 		pmuk_show_aux(m, ctx->buffers[cpu]);
 	}
-}
-
-/*
- * Returns the first context whose id is not below @id, or NULL. The context stays until
- * pmuk_unview(). No lock is held until then: a call on one context may take long, and must not
- * block the others.
- */
-static struct pmuk_context *pmuk_view_from(u64 id)
-{
-	struct pmuk_context *ctx;
-
-	guard(mutex)(&pmuk_contexts_lock);
-	list_for_each_entry(ctx, &pmuk_contexts, all) {
-		if (ctx->id < id)
-			continue;
-		atomic_inc(&ctx->viewers);
-		return ctx;
-	}
-	return NULL;
-}
-
-static void pmuk_unview(struct pmuk_context *ctx)
-{
-	if (atomic_dec_and_test(&ctx->viewers))
-		wake_up_var(&ctx->viewers);
 }
 
 static void *pmuk_contexts_start(struct seq_file *m, loff_t *pos)
@@ -173,19 +159,25 @@ static const struct file_operations pmuk_contexts_fops = {
 static void pmuk_show_holding(struct seq_file *m, const struct pmuk_context *ctx,
 			      struct pmuk_inst *inst)
 {
+	const char *rank = pmuk_rank_name(ctx->rank);
 	unsigned int pinned = 0;
 	struct pmuk_slot *slot;
 
+	lockdep_assert_held(&inst->ctx->lock);
 	guard(mutex)(&inst->lock);
+	if (inst->missed)
+		seq_printf(m, "  waits %llu name %s rank %s\n", ctx->id, ctx->name, rank);
 	if (!inst->active)
 		return;
 	pmuk_for_each_slot(slot, inst->active)
 		pinned += !!(slot->def->pmc.flags & PMUK_PINNED);
-	seq_printf(m, "  context %llu name %s set %d counters %u pinned %u\n", ctx->id, ctx->name,
-		   inst->active->set->id, inst->active->nr, pinned);
+	seq_printf(m, "  context %llu name %s rank %s set %d counters %u pinned %u\n", ctx->id,
+		   ctx->name, rank, inst->active->set->id, inst->active->nr, pinned);
 }
 
-/* Prints the contexts that count on the CPU now, and the number of counters of each. */
+/*
+ * Prints the contexts that count on the CPU now, or wait for room, and how many counters each has.
+ */
 static int pmuk_show_holders(struct seq_file *m, int cpu)
 {
 	struct pmuk_context *ctx;

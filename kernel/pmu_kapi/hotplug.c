@@ -19,12 +19,8 @@
 #include "hotplug.h"
 #include "instance.h"
 #include "message.h"
-#include "watch.h"
+#include "rank.h"
 #include "work.h"
-
-/* While a CPU has no room, the pause between two tries doubles: a try costs as much as a load. */
-#define PMUK_RETRY_MIN	(HZ / 10UL)
-#define PMUK_RETRY_MAX	(10UL * HZ)
 
 static int pmuk_hotplug_state;
 
@@ -63,19 +59,11 @@ static int pmuk_inst_resume(struct pmuk_inst *inst, struct pmuk_target *failed)
 
 	if (ret || !inst->ctx->running)
 		return ret;
-	return pmuk_inst_start(inst, failed);
-}
-
-static void pmuk_inst_set_missed(struct pmuk_inst *inst, bool missed)
-	__must_hold(&inst->ctx->lock)
-{
-	unsigned long pause = clamp(2 * inst->retry_pause, PMUK_RETRY_MIN, PMUK_RETRY_MAX);
-
-	if (missed && !inst->missed)
-		pmuk_watch_soon(inst->ctx);
-	inst->missed = missed;
-	inst->retry_pause = missed ? pause : 0;
-	inst->retry_at = jiffies + inst->retry_pause;
+	ret = pmuk_inst_start(inst, failed);
+	/* Counters that wait for long would be older than others, and push these out. */
+	if (ret)
+		pmuk_inst_retire(inst);
+	return ret;
 }
 
 /*
@@ -85,7 +73,7 @@ static void pmuk_inst_set_missed(struct pmuk_inst *inst, bool missed)
 static bool pmuk_inst_rejoin(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
 {
 	struct pmuk_target failed = {};
-	int ret = pmuk_inst_resume(inst, &failed);
+	int ret = pmuk_rank_place(inst, &failed, pmuk_inst_resume);
 
 	if (!ret)
 		pmuk_post(inst->ctx, PMUK_MSG_CPU_ONLINE, inst->cpu, 1, 0, 0);

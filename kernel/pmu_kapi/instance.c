@@ -7,6 +7,7 @@
 
 #include <linux/err.h>
 #include <linux/lockdep.h>
+#include <linux/mutex.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/sched/isolation.h>
@@ -159,9 +160,17 @@ static int pmuk_turn_try(struct pmuk_inst *inst, struct pmuk_turn *turn, struct 
 	return ret;
 }
 
+static const struct pmu *pmuk_slot_pmu(const struct pmuk_slot *slot)
+{
+	const struct pmuk_counter *c = *pmuk_slot_counter(slot);
+
+	return c ? c->hw_event->pmu : NULL;
+}
+
 static void pmuk_say_failed(struct pmuk_inst *inst, const struct pmuk_slot *slot,
 			    struct pmuk_target *failed, int ret)
 {
+	inst->lacks = pmuk_slot_pmu(slot);
 	pr_debug("context: CPU %d, set %u, counter %u: %d\n", inst->cpu, slot->turn->set->id,
 		 slot->def->num, ret);
 	if (!failed)
@@ -171,20 +180,36 @@ static void pmuk_say_failed(struct pmuk_inst *inst, const struct pmuk_slot *slot
 	failed->failed_num = slot->def->num;
 }
 
-/* Place all counters of all sets, or none. */
-static int pmuk_inst_place_locked(struct pmuk_inst *inst, struct pmuk_target *failed)
+/*
+ * Held from the creation of counters to the end of their trial. perf core serves the older of two
+ * pinned counters first: if others were created meanwhile, the trial could push them out for good.
+ */
+DEFINE_MUTEX(pmuk_trial_lock);
+
+static int pmuk_turns_place(struct pmuk_inst *inst, struct pmuk_slot **failed)
 	__must_hold(&inst->lock) __must_hold(&inst->ctx->lock)
 {
 	struct pmuk_attr attr = pmuk_inst_attr(inst);
 	u64 now = ktime_get_mono_fast_ns();
-	struct pmuk_slot *slot = NULL;
 	unsigned int i;
 	int ret = 0;
 
+	guard(mutex)(&pmuk_trial_lock);
 	for (i = 0; i < inst->nr_turns && !ret; i++)
-		ret = pmuk_turn_place(&inst->turns[i], &attr, now, &slot);
+		ret = pmuk_turn_place(&inst->turns[i], &attr, now, failed);
 	for (i = 0; i < inst->nr_turns && !ret; i++)
-		ret = pmuk_turn_try(inst, &inst->turns[i], &slot);
+		ret = pmuk_turn_try(inst, &inst->turns[i], failed);
+	return ret;
+}
+
+/* Place all counters of all sets, or none. */
+static int pmuk_inst_place_locked(struct pmuk_inst *inst, struct pmuk_target *failed)
+	__must_hold(&inst->lock) __must_hold(&inst->ctx->lock)
+{
+	struct pmuk_slot *slot = NULL;
+	unsigned int i;
+	int ret = pmuk_turns_place(inst, &slot);
+
 	if (ret) {
 		pmuk_say_failed(inst, slot, failed, ret);
 		pmuk_inst_retire_locked(inst);
@@ -531,4 +556,78 @@ void pmuk_inst_watch(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
 		return;
 	pmuk_inst_watch_exit(inst);
 	pmuk_turn_watch(inst->active);
+}
+
+/* ---- ranks ---- */
+
+static bool pmuk_turn_has_pinned(const struct pmuk_turn *turn, const struct pmu *pmu)
+{
+	struct pmuk_slot *slot;
+
+	pmuk_for_each_slot(slot, turn) {
+		if ((slot->def->pmc.flags & PMUK_PINNED) && pmuk_slot_pmu(slot) == pmu &&
+		    pmuk_counter_state(*pmuk_slot_counter(slot)) != PMUK_COUNTER_ERROR)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Returns whether the instance counts, and has pinned counters of @pmu in any of its turns that
+ * were not pushed out.
+ */
+bool pmuk_inst_has_pinned(struct pmuk_inst *inst, const struct pmu *pmu)
+{
+	unsigned int i;
+
+	guard(mutex)(&inst->lock);
+	for (i = 0; inst->active && i < inst->nr_turns; i++) {
+		if (pmuk_turn_has_pinned(&inst->turns[i], pmu))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Returns whether a counter that counts now was pushed out, and stores its PMU in ->lacks. Returns
+ * false for a masked instance, whose restart enables all counters.
+ */
+bool pmuk_inst_has_lost(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
+{
+	struct pmuk_slot *slot;
+
+	guard(mutex)(&inst->lock);
+	if (!inst->active || atomic_read(&inst->masked))
+		return false;
+	pmuk_for_each_slot(slot, inst->active) {
+		if (pmuk_counter_state(*pmuk_slot_counter(slot)) != PMUK_COUNTER_ERROR)
+			continue;
+		inst->lacks = pmuk_slot_pmu(slot);
+		return true;
+	}
+	return false;
+}
+
+/* Returns whether the watch has reported a loss since the last call. */
+bool pmuk_inst_take_lost(struct pmuk_inst *inst)
+{
+	bool lost;
+
+	guard(mutex)(&inst->lock);
+	lost = inst->lost;
+	inst->lost = false;
+	return lost;
+}
+
+/* Enables the counters that were pushed out. Returns whether all count. */
+bool pmuk_inst_reclaim(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
+{
+	scoped_guard(mutex, &inst->lock) {
+		if (!inst->active || atomic_read(&inst->masked))
+			return true;
+		/* Group reads take each counter to be in a register. */
+		pmuk_inst_show_group(inst, false);
+		pmuk_turn_resume(inst, inst->active);
+	}
+	return !pmuk_inst_has_lost(inst);
 }

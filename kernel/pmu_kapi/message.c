@@ -46,9 +46,9 @@ void pmuk_mail_end(struct pmuk_mailbox *mail)
 	kvfree(mail->piles);
 }
 
-/* Post a message. May be called in any context, NMI too. */
-void pmuk_post(struct pmuk_context *ctx, enum pmuk_msg_kind kind, int cpu, u64 count,
-	       u32 counters, u16 set)
+/* Post a message that context @by has caused. May be called in any context, NMI too. */
+void pmuk_post_by(struct pmuk_context *ctx, enum pmuk_msg_kind kind, int cpu, u64 count,
+		  u32 counters, u16 set, u64 by)
 {
 	struct pmuk_mailbox *mail = &ctx->mail;
 	unsigned int nr = cpu * PMUK_MSG_KINDS + kind;
@@ -56,6 +56,8 @@ void pmuk_post(struct pmuk_context *ctx, enum pmuk_msg_kind kind, int cpu, u64 c
 
 	atomic_or(counters, &pile->counters);
 	WRITE_ONCE(pile->set, set);
+	if (by)
+		WRITE_ONCE(pile->by, by);
 	atomic64_inc(&mail->posted);
 	if (atomic64_fetch_add(count, &pile->count))
 		return;
@@ -103,6 +105,7 @@ static bool pmuk_mail_take(struct pmuk_mailbox *mail, struct pmuk_msg *msg)
 	/* Take the counters after the count: pmuk_post() notes a counter before it counts. */
 	msg->counters = atomic_xchg(&pile->counters, 0);
 	msg->set = READ_ONCE(pile->set);
+	msg->by = xchg(&pile->by, 0);
 	return true;
 }
 

@@ -9,8 +9,8 @@
  * reached.
  *
  * The host's CPU sets and clears deadlines, with interrupts off or in NMI. An NMI sees the old or
- * the new value of a deadline. If an NMI and the code under it both clear a deadline, pmuk_riders_end()
- * returns the deadline to the first one, and PMUK_NEVER to the second.
+ * the new value of a deadline. If an NMI and the code under it both clear a deadline,
+ * pmuk_riders_end() returns the deadline to the first one, and PMUK_NEVER to the second.
  */
 #ifndef _PMU_KAPI_RIDERS_H
 #define _PMU_KAPI_RIDERS_H

@@ -13,6 +13,7 @@
 #include <linux/workqueue.h>
 
 #include "counter.h"
+#include "instance.h"
 #include "work.h"
 
 /* The arguments of a call of pmuk_room(), and its result. */
@@ -27,7 +28,7 @@ struct pmuk_question {
 	struct pmuk_counter *counters[PMUK_SET_COUNTERS];	/* each has a register */
 };
 
-/* Two trials on a CPU would find each other's counters. */
+/* The calls wait here, so that at most one worker waits for pmuk_trial_lock. */
 static DEFINE_MUTEX(pmuk_room_lock);
 
 static struct pmuk_counter *pmuk_room_make(const struct pmuk_attr *wanted, int cpu)
@@ -84,6 +85,7 @@ static void pmuk_room_work(struct work_struct *work)
 {
 	struct pmuk_question *q = container_of(work, struct pmuk_question, work);
 
+	guard(mutex)(&pmuk_trial_lock);
 	q->ret = raw_smp_processor_id() == q->cpu ? pmuk_room_try(q) : -ENODEV;
 }
 
@@ -104,7 +106,7 @@ static void pmuk_room_work(struct work_struct *work)
  * preempts the worker may lose its pinned counters for good. The answer may be outdated when the
  * call returns.
  *
- * Context: May sleep; waits for a worker of @cpu, and for other calls of pmuk_room(). Not with CPU
+ * Context: May sleep; waits for a worker of @cpu, and for other calls and loads. Not with CPU
  * hotplug locked.
  * Return: The number of @attrs that fit; -EINVAL if @attrs or @fits is NULL, @n is out of range, or
  * @cpu is no CPU; -ENODEV if @cpu is offline; and what pmuk_counter_create() and

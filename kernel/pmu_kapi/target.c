@@ -18,6 +18,7 @@
 #include "context.h"
 #include "hotplug.h"
 #include "instance.h"
+#include "rank.h"
 #include "registry.h"
 #include "sets.h"
 #include "storage.h"
@@ -135,7 +136,7 @@ static int pmuk_context_add_inst(struct pmuk_context *ctx, int cpu, struct pmuk_
 	smp_mb();	/* pairs with pmuk_cpu_online() and pmuk_cpu_offline() */
 	if (!cpumask_test_cpu(cpu, ctx->online))
 		return 0;
-	ret = pmuk_inst_place(inst, failed);
+	ret = pmuk_rank_place(inst, failed, pmuk_inst_place);
 	/* If the CPU has gone offline meanwhile, pmuk_hotplug_work() places the counters later. */
 	return ret == -ENODEV && atomic_read(&inst->stale) ? 0 : ret;
 }

@@ -57,6 +57,7 @@ enum op {
 enum event {
 	EVENT_REPLACE, EVENT_OVERFLOW, EVENT_HARDWARE, EVENT_TOLD, EVENT_HOTPLUG, EVENT_EXIT,
 	EVENT_FORK, EVENT_CREATE_OTHER, EVENT_KEEP_OTHER, EVENT_END_OTHER, EVENT_KEPT_READ,
+	EVENT_GAVE_WAY,
 	EVENT_KINDS,
 };
 
@@ -75,6 +76,7 @@ static const struct {
 	[EVENT_KEEP_OTHER]	= { "it was in use", 1 },
 	[EVENT_END_OTHER]	= { "it went", CALLS },
 	[EVENT_KEPT_READ]	= { "kept counts read", CALLS },
+	[EVENT_GAVE_WAY]	= { "gave way", 1 },
 };
 
 static_assert(ARRAY_SIZE(events) == EVENT_KINDS);
@@ -332,6 +334,8 @@ static void take(struct slot *slot, const struct pmuk_msg *msg)
 {
 	if (msg->kind == PMUK_MSG_OVERFLOW)
 		atomic64_add(msg->count, &slot->told_overflows);
+	if (msg->by)
+		happened(EVENT_GAVE_WAY);
 }
 
 /* ---- contexts come and go ---- */
@@ -441,8 +445,12 @@ static void set_up(struct pmuk_context *ctx, u32 a, u64 config)
 		  .flags = PMUK_PMD_NOTIFY, .cookie = HW_COOKIE },
 	};
 	struct pmuk_target target = { .type = PMUK_TARGET_CPUS };
+	/* The trial of a pinned counter discards counts, which the kept context must not. */
+	bool pinned = config != KEPT_EVENT && (a & (BIT(12) | BIT(13)));
 	unsigned int n = torture->has_pmu && config != KEPT_EVENT && (a & BIT(9)) ? 2 : 1;
 
+	if (pinned)
+		pmc[0].flags = PMUK_PINNED;
 	pmuk_write_pmcs(ctx, pmc, n);
 	pmuk_write_pmds(ctx, pmd, n);
 	if (a & BIT(6) && !pmuk_load_context(ctx, &target))
@@ -457,6 +465,7 @@ static void open_context(struct slot *slot, u32 a)
 	};
 	struct pmuk_context_attr attr = {
 		.flags = a & BIT(0) ? PMUK_CTX_MASK : 0,
+		.rank = (int)((a >> 10) % 3) + PMUK_RANK_BACKGROUND,
 		.completion = &slot->more,
 		.buffer.nr_pages = 1 << (a >> 1) % 3,
 	};
@@ -963,7 +972,7 @@ static void set_up_torture(struct kunit *test, u64 start)
 	torture = pmuk_test_zalloc(test, sizeof(*torture));
 	torture->test = test;
 	mutex_init(&torture->other_lock);
-	torture->sim = pmuk_test_sim(test, 4, 20);
+	torture->sim = pmuk_test_sim(test, 2, 20);
 	KUNIT_ASSERT_EQ(test, pmuk_register_format(&torture_format), 0);
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_formats, test), 0);
 	kunit_info(test, "seed %llu, %u seconds", start, seconds);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * pmuk room: prints how many more counters of cycles would fit on each CPU, and which consumers of
- * pmuk hold counters there.
+ * pmuk hold counters there or wait for room.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -22,7 +22,8 @@ struct printer {
 
 struct holder {
 	unsigned long long context, set, counters, pinned;
-	char name[32];
+	char name[32], rank[16];
+	bool waits;			/* for room, and has no counters */
 };
 
 static void begin(struct printer *p)
@@ -82,11 +83,15 @@ static void print_holder(struct printer *p, const struct holder *h)
 		putchar(' ');
 		put_text(stdout, h->name, 0);
 		printf("[%llu]:%llu", h->context, h->counters);
+		if (strcmp(h->rank, "normal"))
+			printf(":%s", h->rank);
 		return;
 	}
 	json_open(&p->json, NULL, '{');
 	json_text(&p->json, "name", h->name);
 	json_number(&p->json, "context", h->context);
+	json_text(&p->json, "rank", h->rank);
+	json_bool(&p->json, "waits", h->waits);
 	json_number(&p->json, "set", h->set);
 	json_number(&p->json, "counters", h->counters);
 	json_number(&p->json, "pinned", h->pinned);
@@ -111,10 +116,17 @@ static bool take_cpu(struct printer *p, const char *line)
 
 static bool take_holder(struct printer *p, const char *line)
 {
-	struct holder h;
+	struct holder h = { .set = NONE };
+	int at = 0;
 
-	if (!p->any || sscanf(line, "  context %llu name %31s set %llu counters %llu pinned %llu",
-			      &h.context, h.name, &h.set, &h.counters, &h.pinned) != 5)
+	if (!p->any)
+		return false;
+	h.waits = sscanf(line, "  waits %llu name %31s rank %15s", &h.context, h.name, h.rank) == 3;
+	if (!h.waits &&
+	    (sscanf(line, "  context %llu name %31s rank %15s %n", &h.context, h.name, h.rank,
+		    &at) != 3 ||
+	     sscanf(line + at, "set %llu counters %llu pinned %llu", &h.set, &h.counters,
+		    &h.pinned) != 3))
 		return false;
 	print_holder(p, &h);
 	return true;

@@ -131,7 +131,11 @@ static int pmuk_wdt_place_counters(struct pmuk_context *ctx, struct cpumask *cpu
 /* Starts the counters, after pmuk_wdt_beats_start() has cleared the records of earlier NMIs. */
 int pmuk_wdt_counters_start(struct pmuk_wdt *w) __must_hold(&w->lock)
 {
-	const struct pmuk_context_attr attr = { .name = "pmuk_wdt", .format = &pmuk_wdt_uuid };
+	const struct pmuk_context_attr attr = {
+		.name	= "pmuk_wdt",
+		.rank	= PMUK_RANK_CRITICAL,
+		.format	= &pmuk_wdt_uuid,
+	};
 	struct pmuk_context *ctx = pmuk_create_context(&attr);
 	int ret;
 

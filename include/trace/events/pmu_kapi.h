@@ -55,6 +55,19 @@ TRACE_EVENT(pmuk_switch,
 		      __entry->from, __entry->to, __entry->ns)
 );
 
+/* A context has given way on a CPU to one of higher rank. */
+TRACE_EVENT(pmuk_give_way,
+	    TP_PROTO(u64 id, int cpu, u64 to),
+	    TP_ARGS(id, cpu, to),
+	    TP_STRUCT__entry(__field(u64, id)
+			     __field(u64, to)
+			     __field(int, cpu)),
+	    TP_fast_assign(__entry->id = id;
+			   __entry->to = to;
+			   __entry->cpu = cpu;),
+	    TP_printk("context=%llu cpu=%d to=%llu", __entry->id, __entry->cpu, __entry->to)
+);
+
 /* A counter has overflowed; the action is what its format wants: enum pmuk_format_action. */
 TRACE_EVENT(pmuk_overflow,
 	    TP_PROTO(u64 id, int cpu, u16 set, u16 num, u32 action),

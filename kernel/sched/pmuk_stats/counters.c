@@ -151,7 +151,9 @@ void pmuk_sched_counters_stop(struct pmuk_sched *s) __must_hold(&s->on_lock)
 
 static int pmuk_sched_try(struct pmuk_sched *s, u32 flags, u16 *num) __must_hold(&s->on_lock)
 {
-	const struct pmuk_context_attr attr = { .name = "pmuk_sched" };
+	const struct pmuk_context_attr attr = {
+		.name = "pmuk_sched", .rank = PMUK_RANK_BACKGROUND,
+	};
 	int ret;
 
 	s->ctx = pmuk_create_context(&attr);

@@ -40,7 +40,7 @@ static bool parse_context(struct shown *s, const char *line)
 {
 	memset(s->cpus, 0, sizeof(s->cpus));
 	s->nr++;
-	return sscanf(line, "context %*u name %31s format %31s target %15s %15s ", s->name,
+	return sscanf(line, "context %*u name %31s rank %*s format %31s target %15s %15s ", s->name,
 		      s->format, s->target, s->state) == 4 &&
 		numbers_of(line, "context", &s->id, "sets", &s->sets, "counters", &s->counters,
 			   "messages", &s->messages, NULL);
