@@ -68,7 +68,7 @@ static int pmuk_wdt_describe(struct pmuk_context *ctx, u32 flags)
 	struct pmuk_pmc pmc = {
 		.type	= PERF_TYPE_HARDWARE,
 		.config	= PERF_COUNT_HW_CPU_CYCLES,
-		.flags	= PMUK_PINNED | PMUK_NO_THROTTLE | flags,
+		.flags	= PMUK_PINNED | PMUK_SHARED | PMUK_NO_THROTTLE | flags,
 	};
 	struct pmuk_pmd pmd = { .short_reset = PMUK_WDT_TEST_EVENTS };
 
