@@ -267,10 +267,11 @@ struct pmuk_set_info {
  * @PMUK_MSG_LOST: records were lost; the count is of records. The first of some is reported at
  *	once, and the others at the next watermark, at the stop, or a tenth of a second later
  * @PMUK_MSG_SWITCH: a counter's overflows have ended a turn, and the next event set's has begun
- * @PMUK_MSG_COUNTER_LOST: (1) a pinned counter was pushed off its PMU less than two seconds ago; if
- *	a context of lower rank did that, PMUK_MSG_CPU_ONLINE follows. Or (2) the context has given
- *	way on a CPU. Or (3) a counter found no room on a CPU that came online. After (2) and (3),
- *	no counter of the context counts on that CPU before PMUK_MSG_CPU_ONLINE
+ * @PMUK_MSG_COUNTER_LOST: (1) a pinned counter was pushed off its PMU less than two seconds ago.
+ *	If contexts of lower rank are on that CPU, pmuk takes the counter back from them, and posts
+ *	PMUK_MSG_CPU_ONLINE if it could. Or (2) the context has given way on a CPU. Or (3) a counter
+ *	found no room on a CPU that came online. After (2) and (3), no counter of the context counts
+ *	on that CPU before PMUK_MSG_CPU_ONLINE
  * @PMUK_MSG_CPU_ONLINE: a CPU of the target has come online, or has room again, and counts
  * @PMUK_MSG_CPU_OFFLINE: a CPU of the target goes offline. Its counts stay
  * @PMUK_MSG_EXIT: the target's task has exited; reported less than two seconds later

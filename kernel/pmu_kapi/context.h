@@ -167,9 +167,10 @@ struct pmuk_inst {
 	struct pmuk_target failed;	/* the counter that the start could not place */
 
 	const struct pmu *lacks;	/* ctx->lock guards: had no room at the latest failure */
-	/* A counter was pushed out, and pmuk_rank_recover() has not tried to get it back yet. */
-	bool lost __guarded_by(&lock);
-	atomic_t challenged;		/* a context of lower rank has started here since */
+	int ways __guarded_by(&ctx->lock);	/* pmuk_ways at the latest try to find room */
+	/* Contexts gave way in vain, and none is to do so for this one before that time. */
+	unsigned long vain_until __guarded_by(&ctx->lock);
+	unsigned long vain_pause __guarded_by(&ctx->lock);	/* jiffies; 0: not in vain */
 	/* The CPU is online, but had no room for the counters at the latest try. */
 	bool missed __guarded_by(&ctx->lock);
 	unsigned long retry_at __guarded_by(&ctx->lock);	/* jiffies of the next try */

@@ -55,9 +55,10 @@ static int pmuk_context_start_insts(struct pmuk_context *ctx, struct pmuk_target
 	pmuk_insts_call(ctx, pmuk_inst_start_first);
 	pmuk_for_each_inst(inst, ctx) {
 		lockdep_assert_held(&inst->ctx->lock);
+		inst->vain_pause = 0;	/* the caller wants a try */
 		if (inst->ret == -ENOSPC && !first)
-			inst->ret = pmuk_rank_place(inst, &inst->failed, pmuk_inst_start);
-		else if (!inst->ret)
+			inst->ret = pmuk_rank_make_room(inst, &inst->failed, pmuk_inst_start);
+		else if (!inst->ret && !inst->missed)
 			pmuk_rank_placed(inst);
 		if (inst->ret && !inst->missed && !first)
 			first = inst;
@@ -148,6 +149,7 @@ EXPORT_SYMBOL_GPL(pmuk_stop);
  */
 int pmuk_restart(struct pmuk_context *ctx)
 {
+	struct pmuk_inst *inst;
 	unsigned int cpu;
 
 	if (IS_ERR_OR_NULL(ctx))
@@ -160,6 +162,10 @@ int pmuk_restart(struct pmuk_context *ctx)
 	if (!ctx->running)
 		return 0;
 	pmuk_insts_call(ctx, pmuk_inst_restart);
+	pmuk_for_each_inst(inst, ctx) {
+		lockdep_assert_held(&inst->ctx->lock);
+		pmuk_rank_placed(inst);
+	}
 	pmuk_watch_soon(ctx);
 	return 0;
 }
@@ -180,6 +186,8 @@ EXPORT_SYMBOL_GPL(pmuk_restart);
  */
 int pmuk_restart_cpu(struct pmuk_context *ctx, int cpu)
 {
+	struct pmuk_inst *inst;
+
 	if (IS_ERR_OR_NULL(ctx) || cpu < 0 || cpu >= nr_cpu_ids || !cpu_possible(cpu))
 		return -EINVAL;
 	guard(mutex)(&ctx->lock);
@@ -188,7 +196,10 @@ int pmuk_restart_cpu(struct pmuk_context *ctx, int cpu)
 	pmuk_context_restart_storage(ctx, cpu);
 	if (!ctx->running)
 		return 0;
-	pmuk_inst_restart(ctx->insts[cpu]);
+	inst = ctx->insts[cpu];
+	lockdep_assert_held(&inst->ctx->lock);
+	pmuk_inst_restart(inst);
+	pmuk_rank_placed(inst);
 	pmuk_watch_soon(ctx);
 	return 0;
 }

@@ -6,8 +6,11 @@
 #define pr_fmt(fmt) "pmuk: " fmt
 
 #include <linux/err.h>
+#include <linux/init.h>
 #include <linux/lockdep.h>
+#include <linux/minmax.h>
 #include <linux/mutex.h>
+#include <linux/percpu.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/sched/isolation.h>
@@ -180,21 +183,36 @@ static void pmuk_say_failed(struct pmuk_inst *inst, const struct pmuk_slot *slot
 	failed->failed_num = slot->def->num;
 }
 
+static DEFINE_PER_CPU(struct mutex, pmuk_trial_locks);
+
 /*
- * Held from the creation of counters to the end of their trial. perf core serves the older of two
- * pinned counters first: if others were created meanwhile, the trial could push them out for good.
+ * Held from the creation of a CPU's counters to the end of their trial. perf core serves the older
+ * of two pinned counters first: if others were created meanwhile, the trial could push them out for
+ * good.
  */
-DEFINE_MUTEX(pmuk_trial_lock);
+struct mutex *pmuk_trial_lock(int cpu)
+{
+	return per_cpu_ptr(&pmuk_trial_locks, cpu);
+}
+
+void __init pmuk_trial_init(void)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		mutex_init(pmuk_trial_lock(cpu));
+}
 
 static int pmuk_turns_place(struct pmuk_inst *inst, struct pmuk_slot **failed)
 	__must_hold(&inst->lock) __must_hold(&inst->ctx->lock)
 {
+	struct mutex *lock = pmuk_trial_lock(max(inst->cpu, 0));	/* any, on a task */
 	struct pmuk_attr attr = pmuk_inst_attr(inst);
 	u64 now = ktime_get_mono_fast_ns();
 	unsigned int i;
 	int ret = 0;
 
-	guard(mutex)(&pmuk_trial_lock);
+	guard(mutex)(lock);
 	for (i = 0; i < inst->nr_turns && !ret; i++)
 		ret = pmuk_turn_place(&inst->turns[i], &attr, now, failed);
 	for (i = 0; i < inst->nr_turns && !ret; i++)
@@ -608,26 +626,16 @@ bool pmuk_inst_has_lost(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
 	return false;
 }
 
-/* Returns whether the watch has reported a loss since the last call. */
-bool pmuk_inst_take_lost(struct pmuk_inst *inst)
-{
-	bool lost;
-
-	guard(mutex)(&inst->lock);
-	lost = inst->lost;
-	inst->lost = false;
-	return lost;
-}
-
-/* Enables the counters that were pushed out. Returns whether all count. */
-bool pmuk_inst_reclaim(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
+/* Enables the counters that were pushed out. Returns -ENOSPC if some have found no room. */
+int pmuk_inst_reclaim(struct pmuk_inst *inst, struct pmuk_target *failed)
+	__must_hold(&inst->ctx->lock)
 {
 	scoped_guard(mutex, &inst->lock) {
 		if (!inst->active || atomic_read(&inst->masked))
-			return true;
+			return -EAGAIN;
 		/* Group reads take each counter to be in a register. */
 		pmuk_inst_show_group(inst, false);
 		pmuk_turn_resume(inst, inst->active);
 	}
-	return !pmuk_inst_has_lost(inst);
+	return pmuk_inst_has_lost(inst) ? -ENOSPC : 0;
 }

@@ -5,7 +5,8 @@
 
 #include "context.h"
 
-extern struct mutex pmuk_trial_lock;
+struct mutex *pmuk_trial_lock(int cpu);
+void pmuk_trial_init(void);
 
 struct pmuk_inst *pmuk_inst_from(struct pmuk_context *ctx, unsigned int *cpu)
 	__must_hold(&ctx->lock);
@@ -28,8 +29,8 @@ void pmuk_inst_stop(struct pmuk_inst *inst);
 void pmuk_inst_restart(struct pmuk_inst *inst);
 bool pmuk_inst_has_pinned(struct pmuk_inst *inst, const struct pmu *pmu);
 bool pmuk_inst_has_lost(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock);
-bool pmuk_inst_take_lost(struct pmuk_inst *inst);
-bool pmuk_inst_reclaim(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock);
+int pmuk_inst_reclaim(struct pmuk_inst *inst, struct pmuk_target *failed)
+	__must_hold(&inst->ctx->lock);
 void pmuk_inst_watch(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock);
 
 #endif /* _PMU_KAPI_INSTANCE_H */

@@ -6,6 +6,7 @@
 
 #include "debugfs.h"
 #include "hotplug.h"
+#include "instance.h"
 #include "share.h"
 #include "work.h"
 
@@ -15,6 +16,7 @@ static int __init pmuk_init(void)
 
 	if (ret)
 		return ret;
+	pmuk_trial_init();
 	ret = pmuk_share_init();
 	if (ret)
 		goto fail_share;

@@ -6,7 +6,8 @@
  *
  * A context that has given way on a CPU waits for room there. Its watch tries again each
  * PMUK_RETRY_MAX, and at once when the higher context has found room or has stopped. Contexts of
- * one rank never give way to each other, so no two contexts displace each other in turn.
+ * one rank never give way to each other, so no two contexts displace each other in turn. If it was
+ * of no use that contexts gave way, they do not do so again for the same context for a while.
  *
  * A caller holds its own context's lock, and takes locks of contexts of lower rank after it.
  */
@@ -17,7 +18,7 @@
 #include <linux/lockdep.h>
 #include <linux/minmax.h>
 #include <linux/mutex.h>
-#include <linux/rcupdate.h>
+#include <linux/percpu.h>
 
 #include <trace/events/pmu_kapi.h>
 
@@ -30,6 +31,11 @@
 /* A try costs as much as a load, so the pause between two tries doubles. */
 #define PMUK_RETRY_MIN	(HZ / 10UL)
 #define PMUK_RETRY_MAX	(10UL * HZ)
+
+/* The longest pause after contexts gave way in vain */
+#define PMUK_VAIN_MAX	(60UL * HZ)
+
+static DEFINE_PER_CPU(atomic_t, pmuk_ways);	/* how often contexts have given way on the CPU */
 
 void pmuk_inst_set_missed(struct pmuk_inst *inst, bool missed) __must_hold(&inst->ctx->lock)
 {
@@ -80,15 +86,23 @@ static void pmuk_inst_give_way(struct pmuk_inst *inst, struct pmuk_inst *to)
 		set = inst->active->set;
 	trace_pmuk_give_way(inst->ctx->id, inst->cpu, to->ctx->id);
 	pmuk_inst_retire(inst);
+	atomic_inc(per_cpu_ptr(&pmuk_ways, inst->cpu));
 	inst->retry_pause = PMUK_RETRY_MAX;
 	pmuk_inst_set_missed(inst, true);
 	pmuk_post_by(inst->ctx, PMUK_MSG_COUNTER_LOST, inst->cpu, 1, set->defined, set->id,
 		     to->ctx->id);
 }
 
+/*
+ * Makes @inst give way if it has what @to lacks. Returns true if @to has to try again: @inst has
+ * given way, or another context has since the latest try, perhaps to a third one.
+ */
 static bool pmuk_inst_give_way_if_it_helps(struct pmuk_inst *inst, struct pmuk_inst *to)
 	__must_hold(&inst->ctx->lock)
 {
+	lockdep_assert_held(&to->ctx->lock);
+	if (atomic_read(per_cpu_ptr(&pmuk_ways, to->cpu)) != to->ways)
+		return true;
 	if (!pmuk_inst_has_pinned(inst, to->lacks))
 		return false;
 	pmuk_inst_give_way(inst, to);
@@ -125,117 +139,92 @@ static bool pmuk_inst_can_displace(const struct pmuk_inst *inst)
 	return inst->cpu >= 0 && inst->ctx->rank > PMUK_RANK_BACKGROUND;
 }
 
-/* Makes one instance give way, if there is one that has what @inst lacks. */
-static bool pmuk_rank_displace(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
+static bool pmuk_inst_is_there(struct pmuk_inst *inst, struct pmuk_inst *than)
 {
-	return inst->lacks && pmuk_rank_any_below(inst, pmuk_inst_give_way_if_it_helps);
+	return true;
 }
 
 /*
- * The instance has found room, perhaps by pushing out counters of higher rank, or while a context
- * of higher rank waits. Lets contexts of higher rank check soon.
- */
-static void pmuk_rank_challenge(struct pmuk_inst *inst)
-{
-	struct pmuk_context *ctx;
-	struct pmuk_inst *above;
-	u64 id;
-
-	for (id = 0; (ctx = pmuk_view_from(id)); pmuk_unview(ctx)) {
-		id = ctx->id + 1;
-		guard(rcu)();
-		above = READ_ONCE(ctx->insts[inst->cpu]);
-		if (ctx->rank > inst->ctx->rank && above && !atomic_xchg(&above->challenged, 1))
-			pmuk_watch_soon(ctx);
-	}
-}
-
-/*
- * The instance counts. perf core serves pinned counters in the order of their creation. So when
- * @inst starts, its counters may push out younger ones of lower rank. The contexts of these give
- * way.
+ * The instance counts. perf core serves pinned counters in the order of their creation. So when the
+ * counters of @inst are enabled, they may push out younger ones of lower rank. The contexts of
+ * these give way.
  */
 void pmuk_rank_placed(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
 {
-	if (inst->cpu < 0)
-		return;
-	if (inst->ctx->rank < PMUK_RANK_CRITICAL)
-		pmuk_rank_challenge(inst);
-	if (inst->ctx->rank > PMUK_RANK_BACKGROUND)
+	if (pmuk_inst_can_displace(inst))
 		pmuk_rank_any_below(inst, pmuk_inst_give_way_if_lost);
 }
 
-/*
- * Makes contexts of lower rank give way until @place finds room, or none has what @inst lacks. A
- * lower context may occupy registers for a trial at first. Its trial has ended when the search has
- * taken its lock, so a last call of @place may find room. Then each lower context that waits tries
- * again, as some may fit beside @inst.
- */
-static int pmuk_rank_make_room(struct pmuk_inst *inst, struct pmuk_target *failed,
-			       int (*place)(struct pmuk_inst *inst, struct pmuk_target *failed))
+/* Ends the search for room: those that have given way try again, as some may fit beside @inst. */
+static void pmuk_rank_searched(struct pmuk_inst *inst, bool took, bool found)
 	__must_hold(&inst->ctx->lock)
 {
-	int ret = -ENOSPC;
-	bool took = false;
+	unsigned long least = took ? PMUK_RETRY_MAX : PMUK_RETRY_MIN;
 
-	while (ret == -ENOSPC && pmuk_rank_displace(inst)) {
-		took = true;
-		ret = place(inst, failed);
-	}
-	if (ret == -ENOSPC)
-		ret = place(inst, failed);
+	inst->vain_pause = found ? 0 : clamp(2 * inst->vain_pause, least, PMUK_VAIN_MAX);
+	inst->vain_until = jiffies + inst->vain_pause;
+	if (found)
+		pmuk_rank_placed(inst);
 	if (took)
 		pmuk_rank_any_below(inst, pmuk_inst_recall);
-	return ret;
 }
 
 /*
- * Calls @place, which places @inst, starts it, or both. Contexts of lower rank have to give way for
- * the first try, and for a later one if another of them has started since: to do that each time
- * would be no use.
+ * Calls @place until @place finds room, or until no context of lower rank has what @inst lacks. A
+ * lower context may occupy registers for a trial at first. Its trial has ended when the search has
+ * taken its lock, so one more call of @place may find room. Returns what @place has returned, or
+ * -ENOSPC if there is nobody to give way, or nobody should again.
  */
+int pmuk_rank_make_room(struct pmuk_inst *inst, struct pmuk_target *failed,
+			int (*place)(struct pmuk_inst *inst, struct pmuk_target *failed))
+	__must_hold(&inst->ctx->lock)
+{
+	bool took = false, last = false;
+	int ret;
+
+	if (!pmuk_inst_can_displace(inst) ||
+	    (inst->vain_pause && time_before(jiffies, inst->vain_until)) ||
+	    !pmuk_rank_any_below(inst, pmuk_inst_is_there))
+		return -ENOSPC;
+	for (;;) {
+		inst->ways = atomic_read(per_cpu_ptr(&pmuk_ways, inst->cpu));
+		ret = place(inst, failed);
+		if (ret != -ENOSPC || last)
+			break;
+		last = !pmuk_rank_any_below(inst, pmuk_inst_give_way_if_it_helps);
+		took |= !last;
+	}
+	pmuk_rank_searched(inst, took, !ret);
+	return ret;
+}
+
+/* Calls @place, which places @inst, starts it, or both. */
 int pmuk_rank_place(struct pmuk_inst *inst, struct pmuk_target *failed,
 		    int (*place)(struct pmuk_inst *inst, struct pmuk_target *failed))
 	__must_hold(&inst->ctx->lock)
 {
 	int ret = place(inst, failed);
 
-	if (ret == -ENOSPC && pmuk_inst_can_displace(inst) &&
-	    (atomic_xchg(&inst->challenged, 0) || !inst->missed))
-		ret = pmuk_rank_make_room(inst, failed, place);
+	if (ret == -ENOSPC)
+		return pmuk_rank_make_room(inst, failed, place);
 	if (!ret)
 		pmuk_rank_placed(inst);
 	return ret;
 }
 
 /*
- * The watch has found that a counter was pushed out, perhaps by a context of lower rank that was
- * loaded before this one and has started later, see pmuk_rank_placed(). One try for each loss gets
- * the counter back. If no context of lower rank is involved, the counter waits for a restart, so
- * that the consumer notices. The reverse can happen when @inst exchanges sets.
+ * The watch calls this. A context of lower rank that was loaded before @inst and has started later
+ * may have pushed out counters of @inst, see pmuk_rank_placed(). @inst takes them back. The reverse
+ * can happen when @inst exchanges sets.
  */
 void pmuk_rank_recover(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
 {
-	bool challenged, lost, back, took = false;
-
-	/* An instance that waits leaves ->challenged to pmuk_rank_place(). */
-	if (!pmuk_inst_can_displace(inst) || inst->missed)
+	if (!pmuk_inst_can_displace(inst))
 		return;
 	if (inst->nr_turns > 1)
-		pmuk_rank_any_below(inst, pmuk_inst_give_way_if_lost);
-	challenged = atomic_xchg(&inst->challenged, 0);
-	lost = pmuk_inst_take_lost(inst);
-	if (!(challenged || lost) || !pmuk_inst_has_lost(inst))
-		return;
-	back = challenged && pmuk_inst_reclaim(inst);
-	while (!back && pmuk_rank_displace(inst)) {
-		took = true;
-		back = pmuk_inst_reclaim(inst);
-	}
-	if (back)
+		pmuk_rank_placed(inst);
+	if (pmuk_inst_has_lost(inst) && !pmuk_rank_make_room(inst, NULL, pmuk_inst_reclaim))
 		pmuk_post(inst->ctx, PMUK_MSG_CPU_ONLINE, inst->cpu, 1, 0, 0);
-	if (took)
-		pmuk_rank_any_below(inst, pmuk_inst_recall);
 }
 
 /* The context has stopped: contexts that may have given way to it try again. */

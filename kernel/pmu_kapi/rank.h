@@ -6,6 +6,9 @@
 #include "context.h"
 
 void pmuk_inst_set_missed(struct pmuk_inst *inst, bool missed) __must_hold(&inst->ctx->lock);
+int pmuk_rank_make_room(struct pmuk_inst *inst, struct pmuk_target *failed,
+			int (*place)(struct pmuk_inst *inst, struct pmuk_target *failed))
+	__must_hold(&inst->ctx->lock);
 int pmuk_rank_place(struct pmuk_inst *inst, struct pmuk_target *failed,
 		    int (*place)(struct pmuk_inst *inst, struct pmuk_target *failed))
 	__must_hold(&inst->ctx->lock);

@@ -28,7 +28,7 @@ struct pmuk_question {
 	struct pmuk_counter *counters[PMUK_SET_COUNTERS];	/* each has a register */
 };
 
-/* The calls wait here, so that at most one worker waits for pmuk_trial_lock. */
+/* The calls wait here, so that at most one worker waits for a trial to end. */
 static DEFINE_MUTEX(pmuk_room_lock);
 
 static struct pmuk_counter *pmuk_room_make(const struct pmuk_attr *wanted, int cpu)
@@ -85,7 +85,7 @@ static void pmuk_room_work(struct work_struct *work)
 {
 	struct pmuk_question *q = container_of(work, struct pmuk_question, work);
 
-	guard(mutex)(&pmuk_trial_lock);
+	guard(mutex)(pmuk_trial_lock(q->cpu));
 	q->ret = raw_smp_processor_id() == q->cpu ? pmuk_room_try(q) : -ENODEV;
 }
 

@@ -245,6 +245,5 @@ void pmuk_slot_watch(struct pmuk_slot *slot)
 	if (slot->reported)
 		return;
 	slot->reported = true;
-	slot->inst->lost = true;
 	pmuk_post(slot->inst->ctx, kind, cpu, 1, BIT(slot->def->num), slot->turn->set->id);
 }

@@ -300,15 +300,6 @@ static void older_counters_give_way(struct kunit *test)
 	expect_waits(test, low, cpu, 0);
 }
 
-static void expect_lost_and_back(struct kunit *test, struct pmuk_context *ctx, int cpu)
-{
-	struct pmuk_msg msg = pmuk_ctx_next(test, ctx);
-
-	KUNIT_EXPECT_EQ(test, msg.kind, PMUK_MSG_COUNTER_LOST);
-	KUNIT_EXPECT_EQ(test, msg.by, 0);
-	expect_back(test, ctx, cpu);
-}
-
 /* The lower context has stopped by the time that the watch of the higher one checks. */
 static void older_counters_that_stopped(struct kunit *test)
 {
@@ -323,10 +314,28 @@ static void older_counters_that_stopped(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_stop(low), 0);
 	enable_delayed_work(&high->watch);
 	high->watch.work.func(&high->watch.work);
-	expect_lost_and_back(test, high, cpu);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_next(test, high).kind, PMUK_MSG_COUNTER_LOST);
+	expect_back(test, high, cpu);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 5);
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, high, 0, 0, cpu), 5);
 	pmuk_ctx_silent(test, low);
+}
+
+/* The lower context has pushed out two, and gives way to the first that notices. */
+static void older_counters_of_two(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *low = ranked(test, sim, LOW, 2), *normal, *high;
+
+	pmuk_ctx_load(test, low, cpu);
+	normal = running(test, sim, NORMAL, 1, cpu);
+	high = running(test, sim, HIGH, 1, cpu);
+	pmuk_ctx_start(test, low);
+	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(pmuk_sim_count(sim, 0, 5) == 10));
+	KUNIT_EXPECT_GE(test, pmuk_ctx_told(high, PMUK_MSG_COUNTER_LOST), 1);
+	KUNIT_EXPECT_GE(test, pmuk_ctx_told(normal, PMUK_MSG_COUNTER_LOST), 1);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_told(low, PMUK_MSG_COUNTER_LOST), 1);
 }
 
 /* A context that has lost a counter to others, of another PMU, keeps the counters that it has. */
@@ -351,6 +360,43 @@ static void other_losses_stay(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 10);
 	pmuk_ctx_silent(test, low);
 	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim2, cpu, 0), 0);
+}
+
+/* The higher context has lost its counter to another user, who has left. */
+static void counters_taken_back_push_out(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *high = running(test, sim, HIGH, 1, cpu), *low;
+
+	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, cpu, 1), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_next(test, high).kind, PMUK_MSG_COUNTER_LOST);
+	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, cpu, 0), 0);
+	low = running(test, sim, LOW, 1, cpu);
+	expect_back(test, high, cpu);
+	expect_gave_way(test, low, 1, cpu, high);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(high), 0);
+	expect_back(test, low, cpu);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 5);
+}
+
+/*
+ * The normal context waits, and tries again some times a second. It is no use that the low context
+ * gives way, so that one does so only once.
+ */
+static void vain_tries_are_rare(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 4, 32);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *low = running(test, sim, LOW, 1, cpu);
+	struct pmuk_context *normal = running(test, sim, NORMAL, 3, cpu);
+
+	running(test, sim, HIGH, 2, cpu);
+	expect_waits(test, normal, cpu, 0);
+	pmuk_ctx_told(low, PMUK_MSG_COUNTER_LOST);
+	msleep(2000);
+	KUNIT_EXPECT_LE(test, pmuk_ctx_told(low, PMUK_MSG_COUNTER_LOST), 1);
+	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(pmuk_sim_count(sim, 0, 5) == 10));
 }
 
 static bool was_taken(struct pmuk_context *ctx, const struct pmuk_context *by)
@@ -427,7 +473,10 @@ static struct kunit_case pmuk_rank_cases[] = {
 	KUNIT_CASE(each_cpu_gives_way),
 	KUNIT_CASE(older_counters_give_way),
 	KUNIT_CASE(older_counters_that_stopped),
+	KUNIT_CASE(older_counters_of_two),
 	KUNIT_CASE(other_losses_stay),
+	KUNIT_CASE(counters_taken_back_push_out),
+	KUNIT_CASE(vain_tries_are_rare),
 	KUNIT_CASE(turns_push_out),
 	KUNIT_CASE(waits_in_peace),
 	KUNIT_CASE(no_such_rank),
