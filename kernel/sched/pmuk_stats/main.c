@@ -255,7 +255,7 @@ static int pmuk_sched_turn_on(struct pmuk_sched *s) __must_hold(&s->on_lock)
 	s->lost = false;
 	s->retry_after = 1;
 	s->retry_in = 0;
-	schedule_delayed_work(&s->watch, PMUK_SCHED_WATCH);
+	queue_delayed_work(system_dfl_wq, &s->watch, PMUK_SCHED_WATCH);
 	return 0;
 }
 
@@ -364,6 +364,9 @@ static bool pmuk_sched_has_strays(struct pmuk_sched *s) __must_hold(&s->on_lock)
 /*
  * Retries once a second: another user of a lost counter may have released that counter, and there
  * may be memory now for tasks without an entry.
+ *
+ * The work is not bound to a CPU, as its timer may expire on any: on a CPU with a real-time task,
+ * it would wait for that task, and on others make the CPU switch.
  */
 static void pmuk_sched_watch(struct work_struct *work)
 {
@@ -376,7 +379,7 @@ static void pmuk_sched_watch(struct work_struct *work)
 		pmuk_sched_retry_counters(s);
 	if (pmuk_sched_has_strays(s))
 		pmuk_sched_tasks_seed();
-	schedule_delayed_work(&s->watch, PMUK_SCHED_WATCH);
+	queue_delayed_work(system_dfl_wq, &s->watch, PMUK_SCHED_WATCH);
 }
 
 static void pmuk_sched_move(struct work_struct *work)
