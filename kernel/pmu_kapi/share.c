@@ -58,7 +58,9 @@ static void pmuk_host_check_throttled(struct pmuk_host *host)
 
 /*
  * Callbacks may start and stop riders, and set their periods. pmuk_host_release() then aims the
- * host once for all of that.
+ * host once for all of that. If the overflow has interrupted the code that aims, that code aims
+ * again. The period that the host had next for the old deadlines may be 2 events: interrupts at
+ * that pace would leave the code no time, so the next period is long until the code has aimed.
  */
 static void pmuk_host_overflow(struct perf_event *event, struct perf_sample_data *data,
 			       struct pt_regs *regs)
@@ -81,6 +83,8 @@ static void pmuk_host_overflow(struct perf_event *event, struct perf_sample_data
 	}
 	if (claimed)
 		pmuk_host_release(host);
+	else
+		perf_local_set_next_period(event, PMUK_PERIOD_MAX);
 	perf_local_served(outer);
 }
 

@@ -444,6 +444,75 @@ static void pmu_that_goes_is_told(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), -ENODEV);
 }
 
+/* ---- overflows while the host is aimed ---- */
+
+/* Events come, as if an NMI had let them, after the driver has updated the count @wait times. */
+struct storm {
+	unsigned int wait;
+	bool rages, is_over;
+	unsigned int interrupts;
+};
+
+static void break_out(struct pmuk_sim *sim, enum pmuk_sim_point point, void *data)
+{
+	struct storm *s = data;
+
+	s->interrupts += s->rages && point == PMUK_SIM_RELOADING;
+	if (s->rages || s->is_over || point != PMUK_SIM_DONE || s->wait--)
+		return;
+	s->rages = true;
+	pmuk_sim_count(sim, 0, 1000);
+	s->rages = false;
+	s->is_over = true;
+}
+
+/* Resuming a counter aims the host at 99, when other counters have the deadlines 100 and 101. */
+static void resume_in_storm(struct kunit *test, struct pmuk_sim *sim, struct storm *s)
+{
+	static const u64 periods[] = { 50, 100, 101 };
+	const struct pmuk_sim_hook hook = { break_out, s };
+	int cpu = pmuk_test_pin_first(test);
+	struct twin t[ARRAY_SIZE(periods)] = {};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(t); i++) {
+		make_twin(test, &t[i], share_attr(sim, 0, periods[i]), cpu, REACT_NONE);
+		KUNIT_ASSERT_EQ(test, pmuk_counter_enable(t[i].c), 0);
+	}
+	pmuk_sim_count(sim, 0, 11);
+	KUNIT_ASSERT_EQ(test, pmuk_counter_pause(t[0].c), 0);
+	pmuk_sim_count(sim, 0, 60 - 11);
+	pmuk_sim_set_hook(sim, &hook);
+	KUNIT_ASSERT_EQ(test, pmuk_counter_resume(t[0].c), 0);
+	pmuk_sim_set_hook(sim, NULL);
+	pmuk_sim_count(sim, 0, 2);
+	for (i = 0; i < ARRAY_SIZE(t); i++)
+		t[i].nr = 0;
+	pmuk_sim_count(sim, 0, 1010);
+	for (i = 0; i < ARRAY_SIZE(t); i++) {
+		KUNIT_EXPECT_GE(test, t[i].nr, 9);
+		kunit_release_action(test, pmuk_test_put_counter, t[i].c);
+	}
+}
+
+/*
+ * A host that overflows while it is aimed does not overflow again and again until it has been
+ * aimed: the code that aims would not go on.
+ */
+static void aim_ends_in_storm(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct storm s = { .is_over = true };
+	unsigned int wait;
+
+	for (wait = 0; s.is_over; wait++) {
+		s = (struct storm){ .wait = wait };
+		resume_in_storm(test, sim, &s);
+		KUNIT_EXPECT_LE_MSG(test, s.interrupts, 60, "after update %u", wait);
+	}
+	KUNIT_EXPECT_GT(test, wait, 2);
+}
+
 /* ---- throttling ---- */
 
 /*
@@ -746,6 +815,7 @@ static struct kunit_case pmuk_share_cases[] = {
 	KUNIT_CASE(pmu_is_for_riders_only),
 	KUNIT_CASE(loss_is_told_to_all),
 	KUNIT_CASE(pmu_that_goes_is_told),
+	KUNIT_CASE(aim_ends_in_storm),
 	KUNIT_CASE(throttling_is_of_one_only),
 	KUNIT_CASE(contexts_share),
 	KUNIT_CASE(reads_of_a_register_agree),
