@@ -146,6 +146,8 @@ static const char *pmuk_context_fault(const struct pmuk_context_attr *attr)
 		return "unknown flags";
 	if (attr->rank < PMUK_RANK_BACKGROUND || attr->rank > PMUK_RANK_CRITICAL)
 		return "no such rank";
+	if (attr->limit_ns > NSEC_PER_SEC)
+		return "a limit of more than a second in each second";
 	if (attr->name && !pmuk_is_name(attr->name))
 		return "a name that is empty, too long, or has characters that do not print";
 	if (attr->buffer.completion)
@@ -200,6 +202,7 @@ static int pmuk_context_init(struct pmuk_context *ctx, const struct pmuk_context
 	strscpy(ctx->name, attr->name ?: "unnamed", sizeof(ctx->name));
 	ctx->flags = attr->flags;
 	ctx->rank = attr->rank;
+	ctx->limit_ns = attr->limit_ns;
 	ctx->battr = attr->buffer;
 	mutex_init(&ctx->lock);
 	scoped_guard(mutex, &ctx->lock)

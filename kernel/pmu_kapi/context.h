@@ -73,6 +73,7 @@ struct pmuk_context {
 	struct pmuk_context_fast fast;	/* the first field */
 	u32 flags;			/* const */
 	enum pmuk_rank rank;		/* const */
+	u64 limit_ns;			/* const: of overflows in a second; 0: no limit */
 	struct pmuk_buffer_attr battr;	/* const */
 	struct pmuk_format *format;	/* const; the context holds the format's module */
 	void *format_arg;		/* const: a copy of &pmuk_context_attr.format_arg */
@@ -184,7 +185,12 @@ struct pmuk_inst {
 	struct work_struct work;	/* ... and exchanges the sets */
 
 	atomic64_t overflows;		/* overflows that the format has handled */
-	atomic64_t cost_ns;		/* time in the format's handler, while debugfs measures */
+	/* cost.c writes. With a limit, and while debugfs measures: */
+	atomic64_t cost_ns;		/* the time that overflows have taken */
+	u64 second;			/* when the present second began, by local_clock() */
+	u64 second_cost;		/* ->cost_ns at that time */
+	atomic64_t limited;		/* how often the limit was exceeded */
+	atomic64_t reads;		/* calls of pmuk_read_local(), while debugfs measures */
 	/* const: in the order of the ids of their sets */
 	struct pmuk_turn turns[] __counted_by(nr_turns);
 };

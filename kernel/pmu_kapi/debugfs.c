@@ -18,9 +18,9 @@
 #include "buffer.h"
 #include "context.h"
 #include "contexts.h"
+#include "cost.h"
 #include "debugfs.h"
 #include "instance.h"
-#include "overflow.h"
 
 static struct dentry *pmuk_dir;
 
@@ -73,6 +73,8 @@ static void pmuk_show_inst(struct seq_file *m, struct pmuk_inst *inst)
 		   inst->live ? "live" : "offline", inst->active ? inst->active->set->id : -1,
 		   atomic_read(&inst->masked) ? " masked" : "", atomic64_read(&inst->overflows),
 		   atomic64_read(&inst->cost_ns));
+	seq_printf(m, " limited %llu reads %llu", atomic64_read(&inst->limited),
+		   atomic64_read(&inst->reads));
 	seq_printf(m, " switches %llu switch_ns %llu switch_max_ns %llu late_max_ns %llu\n",
 		   inst->switches, inst->switch_ns, inst->switch_max_ns, inst->late_max_ns);
 }
@@ -91,6 +93,8 @@ static void pmuk_show_context(struct seq_file *m, struct pmuk_context *ctx) __mu
 		   ctx->loaded ? pmuk_targets[ctx->target] : "none",
 		   ctx->running ? "running" : "stopped", ctx->nr_sets, counters,
 		   atomic64_read(&ctx->mail.posted));
+	if (ctx->limit_ns)
+		seq_printf(m, " limit_ns %llu", ctx->limit_ns);
 	if (ctx->task)
 		seq_printf(m, " task %d", task_pid_nr(ctx->task));
 	seq_putc(m, '\n');

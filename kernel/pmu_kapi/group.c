@@ -11,6 +11,7 @@
 #include <linux/smp.h>
 
 #include "context.h"
+#include "cost.h"
 #include "share.h"
 
 static_assert(!offsetof(struct pmuk_context, fast));
@@ -141,7 +142,8 @@ static void pmuk_group_allow_fast(const struct pmuk_inst *inst, struct pmuk_turn
 
 /*
  * Reads @n counters, and publishes those that this tick has not published yet. A read of all the
- * set's counters, outside of NMI, makes the tick's other reads fast.
+ * set's counters, outside of NMI, makes the tick's other reads fast; while debugfs measures, all
+ * are slow, and are counted here.
  */
 static noinline int pmuk_read_local_slow(struct pmuk_context *ctx, u64 *counts, unsigned int n)
 {
@@ -160,7 +162,9 @@ static noinline int pmuk_read_local_slow(struct pmuk_context *ctx, u64 *counts, 
 	if (n > turn->nr)
 		return -EINVAL;
 	ret = pmuk_counters_read_local(turn->counters, counts, n);
-	if (!ret && n == turn->nr && !in_nmi())
+	if (static_branch_unlikely(&pmuk_measures))
+		atomic64_inc(&inst->reads);
+	else if (!ret && n == turn->nr && !in_nmi())
 		pmuk_group_allow_fast(inst, turn);
 	return ret;
 }

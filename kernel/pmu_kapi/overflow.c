@@ -8,7 +8,6 @@
  */
 #include <linux/export.h>
 #include <linux/irqflags.h>
-#include <linux/jump_label.h>
 #include <linux/lockdep.h>
 #include <linux/sched/clock.h>
 #include <linux/smp.h>
@@ -17,11 +16,9 @@
 #include <trace/events/pmu_kapi.h>
 
 #include "context.h"
+#include "cost.h"
 #include "message.h"
 #include "overflow.h"
-
-/* debugfs turns this on: reading the clock twice for each overflow costs something. */
-DEFINE_STATIC_KEY_FALSE(pmuk_measures);
 
 /* Handles a counter that has overflowed together with the counter that masks. */
 static void pmuk_slot_handle_overdue(struct pmuk_slot *slot)
@@ -137,12 +134,9 @@ static void pmuk_slot_act(struct pmuk_slot *slot, u32 action)
 	}
 }
 
-/*
- * Handle an overflow, or one that was pending, which has no registers and no data. The caller
- * passes @c, as the slot may have lost its counter meanwhile: a tree's counter is not stopped.
- */
-void pmuk_slot_handle(struct pmuk_slot *slot, struct pmuk_counter *c,
-		      const struct pmuk_sample *sample, const struct perf_sample_data *data)
+static void pmuk_slot_call_format(struct pmuk_slot *slot, struct pmuk_counter *c,
+				  const struct pmuk_sample *sample,
+				  const struct perf_sample_data *data)
 {
 	struct pmuk_inst *inst = slot->inst;
 	struct pmuk_context *ctx = inst->ctx;
@@ -175,24 +169,47 @@ void pmuk_slot_handle(struct pmuk_slot *slot, struct pmuk_counter *c,
 		pmuk_post(ctx, PMUK_MSG_OVERFLOW, cpu, 1, BIT(slot->def->num), event.set);
 }
 
+/* Overflows that have taken too long pause all counters. */
+static void pmuk_slot_keep_limit(struct pmuk_slot *slot, u64 start)
+{
+	struct pmuk_inst *inst = slot->inst;
+
+	if (!pmuk_inst_charge(inst, start))
+		return;
+	pmuk_inst_mask(inst);
+	pmuk_post(inst->ctx, PMUK_MSG_LIMIT, smp_processor_id(), 1, BIT(slot->def->num),
+		  slot->turn->set->id);
+}
+
+/*
+ * Handle an overflow, or one that was pending, which has no registers and no data. The caller
+ * passes @c, as the slot may have lost its counter meanwhile: a tree's counter is not stopped.
+ */
+void pmuk_slot_handle(struct pmuk_slot *slot, struct pmuk_counter *c,
+		      const struct pmuk_sample *sample, const struct perf_sample_data *data)
+{
+	u64 start;
+
+	if (likely(!pmuk_inst_is_measured(slot->inst))) {
+		pmuk_slot_call_format(slot, c, sample, data);
+		return;
+	}
+	start = local_clock();
+	pmuk_slot_call_format(slot, c, sample, data);
+	pmuk_slot_keep_limit(slot, start);
+}
+
 /* Interrupts are off, so a disable of the counter waits: the turn does not end in the middle. */
 void pmuk_slot_overflow(struct pmuk_counter *c, const struct pmuk_sample *sample,
 			const struct perf_sample_data *data)
 {
 	struct pmuk_slot *slot = c->slot;
 	struct pmuk_inst *inst = slot->inst;
-	u64 start;
 
 	lockdep_assert_irqs_disabled();
 	/* A tree's overflows go on after the turn has ended: these are dropped. */
 	if (context_unsafe(READ_ONCE(inst->active)) != slot->turn || atomic_read(&inst->masked) ||
 	    READ_ONCE(slot->hit))
 		return;
-	if (!static_branch_unlikely(&pmuk_measures)) {
-		pmuk_slot_handle(slot, c, sample, data);
-		return;
-	}
-	start = local_clock();
 	pmuk_slot_handle(slot, c, sample, data);
-	atomic64_add(local_clock() - start, &inst->cost_ns);
 }

@@ -3,11 +3,7 @@
 #ifndef _PMU_KAPI_OVERFLOW_H
 #define _PMU_KAPI_OVERFLOW_H
 
-#include <linux/jump_label.h>
-
 #include "context.h"
-
-DECLARE_STATIC_KEY_FALSE(pmuk_measures);
 
 /* Returns the first period after a start, or, with @restart, after a restart. */
 static inline u64 pmuk_slot_period(const struct pmuk_slot *slot, bool restart)

@@ -93,6 +93,8 @@ static const char *pmuk_tree_lacks(struct pmuk_context *ctx) __must_hold(&ctx->l
 
 	if (ctx->flags & PMUK_CTX_MASK)
 		return "a task's children cannot be masked";
+	if (ctx->limit_ns)
+		return "a task's children cannot be paused at a limit";
 	if (pmuk_format_is_perf(ctx->format) && perf && (perf->sample_type & PERF_SAMPLE_READ))
 		return "a task's children have no values for records";
 	xa_for_each(&ctx->sets, id, set) {
@@ -227,9 +229,9 @@ static int pmuk_context_load(struct pmuk_context *ctx, struct pmuk_target *targe
  * Return: 0; -EINVAL if @ctx or @target is NULL or an ERR_PTR(), or the target is impossible,
  * or there is no event set, or a PMU has an event on another CPU than the target's; -EBUSY if
  * @ctx is loaded, or with PMUK_TARGET_TREE the task has forked meanwhile; -EOPNOTSUPP for what
- * cannot be done with a task's children: several sets, PMUK_CTX_MASK, random or long periods,
- * peers, PERF_SAMPLE_READ in records; -ENODEV if no CPU of the target is online; -ENOMEM; as
- * pmuk_counter_create(); and what &pmuk_format.init says.
+ * cannot be done with a task's children: several sets, PMUK_CTX_MASK, a limit, random or long
+ * periods, peers, PERF_SAMPLE_READ in records; -ENODEV if no CPU of the target is online; -ENOMEM;
+ * as pmuk_counter_create(); and what &pmuk_format.init says.
  */
 int pmuk_load_context(struct pmuk_context *ctx, struct pmuk_target *target)
 {

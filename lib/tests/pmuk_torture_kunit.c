@@ -58,6 +58,7 @@ enum event {
 	EVENT_REPLACE, EVENT_OVERFLOW, EVENT_HARDWARE, EVENT_TOLD, EVENT_HOTPLUG, EVENT_EXIT,
 	EVENT_FORK, EVENT_CREATE_OTHER, EVENT_KEEP_OTHER, EVENT_END_OTHER, EVENT_KEPT_READ,
 	EVENT_GAVE_WAY,
+	EVENT_LIMITED,
 	EVENT_KINDS,
 };
 
@@ -77,6 +78,7 @@ static const struct {
 	[EVENT_END_OTHER]	= { "it went", CALLS },
 	[EVENT_KEPT_READ]	= { "kept counts read", CALLS },
 	[EVENT_GAVE_WAY]	= { "gave way", 1 },
+	[EVENT_LIMITED]		= { "limited", 1 },
 };
 
 static_assert(ARRAY_SIZE(events) == EVENT_KINDS);
@@ -336,6 +338,8 @@ static void take(struct slot *slot, const struct pmuk_msg *msg)
 		atomic64_add(msg->count, &slot->told_overflows);
 	if (msg->by)
 		happened(EVENT_GAVE_WAY);
+	if (msg->kind == PMUK_MSG_LIMIT)
+		happened(EVENT_LIMITED);
 }
 
 /* ---- contexts come and go ---- */
@@ -466,6 +470,7 @@ static void open_context(struct slot *slot, u32 a)
 	struct pmuk_context_attr attr = {
 		.flags = a & BIT(0) ? PMUK_CTX_MASK : 0,
 		.rank = (int)((a >> 10) % 3) + PMUK_RANK_BACKGROUND,
+		.limit_ns = (a >> 12) % 4 ? 0 : (a >> 14) % (20 * NSEC_PER_USEC),
 		.completion = &slot->more,
 		.buffer.nr_pages = 1 << (a >> 1) % 3,
 	};

@@ -31,6 +31,8 @@ static const struct verb {
 	  "OpenMetrics text, for Prometheus" },
 	{ "info", cmd_info, "[--json]", "what is counted, and how much memory that takes" },
 	{ "room", cmd_room, "[--json]", "how many more counters would fit on each CPU" },
+	{ "consumers", cmd_consumers, "[-bcm] [-d SECONDS] [-n TIMES] [--json]",
+	  "what the consumers of pmuk do and cost, live" },
 	{ "events", cmd_events, "[EVENT,...]", "print or change the counted events" },
 	{ "reset", cmd_reset, "", "set all totals to 0" },
 	{ "enable", cmd_enable, "", "begin to count" },
@@ -45,7 +47,7 @@ static void help(FILE *out)
 
 	fputs("usage: pmuk COMMAND [ARGUMENT]...\n", out);
 	for (i = 0; i < ARRAY_SIZE(verbs); i++)
-		fprintf(out, "    %-8s %s\n", verbs[i].name, verbs[i].what);
+		fprintf(out, "    %-9s %s\n", verbs[i].name, verbs[i].what);
 	fputs("pmuk COMMAND --help lists its arguments. The manual is pmuk(1).\n", out);
 }
 

@@ -24,6 +24,7 @@ typedef uint64_t u64;
 #define PROC			"/proc/pmuk_sched"
 #define DEVICE			"/dev/pmuk_sched"
 #define MODULE			"/sys/module/pmuk_sched"
+#define DEBUGFS			"/sys/kernel/debug/pmuk"
 
 #ifndef __printf
 #define __printf(text, args)	__attribute__((__format__(printf, text, args)))
@@ -42,6 +43,7 @@ int cmd_report(int argc, char **argv);
 int cmd_export(int argc, char **argv);
 int cmd_info(int argc, char **argv);
 int cmd_room(int argc, char **argv);
+int cmd_consumers(int argc, char **argv);
 int cmd_events(int argc, char **argv);
 int cmd_reset(int argc, char **argv);
 int cmd_enable(int argc, char **argv);
@@ -69,6 +71,8 @@ u64 now_ns(void);
 /* ---- source.c: opens the kernel's files; a failure exits with the reason and the remedy ---- */
 
 const char *rooted(const char *path);	/* @path below $PMUK_ROOT, valid until the next call */
+/* Exits if the file of debugfs is missing. Other messages here ask for the module pmuk_sched. */
+void check_debugfs(const char *path);
 int open_source(const char *path, int flags);
 char *read_source(const char *path, size_t *len);
 

@@ -3,16 +3,13 @@
  * pmuk room: prints how many more counters of cycles would fit on each CPU, and which consumers of
  * pmuk hold counters there or wait for room.
  */
-#include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "pmuk.h"
 
-#define DIRECTORY	"/sys/kernel/debug/pmuk"
-#define ROOM		DIRECTORY "/room"
+#define ROOM	DEBUGFS "/room"
 
 /* ->any: a CPU's line has begun, or the CPU's object in JSON. */
 struct printer {
@@ -132,14 +129,6 @@ static bool take_holder(struct printer *p, const char *line)
 	return true;
 }
 
-/* The messages of source.c ask for the module pmuk_sched, which is not needed here. */
-static void check_debugfs(void)
-{
-	if (!access(rooted(ROOM), R_OK) || errno == EACCES)
-		return;
-	die("%s: %s. Is debugfs mounted, and the module pmu_kapi loaded?", ROOM, strerror(errno));
-}
-
 int cmd_room(int argc, char **argv)
 {
 	static const struct option options[] = { { "json", no_argument, NULL, 'j' }, {} };
@@ -154,7 +143,7 @@ int cmd_room(int argc, char **argv)
 		p.wants_json = true;
 	}
 	no_more_arguments(argc, argv);
-	check_debugfs();
+	check_debugfs(ROOM);
 	text = read_source(ROOM, &len);
 	begin(&p);
 	for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))

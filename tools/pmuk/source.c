@@ -40,6 +40,13 @@ __noreturn static void explain(const char *path, int error)
 	    strncmp(path, "/dev", 4) ? "/proc" : "devtmpfs on /dev");
 }
 
+void check_debugfs(const char *path)
+{
+	if (!access(rooted(path), R_OK) || errno == EACCES)
+		return;
+	die("%s: %s. Is debugfs mounted, and the module pmu_kapi loaded?", path, strerror(errno));
+}
+
 int open_source(const char *path, int flags)
 {
 	int fd = open(rooted(path), flags | O_CLOEXEC);

@@ -86,6 +86,25 @@ TRACE_EVENT(pmuk_overflow,
 		      __entry->cpu, __entry->set, __entry->num, __entry->action)
 );
 
+/*
+ * The time that an overflow has taken, if its context has a limit or debugfs measures. If the
+ * context has exceeded its limit, over is 1.
+ */
+TRACE_EVENT(pmuk_cost,
+	    TP_PROTO(u64 id, int cpu, u64 ns, bool over),
+	    TP_ARGS(id, cpu, ns, over),
+	    TP_STRUCT__entry(__field(u64, id)
+			     __field(u64, ns)
+			     __field(int, cpu)
+			     __field(bool, over)),
+	    TP_fast_assign(__entry->id = id;
+			   __entry->ns = ns;
+			   __entry->cpu = cpu;
+			   __entry->over = over;),
+	    TP_printk("context=%llu cpu=%d ns=%llu over=%d", __entry->id, __entry->cpu,
+		      __entry->ns, __entry->over)
+);
+
 /* Records of a CPU's buffer were lost. */
 TRACE_EVENT(pmuk_lost,
 	    TP_PROTO(u64 id, int cpu, u64 count),

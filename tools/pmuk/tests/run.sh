@@ -165,7 +165,7 @@ test_malformed() {
 test_usage() { root first
 	local args
 	"$pmuk" --help >/dev/null || broken 'no help'
-	for args in top stat hist record report export info room events reset enable disable; do
+	for args in top stat hist record report export info room consumers events reset enable disable; do
 		says 'usage: pmuk' "$pmuk" $args --help
 	done
 	for args in nothing 'top -y' 'top more' 'stat' 'stat -o' 'hist wait more' 'report more' \
@@ -499,6 +499,86 @@ test_room() { root none
 		'  context 2 name early rank normal set 0 counters 1 pinned 1\n'; do
 		room "$text"
 		refuses 1 'is not understood. Do pmuk and the module match' "$pmuk" room
+	done
+}
+
+# contexts TEXT: the kernel's file has TEXT
+contexts()
+{
+	mkdir -p "$PMUK_ROOT/sys/kernel/debug/pmuk"
+	printf %b "$1" >"$PMUK_ROOT/sys/kernel/debug/pmuk/contexts"
+}
+
+# between BEFORE AFTER COMMAND...: the kernel's file has BEFORE at the first reading of COMMAND, and
+# AFTER from the second on. COMMAND reads contexts first, and then measure, which is a pipe here.
+between()
+{
+	local pipe=$PMUK_ROOT/sys/kernel/debug/pmuk/measure after=$2 status=0 writer
+	contexts "$1"
+	rm -f "$pipe"
+	mkfifo "$pipe"
+	shift 2
+	{
+		trap '' PIPE
+		exec 8>"$pipe"
+		contexts "$after"
+		printf '1\n' >&8
+		exec 8>&-
+		while sleep 0.02; do printf '1\n' >"$pipe"; done
+	} &
+	writer=$!
+	timeout 60 "$@" || status=$?
+	kill "$writer"
+	wait "$writer" 2>/dev/null || true
+	return $status
+}
+
+cpu_line() { printf '  instance cpu %s live set 0 overflows %s overflow_ns %s limited %s reads %s switches 0 %s\\n' "$1" \
+	"$2" "$3" "$4" "$5" 'switch_ns 0 switch_max_ns 0 late_max_ns 0'; }
+buffer_line() { printf '  buffer cpu %s pages 1 head %s tail 0 consumed 0 lost %s discarded 0 overwritten 0 wakeups 0\\n' "$1" \
+	"$2" "$3"; }
+
+test_consumers() { root none
+	refuses 1 'Is debugfs mounted, and the module pmu_kapi loaded' "$pmuk" consumers -n 1
+	local one='context 3 name counters rank critical format perf target cpus running sets 1 counters 4 messages 9 limit_ns 500\n'
+	local two='context 5 name mine rank normal format perf target task running sets 1 counters 2 messages 0 task 77\n'
+	local before after
+	before=$one$(cpu_line 0 10 1000 0 7)$(buffer_line 0 100 1)$(cpu_line 2 20 2000 1 7)
+	after=$one$(cpu_line 0 30 9000 2 8)$(buffer_line 0 4100 6)$(cpu_line 2 5 500 1 9)
+	before=$before$two$(cpu_line -1 1 10 0 0)$(buffer_line 0 8 0)$(buffer_line 1 8 0)
+	after=$after$two$(cpu_line -1 4 10 0 0)$(buffer_line 0 16 0)$(buffer_line 1 32 1)
+	between "$before" "$after" "$pmuk" consumers -n 1 -d 0.1 --json | json "j['measured'] and j['interval_ns'] > 0 and \
+		j['consumers'] == [{'context': 3, 'name': 'counters', 'rank': 'critical', 'counters': 4, \
+		'limit_ns': 500, 'overflows': 25, 'overflow_ns': 8500, 'bytes': 4000, 'lost': 5, 'reads': 3, \
+		'limited': 2}, {'context': 5, 'name': 'mine', 'rank': 'normal', 'counters': 2, 'limit_ns': None, \
+		'overflows': 3, 'overflow_ns': 0, 'bytes': 32, 'lost': 1, 'reads': 0, 'limited': 0}]"
+	between "$before" "$after" "$pmuk" consumers -c -n 1 -d 0.1 --json | json "[(c['cpu'], c['overflows']) for c in \
+		j['consumers']] == [(0, 20), (2, 5), (None, 3)]"
+	rm "$PMUK_ROOT/sys/kernel/debug/pmuk/measure"
+	printf '0\n' >"$PMUK_ROOT/sys/kernel/debug/pmuk/measure"
+	says '^      5  normal            2           0       -        0       0       -        0  mine$' \
+		"$pmuk" consumers -n 1 -d 0.1
+	says '^      3  critical          4     2           0     0.0        0       0       -        0  counters$' \
+		"$pmuk" consumers -cn 1 -d 0.1
+	says '^      3  critical          4           0     0.0        0       0       -        0  counters$' \
+		"$pmuk" consumers -n 1 -d 0.1
+	[ "$("$pmuk" consumers -n 2 -d 0.1 | grep -c '^CONTEXT')" -eq 2 ] || broken 'not two tables'
+	"$pmuk" consumers -m -n 1 -d 0.1 --json | json "j['measured'] and j['consumers'][0]['reads'] == 0"
+	[ "$(cat "$PMUK_ROOT/sys/kernel/debug/pmuk/measure")" = 0 ] || broken 'the kernel still measures'
+	printf '1\n' >"$PMUK_ROOT/sys/kernel/debug/pmuk/measure"
+	"$pmuk" consumers -m -n 1 -d 0.1 >/dev/null || broken 'does not end well'
+	[ "$(cat "$PMUK_ROOT/sys/kernel/debug/pmuk/measure")" = 1 ] || broken 'no longer measures, as somebody else wants'
+	printf '0\n' >"$PMUK_ROOT/sys/kernel/debug/pmuk/measure"
+	ends 143 timeout --preserve-status 1 "$pmuk" consumers -m
+	[ "$(cat "$PMUK_ROOT/sys/kernel/debug/pmuk/measure")" = 0 ] || broken 'measured on after SIGTERM'
+	{ "$pmuk" consumers -m -d 0.1 2>"$work/said" || true; } | head -n 1 >"$work/head"
+	[ "$(cat "$PMUK_ROOT/sys/kernel/debug/pmuk/measure")" = 0 ] || broken 'measured on after SIGPIPE'
+	contexts ''
+	"$pmuk" consumers -n 1 -d 0.1 --json | json "j['consumers'] == []"
+	local text
+	for text in 'context\n' '  instance cpu 0 live\n' "${one}what\n"; do
+		contexts "$text"
+		refuses 1 'is not understood. Do pmuk and the module match' "$pmuk" consumers -n 1
 	done
 }
 

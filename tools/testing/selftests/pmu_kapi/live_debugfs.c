@@ -22,7 +22,8 @@ struct shown_cpu {
 	bool there;
 	char state[16];
 	int set;
-	uint64_t overflows, overflow_ns, switches, switch_ns, switch_max_ns, late_max_ns;
+	uint64_t overflows, overflow_ns, limited, reads;
+	uint64_t switches, switch_ns, switch_max_ns, late_max_ns;
 	uint64_t pages, head, tail, consumed, lost, discarded, overwritten, wakeups;
 	uint64_t aux_pages, aux_head;
 };
@@ -67,7 +68,8 @@ static bool parse_instance(struct shown *s, const char *line)
 	*at = (struct shown_cpu){ .there = true };
 	return sscanf(line, "  instance cpu %*d %15s set %d ", at->state, &at->set) == 2 &&
 		numbers_of(line, "overflows", &at->overflows, "overflow_ns", &at->overflow_ns,
-			   "switches", &at->switches, "switch_ns", &at->switch_ns,
+			   "limited", &at->limited, "reads", &at->reads, "switches",
+			   &at->switches, "switch_ns", &at->switch_ns,
 			   "switch_max_ns", &at->switch_max_ns, "late_max_ns", &at->late_max_ns,
 			   NULL);
 }
