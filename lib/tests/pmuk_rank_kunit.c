@@ -223,6 +223,25 @@ static void load_keeps_none_away(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, high, 0, 0, cpu), 5);
 }
 
+/* The load of the higher context finds room, which the lower one has taken when it starts. */
+static void start_takes_room(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *low = ranked(test, sim, LOW, 1);
+	struct pmuk_context *high = ranked(test, sim, HIGH, 1);
+
+	pmuk_ctx_load(test, low, cpu);
+	pmuk_ctx_load(test, high, cpu);
+	pmuk_ctx_start(test, low);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 5);
+	pmuk_ctx_start(test, high);
+	expect_gave_way(test, low, 1, cpu, high);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 7), 7);
+	expect_waits(test, low, cpu, 5);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, high, 0, 0, cpu), 7);
+}
+
 /* The higher context wants more registers than the PMU has. The lower one comes back. */
 static void giving_way_in_vain(struct kunit *test)
 {
@@ -468,6 +487,7 @@ static struct kunit_case pmuk_rank_cases[] = {
 	KUNIT_CASE(lowest_and_latest_go_first),
 	KUNIT_CASE(comes_back_beside),
 	KUNIT_CASE(load_keeps_none_away),
+	KUNIT_CASE(start_takes_room),
 	KUNIT_CASE(giving_way_in_vain),
 	KUNIT_CASE(only_holders_give_way),
 	KUNIT_CASE(each_cpu_gives_way),

@@ -444,6 +444,31 @@ static void pmu_that_goes_is_told(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), -ENODEV);
 }
 
+/*
+ * An overflow that comes late begins a period that counts from where it should have come, or, if a
+ * whole period has passed since then, from now.
+ */
+static void late_overflows_begin_periods(struct kunit *test)
+{
+	static const u64 late[] = { 2, 9, 10, 25 };
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	int cpu = pmuk_test_pin_first(test);
+	struct twins *two = make_twins(test, share_attr(sim, 0, 10), cpu, REACT_NONE);
+	unsigned int i, step;
+
+	toggle_enabled(test, two);
+	for (i = 0; i < ARRAY_SIZE(late); i++) {
+		pmuk_sim_advance(sim, 0, 10 + late[i]);
+		pmuk_sim_interrupt(sim);
+		for (step = 0; step < 20; step++) {
+			pmuk_sim_count(sim, 0, 1);
+			KUNIT_ASSERT_TRUE(test, twins_agree(test, two));
+		}
+		set_period(test, two, 10);
+	}
+	KUNIT_EXPECT_EQ(test, two->shared.nr, 3 * ARRAY_SIZE(late));
+}
+
 /* ---- overflows while the host is aimed ---- */
 
 /* Events come, as if an NMI had let them, after the driver has updated the count @wait times. */
@@ -511,6 +536,65 @@ static void aim_ends_in_storm(struct kunit *test)
 		KUNIT_EXPECT_LE_MSG(test, s.interrupts, 60, "after update %u", wait);
 	}
 	KUNIT_EXPECT_GT(test, wait, 2);
+}
+
+/* An NMI sets the period of @c at one of the driver's steps, as if it interrupted an aim there. */
+struct meddler {
+	struct pmuk_counter *c;
+	unsigned int at, step;
+	bool is_done;
+};
+
+static void shorten(struct pmuk_sim *sim, enum pmuk_sim_point point, void *data)
+{
+	struct meddler *m = data;
+
+	if (m->is_done || m->step++ != m->at)
+		return;
+	m->is_done = true;
+	pmuk_counter_set_period(m->c, 5);
+}
+
+/*
+ * Resuming a counter aims the host 39 events ahead, at 99. The host would have overflowed at 100,
+ * so its register is loaded. An NMI in the middle gives another counter a deadline 5 events ahead.
+ */
+static void meddle(struct kunit *test, struct pmuk_sim *sim, struct meddler *m)
+{
+	static const u64 periods[] = { 50, 200 };
+	const struct pmuk_sim_hook hook = { shorten, m };
+	int cpu = pmuk_test_pin_first(test);
+	struct twin t[ARRAY_SIZE(periods)] = {};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(t); i++) {
+		make_twin(test, &t[i], share_attr(sim, 0, periods[i]), cpu, REACT_NONE);
+		KUNIT_ASSERT_EQ(test, pmuk_counter_enable(t[i].c), 0);
+	}
+	pmuk_sim_count(sim, 0, 11);
+	KUNIT_ASSERT_EQ(test, pmuk_counter_pause(t[0].c), 0);
+	pmuk_sim_count(sim, 0, 60 - 11);
+	m->c = t[1].c;
+	pmuk_sim_set_hook(sim, &hook);
+	KUNIT_ASSERT_EQ(test, pmuk_counter_resume(t[0].c), 0);
+	pmuk_sim_set_hook(sim, NULL);
+	pmuk_sim_count(sim, 0, 5);
+	KUNIT_EXPECT_EQ_MSG(test, t[1].nr, m->is_done, "period set at step %u", m->at);
+	for (i = 0; i < ARRAY_SIZE(t); i++)
+		kunit_release_action(test, pmuk_test_put_counter, t[i].c);
+}
+
+static void aim_sees_nearer_deadlines(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct meddler m = { .is_done = true };
+	unsigned int at;
+
+	for (at = 0; m.is_done; at++) {
+		m = (struct meddler){ .at = at };
+		meddle(test, sim, &m);
+	}
+	KUNIT_EXPECT_GT(test, at, 2 * PMUK_SIM_POINTS);	/* the last points are in the aim */
 }
 
 /* ---- throttling ---- */
@@ -815,7 +899,9 @@ static struct kunit_case pmuk_share_cases[] = {
 	KUNIT_CASE(pmu_is_for_riders_only),
 	KUNIT_CASE(loss_is_told_to_all),
 	KUNIT_CASE(pmu_that_goes_is_told),
+	KUNIT_CASE(late_overflows_begin_periods),
 	KUNIT_CASE(aim_ends_in_storm),
+	KUNIT_CASE(aim_sees_nearer_deadlines),
 	KUNIT_CASE(throttling_is_of_one_only),
 	KUNIT_CASE(contexts_share),
 	KUNIT_CASE(reads_of_a_register_agree),
