@@ -65,13 +65,15 @@ enum pmuk_rank {
  *	pinned counters of the same PMU there give way, one by one, until there is room. They get a
  *	PMUK_MSG_COUNTER_LOST, keep their counts, and count again on that CPU when there is room.
  *	Contexts on tasks neither give way nor make others do so
- * @limit_ns: how many nanoseconds of each second the overflows of the context may take on a CPU,
- *	or in the task; 0: no limit. An overflow's time is that of the format's handler, and of
- *	what pmuk does for it; the PMU's driver and perf core are not in it. An overflow that
+ * @limit_ns: how many nanoseconds of a second the overflows of the context may take on a CPU, or in
+ *	the task, at most NSEC_PER_SEC; 0: no limit. Not for PMUK_TARGET_TREE. A second begins with
+ *	an overflow, and the first overflow after its end begins the next one. The time of an
+ *	overflow is that of the format's handler, and of the action that the handler asks for, but
+ *	not what perf core and the PMU's driver take before that. The overflow with which a second
  *	exceeds the limit pauses all counters of the context there, and posts a PMUK_MSG_LIMIT.
- *	They count again as with PMUK_CTX_MASK: after a pmuk_restart(), for whatever reason, after
- *	pmuk_start(), and when the CPU or its counters come back. If the second is not over then,
- *	the next overflow pauses them again
+ *	The counters count again after any pmuk_restart(), after pmuk_start(), and when the CPU has
+ *	been offline or the context has given way. If the second is not over then, the next
+ *	overflow pauses them again
  * @buffer: what each CPU's buffer is to be like. Without data pages the context has no buffers.
  *	The completion in it must be NULL, as messages report wakeups. On a task, each possible CPU
  *	has a buffer, as the task may run on any of them
@@ -286,8 +288,8 @@ struct pmuk_set_info {
  * @PMUK_MSG_PMU_GONE: the PMU of a counter was unregistered; reported less than two seconds later
  * @PMUK_MSG_AUX: an AUX area has passed its watermark, has no room, or was truncated
  * @PMUK_MSG_AUX_LOST: data for an AUX area were truncated; the count is of how often
- * @PMUK_MSG_LIMIT: overflows on a CPU have taken longer than &pmuk_context_attr.limit_ns, and all
- *	counters of the context there are paused until pmuk_restart()
+ * @PMUK_MSG_LIMIT: in one second, overflows on a CPU or in the task have taken longer than
+ *	&pmuk_context_attr.limit_ns, which says how long the counters there are paused
  * @PMUK_MSG_KINDS: the number of kinds
  */
 enum pmuk_msg_kind {

@@ -10,13 +10,17 @@
 #include "context.h"
 #include "cost.h"
 
-/* debugfs turns this on: reading the clock twice for each overflow costs something. */
+/*
+ * A user sets this in debugfs. It is off by default: it makes each overflow read the clock twice,
+ * and each local read slow.
+ */
 DEFINE_STATIC_KEY_FALSE(pmuk_measures);
 
 /*
- * Returns true if the instance has exceeded the limit of this second. The first overflow after a
- * second begins the next one; a restart does not, as a consumer may restart at each overflow. If an
- * overflow interrupts another one, its time counts for both, and a second may begin twice.
+ * Begins a second if the last one is over. Returns true, and counts that, if the overflows of this
+ * second have exceeded the limit. A restart begins no second, as a consumer may restart at each
+ * overflow. The time of an overflow that is handled inside of another one is added twice, and then
+ * a second may begin twice.
  */
 static bool pmuk_inst_is_over(struct pmuk_inst *inst, u64 start, u64 ns, u64 cost)
 {
@@ -31,8 +35,8 @@ static bool pmuk_inst_is_over(struct pmuk_inst *inst, u64 start, u64 ns, u64 cos
 }
 
 /*
- * Adds the time of an overflow that has begun at @start by local_clock(). Returns true if
- * the caller has to pause the counters, as overflows of this second have exceeded the limit.
+ * Adds the time since @start, a value of local_clock(), to the instance's cost. Returns true if the
+ * caller has to pause the counters, as this second's overflows have exceeded the limit.
  */
 bool pmuk_inst_charge(struct pmuk_inst *inst, u64 start)
 {

@@ -9,7 +9,7 @@
 
 DECLARE_STATIC_KEY_FALSE(pmuk_measures);
 
-/* A context with a limit is measured, and all are while debugfs measures. */
+/* Returns true if the context has a limit, or a user has asked debugfs to measure all contexts. */
 static inline bool pmuk_inst_is_measured(const struct pmuk_inst *inst)
 {
 	return static_branch_unlikely(&pmuk_measures) || inst->ctx->limit_ns;

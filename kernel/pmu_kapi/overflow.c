@@ -169,7 +169,10 @@ static void pmuk_slot_call_format(struct pmuk_slot *slot, struct pmuk_counter *c
 		pmuk_post(ctx, PMUK_MSG_OVERFLOW, cpu, 1, BIT(slot->def->num), event.set);
 }
 
-/* Overflows that have taken too long pause all counters. */
+/*
+ * Adds the overflow's time to the cost. If this second's overflows have exceeded the limit, pauses
+ * all counters, and tells the consumer, also if another overflow has just paused them.
+ */
 static void pmuk_slot_keep_limit(struct pmuk_slot *slot, u64 start)
 {
 	struct pmuk_inst *inst = slot->inst;
@@ -182,8 +185,8 @@ static void pmuk_slot_keep_limit(struct pmuk_slot *slot, u64 start)
 }
 
 /*
- * Handle an overflow, or one that was pending, which has no registers and no data. The caller
- * passes @c, as the slot may have lost its counter meanwhile: a tree's counter is not stopped.
+ * Handles an overflow now, or one that was pending, which comes without struct pt_regs and without
+ * the PMU's data. The caller passes @c: a tree's counter may overflow after the slot has lost it.
  */
 void pmuk_slot_handle(struct pmuk_slot *slot, struct pmuk_counter *c,
 		      const struct pmuk_sample *sample, const struct perf_sample_data *data)

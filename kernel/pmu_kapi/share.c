@@ -57,10 +57,12 @@ static void pmuk_host_check_throttled(struct pmuk_host *host)
 }
 
 /*
- * Callbacks may start and stop riders, and set their periods. pmuk_host_release() then aims the
- * host once for all of that. If the overflow has interrupted the code that aims, that code aims
- * again. The period that the host had next for the old deadlines may be 2 events: interrupts at
- * that pace would leave the code no time, so the next period is long until the code has aimed.
+ * Handles the overflow of each rider whose deadline is reached. Callbacks may start and stop
+ * riders, and set their periods. pmuk_host_release() then aims the host once for all of that.
+ *
+ * If this overflow has interrupted code that aims, that code aims again. Until then, the host's
+ * ->sample_period is for old deadlines, and may be 2 events: the code would get no time between
+ * such overflows. So the period that the driver begins after the present one is the longest.
  */
 static void pmuk_host_overflow(struct perf_event *event, struct perf_sample_data *data,
 			       struct pt_regs *regs)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The tests let the overflows of a context take longer than its limit. They compare with times that
- * they take themselves, inside and outside of the overflows: no result depends on how fast the
- * machine is.
+ * The handlers of the tests are slow. The tests compare the cost with the times that they take
+ * inside and outside of the overflows, so no result depends on how fast the machine is.
  */
 #include <linux/sched/clock.h>
 
@@ -41,7 +40,10 @@ static struct pmuk_format slow_format = {
 	.handler	= slow_handler,
 };
 
-/* A context whose counter 0 overflows every PERIOD events 0. Counter 1 counts events 1. */
+/*
+ * Counter 0 of the context counts event 0, and overflows after each PERIOD of them. Counter 1
+ * counts event 1.
+ */
 struct limited {
 	struct pmuk_sim *sim;
 	struct pmuk_context *ctx;
@@ -95,7 +97,10 @@ static void expect_told(struct kunit *test, struct limited *l, int cpu)
 	pmuk_ctx_silent(test, l->ctx);
 }
 
-/* Expects what the times say for certain. Returns whether the context is paused. */
+/*
+ * Expects what the times prove: a context is not paused if ->outside is within the limit, and is
+ * paused if ->inside has exceeded it in one second. Returns whether the context is paused.
+ */
 static bool expect_as_timed(struct kunit *test, struct limited *l)
 {
 	bool paused = is_paused(l), is_one_second = local_clock() - times.begun < NSEC_PER_SEC;
@@ -144,7 +149,7 @@ static void overflows_pause_at_the_limit(struct kunit *test)
 	}
 }
 
-/* Lets each of two seconds have less than the limit, and both together more. */
+/* In each of two seconds, overflows take less than the limit, and in both together more. */
 static bool two_seconds_are_apart(struct kunit *test, struct limited *l)
 {
 	unsigned int second;
@@ -160,7 +165,7 @@ static bool two_seconds_are_apart(struct kunit *test, struct limited *l)
 	return !paused;
 }
 
-/* If the host is busy, two overflows may take longer than the limit: then this tries again. */
+/* On a busy machine, two overflows may take longer than the limit: then the test tries again. */
 static void each_second_is_for_itself(struct kunit *test)
 {
 	struct limited *l = new_limited(test, LIMIT);
@@ -231,7 +236,7 @@ static void limits_are_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_load_context(l->ctx, &target), 0);
 }
 
-/* Only reads of the machine's PMU are in line. */
+/* Only counters of the machine's PMU have a fast read in line. */
 static struct pmuk_context *new_cycles(struct kunit *test, int cpu)
 {
 	const struct pmuk_attr attr = PMUK_HW_CYCLES;
@@ -246,7 +251,7 @@ static struct pmuk_context *new_cycles(struct kunit *test, int cpu)
 	return ctx;
 }
 
-/* Reads 100 times, and expects that @counted reads were counted until then. */
+/* Reads 100 times, and expects that pmuk has counted @counted reads in all. */
 static void read_often(struct kunit *test, struct pmuk_context *ctx, int cpu, u64 counted)
 {
 	unsigned int i;
@@ -264,7 +269,7 @@ static void measure_no_more(void *unused)
 	static_branch_disable(&pmuk_measures);
 }
 
-/* Reads that are in line until the next tick are counted from that tick on. */
+/* Reads in line are not counted. From the next tick on, reads are slow, and are counted. */
 static void reads_are_counted_if_measured(struct kunit *test)
 {
 	int cpu = pmuk_test_pin_first(test);

@@ -445,8 +445,8 @@ static void pmu_that_goes_is_told(struct kunit *test)
 }
 
 /*
- * An overflow that comes late begins a period that counts from where it should have come, or, if a
- * whole period has passed since then, from now.
+ * After a late overflow, the next period begins at the count at which the overflow was due. If a
+ * whole period has passed since then, the next period begins at the present count.
  */
 static void late_overflows_begin_periods(struct kunit *test)
 {
@@ -471,7 +471,7 @@ static void late_overflows_begin_periods(struct kunit *test)
 
 /* ---- overflows while the host is aimed ---- */
 
-/* Events come, as if an NMI had let them, after the driver has updated the count @wait times. */
+/* Events come in an NMI, right after an update of the count that follows @wait other updates. */
 struct storm {
 	unsigned int wait;
 	bool rages, is_over;
@@ -491,7 +491,7 @@ static void break_out(struct pmuk_sim *sim, enum pmuk_sim_point point, void *dat
 	s->is_over = true;
 }
 
-/* Resuming a counter aims the host at 99, when other counters have the deadlines 100 and 101. */
+/* Resuming a counter aims the host at 99, while other counters have the deadlines 100 and 101. */
 static void resume_in_storm(struct kunit *test, struct pmuk_sim *sim, struct storm *s)
 {
 	static const u64 periods[] = { 50, 100, 101 };
@@ -521,8 +521,8 @@ static void resume_in_storm(struct kunit *test, struct pmuk_sim *sim, struct sto
 }
 
 /*
- * A host that overflows while it is aimed does not overflow again and again until it has been
- * aimed: the code that aims would not go on.
+ * Few overflows come while the host is aimed, or the code that aims would never go on. About 40 of
+ * the 60 are those of the counters.
  */
 static void aim_ends_in_storm(struct kunit *test)
 {
@@ -556,8 +556,9 @@ static void shorten(struct pmuk_sim *sim, enum pmuk_sim_point point, void *data)
 }
 
 /*
- * Resuming a counter aims the host 39 events ahead, at 99. The host would have overflowed at 100,
- * so its register is loaded. An NMI in the middle gives another counter a deadline 5 events ahead.
+ * The host has overflowed at 50, for no counter, and its next period ends at 100. Resuming a
+ * counter at 60 aims the host at 99, which loads the register. In the middle of that, an NMI gives
+ * another counter the deadline 65.
  */
 static void meddle(struct kunit *test, struct pmuk_sim *sim, struct meddler *m)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * pmuk consumers: prints what the contexts of pmuk do and cost, as rates between two readings.
+ * pmuk consumers: prints what the contexts of pmuk have done between two readings, and what that
+ * has cost.
  */
 #include <fcntl.h>
 #include <getopt.h>
@@ -14,11 +15,11 @@
 #define MEASURE		DEBUGFS "/measure"
 #define HOME		"\033[H\033[J"
 
-/* The work of a context on a CPU. A task's instance has CPU NONE. */
 struct work {
 	u64 overflows, overflow_ns, bytes, lost, reads, limited;
 };
 
+/* A row: a context on a CPU. ->cpu is NONE for the context of a task, and for a sum of all CPUs. */
 struct consumer {
 	u64 id, cpu, counters, limit_ns;
 	char name[32], rank[16];
@@ -73,7 +74,10 @@ static bool take_context(struct consumer *c, const char *line)
 	return true;
 }
 
-/* Buffers of a task have CPUs, and belong to its only instance. */
+/*
+ * Returns the row of the CPU, or a new one. The buffers of a task have CPUs, and all belong to the
+ * only row of its context.
+ */
 static struct consumer *of_cpu(struct sight *s, const struct consumer *context, u64 cpu)
 {
 	struct consumer *c = s->nr ? &s->consumers[s->nr - 1] : NULL;
@@ -127,7 +131,7 @@ static void look(struct sight *s)
 
 /* ---- what was done between two readings ---- */
 
-/* Numbers begin again if a context is loaded again. */
+/* The kernel's numbers begin at 0 when a context is loaded again. */
 static void subtract(u64 *now, u64 before)
 {
 	if (*now >= before)
@@ -311,14 +315,14 @@ static int run(struct watch *watch)
 	return signalled ? 128 + signalled : 0;
 }
 
-/* ---- the kernel measures while pmuk runs ---- */
+/* ---- with -m, the kernel measures while pmuk runs ---- */
 
 static void measure(const char *value)
 {
 	int fd = open_source(MEASURE, O_WRONLY | O_TRUNC);
 
 	if (write(fd, value, strlen(value)) < 0)
-		warn_user("%s cannot be written: nothing is measured", MEASURE);
+		warn_user("%s cannot be written", MEASURE);
 	close(fd);
 }
 
@@ -327,7 +331,7 @@ static void measure_no_more(void)
 	measure("0\n");
 }
 
-/* A write to a closed pipe has to end pmuk by exit(), too. */
+/* SIGPIPE is ignored: the failed write ends pmuk by exit(), which calls measure_no_more(). */
 static void begin_to_measure(void)
 {
 	size_t len;
