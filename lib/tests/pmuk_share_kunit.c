@@ -471,7 +471,45 @@ static void late_overflows_begin_periods(struct kunit *test)
 
 /* ---- overflows while the host is aimed ---- */
 
-/* Events come in an NMI, right after an update of the count that follows @wait other updates. */
+/* Two counters, or three, of which the first is resumed. */
+struct aim {
+	unsigned int nr;
+	u64 periods[3];
+	struct twin t[3];
+};
+
+/*
+ * The first counter has a period of 50. The host has overflowed at 50, for no counter, and its next
+ * period ends at 100. Resuming the counter at 60 aims the host at 99, which loads the register.
+ */
+static void resume_with_hook(struct kunit *test, struct pmuk_sim *sim, struct aim *aim,
+			     const struct pmuk_sim_hook *hook)
+{
+	int cpu = pmuk_test_pin_first(test);
+	struct twin *t = aim->t;
+	unsigned int i;
+
+	for (i = 0; i < aim->nr; i++) {
+		make_twin(test, &t[i], share_attr(sim, 0, aim->periods[i]), cpu, REACT_NONE);
+		KUNIT_ASSERT_EQ(test, pmuk_counter_enable(t[i].c), 0);
+	}
+	pmuk_sim_count(sim, 0, 11);
+	KUNIT_ASSERT_EQ(test, pmuk_counter_pause(t[0].c), 0);
+	pmuk_sim_count(sim, 0, 60 - 11);
+	pmuk_sim_set_hook(sim, hook);
+	KUNIT_ASSERT_EQ(test, pmuk_counter_resume(t[0].c), 0);
+	pmuk_sim_set_hook(sim, NULL);
+}
+
+static void end_aim(struct kunit *test, struct aim *aim)
+{
+	unsigned int i;
+
+	for (i = 0; i < aim->nr; i++)
+		kunit_release_action(test, pmuk_test_put_counter, aim->t[i].c);
+}
+
+/* Events come as in an NMI, right after an update of the count that follows @wait other updates. */
 struct storm {
 	unsigned int wait;
 	bool rages, is_over;
@@ -491,33 +529,21 @@ static void break_out(struct pmuk_sim *sim, enum pmuk_sim_point point, void *dat
 	s->is_over = true;
 }
 
-/* Resuming a counter aims the host at 99, while other counters have the deadlines 100 and 101. */
+/* Other counters have the deadlines 100 and 101. */
 static void resume_in_storm(struct kunit *test, struct pmuk_sim *sim, struct storm *s)
 {
-	static const u64 periods[] = { 50, 100, 101 };
+	struct aim aim = { .nr = 3, .periods = { 50, 100, 101 } };
 	const struct pmuk_sim_hook hook = { break_out, s };
-	int cpu = pmuk_test_pin_first(test);
-	struct twin t[ARRAY_SIZE(periods)] = {};
 	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(t); i++) {
-		make_twin(test, &t[i], share_attr(sim, 0, periods[i]), cpu, REACT_NONE);
-		KUNIT_ASSERT_EQ(test, pmuk_counter_enable(t[i].c), 0);
-	}
-	pmuk_sim_count(sim, 0, 11);
-	KUNIT_ASSERT_EQ(test, pmuk_counter_pause(t[0].c), 0);
-	pmuk_sim_count(sim, 0, 60 - 11);
-	pmuk_sim_set_hook(sim, &hook);
-	KUNIT_ASSERT_EQ(test, pmuk_counter_resume(t[0].c), 0);
-	pmuk_sim_set_hook(sim, NULL);
+	resume_with_hook(test, sim, &aim, &hook);
 	pmuk_sim_count(sim, 0, 2);
-	for (i = 0; i < ARRAY_SIZE(t); i++)
-		t[i].nr = 0;
+	for (i = 0; i < aim.nr; i++)
+		aim.t[i].nr = 0;
 	pmuk_sim_count(sim, 0, 1010);
-	for (i = 0; i < ARRAY_SIZE(t); i++) {
-		KUNIT_EXPECT_GE(test, t[i].nr, 9);
-		kunit_release_action(test, pmuk_test_put_counter, t[i].c);
-	}
+	for (i = 0; i < aim.nr; i++)
+		KUNIT_EXPECT_GE(test, aim.t[i].nr, 9);
+	end_aim(test, &aim);
 }
 
 /*
@@ -538,9 +564,9 @@ static void aim_ends_in_storm(struct kunit *test)
 	KUNIT_EXPECT_GT(test, wait, 2);
 }
 
-/* An NMI sets the period of @c at one of the driver's steps, as if it interrupted an aim there. */
+/* Code sets the period of a counter at one of the driver's steps, as an NMI would. */
 struct meddler {
-	struct pmuk_counter *c;
+	const struct twin *t;
 	unsigned int at, step;
 	bool is_done;
 };
@@ -552,37 +578,20 @@ static void shorten(struct pmuk_sim *sim, enum pmuk_sim_point point, void *data)
 	if (m->is_done || m->step++ != m->at)
 		return;
 	m->is_done = true;
-	pmuk_counter_set_period(m->c, 5);
+	pmuk_counter_set_period(m->t->c, 5);
 }
 
-/*
- * The host has overflowed at 50, for no counter, and its next period ends at 100. Resuming a
- * counter at 60 aims the host at 99, which loads the register. In the middle of that, an NMI gives
- * another counter the deadline 65.
- */
+/* In the middle of the aim, another counter gets the deadline 65. */
 static void meddle(struct kunit *test, struct pmuk_sim *sim, struct meddler *m)
 {
-	static const u64 periods[] = { 50, 200 };
+	struct aim aim = { .nr = 2, .periods = { 50, 200 } };
 	const struct pmuk_sim_hook hook = { shorten, m };
-	int cpu = pmuk_test_pin_first(test);
-	struct twin t[ARRAY_SIZE(periods)] = {};
-	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(t); i++) {
-		make_twin(test, &t[i], share_attr(sim, 0, periods[i]), cpu, REACT_NONE);
-		KUNIT_ASSERT_EQ(test, pmuk_counter_enable(t[i].c), 0);
-	}
-	pmuk_sim_count(sim, 0, 11);
-	KUNIT_ASSERT_EQ(test, pmuk_counter_pause(t[0].c), 0);
-	pmuk_sim_count(sim, 0, 60 - 11);
-	m->c = t[1].c;
-	pmuk_sim_set_hook(sim, &hook);
-	KUNIT_ASSERT_EQ(test, pmuk_counter_resume(t[0].c), 0);
-	pmuk_sim_set_hook(sim, NULL);
+	m->t = &aim.t[1];
+	resume_with_hook(test, sim, &aim, &hook);
 	pmuk_sim_count(sim, 0, 5);
-	KUNIT_EXPECT_EQ_MSG(test, t[1].nr, m->is_done, "period set at step %u", m->at);
-	for (i = 0; i < ARRAY_SIZE(t); i++)
-		kunit_release_action(test, pmuk_test_put_counter, t[i].c);
+	KUNIT_EXPECT_EQ_MSG(test, aim.t[1].nr, m->is_done, "period set at step %u", m->at);
+	end_aim(test, &aim);
 }
 
 static void aim_sees_nearer_deadlines(struct kunit *test)
