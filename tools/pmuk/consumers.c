@@ -35,7 +35,7 @@ struct sight {
 
 struct watch {
 	u64 delay, times;
-	bool batch, each_cpu, json;
+	bool batch, each_cpu, json, measure;
 	struct sight before, now;
 };
 
@@ -331,7 +331,10 @@ static void measure_no_more(void)
 	measure("0\n");
 }
 
-/* SIGPIPE is ignored: the failed write ends pmuk by exit(), which calls measure_no_more(). */
+/*
+ * catch_ends() holds the other signals that end pmuk. SIGPIPE is ignored: the failed write ends
+ * pmuk by exit(), which calls measure_no_more().
+ */
 static void begin_to_measure(void)
 {
 	size_t len;
@@ -339,13 +342,13 @@ static void begin_to_measure(void)
 
 	if (*text != '1') {
 		signal_catch(SIGPIPE, SIG_IGN, 0);
-		atexit(measure_no_more);
 		measure("1\n");
+		atexit(measure_no_more);
 	}
 	free(text);
 }
 
-static void option(struct watch *watch, int c, char *arg, bool *wants_measure)
+static void option(struct watch *watch, int c, char *arg)
 {
 	switch (c) {
 	case 'b':
@@ -361,7 +364,7 @@ static void option(struct watch *watch, int c, char *arg, bool *wants_measure)
 		watch->json = true;
 		break;
 	case 'm':
-		*wants_measure = true;
+		watch->measure = true;
 		break;
 	case 'n':
 		watch->times = number_or_die(arg, 1, 1000000000, "-n");
@@ -375,16 +378,15 @@ int cmd_consumers(int argc, char **argv)
 {
 	static const struct option options[] = { { "json", no_argument, NULL, 'j' }, {} };
 	struct watch watch = { .delay = 2 * NSEC, .times = NONE };
-	bool wants_measure = false;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "bcd:jmn:", options, NULL)) != -1)
-		option(&watch, c, optarg, &wants_measure);
+		option(&watch, c, optarg);
 	no_more_arguments(argc, argv);
 	watch.batch |= watch.json || !isatty(STDOUT_FILENO);
 	check_debugfs(CONTEXTS);
 	catch_ends();
-	if (wants_measure)
+	if (watch.measure)
 		begin_to_measure();
 	return run(&watch);
 }
