@@ -9,6 +9,7 @@
 #include <linux/export.h>
 #include <linux/mutex.h>
 #include <linux/printk.h>
+#include <linux/sched.h>
 #include <linux/smp.h>
 #include <linux/workqueue.h>
 
@@ -78,15 +79,18 @@ static int pmuk_room_try(struct pmuk_question *q)
 
 /*
  * A running task whose pinned counters find no register loses them for good. So a worker on the CPU
- * makes the trial, as workers usually have no counters. If the CPU has gone offline, the worker is
- * on another CPU.
+ * makes the trial, as workers usually have no counters, and no ordinary task preempts the worker
+ * meanwhile. If the CPU has gone offline, the worker is on another CPU.
  */
 static void pmuk_room_work(struct work_struct *work)
 {
 	struct pmuk_question *q = container_of(work, struct pmuk_question, work);
+	int nice = task_nice(current);
 
 	guard(mutex)(pmuk_trial_lock(q->cpu));
+	sched_set_fifo_low(current);
 	q->ret = raw_smp_processor_id() == q->cpu ? pmuk_room_try(q) : -ENODEV;
+	sched_set_normal(current, nice);
 }
 
 /**
@@ -102,9 +106,9 @@ static void pmuk_room_work(struct work_struct *work)
  * counters of tasks, as perf core places a CPU's pinned counters first. The call tries @attrs in a
  * worker on @cpu. Counters that are not pinned may be off that CPU's PMU until perf core's next
  * rotation, some milliseconds later. The CPU's pinned counters keep their registers. During the
- * trial, a pinned counter that another caller enables on @cpu may find no register, and a task that
- * preempts the worker may lose its pinned counters for good. The answer may be outdated when the
- * call returns.
+ * trial, a pinned counter that another caller enables on @cpu may find no register, and a real-time
+ * or deadline task that preempts the worker may lose its pinned counters for good. The answer may
+ * be outdated when the call returns.
  *
  * Context: May sleep; waits for a worker of @cpu, and for other calls and loads. Not with CPU
  * hotplug locked.

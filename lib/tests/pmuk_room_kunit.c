@@ -185,8 +185,7 @@ static void spin(void *data)
 /*
  * A busy task has a pinned event in the only register of another CPU. While pmuk_room()'s worker
  * runs, the event is off the PMU. It must come back: a running task's pinned event that finds no
- * register is lost. If the worker takes long, a task that the scheduler owes time preempts the
- * worker, and loses its event. A nice task is owed little.
+ * register is lost. The scheduler owes the task time, and must not let the task preempt the worker.
  */
 static void tasks_keep_theirs(struct kunit *test)
 {
@@ -199,7 +198,7 @@ static void tasks_keep_theirs(struct kunit *test)
 	struct perf_event *event = pmuk_test_task_event(test, loop->task, &attr);
 	unsigned int i;
 
-	set_user_nice(loop->task, MAX_NICE);
+	set_user_nice(loop->task, MIN_NICE);
 	for (i = 0; i < 50; i++) {
 		KUNIT_ASSERT_TRUE(test, pmuk_test_spin_until(READ_ONCE(event->state) ==
 							     PERF_EVENT_STATE_ACTIVE));
