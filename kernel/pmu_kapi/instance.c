@@ -370,12 +370,17 @@ bool pmuk_cpu_is_isolated(int cpu)
 /*
  * Queue the call on the CPU of the instance, if that CPU is online, not isolated, and not the
  * caller's. Returns false if the caller is to call by itself.
+ *
+ * Trace units of several CPUs may write to one sink, and the last one that stops copies the sink's
+ * data. Drivers find out which is the last one before they count down, so of two that stop at the
+ * same time, none copies. CPUs of a context with AUX areas are called one after the other.
  */
 static bool pmuk_inst_ask_to_call(struct pmuk_inst *inst, int here)
 	__must_hold(&inst->ctx->lock)
 {
 	if (!inst->live || inst->cpu < 0 || inst->cpu == here || pmuk_cpu_is_isolated(inst->cpu) ||
-	    atomic_read(&inst->stale) || inst->ctx->target == PMUK_TARGET_CPU)
+	    atomic_read(&inst->stale) || inst->ctx->target == PMUK_TARGET_CPU ||
+	    inst->ctx->battr.aux.nr_pages)
 		return false;
 	return queue_work_on(inst->cpu, pmuk_turns_wq, &inst->call_work);
 }

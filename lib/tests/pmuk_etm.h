@@ -13,6 +13,7 @@
 #include <kunit/test.h>
 #include <linux/cleanup.h>
 #include <linux/cpumask.h>
+#include <linux/delay.h>
 #include <linux/irqflags.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
@@ -22,6 +23,12 @@
 #include <linux/slab.h>
 #include <linux/smp.h>
 #include <linux/spinlock.h>
+
+/*
+ * A tracer takes so long from the copy to its end. Of two tracers that stop at the same time, each
+ * takes the other for the last, and none copies, as with CoreSight.
+ */
+#define PMUK_ETM_STOP_US	1000
 
 /* A PERF_RECORD_AUX_OUTPUT_HW_ID has this plus the CPU. */
 #define PMUK_ETM_HW_ID	0x2000
@@ -235,6 +242,7 @@ static inline void pmuk_etm_stop(struct perf_event *event, int flags)
 	event->hw.state = PERF_HES_STOPPED;
 	cpu->area = NULL;
 	perf_aux_output_end(&cpu->handle, pmuk_etm_update(area->etm, area, &cpu->handle));
+	udelay(PMUK_ETM_STOP_US);
 	pmuk_etm_disable_sink(area->etm);
 }
 
