@@ -59,4 +59,12 @@ static inline void perf_mlock_uncharge(struct user_struct *user, unsigned long n
 	((event)->attr.exclude_kernel && !user_mode(regs) ? 0 : instruction_pointer(regs))
 #define PMUK_SEES_GUESTS		false
 
+/* Kernels without this capability have no guests that have the PMU for themselves. */
+#ifndef PERF_PMU_CAP_MEDIATED_VPMU
+#define PERF_PMU_CAP_MEDIATED_VPMU	0
+#endif
+
+/* Needs patches/7.3/0007-*: without it a counter that counts guests may keep guests away. */
+#define perf_event_create_yielding_counter	perf_event_create_kernel_counter
+
 #endif /* _PMUK_COMPAT_LINUX_PERF_EVENT_H */

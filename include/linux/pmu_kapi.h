@@ -48,8 +48,8 @@ struct pmuk_counter_fast {
  * @PMUK_EXCLUDE_KERNEL: do not count the kernel
  * @PMUK_EXCLUDE_HV: do not count the hypervisor
  * @PMUK_EXCLUDE_IDLE: do not count while the idle task runs
- * @PMUK_EXCLUDE_GUEST: do not count guests. While a guest with a mediated vPMU
- *	exists, counters without this flag are refused with -EOPNOTSUPP
+ * @PMUK_EXCLUDE_GUEST: do not count guests. A counter without this flag misses guests that have the
+ *	PMU for themselves, which its @time_running tells
  * @PMUK_PINNED: always on the PMU or in error: never multiplexed
  * @PMUK_NO_THROTTLE: perf core must not throttle this counter's overflows. The
  *	consumer answers for the interrupt load

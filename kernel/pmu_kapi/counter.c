@@ -190,7 +190,7 @@ static struct perf_event *pmuk_event_create(struct pmuk_counter *c, int cpu,
 	pa.sample_period = attr->period ? pmuk_next_period(c) : 0;
 	if (c->host)
 		pmuk_host_set_attr(&pa);
-	event = perf_event_create_kernel_counter(&pa, cpu, task, pmuk_overflow, c);
+	event = perf_event_create_yielding_counter(&pa, cpu, task, pmuk_overflow, c);
 	/* The driver may have moved the event to another CPU. Buffers and contexts are by CPU. */
 	if (!IS_ERR(event) && (attr->buffer || c->handler) && perf_local_cpu(event) != cpu) {
 		perf_event_release_kernel(event);

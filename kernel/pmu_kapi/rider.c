@@ -251,9 +251,13 @@ void pmuk_rider_overflow(struct pmuk_counter *c, struct perf_sample_data *data,
 	pmuk_rider_report(c->event, data, regs);
 }
 
-/* With perf_hw_context, all NMIs may read riders, as they may read hosts. */
+/*
+ * With perf_hw_context, all NMIs may read riders, as they may read hosts. A guest that has the PMU
+ * for itself takes riders off their PMU together with their hosts, so the times of both agree.
+ */
 struct pmu pmuk_rider_pmu = {
 	.module		= THIS_MODULE,
+	.capabilities	= PERF_PMU_CAP_MEDIATED_VPMU,
 	.task_ctx_nr	= perf_hw_context,
 	.event_init	= pmuk_rider_init,
 	.add		= pmuk_rider_add,

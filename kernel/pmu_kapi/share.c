@@ -131,7 +131,7 @@ static struct perf_event *pmuk_host_create_event(struct pmuk_host *host)
 
 	pa.sample_period = PMUK_PERIOD_MAX;
 	pa.pinned = 1;
-	return perf_event_create_kernel_counter(&pa, host->cpu, NULL, pmuk_host_overflow, host);
+	return perf_event_create_yielding_counter(&pa, host->cpu, NULL, pmuk_host_overflow, host);
 }
 
 static void pmuk_host_free(struct pmuk_host *host)

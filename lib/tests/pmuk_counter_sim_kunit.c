@@ -365,6 +365,13 @@ static void times_are_true(struct kunit *test)
 
 #ifdef CONFIG_PERF_GUEST_MEDIATED_PMU
 
+static struct pmuk_sim *mediated_sim(struct kunit *test, unsigned int nr_counters)
+{
+	return pmuk_test_sim_config(test, &(struct pmuk_sim_config){
+		.name = "pmuk_mediated", .nr_counters = nr_counters, .width = 32,
+		.capabilities = PERF_PMU_CAP_MEDIATED_VPMU });
+}
+
 /* KVM calls this around a vCPU that has the PMU for itself. */
 static void run_guest(u64 ns)
 {
@@ -380,17 +387,14 @@ static void run_guest(u64 ns)
  */
 static void times_stand_still_in_guests(struct kunit *test)
 {
-	struct pmuk_sim *sim = pmuk_test_sim_config(test, &(struct pmuk_sim_config){
-		.name = "pmuk_mediated", .nr_counters = 1, .width = 32,
-		.capabilities = PERF_PMU_CAP_MEDIATED_VPMU });
-	struct rig r = bare_rig(test, sim, PMUK_EXCLUDE_GUEST);
+	struct rig r = bare_rig(test, mediated_sim(test, 1), PMUK_EXCLUDE_GUEST);
 	struct pmuk_counter *c = rig_enabled(test, &r);
 	struct pmuk_value before, local, after;
 	unsigned int i;
 
 	for (i = 0; i < 3; i++) {
 		run_guest(5 * NSEC_PER_MSEC);
-		KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 10), 10);
+		KUNIT_EXPECT_EQ(test, pmuk_sim_count(r.sim, 0, 10), 10);
 		schedule_timeout_uninterruptible(2);	/* the first read in a tick publishes */
 		KUNIT_ASSERT_EQ(test, pmuk_counter_read(c, &before), 0);
 		KUNIT_EXPECT_EQ(test, pmuk_test_local(test, c), 10 * (i + 1));
@@ -403,9 +407,92 @@ static void times_stand_still_in_guests(struct kunit *test)
 	}
 }
 
+#if IS_BUILTIN(CONFIG_PMU_KAPI_KUNIT_TEST)	/* modules other than KVM create no guests */
+
+/* Expects that an event of perf's own that counts guests can be created, or is refused. */
+static void expect_event(struct kunit *test, const struct rig *r, int expected)
+{
+	struct perf_event_attr attr = { .type = r->attr.type, .size = sizeof(attr), .disabled = 1 };
+	struct perf_event *event;
+
+	event = perf_event_create_kernel_counter(&attr, r->cpu, NULL, NULL, NULL);
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(event), expected);
+	if (!IS_ERR(event))
+		perf_event_release_kernel(event);
+}
+
+static const u32 guest_flags[] = { 0, PMUK_PINNED, PMUK_PINNED | PMUK_SHARED };
+
+static void enable_guest_counters(struct kunit *test, struct rig *r, struct pmuk_counter **c)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(guest_flags); i++) {
+		r->attr.flags = guest_flags[i];
+		c[i] = rig_enabled(test, r);
+	}
+}
+
+/* Expects that the counter missed what the PMU counted for a guest, and says so. */
+static void expect_missed_guest(struct kunit *test, struct pmuk_counter *c)
+{
+	struct pmuk_value before, after;
+	u64 enabled, running;
+
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read(c, &before), 0);
+	run_guest(5 * NSEC_PER_MSEC);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read(c, &after), 0);
+	enabled = after.time_enabled - before.time_enabled;
+	running = after.time_running - before.time_running;
+	KUNIT_EXPECT_GE(test, enabled, running + 5 * NSEC_PER_MSEC);
+	KUNIT_EXPECT_EQ(test, after.count, before.count);
+}
+
+static void end_guests(void *unused)
+{
+	perf_release_mediated_pmu();
+}
+
+/*
+ * A counter that counts guests keeps no guest away, and can be created while there are guests. perf
+ * core refuses other events as ever.
+ */
+static void counters_yield_to_guests(struct kunit *test)
+{
+	struct pmuk_counter *c[2 * ARRAY_SIZE(guest_flags)];
+	struct rig r = bare_rig(test, mediated_sim(test, ARRAY_SIZE(c)), 0);
+	unsigned int i;
+
+	expect_event(test, &r, 0);
+	enable_guest_counters(test, &r, c);
+	KUNIT_ASSERT_EQ(test, perf_create_mediated_pmu(), 0);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, end_guests, NULL), 0);
+	expect_event(test, &r, -EOPNOTSUPP);
+	enable_guest_counters(test, &r, c + ARRAY_SIZE(guest_flags));
+	for (i = 0; i < ARRAY_SIZE(c); i++)
+		expect_missed_guest(test, c[i]);
+	pmuk_sim_count(r.sim, 0, 10);
+	for (i = 0; i < ARRAY_SIZE(c); i++)
+		pmuk_test_expect_count(test, c[i], 10);
+}
+
+#else
+
+static void counters_yield_to_guests(struct kunit *test)
+{
+	kunit_skip(test, "modules cannot create guests that have the PMU for themselves");
+}
+
+#endif
+
 #else /* !CONFIG_PERF_GUEST_MEDIATED_PMU */
 
 static void times_stand_still_in_guests(struct kunit *test)
+{
+	kunit_skip(test, "guests of this kernel do not have the PMU for themselves");
+}
+
+static void counters_yield_to_guests(struct kunit *test)
 {
 	kunit_skip(test, "guests of this kernel do not have the PMU for themselves");
 }
@@ -771,6 +858,7 @@ static struct kunit_case pmuk_counter_sim_cases[] = {
 	KUNIT_CASE(multiplexed_value_says_so),
 	KUNIT_CASE(times_are_true),
 	KUNIT_CASE(times_stand_still_in_guests),
+	KUNIT_CASE(counters_yield_to_guests),
 	KUNIT_CASE(pinned_refused_when_full),
 	KUNIT_CASE(pinned_refused_at_enable),
 	KUNIT_CASE(trial_pushes_no_task_out),

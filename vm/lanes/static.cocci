@@ -1,7 +1,6 @@
 # Lines of our own files that our rules report, and that are right: FILE: the line. See item_cocci_ours of vm/check.
-# The hint to use pmuk does not hold for pmuk itself, nor for tests that need perf's own events beside pmuk's.
-kernel/pmu_kapi/counter.c: event = perf_event_create_kernel_counter(&pa, cpu, task, pmuk_overflow, c);
-kernel/pmu_kapi/share.c: return perf_event_create_kernel_counter(&pa, host->cpu, NULL, pmuk_host_overflow, host);
+# The hint to use pmuk does not hold for tests that need perf's own events beside pmuk's.
+lib/tests/pmuk_counter_sim_kunit.c: event = perf_event_create_kernel_counter(&attr, r->cpu, NULL, NULL, NULL);
 lib/tests/pmuk_irq.c: event = perf_event_create_kernel_counter(&attr, cpu, NULL, irq_nmi_overflow, NULL);
 lib/tests/pmuk_share_kunit.c: event = perf_event_create_kernel_counter(&pa, cpu, NULL, no_overflow, NULL);
 lib/tests/pmuk_sim.c: event = perf_event_create_kernel_counter(&attr, cpu, NULL, NULL, NULL);
