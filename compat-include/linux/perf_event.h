@@ -67,4 +67,17 @@ static inline void perf_mlock_uncharge(struct user_struct *user, unsigned long n
 /* Needs patches/7.3/0007-*: without it a counter that counts guests may keep guests away. */
 #define perf_event_create_yielding_counter	perf_event_create_kernel_counter
 
+/* Needs patches/7.3/0008-*: without it nobody says that others wait for a register. */
+typedef void (*perf_others_wait_t)(struct perf_event *event, struct perf_event *waiter);
+
+static inline void perf_event_set_others_wait(struct perf_event *event,
+					      perf_others_wait_t others_wait) { }
+
+static inline perf_others_wait_t perf_event_others_wait(const struct perf_event *event)
+{
+	return NULL;
+}
+
+#define PMUK_SEES_WAITERS		false
+
 #endif /* _PMUK_COMPAT_LINUX_PERF_EVENT_H */

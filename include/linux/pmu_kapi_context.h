@@ -39,9 +39,19 @@ struct task_struct;
  *	that CPU or task stop until pmuk_restart() or pmuk_restart_cpu(), or until that CPU goes
  *	offline and comes back, or the context gives way there and comes back. Not for
  *	PMUK_TARGET_TREE
+ * @PMUK_CTX_YIELD: if flexible events wait for a register on a CPU, the context gives way to them
+ *	there, as it would to a context of higher rank, and tries again 10 to 60 s later. The
+ *	context does not give way like this to events of contexts. For PMUK_RANK_BACKGROUND, on
+ *	CPUs; needs a change to perf core
+ * @PMUK_CTX_RESERVE: while the context is loaded and stopped, it keeps the registers that the
+ *	pinned counters of its next set will need. A context of another rank that finds no room may
+ *	borrow these registers. A borrower of lower rank gives way when the reserving context
+ *	starts; a borrower of higher rank does not. On CPUs; not with PMUK_CTX_YIELD
  */
 enum pmuk_context_flags {
 	PMUK_CTX_MASK		= BIT(0),
+	PMUK_CTX_YIELD		= BIT(1),
+	PMUK_CTX_RESERVE	= BIT(2),
 };
 
 /**
@@ -308,6 +318,9 @@ enum pmuk_msg_kind {
 	PMUK_MSG_KINDS,
 };
 
+/* &pmuk_msg.by of a context with PMUK_CTX_YIELD that has given way to events of others */
+#define PMUK_BY_PERF	U64_MAX
+
 /**
  * struct pmuk_msg - something has happened
  * @kind: what has happened
@@ -316,8 +329,8 @@ enum pmuk_msg_kind {
  * @counters: a bit for each counter to which this has happened. If a counter overflows while a
  *	message is read, its bit may be in that message and its overflow in the next @count
  * @set: the event set to which this has happened last
- * @by: the context to which this one has given way, by its id in debugfs; if there are several,
- *	the latest. 0 if this context has not given way, and in messages of other kinds
+ * @by: the context to which this one has given way, by its id in debugfs, or PMUK_BY_PERF; if there
+ *	are several, the latest. 0 if this context has not given way, and in messages of other kinds
  */
 struct pmuk_msg {
 	enum pmuk_msg_kind kind;

@@ -142,8 +142,12 @@ static bool pmuk_is_name(const char *name)
 
 static const char *pmuk_context_fault(const struct pmuk_context_attr *attr)
 {
-	if (attr->flags & ~PMUK_CTX_MASK)
+	if (attr->flags & ~(PMUK_CTX_MASK | PMUK_CTX_YIELD | PMUK_CTX_RESERVE))
 		return "unknown flags";
+	if ((attr->flags & PMUK_CTX_YIELD) && attr->rank != PMUK_RANK_BACKGROUND)
+		return "only background contexts yield";
+	if ((attr->flags & PMUK_CTX_YIELD) && (attr->flags & PMUK_CTX_RESERVE))
+		return "a context that yields reserves nothing";
 	if (attr->rank < PMUK_RANK_BACKGROUND || attr->rank > PMUK_RANK_CRITICAL)
 		return "no such rank";
 	if (attr->limit_ns > NSEC_PER_SEC)
@@ -225,8 +229,8 @@ static int pmuk_context_init(struct pmuk_context *ctx, const struct pmuk_context
  *
  * Context: May sleep.
  * Return: The context, or an ERR_PTR(): -EINVAL for a NULL @attr, a bad name, or attributes that
- * contradict each other; -ENOENT if there is no such format; -ENOMEM; and what
- * &pmuk_format.validate returns.
+ * contradict each other; -EOPNOTSUPP for PMUK_CTX_YIELD if the kernel's perf core lacks the change
+ * for it; -ENOENT if there is no such format; -ENOMEM; and what &pmuk_format.validate returns.
  */
 struct pmuk_context *pmuk_create_context(const struct pmuk_context_attr *attr)
 {
@@ -237,6 +241,10 @@ struct pmuk_context *pmuk_create_context(const struct pmuk_context_attr *attr)
 	if (fault) {
 		pr_debug("context: %s\n", fault);
 		return ERR_PTR(-EINVAL);
+	}
+	if ((attr->flags & PMUK_CTX_YIELD) && !PMUK_SEES_WAITERS) {
+		pr_debug("context: perf core does not tell that others wait\n");
+		return ERR_PTR(-EOPNOTSUPP);
 	}
 	ctx = kzalloc(sizeof(*ctx), GFP_KERNEL);
 	if (!ctx)

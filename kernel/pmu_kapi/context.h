@@ -7,7 +7,8 @@
  *   after the other, so "the turn of a set" also is the time for which the set counts;
  * - a slot (struct pmuk_slot) is one counter of a turn.
  *
- * Lock order: pmuk_context::lock, those of contexts of lower rank after it, pmuk_inst::lock.
+ * Lock order: pmuk_context::lock, those of contexts of lower rank after it, the CPU's lock of
+ * reservations, pmuk_inst::lock, the CPU's lock of trials.
  * Overflows take neither: an overflow finds its slot by its counter. The comments of the fields
  * that overflows write say so.
  *
@@ -176,6 +177,14 @@ struct pmuk_inst {
 	bool missed __guarded_by(&ctx->lock);
 	unsigned long retry_at __guarded_by(&ctx->lock);	/* jiffies of the next try */
 	unsigned long retry_pause __guarded_by(&ctx->lock);	/* jiffies between these tries */
+	struct pmuk_reserve *reserve __guarded_by(&ctx->lock);	/* while stopped, or NULL */
+	/* The owner sets it to pmuk_ways() + 1 when events of others wait for a register. */
+	atomic_t others_wait;
+	struct irq_work wait_irq_work;	/* lets the watch check soon after that */
+	bool others_waited __guarded_by(&ctx->lock);	/* at the latest check of the watch */
+	/* The instance has yielded to events of others for ->yield_pause, until ->yield_until. */
+	unsigned long yield_pause __guarded_by(&ctx->lock);
+	unsigned long yield_until __guarded_by(&ctx->lock);
 	atomic_t stale;			/* the CPU went offline, and the counters are still there */
 	atomic_t masked;		/* an overflow has stopped all counters until a restart */
 	atomic_t due;			/* why the next turn is due: PMUK_DUE_* */

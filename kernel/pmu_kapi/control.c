@@ -20,6 +20,7 @@
 #include "hotplug.h"
 #include "instance.h"
 #include "rank.h"
+#include "reserve.h"
 #include "storage.h"
 #include "turn.h"
 #include "watch.h"
@@ -41,6 +42,15 @@ static void pmuk_context_stop(struct pmuk_context *ctx) __must_hold(&ctx->lock)
 	if (ctx->target == PMUK_TARGET_TREE)
 		synchronize_rcu();	/* a tree's overflows go on, and are dropped from now on */
 	pmuk_context_report_lost(ctx);
+	pmuk_context_reserve(ctx);
+}
+
+/* Starts the instance in the registers that were reserved for it. */
+static void pmuk_inst_start_reserved(struct pmuk_inst *inst)
+{
+	/* ctx->lock is held: by this task, or by a task that waits in pmuk_insts_call(). */
+	context_unsafe(pmuk_inst_unreserve(inst));
+	pmuk_inst_start_first(inst);
 }
 
 /*
@@ -52,7 +62,11 @@ static int pmuk_context_start_insts(struct pmuk_context *ctx, struct pmuk_target
 {
 	struct pmuk_inst *inst, *first = NULL;
 
-	pmuk_insts_call(ctx, pmuk_inst_start_first);
+	pmuk_for_each_inst(inst, ctx) {
+		if (inst->cpu >= 0)
+			pmuk_reserve_prefer(inst->cpu, ctx->rank);
+	}
+	pmuk_insts_call(ctx, pmuk_inst_start_reserved);
 	pmuk_for_each_inst(inst, ctx) {
 		lockdep_assert_held(&inst->ctx->lock);
 		inst->vain_pause = 0;	/* the caller wants a try */
@@ -227,7 +241,11 @@ int pmuk_switch_evtset(struct pmuk_context *ctx, u16 id)
 	if (!xa_load(&ctx->sets, id))
 		return -ENOENT;
 	ctx->start_set = id;
+	if (!ctx->running)
+		pmuk_context_unreserve(ctx);
 	pmuk_insts_call(ctx, pmuk_inst_switch);
+	if (!ctx->running)
+		pmuk_context_reserve(ctx);
 	return 0;
 }
 EXPORT_SYMBOL_GPL(pmuk_switch_evtset);
@@ -269,6 +287,7 @@ void pmuk_watch_work(struct work_struct *work)
 		lockdep_assert_held(&inst->ctx->lock);
 		pmuk_inst_watch(inst);
 		pmuk_rank_recover(inst);
+		pmuk_rank_yield(inst);
 	}
 	pmuk_hotplug_retry(ctx);
 	pmuk_context_report_lost(ctx);

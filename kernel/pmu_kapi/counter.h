@@ -47,6 +47,11 @@
 #define PMUK_SEES_GUESTS		true
 #endif
 
+/* perf core calls who has set perf_event_set_others_wait(). */
+#ifndef PMUK_SEES_WAITERS
+#define PMUK_SEES_WAITERS		true
+#endif
+
 /* A context's or a record's handler: as pmuk_overflow_t, with perf's own sample data. */
 typedef void (*pmuk_handler_t)(struct pmuk_counter *c, const struct pmuk_sample *sample,
 			       const struct perf_sample_data *data);

@@ -21,6 +21,7 @@
 #include "cost.h"
 #include "debugfs.h"
 #include "instance.h"
+#include "reserve.h"
 
 static struct dentry *pmuk_dir;
 
@@ -168,6 +169,7 @@ static void pmuk_show_holding(struct seq_file *m, const struct pmuk_context *ctx
 	struct pmuk_slot *slot;
 
 	lockdep_assert_held(&inst->ctx->lock);
+	pmuk_reserve_show(m, inst, rank);
 	guard(mutex)(&inst->lock);
 	if (inst->missed)
 		seq_printf(m, "  waits %llu name %s rank %s\n", ctx->id, ctx->name, rank);

@@ -20,6 +20,7 @@
 #include "instance.h"
 #include "message.h"
 #include "rank.h"
+#include "reserve.h"
 #include "work.h"
 
 static int pmuk_hotplug_state;
@@ -73,14 +74,18 @@ static int pmuk_inst_resume(struct pmuk_inst *inst, struct pmuk_target *failed)
 static bool pmuk_inst_rejoin(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
 {
 	struct pmuk_target failed = {};
-	int ret = pmuk_rank_place(inst, &failed, pmuk_inst_resume);
+	int ret;
 
+	pmuk_inst_unreserve(inst);
+	ret = pmuk_rank_place(inst, &failed, pmuk_inst_resume);
 	if (!ret)
 		pmuk_post(inst->ctx, PMUK_MSG_CPU_ONLINE, inst->cpu, 1, 0, 0);
 	else if (!atomic_read(&inst->stale) && !inst->missed)
 		pmuk_post(inst->ctx, PMUK_MSG_COUNTER_LOST, inst->cpu, 1,
 			  BIT(failed.failed_num), failed.failed_set);
 	pmuk_inst_set_missed(inst, ret && !atomic_read(&inst->stale));
+	if (!inst->ctx->running)
+		pmuk_inst_reserve(inst);
 	return !inst->live;
 }
 
@@ -100,6 +105,8 @@ static void pmuk_hotplug_finish(struct pmuk_context *ctx) __must_hold(&ctx->lock
 /* The CPU went offline. Returns whether the instance waits for pmuk_hotplug_finish(). */
 static bool pmuk_hotplug_leave(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
 {
+	if (atomic_read(&inst->stale))
+		pmuk_inst_unreserve(inst);
 	if (inst->live && atomic_read(&inst->stale))
 		pmuk_inst_retire(inst);
 	return inst->retired;

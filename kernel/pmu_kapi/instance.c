@@ -26,6 +26,7 @@
 #include "overflow.h"
 #include "slot.h"
 #include "turn.h"
+#include "watch.h"
 #include "work.h"
 
 /* ---- counters come and go ---- */
@@ -305,6 +306,11 @@ static void pmuk_inst_call_work(struct work_struct *work)
 	context_unsafe(inst->call(inst));
 }
 
+static void pmuk_inst_wait_irq_work(struct irq_work *irq_work)
+{
+	pmuk_watch_soon(container_of(irq_work, struct pmuk_inst, wait_irq_work)->ctx);
+}
+
 /* The instance gets the event sets that the context has now. It has no counters yet. */
 struct pmuk_inst *pmuk_inst_alloc(struct pmuk_context *ctx, int cpu) __must_hold(&ctx->lock)
 {
@@ -320,6 +326,7 @@ struct pmuk_inst *pmuk_inst_alloc(struct pmuk_context *ctx, int cpu) __must_hold
 	inst->cpu = cpu;
 	mutex_init(&inst->lock);
 	INIT_WORK(&inst->call_work, pmuk_inst_call_work);
+	init_irq_work(&inst->wait_irq_work, pmuk_inst_wait_irq_work);
 	pmuk_inst_init_switch(inst);
 	xa_for_each(&ctx->sets, id, set) {
 		inst->nr_turns++;
@@ -341,6 +348,7 @@ void pmuk_inst_free(struct pmuk_inst *inst)
 
 	hrtimer_cancel(&inst->timer);
 	irq_work_sync(&inst->irq_work);
+	irq_work_sync(&inst->wait_irq_work);
 	cancel_work_sync(&inst->work);
 	for (i = 0; i < inst->nr_turns; i++)
 		kfree(inst->turns[i].slots);
@@ -440,6 +448,9 @@ int pmuk_inst_start(struct pmuk_inst *inst, struct pmuk_target *failed)
 	inst->starts++;
 	atomic_set(&inst->masked, 0);
 	atomic_set(&inst->due, 0);
+	atomic_set(&inst->others_wait, 0);	/* a trial may have set it */
+	/* ctx->lock is held: by this task, or by a task that waits in pmuk_insts_call(). */
+	context_unsafe(inst->others_waited = false);
 	inst->running = true;
 	inst->since = ktime_get_ns();
 	ret = pmuk_turn_begin(inst, turn, &slot);

@@ -7,6 +7,7 @@
 #include "debugfs.h"
 #include "hotplug.h"
 #include "instance.h"
+#include "reserve.h"
 #include "share.h"
 #include "work.h"
 
@@ -17,6 +18,7 @@ static int __init pmuk_init(void)
 	if (ret)
 		return ret;
 	pmuk_trial_init();
+	pmuk_reserve_init();
 	ret = pmuk_share_init();
 	if (ret)
 		goto fail_share;
@@ -42,6 +44,7 @@ static void __exit pmuk_exit(void)
 {
 	pmuk_debugfs_exit();
 	pmuk_hotplug_exit();
+	pmuk_reserve_exit();
 	rcu_barrier();
 	pmuk_share_exit();
 	pmuk_work_exit();

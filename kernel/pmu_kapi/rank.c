@@ -6,8 +6,9 @@
  *
  * A context that has given way on a CPU waits for room there. Its watch tries again each
  * PMUK_RETRY_MAX, and at once when the higher context has found room or has stopped. Contexts of
- * one rank never give way to each other, so no two contexts displace each other in turn. If it was
- * of no use that contexts gave way, they do not do so again for the same context for a while.
+ * one rank never give way to each other, so no two contexts displace each other in turn. If
+ * contexts gave way and the higher context still found no room, pmuk makes no context give way to
+ * that higher context again for a while.
  *
  * A caller holds its own context's lock, and takes locks of contexts of lower rank after it.
  */
@@ -26,16 +27,16 @@
 #include "instance.h"
 #include "message.h"
 #include "rank.h"
+#include "reserve.h"
+#include "slot.h"
 #include "watch.h"
 
 /* A try costs as much as a load, so the pause between two tries doubles. */
 #define PMUK_RETRY_MIN	(HZ / 10UL)
 #define PMUK_RETRY_MAX	(10UL * HZ)
 
-/* The longest pause after contexts gave way in vain */
+/* The longest pause after contexts gave way in vain, or to events of others again and again */
 #define PMUK_VAIN_MAX	(60UL * HZ)
-
-static DEFINE_PER_CPU(atomic_t, pmuk_ways);	/* how often contexts have given way on the CPU */
 
 void pmuk_inst_set_missed(struct pmuk_inst *inst, bool missed) __must_hold(&inst->ctx->lock)
 {
@@ -76,36 +77,38 @@ static bool pmuk_rank_any_below(struct pmuk_inst *than,
 	return done;
 }
 
-/* Takes the counters of @inst, which counts, away for @to. Then @inst waits for room. */
-static void pmuk_inst_give_way(struct pmuk_inst *inst, struct pmuk_inst *to)
-	__must_hold(&inst->ctx->lock)
+/*
+ * Takes the counters of @inst, which counts, away for the context @to, or for PMUK_BY_PERF. Then
+ * @inst waits for room.
+ */
+static void pmuk_inst_give_way(struct pmuk_inst *inst, u64 to) __must_hold(&inst->ctx->lock)
 {
 	const struct pmuk_set *set;
 
 	scoped_guard(mutex, &inst->lock)
 		set = inst->active->set;
-	trace_pmuk_give_way(inst->ctx->id, inst->cpu, to->ctx->id);
+	trace_pmuk_give_way(inst->ctx->id, inst->cpu, to);
 	pmuk_inst_retire(inst);
-	atomic_inc(per_cpu_ptr(&pmuk_ways, inst->cpu));
+	atomic_inc(pmuk_ways(inst->cpu));
 	inst->retry_pause = PMUK_RETRY_MAX;
 	pmuk_inst_set_missed(inst, true);
-	pmuk_post_by(inst->ctx, PMUK_MSG_COUNTER_LOST, inst->cpu, 1, set->defined, set->id,
-		     to->ctx->id);
+	pmuk_post_by(inst->ctx, PMUK_MSG_COUNTER_LOST, inst->cpu, 1, set->defined, set->id, to);
 }
 
 /*
- * Makes @inst give way if it has what @to lacks. Returns true if @to has to try again: @inst has
- * given way, or another context has since the latest try, perhaps to a third one.
+ * Makes @inst give way if it has the PMU's registers that @to needs. Returns true if @to has to try
+ * again: @inst has given way now, or any context has given way on this CPU after the latest try of
+ * @to, perhaps to a third context.
  */
 static bool pmuk_inst_give_way_if_it_helps(struct pmuk_inst *inst, struct pmuk_inst *to)
 	__must_hold(&inst->ctx->lock)
 {
 	lockdep_assert_held(&to->ctx->lock);
-	if (atomic_read(per_cpu_ptr(&pmuk_ways, to->cpu)) != to->ways)
+	if (atomic_read(pmuk_ways(to->cpu)) != to->ways)
 		return true;
 	if (!pmuk_inst_has_pinned(inst, to->lacks))
 		return false;
-	pmuk_inst_give_way(inst, to);
+	pmuk_inst_give_way(inst, to->ctx->id);
 	return true;
 }
 
@@ -117,15 +120,18 @@ static bool pmuk_inst_give_way_if_lost(struct pmuk_inst *inst, struct pmuk_inst 
 	__must_hold(&inst->ctx->lock)
 {
 	if (pmuk_inst_has_lost(inst) && pmuk_inst_has_pinned(to, inst->lacks))
-		pmuk_inst_give_way(inst, to);
+		pmuk_inst_give_way(inst, to->ctx->id);
 	return false;
 }
 
-/* Makes @inst try again soon if it waits for room. Returns false, and the walk goes on. */
+/*
+ * Makes @inst try again soon if it waits for room, and not for events of others. Returns false, and
+ * the walk goes on.
+ */
 static bool pmuk_inst_recall(struct pmuk_inst *inst, struct pmuk_inst *by)
 	__must_hold(&inst->ctx->lock)
 {
-	if (inst->missed) {
+	if (inst->missed && (!inst->yield_pause || time_after_eq(jiffies, inst->yield_until))) {
 		inst->retry_pause = 0;
 		inst->retry_at = jiffies;
 		pmuk_watch_soon(inst->ctx);
@@ -139,6 +145,12 @@ static bool pmuk_inst_can_displace(const struct pmuk_inst *inst)
 	return inst->cpu >= 0 && inst->ctx->rank > PMUK_RANK_BACKGROUND;
 }
 
+static bool pmuk_inst_counts(struct pmuk_inst *inst)
+{
+	guard(mutex)(&inst->lock);
+	return inst->active;
+}
+
 static bool pmuk_inst_is_there(struct pmuk_inst *inst, struct pmuk_inst *than)
 {
 	return true;
@@ -146,11 +158,13 @@ static bool pmuk_inst_is_there(struct pmuk_inst *inst, struct pmuk_inst *than)
 
 /*
  * The instance counts. perf core serves pinned counters in the order of their creation. So when the
- * counters of @inst are enabled, they may push out younger ones of lower rank. The contexts of
- * these give way.
+ * counters of @inst are enabled, they may push out younger ones: of reservations, and of contexts
+ * of lower rank, which give way.
  */
 void pmuk_rank_placed(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
 {
+	if (inst->cpu >= 0)
+		pmuk_reserve_placed(inst->cpu);
 	if (pmuk_inst_can_displace(inst))
 		pmuk_rank_any_below(inst, pmuk_inst_give_way_if_lost);
 }
@@ -169,32 +183,66 @@ static void pmuk_rank_searched(struct pmuk_inst *inst, bool took, bool found)
 		pmuk_rank_any_below(inst, pmuk_inst_recall);
 }
 
+/* Calls @place until it finds room, or until no other context has reserved what @inst lacks. */
+static int pmuk_rank_borrow(struct pmuk_inst *inst, struct pmuk_target *failed,
+			    int (*place)(struct pmuk_inst *inst, struct pmuk_target *failed))
+	__must_hold(&inst->ctx->lock)
+{
+	bool borrowed = false;
+	int ret = -ENOSPC;
+
+	while (ret == -ENOSPC && pmuk_reserve_lend(inst)) {
+		borrowed = true;
+		ret = place(inst, failed);
+	}
+	if (borrowed)
+		pmuk_rank_searched(inst, false, !ret);
+	return ret;
+}
+
 /*
  * Calls @place until @place finds room, or until no context of lower rank has what @inst lacks. A
- * lower context may occupy registers for a trial at first. Its trial has ended when the search has
- * taken its lock, so one more call of @place may find room. Returns what @place has returned, or
- * -ENOSPC if there is nobody to give way, or nobody should again.
+ * context of lower rank may hold registers for a trial during the search. The search takes the lock
+ * of that context, and so waits until the trial has ended. So @place is called once more after the
+ * search. Returns what @place has returned; or -ENOSPC if no context can give way, or if the pause
+ * after a search in vain is not over.
  */
-int pmuk_rank_make_room(struct pmuk_inst *inst, struct pmuk_target *failed,
-			int (*place)(struct pmuk_inst *inst, struct pmuk_target *failed))
+static int pmuk_rank_displace(struct pmuk_inst *inst, struct pmuk_target *failed,
+			      int (*place)(struct pmuk_inst *inst, struct pmuk_target *failed))
 	__must_hold(&inst->ctx->lock)
 {
 	bool took = false, last = false;
 	int ret;
 
-	if (!pmuk_inst_can_displace(inst) ||
-	    (inst->vain_pause && time_before(jiffies, inst->vain_until)) ||
-	    !pmuk_rank_any_below(inst, pmuk_inst_is_there))
+	if (!pmuk_inst_can_displace(inst) || !pmuk_rank_any_below(inst, pmuk_inst_is_there))
 		return -ENOSPC;
 	for (;;) {
-		inst->ways = atomic_read(per_cpu_ptr(&pmuk_ways, inst->cpu));
+		inst->ways = atomic_read(pmuk_ways(inst->cpu));
 		ret = place(inst, failed);
 		if (ret != -ENOSPC || last)
 			break;
 		last = !pmuk_rank_any_below(inst, pmuk_inst_give_way_if_it_helps);
 		took |= !last;
+		pmuk_reserve_prefer(inst->cpu, inst->ctx->rank);
 	}
 	pmuk_rank_searched(inst, took, !ret);
+	return ret;
+}
+
+/* Registers that @inst has borrowed, and does not count with, are reserved again at once. */
+int pmuk_rank_make_room(struct pmuk_inst *inst, struct pmuk_target *failed,
+			int (*place)(struct pmuk_inst *inst, struct pmuk_target *failed))
+	__must_hold(&inst->ctx->lock)
+{
+	int ret;
+
+	if (inst->cpu < 0 || (inst->vain_pause && time_before(jiffies, inst->vain_until)))
+		return -ENOSPC;
+	ret = pmuk_rank_borrow(inst, failed, place);
+	if (ret == -ENOSPC)
+		ret = pmuk_rank_displace(inst, failed, place);
+	if (ret || !pmuk_inst_counts(inst))
+		pmuk_reserve_recall();
 	return ret;
 }
 
@@ -203,8 +251,11 @@ int pmuk_rank_place(struct pmuk_inst *inst, struct pmuk_target *failed,
 		    int (*place)(struct pmuk_inst *inst, struct pmuk_target *failed))
 	__must_hold(&inst->ctx->lock)
 {
-	int ret = place(inst, failed);
+	int ret;
 
+	if (inst->cpu >= 0)
+		pmuk_reserve_prefer(inst->cpu, inst->ctx->rank);
+	ret = place(inst, failed);
 	if (ret == -ENOSPC)
 		return pmuk_rank_make_room(inst, failed, place);
 	if (!ret)
@@ -214,8 +265,8 @@ int pmuk_rank_place(struct pmuk_inst *inst, struct pmuk_target *failed,
 
 /*
  * The watch calls this. A context of lower rank that was loaded before @inst and has started later
- * may have pushed out counters of @inst, see pmuk_rank_placed(). @inst takes them back. The reverse
- * can happen when @inst exchanges sets.
+ * may have pushed out counters of @inst, see pmuk_rank_placed(). @inst takes them back. When @inst
+ * exchanges sets, its counters may push out counters of a context of lower rank, which gives way.
  */
 void pmuk_rank_recover(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
 {
@@ -225,6 +276,47 @@ void pmuk_rank_recover(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
 		pmuk_rank_placed(inst);
 	if (pmuk_inst_has_lost(inst) && !pmuk_rank_make_room(inst, NULL, pmuk_inst_reclaim))
 		pmuk_post(inst->ctx, PMUK_MSG_CPU_ONLINE, inst->cpu, 1, 0, 0);
+}
+
+/*
+ * Returns whether an event of others has waited since the latest check, and at that check, too.
+ * perf core calls again and again while an event waits, but only once if a trial is in its way.
+ */
+static bool pmuk_inst_others_wait(struct pmuk_inst *inst, int *waited)
+	__must_hold(&inst->ctx->lock)
+{
+	bool before = inst->others_waited;
+
+	*waited = atomic_xchg(&inst->others_wait, 0);
+	inst->others_waited = *waited && pmuk_inst_counts(inst);
+	if (inst->others_waited)
+		pmuk_watch_soon(inst->ctx);
+	return before && inst->others_waited;
+}
+
+/*
+ * The watch calls this. If events of others wait for room, an instance that yields gives way. If it
+ * has to give way again before it has counted for as long as the latest pause, the next pause is
+ * twice as long.
+ *
+ * Only one context gives way at a time. If another context has given way on this CPU after perf
+ * core's latest call, @inst keeps its counters for now. If an event still waits, perf core calls
+ * again.
+ */
+void pmuk_rank_yield(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
+{
+	unsigned long pause = inst->yield_pause;
+	int waited;
+
+	if (!pmuk_inst_others_wait(inst, &waited) ||
+	    atomic_cmpxchg(pmuk_ways(inst->cpu), waited - 1, waited) != waited - 1)
+		return;
+	if (time_after(jiffies, inst->yield_until + pause))
+		pause = 0;
+	inst->yield_pause = clamp(2 * pause, PMUK_RETRY_MAX, PMUK_VAIN_MAX);
+	inst->yield_until = jiffies + inst->yield_pause;
+	pmuk_inst_give_way(inst, PMUK_BY_PERF);
+	inst->retry_at = inst->yield_until;
 }
 
 /* The context has stopped: contexts that may have given way to it try again. */
@@ -237,4 +329,5 @@ void pmuk_rank_recall(struct pmuk_context *ctx) __must_hold(&ctx->lock)
 		if (pmuk_inst_can_displace(inst))
 			pmuk_rank_any_below(inst, pmuk_inst_recall);
 	}
+	pmuk_reserve_recall();
 }

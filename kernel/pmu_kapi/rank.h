@@ -14,6 +14,7 @@ int pmuk_rank_place(struct pmuk_inst *inst, struct pmuk_target *failed,
 	__must_hold(&inst->ctx->lock);
 void pmuk_rank_placed(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock);
 void pmuk_rank_recover(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock);
+void pmuk_rank_yield(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock);
 void pmuk_rank_recall(struct pmuk_context *ctx) __must_hold(&ctx->lock);
 
 #endif /* _PMU_KAPI_RANK_H */

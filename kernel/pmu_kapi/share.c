@@ -90,6 +90,28 @@ static void pmuk_host_overflow(struct perf_event *event, struct perf_sample_data
 	perf_local_served(outer);
 }
 
+/* Returns the function of the rider in this seat, NULL if that rider does not yield. */
+static perf_others_wait_t pmuk_seat_others_wait(const struct pmuk_host *host, unsigned int seat)
+{
+	return perf_event_others_wait(host->counters[seat]->event);
+}
+
+/* @waiter waits for the host's register, which gets free only if all riders yield. */
+static void pmuk_host_others_wait(struct perf_event *event, struct perf_event *waiter)
+{
+	const struct pmuk_host *host = event->overflow_handler_context;
+	unsigned int i, nr = pmuk_riders_nr(&host->riders);
+
+	for (i = 0; i < nr; i++) {
+		if (host->counters[i] && !pmuk_seat_others_wait(host, i))
+			return;
+	}
+	for (i = 0; i < nr; i++) {
+		if (host->counters[i])
+			pmuk_seat_others_wait(host, i)(host->counters[i]->event, waiter);
+	}
+}
+
 /* ---- a host comes and goes ---- */
 
 static bool pmuk_host_serves(const struct pmuk_host *host, const struct pmuk_attr *attr, int cpu)
@@ -172,6 +194,7 @@ static struct pmuk_host *pmuk_host_create(const struct pmuk_attr *attr, int cpu)
 		kfree(host);
 		return ERR_PTR(-EOPNOTSUPP);
 	}
+	perf_event_set_others_wait(host->event, pmuk_host_others_wait);
 	host->core = perf_arch_core_event(host->event);
 	if (host->core)
 		host->mask = perf_arch_mask(host->event);

@@ -33,6 +33,28 @@ struct pmuk_attr pmuk_inst_attr(const struct pmuk_inst *inst) __must_hold(&inst-
 	return attr;
 }
 
+DEFINE_PER_CPU(atomic_t, pmuk_ways_of);
+
+static const struct pmuk_slot *pmuk_event_slot(const struct perf_event *event)
+{
+	const struct pmuk_counter *c = event->overflow_handler_context;
+
+	return perf_local_is_handled_by(event, pmuk_overflow) ? c->slot : NULL;
+}
+
+/*
+ * perf core calls this on the slot's CPU, with interrupts off, as long as the counter is there. A
+ * context yields to no event of its own, and contexts do not yield to each other: they have ranks.
+ */
+static void pmuk_slot_others_wait(struct perf_event *event, struct perf_event *waiter)
+{
+	struct pmuk_inst *inst = pmuk_event_slot(event)->inst;
+	int ways = atomic_read(pmuk_ways(inst->cpu)) + 1;
+
+	if (!pmuk_event_slot(waiter) && atomic_xchg(&inst->others_wait, ways) != ways)
+		irq_work_queue(&inst->wait_irq_work);
+}
+
 /*
  * Makes the slot's counter, at the time @now. @attr has what the counters of the instance have in
  * common, and gets the rest, but for the cookie, see pmuk_slot_prepare(). If the CPU was offline
@@ -61,6 +83,8 @@ struct pmuk_counter *pmuk_slot_make(struct pmuk_slot *slot, struct pmuk_attr *at
 	slot->held = slot->base;
 	if (IS_ERR(c))
 		return c;
+	if (ctx->flags & PMUK_CTX_YIELD)
+		perf_event_set_others_wait(c->event, pmuk_slot_others_wait);
 	pmuk_counter_set_age(c, now);
 	if (slot->base.count && !pmuk_inst_is_tree(slot->inst)) {
 		pmuk_counter_set_count(c, slot->base.count);

@@ -3,7 +3,18 @@
 #ifndef _PMU_KAPI_SLOT_H
 #define _PMU_KAPI_SLOT_H
 
+#include <linux/atomic.h>
+#include <linux/percpu.h>
+
 #include "context.h"
+
+DECLARE_PER_CPU(atomic_t, pmuk_ways_of);
+
+/* Counts how often contexts have given way on the CPU. */
+static inline atomic_t *pmuk_ways(int cpu)
+{
+	return per_cpu_ptr(&pmuk_ways_of, cpu);
+}
 
 struct pmuk_attr pmuk_inst_attr(const struct pmuk_inst *inst) __must_hold(&inst->ctx->lock);
 struct pmuk_counter *pmuk_slot_make(struct pmuk_slot *slot, struct pmuk_attr *attr, u64 now);

@@ -20,6 +20,7 @@
 #include "instance.h"
 #include "rank.h"
 #include "registry.h"
+#include "reserve.h"
 #include "sets.h"
 #include "storage.h"
 
@@ -27,6 +28,7 @@ static void pmuk_context_drop_insts(struct pmuk_context *ctx) __must_hold(&ctx->
 {
 	struct pmuk_inst *inst, *dropped = NULL;
 
+	pmuk_context_unreserve(ctx);
 	pmuk_insts_call(ctx, pmuk_inst_retire);
 	pmuk_pmds_keep(ctx);
 	pmuk_for_each_inst(inst, ctx) {
@@ -104,6 +106,15 @@ static const char *pmuk_tree_lacks(struct pmuk_context *ctx) __must_hold(&ctx->l
 			return "a task's children have one fixed period, and no peers";
 	}
 	return NULL;
+}
+
+/* Returns what cannot be done on such a target, or NULL. */
+static const char *pmuk_target_lacks(struct pmuk_context *ctx, enum pmuk_target_type type)
+	__must_hold(&ctx->lock)
+{
+	if ((ctx->flags & (PMUK_CTX_YIELD | PMUK_CTX_RESERVE)) && type >= PMUK_TARGET_TASK)
+		return "contexts on tasks do not yield, and reserve nothing";
+	return type == PMUK_TARGET_TREE ? pmuk_tree_lacks(ctx) : NULL;
 }
 
 static void pmuk_context_set_target(struct pmuk_context *ctx, const struct pmuk_target *target)
@@ -190,7 +201,7 @@ static void pmuk_context_put_task(struct pmuk_context *ctx) __must_hold(&ctx->lo
 static int pmuk_context_load(struct pmuk_context *ctx, struct pmuk_target *target)
 	__must_hold(&ctx->lock)
 {
-	const char *lacks = target->type == PMUK_TARGET_TREE ? pmuk_tree_lacks(ctx) : NULL;
+	const char *lacks = pmuk_target_lacks(ctx, target->type);
 	unsigned int cpu = 0;
 	int ret;
 
@@ -210,6 +221,7 @@ static int pmuk_context_load(struct pmuk_context *ctx, struct pmuk_target *targe
 	}
 	ctx->start_set = pmuk_inst_from(ctx, &cpu)->turns[0].set->id;
 	WRITE_ONCE(ctx->loaded, true);
+	pmuk_context_reserve(ctx);
 	return 0;
 }
 
@@ -228,10 +240,11 @@ static int pmuk_context_load(struct pmuk_context *ctx, struct pmuk_target *targe
  * Context: May sleep.
  * Return: 0; -EINVAL if @ctx or @target is NULL or an ERR_PTR(), or the target is impossible,
  * or there is no event set, or a PMU has an event on another CPU than the target's; -EBUSY if
- * @ctx is loaded, or with PMUK_TARGET_TREE the task has forked meanwhile; -EOPNOTSUPP for what
- * cannot be done with a task's children: several sets, PMUK_CTX_MASK, a limit, random or long
- * periods, peers, PERF_SAMPLE_READ in records; -ENODEV if no CPU of the target is online; -ENOMEM;
- * as pmuk_counter_create(); and what &pmuk_format.init says.
+ * @ctx is loaded, or with PMUK_TARGET_TREE the task has forked meanwhile; -EOPNOTSUPP for
+ * PMUK_CTX_YIELD and PMUK_CTX_RESERVE on a task, and for what cannot be done with a task's
+ * children: several sets, PMUK_CTX_MASK, a limit, random or long periods, peers, PERF_SAMPLE_READ
+ * in records; -ENODEV if no CPU of the target is online; -ENOMEM; as pmuk_counter_create(); and
+ * what &pmuk_format.init says.
  */
 int pmuk_load_context(struct pmuk_context *ctx, struct pmuk_target *target)
 {

@@ -17,16 +17,18 @@
 /* No wait takes longer than this, even on an emulated machine. */
 #define PMUK_CTX_PATIENCE	(10 * HZ)
 
-/* Polls @cond, and returns whether it comes true in time. */
-#define pmuk_ctx_comes(cond)						\
+/* Polls @cond, and returns whether it comes true within so many jiffies. */
+#define pmuk_ctx_comes_within(cond, patience)				\
 ({									\
-	unsigned long __end = jiffies + PMUK_CTX_PATIENCE;		\
+	unsigned long __end = jiffies + (patience);			\
 	bool __came;							\
 									\
 	while (!(__came = (cond)) && time_before(jiffies, __end))	\
 		usleep_range(50, 100);					\
 	__came;								\
 })
+
+#define pmuk_ctx_comes(cond)	pmuk_ctx_comes_within(cond, PMUK_CTX_PATIENCE)
 
 /* Returns an initialised completion that stays until the test case ends. */
 static inline struct completion *pmuk_ctx_completion(struct kunit *test)

@@ -472,6 +472,502 @@ static void waits_in_peace(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
 }
 
+/* Returns how many of the PMU's registers nobody has or has reserved. */
+static int room(struct pmuk_sim *sim, int cpu)
+{
+	struct pmuk_attr attrs[8] = {};
+	unsigned int i;
+	u32 fits;
+
+	for (i = 0; i < ARRAY_SIZE(attrs); i++)
+		attrs[i].type = pmuk_sim_type(sim);
+	return pmuk_room(attrs, ARRAY_SIZE(attrs), cpu, &fits);
+}
+
+/* ---- events of others ---- */
+
+static struct pmuk_context *yielding(struct kunit *test, struct pmuk_sim *sim, unsigned int nr,
+				     u32 flags, int cpu)
+{
+	const struct pmuk_context_attr attr = { .rank = LOW, .flags = PMUK_CTX_YIELD };
+	struct pmuk_context *ctx;
+	unsigned int i;
+
+	if (!PMUK_SEES_WAITERS)
+		kunit_skip(test, "this kernel's perf core does not tell that others wait");
+	ctx = pmuk_ctx_create(test, &attr);
+	for (i = 0; i < nr; i++)
+		pmuk_ctx_add(test, ctx, sim, 0, i, i, flags | PMUK_PINNED);
+	pmuk_ctx_run(test, ctx, cpu);
+	return ctx;
+}
+
+/* Returns an event that takes turns with others, of @cpu, or of this task if @cpu is -1. */
+static struct pmuk_counter *flexible(struct kunit *test, struct pmuk_sim *sim, int cpu)
+{
+	const struct pmuk_attr attr = { .type = pmuk_sim_type(sim), .config = 7 };
+
+	return pmuk_test_enabled(test, &attr, cpu, cpu < 0 ? current : NULL);
+}
+
+static void expect_yielded(struct kunit *test, struct pmuk_context *ctx, int cpu)
+{
+	struct pmuk_msg msg = pmuk_ctx_next(test, ctx);
+
+	KUNIT_EXPECT_EQ(test, msg.kind, PMUK_MSG_COUNTER_LOST);
+	KUNIT_EXPECT_EQ(test, msg.cpu, cpu);
+	KUNIT_EXPECT_EQ(test, msg.by, PMUK_BY_PERF);
+}
+
+/* Lets the context try again now. */
+static void try_again(struct pmuk_context *ctx, int cpu)
+{
+	scoped_guard(mutex, &ctx->lock)
+		ctx->insts[cpu]->retry_at = jiffies;
+	ctx->watch.work.func(&ctx->watch.work);
+}
+
+/* The event counts for as long as it is there, and the context counts again when it has gone. */
+static void expect_yields_to(struct kunit *test, struct pmuk_sim *sim, struct pmuk_context *ctx,
+			     int cpu, int event_cpu)
+{
+	struct pmuk_counter *event;
+
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 5);
+	event = flexible(test, sim, event_cpu);
+	expect_yielded(test, ctx, cpu);
+	expect_waits(test, ctx, cpu, 5);
+	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(pmuk_sim_count(sim, 7, 5) == 5));
+	pmuk_test_expect_count(test, event, 5);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(event), 0);
+	try_again(ctx, cpu);
+	expect_back(test, ctx, cpu);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 7), 7);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 0, cpu), 12);
+	pmuk_ctx_silent(test, ctx);
+}
+
+static void yields_to_events_of_a_cpu(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	int cpu = pmuk_test_pin_first(test);
+
+	expect_yields_to(test, sim, yielding(test, sim, 2, 0, cpu), cpu, cpu);
+}
+
+static void yields_to_events_of_a_task(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	int cpu = pmuk_test_pin_first(test);
+
+	expect_yields_to(test, sim, yielding(test, sim, 2, 0, cpu), cpu, -1);
+}
+
+/* The register gets free only if all that share it yield. */
+static void yields_with_all_riders(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *ctx = yielding(test, sim, 1, PMUK_SHARED, cpu);
+	const struct pmuk_attr attr = { .type = pmuk_sim_type(sim),
+					.flags = PMUK_PINNED | PMUK_SHARED };
+	struct pmuk_counter *rider = pmuk_test_enabled(test, &attr, cpu, NULL), *event;
+
+	event = flexible(test, sim, cpu);
+	msleep(500);
+	pmuk_ctx_silent(test, ctx);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(event), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(rider), 0);
+	expect_yields_to(test, sim, ctx, cpu, cpu);
+}
+
+/* No more contexts give way than needed. */
+static void one_yields_at_a_time(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 3, 32);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *ctx[3];
+	u64 told = 0;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(ctx); i++)
+		ctx[i] = yielding(test, sim, 1, 0, cpu);
+	flexible(test, sim, cpu);
+	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(pmuk_sim_count(sim, 7, 1) == 1));
+	msleep(500);
+	for (i = 0; i < ARRAY_SIZE(ctx); i++)
+		told += pmuk_ctx_told(ctx[i], PMUK_MSG_COUNTER_LOST);
+	KUNIT_EXPECT_EQ(test, told, 1);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 10);
+}
+
+/* A context that has come back too early tries less often. */
+static void yields_for_longer(struct kunit *test)
+{
+	static const unsigned long pauses[] = { 10 * HZ, 20 * HZ, 40 * HZ, 60 * HZ, 60 * HZ };
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *ctx = yielding(test, sim, 1, 0, cpu);
+	struct pmuk_counter *event = flexible(test, sim, cpu);
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(pauses); i++) {
+		if (i) {
+			try_again(ctx, cpu);
+			expect_back(test, ctx, cpu);
+		}
+		expect_yielded(test, ctx, cpu);
+		scoped_guard(mutex, &ctx->lock)
+			KUNIT_EXPECT_EQ(test, ctx->insts[cpu]->yield_pause, pauses[i]);
+	}
+	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(pmuk_sim_count(sim, 7, 5) == 5));
+	pmuk_test_expect_count(test, event, 5);
+}
+
+/* A start and stop of a higher context do not bring back a context that has yielded. */
+static void yields_through_recalls(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *ctx = yielding(test, sim, 2, 0, cpu), *high;
+
+	flexible(test, sim, cpu);
+	expect_yielded(test, ctx, cpu);
+	high = running(test, sim, HIGH, 2, cpu);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(high), 0);
+	msleep(1000);
+	pmuk_ctx_silent(test, ctx);
+	expect_waits(test, ctx, cpu, 0);
+}
+
+/* Each trial takes the event's register for a moment, and the event has to wait until it ends. */
+static void yields_to_no_trial(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *ctx = yielding(test, sim, 1, 0, cpu);
+	unsigned int i;
+
+	flexible(test, sim, cpu);
+	for (i = 0; i < 10; i++) {
+		room(sim, cpu);
+		ctx->watch.work.func(&ctx->watch.work);
+		ctx->watch.work.func(&ctx->watch.work);
+	}
+	pmuk_ctx_silent(test, ctx);
+	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(pmuk_sim_count(sim, 7, 5) == 5));
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 5);
+}
+
+/* Events of contexts, its own included, wait for no context. */
+static void yields_to_no_context(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *ctx = yielding(test, sim, 1, 0, cpu), *other;
+
+	KUNIT_EXPECT_EQ(test, pmuk_unload_context(ctx), 0);
+	pmuk_ctx_add(test, ctx, sim, 0, 1, 1, 0);
+	pmuk_ctx_run(test, ctx, cpu);
+	other = ranked_with(test, sim, NORMAL, 1, 0);
+	pmuk_ctx_run(test, other, cpu);
+	msleep(500);
+	pmuk_ctx_silent(test, ctx);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 5);
+}
+
+/* A context without the flag keeps its counters, and events of others wait. */
+static void others_do_not_yield(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *low = running(test, sim, LOW, 1, cpu);
+	struct pmuk_counter *event = flexible(test, sim, cpu);
+
+	msleep(500);
+	pmuk_ctx_silent(test, low);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 5);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_state(event), PMUK_COUNTER_WAITING);
+}
+
+/* Only background contexts on CPUs yield, where perf core has what they need. */
+static void yield_is_checked(struct kunit *test)
+{
+	struct pmuk_context_attr attr = { .flags = PMUK_CTX_YIELD, .rank = NORMAL };
+	struct pmuk_target target = { .type = PMUK_TARGET_TASK, .task = current };
+	struct pmuk_context *ctx = pmuk_create_context(&attr);
+
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(ctx), -EINVAL);
+	attr.rank = LOW;
+	attr.flags |= PMUK_CTX_RESERVE;
+	ctx = pmuk_create_context(&attr);
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(ctx), -EINVAL);
+	attr.flags = PMUK_CTX_YIELD;
+	ctx = pmuk_create_context(&attr);
+	if (!PMUK_SEES_WAITERS) {
+		KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(ctx), -EOPNOTSUPP);
+		return;
+	}
+	KUNIT_ASSERT_EQ(test, PTR_ERR_OR_ZERO(ctx), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_load_context(ctx, &target), -EOPNOTSUPP);
+	target.type = PMUK_TARGET_TREE;
+	KUNIT_EXPECT_EQ(test, pmuk_load_context(ctx, &target), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, pmuk_close(ctx), 0);
+}
+
+/* ---- reservations ---- */
+
+/* Expects that @cond comes true before the worker of reservations runs by itself. */
+#define EXPECT_SOON(test, cond)	\
+	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes_within(cond, PMUK_CTX_PATIENCE / 2))
+
+static struct pmuk_context *reserving_with(struct kunit *test, struct pmuk_sim *sim,
+					   enum pmuk_rank rank, unsigned int nr, u32 flags)
+{
+	const struct pmuk_context_attr attr = { .rank = rank, .flags = PMUK_CTX_RESERVE };
+	struct pmuk_context *ctx = pmuk_ctx_create(test, &attr);
+	unsigned int i;
+
+	for (i = 0; i < nr; i++)
+		pmuk_ctx_add(test, ctx, sim, 0, i, i, flags);
+	return ctx;
+}
+
+/* Returns a context that is loaded, and has reserved @nr registers on @cpu; -1: on all CPUs. */
+static struct pmuk_context *reserving(struct kunit *test, struct pmuk_sim *sim,
+				      enum pmuk_rank rank, unsigned int nr, int cpu)
+{
+	struct pmuk_context *ctx = reserving_with(test, sim, rank, nr, PMUK_PINNED);
+
+	pmuk_ctx_load(test, ctx, cpu);
+	return ctx;
+}
+
+/* Contexts of the same rank, counters without a context, and perf's users get what is left. */
+static void reserved_room_is_kept(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 4, 32);
+	struct pmuk_attr attr = { .type = pmuk_sim_type(sim), .flags = PMUK_PINNED };
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *ctx = reserving(test, sim, NORMAL, 2, cpu);
+	struct pmuk_context *equal = ranked(test, sim, NORMAL, 3);
+
+	KUNIT_EXPECT_EQ(test, room(sim, cpu), 2);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_try_load(equal, cpu), -ENOSPC);
+	running(test, sim, NORMAL, 1, cpu);
+	pmuk_test_enabled(test, &attr, cpu, NULL);
+	pmuk_test_refused(test, &attr, cpu, NULL, -ENOSPC, "a counter without a context");
+	KUNIT_EXPECT_EQ(test, room(sim, cpu), 0);
+	pmuk_ctx_start(test, ctx);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 1, 5), 5);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 1, cpu), 5);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(ctx), 0);
+	KUNIT_EXPECT_EQ(test, room(sim, cpu), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_unload_context(ctx), 0);
+	KUNIT_EXPECT_EQ(test, room(sim, cpu), 2);
+	pmuk_ctx_silent(test, ctx);
+}
+
+static void lower_ranks_borrow(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	const struct pair *pair = test->param_value;
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *high = reserving(test, sim, pair->high, 2, cpu);
+	struct pmuk_context *low = running(test, sim, pair->low, 2, cpu);
+
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 5);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, low, 0, 0, cpu), 5);
+	pmuk_ctx_start(test, high);
+	expect_gave_way(test, low, 3, cpu, high);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 7), 7);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, high, 0, 0, cpu), 7);
+	expect_waits(test, low, cpu, 5);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(high), 0);
+	expect_back(test, low, cpu);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 11), 11);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, low, 0, 0, cpu), 16);
+	pmuk_ctx_silent(test, high);
+}
+
+/* A higher context takes no more of what a lower one has reserved than it needs. */
+static void higher_ranks_take(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	const struct pair *pair = test->param_value;
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *high;
+
+	reserving(test, sim, pair->low, 2, cpu);
+	high = running(test, sim, pair->high, 1, cpu);
+	pmuk_sim_count(sim, 0, 5);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, high, 0, 0, cpu), 5);
+	KUNIT_EXPECT_EQ(test, room(sim, cpu), 0);
+	pmuk_ctx_silent(test, high);
+}
+
+/* A lower context has borrowed the registers, and a context of the same rank gets none of them. */
+static void equals_get_nothing_lent(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *ctx = reserving(test, sim, NORMAL, 2, cpu);
+	struct pmuk_context *low[2], *equal = ranked(test, sim, NORMAL, 1);
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(low); i++)
+		low[i] = running(test, sim, LOW, 1, cpu);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 10);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_try_load(equal, cpu), -ENOSPC);
+	pmuk_ctx_start(test, ctx);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 1, 5), 5);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 1, cpu), 5);
+	for (i = 0; i < ARRAY_SIZE(low); i++)
+		expect_waits(test, low[i], cpu, 5);
+}
+
+/* Registers that a reservation has borrowed do not get to a context of the lender's rank. */
+static void equals_get_nothing_lent_twice(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *equal = ranked(test, sim, NORMAL, 1);
+
+	reserving(test, sim, NORMAL, 1, cpu);
+	reserving(test, sim, HIGH, 1, cpu);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_try_load(equal, cpu), -ENOSPC);
+	EXPECT_SOON(test, room(sim, cpu) == 0);
+}
+
+/* A load borrows registers for its trial. */
+static void loads_borrow_for_a_moment(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *small = ranked(test, sim, LOW, 2), *large = ranked(test, sim, LOW, 3);
+
+	reserving(test, sim, NORMAL, 2, cpu);
+	pmuk_ctx_load(test, small, cpu);
+	EXPECT_SOON(test, room(sim, cpu) == 0);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_try_load(large, cpu), -ENOSPC);
+	EXPECT_SOON(test, room(sim, cpu) == 0);
+}
+
+/* Older counters come first. When they stop, the registers are reserved again. */
+static void older_counters_get_reserved_room(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *older = ranked(test, sim, NORMAL, 1);
+
+	pmuk_ctx_load(test, older, cpu);
+	reserving(test, sim, NORMAL, 2, cpu);
+	pmuk_ctx_start(test, older);
+	pmuk_sim_count(sim, 0, 5);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, older, 0, 0, cpu), 5);
+	EXPECT_SOON(test, pmuk_nr_counters() == 1 + 2 + 1);	/* contexts' own, and reserved */
+	KUNIT_EXPECT_EQ(test, pmuk_stop(older), 0);
+	EXPECT_SOON(test, room(sim, cpu) == 0);
+}
+
+/* A running task keeps its pinned event, and the reservation is made when it is not there. */
+static void reserves_nothing_of_tasks(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct perf_event *event = pmuk_test_pinned_event(test, sim, 1);
+	int cpu = pmuk_test_pin_first(test);
+
+	reserving(test, sim, NORMAL, 1, cpu);
+	KUNIT_EXPECT_EQ(test, event->state, PERF_EVENT_STATE_ACTIVE);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 1, 5), 5);
+}
+
+/* When the borrower stops, nobody else gets what was lent. */
+static void lent_room_comes_back(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *low;
+
+	reserving(test, sim, NORMAL, 1, cpu);
+	low = running(test, sim, LOW, 1, cpu);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 5);
+	EXPECT_SOON(test, pmuk_nr_counters() == 2);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(low), 0);
+	EXPECT_SOON(test, pmuk_nr_counters() == 3);
+	KUNIT_EXPECT_EQ(test, room(sim, cpu), 0);
+	pmuk_ctx_silent(test, low);
+}
+
+/* Only what the borrower lacks is lent. */
+static void only_what_helps_is_lent(struct kunit *test)
+{
+	const struct pmuk_sim_config config = { .name = "pmuk_sim2", .nr_counters = 1,
+						.width = 32 };
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	struct pmuk_sim *sim2 = pmuk_test_sim_config(test, &config);
+	int cpu = pmuk_test_pin_first(test), other = pmuk_test_other_cpu(test, cpu);
+	struct pmuk_context *low = ranked(test, sim, LOW, 1);
+
+	reserving(test, sim, HIGH, 1, other);
+	reserving(test, sim, HIGH, 1, cpu);
+	reserving(test, sim, NORMAL, 1, cpu);
+	reserving(test, sim2, HIGH, 1, cpu);
+	pmuk_ctx_run(test, low, cpu);
+	KUNIT_EXPECT_EQ(test, room(sim2, cpu), 0);
+	KUNIT_EXPECT_EQ(test, room(sim, other), 1);
+	KUNIT_EXPECT_EQ(test, room(sim, cpu), 0);
+	EXPECT_SOON(test, pmuk_nr_counters() == 2 * 4);
+}
+
+/* Room is kept for the set whose turn comes first. */
+static void reserves_for_the_next_set(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 4, 32);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *ctx = reserving_with(test, sim, NORMAL, 1, PMUK_PINNED);
+	unsigned int i;
+
+	pmuk_ctx_add(test, ctx, sim, 0, 1, 1, 0);	/* not pinned: needs no room */
+	pmuk_ctx_add_set(test, ctx, 1, 0);
+	for (i = 0; i < 3; i++)
+		pmuk_ctx_add(test, ctx, sim, 1, i, i, PMUK_PINNED);
+	pmuk_ctx_load(test, ctx, cpu);
+	KUNIT_EXPECT_EQ(test, room(sim, cpu), 3);
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(ctx, 1), 0);
+	KUNIT_EXPECT_EQ(test, room(sim, cpu), 1);
+	pmuk_ctx_start(test, ctx);
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(ctx, 0), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(ctx), 0);
+	KUNIT_EXPECT_EQ(test, room(sim, cpu), 3);
+}
+
+/* A reservation shares registers, too. */
+static void reserves_a_shared_register(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	const struct pmuk_attr attr = { .type = pmuk_sim_type(sim),
+					.flags = PMUK_PINNED | PMUK_SHARED };
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *ctx = reserving_with(test, sim, NORMAL, 1, PMUK_PINNED | PMUK_SHARED);
+	struct pmuk_counter *c = pmuk_test_enabled(test, &attr, cpu, NULL);
+
+	pmuk_ctx_load(test, ctx, cpu);
+	KUNIT_EXPECT_EQ(test, room(sim, cpu), 1);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
+	KUNIT_EXPECT_EQ(test, room(sim, cpu), 1);
+	KUNIT_EXPECT_EQ(test, pmuk_unload_context(ctx), 0);
+	KUNIT_EXPECT_EQ(test, room(sim, cpu), 2);
+}
+
+static void tasks_reserve_nothing(struct kunit *test)
+{
+	struct pmuk_context *ctx = reserving_with(test, pmuk_test_sim(test, 1, 32), NORMAL, 1, 0);
+	struct pmuk_target target = { .type = PMUK_TARGET_TASK, .task = current };
+
+	KUNIT_EXPECT_EQ(test, pmuk_load_context(ctx, &target), -EOPNOTSUPP);
+}
+
 static void no_such_rank(struct kunit *test)
 {
 	const struct pmuk_context_attr attrs[] = { { .rank = LOW - 1 }, { .rank = HIGH + 1 } };
@@ -500,6 +996,29 @@ static struct kunit_case pmuk_rank_cases[] = {
 	KUNIT_CASE(turns_push_out),
 	KUNIT_CASE(waits_in_peace),
 	KUNIT_CASE(no_such_rank),
+	KUNIT_CASE(yields_to_events_of_a_cpu),
+	KUNIT_CASE(yields_to_events_of_a_task),
+	KUNIT_CASE(yields_with_all_riders),
+	KUNIT_CASE(one_yields_at_a_time),
+	KUNIT_CASE(yields_for_longer),
+	KUNIT_CASE(yields_through_recalls),
+	KUNIT_CASE(yields_to_no_trial),
+	KUNIT_CASE(yields_to_no_context),
+	KUNIT_CASE(others_do_not_yield),
+	KUNIT_CASE(yield_is_checked),
+	KUNIT_CASE(reserved_room_is_kept),
+	KUNIT_CASE_PARAM(lower_ranks_borrow, pairs_gen_params),
+	KUNIT_CASE_PARAM(higher_ranks_take, pairs_gen_params),
+	KUNIT_CASE(lent_room_comes_back),
+	KUNIT_CASE(equals_get_nothing_lent),
+	KUNIT_CASE(equals_get_nothing_lent_twice),
+	KUNIT_CASE(loads_borrow_for_a_moment),
+	KUNIT_CASE(older_counters_get_reserved_room),
+	KUNIT_CASE(reserves_nothing_of_tasks),
+	KUNIT_CASE(only_what_helps_is_lent),
+	KUNIT_CASE(reserves_for_the_next_set),
+	KUNIT_CASE(reserves_a_shared_register),
+	KUNIT_CASE(tasks_reserve_nothing),
 	{}
 };
 

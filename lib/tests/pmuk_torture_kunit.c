@@ -468,7 +468,7 @@ static void open_context(struct slot *slot, u32 a)
 		.read_format = PERF_FORMAT_GROUP | PERF_FORMAT_ID,
 	};
 	struct pmuk_context_attr attr = {
-		.flags = a & BIT(0) ? PMUK_CTX_MASK : 0,
+		.flags = (a & BIT(0) ? PMUK_CTX_MASK : 0) | (a & BIT(16) ? PMUK_CTX_RESERVE : 0),
 		.rank = (int)((a >> 10) % 3) + PMUK_RANK_BACKGROUND,
 		.limit_ns = (a >> 12) % 4 ? 0 : (a >> 14) % (20 * NSEC_PER_USEC),
 		.completion = &slot->more,
@@ -477,6 +477,10 @@ static void open_context(struct slot *slot, u32 a)
 	bool other = !slot->kept && (a & BIT(7));
 	struct pmuk_context *ctx;
 
+	if (PMUK_SEES_WAITERS && attr.rank == PMUK_RANK_BACKGROUND && (a & BIT(17))) {
+		attr.flags &= ~PMUK_CTX_RESERVE;	/* a context that yields reserves nothing */
+		attr.flags |= PMUK_CTX_YIELD;
+	}
 	slot->counted = a & BIT(4);
 	attr.buffer.mode = slot->counted && (a & BIT(5)) ? PMUK_BUFFER_STOP : PMUK_BUFFER_DROP;
 	if (slot->counted) {

@@ -18,9 +18,9 @@ struct printer {
 };
 
 struct holder {
-	unsigned long long context, set, counters, pinned;
+	unsigned long long context, set, counters, pinned, lent;
 	char name[32], rank[16];
-	bool waits;			/* for room, and has no counters */
+	char state[16];			/* counts, waits or reserves */
 };
 
 static void begin(struct printer *p)
@@ -82,16 +82,21 @@ static void print_holder(struct printer *p, const struct holder *h)
 		printf("[%llu]:%llu", h->context, h->counters);
 		if (strcmp(h->rank, "normal"))
 			printf(":%s", h->rank);
+		if (strcmp(h->state, "counts"))
+			printf(":%s", h->state);
+		if (h->lent)
+			printf(":%llu lent", h->lent);
 		return;
 	}
 	json_open(&p->json, NULL, '{');
 	json_text(&p->json, "name", h->name);
 	json_number(&p->json, "context", h->context);
 	json_text(&p->json, "rank", h->rank);
-	json_bool(&p->json, "waits", h->waits);
+	json_text(&p->json, "state", h->state);
 	json_number(&p->json, "set", h->set);
 	json_number(&p->json, "counters", h->counters);
 	json_number(&p->json, "pinned", h->pinned);
+	json_number(&p->json, "lent", h->lent);
 	json_close(&p->json, '}');
 }
 
@@ -111,20 +116,30 @@ static bool take_cpu(struct printer *p, const char *line)
 	return true;
 }
 
+/* Takes what follows the rank. */
+static bool take_counters(struct holder *h, const char *line)
+{
+	if (!strcmp(h->state, "waits"))
+		return true;
+	if (!strcmp(h->state, "reserves"))
+		return sscanf(line, "counters %llu lent %llu", &h->counters, &h->lent) == 2;
+	if (strcmp(h->state, "context"))
+		return false;
+	strcpy(h->state, "counts");
+	return sscanf(line, "set %llu counters %llu pinned %llu", &h->set, &h->counters,
+		      &h->pinned) == 3;
+}
+
 static bool take_holder(struct printer *p, const char *line)
 {
 	struct holder h = { .set = NONE };
 	int at = 0;
 
-	if (!p->any)
+	if (!p->any || sscanf(line, "  %15s %llu name %31s rank %15s %n", h.state, &h.context,
+			      h.name, h.rank, &at) != 4 || !take_counters(&h, line + at))
 		return false;
-	h.waits = sscanf(line, "  waits %llu name %31s rank %15s", &h.context, h.name, h.rank) == 3;
-	if (!h.waits &&
-	    (sscanf(line, "  context %llu name %31s rank %15s %n", &h.context, h.name, h.rank,
-		    &at) != 3 ||
-	     sscanf(line + at, "set %llu counters %llu pinned %llu", &h.set, &h.counters,
-		    &h.pinned) != 3))
-		return false;
+	if (strcmp(h.state, "counts"))
+		h.pinned = h.counters;
 	print_holder(p, &h);
 	return true;
 }

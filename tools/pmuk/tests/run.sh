@@ -481,21 +481,26 @@ room()
 test_room() { root none
 	refuses 1 'Is debugfs mounted, and the module pmu_kapi loaded' "$pmuk" room
 	room 'cpu 0 cycles 3\n  context 2 name pmuk_wdt rank critical set 0 counters 1 pinned 1\n'\
-'  context 5 name mine rank normal set 7 counters 4 pinned 0\n  waits 6 name low rank background\ncpu 1 cycles 6\ncpu 2 errno 2\n'
-	says '^  0            3  pmuk_wdt\[2\]:1:critical mine\[5\]:4 low\[6\]:0:background$' "$pmuk" room
+'  context 5 name mine rank normal set 7 counters 4 pinned 0\n  waits 6 name low rank background\n'\
+'  reserves 7 name later rank normal counters 2 lent 0\n  reserves 8 name idle rank critical counters 3 lent 1\ncpu 1 cycles 6\ncpu 2 errno 2\n'
+	says '^  0            3  pmuk_wdt\[2\]:1:critical mine\[5\]:4 low\[6\]:0:background:waits later\[7\]:2:reserves idle\[8\]:3:critical:reserves:1 lent$' "$pmuk" room
 	says '^  1            6 $' "$pmuk" room
 	says '^  2            -  \(No such file or directory\)$' "$pmuk" room
 	[ "$("$pmuk" room | wc -l)" -eq 4 ] || broken 'not four lines'
 	"$pmuk" room --json | json "[c['cycles_left'] for c in j['cpus']] == [3, 6, None] and \
 		j['cpus'][0]['holders'][1] == {'name': 'mine', 'context': 5, \
-		'rank': 'normal', 'waits': False, 'set': 7, 'counters': 4, 'pinned': 0} and \
+		'rank': 'normal', 'state': 'counts', 'set': 7, 'counters': 4, 'pinned': 0, 'lent': 0} and \
 		j['cpus'][0]['holders'][2] == {'name': 'low', 'context': 6, 'rank': 'background', \
-		'waits': True, 'set': None, 'counters': 0, 'pinned': 0} and j['cpus'][1]['holders'] == [] and \
+		'state': 'waits', 'set': None, 'counters': 0, 'pinned': 0, 'lent': 0} and \
+		[(h['state'], h['set'], h['counters'], h['lent']) for h in j['cpus'][0]['holders'][3:]] == \
+		[('reserves', None, 2, 0), ('reserves', None, 3, 1)] and j['cpus'][1]['holders'] == [] and \
 		j['cpus'][2]['error'] == 'No such file or directory' and 'error' not in j['cpus'][0]"
 	room ''
 	"$pmuk" room --json | json "j == {'cpus': []}"
 	local text
 	for text in 'cpu 0 cycles x\n' 'cpu 0 instructions 1\n' 'cpu\n' 'cpu 0 cycles 1\n  nothing\n' \
+		'cpu 0 cycles 1\n  reserves 2 name x rank normal counters 1\n' \
+		'cpu 0 cycles 1\n  eats 2 name x rank normal counters 1\n' \
 		'  context 2 name early rank normal set 0 counters 1 pinned 1\n'; do
 		room "$text"
 		refuses 1 'is not understood. Do pmuk and the module match' "$pmuk" room

@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Reservations: while a context with PMUK_CTX_RESERVE is loaded and stopped, counters that nobody
+ * reads keep on each of its CPUs the registers that its start will need.
+ *
+ * If a context of another rank finds no room, a reservation lends it registers, one by one: the
+ * counters there end. When the context of the reservation starts, contexts of lower rank give way
+ * to it, so the start does not depend on the loan. A worker makes the counters anew when there is
+ * room again. Contexts of the same rank, counters without a context, and perf's users get reserved
+ * registers only for counters that are older than those of the reservation: perf core serves the
+ * older of two pinned counters first.
+ */
+#include <linux/atomic.h>
+#include <linux/cleanup.h>
+#include <linux/cpumask.h>
+#include <linux/err.h>
+#include <linux/init.h>
+#include <linux/list.h>
+#include <linux/lockdep.h>
+#include <linux/mutex.h>
+#include <linux/percpu.h>
+#include <linux/perf_local_state.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+#include <linux/workqueue.h>
+
+#include "instance.h"
+#include "reserve.h"
+#include "turn.h"
+#include "work.h"
+
+/* The pause between two tries to get back registers that were lent, or lost to older counters. */
+#define PMUK_RESERVE_RETRY	(10UL * HZ)
+
+struct pmuk_reserve {
+	struct list_head node;		/* in pmuk_reserves of the CPU, whose lock guards it */
+	const struct pmuk_context *ctx;	/* const */
+	int cpu;			/* const */
+	unsigned int nr;		/* const */
+	/* Guarded by the CPU's lock, and behind attrs[]. NULL: the register is lent. */
+	struct pmuk_counter **counters;
+	/* Guarded by the CPU's lock: bits of counters of trace units, which need no register. */
+	unsigned long left_out;
+	struct pmuk_attr attrs[];	/* const */
+};
+
+struct pmuk_reserves {
+	struct mutex lock;		/* guards the list, and what its comments say */
+	struct list_head list;		/* the latest first */
+};
+
+static DEFINE_PER_CPU(struct pmuk_reserves, pmuk_reserves);
+static atomic_t pmuk_nr_reserves = ATOMIC_INIT(0);
+
+static struct pmuk_reserves *pmuk_reserves_of(int cpu)
+{
+	return per_cpu_ptr(&pmuk_reserves, cpu);
+}
+
+static void pmuk_reserve_drop(struct pmuk_reserve *r, unsigned int i)
+{
+	pmuk_counter_destroy(r->counters[i]);
+	r->counters[i] = NULL;
+}
+
+/* Returns the number of registers that are lent, or lost to older counters. */
+static unsigned int pmuk_reserve_lacks(const struct pmuk_reserve *r)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < r->nr; i++)
+		n += !r->counters[i] && !(r->left_out & BIT(i));
+	return n;
+}
+
+/*
+ * Creates a counter and enables it at once. Returns -EAGAIN, and does not enable it, if the task
+ * that runs on the CPU has pinned events on this PMU: the counter could push these out for good.
+ */
+static int pmuk_reserve_take(struct pmuk_reserve *r, unsigned int i)
+{
+	struct pmuk_counter *c = pmuk_counter_create(&r->attrs[i], r->cpu, NULL);
+	int ret;
+
+	if (IS_ERR(c))
+		return PTR_ERR(c);
+	r->counters[i] = c;
+	if (c->traces) {
+		r->left_out |= BIT(i);
+		ret = -EOPNOTSUPP;
+	} else {
+		ret = perf_local_task_has_pinned(c->hw_event) ? -EAGAIN : pmuk_counter_enable(c);
+	}
+	if (ret)
+		pmuk_reserve_drop(r, i);
+	return ret;
+}
+
+/* Takes as many of the registers as there are. */
+static void pmuk_reserve_fill(struct pmuk_reserve *r)
+{
+	unsigned int i;
+
+	if (!pmuk_reserve_lacks(r))
+		return;
+	guard(mutex)(pmuk_trial_lock(r->cpu));
+	for (i = 0; i < r->nr; i++) {
+		if (!r->counters[i] && !(r->left_out & BIT(i)))
+			pmuk_reserve_take(r, i);
+	}
+}
+
+/* Drops counters that were pushed out by older ones. */
+static void pmuk_reserve_drop_lost(struct pmuk_reserve *r)
+{
+	unsigned int i;
+	int state;
+
+	for (i = 0; i < r->nr; i++) {
+		state = r->counters[i] ? pmuk_counter_state(r->counters[i]) : PMUK_COUNTER_OFF;
+		if (state == PMUK_COUNTER_ERROR || state == PMUK_COUNTER_GONE)
+			pmuk_reserve_drop(r, i);
+	}
+}
+
+/* ---- registers come back ---- */
+
+static long pmuk_reserves_retry(void *data)
+{
+	struct pmuk_reserves *all = data;
+	struct pmuk_reserve *r;
+
+	guard(mutex)(&all->lock);
+	list_for_each_entry(r, &all->list, node) {
+		pmuk_reserve_drop_lost(r);
+		pmuk_reserve_fill(r);
+	}
+	return 0;
+}
+
+/*
+ * A worker cannot see the events of the task that it has preempted. So the worker leaves its own
+ * CPU to a worker on another one.
+ */
+static void pmuk_reserve_work(struct work_struct *work)
+{
+	int cpu, other;
+
+	migrate_disable();
+	other = cpumask_any_but(cpu_online_mask, smp_processor_id());
+	for_each_online_cpu(cpu) {
+		if (cpu == smp_processor_id() && other < nr_cpu_ids)
+			work_on_cpu(other, pmuk_reserves_retry, pmuk_reserves_of(cpu));
+		else
+			pmuk_reserves_retry(pmuk_reserves_of(cpu));
+	}
+	migrate_enable();
+	if (atomic_read(&pmuk_nr_reserves))
+		queue_delayed_work(pmuk_wq, to_delayed_work(work), PMUK_RESERVE_RETRY);
+}
+
+static DECLARE_DELAYED_WORK(pmuk_reserve_retry_work, pmuk_reserve_work);
+
+/* Registers may be free now, so reservations get back what they have lent. */
+void pmuk_reserve_recall(void)
+{
+	if (atomic_read(&pmuk_nr_reserves))
+		mod_delayed_work(pmuk_wq, &pmuk_reserve_retry_work, 0);
+}
+
+/* Counters were enabled on the CPU, and may be older than those of reservations. */
+void pmuk_reserve_placed(int cpu)
+{
+	struct pmuk_reserves *all = pmuk_reserves_of(cpu);
+	struct pmuk_reserve *r;
+
+	if (!atomic_read(&pmuk_nr_reserves))
+		return;
+	guard(mutex)(&all->lock);
+	list_for_each_entry(r, &all->list, node)
+		pmuk_reserve_drop_lost(r);
+}
+
+static void pmuk_reserves_prefer(struct pmuk_reserves *all, enum pmuk_rank rank)
+{
+	struct pmuk_reserve *r;
+
+	lockdep_assert_held(&all->lock);
+	list_for_each_entry(r, &all->list, node) {
+		if (r->ctx->rank == rank)
+			pmuk_reserve_fill(r);
+	}
+}
+
+/* A context of this rank is about to try: reservations of the same rank come first. */
+void pmuk_reserve_prefer(int cpu, enum pmuk_rank rank)
+{
+	struct pmuk_reserves *all = pmuk_reserves_of(cpu);
+
+	if (!atomic_read(&pmuk_nr_reserves))
+		return;
+	guard(mutex)(&all->lock);
+	pmuk_reserves_prefer(all, rank);
+}
+
+/* ---- reservations come and go ---- */
+
+static struct pmuk_reserve *pmuk_reserve_alloc(const struct pmuk_inst *inst, unsigned int nr)
+{
+	struct pmuk_reserve *r;
+
+	r = kzalloc_node(struct_size(r, attrs, nr) + nr * sizeof(*r->counters), GFP_KERNEL,
+			 cpu_to_node(inst->cpu));
+	if (!r)
+		return NULL;
+	r->ctx = inst->ctx;
+	r->cpu = inst->cpu;
+	r->counters = (struct pmuk_counter **)(r->attrs + nr);
+	return r;
+}
+
+/* The pinned counters of the set whose turn comes first. */
+static struct pmuk_reserve *pmuk_reserve_make(struct pmuk_inst *inst)
+{
+	const struct pmuk_turn *turn = pmuk_inst_first(inst);
+	struct pmuk_reserve *r = pmuk_reserve_alloc(inst, turn->nr);
+	const struct pmuk_slot *slot;
+
+	if (!r)
+		return NULL;
+	pmuk_for_each_slot(slot, turn) {
+		const struct pmuk_pmc *pmc = &slot->def->pmc;
+
+		if (!(pmc->flags & PMUK_PINNED))
+			continue;
+		r->attrs[r->nr++] = (struct pmuk_attr){
+			.type		= pmc->type,
+			.config		= pmc->config,
+			.config1	= pmc->config1,
+			.config2	= pmc->config2,
+			.flags		= pmc->flags & (PMUK_EXCLUDES | PMUK_PINNED | PMUK_SHARED),
+		};
+	}
+	return r;
+}
+
+/*
+ * Keeps the registers that the instance, which is stopped, will need at its start. Those that it
+ * does not get count as lent. Without memory, there is no reservation, and the start may fail.
+ */
+void pmuk_inst_reserve(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
+{
+	struct pmuk_reserves *all;
+
+	if (!(inst->ctx->flags & PMUK_CTX_RESERVE) || inst->reserve || !cpu_online(inst->cpu))
+		return;
+	inst->reserve = pmuk_reserve_make(inst);
+	if (!inst->reserve)
+		return;
+	if (atomic_inc_return(&pmuk_nr_reserves) == 1)
+		mod_delayed_work(pmuk_wq, &pmuk_reserve_retry_work, PMUK_RESERVE_RETRY);
+	all = pmuk_reserves_of(inst->cpu);
+	guard(mutex)(&all->lock);
+	list_add(&inst->reserve->node, &all->list);
+	pmuk_reserve_fill(inst->reserve);
+}
+
+/* The instance is about to start, or to go. */
+void pmuk_inst_unreserve(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
+{
+	struct pmuk_reserve *r = inst->reserve;
+	unsigned int i;
+
+	if (!r)
+		return;
+	inst->reserve = NULL;
+	scoped_guard(mutex, &pmuk_reserves_of(r->cpu)->lock) {
+		list_del(&r->node);
+		for (i = 0; i < r->nr; i++)
+			pmuk_reserve_drop(r, i);
+	}
+	atomic_dec(&pmuk_nr_reserves);
+	kfree(r);
+}
+
+/* The context is loaded and stopped. */
+void pmuk_context_reserve(struct pmuk_context *ctx) __must_hold(&ctx->lock)
+{
+	struct pmuk_inst *inst;
+
+	pmuk_for_each_inst(inst, ctx) {
+		lockdep_assert_held(&inst->ctx->lock);
+		pmuk_inst_reserve(inst);
+	}
+}
+
+void pmuk_context_unreserve(struct pmuk_context *ctx) __must_hold(&ctx->lock)
+{
+	struct pmuk_inst *inst;
+
+	pmuk_for_each_inst(inst, ctx) {
+		lockdep_assert_held(&inst->ctx->lock);
+		pmuk_inst_unreserve(inst);
+	}
+}
+
+/* Returns the index of the last register of the PMU that the reservation keeps, or -1. */
+static int pmuk_reserve_find(const struct pmuk_reserve *r, const struct pmu *pmu)
+{
+	int i;
+
+	for (i = r->nr - 1; i >= 0; i--) {
+		if (r->counters[i] && r->counters[i]->hw_event->pmu == pmu)
+			break;
+	}
+	return i;
+}
+
+/*
+ * Frees one register of the PMU that @to lacks, of the latest reservation of a context of another
+ * rank that keeps such a register. Then lent reservations of the rank of @to try first to get
+ * theirs back. Returns false if there is no register to free.
+ */
+bool pmuk_reserve_lend(const struct pmuk_inst *to) __must_hold(&to->ctx->lock)
+{
+	struct pmuk_reserves *all = pmuk_reserves_of(to->cpu);
+	struct pmuk_reserve *r;
+	int i;
+
+	guard(mutex)(&all->lock);
+	list_for_each_entry(r, &all->list, node) {
+		i = r->ctx->rank == to->ctx->rank ? -1 : pmuk_reserve_find(r, to->lacks);
+		if (i < 0)
+			continue;
+		pmuk_reserve_drop(r, i);
+		pmuk_reserves_prefer(all, to->ctx->rank);
+		return true;
+	}
+	return false;
+}
+
+/* Prints what is reserved on the CPU, for debugfs. */
+void pmuk_reserve_show(struct seq_file *m, struct pmuk_inst *inst, const char *rank)
+	__must_hold(&inst->ctx->lock)
+{
+	const struct pmuk_reserve *r = inst->reserve;
+
+	if (!r)
+		return;
+	guard(mutex)(&pmuk_reserves_of(r->cpu)->lock);
+	seq_printf(m, "  reserves %llu name %s rank %s counters %u lent %u\n", r->ctx->id,
+		   r->ctx->name, rank, r->nr, pmuk_reserve_lacks(r));
+}
+
+void __init pmuk_reserve_init(void)
+{
+	struct pmuk_reserves *all;
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		all = pmuk_reserves_of(cpu);
+		mutex_init(&all->lock);
+		INIT_LIST_HEAD(&all->list);
+	}
+}
+
+void pmuk_reserve_exit(void)
+{
+	cancel_delayed_work_sync(&pmuk_reserve_retry_work);
+}
