@@ -8,6 +8,7 @@
 
 #include <linux/err.h>
 #include <linux/kernel.h>
+#include <linux/moduleparam.h>
 #include <linux/printk.h>
 #include <linux/string.h>
 
@@ -149,14 +150,31 @@ void pmuk_sched_counters_stop(struct pmuk_sched *s) __must_hold(&s->on_lock)
 	s->ctx = NULL;
 }
 
+static bool pmuk_sched_yield;
+module_param_named(yield, pmuk_sched_yield, bool, 0644);
+MODULE_PARM_DESC(yield, "1: counters are given to events of perf that wait for them (default 0)");
+
+/* If perf core does not tell that events wait, the statistics keep their counters. */
+static struct pmuk_context *pmuk_sched_create_context(void)
+{
+	struct pmuk_context_attr attr = {
+		.name = "pmuk_sched", .rank = PMUK_RANK_BACKGROUND,
+		.flags = READ_ONCE(pmuk_sched_yield) ? PMUK_CTX_YIELD : 0,
+	};
+	struct pmuk_context *ctx = pmuk_create_context(&attr);
+
+	if (ctx != ERR_PTR(-EOPNOTSUPP))
+		return ctx;
+	pr_notice("yield=1 has no effect on this kernel\n");
+	attr.flags = 0;
+	return pmuk_create_context(&attr);
+}
+
 static int pmuk_sched_try(struct pmuk_sched *s, u32 flags, u16 *num) __must_hold(&s->on_lock)
 {
-	const struct pmuk_context_attr attr = {
-		.name = "pmuk_sched", .rank = PMUK_RANK_BACKGROUND,
-	};
 	int ret;
 
-	s->ctx = pmuk_create_context(&attr);
+	s->ctx = pmuk_sched_create_context();
 	if (IS_ERR(s->ctx)) {
 		ret = PTR_ERR(s->ctx);
 		s->ctx = NULL;
