@@ -19,7 +19,6 @@
 #include <linux/lockdep.h>
 #include <linux/minmax.h>
 #include <linux/mutex.h>
-#include <linux/percpu.h>
 
 #include <trace/events/pmu_kapi.h>
 

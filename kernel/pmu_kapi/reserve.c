@@ -32,16 +32,19 @@
 /* The pause between two tries to get back registers that were lent, or lost to older counters. */
 #define PMUK_RESERVE_RETRY	(10UL * HZ)
 
+/* A register that the start will need. The CPU's lock guards ->counter and ->traces. */
+struct pmuk_kept {
+	struct pmuk_attr attr;		/* const */
+	struct pmuk_counter *counter;	/* keeps the register; NULL: it is lent, or lost */
+	bool traces;			/* the event is a trace unit's, and needs no register */
+};
+
 struct pmuk_reserve {
 	struct list_head node;		/* in pmuk_reserves of the CPU, whose lock guards it */
 	const struct pmuk_context *ctx;	/* const */
 	int cpu;			/* const */
 	unsigned int nr;		/* const */
-	/* Guarded by the CPU's lock, and behind attrs[]. NULL: the register is lent. */
-	struct pmuk_counter **counters;
-	/* Guarded by the CPU's lock: bits of counters of trace units, which need no register. */
-	unsigned long left_out;
-	struct pmuk_attr attrs[];	/* const */
+	struct pmuk_kept kept[];
 };
 
 struct pmuk_reserves {
@@ -57,43 +60,41 @@ static struct pmuk_reserves *pmuk_reserves_of(int cpu)
 	return per_cpu_ptr(&pmuk_reserves, cpu);
 }
 
-static void pmuk_reserve_drop(struct pmuk_reserve *r, unsigned int i)
+static void pmuk_kept_drop(struct pmuk_kept *kept)
 {
-	pmuk_counter_destroy(r->counters[i]);
-	r->counters[i] = NULL;
+	pmuk_counter_destroy(kept->counter);
+	kept->counter = NULL;
 }
 
-/* Returns the number of registers that are lent, or lost to older counters. */
+static bool pmuk_kept_is_lent(const struct pmuk_kept *kept)
+{
+	return !kept->counter && !kept->traces;
+}
+
 static unsigned int pmuk_reserve_lacks(const struct pmuk_reserve *r)
 {
 	unsigned int i, n = 0;
 
 	for (i = 0; i < r->nr; i++)
-		n += !r->counters[i] && !(r->left_out & BIT(i));
+		n += pmuk_kept_is_lent(&r->kept[i]);
 	return n;
 }
 
 /*
- * Creates a counter and enables it at once. Returns -EAGAIN, and does not enable it, if the task
- * that runs on the CPU has pinned events on this PMU: the counter could push these out for good.
+ * Creates a counter and enables it at once, unless the task that runs on the CPU has pinned events
+ * on this PMU: the counter could push these out for good.
  */
-static int pmuk_reserve_take(struct pmuk_reserve *r, unsigned int i)
+static void pmuk_kept_take(struct pmuk_kept *kept, int cpu)
 {
-	struct pmuk_counter *c = pmuk_counter_create(&r->attrs[i], r->cpu, NULL);
-	int ret;
+	struct pmuk_counter *c = pmuk_counter_create(&kept->attr, cpu, NULL);
 
 	if (IS_ERR(c))
-		return PTR_ERR(c);
-	r->counters[i] = c;
-	if (c->traces) {
-		r->left_out |= BIT(i);
-		ret = -EOPNOTSUPP;
-	} else {
-		ret = perf_local_task_has_pinned(c->hw_event) ? -EAGAIN : pmuk_counter_enable(c);
-	}
-	if (ret)
-		pmuk_reserve_drop(r, i);
-	return ret;
+		return;
+	kept->traces = c->traces;
+	if (c->traces || perf_local_task_has_pinned(c->hw_event) || pmuk_counter_enable(c))
+		pmuk_counter_destroy(c);
+	else
+		kept->counter = c;
 }
 
 /* Takes as many of the registers as there are. */
@@ -105,8 +106,8 @@ static void pmuk_reserve_fill(struct pmuk_reserve *r)
 		return;
 	guard(mutex)(pmuk_trial_lock(r->cpu));
 	for (i = 0; i < r->nr; i++) {
-		if (!r->counters[i] && !(r->left_out & BIT(i)))
-			pmuk_reserve_take(r, i);
+		if (pmuk_kept_is_lent(&r->kept[i]))
+			pmuk_kept_take(&r->kept[i], r->cpu);
 	}
 }
 
@@ -117,9 +118,9 @@ static void pmuk_reserve_drop_lost(struct pmuk_reserve *r)
 	int state;
 
 	for (i = 0; i < r->nr; i++) {
-		state = r->counters[i] ? pmuk_counter_state(r->counters[i]) : PMUK_COUNTER_OFF;
+		state = pmuk_counter_state(r->kept[i].counter);
 		if (state == PMUK_COUNTER_ERROR || state == PMUK_COUNTER_GONE)
-			pmuk_reserve_drop(r, i);
+			pmuk_kept_drop(&r->kept[i]);
 	}
 }
 
@@ -205,35 +206,24 @@ void pmuk_reserve_prefer(int cpu, enum pmuk_rank rank)
 
 /* ---- reservations come and go ---- */
 
-static struct pmuk_reserve *pmuk_reserve_alloc(const struct pmuk_inst *inst, unsigned int nr)
-{
-	struct pmuk_reserve *r;
-
-	r = kzalloc_node(struct_size(r, attrs, nr) + nr * sizeof(*r->counters), GFP_KERNEL,
-			 cpu_to_node(inst->cpu));
-	if (!r)
-		return NULL;
-	r->ctx = inst->ctx;
-	r->cpu = inst->cpu;
-	r->counters = (struct pmuk_counter **)(r->attrs + nr);
-	return r;
-}
-
 /* The pinned counters of the set whose turn comes first. */
 static struct pmuk_reserve *pmuk_reserve_make(struct pmuk_inst *inst)
 {
 	const struct pmuk_turn *turn = pmuk_inst_first(inst);
-	struct pmuk_reserve *r = pmuk_reserve_alloc(inst, turn->nr);
 	const struct pmuk_slot *slot;
+	struct pmuk_reserve *r;
 
+	r = kzalloc_node(struct_size(r, kept, turn->nr), GFP_KERNEL, cpu_to_node(inst->cpu));
 	if (!r)
 		return NULL;
+	r->ctx = inst->ctx;
+	r->cpu = inst->cpu;
 	pmuk_for_each_slot(slot, turn) {
 		const struct pmuk_pmc *pmc = &slot->def->pmc;
 
 		if (!(pmc->flags & PMUK_PINNED))
 			continue;
-		r->attrs[r->nr++] = (struct pmuk_attr){
+		r->kept[r->nr++].attr = (struct pmuk_attr){
 			.type		= pmc->type,
 			.config		= pmc->config,
 			.config1	= pmc->config1,
@@ -277,7 +267,7 @@ void pmuk_inst_unreserve(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
 	scoped_guard(mutex, &pmuk_reserves_of(r->cpu)->lock) {
 		list_del(&r->node);
 		for (i = 0; i < r->nr; i++)
-			pmuk_reserve_drop(r, i);
+			pmuk_kept_drop(&r->kept[i]);
 	}
 	atomic_dec(&pmuk_nr_reserves);
 	kfree(r);
@@ -304,16 +294,18 @@ void pmuk_context_unreserve(struct pmuk_context *ctx) __must_hold(&ctx->lock)
 	}
 }
 
-/* Returns the index of the last register of the PMU that the reservation keeps, or -1. */
-static int pmuk_reserve_find(const struct pmuk_reserve *r, const struct pmu *pmu)
+/* Returns a register of the PMU that the reservation keeps, or NULL. */
+static struct pmuk_kept *pmuk_reserve_find(struct pmuk_reserve *r, const struct pmu *pmu)
 {
-	int i;
+	struct pmuk_counter *c;
+	unsigned int i;
 
-	for (i = r->nr - 1; i >= 0; i--) {
-		if (r->counters[i] && r->counters[i]->hw_event->pmu == pmu)
-			break;
+	for (i = 0; i < r->nr; i++) {
+		c = r->kept[i].counter;
+		if (c && c->hw_event->pmu == pmu)
+			return &r->kept[i];
 	}
-	return i;
+	return NULL;
 }
 
 /*
@@ -325,14 +317,16 @@ bool pmuk_reserve_lend(const struct pmuk_inst *to) __must_hold(&to->ctx->lock)
 {
 	struct pmuk_reserves *all = pmuk_reserves_of(to->cpu);
 	struct pmuk_reserve *r;
-	int i;
+	struct pmuk_kept *kept;
 
 	guard(mutex)(&all->lock);
 	list_for_each_entry(r, &all->list, node) {
-		i = r->ctx->rank == to->ctx->rank ? -1 : pmuk_reserve_find(r, to->lacks);
-		if (i < 0)
+		if (r->ctx->rank == to->ctx->rank)
 			continue;
-		pmuk_reserve_drop(r, i);
+		kept = pmuk_reserve_find(r, to->lacks);
+		if (!kept)
+			continue;
+		pmuk_kept_drop(kept);
 		pmuk_reserves_prefer(all, to->ctx->rank);
 		return true;
 	}
