@@ -49,7 +49,7 @@ struct pmuk_counter_fast {
  * @PMUK_EXCLUDE_HV: do not count the hypervisor
  * @PMUK_EXCLUDE_IDLE: do not count while the idle task runs
  * @PMUK_EXCLUDE_GUEST: do not count guests. A counter without this flag misses guests that have the
- *	PMU for themselves, which its @time_running tells
+ *	PMU for themselves; &pmuk_value.time_running stands still meanwhile
  * @PMUK_PINNED: always on the PMU or in error: never multiplexed
  * @PMUK_NO_THROTTLE: perf core must not throttle this counter's overflows. The
  *	consumer answers for the interrupt load

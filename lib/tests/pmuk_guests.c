@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Counts the events that include guests, as perf core does for mediated vPMUs. While there is such
- * an event, perf_create_mediated_pmu() returns -EBUSY, and no vCPU can be created. No emulator has
- * such a vPMU, so this module stands in for perf core on the PMU that counts cycles. Write 1 to
- * pmuk_guests in debugfs to begin, and 0 to end. Read it for the number of events that were created
- * since then and include guests.
+ * an event, perf_create_mediated_pmu() returns -EBUSY, and no vCPU can be created. Only machines
+ * with KVM on x86 have such a vPMU, so this module stands in for perf core on the PMU that counts
+ * cycles, and counts events that yield to guests, too. Write 1 to pmuk_guests in debugfs to begin,
+ * and 0 to end. Read it for the number of events that were created since then and include guests.
  */
 #include <linux/atomic.h>
 #include <linux/debugfs.h>

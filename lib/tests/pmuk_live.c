@@ -48,6 +48,7 @@ static int live_describe(struct pmuk_context *ctx, const struct pmuk_live_attr *
 		pmcs[i].set = i;
 		pmcs[i].type = what->type;
 		pmcs[i].config = what->config;
+		pmcs[i].flags = what->flags & PMUK_CTX_RESERVE ? PMUK_PINNED : 0;
 		pmds[i].set = i;
 		pmds[i].short_reset = what->period;
 	}
@@ -84,6 +85,7 @@ static long live_create(struct live *l, void __user *from)
 		return -EFAULT;
 	if (l->created)
 		return -EBUSY;
+	attr.flags = what.flags;
 	attr.buffer.nr_pages = what.nr_pages;
 	attr.buffer.aux.nr_pages = what.nr_pages;
 	ctx = pmuk_create_context(&attr);

@@ -19,6 +19,8 @@
  * @config: see struct pmuk_pmc; the same for both counters
  * @period: events until a counter overflows; 0: it does not
  * @timeout: nanoseconds of each set's turn
+ * @flags: enum pmuk_context_flags; with PMUK_CTX_RESERVE the counters are pinned
+ * @pad: 0
  */
 struct pmuk_live_attr {
 	__u32 type;
@@ -26,6 +28,8 @@ struct pmuk_live_attr {
 	__u64 config;
 	__u64 period;
 	__u64 timeout;
+	__u32 flags;
+	__u32 pad;
 };
 
 /**

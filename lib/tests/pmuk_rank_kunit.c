@@ -33,6 +33,15 @@ static struct pmuk_context *ranked(struct kunit *test, struct pmuk_sim *sim, enu
 	return ranked_with(test, sim, rank, nr, PMUK_PINNED);
 }
 
+/* Returns a second PMU, of one register. */
+static struct pmuk_sim *second_sim(struct kunit *test)
+{
+	const struct pmuk_sim_config config = { .name = "pmuk_sim2", .nr_counters = 1,
+						.width = 32 };
+
+	return pmuk_test_sim_config(test, &config);
+}
+
 /* Returns such a context that counts on @cpu, or on all CPUs if @cpu is -1. */
 static struct pmuk_context *running(struct kunit *test, struct pmuk_sim *sim, enum pmuk_rank rank,
 				    unsigned int nr, int cpu)
@@ -259,10 +268,8 @@ static void giving_way_in_vain(struct kunit *test)
 /* A context gives way only if it counts, pinned, on this PMU and this CPU. */
 static void only_holders_give_way(struct kunit *test)
 {
-	const struct pmuk_sim_config config = { .name = "pmuk_sim2", .nr_counters = 1,
-						.width = 32 };
 	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
-	struct pmuk_sim *sim2 = pmuk_test_sim_config(test, &config);
+	struct pmuk_sim *sim2 = second_sim(test);
 	int cpu = pmuk_test_pin_first(test), other = pmuk_test_other_cpu(test, cpu);
 	struct pmuk_attr attr = { .type = pmuk_sim_type(sim), .flags = PMUK_PINNED };
 	struct pmuk_context *low[4], *high = ranked(test, sim, HIGH, 1);
@@ -360,10 +367,8 @@ static void older_counters_of_two(struct kunit *test)
 /* A context that has lost a counter to others, of another PMU, keeps the counters that it has. */
 static void other_losses_stay(struct kunit *test)
 {
-	const struct pmuk_sim_config config = { .name = "pmuk_sim2", .nr_counters = 1,
-						.width = 32 };
 	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
-	struct pmuk_sim *sim2 = pmuk_test_sim_config(test, &config);
+	struct pmuk_sim *sim2 = second_sim(test);
 	int cpu = pmuk_test_pin_first(test);
 	struct pmuk_context *low = ranked(test, sim, LOW, 1);
 	struct pmuk_msg msg;
@@ -902,10 +907,8 @@ static void lent_room_comes_back(struct kunit *test)
 /* Only what the borrower lacks is lent. */
 static void only_what_helps_is_lent(struct kunit *test)
 {
-	const struct pmuk_sim_config config = { .name = "pmuk_sim2", .nr_counters = 1,
-						.width = 32 };
 	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
-	struct pmuk_sim *sim2 = pmuk_test_sim_config(test, &config);
+	struct pmuk_sim *sim2 = second_sim(test);
 	int cpu = pmuk_test_pin_first(test), other = pmuk_test_other_cpu(test, cpu);
 	struct pmuk_context *low = ranked(test, sim, LOW, 1);
 

@@ -112,9 +112,10 @@ static int pmuk_wdt_place(struct pmuk_context *ctx, struct cpumask *cpus)
 }
 
 /*
- * Leave guests out: the driver looks for lockups of the host only, and a counter that counts guests
- * keeps KVM from giving the PMU to a guest. A PMU without support for exclusion returns -EINVAL.
- * Such a PMU is not given to guests, so count without exclusion there.
+ * Leave guests out: the driver looks for lockups of the host only. Without the patch that lets
+ * counters yield, a counter that counts guests keeps KVM from giving the PMU to a guest. A PMU
+ * without support for exclusion returns -EINVAL. Such a PMU is not given to guests, so count
+ * without exclusion there.
  */
 static int pmuk_wdt_place_counters(struct pmuk_context *ctx, struct cpumask *cpus)
 {

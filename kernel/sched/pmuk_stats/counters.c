@@ -189,8 +189,8 @@ static int pmuk_sched_try(struct pmuk_sched *s, u32 flags, u16 *num) __must_hold
 }
 
 /*
- * Counters that count guests keep KVM from giving a guest the PMU. So exclude guests, unless the
- * PMU cannot (-EINVAL).
+ * Leave guests out, unless the PMU cannot (-EINVAL): perf core without the patch that lets counters
+ * yield refuses counters that count guests, or the guests.
  */
 static int pmuk_sched_try_host_first(struct pmuk_sched *s, u16 *num) __must_hold(&s->on_lock)
 {

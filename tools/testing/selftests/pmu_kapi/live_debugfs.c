@@ -385,6 +385,38 @@ TEST_F(live, room_says_who_holds)
 	EXPECT_EQ(held_on(self->first.id), 0);
 }
 
+/* Returns on how many CPUs the file has a reservation of one register, which nobody has borrowed. */
+static int reserved_on(void)
+{
+	static char text[FILE_MAX];
+	char *line, *rest;
+	int reserved = 0;
+	uint64_t id, counters, lent;
+
+	if (read_file(ROOM, text, sizeof(text)) < 0)
+		return -1;
+	for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+		reserved += numbers_of(line, "reserves", &id, "counters", &counters, "lent", &lent,
+				       NULL) && counters == 1 && !lent;
+	return reserved;
+}
+
+/* The file says who has reserved counters on each CPU, while they do not count. */
+TEST_F(live, room_says_who_reserves)
+{
+	struct pmuk_live_attr attr = live_clock(0);
+	int fd = live_open();
+
+	ASSERT_GE(fd, 0);
+	attr.flags = 1 << 2;	/* PMUK_CTX_RESERVE */
+	ASSERT_EQ(live_create(fd, attr), 0);
+	EXPECT_EQ(reserved_on(), 0);
+	ASSERT_EQ(ioctl(fd, PMUK_LIVE_STOP), 0);
+	EXPECT_EQ(reserved_on(), self->cpus);
+	close(fd);
+	EXPECT_EQ(reserved_on(), 0);
+}
+
 /* A CPU that goes offline is shown as offline, with its last numbers. */
 TEST_F(live, shows_hotplug)
 {
