@@ -385,7 +385,7 @@ TEST_F(live, room_says_who_holds)
 	EXPECT_EQ(held_on(self->first.id), 0);
 }
 
-/* Returns on how many CPUs the file has a reservation of one register, which nobody has borrowed. */
+/* Returns on how many CPUs the file has a reservation of one register that nobody has borrowed. */
 static int reserved_on(void)
 {
 	static char text[FILE_MAX];
