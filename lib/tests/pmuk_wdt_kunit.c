@@ -649,13 +649,44 @@ static void short_stops_are_stops(struct kunit *test)
 
 static void own_nmis_are_waited_for(struct kunit *test)
 {
-	u64 armed, last;
+	u64 armed, last, end = START + 10 * t.threshold;
 
 	for (armed = t.recheck; armed < t.threshold; armed += t.recheck) {
-		last = START + 3 * armed;
-		KUNIT_EXPECT_FALSE(test, pmuk_wdt_is_own_due(START, armed, last - armed - 1, &t));
-		KUNIT_EXPECT_TRUE(test, pmuk_wdt_is_own_due(START, armed, last, &t));
+		last = START + max(3 * armed - min(t.beat, armed), armed + 2 * t.beat);
+		KUNIT_EXPECT_FALSE(test, pmuk_wdt_is_own_due(START, armed, end, last - 1, &t));
+		KUNIT_EXPECT_TRUE(test, pmuk_wdt_is_own_due(START, armed, end, last, &t));
 	}
+}
+
+/* A CPU halts, and only isolated CPUs, which beat rarely, are left to report it. */
+static void isolated_neighbours_wait_no_longer(struct kunit *test)
+{
+	const struct pmuk_wdt_times isolated = pmuk_wdt_isolated_times(t.threshold);
+	const u64 silent_at = START + t.wait;
+	u64 armed = pmuk_wdt_next(t.wait, t.slack);
+
+	KUNIT_EXPECT_TRUE(test, pmuk_wdt_is_own_due(START, armed, silent_at, silent_at, &isolated));
+	KUNIT_EXPECT_TRUE(test, pmuk_wdt_is_own_due(silent_at, t.recheck, silent_at,
+						    silent_at + t.slack, &isolated));
+}
+
+/*
+ * The NMIs that find the CPU stuck come after short times. The code that they interrupt, or the
+ * host of a virtual machine, may hold each of them up for a beat, and a neighbour still waits.
+ */
+static void own_nmis_may_be_held_up(struct kunit *test)
+{
+	const u64 silent_at = START + t.wait;
+	u64 armed;
+
+	for (armed = 0; armed <= t.recheck; armed += t.recheck / 16)
+		KUNIT_EXPECT_FALSE(test, pmuk_wdt_is_own_due(silent_at - armed, armed, silent_at,
+							     silent_at + t.beat, &t));
+	KUNIT_EXPECT_FALSE(test, pmuk_wdt_is_own_due(silent_at + t.beat, t.recheck, silent_at,
+						     silent_at + 2 * t.beat + t.recheck, &t));
+	/* At a third of the clock, the report would be late. */
+	KUNIT_EXPECT_TRUE(test, pmuk_wdt_is_own_due(silent_at + t.slack, t.recheck, silent_at,
+						    silent_at + t.slack + 2 * t.recheck, &t));
 }
 
 /*
@@ -666,7 +697,8 @@ static u64 neighbour_reports(u64 nmi, u64 phase)
 	u64 armed = pmuk_wdt_next(START + t.wait - nmi, t.slack);
 	u64 now = START + phase;
 
-	while (!is_silent(START, &no_gaps, 0, now) || !pmuk_wdt_is_own_due(nmi, armed, now, &t))
+	while (!is_silent(START, &no_gaps, 0, now) ||
+	       !pmuk_wdt_is_own_due(nmi, armed, START + t.wait, now, &t))
 		now += t.beat;
 	return now;
 }
@@ -719,6 +751,8 @@ static struct kunit_case pmuk_wdt_cases[] = {
 	KUNIT_CASE(silent_neighbours_are_looked_past),
 	KUNIT_CASE(short_stops_are_stops),
 	KUNIT_CASE(own_nmis_are_waited_for),
+	KUNIT_CASE(own_nmis_may_be_held_up),
+	KUNIT_CASE(isolated_neighbours_wait_no_longer),
 	KUNIT_CASE(halted_cpus_are_reported_in_time),
 	{}
 };

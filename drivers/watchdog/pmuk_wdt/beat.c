@@ -169,7 +169,8 @@ static u64 pmuk_wdt_cpu_silent_at(const struct pmuk_wdt_cpu *self, int cpu, u64 
  * A report from an NMI on the stuck CPU itself has registers and stack. So do not report a CPU
  * whose timer or counter may still interrupt it.
  */
-static bool pmuk_wdt_is_mine_to_report(const struct pmuk_wdt_cpu *self, int cpu, u64 now)
+static bool pmuk_wdt_is_mine_to_report(const struct pmuk_wdt_cpu *self, int cpu, u64 silent_at,
+				       u64 now)
 {
 	const struct pmuk_wdt_cpu *c = pmuk_wdt_of(cpu);
 
@@ -178,7 +179,8 @@ static bool pmuk_wdt_is_mine_to_report(const struct pmuk_wdt_cpu *self, int cpu,
 	if (READ_ONCE(c->timer) && now < READ_ONCE(c->timer_at) + c->times->slack)
 		return false;
 	return !READ_ONCE(c->own) ||
-	       pmuk_wdt_is_own_due(READ_ONCE(c->nmi_at), READ_ONCE(c->armed_ns), now, self->times);
+	       pmuk_wdt_is_own_due(READ_ONCE(c->nmi_at), READ_ONCE(c->armed_ns), silent_at, now,
+				   self->times);
 }
 
 /* Returns when to check @cpu, which does not beat, again; U64_MAX if it was due now. */
@@ -188,7 +190,7 @@ static u64 pmuk_wdt_check_silent(struct pmuk_wdt_cpu *self, int cpu, u64 now)
 
 	if (now < at)
 		return at;
-	if (pmuk_wdt_is_mine_to_report(self, cpu, now))
+	if (pmuk_wdt_is_mine_to_report(self, cpu, at, now))
 		pmuk_wdt_report_other(self, cpu, now);
 	return U64_MAX;
 }

@@ -290,13 +290,21 @@ static inline u64 pmuk_wdt_silent_at(u64 beat, const struct pmuk_wdt_gaps *gaps,
 }
 
 /*
- * Returns whether to stop waiting for the stuck CPU's own NMI, whose counter was armed for @armed
- * at @nmi. The NMI comes PMUK_WDT_SLOWER times @armed after @nmi at the latest. Stop waiting a
- * little earlier than that, as this CPU's next beat may be too late.
+ * Returns whether a neighbour stops waiting for the NMI of a CPU that counts as stuck since
+ * @silent_at. The CPU's counter was armed for @armed at @nmi. If the CPU's clock got slower, its
+ * NMI comes PMUK_WDT_SLOWER times @armed after @nmi at the latest. Stop waiting a little earlier
+ * than that, as the neighbour's next beat, see @t, may be too late. At any clock, something may
+ * hold an NMI up: wait until two ordinary beats after it was due, but no longer than the slack of a
+ * CPU that is not isolated. Isolated neighbours beat so rarely that they wait no longer either.
  */
-static inline bool pmuk_wdt_is_own_due(u64 nmi, u64 armed, u64 now, const struct pmuk_wdt_times *t)
+static inline bool pmuk_wdt_is_own_due(u64 nmi, u64 armed, u64 silent_at, u64 now,
+				       const struct pmuk_wdt_times *t)
 {
-	return now + min(t->beat, armed) >= nmi + PMUK_WDT_SLOWER * armed;
+	u64 slow_until = nmi + PMUK_WDT_SLOWER * armed - min(t->beat, armed);
+	u64 held_up_until = min(nmi + armed + t->threshold / 32,
+				silent_at + t->threshold * 3 / 16);
+
+	return now >= max(slow_until, held_up_until);
 }
 
 #endif /* _PMUK_WDT_MATH_H */
