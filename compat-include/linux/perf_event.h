@@ -51,13 +51,24 @@ static inline void perf_mlock_uncharge(struct user_struct *user, unsigned long n
 
 /*
  * Needs patches/7.3/0004-*: without it modules cannot ask where a sample was taken, and
- * take a guest's for the host's at its entry to the guest.
+ * take a guest's for the host's at its entry to the guest. Nor can they ask for a page's size.
+ * Physical addresses are known here only if the PMU's driver gives them.
  */
+#ifdef CONFIG_X86
+#define pmuk_misc_exact(regs)		\
+	((regs)->flags & PERF_EFLAGS_EXACT ? PERF_RECORD_MISC_EXACT_IP : 0)
+#else
+#define pmuk_misc_exact(regs)		0
+#endif
+
 #define pmuk_sample_misc(event, regs)	\
-	(user_mode(regs) ? PERF_RECORD_MISC_USER : PERF_RECORD_MISC_KERNEL)
+	((user_mode(regs) ? PERF_RECORD_MISC_USER : PERF_RECORD_MISC_KERNEL) |	\
+	 pmuk_misc_exact(regs))
 #define pmuk_sample_ip(event, regs)	\
 	((event)->attr.exclude_kernel && !user_mode(regs) ? 0 : instruction_pointer(regs))
 #define PMUK_SEES_GUESTS		false
+#define pmuk_sample_prepare(data, event, regs)	do { } while (0)
+#define PMUK_SAMPLE_UNSUPPORTED	(PERF_SAMPLE_DATA_PAGE_SIZE | PERF_SAMPLE_CODE_PAGE_SIZE)
 
 /* Kernels without this capability have no guests that have the PMU for themselves. */
 #ifndef PERF_PMU_CAP_MEDIATED_VPMU

@@ -21,6 +21,7 @@
 #include <uapi/linux/perf_event.h>
 
 struct completion;
+struct perf_branch_stack;
 struct pt_regs;
 struct task_struct;
 struct vm_area_struct;
@@ -95,8 +96,17 @@ struct pmuk_value {
  * @valid: PERF_SAMPLE_* bits of the fields below that are filled in
  * @ip: PERF_SAMPLE_IP, instruction pointer that the PMU or the interrupt saw
  * @addr: PERF_SAMPLE_ADDR, data address, from PMUs that give one
- * @weight: PERF_SAMPLE_WEIGHT, hardware's cost of the event, from PMUs that
- *	give one
+ * @weight: PERF_SAMPLE_WEIGHT or PERF_SAMPLE_WEIGHT_STRUCT, hardware's cost of the event, from
+ *	PMUs that give one; the latter is a union perf_sample_weight
+ * @data_src: PERF_SAMPLE_DATA_SRC, kind of access and level of memory, a union
+ *	perf_mem_data_src, from PMUs that give one
+ * @txn: PERF_SAMPLE_TRANSACTION, PERF_TXN_* bits, from PMUs that give them
+ * @phys_addr: PERF_SAMPLE_PHYS_ADDR, physical address of @addr. perf core finds the address if the
+ *	kernel has patches/7.3/0004; without it only PMUs that give the address have it
+ * @data_page_size: PERF_SAMPLE_DATA_PAGE_SIZE, bytes of the page or huge page of @addr
+ * @code_page_size: PERF_SAMPLE_CODE_PAGE_SIZE, bytes of the page or huge page of @ip
+ * @branches: PERF_SAMPLE_BRANCH_STACK, the latest branches, from PMUs that record them
+ * @cgroup: PERF_SAMPLE_CGROUP, id of the current task's cgroup of perf's hierarchy
  * @time: PERF_SAMPLE_TIME, nanoseconds on perf's clock, local_clock()
  * @period: PERF_SAMPLE_PERIOD, the period that has just ended, in events
  * @value: PERF_SAMPLE_READ, the counter at its overflow; not with PMUK_INHERIT
@@ -107,13 +117,21 @@ struct pmuk_value {
  * if &pmuk_attr.sample_type asks for them. The sample is valid during the callback only.
  *
  * The PMU's interrupt comes late. If it finds the kernel, and the counter has
- * PMUK_EXCLUDE_KERNEL, there is neither an address (IP, ADDR) nor registers.
+ * PMUK_EXCLUDE_KERNEL, there is neither an address (IP, ADDR, PHYS_ADDR), nor the size of its
+ * page, nor are there registers.
  */
 struct pmuk_sample {
 	u64 valid;
 	u64 ip;
 	u64 addr;
 	u64 weight;
+	u64 data_src;
+	u64 txn;
+	u64 phys_addr;
+	u64 data_page_size;
+	u64 code_page_size;
+	u64 cgroup;
+	const struct perf_branch_stack *branches;
 	u64 time;
 	u64 period;
 	struct pmuk_value value;
@@ -141,6 +159,7 @@ typedef void (*pmuk_overflow_t)(struct pmuk_counter *c,
  * @config: the event, in perf's encoding for @type
  * @config1: more of the event, in perf's encoding
  * @config2: more of the event, in perf's encoding
+ * @config3: more of the event, in perf's encoding
  * @period: overflow each so many events; 0: count only. At most 2^63 - 1
  * @random_mask: each period is @period plus a random number under this mask;
  *	0: each period is @period. If the PMU's driver reloads the register before the
@@ -148,9 +167,11 @@ typedef void (*pmuk_overflow_t)(struct pmuk_counter *c,
  * @random_seed: start of the random sequence: one seed gives one sequence
  * @flags: enum pmuk_attr_flags
  * @sample_type: PERF_SAMPLE_* bits of the fields that @overflow wants beyond those that
- *	every sample has: ADDR, WEIGHT, TIME, READ. With @buffer, the fields of its records:
- *	these and IDENTIFIER, IP, TID, ID, STREAM_ID, CPU, PERIOD, CALLCHAIN (the
- *	kernel's, at most 64 deep), RAW (data of the PMU), and PMUK_SAMPLE_COOKIE
+ *	every sample has: ADDR, WEIGHT or WEIGHT_STRUCT, DATA_SRC, TRANSACTION, PHYS_ADDR,
+ *	DATA_PAGE_SIZE, CODE_PAGE_SIZE, CGROUP, BRANCH_STACK, TIME, READ. With @buffer, the
+ *	fields of its records: these and IDENTIFIER, IP, TID, ID, STREAM_ID, CPU, PERIOD,
+ *	CALLCHAIN (the kernel's, at most 64 deep), RAW (data of the PMU), and PMUK_SAMPLE_COOKIE.
+ *	The two sizes of pages need patches/7.3/0004, and CGROUP needs CONFIG_CGROUP_PERF
  * @read_format: PERF_FORMAT_* bits, the layout of PERF_SAMPLE_READ in records:
  *	TOTAL_TIME_ENABLED, TOTAL_TIME_RUNNING, ID, GROUP
  * @overflow: called at each overflow, or NULL
@@ -163,6 +184,16 @@ typedef void (*pmuk_overflow_t)(struct pmuk_counter *c,
  *	members of a PERF_FORMAT_GROUP. If a peer is not on the PMU, its value is the one last
  *	published. If a peer is destroyed, records keep its last value
  * @nr_peers: the number of @peers, at most PMUK_PEERS_MAX
+ * @precise_ip: as perf's: 0: the address may be that of any later instruction; 1: it is later by
+ *	the same distance each time; 2: it is requested to be that of the instruction that made the
+ *	event; 3: it is required to be that. PMUK_PRECISE_BEST: the highest of these that the
+ *	PMU's driver accepts for this event and period. Needs a period. Not all drivers refuse
+ *	what their PMU cannot do. On x86, exact samples have PERF_RECORD_MISC_EXACT_IP in
+ *	&pmuk_sample.misc
+ * @branch_sample_type: PERF_SAMPLE_BRANCH_* bits, with PERF_SAMPLE_BRANCH_STACK, else 0. It names
+ *	at least one kind of branch. If it names no privilege level, branches are those of the
+ *	levels that the counter counts. It may not name a level that the counter excludes, nor
+ *	COUNTERS
  * @cookie: a number of the consumer's own, in this counter's records with PMUK_SAMPLE_COOKIE
  *
  * pmuk_counter_create() copies the struct, which need not outlive the call.
@@ -173,9 +204,12 @@ struct pmuk_attr {
 	u64 config;
 	u64 config1;
 	u64 config2;
+	u64 config3;
 	u64 period;
 	u32 random_mask;
 	u32 nr_peers;
+	u32 precise_ip;
+	u64 branch_sample_type;
 	u64 random_seed;
 	u64 sample_type;
 	u64 read_format;
@@ -187,6 +221,7 @@ struct pmuk_attr {
 };
 
 #define PMUK_PEERS_MAX	16
+#define PMUK_PRECISE_BEST	4
 
 /*
  * A bit of sample_type beside perf's bits: the consumer's cookie is the last 8 bytes of each

@@ -161,6 +161,11 @@ struct pmuk_target {
  * @config: as &pmuk_attr.config
  * @config1: as &pmuk_attr.config1
  * @config2: as &pmuk_attr.config2
+ * @config3: as &pmuk_attr.config3
+ * @precise_ip: as &pmuk_attr.precise_ip. Without a period, the load fails
+ * @branch_sample_type: as &pmuk_attr.branch_sample_type, but without effect if the format's
+ *	sample_type has no PERF_SAMPLE_BRANCH_STACK. If 0, samples of this counter have no branches,
+ *	and its records no hw_idx
  * @flags: as &pmuk_attr.flags, without PMUK_INHERIT: the target decides whether children count
  * @ret: 0, or -errno if this entry has failed
  */
@@ -171,7 +176,10 @@ struct pmuk_pmc {
 	u64 config;
 	u64 config1;
 	u64 config2;
+	u64 config3;
+	u64 branch_sample_type;
 	u32 flags;
+	u32 precise_ip;
 	int ret;
 };
 

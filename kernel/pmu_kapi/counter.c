@@ -24,6 +24,7 @@
 #include <linux/topology.h>
 
 #include "buffer.h"
+#include "event.h"
 #include "format.h"
 #include "hw.h"
 #include "share.h"
@@ -52,6 +53,22 @@ int pmuk_nr_counters(void)
 }
 EXPORT_SYMBOL_IF_KUNIT(pmuk_nr_counters);
 
+static const char *pmuk_attr_samples_fault(const struct pmuk_attr *attr)
+{
+	bool branches = attr->sample_type & PERF_SAMPLE_BRANCH_STACK;
+
+	if (attr->precise_ip > PMUK_PRECISE_BEST)
+		return "no such precise_ip";
+	if (attr->precise_ip && !attr->period)
+		return "precise_ip without a period";
+	if (branches && !attr->branch_sample_type)
+		return "PERF_SAMPLE_BRANCH_STACK without branch_sample_type";
+	if (!branches && attr->branch_sample_type)
+		return "branch_sample_type without PERF_SAMPLE_BRANCH_STACK";
+	return pmuk_fields_fault(attr->sample_type) ?:
+	       pmuk_branches_fault(attr->branch_sample_type, attr->flags);
+}
+
 static const char *pmuk_attr_fault(const struct pmuk_attr *attr, int cpu,
 				   const struct task_struct *task)
 {
@@ -71,20 +88,21 @@ static const char *pmuk_attr_fault(const struct pmuk_attr *attr, int cpu,
 		return "random_mask without a period";
 	if (attr->period > PMUK_PERIOD_MAX - attr->random_mask)
 		return "period too long";
-	return NULL;
+	return pmuk_attr_samples_fault(attr);
 }
 
-/* Returns whether records, or without records a callback's sample, can have the fields of @attr. */
-static bool pmuk_fields_known(const struct pmuk_attr *attr, int cpu)
+/* Returns the bits of fields that records, or without records a callback's sample, cannot have. */
+static u64 pmuk_attr_unsupported(const struct pmuk_attr *attr, int cpu)
 {
 	if (attr->buffer && cpu != -1)
-		return pmuk_format_known(attr->sample_type, attr->read_format);
-	return !(attr->sample_type & ~PMUK_SAMPLE_TYPE);
+		return pmuk_unsupported_record_fields(attr->sample_type);
+	return pmuk_unsupported_fields(attr->sample_type, PMUK_SAMPLE_TYPE);
 }
 
 static int pmuk_check_attr(const struct pmuk_attr *attr, int cpu, const struct task_struct *task)
 {
 	const char *fault;
+	u64 unknown;
 
 	fault = attr ? pmuk_attr_fault(attr, cpu, task) : "no attributes";
 	if (!fault)
@@ -93,9 +111,10 @@ static int pmuk_check_attr(const struct pmuk_attr *attr, int cpu, const struct t
 		pr_debug("create: %s\n", fault);
 		return -EINVAL;
 	}
-	if (!pmuk_fields_known(attr, cpu)) {
-		pr_debug("create: sample_type %#llx, read_format %#llx not supported\n",
-			 attr->sample_type, attr->read_format);
+	unknown = pmuk_attr_unsupported(attr, cpu);
+	if (unknown || pmuk_unsupported_read_format(attr->read_format)) {
+		pr_debug("create: fields %#llx of sample_type, or read_format %#llx, not supported\n",
+			 unknown, attr->read_format);
 		return -EOPNOTSUPP;
 	}
 	return 0;
@@ -106,7 +125,24 @@ static unsigned int pmuk_peers_most(const struct pmuk_attr *attr, bool in_contex
 {
 	if (!in_context)
 		return attr->nr_peers;
-	return pmuk_attr_reads_group(attr) ? PMUK_PEERS_MAX : 0;
+	return pmuk_reads_group(attr->sample_type, attr->read_format) ? PMUK_PEERS_MAX : 0;
+}
+
+static struct pmuk_counter_attr pmuk_attr_kept(const struct pmuk_attr *attr)
+{
+	return (struct pmuk_counter_attr){
+		.type		= attr->type,
+		.flags		= attr->flags,
+		.config		= attr->config,
+		.period		= attr->period,
+		.random_mask	= attr->random_mask,
+		.sample_type	= attr->sample_type,
+		.read_format	= attr->read_format,
+		.overflow	= attr->overflow,
+		.data		= attr->data,
+		.buffer		= attr->buffer,
+		.cookie		= attr->cookie,
+	};
 }
 
 static struct pmuk_counter *pmuk_counter_alloc(const struct pmuk_attr *attr, int node,
@@ -119,7 +155,7 @@ static struct pmuk_counter *pmuk_counter_alloc(const struct pmuk_attr *attr, int
 	if (!c)
 		return NULL;
 
-	c->attr = *attr;
+	c->attr = pmuk_attr_kept(attr);
 	c->state = PMUK_COUNTING;
 	c->published = (u32)jiffies - 1;
 	c->quiet = true;
@@ -134,16 +170,15 @@ static struct pmuk_counter *pmuk_counter_alloc(const struct pmuk_attr *attr, int
 }
 
 /* The buffer and the peers that records need live as long as this counter. */
-static void pmuk_counter_take_others(struct pmuk_counter *c)
+static void pmuk_counter_take_others(struct pmuk_counter *c, const struct pmuk_attr *attr)
 {
 	unsigned int i;
 
-	c->nr_peers = c->attr.nr_peers;
+	c->nr_peers = attr->nr_peers;
 	for (i = 0; i < c->nr_peers; i++) {
-		c->peers[i] = c->attr.peers[i];
+		c->peers[i] = attr->peers[i];
 		kref_get(&c->peers[i]->ref);
 	}
-	c->attr.peers = NULL;	/* the caller's */
 
 	if (!c->attr.buffer)
 		return;
@@ -180,19 +215,19 @@ static void pmuk_counter_put_others(struct pmuk_counter *c)
 	pmuk_buffer_put(c->attr.buffer);
 }
 
-static struct perf_event *pmuk_event_create(struct pmuk_counter *c, int cpu,
-					    struct task_struct *task)
+static struct perf_event *pmuk_counter_event(struct pmuk_counter *c, const struct pmuk_attr *attr,
+					     struct task_struct *task)
 {
-	const struct pmuk_attr *attr = &c->attr;
-	struct perf_event_attr pa = pmuk_hw_attr(attr);
+	unsigned int precise = c->host ? 0 : attr->precise_ip;
+	struct perf_event_attr pa = pmuk_event_attr(attr);
 	struct perf_event *event;
 
 	pa.sample_period = attr->period ? pmuk_next_period(c) : 0;
 	if (c->host)
 		pmuk_host_set_attr(&pa);
-	event = perf_event_create_yielding_counter(&pa, cpu, task, pmuk_overflow, c);
+	event = pmuk_event_create(&pa, precise, c->cpu, task, pmuk_overflow, c);
 	/* The driver may have moved the event to another CPU. Buffers and contexts are by CPU. */
-	if (!IS_ERR(event) && (attr->buffer || c->handler) && perf_local_cpu(event) != cpu) {
+	if (!IS_ERR(event) && (attr->buffer || c->handler) && perf_local_cpu(event) != c->cpu) {
 		perf_event_release_kernel(event);
 		return ERR_PTR(-EINVAL);
 	}
@@ -266,7 +301,7 @@ static bool pmuk_counter_can_mark(const struct pmuk_counter *c)
 }
 
 /* The event exists: fill in the rest. From here on pmuk_counter_unmake() destroys the counter. */
-static void pmuk_counter_adopt(struct pmuk_counter *c)
+static void pmuk_counter_adopt(struct pmuk_counter *c, const struct pmuk_attr *attr)
 {
 	c->core = perf_arch_core_event(c->hw_event);
 	c->traces = has_aux(c->event);
@@ -280,7 +315,7 @@ static void pmuk_counter_adopt(struct pmuk_counter *c)
 		INIT_WORK(&c->work, pmuk_destroy_work);
 	}
 	c->id = c->event->id;
-	pmuk_counter_take_others(c);
+	pmuk_counter_take_others(c, attr);
 	__module_get(THIS_MODULE);
 	atomic_inc(&pmuk_counters);
 }
@@ -334,8 +369,9 @@ static int pmuk_counter_try(struct pmuk_counter *c)
  * -ENODEV if @cpu is offline, or the PMU has just gone; -ESRCH if @task is exiting; -ENOENT if no
  * PMU knows the event; -ENOSPC if the trial finds that the counter does not fit; -EOPNOTSUPP if the
  * PMU lacks a capability asked for, or @attr->sample_type or @attr->read_format ask for fields that
- * callbacks and records do not have, or the PMU would write the buffer's AUX area, and the kernel's
- * perf core does not support that for kernel counters; -EBUSY if that area has a producer; -ENOMEM.
+ * callbacks and records do not have, or that this kernel does not support, or the PMU would write
+ * the buffer's AUX area, and the kernel's perf core does not support that for kernel counters;
+ * -EBUSY if that area has a producer; -ENOMEM.
  * A PMU's own errors are passed on as they are.
  */
 struct pmuk_counter *pmuk_counter_create(const struct pmuk_attr *attr, int cpu,
@@ -348,15 +384,16 @@ struct pmuk_counter *pmuk_counter_create(const struct pmuk_attr *attr, int cpu,
 EXPORT_SYMBOL_GPL(pmuk_counter_create);
 
 /* Creates the counter's event, and gives the counter a host if it is to share one. */
-static int pmuk_counter_place(struct pmuk_counter *c, struct task_struct *task)
+static int pmuk_counter_place(struct pmuk_counter *c, const struct pmuk_attr *attr,
+			      struct task_struct *task)
 {
 	int ret = 0;
 
 	if (c->attr.flags & PMUK_SHARED)
-		ret = task ? -EINVAL : pmuk_host_join(c, c->cpu);
+		ret = task ? -EINVAL : pmuk_host_join(c, attr);
 	if (ret && ret != -EOPNOTSUPP)
 		return ret;
-	c->event = pmuk_event_create(c, c->cpu, task);
+	c->event = pmuk_counter_event(c, attr, task);
 	if (!c->host)
 		c->hw_event = c->event;
 	else if (IS_ERR(c->event))
@@ -384,14 +421,16 @@ struct pmuk_counter *pmuk_counter_make(const struct pmuk_attr *attr, int cpu,
 	c->slot = slot;
 	c->buffers = buffers;
 	c->away = !!slot;
-	ret = pmuk_counter_place(c, task);
+	ret = pmuk_counter_place(c, attr, task);
 	if (ret) {
-		pr_debug("create: CPU %d, type %u config %#llx: %s: %d\n", cpu, attr->type,
-			 attr->config, ret == -ENOENT ? "no PMU there knows it" : "perf says", ret);
+		pr_debug("create: CPU %d, type %u config %#llx precise_ip %u sample_type %#llx branch_sample_type %#llx: %s: %d\n",
+			 cpu, attr->type, attr->config, attr->precise_ip, attr->sample_type,
+			 attr->branch_sample_type,
+			 ret == -ENOENT ? "no PMU there knows it" : "perf says", ret);
 		kfree(c);
 		return ERR_PTR(ret);
 	}
-	pmuk_counter_adopt(c);
+	pmuk_counter_adopt(c, attr);
 
 	ret = c->traces ? pmuk_aux_attach(c) : 0;
 	ret = ret ?: pmuk_counter_try(c);

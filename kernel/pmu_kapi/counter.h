@@ -20,6 +20,7 @@
 #include <linux/seqlock.h>
 #include <linux/workqueue.h>
 
+#include "fields.h"
 #include "state.h"
 
 /* Stay below 2^63: perf core keeps what is left of a period as s64. */
@@ -27,14 +28,6 @@
 
 #define PMUK_EXCLUDES	(PMUK_EXCLUDE_USER | PMUK_EXCLUDE_KERNEL | PMUK_EXCLUDE_HV |	\
 			 PMUK_EXCLUDE_IDLE | PMUK_EXCLUDE_GUEST)
-
-/* Only a PMU's driver can fill these fields, so perf_event_attr::sample_type asks for them. */
-#define PMUK_SAMPLE_HARDWARE	(PERF_SAMPLE_ADDR | PERF_SAMPLE_WEIGHT | PERF_SAMPLE_RAW)
-
-/* A struct pmuk_sample can have these fields. */
-#define PMUK_SAMPLE_TYPE	(PERF_SAMPLE_IP | PERF_SAMPLE_PERIOD | PERF_SAMPLE_REGS_INTR | \
-				 PERF_SAMPLE_TIME | PERF_SAMPLE_READ | PERF_SAMPLE_ADDR |	\
-				 PERF_SAMPLE_WEIGHT)
 
 /*
  * perf core knows whether a sample was taken in a guest, and returns 0 for an address that must not
@@ -55,6 +48,24 @@
 /* A context's or a record's handler: as pmuk_overflow_t, with perf's own sample data. */
 typedef void (*pmuk_handler_t)(struct pmuk_counter *c, const struct pmuk_sample *sample,
 			       const struct perf_sample_data *data);
+
+/*
+ * The attributes that a counter needs after its creation. Of the others, ->hw_event has config1 to
+ * config3, precise_ip and branch_sample_type, and ->rnd and ->peers come from the rest.
+ */
+struct pmuk_counter_attr {
+	u32 type;
+	u32 flags;
+	u64 config;
+	u64 period;
+	u32 random_mask;
+	u64 sample_type;
+	u64 read_format;
+	pmuk_overflow_t overflow;
+	void *data;
+	struct pmuk_buffer *buffer;
+	u64 cookie;
+};
 
 struct pmuk_counter {
 	/* The inline read uses these fields only. Their names are those in @fast. */
@@ -83,7 +94,7 @@ struct pmuk_counter {
 	u64 paused_count;		/* perf's count at the pause; may lack some in flight */
 	u64 paused_at;			/* the register's value at the pause */
 
-	struct pmuk_attr attr;		/* const after create; but the owner, or a rearm on any
+	struct pmuk_counter_attr attr;	/* const after create; but the owner, or a rearm on any
 					 * CPU, writes ->period, and a start writes ->cookie
 					 */
 	u64 tried;			/* const: nanoseconds on the PMU in pmuk_counter_try() */
@@ -114,7 +125,7 @@ struct pmuk_counter {
 	void (*free_aux)(void *aux);	/* ... which frees its part of an area with this */
 	u64 id;				/* const: perf's id of the event, in records */
 	/* The next three fields are const while the counter counts; a tree's, in its turn. */
-	unsigned int record_size;	/* bytes of a record without callchain and raw data */
+	unsigned int record_size;	/* see pmuk_format_size() */
 	unsigned int nr_peers;		/* peers in ->peers, where a context's counter has room */
 	struct kref ref;		/* held by the creator, and by counters with this peer */
 
@@ -149,12 +160,6 @@ static inline bool pmuk_counter_is_frozen(const struct pmuk_counter *c, u64 *cou
 		return false;
 	*count = READ_ONCE(c->frozen);
 	return true;
-}
-
-/* Returns true if the counter's records have the values of its peers. */
-static inline bool pmuk_attr_reads_group(const struct pmuk_attr *attr)
-{
-	return (attr->sample_type & PERF_SAMPLE_READ) && (attr->read_format & PERF_FORMAT_GROUP);
 }
 
 static inline u64 pmuk_next_period(struct pmuk_counter *c)

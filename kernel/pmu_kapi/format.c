@@ -22,6 +22,7 @@ struct pmuk_extras {
 	unsigned int nr_ips;		/* entries of ips[] to write, the first at ips[first] */
 	unsigned int first;
 	unsigned int raw;		/* bytes of the PMU's raw data */
+	unsigned int nr_branches;
 	unsigned long ips[PMUK_CALLCHAIN_MAX];
 };
 
@@ -30,13 +31,20 @@ struct pmuk_extras {
 				 PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR | PERF_SAMPLE_ID |		\
 				 PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD |	\
 				 PERF_SAMPLE_READ | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_RAW |	\
-				 PERF_SAMPLE_WEIGHT | PMUK_SAMPLE_COOKIE)
+				 PMUK_SAMPLE_DRIVER | PMUK_SAMPLE_CORE | PERF_SAMPLE_CGROUP |	\
+				 PMUK_SAMPLE_COOKIE)
 #define PMUK_READ_FORMAT	(PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING | \
 				 PERF_FORMAT_ID | PERF_FORMAT_GROUP)
 
-bool pmuk_format_known(u64 sample_type, u64 read_format)
+/* Returns the bits of fields that records cannot have. */
+u64 pmuk_unsupported_record_fields(u64 sample_type)
 {
-	return !(sample_type & ~PMUK_RECORD_TYPE) && !(read_format & ~PMUK_READ_FORMAT);
+	return pmuk_unsupported_fields(sample_type, PMUK_RECORD_TYPE);
+}
+
+u64 pmuk_unsupported_read_format(u64 read_format)
+{
+	return read_format & ~PMUK_READ_FORMAT;
 }
 
 /* Returns what is wrong with the record that @attr asks for, or NULL. */
@@ -76,11 +84,11 @@ static unsigned int pmuk_format_read_size(const struct pmuk_counter *c)
 	return (1 + times + each * (1 + c->nr_peers)) * sizeof(u64);
 }
 
-/* Returns the size of a counter's record without callchain and raw data. */
+/* Returns the size of a counter's record without callchain, raw data and branches. */
 unsigned int pmuk_format_size(const struct pmuk_counter *c)
 {
 	u64 fixed = c->attr.sample_type & ~(u64)(PERF_SAMPLE_READ | PERF_SAMPLE_CALLCHAIN |
-						 PERF_SAMPLE_RAW);
+						 PERF_SAMPLE_RAW | PERF_SAMPLE_BRANCH_STACK);
 	unsigned int size = sizeof(struct perf_event_header) + hweight64(fixed) * sizeof(u64);
 
 	if (c->attr.sample_type & PERF_SAMPLE_READ)
@@ -130,6 +138,11 @@ static unsigned int pmuk_format_raw_total(unsigned int raw)
 	return round_up(sizeof(u32) + raw, sizeof(u64));
 }
 
+static bool pmuk_format_has_branch_index(const struct pmuk_counter *c)
+{
+	return c->hw_event->attr.branch_sample_type & PERF_SAMPLE_BRANCH_HW_INDEX;
+}
+
 static unsigned int pmuk_format_extras(const struct pmuk_counter *c, struct pmuk_extras *x,
 				       const struct pmuk_sample *sample,
 				       const struct perf_sample_data *data)
@@ -145,6 +158,11 @@ static unsigned int pmuk_format_extras(const struct pmuk_counter *c, struct pmuk
 	if (c->attr.sample_type & PERF_SAMPLE_RAW) {
 		x->raw = pmuk_format_raw_size(data);
 		size += pmuk_format_raw_total(x->raw);
+	}
+	if (c->attr.sample_type & PERF_SAMPLE_BRANCH_STACK) {
+		x->nr_branches = sample->branches ? sample->branches->nr : 0;
+		size += sizeof(u64) + x->nr_branches * sizeof(struct perf_branch_entry);
+		size += pmuk_format_has_branch_index(c) ? sizeof(u64) : 0;
 	}
 	return size;
 }
@@ -220,6 +238,23 @@ static u64 *pmuk_format_raw(u64 *p, const struct pmuk_extras *x,
 	return end;
 }
 
+/*
+ * Write hw_idx even if there are no branches: the ABI's layout has it, and decoders expect it. perf
+ * core leaves it out then.
+ */
+static u64 *pmuk_format_branches(u64 *p, const struct pmuk_counter *c, const struct pmuk_extras *x,
+				 const struct perf_branch_stack *branches)
+{
+	size_t size = x->nr_branches * sizeof(struct perf_branch_entry);
+
+	*p++ = x->nr_branches;
+	if (pmuk_format_has_branch_index(c))
+		*p++ = branches ? branches->hw_idx : -1ULL;
+	if (size)
+		memcpy(p, branches->entries, size);
+	return (void *)p + size;
+}
+
 static u64 pmuk_format_pair(u32 first, u32 second)
 {
 	u32 both[] = { first, second };
@@ -255,6 +290,26 @@ static u64 *pmuk_format_fields(u64 *p, struct pmuk_counter *c, const struct pmuk
 	return p;
 }
 
+/* The fields after the branch stack. PERF_MEM_NA tells decoders that the source is not known. */
+static u64 *pmuk_format_memory(u64 *p, u64 type, const struct pmuk_sample *sample)
+{
+	if (type & PERF_SAMPLE_WEIGHT_TYPE)
+		*p++ = sample->weight;
+	if (type & PERF_SAMPLE_DATA_SRC)
+		*p++ = sample->valid & PERF_SAMPLE_DATA_SRC ? sample->data_src : PERF_MEM_NA;
+	if (type & PERF_SAMPLE_TRANSACTION)
+		*p++ = sample->txn;
+	if (type & PERF_SAMPLE_PHYS_ADDR)
+		*p++ = sample->phys_addr;
+	if (type & PERF_SAMPLE_CGROUP)
+		*p++ = sample->cgroup;
+	if (type & PERF_SAMPLE_DATA_PAGE_SIZE)
+		*p++ = sample->data_page_size;
+	if (type & PERF_SAMPLE_CODE_PAGE_SIZE)
+		*p++ = sample->code_page_size;
+	return p;
+}
+
 /* Write @sample as a record into a buffer of this CPU. If there is no room, the buffer counts. */
 void pmuk_format_sample(struct pmuk_counter *c, struct pmuk_buffer *b,
 			const struct pmuk_sample *sample, const struct perf_sample_data *data)
@@ -279,8 +334,9 @@ void pmuk_format_sample(struct pmuk_counter *c, struct pmuk_buffer *b,
 		p = pmuk_format_callchain(p, &x);
 	if (c->attr.sample_type & PERF_SAMPLE_RAW)
 		p = pmuk_format_raw(p, &x, data);
-	if (c->attr.sample_type & PERF_SAMPLE_WEIGHT)
-		*p++ = sample->weight;
+	if (c->attr.sample_type & PERF_SAMPLE_BRANCH_STACK)
+		p = pmuk_format_branches(p, c, &x, sample->branches);
+	p = pmuk_format_memory(p, c->attr.sample_type, sample);
 	if (c->attr.sample_type & PMUK_SAMPLE_COOKIE)
 		*p++ = c->attr.cookie;
 	pmuk_output_end(b, rec);

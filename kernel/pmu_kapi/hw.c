@@ -4,28 +4,6 @@
 
 #include "hw.h"
 
-/* ---- what is counted ---- */
-
-struct perf_event_attr pmuk_hw_attr(const struct pmuk_attr *attr)
-{
-	return (struct perf_event_attr){
-		.type		= attr->type,
-		.size		= sizeof(struct perf_event_attr),
-		.config		= attr->config,
-		.config1	= attr->config1,
-		.config2	= attr->config2,
-		.sample_type	= attr->sample_type & PMUK_SAMPLE_HARDWARE,
-		.disabled	= 1,
-		.inherit	= !!(attr->flags & PMUK_INHERIT),
-		.pinned		= !!(attr->flags & PMUK_PINNED),
-		.exclude_user	= !!(attr->flags & PMUK_EXCLUDE_USER),
-		.exclude_kernel	= !!(attr->flags & PMUK_EXCLUDE_KERNEL),
-		.exclude_hv	= !!(attr->flags & PMUK_EXCLUDE_HV),
-		.exclude_idle	= !!(attr->flags & PMUK_EXCLUDE_IDLE),
-		.exclude_guest	= !!(attr->flags & PMUK_EXCLUDE_GUEST),
-	};
-}
-
 /* ---- how a counter is read ---- */
 
 /* x86 may count branches with a period of 1 by BTS, which has no register. */

@@ -12,9 +12,6 @@
 
 #include "counter.h"
 
-/* Tells perf core what to count. The caller adds the period. */
-struct perf_event_attr pmuk_hw_attr(const struct pmuk_attr *attr);
-
 /* The way to read a counter's register; const while the counter is enabled. */
 u64 pmuk_hw_mask(const struct pmuk_counter *c);
 u32 pmuk_hw_bar(const struct pmuk_counter *c);

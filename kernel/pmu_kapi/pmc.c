@@ -64,7 +64,20 @@ static struct pmuk_def *pmuk_def_get(struct pmuk_context *ctx, u16 id, u16 num)
 static bool pmuk_is_same_event(const struct pmuk_pmc *a, const struct pmuk_pmc *b)
 {
 	return a->type == b->type && a->config == b->config && a->config1 == b->config1 &&
-	       a->config2 == b->config2 && a->flags == b->flags;
+	       a->config2 == b->config2 && a->config3 == b->config3 &&
+	       a->precise_ip == b->precise_ip &&
+	       a->branch_sample_type == b->branch_sample_type && a->flags == b->flags;
+}
+
+static const char *pmuk_pmc_fault(const struct pmuk_pmc *pmc)
+{
+	if (pmc->flags & ~PMUK_PMC_FLAGS)
+		return "unknown flags";
+	if ((pmc->flags & PMUK_SHARED) && !(pmc->flags & PMUK_PINNED))
+		return "PMUK_SHARED without PMUK_PINNED";
+	if (pmc->precise_ip > PMUK_PRECISE_BEST)
+		return "no such precise_ip";
+	return pmuk_branches_fault(pmc->branch_sample_type, pmc->flags);
 }
 
 static int pmuk_write_pmc(struct pmuk_context *ctx, const struct pmuk_pmc *pmc)
@@ -72,13 +85,15 @@ static int pmuk_write_pmc(struct pmuk_context *ctx, const struct pmuk_pmc *pmc)
 {
 	struct pmuk_def *def = pmuk_def_get(ctx, pmc->set, pmc->num);
 	struct pmuk_set *set = xa_load(&ctx->sets, pmc->set);
+	const char *fault;
 
 	if (IS_ERR(def))
 		return PTR_ERR(def);
-	if (pmc->flags & ~PMUK_PMC_FLAGS)
+	fault = pmuk_pmc_fault(pmc);
+	if (fault) {
+		pr_debug("write_pmcs: set %u, counter %u: %s\n", pmc->set, pmc->num, fault);
 		return -EINVAL;
-	if ((pmc->flags & PMUK_SHARED) && !(pmc->flags & PMUK_PINNED))
-		return -EINVAL;
+	}
 	if (!pmuk_is_same_event(&def->pmc, pmc))
 		def->kept = (struct pmuk_value){};
 	def->pmc = *pmc;
@@ -97,9 +112,9 @@ static int pmuk_write_pmc(struct pmuk_context *ctx, const struct pmuk_pmc *pmc)
  * Context: May sleep.
  * Return: @count, or how many were done before one failed; -EINVAL if @ctx is NULL or an
  * ERR_PTR(), or @count is negative or @req is NULL; -EBUSY if @ctx is loaded. An entry
- * fails with -ENOENT if there is no such event set, -EINVAL for an impossible number or
- * unknown flags, or PMUK_SHARED without PMUK_PINNED; -ENOMEM. Whether there is such an event is
- * seen when the context is loaded.
+ * fails with -ENOENT if there is no such event set, -EINVAL for an impossible number, unknown
+ * flags, precise_ip or branches, or PMUK_SHARED without PMUK_PINNED; -ENOMEM. Whether there is such
+ * an event is seen when the context is loaded.
  */
 int pmuk_write_pmcs(struct pmuk_context *ctx, struct pmuk_pmc *req, int count)
 {

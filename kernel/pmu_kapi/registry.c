@@ -25,12 +25,24 @@ static LIST_HEAD_GUARDED(pmuk_formats, pmuk_formats_lock);
 static int pmuk_perf_validate(const void *arg, size_t size, const struct pmuk_context_attr *attr)
 {
 	const struct pmuk_perf_format *perf = arg;
+	const char *fault;
+	u64 fields;
 
 	if (!size)
 		return 0;
 	if (size != sizeof(*perf))
 		return -EINVAL;
-	return pmuk_format_known(perf->sample_type, perf->read_format) ? 0 : -EOPNOTSUPP;
+	fault = pmuk_fields_fault(perf->sample_type);
+	if (fault) {
+		pr_debug("create_context: perf's format: %s\n", fault);
+		return -EINVAL;
+	}
+	fields = pmuk_unsupported_record_fields(perf->sample_type);
+	if (!fields && !pmuk_unsupported_read_format(perf->read_format))
+		return 0;
+	pr_debug("create_context: perf's format: fields %#llx of sample_type, or read_format %#llx, not supported\n",
+		 fields, perf->read_format);
+	return -EOPNOTSUPP;
 }
 
 static u32 pmuk_perf_handler(const struct pmuk_format_event *event)
@@ -118,7 +130,7 @@ static const char *pmuk_format_wrong(const struct pmuk_format *format)
 		return "init or exit without getsize";
 	if (format->sample_type & ~PMUK_SAMPLE_TYPE)
 		return "unknown sample_type";
-	return NULL;
+	return pmuk_fields_fault(format->sample_type);
 }
 
 /**
@@ -129,7 +141,8 @@ static const char *pmuk_format_wrong(const struct pmuk_format *format)
  *
  * Context: May sleep.
  * Return: 0; -EINVAL if @format is NULL or an ERR_PTR(), or something of it is missing or
- * unknown; -EEXIST if there is one of this name or uuid.
+ * unknown; -EOPNOTSUPP for fields of samples that this kernel does not support; -EEXIST if there is
+ * one of this name or uuid.
  */
 int pmuk_register_format(struct pmuk_format *format)
 {
@@ -138,6 +151,11 @@ int pmuk_register_format(struct pmuk_format *format)
 	if (wrong) {
 		pr_debug("register_format: %s\n", wrong);
 		return -EINVAL;
+	}
+	if (pmuk_unsupported_fields(format->sample_type, PMUK_SAMPLE_TYPE)) {
+		pr_debug("register_format: this kernel does not support fields %#llx\n",
+			 pmuk_unsupported_fields(format->sample_type, PMUK_SAMPLE_TYPE));
+		return -EOPNOTSUPP;
 	}
 	guard(mutex)(&pmuk_formats_lock);
 	if (pmuk_format_lookup(&format->uuid, format->name) ||

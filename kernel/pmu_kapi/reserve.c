@@ -228,6 +228,7 @@ static struct pmuk_reserve *pmuk_reserve_make(struct pmuk_inst *inst)
 			.config		= pmc->config,
 			.config1	= pmc->config1,
 			.config2	= pmc->config2,
+			.config3	= pmc->config3,
 			.flags		= pmc->flags & (PMUK_EXCLUDES | PMUK_PINNED | PMUK_SHARED),
 		};
 	}

@@ -39,6 +39,11 @@ static struct pmuk_counter *pmuk_room_make(const struct pmuk_attr *wanted, int c
 		.config		= wanted->config,
 		.config1	= wanted->config1,
 		.config2	= wanted->config2,
+		.config3	= wanted->config3,
+		.period		= wanted->precise_ip ? wanted->period : 0,
+		.sample_type	= wanted->sample_type & PMUK_SAMPLE_HARDWARE,
+		.precise_ip	= wanted->precise_ip,
+		.branch_sample_type = wanted->branch_sample_type,
 		.flags		= (wanted->flags & (PMUK_EXCLUDES | PMUK_SHARED)) | PMUK_PINNED,
 	};
 
@@ -95,8 +100,9 @@ static void pmuk_room_work(struct work_struct *work)
 
 /**
  * pmuk_room() - which counters would fit on a CPU now
- * @attrs: the counters, tried as pinned: only the event, the PMUK_EXCLUDE_* flags and PMUK_SHARED
- *	matter
+ * @attrs: the counters, tried as pinned. The event matters (type, config to config3, precise_ip and
+ *	branch_sample_type), the period if precise_ip is set, the fields of samples that the driver
+ *	or perf core fills in, the PMUK_EXCLUDE_* flags and PMUK_SHARED; nothing else
  * @n: how many, 1 … PMUK_SET_COUNTERS
  * @cpu: the CPU
  * @fits: bit i is set if @attrs[i] fits beside the pinned counters of the CPU, pmuk's and others,

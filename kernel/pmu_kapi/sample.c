@@ -19,6 +19,9 @@ static bool pmuk_is_hidden(const struct perf_event *event, struct pt_regs *regs)
 	return event->attr.exclude_kernel && regs && !user_mode(regs);
 }
 
+#define PMUK_SAMPLE_ADDRESSES	(PERF_SAMPLE_ADDR | PERF_SAMPLE_PHYS_ADDR |		\
+				 PERF_SAMPLE_DATA_PAGE_SIZE | PERF_SAMPLE_CODE_PAGE_SIZE)
+
 /* perf core knows whether a guest was interrupted. @regs are the host's in that case, too. */
 static void pmuk_fill_where(struct pmuk_sample *sample, struct perf_event *event,
 			    struct pt_regs *regs)
@@ -34,23 +37,23 @@ static void pmuk_fill_where(struct pmuk_sample *sample, struct perf_event *event
 }
 
 static void pmuk_fill_sample(struct pmuk_counter *c, struct pmuk_sample *sample,
-			     const struct perf_sample_data *data, struct pt_regs *regs)
+			     struct perf_sample_data *data, struct pt_regs *regs)
 {
-	u64 has = data->sample_flags & (PERF_SAMPLE_ADDR | PERF_SAMPLE_WEIGHT);
-	u64 fields = c->attr.sample_type & (has | PERF_SAMPLE_TIME);
+	u64 wanted = c->attr.sample_type, allowed = PMUK_SAMPLE_DRIVER | PMUK_SAMPLE_CORE;
 
 	sample->period = data->period;
 	if (regs)
 		pmuk_fill_where(sample, c->event, regs);
 	if (pmuk_is_hidden(c->event, regs))
-		fields &= ~(u64)PERF_SAMPLE_ADDR;
-	sample->valid |= fields | PERF_SAMPLE_PERIOD;
-	if (fields & PERF_SAMPLE_ADDR)
-		sample->addr = data->addr;
-	if (fields & PERF_SAMPLE_WEIGHT)
-		sample->weight = data->weight.full;
-	if (fields & PERF_SAMPLE_TIME)
+		allowed &= ~(u64)PMUK_SAMPLE_ADDRESSES;
+	if (wanted & PERF_SAMPLE_TIME)
 		sample->time = data->sample_flags & PERF_SAMPLE_TIME ? data->time : local_clock();
+	if (wanted & PERF_SAMPLE_CGROUP)
+		sample->cgroup = pmuk_current_cgroup();
+	sample->valid |= PERF_SAMPLE_PERIOD | (wanted & (PERF_SAMPLE_TIME | PERF_SAMPLE_CGROUP));
+	if (wanted & allowed)
+		sample->valid |= pmuk_fields_fill(sample, c->hw_event, wanted & allowed, data,
+						 regs);
 }
 
 /* perf core has just brought its count up to date, so the register need not be read. */

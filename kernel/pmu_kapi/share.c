@@ -13,6 +13,7 @@
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
 
+#include "event.h"
 #include "hw.h"
 #include "share.h"
 
@@ -118,9 +119,11 @@ static bool pmuk_host_serves(const struct pmuk_host *host, const struct pmuk_att
 {
 	return host->cpu == cpu && host->attr.type == attr->type &&
 	       host->attr.config == attr->config && host->attr.config1 == attr->config1 &&
-	       host->attr.config2 == attr->config2 &&
+	       host->attr.config2 == attr->config2 && host->attr.config3 == attr->config3 &&
+	       host->attr.precise_ip == attr->precise_ip &&
+	       host->attr.branch_sample_type == attr->branch_sample_type &&
 	       host->attr.flags == (attr->flags & PMUK_EXCLUDES) &&
-	       host->attr.sample_type == (attr->sample_type & PMUK_SAMPLE_HARDWARE);
+	       host->attr.sample_type == pmuk_event_sample_type(attr);
 }
 
 /* Returns a host with an empty seat. The event of a host whose CPU was offline counts no more. */
@@ -149,11 +152,12 @@ static bool pmuk_host_is_possible(const struct pmuk_host *host)
 
 static struct perf_event *pmuk_host_create_event(struct pmuk_host *host)
 {
-	struct perf_event_attr pa = pmuk_hw_attr(&host->attr);
+	struct perf_event_attr pa = pmuk_event_attr(&host->attr);
 
 	pa.sample_period = PMUK_PERIOD_MAX;
 	pa.pinned = 1;
-	return perf_event_create_yielding_counter(&pa, host->cpu, NULL, pmuk_host_overflow, host);
+	return pmuk_event_create(&pa, host->attr.precise_ip, host->cpu, NULL, pmuk_host_overflow,
+				 host);
 }
 
 static void pmuk_host_free(struct pmuk_host *host)
@@ -178,8 +182,11 @@ static struct pmuk_host *pmuk_host_create(const struct pmuk_attr *attr, int cpu)
 		.config		= attr->config,
 		.config1	= attr->config1,
 		.config2	= attr->config2,
+		.config3	= attr->config3,
+		.precise_ip	= attr->precise_ip,
+		.branch_sample_type = attr->branch_sample_type,
 		.flags		= attr->flags & PMUK_EXCLUDES,
-		.sample_type	= attr->sample_type & PMUK_SAMPLE_HARDWARE,
+		.sample_type	= pmuk_event_sample_type(attr),
 	};
 	host->cpu = cpu;
 	mutex_init(&host->lock);
@@ -210,6 +217,8 @@ void pmuk_host_set_attr(struct perf_event_attr *pa)
 	pa->config = 0;
 	pa->config1 = 0;
 	pa->config2 = 0;
+	pa->config3 = 0;
+	pa->branch_sample_type = 0;
 	pa->sample_type = 0;
 }
 
@@ -218,12 +227,12 @@ void pmuk_host_set_attr(struct perf_event_attr *pa)
  * counters do not share, or perf core refuses the host's event. The caller then creates a counter
  * of its own, whose error says why.
  */
-int pmuk_host_join(struct pmuk_counter *c, int cpu)
+int pmuk_host_join(struct pmuk_counter *c, const struct pmuk_attr *attr)
 {
 	struct pmuk_host *host;
 
 	guard(mutex)(&pmuk_hosts_lock);
-	host = pmuk_host_find(&c->attr, cpu) ?: pmuk_host_create(&c->attr, cpu);
+	host = pmuk_host_find(attr, c->cpu) ?: pmuk_host_create(attr, c->cpu);
 	if (IS_ERR(host))
 		return PTR_ERR(host);
 	lockdep_assert_held(&pmuk_hosts_lock);

@@ -68,7 +68,7 @@ static inline u32 pmuk_host_loads(struct pmuk_host *host)
 int pmuk_share_init(void);
 void pmuk_share_exit(void);
 void pmuk_host_set_attr(struct perf_event_attr *pa);
-int pmuk_host_join(struct pmuk_counter *c, int cpu);
+int pmuk_host_join(struct pmuk_counter *c, const struct pmuk_attr *attr);
 void pmuk_host_leave(struct pmuk_counter *c);
 int pmuk_host_try(struct pmuk_counter *c);
 void pmuk_host_follow(struct pmuk_counter *c);

@@ -8,8 +8,11 @@
  * are left out of the slot's count, and its overflows are dropped. A counter that writes AUX areas
  * can be stopped, see perf_event_disable_family() of patches/7.3/0002.
  */
+#define pr_fmt(fmt) "pmuk: " fmt
+
 #include <linux/lockdep.h>
 #include <linux/minmax.h>
+#include <linux/printk.h>
 
 #include "context.h"
 #include "format.h"
@@ -55,6 +58,19 @@ static void pmuk_slot_others_wait(struct perf_event *event, struct perf_event *w
 		irq_work_queue(&inst->wait_irq_work);
 }
 
+/* Counters record branches only if the samples of the format have them. */
+static void pmuk_slot_set_event(struct pmuk_attr *attr, const struct pmuk_pmc *pmc)
+{
+	attr->type = pmc->type;
+	attr->config = pmc->config;
+	attr->config1 = pmc->config1;
+	attr->config2 = pmc->config2;
+	attr->config3 = pmc->config3;
+	attr->precise_ip = pmc->precise_ip;
+	attr->branch_sample_type = attr->sample_type & PERF_SAMPLE_BRANCH_STACK ?
+				   pmc->branch_sample_type : 0;
+}
+
 /*
  * Makes the slot's counter, at the time @now. @attr has what the counters of the instance have in
  * common, and gets the rest, but for the cookie, see pmuk_slot_prepare(). If the CPU was offline
@@ -70,14 +86,16 @@ struct pmuk_counter *pmuk_slot_make(struct pmuk_slot *slot, struct pmuk_attr *at
 
 	lockdep_assert_held(&ctx->lock);
 	lockdep_assert_held(&slot->inst->lock);
-	attr->type = pmc->type;
-	attr->config = pmc->config;
-	attr->config1 = pmc->config1;
-	attr->config2 = pmc->config2;
+	pmuk_slot_set_event(attr, pmc);
 	attr->period = pmuk_slot_period(slot, false);
 	attr->random_mask = pmd->random_mask;
 	attr->random_seed = pmd->random_seed;
 	attr->flags = pmc->flags | (pmuk_inst_is_tree(slot->inst) ? PMUK_INHERIT : 0);
+	if (attr->precise_ip && !attr->period) {
+		pr_debug("load: set %u, counter %u: precise_ip without a period\n", pmc->set,
+			 pmc->num);
+		return ERR_PTR(-EINVAL);
+	}
 	c = pmuk_counter_make(attr, slot->inst->cpu, ctx->task, pmuk_slot_overflow, slot,
 			      ctx->buffers);
 	slot->held = slot->base;
@@ -195,7 +213,7 @@ static void pmuk_slot_set_peers(struct pmuk_slot *slot, struct pmuk_counter *c)
 	unsigned int i;
 
 	c->nr_peers = 0;
-	if (!pmuk_attr_reads_group(&c->attr))
+	if (!pmuk_reads_group(c->attr.sample_type, c->attr.read_format))
 		return;
 	for (i = 0; i < turn->nr && c->nr_peers < PMUK_PEERS_MAX; i++) {
 		if (slot->def->pmd.sample_peers & BIT(turn->slots[i].def->num))

@@ -114,6 +114,19 @@ static u64 steps_arch_read(const struct perf_event *event)
 #include "../../kernel/events/local.c"
 #include "../../kernel/pmu_kapi/hw.c"
 #include "../../kernel/pmu_kapi/snapshot.c"
+
+/* The counter has no fields in its samples. */
+static u64 pmuk_fields_fill(struct pmuk_sample *sample, struct perf_event *event, u64 wanted,
+			    struct perf_sample_data *data, struct pt_regs *regs)
+{
+	return 0;
+}
+
+static u64 pmuk_current_cgroup(void)
+{
+	return 0;
+}
+
 #include "../../kernel/pmu_kapi/sample.c"
 #include "../../kernel/pmu_kapi/local.c"
 #include "../../kernel/pmu_kapi/pause.c"

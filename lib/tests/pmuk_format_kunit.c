@@ -6,20 +6,20 @@
 #include <linux/prandom.h>
 #include <linux/sched/clock.h>
 
+#include "pmuk_given.h"
 #include "pmuk_parse.h"
 #include "pmuk_suite.h"
 #include "pmuk_test.h"
 
 #define PERIOD	1000
-#define ADDR	0xabcdef0123ULL
-#define WEIGHT	77
 #define COOKIE	0x1122334455667788ULL
 
 static const u64 all_fields[] = {
 	PERF_SAMPLE_IDENTIFIER, PERF_SAMPLE_IP, PERF_SAMPLE_TID, PERF_SAMPLE_TIME,
 	PERF_SAMPLE_ADDR, PERF_SAMPLE_ID, PERF_SAMPLE_STREAM_ID, PERF_SAMPLE_CPU,
 	PERF_SAMPLE_PERIOD, PERF_SAMPLE_READ, PERF_SAMPLE_CALLCHAIN, PERF_SAMPLE_RAW,
-	PERF_SAMPLE_WEIGHT, PMUK_SAMPLE_COOKIE,
+	PERF_SAMPLE_WEIGHT, PERF_SAMPLE_BRANCH_STACK, PERF_SAMPLE_DATA_SRC,
+	PERF_SAMPLE_TRANSACTION, PERF_SAMPLE_PHYS_ADDR, PMUK_SAMPLE_COOKIE,
 };
 
 /* A counter of event 0 that writes records, and the values that its next record should have. */
@@ -72,7 +72,7 @@ static struct sampler *new_sampler(struct kunit *test)
 {
 	static const struct pmuk_sim_config config = {
 		.name = "pmuk_sim", .nr_counters = PMUK_SIM_COUNTERS, .width = 32,
-		.addr = ADDR, .weight = WEIGHT,
+		.fill = pmuk_given_fill,
 	};
 
 	return new_sampler_on(test, &config);
@@ -90,6 +90,8 @@ static struct sampler *new_uncore_sampler(struct kunit *test)
 
 static void start(struct sampler *s)
 {
+	s->attr.branch_sample_type = s->attr.sample_type & PERF_SAMPLE_BRANCH_STACK ?
+				     PERF_SAMPLE_BRANCH_ANY : 0;
 	s->c = pmuk_test_enabled(s->test, &s->attr, s->cpu, NULL);
 	s->total = 0;
 }
@@ -143,13 +145,26 @@ static void check_where(struct sampler *s, const struct pmuk_parsed *p)
 	}
 }
 
+static void check_branches(struct sampler *s, const struct pmuk_parsed *p)
+{
+	if (!(s->attr.sample_type & PERF_SAMPLE_BRANCH_STACK))
+		return;
+	KUNIT_ASSERT_EQ(s->test, p->nr_branches, PMUK_GIVEN_BRANCHES);
+	KUNIT_EXPECT_MEMEQ(s->test, p->branches, pmuk_given_branches.entries,
+			   sizeof(pmuk_given_branches.entries));
+}
+
 static void check_what(struct sampler *s, const struct pmuk_parsed *p)
 {
 	static const u8 nothing[4];
 
-	check_field(s, PERF_SAMPLE_ADDR, "addr", p->addr, ADDR);
+	check_field(s, PERF_SAMPLE_ADDR, "addr", p->addr, PMUK_GIVEN_ADDR);
 	check_field(s, PERF_SAMPLE_PERIOD, "period", p->period, PERIOD);
-	check_field(s, PERF_SAMPLE_WEIGHT, "weight", p->weight, WEIGHT);
+	check_field(s, PERF_SAMPLE_WEIGHT, "weight", p->weight, PMUK_GIVEN_WEIGHT);
+	check_field(s, PERF_SAMPLE_DATA_SRC, "data_src", p->data_src, PMUK_GIVEN_DATA_SRC);
+	check_field(s, PERF_SAMPLE_TRANSACTION, "txn", p->txn, PMUK_GIVEN_TXN);
+	check_field(s, PERF_SAMPLE_PHYS_ADDR, "phys", p->phys_addr, PMUK_GIVEN_PHYS_ADDR);
+	check_branches(s, p);
 	check_field(s, PMUK_SAMPLE_COOKIE, "cookie", p->cookie, s->attr.cookie);
 	if (s->attr.sample_type & PERF_SAMPLE_RAW) {
 		KUNIT_ASSERT_EQ(s->test, p->raw_size, sizeof(nothing));
@@ -321,7 +336,8 @@ static void raw_data_are_where_perf_has_them(struct kunit *test)
 		.frag = { .next = &second, .data = (void *)wanted, .size = 5 }, .size = 11,
 	};
 	static const struct pmuk_sim_config config = {
-		.name = "pmuk_raw", .nr_counters = 1, .width = 32, .weight = WEIGHT, .raw = &raw,
+		.name = "pmuk_raw", .nr_counters = 1, .width = 32,
+		.weight = PMUK_GIVEN_WEIGHT, .raw = &raw,
 	};
 	struct sampler *s = new_sampler_on(test, &config);
 	struct pmuk_parsed p;
@@ -332,7 +348,7 @@ static void raw_data_are_where_perf_has_them(struct kunit *test)
 	p = parse_one(s);
 	KUNIT_ASSERT_EQ(test, p.raw_size, sizeof(wanted));
 	KUNIT_EXPECT_MEMEQ(test, p.raw, wanted, sizeof(wanted));
-	KUNIT_EXPECT_EQ(test, p.weight, WEIGHT);
+	KUNIT_EXPECT_EQ(test, p.weight, PMUK_GIVEN_WEIGHT);
 	KUNIT_EXPECT_EQ(test, p.cookie, COOKIE);
 }
 
@@ -640,7 +656,9 @@ static void unknown_fields_are_refused(struct kunit *test)
 	const u64 formats = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING |
 			    PERF_FORMAT_ID | PERF_FORMAT_GROUP;
 	struct sampler *s = new_sampler(test);
-	const u64 fields = any_field();
+	/* pmuk_sample_kunit.c checks the fields that are not in all_fields[]. */
+	const u64 fields = any_field() | PERF_SAMPLE_WEIGHT_STRUCT | PERF_SAMPLE_CGROUP |
+			   PERF_SAMPLE_DATA_PAGE_SIZE | PERF_SAMPLE_CODE_PAGE_SIZE;
 	unsigned int bit;
 
 	for (bit = 0; bit < 64; bit++) {
@@ -910,6 +928,25 @@ static void guests_are_told_apart(struct kunit *test)
 	check_overflow(s);
 }
 
+/* The page of an address of a guest is not the one that the host has there. */
+static void guests_have_no_pages(struct kunit *test)
+{
+	struct sampler *s = new_sampler(test);
+
+	need_guests(test);
+	s->attr.sample_type = PERF_SAMPLE_CODE_PAGE_SIZE;
+	start(s);
+	guest_is = PERF_GUEST_ACTIVE;
+	overflow_once(s);
+	guest_is = 0;
+	KUNIT_EXPECT_EQ(test, s->told.valid & PERF_SAMPLE_CODE_PAGE_SIZE, 0);
+	KUNIT_EXPECT_EQ(test, parse_one(s).code_page_size, 0);
+	overflow_once(s);
+	KUNIT_EXPECT_EQ(test, s->told.valid & PERF_SAMPLE_CODE_PAGE_SIZE,
+			PERF_SAMPLE_CODE_PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, parse_one(s).code_page_size, s->told.code_page_size);
+}
+
 /* A guest's kernel is excluded like the host's. */
 static void guests_kernel_is_left_out(struct kunit *test)
 {
@@ -949,6 +986,7 @@ static void skip_guests(struct kunit *test)
 
 #define guests_are_told_apart		skip_guests
 #define guests_kernel_is_left_out	skip_guests
+#define guests_have_no_pages		skip_guests
 #define without_guests_all_is_the_hosts	skip_guests
 
 #endif /* CONFIG_GUEST_PERF_EVENTS */
@@ -977,6 +1015,7 @@ static struct kunit_case pmuk_format_cases[] = {
 	KUNIT_CASE(skid_is_told_where_the_kernel_counts),
 	KUNIT_CASE(guests_are_told_apart),
 	KUNIT_CASE(guests_kernel_is_left_out),
+	KUNIT_CASE(guests_have_no_pages),
 	KUNIT_CASE(without_guests_all_is_the_hosts),
 	{}
 };

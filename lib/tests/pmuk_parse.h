@@ -18,6 +18,7 @@
 struct pmuk_parsed {
 	u16 misc;
 	u64 identifier, ip, time, addr, id, stream_id, period, weight;
+	u64 data_src, txn, phys_addr, cgroup, data_page_size, code_page_size;
 	u32 pid, tid, cpu, cpu_reserved;
 	u64 enabled, running;			/* times in PERF_SAMPLE_READ */
 	u64 nr;					/* counters in the group, or 1 */
@@ -27,6 +28,9 @@ struct pmuk_parsed {
 	const u64 *ips;				/* in the record */
 	u32 raw_size;
 	const u8 *raw;				/* in the record */
+	u64 nr_branches;
+	u64 branch_index;			/* PERF_SAMPLE_BRANCH_HW_INDEX */
+	const struct perf_branch_entry *branches;	/* in the record */
 	u64 cookie;				/* after perf's own fields */
 };
 
@@ -123,9 +127,41 @@ static inline void pmuk_parse_fixed(struct pmuk_cursor *cur, u64 type, struct pm
 		p->period = pmuk_parse_u64(cur);
 }
 
-/* Returns 0, or -EINVAL if @rec is not exactly a sample of that layout. */
-static inline int pmuk_parse_sample(const struct perf_event_header *rec, u64 type, u64 format,
-				    struct pmuk_parsed *p)
+/* Between the number and the branches is the index, if @branch_type asks for it. */
+static inline void pmuk_parse_branches(struct pmuk_cursor *cur, u64 branch_type,
+				       struct pmuk_parsed *p)
+{
+	p->nr_branches = pmuk_parse_u64(cur);
+	if (branch_type & PERF_SAMPLE_BRANCH_HW_INDEX)
+		p->branch_index = pmuk_parse_u64(cur);
+	p->branches = pmuk_parse_bytes(cur, p->nr_branches * sizeof(*p->branches));
+}
+
+/* The fields behind the branches. */
+static inline void pmuk_parse_memory(struct pmuk_cursor *cur, u64 type, struct pmuk_parsed *p)
+{
+	if (type & (PERF_SAMPLE_WEIGHT | PERF_SAMPLE_WEIGHT_STRUCT))
+		p->weight = pmuk_parse_u64(cur);
+	if (type & PERF_SAMPLE_DATA_SRC)
+		p->data_src = pmuk_parse_u64(cur);
+	if (type & PERF_SAMPLE_TRANSACTION)
+		p->txn = pmuk_parse_u64(cur);
+	if (type & PERF_SAMPLE_PHYS_ADDR)
+		p->phys_addr = pmuk_parse_u64(cur);
+	if (type & PERF_SAMPLE_CGROUP)
+		p->cgroup = pmuk_parse_u64(cur);
+	if (type & PERF_SAMPLE_DATA_PAGE_SIZE)
+		p->data_page_size = pmuk_parse_u64(cur);
+	if (type & PERF_SAMPLE_CODE_PAGE_SIZE)
+		p->code_page_size = pmuk_parse_u64(cur);
+}
+
+/*
+ * Returns 0, or -EINVAL if @rec is not exactly a sample of that layout. @branch_type has
+ * PERF_SAMPLE_BRANCH_* bits.
+ */
+static inline int pmuk_parse_branch_sample(const struct perf_event_header *rec, u64 type,
+					   u64 format, u64 branch_type, struct pmuk_parsed *p)
 {
 	struct pmuk_cursor cur = {
 		.at = (const u8 *)(rec + 1), .end = (const u8 *)rec + rec->size };
@@ -144,11 +180,19 @@ static inline int pmuk_parse_sample(const struct perf_event_header *rec, u64 typ
 		p->raw_size = pmuk_parse_u32(&cur);
 		p->raw = pmuk_parse_bytes(&cur, p->raw_size);
 	}
-	if (type & PERF_SAMPLE_WEIGHT)
-		p->weight = pmuk_parse_u64(&cur);
+	if (type & PERF_SAMPLE_BRANCH_STACK)
+		pmuk_parse_branches(&cur, branch_type, p);
+	pmuk_parse_memory(&cur, type, p);
 	if (type & PMUK_SAMPLE_COOKIE)
 		p->cookie = pmuk_parse_u64(&cur);
 	return cur.bad || cur.at != cur.end ? -EINVAL : 0;
+}
+
+/* The records of most tests have no branches, or branches without the index. */
+static inline int pmuk_parse_sample(const struct perf_event_header *rec, u64 type, u64 format,
+				    struct pmuk_parsed *p)
+{
+	return pmuk_parse_branch_sample(rec, type, format, 0, p);
 }
 
 /*

@@ -285,9 +285,9 @@ static void no_callback(struct pmuk_counter *c, const struct pmuk_sample *sample
 /* Counters that differ in what they count have a register each. */
 static void others_do_not_share(struct kunit *test)
 {
-	struct pmuk_sim *sim = pmuk_test_sim(test, 7, 32);
+	struct pmuk_sim *sim = pmuk_test_sim(test, 8, 32);
 	struct pmuk_attr attr = share_attr(sim, 0, 0);
-	struct pmuk_attr differ[] = { attr, attr, attr, attr, attr, attr };
+	struct pmuk_attr differ[] = { attr, attr, attr, attr, attr, attr, attr };
 	int cpu = pmuk_test_pin_first(test);
 	unsigned int i;
 
@@ -298,11 +298,12 @@ static void others_do_not_share(struct kunit *test)
 	differ[4].period = 100;
 	differ[4].sample_type = PERF_SAMPLE_ADDR;
 	differ[5].flags = PMUK_PINNED;
+	differ[6].config3 = 8;
 	pmuk_test_enabled(test, &attr, cpu, NULL);
 	for (i = 0; i < ARRAY_SIZE(differ); i++)
 		pmuk_test_enabled(test, &differ[i], cpu, NULL);
 	attr.config = 2;
-	pmuk_test_refused(test, &attr, cpu, NULL, -ENOSPC, "seven registers");
+	pmuk_test_refused(test, &attr, cpu, NULL, -ENOSPC, "eight registers");
 	/* Periods, callbacks and fields that pmuk fills in make no difference. */
 	attr.config = 0;
 	attr.period = 1000;

@@ -352,7 +352,7 @@ static int sim_event_init(struct perf_event *event)
 		return -ENOENT;
 	if (event->cpu != -1 && !sim_has_cpu(sim, event->cpu))
 		return -ENOENT;
-	if (has_branch_stack(event))
+	if (has_branch_stack(event) && !sim->config.fill)
 		return -EOPNOTSUPP;
 	if (sim->config.event_init)
 		ret = sim->config.event_init(&event->attr, sim->config.data);
@@ -408,6 +408,12 @@ static void sim_overflow(struct perf_event *event, struct pt_regs *regs)
 		data.raw = (struct perf_raw_record *)config->raw;
 		data.sample_flags |= PERF_SAMPLE_RAW;
 	}
+#ifdef CONFIG_X86
+	if (config->exact)
+		regs->flags |= PERF_EFLAGS_EXACT;
+#endif
+	if (config->fill)
+		config->fill(event, &data, config->data);
 	if (sim_set_period(event))
 		sim_report(event, &data, regs);
 }

@@ -71,10 +71,13 @@ struct pmuk_sim_hook {
  * @silent: the registers count all the time, and hw.state is left alone, as in x86's msr driver
  * @interval: events are in perf's software context, and the rest of a period is written into the
  *	register as it is, as in the SPE driver
+ * @exact: on x86, samples are marked as exact
  * @raw: raw data reported with each overflow; NULL: none
+ * @fill: sets more of what is reported with an overflow, and sample_flags accordingly; NULL:
+ *	nothing. A PMU without it records no branches
  * @event_init: sees the attributes of each event that is created, and may refuse
  *	it with -errno; may be NULL
- * @data: argument of @event_init
+ * @data: argument of @event_init and @fill
  */
 struct pmuk_sim_config {
 	const char *name;
@@ -84,6 +87,7 @@ struct pmuk_sim_config {
 	u64 addr;
 	u64 weight;
 	const struct perf_raw_record *raw;
+	bool exact;
 	bool uncore;
 	const struct cpumask *cpus;
 	bool skids;
@@ -91,6 +95,7 @@ struct pmuk_sim_config {
 	bool keeps;
 	bool silent;
 	bool interval;
+	void (*fill)(struct perf_event *event, struct perf_sample_data *sample, void *data);
 	int (*event_init)(const struct perf_event_attr *attr, void *data);
 	void *data;
 };

@@ -53,8 +53,9 @@
 
 #define pmuk_hw_mask				steps_hw_mask
 #define pmuk_hw_bar				steps_hw_bar
-#define pmuk_hw_attr				steps_hw_attr
 #define pmuk_hw_is_on				steps_hw_is_on
+#define pmuk_fields_fill			steps_fields_fill
+#define pmuk_current_cgroup			steps_current_cgroup
 #define pmuk_hw_is_out_of_reach			steps_hw_is_out_of_reach
 #define pmuk_hw_is_software			steps_hw_is_software
 #define pmuk_hw_is_clock			steps_hw_is_clock

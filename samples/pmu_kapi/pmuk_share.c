@@ -35,7 +35,7 @@ static int start(struct sampler *s, int cpu)
 /* Returns how many more counters of cycles would fit, up to 16, or -errno. */
 static int room(int cpu)
 {
-	const struct pmuk_attr cycles[16] = { };	/* PERF_TYPE_HARDWARE's first event */
+	static const struct pmuk_attr cycles[16];	/* PERF_TYPE_HARDWARE's first event */
 	u32 fits;
 
 	return pmuk_room(cycles, ARRAY_SIZE(cycles), cpu, &fits);

@@ -19,6 +19,18 @@
 #include "../../../kernel/pmu_kapi/sample.c"
 #include "interleave.h"
 
+/* The counter has no fields in its samples. */
+u64 pmuk_fields_fill(struct pmuk_sample *sample, struct perf_event *event, u64 wanted,
+		     struct perf_sample_data *data, struct pt_regs *regs)
+{
+	return 0;
+}
+
+u64 pmuk_current_cgroup(void)
+{
+	return 0;
+}
+
 #define MASK		0xffffffffULL	/* the register has 32 bits */
 #define PERIOD		1000
 #define NEW_PERIOD	300

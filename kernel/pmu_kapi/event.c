@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Creates perf's events: tells perf core what a counter counts and samples. */
+#include <linux/err.h>
+#include <linux/minmax.h>
+
+#include "event.h"
+#include "fields.h"
+
+/*
+ * If the caller names no privilege levels, record branches of the levels that the counter counts.
+ * perf_event_open(2) does the same, but perf core does not do it for kernel counters.
+ */
+static u64 pmuk_event_branches(const struct pmuk_attr *attr)
+{
+	u64 type = attr->branch_sample_type;
+
+	if (!type || (type & PERF_SAMPLE_BRANCH_PLM_ALL))
+		return type;
+	type |= attr->flags & PMUK_EXCLUDE_USER ? 0 : PERF_SAMPLE_BRANCH_USER;
+	type |= attr->flags & PMUK_EXCLUDE_KERNEL ? 0 : PERF_SAMPLE_BRANCH_KERNEL;
+	type |= attr->flags & PMUK_EXCLUDE_HV ? 0 : PERF_SAMPLE_BRANCH_HV;
+	return type;
+}
+
+/*
+ * perf core derives PHYS_ADDR and DATA_PAGE_SIZE from the address, which some drivers give only if
+ * sample_type has PERF_SAMPLE_ADDR. A context's counter may record no branches although the format
+ * has them: then do not ask its driver for any.
+ */
+u64 pmuk_event_sample_type(const struct pmuk_attr *attr)
+{
+	u64 type = attr->sample_type & PMUK_SAMPLE_HARDWARE;
+
+	if (type & (PERF_SAMPLE_PHYS_ADDR | PERF_SAMPLE_DATA_PAGE_SIZE))
+		type |= PERF_SAMPLE_ADDR;
+	return attr->branch_sample_type ? type : type & ~(u64)PERF_SAMPLE_BRANCH_STACK;
+}
+
+struct perf_event_attr pmuk_event_attr(const struct pmuk_attr *attr)
+{
+	return (struct perf_event_attr){
+		.type		= attr->type,
+		.size		= sizeof(struct perf_event_attr),
+		.config		= attr->config,
+		.config1	= attr->config1,
+		.config2	= attr->config2,
+		.config3	= attr->config3,
+		.sample_type	= pmuk_event_sample_type(attr),
+		.branch_sample_type = pmuk_event_branches(attr),
+		.sample_max_stack = PERF_MAX_STACK_DEPTH,	/* limits branches, too */
+		.disabled	= 1,
+		.inherit	= !!(attr->flags & PMUK_INHERIT),
+		.pinned		= !!(attr->flags & PMUK_PINNED),
+		.exclude_user	= !!(attr->flags & PMUK_EXCLUDE_USER),
+		.exclude_kernel	= !!(attr->flags & PMUK_EXCLUDE_KERNEL),
+		.exclude_hv	= !!(attr->flags & PMUK_EXCLUDE_HV),
+		.exclude_idle	= !!(attr->flags & PMUK_EXCLUDE_IDLE),
+		.exclude_guest	= !!(attr->flags & PMUK_EXCLUDE_GUEST),
+	};
+}
+
+/*
+ * Drivers return one of these if the PMU is not that precise: AMD's -ENOENT, if IBS does not have
+ * the event. Drivers return them for other reasons, too; then each lower precise_ip fails likewise.
+ */
+static bool pmuk_event_is_refused(const struct perf_event *event)
+{
+	return event == ERR_PTR(-EOPNOTSUPP) || event == ERR_PTR(-EINVAL) ||
+	       event == ERR_PTR(-ENOENT);
+}
+
+/*
+ * PMUK_PRECISE_BEST: starts at 3, and lowers precise_ip until the driver accepts it.
+ * ->wakeup_events makes x86's driver interrupt for each sample. Otherwise its PMU might write
+ * several samples before it interrupts: perf core would call @handler for the last of them only,
+ * and the PMU would reload the same period for all of them.
+ */
+struct perf_event *pmuk_event_create(struct perf_event_attr *pa, unsigned int precise, int cpu,
+				     struct task_struct *task, perf_overflow_handler_t handler,
+				     void *context)
+{
+	unsigned int least = precise == PMUK_PRECISE_BEST ? 0 : precise;
+	struct perf_event *event;
+
+	pa->precise_ip = min(precise, 3U);
+	pa->wakeup_events = !!precise;
+	for (;;) {
+		event = perf_event_create_yielding_counter(pa, cpu, task, handler, context);
+		if (!pmuk_event_is_refused(event) || pa->precise_ip == least)
+			return event;
+		pa->precise_ip--;
+	}
+}

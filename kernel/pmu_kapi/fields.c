@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The fields of a sample that the PMU's driver or perf core knows: checks which are asked for, and
+ * fills them in.
+ */
+#include <linux/cgroup.h>
+#include <linux/kconfig.h>
+#include <linux/perf_event.h>
+#include <linux/pmu_kapi.h>
+
+#include "fields.h"
+
+/* Returns those bits of @sample_type that are not in @fields, or not supported by this kernel. */
+u64 pmuk_unsupported_fields(u64 sample_type, u64 fields)
+{
+	u64 lacks = PMUK_SAMPLE_UNSUPPORTED;
+
+	if (!IS_ENABLED(CONFIG_CGROUP_PERF))
+		lacks |= PERF_SAMPLE_CGROUP;
+	return sample_type & (lacks | ~fields);
+}
+
+/* Returns what is wrong with these fields, or NULL. */
+const char *pmuk_fields_fault(u64 sample_type)
+{
+	if (!(~sample_type & PERF_SAMPLE_WEIGHT_TYPE))
+		return "both WEIGHT and WEIGHT_STRUCT";
+	return NULL;
+}
+
+/* Branches at a level that the counter excludes would leak its addresses. */
+static u64 pmuk_levels_excluded(u32 flags)
+{
+	return (flags & PMUK_EXCLUDE_USER ? PERF_SAMPLE_BRANCH_USER : 0) |
+	       (flags & PMUK_EXCLUDE_KERNEL ? PERF_SAMPLE_BRANCH_KERNEL : 0) |
+	       (flags & PMUK_EXCLUDE_HV ? PERF_SAMPLE_BRANCH_HV : 0);
+}
+
+/* Returns what is wrong with this choice of branches for a counter with these @flags, or NULL. */
+const char *pmuk_branches_fault(u64 branch_sample_type, u32 flags)
+{
+	if (branch_sample_type & (~(PERF_SAMPLE_BRANCH_MAX - 1ULL) | PERF_SAMPLE_BRANCH_COUNTERS))
+		return "unknown PERF_SAMPLE_BRANCH_* bit, or COUNTERS";
+	if (branch_sample_type && !(branch_sample_type & ~(u64)PERF_SAMPLE_BRANCH_PLM_ALL))
+		return "branch_sample_type names privilege levels only";
+	if (branch_sample_type & pmuk_levels_excluded(flags))
+		return "branches of a level that the counter excludes";
+	return NULL;
+}
+
+/*
+ * Lets perf core find what the driver has left out. Returns the bits of PMUK_SAMPLE_CORE that have
+ * a value: perf core sets the flag of a field also if it has found nothing, and the field is 0
+ * then. Other counters, or perf's own events, may use @data after this, so leave ->sample_flags and
+ * ->dyn_size as the driver has set them.
+ */
+static u64 pmuk_found_by_core(struct perf_sample_data *data, struct perf_event *event,
+			      struct pt_regs *regs)
+{
+	u64 flags = data->sample_flags, size = data->dyn_size, found;
+
+	pmuk_sample_prepare(data, event, regs);
+	found = data->sample_flags & PMUK_SAMPLE_CORE;
+	data->sample_flags = flags;
+	data->dyn_size = size;
+	if ((found & PERF_SAMPLE_PHYS_ADDR) && !data->phys_addr)
+		found &= ~(u64)PERF_SAMPLE_PHYS_ADDR;
+	if ((found & PERF_SAMPLE_DATA_PAGE_SIZE) && !data->data_page_size)
+		found &= ~(u64)PERF_SAMPLE_DATA_PAGE_SIZE;
+	if ((found & PERF_SAMPLE_CODE_PAGE_SIZE) && !data->code_page_size)
+		found &= ~(u64)PERF_SAMPLE_CODE_PAGE_SIZE;
+	return found;
+}
+
+/*
+ * Returns true if the sample was taken in a guest. perf core would look up a guest's address in the
+ * host's page tables.
+ */
+static bool pmuk_sample_is_guest(const struct pmuk_sample *sample)
+{
+	unsigned int mode = sample->misc & PERF_RECORD_MISC_CPUMODE_MASK;
+
+	return mode == PERF_RECORD_MISC_GUEST_KERNEL || mode == PERF_RECORD_MISC_GUEST_USER;
+}
+
+/* Fills in those fields of @wanted that the driver or perf core gives, and returns their bits. */
+u64 pmuk_fields_fill(struct pmuk_sample *sample, struct perf_event *event, u64 wanted,
+		     struct perf_sample_data *data, struct pt_regs *regs)
+{
+	u64 has = data->sample_flags & PMUK_SAMPLE_DRIVER;
+
+	if (regs && (wanted & PMUK_SAMPLE_CORE) && !pmuk_sample_is_guest(sample))
+		has |= pmuk_found_by_core(data, event, regs);
+	has &= wanted;
+	if (has & PERF_SAMPLE_ADDR)
+		sample->addr = data->addr;
+	if (has & PERF_SAMPLE_WEIGHT_TYPE)
+		sample->weight = data->weight.full;
+	if (has & PERF_SAMPLE_DATA_SRC)
+		sample->data_src = data->data_src.val;
+	if (has & PERF_SAMPLE_TRANSACTION)
+		sample->txn = data->txn;
+	if (has & PERF_SAMPLE_BRANCH_STACK)
+		sample->branches = data->br_stack;
+	if (has & PERF_SAMPLE_PHYS_ADDR)
+		sample->phys_addr = data->phys_addr;
+	if (has & PERF_SAMPLE_DATA_PAGE_SIZE)
+		sample->data_page_size = data->data_page_size;
+	if (has & PERF_SAMPLE_CODE_PAGE_SIZE)
+		sample->code_page_size = data->code_page_size;
+	return has;
+}
+
+/*
+ * Overflow handlers are RCU readers, so the task's css_set stays valid, even if another CPU moves
+ * the task to another cgroup. lockdep does not see that.
+ */
+u64 pmuk_current_cgroup(void)
+{
+#ifdef CONFIG_CGROUP_PERF
+	return cgroup_id(task_css_check(current, perf_event_cgrp_id, true)->cgroup);
+#else
+	return 0;
+#endif
+}
