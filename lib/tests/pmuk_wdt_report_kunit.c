@@ -2,14 +2,17 @@
 /*
  * The tests check the order of steps in the watchdog's reports. sched_ext is asked first, because a
  * BPF scheduler may be the reason for a lockup. A CPU that sched_ext tries to help is not reported.
+ * Reports by a CPU's own NMI have the branches that the PMU has recorded.
  *
- * The source of reports is compiled here with a log in place of the kernel's calls. So no kernel
- * with sched_ext is needed, and nothing is printed.
+ * The sources of reports and of NMIs are compiled here with a log in place of the kernel's calls.
+ * So no kernel with sched_ext is needed, no PMU that records branches, and nothing is printed.
  */
 #include <kunit/test.h>
 #include <linux/debug_locks.h>
 #include <linux/nmi.h>
 #include <linux/panic.h>
+#include <linux/perf_event.h>
+#include <linux/pmu_kapi.h>
 #include <linux/preempt.h>
 #include <linux/printk.h>
 #include <linux/smp.h>
@@ -21,21 +24,35 @@
 /* The driver may be built in, too, so its names are changed here. */
 #define pmuk_wdt		report_wdt
 #define pmuk_wdt_cpus		report_cpus
+#define pmuk_wdt_device_check	report_device_check
+#define pmuk_wdt_device_next	report_device_next
 #define pmuk_wdt_do_panic	report_do_panic
+#define pmuk_wdt_expect		report_expect
 #define pmuk_wdt_flush		report_flush
+#define pmuk_wdt_is_in_kgdb	report_is_in_kgdb
 #define pmuk_wdt_is_printing	report_is_printing
+#define pmuk_wdt_is_quiet	report_is_quiet
 #define pmuk_wdt_is_reporting	report_is_reporting
+#define pmuk_wdt_mark_kgdb	report_mark_kgdb
+#define pmuk_wdt_nmi		report_nmi
 #define pmuk_wdt_recovered	report_recovered
 #define pmuk_wdt_report_other	report_report_other
 #define pmuk_wdt_report_own	report_report_own
 #define pmuk_wdt_show_here	report_show_here
+#define pmuk_wdt_timer_nmi	report_timer_nmi
+#define pmuk_wdt_timer_set	report_timer_set
+#define pmuk_wdt_touched_at	report_touched_at
 #define pmuk_wdt_trace		report_trace
 #define pmuk_wdt_wants_backtraces	report_wants_backtraces
 #define pmuk_wdt_wants_panic	report_wants_panic
 
+#include "../../drivers/watchdog/pmuk_wdt/timer_nmi.h"
 #include "../../drivers/watchdog/pmuk_wdt/wdt.h"
 
-/* The log has a letter for each step: asked sched_ext, printed, shown, ended, panicked (!). */
+/*
+ * The log has a letter for each step: asked sched_ext, printed, shown, a branch, ended, panicked
+ * (!).
+ */
 static char done[8];
 static bool aborts;		/* sched_ext has a scheduler to abort */
 
@@ -46,6 +63,25 @@ static void note(char what)
 
 	if (length + 1 < sizeof(done) && (!length || done[length - 1] != what))
 		done[length] = what;
+}
+
+/* The lines of branches: their number, and the first. */
+static struct {
+	unsigned int nr;
+	char first[200];
+} branch_lines;
+
+static __printf(1, 2) void note_line(const char *fmt, ...)
+{
+	char line[sizeof(branch_lines.first)];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(line, sizeof(line), fmt, args);
+	va_end(args);
+	note(strstr(line, " -> ") ? 'b' : 'p');
+	if (strstr(line, " -> ") && !branch_lines.nr++)
+		strscpy(branch_lines.first, line);
 }
 
 static bool ask_sched_ext(int cpu)
@@ -73,6 +109,30 @@ bool pmuk_wdt_wants_backtraces(void)
 	return false;
 }
 
+/* The device, kgdb, touches and the timer play no part here. */
+void pmuk_wdt_device_check(struct pmuk_wdt_device *d, u64 now, struct pt_regs *regs) { }
+void pmuk_wdt_mark_kgdb(u64 now) { }
+
+u64 pmuk_wdt_device_next(const struct pmuk_wdt_device *d, u64 now, u64 threshold)
+{
+	return U64_MAX;
+}
+
+bool pmuk_wdt_is_quiet(void)
+{
+	return false;
+}
+
+bool pmuk_wdt_is_in_kgdb(void)
+{
+	return false;
+}
+
+u64 pmuk_wdt_touched_at(struct pmuk_wdt_cpu *c, int cpu)
+{
+	return 0;
+}
+
 #undef debug_show_held_locks
 #undef nmi_panic
 #undef panic
@@ -87,12 +147,18 @@ bool pmuk_wdt_wants_backtraces(void)
 #define hardlockup_report_show(regs)	show(regs)
 #define nmi_panic(regs, why)		do { (void)(regs); (void)(why); note('!'); } while (0)
 #define panic(fmt, why)			do { no_printk(fmt, why); note('!'); } while (0)
-#define pr_crit(fmt, ...)		(no_printk(fmt, ##__VA_ARGS__), note('p'))
+#define pr_crit(fmt, ...)		note_line(fmt, ##__VA_ARGS__)
 #define pr_emerg(fmt, ...)		(no_printk(fmt, ##__VA_ARGS__), note('p'))
 #define pr_info(fmt, ...)		(no_printk(fmt, ##__VA_ARGS__), note('p'))
 #define pr_warn(fmt, ...)		(no_printk(fmt, ##__VA_ARGS__), note('p'))
 
 #include "../../drivers/watchdog/pmuk_wdt/report.c"
+
+#undef in_nmi
+#define in_nmi()			true
+#define pmuk_timer_nmi_set(ns)		((void)(ns))
+
+#include "../../drivers/watchdog/pmuk_wdt/nmi.c"
 
 /* Begins a lockup of @cpu with a threshold of 1 s. Returns the time of its report. */
 static u64 begin(int cpu, bool scheduler)
@@ -168,10 +234,86 @@ static void sched_ext_is_asked_first(struct kunit *test)
 	put_cpu();
 }
 
+#define NR_BRANCHES	40U
+
+static struct {
+	struct perf_branch_stack stack;
+	struct perf_branch_entry entries[NR_BRANCHES];
+} recorded = {
+	.stack = { .nr = NR_BRANCHES },
+};
+
+/* Lets the NMI of this CPU, which does not beat, come every 50 us until the CPU is reported. */
+static void report_by_nmi(struct kunit *test, struct pmuk_wdt_cpu *c,
+			  const struct perf_branch_stack *branches)
+{
+	static struct pt_regs regs;
+	struct pmuk_sample sample = { .valid = PERF_SAMPLE_READ, .branches = branches,
+				      .regs = &regs };
+	const struct pmuk_format_event event = { .sample = &sample };
+	u64 end = c->beat_at + NSEC_PER_SEC, next = 0;
+
+	memset(&branch_lines, 0, sizeof(branch_lines));
+	while (!atomic_read(&c->reported) && ktime_get_mono_fast_ns() < end) {
+		if (ktime_get_mono_fast_ns() < next)
+			continue;
+		next = ktime_get_mono_fast_ns() + 50 * NSEC_PER_USEC;
+		sample.value.count += 50000;
+		KUNIT_EXPECT_EQ(test, pmuk_wdt_nmi(&event), PMUK_FORMAT_RESET);
+	}
+	KUNIT_EXPECT_STREQ(test, done, branches ? "apspbe!" : "apse!");
+	KUNIT_EXPECT_NULL(test, c->branches);
+}
+
+/* Begins a lockup of this CPU, with a threshold of 1 ms. */
+static struct pmuk_wdt_cpu *begin_short(int cpu)
+{
+	struct pmuk_wdt_cpu *c = pmuk_wdt_of(cpu);
+
+	begin(cpu, false);
+	pmuk_wdt.times = pmuk_wdt_times_of(NSEC_PER_MSEC);
+	cpumask_set_cpu(cpu, &pmuk_wdt.watched);
+	cpumask_set_cpu(cpu, &pmuk_wdt.cpus);
+	c->watch.since = c->beat_at;
+	return c;
+}
+
+static void own_reports_have_branches(struct kunit *test)
+{
+	char wanted[sizeof(branch_lines.first)];
+	int cpu = get_cpu();
+
+	recorded.entries[0].from = (unsigned long)schedule + 8;
+	recorded.entries[0].to = (unsigned long)strlen;
+	snprintf(wanted, sizeof(wanted), " %pS -> %pS\n",
+		 (void *)(unsigned long)recorded.entries[0].from,
+		 (void *)(unsigned long)recorded.entries[0].to);
+	report_by_nmi(test, begin_short(cpu), &recorded.stack);
+	KUNIT_EXPECT_EQ(test, branch_lines.nr, 32);
+	KUNIT_EXPECT_STREQ(test, branch_lines.first, wanted);
+
+	recorded.stack.nr = 2;
+	report_by_nmi(test, begin_short(cpu), &recorded.stack);
+	KUNIT_EXPECT_EQ(test, branch_lines.nr, 2);
+	recorded.stack.nr = NR_BRANCHES;
+	put_cpu();
+}
+
+static void own_reports_may_have_no_branches(struct kunit *test)
+{
+	int cpu = get_cpu();
+
+	report_by_nmi(test, begin_short(cpu), NULL);
+	KUNIT_EXPECT_EQ(test, branch_lines.nr, 0);
+	put_cpu();
+}
+
 static struct kunit_case pmuk_wdt_report_cases[] = {
 	KUNIT_CASE(own_reports_wait_for_sched_ext),
 	KUNIT_CASE(reports_of_others_wait_for_sched_ext),
 	KUNIT_CASE(sched_ext_is_asked_first),
+	KUNIT_CASE(own_reports_have_branches),
+	KUNIT_CASE(own_reports_may_have_no_branches),
 	{}
 };
 

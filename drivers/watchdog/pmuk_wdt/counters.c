@@ -13,6 +13,7 @@
 #include <linux/jiffies.h>
 #include <linux/lockdep.h>
 #include <linux/module.h>
+#include <linux/moduleparam.h>
 #include <linux/pmu_kapi.h>
 #include <linux/printk.h>
 #include <linux/rcupdate.h>
@@ -21,6 +22,10 @@
 #include <linux/workqueue.h>
 
 #include "wdt.h"
+
+static bool branches;
+module_param(branches, bool, 0444);
+MODULE_PARM_DESC(branches, "Reports have the latest branches of the stuck CPU, where the PMU records branches (default 0: this costs at each context switch, and takes the records from other users)");
 
 /*
  * An idle CPU does not count cycles. So for the self-test a worker keeps each CPU busy until its
@@ -49,6 +54,8 @@ int pmuk_wdt_counters_init(void)
 			INIT_WORK(&pmuk_wdt_of(cpu)->run, pmuk_wdt_run);
 	}
 	pmuk_wdt_format.uuid = pmuk_wdt_uuid;
+	if (branches)
+		pmuk_wdt_format.sample_type |= PERF_SAMPLE_BRANCH_STACK;
 	return pmuk_register_format(&pmuk_wdt_format);
 }
 
@@ -63,12 +70,15 @@ void pmuk_wdt_counters_exit(void)
 	pmuk_unregister_format(&pmuk_wdt_format);
 }
 
-static int pmuk_wdt_describe(struct pmuk_context *ctx, u32 flags)
+/* A CPU that is stuck with interrupts off runs the kernel, so record no branches of user space. */
+static int pmuk_wdt_describe(struct pmuk_context *ctx, u32 flags, bool record)
 {
 	struct pmuk_pmc pmc = {
 		.type	= PERF_TYPE_HARDWARE,
 		.config	= PERF_COUNT_HW_CPU_CYCLES,
 		.flags	= PMUK_PINNED | PMUK_SHARED | PMUK_NO_THROTTLE | flags,
+		.branch_sample_type = record ? PERF_SAMPLE_BRANCH_ANY |
+					       PERF_SAMPLE_BRANCH_KERNEL : 0,
 	};
 	struct pmuk_pmd pmd = { .short_reset = PMUK_WDT_TEST_EVENTS };
 
@@ -119,14 +129,30 @@ static int pmuk_wdt_place(struct pmuk_context *ctx, struct cpumask *cpus)
  */
 static int pmuk_wdt_place_counters(struct pmuk_context *ctx, struct cpumask *cpus)
 {
-	int ret = pmuk_wdt_describe(ctx, PMUK_EXCLUDE_GUEST);
+	int ret = pmuk_wdt_describe(ctx, PMUK_EXCLUDE_GUEST, false);
 
 	if (!ret)
 		ret = pmuk_wdt_place(ctx, cpus);
 	if (ret != -EINVAL)
 		return ret;
-	ret = pmuk_wdt_describe(ctx, 0);
+	ret = pmuk_wdt_describe(ctx, 0, false);
 	return ret ?: pmuk_wdt_place(ctx, cpus);
+}
+
+/* Branches are an extra: places either counters that record branches on all CPUs, or none. */
+static int pmuk_wdt_place_recorders(struct pmuk_context *ctx, struct cpumask *cpus)
+{
+	int ret = pmuk_wdt_describe(ctx, PMUK_EXCLUDE_GUEST, true);
+
+	if (!ret)
+		ret = pmuk_wdt_place(ctx, cpus);
+	if (!ret && !cpumask_equal(cpus, &pmuk_wdt.cpus)) {
+		pmuk_unload_context(ctx);
+		ret = -ENOSPC;
+	}
+	if (ret)
+		pr_notice_once("not all CPUs can record branches (%d): reports have none\n", ret);
+	return ret;
 }
 
 /* Starts the counters, after pmuk_wdt_beats_start() has cleared the records of earlier NMIs. */
@@ -143,7 +169,9 @@ int pmuk_wdt_counters_start(struct pmuk_wdt *w) __must_hold(&w->lock)
 	if (IS_ERR(ctx))
 		return PTR_ERR(ctx);
 	WRITE_ONCE(w->no_nmi, false);
-	ret = pmuk_wdt_place_counters(ctx, w->counted);
+	ret = branches ? pmuk_wdt_place_recorders(ctx, w->counted) : -EOPNOTSUPP;
+	if (ret)
+		ret = pmuk_wdt_place_counters(ctx, w->counted);
 	if (ret) {
 		cpumask_clear(w->counted);
 		pmuk_close(ctx);

@@ -170,7 +170,9 @@ static void pmuk_wdt_overflow(struct pmuk_wdt_cpu *c, const struct pmuk_format_e
 			      u64 now)
 {
 	pmuk_wdt_note(c, event->sample, now);
+	c->branches = event->sample->branches;
 	pmuk_wdt_check(c, event->sample->regs, true, now);
+	c->branches = NULL;
 	pmuk_wdt_arm(c, event->counter, now);
 }
 

@@ -16,8 +16,10 @@
 #include <linux/debug_locks.h>
 #include <linux/hardirq.h>
 #include <linux/kernel.h>
+#include <linux/minmax.h>
 #include <linux/nmi.h>
 #include <linux/panic.h>
+#include <linux/perf_event.h>
 #include <linux/printk.h>
 #include <linux/processor.h>
 #include <linux/ptrace.h>
@@ -122,6 +124,20 @@ static void pmuk_wdt_show_stack(struct pmuk_wdt_cpu *c, struct pt_regs *regs)
 		pr_crit(" %pS\n", (void *)c->trace[i]);
 }
 
+/* PMUs record 32 branches, or fewer; some record 64. */
+#define PMUK_WDT_BRANCHES	32ULL
+
+static void pmuk_wdt_show_branches(const struct perf_branch_stack *branches)
+{
+	const struct perf_branch_entry *entry = branches->entries;
+	u64 left;
+
+	pr_crit("Latest branches, the last one first:\n");
+	for (left = min(branches->nr, PMUK_WDT_BRANCHES); left; left--, entry++)
+		pr_crit(" %pS -> %pS\n", (void *)(unsigned long)entry->from,
+			(void *)(unsigned long)entry->to);
+}
+
 /*
  * Shows the registers and the stack of this CPU, in NMI. If the kernel does not show them on behalf
  * of modules, the driver prints both itself.
@@ -130,6 +146,8 @@ void pmuk_wdt_show_here(struct pmuk_wdt_cpu *c, struct pt_regs *regs)
 {
 	if (!regs || !hardlockup_report_show(regs))
 		pmuk_wdt_show_stack(c, regs);
+	if (c->branches && c->branches->nr)
+		pmuk_wdt_show_branches(c->branches);
 	debug_show_held_locks(current);
 }
 

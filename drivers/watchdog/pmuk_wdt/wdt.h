@@ -21,6 +21,7 @@
 
 #include "math.h"
 
+struct perf_branch_stack;
 struct pmuk_context;
 struct pt_regs;
 
@@ -112,6 +113,7 @@ struct pmuk_wdt_cpu {
 	u64 nmi_count;			/* owner: the counter at the latest NMI */
 	u64 silent_at;			/* NMI: time of the first NMI that found no CPU beating */
 	unsigned long nmi_ip;		/* NMI writes, others read: the interrupted code */
+	const struct perf_branch_stack *branches;	/* NMI: of the present overflow, or NULL */
 	u64 armed_ns;			/* NMI writes, others read: time to the next NMI */
 	u64 armed_events;		/* owner: events to the next NMI */
 	bool own;			/* owner writes, others read: the counter's NMI fires */
