@@ -71,8 +71,9 @@ void pmuk_publish_local(struct pmuk_counter *c, u64 count)
 
 /*
  * An NMI may land inside perf core's update of this counter, after prev_count has moved and before
- * the count has. A read then lacks the events in flight. Return no less than the latest read, so
- * that the count does not go back.
+ * the count has. A read then lacks the events in flight, and may be below 0 right after a resume
+ * has subtracted those of a pause. Return no less than the latest read, so that the count does not
+ * go back.
  */
 u64 pmuk_not_less(struct pmuk_counter *c, u64 count)
 {
@@ -80,7 +81,9 @@ u64 pmuk_not_less(struct pmuk_counter *c, u64 count)
 		c->last = count;
 		return count;
 	}
-	c->last_nmi = max(max3(count, c->last, c->last_nmi), *c->last_group);
+	count = max_t(s64, count, c->last);
+	count = max_t(s64, count, c->last_nmi);
+	c->last_nmi = max_t(s64, count, *c->last_group);
 	return c->last_nmi;
 }
 
