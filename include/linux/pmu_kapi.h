@@ -165,6 +165,14 @@ typedef void (*pmuk_overflow_t)(struct pmuk_counter *c,
  *	0: each period is @period. If the PMU's driver reloads the register before the
  *	callback, a number drawn at an overflow is for the period after the next
  * @random_seed: start of the random sequence: one seed gives one sequence
+ * @freq: the wanted number of overflows per second in which the counter counts, at most 100000.
+ *	pmuk adapts the period; 0: the period stays. @period is the first period and the shortest,
+ *	from 2 to 2^48. The driver has begun the next period when the PMU interrupts, so an overflow
+ *	sets the period after that. pmuk notices a lower rate of events only when the period ends. A
+ *	period in which perf core throttles the counter adapts nothing. Adapted periods of PMUs
+ *	other than the CPU's are multiples of 16, and all are at most 2^48. A clock's period is
+ *	always 1/@freq, whatever @period is. Not with @random_mask or PMUK_INHERIT; not with other
+ *	software events, nor with events that trace
  * @flags: enum pmuk_attr_flags
  * @sample_type: PERF_SAMPLE_* bits of the fields that @overflow wants beyond those that
  *	every sample has: ADDR, WEIGHT or WEIGHT_STRUCT, DATA_SRC, TRANSACTION, PHYS_ADDR,
@@ -209,6 +217,7 @@ struct pmuk_attr {
 	u32 random_mask;
 	u32 nr_peers;
 	u32 precise_ip;
+	u32 freq;
 	u64 branch_sample_type;
 	u64 random_seed;
 	u64 sample_type;

@@ -26,6 +26,7 @@
 #include "buffer.h"
 #include "event.h"
 #include "format.h"
+#include "freq.h"
 #include "hw.h"
 #include "share.h"
 #include "work.h"
@@ -78,7 +79,7 @@ static const char *pmuk_attr_fault(const struct pmuk_attr *attr, int cpu,
 		return "a task counter follows its task: cpu must be -1";
 	if (attr->flags & ~PMUK_ATTR_FLAGS)
 		return "unknown flags";
-	if ((attr->flags & PMUK_INHERIT) && (!task || attr->random_mask))
+	if ((attr->flags & PMUK_INHERIT) && (!task || attr->random_mask || attr->freq))
 		return "PMUK_INHERIT needs a task and a fixed period";
 	if ((attr->flags & PMUK_SHARED) && (task || !(attr->flags & PMUK_PINNED)))
 		return "PMUK_SHARED needs a CPU and PMUK_PINNED";
@@ -86,6 +87,12 @@ static const char *pmuk_attr_fault(const struct pmuk_attr *attr, int cpu,
 		return "overflow callback without a period";
 	if (attr->random_mask && !attr->period)
 		return "random_mask without a period";
+	if (attr->freq && (attr->period < 2 || attr->period > PMUK_FREQ_LONGEST))
+		return "freq needs a period from 2 to 2^48";
+	if (attr->freq && attr->random_mask)
+		return "freq and random_mask";
+	if (attr->freq > PMUK_FREQ_MAX)
+		return "freq too high";
 	if (attr->period > PMUK_PERIOD_MAX - attr->random_mask)
 		return "period too long";
 	return pmuk_attr_samples_fault(attr);
@@ -136,6 +143,7 @@ static struct pmuk_counter_attr pmuk_attr_kept(const struct pmuk_attr *attr)
 		.config		= attr->config,
 		.period		= attr->period,
 		.random_mask	= attr->random_mask,
+		.freq		= attr->freq,
 		.sample_type	= attr->sample_type,
 		.read_format	= attr->read_format,
 		.overflow	= attr->overflow,
@@ -156,6 +164,8 @@ static struct pmuk_counter *pmuk_counter_alloc(const struct pmuk_attr *attr, int
 		return NULL;
 
 	c->attr = pmuk_attr_kept(attr);
+	if (attr->freq && pmuk_hw_is_clock(c))
+		c->attr.period = NSEC_PER_SEC / attr->freq;
 	c->state = PMUK_COUNTING;
 	c->published = (u32)jiffies - 1;
 	c->quiet = true;
@@ -368,7 +378,8 @@ static int pmuk_counter_try(struct pmuk_counter *c)
  * all its events, or an AUX area that overwrites and is not in one piece, where the PMU needs that;
  * -ENODEV if @cpu is offline, or the PMU has just gone; -ESRCH if @task is exiting; -ENOENT if no
  * PMU knows the event; -ENOSPC if the trial finds that the counter does not fit; -EOPNOTSUPP if the
- * PMU lacks a capability asked for, or @attr->sample_type or @attr->read_format ask for fields that
+ * PMU lacks a capability asked for, or @attr->freq is for an event of software that is no clock, or
+ * for one that traces, or @attr->sample_type or @attr->read_format ask for fields that
  * callbacks and records do not have, or that this kernel does not support, or the PMU would write
  * the buffer's AUX area, and the kernel's perf core does not support that for kernel counters;
  * -EBUSY if that area has a producer; -ENOMEM.
@@ -399,6 +410,16 @@ static int pmuk_counter_place(struct pmuk_counter *c, const struct pmuk_attr *at
 	else if (IS_ERR(c->event))
 		pmuk_host_leave(c);
 	return PTR_ERR_OR_ZERO(c->event);
+}
+
+/*
+ * A software event's sample has the period that begins, not the one that has ended, so its weight
+ * would be wrong if periods changed. Drivers that trace have their events in perf's software
+ * context, too. Trace events do not overflow.
+ */
+static bool pmuk_counter_can_adapt(const struct pmuk_counter *c)
+{
+	return !pmuk_hw_adapts(c) || !is_software_event(c->event);
 }
 
 /* The caller has checked @attr. @handler, @slot and @buffers are a context's, or NULL. */
@@ -432,11 +453,15 @@ struct pmuk_counter *pmuk_counter_make(const struct pmuk_attr *attr, int cpu,
 	}
 	pmuk_counter_adopt(c, attr);
 
-	ret = c->traces ? pmuk_aux_attach(c) : 0;
+	ret = pmuk_counter_can_adapt(c) ? 0 : -EOPNOTSUPP;
+	if (!ret && c->traces)
+		ret = pmuk_aux_attach(c);
 	ret = ret ?: pmuk_counter_try(c);
 	if (ret) {
 		pr_debug("create: type %u config %#llx: %s: %d\n", attr->type, attr->config,
-			 ret == -ENOSPC ? "its PMU is full" : "no AUX area for it", ret);
+			 ret == -ENOSPC ? "its PMU is full" :
+			 ret == -EOPNOTSUPP ? "it has no AUX area, or takes no freq" :
+			 "no AUX area for it", ret);
 		pmuk_counter_unmake(c);
 		return ERR_PTR(ret);
 	}

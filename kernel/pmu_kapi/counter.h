@@ -59,6 +59,7 @@ struct pmuk_counter_attr {
 	u64 config;
 	u64 period;
 	u32 random_mask;
+	u32 freq;
 	u64 sample_type;
 	u64 read_format;
 	pmuk_overflow_t overflow;
@@ -98,7 +99,13 @@ struct pmuk_counter {
 					 * CPU, writes ->period, and a start writes ->cookie
 					 */
 	u64 tried;			/* const: nanoseconds on the PMU in pmuk_counter_try() */
-	struct rnd_state rnd;		/* owner */
+	union {
+		struct rnd_state rnd;	/* owner, with a random_mask */
+		u64 ran;		/* owner, with a freq: time_running when the period began;
+					 * while paused, the time that the period took until then;
+					 * U64_MAX: perf core has throttled the counter since
+					 */
+	};
 	bool core;			/* const: on the CPU's own PMU */
 	bool traces;			/* const: its PMU's driver can write AUX areas */
 	bool marks;			/* const: a mark shows whether the driver has started it */
@@ -167,6 +174,13 @@ static inline u64 pmuk_next_period(struct pmuk_counter *c)
 	u32 mask = c->attr.random_mask;
 
 	return c->attr.period + (mask ? prandom_u32_state(&c->rnd) & mask : 0);
+}
+
+/* The time of the present period will say nothing about how fast events come. */
+static inline void pmuk_forget_period(struct pmuk_counter *c)
+{
+	if (c->attr.freq)
+		c->ran = U64_MAX;
 }
 
 /* The counter was made, has counted nothing by @now, and is not shown to anybody yet. */

@@ -44,6 +44,12 @@ bool pmuk_hw_is_clock(const struct pmuk_counter *c)
 	return c->attr.type == PERF_TYPE_SOFTWARE && c->attr.config <= PERF_COUNT_SW_TASK_CLOCK;
 }
 
+/* Returns true if each overflow adapts the period. A clock's period is a time, and stays. */
+bool pmuk_hw_adapts(const struct pmuk_counter *c)
+{
+	return c->attr.freq && !pmuk_hw_is_clock(c);
+}
+
 /* Returns true if the counter is on this CPU's PMU, and so is its host. */
 bool pmuk_hw_is_on(const struct pmuk_counter *c)
 {

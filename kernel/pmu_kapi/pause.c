@@ -118,10 +118,25 @@ static u64 pmuk_count_with_register(const struct pmuk_counter *c, u64 *raw)
 	return count;
 }
 
+/*
+ * time_running goes on in a pause, but the time of a period does not. Turns ->ran from when the
+ * period began into how long it took so far, and back.
+ */
+static void pmuk_turn_clock(struct pmuk_counter *c)
+{
+	struct pmuk_value value;
+
+	if (!c->attr.freq || c->ran == U64_MAX)
+		return;
+	pmuk_hw_times(c, &value);
+	c->ran = value.time_running - c->ran;
+}
+
 static void pmuk_freeze(struct pmuk_counter *c)
 {
 	u64 count;
 
+	pmuk_turn_clock(c);
 	if (c->marks)
 		perf_local_mark(c->event);
 	if (c->host && perf_local_is_on(c->event))
@@ -217,6 +232,7 @@ static unsigned long pmuk_pause(struct pmuk_counter *c, unsigned long was)
 static unsigned long pmuk_thaw(struct pmuk_counter *c, bool held)
 {
 	perf_local_subtract(c->event, pmuk_hidden(c));
+	pmuk_turn_clock(c);
 	smp_store_release(&c->resumes, c->resumes + 1);	/* pairs with pmuk_counter_value() */
 	pmuk_state_leave(&c->state, PMUK_STOPPING);
 	held = pmuk_let_go(c, held);
@@ -435,7 +451,8 @@ static int pmuk_set_period(struct pmuk_counter *c, u64 period)
  * Return: 0; -EINVAL if @c is NULL, has no period or does not belong to this
  * CPU or task, or @period is out of range, or too short for the CPU's PMU; -EBUSY if
  * an NMI that is not the PMU's own found the counter on the PMU, or an NMI found @c being changed
- * by another of these calls or by pmuk itself; -EOPNOTSUPP with PMUK_INHERIT.
+ * by another of these calls or by pmuk itself; -EOPNOTSUPP with PMUK_INHERIT, or if @c has a
+ * &pmuk_attr.freq.
  */
 int pmuk_counter_set_period(struct pmuk_counter *c, u64 period)
 {
@@ -446,6 +463,8 @@ int pmuk_counter_set_period(struct pmuk_counter *c, u64 period)
 		return -EINVAL;
 	if (!period || period > PMUK_PERIOD_MAX - c->attr.random_mask)
 		return -EINVAL;
+	if (c->attr.freq)
+		return -EOPNOTSUPP;
 
 	local_irq_save(flags);
 	ret = pmuk_check_local(c);

@@ -6,8 +6,10 @@
 #include <linux/cleanup.h>
 #include <linux/irqflags.h>
 #include <linux/irq_work.h>
+#include <linux/math.h>
 #include <linux/sched/clock.h>
 
+#include "freq.h"
 #include "hw.h"
 
 /*
@@ -64,6 +66,39 @@ static void pmuk_value_at_overflow(struct pmuk_counter *c, struct pmuk_value *va
 	pmuk_publish(c, value);
 }
 
+/*
+ * Adapts the period after an overflow at @ran, in time_running. If the overflow has interrupted
+ * perf core in an update of its times, @ran may be wrong. Then the times of this period and of the
+ * next are wrong by as much in opposite directions, and the period is off for some overflows.
+ */
+static void pmuk_adapt_period(struct pmuk_counter *c, u64 ran)
+{
+	if (ran > c->ran)
+		c->attr.period = pmuk_freq_next(c->attr.period, ran - c->ran, c->attr.freq,
+						c->event->attr.sample_period);
+	c->ran = ran;
+	if (perf_local_is_throttled(c->event) || perf_local_is_throttled(c->hw_event))
+		pmuk_forget_period(c);
+}
+
+/*
+ * Sets the period that follows the one that the driver has already begun. AMD's IBS takes multiples
+ * of 16 only, and its driver rejects other periods at creation. So round adapted periods of all
+ * PMUs but the CPU's own.
+ */
+static void pmuk_set_next_period(struct pmuk_counter *c, u64 ran)
+{
+	bool adapts = pmuk_hw_adapts(c);
+	u64 next;
+
+	if (!adapts && !c->attr.random_mask)
+		return;
+	if (adapts)
+		pmuk_adapt_period(c, ran);
+	next = pmuk_next_period(c);
+	perf_local_set_next_period(c->event, adapts && !c->core ? round_up(next, 16) : next);
+}
+
 static void pmuk_report(struct pmuk_counter *c, struct perf_event *event,
 			struct perf_sample_data *data, struct pt_regs *regs)
 {
@@ -73,8 +108,7 @@ static void pmuk_report(struct pmuk_counter *c, struct perf_event *event,
 	if (!(c->attr.flags & PMUK_INHERIT)) {
 		pmuk_value_at_overflow(c, &sample.value);
 		sample.valid = c->attr.sample_type & PERF_SAMPLE_READ;
-		if (c->attr.random_mask)
-			perf_local_set_next_period(event, pmuk_next_period(c));
+		pmuk_set_next_period(c, sample.value.time_running);
 	}
 	if (!c->attr.overflow && !c->handler)
 		return;

@@ -52,8 +52,10 @@ static void pmuk_host_check_throttled(struct pmuk_host *host)
 	if (!perf_local_is_throttled(host->event))
 		return;
 	for (i = 0; i < nr; i++) {
-		if (host->counters[i])
-			pmuk_rider_close(host->counters[i]);
+		if (!host->counters[i])
+			continue;
+		pmuk_rider_close(host->counters[i]);
+		pmuk_forget_period(host->counters[i]);
 	}
 }
 

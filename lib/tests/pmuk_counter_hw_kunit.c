@@ -6,6 +6,7 @@
 #include <linux/completion.h>
 #include <linux/delay.h>
 #include <linux/ktime.h>
+#include <linux/math64.h>
 #include <linux/timekeeping.h>
 
 #include "pmuk_counters.h"
@@ -75,6 +76,49 @@ static void reads_agree(struct kunit *test)
 		KUNIT_ASSERT_GT(test, value.count, before);
 		KUNIT_ASSERT_GT(test, after, value.count);
 	}
+}
+
+#define FREQ	200
+
+struct adapted {
+	u64 period, wanted;
+	unsigned int nr;
+	unsigned int met;	/* latest periods, all about as long as wanted */
+};
+
+static void compare_period(struct pmuk_counter *c, const struct pmuk_sample *sample, void *data)
+{
+	struct adapted *a = data;
+
+	a->period = sample->period;
+	a->wanted = mul_u64_u64_div_u64(sample->value.count, NSEC_PER_SEC / FREQ,
+					sample->value.time_running);
+	WRITE_ONCE(a->nr, a->nr + 1);
+	if (a->period > a->wanted / 2 && a->period < a->wanted * 2)
+		WRITE_ONCE(a->met, a->met + 1);
+	else
+		WRITE_ONCE(a->met, 0);
+}
+
+static void periods_meet_the_frequency(struct kunit *test)
+{
+	struct adapted *a = pmuk_test_zalloc(test, sizeof(*a));
+	struct pmuk_test_progress progress = {};
+	struct pmuk_attr attr = cycles;
+
+	attr.flags |= PMUK_NO_THROTTLE;
+	attr.period = 30000;
+	attr.freq = FREQ;
+	attr.sample_type = PERF_SAMPLE_READ;
+	attr.overflow = compare_period;
+	attr.data = a;
+	pmuk_test_here(test, &attr);
+	while (READ_ONCE(a->met) < 16 && READ_ONCE(a->nr) < 2000 &&
+	       pmuk_test_goes_on(&progress, a->nr))
+		pmuk_test_spin(NSEC_PER_MSEC);
+	kunit_info(test, "after %u overflows, periods are %llu, and %llu is wanted", a->nr,
+		   a->period, a->wanted);
+	KUNIT_EXPECT_GE(test, a->met, 16);
 }
 
 struct storm {
@@ -537,6 +581,7 @@ static struct kunit_case pmuk_counter_hw_cases[] = {
 	KUNIT_CASE(reads_agree),
 	KUNIT_CASE_SLOW(reads_grow_in_a_storm),
 	KUNIT_CASE(overflow_takes_a_period),
+	KUNIT_CASE(periods_meet_the_frequency),
 	KUNIT_CASE(pause_stops_the_pmu),
 	KUNIT_CASE(destroy_in_a_storm),
 	KUNIT_CASE(made_events_are_counted),

@@ -99,6 +99,16 @@ static const struct creation {
 	{ "callback without period", -EINVAL, HERE, { .overflow = no_overflow } },
 	{ "random period", 0, HERE, { .period = 1, .random_mask = 0xff } },
 	{ "random without period", -EINVAL, HERE, { .random_mask = 0xff } },
+	{ "frequency", 0, HERE, { .period = 2, .freq = 1000 } },
+	{ "highest frequency", 0, HERE, { .period = 2, .freq = 100000 } },
+	{ "too high a frequency", -EINVAL, HERE, { .period = 2, .freq = 100001 } },
+	{ "frequency from a period of 1", -EINVAL, HERE, { .period = 1, .freq = 1000 } },
+	{ "frequency from the longest period", 0, HERE, { .period = 1ULL << 48, .freq = 1000 } },
+	{ "frequency from too long a period", -EINVAL, HERE,
+	  { .period = (1ULL << 48) + 1, .freq = 1000 } },
+	{ "frequency without period", -EINVAL, HERE, { .freq = 1000 } },
+	{ "frequency of random periods", -EINVAL, HERE,
+	  { .period = 2, .random_mask = 1, .freq = 1000 } },
 	{ "longest period", 0, HERE, { .period = S64_MAX } },
 	{ "too long a period", -EINVAL, HERE, { .period = (u64)S64_MAX + 1 } },
 	{ "far too long a period", -EINVAL, HERE, { .period = U64_MAX } },
@@ -121,6 +131,8 @@ static const struct creation {
 	{ "inherited period", 0, SELF, { .flags = PMUK_INHERIT, .period = 1000 } },
 	{ "inherited random period", -EINVAL, SELF,
 	  { .flags = PMUK_INHERIT, .period = 1000, .random_mask = 0xff } },
+	{ "inherited frequency", -EINVAL, SELF,
+	  { .flags = PMUK_INHERIT, .period = 1000, .freq = 1000 } },
 };
 
 KUNIT_ARRAY_PARAM_DESC(creations, creations, name);

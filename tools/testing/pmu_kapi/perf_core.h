@@ -25,9 +25,8 @@
 #define UUID_INIT(...)		{ }
 #define container_of(p, type, field)	((type *)((char *)(p) - offsetof(type, field)))
 #define IS_ERR_OR_NULL(p)	(!(p))
-#define max(a, b)		max_t(s64, a, b)
-#define max3(a, b, c)		max_t(u64, max_t(u64, a, b), c)
 
+#define NSEC_PER_SEC		1000000000L
 #define U64_MAX			(~0ULL)
 #define ULONG_MAX		(~0UL)
 
@@ -49,6 +48,16 @@ struct module;
 struct pt_regs { int user; };
 struct task_struct { int nr_cpus_allowed; };
 struct perf_event;
+
+static inline u64 DIV_ROUND_UP(u64 n, u64 by)
+{
+	return (n + by - 1) / by;
+}
+
+static inline u64 round_up(u64 n, u64 to)
+{
+	return DIV_ROUND_UP(n, to) * to;
+}
 
 static inline u32 prandom_u32_state(struct rnd_state *rnd)
 {

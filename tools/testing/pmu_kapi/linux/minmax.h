@@ -18,4 +18,22 @@
 		__a > __b ? __a : __b;	\
 	})
 
+#define min(a, b)				\
+	({					\
+		__auto_type ___a = (a);		\
+		__auto_type ___b = (b);		\
+						\
+		___a < ___b ? ___a : ___b;	\
+	})
+
+#define max(a, b)				\
+	({					\
+		__auto_type ___a = (a);		\
+		__auto_type ___b = (b);		\
+						\
+		___a > ___b ? ___a : ___b;	\
+	})
+
+#define clamp(n, low, high)	min(max(n, low), high)
+
 #endif /* _TEST_LINUX_MINMAX_H */
