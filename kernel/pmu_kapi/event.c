@@ -70,7 +70,7 @@ static bool pmuk_event_is_refused(const struct perf_event *event)
 }
 
 /*
- * PMUK_PRECISE_BEST: starts at 3, and lowers precise_ip until the driver accepts it.
+ * This function takes PMUK_PRECISE_BEST as 3, and lowers precise_ip until the driver accepts it.
  * ->wakeup_events makes x86's driver interrupt for each sample. Otherwise its PMU might write
  * several samples before it interrupts: perf core would call @handler for the last of them only,
  * and the PMU would reload the same period for all of them.

@@ -117,7 +117,7 @@ static void parse_one(struct kunit *test, struct sampler *s, struct pmuk_buffer 
 	pmuk_buffer_release(&r);
 }
 
-/* As sample_once(), with a record, which is parsed. */
+/* Lets a new counter overflow once, and parses the record. */
 static void record_once(struct kunit *test, struct sampler *s)
 {
 	s->attr.buffer = pmuk_test_new_buffer(test, &(struct pmuk_buffer_attr){ .nr_pages = 1 },

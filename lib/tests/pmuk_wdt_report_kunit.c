@@ -5,7 +5,8 @@
  * Reports by a CPU's own NMI have the branches that the PMU has recorded.
  *
  * The sources of reports and of NMIs are compiled here with a log in place of the kernel's calls.
- * So no kernel with sched_ext is needed, no PMU that records branches, and nothing is printed.
+ * So the tests need neither a kernel with sched_ext nor a PMU that records branches, and they print
+ * nothing.
  */
 #include <kunit/test.h>
 #include <linux/debug_locks.h>

@@ -139,7 +139,7 @@ static int pmuk_wdt_place_counters(struct pmuk_context *ctx, struct cpumask *cpu
 	return ret ?: pmuk_wdt_place(ctx, cpus);
 }
 
-/* Branches are an extra: places either counters that record branches on all CPUs, or none. */
+/* Places counters that record branches, on all CPUs or on none. Branches are an extra. */
 static int pmuk_wdt_place_recorders(struct pmuk_context *ctx, struct cpumask *cpus)
 {
 	int ret = pmuk_wdt_describe(ctx, PMUK_EXCLUDE_GUEST, true);

@@ -294,8 +294,9 @@ static inline u64 pmuk_wdt_silent_at(u64 beat, const struct pmuk_wdt_gaps *gaps,
  * @silent_at. The CPU's counter was armed for @armed at @nmi. If the CPU's clock got slower, its
  * NMI comes PMUK_WDT_SLOWER times @armed after @nmi at the latest. Stop waiting a little earlier
  * than that, as the neighbour's next beat, see @t, may be too late. At any clock, something may
- * hold an NMI up: wait until two ordinary beats after it was due, but no longer than the slack of a
- * CPU that is not isolated. Isolated neighbours beat so rarely that they wait no longer either.
+ * hold an NMI up: wait until 1/32 of the threshold after it was due, but no longer than until 3/16
+ * of the threshold after @silent_at. These are two beats, and the slack, of CPUs that are not
+ * isolated. Isolated neighbours beat more rarely, and wait no longer.
  */
 static inline bool pmuk_wdt_is_own_due(u64 nmi, u64 armed, u64 silent_at, u64 now,
 				       const struct pmuk_wdt_times *t)
