@@ -55,7 +55,7 @@ static void mark(struct raw *raw, struct bytes *b)
 {
 	u64 next;
 
-	fixed(b, 8);			/* the time, which no report shows */
+	raw->time = fixed(b, 8);
 	raw->pid = (u32)fixed(b, 4);
 	next = fixed(b, 8);
 	if (next < raw->number)
@@ -69,7 +69,7 @@ static void one_switch(struct raw *raw, struct bytes *b, u32 misc, struct slice 
 {
 	u64 next = number(b);
 
-	*s = (struct slice) { .pid = raw->pid, .misc = misc };
+	*s = (struct slice) { .pid = raw->pid, .next = (u32)next, .misc = misc };
 	s->run = number(b);
 	s->wait = number(b);
 	s->counts[0] = number(b);
@@ -80,7 +80,9 @@ static void one_switch(struct raw *raw, struct bytes *b, u32 misc, struct slice 
 		fail(b, "an impossible pid");
 	if (!raw->marked)
 		fail(b, "a switch before the first mark");
-	raw->pid = (u32)next;
+	raw->pid = s->next;
+	raw->time += s->run;
+	s->time = raw->time;
 	raw->number++;
 }
 

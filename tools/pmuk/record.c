@@ -2,7 +2,7 @@
 /*
  * pmuk record: writes each context switch of the CPUs to a file, until COMMAND ends, the time is
  * over, or the user presses ^C. With --overwrite, a flight recorder, the rings are read only then.
- * With --raw, the module writes packets, which are smaller than records.
+ * With --raw, the module writes packets, which are smaller than records. See recording.h.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -19,38 +19,49 @@
 #define MAX_PAGES	16384	/* the module's limit */
 #define DRAIN_NS	(NSEC / 5)	/* the longest time between two reads of a ring */
 
+struct recorded_cpu {
+	struct stream stream;		/* the switches */
+	struct stream names;		/* perf's records about tasks */
+	struct cpu_switches switches;
+};
+
 struct recorder {
 	const char *name;
-	FILE *out;
 	u32 mode, nr_pages;
 	u64 duration;			/* ns, NONE: no end */
+	u64 begun;			/* ns of CLOCK_MONOTONIC */
 	char *cpu_list;			/* NULL: all */
-	struct stream *streams;
-	struct pollfd *fds;
+	struct recorded_cpu *cpus;
+	struct pollfd *fds;		/* two for each CPU */
 	size_t nr, room;
 	unsigned char *buffer;		/* as large as a ring */
 	struct command command;
 	char **argv;			/* COMMAND and its arguments, or NULL */
-	u64 bytes;
+	char **all;			/* all arguments of pmuk */
+	struct perfdata file;
+	struct track track;
+	struct switches switches;
 };
 
 /* ---- which CPUs ---- */
 
 static void add_cpu(struct recorder *rec, u64 cpu, bool wanted)
 {
-	struct stream s;
+	struct recorded_cpu c = { .switches.cpu = (u32)cpu };
 	size_t i;
 
 	for (i = 0; i < rec->nr; i++)
-		if (rec->streams[i].cpu == cpu)
+		if (rec->cpus[i].switches.cpu == cpu)
 			return;
-	if (!stream_open(&s, (u32)cpu, rec->nr_pages, rec->mode)) {
+	if (!stream_open(&c.stream, (u32)cpu, rec->nr_pages, rec->mode)) {
 		if (wanted)
 			die("there is no CPU %llu, or it is offline", (unsigned long long)cpu);
 		return;
 	}
-	rec->streams = grow(rec->streams, rec->nr, &rec->room, sizeof(*rec->streams));
-	rec->streams[rec->nr++] = s;
+	track_open(&rec->track, &c.names, (u32)cpu);
+	switches_add_cpu(&rec->switches, (u32)cpu);
+	rec->cpus = grow(rec->cpus, rec->nr, &rec->room, sizeof(*rec->cpus));
+	rec->cpus[rec->nr++] = c;
 }
 
 /* Adds the CPUs of a list such as 0-3,7. */
@@ -86,107 +97,84 @@ static void add_cpus(struct recorder *rec, const struct reading *cpus)
 
 /* ---- writing ---- */
 
-static void put(struct recorder *rec, const void *data, size_t size)
+static void drain(struct recorder *rec, struct recorded_cpu *c, u64 end)
 {
-	if (size && fwrite(data, size, 1, rec->out) != 1)
-		die("%s: %s. The file is not complete", rec->name, strerror(errno));
-	rec->bytes += size;
+	size_t size = stream_read(&c->stream, end, rec->buffer);
+
+	if (rec->mode == PMUK_SCHED_RAW)
+		switches_packets(&rec->switches, &c->switches, rec->buffer, size);
+	else
+		switches_records(&rec->switches, &c->switches, rec->buffer, size);
 }
 
-static void put_block(struct recorder *rec, u32 type, u32 cpu, const void *data, size_t size)
+/* Names come first, because a switch is written with the process of its thread. */
+static void drain_names(struct recorder *rec)
 {
-	struct recording_block block = { .type = type, .cpu = cpu, .size = size };
+	size_t i;
 
-	put(rec, &block, sizeof(block));
-	put(rec, data, size);
-}
-
-static void put_header(struct recorder *rec, const struct reading *cpus)
-{
-	struct recording_header h = {
-		.magic = RECORDING_MAGIC,
-		.order = RECORDING_ORDER,
-		.version = RECORDING_VERSION,
-		.mode = rec->mode,
-		.nr_cpus = (u32)rec->nr,
-		.begun = now_ns(),
-	};
-
-	memcpy(h.events, cpus->events, sizeof(h.events));
-	put(rec, &h, sizeof(h));
+	for (i = 0; i < rec->nr; i++)
+		track_put(&rec->track, rec->buffer,
+			  stream_read(&rec->cpus[i].names, NONE, rec->buffer));
 }
 
 /*
- * Writes the names of all tasks. Called before the recording and after it, because tasks exit and
- * begin meanwhile.
+ * At the end of each round perf may sort what the rounds before have brought. Packets come later
+ * than that: they become readable in parts.
  */
-static void put_names(struct recorder *rec)
-{
-	struct reading tasks;
-	size_t i;
-
-	read_on("tasks", &tasks);
-	for (i = 0; i < tasks.nr; i++) {
-		struct recording_task task = { .pid = (u32)tasks.entries[i].id };
-
-		if (tasks.entries[i].kind != TASK)
-			continue;
-		snprintf(task.name, sizeof(task.name), "%s", tasks.entries[i].name);
-		put_block(rec, RECORDING_TASK, 0, &task, sizeof(task));
-	}
-	forget(&tasks);
-}
-
-static void drain(struct recorder *rec, struct stream *s, u64 end)
-{
-	static const unsigned char zeros[8];
-	size_t size = stream_read(s, end, rec->buffer);
-
-	if (!size)
-		return;
-	put_block(rec, s->mode == PMUK_SCHED_RAW ? RECORDING_RAW : RECORDING_RECORDS, s->cpu,
-		  rec->buffer, size);
-	put(rec, zeros, -size % sizeof(zeros));
-}
-
-/*
- * Switches go on while this function runs. So for each CPU it first takes the statistics, and then
- * reads records only up to the head in these statistics: the two agree exactly.
- */
-static void finish(struct recorder *rec)
-{
-	struct pmuk_sched_stat stat;
-	u64 end, ended = now_ns(), switches = 0, lost = 0;
-	size_t i;
-
-	for (i = 0; i < rec->nr; i++) {
-		struct stream *s = &rec->streams[i];
-
-		stream_stat(s, &stat);
-		end = stat.head > s->position ? stat.head : s->position;
-		drain(rec, s, end);
-		put_block(rec, RECORDING_STAT, s->cpu, &stat, sizeof(stat));
-		switches += stat.switches;
-		lost += stat.lost + stat.discarded;
-		stream_close(s);
-	}
-	put_names(rec);
-	put_block(rec, RECORDING_END, 0, &ended, sizeof(ended));
-	finish_output(rec->out, rec->name);
-	fprintf(stderr, "pmuk: %llu switches of %zu CPUs, %llu of them dropped; %llu bytes in %s\n",
-		(unsigned long long)switches, rec->nr, (unsigned long long)lost,
-		(unsigned long long)rec->bytes, rec->name);
-}
-
-/* ---- until the end ---- */
-
 static void drain_all(struct recorder *rec)
 {
 	size_t i;
 
+	drain_names(rec);
 	for (i = 0; rec->mode != PMUK_SCHED_OVERWRITE && i < rec->nr; i++)
-		drain(rec, &rec->streams[i], NONE);
+		drain(rec, &rec->cpus[i], NONE);
+	if (rec->mode == PMUK_SCHED_DROP)
+		perfdata_put_record(&rec->file, PERFDATA_FINISHED_ROUND, 0, NULL, 0, NULL);
 }
+
+/*
+ * Switches go on while this function runs. So it first takes the statistics, and then reads records
+ * only up to the head in these statistics: the two agree exactly.
+ */
+static void finish_cpu(struct recorder *rec, struct recorded_cpu *c, struct recording_cpu *account)
+{
+	struct pmuk_sched_stat *stat = &account->stat;
+
+	account->cpu = c->switches.cpu;
+	stream_stat(&c->stream, stat);
+	drain(rec, c, stat->head > c->stream.position ? stat->head : c->stream.position);
+	switches_lost(&rec->switches, &c->switches, stat->lost);
+	stream_close(&c->stream);
+	stream_close(&c->names);
+}
+
+static void finish(struct recorder *rec)
+{
+	size_t i, size = sizeof(struct recording_account) + rec->nr * sizeof(struct recording_cpu);
+	struct recording_account *account = zalloc(size);
+	u64 switches = 0, lost = 0;
+
+	*account = (struct recording_account) {
+		.version = RECORDING_VERSION,
+		.mode = rec->mode,
+		.begun = rec->begun,
+		.ended = now_ns(),
+		.nr_cpus = (u32)rec->nr,
+	};
+	drain_names(rec);
+	for (i = 0; i < rec->nr; i++) {
+		finish_cpu(rec, &rec->cpus[i], &account->cpus[i]);
+		switches += account->cpus[i].stat.switches;
+		lost += account->cpus[i].stat.lost + account->cpus[i].stat.discarded;
+	}
+	perfdata_finish(&rec->file, rec->all, account, size);
+	free(account);
+	fprintf(stderr, "pmuk: %llu switches of %zu CPUs, %llu of them dropped; %llu bytes in %s\n",
+		(unsigned long long)switches, rec->nr, (unsigned long long)lost,
+		(unsigned long long)rec->file.bytes, rec->name);
+}
+
+/* ---- until the end ---- */
 
 static bool goes_on(struct recorder *rec, u64 begun)
 {
@@ -209,21 +197,21 @@ static u64 patience(const struct recorder *rec, u64 begun)
 	return rec->duration > gone ? rec->duration - gone : 0;
 }
 
-/* Rings that overwrite are not read before the end, so they need not wake pmuk. */
+/* Rings that overwrite are not read before the end, so only names need to wake pmuk. */
 static void loop(struct recorder *rec)
 {
 	u64 begun = now_ns();
 
 	while (goes_on(rec, begun)) {
 		if (rec->mode == PMUK_SCHED_OVERWRITE)
-			poll_ns(NULL, 0, patience(rec, begun));
-		else
 			poll_ns(rec->fds, rec->nr, patience(rec, begun));
+		else
+			poll_ns(rec->fds, 2 * rec->nr, patience(rec, begun));
 		drain_all(rec);
 	}
 }
 
-/* Each CPU's stream takes a file. COMMAND, which was forked before, keeps the old limit. */
+/* Each CPU takes two files. COMMAND, which was forked before, keeps the old limit. */
 static void allow_files(void)
 {
 	struct rlimit files;
@@ -234,23 +222,33 @@ static void allow_files(void)
 	setrlimit(RLIMIT_NOFILE, &files);
 }
 
+static void prepare_buffer(struct recorder *rec)
+{
+	size_t i, size = rec->cpus[0].stream.size;
+
+	if (size < rec->cpus[0].names.size)
+		size = rec->cpus[0].names.size;
+	rec->buffer = zalloc(size);
+	rec->fds = zalloc(2 * rec->nr * sizeof(*rec->fds));
+	for (i = 0; i < rec->nr; i++) {
+		rec->fds[i] = (struct pollfd) { rec->cpus[i].names.fd, POLLIN, 0 };
+		rec->fds[rec->nr + i] = (struct pollfd) { rec->cpus[i].stream.fd, POLLIN, 0 };
+	}
+}
+
 static void prepare(struct recorder *rec)
 {
 	struct reading cpus;
-	size_t i;
 
 	allow_files();
 	read_on("cpus", &cpus);
+	switches_begin(&rec->switches, &rec->file, &rec->track, &cpus);
+	track_begin(&rec->track, &rec->file, false);
+	rec->begun = now_ns();
 	add_cpus(rec, &cpus);
-	rec->out = fopen(rec->name, "we");
-	if (!rec->out)
-		die("%s: %s", rec->name, strerror(errno));
-	rec->fds = zalloc(rec->nr * sizeof(*rec->fds));
-	for (i = 0; i < rec->nr; i++)
-		rec->fds[i] = (struct pollfd) { .fd = rec->streams[i].fd, .events = POLLIN };
-	rec->buffer = zalloc(rec->streams[0].size);
-	put_header(rec, &cpus);
-	put_names(rec);
+	perfdata_open(&rec->file, rec->name);
+	put_present(&rec->track);
+	prepare_buffer(rec);
 	forget(&cpus);
 }
 
@@ -266,8 +264,8 @@ static int record(struct recorder *rec)
 		warn_user("%s: %s", rec->argv[0], strerror(rec->command.error));
 	loop(rec);
 	finish(rec);
-	fclose(rec->out);
-	free(rec->streams);
+	track_end(&rec->track);
+	free(rec->cpus);
 	free(rec->fds);
 	free(rec->buffer);
 	return rec->argv ? command_exit_status(&rec->command) : 0;
@@ -319,6 +317,7 @@ int cmd_record(int argc, char **argv)
 		.name = RECORDING_FILE,
 		.nr_pages = PAGES,
 		.duration = NONE,
+		.all = argv,
 	};
 	int c;
 

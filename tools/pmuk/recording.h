@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The file of pmuk record: a header, then blocks, all in the byte order of the machine that wrote
- * them. Each block begins at a multiple of 8 bytes. Sizes are multiples of 8, too, except those of
- * packets, which are followed by zeros up to the next multiple.
+ * The file of pmuk record, in the format of perf.data, see perfdata.h. Each switch of a CPU is a
+ * sample of the task that has left the CPU. The sample has PERF_SAMPLE_READ with sums of its CPU,
+ * from which perf makes samples of several events:
  *
- *	struct recording_header
- *	struct recording_block with its data, any number of times
- *	a block RECORDING_END, the last one
+ *	run	ns that the task ran, also in PERF_SAMPLE_PERIOD
+ *	wait	ns that it was runnable before that, and waited
+ *	idle	ns that the CPU was idle: only the idle task has these, in place of run
+ *	EVENT	one or two events that the module counts
+ *
+ * PERF_SAMPLE_RAW is a struct recording_raw. Records PERF_RECORD_LOST say how many switches were
+ * lost. Names of tasks come in PERF_RECORD_COMM and PERF_RECORD_FORK, those of perf's own.
  */
 #ifndef PMUK_RECORDING_H
 #define PMUK_RECORDING_H
@@ -14,72 +18,87 @@
 #include <assert.h>
 #include <linux/pmuk_sched.h>
 
-#include "pmuk.h"
+#include "perfdata.h"
 
-#define RECORDING_MAGIC		"PMUKSCHD"
-#define RECORDING_ORDER		0x01020304
-#define RECORDING_VERSION	2		/* version 1 had fewer reasons, in fewer bits */
+#define RECORDING_ID_TYPE \
+	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU)
+#define RECORDING_SAMPLE_TYPE \
+	(RECORDING_ID_TYPE | PERF_SAMPLE_PERIOD | PERF_SAMPLE_READ | PERF_SAMPLE_RAW)
+#define RECORDING_READ_FORMAT	(PERF_FORMAT_GROUP | PERF_FORMAT_ID)
+#define RECORDING_ID		0x706d756b00000000ULL	/* perf core's ids are lower */
+#define RECORDING_COUNTS	2		/* counts in a record of the module */
 
-struct recording_header {
-	char magic[8];			/* RECORDING_MAGIC */
-	u32 order;			/* RECORDING_ORDER */
-	u32 version;			/* RECORDING_VERSION */
-	u32 mode;			/* PMUK_SCHED_DROP, _OVERWRITE or _RAW */
-	u32 nr_cpus;
-	u64 begun;			/* ns of CLOCK_MONOTONIC */
-	char events[MAX_EVENTS][EVENT_NAME];	/* "": no event */
+enum recording_sum {
+	SUM_RUN, SUM_WAIT, SUM_IDLE, SUM_COUNTS,
+	NR_SUMS = SUM_COUNTS + RECORDING_COUNTS
 };
 
-enum {
-	RECORDING_RECORDS = 1,		/* whole records from the ring of block.cpu */
-	RECORDING_STAT = 2,		/* struct pmuk_sched_stat of block.cpu, after its records */
-	RECORDING_TASK = 3,		/* struct recording_task; a later name replaces a former */
-	RECORDING_END = 4,		/* u64: ns of CLOCK_MONOTONIC */
-	RECORDING_RAW = 5,		/* whole packets from the AUX area of block.cpu, in place of
-					 * records; then zeros, up to a multiple of 8 bytes
-					 */
-};
+/* The id of an event on a CPU. */
+static inline u64 recording_id(u32 cpu, unsigned int sum)
+{
+	return RECORDING_ID + (u64)cpu * NR_SUMS + sum;
+}
 
-struct recording_block {
-	u32 type;
-	u32 cpu;
-	u64 size;			/* bytes of data that follow, without padding */
-};
-
-struct recording_task {
-	u32 pid;
-	char name[68];			/* NUL-terminated */
-};
-
-struct recording_lost {			/* a PERF_RECORD_LOST */
+/* A sample up to its sums; then come the struct recording_raw and nothing else. */
+struct recording_sample {
 	struct perf_event_header header;
-	u64 id;
-	u64 lost;
+	u64 id;			/* recording_id() of SUM_RUN */
+	u32 pid, tid;
+	u64 time;		/* ns of the CPU's clock, when the slice ended */
+	u32 cpu, zero;
+	u64 period;
+	u64 nr;
+	struct { u64 value, id; } sums[];
 };
 
-static_assert(sizeof(struct recording_header) == 160, "an ABI");
-static_assert(sizeof(struct recording_block) == 16, "an ABI");
-static_assert(sizeof(struct recording_task) == 72, "an ABI");
+struct recording_raw {
+	u32 size;		/* bytes that follow */
+	u32 next_tid;		/* the task that followed on the CPU */
+	u32 misc;		/* PMUK_SCHED_*: why the task has left */
+	u32 zero;
+};
+
+/* The feature PERFDATA_ACCOUNT: what the module says of each CPU's stream. */
+struct recording_account {
+	u32 version;		/* RECORDING_VERSION */
+	u32 mode;		/* PMUK_SCHED_DROP, _OVERWRITE or _RAW */
+	u64 begun, ended;	/* ns of CLOCK_MONOTONIC */
+	u32 nr_cpus;
+	u32 zero;
+	struct recording_cpu {
+		u32 cpu;
+		u32 zero;
+		struct pmuk_sched_stat stat;
+	} cpus[];
+};
+
+#define RECORDING_VERSION	3
+
+static_assert(sizeof(struct recording_sample) == 56, "an ABI");
+static_assert(sizeof(struct recording_account) == 32, "an ABI");
+static_assert(sizeof(struct recording_cpu) == 40, "an ABI");
 static_assert(sizeof(struct pmuk_sched_switch) == 48, "an ABI");
 static_assert(sizeof(struct pmuk_sched_stream) == 16, "an ABI");
-static_assert(sizeof(struct pmuk_sched_stat) == 32, "an ABI");
 
 #define RECORDING_FILE		"pmuk.data"	/* the default name */
 
 /* ---- raw.c: packets ---- */
 
-/* A slice of a task on a CPU, read from a record or a packet of the switch that ended the slice. */
+/* A slice of a task on a CPU, read from a record, a packet or a sample. */
 struct slice {
 	u32 pid;		/* the task */
+	u32 next;		/* the task that follows */
 	u32 misc;		/* PMUK_SCHED_* */
+	u64 time;		/* when it ended */
 	u64 run, wait;
-	u64 counts[2];
+	u64 counts[RECORDING_COUNTS];
 };
 
 /* The state after a CPU's packets so far; zero before the first packet. */
 struct raw {
 	bool marked;		/* a mark has been read */
 	u32 pid;		/* the running task */
+	u64 time;		/* when the running slice began */
 	u64 number;		/* switches so far, lost ones included */
 	u64 missing;		/* lost switches so far */
 };
@@ -104,11 +123,65 @@ struct stream {
 	u64 position;		/* data before this position were read */
 };
 
+/* Maps the ring of @s->fd. */
+void stream_map(struct stream *s, u32 nr_pages);
 /* Returns false if there is no such CPU. */
 bool stream_open(struct stream *s, u32 cpu, u32 nr_pages, u32 mode);
 void stream_stat(const struct stream *s, struct pmuk_sched_stat *stat);
 /* Copies whole records or packets before position @end (NONE: all) to @to. Returns their size. */
 size_t stream_read(struct stream *s, u64 end, unsigned char *to);
 void stream_close(struct stream *s);
+
+/* ---- track.c: perf's dummy event, which tells of tasks ---- */
+
+#define TRACK_PAGES	64
+
+struct track {
+	struct perfdata *file;
+	size_t event;
+	bool code;		/* also tells of code, where samples have addresses */
+	struct map processes;	/* from a thread to its process */
+};
+
+void track_begin(struct track *t, struct perfdata *file, bool code);
+void track_open(struct track *t, struct stream *s, u32 cpu);
+void track_belongs(struct track *t, u32 tid, u32 pid);
+/* Puts records of a CPU, and remembers the processes of new threads. */
+void track_put(struct track *t, const unsigned char *data, size_t size);
+u32 track_process(const struct track *t, u32 tid);
+void track_end(struct track *t);
+
+/* ---- present.c: tasks and code that there are at the beginning ---- */
+
+/* Puts their names, and their code if wanted. Call it when track_open() was called for all CPUs. */
+void put_present(struct track *t);
+
+/* ---- switches.c: makes samples of switches ---- */
+
+struct switches {
+	struct perfdata *file;
+	const struct track *track;
+	unsigned int nr_sums;	/* 3, and the number of counted events */
+};
+
+/* A CPU's switches so far. */
+struct cpu_switches {
+	u32 cpu;
+	u64 time;
+	u64 lost;		/* switches that records in the file report as lost */
+	u64 sums[NR_SUMS];
+	struct raw raw;
+};
+
+/* Defines the events. @events: the names of those that the module counts */
+void switches_begin(struct switches *s, struct perfdata *file, const struct track *track,
+		    const struct reading *events);
+void switches_add_cpu(const struct switches *s, u32 cpu);
+void switches_records(const struct switches *s, struct cpu_switches *c,
+		      const unsigned char *data, size_t size);
+void switches_packets(const struct switches *s, struct cpu_switches *c,
+		      const unsigned char *data, size_t size);
+/* Puts a record of all losses that no record has reported, up to @lost since the beginning. */
+void switches_lost(const struct switches *s, struct cpu_switches *c, u64 lost);
 
 #endif

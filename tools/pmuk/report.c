@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * pmuk report: prints the contents of a file of pmuk record, task by task. A file that is cut short
- * or damaged is refused, because its sums would be wrong.
+ * or damaged is refused, because its sums would be wrong. See recording.h for the format.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,10 +27,9 @@ struct task {
 struct cpu {
 	u32 cpu;
 	u64 seen;		/* switches in the file */
-	u64 reported;		/* lost switches that records or marks report */
-	struct raw raw;
+	u64 reported;		/* lost switches that records report */
+	u64 sums[NR_SUMS];	/* the latest sample has these */
 	u64 idle, idle_slices;
-	bool closed;		/* the block RECORDING_STAT was read */
 	struct pmuk_sched_stat stat;
 };
 
@@ -38,15 +37,15 @@ struct report {
 	const char *name;	/* the file's name */
 	const unsigned char *data;
 	size_t size;
+	struct perfdata_header header;
 	struct reading events;	/* only the names of the events */
-	u32 mode, nr_cpus;
-	u64 begun, ended;
+	struct recording_account account;
 	u64 only;		/* the CPU to report, NONE: all */
 	struct task *tasks;
 	size_t nr_tasks, tasks_room;
 	struct map index;	/* from a pid to its index in tasks */
-	struct cpu *cpus;
-	size_t nr, cpus_room;
+	struct cpu *cpus;	/* from the account */
+	size_t nr;
 };
 
 #define BROKEN	"it was cut short, or is damaged. Record again"
@@ -66,16 +65,14 @@ static void broken(const struct report *r, const void *at, const char *format, .
 
 /* ---- what is in the file ---- */
 
-static struct cpu *cpu_of(struct report *r, u32 cpu)
+static struct cpu *cpu_of(struct report *r, const void *at, u32 cpu)
 {
 	size_t i;
 
 	for (i = 0; i < r->nr; i++)
 		if (r->cpus[i].cpu == cpu)
 			return &r->cpus[i];
-	r->cpus = grow(r->cpus, r->nr, &r->cpus_room, sizeof(*r->cpus));
-	r->cpus[r->nr] = (struct cpu) { .cpu = cpu };
-	return &r->cpus[r->nr++];
+	broken(r, at, "CPU %u has no account", cpu);
 }
 
 static struct task *task_of(struct report *r, u32 pid)
@@ -107,7 +104,7 @@ static void add_slice(struct report *r, struct cpu *cpu, const struct slice *s)
 	task->slices++;
 	task->t.run += s->run;
 	task->t.wait += s->wait;
-	if (r->mode != PMUK_SCHED_RAW)
+	if (r->account.mode != PMUK_SCHED_RAW)
 		task->saturated |= s->run == UINT32_MAX || s->wait == UINT32_MAX;
 	if ((s->misc & PMUK_SCHED_CLASS_MASK) < NR_LEFT)
 		task->t.left[s->misc & PMUK_SCHED_CLASS_MASK]++;
@@ -116,217 +113,268 @@ static void add_slice(struct report *r, struct cpu *cpu, const struct slice *s)
 		task->t.counts[i] += s->counts[i];
 }
 
-static void check_class(const struct report *r, const unsigned char *at, u32 misc)
+/* Copies @size bytes from @at, of which @left are there. */
+static void take(const struct report *r, const void *at, u64 left, void *to, size_t size)
 {
-	if ((misc & PMUK_SCHED_CLASS_MASK) > PMUK_SCHED_MIGRATED)
-		broken(r, at, "a switch of an unknown class");
+	if (left < size)
+		broken(r, at, "%zu bytes are needed where %llu are left", size,
+		       (unsigned long long)left);
+	memcpy(to, at, size);
 }
 
-static void add_switch(struct report *r, struct cpu *cpu, const unsigned char *at, size_t size)
+/* Returns how much the sum has grown since the sample before. */
+static u64 growth(const struct report *r, const void *at, struct cpu *c, unsigned int i, u64 sum)
 {
-	struct pmuk_sched_switch s;
+	u64 before = c->sums[i];
 
-	if (size != sizeof(s))
+	if (sum < before)
+		broken(r, at, "a sum of CPU %u that shrinks", c->cpu);
+	c->sums[i] = sum;
+	return sum - before;
+}
+
+static void read_sums(struct report *r, struct cpu *c, const unsigned char *at, struct slice *s)
+{
+	unsigned int i, nr = SUM_COUNTS + (unsigned int)r->events.nr_events;
+	u64 grown[NR_SUMS] = {}, sum[2];
+
+	for (i = 0; i < nr; i++) {
+		memcpy(sum, at + i * sizeof(sum), sizeof(sum));
+		if (sum[1] != recording_id(c->cpu, i))
+			broken(r, at, "a sum of another event");
+		grown[i] = growth(r, at, c, i, sum[0]);
+	}
+	s->run = grown[s->pid ? SUM_RUN : SUM_IDLE];
+	s->wait = grown[SUM_WAIT];
+	for (i = 0; i < RECORDING_COUNTS; i++)
+		s->counts[i] = grown[SUM_COUNTS + i];
+}
+
+static void add_sample(struct report *r, const unsigned char *at, size_t size)
+{
+	size_t sums = (SUM_COUNTS + (size_t)r->events.nr_events) * 2 * sizeof(u64);
+	struct recording_sample sample;
+	struct recording_raw raw;
+	struct slice slice;
+	struct cpu *cpu;
+
+	if (size != sizeof(sample) + sums + sizeof(raw))
 		broken(r, at, "a switch of %zu bytes", size);
-	memcpy(&s, at, sizeof(s));
-	check_class(r, at, s.header.misc);
-	add_slice(r, cpu, &(struct slice) {
-		.pid = s.prev_pid,
-		.misc = s.header.misc,
-		.run = s.run,
-		.wait = s.wait,
-		.counts = { s.counts[0], s.counts[1] },
-	});
+	memcpy(&sample, at, sizeof(sample));
+	memcpy(&raw, at + sizeof(sample) + sums, sizeof(raw));
+	cpu = cpu_of(r, at, sample.cpu);
+	if (sample.id != recording_id(sample.cpu, SUM_RUN))
+		broken(r, at, "a sample of an unknown event");
+	if ((raw.misc & PMUK_SCHED_CLASS_MASK) > PMUK_SCHED_MIGRATED)
+		broken(r, at, "a switch of an unknown class");
+	slice = (struct slice) { .pid = sample.tid, .misc = raw.misc };
+	read_sums(r, cpu, at + sizeof(sample), &slice);
+	if (slice.run != sample.period)
+		broken(r, at, "a slice of two lengths");
+	add_slice(r, cpu, &slice);
 }
 
-static void add_lost(struct report *r, struct cpu *cpu, const unsigned char *at, size_t size)
+/* Adds lost switches of the CPU. Losses of perf's records about tasks have another id. */
+static void add_lost(struct report *r, const unsigned char *at, size_t size)
 {
-	struct recording_lost lost;
+	struct { u64 id, lost; } lost;
+	struct perfdata_id id;
 
-	if (size < sizeof(lost))
-		broken(r, at, "a record of loss of %zu bytes", size);
-	memcpy(&lost, at, sizeof(lost));
-	cpu->reported += lost.lost;
+	take(r, at, size, &lost, sizeof(lost));
+	if (lost.id < RECORDING_ID)
+		return;
+	take(r, at + sizeof(lost), size - sizeof(lost), &id, sizeof(id));
+	cpu_of(r, at, id.cpu)->reported += lost.lost;
 }
 
-static void add_records(struct report *r, u32 cpu_nr, const unsigned char *at, size_t size)
+static void set_name(struct task *task, const char *name, size_t most)
 {
-	struct cpu *cpu = cpu_of(r, cpu_nr);
-	struct perf_event_header h;
-
-	if (cpu->closed)
-		broken(r, at, "records of CPU %u after its account", cpu_nr);
-	if (r->mode == PMUK_SCHED_RAW)
-		broken(r, at, "records in a file of packets");
-	for (; size; at += h.size, size -= h.size) {
-		memcpy(&h, at, sizeof(h));
-		if (h.size < sizeof(h) || h.size % 8 || h.size > size)
-			broken(r, at, "a record of %u bytes where %zu are left", h.size, size);
-		if (h.type == PMUK_SCHED_RECORD_SWITCH)
-			add_switch(r, cpu, at, h.size);
-		else if (h.type == PERF_RECORD_LOST)
-			add_lost(r, cpu, at, h.size);
-		else if (h.type != PERF_RECORD_LOST_SAMPLES)
-			broken(r, at, "a record of type %u", h.type);
-	}
-}
-
-static void add_packets(struct report *r, u32 cpu_nr, const unsigned char *at, size_t size)
-{
-	struct cpu *cpu = cpu_of(r, cpu_nr);
-	const char *fault;
-	struct slice s;
-	size_t length;
-
-	if (cpu->closed)
-		broken(r, at, "packets of CPU %u after its account", cpu_nr);
-	if (r->mode != PMUK_SCHED_RAW)
-		broken(r, at, "packets in a file of records");
-	for (; size; at += length, size -= length) {
-		length = raw_packet(&cpu->raw, at, size, &s, &fault);
-		if (fault)
-			broken(r, at, "%s", fault);
-		if (*at == PMUK_SCHED_RAW_MARK)
-			continue;
-		check_class(r, at, s.misc);
-		add_slice(r, cpu, &s);
-	}
-	cpu->reported = cpu->raw.missing;
-}
-
-static void add_stat(struct report *r, u32 cpu_nr, const unsigned char *at, size_t size)
-{
-	struct cpu *cpu = cpu_of(r, cpu_nr);
-
-	if (size != sizeof(cpu->stat) || cpu->closed)
-		broken(r, at, "a bad account of CPU %u", cpu_nr);
-	memcpy(&cpu->stat, at, sizeof(cpu->stat));
-	cpu->closed = true;
-}
-
-static void add_name(struct report *r, const unsigned char *at, size_t size)
-{
-	struct recording_task named;
-	struct task *task;
-
-	if (size != sizeof(named) || at[sizeof(named) - 1])
-		broken(r, at, "a bad name");
-	memcpy(&named, at, sizeof(named));
-	task = task_of(r, named.pid);
 	free(task->name);
-	task->name = strdup(named.name);
+	task->name = strndup(name, most);
 	if (!task->name)
 		die("there is no memory left");
 }
 
-static void add_block(struct report *r, const struct recording_block *b, const unsigned char *at)
+static void add_name(struct report *r, const unsigned char *at, size_t size)
 {
-	switch (b->type) {
-	case RECORDING_RECORDS:
-		add_records(r, b->cpu, at, b->size);
-		break;
-	case RECORDING_RAW:
-		add_packets(r, b->cpu, at, b->size);
-		break;
-	case RECORDING_STAT:
-		add_stat(r, b->cpu, at, b->size);
-		break;
-	case RECORDING_TASK:
-		add_name(r, at, b->size);
-		break;
-	case RECORDING_END:
-		if (b->size != sizeof(r->ended))
-			broken(r, at, "a bad end");
-		memcpy(&r->ended, at, sizeof(r->ended));
-		break;
+	struct { u32 pid, tid; } id;
+
+	take(r, at, size, &id, sizeof(id));
+	set_name(task_of(r, id.tid), (const char *)at + sizeof(id), size - sizeof(id));
+}
+
+/* A task is named like its parent, until a record of its own says otherwise. */
+static void add_fork(struct report *r, const unsigned char *at, size_t size)
+{
+	struct { u32 pid, ppid, tid, ptid; } ids;
+	struct task *child;
+	const char *name;
+
+	take(r, at, size, &ids, sizeof(ids));
+	child = task_of(r, ids.tid);
+	name = task_of(r, ids.ptid)->name;
+	child = task_of(r, ids.tid);	/* the call before may have moved it */
+	if (name)
+		set_name(child, name, strlen(name));
+}
+
+static void add_record(struct report *r, const unsigned char *at,
+		       const struct perf_event_header *h)
+{
+	const unsigned char *body = at + sizeof(*h);
+	size_t size = h->size - sizeof(*h);
+
+	switch (h->type) {
+	case PERF_RECORD_SAMPLE:
+		return add_sample(r, at, h->size);
+	case PERF_RECORD_LOST:
+		return add_lost(r, body, size);
+	case PERF_RECORD_COMM:
+		return add_name(r, body, size);
+	case PERF_RECORD_FORK:
+		return add_fork(r, body, size);
+	case PERF_RECORD_EXIT:
+	case PERF_RECORD_MMAP:
+	case PERFDATA_FINISHED_ROUND:
+		return;
 	default:
-		broken(r, at, "a block of type %u", b->type);
+		broken(r, at, "a record of type %u", h->type);
 	}
 }
 
-/* Returns how many zeros pad @size bytes at @at to a multiple of 8. @left: bytes after these. */
-static size_t padding(const struct report *r, const unsigned char *at, u64 size, size_t left)
+static void read_records(struct report *r)
 {
-	size_t i, zeros = -size % 8;
+	const unsigned char *at = r->data + r->header.data.offset;
+	u64 size = r->header.data.size;
+	struct perf_event_header h;
 
-	if (zeros > left)
-		broken(r, at, "a block that is not complete");
-	for (i = 0; i < zeros; i++)
-		if (at[size + i])
-			broken(r, at + size + i, "the padding of packets is not zero");
-	return zeros;
-}
-
-static void read_blocks(struct report *r)
-{
-	size_t at = sizeof(struct recording_header), left;
-	struct recording_block b = {};
-
-	while (b.type != RECORDING_END) {
-		left = r->size - at;
-		if (left < sizeof(b))
-			broken(r, r->data + at, "the file ends without the block of its end");
-		memcpy(&b, r->data + at, sizeof(b));
-		left -= sizeof(b);
-		at += sizeof(b);
-		if (b.size > left || (b.size % 8 && b.type != RECORDING_RAW))
-			broken(r, r->data + at, "a block of %llu bytes where %zu are left",
-			       (unsigned long long)b.size, left);
-		add_block(r, &b, r->data + at);
-		at += b.size + padding(r, r->data + at, b.size, left - b.size);
+	for (; size; at += h.size, size -= h.size) {
+		take(r, at, size, &h, sizeof(h));
+		if (h.size < sizeof(h) || h.size % 8 || h.size > size)
+			broken(r, at, "a record of %u bytes where %llu are left", h.size,
+			       (unsigned long long)size);
+		add_record(r, at, &h);
 	}
-	if (at != r->size)
-		broken(r, r->data + at, "the file goes on after the block of its end");
 }
 
-static void read_names(struct report *r, const struct recording_header *h)
+/* ---- what the file says about itself ---- */
+
+static void check_section(const struct report *r, const void *at, const struct perfdata_section *s)
+{
+	if (s->offset > r->size || s->size > r->size - s->offset)
+		broken(r, at, "a section that does not lie in the file");
+}
+
+static bool has_feature(const struct report *r, int feature)
+{
+	return r->header.features[feature / 64] >> feature % 64 & 1;
+}
+
+/* Returns the place of a feature, which has @size bytes. */
+static const unsigned char *feature_of(const struct report *r, int feature, u64 *size)
+{
+	struct perfdata_section section;
+	const unsigned char *at;
+	u64 table = r->header.data.offset + r->header.data.size;
+	int i;
+
+	for (i = 0; i < feature; i++)
+		table += has_feature(r, i) ? sizeof(section) : 0;
+	at = r->data + table;
+	take(r, at, table < r->size ? r->size - table : 0, &section, sizeof(section));
+	check_section(r, at, &section);
+	*size = section.size;
+	return r->data + section.offset;
+}
+
+static void read_account(struct report *r)
+{
+	const unsigned char *at;
+	struct recording_cpu cpu;
+	u64 size;
+	size_t i;
+
+	if (!has_feature(r, PERFDATA_ACCOUNT))
+		die("%s has no switches of pmuk record; perf(1) may be able to read it", r->name);
+	at = feature_of(r, PERFDATA_ACCOUNT, &size);
+	take(r, at, size, &r->account, sizeof(r->account));
+	if (r->account.version != RECORDING_VERSION)
+		die("%s has version %u, and this pmuk knows version %d: use the pmuk that wrote it",
+		    r->name, r->account.version, RECORDING_VERSION);
+	if (r->account.mode > PMUK_SCHED_RAW)
+		broken(r, at, "mode %u", r->account.mode);
+	if (size != sizeof(r->account) + (u64)r->account.nr_cpus * sizeof(cpu))
+		broken(r, at, "an account of %u CPUs in %llu bytes", r->account.nr_cpus,
+		       (unsigned long long)size);
+	r->nr = r->account.nr_cpus;
+	r->cpus = zalloc((r->nr + 1) * sizeof(*r->cpus));
+	for (i = 0; i < r->nr; i++) {
+		memcpy(&cpu, at + sizeof(r->account) + i * sizeof(cpu), sizeof(cpu));
+		r->cpus[i] = (struct cpu) { .cpu = cpu.cpu, .stat = cpu.stat };
+	}
+	if (r->account.ended < r->account.begun)
+		broken(r, at, "it ended before it began");
+}
+
+/* The event at @at of the feature, which has @size bytes. Returns where the next event begins. */
+static u64 read_event(struct report *r, const unsigned char *desc, u64 at, u64 size, bool counted)
 {
 	struct reading *names = &r->events;
+	struct { u32 ids, length; } event;
+	u64 length;
 
-	memcpy(names->events, h->events, sizeof(names->events));
-	while (names->nr_events < MAX_EVENTS && *names->events[names->nr_events])
-		if (names->events[names->nr_events++][EVENT_NAME - 1])
-			broken(r, r->data, "a bad name of an event");
-	/* records have room for two events */
-	if (names->nr_events > 2)
-		names->nr_events = 2;
+	take(r, desc + at, size - at, &event, sizeof(event));
+	at += sizeof(event);
+	length = event.length + (u64)event.ids * sizeof(u64);
+	if (length > size - at)
+		broken(r, desc, "an event that is not complete");
+	if (counted)
+		snprintf(names->events[names->nr_events++], EVENT_NAME, "%.*s",
+			 event.length < EVENT_NAME ? (int)event.length : EVENT_NAME,
+			 (const char *)desc + at);
+	return at + length;
+}
+
+/*
+ * Reads the names of the counted events. The events that each recording has come before them, and
+ * the one that tells of tasks comes last.
+ */
+static void read_events(struct report *r)
+{
+	struct { u32 nr, attr_size; } head;
+	const unsigned char *desc;
+	u64 size, at = sizeof(head);
+	u32 i;
+
+	desc = feature_of(r, PERFDATA_EVENT_DESC, &size);
+	take(r, desc, size, &head, sizeof(head));
+	if (head.nr < SUM_COUNTS + 1 || head.nr > NR_SUMS + 1)
+		broken(r, desc, "%u events", head.nr);
+	for (i = 0; i < head.nr - 1; i++) {
+		if (head.attr_size > size - at)
+			broken(r, desc, "an event that is not complete");
+		at = read_event(r, desc, at + head.attr_size, size, i >= SUM_COUNTS);
+	}
 }
 
 static void read_start(struct report *r)
 {
-	struct recording_header h;
+	struct perfdata_header *h = &r->header;
+	u64 magic;
 
-	if (r->size < sizeof(h.magic) || memcmp(r->data, RECORDING_MAGIC, sizeof(h.magic)))
+	if (r->size < sizeof(magic))
 		die("%s is not a file of pmuk record", r->name);
-	if (r->size < sizeof(h))
-		broken(r, r->data + r->size, "the header is not complete");
-	memcpy(&h, r->data, sizeof(h));
-	if (h.order == __builtin_bswap32(RECORDING_ORDER))
+	memcpy(&magic, r->data, sizeof(magic));
+	magic = __builtin_bswap64(magic);
+	if (!memcmp(&magic, PERFDATA_MAGIC, sizeof(magic)))
 		die("%s is of a machine with the other byte order; look at it there", r->name);
-	if (h.order != RECORDING_ORDER)
-		broken(r, r->data, "an unknown byte order");
-	if (h.version != RECORDING_VERSION)
-		die("%s has version %u, and this pmuk knows version %d: use the pmuk that wrote it",
-		    r->name, h.version, RECORDING_VERSION);
-	if (h.mode > PMUK_SCHED_RAW)
-		broken(r, r->data, "mode %u", h.mode);
-	r->mode = h.mode;
-	r->nr_cpus = h.nr_cpus;
-	r->begun = h.begun;
-	read_names(r, &h);
-}
-
-static void check_accounts(const struct report *r)
-{
-	size_t i;
-
-	if (r->nr != r->nr_cpus)
-		broken(r, r->data, "%zu CPUs where %u are announced", r->nr, r->nr_cpus);
-	for (i = 0; i < r->nr; i++)
-		if (!r->cpus[i].closed)
-			broken(r, r->data, "CPU %u has no account", r->cpus[i].cpu);
-	if (r->ended < r->begun)
-		broken(r, r->data, "it ended before it began");
+	if (memcmp(r->data, PERFDATA_MAGIC, sizeof(magic)))
+		die("%s is not a file of pmuk record", r->name);
+	take(r, r->data, r->size, h, sizeof(*h));
+	check_section(r, r->data, &h->attrs);
+	check_section(r, r->data, &h->data);
+	if (!h->data.size || h->attrs.offset + h->attrs.size != r->size)
+		broken(r, r->data + r->size, "the file does not end where its header says");
 }
 
 static void check_only(const struct report *r)
@@ -362,15 +410,14 @@ static u64 overwritten(const struct report *r, const struct cpu *c)
 {
 	u64 known = c->seen + c->stat.lost + c->stat.discarded;
 
-	if (r->mode != PMUK_SCHED_OVERWRITE || known > c->stat.switches)
+	if (r->account.mode != PMUK_SCHED_OVERWRITE || known > c->stat.switches)
 		return 0;
 	return c->stat.switches - known;
 }
 
-/* Records may report fewer losses than the statistics have: the last ones come in no record. */
 static bool adds_up(const struct report *r, const struct cpu *c)
 {
-	return c->reported <= c->stat.lost &&
+	return c->reported == c->stat.lost &&
 	       c->seen + c->stat.lost + c->stat.discarded + overwritten(r, c) == c->stat.switches;
 }
 
@@ -381,7 +428,7 @@ static void put_cpu(const struct report *r, const struct cpu *c)
 	printf("CPU %u: %llu switches: %llu seen, %llu lost, %llu discarded", c->cpu,
 	       (unsigned long long)c->stat.switches, (unsigned long long)c->seen,
 	       (unsigned long long)c->stat.lost, (unsigned long long)c->stat.discarded);
-	if (r->mode == PMUK_SCHED_OVERWRITE)
+	if (r->account.mode == PMUK_SCHED_OVERWRITE)
 		printf(", %llu overwritten", (unsigned long long)overwritten(r, c));
 	printf("; idle %s\n", format_ns(cell, c->idle));
 	if (!adds_up(r, c))
@@ -458,8 +505,8 @@ static void put_report(const struct report *r, const struct delta *d)
 	size_t i;
 
 	printf("%s: %zu tasks on %zu CPUs in %s, %s\n", r->name, d->nr, r->nr,
-	       format_ns(cell, r->ended - r->begun),
-	       r->mode == PMUK_SCHED_OVERWRITE ? "the latest switches" : "all switches");
+	       format_ns(cell, r->account.ended - r->account.begun),
+	       r->account.mode == PMUK_SCHED_OVERWRITE ? "the latest switches" : "all switches");
 	for (i = 0; i < r->nr; i++)
 		if (r->only == NONE || r->only == r->cpus[i].cpu)
 			put_cpu(r, &r->cpus[i]);
@@ -477,7 +524,6 @@ static void json_cpu(const struct report *r, const struct cpu *c, struct json *j
 	json_number(j, "switches", c->stat.switches);
 	json_number(j, "seen", c->seen);
 	json_number(j, "lost", c->stat.lost);
-	json_number(j, "lost_reported", c->reported);
 	json_number(j, "discarded", c->stat.discarded);
 	json_number(j, "overwritten", overwritten(r, c));
 	json_bool(j, "adds_up", adds_up(r, c));
@@ -492,8 +538,8 @@ static void json_report(const struct report *r, const struct delta *d)
 	size_t i;
 
 	json_open(&j, NULL, '{');
-	json_number(&j, "duration_ns", r->ended - r->begun);
-	json_bool(&j, "overwrite", r->mode == PMUK_SCHED_OVERWRITE);
+	json_number(&j, "duration_ns", r->account.ended - r->account.begun);
+	json_bool(&j, "overwrite", r->account.mode == PMUK_SCHED_OVERWRITE);
 	json_events(&j, &r->events);
 	json_open(&j, "cpus", '[');
 	for (i = 0; i < r->nr; i++)
@@ -535,9 +581,10 @@ static void read_file(struct report *r)
 {
 	map_file(r);
 	read_start(r);
-	read_blocks(r);
-	check_accounts(r);
+	read_account(r);
+	read_events(r);
 	check_only(r);
+	read_records(r);
 }
 
 int cmd_report(int argc, char **argv)

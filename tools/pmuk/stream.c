@@ -29,7 +29,7 @@ __noreturn static void cannot(u32 cpu, const char *what, int error)
 	die("CPU %u: %s: %s", cpu, what, strerror(error));
 }
 
-static void map_ring(struct stream *s, u32 nr_pages)
+void stream_map(struct stream *s, u32 nr_pages)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	int prot = s->mode == PMUK_SCHED_OVERWRITE ? PROT_READ : PROT_READ | PROT_WRITE;
@@ -48,7 +48,7 @@ static void map_ring(struct stream *s, u32 nr_pages)
  */
 static void map_area(struct stream *s, u32 nr_pages)
 {
-	map_ring(s, 1);
+	stream_map(s, 1);
 	s->size = nr_pages * (u64)sysconf(_SC_PAGESIZE);
 	s->data = mmap(NULL, s->size, PROT_READ, MAP_SHARED, s->fd, (off_t)s->page->aux_offset);
 	if (s->data == MAP_FAILED)
@@ -75,7 +75,7 @@ bool stream_open(struct stream *s, u32 cpu, u32 nr_pages, u32 mode)
 	if (mode == PMUK_SCHED_RAW)
 		map_area(s, nr_pages);
 	else
-		map_ring(s, nr_pages);
+		stream_map(s, nr_pages);
 	return true;
 }
 

@@ -5,8 +5,9 @@
  *
  * The device has CPUs 0 and 1. Their rings are always ready. Each ppoll() adds a burst of switches
  * to them, and each PMUK_SCHED_STAT adds some right after its statistics are taken. Packets are
- * published in parts, and before the statistics. Below PMUK_ROOT, a cgroup is a directory that has
- * a cgroup's files. PMUK_TEST=eacces and other values make calls fail.
+ * published in parts, and before the statistics. perf's dummy event of a CPU tells once that
+ * thread 200 of process 100 has begun, and how it is named. Below PMUK_ROOT, a cgroup is a
+ * directory that has a cgroup's files. PMUK_TEST=eacces and other values make calls fail.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +17,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "recording.h"
@@ -33,6 +35,7 @@ int __real_mkdir(const char *path, mode_t mode);
 int __real_rmdir(const char *path);
 int __real_ioctl(int fd, unsigned long request, ...);
 ssize_t __real_write(int fd, const void *from, size_t size);
+long __wrap_syscall(long number, ...);
 int __wrap_open(const char *path, int flags, ...);
 int __wrap_ppoll(struct pollfd *fds, nfds_t nr, const struct timespec *timeout,
 		 const sigset_t *mask);
@@ -58,6 +61,12 @@ static bool test_is(const char *what)
 	const char *test = getenv("PMUK_TEST");
 
 	return test && !strcmp(test, what);
+}
+
+static int refuse(int error)
+{
+	errno = error;
+	return -1;
 }
 
 static bool ends_with(const char *text, const char *end)
@@ -167,9 +176,14 @@ static void put_packet(struct ring *r, const struct pmuk_sched_switch *s, u64 nu
 		publish(r);
 }
 
+struct lost {
+	struct perf_event_header header;
+	u64 id, lost;
+};
+
 static void put_lost(struct ring *r)
 {
-	struct recording_lost lost = {
+	struct lost lost = {
 		.header = { .type = PERF_RECORD_LOST, .size = sizeof(lost) },
 		.lost = r->pending,
 	};
@@ -205,7 +219,7 @@ static void one_switch(struct ring *r)
 		r->stat.discarded++;
 		return;
 	}
-	if (!has_room(r, sizeof(s) + (r->pending ? sizeof(struct recording_lost) : 0))) {
+	if (!has_room(r, sizeof(s) + (r->pending ? sizeof(struct lost) : 0))) {
 		r->pending++;
 		r->stat.lost++;
 		return;
@@ -222,6 +236,81 @@ static void burst(struct ring *r, int switches)
 		one_switch(r);
 }
 
+/* ---- perf's dummy event ---- */
+
+static struct { int fd; u64 id; } dummies[RINGS];
+
+struct fork {
+	struct perf_event_header header;
+	u32 pid, ppid, tid, ptid;
+	u64 time;
+	struct perfdata_id id;
+};
+
+struct comm {
+	struct perf_event_header header;
+	u32 pid, tid;
+	char name[24];
+	struct perfdata_id id;
+};
+
+/* Maps the ring that pmuk will map, too, and puts two records in it. */
+static void put_names(int fd, u64 id)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), all = (1 + TRACK_PAGES) * page;
+	struct { struct fork fork; struct comm comm; } records = {
+		.fork = { { PERF_RECORD_FORK, 0, sizeof(struct fork) }, 100, 100, 200, 100, 0,
+			  { .id = id } },
+		.comm = { { PERF_RECORD_COMM, 0, sizeof(struct comm) }, 100, 200,
+			  "a name (with) blanks", { .id = id } },
+	};
+	struct perf_event_mmap_page *ring;
+
+	if (ftruncate(fd, (off_t)all))
+		abort();
+	ring = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	memcpy((unsigned char *)ring + page, &records, sizeof(records));
+	ring->data_head = sizeof(records);
+	munmap(ring, all);
+}
+
+static int open_dummy(u32 cpu)
+{
+	if (test_is("no-perf") || cpu >= RINGS)
+		return refuse(EACCES);
+	dummies[cpu].fd = memfd_create("dummy", MFD_CLOEXEC);
+	if (dummies[cpu].fd < 0)
+		return -1;
+	dummies[cpu].id = 7 + cpu;
+	put_names(dummies[cpu].fd, dummies[cpu].id);
+	return dummies[cpu].fd;
+}
+
+long __wrap_syscall(long number, ...)
+{
+	va_list args;
+	int cpu;
+
+	if (number != __NR_perf_event_open)
+		abort();
+	va_start(args, number);
+	va_arg(args, struct perf_event_attr *);
+	va_arg(args, int);
+	cpu = va_arg(args, int);
+	va_end(args);
+	return open_dummy((u32)cpu);
+}
+
+static int give_id(int fd, u64 *id)
+{
+	int i;
+
+	for (i = 0; i < RINGS; i++)
+		if (dummies[i].fd == fd)
+			*id = dummies[i].id;
+	return 0;
+}
+
 static int open_device(void)
 {
 	int i;
@@ -232,12 +321,6 @@ static int open_device(void)
 		i = RINGS - 1;		/* a test asks for a CPU that does not exist */
 	rings[i] = (struct ring) { .fd = memfd_create("ring", MFD_CLOEXEC) };
 	return rings[i].fd;
-}
-
-static int refuse(int error)
-{
-	errno = error;
-	return -1;
 }
 
 /* Maps the ring's page. In raw mode, the AUX area follows a ring of one page. */
@@ -276,6 +359,8 @@ int __wrap_ioctl(int fd, unsigned long request, ...)
 	va_start(args, request);
 	arg = va_arg(args, void *);
 	va_end(args);
+	if (request == PERF_EVENT_IOC_ID)
+		return give_id(fd, arg);
 	if (!r || (request != PMUK_SCHED_STREAM && request != PMUK_SCHED_STAT &&
 		   request != PMUK_SCHED_PAUSE))
 		return __real_ioctl(fd, request, arg);

@@ -2,158 +2,186 @@
 # SPDX-License-Identifier: GPL-2.0
 """Writes a file as pmuk record does, with contents from which tests know what pmuk report prints.
 
-    recording.py FILE [KIND]    KIND: good, overwrite, saturated, raw, raw_long, or a kind of damage
+    recording.py FILE [KIND]    KIND: good, overwrite, saturated, or a kind of damage
 """
 import struct
 import sys
 
-RECORDS, STAT, TASK, END, RAW = 1, 2, 3, 4, 5
-SWITCH, LOST = 0x70730001, 2
-INVALID, MARK = 8, 16
+LOST, COMM, EXIT, FORK, SAMPLE, ROUND = 2, 3, 4, 7, 9, 68
+EVENT_DESC, ACCOUNT = 12, 255
+INVALID, NAMES = 8, 5
+EVENTS = ('run', 'wait', 'idle', 'cycles', 'instructions', 'names')
+ATTR = struct.pack('=II', 1, 136) + bytes(128)
 
 
-def header(mode=0, version=2, order=0x01020304, cpus=2):
-    names = b''.join(name.ljust(32, b'\0') for name in (b'cycles', b'instructions', b'', b''))
-    return struct.pack('=8sIIIIQ', b'PMUKSCHD', order, version, mode, cpus, 5_000_000_000) + names
+def record(kind, body, misc=0, size=None):
+    return struct.pack('=IHH', kind, misc, 8 + len(body) if size is None else size) + body
 
 
-def block(kind, cpu, data, size=None):
-    return struct.pack('=IIQ', kind, cpu, len(data) if size is None else size) + data
+def event_id(cpu, event):
+    return 0x706d756b00000000 + 5 * cpu + event
 
 
-def switch(misc, prev, following, run, wait, cycles, instructions, size=48):
-    return struct.pack('=IHHQIIIIQQ', SWITCH, misc, size, 0, prev, following, run, wait,
-                       cycles, instructions)
+def record_id(cpu, number):
+    return struct.pack('=IIQIIQ', 0, 0, 0, cpu, 0, number)
 
 
-def number(n):
-    more = []
-    while n > 0x7f:
-        more.append(n & 0x7f | 0x80)
-        n >>= 7
-    return bytes(more + [n])
+def comm(tid, name, pid=None):
+    name += bytes(8 - len(name) % 8)
+    return record(COMM, struct.pack('=II', pid or tid, tid) + name + record_id(0, NAMES))
 
 
-def mark(time, pid, before):
-    return struct.pack('<BQIQ', MARK, time, pid, before)
+def fork(tid, parent):
+    return record(FORK, struct.pack('=IIIIQ', tid, parent, tid, parent, 0) + record_id(0, NAMES))
 
 
-def packet(record):
-    """Returns the packet of the same switch as @record."""
-    _, misc, _, _, _, following, run, wait, *counts = struct.unpack('=IHHQIIIIQQ', record)
-    return bytes([misc]) + b''.join(number(n) for n in (following, run, wait, *counts))
+def lost(cpu, number, event=None):
+    event = event_id(cpu, 0) if event is None else event
+    return record(LOST, struct.pack('=QQ', event, number) + record_id(cpu, event))
 
 
-def packets(cpu, data, padding=b'\0'):
-    return block(RAW, cpu, data) + padding * (-len(data) % 8)
+class Cpu:
+    """A CPU, whose samples have sums."""
+
+    def __init__(self, cpu):
+        self.cpu, self.sums = cpu, [0] * 5
+
+    def switch(self, misc, tid, following, run, wait, *counts, shown=None, event=0, more=b''):
+        self.sums[0 if tid else 2] += run
+        self.sums[1] += wait
+        for i, count in enumerate(counts):
+            self.sums[3 + i] += count
+        sums = b''.join(struct.pack('=QQ', s, event_id(self.cpu, i + event))
+                        for i, s in enumerate(self.sums))
+        return record(SAMPLE, struct.pack('=QIIQIIQQ', event_id(self.cpu, 0), tid, tid, 0, self.cpu, 0,
+                                          run if shown is None else shown, 5) + sums +
+                      struct.pack('=IIII', 12, following, misc, 0) + more)
 
 
-def lost(number):
-    return struct.pack('=IHHQQ', LOST, 0, 24, 0, number)
+def first(last=()):
+    """Returns the switches of CPU 0, and one of @last."""
+    cpu = Cpu(0)
+    return [cpu.switch(*s) for s in (
+        (0, 100, 200, 1_000_000, 5000, 2_000_000, 4_000_000),
+        (1, 200, 100, 500_000, 7000, 1_000_000, 500_000),
+        (2, 100, 0, 3_000_000, 1000, 6_000_000, 8_000_000),
+        (0, 0, 200, 250_000, 0, 0, 0), *last)]
 
 
-def stat(cpu, seen, lost_there, discarded, head=4096):
+def second():
+    cpu = Cpu(1)
+    return [cpu.switch(2 | INVALID, 200, 0, 100_000, 1, 0, 0),
+            cpu.switch(0, 0, 300, 750_000, 0, 0, 0)]
+
+
+def stat(cpu, seen, lost_there, discarded):
     switches = seen + lost_there + discarded
-    return block(STAT, cpu, struct.pack('=QQQQ', lost_there, discarded, head, switches))
+    return struct.pack('=IIQQQQ', cpu, 0, lost_there, discarded, 4096, switches)
 
 
-def task(pid, name):
-    return block(TASK, 0, struct.pack('=I68s', pid, name))
+def account(mode=0, version=3, seen=4, lost_there=4, ended=7_500_000_000, cpus=2):
+    return struct.pack('=IIQQII', version, mode, 5_000_000_000, ended, cpus, 0) + \
+        stat(0, seen, lost_there, 0) + stat(1, 2, 0, 1)
 
 
-ENDS = block(END, 0, struct.pack('=Q', 7_500_000_000))
-FIRST = [switch(0, 100, 200, 1_000_000, 5000, 2_000_000, 4_000_000),
-         switch(1, 200, 100, 500_000, 7000, 1_000_000, 500_000),
-         switch(2, 100, 0, 3_000_000, 1000, 6_000_000, 8_000_000),
-         switch(0, 0, 200, 250_000, 0, 0, 0)]
-SECOND = [switch(2 | INVALID, 200, 0, 100_000, 1, 0, 0), switch(0, 0, 300, 750_000, 0, 0, 0)]
+def data(more=b'', last=()):
+    """Returns the records of a good file, with one more between them."""
+    one, two = first(last), second()
+    return b''.join([comm(100, b'cc1'), comm(200, b'old name'), one[0], one[1], two[0], more,
+                     record(ROUND, b''), lost(0, 3), *one[2:], two[1], comm(200, b'new "name"'),
+                     record(EXIT, struct.pack('=IIIIQ', 9, 1, 9, 1, 0) + record_id(0, NAMES)),
+                     lost(1, 7, event=NAMES), lost(0, 1)])
 
 
-def good(mode=0, first=None, overwritten=0):
-    first = FIRST if first is None else first
-    return [header(mode), task(100, b'cc1'), task(200, b'old name'),
-            block(RECORDS, 0, b''.join(first[:2])), block(RECORDS, 1, SECOND[0]),
-            block(RECORDS, 0, lost(3) + b''.join(first[2:])), block(RECORDS, 1, SECOND[1]),
-            stat(0, len(first) + overwritten, 4, 0), stat(1, 2, 0, 1),
-            task(200, b'new "name"'), ENDS]
+def string(text, size=None):
+    text = text.encode()
+    text += bytes(64 - len(text) % 64)
+    return struct.pack('=I', len(text) if size is None else size) + text
 
 
-def raw(first=None, before=0):
-    """Returns good() in packets.
-
-    @first: the packets of the first part of CPU 0. The number of the second part's mark is lower
-    by @before.
-    """
-    first = first or mark(5_000, 100, 0) + b''.join(packet(s) for s in FIRST[:2])
-    return [header(2), task(100, b'cc1'), task(200, b'old name'), packets(0, first),
-            packets(1, mark(7_000, 200, 0) + packet(SECOND[0])),
-            packets(0, mark(9_000, 100, 5 - before) + b''.join(packet(s) for s in FIRST[2:])),
-            packets(1, packet(SECOND[1])), stat(0, 4, 4, 0), stat(1, 2, 0, 1),
-            task(200, b'new "name"'), ENDS]
+def event_desc(nr=None, ids=2, size=None):
+    names = b''.join(ATTR + struct.pack('=I', ids) + string(name, size) + bytes(16)
+                     for name in EVENTS)
+    return struct.pack('=II', len(EVENTS) if nr is None else nr, len(ATTR)) + names
 
 
-LONG = packet(FIRST[0])[:3] + number(5_000_000_000) + number(6_000_000_000) + number(1) + number(1)
-RAW_BROKEN = {
-    'raw_no_mark': raw(first=packet(FIRST[0])),
-    'raw_back': raw(before=4),
-    'raw_class': raw(first=mark(0, 1, 0) + b'\7' + packet(FIRST[0])[1:]),
-    'raw_kind': raw(first=mark(0, 1, 0) + b'\x20' + packet(FIRST[0])[1:]),
-    'raw_cut': raw(first=mark(0, 1, 0) + packet(FIRST[0])[:-1]),
-    'raw_cut_mark': raw(first=mark(0, 1, 0)[:-1]),
-    'raw_pid': raw(first=mark(0, 1, 0) + b'\0' + number(1 << 32) + b'\1' * 4),
-    'raw_number': raw(first=mark(0, 1, 0) + b'\0\1' + b'\xff' * 9 + b'\2' + b'\1' * 3),
-    'raw_endless': raw(first=mark(0, 1, 0) + b'\0\1' + b'\xff' * 21),
-    'raw_padding': raw()[:3] + [packets(0, mark(0, 1, 0), padding=b'\1')] + raw()[3:],
-    'raw_in_records': good()[:3] + [packets(0, mark(0, 1, 0))] + good()[3:],
-    'raw_records': good(mode=2),
-    'raw_late': raw()[:9] + [packets(0, packet(FIRST[0]))] + raw()[9:],
-    'raw_half': [header(2, cpus=0), block(RAW, 0, b'')[:8]],
-    'raw_no_padding': [header(2), block(RAW, 0, mark(0, 1, 0))],
-}
+def whole(records=None, magic=b'PERFILE2', features=None, behind=b'', size=None):
+    records = data() if records is None else records
+    features = features or {EVENT_DESC: event_desc(), ACCOUNT: account()}
+    at = 104 + len(records) + 16 * len(features)
+    table = b''
+    for feature in sorted(features):
+        table += struct.pack('=QQ', at, len(features[feature]))
+        at += len(features[feature])
+    attrs = b''.join(ATTR + struct.pack('=QQ', at, 0) for _ in EVENTS)
+    bits = sum(1 << feature for feature in features)
+    header = magic + struct.pack('=QQQQQQQQ', 104, len(ATTR) + 16, at, len(attrs), 104,
+                                 len(records) if size is None else size, 0, 0)
+    return b''.join([header, bits.to_bytes(32, sys.byteorder), records, table,
+                     *(features[feature] for feature in sorted(features)), attrs, behind])
 
 
-def inserted(part):
-    """Returns a good file with @part between its parts."""
-    return good()[:3] + [part] + good()[3:]
+def accounted(last=(), more=b'', **fields):
+    """Returns a good file with another account."""
+    return whole(data(more, last), features={EVENT_DESC: event_desc(), ACCOUNT: account(**fields)})
 
 
-def headed(**fields):
-    """Returns a good file with another header."""
-    return [header(**fields)] + good()[1:]
+def described(**fields):
+    """Returns a good file with other descriptions of events."""
+    return whole(features={EVENT_DESC: event_desc(**fields), ACCOUNT: account()})
 
 
-KINDS = RAW_BROKEN | {
-    'good': good(),
-    'raw': raw(),
-    'raw_long': raw(first=mark(5_000, 100, 0) + LONG + packet(FIRST[1])),
-    'raw_missing': raw(before=-2),
-    'overwrite': good(mode=1, overwritten=1000),
-    'saturated': good(first=FIRST + [switch(3, 100, 0, 0xffffffff, 0, 1, 1)]),
-    'no_end': good()[:-1],
-    'behind': good() + [b'\0' * 8],
-    'no_account': good()[:8] + good()[9:],
-    'bad_type': inserted(block(9, 0, b'')),
-    'bad_size': inserted(block(RECORDS, 0, b'', size=1 << 40)),
-    'odd_size': inserted(block(RECORDS, 0, b'\0' * 12)),
-    'zero_record': inserted(block(RECORDS, 0, b'\0' * 48)),
-    'short_switch': inserted(block(RECORDS, 0, switch(0, 1, 2, 3, 4, 5, 6, size=40)[:40])),
-    'bad_class': inserted(block(RECORDS, 0, switch(7, 1, 2, 3, 4, 5, 6))),
-    'cpus': headed(cpus=3),
-    'version': headed(version=3),
-    'old_version': headed(version=1),
-    'order': headed(order=0x04030201),
-    'no_order': headed(order=0x01020305),
-    'mode': headed(mode=3),
-    'name': inserted(block(TASK, 0, struct.pack('=I', 1) + b'x' * 68)),
-    'sum': good()[:7] + [stat(0, 5, 4, 0)] + good()[8:],
-    'text': [b'hello, this is not a recording at all\n'],
-    'empty': [],
+def switched(*switch, **fields):
+    """Returns a file with a switch of CPU 1 that is not good."""
+    return whole(data(more=Cpu(1).switch(*switch, **fields)))
+
+
+SWITCH = (0, 100, 200, 1_000_000, 1, 2_000_000, 4_000_000)
+KINDS = {
+    'good': whole(),
+    'fork': accounted(last=[(0, 300, 0, 1, 1, 1, 1)], more=fork(300, 100), seen=5),
+    'overwrite': accounted(mode=1, seen=1004),
+    'saturated': accounted(last=[(3, 100, 0, 0xffffffff, 0, 1, 1)], seen=5),
+    'long': accounted(mode=2, last=[(3, 100, 0, 5_000_000_000, 6_000_000_000, 1, 1)], seen=5),
+    'sum': accounted(seen=5),
+    'unreported': accounted(lost_there=5),
+    'no_end': whole(size=0),
+    'no_data': whole(b''),
+    'behind': whole(behind=bytes(8)),
+    'cpus': accounted(cpus=3),
+    'no_account_of': whole(data(more=Cpu(2).switch(*SWITCH))),
+    'lost_of': whole(data(more=lost(2, 1))),
+    'ended': accounted(ended=1),
+    'mode': accounted(mode=3),
+    'version': accounted(version=4),
+    'bad_type': whole(data(more=record(11, bytes(8)))),
+    'bad_size': whole(data(more=record(ROUND, b'', size=0))),
+    'long_record': whole(data(more=record(ROUND, b'', size=0xfff8))),
+    'odd_size': whole(data(more=record(EXIT, bytes(4)))),
+    'short_switch': whole(data(more=record(SAMPLE, bytes(48)))),
+    'long_switch': switched(*SWITCH, more=bytes(8)),
+    'bad_class': switched(7, *SWITCH[1:]),
+    'two_lengths': switched(*SWITCH, shown=5),
+    'other_event': switched(*SWITCH, event=1),
+    'shrinks': whole(data() + first()[0]),
+    'short_name': whole(data(more=record(COMM, b''))),
+    'short_fork': whole(data(more=record(FORK, bytes(8)))),
+    'short_lost': whole(data(more=record(LOST, bytes(8)))),
+    'no_events': described(nr=3),
+    'many_events': described(nr=7),
+    'many_ids': described(ids=1000),
+    'long_names': described(size=10_000),
+    'others': whole(features={EVENT_DESC: event_desc()}),
+    'order': whole(magic=b'2ELIFREP'),
+    'no_order': whole(magic=b'PERFFILE'),
+    'text': b'hello, this is not a recording at all\n',
+    'empty': b'',
 }
 
 
 def main():
     with open(sys.argv[1], 'wb') as file:
-        file.write(b''.join(KINDS[sys.argv[2] if sys.argv[2:] else 'good']))
+        file.write(KINDS[sys.argv[2] if sys.argv[2:] else 'good'])
 
 
 if __name__ == '__main__':

@@ -719,9 +719,8 @@ test_report() { recorded good
 
 test_report_json() { recorded good
 	report --json >"$work/json"
-	json "[(c['seen'], c['lost'], c['lost_reported'], c['discarded'], c['switches'],
-		c['adds_up']) for c in j['cpus']] ==
-		[(4, 4, 3, 0, 8, True), (2, 0, 0, 1, 3, True)]" <"$work/json"
+	json "[(c['seen'], c['lost'], c['discarded'], c['switches'], c['adds_up'])
+		for c in j['cpus']] == [(4, 4, 0, 8, True), (2, 0, 1, 3, True)]" <"$work/json"
 	json "j['tasks'][0]['counts'] == {'cycles': 8000000, 'instructions': 12000000}" \
 		<"$work/json"
 	json "j['tasks'][1]['name'] == 'new \"name\"' and not j['tasks'][1]['valid']
@@ -729,6 +728,7 @@ test_report_json() { recorded good
 }
 
 test_report_other() {
+	local kind
 	recorded overwrite
 	says '^CPU 0: 1008 switches: 4 seen, 4 lost, 0 discarded, 1000 overwritten' report
 	recorded saturated
@@ -736,78 +736,71 @@ test_report_other() {
 	says '^\+: ' report
 	report --json | json "[t['other_reasons'] for t in j['tasks']]
 		== [1, 0]"
-	recorded sum
-	says '^CPU 0: these numbers do not add up$' report
-	report --json | json "[c['adds_up'] for c in j['cpus']]
-		== [False, True]"
-}
-
-test_report_broken() {
-	local kind
-	for kind in no_end behind no_account bad_type bad_size odd_size zero_record short_switch \
-		bad_class cpus name no_order mode; do
+	recorded long
+	says '^    100   5\.00s       3   6\.00s ' report
+	recorded fork
+	says ' cc1$' report -s id
+	report --json | json "[t['name'] for t in j['tasks'] if t['pid'] == 300] == ['cc1']"
+	for kind in sum unreported; do
 		recorded $kind
-		refuses 1 'byte [0-9]+: .*: it was cut short, or is damaged. Record again$' report
+		says '^CPU 0: these numbers do not add up$' report
+		report --json | json "[c['adds_up'] for c in j['cpus']]
+			== [False, True]"
 	done
-	recorded version
-	refuses 1 'has version 3, and this pmuk knows version 2' report
-	recorded old_version
-	refuses 1 'has version 1, and this pmuk knows version 2: use the pmuk that wrote it' report
-	recorded order
-	refuses 1 'the other byte order' report
-	for kind in text empty; do
-		recorded $kind
-		refuses 1 'is not a file of pmuk record' report
-	done
-	refuses 1 'No such file.*pmuk record makes' "$pmuk" report -i "$work/none"
-	refuses 1 'is not a file of pmuk record' "$pmuk" report -i "$work"
 }
 
-# pmuk report prints the same of the same switches, be they records or packets.
-test_report_raw() {
-	local args kind
-	for args in '' '-s wait' '-c 1' --json; do
-		# shellcheck disable=SC2086	# words on purpose
-		for kind in good raw; do
-			recorded $kind
-			report $args >"$work/$kind"
-		done
-		cmp "$work/good" "$work/raw" || broken "$(diff "$work/good" "$work/raw")"
-	done
-	recorded raw_long
-	says '^    100   5\.00s       2   6\.00s ' report
-	recorded raw_missing
-	says '^CPU 0: these numbers do not add up$' report
-	report --json | json "[c['adds_up'] for c in j['cpus']]
-		== [False, True]"
-}
-
-# refuses_packets KIND WHY: pmuk report refuses this kind of recording.py, and says WHY
-refuses_packets()
+# refuses_file KIND WHY: pmuk report refuses this kind of recording.py, and says WHY
+refuses_file()
 {
 	recorded "$1"
 	refuses 1 "byte [0-9]+: $2: it was cut short, or is damaged. Record again$" report
 }
 
-test_report_raw_broken() {
-	refuses_packets raw_no_mark 'a switch before the first mark'
-	refuses_packets raw_back 'a mark that goes back'
-	refuses_packets raw_class 'a switch of an unknown class'
-	refuses_packets raw_kind 'a packet of an unknown kind'
-	refuses_packets raw_cut 'a packet that is not complete'
-	refuses_packets raw_cut_mark 'a packet that is not complete'
-	refuses_packets raw_pid 'an impossible pid'
-	refuses_packets raw_number 'a number of more than 64 bits'
-	refuses_packets raw_endless 'a number of more than 64 bits'
-	refuses_packets raw_padding 'the padding of packets is not zero'
-	refuses_packets raw_in_records 'packets in a file of records'
-	refuses_packets raw_records 'records in a file of packets'
-	refuses_packets raw_late 'packets of CPU 0 after its account'
-	refuses_packets raw_half 'the file ends without the block of its end'
-	refuses_packets raw_no_padding 'a block that is not complete'
-	# the position: after the header, two names, the block's header and the mark
-	recorded raw_kind
-	refuses 1 "byte $((160 + 2 * 88 + 16 + 21)): " report
+test_report_broken() {
+	refuses_file no_end 'the file does not end where its header says'
+	refuses_file no_data 'the file does not end where its header says'
+	refuses_file behind 'the file does not end where its header says'
+	refuses_file cpus 'an account of 3 CPUs in [0-9]+ bytes'
+	refuses_file no_account_of 'CPU 2 has no account'
+	refuses_file lost_of 'CPU 2 has no account'
+	refuses_file ended 'it ended before it began'
+	refuses_file mode 'mode 3'
+	refuses_file bad_type 'a record of type 11'
+	refuses_file bad_size 'a record of 0 bytes where [0-9]+ are left'
+	refuses_file long_record 'a record of 65528 bytes where [0-9]+ are left'
+	refuses_file odd_size 'a record of 12 bytes where [0-9]+ are left'
+	refuses_file short_switch 'a switch of 56 bytes'
+	refuses_file long_switch 'a switch of 160 bytes'
+	refuses_file bad_class 'a switch of an unknown class'
+	refuses_file two_lengths 'a slice of two lengths'
+	refuses_file other_event 'a sum of another event'
+	refuses_file shrinks 'a sum of CPU 0 that shrinks'
+	refuses_file short_name '8 bytes are needed where 0 are left'
+	refuses_file short_fork '16 bytes are needed where 8 are left'
+	refuses_file short_lost '16 bytes are needed where 8 are left'
+	refuses_file no_events '3 events'
+	refuses_file many_events '7 events'
+	refuses_file many_ids 'an event that is not complete'
+	refuses_file long_names 'an event that is not complete'
+	# the position: after the header, three records of names and switches
+	recorded odd_size
+	refuses 1 "byte $((104 + 56 + 64 + 3 * 152)): " report
+}
+
+test_report_others() {
+	local kind
+	recorded version
+	refuses 1 'has version 4, and this pmuk knows version 3: use the pmuk that wrote it' report
+	recorded order
+	refuses 1 'the other byte order' report
+	recorded others
+	refuses 1 'has no switches of pmuk record' report
+	for kind in no_order text empty; do
+		recorded $kind
+		refuses 1 'is not a file of pmuk record' report
+	done
+	refuses 1 'No such file.*pmuk record makes' "$pmuk" report -i "$work/none"
+	refuses 1 'is not a file of pmuk record' "$pmuk" report -i "$work"
 }
 
 # damaged HOW FIRST STEP: cuts $work/data at each STEP-th byte from FIRST on, or changes that byte.
@@ -834,13 +827,6 @@ damaged()
 	END
 }
 
-test_report_raw_damaged() {
-	recorded raw
-	damaged cut 8 1
-	recorded raw
-	damaged changed 8 1
-}
-
 test_report_cut() { recorded good; damaged cut 1 13; }
 test_report_changed() { recorded good; damaged changed 8 11; }
 
@@ -849,7 +835,8 @@ test_report_changed() { recorded good; damaged changed 8 11; }
 kernel()
 {
 	root first
-	mkdir -p "$PMUK_ROOT/dev" "$PMUK_ROOT/proc/self"
+	mkdir -p "$PMUK_ROOT/dev" "$PMUK_ROOT/proc/self" "$PMUK_ROOT/proc/100/task/100"
+	echo cc1 >"$PMUK_ROOT/proc/100/task/100/comm"
 	: >"$PMUK_ROOT/dev/pmuk_sched"
 	cgroups="$work/cgroup fs"
 	rm -rf "$cgroups"
@@ -964,7 +951,7 @@ test_kernel_record() { kernel
 	exact "$work/data"
 }
 
-# Each CPU takes a file, so pmuk raises its soft limit.
+# Each CPU takes two files, so pmuk raises its soft limit.
 test_kernel_record_files() { kernel
 	(ulimit -Sn 5; record -t 0.2 2>/dev/null)
 	exact "$work/data"
@@ -977,8 +964,7 @@ test_kernel_record_files() { kernel
 test_kernel_record_lost() { kernel
 	record -m 2 -t 1 2>/dev/null
 	exact "$work/data"
-	json "all(c['lost'] > 0 and c['lost_reported'] > 0 and c['lost'] >= c['lost_reported']
-		for c in j['cpus'])" <"$work/json"
+	json "all(c['lost'] > 0 for c in j['cpus'])" <"$work/json"
 }
 
 test_kernel_record_overwrite() { kernel
@@ -993,7 +979,6 @@ test_kernel_record_raw() { kernel
 	exact "$work/data"
 	json "len(j['cpus']) == 2 and all(c['lost'] == 0 and c['switches'] == c['seen']
 		for c in j['cpus'])" <"$work/json"
-	json "$(stat -c %s "$work/data") < 16 * sum(c['seen'] for c in j['cpus'])" <"$work/json"
 	ends 5 record --raw -c 1 -- sh -c 'sleep 0.3; exit 5' 2>/dev/null
 	exact "$work/data"
 	json "[c['cpu'] for c in j['cpus']] == [1]" <"$work/json"
@@ -1002,8 +987,7 @@ test_kernel_record_raw() { kernel
 test_kernel_record_raw_lost() { kernel
 	record --raw -m 1 -t 1 2>/dev/null
 	exact "$work/data"
-	json "all(c['lost'] > 0 and c['lost_reported'] > 0 and c['lost'] >= c['lost_reported']
-		for c in j['cpus'])" <"$work/json"
+	json "all(c['lost'] > 0 for c in j['cpus'])" <"$work/json"
 	refuses 1 'choose one' record --raw --overwrite -t 1
 }
 
@@ -1032,6 +1016,7 @@ test_kernel_record_refused() { kernel
 	sleep 0.3
 	[ ! -e "$work/has run" ] || broken 'the command runs though nothing is recorded'
 	refuses 1 'there is no CPU 7, or it is offline' record -c 7 -t 1
+	PMUK_TEST=no-perf refuses 1 'of tasks takes CAP_PERFMON' record -t 1
 	refuses 1 'nowhere/data: No such file' "$pmuk" record -o "$work/nowhere/data" -t 1
 	rm "$PMUK_ROOT/dev/pmuk_sched"
 	refuses 1 '/dev/pmuk_sched is missing, though' record -t 1

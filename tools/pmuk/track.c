@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Tells readers of a recording how tasks are named and what code they have mapped, as perf record
+ * does: the kernel says so in records of a dummy event. present.c tells of what there was before.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "recording.h"
+
+void track_begin(struct track *t, struct perfdata *file, bool code)
+{
+	const struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_DUMMY,
+		.size = sizeof(attr),
+		.sample_type = RECORDING_ID_TYPE,
+		.sample_id_all = 1,
+		.comm = 1,
+		.comm_exec = 1,
+		.task = 1,
+		.mmap = code,
+		.mmap2 = code,
+		.ksymbol = code,
+		.watermark = 1,
+		.wakeup_watermark = TRACK_PAGES * (u32)sysconf(_SC_PAGESIZE) / 4,
+	};
+
+	*t = (struct track) { .file = file, .code = code };
+	t->event = perfdata_add_event(file, &attr, "tasks");
+}
+
+__noreturn static void cannot(u32 cpu, int error)
+{
+	if (error == EMFILE)
+		die("CPU %u: there are too many open files; see ulimit -n", cpu);
+	if (error == EACCES || error == EPERM)
+		die("CPU %u: recording the names of tasks takes CAP_PERFMON", cpu);
+	die("CPU %u: perf does not tell the names of tasks: %s", cpu, strerror(error));
+}
+
+void track_open(struct track *t, struct stream *s, u32 cpu)
+{
+	u64 id;
+
+	*s = (struct stream) { .cpu = cpu, .mode = PMUK_SCHED_DROP };
+	s->fd = (int)syscall(__NR_perf_event_open, &t->file->events[t->event].attr, -1, (int)cpu,
+			     -1, PERF_FLAG_FD_CLOEXEC);
+	if (s->fd < 0 || ioctl(s->fd, PERF_EVENT_IOC_ID, &id))
+		cannot(cpu, errno);
+	perfdata_add_id(t->file, t->event, id);
+	stream_map(s, TRACK_PAGES);
+}
+
+void track_belongs(struct track *t, u32 tid, u32 pid)
+{
+	*map_at(&t->processes, tid) = pid;
+}
+
+/* A thread that was never mentioned counts as a process. */
+u32 track_process(const struct track *t, u32 tid)
+{
+	size_t pid = map_find(&t->processes, tid);
+
+	return pid == MAP_NONE ? tid : (u32)pid;
+}
+
+static void note(struct track *t, const struct perf_event_header *h, const unsigned char *body)
+{
+	struct { u32 pid, ppid, tid, ptid; } task;
+	struct { u32 pid, tid; } named;
+
+	if (h->type == PERF_RECORD_FORK && h->size >= sizeof(*h) + sizeof(task)) {
+		memcpy(&task, body, sizeof(task));
+		track_belongs(t, task.tid, task.pid);
+	}
+	if (h->type == PERF_RECORD_COMM && h->size >= sizeof(*h) + sizeof(named)) {
+		memcpy(&named, body, sizeof(named));
+		track_belongs(t, named.tid, named.pid);
+	}
+}
+
+void track_put(struct track *t, const unsigned char *data, size_t size)
+{
+	struct perf_event_header h;
+	size_t at;
+
+	for (at = 0; size - at >= sizeof(h); at += h.size) {
+		memcpy(&h, data + at, sizeof(h));
+		if (h.size < sizeof(h) || h.size > size - at)
+			die("perf's ring has a record of %u bytes where %zu are left", h.size,
+			    size - at);
+		note(t, &h, data + at + sizeof(h));
+	}
+	perfdata_put(t->file, data, size);
+}
+
+void track_end(struct track *t)
+{
+	map_free(&t->processes);
+}
