@@ -47,11 +47,16 @@ struct task_struct;
  *	pinned counters of its next set will need. A context of another rank that finds no room may
  *	borrow these registers. A borrower of lower rank gives way when the reserving context
  *	starts; a borrower of higher rank does not. On CPUs; not with PMUK_CTX_YIELD
+ * @PMUK_CTX_EXPORT: user space that has CAP_PERFMON may read the context's buffers through
+ *	/dev/pmuk, by the context's name, see uapi/linux/pmu_kapi.h. The context has a name, perf's
+ *	records with PERF_SAMPLE_IDENTIFIER, and buffers with data pages, PMUK_BUFFER_DROP and
+ *	PMUK_BUFFER_USER_TAIL, without an AUX area and without a wait queue of the consumer's
  */
 enum pmuk_context_flags {
 	PMUK_CTX_MASK		= BIT(0),
 	PMUK_CTX_YIELD		= BIT(1),
 	PMUK_CTX_RESERVE	= BIT(2),
+	PMUK_CTX_EXPORT		= BIT(3),
 };
 
 /**
@@ -68,8 +73,9 @@ enum pmuk_rank {
 
 /**
  * struct pmuk_context_attr - what a context is to be like
- * @name: what debugfs calls the context: 1 to 31 printable ASCII characters without blanks; copied.
- *	NULL: "unnamed"
+ * @name: what debugfs and /dev/pmuk call the context: 1 to 31 printable ASCII characters without
+ *	blanks; copied. NULL: "unnamed". Several contexts may have one name; /dev/pmuk finds the
+ *	oldest of those that are exported
  * @flags: enum pmuk_context_flags
  * @rank: if pinned counters of this context find no room on a CPU, contexts of lower rank that hold
  *	pinned counters of the same PMU there give way, one by one, until there is room. They get a

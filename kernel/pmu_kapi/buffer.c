@@ -274,6 +274,16 @@ void pmuk_buffers_kill(struct pmuk_buffer **buffers, unsigned int nr)
 }
 
 /*
+ * A file of /dev/pmuk may have the buffer, and outlive the creator's reference. A consumer's own
+ * wait queue has nobody who waits for this buffer, see pmuk_buffer_destroy().
+ */
+static void pmuk_buffer_hang_up(struct pmuk_buffer *b)
+{
+	smp_store_release(&b->ended, true);	/* pairs with pmuk_device_poll() */
+	wake_up_interruptible_all(&b->own_waitq);
+}
+
+/*
  * Destroy buffers, some of which may be NULL. All of them share one grace period. This may wait for
  * the writer of an AUX area, as pmuk_buffer_destroy() says.
  */
@@ -288,6 +298,7 @@ void pmuk_buffers_destroy(struct pmuk_buffer **buffers, unsigned int nr)
 		cond_synchronize_rcu(buffers[i]->grace);
 		pmuk_aux_end(buffers[i]);
 		irq_work_sync(&buffers[i]->wake_work);
+		pmuk_buffer_hang_up(buffers[i]);
 		pmuk_buffer_put(buffers[i]);
 	}
 }

@@ -55,6 +55,9 @@ struct pmuk_buffer {
 	struct pmuk_counter *self;	/* the counter on the control page; cmpxchg to change */
 	bool killed;			/* the creator writes: takes no records any more, and ... */
 	unsigned long grace;		/* ... has no writers after this RCU grace period */
+	bool ended;			/* the creator writes: has no writers */
+	u64 context;			/* const: the id of the context, or 0 */
+	atomic_t opened;		/* a file of /dev/pmuk has the buffer */
 	struct kref ref;		/* held by creator, counters, maps, the AUX area's writer */
 	void (*release)(struct kref *ref);	/* const */
 };

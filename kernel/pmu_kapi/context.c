@@ -140,9 +140,30 @@ static bool pmuk_is_name(const char *name)
 	return len && len < PMUK_NAME_LEN;
 }
 
+/* A file of /dev/pmuk may outlive the context, so it must need nothing of the context's owner. */
+static const char *pmuk_export_fault(const struct pmuk_context_attr *attr)
+{
+	const struct pmuk_perf_format *perf = attr->format_arg;
+
+	if (!(attr->flags & PMUK_CTX_EXPORT))
+		return NULL;
+	if (!attr->name)
+		return "user space finds no context without a name";
+	if (!attr->buffer.nr_pages || attr->buffer.aux.nr_pages)
+		return "user space reads data pages, and no AUX area";
+	if (attr->buffer.mode != PMUK_BUFFER_DROP || !(attr->buffer.flags & PMUK_BUFFER_USER_TAIL))
+		return "user space reads buffers that drop records, and gives these back";
+	if (attr->buffer.waitq)
+		return "a wait queue that user space may outlive";
+	if (attr->format || attr->format_arg_size != sizeof(*perf) ||
+	    !(perf->sample_type & PERF_SAMPLE_IDENTIFIER))
+		return "user space reads perf's records with PERF_SAMPLE_IDENTIFIER";
+	return NULL;
+}
+
 static const char *pmuk_context_fault(const struct pmuk_context_attr *attr)
 {
-	if (attr->flags & ~(PMUK_CTX_MASK | PMUK_CTX_YIELD | PMUK_CTX_RESERVE))
+	if (attr->flags & ~(PMUK_CTX_MASK | PMUK_CTX_YIELD | PMUK_CTX_RESERVE | PMUK_CTX_EXPORT))
 		return "unknown flags";
 	if ((attr->flags & PMUK_CTX_YIELD) && attr->rank != PMUK_RANK_BACKGROUND)
 		return "only background contexts yield";
@@ -160,7 +181,8 @@ static const char *pmuk_context_fault(const struct pmuk_context_attr *attr)
 		return "an argument for the format without its size, or the reverse";
 	if (attr->buffer.aux.nr_pages && !attr->buffer.nr_pages)
 		return "an AUX area, and no data pages for its records";
-	return pmuk_buffer_fault(&attr->buffer, attr->buffer.nr_pages ? 0 : -1);
+	return pmuk_export_fault(attr) ?:
+	       pmuk_buffer_fault(&attr->buffer, attr->buffer.nr_pages ? 0 : -1);
 }
 
 static int pmuk_context_set_format(struct pmuk_context *ctx, const struct pmuk_context_attr *attr)

@@ -249,8 +249,9 @@ static struct perf_event *pmuk_counter_event(struct pmuk_counter *c, const struc
  * @c: the counter
  *
  * Context: Any, NMI too.
- * Return: perf's id of the counter, which is never 0 and never used again; 0 if @c is NULL or an
- * ERR_PTR().
+ * Return: perf's id of the counter, which is never 0 and never used again. A context gives its
+ * counters ids of its own, by set, number and CPU, which stay when a CPU goes offline. 0 if @c is
+ * NULL or an ERR_PTR().
  */
 u64 pmuk_counter_id(struct pmuk_counter *c)
 {

@@ -130,7 +130,7 @@ struct pmuk_counter {
 	u32 paused_nmis;		/* the number of NMIs, if an NMI has paused it; else 0 */
 	struct module *aux_owner;	/* ... with this module, ... */
 	void (*free_aux)(void *aux);	/* ... which frees its part of an area with this */
-	u64 id;				/* const: perf's id of the event, in records */
+	u64 id;				/* const: perf's id of the event, or pmuk_record_id() */
 	/* The next three fields are const while the counter counts; a tree's, in its turn. */
 	unsigned int record_size;	/* see pmuk_format_size() */
 	unsigned int nr_peers;		/* peers in ->peers, where a context's counter has room */

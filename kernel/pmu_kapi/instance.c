@@ -208,7 +208,7 @@ static int pmuk_turns_place(struct pmuk_inst *inst, struct pmuk_slot **failed)
 	__must_hold(&inst->lock) __must_hold(&inst->ctx->lock)
 {
 	struct mutex *lock = pmuk_trial_lock(max(inst->cpu, 0));	/* any, on a task */
-	struct pmuk_attr attr = pmuk_inst_attr(inst);
+	struct pmuk_attr attr = pmuk_slots_attr(inst->ctx);
 	u64 now = ktime_get_mono_fast_ns();
 	unsigned int i;
 	int ret = 0;

@@ -5,6 +5,7 @@
 #include <linux/rcupdate.h>
 
 #include "debugfs.h"
+#include "device.h"
 #include "hotplug.h"
 #include "instance.h"
 #include "reserve.h"
@@ -25,24 +26,30 @@ static int __init pmuk_init(void)
 	ret = pmuk_hotplug_init();
 	if (ret)
 		goto fail_hotplug;
+	ret = pmuk_device_init();
+	if (ret)
+		goto fail_device;
 	pmuk_debugfs_init();
 	return 0;
 
+fail_device:
+	pmuk_hotplug_exit();
 fail_hotplug:
 	pmuk_share_exit();
 fail_share:
 	pmuk_work_exit();
 	return ret;
 }
-subsys_initcall(pmuk_init);
+fs_initcall(pmuk_init);	/* after misc_init() */
 
 /*
- * Each counter, buffer and context holds the module. Some work may still be about to return, and
- * pages of maps may be waiting for a grace period before they are freed.
+ * Each counter, buffer, context and open file holds the module. Some work may still be about to
+ * return, and pages of maps may be waiting for a grace period before they are freed.
  */
 static void __exit pmuk_exit(void)
 {
 	pmuk_debugfs_exit();
+	pmuk_device_exit();
 	pmuk_hotplug_exit();
 	pmuk_reserve_exit();
 	rcu_barrier();

@@ -15,21 +15,34 @@
 #include <linux/printk.h>
 
 #include "context.h"
+#include "event.h"
 #include "format.h"
 #include "message.h"
 #include "overflow.h"
 #include "registry.h"
 #include "slot.h"
 
-/* Returns what the counters of an instance have in common, for pmuk_slot_make(). */
-struct pmuk_attr pmuk_inst_attr(const struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
+static_assert(CONFIG_NR_CPUS < BIT(14) && PMUK_SET_COUNTERS <= BIT(5));
+
+/*
+ * Returns the id that a counter has in records; @cpu is -1 for a task's counter. perf's id of the
+ * event would be another one each time that the counter is made, and readers could not follow. The
+ * numbers of perf, which begin at 1, do not come as far as these ids.
+ */
+u64 pmuk_record_id(const struct pmuk_context *ctx, u16 set, u16 num, int cpu)
 {
-	const struct pmuk_perf_format *perf = inst->ctx->format_arg;
+	return ctx->id << 35 | (u64)(cpu + 1) << 21 | set << 5 | num;
+}
+
+/* Returns what the counters of a context have in common, for pmuk_slot_make(). */
+struct pmuk_attr pmuk_slots_attr(const struct pmuk_context *ctx) __must_hold(&ctx->lock)
+{
+	const struct pmuk_perf_format *perf = ctx->format_arg;
 	struct pmuk_attr attr = {
-		.sample_type	= inst->ctx->format->sample_type,
+		.sample_type	= ctx->format->sample_type,
 	};
 
-	if (pmuk_format_is_perf(inst->ctx->format) && perf) {
+	if (pmuk_format_is_perf(ctx->format) && perf) {
 		attr.sample_type = perf->sample_type;
 		attr.read_format = perf->read_format;
 	}
@@ -71,6 +84,40 @@ static void pmuk_slot_set_event(struct pmuk_attr *attr, const struct pmuk_pmc *p
 				   pmc->branch_sample_type : 0;
 }
 
+static u32 pmuk_slot_flags(const struct pmuk_context *ctx, const struct pmuk_pmc *pmc)
+	__must_hold(&ctx->lock)
+{
+	return pmc->flags | (ctx->target == PMUK_TARGET_TREE ? PMUK_INHERIT : 0);
+}
+
+/* Returns whether records have the counter's id: its own records, or those with group values. */
+bool pmuk_def_is_recorded(const struct pmuk_context *ctx, const struct pmuk_def *def)
+	__must_hold(&ctx->lock)
+{
+	const u64 group = PERF_FORMAT_GROUP | PERF_FORMAT_ID;
+	struct pmuk_attr attr = pmuk_slots_attr(ctx);
+
+	return def->pmd.short_reset || def->pmd.long_reset ||
+	       ((attr.sample_type & PERF_SAMPLE_READ) && (attr.read_format & group) == group);
+}
+
+/* Describes a counter to perf's tools: what it counts, and the fields of its records. */
+struct perf_event_attr pmuk_def_event_attr(const struct pmuk_context *ctx,
+					   const struct pmuk_def *def) __must_hold(&ctx->lock)
+{
+	struct pmuk_attr attr = pmuk_slots_attr(ctx);
+	struct perf_event_attr pa;
+
+	pmuk_slot_set_event(&attr, &def->pmc);
+	attr.flags = pmuk_slot_flags(ctx, &def->pmc);
+	pa = pmuk_event_attr(&attr);
+	pa.sample_type = attr.sample_type & ~PMUK_SAMPLE_COOKIE;
+	pa.read_format = attr.read_format;
+	pa.sample_period = def->pmd.short_reset ?: def->pmd.long_reset;
+	pa.precise_ip = min(attr.precise_ip, 3U);
+	return pa;
+}
+
 /*
  * Makes the slot's counter, at the time @now. @attr has what the counters of the instance have in
  * common, and gets the rest, but for the cookie, see pmuk_slot_prepare(). If the CPU was offline
@@ -90,7 +137,7 @@ struct pmuk_counter *pmuk_slot_make(struct pmuk_slot *slot, struct pmuk_attr *at
 	attr->period = pmuk_slot_period(slot, false);
 	attr->random_mask = pmd->random_mask;
 	attr->random_seed = pmd->random_seed;
-	attr->flags = pmc->flags | (pmuk_inst_is_tree(slot->inst) ? PMUK_INHERIT : 0);
+	attr->flags = pmuk_slot_flags(ctx, pmc);
 	if (attr->precise_ip && !attr->period) {
 		pr_debug("load: set %u, counter %u: precise_ip without a period\n", pmc->set,
 			 pmc->num);
@@ -101,6 +148,7 @@ struct pmuk_counter *pmuk_slot_make(struct pmuk_slot *slot, struct pmuk_attr *at
 	slot->held = slot->base;
 	if (IS_ERR(c))
 		return c;
+	c->id = pmuk_record_id(ctx, slot->turn->set->id, slot->def->num, slot->inst->cpu);
 	if (ctx->flags & PMUK_CTX_YIELD)
 		perf_event_set_others_wait(c->event, pmuk_slot_others_wait);
 	pmuk_counter_set_age(c, now);

@@ -16,7 +16,12 @@ static inline atomic_t *pmuk_ways(int cpu)
 	return per_cpu_ptr(&pmuk_ways_of, cpu);
 }
 
-struct pmuk_attr pmuk_inst_attr(const struct pmuk_inst *inst) __must_hold(&inst->ctx->lock);
+u64 pmuk_record_id(const struct pmuk_context *ctx, u16 set, u16 num, int cpu);
+struct pmuk_attr pmuk_slots_attr(const struct pmuk_context *ctx) __must_hold(&ctx->lock);
+bool pmuk_def_is_recorded(const struct pmuk_context *ctx, const struct pmuk_def *def)
+	__must_hold(&ctx->lock);
+struct perf_event_attr pmuk_def_event_attr(const struct pmuk_context *ctx,
+					   const struct pmuk_def *def) __must_hold(&ctx->lock);
 struct pmuk_counter *pmuk_slot_make(struct pmuk_slot *slot, struct pmuk_attr *attr, u64 now);
 void pmuk_slot_show(struct pmuk_slot *slot);
 void pmuk_slot_snapshot(const struct pmuk_slot *slot, struct pmuk_value *sum);

@@ -62,6 +62,7 @@ static int pmuk_context_make_buffer(struct pmuk_context *ctx, int cpu) __must_ho
 	if (IS_ERR(b))
 		return PTR_ERR(b);
 	b->notify_data = ctx;
+	b->context = ctx->id;
 	if (b->aux)
 		b->aux->session = ctx->session;
 	b->notify = pmuk_context_notified;

@@ -56,6 +56,38 @@ static void create_refuses_bad_attributes(struct kunit *test)
 		expect_create(test, &bad[i].attr, bad[i].error);
 }
 
+/* Each attribute but one is as /dev/pmuk needs it. */
+static void create_checks_what_is_exported(struct kunit *test)
+{
+	enum { NAME, PAGES, AUX, MODE, TAIL, WAITQ, FORMAT, FIELDS, SIZE, NR };
+	const struct pmuk_perf_format good = { .sample_type = PERF_SAMPLE_IDENTIFIER };
+	const struct pmuk_perf_format bad = { .sample_type = PERF_SAMPLE_ID };
+	const uuid_t uuid = UUID_INIT(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11);
+	DECLARE_WAIT_QUEUE_HEAD_ONSTACK(waitq);
+	static struct pmuk_context_attr attrs[NR + 1];
+	unsigned int i;
+
+	for (i = 0; i <= NR; i++)
+		attrs[i] = (struct pmuk_context_attr){
+			.name = "exported", .flags = PMUK_CTX_EXPORT,
+			.buffer = { .nr_pages = 1, .flags = PMUK_BUFFER_USER_TAIL },
+			.format_arg = &good, .format_arg_size = sizeof(good),
+		};
+	attrs[NAME].name = NULL;
+	attrs[PAGES].buffer.nr_pages = 0;
+	attrs[AUX].buffer.aux.nr_pages = 1;
+	attrs[MODE].buffer.mode = PMUK_BUFFER_STOP;
+	attrs[TAIL].buffer.flags = 0;
+	attrs[WAITQ].buffer.waitq = &waitq;
+	attrs[FORMAT].format = &uuid;
+	attrs[FIELDS].format_arg = &bad;
+	attrs[SIZE].format_arg = NULL;
+	attrs[SIZE].format_arg_size = 0;
+	for (i = 0; i < NR; i++)
+		expect_create(test, &attrs[i], -EINVAL);
+	expect_create(test, &attrs[NR], 0);
+}
+
 static void names_are_printable_words(struct kunit *test)
 {
 	static const char *const bad[] = {
@@ -1457,6 +1489,7 @@ static void close_deferred_in_handler(struct kunit *test)
 
 static struct kunit_case pmuk_context_cases[] = {
 	KUNIT_CASE(create_refuses_bad_attributes),
+	KUNIT_CASE(create_checks_what_is_exported),
 	KUNIT_CASE(names_are_printable_words),
 	KUNIT_CASE(calls_refuse_no_context),
 	KUNIT_CASE(calls_refuse_bad_vectors),

@@ -71,7 +71,9 @@ static int live_begin(struct pmuk_context *ctx, const struct pmuk_live_attr *wha
 
 static long live_create(struct live *l, void __user *from)
 {
-	const struct pmuk_perf_format format = { .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TIME };
+	const u64 more = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_CPU |
+			 PERF_SAMPLE_PERIOD | PMUK_SAMPLE_COOKIE;
+	struct pmuk_perf_format format = { .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TIME };
 	struct pmuk_live_attr what;
 	struct pmuk_context_attr attr = {
 		.name = "pmuk_live",
@@ -87,7 +89,12 @@ static long live_create(struct live *l, void __user *from)
 		return -EBUSY;
 	attr.flags = what.flags;
 	attr.buffer.nr_pages = what.nr_pages;
-	attr.buffer.aux.nr_pages = what.nr_pages;
+	if (what.flags & PMUK_CTX_EXPORT) {
+		attr.buffer.flags = PMUK_BUFFER_USER_TAIL;
+		format.sample_type |= more;
+	} else {
+		attr.buffer.aux.nr_pages = what.nr_pages;
+	}
 	ctx = pmuk_create_context(&attr);
 	if (IS_ERR(ctx))
 		return PTR_ERR(ctx);
@@ -133,13 +140,16 @@ static long live_busy(struct live *l, bool busy)
 	return 0;
 }
 
-static long live_close(struct live *l)
+static long live_close(struct live *l, bool deferred)
 {
 	if (!l->ctx)
 		return -ENODEV;
 	if (l->busy)
 		live_busy(l, false);
-	pmuk_close(l->ctx);
+	if (deferred)
+		pmuk_close_deferred(l->ctx, NULL);
+	else
+		pmuk_close(l->ctx);
 	l->ctx = NULL;
 	return 0;
 }
@@ -258,7 +268,9 @@ static long live_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	case PMUK_LIVE_STOP:
 		return l->ctx ? pmuk_stop(l->ctx) : -ENODEV;
 	case PMUK_LIVE_CLOSE:
-		return live_close(l);
+		return live_close(l, false);
+	case PMUK_LIVE_CLOSE_LATER:
+		return live_close(l, true);
 	case PMUK_LIVE_WAKE:
 		return live_wake_later(l, arg);
 	case PMUK_LIVE_LEND_SLEEP:
@@ -292,7 +304,7 @@ static int live_release(struct inode *inode, struct file *file)
 	struct live *l = file->private_data;
 
 	hrtimer_cancel(&l->wake);
-	live_close(l);
+	live_close(l, false);
 	kfree(l->told);
 	kfree(l);
 	return 0;

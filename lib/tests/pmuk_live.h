@@ -15,7 +15,9 @@
 /**
  * struct pmuk_live_attr - a context on the whole machine
  * @type: see struct pmuk_pmc; the same for both counters
- * @nr_pages: see struct pmuk_buffer_attr; records have IP and time
+ * @nr_pages: see struct pmuk_buffer_attr; records have IP and time, with PMUK_CTX_EXPORT also
+ *	identifier, TID, CPU, period and a cookie of 0. There are AUX areas as large, but not with
+ *	PMUK_CTX_EXPORT
  * @config: see struct pmuk_pmc; the same for both counters
  * @period: events until a counter overflows; 0: it does not
  * @timeout: nanoseconds of each set's turn
@@ -73,5 +75,7 @@ struct pmuk_live_cpu {
 #define PMUK_LIVE_LEND_SLEEP	_IO('p', 0xed)
 /* The argument 1 begins a call on the context that takes long, and 0 ends it. */
 #define PMUK_LIVE_BUSY		_IO('p', 0xee)
+/* Closes the context by pmuk_close_deferred(), and does not wait for the end of that. */
+#define PMUK_LIVE_CLOSE_LATER	_IO('p', 0xef)
 
 #endif /* _PMUK_LIVE_H */
