@@ -23,8 +23,9 @@ static const struct verb {
 	{ "hist", cmd_hist, "[wait|slice|ipc] [-c CPU] [-d SECONDS] [--json]",
 	  "histograms of waits, run slices, or IPC" },
 	{ "record", cmd_record,
-	  "[-c CPUS] [-m PAGES] [-o FILE] [--overwrite | --raw] [-t SECONDS | -- COMMAND ...]",
-	  "each switch, to a file" },
+	  "[-c CPUS] [-m PAGES] [-o FILE] [--overwrite | --raw | --buffer NAME]\n"
+	  "                   [-t SECONDS | -- COMMAND ...]",
+	  "each switch, or what kernel code exports, to a file of perf" },
 	{ "report", cmd_report, "[-i FILE] [-s KEY] [-c CPU] [--json]",
 	  "the contents of such a file" },
 	{ "export", cmd_export, "[-o FILE] [--depth LEVELS] [--tasks]",

@@ -22,7 +22,8 @@
 struct recorded_cpu {
 	struct stream stream;		/* the switches */
 	struct stream names;		/* perf's records about tasks */
-	struct cpu_switches switches;
+	struct cpu_switches switches;	/* unless a buffer is recorded: */
+	struct buffer buffer;
 };
 
 struct recorder {
@@ -41,25 +42,37 @@ struct recorder {
 	struct perfdata file;
 	struct track track;
 	struct switches switches;
+	struct buffers buffers;		/* unless its name is NULL */
 };
 
 /* ---- which CPUs ---- */
 
+static bool open_stream(struct recorder *rec, struct stream *s, u32 cpu)
+{
+	if (!rec->buffers.name) {
+		switches_add_cpu(&rec->switches, cpu);
+		return stream_open(s, cpu, rec->nr_pages, rec->mode);
+	}
+	if (!buffer_open(s, rec->buffers.name, cpu, rec->nr_pages))
+		return false;
+	buffer_events(&rec->buffers, s);
+	return true;
+}
+
 static void add_cpu(struct recorder *rec, u64 cpu, bool wanted)
 {
-	struct recorded_cpu c = { .switches.cpu = (u32)cpu };
+	struct recorded_cpu c = { .switches.cpu = (u32)cpu, .buffer.cpu = (u32)cpu };
 	size_t i;
 
 	for (i = 0; i < rec->nr; i++)
 		if (rec->cpus[i].switches.cpu == cpu)
 			return;
-	if (!stream_open(&c.stream, (u32)cpu, rec->nr_pages, rec->mode)) {
+	if (!open_stream(rec, &c.stream, (u32)cpu)) {
 		if (wanted)
 			die("there is no CPU %llu, or it is offline", (unsigned long long)cpu);
 		return;
 	}
 	track_open(&rec->track, &c.names, (u32)cpu);
-	switches_add_cpu(&rec->switches, (u32)cpu);
 	rec->cpus = grow(rec->cpus, rec->nr, &rec->room, sizeof(*rec->cpus));
 	rec->cpus[rec->nr++] = c;
 }
@@ -81,16 +94,25 @@ static void add_list(struct recorder *rec, char *list)
 	}
 }
 
-static void add_cpus(struct recorder *rec, const struct reading *cpus)
+/* Adds those of @cpus, or all that there are. */
+static void add_all(struct recorder *rec, const struct reading *cpus)
 {
+	long cpu;
 	size_t i;
 
+	for (i = 0; cpus && i < cpus->nr; i++)
+		if (cpus->entries[i].kind == CPU)
+			add_cpu(rec, cpus->entries[i].id, false);
+	for (cpu = 0; !cpus && cpu < sysconf(_SC_NPROCESSORS_CONF); cpu++)
+		add_cpu(rec, (u64)cpu, false);
+}
+
+static void add_cpus(struct recorder *rec, const struct reading *cpus)
+{
 	if (rec->cpu_list)
 		add_list(rec, rec->cpu_list);
 	else
-		for (i = 0; i < cpus->nr; i++)
-			if (cpus->entries[i].kind == CPU)
-				add_cpu(rec, cpus->entries[i].id, false);
+		add_all(rec, cpus);
 	if (!rec->nr)
 		die("there is no CPU to record");
 }
@@ -101,7 +123,9 @@ static void drain(struct recorder *rec, struct recorded_cpu *c, u64 end)
 {
 	size_t size = stream_read(&c->stream, end, rec->buffer);
 
-	if (rec->mode == PMUK_SCHED_RAW)
+	if (rec->buffers.name)
+		buffer_records(&rec->buffers, &c->buffer, rec->buffer, size);
+	else if (rec->mode == PMUK_SCHED_RAW)
 		switches_packets(&rec->switches, &c->switches, rec->buffer, size);
 	else
 		switches_records(&rec->switches, &c->switches, rec->buffer, size);
@@ -148,6 +172,27 @@ static void finish_cpu(struct recorder *rec, struct recorded_cpu *c, struct reco
 	stream_close(&c->names);
 }
 
+static void finish_buffers(struct recorder *rec)
+{
+	u64 records = 0, lost = 0;
+	size_t i;
+
+	drain_all(rec);
+	for (i = 0; i < rec->nr; i++) {
+		struct recorded_cpu *c = &rec->cpus[i];
+
+		buffer_end(&rec->buffers, &c->buffer, &c->stream);
+		records += c->buffer.records;
+		lost += c->buffer.lost;
+		stream_close(&c->stream);
+		stream_close(&c->names);
+	}
+	perfdata_finish(&rec->file, rec->all, NULL, 0);
+	fprintf(stderr, "pmuk: %llu samples of %zu CPUs, and %llu lost; %llu bytes in %s\n",
+		(unsigned long long)records, rec->nr, (unsigned long long)lost,
+		(unsigned long long)rec->file.bytes, rec->name);
+}
+
 static void finish(struct recorder *rec)
 {
 	size_t i, size = sizeof(struct recording_account) + rec->nr * sizeof(struct recording_cpu);
@@ -176,8 +221,25 @@ static void finish(struct recorder *rec)
 
 /* ---- until the end ---- */
 
+/* Notes which buffers were closed, so that they wake nobody any more. Returns false if all were. */
+static bool has_streams(struct recorder *rec)
+{
+	size_t i, left = 0;
+
+	for (i = 0; i < rec->nr; i++) {
+		struct pollfd *fd = &rec->fds[rec->nr + i];
+
+		if (fd->revents & POLLHUP)
+			fd->fd = -1;
+		left += fd->fd >= 0;
+	}
+	return left;
+}
+
 static bool goes_on(struct recorder *rec, u64 begun)
 {
+	bool there = has_streams(rec);
+
 	if (rec->argv) {
 		/* COMMAND gets ^C from the terminal, too: wait until COMMAND ends */
 		if (signalled == SIGTERM || signalled == SIGHUP)
@@ -185,7 +247,7 @@ static bool goes_on(struct recorder *rec, u64 begun)
 		signalled = 0;
 		return !command_poll(&rec->command, false);
 	}
-	return !signalled && (rec->duration == NONE || now_ns() - begun < rec->duration);
+	return !signalled && there && (rec->duration == NONE || now_ns() - begun < rec->duration);
 }
 
 static u64 patience(const struct recorder *rec, u64 begun)
@@ -236,20 +298,36 @@ static void prepare_buffer(struct recorder *rec)
 	}
 }
 
-static void prepare(struct recorder *rec)
+static void prepare_buffers(struct recorder *rec)
+{
+	track_begin(&rec->track, &rec->file, true);
+	rec->buffers.file = &rec->file;
+	rec->buffers.first = rec->track.event + 1;
+	add_cpus(rec, NULL);
+}
+
+static void prepare_switches(struct recorder *rec)
 {
 	struct reading cpus;
 
-	allow_files();
 	read_on("cpus", &cpus);
 	switches_begin(&rec->switches, &rec->file, &rec->track, &cpus);
 	track_begin(&rec->track, &rec->file, false);
 	rec->begun = now_ns();
 	add_cpus(rec, &cpus);
+	forget(&cpus);
+}
+
+static void prepare(struct recorder *rec)
+{
+	allow_files();
+	if (rec->buffers.name)
+		prepare_buffers(rec);
+	else
+		prepare_switches(rec);
 	perfdata_open(&rec->file, rec->name);
 	put_present(&rec->track);
 	prepare_buffer(rec);
-	forget(&cpus);
 }
 
 static int record(struct recorder *rec)
@@ -263,7 +341,10 @@ static int record(struct recorder *rec)
 	if (rec->command.error)
 		warn_user("%s: %s", rec->argv[0], strerror(rec->command.error));
 	loop(rec);
-	finish(rec);
+	if (rec->buffers.name)
+		finish_buffers(rec);
+	else
+		finish(rec);
 	track_end(&rec->track);
 	free(rec->cpus);
 	free(rec->fds);
@@ -295,6 +376,9 @@ static void option(struct recorder *rec, int c, char *arg)
 	case 't':
 		rec->duration = seconds_or_die(arg);
 		break;
+	case 'B':
+		rec->buffers.name = arg;
+		break;
 	case 'O':
 		set_mode(rec, PMUK_SCHED_OVERWRITE);
 		break;
@@ -309,6 +393,7 @@ static void option(struct recorder *rec, int c, char *arg)
 int cmd_record(int argc, char **argv)
 {
 	static const struct option options[] = {
+		{ "buffer", required_argument, NULL, 'B' },
 		{ "overwrite", no_argument, NULL, 'O' },
 		{ "raw", no_argument, NULL, 'R' },
 		{}
@@ -323,6 +408,8 @@ int cmd_record(int argc, char **argv)
 
 	while ((c = getopt_long(argc, argv, "+c:m:o:t:", options, NULL)) != -1)
 		option(&rec, c, optarg);
+	if (rec.buffers.name && rec.mode != PMUK_SCHED_DROP)
+		die("--overwrite and --raw are for switches, not with --buffer");
 	if (optind < argc)
 		rec.argv = argv + optind;
 	if (rec.argv && rec.duration != NONE)

@@ -156,6 +156,30 @@ void track_end(struct track *t);
 /* Puts their names, and their code if wanted. Call it when track_open() was called for all CPUs. */
 void put_present(struct track *t);
 
+/* ---- buffers.c: what kernel code exports by name ---- */
+
+struct buffers {
+	struct perfdata *file;
+	const char *name;
+	size_t first, nr;	/* the events of the buffers among those of the file */
+};
+
+/* A CPU's buffer so far. */
+struct buffer {
+	u32 cpu;
+	u64 records;		/* samples */
+	u64 lost;		/* records that others in the file report as lost */
+};
+
+/* Returns false if there is no buffer of that CPU. */
+bool buffer_open(struct stream *s, const char *name, u32 cpu, u32 nr_pages);
+/* Defines the events when the first CPU is opened, and adds the ids of that CPU. */
+void buffer_events(struct buffers *b, const struct stream *s);
+void buffer_records(const struct buffers *b, struct buffer *c, const unsigned char *data,
+		    size_t size);
+/* Reports all losses that no record has reported. */
+void buffer_end(const struct buffers *b, struct buffer *c, const struct stream *s);
+
 /* ---- switches.c: makes samples of switches ---- */
 
 struct switches {
@@ -173,6 +197,8 @@ struct cpu_switches {
 	struct raw raw;
 };
 
+/* Returns perf's name of an event, or its numbers; valid until the next call. */
+const char *event_name(u32 type, u64 config);
 /* Defines the events. @events: the names of those that the module counts */
 void switches_begin(struct switches *s, struct perfdata *file, const struct track *track,
 		    const struct reading *events);

@@ -7,21 +7,34 @@
 
 #include "recording.h"
 
+static const char *const hardware[] = {
+	[PERF_COUNT_HW_CPU_CYCLES] = "cycles",
+	[PERF_COUNT_HW_INSTRUCTIONS] = "instructions",
+	[PERF_COUNT_HW_CACHE_REFERENCES] = "cache-references",
+	[PERF_COUNT_HW_CACHE_MISSES] = "cache-misses",
+	[PERF_COUNT_HW_BRANCH_INSTRUCTIONS] = "branches",
+	[PERF_COUNT_HW_BRANCH_MISSES] = "branch-misses",
+	[PERF_COUNT_HW_BUS_CYCLES] = "bus-cycles",
+	[PERF_COUNT_HW_STALLED_CYCLES_FRONTEND] = "stalled-cycles-frontend",
+	[PERF_COUNT_HW_STALLED_CYCLES_BACKEND] = "stalled-cycles-backend",
+	[PERF_COUNT_HW_REF_CPU_CYCLES] = "ref-cycles",
+};
+
+const char *event_name(u32 type, u64 config)
+{
+	static char numbers[40];
+
+	if (type == PERF_TYPE_HARDWARE && config < ARRAY_SIZE(hardware))
+		return hardware[config];
+	if (type == PERF_TYPE_SOFTWARE && config == PERF_COUNT_SW_CPU_CLOCK)
+		return "cpu-clock";
+	snprintf(numbers, sizeof(numbers), "%u:%llx", type, (unsigned long long)config);
+	return numbers;
+}
+
 /* Makes @attr count the event. If only the module knows the name, @attr stays a dummy. */
 static void encode(struct perf_event_attr *attr, const char *name)
 {
-	static const char *const hardware[] = {
-		[PERF_COUNT_HW_CPU_CYCLES] = "cycles",
-		[PERF_COUNT_HW_INSTRUCTIONS] = "instructions",
-		[PERF_COUNT_HW_CACHE_REFERENCES] = "cache-references",
-		[PERF_COUNT_HW_CACHE_MISSES] = "cache-misses",
-		[PERF_COUNT_HW_BRANCH_INSTRUCTIONS] = "branches",
-		[PERF_COUNT_HW_BRANCH_MISSES] = "branch-misses",
-		[PERF_COUNT_HW_BUS_CYCLES] = "bus-cycles",
-		[PERF_COUNT_HW_STALLED_CYCLES_FRONTEND] = "stalled-cycles-frontend",
-		[PERF_COUNT_HW_STALLED_CYCLES_BACKEND] = "stalled-cycles-backend",
-		[PERF_COUNT_HW_REF_CPU_CYCLES] = "ref-cycles",
-	};
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(hardware); i++) {

@@ -3,7 +3,7 @@
  * Simulates the kernel for tests of pmuk that need more than files: pmuk-test's system calls are
  * linked to the wrappers below.
  *
- * The device has CPUs 0 and 1. Their rings are always ready. Each ppoll() adds a burst of switches
+ * The devices have CPUs 0 and 1. Their rings are always ready. Each ppoll() adds a burst of switches
  * to them, and each PMUK_SCHED_STAT adds some right after its statistics are taken. Packets are
  * published in parts, and before the statistics. perf's dummy event of a CPU tells once that
  * thread 200 of process 100 has begun, and how it is named. Below PMUK_ROOT, a cgroup is a
@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/pmu_kapi.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -53,6 +54,7 @@ static struct ring {
 	u64 published;		/* packets before this position are published */
 	bool marked;		/* the packets since then have a mark */
 	bool paused;
+	bool exported;		/* has samples of kernel code, and no switches */
 	struct pmuk_sched_stat stat;
 } rings[RINGS];
 
@@ -193,6 +195,25 @@ static void put_lost(struct ring *r)
 	r->pending = 0;
 }
 
+/* A sample of IDENTIFIER, IP and TIME. */
+static void put_sample(struct ring *r, u64 n)
+{
+	const struct { struct perf_event_header header; u64 id, ip, time; } sample = {
+		.header = { PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, sizeof(sample) },
+		.id = 9 + r->cpu,
+		.ip = 0x1000,
+		.time = 1000 * n,
+	};
+
+	if (!has_room(r, sizeof(sample) + (r->pending ? sizeof(struct lost) : 0))) {
+		r->pending++;
+		r->stat.lost++;
+		return;
+	}
+	put_lost(r);
+	put(r, &sample, sizeof(sample));
+}
+
 /* Tasks 100 and 200 take turns, and each runs for 1000 ns. */
 static void one_switch(struct ring *r)
 {
@@ -211,6 +232,10 @@ static void one_switch(struct ring *r)
 		.counts = { 2000, 3000 },
 	};
 
+	if (r->exported) {
+		put_sample(r, n);
+		return;
+	}
 	if (r->mode == PMUK_SCHED_RAW) {
 		put_packet(r, &s, n);
 		return;
@@ -350,6 +375,44 @@ static int begin(struct ring *r, const struct pmuk_sched_stream *attr)
 	return 0;
 }
 
+/* Kernel code exports buffers of four pages by the name "exported". */
+static int choose(struct ring *r, const struct pmuk_dev_buffer *what)
+{
+	const struct pmuk_sched_stream stream = { .cpu = what->cpu, .nr_pages = 4 };
+
+	if (strcmp(what->name, "exported"))
+		return refuse(ENOENT);
+	r->exported = true;
+	return begin(r, &stream);
+}
+
+static int describe(const struct ring *r, struct pmuk_dev_event *e)
+{
+	if (e->index)
+		return refuse(ENOENT);
+	e->attr = (struct perf_event_attr) {
+		.type = PERF_TYPE_HARDWARE,
+		.sample_period = 1000,
+		.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TIME,
+		.exclude_kernel = 1,
+	};
+	e->id = 9 + r->cpu;
+	return 0;
+}
+
+static int about_exported(struct ring *r, unsigned long request, void *arg)
+{
+	struct pmuk_dev_stat *stat = arg;
+
+	if (request == PMUK_BUFFER_OPEN)
+		return choose(r, arg);
+	if (request == PMUK_BUFFER_EVENT)
+		return describe(r, arg);
+	stat->lost = r->stat.lost;
+	stat->head = r->head;
+	return 0;
+}
+
 int __wrap_ioctl(int fd, unsigned long request, ...)
 {
 	struct ring *r = ring_of(fd);
@@ -361,6 +424,9 @@ int __wrap_ioctl(int fd, unsigned long request, ...)
 	va_end(args);
 	if (request == PERF_EVENT_IOC_ID)
 		return give_id(fd, arg);
+	if (r && (request == PMUK_BUFFER_OPEN || request == PMUK_BUFFER_EVENT ||
+		  request == PMUK_BUFFER_STAT))
+		return about_exported(r, request, arg);
 	if (!r || (request != PMUK_SCHED_STREAM && request != PMUK_SCHED_STAT &&
 		   request != PMUK_SCHED_PAUSE))
 		return __real_ioctl(fd, request, arg);
@@ -397,9 +463,10 @@ int __wrap_open(const char *path, int flags, ...)
 	va_start(args, flags);
 	mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
 	va_end(args);
-	if (test_is("eacces") && strstr(path, "pmuk_sched"))
+	if (test_is("eacces") && (strstr(path, "pmuk_sched") || ends_with(path, "/dev/pmuk")))
 		return refuse(EACCES);
-	if (ends_with(path, "/dev/pmuk_sched") && !access(path, F_OK))
+	if ((ends_with(path, "/dev/pmuk_sched") || ends_with(path, "/dev/pmuk")) &&
+	    !access(path, F_OK))
 		return open_device();
 	return __real_open(path, flags, mode);
 }

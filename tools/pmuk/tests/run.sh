@@ -838,6 +838,7 @@ kernel()
 	mkdir -p "$PMUK_ROOT/dev" "$PMUK_ROOT/proc/self" "$PMUK_ROOT/proc/100/task/100"
 	echo cc1 >"$PMUK_ROOT/proc/100/task/100/comm"
 	: >"$PMUK_ROOT/dev/pmuk_sched"
+	: >"$PMUK_ROOT/dev/pmuk"
 	cgroups="$work/cgroup fs"
 	rm -rf "$cgroups"
 	mkdir -p "$cgroups/own"
@@ -989,6 +990,47 @@ test_kernel_record_raw_lost() { kernel
 	exact "$work/data"
 	json "all(c['lost'] > 0 for c in j['cpus'])" <"$work/json"
 	refuses 1 'choose one' record --raw --overwrite -t 1
+}
+
+# counted FILE: prints how many samples and lost records FILE of perf has, and of how many events
+counted()
+{
+	python3 - "$1" <<-'END'
+		import struct, sys
+		data = open(sys.argv[1], 'rb').read()
+		magic, size, attr, attrs_at, attrs, at, left = struct.unpack_from('=8s6Q', data)
+		assert magic == b'PERFILE2' and size == 104 and attrs_at + attrs == len(data)
+		samples = lost = 0
+		while left:
+		    kind, _, length = struct.unpack_from('=IHH', data, at)
+		    samples += kind == 9
+		    lost += struct.unpack_from('=Q', data, at + 16)[0] if kind == 2 else 0
+		    at, left = at + length, left - length
+		print(samples, lost, attrs // attr)
+	END
+}
+
+test_kernel_record_buffer() { kernel
+	local samples lost events
+	rm -r "$PMUK_ROOT/proc/pmuk_sched" "$PMUK_ROOT/sys"	# buffers need no pmuk_sched
+	record --buffer exported -m 4 -c 0,1 -t 0.5 2>"$work/said"
+	read -r samples lost events <<<"$(counted "$work/data")"
+	if [ "$samples" -eq 0 ] || [ "$lost" -eq 0 ] || [ "$events" -ne 2 ]; then
+		broken "$samples samples, $lost lost, $events events"
+	fi
+	grep -q "pmuk: $samples samples of 2 CPUs, and $lost lost; " "$work/said" || broken "$(cat "$work/said")"
+	refuses 1 'has no switches of pmuk record' report
+}
+
+test_kernel_record_buffer_refused() { kernel
+	refuses 1 'no kernel code exports buffers by the name nothing' record --buffer nothing -t 1
+	refuses 1 'by the name xxxx' record --buffer "$(printf 'x%.0s' {1..40})" -t 1
+	refuses 1 'there is no CPU 7' record --buffer exported -c 7 -t 1
+	PMUK_TEST=busy refuses 1 'on CPU 0 are being read by somebody else' record --buffer exported -m 4 -t 1
+	PMUK_TEST=eacces refuses 1 'takes CAP_PERFMON' record --buffer exported -m 4 -t 1
+	refuses 1 'for switches, not with --buffer' record --buffer exported --raw -t 1
+	rm "$PMUK_ROOT/dev/pmuk"
+	refuses 1 'Is the module pmu_kapi loaded' record --buffer exported -m 4 -t 1
 }
 
 has_ended() { ! kill -0 "$1" 2>/dev/null; }
