@@ -206,6 +206,12 @@ enum pmuk_pmd_flags {
  * @short_reset: the period: events until the counter overflows; 0: as @long_reset. If both are 0,
  *	the counter does not overflow
  * @long_reset: events until the first overflow after pmuk_restart(); 0: as @short_reset
+ * @freq: as &pmuk_attr.freq, with @short_reset as the first and shortest period: overflows per
+ *	second of the counter's time on the PMU; 0: the period stays. Needs a @short_reset from 2 to
+ *	2^48, and no @long_reset or @random_mask. Each CPU adapts its own period, which begins anew
+ *	with pmuk_start() and, after a counter has waited for it, with pmuk_restart(). @reset_peers
+ *	of other counters do not change the period. A counter that waits for pmuk_restart() still
+ *	interrupts. Not for PMUK_TARGET_TREE
  * @random_mask: each period is longer by a random number under this mask
  * @random_seed: start of the random sequence. Each CPU has a sequence of its own
  * @reset_peers: a bit for each counter of the set that begins a new period when this counter
@@ -225,6 +231,7 @@ struct pmuk_pmd {
 	u64 value;
 	u64 short_reset;
 	u64 long_reset;
+	u32 freq;
 	u32 random_mask;
 	u64 random_seed;
 	u32 reset_peers;

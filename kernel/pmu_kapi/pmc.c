@@ -14,6 +14,7 @@
 #include <linux/string.h>
 
 #include "context.h"
+#include "freq.h"
 #include "instance.h"
 #include "sets.h"
 #include "slot.h"
@@ -127,6 +128,19 @@ static bool pmuk_pmd_samples(const struct pmuk_pmd *pmd)
 	return pmd->short_reset || pmd->long_reset;
 }
 
+static const char *pmuk_pmd_freq_fault(const struct pmuk_pmd *pmd)
+{
+	if (!pmd->freq)
+		return NULL;
+	if (pmd->freq > PMUK_FREQ_MAX)
+		return "freq too high";
+	if (pmd->short_reset < 2 || pmd->short_reset > PMUK_FREQ_LONGEST)
+		return "freq needs a short_reset from 2 to 2^48";
+	if (pmd->long_reset || pmd->random_mask)
+		return "freq with a long_reset or a random_mask";
+	return NULL;
+}
+
 static const char *pmuk_pmd_fault(const struct pmuk_pmd *pmd)
 {
 	u64 max = PMUK_PERIOD_MAX - pmd->random_mask;
@@ -140,7 +154,7 @@ static const char *pmuk_pmd_fault(const struct pmuk_pmd *pmd)
 		return "actions for overflows, and no period";
 	if (hweight32(pmd->sample_peers) > PMUK_PEERS_MAX || (pmd->sample_peers & BIT(pmd->num)))
 		return "too many peers, or the counter itself";
-	return NULL;
+	return pmuk_pmd_freq_fault(pmd);
 }
 
 /* Let the counter's slots on all CPUs, or on the task, start again from 0. */
@@ -162,14 +176,15 @@ static void pmuk_pmd_rebase(struct pmuk_context *ctx, const struct pmuk_pmd *pmd
 
 /*
  * Returns true if @pmd changes what is fixed while the context is loaded. Events are created with
- * or without a period, and with a random sequence. The events of a tree also keep their periods,
+ * or without a period, with a random sequence, and with the shortest of periods that adapt. The events of a tree also keep their periods,
  * and have no peers.
  */
 static bool pmuk_pmd_is_fixed(const struct pmuk_context *ctx, const struct pmuk_pmd *old,
 			      const struct pmuk_pmd *pmd) __must_hold(&ctx->lock)
 {
 	if (pmuk_pmd_samples(pmd) != pmuk_pmd_samples(old) ||
-	    pmd->random_mask != old->random_mask || pmd->random_seed != old->random_seed)
+	    pmd->random_mask != old->random_mask || pmd->random_seed != old->random_seed ||
+	    pmd->freq != old->freq || (pmd->freq && pmd->short_reset != old->short_reset))
 		return true;
 	return ctx->target == PMUK_TARGET_TREE &&
 	       (pmd->short_reset != old->short_reset || pmd->long_reset != old->long_reset ||
@@ -210,9 +225,9 @@ static int pmuk_write_pmd(struct pmuk_context *ctx, const struct pmuk_pmd *pmd)
  * Return: @count, or how many were done before one failed; -EINVAL if @ctx is NULL or an ERR_PTR(),
  * or @count is negative or @req is NULL; -EBUSY if @ctx was started. An entry fails with -ENOENT if
  * there is no such event set; -EINVAL for an impossible number, unknown flags, too long a period,
- * or if it says what an overflow is to do and has no period; -EBUSY if the context is loaded, and a
- * counter without a period is to get one, or the reverse, or its periods are to be randomized
- * differently, or with PMUK_TARGET_TREE periods or peers are to change; -ENOMEM.
+ * a freq that contradicts the periods, or if it says what an overflow is to do and has no period;
+ * -EBUSY if the context is loaded, and a counter without a period is to get one, or the reverse, or
+ * its periods are to be randomized or adapted differently, or with PMUK_TARGET_TREE periods or peers are to change; -ENOMEM.
  */
 int pmuk_write_pmds(struct pmuk_context *ctx, struct pmuk_pmd *req, int count)
 {

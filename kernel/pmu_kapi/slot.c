@@ -113,7 +113,8 @@ struct perf_event_attr pmuk_def_event_attr(const struct pmuk_context *ctx,
 	pa = pmuk_event_attr(&attr);
 	pa.sample_type = attr.sample_type & ~PMUK_SAMPLE_COOKIE;
 	pa.read_format = attr.read_format;
-	pa.sample_period = def->pmd.short_reset ?: def->pmd.long_reset;
+	pa.freq = !!def->pmd.freq;
+	pa.sample_period = def->pmd.freq ?: def->pmd.short_reset ?: def->pmd.long_reset;
 	pa.precise_ip = min(attr.precise_ip, 3U);
 	return pa;
 }
@@ -135,6 +136,7 @@ struct pmuk_counter *pmuk_slot_make(struct pmuk_slot *slot, struct pmuk_attr *at
 	lockdep_assert_held(&slot->inst->lock);
 	pmuk_slot_set_event(attr, pmc);
 	attr->period = pmuk_slot_period(slot, false);
+	attr->freq = pmd->freq;
 	attr->random_mask = pmd->random_mask;
 	attr->random_seed = pmd->random_seed;
 	attr->flags = pmuk_slot_flags(ctx, pmc);

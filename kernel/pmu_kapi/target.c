@@ -70,7 +70,8 @@ static const char *pmuk_target_fault(const struct pmuk_target *target)
 /* A child's event has one fixed period, and pmuk can neither change it nor read the event. */
 static bool pmuk_pmd_fits_tree(const struct pmuk_pmd *pmd)
 {
-	return !pmd->random_mask && !pmd->long_reset && !pmd->reset_peers && !pmd->sample_peers;
+	return !pmd->random_mask && !pmd->freq && !pmd->long_reset && !pmd->reset_peers &&
+	       !pmd->sample_peers;
 }
 
 static bool pmuk_set_fits_tree(const struct pmuk_set *set)

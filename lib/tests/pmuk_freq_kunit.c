@@ -4,6 +4,7 @@
 #include <linux/math64.h>
 
 #include "../../kernel/pmu_kapi/freq.h"
+#include "pmuk_ctx.h"
 #include "pmuk_itrace.h"
 #include "pmuk_suite.h"
 #include "pmuk_test.h"
@@ -170,18 +171,18 @@ static void let_events_happen(struct pmuk_sim *sim, unsigned int overflows_wante
 
 /*
  * Period i follows from period i - 1, which the driver had begun, and from the time of period
- * i - 2, which had just ended. The simulated PMU is not the CPU's own, so periods are multiples of
- * 16.
+ * i - 2, which had just ended. The time of period @timed is the first one that is known. The
+ * simulated PMU is not the CPU's own, so periods are multiples of 16.
  */
-static void expect_adapted(struct kunit *test)
+static void expect_adapted(struct kunit *test, int timed)
 {
-	u64 next = FIRST, before = 0, longest = FIRST;
+	u64 next = FIRST, before = timed ? overflows.ran[timed - 1] : 0, longest = FIRST;
 	int i;
 
 	KUNIT_ASSERT_EQ(test, overflows.nr, MANY);
-	KUNIT_EXPECT_EQ(test, overflows.periods[0], FIRST);
-	KUNIT_EXPECT_EQ(test, overflows.periods[1], FIRST);
-	for (i = 2; i < MANY; i++) {
+	for (i = 0; i < timed + 2; i++)
+		KUNIT_EXPECT_EQ(test, overflows.periods[i], FIRST);
+	for (; i < MANY; i++) {
 		next = pmuk_freq_next(next, overflows.ran[i - 2] - before, FREQ, FIRST);
 		before = overflows.ran[i - 2];
 		KUNIT_EXPECT_EQ(test, overflows.periods[i], round_up(next, 16));
@@ -197,7 +198,7 @@ static void overflows_adapt_the_period(struct kunit *test)
 
 	pmuk_test_here(test, &attr);
 	let_events_happen(sim, MANY);
-	expect_adapted(test);
+	expect_adapted(test, 0);
 }
 
 /* Two counters in one register have a frequency each. */
@@ -211,7 +212,7 @@ static void sharers_adapt_their_own_periods(struct kunit *test)
 	pmuk_test_here(test, &other);
 	pmuk_test_here(test, &attr);
 	let_events_happen(sim, MANY);
-	expect_adapted(test);
+	expect_adapted(test, 0);
 }
 
 /*
@@ -257,6 +258,117 @@ static void adapted_periods_are_not_set(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, pmuk_counter_set_period(pmuk_test_here(test, &attr), 1000),
 			-EOPNOTSUPP);
+}
+
+/* ---- contexts ---- */
+
+static u32 note_event(const struct pmuk_format_event *event)
+{
+	note_overflow(event->counter, event->sample, NULL);
+	return PMUK_FORMAT_RESET;
+}
+
+static struct pmuk_format note_format = {
+	.name = "pmuk_freq",
+	.uuid = UUID_INIT(0x66726571, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10),
+	.sample_type = PERF_SAMPLE_READ,
+	.handler = note_event,
+};
+
+static const struct pmuk_pmd adapts = { .short_reset = FIRST, .freq = FREQ };
+
+/* Returns a context with a counter of @sim that adapts its period. */
+static struct pmuk_context *adapting(struct kunit *test, struct pmuk_sim *sim)
+{
+	const struct pmuk_context_attr attr = { .format = &note_format.uuid };
+	struct pmuk_context *ctx;
+
+	overflows.nr = 0;
+	pmuk_ctx_format(test, &note_format);
+	ctx = pmuk_ctx_create(test, &attr);
+	pmuk_ctx_add_pmd(test, ctx, sim, 0, &adapts);
+	pmuk_ctx_load(test, ctx, pmuk_test_pin_first(test));
+	return ctx;
+}
+
+/* Each start begins with the first period, and with a new clock for the periods. */
+static void contexts_adapt_periods(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct pmuk_context *ctx = adapting(test, sim);
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		overflows.nr = 0;
+		pmuk_ctx_start(test, ctx);
+		let_events_happen(sim, MANY);
+		KUNIT_EXPECT_EQ(test, pmuk_stop(ctx), 0);
+		expect_adapted(test, 1);
+	}
+}
+
+static void expect_pmd(struct kunit *test, struct pmuk_context *ctx, struct pmuk_pmd pmd,
+		       int error)
+{
+	KUNIT_EXPECT_EQ(test, pmuk_write_pmds(ctx, &pmd, 1), error ? 0 : 1);
+	KUNIT_EXPECT_EQ(test, pmd.ret, error);
+}
+
+static void frequencies_stay_while_loaded(struct kunit *test)
+{
+	struct pmuk_context *ctx = adapting(test, pmuk_test_sim(test, 1, 32));
+
+	expect_pmd(test, ctx, (struct pmuk_pmd){ .short_reset = FIRST, .freq = 2 * FREQ }, -EBUSY);
+	expect_pmd(test, ctx, (struct pmuk_pmd){ .short_reset = FIRST }, -EBUSY);
+	expect_pmd(test, ctx, (struct pmuk_pmd){ .short_reset = 64, .freq = FREQ }, -EBUSY);
+	expect_pmd(test, ctx, adapts, 0);
+	KUNIT_EXPECT_EQ(test, pmuk_unload_context(ctx), 0);
+	expect_pmd(test, ctx, (struct pmuk_pmd){ .short_reset = 64, .freq = 2 * FREQ }, 0);
+}
+
+static void frequencies_contradict_periods(struct kunit *test)
+{
+	const struct pmuk_pmd bad[] = {
+		{ .freq = FREQ },
+		{ .freq = FREQ, .short_reset = 1 },
+		{ .freq = FREQ, .short_reset = PMUK_FREQ_LONGEST + 1 },
+		{ .freq = FREQ, .short_reset = FIRST, .long_reset = FIRST },
+		{ .freq = FREQ, .short_reset = FIRST, .random_mask = 1 },
+		{ .freq = PMUK_FREQ_MAX + 1, .short_reset = FIRST },
+	};
+	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
+	struct pmuk_target tree = { .type = PMUK_TARGET_TREE, .task = current };
+	unsigned int i;
+
+	pmuk_ctx_add(test, ctx, pmuk_test_sim(test, 1, 32), 0, 0, 0, 0);
+	for (i = 0; i < ARRAY_SIZE(bad); i++)
+		expect_pmd(test, ctx, bad[i], -EINVAL);
+	expect_pmd(test, ctx, adapts, 0);
+	KUNIT_EXPECT_EQ(test, pmuk_load_context(ctx, &tree), -EOPNOTSUPP);
+}
+
+/* A clock's period follows from its frequency, also after the start, which begins a period. */
+static void clocks_of_contexts_have_a_fixed_period(struct kunit *test)
+{
+	struct pmuk_pmc clock = { .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_CPU_CLOCK,
+				  .flags = PMUK_NO_THROTTLE };
+	const struct pmuk_context_attr attr = { .format = &note_format.uuid };
+	struct pmuk_test_progress progress = {};
+	struct pmuk_context *ctx;
+	int i;
+
+	overflows.nr = 0;
+	pmuk_ctx_format(test, &note_format);
+	ctx = pmuk_ctx_create(test, &attr);
+	KUNIT_ASSERT_EQ(test, pmuk_write_pmcs(ctx, &clock, 1), 1);
+	pmuk_ctx_write_pmd(test, ctx, &(struct pmuk_pmd){ .short_reset = 2, .freq = 500 });
+	pmuk_ctx_run(test, ctx, pmuk_test_pin_first(test));
+	while (READ_ONCE(overflows.nr) < MANY && pmuk_test_goes_on(&progress, overflows.nr))
+		pmuk_test_spin(NSEC_PER_MSEC);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(ctx), 0);
+	KUNIT_ASSERT_EQ(test, overflows.nr, MANY);
+	for (i = 0; i < MANY; i++)
+		KUNIT_EXPECT_EQ(test, overflows.periods[i], 2 * NSEC_PER_MSEC);
 }
 
 /* ---- other events ---- */
@@ -315,6 +427,10 @@ static struct kunit_case pmuk_freq_cases[] = {
 	KUNIT_CASE(pauses_are_left_out),
 	KUNIT_CASE(first_period_is_the_shortest),
 	KUNIT_CASE(adapted_periods_are_not_set),
+	KUNIT_CASE(contexts_adapt_periods),
+	KUNIT_CASE(frequencies_stay_while_loaded),
+	KUNIT_CASE(frequencies_contradict_periods),
+	KUNIT_CASE(clocks_of_contexts_have_a_fixed_period),
 	KUNIT_CASE(clocks_have_a_fixed_period),
 	KUNIT_CASE(other_events_have_no_frequency),
 	{}

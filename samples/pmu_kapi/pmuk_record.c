@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Samples all CPUs into buffers that user space reads through /dev/pmuk by the name "profile", as
- * "pmuk record --buffer profile" does. Each million cycles there is a record of the callchain.
+ * "pmuk record --buffer profile" does: the callchain, 1000 times a second.
  */
 #include <linux/module.h>
 #include <linux/pmu_kapi.h>
@@ -9,9 +9,9 @@
 
 static struct pmuk_context *ctx;
 
-static u64 period = 1000000;
-module_param(period, ullong, 0444);
-MODULE_PARM_DESC(period, "Cycles, or nanoseconds if there is no PMU, between two records");
+static uint freq = 1000;
+module_param(freq, uint, 0444);
+MODULE_PARM_DESC(freq, "records per second of each CPU that is not idle");
 
 static struct pmuk_context *create(void)
 {
@@ -34,7 +34,7 @@ static struct pmuk_context *create(void)
 static int load(u32 type)
 {
 	struct pmuk_pmc what = { .type = type };	/* event 0: cycles, or cpu-clock */
-	struct pmuk_pmd how = { .short_reset = period };
+	struct pmuk_pmd how = { .short_reset = 10000, .freq = freq };
 	struct pmuk_target machine = { .type = PMUK_TARGET_CPUS };
 
 	if (pmuk_write_pmcs(ctx, &what, 1) != 1)

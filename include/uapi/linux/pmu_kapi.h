@@ -60,7 +60,7 @@ struct pmuk_dev_buffer {
  *	how many bytes the kernel knows; the bytes behind these are 0. sample_type is that of
  *	the records. If the owner adds a field of its own, it is the last 8 bytes of a record, and
  *	sample_type does not have it. sample_period is the period that the owner has asked for, or 0
- *	for none. precise_ip is likewise what the owner has asked for, and the PMU may be less
+ *	for none; with freq, sample_freq is the frequency. precise_ip is likewise what the owner has asked for, and the PMU may be less
  *	precise. sample_id_all is 0, as PERF_RECORD_LOST and all others but samples have no such
  *	fields
  * @attr_space: the bytes of @attr and those behind it
