@@ -8,12 +8,13 @@ LANE ?=
 SUITE ?=
 PART ?=
 CHANGED ?=
+CONVERSIONS ?=
 
 flavour := $(if $(filter stock,$(KERNEL)),stock-$(ARCH),$(if $(filter 7.3,$(KERNEL)),$(ARCH)))
 check-flavour = $(if $(flavour),,$(error KERNEL=$(KERNEL): there are 7.3 and stock))
 
 # what the scripts are told through the environment
-export KSRC LANE SUITE CHANGED PMU PART
+export KSRC LANE SUITE CHANGED PMU PART CONVERSIONS
 
 help:
 	@echo 'make run       boot a VM in which kernel code counts cycles, show the table'
@@ -27,7 +28,8 @@ help:
 	@echo '               records, aux, switch, contexts, watchdog; x86: all parts of x86_64'
 	@echo 'make modules   KDIR=dir: modules for the kernel whose headers are there'
 	@echo 'make install   the tool pmuk and its man page, in $${prefix:-/usr/local}; DESTDIR='
-	@echo 'make series    the patches to mail, against KSRC=dir or Linux 7.3'
+	@echo 'make series    the patches to mail, against KSRC=dir or Linux 7.3; CONVERSIONS=y: also those'
+	@echo '               that put pmuk under three tests of Linux'
 	@echo 'make clean     remove build/; kernels stay in $${PMUK_CACHE:-~/.cache/pmuk}'
 	@echo
 	@echo 'run and shell: KERNEL=7.3 (default) or stock (Debian 6.12, no kernel to build)'

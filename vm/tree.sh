@@ -10,6 +10,7 @@
 # directories of the checkout that belong in a kernel tree
 overlay=(arch include kernel drivers lib samples Documentation tools scripts)
 patches=$top/patches/7.3
+series=("$patches"/*.patch)	# vm/series may add to these
 
 # find_tree: sets $version, $tree and $pmuk
 find_tree()
@@ -96,13 +97,14 @@ linux_files()
 	done
 }
 
-# patched: prints the files of Linux that patches/7.3 change
-patched() { cat "$patches"/*.patch 2>/dev/null | sed -n 's,^+++ b/\([^\t]*\).*,\1,p' | sort -u; }
+# patched: prints the files of Linux that the patches of $series change
+patched() { cat "${series[@]}" 2>/dev/null | sed -n 's,^+++ b/\([^\t]*\).*,\1,p' | sort -u; }
 
-# state: prints a checksum that differs between the trees of different checkouts
+# state: prints a checksum that differs between the trees of different checkouts.
+# patches/7.3/conversions is only mailed.
 state()
 {
-	(cd "$top" && tar -c --sort=name --mtime=@0 --owner=0 --group=0 --exclude='*~' --exclude='.*' "${overlay[@]}" "${patches#"$top/"}") |
+	(cd "$top" && tar -c --sort=name --mtime=@0 --owner=0 --group=0 --exclude='*~' --exclude='.*' --exclude=conversions "${overlay[@]}" "${patches#"$top/"}") |
 		sha1sum
 	# the user's tree may have changed since it was copied
 	[ -z "${KSRC-}" ] || date +"copied by $$, %s.%N"
