@@ -51,8 +51,9 @@ static inline void perf_mlock_uncharge(struct user_struct *user, unsigned long n
 
 /*
  * Needs patches/7.3/0004-*: without it modules cannot ask where a sample was taken, and
- * take a guest's for the host's at its entry to the guest. Nor can they ask for a page's size.
- * Physical addresses are known here only if the PMU's driver gives them.
+ * take a guest's for the host's at its entry to the guest. Nor can they ask for a page's size, for
+ * single registers, or for what perf core knows of user space. Physical addresses are known here
+ * only if the PMU's driver gives them.
  */
 #ifdef CONFIG_X86
 #define pmuk_misc_exact(regs)		\
@@ -68,7 +69,10 @@ static inline void perf_mlock_uncharge(struct user_struct *user, unsigned long n
 	((event)->attr.exclude_kernel && !user_mode(regs) ? 0 : instruction_pointer(regs))
 #define PMUK_SEES_GUESTS		false
 #define pmuk_sample_prepare(data, event, regs)	do { } while (0)
-#define PMUK_SAMPLE_UNSUPPORTED	(PERF_SAMPLE_DATA_PAGE_SIZE | PERF_SAMPLE_CODE_PAGE_SIZE)
+#define pmuk_reg_value(regs, bit)	((void)(regs), (void)(bit), 0ULL)
+#define pmuk_reg_validate(mask)		((void)(mask), 0)
+#define PMUK_SAMPLE_UNSUPPORTED	(PERF_SAMPLE_DATA_PAGE_SIZE | PERF_SAMPLE_CODE_PAGE_SIZE | \
+				 PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER)
 
 /* Kernels without this capability have no guests that have the PMU for themselves. */
 #ifndef PERF_PMU_CAP_MEDIATED_VPMU

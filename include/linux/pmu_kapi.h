@@ -22,6 +22,7 @@
 
 struct completion;
 struct perf_branch_stack;
+struct perf_callchain_entry;
 struct pt_regs;
 struct task_struct;
 struct vm_area_struct;
@@ -59,8 +60,11 @@ struct pmuk_counter_fast {
  *	pmuk_counter_read() only
  * @PMUK_SHARED: up to 32 counters of a CPU that have this flag and count the same take one
  *	register together. They have the same event, PMUK_EXCLUDE_* flags, and fields of samples
- *	that only hardware fills in; periods and callbacks may differ. Needs PMUK_PINNED and a
- *	CPU. No effect on events that are not the hardware's, trace, or count no tasks, as uncore
+ *	that only hardware or perf core fills in; periods and callbacks may differ. Needs
+ *	PMUK_PINNED and a CPU. No effect on events that are not the hardware's, trace, or count no
+ *	tasks, as uncore
+ * @PMUK_CALLCHAIN_USER: perf core makes the callchain of PERF_SAMPLE_CALLCHAIN, which then has a
+ *	part in user space, too, and callbacks get the callchain, too. Needs patches/7.3/0004
  */
 enum pmuk_attr_flags {
 	PMUK_EXCLUDE_USER	= BIT(0),
@@ -72,6 +76,7 @@ enum pmuk_attr_flags {
 	PMUK_NO_THROTTLE	= BIT(6),
 	PMUK_INHERIT		= BIT(7),
 	PMUK_SHARED		= BIT(8),
+	PMUK_CALLCHAIN_USER	= BIT(9),
 };
 
 /**
@@ -106,11 +111,19 @@ struct pmuk_value {
  * @data_page_size: PERF_SAMPLE_DATA_PAGE_SIZE, bytes of the page or huge page of @addr
  * @code_page_size: PERF_SAMPLE_CODE_PAGE_SIZE, bytes of the page or huge page of @ip
  * @branches: PERF_SAMPLE_BRANCH_STACK, the latest branches, from PMUs that record them
+ * @callchain: PERF_SAMPLE_CALLCHAIN with PMUK_CALLCHAIN_USER, addresses from the innermost function
+ *	outwards, with PERF_CONTEXT_KERNEL before the kernel's and PERF_CONTEXT_USER before those of
+ *	user space
  * @cgroup: PERF_SAMPLE_CGROUP, id of the current task's cgroup of perf's hierarchy
  * @time: PERF_SAMPLE_TIME, nanoseconds on perf's clock, local_clock()
  * @period: PERF_SAMPLE_PERIOD, the period that has just ended, in events
  * @value: PERF_SAMPLE_READ, the counter at its overflow; not with PMUK_INHERIT
  * @regs: PERF_SAMPLE_REGS_INTR, the interrupted registers, of the host; or NULL
+ * @regs_user: PERF_SAMPLE_REGS_USER, the current task's registers in user space; or NULL. If an NMI
+ *	has interrupted the kernel, x86 knows only some of them, and the others are ~0
+ * @regs_abi: PERF_SAMPLE_REGS_ABI_* of @regs; PERF_SAMPLE_REGS_ABI_NONE if
+ *	&pmuk_attr.sample_regs_intr is 0, or a guest was interrupted
+ * @regs_user_abi: PERF_SAMPLE_REGS_ABI_* of @regs_user
  * @misc: PERF_RECORD_MISC_* of the interrupted code: user space, the kernel, or a guest's
  *
  * IP, PERIOD and REGS_INTR are filled in whenever they are known, the others
@@ -118,7 +131,7 @@ struct pmuk_value {
  *
  * The PMU's interrupt comes late. If it finds the kernel, and the counter has
  * PMUK_EXCLUDE_KERNEL, there is neither an address (IP, ADDR, PHYS_ADDR), nor the size of its
- * page, nor are there registers.
+ * page, nor are there interrupted registers, and the callchain has no part in the kernel.
  */
 struct pmuk_sample {
 	u64 valid;
@@ -132,10 +145,14 @@ struct pmuk_sample {
 	u64 code_page_size;
 	u64 cgroup;
 	const struct perf_branch_stack *branches;
+	const struct perf_callchain_entry *callchain;
 	u64 time;
 	u64 period;
 	struct pmuk_value value;
 	struct pt_regs *regs;
+	struct pt_regs *regs_user;
+	u16 regs_abi;
+	u16 regs_user_abi;
 	u16 misc;
 };
 
@@ -176,10 +193,12 @@ typedef void (*pmuk_overflow_t)(struct pmuk_counter *c,
  * @flags: enum pmuk_attr_flags
  * @sample_type: PERF_SAMPLE_* bits of the fields that @overflow wants beyond those that
  *	every sample has: ADDR, WEIGHT or WEIGHT_STRUCT, DATA_SRC, TRANSACTION, PHYS_ADDR,
- *	DATA_PAGE_SIZE, CODE_PAGE_SIZE, CGROUP, BRANCH_STACK, TIME, READ. With @buffer, the
- *	fields of its records: these and IDENTIFIER, IP, TID, ID, STREAM_ID, CPU, PERIOD,
- *	CALLCHAIN (the kernel's, at most 64 deep), RAW (data of the PMU), and PMUK_SAMPLE_COOKIE.
- *	The two sizes of pages need patches/7.3/0004, and CGROUP needs CONFIG_CGROUP_PERF
+ *	DATA_PAGE_SIZE, CODE_PAGE_SIZE, CGROUP, BRANCH_STACK, TIME, READ, REGS_USER, and with
+ *	PMUK_CALLCHAIN_USER CALLCHAIN. With @buffer, the fields of its records: these and
+ *	IDENTIFIER, IP, TID, ID, STREAM_ID, CPU, PERIOD, REGS_INTR, CALLCHAIN (without that flag the
+ *	kernel's), RAW (data of the PMU), and PMUK_SAMPLE_COOKIE. The two sizes of pages and
+ *	REGS_USER need patches/7.3/0004, as does REGS_INTR in records. CGROUP needs
+ *	CONFIG_CGROUP_PERF
  * @read_format: PERF_FORMAT_* bits, the layout of PERF_SAMPLE_READ in records:
  *	TOTAL_TIME_ENABLED, TOTAL_TIME_RUNNING, ID, GROUP
  * @overflow: called at each overflow, or NULL
@@ -202,7 +221,17 @@ typedef void (*pmuk_overflow_t)(struct pmuk_counter *c,
  *	at least one kind of branch. If it names no privilege level, branches are those of the
  *	levels that the counter counts. It may not name a level that the counter excludes, nor
  *	COUNTERS
+ * @sample_regs_intr: with PERF_SAMPLE_REGS_INTR in records, the bits of the registers that these
+ *	have, PERF_REG_* of the architecture; else 0. A callback's counter may have the bits, too:
+ *	then PMUs that record registers themselves, such as PEBS, are asked for these. Needs
+ *	patches/7.3/0004
+ * @sample_regs_user: with PERF_SAMPLE_REGS_USER, the bits of the registers that records have; else
+ *	0
  * @cookie: a number of the consumer's own, in this counter's records with PMUK_SAMPLE_COOKIE
+ * @max_stack: with PERF_SAMPLE_CALLCHAIN, the largest number of addresses in a callchain, perf's
+ *	marks not counted; else 0. With PMUK_CALLCHAIN_USER, 0 means 127, the largest value is the
+ *	sysctl kernel.perf_event_max_stack or 4096, and branches are limited, too, as with perf.
+ *	Without the flag, 0 means 64, which is the largest value
  *
  * pmuk_counter_create() copies the struct, which need not outlive the call.
  */
@@ -219,6 +248,8 @@ struct pmuk_attr {
 	u32 precise_ip;
 	u32 freq;
 	u64 branch_sample_type;
+	u64 sample_regs_intr;
+	u64 sample_regs_user;
 	u64 random_seed;
 	u64 sample_type;
 	u64 read_format;
@@ -227,6 +258,7 @@ struct pmuk_attr {
 	struct pmuk_buffer *buffer;
 	struct pmuk_counter *const *peers;
 	u64 cookie;
+	u32 max_stack;
 };
 
 #define PMUK_PEERS_MAX	16

@@ -172,7 +172,14 @@ struct pmuk_target {
  * @branch_sample_type: as &pmuk_attr.branch_sample_type, but without effect if the format's
  *	sample_type has no PERF_SAMPLE_BRANCH_STACK. If 0, samples of this counter have no branches,
  *	and its records no hw_idx
- * @flags: as &pmuk_attr.flags, without PMUK_INHERIT: the target decides whether children count
+ * @sample_regs_intr: as &pmuk_attr.sample_regs_intr, but without effect if the format's sample_type
+ *	has no PERF_SAMPLE_REGS_INTR. If 0, the records of this counter have no such registers, only
+ *	PERF_SAMPLE_REGS_ABI_NONE
+ * @sample_regs_user: as @sample_regs_intr, for PERF_SAMPLE_REGS_USER
+ * @flags: as &pmuk_attr.flags, without PMUK_INHERIT: the target decides whether children count.
+ *	PMUK_CALLCHAIN_USER has no effect if the format's sample_type has no PERF_SAMPLE_CALLCHAIN
+ * @max_stack: as &pmuk_attr.max_stack, but without effect if the format's sample_type has no
+ *	PERF_SAMPLE_CALLCHAIN
  * @ret: 0, or -errno if this entry has failed
  */
 struct pmuk_pmc {
@@ -184,8 +191,11 @@ struct pmuk_pmc {
 	u64 config2;
 	u64 config3;
 	u64 branch_sample_type;
+	u64 sample_regs_intr;
+	u64 sample_regs_user;
 	u32 flags;
 	u32 precise_ip;
+	u32 max_stack;
 	int ret;
 };
 

@@ -40,7 +40,7 @@ static_assert(offsetof(struct pmuk_counter, last_group) == sizeof(struct pmuk_co
 static_assert(IS_ENABLED(CONFIG_LOCKDEP) || sizeof(struct pmuk_counter) <= 512);
 
 #define PMUK_ATTR_FLAGS	(PMUK_EXCLUDES | PMUK_PINNED | PMUK_NO_THROTTLE | PMUK_INHERIT |	\
-			 PMUK_SHARED)
+			 PMUK_SHARED | PMUK_CALLCHAIN_USER)
 
 static atomic_t pmuk_counters = ATOMIC_INIT(0);
 
@@ -53,6 +53,21 @@ int pmuk_nr_counters(void)
 	return atomic_read(&pmuk_counters);
 }
 EXPORT_SYMBOL_IF_KUNIT(pmuk_nr_counters);
+
+/* Callbacks get the interrupted registers without a mask, too. */
+static const char *pmuk_attr_extras_fault(const struct pmuk_attr *attr)
+{
+	bool chain = attr->sample_type & PERF_SAMPLE_CALLCHAIN;
+
+	if (attr->sample_regs_intr && !(attr->sample_type & PERF_SAMPLE_REGS_INTR))
+		return "sample_regs_intr without PERF_SAMPLE_REGS_INTR";
+	if (!attr->sample_regs_user != !(attr->sample_type & PERF_SAMPLE_REGS_USER))
+		return "sample_regs_user without PERF_SAMPLE_REGS_USER, or the reverse";
+	if (!chain && (attr->max_stack || (attr->flags & PMUK_CALLCHAIN_USER)))
+		return "max_stack or PMUK_CALLCHAIN_USER without PERF_SAMPLE_CALLCHAIN";
+	return pmuk_extras_fault(attr->sample_regs_intr, attr->sample_regs_user, attr->max_stack,
+				 attr->flags);
+}
 
 static const char *pmuk_attr_samples_fault(const struct pmuk_attr *attr)
 {
@@ -67,7 +82,8 @@ static const char *pmuk_attr_samples_fault(const struct pmuk_attr *attr)
 	if (!branches && attr->branch_sample_type)
 		return "branch_sample_type without PERF_SAMPLE_BRANCH_STACK";
 	return pmuk_fields_fault(attr->sample_type) ?:
-	       pmuk_branches_fault(attr->branch_sample_type, attr->flags);
+	       pmuk_branches_fault(attr->branch_sample_type, attr->flags) ?:
+	       pmuk_attr_extras_fault(attr);
 }
 
 static const char *pmuk_attr_fault(const struct pmuk_attr *attr, int cpu,
@@ -101,9 +117,13 @@ static const char *pmuk_attr_fault(const struct pmuk_attr *attr, int cpu,
 /* Returns the bits of fields that records, or without records a callback's sample, cannot have. */
 static u64 pmuk_attr_unsupported(const struct pmuk_attr *attr, int cpu)
 {
+	u64 chain = attr->flags & PMUK_CALLCHAIN_USER ? 0 : PERF_SAMPLE_CALLCHAIN;
+	u64 unsupported = pmuk_unsupported_extras(attr->sample_regs_intr, attr->sample_regs_user,
+						  attr->flags);
+
 	if (attr->buffer && cpu != -1)
-		return pmuk_unsupported_record_fields(attr->sample_type);
-	return pmuk_unsupported_fields(attr->sample_type, PMUK_SAMPLE_TYPE);
+		return unsupported | pmuk_unsupported_record_fields(attr->sample_type);
+	return unsupported | pmuk_unsupported_fields(attr->sample_type, PMUK_SAMPLE_TYPE & ~chain);
 }
 
 static int pmuk_check_attr(const struct pmuk_attr *attr, int cpu, const struct task_struct *task)
@@ -172,6 +192,7 @@ static struct pmuk_counter *pmuk_counter_alloc(const struct pmuk_attr *attr, int
 	if (!in_context)	/* see pmuk_slot_make() */
 		pmuk_counter_set_age(c, ktime_get_mono_fast_ns());
 	seqcount_latch_init(&c->latch);
+	c->max_ips = min_not_zero(attr->max_stack, PMUK_CALLCHAIN_MAX);
 	if (attr->random_mask)
 		prandom_seed_state(&c->rnd, attr->random_seed);
 	kref_init(&c->ref);
@@ -378,9 +399,10 @@ static int pmuk_counter_try(struct pmuk_counter *c)
  * other, an impossible CPU, or a buffer of a CPU other than the one on which the PMU's driver has
  * all its events, or an AUX area that overwrites and is not in one piece, where the PMU needs that;
  * -ENODEV if @cpu is offline, or the PMU has just gone; -ESRCH if @task is exiting; -ENOENT if no
- * PMU knows the event; -ENOSPC if the trial finds that the counter does not fit; -EOPNOTSUPP if the
- * PMU lacks a capability asked for, or @attr->freq is for an event of software that is no clock, or
- * for one that traces, or @attr->sample_type or @attr->read_format ask for fields that
+ * PMU knows the event; -ENOSPC if the trial finds that the counter does not fit; -EOVERFLOW if
+ * @attr->max_stack, with PMUK_CALLCHAIN_USER, is above the sysctl perf_event_max_stack; -EOPNOTSUPP
+ * if the PMU lacks a capability asked for, or @attr->freq is for an event of software that is no
+ * clock, or for one that traces, or @attr->sample_type or @attr->read_format ask for fields that
  * callbacks and records do not have, or that this kernel does not support, or the PMU would write
  * the buffer's AUX area, and the kernel's perf core does not support that for kernel counters;
  * -EBUSY if that area has a producer; -ENOMEM.
@@ -445,9 +467,10 @@ struct pmuk_counter *pmuk_counter_make(const struct pmuk_attr *attr, int cpu,
 	c->away = !!slot;
 	ret = pmuk_counter_place(c, attr, task);
 	if (ret) {
-		pr_debug("create: CPU %d, type %u config %#llx precise_ip %u sample_type %#llx branch_sample_type %#llx: %s: %d\n",
+		pr_debug("create: CPU %d, type %u config %#llx precise_ip %u sample_type %#llx branch_sample_type %#llx sample_regs_intr %#llx sample_regs_user %#llx max_stack %u: %s: %d\n",
 			 cpu, attr->type, attr->config, attr->precise_ip, attr->sample_type,
-			 attr->branch_sample_type,
+			 attr->branch_sample_type, attr->sample_regs_intr, attr->sample_regs_user,
+			 attr->max_stack,
 			 ret == -ENOENT ? "no PMU there knows it" : "perf says", ret);
 		kfree(c);
 		return ERR_PTR(ret);

@@ -51,7 +51,8 @@ typedef void (*pmuk_handler_t)(struct pmuk_counter *c, const struct pmuk_sample 
 
 /*
  * The attributes that a counter needs after its creation. Of the others, ->hw_event has config1 to
- * config3, precise_ip and branch_sample_type, and ->rnd and ->peers come from the rest.
+ * config3, precise_ip, branch_sample_type and the masks of registers, and ->rnd, ->peers and
+ * ->max_ips come from the rest.
  */
 struct pmuk_counter_attr {
 	u32 type;
@@ -112,6 +113,7 @@ struct pmuk_counter {
 	bool begun;			/* sleeping calls: the counter was enabled once */
 	bool on_page;			/* const: publishes on its buffer's control page */
 	u8 seat;			/* const: its number at ->host */
+	u8 max_ips;			/* const: addresses in callchains that pmuk unwinds */
 	bool quiet;			/* drop overflows: counter is being created or destroyed */
 
 	atomic_t publishing;		/* a caller that moves it from 0 to 1 may write pub[] */

@@ -23,9 +23,21 @@ static u64 pmuk_event_branches(const struct pmuk_attr *attr)
 }
 
 /*
+ * The fields that the counter does without, although sample_type has them. A context's counter may
+ * have no branches or registers although the format has them. Callbacks get the interrupted
+ * registers without a mask, and pmuk unwinds the kernel's stack itself.
+ */
+static u64 pmuk_event_left_out(const struct pmuk_attr *attr)
+{
+	return (attr->branch_sample_type ? 0 : PERF_SAMPLE_BRANCH_STACK) |
+	       (attr->sample_regs_intr ? 0 : PERF_SAMPLE_REGS_INTR) |
+	       (attr->sample_regs_user ? 0 : PERF_SAMPLE_REGS_USER) |
+	       (attr->flags & PMUK_CALLCHAIN_USER ? 0 : PERF_SAMPLE_CALLCHAIN);
+}
+
+/*
  * perf core derives PHYS_ADDR and DATA_PAGE_SIZE from the address, which some drivers give only if
- * sample_type has PERF_SAMPLE_ADDR. A context's counter may record no branches although the format
- * has them: then do not ask its driver for any.
+ * sample_type has PERF_SAMPLE_ADDR.
  */
 u64 pmuk_event_sample_type(const struct pmuk_attr *attr)
 {
@@ -33,7 +45,15 @@ u64 pmuk_event_sample_type(const struct pmuk_attr *attr)
 
 	if (type & (PERF_SAMPLE_PHYS_ADDR | PERF_SAMPLE_DATA_PAGE_SIZE))
 		type |= PERF_SAMPLE_ADDR;
-	return attr->branch_sample_type ? type : type & ~(u64)PERF_SAMPLE_BRANCH_STACK;
+	return type & ~pmuk_event_left_out(attr);
+}
+
+/* perf core's limit is for branches, too, so it is not the limit of pmuk's own callchains. */
+u32 pmuk_event_max_stack(const struct pmuk_attr *attr)
+{
+	if (attr->max_stack && (pmuk_event_sample_type(attr) & PERF_SAMPLE_CALLCHAIN))
+		return attr->max_stack;
+	return PERF_MAX_STACK_DEPTH;
 }
 
 struct perf_event_attr pmuk_event_attr(const struct pmuk_attr *attr)
@@ -47,7 +67,9 @@ struct perf_event_attr pmuk_event_attr(const struct pmuk_attr *attr)
 		.config3	= attr->config3,
 		.sample_type	= pmuk_event_sample_type(attr),
 		.branch_sample_type = pmuk_event_branches(attr),
-		.sample_max_stack = PERF_MAX_STACK_DEPTH,	/* limits branches, too */
+		.sample_regs_intr = attr->sample_regs_intr,
+		.sample_regs_user = attr->sample_regs_user,
+		.sample_max_stack = pmuk_event_max_stack(attr),	/* limits branches, too */
 		.disabled	= 1,
 		.inherit	= !!(attr->flags & PMUK_INHERIT),
 		.pinned		= !!(attr->flags & PMUK_PINNED),
@@ -56,6 +78,7 @@ struct perf_event_attr pmuk_event_attr(const struct pmuk_attr *attr)
 		.exclude_hv	= !!(attr->flags & PMUK_EXCLUDE_HV),
 		.exclude_idle	= !!(attr->flags & PMUK_EXCLUDE_IDLE),
 		.exclude_guest	= !!(attr->flags & PMUK_EXCLUDE_GUEST),
+		.exclude_callchain_kernel = !!(attr->flags & PMUK_EXCLUDE_KERNEL),
 	};
 }
 

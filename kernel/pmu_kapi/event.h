@@ -12,6 +12,9 @@ struct perf_event_attr pmuk_event_attr(const struct pmuk_attr *attr);
 /* Returns the fields that are asked of the driver and perf core. */
 u64 pmuk_event_sample_type(const struct pmuk_attr *attr);
 
+/* Returns the limit of perf core's callchains, and of branches. */
+u32 pmuk_event_max_stack(const struct pmuk_attr *attr);
+
 /* @precise: 0 to 3, or PMUK_PRECISE_BEST. Sets @pa->precise_ip and @pa->wakeup_events. */
 struct perf_event *pmuk_event_create(struct perf_event_attr *pa, unsigned int precise, int cpu,
 				     struct task_struct *task, perf_overflow_handler_t handler,

@@ -4,9 +4,11 @@
  * fills them in.
  */
 #include <linux/cgroup.h>
+#include <linux/cleanup.h>
 #include <linux/kconfig.h>
 #include <linux/perf_event.h>
 #include <linux/pmu_kapi.h>
+#include <linux/rcupdate.h>
 
 #include "fields.h"
 
@@ -18,6 +20,18 @@ u64 pmuk_unsupported_fields(u64 sample_type, u64 fields)
 	if (!IS_ENABLED(CONFIG_CGROUP_PERF))
 		lacks |= PERF_SAMPLE_CGROUP;
 	return sample_type & (lacks | ~fields);
+}
+
+/*
+ * Returns the bits of those fields that these attributes ask for, and that need more of perf core
+ * than this kernel exports.
+ */
+u64 pmuk_unsupported_extras(u64 regs_intr, u64 regs_user, u32 flags)
+{
+	if (!PMUK_SAMPLE_UNSUPPORTED)
+		return 0;
+	return (regs_intr ? PERF_SAMPLE_REGS_INTR : 0) | (regs_user ? PERF_SAMPLE_REGS_USER : 0) |
+	       (flags & PMUK_CALLCHAIN_USER ? PERF_SAMPLE_CALLCHAIN : 0);
 }
 
 /* Returns what is wrong with these fields, or NULL. */
@@ -48,33 +62,59 @@ const char *pmuk_branches_fault(u64 branch_sample_type, u32 flags)
 	return NULL;
 }
 
+/* Returns what is wrong with these masks of registers, and this depth of callchains, or NULL. */
+const char *pmuk_extras_fault(u64 regs_intr, u64 regs_user, u32 max_stack, u32 flags)
+{
+	if ((regs_intr && pmuk_reg_validate(regs_intr)) ||
+	    (regs_user && pmuk_reg_validate(regs_user)))
+		return "sample_regs_* name registers that this CPU does not have";
+	if (max_stack > (flags & PMUK_CALLCHAIN_USER ? PMUK_MAX_STACK_MAX : PMUK_CALLCHAIN_MAX))
+		return "max_stack too large";
+	return NULL;
+}
+
+/* perf core sets the flag of a field also if it has found nothing. Returns the bits of these. */
+static u64 pmuk_core_found_none(const struct perf_sample_data *data, u64 found)
+{
+	u64 none = 0;
+
+	if ((found & PERF_SAMPLE_PHYS_ADDR) && !data->phys_addr)
+		none |= PERF_SAMPLE_PHYS_ADDR;
+	if ((found & PERF_SAMPLE_DATA_PAGE_SIZE) && !data->data_page_size)
+		none |= PERF_SAMPLE_DATA_PAGE_SIZE;
+	if ((found & PERF_SAMPLE_CODE_PAGE_SIZE) && !data->code_page_size)
+		none |= PERF_SAMPLE_CODE_PAGE_SIZE;
+	if ((found & PERF_SAMPLE_CALLCHAIN) && !data->callchain->nr)
+		none |= PERF_SAMPLE_CALLCHAIN;
+	if ((found & PERF_SAMPLE_REGS_USER) && !data->regs_user.regs)
+		none |= PERF_SAMPLE_REGS_USER;
+	if ((found & PERF_SAMPLE_REGS_INTR) && !data->regs_intr.regs)
+		none |= PERF_SAMPLE_REGS_INTR;
+	return none;
+}
+
 /*
  * Lets perf core find what the driver has left out. Returns the bits of PMUK_SAMPLE_CORE that have
- * a value: perf core sets the flag of a field also if it has found nothing, and the field is 0
- * then. Other counters, or perf's own events, may use @data after this, so leave ->sample_flags and
- * ->dyn_size as the driver has set them.
+ * a value. Other counters, or perf's own events, may use @data after this, so leave ->sample_flags
+ * and ->dyn_size as the driver has set them.
  */
 static u64 pmuk_found_by_core(struct perf_sample_data *data, struct perf_event *event,
 			      struct pt_regs *regs)
 {
 	u64 flags = data->sample_flags, size = data->dyn_size, found;
 
+	/* RCU guards the callchain. With interrupts off, it stays until the handler ends. */
+	guard(rcu)();
 	pmuk_sample_prepare(data, event, regs);
 	found = data->sample_flags & PMUK_SAMPLE_CORE;
 	data->sample_flags = flags;
 	data->dyn_size = size;
-	if ((found & PERF_SAMPLE_PHYS_ADDR) && !data->phys_addr)
-		found &= ~(u64)PERF_SAMPLE_PHYS_ADDR;
-	if ((found & PERF_SAMPLE_DATA_PAGE_SIZE) && !data->data_page_size)
-		found &= ~(u64)PERF_SAMPLE_DATA_PAGE_SIZE;
-	if ((found & PERF_SAMPLE_CODE_PAGE_SIZE) && !data->code_page_size)
-		found &= ~(u64)PERF_SAMPLE_CODE_PAGE_SIZE;
-	return found;
+	return found & ~pmuk_core_found_none(data, found);
 }
 
 /*
  * Returns true if the sample was taken in a guest. perf core would look up a guest's address in the
- * host's page tables.
+ * host's page tables, and give the host's registers and callchain.
  */
 static bool pmuk_sample_is_guest(const struct pmuk_sample *sample)
 {
@@ -83,15 +123,39 @@ static bool pmuk_sample_is_guest(const struct pmuk_sample *sample)
 	return mode == PERF_RECORD_MISC_GUEST_KERNEL || mode == PERF_RECORD_MISC_GUEST_USER;
 }
 
-/* Fills in those fields of @wanted that the driver or perf core gives, and returns their bits. */
+static void pmuk_fields_fill_by_core(struct pmuk_sample *sample, u64 has,
+				     const struct perf_sample_data *data)
+{
+	if (has & PERF_SAMPLE_PHYS_ADDR)
+		sample->phys_addr = data->phys_addr;
+	if (has & PERF_SAMPLE_DATA_PAGE_SIZE)
+		sample->data_page_size = data->data_page_size;
+	if (has & PERF_SAMPLE_CODE_PAGE_SIZE)
+		sample->code_page_size = data->code_page_size;
+	if (has & PERF_SAMPLE_CALLCHAIN)
+		sample->callchain = data->callchain;
+	if (has & PERF_SAMPLE_REGS_USER) {
+		sample->regs_user = data->regs_user.regs;
+		sample->regs_user_abi = data->regs_user.abi;
+	}
+	if (has & PERF_SAMPLE_REGS_INTR)
+		sample->regs_abi = data->regs_intr.abi;
+}
+
+/*
+ * Fills in those fields of @wanted that the driver or perf core gives, and returns their bits.
+ * @event has the register, and its attributes tell perf core what to find.
+ */
 u64 pmuk_fields_fill(struct pmuk_sample *sample, struct perf_event *event, u64 wanted,
 		     struct perf_sample_data *data, struct pt_regs *regs)
 {
 	u64 has = data->sample_flags & PMUK_SAMPLE_DRIVER;
 
-	if (regs && (wanted & PMUK_SAMPLE_CORE) && !pmuk_sample_is_guest(sample))
+	if (regs && (wanted & event->attr.sample_type & PMUK_SAMPLE_CORE) &&
+	    !pmuk_sample_is_guest(sample))
 		has |= pmuk_found_by_core(data, event, regs);
 	has &= wanted;
+	pmuk_fields_fill_by_core(sample, has, data);
 	if (has & PERF_SAMPLE_ADDR)
 		sample->addr = data->addr;
 	if (has & PERF_SAMPLE_WEIGHT_TYPE)
@@ -102,12 +166,6 @@ u64 pmuk_fields_fill(struct pmuk_sample *sample, struct perf_event *event, u64 w
 		sample->txn = data->txn;
 	if (has & PERF_SAMPLE_BRANCH_STACK)
 		sample->branches = data->br_stack;
-	if (has & PERF_SAMPLE_PHYS_ADDR)
-		sample->phys_addr = data->phys_addr;
-	if (has & PERF_SAMPLE_DATA_PAGE_SIZE)
-		sample->data_page_size = data->data_page_size;
-	if (has & PERF_SAMPLE_CODE_PAGE_SIZE)
-		sample->code_page_size = data->code_page_size;
 	return has;
 }
 

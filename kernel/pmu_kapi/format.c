@@ -4,6 +4,7 @@
  * and the UAPI header describe it, with the fields that the counter's attributes ask
  * for. This code runs in the overflow handler, in NMI too.
  */
+#include <linux/bitops.h>
 #include <linux/math.h>
 #include <linux/minmax.h>
 #include <linux/sched.h>
@@ -14,13 +15,11 @@
 #include "buffer.h"
 #include "format.h"
 
-/* The callchain is collected on the overflow's stack, which may be an NMI's: limit its depth. */
-#define PMUK_CALLCHAIN_MAX	64
-
 /* The variable parts of a record, which are worked out before its size is known. */
 struct pmuk_extras {
 	unsigned int nr_ips;		/* entries of ips[] to write, the first at ips[first] */
 	unsigned int first;
+	unsigned int nr_chain;		/* all u64 of the callchain, but for their number */
 	unsigned int raw;		/* bytes of the PMU's raw data */
 	unsigned int nr_branches;
 	unsigned long ips[PMUK_CALLCHAIN_MAX];
@@ -39,7 +38,10 @@ struct pmuk_extras {
 /* Returns the bits of fields that records cannot have. */
 u64 pmuk_unsupported_record_fields(u64 sample_type)
 {
-	return pmuk_unsupported_fields(sample_type, PMUK_RECORD_TYPE);
+	u64 own = sample_type & PERF_SAMPLE_CALLCHAIN;	/* pmuk can unwind the kernel's stack */
+	u64 regs = PMUK_SAMPLE_UNSUPPORTED ? sample_type & PERF_SAMPLE_REGS_INTR : 0;
+
+	return regs | pmuk_unsupported_fields(sample_type & ~own, PMUK_RECORD_TYPE);
 }
 
 u64 pmuk_unsupported_read_format(u64 read_format)
@@ -58,6 +60,8 @@ const char *pmuk_format_fault(const struct pmuk_attr *attr, int cpu)
 		return NULL;
 	if (IS_ERR(attr->buffer) || attr->buffer->cpu != cpu)
 		return "a buffer of another CPU";
+	if (cpu != -1 && (attr->sample_type & PERF_SAMPLE_REGS_INTR) && !attr->sample_regs_intr)
+		return "PERF_SAMPLE_REGS_INTR in records without sample_regs_intr";
 	if (cpu == -1 && (attr->read_format || attr->nr_peers))
 		return "peers or read_format for a task counter, whose buffer has no records";
 	if (attr->nr_peers > PMUK_PEERS_MAX || (attr->nr_peers && !attr->peers))
@@ -84,11 +88,14 @@ static unsigned int pmuk_format_read_size(const struct pmuk_counter *c)
 	return (1 + times + each * (1 + c->nr_peers)) * sizeof(u64);
 }
 
-/* Returns the size of a counter's record without callchain, raw data and branches. */
+#define PMUK_VARIABLE	(PERF_SAMPLE_READ | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_RAW |		\
+			 PERF_SAMPLE_BRANCH_STACK | PERF_SAMPLE_REGS_INTR |			\
+			 PERF_SAMPLE_REGS_USER)
+
+/* Returns the size of a counter's record without callchain, raw data, branches and registers. */
 unsigned int pmuk_format_size(const struct pmuk_counter *c)
 {
-	u64 fixed = c->attr.sample_type & ~(u64)(PERF_SAMPLE_READ | PERF_SAMPLE_CALLCHAIN |
-						 PERF_SAMPLE_RAW | PERF_SAMPLE_BRANCH_STACK);
+	u64 fixed = c->attr.sample_type & ~(u64)PMUK_VARIABLE;
 	unsigned int size = sizeof(struct perf_event_header) + hweight64(fixed) * sizeof(u64);
 
 	if (c->attr.sample_type & PERF_SAMPLE_READ)
@@ -101,7 +108,8 @@ unsigned int pmuk_format_size(const struct pmuk_counter *c)
  * functions of the interrupt. Skip these up to sample->ip, where the interrupted code and its
  * callers begin. If sample->ip is not found, it is the whole callchain.
  */
-static void pmuk_format_unwind(struct pmuk_extras *x, const struct pmuk_sample *sample)
+static void pmuk_format_unwind(const struct pmuk_counter *c, struct pmuk_extras *x,
+			       const struct pmuk_sample *sample)
 {
 	unsigned int nr, mode = sample->misc & PERF_RECORD_MISC_CPUMODE_MASK;
 
@@ -115,7 +123,30 @@ static void pmuk_format_unwind(struct pmuk_extras *x, const struct pmuk_sample *
 		x->ips[0] = sample->ip;
 		nr = 1;
 	}
-	x->nr_ips = nr - x->first;
+	x->nr_ips = min_t(unsigned int, nr - x->first, c->max_ips);
+}
+
+static unsigned int pmuk_format_chain_size(const struct pmuk_counter *c, struct pmuk_extras *x,
+					   const struct pmuk_sample *sample)
+{
+	if (c->attr.flags & PMUK_CALLCHAIN_USER) {
+		x->nr_chain = sample->callchain ? sample->callchain->nr : 0;
+	} else {
+		pmuk_format_unwind(c, x, sample);
+		x->nr_chain = !!x->nr_ips + x->nr_ips;
+	}
+	return (1 + x->nr_chain) * sizeof(u64);
+}
+
+/*
+ * The record says how to read the registers before it has them. PERF_SAMPLE_REGS_ABI_NONE says that
+ * none follow.
+ */
+static unsigned int pmuk_format_regs_size(u64 mask, u16 abi)
+{
+	unsigned int nr = abi == PERF_SAMPLE_REGS_ABI_NONE ? 0 : hweight64(mask);
+
+	return (1 + nr) * sizeof(u64);
 }
 
 static unsigned int pmuk_format_raw_size(const struct perf_sample_data *data)
@@ -147,14 +178,13 @@ static unsigned int pmuk_format_extras(const struct pmuk_counter *c, struct pmuk
 				       const struct pmuk_sample *sample,
 				       const struct perf_sample_data *data)
 {
+	const struct perf_event_attr *attr = &c->hw_event->attr;
 	unsigned int size = 0;
 
 	x->nr_ips = 0;
 	x->first = 0;
-	if (c->attr.sample_type & PERF_SAMPLE_CALLCHAIN) {
-		pmuk_format_unwind(x, sample);
-		size += (1 + !!x->nr_ips + x->nr_ips) * sizeof(u64);
-	}
+	if (c->attr.sample_type & PERF_SAMPLE_CALLCHAIN)
+		size += pmuk_format_chain_size(c, x, sample);
 	if (c->attr.sample_type & PERF_SAMPLE_RAW) {
 		x->raw = pmuk_format_raw_size(data);
 		size += pmuk_format_raw_total(x->raw);
@@ -164,6 +194,10 @@ static unsigned int pmuk_format_extras(const struct pmuk_counter *c, struct pmuk
 		size += sizeof(u64) + x->nr_branches * sizeof(struct perf_branch_entry);
 		size += pmuk_format_has_branch_index(c) ? sizeof(u64) : 0;
 	}
+	if (c->attr.sample_type & PERF_SAMPLE_REGS_USER)
+		size += pmuk_format_regs_size(attr->sample_regs_user, sample->regs_user_abi);
+	if (c->attr.sample_type & PERF_SAMPLE_REGS_INTR)
+		size += pmuk_format_regs_size(attr->sample_regs_intr, sample->regs_abi);
 	return size;
 }
 
@@ -201,11 +235,17 @@ static u64 *pmuk_format_read(u64 *p, struct pmuk_counter *c, const struct pmuk_v
 	return p;
 }
 
-static u64 *pmuk_format_callchain(u64 *p, const struct pmuk_extras *x)
+/* perf core's callchain has the marks. */
+static u64 *pmuk_format_callchain(u64 *p, const struct pmuk_extras *x,
+				  const struct pmuk_sample *sample)
 {
 	unsigned int i;
 
-	*p++ = !!x->nr_ips + x->nr_ips;
+	*p++ = x->nr_chain;
+	if (x->nr_chain && sample->callchain) {
+		memcpy(p, sample->callchain->ip, x->nr_chain * sizeof(u64));
+		return p + x->nr_chain;
+	}
 	if (x->nr_ips)
 		*p++ = PERF_CONTEXT_KERNEL;
 	for (i = 0; i < x->nr_ips; i++)
@@ -255,6 +295,17 @@ static u64 *pmuk_format_branches(u64 *p, const struct pmuk_counter *c, const str
 	return (void *)p + size;
 }
 
+/* Writes the registers in the order of the mask's bits. */
+static u64 *pmuk_format_regs(u64 *p, u64 mask, u16 abi, struct pt_regs *regs)
+{
+	*p++ = abi;
+	if (abi == PERF_SAMPLE_REGS_ABI_NONE)
+		return p;
+	for (; mask; mask &= mask - 1)
+		*p++ = pmuk_reg_value(regs, __ffs64(mask));
+	return p;
+}
+
 static u64 pmuk_format_pair(u32 first, u32 second)
 {
 	u32 both[] = { first, second };
@@ -291,14 +342,23 @@ static u64 *pmuk_format_fields(u64 *p, struct pmuk_counter *c, const struct pmuk
 }
 
 /* The fields after the branch stack. PERF_MEM_NA tells decoders that the source is not known. */
-static u64 *pmuk_format_memory(u64 *p, u64 type, const struct pmuk_sample *sample)
+static u64 *pmuk_format_memory(u64 *p, const struct pmuk_counter *c,
+			       const struct pmuk_sample *sample)
 {
+	const struct perf_event_attr *attr = &c->hw_event->attr;
+	const u64 type = c->attr.sample_type;
+
+	if (type & PERF_SAMPLE_REGS_USER)
+		p = pmuk_format_regs(p, attr->sample_regs_user, sample->regs_user_abi,
+				     sample->regs_user);
 	if (type & PERF_SAMPLE_WEIGHT_TYPE)
 		*p++ = sample->weight;
 	if (type & PERF_SAMPLE_DATA_SRC)
 		*p++ = sample->valid & PERF_SAMPLE_DATA_SRC ? sample->data_src : PERF_MEM_NA;
 	if (type & PERF_SAMPLE_TRANSACTION)
 		*p++ = sample->txn;
+	if (type & PERF_SAMPLE_REGS_INTR)
+		p = pmuk_format_regs(p, attr->sample_regs_intr, sample->regs_abi, sample->regs);
 	if (type & PERF_SAMPLE_PHYS_ADDR)
 		*p++ = sample->phys_addr;
 	if (type & PERF_SAMPLE_CGROUP)
@@ -331,12 +391,12 @@ void pmuk_format_sample(struct pmuk_counter *c, struct pmuk_buffer *b,
 	if (c->attr.sample_type & PERF_SAMPLE_READ)
 		p = pmuk_format_read(p, c, &sample->value);
 	if (c->attr.sample_type & PERF_SAMPLE_CALLCHAIN)
-		p = pmuk_format_callchain(p, &x);
+		p = pmuk_format_callchain(p, &x, sample);
 	if (c->attr.sample_type & PERF_SAMPLE_RAW)
 		p = pmuk_format_raw(p, &x, data);
 	if (c->attr.sample_type & PERF_SAMPLE_BRANCH_STACK)
 		p = pmuk_format_branches(p, c, &x, sample->branches);
-	p = pmuk_format_memory(p, c->attr.sample_type, sample);
+	p = pmuk_format_memory(p, c, sample);
 	if (c->attr.sample_type & PMUK_SAMPLE_COOKIE)
 		*p++ = c->attr.cookie;
 	pmuk_output_end(b, rec);

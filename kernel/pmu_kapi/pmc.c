@@ -20,7 +20,8 @@
 #include "slot.h"
 #include "turn.h"
 
-#define PMUK_PMC_FLAGS	(PMUK_EXCLUDES | PMUK_PINNED | PMUK_NO_THROTTLE | PMUK_SHARED)
+#define PMUK_PMC_FLAGS	(PMUK_EXCLUDES | PMUK_PINNED | PMUK_NO_THROTTLE |	\
+			 PMUK_SHARED | PMUK_CALLCHAIN_USER)
 
 /* Returns where the pointer to the definition of counter @num is, or would be. */
 static struct pmuk_def **pmuk_def_at(struct pmuk_set *set, u16 num)
@@ -78,7 +79,27 @@ static const char *pmuk_pmc_fault(const struct pmuk_pmc *pmc)
 		return "PMUK_SHARED without PMUK_PINNED";
 	if (pmc->precise_ip > PMUK_PRECISE_BEST)
 		return "no such precise_ip";
-	return pmuk_branches_fault(pmc->branch_sample_type, pmc->flags);
+	return pmuk_branches_fault(pmc->branch_sample_type, pmc->flags) ?:
+	       pmuk_extras_fault(pmc->sample_regs_intr, pmc->sample_regs_user, pmc->max_stack,
+				 pmc->flags);
+}
+
+static int pmuk_pmc_check(const struct pmuk_pmc *pmc)
+{
+	const char *fault = pmuk_pmc_fault(pmc);
+	u64 unsupported;
+
+	if (fault) {
+		pr_debug("write_pmcs: set %u, counter %u: %s\n", pmc->set, pmc->num, fault);
+		return -EINVAL;
+	}
+	unsupported = pmuk_unsupported_extras(pmc->sample_regs_intr, pmc->sample_regs_user,
+					      pmc->flags);
+	if (!unsupported)
+		return 0;
+	pr_debug("write_pmcs: set %u, counter %u: fields %#llx of sample_type not supported\n",
+		 pmc->set, pmc->num, unsupported);
+	return -EOPNOTSUPP;
 }
 
 static int pmuk_write_pmc(struct pmuk_context *ctx, const struct pmuk_pmc *pmc)
@@ -86,15 +107,13 @@ static int pmuk_write_pmc(struct pmuk_context *ctx, const struct pmuk_pmc *pmc)
 {
 	struct pmuk_def *def = pmuk_def_get(ctx, pmc->set, pmc->num);
 	struct pmuk_set *set = xa_load(&ctx->sets, pmc->set);
-	const char *fault;
+	int ret;
 
 	if (IS_ERR(def))
 		return PTR_ERR(def);
-	fault = pmuk_pmc_fault(pmc);
-	if (fault) {
-		pr_debug("write_pmcs: set %u, counter %u: %s\n", pmc->set, pmc->num, fault);
-		return -EINVAL;
-	}
+	ret = pmuk_pmc_check(pmc);
+	if (ret)
+		return ret;
 	if (!pmuk_is_same_event(&def->pmc, pmc))
 		def->kept = (struct pmuk_value){};
 	def->pmc = *pmc;
@@ -114,8 +133,9 @@ static int pmuk_write_pmc(struct pmuk_context *ctx, const struct pmuk_pmc *pmc)
  * Return: @count, or how many were done before one failed; -EINVAL if @ctx is NULL or an
  * ERR_PTR(), or @count is negative or @req is NULL; -EBUSY if @ctx is loaded. An entry
  * fails with -ENOENT if there is no such event set, -EINVAL for an impossible number, unknown
- * flags, precise_ip or branches, or PMUK_SHARED without PMUK_PINNED; -ENOMEM. Whether there is such
- * an event is seen when the context is loaded.
+ * flags, precise_ip, branches, registers or max_stack, or PMUK_SHARED without PMUK_PINNED;
+ * -EOPNOTSUPP for registers or PMUK_CALLCHAIN_USER if this kernel does not support them; -ENOMEM.
+ * Whether there is such an event is seen when the context is loaded.
  */
 int pmuk_write_pmcs(struct pmuk_context *ctx, struct pmuk_pmc *req, int count)
 {

@@ -17,6 +17,8 @@
 #include "instance.h"
 #include "work.h"
 
+#define PMUK_ROOM_FLAGS	(PMUK_EXCLUDES | PMUK_SHARED | PMUK_CALLCHAIN_USER)
+
 /* The arguments of a call of pmuk_room(), and its result. */
 struct pmuk_question {
 	struct work_struct work;
@@ -34,7 +36,7 @@ static DEFINE_MUTEX(pmuk_room_lock);
 
 static struct pmuk_counter *pmuk_room_make(const struct pmuk_attr *wanted, int cpu)
 {
-	const struct pmuk_attr attr = {
+	struct pmuk_attr attr = {
 		.type		= wanted->type,
 		.config		= wanted->config,
 		.config1	= wanted->config1,
@@ -44,9 +46,16 @@ static struct pmuk_counter *pmuk_room_make(const struct pmuk_attr *wanted, int c
 		.sample_type	= wanted->sample_type & PMUK_SAMPLE_HARDWARE,
 		.precise_ip	= wanted->precise_ip,
 		.branch_sample_type = wanted->branch_sample_type,
-		.flags		= (wanted->flags & (PMUK_EXCLUDES | PMUK_SHARED)) | PMUK_PINNED,
+		.sample_regs_intr = wanted->sample_regs_intr,
+		.sample_regs_user = wanted->sample_regs_user,
+		.max_stack	= wanted->max_stack,
+		.flags		= (wanted->flags & PMUK_ROOM_FLAGS) | PMUK_PINNED,
 	};
 
+	if (!(attr.flags & PMUK_CALLCHAIN_USER)) {	/* pmuk unwinds, and for records only */
+		attr.sample_type &= ~(u64)PERF_SAMPLE_CALLCHAIN;
+		attr.max_stack = 0;
+	}
 	return pmuk_counter_create(&attr, cpu, NULL);
 }
 
@@ -102,7 +111,8 @@ static void pmuk_room_work(struct work_struct *work)
  * pmuk_room() - which counters would fit on a CPU now
  * @attrs: the counters, tried as pinned. The event matters (type, config to config3, precise_ip and
  *	branch_sample_type), the period if precise_ip is set, the fields of samples that the driver
- *	or perf core fills in, the PMUK_EXCLUDE_* flags and PMUK_SHARED; nothing else
+ *	or perf core fills in, with their registers and max_stack, the PMUK_EXCLUDE_* flags,
+ *	PMUK_SHARED and PMUK_CALLCHAIN_USER; nothing else
  * @n: how many, 1 … PMUK_SET_COUNTERS
  * @cpu: the CPU
  * @fits: bit i is set if @attrs[i] fits beside the pinned counters of the CPU, pmuk's and others,

@@ -22,7 +22,8 @@ static bool pmuk_is_hidden(const struct perf_event *event, struct pt_regs *regs)
 }
 
 #define PMUK_SAMPLE_ADDRESSES	(PERF_SAMPLE_ADDR | PERF_SAMPLE_PHYS_ADDR |		\
-				 PERF_SAMPLE_DATA_PAGE_SIZE | PERF_SAMPLE_CODE_PAGE_SIZE)
+				 PERF_SAMPLE_DATA_PAGE_SIZE | PERF_SAMPLE_CODE_PAGE_SIZE | \
+				 PERF_SAMPLE_REGS_INTR)
 
 /* perf core knows whether a guest was interrupted. @regs are the host's in that case, too. */
 static void pmuk_fill_where(struct pmuk_sample *sample, struct perf_event *event,
@@ -38,8 +39,13 @@ static void pmuk_fill_where(struct pmuk_sample *sample, struct perf_event *event
 	sample->regs = regs;
 }
 
-static void pmuk_fill_sample(struct pmuk_counter *c, struct pmuk_sample *sample,
-			     struct perf_sample_data *data, struct pt_regs *regs)
+/*
+ * @event is the counter's, or an inherited one. perf core compares the event's task with the
+ * current one, and gives no callchain of another task's user space.
+ */
+static void pmuk_fill_sample(struct pmuk_counter *c, struct perf_event *event,
+			     struct pmuk_sample *sample, struct perf_sample_data *data,
+			     struct pt_regs *regs)
 {
 	u64 wanted = c->attr.sample_type, allowed = PMUK_SAMPLE_DRIVER | PMUK_SAMPLE_CORE;
 
@@ -54,8 +60,8 @@ static void pmuk_fill_sample(struct pmuk_counter *c, struct pmuk_sample *sample,
 		sample->cgroup = pmuk_current_cgroup();
 	sample->valid |= PERF_SAMPLE_PERIOD | (wanted & (PERF_SAMPLE_TIME | PERF_SAMPLE_CGROUP));
 	if (wanted & allowed)
-		sample->valid |= pmuk_fields_fill(sample, c->hw_event, wanted & allowed, data,
-						 regs);
+		sample->valid |= pmuk_fields_fill(sample, c->host ? c->hw_event : event,
+						  wanted & allowed, data, regs);
 }
 
 /* perf core has just brought its count up to date, so the register need not be read. */
@@ -113,7 +119,7 @@ static void pmuk_report(struct pmuk_counter *c, struct perf_event *event,
 	if (!c->attr.overflow && !c->handler)
 		return;
 
-	pmuk_fill_sample(c, &sample, data, regs);
+	pmuk_fill_sample(c, event, &sample, data, regs);
 	if (c->handler)
 		c->handler(c, &sample, data);
 	if (c->attr.overflow)

@@ -117,6 +117,9 @@ static void pmuk_host_others_wait(struct perf_event *event, struct perf_event *w
 
 /* ---- a host comes and goes ---- */
 
+/* Counters that share a register have these flags in common. */
+#define PMUK_HOST_FLAGS	(PMUK_EXCLUDES | PMUK_CALLCHAIN_USER)
+
 static bool pmuk_host_serves(const struct pmuk_host *host, const struct pmuk_attr *attr, int cpu)
 {
 	return host->cpu == cpu && host->attr.type == attr->type &&
@@ -124,7 +127,10 @@ static bool pmuk_host_serves(const struct pmuk_host *host, const struct pmuk_att
 	       host->attr.config2 == attr->config2 && host->attr.config3 == attr->config3 &&
 	       host->attr.precise_ip == attr->precise_ip &&
 	       host->attr.branch_sample_type == attr->branch_sample_type &&
-	       host->attr.flags == (attr->flags & PMUK_EXCLUDES) &&
+	       host->attr.sample_regs_intr == attr->sample_regs_intr &&
+	       host->attr.sample_regs_user == attr->sample_regs_user &&
+	       host->attr.max_stack == pmuk_event_max_stack(attr) &&
+	       host->attr.flags == (attr->flags & PMUK_HOST_FLAGS) &&
 	       host->attr.sample_type == pmuk_event_sample_type(attr);
 }
 
@@ -187,7 +193,10 @@ static struct pmuk_host *pmuk_host_create(const struct pmuk_attr *attr, int cpu)
 		.config3	= attr->config3,
 		.precise_ip	= attr->precise_ip,
 		.branch_sample_type = attr->branch_sample_type,
-		.flags		= attr->flags & PMUK_EXCLUDES,
+		.sample_regs_intr = attr->sample_regs_intr,
+		.sample_regs_user = attr->sample_regs_user,
+		.max_stack	= pmuk_event_max_stack(attr),
+		.flags		= attr->flags & PMUK_HOST_FLAGS,
 		.sample_type	= pmuk_event_sample_type(attr),
 	};
 	host->cpu = cpu;
@@ -221,6 +230,8 @@ void pmuk_host_set_attr(struct perf_event_attr *pa)
 	pa->config2 = 0;
 	pa->config3 = 0;
 	pa->branch_sample_type = 0;
+	pa->sample_regs_intr = 0;
+	pa->sample_regs_user = 0;
 	pa->sample_type = 0;
 }
 

@@ -71,7 +71,7 @@ static void pmuk_slot_others_wait(struct perf_event *event, struct perf_event *w
 		irq_work_queue(&inst->wait_irq_work);
 }
 
-/* Counters record branches only if the samples of the format have them. */
+/* Counters record branches and registers only if the samples of the format have them. */
 static void pmuk_slot_set_event(struct pmuk_attr *attr, const struct pmuk_pmc *pmc)
 {
 	attr->type = pmc->type;
@@ -82,6 +82,11 @@ static void pmuk_slot_set_event(struct pmuk_attr *attr, const struct pmuk_pmc *p
 	attr->precise_ip = pmc->precise_ip;
 	attr->branch_sample_type = attr->sample_type & PERF_SAMPLE_BRANCH_STACK ?
 				   pmc->branch_sample_type : 0;
+	attr->sample_regs_intr = attr->sample_type & PERF_SAMPLE_REGS_INTR ?
+				 pmc->sample_regs_intr : 0;
+	attr->sample_regs_user = attr->sample_type & PERF_SAMPLE_REGS_USER ?
+				 pmc->sample_regs_user : 0;
+	attr->max_stack = pmc->max_stack;
 }
 
 static u32 pmuk_slot_flags(const struct pmuk_context *ctx, const struct pmuk_pmc *pmc)

@@ -658,7 +658,8 @@ static void unknown_fields_are_refused(struct kunit *test)
 	struct sampler *s = new_sampler(test);
 	/* pmuk_sample_kunit.c checks the fields that are not in all_fields[]. */
 	const u64 fields = any_field() | PERF_SAMPLE_WEIGHT_STRUCT | PERF_SAMPLE_CGROUP |
-			   PERF_SAMPLE_DATA_PAGE_SIZE | PERF_SAMPLE_CODE_PAGE_SIZE;
+			   PERF_SAMPLE_DATA_PAGE_SIZE | PERF_SAMPLE_CODE_PAGE_SIZE |
+			   PERF_SAMPLE_REGS_USER | PERF_SAMPLE_REGS_INTR;
 	unsigned int bit;
 
 	for (bit = 0; bit < 64; bit++) {
@@ -666,7 +667,7 @@ static void unknown_fields_are_refused(struct kunit *test)
 		if (!(s->attr.sample_type & fields))
 			expect_refused(s, "sample_type", -EOPNOTSUPP);
 	}
-	KUNIT_EXPECT_EQ(test, fields & PERF_SAMPLE_REGS_INTR, 0);
+	KUNIT_EXPECT_EQ(test, fields & PERF_SAMPLE_STACK_USER, 0);
 
 	s->attr.sample_type = PERF_SAMPLE_READ;
 	for (bit = 0; bit < 64; bit++) {
@@ -947,6 +948,33 @@ static void guests_have_no_pages(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, parse_one(s).code_page_size, s->told.code_page_size);
 }
 
+/* The interrupt finds the host's registers and stack, which are none of the guest's. */
+static void guests_have_no_registers(struct kunit *test)
+{
+	struct sampler *s = new_sampler(test);
+	struct pmuk_layout layout = { .regs_intr = 1 };
+	struct pmuk_parsed p;
+
+	need_guests(test);
+	s->attr.sample_type = PERF_SAMPLE_REGS_INTR | PERF_SAMPLE_CALLCHAIN;
+	s->attr.sample_regs_intr = layout.regs_intr;
+	s->attr.flags |= PMUK_CALLCHAIN_USER;
+	layout.type = s->attr.sample_type;
+	start(s);
+	guest_is = PERF_GUEST_ACTIVE;
+	overflow_once(s);
+	guest_is = 0;
+	KUNIT_EXPECT_EQ(test, s->told.regs_abi, PERF_SAMPLE_REGS_ABI_NONE);
+	KUNIT_EXPECT_NULL(test, s->told.callchain);
+	KUNIT_ASSERT_EQ(test, pmuk_parse_layout(only_record(s), &layout, &p), 0);
+	KUNIT_EXPECT_EQ(test, p.regs_intr.abi, PERF_SAMPLE_REGS_ABI_NONE);
+	KUNIT_EXPECT_EQ(test, p.nr_ips, 0);
+	overflow_once(s);
+	KUNIT_ASSERT_EQ(test, pmuk_parse_layout(only_record(s), &layout, &p), 0);
+	KUNIT_EXPECT_NE(test, p.regs_intr.abi, PERF_SAMPLE_REGS_ABI_NONE);
+	KUNIT_EXPECT_GT(test, p.nr_ips, 0);
+}
+
 /* A guest's kernel is excluded like the host's. */
 static void guests_kernel_is_left_out(struct kunit *test)
 {
@@ -987,6 +1015,7 @@ static void skip_guests(struct kunit *test)
 #define guests_are_told_apart		skip_guests
 #define guests_kernel_is_left_out	skip_guests
 #define guests_have_no_pages		skip_guests
+#define guests_have_no_registers	skip_guests
 #define without_guests_all_is_the_hosts	skip_guests
 
 #endif /* CONFIG_GUEST_PERF_EVENTS */
@@ -1016,6 +1045,7 @@ static struct kunit_case pmuk_format_cases[] = {
 	KUNIT_CASE(guests_are_told_apart),
 	KUNIT_CASE(guests_kernel_is_left_out),
 	KUNIT_CASE(guests_have_no_pages),
+	KUNIT_CASE(guests_have_no_registers),
 	KUNIT_CASE(without_guests_all_is_the_hosts),
 	{}
 };

@@ -15,6 +15,19 @@
 
 #define PMUK_PARSE_MEMBERS	32	/* largest group */
 
+/* The attributes on which the layout of a record depends. */
+struct pmuk_layout {
+	u64 type;			/* PERF_SAMPLE_* */
+	u64 format;			/* PERF_FORMAT_* */
+	u64 branch_type;		/* PERF_SAMPLE_BRANCH_* */
+	u64 regs_user, regs_intr;	/* masks of registers */
+};
+
+struct pmuk_parsed_regs {
+	u64 abi;
+	const u64 *values;			/* in the record; NULL if there is no ABI */
+};
+
 struct pmuk_parsed {
 	u16 misc;
 	u64 identifier, ip, time, addr, id, stream_id, period, weight;
@@ -31,6 +44,7 @@ struct pmuk_parsed {
 	u64 nr_branches;
 	u64 branch_index;			/* PERF_SAMPLE_BRANCH_HW_INDEX */
 	const struct perf_branch_entry *branches;	/* in the record */
+	struct pmuk_parsed_regs regs_user, regs_intr;
 	u64 cookie;				/* after perf's own fields */
 };
 
@@ -137,15 +151,35 @@ static inline void pmuk_parse_branches(struct pmuk_cursor *cur, u64 branch_type,
 	p->branches = pmuk_parse_bytes(cur, p->nr_branches * sizeof(*p->branches));
 }
 
-/* The fields behind the branches. */
-static inline void pmuk_parse_memory(struct pmuk_cursor *cur, u64 type, struct pmuk_parsed *p)
+/* The ABI comes first. If there is one, a u64 for each bit of the mask follows. */
+static inline void pmuk_parse_regs(struct pmuk_cursor *cur, u64 mask, struct pmuk_parsed_regs *regs)
 {
+	unsigned int bit, nr = 0;
+
+	regs->abi = pmuk_parse_u64(cur);
+	if (regs->abi == PERF_SAMPLE_REGS_ABI_NONE)
+		return;
+	for (bit = 0; bit < 64; bit++)
+		nr += (mask >> bit) & 1;
+	regs->values = pmuk_parse_bytes(cur, nr * sizeof(u64));
+}
+
+/* The fields behind the branches. */
+static inline void pmuk_parse_memory(struct pmuk_cursor *cur, const struct pmuk_layout *layout,
+				     struct pmuk_parsed *p)
+{
+	u64 type = layout->type;
+
+	if (type & PERF_SAMPLE_REGS_USER)
+		pmuk_parse_regs(cur, layout->regs_user, &p->regs_user);
 	if (type & (PERF_SAMPLE_WEIGHT | PERF_SAMPLE_WEIGHT_STRUCT))
 		p->weight = pmuk_parse_u64(cur);
 	if (type & PERF_SAMPLE_DATA_SRC)
 		p->data_src = pmuk_parse_u64(cur);
 	if (type & PERF_SAMPLE_TRANSACTION)
 		p->txn = pmuk_parse_u64(cur);
+	if (type & PERF_SAMPLE_REGS_INTR)
+		pmuk_parse_regs(cur, layout->regs_intr, &p->regs_intr);
 	if (type & PERF_SAMPLE_PHYS_ADDR)
 		p->phys_addr = pmuk_parse_u64(cur);
 	if (type & PERF_SAMPLE_CGROUP)
@@ -156,13 +190,11 @@ static inline void pmuk_parse_memory(struct pmuk_cursor *cur, u64 type, struct p
 		p->code_page_size = pmuk_parse_u64(cur);
 }
 
-/*
- * Returns 0, or -EINVAL if @rec is not exactly a sample of that layout. @branch_type has
- * PERF_SAMPLE_BRANCH_* bits.
- */
-static inline int pmuk_parse_branch_sample(const struct perf_event_header *rec, u64 type,
-					   u64 format, u64 branch_type, struct pmuk_parsed *p)
+/* Returns 0, or -EINVAL if @rec is not exactly a sample of that layout. */
+static inline int pmuk_parse_layout(const struct perf_event_header *rec,
+				    const struct pmuk_layout *layout, struct pmuk_parsed *p)
 {
+	u64 type = layout->type;
 	struct pmuk_cursor cur = {
 		.at = (const u8 *)(rec + 1), .end = (const u8 *)rec + rec->size };
 
@@ -171,7 +203,7 @@ static inline int pmuk_parse_branch_sample(const struct perf_event_header *rec, 
 		return -EINVAL;
 	pmuk_parse_fixed(&cur, type, p);
 	if (type & PERF_SAMPLE_READ)
-		pmuk_parse_read(&cur, format, p);
+		pmuk_parse_read(&cur, layout->format, p);
 	if (type & PERF_SAMPLE_CALLCHAIN) {
 		p->nr_ips = pmuk_parse_u64(&cur);
 		p->ips = pmuk_parse_bytes(&cur, p->nr_ips * sizeof(u64));
@@ -181,18 +213,18 @@ static inline int pmuk_parse_branch_sample(const struct perf_event_header *rec, 
 		p->raw = pmuk_parse_bytes(&cur, p->raw_size);
 	}
 	if (type & PERF_SAMPLE_BRANCH_STACK)
-		pmuk_parse_branches(&cur, branch_type, p);
-	pmuk_parse_memory(&cur, type, p);
+		pmuk_parse_branches(&cur, layout->branch_type, p);
+	pmuk_parse_memory(&cur, layout, p);
 	if (type & PMUK_SAMPLE_COOKIE)
 		p->cookie = pmuk_parse_u64(&cur);
 	return cur.bad || cur.at != cur.end ? -EINVAL : 0;
 }
 
-/* The records of most tests have no branches, or branches without the index. */
+/* The records of most tests have no registers, and no branches, or branches without the index. */
 static inline int pmuk_parse_sample(const struct perf_event_header *rec, u64 type, u64 format,
 				    struct pmuk_parsed *p)
 {
-	return pmuk_parse_branch_sample(rec, type, format, 0, p);
+	return pmuk_parse_layout(rec, &(struct pmuk_layout){ .type = type, .format = format }, p);
 }
 
 /*

@@ -237,7 +237,7 @@ static const struct bad_format {
 	{ "exit without init", { .name = "x", .uuid = OTHER_UUID, .handler = probe_handler,
 				 .exit = probe_exit } },
 	{ "a sample type", { .name = "x", .uuid = OTHER_UUID, .handler = probe_handler,
-			     .sample_type = PERF_SAMPLE_CALLCHAIN } },
+			     .sample_type = PERF_SAMPLE_STACK_USER } },
 	{ "an unknown sample type", { .name = "x", .uuid = OTHER_UUID, .handler = probe_handler,
 				      .sample_type = 1ULL << 63 } },
 };

@@ -4,13 +4,23 @@
  * reaches callbacks, records and the records of contexts, and fields that are not known are not
  * claimed.
  */
+#include <linux/bits.h>
+#include <linux/cleanup.h>
 #include <linux/io.h>
+#include <linux/irqflags.h>
 #include <linux/log2.h>
+#include <linux/mman.h>
+#include <linux/perf_regs.h>
+#include <linux/ptrace.h>
+#include <linux/sched.h>
+#include <linux/sched/task_stack.h>
 #include <linux/slab.h>
+#include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 
 #include "../../kernel/pmu_kapi/counter.h"
 #include "pmuk_ctx.h"
+#include "pmuk_fork.h"
 #include "pmuk_given.h"
 #include "pmuk_parse.h"
 #include "pmuk_suite.h"
@@ -19,9 +29,12 @@
 #define PERIOD	100
 
 /* Fields that a sample has if they are asked for, and known. */
-#define OPTIONAL	(PMUK_GIVEN | PMUK_SAMPLE_CORE | PERF_SAMPLE_CGROUP)
+#define OPTIONAL	((PMUK_GIVEN | PMUK_SAMPLE_CORE | PERF_SAMPLE_CGROUP) & \
+			 ~(u64)PERF_SAMPLE_REGS_INTR)
 
 #define SHARED		(PMUK_PINNED | PMUK_SHARED | PMUK_NO_THROTTLE)
+
+#define CHAIN_MAX	200
 
 /* A counter of event 0, or a context with one, and the latest sample of its callback. */
 struct sampler {
@@ -31,6 +44,9 @@ struct sampler {
 	struct perf_event_attr seen;	/* as the driver saw it last */
 	unsigned int most_precise;	/* the driver supports no more, ... */
 	int refusal;			/* ... and says so with this errno */
+	const unsigned long *user;	/* the overflow finds a task with these registers, ... */
+	struct pt_regs found;		/* ... and the callback finds these, ... */
+	u64 chain[CHAIN_MAX], nr_chain;	/* ... and this callchain */
 	struct pmuk_sample reported;
 	struct pmuk_parsed parsed;
 	int cpu;
@@ -87,9 +103,62 @@ static void want(struct sampler *s, u64 fields)
 				     PERF_SAMPLE_BRANCH_ANY : 0;
 }
 
+#ifdef CONFIG_X86
+#define REG_ARG	PERF_REG_X86_AX
+#define REG_FP	PERF_REG_X86_BP
+#define REG_SP	PERF_REG_X86_SP
+#define REG_IP	PERF_REG_X86_IP
+#define REG_BAD	PERF_REG_X86_DS
+
+static void set_user_regs(struct pt_regs *regs, const unsigned long *arg_fp_sp_ip)
+{
+	regs->ax = arg_fp_sp_ip[0];
+	regs->bp = arg_fp_sp_ip[1];
+	regs->sp = arg_fp_sp_ip[2];
+	regs->ip = arg_fp_sp_ip[3];
+	regs->cs = __USER_CS;
+	regs->ss = __USER_DS;
+}
+#else
+#define REG_ARG	PERF_REG_ARM64_X0
+#define REG_FP	PERF_REG_ARM64_X29
+#define REG_SP	PERF_REG_ARM64_SP
+#define REG_IP	PERF_REG_ARM64_PC
+#define REG_BAD	PERF_REG_ARM64_EXTENDED_MAX
+
+static void set_user_regs(struct pt_regs *regs, const unsigned long *arg_fp_sp_ip)
+{
+	regs->regs[0] = arg_fp_sp_ip[0];
+	regs->regs[29] = arg_fp_sp_ip[1];
+	regs->sp = arg_fp_sp_ip[2];
+	regs->pc = arg_fp_sp_ip[3];
+	regs->pstate = PSR_MODE_EL0t;
+}
+#endif
+
+/*
+ * Lets the events happen while this thread looks like a user's task, whose registers were saved
+ * when it entered the kernel. Interrupts are off, so nothing else takes the thread for a user's.
+ */
+static u64 count_as_user(struct sampler *s)
+{
+	struct pt_regs *mine = task_pt_regs(current), old = *mine;
+	u64 counted;
+
+	guard(irqsave)();
+	set_user_regs(mine, s->user);
+	current->flags &= ~PF_KTHREAD;
+	counted = pmuk_sim_count(s->sim, 0, PERIOD);
+	current->flags |= PF_KTHREAD;
+	*mine = old;
+	return counted;
+}
+
 static void overflow_once(struct kunit *test, struct sampler *s)
 {
-	KUNIT_EXPECT_EQ(test, pmuk_sim_count(s->sim, 0, PERIOD), PERIOD);
+	u64 counted = s->user ? count_as_user(s) : pmuk_sim_count(s->sim, 0, PERIOD);
+
+	KUNIT_EXPECT_EQ(test, counted, PERIOD);
 }
 
 /* Lets a new counter overflow once. */
@@ -102,17 +171,35 @@ static void sample_once(struct kunit *test, struct sampler *s)
 	kunit_release_action(test, pmuk_test_put_counter, c);
 }
 
+/*
+ * Kernel addresses have their top bit set. perf's marks in callchains have it, too, and are no
+ * addresses.
+ */
+static void expect_no_kernel_address(struct kunit *test, const struct perf_event_header *rec)
+{
+	const u64 *word = (const u64 *)(rec + 1);
+	unsigned int i;
+
+	for (i = 0; i < (rec->size - sizeof(*rec)) / sizeof(*word); i++)
+		KUNIT_EXPECT_TRUE_MSG(test, (s64)word[i] >= 0 || word[i] >= PERF_CONTEXT_MAX,
+				      "word %u is %#llx", i, word[i]);
+}
+
 static void parse_one(struct kunit *test, struct sampler *s, struct pmuk_buffer *b)
 {
+	const struct pmuk_layout layout = {
+		.type = s->attr.sample_type, .branch_type = s->attr.branch_sample_type,
+		.regs_user = s->attr.sample_regs_user, .regs_intr = s->attr.sample_regs_intr,
+	};
 	const struct perf_event_header *rec;
 	struct pmuk_reader r;
 
 	KUNIT_ASSERT_EQ(test, pmuk_buffer_claim(b, &r), 0);
 	rec = pmuk_buffer_peek(&r);
 	KUNIT_ASSERT_NOT_NULL(test, rec);
-	KUNIT_EXPECT_EQ(test, pmuk_parse_branch_sample(rec, s->attr.sample_type, 0,
-						       s->attr.branch_sample_type,
-						       &s->parsed), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_parse_layout(rec, &layout, &s->parsed), 0);
+	if (s->attr.flags & PMUK_EXCLUDE_KERNEL)
+		expect_no_kernel_address(test, rec);
 	KUNIT_EXPECT_NULL(test, pmuk_buffer_next(&r));
 	pmuk_buffer_release(&r);
 }
@@ -127,15 +214,22 @@ static void record_once(struct kunit *test, struct sampler *s)
 	s->attr.buffer = NULL;
 }
 
+static struct pmuk_pmc pmc_of(const struct sampler *s)
+{
+	return (struct pmuk_pmc){
+		.type = s->attr.type, .config3 = s->attr.config3, .flags = s->attr.flags,
+		.precise_ip = s->attr.precise_ip,
+		.branch_sample_type = s->attr.branch_sample_type,
+		.sample_regs_intr = s->attr.sample_regs_intr,
+		.sample_regs_user = s->attr.sample_regs_user, .max_stack = s->attr.max_stack,
+	};
+}
+
 /* Lets a counter of a new context overflow once, and parses the record. */
 static void record_in_context(struct kunit *test, struct sampler *s)
 {
 	const struct pmuk_perf_format format = { .sample_type = s->attr.sample_type };
-	struct pmuk_pmc pmc = {
-		.type = s->attr.type, .config3 = s->attr.config3, .flags = PMUK_NO_THROTTLE,
-		.precise_ip = s->attr.precise_ip,
-		.branch_sample_type = s->attr.branch_sample_type,
-	};
+	struct pmuk_pmc pmc = pmc_of(s);
 	struct pmuk_context *ctx = pmuk_ctx_create(test, &(struct pmuk_context_attr){
 		.buffer = { .nr_pages = 1 },
 		.format_arg = &format, .format_arg_size = sizeof(format) });
@@ -404,7 +498,8 @@ static void hidden_samples_have_no_address(struct kunit *test)
 {
 	struct sampler *s = new_sampler(test, &(struct pmuk_sim_config){
 		.fill = pmuk_given_fill, .skids = true });
-	u64 sizes = PMUK_SAMPLE_CORE & ~(PERF_SAMPLE_PHYS_ADDR | PMUK_SAMPLE_UNSUPPORTED);
+	u64 sizes = (PERF_SAMPLE_DATA_PAGE_SIZE | PERF_SAMPLE_CODE_PAGE_SIZE) &
+		    ~PMUK_SAMPLE_UNSUPPORTED;
 
 	want(s, PERF_SAMPLE_ADDR | PERF_SAMPLE_PHYS_ADDR | PERF_SAMPLE_DATA_SRC | sizes);
 	s->attr.flags |= PMUK_EXCLUDE_KERNEL;
@@ -540,8 +635,7 @@ static struct pmuk_format noting_format = {
 /* Lets a counter of a context with that format, and samples as in @s, overflow once. */
 static void handle_once(struct kunit *test, struct sampler *s)
 {
-	struct pmuk_pmc pmc = { .type = s->attr.type, .flags = PMUK_NO_THROTTLE,
-				.branch_sample_type = s->attr.branch_sample_type };
+	struct pmuk_pmc pmc = pmc_of(s);
 	struct pmuk_context *ctx;
 
 	noting_format.sample_type = s->attr.sample_type;
@@ -593,6 +687,435 @@ static void room_is_for_the_same_event(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, s->seen.sample_type, s->attr.sample_type);
 	KUNIT_EXPECT_TRUE(test, s->seen.branch_sample_type & PERF_SAMPLE_BRANCH_ANY);
 	KUNIT_EXPECT_NE(test, s->seen.sample_max_stack, 0);
+}
+
+/* ---- registers and callchains ---- */
+
+#define USER_IP		0x401234UL
+#define USER_FRAMES	6
+#define RETURN_TO(i)	(0x400000UL + 0x100 * (i))
+#define ALL_REGS	(BIT_ULL(REG_ARG) | BIT_ULL(REG_FP) | BIT_ULL(REG_SP) | BIT_ULL(REG_IP))
+#define SOME_REGS	(BIT_ULL(REG_SP) | BIT_ULL(REG_IP))
+#define USER_FIELDS	(PERF_SAMPLE_REGS_USER | PERF_SAMPLE_REGS_INTR | PERF_SAMPLE_CALLCHAIN)
+
+/* A user's task: values for ALL_REGS, and stack frames. */
+struct user_space {
+	unsigned long regs[4];
+	struct pt_regs interrupted;	/* if the interrupt comes in user space */
+	struct { unsigned long next, return_to; } frames[USER_FRAMES];
+};
+
+/*
+ * Frames on a user's stack have the next frame's address and a return address, on x86 and arm64.
+ * The last frame names a page that is not mapped.
+ */
+static struct user_space *new_user(struct kunit *test)
+{
+	struct user_space *u = pmuk_test_zalloc(test, sizeof(*u));
+	unsigned long i, at;
+
+	if (kunit_attach_mm())
+		kunit_skip(test, "no memory of its own for a thread");
+	at = vm_mmap(NULL, 0, 2 * PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		     0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR_VALUE(at));
+	KUNIT_ASSERT_EQ(test, vm_munmap(at + PAGE_SIZE, PAGE_SIZE), 0);
+	for (i = 0; i < USER_FRAMES; i++) {
+		u->frames[i].next = i + 1 < USER_FRAMES ? at + (i + 1) * sizeof(u->frames[0]) :
+				    at + PAGE_SIZE;
+		u->frames[i].return_to = RETURN_TO(i);
+	}
+	KUNIT_ASSERT_EQ(test, copy_to_user((void __user *)at, u->frames, sizeof(u->frames)), 0);
+	u->regs[0] = 0x1122334455667788;
+	u->regs[1] = at;
+	u->regs[2] = at + 8;
+	u->regs[3] = USER_IP;
+	set_user_regs(&u->interrupted, u->regs);
+	return u;
+}
+
+static void note_user(struct pmuk_counter *c, const struct pmuk_sample *sample, void *data)
+{
+	struct sampler *s = data;
+
+	s->reported = *sample;
+	s->nr_chain = 0;
+	if (sample->regs_user)
+		s->found = *sample->regs_user;
+	if (!sample->callchain)
+		return;
+	s->nr_chain = min_t(u64, sample->callchain->nr, CHAIN_MAX);
+	memcpy(s->chain, sample->callchain->ip, s->nr_chain * sizeof(u64));
+}
+
+static void want_user(struct sampler *s, u64 fields)
+{
+	want(s, fields);
+	s->attr.sample_regs_user = fields & PERF_SAMPLE_REGS_USER ? ALL_REGS : 0;
+	s->attr.sample_regs_intr = fields & PERF_SAMPLE_REGS_INTR ? SOME_REGS : 0;
+	if (fields & PERF_SAMPLE_CALLCHAIN)
+		s->attr.flags |= PMUK_CALLCHAIN_USER;
+	s->attr.overflow = note_user;
+	s->attr.data = s;
+}
+
+/* Skips the test if this kernel's perf core does not tell modules of user space. */
+static struct sampler *new_user_sampler(struct kunit *test, const struct pmuk_sim_config *config,
+					const struct user_space *u)
+{
+	struct sampler *s;
+
+	if (PMUK_SAMPLE_UNSUPPORTED)
+		kunit_skip(test, "this kernel's perf core tells modules nothing of user space");
+	s = new_sampler(test, config);
+	s->user = u->regs;
+	want_user(s, USER_FIELDS);
+	return s;
+}
+
+static void expect_regs(struct kunit *test, const struct pmuk_parsed_regs *p,
+			const unsigned long *wanted, unsigned int n)
+{
+	unsigned int i;
+
+	KUNIT_EXPECT_NE(test, p->abi, PERF_SAMPLE_REGS_ABI_NONE);
+	KUNIT_ASSERT_NOT_NULL(test, p->values);
+	for (i = 0; i < n; i++)
+		KUNIT_EXPECT_EQ_MSG(test, p->values[i], wanted[i], "register %u", i);
+}
+
+/* Expects a user's callchain of @n addresses. */
+static void expect_user_chain(struct kunit *test, const u64 *chain, u64 nr, unsigned int n)
+{
+	unsigned int i;
+
+	KUNIT_ASSERT_EQ(test, nr, 1 + n);
+	KUNIT_EXPECT_EQ(test, chain[0], PERF_CONTEXT_USER);
+	KUNIT_EXPECT_EQ(test, chain[1], USER_IP);
+	for (i = 2; i <= n; i++)
+		KUNIT_EXPECT_EQ_MSG(test, chain[i], RETURN_TO(i - 2), "frame %u", i - 2);
+}
+
+static void expect_user_record(struct kunit *test, const struct sampler *s,
+			       const struct user_space *u)
+{
+	expect_regs(test, &s->parsed.regs_user, u->regs, 4);
+	expect_regs(test, &s->parsed.regs_intr, u->regs + 2, 2);
+	expect_user_chain(test, s->parsed.ips, s->parsed.nr_ips, 1 + USER_FRAMES);
+}
+
+/* The interrupt comes in user space. Between the registers are fields that the driver gives. */
+static void registers_and_callchains_of_users(struct kunit *test)
+{
+	u64 given = PERF_SAMPLE_WEIGHT | PERF_SAMPLE_TRANSACTION | PERF_SAMPLE_PHYS_ADDR |
+		    PERF_SAMPLE_DATA_SRC | PERF_SAMPLE_BRANCH_STACK;
+	struct user_space *u = new_user(test);
+	struct sampler *s;
+
+	s = new_user_sampler(test, &(struct pmuk_sim_config){
+		.fill = pmuk_given_fill, .regs = &u->interrupted }, u);
+	want_user(s, USER_FIELDS | given);
+	record_once(test, s);
+	KUNIT_EXPECT_EQ(test, s->parsed.misc, PERF_RECORD_MISC_USER);
+	expect_user_record(test, s, u);
+	expect_parsed(test, s, given);
+	KUNIT_EXPECT_EQ(test, s->reported.valid & USER_FIELDS, USER_FIELDS);
+	KUNIT_EXPECT_EQ(test, s->reported.regs_abi, s->parsed.regs_intr.abi);
+	KUNIT_EXPECT_EQ(test, s->reported.regs_user_abi, s->parsed.regs_user.abi);
+	KUNIT_EXPECT_EQ(test, instruction_pointer(&s->found), USER_IP);
+	expect_user_chain(test, s->chain, s->nr_chain, 1 + USER_FRAMES);
+	record_in_context(test, s);
+	expect_user_record(test, s, u);
+	expect_parsed(test, s, given);
+}
+
+/* The interrupt finds the kernel, which the user's task has entered. */
+static void users_are_found_below_the_kernel(struct kunit *test)
+{
+	struct user_space *u = new_user(test);
+	struct sampler *s = new_user_sampler(test, &(struct pmuk_sim_config){}, u);
+	u64 kernel;
+
+	record_once(test, s);
+	expect_regs(test, &s->parsed.regs_user, u->regs, 4);
+	KUNIT_ASSERT_NOT_NULL(test, s->parsed.regs_intr.values);
+	KUNIT_EXPECT_EQ(test, s->parsed.regs_intr.values[1], s->reported.ip);
+	KUNIT_ASSERT_GT(test, s->parsed.nr_ips, 3 + USER_FRAMES);
+	KUNIT_EXPECT_EQ(test, s->parsed.ips[0], PERF_CONTEXT_KERNEL);
+	KUNIT_EXPECT_EQ(test, s->parsed.ips[1], s->reported.ip);
+	kernel = s->parsed.nr_ips - 2 - USER_FRAMES;
+	expect_user_chain(test, s->parsed.ips + kernel, 2 + USER_FRAMES, 1 + USER_FRAMES);
+	KUNIT_ASSERT_EQ(test, s->nr_chain, s->parsed.nr_ips);
+	KUNIT_EXPECT_MEMEQ(test, s->chain, s->parsed.ips, s->nr_chain * sizeof(u64));
+}
+
+/* The late interrupt finds a kernel that the counter excludes: see expect_no_kernel_address(). */
+static void hidden_samples_have_users_registers_only(struct kunit *test)
+{
+	struct user_space *u = new_user(test);
+	struct sampler *s = new_user_sampler(test, &(struct pmuk_sim_config){ .skids = true }, u);
+
+	s->attr.flags |= PMUK_EXCLUDE_KERNEL;
+	record_once(test, s);
+	KUNIT_EXPECT_EQ(test, s->reported.valid & USER_FIELDS,
+			PERF_SAMPLE_REGS_USER | PERF_SAMPLE_CALLCHAIN);
+	KUNIT_EXPECT_NULL(test, s->reported.regs);
+	KUNIT_EXPECT_EQ(test, s->reported.regs_abi, PERF_SAMPLE_REGS_ABI_NONE);
+	KUNIT_EXPECT_EQ(test, s->parsed.regs_intr.abi, PERF_SAMPLE_REGS_ABI_NONE);
+	expect_regs(test, &s->parsed.regs_user, u->regs, 4);
+	expect_user_chain(test, s->parsed.ips, s->parsed.nr_ips, 1 + USER_FRAMES);
+	record_in_context(test, s);
+	KUNIT_EXPECT_EQ(test, s->parsed.regs_intr.abi, PERF_SAMPLE_REGS_ABI_NONE);
+	expect_user_chain(test, s->parsed.ips, s->parsed.nr_ips, 1 + USER_FRAMES);
+}
+
+static void kernel_threads_have_no_user_space(struct kunit *test)
+{
+	struct user_space *u = new_user(test);
+	struct sampler *s = new_user_sampler(test, &(struct pmuk_sim_config){}, u);
+
+	s->user = NULL;
+	record_once(test, s);
+	KUNIT_EXPECT_EQ(test, s->reported.valid & USER_FIELDS,
+			PERF_SAMPLE_REGS_INTR | PERF_SAMPLE_CALLCHAIN);
+	KUNIT_EXPECT_NULL(test, s->reported.regs_user);
+	KUNIT_EXPECT_EQ(test, s->parsed.regs_user.abi, PERF_SAMPLE_REGS_ABI_NONE);
+	KUNIT_ASSERT_GT(test, s->parsed.nr_ips, 2);
+	KUNIT_EXPECT_EQ(test, s->parsed.ips[0], PERF_CONTEXT_KERNEL);
+}
+
+static int child_of_a_user(void *s)
+{
+	count_as_user(s);
+	pmuk_exit_child();
+	return 0;
+}
+
+/* perf core gives no callchain in user space if the event is another task's. */
+static void children_have_callchains(struct kunit *test)
+{
+	struct user_space *u = new_user(test);
+	struct sampler *s;
+	pid_t pid;
+
+	s = new_user_sampler(test, &(struct pmuk_sim_config){ .regs = &u->interrupted }, u);
+	pmuk_need_fork(test);
+	s->attr.flags |= PMUK_INHERIT;
+	pmuk_test_enabled(test, &s->attr, -1, current);
+	pid = pmuk_fork(child_of_a_user, s);
+	KUNIT_ASSERT_GT(test, pid, 0);
+	KUNIT_EXPECT_TRUE(test, pmuk_reap(pid));
+	KUNIT_EXPECT_EQ(test, s->reported.valid & USER_FIELDS, USER_FIELDS);
+	expect_user_chain(test, s->chain, s->nr_chain, 1 + USER_FRAMES);
+}
+
+static void max_stack_limits_users_callchains(struct kunit *test)
+{
+	struct user_space *u = new_user(test);
+	struct sampler *s;
+
+	s = new_user_sampler(test, &(struct pmuk_sim_config){ .regs = &u->interrupted }, u);
+	s->attr.max_stack = 3;
+	record_once(test, s);
+	expect_user_chain(test, s->parsed.ips, s->parsed.nr_ips, 3);
+	record_in_context(test, s);
+	expect_user_chain(test, s->parsed.ips, s->parsed.nr_ips, 3);
+}
+
+/* pmuk unwinds the kernel's stack itself, on all kernels. Nobody sets frames here. */
+static void max_stack_limits_the_kernels_callchains(struct kunit *test)
+{
+	struct sampler *s = new_sampler(test, &(struct pmuk_sim_config){});
+	unsigned int i;
+
+	want(s, PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_IP);
+	record_once(test, s);
+	KUNIT_EXPECT_GT(test, s->parsed.nr_ips, 3);
+	for (i = 1; i <= 2; i++) {
+		s->attr.max_stack = i;
+		record_once(test, s);
+		KUNIT_ASSERT_EQ(test, s->parsed.nr_ips, 1 + i);
+		KUNIT_EXPECT_EQ(test, s->parsed.ips[0], PERF_CONTEXT_KERNEL);
+		KUNIT_EXPECT_EQ(test, s->parsed.ips[1], s->parsed.ip);
+		record_in_context(test, s);
+		KUNIT_EXPECT_EQ(test, s->parsed.nr_ips, 1 + i);
+	}
+}
+
+/* Counters of a context need not have what the format has. The layout says that it is missing. */
+static void counters_of_contexts_may_have_no_registers(struct kunit *test)
+{
+	struct user_space *u = new_user(test);
+	struct sampler *s;
+
+	s = new_user_sampler(test, &(struct pmuk_sim_config){ .regs = &u->interrupted }, u);
+	s->attr.sample_regs_user = 0;
+	s->attr.sample_regs_intr = 0;
+	s->attr.flags = PMUK_NO_THROTTLE;
+	record_in_context(test, s);
+	KUNIT_EXPECT_EQ(test, s->parsed.regs_user.abi, PERF_SAMPLE_REGS_ABI_NONE);
+	KUNIT_EXPECT_EQ(test, s->parsed.regs_intr.abi, PERF_SAMPLE_REGS_ABI_NONE);
+	KUNIT_EXPECT_EQ(test, s->parsed.nr_ips, 0);
+}
+
+static void formats_get_users_registers(struct kunit *test)
+{
+	const struct pmuk_sample *t = &handled.sample;
+	struct user_space *u = new_user(test);
+	struct sampler *s;
+
+	s = new_user_sampler(test, &(struct pmuk_sim_config){ .regs = &u->interrupted }, u);
+	handle_once(test, s);
+	KUNIT_EXPECT_EQ(test, t->valid & USER_FIELDS, USER_FIELDS);
+	KUNIT_EXPECT_NOT_NULL(test, t->regs_user);
+	KUNIT_EXPECT_NE(test, t->regs_user_abi, PERF_SAMPLE_REGS_ABI_NONE);
+	KUNIT_EXPECT_NOT_NULL(test, t->callchain);
+	KUNIT_EXPECT_EQ(test, handled.sample_flags, PERF_SAMPLE_PERIOD);
+}
+
+/* Counters that share a register get the same. Other registers or depths take another register. */
+static void users_registers_reach_all_who_share(struct kunit *test)
+{
+	struct user_space *u = new_user(test);
+	struct sampler *s, *other = pmuk_test_zalloc(test, sizeof(*other));
+
+	s = new_user_sampler(test, &(struct pmuk_sim_config){ .regs = &u->interrupted }, u);
+	s->attr.flags = SHARED | PMUK_CALLCHAIN_USER;
+	pmuk_test_enabled(test, &s->attr, s->cpu, NULL);
+	s->attr.data = other;
+	pmuk_test_enabled(test, &s->attr, s->cpu, NULL);
+	overflow_once(test, s);
+	KUNIT_EXPECT_EQ(test, s->reported.valid & USER_FIELDS, USER_FIELDS);
+	KUNIT_EXPECT_EQ(test, other->reported.valid, s->reported.valid);
+	KUNIT_EXPECT_EQ(test, instruction_pointer(&other->found), USER_IP);
+	expect_user_chain(test, s->chain, s->nr_chain, 1 + USER_FRAMES);
+	expect_user_chain(test, other->chain, other->nr_chain, 1 + USER_FRAMES);
+	s->attr.sample_regs_user = SOME_REGS;
+	pmuk_test_enabled(test, &s->attr, s->cpu, NULL);
+	s->attr.sample_regs_user = ALL_REGS;
+	s->attr.sample_regs_intr = ALL_REGS;
+	pmuk_test_refused(test, &s->attr, s->cpu, NULL, -ENOSPC, "other registers");
+	s->attr.sample_regs_intr = SOME_REGS;
+	s->attr.max_stack = 3;
+	pmuk_test_refused(test, &s->attr, s->cpu, NULL, -ENOSPC, "another depth");
+	s->attr.max_stack = 0;
+	pmuk_test_enabled(test, &s->attr, s->cpu, NULL);
+}
+
+static void room_is_for_the_same_registers(struct kunit *test)
+{
+	struct user_space *u = new_user(test);
+	struct sampler *s = new_user_sampler(test, &(struct pmuk_sim_config){}, u);
+	u32 fits;
+
+	s->attr.max_stack = 5;
+	KUNIT_EXPECT_EQ(test, pmuk_room(&s->attr, 1, s->cpu, &fits), 1);
+	KUNIT_EXPECT_EQ(test, s->seen.sample_type, USER_FIELDS);
+	KUNIT_EXPECT_EQ(test, s->seen.sample_regs_user, ALL_REGS);
+	KUNIT_EXPECT_EQ(test, s->seen.sample_regs_intr, SOME_REGS);
+	KUNIT_EXPECT_EQ(test, s->seen.sample_max_stack, 5);
+	s->attr.flags = 0;
+	s->attr.max_stack = 1;
+	KUNIT_EXPECT_EQ(test, pmuk_room(&s->attr, 1, s->cpu, &fits), 1);
+	KUNIT_EXPECT_EQ(test, s->seen.sample_type & PERF_SAMPLE_CALLCHAIN, 0);
+}
+
+/* A counter and a context's counter with these attributes are refused. */
+static void expect_user_refused(struct kunit *test, struct sampler *s, int errno, const char *what)
+{
+	struct pmuk_context *ctx = pmuk_ctx_create(test, &(struct pmuk_context_attr){});
+	struct pmuk_pmc pmc = pmc_of(s);
+
+	pmuk_test_refused(test, &s->attr, s->cpu, NULL, errno, what);
+	KUNIT_EXPECT_EQ_MSG(test, pmuk_write_pmcs(ctx, &pmc, 1), 0, "%s", what);
+	KUNIT_EXPECT_EQ_MSG(test, pmc.ret, errno, "%s", what);
+}
+
+static void bad_registers_are_refused(struct kunit *test)
+{
+	struct user_space *u = new_user(test);
+	struct sampler *s = new_user_sampler(test, &(struct pmuk_sim_config){}, u);
+	int extended = pmuk_reg_validate(PERF_REG_EXTENDED_MASK) ? -EINVAL : -EOPNOTSUPP;
+
+	s->attr.sample_regs_user |= BIT_ULL(REG_BAD);
+	expect_user_refused(test, s, -EINVAL, "an unknown register of the user's");
+	want_user(s, USER_FIELDS);
+	s->attr.sample_regs_intr |= BIT_ULL(REG_BAD);
+	expect_user_refused(test, s, -EINVAL, "an unknown register");
+	s->attr.sample_regs_intr = PERF_REG_EXTENDED_MASK;
+	pmuk_test_refused(test, &s->attr, s->cpu, NULL, extended, "a register for other PMUs");
+}
+
+static void bad_attributes_of_users_are_refused(struct kunit *test)
+{
+	struct sampler *s = new_sampler(test, &(struct pmuk_sim_config){});
+
+	s->attr.sample_regs_intr = SOME_REGS;
+	pmuk_test_refused(test, &s->attr, s->cpu, NULL, -EINVAL, "no REGS_INTR");
+	s->attr.sample_regs_intr = 0;
+	s->attr.sample_regs_user = SOME_REGS;
+	pmuk_test_refused(test, &s->attr, s->cpu, NULL, -EINVAL, "no REGS_USER");
+	s->attr.sample_regs_user = 0;
+	s->attr.max_stack = 1;
+	pmuk_test_refused(test, &s->attr, s->cpu, NULL, -EINVAL, "no CALLCHAIN");
+	s->attr.max_stack = 0;
+	s->attr.flags |= PMUK_CALLCHAIN_USER;
+	pmuk_test_refused(test, &s->attr, s->cpu, NULL, -EINVAL, "no CALLCHAIN either");
+	s->attr.flags = PMUK_NO_THROTTLE;
+	want(s, PERF_SAMPLE_REGS_USER);
+	pmuk_test_refused(test, &s->attr, s->cpu, NULL, -EINVAL, "no registers");
+	want(s, PERF_SAMPLE_CALLCHAIN);
+	pmuk_test_refused(test, &s->attr, s->cpu, NULL, -EOPNOTSUPP, "no callchain of perf core's");
+	s->attr.buffer = pmuk_test_new_buffer(test, &(struct pmuk_buffer_attr){ .nr_pages = 1 },
+					      s->cpu);
+	s->attr.max_stack = PMUK_CALLCHAIN_MAX + 1;
+	expect_user_refused(test, s, -EINVAL, "deeper than pmuk unwinds");
+	s->attr.flags |= PMUK_CALLCHAIN_USER;
+	s->attr.max_stack = PMUK_MAX_STACK_MAX + 1;
+	expect_user_refused(test, s, -EINVAL, "too deep");
+	s->attr.max_stack = PMUK_MAX_STACK_MAX;
+	pmuk_test_refused(test, &s->attr, s->cpu, NULL,
+			  PMUK_SAMPLE_UNSUPPORTED ? -EOPNOTSUPP : -EOVERFLOW, "deeper than perf's");
+	s->attr.flags = PMUK_NO_THROTTLE;
+	s->attr.max_stack = 0;
+	want(s, PERF_SAMPLE_REGS_INTR);
+	pmuk_test_refused(test, &s->attr, s->cpu, NULL, -EINVAL, "records without a mask");
+	s->attr.buffer = NULL;
+	sample_once(test, s);
+	KUNIT_EXPECT_NOT_NULL(test, s->reported.regs);
+	KUNIT_EXPECT_EQ(test, s->reported.regs_abi, PERF_SAMPLE_REGS_ABI_NONE);
+}
+
+/* Without patches/7.3/0004 all three are refused, with and without records, and in contexts. */
+static void kernels_may_know_no_users(struct kunit *test)
+{
+	static const u64 fields[] = {
+		PERF_SAMPLE_REGS_USER, PERF_SAMPLE_REGS_INTR, PERF_SAMPLE_CALLCHAIN,
+	};
+	struct sampler *s = new_sampler(test, &(struct pmuk_sim_config){});
+	struct pmuk_context *ctx;
+	struct pmuk_pmc pmc;
+	unsigned int i;
+
+	if (!PMUK_SAMPLE_UNSUPPORTED)
+		kunit_skip(test, "this kernel's perf core tells modules of user space");
+	for (i = 0; i < ARRAY_SIZE(fields); i++) {
+		s->attr.flags = PMUK_NO_THROTTLE;
+		want_user(s, fields[i]);
+		expect_user_refused(test, s, -EOPNOTSUPP, "callback");
+		s->attr.buffer = pmuk_test_new_buffer(test, &(struct pmuk_buffer_attr){
+			.nr_pages = 1 }, s->cpu);
+		expect_user_refused(test, s, -EOPNOTSUPP, "records");
+		s->attr.buffer = NULL;
+	}
+	ctx = pmuk_ctx_create(test, &(struct pmuk_context_attr){});
+	pmc = (struct pmuk_pmc){ .type = s->attr.type, .sample_regs_user = SOME_REGS };
+	KUNIT_EXPECT_EQ(test, pmuk_write_pmcs(ctx, &pmc, 1), 0);
+	KUNIT_EXPECT_EQ(test, pmc.ret, -EOPNOTSUPP);
+	noting_format.sample_type = PERF_SAMPLE_CALLCHAIN;
+	KUNIT_EXPECT_EQ(test, pmuk_register_format(&noting_format), -EOPNOTSUPP);
+	noting_format.sample_type = PERF_SAMPLE_REGS_USER;
+	KUNIT_EXPECT_EQ(test, pmuk_register_format(&noting_format), -EOPNOTSUPP);
 }
 
 /* ---- what contradicts ---- */
@@ -738,6 +1261,20 @@ static struct kunit_case pmuk_sample_cases[] = {
 	KUNIT_CASE(formats_get_fields),
 	KUNIT_CASE(formats_get_perfs_data_as_the_driver_left_them),
 	KUNIT_CASE(room_is_for_the_same_event),
+	KUNIT_CASE(registers_and_callchains_of_users),
+	KUNIT_CASE(users_are_found_below_the_kernel),
+	KUNIT_CASE(hidden_samples_have_users_registers_only),
+	KUNIT_CASE(kernel_threads_have_no_user_space),
+	KUNIT_CASE(children_have_callchains),
+	KUNIT_CASE(max_stack_limits_users_callchains),
+	KUNIT_CASE(max_stack_limits_the_kernels_callchains),
+	KUNIT_CASE(counters_of_contexts_may_have_no_registers),
+	KUNIT_CASE(formats_get_users_registers),
+	KUNIT_CASE(users_registers_reach_all_who_share),
+	KUNIT_CASE(room_is_for_the_same_registers),
+	KUNIT_CASE(bad_registers_are_refused),
+	KUNIT_CASE(bad_attributes_of_users_are_refused),
+	KUNIT_CASE(kernels_may_know_no_users),
 	KUNIT_CASE_PARAM(best_precision_is_found, refusals_gen_params),
 	KUNIT_CASE(exact_samples_say_so),
 	KUNIT_CASE(precise_counters_of_contexts_have_periods),

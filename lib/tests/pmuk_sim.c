@@ -408,6 +408,8 @@ static void sim_overflow(struct perf_event *event, struct pt_regs *regs)
 		data.raw = (struct perf_raw_record *)config->raw;
 		data.sample_flags |= PERF_SAMPLE_RAW;
 	}
+	if (config->regs)
+		*regs = *config->regs;
 #ifdef CONFIG_X86
 	if (config->exact)
 		regs->flags |= PERF_EFLAGS_EXACT;

@@ -73,6 +73,7 @@ struct pmuk_sim_hook {
  *	register as it is, as in the SPE driver
  * @exact: on x86, samples are marked as exact
  * @raw: raw data reported with each overflow; NULL: none
+ * @regs: registers that each interrupt finds; NULL: those of the code that lets events happen
  * @fill: sets more of what is reported with an overflow, and sample_flags accordingly; NULL:
  *	nothing. A PMU without it records no branches
  * @event_init: sees the attributes of each event that is created, and may refuse
@@ -87,6 +88,7 @@ struct pmuk_sim_config {
 	u64 addr;
 	u64 weight;
 	const struct perf_raw_record *raw;
+	const struct pt_regs *regs;
 	bool exact;
 	bool uncore;
 	const struct cpumask *cpus;
