@@ -49,8 +49,9 @@ struct task_struct;
  *	starts; a borrower of higher rank does not. On CPUs; not with PMUK_CTX_YIELD
  * @PMUK_CTX_EXPORT: user space that has CAP_PERFMON may read the context's buffers through
  *	/dev/pmuk, by the context's name, see uapi/linux/pmu_kapi.h. The context has a name, perf's
- *	records with PERF_SAMPLE_IDENTIFIER, and buffers with data pages, PMUK_BUFFER_DROP and
- *	PMUK_BUFFER_USER_TAIL, without an AUX area and without a wait queue of the consumer's
+ *	records with PERF_SAMPLE_IDENTIFIER, TID and TIME, with PERF_SAMPLE_READ also
+ *	PERF_FORMAT_ID, but without REGS_INTR, and buffers with data pages, PMUK_BUFFER_DROP and PMUK_BUFFER_USER_TAIL,
+ *	without an AUX area and without a wait queue of the consumer's
  */
 enum pmuk_context_flags {
 	PMUK_CTX_MASK		= BIT(0),

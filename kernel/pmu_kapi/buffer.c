@@ -274,8 +274,8 @@ void pmuk_buffers_kill(struct pmuk_buffer **buffers, unsigned int nr)
 }
 
 /*
- * A file of /dev/pmuk may have the buffer, and outlive the creator's reference. A consumer's own
- * wait queue has nobody who waits for this buffer, see pmuk_buffer_destroy().
+ * A file of /dev/pmuk may have the buffer, and outlive the creator's reference. Whoever polls on a
+ * wait queue of the consumer's own has ended by now, see pmuk_buffer_destroy().
  */
 static void pmuk_buffer_hang_up(struct pmuk_buffer *b)
 {

@@ -86,8 +86,9 @@ static bool pmuk_context_doom(struct pmuk_context *ctx)
  * @ctx: the context
  *
  * When this returns, no format handles overflows of @ctx any more, the buffers of @ctx are gone,
- * and its completion is not touched. The caller makes sure that no other call on @ctx is under
- * way. Follows pfmk_close().
+ * and its completion is not touched. With PMUK_CTX_EXPORT, a file of /dev/pmuk keeps its buffer,
+ * which is not written any more. The caller makes sure that no other call on @ctx is under way.
+ * Follows pfmk_close().
  *
  * Context: May sleep.
  * Return: 0; -EINVAL if @ctx is NULL or an ERR_PTR(), -EBUSY if it is being closed already.
@@ -143,6 +144,7 @@ static bool pmuk_is_name(const char *name)
 /* A file of /dev/pmuk may outlive the context, so it must need nothing of the context's owner. */
 static const char *pmuk_export_fault(const struct pmuk_context_attr *attr)
 {
+	const u64 fields = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME;
 	const struct pmuk_perf_format *perf = attr->format_arg;
 
 	if (!(attr->flags & PMUK_CTX_EXPORT))
@@ -152,12 +154,15 @@ static const char *pmuk_export_fault(const struct pmuk_context_attr *attr)
 	if (!attr->buffer.nr_pages || attr->buffer.aux.nr_pages)
 		return "user space reads data pages, and no AUX area";
 	if (attr->buffer.mode != PMUK_BUFFER_DROP || !(attr->buffer.flags & PMUK_BUFFER_USER_TAIL))
-		return "user space reads buffers that drop records, and gives these back";
+		return "exported buffers need PMUK_BUFFER_DROP and PMUK_BUFFER_USER_TAIL";
 	if (attr->buffer.waitq)
-		return "a wait queue that user space may outlive";
-	if (attr->format || attr->format_arg_size != sizeof(*perf) ||
-	    !(perf->sample_type & PERF_SAMPLE_IDENTIFIER))
-		return "user space reads perf's records with PERF_SAMPLE_IDENTIFIER";
+		return "readers may outlive the consumer's wait queue";
+	if (attr->format || attr->format_arg_size != sizeof(*perf) || (~perf->sample_type & fields))
+		return "user space reads perf's records with IDENTIFIER, TID and TIME";
+	if (perf->sample_type & PERF_SAMPLE_REGS_INTR)	/* perf asks for more than CAP_PERFMON */
+		return "user space may not see registers of the kernel";
+	if ((perf->sample_type & PERF_SAMPLE_READ) && !(perf->read_format & PERF_FORMAT_ID))
+		return "user space reads values with PERF_FORMAT_ID";
 	return NULL;
 }
 

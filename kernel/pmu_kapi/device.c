@@ -4,8 +4,8 @@
  * uapi/linux/pmu_kapi.h describes the calls.
  *
  * The private data of an open file are its buffer, or NULL before PMUK_BUFFER_OPEN. The file holds
- * a reference of the buffer and none of the context, so it neither delays nor outlives a close: it
- * looks the context up by its id when it needs the context. The buffer holds nothing of the
+ * a reference of the buffer and none of the context, so a close does not wait for files: a file
+ * looks the context up by its id when it needs the context, and then finds none. The buffer holds nothing of the
  * context's owner, whose module may be unloaded while the file is open.
  */
 #include <linux/atomic.h>
@@ -39,7 +39,7 @@ static struct pmuk_buffer *pmuk_device_buffer(struct file *file)
 	return smp_load_acquire((struct pmuk_buffer **)&file->private_data);
 }
 
-/* A context that is being closed makes way for the next one of its name. */
+/* Skips a context that is being closed, so that a newer one of the same name is found. */
 static bool pmuk_device_may_show(const struct pmuk_context *ctx, const char *name)
 {
 	return (ctx->flags & PMUK_CTX_EXPORT) && !strcmp(ctx->name, name) &&
@@ -200,7 +200,7 @@ static int pmuk_device_mmap(struct file *file, struct vm_area_struct *vma)
 	return b ? pmuk_buffer_mmap(b, vma) : -ENODEV;
 }
 
-/* A poller that finds ->ended clear is on the wait queue already, and is woken. */
+/* The check comes after poll_wait(): a close after the check finds the poller, and wakes it. */
 static __poll_t pmuk_device_poll(struct file *file, poll_table *wait)
 {
 	struct pmuk_buffer *b = pmuk_device_buffer(file);
@@ -240,7 +240,7 @@ static const struct file_operations pmuk_device_fops = {
 static struct miscdevice pmuk_device = {
 	.minor	= MISC_DYNAMIC_MINOR,
 	.name	= "pmuk",
-	.mode	= 0600,
+	.mode	= 0666,		/* the open asks for CAP_PERFMON */
 	.fops	= &pmuk_device_fops,
 };
 

@@ -26,8 +26,8 @@ static_assert(CONFIG_NR_CPUS < BIT(14) && PMUK_SET_COUNTERS <= BIT(5));
 
 /*
  * Returns the id that a counter has in records; @cpu is -1 for a task's counter. perf's id of the
- * event would be another one each time that the counter is made, and readers could not follow. The
- * numbers of perf, which begin at 1, do not come as far as these ids.
+ * event would be another one each time that the counter is made, and readers could not follow. perf's
+ * ids count up from 1 and stay far below 2^35, where these begin.
  */
 u64 pmuk_record_id(const struct pmuk_context *ctx, u16 set, u16 num, int cpu)
 {

@@ -59,9 +59,14 @@ static void create_refuses_bad_attributes(struct kunit *test)
 /* Each attribute but one is as /dev/pmuk needs it. */
 static void create_checks_what_is_exported(struct kunit *test)
 {
-	enum { NAME, PAGES, AUX, MODE, TAIL, WAITQ, FORMAT, FIELDS, SIZE, NR };
-	const struct pmuk_perf_format good = { .sample_type = PERF_SAMPLE_IDENTIFIER };
-	const struct pmuk_perf_format bad = { .sample_type = PERF_SAMPLE_ID };
+	enum { NAME, PAGES, AUX, MODE, TAIL, WAITQ, FORMAT, ID, TID, TIME, VALUES, REGS, SIZE, NR };
+	const u64 all = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME;
+	const struct pmuk_perf_format good = { all | PERF_SAMPLE_READ, PERF_FORMAT_ID };
+	const struct pmuk_perf_format bad[] = {
+		{ all & ~PERF_SAMPLE_IDENTIFIER }, { all & ~PERF_SAMPLE_TID },
+		{ all & ~PERF_SAMPLE_TIME }, { all | PERF_SAMPLE_READ },
+		{ all | PERF_SAMPLE_REGS_INTR },
+	};
 	const uuid_t uuid = UUID_INIT(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11);
 	DECLARE_WAIT_QUEUE_HEAD_ONSTACK(waitq);
 	static struct pmuk_context_attr attrs[NR + 1];
@@ -80,7 +85,8 @@ static void create_checks_what_is_exported(struct kunit *test)
 	attrs[TAIL].buffer.flags = 0;
 	attrs[WAITQ].buffer.waitq = &waitq;
 	attrs[FORMAT].format = &uuid;
-	attrs[FIELDS].format_arg = &bad;
+	for (i = ID; i <= REGS; i++)
+		attrs[i].format_arg = &bad[i - ID];
 	attrs[SIZE].format_arg = NULL;
 	attrs[SIZE].format_arg_size = 0;
 	for (i = 0; i < NR; i++)

@@ -707,13 +707,16 @@ struct user_space {
 
 /*
  * Frames on a user's stack have the next frame's address and a return address, on x86 and arm64.
- * The last frame names a page that is not mapped.
+ * The last frame names a page that is not mapped. Skips the test if this kernel's perf core does
+ * not tell modules of user space.
  */
 static struct user_space *new_user(struct kunit *test)
 {
 	struct user_space *u = pmuk_test_zalloc(test, sizeof(*u));
 	unsigned long i, at;
 
+	if (PMUK_SAMPLE_UNSUPPORTED)
+		kunit_skip(test, "this kernel's perf core tells modules nothing of user space");
 	if (kunit_attach_mm())
 		kunit_skip(test, "no memory of its own for a thread");
 	at = vm_mmap(NULL, 0, 2 * PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
@@ -759,15 +762,11 @@ static void want_user(struct sampler *s, u64 fields)
 	s->attr.data = s;
 }
 
-/* Skips the test if this kernel's perf core does not tell modules of user space. */
 static struct sampler *new_user_sampler(struct kunit *test, const struct pmuk_sim_config *config,
 					const struct user_space *u)
 {
-	struct sampler *s;
+	struct sampler *s = new_sampler(test, config);
 
-	if (PMUK_SAMPLE_UNSUPPORTED)
-		kunit_skip(test, "this kernel's perf core tells modules nothing of user space");
-	s = new_sampler(test, config);
 	s->user = u->regs;
 	want_user(s, USER_FIELDS);
 	return s;
@@ -891,15 +890,21 @@ static int child_of_a_user(void *s)
 	return 0;
 }
 
-/* perf core gives no callchain in user space if the event is another task's. */
+/*
+ * perf core gives no callchain in user space if the event is another task's. The counter that is
+ * not inherited keeps perf core from exchanging the events of parent and child.
+ */
 static void children_have_callchains(struct kunit *test)
 {
+	struct pmuk_attr other = { .config = 1 };
 	struct user_space *u = new_user(test);
 	struct sampler *s;
 	pid_t pid;
 
 	s = new_user_sampler(test, &(struct pmuk_sim_config){ .regs = &u->interrupted }, u);
 	pmuk_need_fork(test);
+	other.type = s->attr.type;
+	pmuk_test_enabled(test, &other, -1, current);
 	s->attr.flags |= PMUK_INHERIT;
 	pmuk_test_enabled(test, &s->attr, -1, current);
 	pid = pmuk_fork(child_of_a_user, s);

@@ -48,6 +48,8 @@ static int __init pmuk_record_init(void)
 {
 	int ret;
 
+	if (!freq)
+		return -EINVAL;
 	ctx = create();
 	if (IS_ERR(ctx))
 		return PTR_ERR(ctx);

@@ -36,99 +36,106 @@ static int open_device(void)
 	die("%s: %s. Is the module pmu_kapi loaded?", BUFFERS, strerror(errno));
 }
 
-bool buffer_open(struct stream *s, const char *name, u32 cpu, u32 nr_pages)
+/* Returns how many records were lost, or refused as too long, since the buffer was made. */
+static u64 lost_ever(const struct buffers *b, const struct stream *s)
 {
-	struct pmuk_dev_buffer what = { .cpu = cpu };
+	struct pmuk_dev_stat stat;
 
-	if (strlen(name) >= sizeof(what.name))
-		cannot(name, cpu, ENOENT);
-	memcpy(what.name, name, strlen(name));
-	*s = (struct stream) { .fd = open_device(), .cpu = cpu, .mode = PMUK_SCHED_DROP };
-	if (ioctl(s->fd, PMUK_BUFFER_OPEN, &what)) {
-		if (errno != ENODEV)
-			cannot(name, cpu, errno);
-		close(s->fd);
-		return false;
-	}
-	stream_map(s, nr_pages);
-	return true;
+	if (ioctl(s->fd, PMUK_BUFFER_STAT, &stat))
+		cannot(b->name, s->cpu, errno);
+	return stat.lost + stat.discarded;
 }
 
-/* ---- events ---- */
-
 /*
- * Each CPU has the same events, with ids of its own. Records of losses do not have the fields that
- * perf expects behind them with sample_id_all, but this file adds the fields.
+ * Each CPU has the same events, with ids of its own. The kernel's own records lack the fields of
+ * sample_id_all, and pmuk appends these to all that it copies.
  */
-void buffer_events(struct buffers *b, const struct stream *s)
+static void add_events(struct buffers *b, const struct stream *s)
 {
 	struct pmuk_dev_event e = {};
 
 	for (; !ioctl(s->fd, PMUK_BUFFER_EVENT, &e); e.index++) {
 		if (e.index == b->nr) {
 			e.attr.sample_id_all = 1;
-			perfdata_add_event(b->file, &e.attr, event_name(e.attr.type, e.attr.config));
+			perfdata_add_event(b->file, &e.attr,
+					   event_name(e.attr.type, e.attr.config));
 			b->nr++;
 		}
 		perfdata_add_id(b->file, b->first + e.index, e.id);
 	}
+	if (errno == ENODEV || !b->nr)
+		die("%s has no events, or was closed just now", b->name);
 	if (errno != ENOENT)
 		cannot(b->name, s->cpu, errno);
 }
 
-/* ---- records ---- */
-
-static void put_lost(const struct buffers *b, u32 cpu, u64 lost)
+/* Skips records from before the recording, and losses. */
+static void begin(const struct buffers *b, struct buffer *c, struct stream *s)
 {
-	const struct perfdata_event *e = &b->file->events[b->first];
-	const struct perfdata_id id = { .cpu = cpu, .id = e->nr ? e->ids[0] : 0 };
-	const u64 body[] = { id.id, lost };
-
-	perfdata_put_record(b->file, PERF_RECORD_LOST, 0, body, sizeof(body), &id);
+	s->position = __atomic_load_n(&s->page->data_head, __ATOMIC_ACQUIRE);
+	__atomic_store_n(&s->page->data_tail, s->position, __ATOMIC_RELEASE);
+	*c = (struct buffer) { .lost_ever = lost_ever(b, s) };
 }
 
-static void put_record(const struct buffers *b, struct buffer *c, const unsigned char *at,
-		       const struct perf_event_header *h)
+bool buffer_open(struct buffers *b, struct buffer *c, struct stream *s, u32 cpu, u32 nr_pages)
 {
-	const struct perfdata_event *e = &b->file->events[b->first];
-	const struct perfdata_id id = { .cpu = c->cpu, .id = e->nr ? e->ids[0] : 0 };
-	u64 lost;
+	struct pmuk_dev_buffer what = { .cpu = cpu };
 
-	c->records += h->type == PERF_RECORD_SAMPLE;
+	if (strlen(b->name) >= sizeof(what.name))
+		cannot(b->name, cpu, ENOENT);
+	memcpy(what.name, b->name, strlen(b->name));
+	*s = (struct stream) { .fd = open_device(), .cpu = cpu, .mode = PMUK_SCHED_DROP };
+	if (ioctl(s->fd, PMUK_BUFFER_OPEN, &what)) {
+		if (errno != ENODEV)
+			cannot(b->name, cpu, errno);
+		close(s->fd);
+		return false;
+	}
+	add_events(b, s);
+	stream_map(s, nr_pages);
+	begin(b, c, s);
+	return true;
+}
+
+/* ---- records ---- */
+
+void buffer_lost(const struct buffers *b, struct buffer *c, const struct stream *s)
+{
+	const struct perfdata_id id = track_id(b->track, s->cpu);
+	u64 lost = lost_ever(b, s) - c->lost_ever;
+	const u64 body[] = { b->file->events[b->first].ids[0], lost };
+
+	if (lost)
+		perfdata_put_record(b->file, PERF_RECORD_LOST, 0, body, sizeof(body), &id);
+	c->lost += lost;
+	c->lost_ever += lost;
+}
+
+/* Leaves PERF_RECORD_LOST out: the first one may have losses from before the recording. */
+static void put_record(const struct buffers *b, struct buffer *c, u32 cpu,
+		       const unsigned char *at, const struct perf_event_header *h)
+{
+	const struct perfdata_id id = track_id(b->track, cpu);
+
 	if (h->type == PERF_RECORD_SAMPLE) {
 		perfdata_put(b->file, at, h->size);
-	} else if (h->type == PERF_RECORD_LOST && h->size >= sizeof(*h) + 2 * sizeof(lost)) {
-		memcpy(&lost, at + sizeof(*h) + sizeof(lost), sizeof(lost));
-		put_lost(b, c->cpu, lost);
-		c->lost += lost;
-	} else {
+		c->samples++;
+	} else if (h->type != PERF_RECORD_LOST) {
 		perfdata_put_record(b->file, h->type, h->misc, at + sizeof(*h),
 				    h->size - sizeof(*h), &id);
 	}
 }
 
-void buffer_records(const struct buffers *b, struct buffer *c, const unsigned char *data,
-		    size_t size)
+void buffer_records(const struct buffers *b, struct buffer *c, u32 cpu,
+		    const unsigned char *data, size_t size)
 {
 	struct perf_event_header h;
 
 	for (; size >= sizeof(h); data += h.size, size -= h.size) {
 		memcpy(&h, data, sizeof(h));
 		if (h.size < sizeof(h) || h.size > size)
-			die("%s, CPU %u: a record of %u bytes where %zu are left", b->name, c->cpu,
+			die("%s, CPU %u: a record of %u bytes where %zu are left", b->name, cpu,
 			    h.size, size);
-		put_record(b, c, data, &h);
+		put_record(b, c, cpu, data, &h);
 	}
-}
-
-/* The last losses come in no record. */
-void buffer_end(const struct buffers *b, struct buffer *c, const struct stream *s)
-{
-	struct pmuk_dev_stat stat;
-
-	if (ioctl(s->fd, PMUK_BUFFER_STAT, &stat))
-		cannot(b->name, c->cpu, errno);
-	if (stat.lost > c->lost)
-		put_lost(b, c->cpu, stat.lost - c->lost);
-	c->lost = stat.lost;
 }

@@ -4,14 +4,9 @@
  * series depends on the CPUs and on the cgroups down to some level. Tasks, which come and go, have
  * series only on demand.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "pmuk.h"
 
@@ -415,67 +410,14 @@ static void put_metrics(FILE *out, u64 depth, bool tasks)
 	fputs("# EOF\n", out);
 }
 
-static char temporary[PATH_MAX];	/* "": no file */
-
-static void remove_temporary(void)
-{
-	if (*temporary)
-		unlink(temporary);
-}
-
-/* A file of this name was left by another pmuk, which was killed and had the same PID. */
-static int create(const char *name)
-{
-	static const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
-	int fd = open(name, flags, 0644);
-
-	if (fd < 0 && errno == EEXIST && !unlink(name))
-		fd = open(name, flags, 0644);
-	if (fd < 0)
-		die("%s: %s", name, strerror(errno));
-	return fd;
-}
-
-/* The name ends with the PID, not with .prom, so that no collector reads an incomplete file. */
-static FILE *open_temporary(const char *name)
-{
-	FILE *out;
-	int fd;
-
-	if (snprintf(temporary, sizeof(temporary), "%s.%d", name, getpid()) >=
-	    (int)sizeof(temporary))
-		die("the name of the file is too long");
-	fd = create(temporary);
-	atexit(remove_temporary);
-	out = fdopen(fd, "w");
-	if (!out)
-		die("there is no memory left");
-	return out;
-}
-
-/* rename() would replace a device, too: /dev/null would become a regular file. */
-static void refuse_others(const char *name)
-{
-	struct stat s;
-
-	if (!stat(name, &s) && !S_ISREG(s.st_mode))
-		die("%s is no regular file; without -o, text goes to standard output", name);
-}
-
 static void export_to(const char *name, u64 depth, bool tasks)
 {
 	FILE *out;
 
-	refuse_others(name);
 	catch_ends();	/* signals are blocked until the file is complete */
-	out = open_temporary(name);
+	out = output_open(name, 0644);
 	put_metrics(out, depth, tasks);
-	finish_output(out, temporary);
-	if (fsync(fileno(out)) || fclose(out))
-		die("cannot write to %s: %s", temporary, strerror(errno));
-	if (rename(temporary, name))
-		die("cannot make %s of %s: %s", name, temporary, strerror(errno));
-	*temporary = 0;
+	output_finish(out, name);
 }
 
 int cmd_export(int argc, char **argv)

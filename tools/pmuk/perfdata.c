@@ -22,14 +22,10 @@ void perfdata_put(struct perfdata *p, const void *data, size_t size)
 
 void perfdata_open(struct perfdata *p, const char *name)
 {
-	static const struct perfdata_header empty;	/* readers refuse data without a size */
+	static const struct perfdata_header empty;	/* readers refuse this until the end */
 
 	p->name = name;
-	p->out = fopen(name, "we");
-	if (!p->out)
-		die("%s: %s", name, strerror(errno));
-	if (fseeko(p->out, 0, SEEK_SET))
-		die("%s: %s. pmuk record needs a regular file", name, strerror(errno));
+	p->out = output_open(name, 0600);	/* the file has addresses of the kernel */
 	perfdata_put(p, &empty, sizeof(empty));
 }
 
@@ -58,8 +54,11 @@ void perfdata_put_record(struct perfdata *p, u32 type, u32 misc, const void *bod
 			 const struct perfdata_id *id)
 {
 	struct perf_event_header h = { .type = type, .misc = (uint16_t)misc };
+	size_t all = sizeof(h) + size + (id ? sizeof(*id) : 0);
 
-	h.size = (uint16_t)(sizeof(h) + size + (id ? sizeof(*id) : 0));
+	if (all > UINT16_MAX)
+		die("%s: a record of type %u and %zu bytes is too long", p->name, type, all);
+	h.size = (uint16_t)all;
 	perfdata_put(p, &h, sizeof(h));
 	perfdata_put(p, body, size);
 	if (id)
@@ -92,7 +91,8 @@ static void put_cmdline(struct perfdata *p, char **argv)
 
 	while (argv[nr])
 		nr++;
-	put_u32(p, nr);
+	put_u32(p, 1 + nr);
+	put_string(p, "pmuk");
 	while (*argv)
 		put_string(p, *argv++);
 }
@@ -194,7 +194,6 @@ static void perfdata_free(struct perfdata *p)
 	for (i = 0; i < p->nr; i++)
 		free(p->events[i].ids);
 	free(p->events);
-	fclose(p->out);
 }
 
 void perfdata_finish(struct perfdata *p, char **argv, const void *account, size_t size)
@@ -218,6 +217,6 @@ void perfdata_finish(struct perfdata *p, char **argv, const void *account, size_
 		die("%s: %s", p->name, strerror(errno));
 	perfdata_put(p, &h, sizeof(h));
 	p->bytes = bytes;
-	finish_output(p->out, p->name);
+	output_finish(p->out, p->name);
 	perfdata_free(p);
 }

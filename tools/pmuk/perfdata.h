@@ -31,7 +31,10 @@ enum {
 	PERFDATA_FEATURES	= 256,
 };
 
-/* A type of record that perf has for itself: no later record is older than the round before. */
+/*
+ * A type of record that perf has for itself, the end of a round: no record after this mark is older
+ * than the newest record before the previous mark.
+ */
 #define PERFDATA_FINISHED_ROUND	68
 
 struct perfdata_section {
@@ -51,7 +54,10 @@ struct perfdata_attr {
 	struct perfdata_section ids;
 };
 
-/* This follows each record that is no sample, with sample_type TID | TIME | CPU | IDENTIFIER. */
+/*
+ * This follows each record that is no sample, with sample_type TID | TIME | CPU | IDENTIFIER. In a
+ * sample, the id comes first.
+ */
 struct perfdata_id {
 	u32 pid, tid;
 	u64 time;
@@ -76,10 +82,7 @@ struct perfdata {
 	size_t nr, room;
 };
 
-/*
- * Creates the file of a zeroed @p, to which events may have been added. Until perfdata_finish(),
- * perf and pmuk report refuse to read the file.
- */
+/* Creates the file. An older one of that name stays until perfdata_finish(). */
 void perfdata_open(struct perfdata *p, const char *name);
 /* Adds an event, and returns its number. */
 size_t perfdata_add_event(struct perfdata *p, const struct perf_event_attr *attr,
@@ -89,7 +92,7 @@ void perfdata_put(struct perfdata *p, const void *data, size_t size);
 /* Puts a record with @size bytes of @body, and then @id, unless that is NULL. */
 void perfdata_put_record(struct perfdata *p, u32 type, u32 misc, const void *body, size_t size,
 			 const struct perfdata_id *id);
-/* @account: the feature PERFDATA_ACCOUNT, or NULL */
+/* @argv: pmuk's arguments; @account: the feature PERFDATA_ACCOUNT, or NULL */
 void perfdata_finish(struct perfdata *p, char **argv, const void *account, size_t size);
 
 #endif

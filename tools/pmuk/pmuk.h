@@ -68,6 +68,12 @@ u64 seconds_or_die(const char *text);	/* "1.5" as ns */
 void finish_output(FILE *out, const char *name);
 u64 now_ns(void);
 
+/* ---- output.c: a file that replaces an older one when it is complete ---- */
+
+/* Exits with a message unless @name is to be a regular file. */
+FILE *output_open(const char *name, mode_t mode);
+void output_finish(FILE *out, const char *name);
+
 /* ---- source.c: opens the kernel's files; a failure exits with the reason and the remedy ---- */
 
 const char *rooted(const char *path);	/* @path below $PMUK_ROOT, valid until the next call */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tells of the tasks and the code that there are when a recording begins, in the records by which
- * the kernel tells of new ones. Whatever goes away meanwhile is left out.
+ * Writes COMM, MMAP and MMAP2 records for the tasks and the code that exist when a recording
+ * begins, as perf record does. What exits while /proc is read is left out.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -21,7 +21,7 @@ static size_t padded(size_t length)
 static void put(struct track *t, u32 type, u32 misc, const void *body, size_t size,
 		const char *text)
 {
-	const struct perfdata_id id = { .id = t->file->events[t->event].ids[0] };
+	const struct perfdata_id id = track_id(t, 0);
 
 	perfdata_put_record(t->file, type, misc, body, size + padded(strlen(text)), &id);
 }
@@ -106,8 +106,36 @@ static void put_maps(struct track *t, u32 pid)
 struct kernel_map {
 	u32 pid, tid;
 	u64 start, size, offset;
-	char name[32];
+	char name[72];
 };
+
+static void put_kernel_map(struct track *t, u64 start, u64 size, const char *name)
+{
+	struct kernel_map m = { .pid = UINT32_MAX, .start = start, .size = size, .offset = start };
+
+	snprintf(m.name, sizeof(m.name), "%s", name);
+	put(t, PERF_RECORD_MMAP, PERF_RECORD_MISC_KERNEL, &m, offsetof(struct kernel_map, name),
+	    m.name);
+}
+
+/* A line of /proc/modules has the module's size in the second field, and its address in the last. */
+static void put_modules(struct track *t)
+{
+	FILE *file = fopen(rooted("/proc/modules"), "re");
+	unsigned long long size, start;
+	char line[1024], name[64], bracketed[68];
+
+	while (file && fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "%63s %llu %*s %*s %*s 0x%llx", name, &size, &start) != 3)
+			continue;
+		if (!start)	/* the kernel hides addresses */
+			continue;
+		snprintf(bracketed, sizeof(bracketed), "[%s]", name);
+		put_kernel_map(t, start, size, bracketed);
+	}
+	if (file)
+		fclose(file);
+}
 
 /*
  * Puts where the kernel's code lies, by which perf recognizes its addresses. The kernel may hide
@@ -115,26 +143,22 @@ struct kernel_map {
  */
 static void put_kernel(struct track *t)
 {
-	struct kernel_map m = { .pid = UINT32_MAX, .name = "[kernel.kallsyms]_text" };
 	FILE *file = fopen(rooted("/proc/kallsyms"), "re");
-	unsigned long long address, end = 0;
+	unsigned long long address, start = 0, end = 0;
 	char line[256], name[128];
 
 	while (file && !end && fgets(line, sizeof(line), file)) {
 		if (sscanf(line, "%llx %*c %127s", &address, name) != 2)
 			continue;
 		if (!strcmp(name, "_text"))
-			m.start = address;
+			start = address;
 		if (!strcmp(name, "_etext"))
 			end = address;
 	}
 	if (file)
 		fclose(file);
-	m.offset = m.start;
-	m.size = end - m.start;
-	if (m.start && end > m.start)
-		put(t, PERF_RECORD_MMAP, PERF_RECORD_MISC_KERNEL, &m,
-		    offsetof(struct kernel_map, name), m.name);
+	if (start && end > start)
+		put_kernel_map(t, start, end - start, "[kernel.kallsyms]_text");
 }
 
 /* ---- all ---- */
@@ -167,5 +191,7 @@ static void put_process(struct track *t, u32 none, u32 pid)
 void put_present(struct track *t)
 {
 	put_kernel(t);
+	if (t->code)
+		put_modules(t);
 	each_number(t, "/proc", 0, put_process);
 }

@@ -2,7 +2,8 @@
 /*
  * pmuk record: writes each context switch of the CPUs to a file, until COMMAND ends, the time is
  * over, or the user presses ^C. With --overwrite, a flight recorder, the rings are read only then.
- * With --raw, the module writes packets, which are smaller than records. See recording.h.
+ * With --raw, the module writes packets, which are smaller than records. With --buffer, samples of
+ * an exported context come in place of switches. See recording.h.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -16,14 +17,15 @@
 #include "recording.h"
 
 #define PAGES		64
-#define MAX_PAGES	16384	/* the module's limit */
+#define MAX_PAGES	16384	/* the limit of pmuk_sched */
+#define MAX_CPUS	8192	/* no kernel has more; their numbers may have gaps */
 #define DRAIN_NS	(NSEC / 5)	/* the longest time between two reads of a ring */
 
 struct recorded_cpu {
 	struct stream stream;		/* the switches */
 	struct stream names;		/* perf's records about tasks */
-	struct cpu_switches switches;	/* unless a buffer is recorded: */
-	struct buffer buffer;
+	struct cpu_switches switches;
+	struct buffer buffer;		/* in place of switches, but for their CPU */
 };
 
 struct recorder {
@@ -47,32 +49,25 @@ struct recorder {
 
 /* ---- which CPUs ---- */
 
-static bool open_stream(struct recorder *rec, struct stream *s, u32 cpu)
+static void close_names(struct recorded_cpu *c)
 {
-	if (!rec->buffers.name) {
-		switches_add_cpu(&rec->switches, cpu);
-		return stream_open(s, cpu, rec->nr_pages, rec->mode);
-	}
-	if (!buffer_open(s, rec->buffers.name, cpu, rec->nr_pages))
-		return false;
-	buffer_events(&rec->buffers, s);
-	return true;
+	if (c->names.fd >= 0)
+		stream_close(&c->names);
 }
 
-static void add_cpu(struct recorder *rec, u64 cpu, bool wanted)
+static void add_cpu(struct recorder *rec, u64 cpu)
 {
-	struct recorded_cpu c = { .switches.cpu = (u32)cpu, .buffer.cpu = (u32)cpu };
+	struct recorded_cpu c = { .switches.cpu = (u32)cpu };
 	size_t i;
 
 	for (i = 0; i < rec->nr; i++)
 		if (rec->cpus[i].switches.cpu == cpu)
 			return;
-	if (!open_stream(rec, &c.stream, (u32)cpu)) {
-		if (wanted)
+	if (!track_open(&rec->track, &c.names, (u32)cpu)) {
+		if (rec->cpu_list && !rec->buffers.name)
 			die("there is no CPU %llu, or it is offline", (unsigned long long)cpu);
-		return;
+		c.names.fd = -1;
 	}
-	track_open(&rec->track, &c.names, (u32)cpu);
 	rec->cpus = grow(rec->cpus, rec->nr, &rec->room, sizeof(*rec->cpus));
 	rec->cpus[rec->nr++] = c;
 }
@@ -90,21 +85,21 @@ static void add_list(struct recorder *rec, char *list)
 		from = number_or_die(item, 0, 65535, "-c");
 		to = dash ? number_or_die(dash + 1, from, 65535, "-c") : from;
 		for (; from <= to; from++)
-			add_cpu(rec, from, true);
+			add_cpu(rec, from);
 	}
 }
 
 /* Adds those of @cpus, or all that there are. */
 static void add_all(struct recorder *rec, const struct reading *cpus)
 {
-	long cpu;
+	u64 cpu;
 	size_t i;
 
 	for (i = 0; cpus && i < cpus->nr; i++)
 		if (cpus->entries[i].kind == CPU)
-			add_cpu(rec, cpus->entries[i].id, false);
-	for (cpu = 0; !cpus && cpu < sysconf(_SC_NPROCESSORS_CONF); cpu++)
-		add_cpu(rec, (u64)cpu, false);
+			add_cpu(rec, cpus->entries[i].id);
+	for (cpu = 0; !cpus && cpu < MAX_CPUS; cpu++)
+		add_cpu(rec, cpu);
 }
 
 static void add_cpus(struct recorder *rec, const struct reading *cpus)
@@ -113,7 +108,40 @@ static void add_cpus(struct recorder *rec, const struct reading *cpus)
 		add_list(rec, rec->cpu_list);
 	else
 		add_all(rec, cpus);
-	if (!rec->nr)
+}
+
+static bool open_stream(struct recorder *rec, struct recorded_cpu *c)
+{
+	u32 cpu = c->switches.cpu;
+
+	if (rec->buffers.name)
+		return buffer_open(&rec->buffers, &c->buffer, &c->stream, cpu, rec->nr_pages);
+	if (!stream_open(&c->stream, cpu, rec->nr_pages, rec->mode))
+		return false;
+	switches_add_cpu(&rec->switches, cpu);
+	return true;
+}
+
+/* An offline CPU has no switches, but a buffer may have been made for it. */
+static void open_streams(struct recorder *rec)
+{
+	size_t i, nr = 0;
+
+	for (i = 0; i < rec->nr; i++) {
+		struct recorded_cpu c = rec->cpus[i];
+
+		if (open_stream(rec, &c)) {
+			rec->cpus[nr++] = c;
+			continue;
+		}
+		if (rec->cpu_list)
+			die("there is no CPU %u, or it has no buffer", c.switches.cpu);
+		close_names(&c);
+	}
+	rec->nr = nr;
+	if (!nr && rec->buffers.name)
+		die("%s has no buffers yet", rec->buffers.name);
+	if (!nr)
 		die("there is no CPU to record");
 }
 
@@ -124,7 +152,7 @@ static void drain(struct recorder *rec, struct recorded_cpu *c, u64 end)
 	size_t size = stream_read(&c->stream, end, rec->buffer);
 
 	if (rec->buffers.name)
-		buffer_records(&rec->buffers, &c->buffer, rec->buffer, size);
+		buffer_records(&rec->buffers, &c->buffer, c->switches.cpu, rec->buffer, size);
 	else if (rec->mode == PMUK_SCHED_RAW)
 		switches_packets(&rec->switches, &c->switches, rec->buffer, size);
 	else
@@ -137,21 +165,26 @@ static void drain_names(struct recorder *rec)
 	size_t i;
 
 	for (i = 0; i < rec->nr; i++)
-		track_put(&rec->track, rec->buffer,
-			  stream_read(&rec->cpus[i].names, NONE, rec->buffer));
+		if (rec->cpus[i].names.fd >= 0)
+			track_put(&rec->track, rec->buffer,
+				  stream_read(&rec->cpus[i].names, NONE, rec->buffer));
 }
 
 /*
- * At the end of each round perf may sort what the rounds before have brought. Packets come later
- * than that: they become readable in parts.
+ * At the mark of a round, perf prints all up to the newest time of the round before. That is right
+ * if each round reads all that is in each ring. A packet may become readable much later than its
+ * switch, so packets have no marks.
  */
 static void drain_all(struct recorder *rec)
 {
 	size_t i;
 
 	drain_names(rec);
-	for (i = 0; rec->mode != PMUK_SCHED_OVERWRITE && i < rec->nr; i++)
+	for (i = 0; rec->mode != PMUK_SCHED_OVERWRITE && i < rec->nr; i++) {
 		drain(rec, &rec->cpus[i], NONE);
+		if (rec->buffers.name)
+			buffer_lost(&rec->buffers, &rec->cpus[i].buffer, &rec->cpus[i].stream);
+	}
 	if (rec->mode == PMUK_SCHED_DROP)
 		perfdata_put_record(&rec->file, PERFDATA_FINISHED_ROUND, 0, NULL, 0, NULL);
 }
@@ -169,27 +202,24 @@ static void finish_cpu(struct recorder *rec, struct recorded_cpu *c, struct reco
 	drain(rec, c, stat->head > c->stream.position ? stat->head : c->stream.position);
 	switches_lost(&rec->switches, &c->switches, stat->lost);
 	stream_close(&c->stream);
-	stream_close(&c->names);
+	close_names(c);
 }
 
 static void finish_buffers(struct recorder *rec)
 {
-	u64 records = 0, lost = 0;
+	u64 samples = 0, lost = 0;
 	size_t i;
 
 	drain_all(rec);
 	for (i = 0; i < rec->nr; i++) {
-		struct recorded_cpu *c = &rec->cpus[i];
-
-		buffer_end(&rec->buffers, &c->buffer, &c->stream);
-		records += c->buffer.records;
-		lost += c->buffer.lost;
-		stream_close(&c->stream);
-		stream_close(&c->names);
+		samples += rec->cpus[i].buffer.samples;
+		lost += rec->cpus[i].buffer.lost;
+		stream_close(&rec->cpus[i].stream);
+		close_names(&rec->cpus[i]);
 	}
 	perfdata_finish(&rec->file, rec->all, NULL, 0);
 	fprintf(stderr, "pmuk: %llu samples of %zu CPUs, and %llu lost; %llu bytes in %s\n",
-		(unsigned long long)records, rec->nr, (unsigned long long)lost,
+		(unsigned long long)samples, rec->nr, (unsigned long long)lost,
 		(unsigned long long)rec->file.bytes, rec->name);
 }
 
@@ -221,7 +251,7 @@ static void finish(struct recorder *rec)
 
 /* ---- until the end ---- */
 
-/* Notes which buffers were closed, so that they wake nobody any more. Returns false if all were. */
+/* Stops polling buffers that were closed, as poll(2) would not wait. Returns false if all were. */
 static bool has_streams(struct recorder *rec)
 {
 	size_t i, left = 0;
@@ -286,10 +316,10 @@ static void allow_files(void)
 
 static void prepare_buffer(struct recorder *rec)
 {
-	size_t i, size = rec->cpus[0].stream.size;
+	size_t i, size = TRACK_PAGES * (size_t)sysconf(_SC_PAGESIZE);
 
-	if (size < rec->cpus[0].names.size)
-		size = rec->cpus[0].names.size;
+	if (size < rec->cpus[0].stream.size)
+		size = rec->cpus[0].stream.size;
 	rec->buffer = zalloc(size);
 	rec->fds = zalloc(2 * rec->nr * sizeof(*rec->fds));
 	for (i = 0; i < rec->nr; i++) {
@@ -298,36 +328,40 @@ static void prepare_buffer(struct recorder *rec)
 	}
 }
 
-static void prepare_buffers(struct recorder *rec)
+static void define_events(struct recorder *rec, const struct reading *cpus)
 {
-	track_begin(&rec->track, &rec->file, true);
+	if (cpus)
+		switches_begin(&rec->switches, &rec->file, &rec->track, cpus);
+	track_begin(&rec->track, &rec->file, !cpus);
 	rec->buffers.file = &rec->file;
+	rec->buffers.track = &rec->track;
 	rec->buffers.first = rec->track.event + 1;
-	add_cpus(rec, NULL);
 }
 
-static void prepare_switches(struct recorder *rec)
+/* Opens streams last: reading /proc takes long, and their rings would overflow meanwhile. */
+static void prepare_for(struct recorder *rec, const struct reading *cpus)
 {
-	struct reading cpus;
-
-	read_on("cpus", &cpus);
-	switches_begin(&rec->switches, &rec->file, &rec->track, &cpus);
-	track_begin(&rec->track, &rec->file, false);
+	perfdata_open(&rec->file, rec->name);
+	define_events(rec, cpus);
+	add_cpus(rec, cpus);
+	put_present(&rec->track);
 	rec->begun = now_ns();
-	add_cpus(rec, &cpus);
-	forget(&cpus);
+	open_streams(rec);
+	prepare_buffer(rec);
 }
 
 static void prepare(struct recorder *rec)
 {
+	struct reading cpus;
+
 	allow_files();
-	if (rec->buffers.name)
-		prepare_buffers(rec);
-	else
-		prepare_switches(rec);
-	perfdata_open(&rec->file, rec->name);
-	put_present(&rec->track);
-	prepare_buffer(rec);
+	if (rec->buffers.name) {
+		prepare_for(rec, NULL);
+		return;
+	}
+	read_on("cpus", &cpus);
+	prepare_for(rec, &cpus);
+	forget(&cpus);
 }
 
 static int record(struct recorder *rec)
@@ -338,8 +372,11 @@ static int record(struct recorder *rec)
 	prepare(rec);
 	if (rec->argv)
 		command_go(&rec->command);
-	if (rec->command.error)
+	if (rec->command.error) {
 		warn_user("%s: %s", rec->argv[0], strerror(rec->command.error));
+		command_poll(&rec->command, true);
+		exit(command_exit_status(&rec->command));	/* an older recording stays */
+	}
 	loop(rec);
 	if (rec->buffers.name)
 		finish_buffers(rec);

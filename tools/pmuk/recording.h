@@ -144,7 +144,9 @@ struct track {
 };
 
 void track_begin(struct track *t, struct perfdata *file, bool code);
-void track_open(struct track *t, struct stream *s, u32 cpu);
+/* Returns false if the CPU is not online. */
+bool track_open(struct track *t, struct stream *s, u32 cpu);
+struct perfdata_id track_id(const struct track *t, u32 cpu);
 void track_belongs(struct track *t, u32 tid, u32 pid);
 /* Puts records of a CPU, and remembers the processes of new threads. */
 void track_put(struct track *t, const unsigned char *data, size_t size);
@@ -160,25 +162,27 @@ void put_present(struct track *t);
 
 struct buffers {
 	struct perfdata *file;
+	const struct track *track;
 	const char *name;
 	size_t first, nr;	/* the events of the buffers among those of the file */
 };
 
 /* A CPU's buffer so far. */
 struct buffer {
-	u32 cpu;
-	u64 records;		/* samples */
-	u64 lost;		/* records that others in the file report as lost */
+	u64 samples;
+	u64 lost;		/* records, since the recording began */
+	u64 lost_ever;		/* records, since the buffer was made */
 };
 
-/* Returns false if there is no buffer of that CPU. */
-bool buffer_open(struct stream *s, const char *name, u32 cpu, u32 nr_pages);
-/* Defines the events when the first CPU is opened, and adds the ids of that CPU. */
-void buffer_events(struct buffers *b, const struct stream *s);
-void buffer_records(const struct buffers *b, struct buffer *c, const unsigned char *data,
-		    size_t size);
-/* Reports all losses that no record has reported. */
-void buffer_end(const struct buffers *b, struct buffer *c, const struct stream *s);
+/*
+ * Opens the CPU's buffer, from the present on, and adds its events to the file. Returns false if
+ * there is no buffer of that CPU.
+ */
+bool buffer_open(struct buffers *b, struct buffer *c, struct stream *s, u32 cpu, u32 nr_pages);
+void buffer_records(const struct buffers *b, struct buffer *c, u32 cpu,
+		    const unsigned char *data, size_t size);
+/* Puts a record of what was lost since the last call. */
+void buffer_lost(const struct buffers *b, struct buffer *c, const struct stream *s);
 
 /* ---- switches.c: makes samples of switches ---- */
 
@@ -191,7 +195,6 @@ struct switches {
 /* A CPU's switches so far. */
 struct cpu_switches {
 	u32 cpu;
-	u64 time;
 	u64 lost;		/* switches that records in the file report as lost */
 	u64 sums[NR_SUMS];
 	struct raw raw;

@@ -162,6 +162,8 @@ static void add_sample(struct report *r, const unsigned char *at, size_t size)
 		broken(r, at, "a switch of %zu bytes", size);
 	memcpy(&sample, at, sizeof(sample));
 	memcpy(&raw, at + sizeof(sample) + sums, sizeof(raw));
+	if (sample.nr * sizeof(*sample.sums) != sums || raw.size != sizeof(raw) - sizeof(raw.size))
+		broken(r, at, "a switch of another layout");
 	cpu = cpu_of(r, at, sample.cpu);
 	if (sample.id != recording_id(sample.cpu, SUM_RUN))
 		broken(r, at, "a sample of an unknown event");
@@ -335,10 +337,7 @@ static u64 read_event(struct report *r, const unsigned char *desc, u64 at, u64 s
 	return at + length;
 }
 
-/*
- * Reads the names of the counted events. The events that each recording has come before them, and
- * the one that tells of tasks comes last.
- */
+/* Reads the names of the counted events, which come after run, wait and idle, and before tasks. */
 static void read_events(struct report *r)
 {
 	struct { u32 nr, attr_size; } head;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Makes samples of perf.data from the module's records and packets. perf takes the differences of
- * the sums in a CPU's samples, and skips those that are zero: the idle task has no slice of "run".
+ * Makes samples of perf.data from the module's records and packets. perf computes the increase of
+ * each sum since the CPU's previous sample, and shows no sample where that is 0. So a slice of the
+ * idle task counts for "idle" and not for "run", and that of another task the other way round.
  */
 #include <string.h>
 
@@ -87,7 +88,6 @@ static void add_up(struct cpu_switches *c, const struct slice *s)
 {
 	unsigned int i;
 
-	c->time = s->time;
 	c->sums[s->pid ? SUM_RUN : SUM_IDLE] += s->run;
 	c->sums[SUM_WAIT] += s->wait;
 	for (i = 0; i < RECORDING_COUNTS; i++)
@@ -130,12 +130,8 @@ static void put_switch(const struct switches *s, struct cpu_switches *c, const s
 
 static void put_lost(const struct switches *s, struct cpu_switches *c, u64 lost)
 {
-	const struct perfdata_id id = {
-		.time = c->time,
-		.cpu = c->cpu,
-		.id = recording_id(c->cpu, SUM_RUN),
-	};
-	const u64 body[] = { id.id, lost };
+	const struct perfdata_id id = track_id(s->track, c->cpu);
+	const u64 body[] = { recording_id(c->cpu, SUM_RUN), lost };
 
 	if (lost)
 		perfdata_put_record(s->file, PERF_RECORD_LOST, 0, body, sizeof(body), &id);

@@ -42,17 +42,30 @@ __noreturn static void cannot(u32 cpu, int error)
 	die("CPU %u: perf does not tell the names of tasks: %s", cpu, strerror(error));
 }
 
-void track_open(struct track *t, struct stream *s, u32 cpu)
+bool track_open(struct track *t, struct stream *s, u32 cpu)
 {
 	u64 id;
 
 	*s = (struct stream) { .cpu = cpu, .mode = PMUK_SCHED_DROP };
 	s->fd = (int)syscall(__NR_perf_event_open, &t->file->events[t->event].attr, -1, (int)cpu,
 			     -1, PERF_FLAG_FD_CLOEXEC);
+	if (s->fd < 0 && (errno == ENODEV || errno == EINVAL))
+		return false;
 	if (s->fd < 0 || ioctl(s->fd, PERF_EVENT_IOC_ID, &id))
 		cannot(cpu, errno);
 	perfdata_add_id(t->file, t->event, id);
 	stream_map(s, TRACK_PAGES);
+	return true;
+}
+
+/* Returns what follows a record that pmuk makes. The dummy event's id tells perf which fields. */
+struct perfdata_id track_id(const struct track *t, u32 cpu)
+{
+	const struct perfdata_event *e = &t->file->events[t->event];
+
+	if (!e->nr)
+		die("none of these CPUs is online");
+	return (struct perfdata_id) { .cpu = cpu, .id = e->ids[0] };
 }
 
 void track_belongs(struct track *t, u32 tid, u32 pid)

@@ -9,9 +9,9 @@
  * A file reads one buffer: the steps are open(2), PMUK_BUFFER_OPEN, mmap(2), poll(2). The map is
  * that of perf_event_open(2): a control page, then 2^n data pages with perf's records. The reader
  * gives records back by data_tail. Records that are below the watermark wake nobody. The first map
- * decides how many data pages there are. If that is what the context has had before, the map has
- * the records from before the map, too. The last munmap(2) ends all records, and the kernel
- * discards new ones until the next map.
+ * decides how many data pages there are. If the kernel code has asked for as many, the map has the
+ * records from before the map, too; with another number, the ring begins empty. The last munmap(2)
+ * frees the data pages with their records, and the kernel discards new ones until the next map.
  *
  * poll(2) returns POLLIN once after each wakeup of the buffer, and POLLHUP when its context has
  * been closed: then no record is added any more. The map stays readable, so records below the
@@ -53,16 +53,17 @@ struct pmuk_dev_buffer {
  * @num: the counter's number in that set
  * @pad: 0
  * @id: the counter's id, in PERF_SAMPLE_IDENTIFIER and wherever else records have an id. The
- *	kernel gives an id to no other counter, and to a counter of the same number on no other
- *	CPU. It does not change as long as the context exists, not when the context stops or is
- *	loaded anew, and not when the CPU goes offline. Counters of a task have one id on all CPUs
+ *	ids of all contexts, sets, counters and CPUs differ, also from those of
+ *	perf_event_open(2). An id does not change as long as the context exists, not when the context stops or is
+ *	loaded anew, and not when the CPU goes offline. The counters of a task have one id on all
+ *	CPUs; an owner that moves its context between a task and CPUs changes the ids
  * @attr: what the counter counts, and the layout of its records, for perf.data. The field size says
  *	how many bytes the kernel knows; the bytes behind these are 0. sample_type is that of
  *	the records. If the owner adds a field of its own, it is the last 8 bytes of a record, and
  *	sample_type does not have it. sample_period is the period that the owner has asked for, or 0
- *	for none; with freq, sample_freq is the frequency. precise_ip is likewise what the owner has asked for, and the PMU may be less
- *	precise. sample_id_all is 0, as PERF_RECORD_LOST and all others but samples have no such
- *	fields
+ *	for none; with freq, sample_freq is the frequency. precise_ip is likewise what the owner has
+ *	asked for, and the PMU may be less precise. sample_id_all is 0, as PERF_RECORD_LOST and all
+ *	others but samples have no such fields
  * @attr_space: the bytes of @attr and those behind it
  */
 struct pmuk_dev_event {
@@ -79,10 +80,12 @@ struct pmuk_dev_event {
 
 /**
  * struct pmuk_dev_stat - argument of PMUK_BUFFER_STAT
- * @lost: records for which there was no room. PERF_RECORD_LOST has the same numbers, except for
- *	those that no later record has followed
- * @discarded: records that the buffer has refused, as before the first map and after the last
- * @head: bytes written so far, as in data_head
+ * @lost: records for which there was no room since the buffer was made, with and without a reader.
+ *	PERF_RECORD_LOST reports the same losses, but only when the next record is written
+ * @discarded: records that the buffer has refused since it was made, as while nobody maps the buffer
+ *	after the last munmap(2), or because a record was too long
+ * @head: bytes written since the data pages were made, as in data_head. A map that replaces these
+ *	pages begins at 0 again
  */
 struct pmuk_dev_stat {
 	__aligned_u64 lost;

@@ -3,11 +3,11 @@
  * Simulates the kernel for tests of pmuk that need more than files: pmuk-test's system calls are
  * linked to the wrappers below.
  *
- * The devices have CPUs 0 and 1. Their rings are always ready. Each ppoll() adds a burst of switches
- * to them, and each PMUK_SCHED_STAT adds some right after its statistics are taken. Packets are
- * published in parts, and before the statistics. perf's dummy event of a CPU tells once that
- * thread 200 of process 100 has begun, and how it is named. Below PMUK_ROOT, a cgroup is a
- * directory that has a cgroup's files. PMUK_TEST=eacces and other values make calls fail.
+ * The devices have CPUs 0 and 1. Their rings are always ready. Each ppoll() adds a burst of
+ * switches to them, and each PMUK_SCHED_STAT adds some right after its statistics are taken.
+ * Packets are published in parts, and before the statistics. perf's dummy event of a CPU tells
+ * once that thread 200 of process 100 has begun, and how it is named. Below PMUK_ROOT, a cgroup is
+ * a directory that has a cgroup's files. PMUK_TEST=eacces and other values make calls fail.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -302,7 +302,7 @@ static void put_names(int fd, u64 id)
 static int open_dummy(u32 cpu)
 {
 	if (test_is("no-perf") || cpu >= RINGS)
-		return refuse(EACCES);
+		return refuse(cpu >= RINGS ? ENODEV : EACCES);
 	dummies[cpu].fd = memfd_create("dummy", MFD_CLOEXEC);
 	if (dummies[cpu].fd < 0)
 		return -1;
@@ -409,6 +409,7 @@ static int about_exported(struct ring *r, unsigned long request, void *arg)
 	if (request == PMUK_BUFFER_EVENT)
 		return describe(r, arg);
 	stat->lost = r->stat.lost;
+	stat->discarded = 0;
 	stat->head = r->head;
 	return 0;
 }

@@ -46,7 +46,7 @@ class Cpu:
     def __init__(self, cpu):
         self.cpu, self.sums = cpu, [0] * 5
 
-    def switch(self, misc, tid, following, run, wait, *counts, shown=None, event=0, more=b''):
+    def switch(self, misc, tid, following, run, wait, *counts, shown=None, event=0, nr=5, raw=12, more=b''):
         self.sums[0 if tid else 2] += run
         self.sums[1] += wait
         for i, count in enumerate(counts):
@@ -54,8 +54,8 @@ class Cpu:
         sums = b''.join(struct.pack('=QQ', s, event_id(self.cpu, i + event))
                         for i, s in enumerate(self.sums))
         return record(SAMPLE, struct.pack('=QIIQIIQQ', event_id(self.cpu, 0), tid, tid, 0, self.cpu, 0,
-                                          run if shown is None else shown, 5) + sums +
-                      struct.pack('=IIII', 12, following, misc, 0) + more)
+                                          run if shown is None else shown, nr) + sums +
+                      struct.pack('=IIII', raw, following, misc, 0) + more)
 
 
 def first(last=()):
@@ -161,6 +161,8 @@ KINDS = {
     'short_switch': whole(data(more=record(SAMPLE, bytes(48)))),
     'long_switch': switched(*SWITCH, more=bytes(8)),
     'bad_class': switched(7, *SWITCH[1:]),
+    'other_nr': switched(*SWITCH, nr=4),
+    'other_raw': switched(*SWITCH, raw=16),
     'two_lengths': switched(*SWITCH, shown=5),
     'other_event': switched(*SWITCH, event=1),
     'shrinks': whole(data() + first()[0]),

@@ -772,6 +772,8 @@ test_report_broken() {
 	refuses_file short_switch 'a switch of 56 bytes'
 	refuses_file long_switch 'a switch of 160 bytes'
 	refuses_file bad_class 'a switch of an unknown class'
+	refuses_file other_nr 'a switch of another layout'
+	refuses_file other_raw 'a switch of another layout'
 	refuses_file two_lengths 'a slice of two lengths'
 	refuses_file other_event 'a sum of another event'
 	refuses_file shrinks 'a sum of CPU 0 that shrinks'
@@ -998,6 +1000,7 @@ counted()
 	python3 - "$1" <<-'END'
 		import struct, sys
 		data = open(sys.argv[1], 'rb').read()
+		ids = {7, 8}	# those of the dummy events
 		magic, size, attr, attrs_at, attrs, at, left = struct.unpack_from('=8s6Q', data)
 		assert magic == b'PERFILE2' and size == 104 and attrs_at + attrs == len(data)
 		samples = lost = 0
@@ -1005,6 +1008,8 @@ counted()
 		    kind, _, length = struct.unpack_from('=IHH', data, at)
 		    samples += kind == 9
 		    lost += struct.unpack_from('=Q', data, at + 16)[0] if kind == 2 else 0
+		    if kind not in (9, 68) and struct.unpack_from('=Q', data, at + length - 8)[0] not in ids:
+		        sys.exit(f'byte {at}: perf does not know what follows the record')
 		    at, left = at + length, left - length
 		print(samples, lost, attrs // attr)
 	END
@@ -1025,7 +1030,8 @@ test_kernel_record_buffer() { kernel
 test_kernel_record_buffer_refused() { kernel
 	refuses 1 'no kernel code exports buffers by the name nothing' record --buffer nothing -t 1
 	refuses 1 'by the name xxxx' record --buffer "$(printf 'x%.0s' {1..40})" -t 1
-	refuses 1 'there is no CPU 7' record --buffer exported -c 7 -t 1
+	refuses 1 'there is no CPU 7, or it has no buffer' record --buffer exported -c 0,7 -m 4 -t 1
+	refuses 1 'none of these CPUs is online' record --buffer exported -c 7 -t 1
 	PMUK_TEST=busy refuses 1 'on CPU 0 are being read by somebody else' record --buffer exported -m 4 -t 1
 	PMUK_TEST=eacces refuses 1 'takes CAP_PERFMON' record --buffer exported -m 4 -t 1
 	refuses 1 'for switches, not with --buffer' record --buffer exported --raw -t 1
@@ -1033,6 +1039,7 @@ test_kernel_record_buffer_refused() { kernel
 	refuses 1 'Is the module pmu_kapi loaded' record --buffer exported -m 4 -t 1
 }
 
+has_begun() { compgen -G "$work/data.*" >/dev/null; }
 has_ended() { ! kill -0 "$1" 2>/dev/null; }
 
 test_kernel_record_interrupted() { kernel
@@ -1043,7 +1050,7 @@ import os, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_DFL)	# bash ignores SIGINT in background processes
 os.execv(sys.argv[1], sys.argv[1:])' "$pmuk" record -o "$work/data" 2>"$work/said" &
 	pid=$!
-	waits test -s "$work/data" || true
+	waits has_begun || true
 	kill -INT "$pid"
 	waits has_ended "$pid" || true
 	kill -KILL "$pid" 2>/dev/null && broken 'it does not end'
@@ -1059,11 +1066,25 @@ test_kernel_record_refused() { kernel
 	[ ! -e "$work/has run" ] || broken 'the command runs though nothing is recorded'
 	refuses 1 'there is no CPU 7, or it is offline' record -c 7 -t 1
 	PMUK_TEST=no-perf refuses 1 'of tasks takes CAP_PERFMON' record -t 1
-	refuses 1 'nowhere/data: No such file' "$pmuk" record -o "$work/nowhere/data" -t 1
+	refuses 1 'nowhere/data.*: No such file' "$pmuk" record -o "$work/nowhere/data" -t 1
 	rm "$PMUK_ROOT/dev/pmuk_sched"
 	refuses 1 '/dev/pmuk_sched is missing, though' record -t 1
-	[ ! -c /dev/full ] || { kernel; refuses 1 'No space left.*not complete|cannot write' \
-		"$pmuk" record -o /dev/full -t 1; }
+	kernel
+	refuses 1 '/dev/null is no regular file' "$pmuk" record -o /dev/null -t 1
+}
+
+# A recording takes the place of an older one when it is complete. Only its owner may read it.
+test_kernel_record_replaces() { kernel
+	echo older >"$work/data"
+	PMUK_TEST=busy refuses 1 'by somebody else' record -t 1
+	(trap '' XFSZ; ulimit -f 1024; refuses 1 'File too large' record -t 1)
+	[ "$(cat "$work/data")" = older ] || broken 'the older recording is gone'
+	[ "$(echo "$work"/data*)" = "$work/data" ] || broken "left: $(echo "$work"/data*)"
+	ends 127 record -- "$work/no command" 2>/dev/null
+	[ "$(cat "$work/data")" = older ] || broken 'the older recording is gone'
+	record -t 0.2 2>/dev/null
+	exact "$work/data"
+	[ "$(stat -c %a "$work/data")" = 600 ] || broken "$(stat -c %a "$work/data")"
 }
 
 # ---- running them ----

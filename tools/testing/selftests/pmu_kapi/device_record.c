@@ -216,6 +216,7 @@ FIXTURE_SETUP(device)
 /* No buffer is left when the context is closed and no file is open. */
 FIXTURE_TEARDOWN(device)
 {
+	write_file("/sys/devices/system/cpu/cpu1/online", "1");
 	reader_unmap(&self->r);
 	close(self->live);
 	close(self->fd);
@@ -575,6 +576,12 @@ TEST(root_without_capabilities_may_not)
 TEST(perfmon_may)
 {
 	ASSERT_EQ(drop(BIT(CAP_SYS_ADMIN)), 0);
+	EXPECT_EQ(errno_of_open(DEVICE, O_RDWR), 0);
+}
+
+TEST(nobody_with_perfmon_may)
+{
+	ASSERT_EQ(be_nobody(BIT(CAP_PERFMON)), 0);
 	EXPECT_EQ(errno_of_open(DEVICE, O_RDWR), 0);
 }
 
