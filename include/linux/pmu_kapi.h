@@ -113,7 +113,8 @@ struct pmuk_value {
  * @branches: PERF_SAMPLE_BRANCH_STACK, the latest branches, from PMUs that record them
  * @callchain: PERF_SAMPLE_CALLCHAIN with PMUK_CALLCHAIN_USER, addresses from the innermost function
  *	outwards, with PERF_CONTEXT_KERNEL before the kernel's and PERF_CONTEXT_USER before those of
- *	user space
+ *	user space. If the callback hits an event of perf, as by a tracepoint, perf core may
+ *	write another callchain there
  * @cgroup: PERF_SAMPLE_CGROUP, id of the current task's cgroup of perf's hierarchy
  * @time: PERF_SAMPLE_TIME, nanoseconds on perf's clock, local_clock()
  * @period: PERF_SAMPLE_PERIOD, the period that has just ended, in events
@@ -230,8 +231,8 @@ typedef void (*pmuk_overflow_t)(struct pmuk_counter *c,
  * @cookie: a number of the consumer's own, in this counter's records with PMUK_SAMPLE_COOKIE
  * @max_stack: with PERF_SAMPLE_CALLCHAIN, the largest number of addresses in a callchain, perf's
  *	marks not counted; else 0. With PMUK_CALLCHAIN_USER, 0 means 127, the largest value is the
- *	sysctl kernel.perf_event_max_stack or 4096, and branches are limited, too, as with perf.
- *	Without the flag, 0 means 64, which is the largest value
+ *	less of the sysctl kernel.perf_event_max_stack and 4096, and branches are limited, too, as
+ *	with perf. Without the flag, 0 means 64, which is the largest value
  *
  * pmuk_counter_create() copies the struct, which need not outlive the call.
  */

@@ -50,8 +50,8 @@ struct task_struct;
  * @PMUK_CTX_EXPORT: user space that has CAP_PERFMON may read the context's buffers through
  *	/dev/pmuk, by the context's name, see uapi/linux/pmu_kapi.h. The context has a name, perf's
  *	records with PERF_SAMPLE_IDENTIFIER, TID and TIME, with PERF_SAMPLE_READ also
- *	PERF_FORMAT_ID, but without REGS_INTR, and buffers with data pages, PMUK_BUFFER_DROP and PMUK_BUFFER_USER_TAIL,
- *	without an AUX area and without a wait queue of the consumer's
+ *	PERF_FORMAT_ID, but without REGS_INTR, and buffers with data pages, PMUK_BUFFER_DROP and
+ *	PMUK_BUFFER_USER_TAIL, without an AUX area and without a wait queue of the consumer's
  */
 enum pmuk_context_flags {
 	PMUK_CTX_MASK		= BIT(0),
@@ -219,10 +219,10 @@ enum pmuk_pmd_flags {
  * @long_reset: events until the first overflow after pmuk_restart(); 0: as @short_reset
  * @freq: as &pmuk_attr.freq, with @short_reset as the first and shortest period: overflows per
  *	second of the counter's time on the PMU; 0: the period stays. Needs a @short_reset from 2 to
- *	2^48, and no @long_reset or @random_mask. Each CPU adapts its own period, which begins anew
- *	with pmuk_start() and, after a counter has waited for it, with pmuk_restart(). @reset_peers
- *	of other counters do not change the period. A counter that waits for pmuk_restart() still
- *	interrupts. Not for PMUK_TARGET_TREE
+ *	2^48, and no @long_reset or @random_mask. Each CPU adapts its own period, from @short_reset
+ *	on at each pmuk_start(). pmuk_restart() and @reset_peers of other counters leave the period
+ *	alone. A counter that waits for pmuk_restart() and is not paused still interrupts at @freq,
+ *	and these overflows are dropped. Not for PMUK_TARGET_TREE
  * @random_mask: each period is longer by a random number under this mask
  * @random_seed: start of the random sequence. Each CPU has a sequence of its own
  * @reset_peers: a bit for each counter of the set that begins a new period when this counter

@@ -5,8 +5,8 @@
  *
  * The private data of an open file are its buffer, or NULL before PMUK_BUFFER_OPEN. The file holds
  * a reference of the buffer and none of the context, so a close does not wait for files: a file
- * looks the context up by its id when it needs the context, and then finds none. The buffer holds nothing of the
- * context's owner, whose module may be unloaded while the file is open.
+ * looks the context up by its id when it needs the context, and then finds none. The buffer holds
+ * nothing of the context's owner, whose module may be unloaded while the file is open.
  */
 #include <linux/atomic.h>
 #include <linux/capability.h>

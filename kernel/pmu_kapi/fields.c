@@ -103,7 +103,10 @@ static u64 pmuk_found_by_core(struct perf_sample_data *data, struct perf_event *
 {
 	u64 flags = data->sample_flags, size = data->dyn_size, found;
 
-	/* RCU guards the callchain. With interrupts off, it stays until the handler ends. */
+	/*
+	 * RCU guards the memory of the callchain. perf core writes the next one there if code on
+	 * this CPU hits another event, as callbacks may, so records are written before these.
+	 */
 	guard(rcu)();
 	pmuk_sample_prepare(data, event, regs);
 	found = data->sample_flags & PMUK_SAMPLE_CORE;

@@ -493,9 +493,9 @@ void pmuk_counter_rearm(struct pmuk_counter *c, u64 period)
 {
 	while (!pmuk_rearm_disabled(c))
 		cpu_relax();
-	pmuk_forget_period(c);
 	if (!period)
 		return;
+	pmuk_forget_period(c);
 	if (!c->attr.freq || pmuk_hw_adapts(c))	/* a clock with a frequency keeps its period */
 		c->attr.period = period;
 	if (period == 1 && !c->host)

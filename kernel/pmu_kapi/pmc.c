@@ -196,8 +196,8 @@ static void pmuk_pmd_rebase(struct pmuk_context *ctx, const struct pmuk_pmd *pmd
 
 /*
  * Returns true if @pmd changes what is fixed while the context is loaded. Events are created with
- * or without a period, with a random sequence, and with the shortest of periods that adapt. The events of a tree also keep their periods,
- * and have no peers.
+ * or without a period, with a random sequence, and with the shortest period that freq may choose.
+ * The events of a tree also keep their periods, and have no peers.
  */
 static bool pmuk_pmd_is_fixed(const struct pmuk_context *ctx, const struct pmuk_pmd *old,
 			      const struct pmuk_pmd *pmd) __must_hold(&ctx->lock)
@@ -247,7 +247,8 @@ static int pmuk_write_pmd(struct pmuk_context *ctx, const struct pmuk_pmd *pmd)
  * there is no such event set; -EINVAL for an impossible number, unknown flags, too long a period,
  * a freq that contradicts the periods, or if it says what an overflow is to do and has no period;
  * -EBUSY if the context is loaded, and a counter without a period is to get one, or the reverse, or
- * its periods are to be randomized or adapted differently, or with PMUK_TARGET_TREE periods or peers are to change; -ENOMEM.
+ * its periods are to be randomized or adapted differently, or with PMUK_TARGET_TREE periods or
+ * peers are to change; -ENOMEM.
  */
 int pmuk_write_pmds(struct pmuk_context *ctx, struct pmuk_pmd *req, int count)
 {

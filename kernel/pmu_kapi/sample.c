@@ -134,6 +134,7 @@ void pmuk_counter_late_sample(struct pmuk_counter *c, struct pmuk_sample *sample
 {
 	u64 wanted = c->attr.sample_type & (PERF_SAMPLE_READ | PERF_SAMPLE_TIME);
 
+	pmuk_forget_period(c);	/* the length of the period is unknown */
 	*sample = (struct pmuk_sample){
 		.valid	= wanted | PERF_SAMPLE_PERIOD,
 		.period	= perf_local_last_period(c->event),

@@ -26,8 +26,8 @@ static_assert(CONFIG_NR_CPUS < BIT(14) && PMUK_SET_COUNTERS <= BIT(5));
 
 /*
  * Returns the id that a counter has in records; @cpu is -1 for a task's counter. perf's id of the
- * event would be another one each time that the counter is made, and readers could not follow. perf's
- * ids count up from 1 and stay far below 2^35, where these begin.
+ * event would be another one each time that the counter is made, and readers could not follow.
+ * perf's ids count up from 1 and stay far below 2^35, where these begin.
  */
 u64 pmuk_record_id(const struct pmuk_context *ctx, u16 set, u16 num, int cpu)
 {
@@ -303,7 +303,8 @@ void pmuk_slot_restart(struct pmuk_slot *slot)
 
 	pmuk_counter_disable(c);
 	hit = READ_ONCE(slot->hit);
-	pmuk_counter_rearm(c, hit ? period : 0);
+	/* A period that adapts goes on: a new one would have the first length again. */
+	pmuk_counter_rearm(c, hit && !c->attr.freq ? period : 0);
 	if (hit)	/* after the period; pairs with pmuk_slot_shorten() */
 		smp_store_release(&slot->longer, period != pmuk_slot_period(slot, false));
 	WRITE_ONCE(slot->hit, false);

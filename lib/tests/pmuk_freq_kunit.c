@@ -171,7 +171,7 @@ static void let_events_happen(struct pmuk_sim *sim, unsigned int overflows_wante
 
 /*
  * Period i follows from period i - 1, which the driver had begun, and from the time of period
- * i - 2, which had just ended. The time of period @timed is the first one that is known. The
+ * i - 2, which had just ended. The times of periods before period @timed are not known. The
  * simulated PMU is not the CPU's own, so periods are multiples of 16.
  */
 static void expect_adapted(struct kunit *test, int timed)
@@ -262,10 +262,12 @@ static void adapted_periods_are_not_set(struct kunit *test)
 
 /* ---- contexts ---- */
 
+/* Counter 1 only masks, and is not noted. */
 static u32 note_event(const struct pmuk_format_event *event)
 {
-	note_overflow(event->counter, event->sample, NULL);
-	return PMUK_FORMAT_RESET;
+	if (event->num == 0)
+		note_overflow(event->counter, event->sample, NULL);
+	return event->mask ? PMUK_FORMAT_MASK : PMUK_FORMAT_RESET;
 }
 
 static struct pmuk_format note_format = {
@@ -305,6 +307,62 @@ static void contexts_adapt_periods(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, pmuk_stop(ctx), 0);
 		expect_adapted(test, 1);
 	}
+}
+
+/* Returns a context whose counters of @sim mask it at each overflow if @pmds say so. */
+static struct pmuk_context *masking(struct kunit *test, struct pmuk_sim *sim,
+				    const struct pmuk_pmd *pmds, unsigned int nr)
+{
+	const struct pmuk_context_attr attr = {
+		.format = &note_format.uuid, .flags = PMUK_CTX_MASK,
+	};
+	struct pmuk_context *ctx;
+	unsigned int i;
+
+	overflows.nr = 0;
+	pmuk_ctx_format(test, &note_format);
+	ctx = pmuk_ctx_create(test, &attr);
+	for (i = 0; i < nr; i++)
+		pmuk_ctx_add_pmd(test, ctx, sim, i, &pmds[i]);
+	pmuk_ctx_run(test, ctx, pmuk_test_pin_first(test));
+	return ctx;
+}
+
+/* Each overflow masks. Restarts begin no new period, and the pauses before them do not count. */
+static void restarts_keep_the_period(struct kunit *test)
+{
+	const struct pmuk_pmd pmd = { .short_reset = FIRST, .freq = FREQ,
+				      .flags = PMUK_PMD_NOTIFY };
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct pmuk_context *ctx = masking(test, sim, &pmd, 1);
+	unsigned int i;
+
+	for (i = 1; i <= MANY; i++) {
+		let_events_happen(sim, i);
+		pmuk_test_spin(NSEC_PER_SEC / FREQ * 2);
+		KUNIT_ASSERT_EQ(test, pmuk_restart(ctx), 0);
+	}
+	KUNIT_EXPECT_GT(test, overflows.periods[MANY - 1], 2 * FIRST);
+}
+
+/* Another counter masks several times in each period. */
+static void restarts_for_others_keep_the_clock(struct kunit *test)
+{
+	const struct pmuk_pmd pmds[] = {
+		{ .num = 0, .short_reset = FIRST, .freq = FREQ },
+		{ .num = 1, .short_reset = FIRST / 4, .flags = PMUK_PMD_NOTIFY },
+	};
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	struct pmuk_context *ctx = masking(test, sim, pmds, ARRAY_SIZE(pmds));
+	unsigned int i;
+
+	for (i = 0; READ_ONCE(overflows.nr) < MANY && i < 1000000; i++) {
+		pmuk_sim_count(sim, 0, FIRST / 4);
+		pmuk_sim_count(sim, 1, FIRST / 4);
+		KUNIT_ASSERT_EQ(test, pmuk_restart(ctx), 0);
+	}
+	KUNIT_ASSERT_EQ(test, overflows.nr, MANY);
+	KUNIT_EXPECT_GT(test, overflows.periods[MANY - 1], 2 * FIRST);
 }
 
 static void expect_pmd(struct kunit *test, struct pmuk_context *ctx, struct pmuk_pmd pmd,
@@ -428,6 +486,8 @@ static struct kunit_case pmuk_freq_cases[] = {
 	KUNIT_CASE(first_period_is_the_shortest),
 	KUNIT_CASE(adapted_periods_are_not_set),
 	KUNIT_CASE(contexts_adapt_periods),
+	KUNIT_CASE(restarts_keep_the_period),
+	KUNIT_CASE(restarts_for_others_keep_the_clock),
 	KUNIT_CASE(frequencies_stay_while_loaded),
 	KUNIT_CASE(frequencies_contradict_periods),
 	KUNIT_CASE(clocks_of_contexts_have_a_fixed_period),

@@ -118,7 +118,7 @@ static void put_kernel_map(struct track *t, u64 start, u64 size, const char *nam
 	    m.name);
 }
 
-/* A line of /proc/modules has the module's size in the second field, and its address in the last. */
+/* A line of /proc/modules has the module's size in field 2, and its address at the end. */
 static void put_modules(struct track *t)
 {
 	FILE *file = fopen(rooted("/proc/modules"), "re");

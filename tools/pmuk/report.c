@@ -39,13 +39,13 @@ struct report {
 	size_t size;
 	struct perfdata_header header;
 	struct reading events;	/* only the names of the events */
-	struct recording_account account;
 	u64 only;		/* the CPU to report, NONE: all */
 	struct task *tasks;
 	size_t nr_tasks, tasks_room;
 	struct map index;	/* from a pid to its index in tasks */
 	struct cpu *cpus;	/* from the account */
 	size_t nr;
+	struct recording_account account;	/* without its CPUs */
 };
 
 #define BROKEN	"it was cut short, or is damaged. Record again"

@@ -54,9 +54,10 @@ struct pmuk_dev_buffer {
  * @pad: 0
  * @id: the counter's id, in PERF_SAMPLE_IDENTIFIER and wherever else records have an id. The
  *	ids of all contexts, sets, counters and CPUs differ, also from those of
- *	perf_event_open(2). An id does not change as long as the context exists, not when the context stops or is
- *	loaded anew, and not when the CPU goes offline. The counters of a task have one id on all
- *	CPUs; an owner that moves its context between a task and CPUs changes the ids
+ *	perf_event_open(2). An id does not change as long as the context exists, not when the
+ *	context stops or is loaded anew, and not when the CPU goes offline. The counters of a task
+ *	have one id on all CPUs; an owner that moves its context between a task and CPUs changes
+ *	the ids
  * @attr: what the counter counts, and the layout of its records, for perf.data. The field size says
  *	how many bytes the kernel knows; the bytes behind these are 0. sample_type is that of
  *	the records. If the owner adds a field of its own, it is the last 8 bytes of a record, and
@@ -82,8 +83,8 @@ struct pmuk_dev_event {
  * struct pmuk_dev_stat - argument of PMUK_BUFFER_STAT
  * @lost: records for which there was no room since the buffer was made, with and without a reader.
  *	PERF_RECORD_LOST reports the same losses, but only when the next record is written
- * @discarded: records that the buffer has refused since it was made, as while nobody maps the buffer
- *	after the last munmap(2), or because a record was too long
+ * @discarded: records that the buffer has refused since it was made, as while nobody maps the
+ *	buffer after the last munmap(2), or because a record was too long
  * @head: bytes written since the data pages were made, as in data_head. A map that replaces these
  *	pages begins at 0 again
  */
