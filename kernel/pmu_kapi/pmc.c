@@ -135,7 +135,7 @@ static int pmuk_write_pmc(struct pmuk_context *ctx, const struct pmuk_pmc *pmc)
  * fails with -ENOENT if there is no such event set, -EINVAL for an impossible number, unknown
  * flags, precise_ip, branches, registers or max_stack, or PMUK_SHARED without PMUK_PINNED;
  * -EOPNOTSUPP for registers or PMUK_CALLCHAIN_USER if this kernel does not support them; -ENOMEM.
- * Whether there is such an event is seen when the context is loaded.
+ * pmuk_load_context() finds out whether a PMU knows the event.
  */
 int pmuk_write_pmcs(struct pmuk_context *ctx, struct pmuk_pmc *req, int count)
 {

@@ -5,8 +5,7 @@
  * Reports by a CPU's own NMI have the branches that the PMU has recorded.
  *
  * The sources of reports and of NMIs are compiled here with a log in place of the kernel's calls.
- * So the tests need neither a kernel with sched_ext nor a PMU that records branches, and they print
- * nothing.
+ * The tests therefore need no sched_ext and no PMU that records branches, and print nothing.
  */
 #include <kunit/test.h>
 #include <linux/debug_locks.h>
