@@ -47,6 +47,15 @@ since()
 	dmesg | tail -n +$((lines + 1))
 }
 
+# take ARGUMENT...: perf stat counts in the background when this returns, and $taker is its process
+take()
+{
+	rm -f /tmp/taken
+	perf stat "$@" sh -c 'echo >/tmp/taken; exec sleep 1000' >/tmp/stat 2>&1 &
+	taker=$!
+	until [ -e /tmp/taken ] || ! kill -0 $taker; do sleep 0.1; done
+}
+
 # has_x86_pmu: succeeds on x86 with counters, which interrupt by NMI
 has_x86_pmu() { [ -e /sys/bus/event_source/devices/cpu ]; }
 
