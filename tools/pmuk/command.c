@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Runs COMMAND. pmuk forks the child first, which enters its cgroup and waits. The child becomes
- * COMMAND when everything else is ready.
+ * COMMAND when everything else is ready. If pmuk fails later, pmuk terminates COMMAND.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -20,6 +21,7 @@ struct excuse {
 };
 
 static int excuses;		/* the pipe that a struct excuse comes from */
+static struct command *running;	/* COMMAND from command_go() until its end is known, or NULL */
 
 __noreturn static void give_up(int to, bool cgroup)
 {
@@ -57,6 +59,17 @@ __noreturn static void child(char **argv, const char *cgroup, const int *go, int
 	give_up(excuse, false);
 }
 
+/* Runs when pmuk exits. A signal ends the wait, and pmuk, if COMMAND does not obey. */
+static void end_running(void)
+{
+	if (!running)
+		return;
+	kill(running->pid, SIGTERM);
+	signal_restore();
+	command_poll(running, true);
+}
+
+/* The file that pmuk writes is made later, so an exit removes that file before end_running(). */
 void command_prepare(struct command *c, char **argv, const char *cgroup)
 {
 	int excuse[2];
@@ -72,6 +85,7 @@ void command_prepare(struct command *c, char **argv, const char *cgroup)
 		child(argv, cgroup, c->go, excuse[1]);
 	close(excuse[1]);
 	excuses = excuse[0];
+	atexit(end_running);
 }
 
 /* Returns when the child has become COMMAND, or has sent its error. */
@@ -82,6 +96,7 @@ void command_go(struct command *c)
 
 	if (write(c->go[1], "", 1) != 1)
 		die("cannot let the command begin: %s", strerror(errno));
+	running = c;
 	close(c->go[0]);
 	close(c->go[1]);
 	do {
@@ -114,6 +129,7 @@ bool command_poll(struct command *c, bool block)
 	if (pid != c->pid)
 		return false;
 	c->ended = true;
+	running = NULL;
 	c->user = ns_of(used.ru_utime);
 	c->system = ns_of(used.ru_stime);
 	return true;

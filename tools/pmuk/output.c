@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Writes a file that takes the place of an older one when the new file is complete. If pmuk fails,
- * the older file stays.
+ * the older file stays. SIGXFSZ is ignored: the failed write says that the file is too large.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -50,6 +50,7 @@ FILE *output_open(const char *name, mode_t mode)
 	int fd;
 
 	refuse_others(name);
+	signal_catch(SIGXFSZ, SIG_IGN, 0);
 	if (snprintf(temporary, sizeof(temporary), "%s.%d", name, getpid()) >=
 	    (int)sizeof(temporary)) {
 		*temporary = 0;

@@ -16,7 +16,7 @@
 void perfdata_put(struct perfdata *p, const void *data, size_t size)
 {
 	if (size && fwrite(data, size, 1, p->out) != 1)
-		die("%s: %s. The file is not complete", p->name, strerror(errno));
+		die("cannot write to %s: %s. An older file stays", p->name, strerror(errno));
 	p->bytes += size;
 }
 

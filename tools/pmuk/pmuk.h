@@ -298,6 +298,7 @@ struct command {
 
 /* Forks a child that waits for command_go(). @cgroup: the directory of its cgroup, or NULL. */
 void command_prepare(struct command *c, char **argv, const char *cgroup);
+/* From now on, an exit of pmuk terminates COMMAND and waits for its end. */
 void command_go(struct command *c);
 bool command_poll(struct command *c, bool block);	/* true: COMMAND has ended */
 int command_exit_status(const struct command *c);

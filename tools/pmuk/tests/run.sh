@@ -1073,11 +1073,20 @@ test_kernel_record_refused() { kernel
 	refuses 1 '/dev/null is no regular file' "$pmuk" record -o /dev/null -t 1
 }
 
+# If pmuk fails later, it terminates COMMAND, and waits for its end.
+test_kernel_record_fails() { kernel
+	local command='trap "sleep 0.3; echo >ended; exit" TERM; for i in {1..100}; do sleep 0.1; done; echo >unattended'
+	(ulimit -f 1024; refuses 1 'cannot write to .*: File too large. An older file stays' \
+		record -- bash -c "$command")
+	[ -e ended ] || broken 'the command goes on, or pmuk does not wait for its end'
+	[ "$(echo data*)" = 'data*' ] || broken "left: $(echo data*)"
+}
+
 # A recording takes the place of an older one when it is complete. Only its owner may read it.
 test_kernel_record_replaces() { kernel
 	echo older >"$work/data"
 	PMUK_TEST=busy refuses 1 'by somebody else' record -t 1
-	(trap '' XFSZ; ulimit -f 1024; refuses 1 'File too large' record -t 1)
+	(ulimit -f 1024; refuses 1 'File too large' record -t 1)
 	[ "$(cat "$work/data")" = older ] || broken 'the older recording is gone'
 	[ "$(echo "$work"/data*)" = "$work/data" ] || broken "left: $(echo "$work"/data*)"
 	ends 127 record -- "$work/no command" 2>/dev/null
