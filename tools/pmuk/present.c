@@ -177,6 +177,7 @@ static void each_number(struct track *t, const char *directory, u32 pid,
 		closedir(dir);
 }
 
+/* New tasks go on filling the rings meanwhile, so they are drained after each process. */
 static void put_process(struct track *t, u32 none, u32 pid)
 {
 	char path[64];
@@ -186,6 +187,7 @@ static void put_process(struct track *t, u32 none, u32 pid)
 	each_number(t, path, pid, put_name);
 	if (t->code)
 		put_maps(t, pid);
+	track_drain(t);
 }
 
 void put_present(struct track *t)

@@ -23,7 +23,6 @@
 
 struct recorded_cpu {
 	struct stream stream;		/* the switches */
-	struct stream names;		/* perf's records about tasks */
 	struct cpu_switches switches;
 	struct buffer buffer;		/* in place of switches, but for their CPU */
 };
@@ -35,7 +34,7 @@ struct recorder {
 	u64 begun;			/* ns of CLOCK_MONOTONIC */
 	char *cpu_list;			/* NULL: all */
 	struct recorded_cpu *cpus;
-	struct pollfd *fds;		/* two for each CPU */
+	struct pollfd *fds;		/* track has the first ones, cpus the rest */
 	size_t nr, room;
 	unsigned char *buffer;		/* as large as a ring */
 	struct command command;
@@ -49,12 +48,6 @@ struct recorder {
 
 /* ---- which CPUs ---- */
 
-static void close_names(struct recorded_cpu *c)
-{
-	if (c->names.fd >= 0)
-		stream_close(&c->names);
-}
-
 static void add_cpu(struct recorder *rec, u64 cpu)
 {
 	struct recorded_cpu c = { .switches.cpu = (u32)cpu };
@@ -63,11 +56,8 @@ static void add_cpu(struct recorder *rec, u64 cpu)
 	for (i = 0; i < rec->nr; i++)
 		if (rec->cpus[i].switches.cpu == cpu)
 			return;
-	if (!track_open(&rec->track, &c.names, (u32)cpu)) {
-		if (rec->cpu_list && !rec->buffers.name)
-			die("there is no CPU %llu, or it is offline", (unsigned long long)cpu);
-		c.names.fd = -1;
-	}
+	if (!track_open(&rec->track, (u32)cpu) && rec->cpu_list && !rec->buffers.name)
+		die("there is no CPU %llu, or it is offline", (unsigned long long)cpu);
 	rec->cpus = grow(rec->cpus, rec->nr, &rec->room, sizeof(*rec->cpus));
 	rec->cpus[rec->nr++] = c;
 }
@@ -136,7 +126,6 @@ static void open_streams(struct recorder *rec)
 		}
 		if (rec->cpu_list)
 			die("there is no CPU %u, or it has no buffer", c.switches.cpu);
-		close_names(&c);
 	}
 	rec->nr = nr;
 	if (!nr && rec->buffers.name)
@@ -159,27 +148,17 @@ static void drain(struct recorder *rec, struct recorded_cpu *c, u64 end)
 		switches_records(&rec->switches, &c->switches, rec->buffer, size);
 }
 
-/* Names come first, because a switch is written with the process of its thread. */
-static void drain_names(struct recorder *rec)
-{
-	size_t i;
-
-	for (i = 0; i < rec->nr; i++)
-		if (rec->cpus[i].names.fd >= 0)
-			track_put(&rec->track, rec->buffer,
-				  stream_read(&rec->cpus[i].names, NONE, rec->buffer));
-}
-
 /*
  * At the mark of a round, perf prints all up to the newest time of the round before. That is right
  * if each round reads all that is in each ring. A packet may become readable much later than its
- * switch, so packets have no marks.
+ * switch, so packets have no marks. Names come first, because a switch is written with the process
+ * of its thread.
  */
 static void drain_all(struct recorder *rec)
 {
 	size_t i;
 
-	drain_names(rec);
+	track_drain(&rec->track);
 	for (i = 0; rec->mode != PMUK_SCHED_OVERWRITE && i < rec->nr; i++) {
 		drain(rec, &rec->cpus[i], NONE);
 		if (rec->buffers.name)
@@ -202,7 +181,6 @@ static void finish_cpu(struct recorder *rec, struct recorded_cpu *c, struct reco
 	drain(rec, c, stat->head > c->stream.position ? stat->head : c->stream.position);
 	switches_lost(&rec->switches, &c->switches, stat->lost);
 	stream_close(&c->stream);
-	close_names(c);
 }
 
 static void finish_buffers(struct recorder *rec)
@@ -215,7 +193,6 @@ static void finish_buffers(struct recorder *rec)
 		samples += rec->cpus[i].buffer.samples;
 		lost += rec->cpus[i].buffer.lost;
 		stream_close(&rec->cpus[i].stream);
-		close_names(&rec->cpus[i]);
 	}
 	perfdata_finish(&rec->file, rec->all, NULL, 0);
 	fprintf(stderr, "pmuk: %llu samples of %zu CPUs, and %llu lost; %llu bytes in %s\n",
@@ -236,7 +213,7 @@ static void finish(struct recorder *rec)
 		.ended = now_ns(),
 		.nr_cpus = (u32)rec->nr,
 	};
-	drain_names(rec);
+	track_drain(&rec->track);
 	for (i = 0; i < rec->nr; i++) {
 		finish_cpu(rec, &rec->cpus[i], &account->cpus[i]);
 		switches += account->cpus[i].stat.switches;
@@ -257,7 +234,7 @@ static bool has_streams(struct recorder *rec)
 	size_t i, left = 0;
 
 	for (i = 0; i < rec->nr; i++) {
-		struct pollfd *fd = &rec->fds[rec->nr + i];
+		struct pollfd *fd = &rec->fds[rec->track.nr + i];
 
 		if (fd->revents & POLLHUP)
 			fd->fd = -1;
@@ -292,13 +269,11 @@ static u64 patience(const struct recorder *rec, u64 begun)
 /* Rings that overwrite are not read before the end, so only names need to wake pmuk. */
 static void loop(struct recorder *rec)
 {
+	size_t nr = rec->track.nr + (rec->mode == PMUK_SCHED_OVERWRITE ? 0 : rec->nr);
 	u64 begun = now_ns();
 
 	while (goes_on(rec, begun)) {
-		if (rec->mode == PMUK_SCHED_OVERWRITE)
-			poll_ns(rec->fds, rec->nr, patience(rec, begun));
-		else
-			poll_ns(rec->fds, 2 * rec->nr, patience(rec, begun));
+		poll_ns(rec->fds, nr, patience(rec, begun));
 		drain_all(rec);
 	}
 }
@@ -314,18 +289,17 @@ static void allow_files(void)
 	setrlimit(RLIMIT_NOFILE, &files);
 }
 
-static void prepare_buffer(struct recorder *rec)
+static void prepare_loop(struct recorder *rec)
 {
-	size_t i, size = TRACK_PAGES * (size_t)sysconf(_SC_PAGESIZE);
+	struct pollfd *fds = zalloc((rec->track.nr + rec->nr) * sizeof(*fds));
+	size_t i;
 
-	if (size < rec->cpus[0].stream.size)
-		size = rec->cpus[0].stream.size;
-	rec->buffer = zalloc(size);
-	rec->fds = zalloc(2 * rec->nr * sizeof(*rec->fds));
-	for (i = 0; i < rec->nr; i++) {
-		rec->fds[i] = (struct pollfd) { rec->cpus[i].names.fd, POLLIN, 0 };
-		rec->fds[rec->nr + i] = (struct pollfd) { rec->cpus[i].stream.fd, POLLIN, 0 };
-	}
+	rec->buffer = zalloc(rec->cpus[0].stream.size);
+	rec->fds = fds;
+	for (i = 0; i < rec->track.nr; i++)
+		*fds++ = (struct pollfd) { rec->track.streams[i].fd, POLLIN, 0 };
+	for (i = 0; i < rec->nr; i++)
+		*fds++ = (struct pollfd) { rec->cpus[i].stream.fd, POLLIN, 0 };
 }
 
 static void define_events(struct recorder *rec, const struct reading *cpus)
@@ -347,7 +321,7 @@ static void prepare_for(struct recorder *rec, const struct reading *cpus)
 	put_present(&rec->track);
 	rec->begun = now_ns();
 	open_streams(rec);
-	prepare_buffer(rec);
+	prepare_loop(rec);
 }
 
 static void prepare(struct recorder *rec)

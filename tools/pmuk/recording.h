@@ -141,16 +141,21 @@ struct track {
 	size_t event;
 	bool code;		/* also tells of code, where samples have addresses */
 	struct map processes;	/* from a thread to its process */
+	struct stream *streams;	/* each of a CPU that was online */
+	size_t nr, room;
+	unsigned char *buffer;	/* as large as a ring */
+	u64 lost;		/* records */
 };
 
 void track_begin(struct track *t, struct perfdata *file, bool code);
 /* Returns false if the CPU is not online. */
-bool track_open(struct track *t, struct stream *s, u32 cpu);
+bool track_open(struct track *t, u32 cpu);
 struct perfdata_id track_id(const struct track *t, u32 cpu);
 void track_belongs(struct track *t, u32 tid, u32 pid);
-/* Puts records of a CPU, and remembers the processes of new threads. */
-void track_put(struct track *t, const unsigned char *data, size_t size);
+/* Puts the records of all CPUs, and remembers the processes of new threads. */
+void track_drain(struct track *t);
 u32 track_process(const struct track *t, u32 tid);
+/* Warns if records were lost. */
 void track_end(struct track *t);
 
 /* ---- present.c: tasks and code that there are at the beginning ---- */

@@ -4,6 +4,7 @@
  * does: the kernel says so in records of a dummy event. present.c tells of what there was before.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
@@ -31,6 +32,7 @@ void track_begin(struct track *t, struct perfdata *file, bool code)
 
 	*t = (struct track) { .file = file, .code = code };
 	t->event = perfdata_add_event(file, &attr, "tasks");
+	t->buffer = zalloc(TRACK_PAGES * (size_t)sysconf(_SC_PAGESIZE));
 }
 
 __noreturn static void cannot(u32 cpu, int error)
@@ -42,19 +44,21 @@ __noreturn static void cannot(u32 cpu, int error)
 	die("CPU %u: perf does not tell the names of tasks: %s", cpu, strerror(error));
 }
 
-bool track_open(struct track *t, struct stream *s, u32 cpu)
+bool track_open(struct track *t, u32 cpu)
 {
+	struct stream s = { .cpu = cpu, .mode = PMUK_SCHED_DROP };
 	u64 id;
 
-	*s = (struct stream) { .cpu = cpu, .mode = PMUK_SCHED_DROP };
-	s->fd = (int)syscall(__NR_perf_event_open, &t->file->events[t->event].attr, -1, (int)cpu,
-			     -1, PERF_FLAG_FD_CLOEXEC);
-	if (s->fd < 0 && (errno == ENODEV || errno == EINVAL))
+	s.fd = (int)syscall(__NR_perf_event_open, &t->file->events[t->event].attr, -1, (int)cpu,
+			    -1, PERF_FLAG_FD_CLOEXEC);
+	if (s.fd < 0 && (errno == ENODEV || errno == EINVAL))
 		return false;
-	if (s->fd < 0 || ioctl(s->fd, PERF_EVENT_IOC_ID, &id))
+	if (s.fd < 0 || ioctl(s.fd, PERF_EVENT_IOC_ID, &id))
 		cannot(cpu, errno);
 	perfdata_add_id(t->file, t->event, id);
-	stream_map(s, TRACK_PAGES);
+	stream_map(&s, TRACK_PAGES);
+	t->streams = grow(t->streams, t->nr, &t->room, sizeof(s));
+	t->streams[t->nr++] = s;
 	return true;
 }
 
@@ -85,6 +89,7 @@ static void note(struct track *t, const struct perf_event_header *h, const unsig
 {
 	struct { u32 pid, ppid, tid, ptid; } task;
 	struct { u32 pid, tid; } named;
+	struct { u64 id, lost; } gap;
 
 	if (h->type == PERF_RECORD_FORK && h->size >= sizeof(*h) + sizeof(task)) {
 		memcpy(&task, body, sizeof(task));
@@ -94,9 +99,13 @@ static void note(struct track *t, const struct perf_event_header *h, const unsig
 		memcpy(&named, body, sizeof(named));
 		track_belongs(t, named.tid, named.pid);
 	}
+	if (h->type == PERF_RECORD_LOST && h->size >= sizeof(*h) + sizeof(gap)) {
+		memcpy(&gap, body, sizeof(gap));
+		t->lost += gap.lost;
+	}
 }
 
-void track_put(struct track *t, const unsigned char *data, size_t size)
+static void put_records(struct track *t, const unsigned char *data, size_t size)
 {
 	struct perf_event_header h;
 	size_t at;
@@ -111,7 +120,24 @@ void track_put(struct track *t, const unsigned char *data, size_t size)
 	perfdata_put(t->file, data, size);
 }
 
+void track_drain(struct track *t)
+{
+	size_t i;
+
+	for (i = 0; i < t->nr; i++)
+		put_records(t, t->buffer, stream_read(&t->streams[i], NONE, t->buffer));
+}
+
 void track_end(struct track *t)
 {
+	size_t i;
+
+	if (t->lost)
+		warn_user("%llu records about tasks were lost: %s", (unsigned long long)t->lost,
+			  "some tasks may have no name or a wrong one, and code may be missing");
+	for (i = 0; i < t->nr; i++)
+		stream_close(&t->streams[i]);
+	free(t->streams);
+	free(t->buffer);
 	map_free(&t->processes);
 }

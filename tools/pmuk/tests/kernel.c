@@ -6,9 +6,11 @@
  * The devices have CPUs 0 and 1. Their rings are always ready. Each ppoll() adds a burst of
  * switches to them, and each PMUK_SCHED_STAT adds some right after its statistics are taken.
  * Packets are published in parts, and before the statistics. perf's dummy event of a CPU tells
- * once that thread 200 of process 100 has begun, and how it is named. Below PMUK_ROOT, a cgroup is
- * a directory that has a cgroup's files. PMUK_TEST=eacces and other values make calls fail.
+ * once that thread 200 of process 100 has begun, and how it is named; with PMUK_TEST=new-tasks, it
+ * tells that again and again while /proc is read. Below PMUK_ROOT, a cgroup is a directory that has
+ * a cgroup's files. PMUK_TEST=eacces and other values make calls fail.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/pmu_kapi.h>
@@ -35,6 +37,7 @@ int __real_ppoll(struct pollfd *fds, nfds_t nr, const struct timespec *timeout,
 int __real_mkdir(const char *path, mode_t mode);
 int __real_rmdir(const char *path);
 int __real_ioctl(int fd, unsigned long request, ...);
+DIR *__real_opendir(const char *path);
 ssize_t __real_write(int fd, const void *from, size_t size);
 long __wrap_syscall(long number, ...);
 int __wrap_open(const char *path, int flags, ...);
@@ -43,6 +46,7 @@ int __wrap_ppoll(struct pollfd *fds, nfds_t nr, const struct timespec *timeout,
 int __wrap_mkdir(const char *path, mode_t mode);
 int __wrap_rmdir(const char *path);
 int __wrap_ioctl(int fd, unsigned long request, ...);
+DIR *__wrap_opendir(const char *path);
 ssize_t __wrap_write(int fd, const void *from, size_t size);
 
 static struct ring {
@@ -263,7 +267,7 @@ static void burst(struct ring *r, int switches)
 
 /* ---- perf's dummy event ---- */
 
-static struct { int fd; u64 id; } dummies[RINGS];
+static struct ring dummies[RINGS];
 
 struct fork {
 	struct perf_event_header header;
@@ -279,36 +283,86 @@ struct comm {
 	struct perfdata_id id;
 };
 
-/* Maps the ring that pmuk will map, too, and puts two records in it. */
-static void put_names(int fd, u64 id)
-{
-	size_t page = (size_t)sysconf(_SC_PAGESIZE), all = (1 + TRACK_PAGES) * page;
-	struct { struct fork fork; struct comm comm; } records = {
-		.fork = { { PERF_RECORD_FORK, 0, sizeof(struct fork) }, 100, 100, 200, 100, 0,
-			  { .id = id } },
-		.comm = { { PERF_RECORD_COMM, 0, sizeof(struct comm) }, 100, 200,
-			  "a name (with) blanks", { .id = id } },
-	};
-	struct perf_event_mmap_page *ring;
+struct gap {
+	struct perf_event_header header;
+	u64 id, lost;
+	struct perfdata_id after;
+};
 
-	if (ftruncate(fd, (off_t)all))
+static u64 dummy_id(const struct ring *r)
+{
+	return 7 + r->cpu;
+}
+
+static void put_gap(struct ring *r)
+{
+	const struct gap gap = {
+		{ PERF_RECORD_LOST, 0, sizeof(gap) }, dummy_id(r), r->pending, { .id = dummy_id(r) }
+	};
+
+	if (r->pending)
+		put(r, &gap, sizeof(gap));
+	r->pending = 0;
+}
+
+static void put_task(struct ring *r)
+{
+	const struct { struct fork fork; struct comm comm; } records = {
+		.fork = { { PERF_RECORD_FORK, 0, sizeof(struct fork) }, 100, 100, 200, 100, 0,
+			  { .id = dummy_id(r) } },
+		.comm = { { PERF_RECORD_COMM, 0, sizeof(struct comm) }, 100, 200,
+			  "a name (with) blanks", { .id = dummy_id(r) } },
+	};
+
+	if (!has_room(r, sizeof(records) + sizeof(struct gap))) {
+		r->pending += 2;
+		return;
+	}
+	put_gap(r);
+	put(r, &records, sizeof(records));
+}
+
+/* Maps the ring that pmuk will map, too. */
+static void map_dummy(struct ring *r)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	r->size = TRACK_PAGES * page;
+	if (ftruncate(r->fd, (off_t)(page + r->size)))
 		abort();
-	ring = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	memcpy((unsigned char *)ring + page, &records, sizeof(records));
-	ring->data_head = sizeof(records);
-	munmap(ring, all);
+	r->page = mmap(NULL, page + r->size, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
+	r->data = (unsigned char *)r->page + page;
 }
 
 static int open_dummy(u32 cpu)
 {
+	struct ring *r;
+
 	if (test_is("no-perf") || cpu >= RINGS)
 		return refuse(cpu >= RINGS ? ENODEV : EACCES);
-	dummies[cpu].fd = memfd_create("dummy", MFD_CLOEXEC);
-	if (dummies[cpu].fd < 0)
+	r = &dummies[cpu];
+	*r = (struct ring) { .fd = memfd_create("dummy", MFD_CLOEXEC), .cpu = cpu };
+	if (r->fd < 0)
 		return -1;
-	dummies[cpu].id = 7 + cpu;
-	put_names(dummies[cpu].fd, dummies[cpu].id);
-	return dummies[cpu].fd;
+	map_dummy(r);
+	r->pending = test_is("lost-tasks") ? 3 : 0;
+	put_task(r);
+	return r->fd;
+}
+
+static void new_tasks(int tasks)
+{
+	int i;
+
+	for (i = 0; test_is("new-tasks") && i < tasks; i++)
+		put_task(&dummies[0]);
+}
+
+/* Many tasks begin while pmuk reads /proc. */
+DIR *__wrap_opendir(const char *path)
+{
+	new_tasks(BURST);
+	return __real_opendir(path);
 }
 
 long __wrap_syscall(long number, ...)
@@ -332,7 +386,7 @@ static int give_id(int fd, u64 *id)
 
 	for (i = 0; i < RINGS; i++)
 		if (dummies[i].fd == fd)
-			*id = dummies[i].id;
+			*id = dummy_id(&dummies[i]);
 	return 0;
 }
 
@@ -451,6 +505,7 @@ int __wrap_ppoll(struct pollfd *fds, nfds_t nr, const struct timespec *timeout,
 
 	for (i = 0; i < RINGS; i++)
 		burst(&rings[i], BURST);
+	new_tasks(1);
 	if (rings[0].page)
 		usleep(10000);		/* a memfd is always ready, so nothing else waits */
 	return __real_ppoll(fds, nr, timeout, mask);

@@ -1039,6 +1039,17 @@ test_kernel_record_buffer_refused() { kernel
 	refuses 1 'Is the module pmu_kapi loaded' record --buffer exported -m 4 -t 1
 }
 
+# The rings of names are read while /proc is read, and what was lost before is told.
+test_kernel_record_tasks() { kernel
+	local pid
+	PMUK_TEST=lost-tasks says '^pmuk: 6 records about tasks were lost' record -t 0.2
+	exact "$work/data"
+	for pid in {300..330}; do mkdir -p "$PMUK_ROOT/proc/$pid/task"; done
+	PMUK_TEST=new-tasks record -t 0.2 2>"$work/said"
+	! grep 'about tasks' "$work/said" || broken 'the rings overflow'
+	exact "$work/data"
+}
+
 has_begun() { compgen -G "$work/data.*" >/dev/null; }
 has_ended() { ! kill -0 "$1" 2>/dev/null; }
 
