@@ -48,10 +48,11 @@ struct task_struct;
  *	borrow these registers. A borrower of lower rank gives way when the reserving context
  *	starts; a borrower of higher rank does not. On CPUs; not with PMUK_CTX_YIELD
  * @PMUK_CTX_EXPORT: user space that has CAP_PERFMON may read the context's buffers through
- *	/dev/pmuk, by the context's name, see uapi/linux/pmu_kapi.h. The context has a name, perf's
- *	records with PERF_SAMPLE_IDENTIFIER, TID and TIME, with PERF_SAMPLE_READ also
- *	PERF_FORMAT_ID, but without REGS_INTR, and buffers with data pages, PMUK_BUFFER_DROP and
- *	PMUK_BUFFER_USER_TAIL, without an AUX area and without a wait queue of the consumer's
+ *	/dev/pmuk, by the context's name, see uapi/linux/pmu_kapi.h. The context has a name that no
+ *	other exported context has, perf's records with PERF_SAMPLE_IDENTIFIER, TID and TIME, with
+ *	PERF_SAMPLE_READ also PERF_FORMAT_ID, but without REGS_INTR, and buffers with data pages,
+ *	PMUK_BUFFER_DROP and PMUK_BUFFER_USER_TAIL, without an AUX area and without a wait queue of
+ *	the consumer's
  */
 enum pmuk_context_flags {
 	PMUK_CTX_MASK		= BIT(0),
@@ -75,8 +76,8 @@ enum pmuk_rank {
 /**
  * struct pmuk_context_attr - what a context is to be like
  * @name: what debugfs and /dev/pmuk call the context: 1 to 31 printable ASCII characters without
- *	blanks; copied. NULL: "unnamed". Several contexts may have one name; /dev/pmuk finds the
- *	oldest of those that are exported
+ *	blanks; copied. NULL: "unnamed". Several contexts may have one name, but exported ones have
+ *	different names
  * @flags: enum pmuk_context_flags
  * @rank: if pinned counters of this context find no room on a CPU, contexts of lower rank that hold
  *	pinned counters of the same PMU there give way, one by one, until there is room. They get a

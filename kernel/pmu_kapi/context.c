@@ -257,7 +257,9 @@ static int pmuk_context_init(struct pmuk_context *ctx, const struct pmuk_context
  * Context: May sleep.
  * Return: The context, or an ERR_PTR(): -EINVAL for a NULL @attr, a bad name, or attributes that
  * contradict each other; -EOPNOTSUPP for PMUK_CTX_YIELD if the kernel's perf core lacks the change
- * for it; -ENOENT if there is no such format; -ENOMEM; and what &pmuk_format.validate returns.
+ * for it; -ENOENT if there is no such format; -EEXIST for PMUK_CTX_EXPORT if another exported
+ * context, which is not being closed, has the name; -ENOMEM; and what &pmuk_format.validate
+ * returns.
  */
 struct pmuk_context *pmuk_create_context(const struct pmuk_context_attr *attr)
 {
@@ -276,14 +278,13 @@ struct pmuk_context *pmuk_create_context(const struct pmuk_context_attr *attr)
 	ctx = kzalloc(sizeof(*ctx), GFP_KERNEL);
 	if (!ctx)
 		return ERR_PTR(-ENOMEM);
-	ret = pmuk_context_init(ctx, attr);
+	ret = pmuk_context_init(ctx, attr) ?: pmuk_contexts_add(ctx);
 	if (ret) {
 		pmuk_context_doom(ctx);
 		pmuk_context_free(ctx);
 		return ERR_PTR(ret);
 	}
 	__module_get(THIS_MODULE);
-	pmuk_contexts_add(ctx);
 	trace_pmuk_context_create(ctx->id, ctx->flags);
 	return ctx;
 }

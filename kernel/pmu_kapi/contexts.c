@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The list of all contexts, for debugfs and for contexts that need room. */
+/* The list of all contexts, for debugfs, for /dev/pmuk and for contexts that need room. */
+#define pr_fmt(fmt) "pmuk: " fmt
+
 #include <linux/atomic.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
+#include <linux/printk.h>
+#include <linux/string.h>
 #include <linux/wait_bit.h>
 
 #include "contexts.h"
@@ -11,11 +15,31 @@ static DEFINE_MUTEX(pmuk_contexts_lock);
 static LIST_HEAD(pmuk_contexts);	/* ids rise along the list */
 static u64 pmuk_context_ids __guarded_by(&pmuk_contexts_lock);
 
-void pmuk_contexts_add(struct pmuk_context *ctx)
+/* Skips a context that is being closed: another context may have its name. */
+static struct pmuk_context *pmuk_find_exported(const char *name)
+	__must_hold(&pmuk_contexts_lock)
+{
+	struct pmuk_context *ctx;
+
+	list_for_each_entry(ctx, &pmuk_contexts, all) {
+		if ((ctx->flags & PMUK_CTX_EXPORT) && !strcmp(ctx->name, name) &&
+		    !atomic_read(&ctx->doomed))
+			return ctx;
+	}
+	return NULL;
+}
+
+/* Returns -EEXIST if @ctx is to be exported by a name that an exported context has. */
+int pmuk_contexts_add(struct pmuk_context *ctx)
 {
 	guard(mutex)(&pmuk_contexts_lock);
+	if ((ctx->flags & PMUK_CTX_EXPORT) && pmuk_find_exported(ctx->name)) {
+		pr_debug("context: another exported context has the name %s\n", ctx->name);
+		return -EEXIST;
+	}
 	ctx->id = ++pmuk_context_ids;
 	list_add_tail(&ctx->all, &pmuk_contexts);
+	return 0;
 }
 
 /* Waits for all pmuk_unview() of the context, whose lock must not be held. */
@@ -58,6 +82,18 @@ struct pmuk_context *pmuk_view_before(u64 id, enum pmuk_rank rank)
 		return ctx;
 	}
 	return NULL;
+}
+
+/* Returns the exported context of that name, or NULL. See pmuk_view_from(). */
+struct pmuk_context *pmuk_view_exported(const char *name)
+{
+	struct pmuk_context *ctx;
+
+	guard(mutex)(&pmuk_contexts_lock);
+	ctx = pmuk_find_exported(name);
+	if (ctx)
+		atomic_inc(&ctx->viewers);
+	return ctx;
 }
 
 void pmuk_unview(struct pmuk_context *ctx)

@@ -39,27 +39,6 @@ static struct pmuk_buffer *pmuk_device_buffer(struct file *file)
 	return smp_load_acquire((struct pmuk_buffer **)&file->private_data);
 }
 
-/* Skips a context that is being closed, so that a newer one of the same name is found. */
-static bool pmuk_device_may_show(const struct pmuk_context *ctx, const char *name)
-{
-	return (ctx->flags & PMUK_CTX_EXPORT) && !strcmp(ctx->name, name) &&
-	       !atomic_read(&ctx->doomed);
-}
-
-/* Returns the first exported context of that name, or NULL. See pmuk_view_from(). */
-static struct pmuk_context *pmuk_device_view(const char *name)
-{
-	struct pmuk_context *ctx = pmuk_view_from(0);
-
-	while (ctx && !pmuk_device_may_show(ctx, name)) {
-		u64 next = ctx->id + 1;
-
-		pmuk_unview(ctx);
-		ctx = pmuk_view_from(next);
-	}
-	return ctx;
-}
-
 /* Takes the buffer of a context for a file. While the context is viewed, its buffers stay. */
 static struct pmuk_buffer *pmuk_device_get(struct pmuk_context *ctx, int cpu)
 {
@@ -101,7 +80,7 @@ static long pmuk_device_begin(struct file *file, const void __user *from)
 		return -EINVAL;
 	if (pmuk_device_buffer(file))
 		return -EBUSY;
-	ctx = pmuk_device_view(req.name);
+	ctx = pmuk_view_exported(req.name);
 	if (!ctx)
 		return -ENOENT;
 	ret = pmuk_device_take(file, pmuk_device_get(ctx, req.cpu));

@@ -56,6 +56,15 @@ static void create_refuses_bad_attributes(struct kunit *test)
 		expect_create(test, &bad[i].attr, bad[i].error);
 }
 
+static struct pmuk_context_attr exported(const struct pmuk_perf_format *fields)
+{
+	return (struct pmuk_context_attr){
+		.name = "exported", .flags = PMUK_CTX_EXPORT,
+		.buffer = { .nr_pages = 1, .flags = PMUK_BUFFER_USER_TAIL },
+		.format_arg = fields, .format_arg_size = sizeof(*fields),
+	};
+}
+
 /* Each attribute but one is as /dev/pmuk needs it. */
 static void create_checks_what_is_exported(struct kunit *test)
 {
@@ -73,11 +82,7 @@ static void create_checks_what_is_exported(struct kunit *test)
 	unsigned int i;
 
 	for (i = 0; i <= NR; i++)
-		attrs[i] = (struct pmuk_context_attr){
-			.name = "exported", .flags = PMUK_CTX_EXPORT,
-			.buffer = { .nr_pages = 1, .flags = PMUK_BUFFER_USER_TAIL },
-			.format_arg = &good, .format_arg_size = sizeof(good),
-		};
+		attrs[i] = exported(&good);
 	attrs[NAME].name = NULL;
 	attrs[PAGES].buffer.nr_pages = 0;
 	attrs[AUX].buffer.aux.nr_pages = 1;
@@ -92,6 +97,56 @@ static void create_checks_what_is_exported(struct kunit *test)
 	for (i = 0; i < NR; i++)
 		expect_create(test, &attrs[i], -EINVAL);
 	expect_create(test, &attrs[NR], 0);
+}
+
+struct successor {
+	struct kunit *test;
+	const struct pmuk_context_attr *attr;
+};
+
+static void succeed(void *data)
+{
+	const struct successor *s = data;
+
+	expect_create(s->test, s->attr, 0);
+}
+
+/*
+ * The close waits for the context's lock. The viewer keeps the lock in memory until its unlock.
+ * Another thread creates the successor, as lockdep takes the locks of two contexts for one.
+ */
+static void close_while_busy(struct kunit *test, struct pmuk_context *ctx,
+			     const struct pmuk_context_attr *attr)
+{
+	struct successor successor = { test, attr };
+	DECLARE_COMPLETION_ONSTACK(done);
+
+	atomic_inc(&ctx->viewers);
+	scoped_guard(mutex, &ctx->lock) {
+		KUNIT_EXPECT_EQ(test, pmuk_close_deferred(ctx, &done), 0);
+		pmuk_job_end(test, pmuk_job_start(test, succeed, &successor));
+	}
+	if (atomic_dec_and_test(&ctx->viewers))
+		wake_up_var(&ctx->viewers);
+	wait_for_completion(&done);
+}
+
+/* A context has its name until it is being closed. */
+static void exported_names_differ(struct kunit *test)
+{
+	const struct pmuk_perf_format fields = {
+		PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME
+	};
+	struct pmuk_context_attr same = exported(&fields), other = same, hidden = same;
+	struct pmuk_context *ctx = pmuk_create_context(&same);
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(ctx));
+	expect_create(test, &same, -EEXIST);
+	other.name = "exported_2";
+	expect_create(test, &other, 0);
+	hidden.flags = 0;
+	expect_create(test, &hidden, 0);
+	close_while_busy(test, ctx, &same);
 }
 
 static void names_are_printable_words(struct kunit *test)
@@ -1496,6 +1551,7 @@ static void close_deferred_in_handler(struct kunit *test)
 static struct kunit_case pmuk_context_cases[] = {
 	KUNIT_CASE(create_refuses_bad_attributes),
 	KUNIT_CASE(create_checks_what_is_exported),
+	KUNIT_CASE(exported_names_differ),
 	KUNIT_CASE(names_are_printable_words),
 	KUNIT_CASE(calls_refuse_no_context),
 	KUNIT_CASE(calls_refuse_bad_vectors),

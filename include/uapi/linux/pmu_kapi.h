@@ -33,8 +33,7 @@
 
 /**
  * struct pmuk_dev_buffer - argument of PMUK_BUFFER_OPEN
- * @name: name of the context, with a 0 at its end. If several exported contexts have this name,
- *	the oldest of them is meant
+ * @name: name of the context, with a 0 at its end. Exported contexts have different names
  * @cpu: the CPU whose records the file is to have
  * @flags: 0
  */

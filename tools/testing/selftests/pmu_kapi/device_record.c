@@ -520,25 +520,27 @@ TEST(shows_exported_contexts_only)
 	close(fd);
 }
 
-/* The oldest of several contexts of one name is found, until it is closed. */
-TEST(finds_the_oldest)
+/* A second context of one name is refused, until the first is closed. */
+TEST(finds_one_of_a_name)
 {
-	int old = live_make(EXPORT), new = live_make(EXPORT), a = device_make(0), b;
+	int old = live_make(EXPORT), new = live_open(), fd = device_make(0);
+	struct pmuk_live_attr attr = live_clock(PERIOD);
 	struct pmuk_dev_event first, second;
 
 	ASSERT_GE(old, 0);
 	ASSERT_GE(new, 0);
-	ASSERT_GE(a, 0);
-	b = device_open();
-	EXPECT_EQ(device_take(b, NAME, 0), EBUSY);
-	EXPECT_EQ(device_event(a, 0, &first), 0);
+	ASSERT_GE(fd, 0);
+	attr.flags = EXPORT;
+	EXPECT_EQ(errno_of(live_create(new, attr)), EEXIST);
+	EXPECT_EQ(device_event(fd, 0, &first), 0);
 	close(old);
-	EXPECT_EQ(device_event(a, 0, &second), ENODEV);
-	EXPECT_EQ(device_take(b, NAME, 0), 0);
-	EXPECT_EQ(device_event(b, 0, &second), 0);
+	close(fd);
+	EXPECT_EQ(live_create(new, attr), 0);
+	fd = device_make(0);
+	ASSERT_GE(fd, 0);
+	EXPECT_EQ(device_event(fd, 0, &second), 0);
 	EXPECT_NE(first.id, second.id);
-	close(a);
-	close(b);
+	close(fd);
 	close(new);
 }
 
