@@ -15,15 +15,19 @@ static DEFINE_MUTEX(pmuk_contexts_lock);
 static LIST_HEAD(pmuk_contexts);	/* ids rise along the list */
 static u64 pmuk_context_ids __guarded_by(&pmuk_contexts_lock);
 
-/* Skips a context that is being closed: another context may have its name. */
+/* A context that is being closed has given up its name. */
+bool pmuk_context_is_exported(const struct pmuk_context *ctx)
+{
+	return (ctx->flags & PMUK_CTX_EXPORT) && !atomic_read(&ctx->doomed);
+}
+
 static struct pmuk_context *pmuk_find_exported(const char *name)
 	__must_hold(&pmuk_contexts_lock)
 {
 	struct pmuk_context *ctx;
 
 	list_for_each_entry(ctx, &pmuk_contexts, all) {
-		if ((ctx->flags & PMUK_CTX_EXPORT) && !strcmp(ctx->name, name) &&
-		    !atomic_read(&ctx->doomed))
+		if (pmuk_context_is_exported(ctx) && !strcmp(ctx->name, name))
 			return ctx;
 	}
 	return NULL;

@@ -6,6 +6,7 @@
 #include "context.h"
 
 int pmuk_contexts_add(struct pmuk_context *ctx);
+bool pmuk_context_is_exported(const struct pmuk_context *ctx);
 void pmuk_contexts_remove(struct pmuk_context *ctx);
 struct pmuk_context *pmuk_view_from(u64 id);
 struct pmuk_context *pmuk_view_before(u64 id, enum pmuk_rank rank);

@@ -88,8 +88,9 @@ static void pmuk_show_context(struct seq_file *m, struct pmuk_context *ctx) __mu
 
 	xa_for_each(&ctx->sets, id, set)
 		counters += hweight32(set->defined);
-	seq_printf(m, "context %llu name %s rank %s format %s", ctx->id, ctx->name,
-		   pmuk_rank_name(ctx->rank), ctx->format->name);
+	seq_printf(m, "context %llu name %s%s rank %s format %s", ctx->id, ctx->name,
+		   pmuk_context_is_exported(ctx) ? " exported" : "", pmuk_rank_name(ctx->rank),
+		   ctx->format->name);
 	seq_printf(m, " target %s %s sets %u counters %lu messages %llu",
 		   ctx->loaded ? pmuk_targets[ctx->target] : "none",
 		   ctx->running ? "running" : "stopped", ctx->nr_sets, counters,

@@ -17,7 +17,8 @@
 __noreturn static void cannot(const char *name, u32 cpu, int error)
 {
 	if (error == ENOENT)
-		die("no kernel code exports buffers by the name %s", name);
+		die("no kernel code exports buffers by the name %s. To list the names: %s", name,
+		    "pmuk consumers -n 1");
 	if (error == EBUSY)
 		die("the records of %s on CPU %u are being read by somebody else", name, cpu);
 	die("the buffer of %s on CPU %u: %s", name, cpu, strerror(error));

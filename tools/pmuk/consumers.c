@@ -23,6 +23,7 @@ struct work {
 struct consumer {
 	u64 id, cpu, counters, limit_ns;
 	char name[32], rank[16];
+	bool exported;
 	struct work w;
 };
 
@@ -59,17 +60,25 @@ static struct consumer *add(struct sight *s, const struct consumer *c)
 	return &s->consumers[s->nr++];
 }
 
+/* "exported" is the only word that may be missing behind the name. */
 static bool take_context(struct consumer *c, const char *line)
 {
+	static const char exported[] = "exported ";
 	struct consumer found = {};
+	const char *at = line;
 	int rest = 0;
 
-	if (sscanf(line, "context %*u name %31s rank %15s format %*s %n", found.name, found.rank,
-		   &rest) != 2 || !rest)
+	if (sscanf(line, "context %*u name %31s %n", found.name, &rest) != 1 || !rest)
+		return false;
+	at += rest;
+	found.exported = !strncmp(at, exported, strlen(exported));
+	at += found.exported ? strlen(exported) : 0;
+	rest = 0;
+	if (sscanf(at, "rank %15s format %*s %n", found.rank, &rest) != 1 || !rest)
 		return false;
 	found.id = strtoull(line + strlen("context "), NULL, 10);
-	found.counters = number_of(line + rest - 1, "counters");
-	found.limit_ns = number_of(line + rest - 1, "limit_ns");
+	found.counters = number_of(at + rest - 1, "counters");
+	found.limit_ns = number_of(at + rest - 1, "limit_ns");
 	*c = found;
 	return true;
 }
@@ -235,7 +244,7 @@ static void print_row(const struct consumer *c, u64 interval, bool each_cpu)
 	       rate(lost, c->w.lost, interval), rate(reads, c->w.reads, interval),
 	       (unsigned long long)c->w.limited);
 	put_text(stdout, c->name, 0);
-	putchar('\n');
+	puts(c->exported ? " (exported)" : "");
 }
 
 static void print_table(const struct watch *watch, const struct sight *d)
@@ -267,6 +276,7 @@ static void print_json(const struct watch *watch, const struct sight *d)
 		json_open(&j, NULL, '{');
 		json_number(&j, "context", c->id);
 		json_text(&j, "name", c->name);
+		json_bool(&j, "exported", c->exported);
 		json_text(&j, "rank", c->rank);
 		json_number(&j, "counters", c->counters);
 		json_number(&j, "limit_ns", c->limit_ns ? c->limit_ns : NONE);

@@ -546,22 +546,22 @@ buffer_line() { printf '  buffer cpu %s pages 1 head %s tail 0 consumed 0 lost %
 test_consumers() { root none
 	refuses 1 'Is debugfs mounted, and the module pmu_kapi loaded' "$pmuk" consumers -n 1
 	local one='context 3 name counters rank critical format perf target cpus running sets 1 counters 4 messages 9 limit_ns 500\n'
-	local two='context 5 name mine rank normal format perf target task running sets 1 counters 2 messages 0 task 77\n'
+	local two='context 5 name mine exported rank normal format perf target task running sets 1 counters 2 messages 0 task 77\n'
 	local before after
 	before=$one$(cpu_line 0 10 1000 0 7)$(buffer_line 0 100 1)$(cpu_line 2 20 2000 1 7)
 	after=$one$(cpu_line 0 30 9000 2 8)$(buffer_line 0 4100 6)$(cpu_line 2 5 500 1 9)
 	before=$before$two$(cpu_line -1 1 10 0 0)$(buffer_line 0 8 0)$(buffer_line 1 8 0)
 	after=$after$two$(cpu_line -1 4 10 0 0)$(buffer_line 0 16 0)$(buffer_line 1 32 1)
 	between "$before" "$after" "$pmuk" consumers -n 1 -d 0.1 --json | json "j['measured'] and j['interval_ns'] > 0 and \
-		j['consumers'] == [{'context': 3, 'name': 'counters', 'rank': 'critical', 'counters': 4, \
+		j['consumers'] == [{'context': 3, 'name': 'counters', 'exported': False, 'rank': 'critical', 'counters': 4, \
 		'limit_ns': 500, 'overflows': 25, 'overflow_ns': 8500, 'bytes': 4000, 'lost': 5, 'reads': 3, \
-		'limited': 2}, {'context': 5, 'name': 'mine', 'rank': 'normal', 'counters': 2, 'limit_ns': None, \
+		'limited': 2}, {'context': 5, 'name': 'mine', 'exported': True, 'rank': 'normal', 'counters': 2, 'limit_ns': None, \
 		'overflows': 3, 'overflow_ns': 0, 'bytes': 32, 'lost': 1, 'reads': 0, 'limited': 0}]"
 	between "$before" "$after" "$pmuk" consumers -c -n 1 -d 0.1 --json | json "[(c['cpu'], c['overflows']) for c in \
 		j['consumers']] == [(0, 20), (2, 5), (None, 3)]"
 	rm "$PMUK_ROOT/sys/kernel/debug/pmuk/measure"
 	printf '0\n' >"$PMUK_ROOT/sys/kernel/debug/pmuk/measure"
-	says '^      5  normal            2           0       -        0       0       -        0  mine$' \
+	says '^      5  normal            2           0       -        0       0       -        0  mine \(exported\)$' \
 		"$pmuk" consumers -n 1 -d 0.1
 	says '^      3  critical          4     2           0     0.0        0       0       -        0  counters$' \
 		"$pmuk" consumers -cn 1 -d 0.1
@@ -581,6 +581,8 @@ test_consumers() { root none
 	contexts ''
 	"$pmuk" consumers -n 1 -d 0.1 --json | json "j['consumers'] == []"
 	local text
+	contexts 'context 7 name exported rank normal format perf target none stopped sets 1 counters 0 messages 0\n'
+	"$pmuk" consumers -n 1 -d 0.1 --json | json "j['consumers'] == []"
 	for text in 'context\n' '  instance cpu 0 live\n' "${one}what\n"; do
 		contexts "$text"
 		refuses 1 'is not understood. Do pmuk and the module match' "$pmuk" consumers -n 1
@@ -1028,7 +1030,7 @@ test_kernel_record_buffer() { kernel
 }
 
 test_kernel_record_buffer_refused() { kernel
-	refuses 1 'no kernel code exports buffers by the name nothing' record --buffer nothing -t 1
+	refuses 1 'by the name nothing. To list the names: pmuk consumers -n 1$' record --buffer nothing -t 1
 	refuses 1 'by the name xxxx' record --buffer "$(printf 'x%.0s' {1..40})" -t 1
 	refuses 1 'there is no CPU 7, or it has no buffer' record --buffer exported -c 0,7 -m 4 -t 1
 	refuses 1 'none of these CPUs is online' record --buffer exported -c 7 -t 1

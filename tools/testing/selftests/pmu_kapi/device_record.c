@@ -13,7 +13,6 @@
 
 #define DEVICE		"/dev/pmuk"
 #define NAME		"pmuk_live"
-#define EXPORT		8		/* PMUK_CTX_EXPORT */
 #define FIELDS		(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID |	\
 			 PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD)
 #define PERIOD		NSEC_PER_MSEC
@@ -298,6 +297,7 @@ TEST_F(device, describes_each_counter)
 		ASSERT_EQ(device_event(self->fd, set, &event), 0);
 		EXPECT_EQ(event.set, set);
 		EXPECT_EQ(event.num, 0);
+		EXPECT_EQ(event.pad, 0);
 		EXPECT_NE(event.id, 0);
 		EXPECT_GE(event.attr.size, PERF_ATTR_SIZE_VER7);
 		EXPECT_EQ(event.attr.type, PERF_TYPE_SOFTWARE);

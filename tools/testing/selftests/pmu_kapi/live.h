@@ -15,6 +15,7 @@
 #include "../../../../lib/tests/pmuk_live.h"
 
 #define MAX_CPUS	512
+#define EXPORT		8	/* PMUK_CTX_EXPORT */
 
 static inline int live_open(void)
 {

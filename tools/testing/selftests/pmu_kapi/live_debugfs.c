@@ -33,16 +33,21 @@ struct shown {
 	int nr;
 	uint64_t id;
 	char name[32], format[32], target[16], state[16];
+	bool exported;
 	uint64_t sets, counters, messages;
 	struct shown_cpu cpus[MAX_CPUS];
 };
 
 static bool parse_context(struct shown *s, const char *line)
 {
+	const char *at = strstr(line, " rank ");
+
 	memset(s->cpus, 0, sizeof(s->cpus));
 	s->nr++;
-	return sscanf(line, "context %*u name %31s rank %*s format %31s target %15s %15s ", s->name,
-		      s->format, s->target, s->state) == 4 &&
+	s->exported = strstr(line, " exported rank ");
+	return at && sscanf(line, "context %*u name %31s ", s->name) == 1 &&
+		sscanf(at, " rank %*s format %31s target %15s %15s ", s->format, s->target,
+		       s->state) == 3 &&
 		numbers_of(line, "context", &s->id, "sets", &s->sets, "counters", &s->counters,
 			   "messages", &s->messages, NULL);
 }
@@ -212,6 +217,7 @@ TEST_F(live, is_shown)
 	int cpu;
 
 	EXPECT_STREQ(s->name, "pmuk_live");
+	EXPECT_FALSE(s->exported);
 	EXPECT_STREQ(s->format, "perf");
 	EXPECT_STREQ(s->target, "cpus");
 	EXPECT_STREQ(s->state, "running");
@@ -256,6 +262,20 @@ TEST_F(live, adds_up)
 		EXPECT_EQ(memcmp(&self->first.cpus[cpu], &self->second.cpus[cpu],
 				 sizeof(struct shown_cpu)), 0);
 	}
+}
+
+TEST_F(live, exported_is_marked)
+{
+	struct pmuk_live_attr attr = live_clock(NSEC_PER_MSEC);
+	int fd = live_open();
+
+	attr.flags = EXPORT;
+	ASSERT_GE(fd, 0);
+	ASSERT_EQ(live_create(fd, attr), 0);
+	ASSERT_TRUE(show(&self->second));
+	EXPECT_STREQ(self->second.name, "pmuk_live");
+	EXPECT_TRUE(self->second.exported);
+	close(fd);
 }
 
 TEST_F(live, is_gone_when_closed)
