@@ -128,6 +128,50 @@ void track_drain(struct track *t)
 		put_records(t, t->buffer, stream_read(&t->streams[i], NONE, t->buffer));
 }
 
+static bool is_tracked(const struct track *t, u32 cpu)
+{
+	size_t i;
+
+	for (i = 0; i < t->nr; i++)
+		if (t->streams[i].cpu == cpu)
+			return true;
+	return false;
+}
+
+/* @list: CPUs such as 0-3,7 */
+static size_t untracked(const struct track *t, const char *list)
+{
+	u32 from, to;
+	size_t nr = 0;
+	int length;
+
+	while (sscanf(list, "%u%n", &from, &length) == 1) {
+		list += length;
+		to = from;
+		if (sscanf(list, "-%u%n", &to, &length) == 1)
+			list += length;
+		for (; from <= to; from++)
+			nr += !is_tracked(t, from);
+		list += *list == ',';
+	}
+	return nr;
+}
+
+void track_check_cpus(const struct track *t)
+{
+	FILE *file = fopen(rooted("/sys/devices/system/cpu/online"), "re");
+	char list[4096];
+	size_t nr = 0;
+
+	if (file && fgets(list, sizeof(list), file))
+		nr = untracked(t, list);
+	if (file)
+		fclose(file);
+	if (nr)
+		warn_user("%zu CPUs came online after the recording had begun: %s", nr,
+			  "what ran there may be missing");
+}
+
 void track_end(struct track *t)
 {
 	size_t i;

@@ -1052,6 +1052,17 @@ test_kernel_record_tasks() { kernel
 	exact "$work/data"
 }
 
+test_kernel_record_cpus() { kernel
+	local online="$PMUK_ROOT/sys/devices/system/cpu/online"
+	mkdir -p "${online%/*}"
+	echo 0-1 >"$online"
+	refuses 0 '^pmuk: [0-9]+ switches of 2 CPUs' record -t 0.2
+	echo 0-1,4,6-7 >"$online"
+	says '^pmuk: 3 CPUs came online after the recording had begun' record -t 0.2
+	exact "$work/data"
+	refuses 0 '^pmuk: [0-9]+ switches of 2 CPUs' record -c 0-1 -t 0.2
+}
+
 has_begun() { compgen -G "$work/data.*" >/dev/null; }
 has_ended() { ! kill -0 "$1" 2>/dev/null; }
 
