@@ -81,6 +81,7 @@ static void begin(const struct buffers *b, struct buffer *c, struct stream *s)
 bool buffer_open(struct buffers *b, struct buffer *c, struct stream *s, u32 cpu, u32 nr_pages)
 {
 	struct pmuk_dev_buffer what = { .cpu = cpu };
+	char ring[64];
 
 	if (strlen(b->name) >= sizeof(what.name))
 		cannot(b->name, cpu, ENOENT);
@@ -93,7 +94,8 @@ bool buffer_open(struct buffers *b, struct buffer *c, struct stream *s, u32 cpu,
 		return false;
 	}
 	add_events(b, s);
-	stream_map(s, nr_pages);
+	snprintf(ring, sizeof(ring), "the ring of %s", what.name);
+	stream_map(s, nr_pages, ring);
 	begin(b, c, s);
 	return true;
 }

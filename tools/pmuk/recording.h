@@ -123,8 +123,8 @@ struct stream {
 	u64 position;		/* data before this position were read */
 };
 
-/* Maps the ring of @s->fd. */
-void stream_map(struct stream *s, u32 nr_pages);
+/* Maps the ring of @s->fd. @what: names the ring in messages */
+void stream_map(struct stream *s, u32 nr_pages, const char *what);
 /* Returns false if there is no such CPU. */
 bool stream_open(struct stream *s, u32 cpu, u32 nr_pages, u32 mode);
 void stream_stat(const struct stream *s, struct pmuk_sched_stat *stat);

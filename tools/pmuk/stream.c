@@ -13,23 +13,29 @@
 
 #include "recording.h"
 
-__noreturn static void cannot(u32 cpu, const char *what, int error)
+__noreturn static void cannot_have(u32 cpu, const char *what, int error)
 {
-	if (error == EBUSY)
-		die("the switches of CPU %u are being recorded by somebody else; only one can",
-		    cpu);
 	if (error == EACCES || error == EPERM)
 		die("CPU %u: %s takes CAP_PERFMON, and memory that may be locked (ulimit -l). %s",
 		    cpu, what, "Run pmuk as root, as in: sudo pmuk record ...");
 	if (error == ENOMEM)
 		die("CPU %u: there is no memory for %s; try a smaller -m", cpu, what);
-	if (error == EINVAL)
-		die("CPU %u: the module refuses %s. Is anything counted? See: pmuk info", cpu,
-		    what);
 	die("CPU %u: %s: %s", cpu, what, strerror(error));
 }
 
-void stream_map(struct stream *s, u32 nr_pages)
+/* The call of pmuk_sched for a stream of switches has failed. */
+__noreturn static void cannot(u32 cpu, const char *what, int error)
+{
+	if (error == EBUSY)
+		die("the switches of CPU %u are being recorded by somebody else; only one can",
+		    cpu);
+	if (error == EINVAL)
+		die("CPU %u: the module refuses %s. Is anything counted? See: pmuk info", cpu,
+		    what);
+	cannot_have(cpu, what, error);
+}
+
+void stream_map(struct stream *s, u32 nr_pages, const char *what)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	int prot = s->mode == PMUK_SCHED_OVERWRITE ? PROT_READ : PROT_READ | PROT_WRITE;
@@ -37,7 +43,7 @@ void stream_map(struct stream *s, u32 nr_pages)
 	s->mapped = (1 + (size_t)nr_pages) * page;
 	s->page = mmap(NULL, s->mapped, prot, MAP_SHARED, s->fd, 0);
 	if (s->page == MAP_FAILED)
-		cannot(s->cpu, "its ring", errno);
+		cannot_have(s->cpu, what, errno);
 	s->data = (const unsigned char *)s->page + page;
 	s->size = nr_pages * page;
 }
@@ -48,11 +54,11 @@ void stream_map(struct stream *s, u32 nr_pages)
  */
 static void map_area(struct stream *s, u32 nr_pages)
 {
-	stream_map(s, 1);
+	stream_map(s, 1, "the ring of switches");
 	s->size = nr_pages * (u64)sysconf(_SC_PAGESIZE);
 	s->data = mmap(NULL, s->size, PROT_READ, MAP_SHARED, s->fd, (off_t)s->page->aux_offset);
 	if (s->data == MAP_FAILED)
-		cannot(s->cpu, "its AUX area", errno);
+		cannot_have(s->cpu, "the AUX area of switches", errno);
 }
 
 bool stream_open(struct stream *s, u32 cpu, u32 nr_pages, u32 mode)
@@ -75,7 +81,7 @@ bool stream_open(struct stream *s, u32 cpu, u32 nr_pages, u32 mode)
 	if (mode == PMUK_SCHED_RAW)
 		map_area(s, nr_pages);
 	else
-		stream_map(s, nr_pages);
+		stream_map(s, nr_pages, "the ring of switches");
 	return true;
 }
 

@@ -56,7 +56,7 @@ bool track_open(struct track *t, u32 cpu)
 	if (s.fd < 0 || ioctl(s.fd, PERF_EVENT_IOC_ID, &id))
 		cannot(cpu, errno);
 	perfdata_add_id(t->file, t->event, id);
-	stream_map(&s, TRACK_PAGES);
+	stream_map(&s, TRACK_PAGES, "the ring of names of tasks");
 	t->streams = grow(t->streams, t->nr, &t->room, sizeof(s));
 	t->streams[t->nr++] = s;
 	return true;

@@ -38,6 +38,7 @@ int __real_mkdir(const char *path, mode_t mode);
 int __real_rmdir(const char *path);
 int __real_ioctl(int fd, unsigned long request, ...);
 DIR *__real_opendir(const char *path);
+void *__real_mmap(void *at, size_t size, int prot, int flags, int fd, off_t offset);
 ssize_t __real_write(int fd, const void *from, size_t size);
 long __wrap_syscall(long number, ...);
 int __wrap_open(const char *path, int flags, ...);
@@ -47,6 +48,7 @@ int __wrap_mkdir(const char *path, mode_t mode);
 int __wrap_rmdir(const char *path);
 int __wrap_ioctl(int fd, unsigned long request, ...);
 DIR *__wrap_opendir(const char *path);
+void *__wrap_mmap(void *at, size_t size, int prot, int flags, int fd, off_t offset);
 ssize_t __wrap_write(int fd, const void *from, size_t size);
 
 static struct ring {
@@ -330,7 +332,7 @@ static void map_dummy(struct ring *r)
 	r->size = TRACK_PAGES * page;
 	if (ftruncate(r->fd, (off_t)(page + r->size)))
 		abort();
-	r->page = mmap(NULL, page + r->size, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
+	r->page = __real_mmap(NULL, page + r->size, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
 	r->data = (unsigned char *)r->page + page;
 }
 
@@ -422,7 +424,7 @@ static int begin(struct ring *r, const struct pmuk_sched_stream *attr)
 	r->size = attr->nr_pages * page;
 	if (ftruncate(r->fd, (off_t)all))
 		return -1;
-	r->page = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
+	r->page = __real_mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
 	r->data = (unsigned char *)r->page + before;
 	r->page->aux_offset = before;
 	r->page->aux_size = r->size;
@@ -531,6 +533,27 @@ int __wrap_open(const char *path, int flags, ...)
 ssize_t __wrap_write(int fd, const void *from, size_t size)
 {
 	return test_is("e2big") ? refuse(E2BIG) : __real_write(fd, from, size);
+}
+
+static bool is_dummy(int fd)
+{
+	return fd > 0 && (fd == dummies[0].fd || fd == dummies[1].fd);
+}
+
+/* PMUK_TEST=map-WHICH-ERROR: the maps of rings of names, or of others, fail. */
+void *__wrap_mmap(void *at, size_t size, int prot, int flags, int fd, off_t offset)
+{
+	if (is_dummy(fd) && test_is("map-names-eperm"))
+		errno = EPERM;
+	else if (ring_of(fd) && test_is("map-ring-eperm"))
+		errno = EPERM;
+	else if (ring_of(fd) && test_is("map-ring-enomem"))
+		errno = ENOMEM;
+	else if (ring_of(fd) && test_is("map-ring-einval"))
+		errno = EINVAL;
+	else
+		return __real_mmap(at, size, prot, flags, fd, offset);
+	return MAP_FAILED;
 }
 
 /* ---- cgroups ---- */

@@ -1052,6 +1052,17 @@ test_kernel_record_tasks() { kernel
 	exact "$work/data"
 }
 
+# The message says which ring of pmuk cannot be mapped, and gives advice that fits this ring.
+test_kernel_record_maps() { kernel
+	local buffer=(record --buffer exported -m 4 -t 1)
+	PMUK_TEST=map-names-eperm refuses 1 'CPU 0: the ring of names of tasks takes CAP_PERFMON' "${buffer[@]}"
+	PMUK_TEST=map-ring-eperm refuses 1 'CPU 0: the ring of exported takes CAP_PERFMON' "${buffer[@]}"
+	PMUK_TEST=map-ring-enomem refuses 1 'no memory for the ring of exported; try a smaller -m' "${buffer[@]}"
+	PMUK_TEST=map-ring-einval refuses 1 'CPU 0: the ring of exported: Invalid argument$' "${buffer[@]}"
+	PMUK_TEST=map-ring-einval refuses 1 'CPU 0: the ring of switches: Invalid argument$' record -t 1
+	PMUK_TEST=map-ring-enomem refuses 1 'for the ring of switches; try' record --raw -t 1
+}
+
 test_kernel_record_cpus() { kernel
 	local online="$PMUK_ROOT/sys/devices/system/cpu/online"
 	mkdir -p "${online%/*}"
