@@ -88,7 +88,10 @@ bool buffer_open(struct buffers *b, struct buffer *c, struct stream *s, u32 cpu,
 	memcpy(what.name, b->name, strlen(b->name));
 	*s = (struct stream) { .fd = open_device(), .cpu = cpu, .mode = PMUK_SCHED_DROP };
 	if (ioctl(s->fd, PMUK_BUFFER_OPEN, &what)) {
-		if (errno != ENODEV)
+		/* the buffers of other CPUs were opened: their context was closed just now */
+		bool gone = errno == ENOENT && b->nr;
+
+		if (errno != ENODEV && !gone)
 			cannot(b->name, cpu, errno);
 		close(s->fd);
 		return false;

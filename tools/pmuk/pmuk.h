@@ -82,6 +82,11 @@ void check_debugfs(const char *path);
 int open_source(const char *path, int flags);
 char *read_source(const char *path, size_t *len);
 
+#define CPU_LIST_MAX	4096
+
+/* Reads "possible" or "online" CPUs as a list such as 0-3,7. Returns false if there is no list. */
+bool read_cpu_list(const char *which, char list[CPU_LIST_MAX]);
+
 /* ---- read.c: parses the files of /proc/pmuk_sched ---- */
 
 enum left { VOLUNTARY, SAME, OTHER, NR_LEFT };

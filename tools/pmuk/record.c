@@ -18,7 +18,6 @@
 
 #define PAGES		64
 #define MAX_PAGES	16384	/* the limit of pmuk_sched */
-#define MAX_CPUS	8192	/* no kernel has more; their numbers may have gaps */
 #define DRAIN_NS	(NSEC / 5)	/* the longest time between two reads of a ring */
 
 struct recorded_cpu {
@@ -79,25 +78,33 @@ static void add_list(struct recorder *rec, char *list)
 	}
 }
 
-/* Adds those of @cpus, or all that there are. */
-static void add_all(struct recorder *rec, const struct reading *cpus)
+static void add_counted(struct recorder *rec, const struct reading *cpus)
 {
-	u64 cpu;
 	size_t i;
 
-	for (i = 0; cpus && i < cpus->nr; i++)
+	for (i = 0; i < cpus->nr; i++)
 		if (cpus->entries[i].kind == CPU)
 			add_cpu(rec, cpus->entries[i].id);
-	for (cpu = 0; !cpus && cpu < MAX_CPUS; cpu++)
-		add_cpu(rec, cpu);
 }
 
+static void add_possible(struct recorder *rec)
+{
+	char list[CPU_LIST_MAX];
+
+	if (!read_cpu_list("possible", list))
+		die("the kernel does not list its CPUs; is /sys mounted?");
+	add_list(rec, list);
+}
+
+/* Adds the CPUs that the user wants, those of pmuk_sched, or all whose buffers may exist. */
 static void add_cpus(struct recorder *rec, const struct reading *cpus)
 {
 	if (rec->cpu_list)
 		add_list(rec, rec->cpu_list);
+	else if (cpus)
+		add_counted(rec, cpus);
 	else
-		add_all(rec, cpus);
+		add_possible(rec);
 }
 
 static bool open_stream(struct recorder *rec, struct recorded_cpu *c)

@@ -90,3 +90,19 @@ char *read_source(const char *path, size_t *len)
 	*len = nr;
 	return text;
 }
+
+bool read_cpu_list(const char *which, char list[CPU_LIST_MAX])
+{
+	char path[64];
+	FILE *file;
+	bool read;
+
+	snprintf(path, sizeof(path), "/sys/devices/system/cpu/%s", which);
+	file = fopen(rooted(path), "re");
+	read = file && fgets(list, CPU_LIST_MAX, file);
+	if (file)
+		fclose(file);
+	if (read)
+		list[strcspn(list, "\n")] = 0;
+	return read;
+}

@@ -159,14 +159,9 @@ static size_t untracked(const struct track *t, const char *list)
 
 void track_check_cpus(const struct track *t)
 {
-	FILE *file = fopen(rooted("/sys/devices/system/cpu/online"), "re");
-	char list[4096];
-	size_t nr = 0;
+	char list[CPU_LIST_MAX];
+	size_t nr = read_cpu_list("online", list) ? untracked(t, list) : 0;
 
-	if (file && fgets(list, sizeof(list), file))
-		nr = untracked(t, list);
-	if (file)
-		fclose(file);
 	if (nr)
 		warn_user("%zu CPUs came online after the recording had begun: %s", nr,
 			  "what ran there may be missing");

@@ -53,7 +53,7 @@ take()
 	rm -f /tmp/taken
 	perf stat "$@" sh -c 'echo >/tmp/taken; exec sleep 1000' >/tmp/stat 2>&1 &
 	taker=$!
-	until [ -e /tmp/taken ] || ! kill -0 $taker; do sleep 0.1; done
+	while kill -0 $taker && [ ! -e /tmp/taken ]; do sleep 0.1; done
 }
 
 # has_x86_pmu: succeeds on x86 with counters, which interrupt by NMI

@@ -431,12 +431,15 @@ static int begin(struct ring *r, const struct pmuk_sched_stream *attr)
 	return 0;
 }
 
-/* Kernel code exports buffers of four pages by the name "exported". */
+/*
+ * Kernel code exports buffers of four pages by the name "exported". With PMUK_TEST=closed, their
+ * context is closed when the first one has been opened.
+ */
 static int choose(struct ring *r, const struct pmuk_dev_buffer *what)
 {
 	const struct pmuk_sched_stream stream = { .cpu = what->cpu, .nr_pages = 4 };
 
-	if (strcmp(what->name, "exported"))
+	if (strcmp(what->name, "exported") || (test_is("closed") && what->cpu))
 		return refuse(ENOENT);
 	r->exported = true;
 	return begin(r, &stream);

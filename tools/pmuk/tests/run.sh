@@ -839,7 +839,8 @@ test_report_changed() { recorded good; damaged changed 8 11; }
 kernel()
 {
 	root first
-	mkdir -p "$PMUK_ROOT/dev" "$PMUK_ROOT/proc/self" "$PMUK_ROOT/proc/100/task/100"
+	mkdir -p "$PMUK_ROOT/dev" "$PMUK_ROOT/proc/self" "$PMUK_ROOT/proc/100/task/100" "$PMUK_ROOT/sys/devices/system/cpu"
+	echo 0-7 >"$PMUK_ROOT/sys/devices/system/cpu/possible"
 	echo cc1 >"$PMUK_ROOT/proc/100/task/100/comm"
 	: >"$PMUK_ROOT/dev/pmuk_sched"
 	: >"$PMUK_ROOT/dev/pmuk"
@@ -1036,9 +1037,12 @@ test_kernel_record_buffer_refused() { kernel
 	refuses 1 'none of these CPUs is online' record --buffer exported -c 7 -t 1
 	PMUK_TEST=busy refuses 1 'on CPU 0 are being read by somebody else' record --buffer exported -m 4 -t 1
 	PMUK_TEST=eacces refuses 1 'takes CAP_PERFMON' record --buffer exported -m 4 -t 1
+	PMUK_TEST=closed refuses 0 '^pmuk: [0-9]+ samples of 1 CPUs' record --buffer exported -m 4 -t 0.2
 	refuses 1 'for switches, not with --buffer' record --buffer exported --raw -t 1
+	rm "$PMUK_ROOT/sys/devices/system/cpu/possible"
+	refuses 1 'the kernel does not list its CPUs' record --buffer exported -m 4 -t 1
 	rm "$PMUK_ROOT/dev/pmuk"
-	refuses 1 'Is the module pmu_kapi loaded' record --buffer exported -m 4 -t 1
+	refuses 1 'Is the module pmu_kapi loaded' record --buffer exported -m 4 -c 0 -t 1
 }
 
 # The rings of names are read while /proc is read, and what was lost before is told.
@@ -1065,7 +1069,6 @@ test_kernel_record_maps() { kernel
 
 test_kernel_record_cpus() { kernel
 	local online="$PMUK_ROOT/sys/devices/system/cpu/online"
-	mkdir -p "${online%/*}"
 	echo 0-1 >"$online"
 	refuses 0 '^pmuk: [0-9]+ switches of 2 CPUs' record -t 0.2
 	echo 0-1,4,6-7 >"$online"
