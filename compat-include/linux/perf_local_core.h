@@ -10,6 +10,9 @@
 #if LINUX_VERSION_CODE < KERNEL_VERSION(7, 0, 0)
 #undef perf_ctx_offset
 #define perf_ctx_offset(ctx)		READ_ONCE((ctx)->timeoffset)
+#undef perf_ctx_time
+/* Another CPU that reads an event of the context may update it meanwhile. */
+#define perf_ctx_time(ctx)		data_race((ctx)->time)
 #undef perf_ctx_guest_time
 #define perf_ctx_guest_time(ctx)	0ULL
 #endif

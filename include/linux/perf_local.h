@@ -362,7 +362,9 @@ static __always_inline u64 perf_local_base(const struct perf_event *event)
 }
 
 u64 perf_local_count(struct perf_event *event, u64 mask, u64 *raw);
-void perf_local_times(const struct perf_event *event, u64 *enabled, u64 *running);
+u64 perf_local_now(const struct perf_event *event);
+u64 perf_local_stamp(const struct perf_event *event);
+void perf_local_times(const struct perf_event *event, u64 now, u64 *enabled, u64 *running);
 u64 perf_local_last_value(const struct perf_event *event, u64 *enabled, u64 *running);
 
 /* ---- whose interrupt this is ---- */

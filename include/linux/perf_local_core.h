@@ -9,6 +9,12 @@
 /* The time of a perf context that is scheduled in is local_clock() plus this offset. */
 #define perf_ctx_offset(ctx)	READ_ONCE((ctx)->time.offset)
 
+/*
+ * The time of a perf context when perf core has last updated it. Another CPU that reads an event of
+ * the context may update it meanwhile.
+ */
+#define perf_ctx_time(ctx)		data_race((ctx)->time.time)
+
 /* The part of a perf context's time for which guests had the PMU for themselves. */
 #define perf_ctx_guest_time(ctx)	READ_ONCE((ctx)->timeguest.time)
 

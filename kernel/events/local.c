@@ -169,29 +169,55 @@ u64 perf_local_count(struct perf_event *event, u64 mask, u64 *raw)
 }
 EXPORT_SYMBOL_GPL(perf_local_count);
 
-/*
- * Returns the time with which perf core would stamp @event. The time of an event that excludes
- * guests stands still while a guest has the PMU. Only an NMI in such a guest sees the guest's time
- * so far included.
- */
-static u64 perf_local_now(const struct perf_event *event)
+/* The time of an event that excludes guests stands still while a guest has the PMU. */
+static u64 perf_local_host_time(const struct perf_event *event, u64 time)
 {
-	u64 now = local_clock() + perf_ctx_offset(event->ctx);
-
-	return event->attr.exclude_guest ? now - perf_ctx_guest_time(event->ctx) : now;
+	return event->attr.exclude_guest ? time - perf_ctx_guest_time(event->ctx) : time;
 }
+
+/**
+ * perf_local_now() - the time of an event's context now
+ * @event: the event
+ *
+ * Only an NMI in a guest that has the PMU sees that guest's time so far included.
+ *
+ * Context: Any, NMI too; interrupts off, on the CPU where @event is or was.
+ * Return: the time in nanoseconds, as perf core's stamps.
+ */
+u64 perf_local_now(const struct perf_event *event)
+{
+	return perf_local_host_time(event, local_clock() + perf_ctx_offset(event->ctx));
+}
+EXPORT_SYMBOL_GPL(perf_local_now);
+
+/**
+ * perf_local_stamp() - the time with which perf core stamps an event
+ * @event: the event
+ *
+ * While perf core puts events on PMUs, takes them off and reads them, their context has one time.
+ *
+ * Context: Not NMI; interrupts off, on the CPU where @event is or was.
+ * Return: the time in nanoseconds; no event of the context has a later stamp.
+ */
+u64 perf_local_stamp(const struct perf_event *event)
+{
+	return perf_local_host_time(event, perf_ctx_time(event->ctx));
+}
+EXPORT_SYMBOL_GPL(perf_local_stamp);
 
 /**
  * perf_local_times() - for how long an event was enabled, and on its PMU
  * @event: the event
+ * @now: perf_local_now() or perf_local_stamp() of @event, or of another event of its context that
+ *	excludes guests if @event does
  * @enabled: where to put the nanoseconds for which @event was enabled
  * @running: where to put the nanoseconds of these for which it was on its PMU
  *
  * Context: Any, NMI too; interrupts off, on the CPU where @event is or was.
  */
-void perf_local_times(const struct perf_event *event, u64 *enabled, u64 *running)
+void perf_local_times(const struct perf_event *event, u64 now, u64 *enabled, u64 *running)
 {
-	u64 delta = perf_local_now(event) - event->tstamp;
+	u64 delta = now - event->tstamp;
 
 	*enabled = event->total_time_enabled;
 	*running = event->total_time_running;

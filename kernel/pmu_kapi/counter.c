@@ -606,6 +606,8 @@ static void pmuk_counter_value(struct pmuk_counter *c, struct pmuk_value *value,
 		resumes = smp_load_acquire(&c->resumes);	/* pairs with pmuk_thaw() */
 		value->count = disabled ? perf_local_last_value(c->event, enabled, running) :
 					  perf_event_read_value(c->event, enabled, running);
+		if (c->host)	/* after the read, which has pmuk_rider_read() called */
+			*running = READ_ONCE(c->host->ran[c->seat]);
 		pmuk_counter_is_frozen(c, &value->count);
 	} while (READ_ONCE(c->resumes) != resumes);
 
@@ -644,10 +646,10 @@ static int pmuk_enable_event(struct pmuk_counter *c)
 		return -EBUSY;
 	if (c->writes_aux)
 		perf_event_enable_family(c->event);
+	else if (c->host)
+		pmuk_rider_enable(c);
 	else
 		perf_event_enable(c->event);
-	if (c->host)
-		pmuk_host_follow(c);
 	if (pmuk_is_late(c)) {
 		perf_event_disable(c->event);
 		return -EBUSY;
@@ -780,14 +782,30 @@ static unsigned int pmuk_batch_events(struct pmuk_counter *const *counters, unsi
 	return n;
 }
 
+/* The time of a rider runs from its start only if its host has a register then. */
+static unsigned int pmuk_batch_hosts(struct pmuk_counter *const *counters, unsigned int nr,
+				     struct perf_event **events)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < nr; i++) {
+		if (pmuk_counter_can_batch(counters[i]) && counters[i]->host &&
+		    perf_local_state(counters[i]->hw_event) == PERF_EVENT_STATE_OFF)
+			events[n++] = counters[i]->hw_event;
+	}
+	return n;
+}
+
 /*
- * Enable the counters of a set by one interrupt of their CPU, as far as perf core can. The caller
- * then calls pmuk_counter_enable() for each counter, which enables the others and returns errors.
+ * Enable the counters of a set by one interrupt of their CPU, and their hosts by another, as far as
+ * perf core can. The caller then calls pmuk_counter_enable() for each counter, which enables the
+ * others and returns errors.
  */
 void pmuk_counters_enable(struct pmuk_counter *const *counters, unsigned int nr)
 {
 	struct perf_event *events[PMUK_SET_COUNTERS];
 
+	perf_events_enable(events, pmuk_batch_hosts(counters, nr, events));
 	perf_events_enable(events, pmuk_batch_events(counters, nr, events));
 }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Decides what may be done with a counter's event, see hw.h. */
 #include <linux/kconfig.h>
+#include <linux/minmax.h>
 
 #include "hw.h"
+#include "share.h"
 
 /* ---- how a counter is read ---- */
 
@@ -65,7 +67,11 @@ bool pmuk_hw_is_out_of_reach(const struct pmuk_counter *c)
 
 void pmuk_hw_times(const struct pmuk_counter *c, struct pmuk_value *value)
 {
-	perf_local_times(c->event, &value->time_enabled, &value->time_running);
+	u64 now = perf_local_now(c->event);
+
+	perf_local_times(c->event, now, &value->time_enabled, &value->time_running);
+	if (c->host)
+		value->time_running = min(pmuk_rider_ran(c, now), value->time_enabled);
 	value->time_enabled -= c->tried;
 	value->time_running -= c->tried;
 }

@@ -10,6 +10,7 @@
 #include <linux/minmax.h>
 #include <linux/perf_event.h>
 #include <linux/perf_local.h>
+#include <linux/preempt.h>
 #include <asm/local64.h>
 
 #include "share.h"
@@ -149,10 +150,20 @@ static u64 pmuk_rider_update(struct perf_event *event)
 	return now;
 }
 
+/* An NMI may have interrupted perf core in an update of the host's times. */
+static void pmuk_rider_note_ran(struct perf_event *event)
+{
+	struct pmuk_counter *c = pmuk_rider_counter(event);
+
+	if (!in_nmi())
+		WRITE_ONCE(c->host->ran[c->seat], pmuk_rider_ran(c, perf_local_stamp(event)));
+}
+
 static void pmuk_rider_read(struct perf_event *event)
 {
 	if (!(event->hw.state & PERF_HES_STOPPED))
 		pmuk_rider_update(event);
+	pmuk_rider_note_ran(event);
 }
 
 static void pmuk_rider_start(struct perf_event *event, int flags)
@@ -194,9 +205,14 @@ static void pmuk_rider_stop(struct perf_event *event, int flags)
 static int pmuk_rider_add(struct perf_event *event, int flags)
 {
 	struct pmuk_counter *c = pmuk_rider_counter(event);
+	struct pmuk_host *host = c->host;
+	u64 enabled, running;
 
 	event->hw.state = PERF_HES_STOPPED | PERF_HES_UPTODATE;
-	WRITE_ONCE(c->host->counters[c->seat], c);
+	perf_local_times(host->event, perf_local_stamp(event), &enabled, &running);
+	host->ahead[c->seat] = host->ran[c->seat] - running;
+	barrier();	/* an NMI that finds the rider on sees ->ahead */
+	WRITE_ONCE(host->counters[c->seat], c);
 	if (flags & PERF_EF_START)
 		pmuk_rider_start(event, PERF_EF_RELOAD);
 	return 0;
@@ -207,6 +223,8 @@ static void pmuk_rider_del(struct perf_event *event, int flags)
 	struct pmuk_counter *c = pmuk_rider_counter(event);
 
 	pmuk_rider_stop(event, PERF_EF_UPDATE);
+	pmuk_rider_note_ran(event);
+	barrier();	/* an NMI that finds the rider off sees ->ran */
 	WRITE_ONCE(c->host->counters[c->seat], NULL);
 }
 

@@ -252,6 +252,7 @@ int pmuk_host_join(struct pmuk_counter *c, const struct pmuk_attr *attr)
 	c->seat = ffz(host->seats);
 	host->seats |= BIT(c->seat);
 	host->group_ticks[c->seat] = NULL;
+	host->ran[c->seat] = 0;
 	pmuk_riders_take(&host->riders, c->seat);
 	c->host = host;
 	c->hw_event = host->event;
@@ -280,23 +281,39 @@ static bool pmuk_host_is_lost(const struct pmuk_host *host)
 	return perf_local_state(host->event) == PERF_EVENT_STATE_ERROR;
 }
 
-/*
- * The rider's event was enabled or disabled. The host is enabled while any of its riders is. If the
- * host has lost its register, a rider that is enabled tries to place it again.
- */
-void pmuk_host_follow(struct pmuk_counter *c)
+/* The host is enabled while any of its riders is. */
+static void pmuk_host_set_riding(struct pmuk_host *host, const struct pmuk_counter *c, bool riding)
+	__must_hold(&host->lock)
 {
-	struct pmuk_host *host = c->host;
-	bool riding;
-
-	guard(mutex)(&host->lock);
-	riding = perf_local_state(c->event) > PERF_EVENT_STATE_OFF;
+	lockdep_assert_held(&host->lock);
 	__assign_bit(c->seat, &host->riding, riding);
 	__assign_bit(c->seat, &host->unthrottled, riding && (c->attr.flags & PMUK_NO_THROTTLE));
 	if (!host->riding)
 		perf_event_disable(host->event);
-	else if (riding && perf_local_state(host->event) <= PERF_EVENT_STATE_OFF)
+}
+
+/*
+ * Enables the rider's event after its host's, as the rider's time_running is the host's. If the
+ * host has lost its register, this tries to place it again.
+ */
+void pmuk_rider_enable(struct pmuk_counter *c)
+{
+	struct pmuk_host *host = c->host;
+
+	guard(mutex)(&host->lock);
+	if (perf_local_state(host->event) <= PERF_EVENT_STATE_OFF)
 		perf_event_enable(host->event);
+	perf_event_enable(c->event);
+	pmuk_host_set_riding(host, c, true);
+}
+
+/* The rider's event was disabled, unless another caller has enabled it since. */
+void pmuk_host_follow(struct pmuk_counter *c)
+{
+	struct pmuk_host *host = c->host;
+
+	guard(mutex)(&host->lock);
+	pmuk_host_set_riding(host, c, perf_local_state(c->event) > PERF_EVENT_STATE_OFF);
 }
 
 /*

@@ -3,6 +3,7 @@
  * The tests check that counters which share a register count and overflow as if each had one. Most
  * give each shared counter a private twin, and compare the two.
  */
+#include <linux/delay.h>
 #include <linux/jiffies.h>
 #include <linux/slab.h>
 
@@ -429,6 +430,87 @@ static void loss_is_told_to_all(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(c); i++) {
 		KUNIT_EXPECT_EQ(test, pmuk_counter_state(c[i]), PMUK_COUNTER_ACTIVE);
 		pmuk_test_expect_count(test, c[i], 12);
+	}
+}
+
+struct times {
+	struct pmuk_value sampled;
+	u64 missed;			/* enabled without a register, in nanoseconds */
+};
+
+static u64 time_missed(const struct pmuk_value *value)
+{
+	return value->time_enabled - value->time_running;
+}
+
+static void keep_times(struct pmuk_counter *c, const struct pmuk_sample *sample, void *data)
+{
+	struct times *t = data;
+
+	t->sampled = sample->value;
+}
+
+/* All readers agree to the nanosecond on what a counter has missed. */
+static void expect_missed(struct kunit *test, struct pmuk_sim *sim, struct pmuk_counter *c,
+			  const struct times *t)
+{
+	struct pmuk_value value;
+
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read(c, &value), 0);
+	KUNIT_EXPECT_EQ(test, time_missed(&value), t->missed);
+	pmuk_sim_count(sim, 0, 5);
+	KUNIT_EXPECT_EQ(test, time_missed(&t->sampled), t->missed);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_snapshot(c, &value), 0);
+	KUNIT_EXPECT_EQ(test, time_missed(&value), t->missed);
+	KUNIT_EXPECT_EQ(test, value.time_running, t->sampled.time_running);
+}
+
+/* The enabling of another counter has perf core take the riders off their PMU, and put them on. */
+static void miss_a_while(struct kunit *test, struct pmuk_counter *c, struct pmuk_counter *other,
+			 struct times *t)
+{
+	struct pmuk_value before, after;
+
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read(c, &before), -EBUSY);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(other), -ENOSPC);
+	mdelay(2);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read(c, &after), -EBUSY);
+	KUNIT_EXPECT_EQ(test, after.time_running, before.time_running);
+	KUNIT_EXPECT_GE(test, after.time_enabled - before.time_enabled, 2 * NSEC_PER_MSEC);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read(c, &after), 0);
+	KUNIT_EXPECT_EQ(test, after.time_running, before.time_running);
+	t->missed = time_missed(&after);
+	KUNIT_EXPECT_GE(test, t->missed, 2 * NSEC_PER_MSEC);
+}
+
+/* The time_running of a counter stands still while nothing counts, and its time_enabled goes on. */
+static void lost_time_is_missed(struct kunit *test)
+{
+	struct times *t = pmuk_test_zalloc(test, sizeof(*t));
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct pmuk_attr attr = share_attr(sim, 0, 5);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_counter *c, *other = pmuk_test_counter(test, &attr, cpu, NULL);
+	unsigned int i;
+
+	attr.overflow = keep_times;
+	attr.data = t;
+	attr.sample_type = PERF_SAMPLE_READ;
+	c = pmuk_test_enabled(test, &attr, cpu, NULL);
+	expect_missed(test, sim, c, t);
+	for (i = 0; i < 2; i++) {
+		KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, cpu, 1), 0);
+		miss_a_while(test, c, other, t);
+		KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, cpu, 0), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
+		expect_missed(test, sim, c, t);
+		mdelay(1);
+		expect_missed(test, sim, c, t);
+		mdelay(1);
+		KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
+		expect_missed(test, sim, c, t);
 	}
 }
 
@@ -909,6 +991,7 @@ static struct kunit_case pmuk_share_cases[] = {
 	KUNIT_CASE(others_have_their_own),
 	KUNIT_CASE(pmu_is_for_riders_only),
 	KUNIT_CASE(loss_is_told_to_all),
+	KUNIT_CASE(lost_time_is_missed),
 	KUNIT_CASE(pmu_that_goes_is_told),
 	KUNIT_CASE(late_overflows_begin_periods),
 	KUNIT_CASE(aim_ends_in_storm),

@@ -33,6 +33,7 @@
 #define _LINUX_PERF_LOCAL_CORE_H
 #define _PMUK_COMPAT_LINUX_PERF_LOCAL_CORE_H
 #define perf_ctx_offset(ctx)		((void)(ctx), 0ULL)
+#define perf_ctx_time(ctx)		((void)(ctx), 0ULL)
 #define perf_ctx_guest_time(ctx)	((void)(ctx), 0ULL)
 #define perf_pmu_disabled(pmu)		(*((void)(pmu), &steps.pmu_disabled))
 
@@ -41,6 +42,8 @@
 #define perf_local_is_foreign_nmi		steps_local_is_foreign_nmi
 #define perf_local_is_out_of_reach		steps_local_is_out_of_reach
 #define perf_local_count			steps_local_count
+#define perf_local_now				steps_local_now
+#define perf_local_stamp			steps_local_stamp
 #define perf_local_times			steps_local_times
 #define perf_local_last_value			steps_local_last_value
 #define perf_local_stop				steps_local_stop

@@ -204,6 +204,7 @@ struct perf_arch_place { };
 #define perf_arch_irqs()		((const unsigned long *)&cpu.irqs)
 #endif
 #define perf_ctx_offset(ctx)		((void)(ctx), 0ULL)
+#define perf_ctx_time(ctx)		((void)(ctx), 0ULL)
 #define perf_ctx_guest_time(ctx)	((void)(ctx), 0ULL)
 #define perf_pmu_disabled(pmu)		(*((void)(pmu), &cpu.pmu_disabled))
 
