@@ -571,6 +571,8 @@ static enum perf_event_state pmuk_counter_event_state(const struct pmuk_counter 
 {
 	enum perf_event_state state = perf_local_state(c->event);
 
+	if (pmuk_rider_is_refused(c))
+		return PERF_EVENT_STATE_ERROR;
 	return state > PERF_EVENT_STATE_OFF ? min(state, perf_local_state(c->hw_event)) : state;
 }
 
@@ -607,7 +609,7 @@ static void pmuk_counter_value(struct pmuk_counter *c, struct pmuk_value *value,
 		value->count = disabled ? perf_local_last_value(c->event, enabled, running) :
 					  perf_event_read_value(c->event, enabled, running);
 		if (c->host)	/* after the read, which has pmuk_rider_read() called */
-			*running = READ_ONCE(c->host->ran[c->seat]);
+			*running = READ_ONCE(c->host_ran);
 		pmuk_counter_is_frozen(c, &value->count);
 	} while (READ_ONCE(c->resumes) != resumes);
 
@@ -667,6 +669,8 @@ static int pmuk_enable(struct pmuk_counter *c)
 		if (pmuk_enable_event(c))
 			return -EBUSY;
 		ret = pmuk_counter_fault(c);
+		if (ret && c->host && !pmuk_rider_refuse(c) && ret == -EBUSY)
+			ret = 0;
 	}
 	if (ret == -EBUSY)
 		ret = -ENOSPC;
@@ -681,7 +685,8 @@ static int pmuk_enable(struct pmuk_counter *c)
  * @c: the counter
  *
  * Follows pfmk_start() of perfmon2's KAPI. Enabling an enabled counter does
- * nothing; enabling one in PMUK_COUNTER_ERROR tries to place it again.
+ * nothing; enabling one in PMUK_COUNTER_ERROR tries to place it again. After an
+ * error the counter does not count until a later call succeeds.
  *
  * Context: May sleep.
  * Return: 0; -EINVAL if @c is NULL or an ERR_PTR(); -ENOSPC if the counter is

@@ -126,6 +126,11 @@ struct pmuk_counter {
 
 	pmuk_handler_t handler;		/* const: a context's or a buffer's, or NULL */
 	void *slot;			/* const: its slot in a context, or NULL */
+	u64 host_ran;			/* owner, with a host: time_running at perf core's latest
+					 * read, or when perf core took the counter off
+					 */
+	u64 host_ahead;			/* owner: that of a counter that rides, less the host's */
+	bool rides;			/* owner: perf core has put the counter on its host */
 	struct pmuk_buffer **buffers;	/* const: the context's, by CPU, in place of attr.buffer */
 	bool away;			/* turns write: it is not its set's turn, or stopped */
 	bool writes_aux;		/* const until destroyed: its PMU writes AUX areas ... */

@@ -4,7 +4,6 @@
 #include <linux/minmax.h>
 
 #include "hw.h"
-#include "share.h"
 
 /* ---- how a counter is read ---- */
 
@@ -65,13 +64,28 @@ bool pmuk_hw_is_out_of_reach(const struct pmuk_counter *c)
 	       (c->host && perf_local_is_out_of_reach(c->hw_event));
 }
 
+/*
+ * Returns the time_running of a counter with a host. perf core's own time goes on while the host
+ * has lost its register, so this is the host's, from when perf core has put the counter on. @now is
+ * of perf_local_now() or perf_local_stamp(). Called on the counter's CPU with interrupts off.
+ */
+u64 pmuk_hw_ran_of_host(const struct pmuk_counter *c, u64 now)
+{
+	u64 enabled, running;
+
+	if (!READ_ONCE(c->rides))
+		return c->host_ran;
+	perf_local_times(c->hw_event, now, &enabled, &running);
+	return c->host_ahead + running;
+}
+
 void pmuk_hw_times(const struct pmuk_counter *c, struct pmuk_value *value)
 {
 	u64 now = perf_local_now(c->event);
 
 	perf_local_times(c->event, now, &value->time_enabled, &value->time_running);
 	if (c->host)
-		value->time_running = min(pmuk_rider_ran(c, now), value->time_enabled);
+		value->time_running = min(pmuk_hw_ran_of_host(c, now), value->time_enabled);
 	value->time_enabled -= c->tried;
 	value->time_running -= c->tried;
 }

@@ -23,6 +23,7 @@ bool pmuk_hw_adapts(const struct pmuk_counter *c);
 bool pmuk_hw_is_on(const struct pmuk_counter *c);
 bool pmuk_hw_is_out_of_reach(const struct pmuk_counter *c);
 void pmuk_hw_times(const struct pmuk_counter *c, struct pmuk_value *value);
+u64 pmuk_hw_ran_of_host(const struct pmuk_counter *c, u64 now);
 
 /* Start, and keep running. */
 void pmuk_hw_refresh_page(const struct pmuk_counter *c);

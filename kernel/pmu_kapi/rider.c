@@ -13,6 +13,7 @@
 #include <linux/preempt.h>
 #include <asm/local64.h>
 
+#include "hw.h"
 #include "share.h"
 
 /* ---- the host's register ---- */
@@ -156,7 +157,7 @@ static void pmuk_rider_note_ran(struct perf_event *event)
 	struct pmuk_counter *c = pmuk_rider_counter(event);
 
 	if (!in_nmi())
-		WRITE_ONCE(c->host->ran[c->seat], pmuk_rider_ran(c, perf_local_stamp(event)));
+		WRITE_ONCE(c->host_ran, pmuk_hw_ran_of_host(c, perf_local_stamp(event)));
 }
 
 static void pmuk_rider_read(struct perf_event *event)
@@ -210,8 +211,9 @@ static int pmuk_rider_add(struct perf_event *event, int flags)
 
 	event->hw.state = PERF_HES_STOPPED | PERF_HES_UPTODATE;
 	perf_local_times(host->event, perf_local_stamp(event), &enabled, &running);
-	host->ahead[c->seat] = host->ran[c->seat] - running;
-	barrier();	/* an NMI that finds the rider on sees ->ahead */
+	c->host_ahead = c->host_ran - running;
+	barrier();	/* an NMI that finds the rider on sees ->host_ahead */
+	WRITE_ONCE(c->rides, true);
 	WRITE_ONCE(host->counters[c->seat], c);
 	if (flags & PERF_EF_START)
 		pmuk_rider_start(event, PERF_EF_RELOAD);
@@ -224,7 +226,8 @@ static void pmuk_rider_del(struct perf_event *event, int flags)
 
 	pmuk_rider_stop(event, PERF_EF_UPDATE);
 	pmuk_rider_note_ran(event);
-	barrier();	/* an NMI that finds the rider off sees ->ran */
+	barrier();	/* an NMI that finds the rider off sees ->host_ran */
+	WRITE_ONCE(c->rides, false);
 	WRITE_ONCE(c->host->counters[c->seat], NULL);
 }
 

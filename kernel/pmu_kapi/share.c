@@ -252,7 +252,7 @@ int pmuk_host_join(struct pmuk_counter *c, const struct pmuk_attr *attr)
 	c->seat = ffz(host->seats);
 	host->seats |= BIT(c->seat);
 	host->group_ticks[c->seat] = NULL;
-	host->ran[c->seat] = 0;
+	clear_bit(c->seat, &host->refused);
 	pmuk_riders_take(&host->riders, c->seat);
 	c->host = host;
 	c->hw_event = host->event;
@@ -301,10 +301,37 @@ void pmuk_rider_enable(struct pmuk_counter *c)
 	struct pmuk_host *host = c->host;
 
 	guard(mutex)(&host->lock);
+	clear_bit(c->seat, &host->refused);
 	if (perf_local_state(host->event) <= PERF_EVENT_STATE_OFF)
 		perf_event_enable(host->event);
 	perf_event_enable(c->event);
 	pmuk_host_set_riding(host, c, true);
+}
+
+/*
+ * The enabling has failed, and the caller is to be told so. The rider must not count when the host
+ * gets a register later. If pmuk_rider_add() failed instead, perf core would place no later rider
+ * either. Returns false if the host has got a register since, because another caller has enabled
+ * a rider: then this enabling has succeeded, too.
+ */
+bool pmuk_rider_refuse(struct pmuk_counter *c)
+{
+	struct pmuk_host *host = c->host;
+
+	guard(mutex)(&host->lock);
+	if (perf_local_state(c->event) > PERF_EVENT_STATE_OFF &&
+	    perf_local_state(host->event) > PERF_EVENT_STATE_OFF)
+		return false;
+	set_bit(c->seat, &host->refused);
+	perf_event_disable(c->event);
+	pmuk_host_set_riding(host, c, false);
+	return true;
+}
+
+/* Returns true for a rider whose enabling has failed: it is off, and is shown as in error. */
+bool pmuk_rider_is_refused(const struct pmuk_counter *c)
+{
+	return c->host && test_bit(c->seat, &c->host->refused);
 }
 
 /* The rider's event was disabled, unless another caller has enabled it since. */

@@ -16,7 +16,6 @@
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/perf_event.h>
-#include <linux/perf_local.h>
 
 #include "counter.h"
 #include "riders.h"
@@ -39,8 +38,6 @@ struct pmuk_host {
 	unsigned long *group_ticks[PMUK_RIDERS];	/* const while shown: of groups */
 	u64 raw[PMUK_RIDERS];		/* owner: the register at the latest update of each rider */
 	u32 paused_loads[PMUK_RIDERS];	/* owner: ->loads at each rider's pause */
-	u64 ran[PMUK_RIDERS];		/* owner: time_running at perf core's latest read or del */
-	u64 ahead[PMUK_RIDERS];		/* owner: that of a rider that is on, less the host's */
 
 	struct pmuk_attr attr;		/* const: the event, its excludes and hardware's fields */
 	int cpu;			/* const */
@@ -49,6 +46,7 @@ struct pmuk_host {
 	unsigned long seats __guarded_by(&pmuk_hosts_lock);	/* bit per seat: taken */
 	struct mutex lock;
 	unsigned long riding __guarded_by(&lock);	/* bit per seat: the rider is enabled */
+	unsigned long refused;		/* atomic bit per seat: the enabling has failed */
 	unsigned long unthrottled;	/* ->lock writes: those of ->riding with PMUK_NO_THROTTLE */
 };
 
@@ -67,22 +65,6 @@ static inline u32 pmuk_host_loads(struct pmuk_host *host)
 	return ++host->loads;
 }
 
-/*
- * Returns the time_running of a rider. perf core's own time goes on while the host has lost its
- * register, so this is the host's, from when perf core has put the rider on. @now is of
- * perf_local_now() or perf_local_stamp(). The caller is on the rider's CPU with interrupts off.
- */
-static inline u64 pmuk_rider_ran(const struct pmuk_counter *c, u64 now)
-{
-	const struct pmuk_host *host = c->host;
-	u64 enabled, running;
-
-	if (!READ_ONCE(host->counters[c->seat]))
-		return host->ran[c->seat];
-	perf_local_times(host->event, now, &enabled, &running);
-	return host->ahead[c->seat] + running;
-}
-
 /* share.c */
 int pmuk_share_init(void);
 void pmuk_share_exit(void);
@@ -91,6 +73,8 @@ int pmuk_host_join(struct pmuk_counter *c, const struct pmuk_attr *attr);
 void pmuk_host_leave(struct pmuk_counter *c);
 int pmuk_host_try(struct pmuk_counter *c);
 void pmuk_rider_enable(struct pmuk_counter *c);
+bool pmuk_rider_refuse(struct pmuk_counter *c);
+bool pmuk_rider_is_refused(const struct pmuk_counter *c);
 void pmuk_host_follow(struct pmuk_counter *c);
 
 /* rider.c */

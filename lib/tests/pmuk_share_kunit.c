@@ -422,8 +422,8 @@ static void loss_is_told_to_all(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(c); i++) {
 		KUNIT_EXPECT_EQ(test, pmuk_counter_state(c[i]), PMUK_COUNTER_ERROR);
 		KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(c[i], &count), -EBUSY);
-		KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c[i]), -ENOSPC);
 	}
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 9), 0);
 	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, cpu, 0), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c[0]), 0);
 	pmuk_sim_count(sim, 0, 7);
@@ -431,6 +431,71 @@ static void loss_is_told_to_all(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, pmuk_counter_state(c[i]), PMUK_COUNTER_ACTIVE);
 		pmuk_test_expect_count(test, c[i], 12);
 	}
+}
+
+/* The counter is in error though the register counts, and has counted so much. */
+static void expect_refused(struct kunit *test, struct pmuk_counter *c, u64 count)
+{
+	struct pmuk_value value;
+
+	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_ERROR);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(c, &value.count), -EBUSY);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_read(c, &value), -EBUSY);
+	KUNIT_EXPECT_EQ(test, value.count, count);
+}
+
+/* A counter whose enabling has failed does not count when others get the register. */
+static void failed_enable_does_not_wait(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct pmuk_attr attr = share_attr(sim, 0, 0);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_counter *c = pmuk_test_counter(test, &attr, cpu, NULL);
+	struct pmuk_counter *other = pmuk_test_counter(test, &attr, cpu, NULL);
+
+	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, cpu, 1), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), -ENOSPC);
+	expect_refused(test, c, 0);
+	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, cpu, 0), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(other), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 5);
+	expect_refused(test, c, 0);
+	pmuk_test_enabled(test, &attr, cpu, NULL);	/* perf core places all again */
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 5);
+	expect_refused(test, c, 0);
+	pmuk_test_expect_count(test, other, 10);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
+	pmuk_sim_count(sim, 0, 3);
+	pmuk_test_expect_count(test, c, 3);
+	pmuk_test_expect_count(test, other, 13);
+}
+
+/* A counter that has lost the register, and was enabled in vain, stays in error. */
+static void failed_retry_does_not_wait(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct pmuk_attr attr = share_attr(sim, 0, 0);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_counter *c = pmuk_test_enabled(test, &attr, cpu, NULL);
+	struct pmuk_counter *other = pmuk_test_enabled(test, &attr, cpu, NULL);
+	struct pmuk_counter *waits = pmuk_test_enabled(test, &attr, cpu, NULL);
+
+	pmuk_sim_count(sim, 0, 5);
+	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, cpu, 1), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(other), -ENOSPC);
+	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, cpu, 0), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(other), 0);
+	pmuk_sim_count(sim, 0, 7);
+	expect_refused(test, c, 5);
+	pmuk_test_expect_count(test, other, 12);
+	pmuk_test_expect_count(test, waits, 12);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(other), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(waits), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 9), 0);	/* no rider is left */
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
+	pmuk_sim_count(sim, 0, 2);
+	pmuk_test_expect_count(test, c, 7);
 }
 
 struct times {
@@ -991,6 +1056,8 @@ static struct kunit_case pmuk_share_cases[] = {
 	KUNIT_CASE(others_have_their_own),
 	KUNIT_CASE(pmu_is_for_riders_only),
 	KUNIT_CASE(loss_is_told_to_all),
+	KUNIT_CASE(failed_enable_does_not_wait),
+	KUNIT_CASE(failed_retry_does_not_wait),
 	KUNIT_CASE(lost_time_is_missed),
 	KUNIT_CASE(pmu_that_goes_is_told),
 	KUNIT_CASE(late_overflows_begin_periods),

@@ -65,6 +65,7 @@
 #define pmuk_hw_adapts				steps_hw_adapts
 #define pmuk_hw_is_overdue			steps_hw_is_overdue
 #define pmuk_hw_times				steps_hw_times
+#define pmuk_hw_ran_of_host			steps_hw_ran_of_host
 #define pmuk_hw_never_throttle			steps_hw_never_throttle
 #define pmuk_hw_refresh_page			steps_hw_refresh_page
 #define pmuk_hw_takes_period			steps_hw_takes_period
