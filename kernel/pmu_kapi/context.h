@@ -194,6 +194,7 @@ struct pmuk_inst {
 	struct work_struct work;	/* ... and exchanges the sets */
 
 	atomic64_t overflows;		/* overflows that the format has handled */
+	atomic64_t unwritten;		/* overflows of which perf's format wrote no record */
 	/* cost.c writes. With a limit, and while debugfs measures: */
 	atomic64_t cost_ns;		/* the time that overflows have taken */
 	u64 second;			/* when the present second began, by local_clock() */

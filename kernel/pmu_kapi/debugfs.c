@@ -21,6 +21,7 @@
 #include "cost.h"
 #include "debugfs.h"
 #include "instance.h"
+#include "registry.h"
 #include "reserve.h"
 
 static struct dentry *pmuk_dir;
@@ -76,6 +77,8 @@ static void pmuk_show_inst(struct seq_file *m, struct pmuk_inst *inst)
 		   atomic64_read(&inst->cost_ns));
 	seq_printf(m, " limited %llu reads %llu", atomic64_read(&inst->limited),
 		   atomic64_read(&inst->reads));
+	if (pmuk_format_is_perf(inst->ctx->format))
+		seq_printf(m, " records %llu", pmuk_inst_records(inst));
 	seq_printf(m, " switches %llu switch_ns %llu switch_max_ns %llu late_max_ns %llu\n",
 		   inst->switches, inst->switch_ns, inst->switch_max_ns, inst->late_max_ns);
 }

@@ -370,8 +370,11 @@ static u64 *pmuk_format_memory(u64 *p, const struct pmuk_counter *c,
 	return p;
 }
 
-/* Write @sample as a record into a buffer of this CPU. If there is no room, the buffer counts. */
-void pmuk_format_sample(struct pmuk_counter *c, struct pmuk_buffer *b,
+/*
+ * Writes @sample as a record into a buffer of this CPU. If there is no room, the buffer counts
+ * that, and this function returns false.
+ */
+bool pmuk_format_sample(struct pmuk_counter *c, struct pmuk_buffer *b,
 			const struct pmuk_sample *sample, const struct perf_sample_data *data)
 {
 	struct perf_event_header *rec;
@@ -383,7 +386,7 @@ void pmuk_format_sample(struct pmuk_counter *c, struct pmuk_buffer *b,
 	size = max_t(unsigned int, size, PMUK_RECORD_MIN);
 	rec = pmuk_output_begin(b, PERF_RECORD_SAMPLE, size);
 	if (!rec)
-		return;
+		return false;
 
 	rec->misc = sample->misc;
 	*(u64 *)(rec + 1) = 0;	/* if no field was asked for, the shortest record has this u64 */
@@ -400,6 +403,7 @@ void pmuk_format_sample(struct pmuk_counter *c, struct pmuk_buffer *b,
 	if (c->attr.sample_type & PMUK_SAMPLE_COOKIE)
 		*p++ = c->attr.cookie;
 	pmuk_output_end(b, rec);
+	return true;
 }
 
 /* The handler of a counter that has a buffer of its own. */

@@ -9,7 +9,7 @@ const char *pmuk_format_fault(const struct pmuk_attr *attr, int cpu);
 unsigned int pmuk_format_size(const struct pmuk_counter *c);
 u64 pmuk_unsupported_record_fields(u64 sample_type);
 u64 pmuk_unsupported_read_format(u64 read_format);
-void pmuk_format_sample(struct pmuk_counter *c, struct pmuk_buffer *b,
+bool pmuk_format_sample(struct pmuk_counter *c, struct pmuk_buffer *b,
 			const struct pmuk_sample *sample, const struct perf_sample_data *data);
 void pmuk_format_record(struct pmuk_counter *c, const struct pmuk_sample *sample,
 			const struct perf_sample_data *data);

@@ -222,6 +222,46 @@ static void cost_is_the_time_of_overflows(struct kunit *test)
 	KUNIT_EXPECT_LE(test, cost, times.outside);
 }
 
+#define RECORDS	(PAGE_SIZE / PMUK_RECORD_MIN)	/* the smallest buffer has room for so many */
+
+/* Returns a context of perf's format that has overflowed 10 times after its buffer was full. */
+static struct pmuk_context *write_records(struct kunit *test, unsigned int nr_pages, int cpu)
+{
+	const struct pmuk_context_attr attr = { .buffer.nr_pages = nr_pages };
+	const struct pmuk_pmd pmd = { .short_reset = PERIOD };
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct pmuk_context *ctx = pmuk_ctx_create(test, &attr);
+	unsigned int i;
+
+	pmuk_ctx_add_pmd(test, ctx, sim, 0, &pmd);
+	pmuk_ctx_run(test, ctx, cpu);
+	for (i = 0; i < RECORDS + 10; i++)
+		pmuk_sim_count(sim, 0, PERIOD);
+	return ctx;
+}
+
+/* Records are the overflows of which perf's format has written one. */
+static void records_are_counted(struct kunit *test)
+{
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *ctx = write_records(test, 1, cpu);
+	struct pmuk_buffer_stat stat = pmuk_ctx_stat(test, ctx, cpu);
+
+	KUNIT_EXPECT_EQ(test, stat.head, RECORDS * PMUK_RECORD_MIN);
+	KUNIT_EXPECT_EQ(test, stat.lost, 10);
+	KUNIT_EXPECT_EQ(test, pmuk_inst_records(ctx->insts[cpu]), RECORDS);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&ctx->insts[cpu]->overflows), RECORDS + 10);
+}
+
+static void no_buffer_has_records(struct kunit *test)
+{
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *ctx = write_records(test, 0, cpu);
+
+	KUNIT_EXPECT_EQ(test, pmuk_inst_records(ctx->insts[cpu]), 0);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&ctx->insts[cpu]->overflows), RECORDS + 10);
+}
+
 static void limits_are_refused(struct kunit *test)
 {
 	const struct pmuk_context_attr attr = { .limit_ns = NSEC_PER_SEC + 1 };
@@ -297,6 +337,8 @@ static struct kunit_case pmuk_cost_cases[] = {
 	KUNIT_CASE(each_cpu_has_its_limit),
 	KUNIT_CASE(without_a_limit_nothing_pauses),
 	KUNIT_CASE(cost_is_the_time_of_overflows),
+	KUNIT_CASE(records_are_counted),
+	KUNIT_CASE(no_buffer_has_records),
 	KUNIT_CASE(limits_are_refused),
 	KUNIT_CASE(reads_are_counted_if_measured),
 	{}

@@ -16,7 +16,7 @@
 #define HOME		"\033[H\033[J"
 
 struct work {
-	u64 overflows, overflow_ns, bytes, lost, reads, limited;
+	u64 overflows, overflow_ns, records, bytes, lost, reads, limited;
 };
 
 /* A row: a context on a CPU. ->cpu is NONE for the context of a task, and for a sum of all CPUs. */
@@ -42,15 +42,20 @@ struct watch {
 
 /* ---- reading ---- */
 
-/* Returns the number behind @name in a line of words, or 0. */
-static u64 number_of(const char *line, const char *name)
+/* Returns the number behind @name in a line of words, or @none. */
+static u64 number_or(const char *line, const char *name, u64 none)
 {
 	char word[32];
 	const char *at;
 
 	snprintf(word, sizeof(word), " %s ", name);
 	at = strstr(line, word);
-	return at ? strtoull(at + strlen(word), NULL, 10) : 0;
+	return at ? strtoull(at + strlen(word), NULL, 10) : none;
+}
+
+static u64 number_of(const char *line, const char *name)
+{
+	return number_or(line, name, 0);
 }
 
 static struct consumer *add(struct sight *s, const struct consumer *c)
@@ -111,6 +116,7 @@ static bool take_part(struct sight *s, const struct consumer *context, const cha
 	if (!strcmp(what, "instance")) {
 		w->overflows = number_of(line, "overflows");
 		w->overflow_ns = number_of(line, "overflow_ns");
+		w->records = number_or(line, "records", NONE);
 		w->limited = number_of(line, "limited");
 		w->reads = number_of(line, "reads");
 	} else {
@@ -143,7 +149,7 @@ static void look(struct sight *s)
 /* The kernel's numbers begin at 0 when a context is loaded again. */
 static void subtract(u64 *now, u64 before)
 {
-	if (*now >= before)
+	if (*now != NONE && *now >= before)
 		*now -= before;
 }
 
@@ -151,6 +157,7 @@ static void subtract_work(struct work *now, const struct work *before)
 {
 	subtract(&now->overflows, before->overflows);
 	subtract(&now->overflow_ns, before->overflow_ns);
+	subtract(&now->records, before->records);
 	subtract(&now->bytes, before->bytes);
 	subtract(&now->lost, before->lost);
 	subtract(&now->reads, before->reads);
@@ -171,6 +178,7 @@ static void add_work(struct work *sum, const struct work *w)
 {
 	sum->overflows += w->overflows;
 	sum->overflow_ns += w->overflow_ns;
+	sum->records = w->records == NONE ? NONE : sum->records + w->records;
 	sum->bytes += w->bytes;
 	sum->lost += w->lost;
 	sum->reads += w->reads;
@@ -233,14 +241,16 @@ static const char *rate(char *cell, u64 n, u64 interval)
 
 static void print_row(const struct consumer *c, u64 interval, bool each_cpu)
 {
-	char overflows[CELL], cost[CELL], bytes[CELL], lost[CELL], reads[CELL], cpu[CELL];
+	char overflows[CELL], cost[CELL], records[CELL], bytes[CELL], lost[CELL], reads[CELL];
+	char cpu[CELL];
 
 	printf("%7llu  %-10s %8llu ", (unsigned long long)c->id, c->rank,
 	       (unsigned long long)c->counters);
 	if (each_cpu)
 		printf("%5s ", format_count(cpu, c->cpu));
-	printf("%11s %7s %8s %7s %7s %8llu  ", rate(overflows, c->w.overflows, interval),
-	       format_percent(cost, c->w.overflow_ns, interval), rate(bytes, c->w.bytes, interval),
+	printf("%11s %7s %9s %8s %7s %7s %8llu  ", rate(overflows, c->w.overflows, interval),
+	       format_percent(cost, c->w.overflow_ns, interval),
+	       rate(records, c->w.records, interval), rate(bytes, c->w.bytes, interval),
 	       rate(lost, c->w.lost, interval), rate(reads, c->w.reads, interval),
 	       (unsigned long long)c->w.limited);
 	put_text(stdout, c->name, 0);
@@ -254,7 +264,7 @@ static void print_table(const struct watch *watch, const struct sight *d)
 	if (!watch->batch)
 		fputs(HOME, stdout);
 	printf("CONTEXT  RANK       COUNTERS %s", watch->each_cpu ? "  CPU " : "");
-	puts("OVERFLOWS/s    %CPU  BYTES/s  LOST/s READS/s  LIMITED  NAME");
+	puts("OVERFLOWS/s    %CPU RECORDS/s  BYTES/s  LOST/s READS/s  LIMITED  NAME");
 	for (i = 0; i < d->nr; i++)
 		print_row(&d->consumers[i], d->when, watch->each_cpu);
 	if (watch->batch)
@@ -284,6 +294,7 @@ static void print_json(const struct watch *watch, const struct sight *d)
 			json_number(&j, "cpu", c->cpu);
 		json_number(&j, "overflows", c->w.overflows);
 		json_number(&j, "overflow_ns", c->w.overflow_ns);
+		json_number(&j, "records", c->w.records);
 		json_number(&j, "bytes", c->w.bytes);
 		json_number(&j, "lost", c->w.lost);
 		json_number(&j, "reads", c->w.reads);

@@ -538,34 +538,36 @@ between()
 	return $status
 }
 
-cpu_line() { printf '  instance cpu %s live set 0 overflows %s overflow_ns %s limited %s reads %s switches 0 %s\\n' "$1" \
-	"$2" "$3" "$4" "$5" 'switch_ns 0 switch_max_ns 0 late_max_ns 0'; }
+# cpu_line CPU OVERFLOWS NS LIMITED READS [RECORDS]: without RECORDS, the format is not perf's
+cpu_line() { printf '  instance cpu %s live set 0 overflows %s overflow_ns %s limited %s reads %s%s switches 0 %s\\n' "$1" \
+	"$2" "$3" "$4" "$5" "${6:+ records $6}" 'switch_ns 0 switch_max_ns 0 late_max_ns 0'; }
 buffer_line() { printf '  buffer cpu %s pages 1 head %s tail 0 consumed 0 lost %s discarded 0 overwritten 0 wakeups 0\\n' "$1" \
 	"$2" "$3"; }
 
 test_consumers() { root none
 	refuses 1 'Is debugfs mounted, and the module pmu_kapi loaded' "$pmuk" consumers -n 1
 	local one='context 3 name counters rank critical format perf target cpus running sets 1 counters 4 messages 9 limit_ns 500\n'
-	local two='context 5 name mine exported rank normal format perf target task running sets 1 counters 2 messages 0 task 77\n'
+	local two='context 5 name mine exported rank normal format mine target task running sets 1 counters 2 messages 0 task 77\n'
 	local before after
-	before=$one$(cpu_line 0 10 1000 0 7)$(buffer_line 0 100 1)$(cpu_line 2 20 2000 1 7)
-	after=$one$(cpu_line 0 30 9000 2 8)$(buffer_line 0 4100 6)$(cpu_line 2 5 500 1 9)
+	before=$one$(cpu_line 0 10 1000 0 7 8)$(buffer_line 0 100 1)$(cpu_line 2 20 2000 1 7 20)
+	after=$one$(cpu_line 0 30 9000 2 8 25)$(buffer_line 0 4100 6)$(cpu_line 2 5 500 1 9 4)
 	before=$before$two$(cpu_line -1 1 10 0 0)$(buffer_line 0 8 0)$(buffer_line 1 8 0)
 	after=$after$two$(cpu_line -1 4 10 0 0)$(buffer_line 0 16 0)$(buffer_line 1 32 1)
 	between "$before" "$after" "$pmuk" consumers -n 1 -d 0.1 --json | json "j['measured'] and j['interval_ns'] > 0 and \
 		j['consumers'] == [{'context': 3, 'name': 'counters', 'exported': False, 'rank': 'critical', 'counters': 4, \
-		'limit_ns': 500, 'overflows': 25, 'overflow_ns': 8500, 'bytes': 4000, 'lost': 5, 'reads': 3, \
-		'limited': 2}, {'context': 5, 'name': 'mine', 'exported': True, 'rank': 'normal', 'counters': 2, 'limit_ns': None, \
-		'overflows': 3, 'overflow_ns': 0, 'bytes': 32, 'lost': 1, 'reads': 0, 'limited': 0}]"
+		'limit_ns': 500, 'overflows': 25, 'overflow_ns': 8500, 'records': 21, 'bytes': 4000, 'lost': 5, \
+		'reads': 3, 'limited': 2}, {'context': 5, 'name': 'mine', 'exported': True, 'rank': 'normal', 'counters': 2, \
+		'limit_ns': None, 'overflows': 3, 'overflow_ns': 0, 'records': None, 'bytes': 32, 'lost': 1, 'reads': 0, \
+		'limited': 0}]"
 	between "$before" "$after" "$pmuk" consumers -c -n 1 -d 0.1 --json | json "[(c['cpu'], c['overflows']) for c in \
 		j['consumers']] == [(0, 20), (2, 5), (None, 3)]"
 	rm "$PMUK_ROOT/sys/kernel/debug/pmuk/measure"
 	printf '0\n' >"$PMUK_ROOT/sys/kernel/debug/pmuk/measure"
-	says '^      5  normal            2           0       -        0       0       -        0  mine \(exported\)$' \
+	says '^      5  normal            2           0       -         -        0       0       -        0  mine \(exported\)$' \
 		"$pmuk" consumers -n 1 -d 0.1
-	says '^      3  critical          4     2           0     0.0        0       0       -        0  counters$' \
+	says '^      3  critical          4     2           0     0.0         0        0       0       -        0  counters$' \
 		"$pmuk" consumers -cn 1 -d 0.1
-	says '^      3  critical          4           0     0.0        0       0       -        0  counters$' \
+	says '^      3  critical          4           0     0.0         0        0       0       -        0  counters$' \
 		"$pmuk" consumers -n 1 -d 0.1
 	[ "$("$pmuk" consumers -n 2 -d 0.1 | grep -c '^CONTEXT')" -eq 2 ] || broken 'not two tables'
 	"$pmuk" consumers -m -n 1 -d 0.1 --json | json "j['measured'] and j['consumers'][0]['reads'] == 0"
