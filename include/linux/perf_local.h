@@ -480,6 +480,40 @@ static inline void perf_local_set_left(struct perf_event *event, s64 left)
 }
 
 /**
+ * perf_local_passes_end() - does a software event reach the end of its period?
+ * @event: an event whose period counts up to 0, that has just overflowed
+ * @events: the period in the overflow's sample
+ *
+ * perf core reports events that come at once as several overflows of @events each, and has begun
+ * the next period before the first of them. If the handler has made that period longer, the other
+ * overflows may be part of the period. This function then adds the events of one of them.
+ *
+ * Context: Any, NMI too; on its CPU.
+ * Return: true if the period ends: then perf_local_change_begun() is to follow.
+ */
+static inline bool perf_local_passes_end(struct perf_event *event, u64 events)
+{
+	if (local64_read(&event->hw.period_left) + (s64)events >= 0)
+		return true;
+	local64_add(events, &event->hw.period_left);
+	return false;
+}
+
+/**
+ * perf_local_change_begun() - change the period that a software event has begun at an overflow
+ * @event: an event for which perf_local_passes_end() has returned true
+ * @events: the period in the overflow's sample
+ * @period: the new period
+ *
+ * Context: Any, NMI too; on its CPU.
+ */
+static inline void perf_local_change_begun(struct perf_event *event, u64 events, u64 period)
+{
+	perf_local_set_period(event, period);
+	local64_add(events - period, &event->hw.period_left);
+}
+
+/**
  * perf_local_end() - the count at which the period of an event ends
  * @event: the event
  *

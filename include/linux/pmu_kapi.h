@@ -186,11 +186,11 @@ typedef void (*pmuk_overflow_t)(struct pmuk_counter *c,
  * @freq: the wanted number of overflows per second in which the counter counts, at most 100000.
  *	pmuk adapts the period; 0: the period stays. @period is the first period and the shortest,
  *	from 2 to 2^48. The driver has begun the next period when the PMU interrupts, so an overflow
- *	sets the period after that. pmuk notices a lower rate of events only when the period ends. A
- *	period in which perf core throttles the counter adapts nothing. Adapted periods of PMUs
- *	other than the CPU's are multiples of 16, and all are at most 2^48. A clock's period is
- *	always 1/@freq, whatever @period is. Not with @random_mask or PMUK_INHERIT; not with other
- *	software events, nor with events that trace
+ *	sets the period after that; an overflow of software events sets the next period. pmuk
+ *	notices a lower rate of events only when the period ends. A period in which perf core
+ *	throttles the counter adapts nothing. Adapted periods of PMUs in hardware other than the
+ *	CPU's are multiples of 16, and all are at most 2^48. A clock's period is always 1/@freq,
+ *	whatever @period is. Not with @random_mask or PMUK_INHERIT, nor with events that trace
  * @flags: enum pmuk_attr_flags
  * @sample_type: PERF_SAMPLE_* bits of the fields that @overflow wants beyond those that
  *	every sample has: ADDR, WEIGHT or WEIGHT_STRUCT, DATA_SRC, TRANSACTION, PHYS_ADDR,

@@ -401,11 +401,11 @@ static int pmuk_counter_try(struct pmuk_counter *c)
  * -ENODEV if @cpu is offline, or the PMU has just gone; -ESRCH if @task is exiting; -ENOENT if no
  * PMU knows the event; -ENOSPC if the trial finds that the counter does not fit; -EOVERFLOW if
  * @attr->max_stack, with PMUK_CALLCHAIN_USER, is above the sysctl perf_event_max_stack; -EOPNOTSUPP
- * if the PMU lacks a capability asked for, or @attr->freq is for an event of software that is no
- * clock, or for one that traces, or @attr->sample_type or @attr->read_format ask for fields that
- * callbacks and records do not have, or that this kernel does not support, or the PMU would write
- * the buffer's AUX area, and the kernel's perf core does not support that for kernel counters;
- * -EBUSY if that area has a producer; -ENOMEM.
+ * if the PMU lacks a capability asked for, or @attr->freq is for an event that traces, or
+ * @attr->sample_type or @attr->read_format ask for fields that callbacks and records do not have,
+ * or that this kernel does not support, or the PMU would write the buffer's AUX area, and the
+ * kernel's perf core does not support that for kernel counters; -EBUSY if that area has a producer;
+ * -ENOMEM.
  * A PMU's own errors are passed on as they are.
  */
 struct pmuk_counter *pmuk_counter_create(const struct pmuk_attr *attr, int cpu,
@@ -435,14 +435,10 @@ static int pmuk_counter_place(struct pmuk_counter *c, const struct pmuk_attr *at
 	return PTR_ERR_OR_ZERO(c->event);
 }
 
-/*
- * A software event's sample has the period that begins, not the one that has ended, so its weight
- * would be wrong if periods changed. Drivers that trace have their events in perf's software
- * context, too. Trace events do not overflow.
- */
+/* Drivers that trace have their events in perf's software context. Trace events do not overflow. */
 static bool pmuk_counter_can_adapt(const struct pmuk_counter *c)
 {
-	return !pmuk_hw_adapts(c) || !is_software_event(c->event);
+	return !pmuk_hw_adapts(c) || !is_software_event(c->event) || pmuk_hw_is_software(c);
 }
 
 /* The caller has checked @attr. @handler, @slot and @buffers are a context's, or NULL. */

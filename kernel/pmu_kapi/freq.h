@@ -46,7 +46,8 @@ static inline u64 pmuk_freq_shorter(u64 period, u64 part)
 
 /*
  * The last period took @ns, and the driver has already begun a period of @begun events. Returns the
- * period to follow that, for @freq overflows per second.
+ * period to follow that, for @freq overflows per second. Events of software have no driver: @begun
+ * is the last period, and the result follows it.
  */
 static inline u64 pmuk_freq_next(u64 begun, u64 ns, u32 freq, u64 shortest)
 {

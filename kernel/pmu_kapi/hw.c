@@ -45,6 +45,12 @@ bool pmuk_hw_is_clock(const struct pmuk_counter *c)
 	return c->attr.type == PERF_TYPE_SOFTWARE && c->attr.config <= PERF_COUNT_SW_TASK_CLOCK;
 }
 
+/* Returns true if perf core counts each event of software: the periods of these count up to 0. */
+bool pmuk_hw_counts_up(const struct pmuk_counter *c)
+{
+	return pmuk_hw_is_software(c) && !pmuk_hw_is_clock(c);
+}
+
 /* Returns true if each overflow adapts the period. A clock's period is a time, and stays. */
 bool pmuk_hw_adapts(const struct pmuk_counter *c)
 {
@@ -130,10 +136,8 @@ bool pmuk_hw_takes_period(const struct pmuk_counter *c, u64 period)
  */
 void pmuk_hw_begin_period(const struct pmuk_counter *c, u64 period)
 {
-	bool counts_up = pmuk_hw_is_software(c) && !pmuk_hw_is_clock(c);
-
 	perf_local_set_period(c->event, period);
-	perf_local_set_left(c->event, counts_up ? -(s64)period : (s64)period);
+	perf_local_set_left(c->event, pmuk_hw_counts_up(c) ? -(s64)period : (s64)period);
 }
 
 /* ---- was the overflow served? ---- */

@@ -17,6 +17,7 @@ u64 pmuk_hw_mask(const struct pmuk_counter *c);
 u32 pmuk_hw_bar(const struct pmuk_counter *c);
 bool pmuk_hw_is_software(const struct pmuk_counter *c);
 bool pmuk_hw_is_clock(const struct pmuk_counter *c);
+bool pmuk_hw_counts_up(const struct pmuk_counter *c);
 bool pmuk_hw_adapts(const struct pmuk_counter *c);
 
 /* Read. */

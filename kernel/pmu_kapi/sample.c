@@ -49,7 +49,6 @@ static void pmuk_fill_sample(struct pmuk_counter *c, struct perf_event *event,
 {
 	u64 wanted = c->attr.sample_type, allowed = PMUK_SAMPLE_DRIVER | PMUK_SAMPLE_CORE;
 
-	sample->period = data->period;
 	if (regs)
 		pmuk_fill_where(sample, c->event, regs);
 	if (pmuk_is_hidden(c->event, regs))
@@ -88,6 +87,20 @@ static void pmuk_adapt_period(struct pmuk_counter *c, u64 ran)
 }
 
 /*
+ * Adapts the period of a software event, which has no driver: the period that perf core has just
+ * begun may still change. All samples of a burst have the period from before the burst, so this
+ * function sets sample->period to the length of the period that has ended.
+ */
+static void pmuk_adapt_begun(struct pmuk_counter *c, struct pmuk_sample *sample)
+{
+	u64 events = sample->period;
+
+	sample->period = c->attr.period;
+	pmuk_adapt_period(c, sample->value.time_running);
+	perf_local_change_begun(c->event, events, c->attr.period);
+}
+
+/*
  * Sets the period that follows the one that the driver has already begun. AMD's IBS takes multiples
  * of 16 only, and its driver rejects other periods at creation. So round adapted periods of all
  * PMUs but the CPU's own.
@@ -105,16 +118,31 @@ static void pmuk_set_next_period(struct pmuk_counter *c, u64 ran)
 	perf_local_set_next_period(c->event, adapts && !c->core ? round_up(next, 16) : next);
 }
 
+/* Returns false if perf core has reported events that do not end the counter's period. */
+static bool pmuk_end_period(struct pmuk_counter *c, struct pmuk_sample *sample)
+{
+	bool begun = pmuk_hw_adapts(c) && pmuk_hw_counts_up(c);
+
+	if (begun && !perf_local_passes_end(c->event, sample->period))
+		return false;
+	pmuk_value_at_overflow(c, &sample->value);
+	if (begun)
+		pmuk_adapt_begun(c, sample);
+	else
+		pmuk_set_next_period(c, sample->value.time_running);
+	return true;
+}
+
 static void pmuk_report(struct pmuk_counter *c, struct perf_event *event,
 			struct perf_sample_data *data, struct pt_regs *regs)
 {
-	struct pmuk_sample sample = {};
+	struct pmuk_sample sample = { .period = data->period };
 
 	/* Each inherited event has a part of the count, and @event may be any of them. */
 	if (!(c->attr.flags & PMUK_INHERIT)) {
-		pmuk_value_at_overflow(c, &sample.value);
+		if (!pmuk_end_period(c, &sample))
+			return;
 		sample.valid = c->attr.sample_type & PERF_SAMPLE_READ;
-		pmuk_set_next_period(c, sample.value.time_running);
 	}
 	if (!c->attr.overflow && !c->handler)
 		return;

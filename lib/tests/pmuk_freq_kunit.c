@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The tests check that pmuk adapts periods to reach a frequency of overflows. */
+#include <linux/delay.h>
 #include <linux/math.h>
 #include <linux/math64.h>
+#include <linux/trace_events.h>
 
 #include "../../kernel/pmu_kapi/freq.h"
 #include "pmuk_ctx.h"
@@ -141,6 +143,7 @@ static struct {
 	unsigned int nr;
 	u64 periods[MANY];
 	u64 ran[MANY];		/* time_running */
+	u64 counts[MANY];
 } overflows;
 
 static void note_overflow(struct pmuk_counter *c, const struct pmuk_sample *sample, void *data)
@@ -149,6 +152,7 @@ static void note_overflow(struct pmuk_counter *c, const struct pmuk_sample *samp
 		return;
 	overflows.periods[overflows.nr] = sample->period;
 	overflows.ran[overflows.nr] = sample->value.time_running;
+	overflows.counts[overflows.nr] = sample->value.count;
 	WRITE_ONCE(overflows.nr, overflows.nr + 1);
 }
 
@@ -429,6 +433,135 @@ static void clocks_of_contexts_have_a_fixed_period(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, overflows.periods[i], 2 * NSEC_PER_MSEC);
 }
 
+/* ---- events of software ---- */
+
+#define SOFT_FIRST	2
+
+static const struct pmuk_attr soft_attr = {
+	.type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_CONTEXT_SWITCHES,
+	.flags = PMUK_NO_THROTTLE, .period = SOFT_FIRST, .freq = FREQ, .overflow = note_overflow,
+};
+
+static const struct pmuk_pmd adapts_soft = { .short_reset = SOFT_FIRST, .freq = FREQ };
+
+static void switch_tasks_until(unsigned int overflows_wanted)
+{
+	struct pmuk_test_progress progress = {};
+
+	while (READ_ONCE(overflows.nr) < overflows_wanted &&
+	       pmuk_test_goes_on(&progress, overflows.nr))
+		usleep_range(1, 5);
+}
+
+/*
+ * perf core counts these events, so each period has the length that the overflow before it has set.
+ * The periods are all events. The times of periods before period @timed are not known.
+ */
+static void expect_soft_adapted(struct kunit *test, int timed)
+{
+	u64 next = SOFT_FIRST, before = timed ? overflows.ran[timed - 1] : 0;
+	u64 longest = 0, events = overflows.counts[0] - SOFT_FIRST;
+	int i;
+
+	KUNIT_ASSERT_EQ(test, overflows.nr, MANY);
+	for (i = 0; i < MANY; i++) {
+		if (i > timed) {
+			next = pmuk_freq_next(next, overflows.ran[i - 1] - before, FREQ,
+					      SOFT_FIRST);
+			before = overflows.ran[i - 1];
+		}
+		KUNIT_EXPECT_EQ(test, overflows.periods[i], next);
+		events += overflows.periods[i];
+		KUNIT_EXPECT_EQ(test, overflows.counts[i], events);
+		longest = max(longest, next);
+	}
+	KUNIT_EXPECT_GT(test, longest, SOFT_FIRST);
+}
+
+static void switches_adapt_the_period(struct kunit *test)
+{
+	struct pmuk_counter *c;
+
+	overflows.nr = 0;
+	c = pmuk_test_here(test, &soft_attr);
+	switch_tasks_until(MANY);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
+	expect_soft_adapted(test, 0);
+}
+
+/* Each start begins with the first period, also of these events. */
+static void switches_adapt_in_contexts(struct kunit *test)
+{
+	struct pmuk_pmc switches = { .type = PERF_TYPE_SOFTWARE, .flags = PMUK_NO_THROTTLE,
+				     .config = PERF_COUNT_SW_CONTEXT_SWITCHES };
+	const struct pmuk_context_attr attr = { .format = &note_format.uuid };
+	struct pmuk_context *ctx;
+	int i;
+
+	pmuk_ctx_format(test, &note_format);
+	ctx = pmuk_ctx_create(test, &attr);
+	KUNIT_ASSERT_EQ(test, pmuk_write_pmcs(ctx, &switches, 1), 1);
+	pmuk_ctx_write_pmd(test, ctx, &adapts_soft);
+	pmuk_ctx_load(test, ctx, pmuk_test_pin_first(test));
+	for (i = 0; i < 2; i++) {
+		overflows.nr = 0;
+		pmuk_ctx_start(test, ctx);
+		switch_tasks_until(MANY);
+		KUNIT_EXPECT_EQ(test, pmuk_stop(ctx), 0);
+		expect_soft_adapted(test, 1);
+	}
+}
+
+/* Returns the number of perf's event that counts the nanoseconds for which tasks have run. */
+static u64 runtime_config(struct kunit *test)
+{
+#ifndef CONFIG_EVENT_TRACING
+	kunit_skip(test, "no tracepoints");
+#else
+	struct trace_event_file *file = trace_get_event_file(NULL, "sched", "sched_stat_runtime");
+	u64 config;
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(file));
+	config = file->event_call->event.type;
+	trace_put_event_file(file);
+	return config;
+#endif
+}
+
+/*
+ * A tick counts as many events as a hundred periods and more have. perf core then reports that many
+ * overflows, although the first ones make the period longer. The periods still have all the events
+ * that have come, and no more.
+ */
+static void bursts_are_cut_into_adapted_periods(struct kunit *test)
+{
+	struct pmuk_test_progress progress = {};
+	struct pmuk_attr attr = soft_attr;
+	unsigned int i, bursts = 0;
+	struct pmuk_counter *c;
+	u64 events = 0, longest = 0;
+
+	attr.type = PERF_TYPE_TRACEPOINT;
+	attr.config = runtime_config(test);
+	attr.period = 10 * NSEC_PER_USEC;
+	overflows.nr = 0;
+	c = pmuk_test_here(test, &attr);
+	while (READ_ONCE(overflows.nr) < MANY && pmuk_test_goes_on(&progress, overflows.nr))
+		pmuk_test_spin(NSEC_PER_MSEC);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
+	KUNIT_ASSERT_EQ(test, overflows.nr, MANY);
+	for (i = 0; i < MANY; i++) {
+		longest = max(longest, overflows.periods[i]);
+		if (i && overflows.counts[i] == overflows.counts[i - 1])
+			bursts++;
+		else if (i)
+			KUNIT_EXPECT_GT(test, events + longest, overflows.counts[i - 1]);
+		events += overflows.periods[i];
+		KUNIT_EXPECT_LE(test, events, overflows.counts[i]);
+	}
+	KUNIT_EXPECT_GT(test, bursts, 0);
+}
+
 /* ---- other events ---- */
 
 static void clocks_have_a_fixed_period(struct kunit *test)
@@ -472,7 +605,6 @@ static void other_events_have_no_frequency(struct kunit *test)
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(it));
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_itrace, it), 0);
-	expect_refused(test, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES, "switches");
 	expect_refused(test, pmuk_sim_type(sim), 0, "events in perf's software context");
 	expect_refused(test, pmuk_itrace_type(it), PMUK_ITRACE_ALIGN_MIN, "trace");
 }
@@ -491,6 +623,9 @@ static struct kunit_case pmuk_freq_cases[] = {
 	KUNIT_CASE(frequencies_stay_while_loaded),
 	KUNIT_CASE(frequencies_contradict_periods),
 	KUNIT_CASE(clocks_of_contexts_have_a_fixed_period),
+	KUNIT_CASE(switches_adapt_the_period),
+	KUNIT_CASE(switches_adapt_in_contexts),
+	KUNIT_CASE(bursts_are_cut_into_adapted_periods),
 	KUNIT_CASE(clocks_have_a_fixed_period),
 	KUNIT_CASE(other_events_have_no_frequency),
 	{}

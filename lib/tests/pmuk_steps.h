@@ -62,6 +62,7 @@
 #define pmuk_hw_is_out_of_reach			steps_hw_is_out_of_reach
 #define pmuk_hw_is_software			steps_hw_is_software
 #define pmuk_hw_is_clock			steps_hw_is_clock
+#define pmuk_hw_counts_up			steps_hw_counts_up
 #define pmuk_hw_adapts				steps_hw_adapts
 #define pmuk_hw_is_overdue			steps_hw_is_overdue
 #define pmuk_hw_times				steps_hw_times
