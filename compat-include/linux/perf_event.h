@@ -69,6 +69,7 @@ static inline void perf_mlock_uncharge(struct user_struct *user, unsigned long n
 	((event)->attr.exclude_kernel && !user_mode(regs) ? 0 : instruction_pointer(regs))
 #define PMUK_SEES_GUESTS		false
 #define pmuk_sample_prepare(data, event, regs)	do { } while (0)
+#define sysctl_perf_event_max_stack	((int){ PERF_MAX_STACK_DEPTH })
 #define pmuk_reg_value(regs, bit)	((void)(regs), (void)(bit), 0ULL)
 #define pmuk_reg_validate(mask)		((void)(mask), 0)
 #define PMUK_SAMPLE_UNSUPPORTED	(PERF_SAMPLE_DATA_PAGE_SIZE | PERF_SAMPLE_CODE_PAGE_SIZE | \

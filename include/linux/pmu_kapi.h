@@ -230,9 +230,10 @@ typedef void (*pmuk_overflow_t)(struct pmuk_counter *c,
  *	0
  * @cookie: a number of the consumer's own, in this counter's records with PMUK_SAMPLE_COOKIE
  * @max_stack: with PERF_SAMPLE_CALLCHAIN, the largest number of addresses in a callchain, perf's
- *	marks not counted; else 0. With PMUK_CALLCHAIN_USER, 0 means 127, the largest value is the
- *	less of the sysctl kernel.perf_event_max_stack and 4096, and branches are limited, too, as
- *	with perf. Without the flag, 0 means 64, which is the largest value
+ *	marks not counted; else 0. With PMUK_CALLCHAIN_USER, 0 means 127, or the sysctl
+ *	kernel.perf_event_max_stack if that is less, the largest value is the less of the sysctl and
+ *	4096, and branches are limited, too, as with perf. Without the flag, 0 means 64, which is
+ *	the largest value
  *
  * pmuk_counter_create() copies the struct, which need not outlive the call.
  */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Creates perf's events: tells perf core what a counter counts and samples. */
+#include <linux/compiler.h>
 #include <linux/err.h>
 #include <linux/minmax.h>
 
@@ -51,9 +52,9 @@ u64 pmuk_event_sample_type(const struct pmuk_attr *attr)
 /* perf core's limit is for branches, too, so it is not the limit of pmuk's own callchains. */
 u32 pmuk_event_max_stack(const struct pmuk_attr *attr)
 {
-	if (attr->max_stack && (pmuk_event_sample_type(attr) & PERF_SAMPLE_CALLCHAIN))
-		return attr->max_stack;
-	return PERF_MAX_STACK_DEPTH;
+	if (!(pmuk_event_sample_type(attr) & PERF_SAMPLE_CALLCHAIN))
+		return PERF_MAX_STACK_DEPTH;
+	return attr->max_stack ?: min(PERF_MAX_STACK_DEPTH, READ_ONCE(sysctl_perf_event_max_stack));
 }
 
 struct perf_event_attr pmuk_event_attr(const struct pmuk_attr *attr)

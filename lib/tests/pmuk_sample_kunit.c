@@ -927,6 +927,29 @@ static void max_stack_limits_users_callchains(struct kunit *test)
 	expect_user_chain(test, s->parsed.ips, s->parsed.nr_ips, 3);
 }
 
+/* perf core sizes its memory for callchains by the sysctl, and no counter has callchains now. */
+static void reset_perfs_max_stack(void *depth)
+{
+	WRITE_ONCE(sysctl_perf_event_max_stack, (long)depth);
+}
+
+static void perfs_max_stack_limits_callchains(struct kunit *test)
+{
+	struct user_space *u = new_user(test);
+	void *old = (void *)(long)sysctl_perf_event_max_stack;
+	struct sampler *s;
+
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, reset_perfs_max_stack, old), 0);
+	WRITE_ONCE(sysctl_perf_event_max_stack, 3);
+	s = new_user_sampler(test, &(struct pmuk_sim_config){ .regs = &u->interrupted }, u);
+	record_once(test, s);
+	expect_user_chain(test, s->parsed.ips, s->parsed.nr_ips, 3);
+	record_in_context(test, s);
+	expect_user_chain(test, s->parsed.ips, s->parsed.nr_ips, 3);
+	s->attr.max_stack = 4;
+	pmuk_test_refused(test, &s->attr, s->cpu, NULL, -EOVERFLOW, "deeper than perf's");
+}
+
 /* pmuk unwinds the kernel's stack itself, on all kernels. Nobody sets frames here. */
 static void max_stack_limits_the_kernels_callchains(struct kunit *test)
 {
@@ -1272,6 +1295,7 @@ static struct kunit_case pmuk_sample_cases[] = {
 	KUNIT_CASE(kernel_threads_have_no_user_space),
 	KUNIT_CASE(children_have_callchains),
 	KUNIT_CASE(max_stack_limits_users_callchains),
+	KUNIT_CASE(perfs_max_stack_limits_callchains),
 	KUNIT_CASE(max_stack_limits_the_kernels_callchains),
 	KUNIT_CASE(counters_of_contexts_may_have_no_registers),
 	KUNIT_CASE(formats_get_users_registers),
