@@ -223,7 +223,8 @@ enum pmuk_pmd_flags {
  *	2^48, and no @long_reset or @random_mask. Each CPU adapts its own period, from @short_reset
  *	on at each pmuk_start(). pmuk_restart() and @reset_peers of other counters leave the period
  *	alone. A counter that waits for pmuk_restart() and is not paused still interrupts at @freq,
- *	and these overflows are dropped. Not for PMUK_TARGET_TREE
+ *	and these overflows are dropped. With PMUK_CTX_EXPORT, records need PERF_SAMPLE_PERIOD. Not
+ *	for PMUK_TARGET_TREE
  * @random_mask: each period is longer by a random number under this mask
  * @random_seed: start of the random sequence. Each CPU has a sequence of its own
  * @reset_peers: a bit for each counter of the set that begins a new period when this counter

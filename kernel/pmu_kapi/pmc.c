@@ -177,6 +177,18 @@ static const char *pmuk_pmd_fault(const struct pmuk_pmd *pmd)
 	return pmuk_pmd_freq_fault(pmd);
 }
 
+/* Without its period, perf weighs a sample by the frequency: perf record -F asks for periods. */
+static const char *pmuk_pmd_export_fault(const struct pmuk_context *ctx, const struct pmuk_pmd *pmd)
+	__must_hold(&ctx->lock)
+{
+	const struct pmuk_perf_format *perf = ctx->format_arg;
+
+	if (!pmd->freq || !(ctx->flags & PMUK_CTX_EXPORT) ||
+	    (perf->sample_type & PERF_SAMPLE_PERIOD))
+		return NULL;
+	return "user space weighs records of a freq by PERF_SAMPLE_PERIOD";
+}
+
 /* Let the counter's slots on all CPUs, or on the task, start again from 0. */
 static void pmuk_pmd_rebase(struct pmuk_context *ctx, const struct pmuk_pmd *pmd)
 	__must_hold(&ctx->lock)
@@ -219,7 +231,7 @@ static int pmuk_write_pmd(struct pmuk_context *ctx, const struct pmuk_pmd *pmd)
 
 	if (IS_ERR(def))
 		return PTR_ERR(def);
-	fault = pmuk_pmd_fault(pmd);
+	fault = pmuk_pmd_fault(pmd) ?: pmuk_pmd_export_fault(ctx, pmd);
 	if (fault) {
 		pr_debug("write_pmds: set %u, counter %u: %s\n", pmd->set, pmd->num, fault);
 		return -EINVAL;
@@ -245,10 +257,11 @@ static int pmuk_write_pmd(struct pmuk_context *ctx, const struct pmuk_pmd *pmd)
  * Return: @count, or how many were done before one failed; -EINVAL if @ctx is NULL or an ERR_PTR(),
  * or @count is negative or @req is NULL; -EBUSY if @ctx was started. An entry fails with -ENOENT if
  * there is no such event set; -EINVAL for an impossible number, unknown flags, too long a period,
- * a freq that contradicts the periods, or if it says what an overflow is to do and has no period;
- * -EBUSY if the context is loaded, and a counter without a period is to get one, or the reverse, or
- * its periods are to be randomized or adapted differently, or with PMUK_TARGET_TREE periods or
- * peers are to change; -ENOMEM.
+ * a freq that contradicts the periods, or with PMUK_CTX_EXPORT a freq without PERF_SAMPLE_PERIOD in
+ * the records, or if it says what an overflow is to do and has no period; -EBUSY if the context is
+ * loaded, and a counter without a period is to get one, or the reverse, or its periods are to be
+ * randomized or adapted differently, or with PMUK_TARGET_TREE periods or peers are to change;
+ * -ENOMEM.
  */
 int pmuk_write_pmds(struct pmuk_context *ctx, struct pmuk_pmd *req, int count)
 {

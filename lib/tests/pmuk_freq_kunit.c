@@ -409,6 +409,29 @@ static void frequencies_contradict_periods(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_load_context(ctx, &tree), -EOPNOTSUPP);
 }
 
+/* perf would weigh each record by the frequency. A fixed period needs no record of its length. */
+static void exported_records_have_their_periods(struct kunit *test)
+{
+	struct pmuk_perf_format fields = {
+		.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME,
+	};
+	struct pmuk_context_attr attr = {
+		.name = "pmuk_freq", .flags = PMUK_CTX_EXPORT,
+		.buffer = { .nr_pages = 1, .flags = PMUK_BUFFER_USER_TAIL },
+		.format_arg = &fields, .format_arg_size = sizeof(fields),
+	};
+	struct pmuk_context *ctx = pmuk_ctx_create(test, &attr);
+
+	expect_pmd(test, ctx, adapts, -EINVAL);
+	expect_pmd(test, ctx, (struct pmuk_pmd){ .short_reset = FIRST }, 0);
+	fields.sample_type |= PERF_SAMPLE_PERIOD;
+	attr.name = "pmuk_freq_2";
+	expect_pmd(test, pmuk_ctx_create(test, &attr), adapts, 0);
+	fields.sample_type &= ~(u64)PERF_SAMPLE_PERIOD;
+	attr.flags = 0;
+	expect_pmd(test, pmuk_ctx_create(test, &attr), adapts, 0);
+}
+
 /* A clock's period follows from its frequency, also after the start, which begins a period. */
 static void clocks_of_contexts_have_a_fixed_period(struct kunit *test)
 {
@@ -622,6 +645,7 @@ static struct kunit_case pmuk_freq_cases[] = {
 	KUNIT_CASE(restarts_for_others_keep_the_clock),
 	KUNIT_CASE(frequencies_stay_while_loaded),
 	KUNIT_CASE(frequencies_contradict_periods),
+	KUNIT_CASE(exported_records_have_their_periods),
 	KUNIT_CASE(clocks_of_contexts_have_a_fixed_period),
 	KUNIT_CASE(switches_adapt_the_period),
 	KUNIT_CASE(switches_adapt_in_contexts),
