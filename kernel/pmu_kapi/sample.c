@@ -12,28 +12,38 @@
 #include "freq.h"
 #include "hw.h"
 
-/*
- * The interrupt of an event that excludes the kernel may come late, when the CPU is in the kernel
- * already. User space may read the sample, so kernel addresses stay out of it, as with perf.
- */
-static bool pmuk_is_hidden(const struct perf_event *event, struct pt_regs *regs)
-{
-	return event->attr.exclude_kernel && regs && !user_mode(regs);
-}
-
 #define PMUK_SAMPLE_ADDRESSES	(PERF_SAMPLE_ADDR | PERF_SAMPLE_PHYS_ADDR |		\
 				 PERF_SAMPLE_DATA_PAGE_SIZE | PERF_SAMPLE_CODE_PAGE_SIZE | \
 				 PERF_SAMPLE_REGS_INTR)
 
+/*
+ * Returns the fields that the sample must not have. The interrupt of an event that excludes the
+ * kernel may come late, when the CPU is in the kernel already. User space may read the sample, so
+ * kernel addresses stay out of it, as with perf.
+ *
+ * x86's PEBS and IBS report where the event was, and their drivers make @regs look as if user space
+ * was interrupted there. The registers that the PMU has not recorded are still those of the late
+ * interrupt. In the kernel, the stack pointer is a negative number.
+ */
+static u64 pmuk_hidden_fields(const struct perf_event *event, struct pt_regs *regs)
+{
+	if (!event->attr.exclude_kernel || !regs)
+		return 0;
+	if (!user_mode(regs))
+		return PMUK_SAMPLE_ADDRESSES;
+	return (long)user_stack_pointer(regs) < 0 ? PERF_SAMPLE_REGS_INTR | PERF_SAMPLE_REGS_USER :
+						    0;
+}
+
 /* perf core knows whether a guest was interrupted. @regs are the host's in that case, too. */
 static void pmuk_fill_where(struct pmuk_sample *sample, struct perf_event *event,
-			    struct pt_regs *regs)
+			    struct pt_regs *regs, u64 hidden)
 {
 	sample->misc = pmuk_sample_misc(event, regs);
 	sample->ip = pmuk_sample_ip(event, regs);
 	if (sample->ip)
 		sample->valid |= PERF_SAMPLE_IP;
-	if (pmuk_is_hidden(event, regs))
+	if (hidden & PERF_SAMPLE_REGS_INTR)
 		return;
 	sample->valid |= PERF_SAMPLE_REGS_INTR;
 	sample->regs = regs;
@@ -47,20 +57,20 @@ static void pmuk_fill_sample(struct pmuk_counter *c, struct perf_event *event,
 			     struct pmuk_sample *sample, struct perf_sample_data *data,
 			     struct pt_regs *regs)
 {
-	u64 wanted = c->attr.sample_type, allowed = PMUK_SAMPLE_DRIVER | PMUK_SAMPLE_CORE;
+	u64 hidden = pmuk_hidden_fields(c->event, regs);
+	u64 wanted = c->attr.sample_type & ~hidden;
 
 	if (regs)
-		pmuk_fill_where(sample, c->event, regs);
-	if (pmuk_is_hidden(c->event, regs))
-		allowed &= ~(u64)PMUK_SAMPLE_ADDRESSES;
+		pmuk_fill_where(sample, c->event, regs, hidden);
 	if (wanted & PERF_SAMPLE_TIME)
 		sample->time = data->sample_flags & PERF_SAMPLE_TIME ? data->time : local_clock();
 	if (wanted & PERF_SAMPLE_CGROUP)
 		sample->cgroup = pmuk_current_cgroup();
 	sample->valid |= PERF_SAMPLE_PERIOD | (wanted & (PERF_SAMPLE_TIME | PERF_SAMPLE_CGROUP));
-	if (wanted & allowed)
-		sample->valid |= pmuk_fields_fill(sample, c->host ? c->hw_event : event,
-						  wanted & allowed, data, regs);
+	wanted &= PMUK_SAMPLE_DRIVER | PMUK_SAMPLE_CORE;
+	if (wanted)
+		sample->valid |= pmuk_fields_fill(sample, c->host ? c->hw_event : event, wanted,
+						  data, regs);
 }
 
 /* perf core has just brought its count up to date, so the register need not be read. */

@@ -868,6 +868,32 @@ static void hidden_samples_have_users_registers_only(struct kunit *test)
 	expect_user_chain(test, s->parsed.ips, s->parsed.nr_ips, 1 + USER_FRAMES);
 }
 
+/*
+ * The driver of PEBS or IBS gives the address of the event in user space, and the late interrupt's
+ * other registers, which may be the kernel's.
+ */
+static void exact_samples_have_no_registers_of_the_kernel(struct kunit *test)
+{
+	struct user_space *u = new_user(test);
+	const unsigned long late[] = { 1, 2, (unsigned long)u, USER_IP };
+	struct sampler *s;
+
+	s = new_user_sampler(test, &(struct pmuk_sim_config){
+		.regs = &u->interrupted, .skids = true }, u);
+	set_user_regs(&u->interrupted, late);
+	record_once(test, s);
+	KUNIT_EXPECT_EQ(test, s->reported.valid & USER_FIELDS, USER_FIELDS);
+	s->attr.flags |= PMUK_EXCLUDE_KERNEL;
+	record_once(test, s);
+	KUNIT_EXPECT_EQ(test, s->reported.ip, USER_IP);
+	KUNIT_EXPECT_EQ(test, s->reported.valid & (PERF_SAMPLE_REGS_INTR | PERF_SAMPLE_REGS_USER),
+			0);
+	KUNIT_EXPECT_NULL(test, s->reported.regs);
+	KUNIT_EXPECT_NULL(test, s->reported.regs_user);
+	KUNIT_EXPECT_EQ(test, s->parsed.regs_intr.abi, PERF_SAMPLE_REGS_ABI_NONE);
+	KUNIT_EXPECT_EQ(test, s->parsed.regs_user.abi, PERF_SAMPLE_REGS_ABI_NONE);
+}
+
 static void kernel_threads_have_no_user_space(struct kunit *test)
 {
 	struct user_space *u = new_user(test);
@@ -1292,6 +1318,7 @@ static struct kunit_case pmuk_sample_cases[] = {
 	KUNIT_CASE(registers_and_callchains_of_users),
 	KUNIT_CASE(users_are_found_below_the_kernel),
 	KUNIT_CASE(hidden_samples_have_users_registers_only),
+	KUNIT_CASE(exact_samples_have_no_registers_of_the_kernel),
 	KUNIT_CASE(kernel_threads_have_no_user_space),
 	KUNIT_CASE(children_have_callchains),
 	KUNIT_CASE(max_stack_limits_users_callchains),

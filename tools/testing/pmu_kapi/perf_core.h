@@ -79,6 +79,7 @@ struct perf_sample_data {
 };
 
 #define user_mode(regs)			((regs)->user)
+#define user_stack_pointer(regs)	((void)(regs), 0UL)
 #define pmuk_sample_ip(event, regs)	((void)(event), (void)(regs), 0ULL)
 #define pmuk_sample_misc(event, regs)	((void)(event), (void)(regs), 0)
 
