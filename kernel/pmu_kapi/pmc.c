@@ -63,12 +63,13 @@ static struct pmuk_def *pmuk_def_get(struct pmuk_context *ctx, u16 id, u16 num)
 	return pmuk_def_add(at, num);
 }
 
+/* The fields of samples, the place on the PMU and throttling do not change what is counted. */
 static bool pmuk_is_same_event(const struct pmuk_pmc *a, const struct pmuk_pmc *b)
 {
 	return a->type == b->type && a->config == b->config && a->config1 == b->config1 &&
 	       a->config2 == b->config2 && a->config3 == b->config3 &&
 	       a->precise_ip == b->precise_ip &&
-	       a->branch_sample_type == b->branch_sample_type && a->flags == b->flags;
+	       (a->flags & PMUK_EXCLUDES) == (b->flags & PMUK_EXCLUDES);
 }
 
 static const char *pmuk_pmc_fault(const struct pmuk_pmc *pmc)
@@ -127,7 +128,9 @@ static int pmuk_write_pmc(struct pmuk_context *ctx, const struct pmuk_pmc *pmc)
  * @req: an entry for each counter; each one's ret is written
  * @count: how many
  *
- * Follows pfmk_write_pmcs(), whose entries were values of the PMU's configuration registers.
+ * A counter keeps what it has counted unless its type, configs, precise_ip or PMUK_EXCLUDE_* flags
+ * change. Follows pfmk_write_pmcs(), whose entries were values of the PMU's configuration
+ * registers.
  *
  * Context: May sleep.
  * Return: @count, or how many were done before one failed; -EINVAL if @ctx is NULL or an

@@ -608,12 +608,14 @@ static void load_refuses_what_counts_elsewhere(struct kunit *test)
 }
 
 /*
- * A counter that gets another event counts from 0. With the same event again, it keeps its count.
+ * A counter that gets another event counts from 0. With the same event again, it keeps its count,
+ * also if it gets another place or other samples.
  */
 static void another_event_counts_from_nothing(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
 	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
+	struct pmuk_pmc branches = { .branch_sample_type = PERF_SAMPLE_BRANCH_ANY };
 	int cpu = pmuk_test_pin_first(test);
 	u64 config;
 
@@ -625,6 +627,14 @@ static void another_event_counts_from_nothing(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 0, -1), 5);
 		pmuk_ctx_add(test, ctx, sim, 0, 0, config, 0);
 		KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 0, -1), 5);
+		pmuk_ctx_add(test, ctx, sim, 0, 0, config, PMUK_PINNED | PMUK_NO_THROTTLE);
+		KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 0, -1), 5);
+		branches.type = pmuk_sim_type(sim);
+		branches.config = config;
+		KUNIT_EXPECT_EQ(test, pmuk_write_pmcs(ctx, &branches, 1), 1);
+		KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 0, -1), 5);
+		pmuk_ctx_add(test, ctx, sim, 0, 0, config, PMUK_EXCLUDE_USER);
+		KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 0, -1), 0);
 	}
 }
 
