@@ -41,7 +41,8 @@ int pmuk_contexts_add(struct pmuk_context *ctx)
 		pr_debug("context: another exported context has the name %s\n", ctx->name);
 		return -EEXIST;
 	}
-	ctx->id = ++pmuk_context_ids;
+	pmuk_context_ids = pmuk_next_context_id(pmuk_context_ids);
+	ctx->id = pmuk_context_ids;
 	list_add_tail(&ctx->all, &pmuk_contexts);
 	return 0;
 }

@@ -14,7 +14,7 @@
 #include <linux/minmax.h>
 #include <linux/printk.h>
 
-#include "context.h"
+#include "contexts.h"
 #include "event.h"
 #include "format.h"
 #include "message.h"
@@ -31,7 +31,7 @@ static_assert(CONFIG_NR_CPUS < BIT(14) && PMUK_SET_COUNTERS <= BIT(5));
  */
 u64 pmuk_record_id(const struct pmuk_context *ctx, u16 set, u16 num, int cpu)
 {
-	return ctx->id << 35 | (u64)(cpu + 1) << 21 | set << 5 | num;
+	return (ctx->id & PMUK_RECORDED_ID) << 35 | (u64)(cpu + 1) << 21 | set << 5 | num;
 }
 
 /* Returns what the counters of a context have in common, for pmuk_slot_make(). */

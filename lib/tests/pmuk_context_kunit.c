@@ -6,7 +6,7 @@
 #include <linux/irqflags.h>
 #include <linux/uuid.h>
 
-#include "../../kernel/pmu_kapi/context.h"
+#include "../../kernel/pmu_kapi/contexts.h"
 #include "../../kernel/pmu_kapi/watch.h"
 #include "pmuk_counters.h"
 #include "pmuk_levels.h"
@@ -635,6 +635,21 @@ static void another_event_counts_from_nothing(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 0, -1), 5);
 		pmuk_ctx_add(test, ctx, sim, 0, 0, config, PMUK_EXCLUDE_USER);
 		KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, ctx, 0, 0, -1), 0);
+	}
+}
+
+/* Records have 29 bits of a context's id. With 0, they would have ids that perf uses itself. */
+static void ids_in_records_are_never_perfs(struct kunit *test)
+{
+	const u64 last[] = { 0, 1, BIT_ULL(29) - 2, BIT_ULL(29) - 1, BIT_ULL(29), BIT_ULL(40) - 1 };
+	unsigned int i;
+	u64 id;
+
+	for (i = 0; i < ARRAY_SIZE(last); i++) {
+		id = pmuk_next_context_id(last[i]);
+		KUNIT_EXPECT_GT(test, id, last[i]);
+		KUNIT_EXPECT_LE(test, id, last[i] + 2);
+		KUNIT_EXPECT_NE(test, id % BIT_ULL(29), 0);
 	}
 }
 
@@ -1579,6 +1594,7 @@ static struct kunit_case pmuk_context_cases[] = {
 	KUNIT_CASE(load_shares_what_is_not_pinned),
 	KUNIT_CASE(load_refuses_what_counts_elsewhere),
 	KUNIT_CASE(another_event_counts_from_nothing),
+	KUNIT_CASE(ids_in_records_are_never_perfs),
 	KUNIT_CASE(start_is_all_or_nothing),
 	KUNIT_CASE(counts_go_from_target_to_target),
 	KUNIT_CASE(contexts_do_not_mix),

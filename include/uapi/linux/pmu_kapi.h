@@ -52,7 +52,8 @@ struct pmuk_dev_buffer {
  * @num: the counter's number in that set
  * @pad: 0 after the call. The call reads @index only
  * @id: the counter's id, in PERF_SAMPLE_IDENTIFIER and wherever else records have an id. The
- *	ids of all contexts, sets, counters and CPUs differ, also from those of
+ *	ids of all contexts, sets, counters and CPUs differ, unless 2^29 contexts were created
+ *	between two of them, also from those of
  *	perf_event_open(2). An id does not change as long as the context exists, not when the
  *	context stops or is loaded anew, and not when the CPU goes offline. The counters of a task
  *	have one id on all CPUs; an owner that moves its context between a task and CPUs changes
