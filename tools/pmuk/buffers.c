@@ -18,7 +18,7 @@ __noreturn static void cannot(const char *name, u32 cpu, int error)
 {
 	if (error == ENOENT)
 		die("no kernel code exports buffers by the name %s. To list the names: %s", name,
-		    "pmuk consumers -n 1");
+		    "pmuk consumers -n 1 -d 0.1");
 	if (error == EBUSY)
 		die("the records of %s on CPU %u are being read by somebody else", name, cpu);
 	die("the buffer of %s on CPU %u: %s", name, cpu, strerror(error));
@@ -47,27 +47,43 @@ static u64 lost_ever(const struct buffers *b, const struct stream *s)
 	return stat.lost + stat.discarded;
 }
 
+static void add_event(struct buffers *b, const struct perf_event_attr *attr)
+{
+	perfdata_add_event(b->file, attr, event_name(attr->type, attr->config));
+	b->nr++;
+}
+
+static bool differs(const struct buffers *b, const struct pmuk_dev_event *e)
+{
+	return memcmp(&b->file->events[b->first + e->index].attr, &e->attr, sizeof(e->attr));
+}
+
 /*
  * Each CPU has the same events, with ids of its own. The kernel's own records lack the fields of
- * sample_id_all, and pmuk appends these to all that it copies.
+ * sample_id_all, and pmuk appends these to all that it copies. Returns false if the context of
+ * earlier CPUs' buffers was closed meanwhile.
  */
-static void add_events(struct buffers *b, const struct stream *s)
+static bool add_events(struct buffers *b, const struct stream *s)
 {
 	struct pmuk_dev_event e = {};
+	bool first = !b->nr;
 
 	for (; !ioctl(s->fd, PMUK_BUFFER_EVENT, &e); e.index++) {
-		if (e.index == b->nr) {
-			e.attr.sample_id_all = 1;
-			perfdata_add_event(b->file, &e.attr,
-					   event_name(e.attr.type, e.attr.config));
-			b->nr++;
-		}
+		e.attr.size = sizeof(e.attr);
+		e.attr.sample_id_all = 1;
+		if (first)
+			add_event(b, &e.attr);
+		else if (e.index >= b->nr || differs(b, &e))
+			die("%s was closed and made anew just now; try again", b->name);
 		perfdata_add_id(b->file, b->first + e.index, e.id);
 	}
+	if (errno == ENODEV && !first)
+		return false;
 	if (errno == ENODEV || !b->nr)
 		die("%s has no events, or was closed just now", b->name);
 	if (errno != ENOENT)
 		cannot(b->name, s->cpu, errno);
+	return true;
 }
 
 /* Skips records from before the recording, and losses. */
@@ -76,6 +92,19 @@ static void begin(const struct buffers *b, struct buffer *c, struct stream *s)
 	s->position = __atomic_load_n(&s->page->data_head, __ATOMIC_ACQUIRE);
 	__atomic_store_n(&s->page->data_tail, s->position, __ATOMIC_RELEASE);
 	*c = (struct buffer) { .lost_ever = lost_ever(b, s) };
+}
+
+/*
+ * Returns false if the CPU has no buffer. If the buffers of other CPUs were opened, and nobody has
+ * the name now, their context was closed just now.
+ */
+static bool choose(const struct buffers *b, const struct stream *s, struct pmuk_dev_buffer *what)
+{
+	if (!ioctl(s->fd, PMUK_BUFFER_OPEN, what))
+		return true;
+	if (errno != ENODEV && (errno != ENOENT || !b->nr))
+		cannot(b->name, s->cpu, errno);
+	return false;
 }
 
 bool buffer_open(struct buffers *b, struct buffer *c, struct stream *s, u32 cpu, u32 nr_pages)
@@ -87,16 +116,10 @@ bool buffer_open(struct buffers *b, struct buffer *c, struct stream *s, u32 cpu,
 		cannot(b->name, cpu, ENOENT);
 	memcpy(what.name, b->name, strlen(b->name));
 	*s = (struct stream) { .fd = open_device(), .cpu = cpu, .mode = PMUK_SCHED_DROP };
-	if (ioctl(s->fd, PMUK_BUFFER_OPEN, &what)) {
-		/* the buffers of other CPUs were opened: their context was closed just now */
-		bool gone = errno == ENOENT && b->nr;
-
-		if (errno != ENODEV && !gone)
-			cannot(b->name, cpu, errno);
+	if (!choose(b, s, &what) || !add_events(b, s)) {
 		close(s->fd);
 		return false;
 	}
-	add_events(b, s);
 	snprintf(ring, sizeof(ring), "the ring of %s", what.name);
 	stream_map(s, nr_pages, ring);
 	begin(b, c, s);

@@ -50,7 +50,7 @@ __noreturn static void child(char **argv, const char *cgroup, const int *go, int
 {
 	char go_ahead;
 
-	signal_restore();
+	signal_leave();
 	close(go[1]);
 	enter(cgroup, excuse);
 	if (read(go[0], &go_ahead, 1) != 1)
@@ -59,17 +59,25 @@ __noreturn static void child(char **argv, const char *cgroup, const int *go, int
 	give_up(excuse, false);
 }
 
-/* Runs when pmuk exits. A signal ends the wait, and pmuk, if COMMAND does not obey. */
+/*
+ * Terminates COMMAND when pmuk exits, and waits for the end. If COMMAND ignores SIGTERM, the next
+ * signal kills pmuk. A stopped COMMAND gets SIGTERM when it goes on.
+ */
 static void end_running(void)
 {
-	if (!running)
+	if (!running || kill(running->pid, SIGTERM))
 		return;
-	kill(running->pid, SIGTERM);
+	kill(running->pid, SIGCONT);
 	signal_restore();
+	warn_user("waiting for the command, which gets SIGTERM. Another signal ends the wait");
 	command_poll(running, true);
 }
 
-/* The file that pmuk writes is made later, so an exit removes that file before end_running(). */
+/*
+ * Functions of atexit() run in reverse order. The file that pmuk writes is made after this call, so
+ * an exit removes that file before it waits for COMMAND. SIGPIPE must not kill pmuk when it prints
+ * a message, as COMMAND would run on.
+ */
 void command_prepare(struct command *c, char **argv, const char *cgroup)
 {
 	int excuse[2];
@@ -85,6 +93,7 @@ void command_prepare(struct command *c, char **argv, const char *cgroup)
 		child(argv, cgroup, c->go, excuse[1]);
 	close(excuse[1]);
 	excuses = excuse[0];
+	signal_catch(SIGPIPE, SIG_IGN, 0);
 	atexit(end_running);
 }
 

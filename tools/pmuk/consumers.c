@@ -353,7 +353,7 @@ static void measure_no_more(void)
 }
 
 /*
- * catch_ends() holds the other signals that end pmuk. SIGPIPE is ignored: the failed write ends
+ * catch_ends() holds signals that end pmuk. SIGPIPE and SIGXFSZ are ignored: the failed write ends
  * pmuk by exit(), which calls measure_no_more().
  */
 static void begin_to_measure(void)

@@ -94,6 +94,7 @@ int main(int argc, char **argv)
 {
 	int status;
 
+	signal_begin();
 	if (argc < 2)
 		usage();
 	if (asks_for_help(argv[1]) || !strcmp(argv[1], "help")) {

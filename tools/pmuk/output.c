@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Writes a file that takes the place of an older one when the new file is complete. If pmuk fails,
- * the older file stays. SIGXFSZ is ignored: the failed write says that the file is too large.
+ * the older file stays. SIGPIPE is ignored, as it would kill pmuk before the new file is removed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,10 +15,13 @@
 
 static char temporary[PATH_MAX];	/* "": no file */
 
+/* Until pmuk has exited, its open file would keep the space that COMMAND may need. */
 static void remove_temporary(void)
 {
-	if (*temporary)
-		unlink(temporary);
+	if (!*temporary)
+		return;
+	(void)!truncate(temporary, 0);
+	unlink(temporary);
 }
 
 /* If the name exists, a killed pmuk with the same PID has left the file: removes it. */
@@ -50,7 +53,7 @@ FILE *output_open(const char *name, mode_t mode)
 	int fd;
 
 	refuse_others(name);
-	signal_catch(SIGXFSZ, SIG_IGN, 0);
+	signal_catch(SIGPIPE, SIG_IGN, 0);
 	if (snprintf(temporary, sizeof(temporary), "%s.%d", name, getpid()) >=
 	    (int)sizeof(temporary)) {
 		*temporary = 0;

@@ -62,7 +62,7 @@ static void add_cpu(struct recorder *rec, u64 cpu)
 }
 
 /* Adds the CPUs of a list such as 0-3,7. */
-static void add_list(struct recorder *rec, char *list)
+static void add_list(struct recorder *rec, char *list, const char *source)
 {
 	char *item, *save, *dash;
 	u64 from, to;
@@ -71,8 +71,8 @@ static void add_list(struct recorder *rec, char *list)
 		dash = strchr(item, '-');
 		if (dash)
 			*dash = 0;
-		from = number_or_die(item, 0, 65535, "-c");
-		to = dash ? number_or_die(dash + 1, from, 65535, "-c") : from;
+		from = number_or_die(item, 0, 65535, source);
+		to = dash ? number_or_die(dash + 1, from, 65535, source) : from;
 		for (; from <= to; from++)
 			add_cpu(rec, from);
 	}
@@ -93,14 +93,14 @@ static void add_possible(struct recorder *rec)
 
 	if (!read_cpu_list("possible", list))
 		die("the kernel does not list its CPUs; is /sys mounted?");
-	add_list(rec, list);
+	add_list(rec, list, "the kernel's list of CPUs");
 }
 
 /* Adds the CPUs that the user wants, those of pmuk_sched, or all whose buffers may exist. */
 static void add_cpus(struct recorder *rec, const struct reading *cpus)
 {
 	if (rec->cpu_list)
-		add_list(rec, rec->cpu_list);
+		add_list(rec, rec->cpu_list, "-c");
 	else if (cpus)
 		add_counted(rec, cpus);
 	else
@@ -132,7 +132,8 @@ static void open_streams(struct recorder *rec)
 			continue;
 		}
 		if (rec->cpu_list)
-			die("there is no CPU %u, or it has no buffer", c.switches.cpu);
+			die("there is no CPU %u, or it has no buffer, or none any more",
+			    c.switches.cpu);
 	}
 	rec->nr = nr;
 	if (!nr && rec->buffers.name)

@@ -141,7 +141,7 @@ struct track {
 	size_t event;
 	bool code;		/* also tells of code, where samples have addresses */
 	struct map processes;	/* from a thread to its process */
-	struct stream *streams;	/* each of a CPU that was online */
+	struct stream *streams;	/* a ring for each CPU that was online at the beginning */
 	size_t nr, room;
 	unsigned char *buffer;	/* as large as a ring */
 	u64 lost;		/* records */

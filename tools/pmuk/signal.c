@@ -11,6 +11,7 @@
 volatile sig_atomic_t signalled;
 
 static sigset_t unblocked;		/* the signal mask during a wait */
+static struct sigaction too_large;	/* the action of SIGXFSZ when pmuk began */
 static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
 
 static void on_end(int signal)
@@ -42,6 +43,13 @@ void signal_hold(const int *signals, size_t nr)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
+void signal_begin(void)
+{
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
+
+	sigaction(SIGXFSZ, &ignore, &too_large);
+}
+
 void catch_ends(void)
 {
 	static const int child[] = { SIGCHLD };
@@ -71,6 +79,12 @@ void signal_restore(void)
 	}
 	signal_catch(SIGCHLD, SIG_DFL, 0);
 	sigprocmask(SIG_SETMASK, &unblocked, NULL);
+}
+
+void signal_leave(void)
+{
+	signal_restore();
+	sigaction(SIGXFSZ, &too_large, NULL);
 }
 
 /* Unblocks signals for a moment: ppoll() delivers none while a file is ready, as busy rings are. */

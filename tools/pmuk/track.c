@@ -138,7 +138,7 @@ static bool is_tracked(const struct track *t, u32 cpu)
 	return false;
 }
 
-/* @list: CPUs such as 0-3,7 */
+/* Returns how many CPUs of a list such as 0-3,7 have no ring. */
 static size_t untracked(const struct track *t, const char *list)
 {
 	u32 from, to;

@@ -433,7 +433,8 @@ static int begin(struct ring *r, const struct pmuk_sched_stream *attr)
 
 /*
  * Kernel code exports buffers of four pages by the name "exported". With PMUK_TEST=closed, their
- * context is closed when the first one has been opened.
+ * context is closed when the first one has been opened. With closing, it is closed when the second
+ * one has been opened, and with anew, that one belongs to another context.
  */
 static int choose(struct ring *r, const struct pmuk_dev_buffer *what)
 {
@@ -449,9 +450,11 @@ static int describe(const struct ring *r, struct pmuk_dev_event *e)
 {
 	if (e->index)
 		return refuse(ENOENT);
+	if (test_is("closing") && r->cpu)
+		return refuse(ENODEV);
 	e->attr = (struct perf_event_attr) {
 		.type = PERF_TYPE_HARDWARE,
-		.sample_period = 1000,
+		.sample_period = test_is("anew") && r->cpu ? 2000 : 1000,
 		.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TIME,
 		.exclude_kernel = 1,
 	};

@@ -1033,13 +1033,19 @@ test_kernel_record_buffer() { kernel
 }
 
 test_kernel_record_buffer_refused() { kernel
-	refuses 1 'by the name nothing. To list the names: pmuk consumers -n 1$' record --buffer nothing -t 1
+	refuses 1 'by the name nothing. To list the names: pmuk consumers -n 1 -d 0.1$' record --buffer nothing -t 1
 	refuses 1 'by the name xxxx' record --buffer "$(printf 'x%.0s' {1..40})" -t 1
 	refuses 1 'there is no CPU 7, or it has no buffer' record --buffer exported -c 0,7 -m 4 -t 1
 	refuses 1 'none of these CPUs is online' record --buffer exported -c 7 -t 1
 	PMUK_TEST=busy refuses 1 'on CPU 0 are being read by somebody else' record --buffer exported -m 4 -t 1
 	PMUK_TEST=eacces refuses 1 'takes CAP_PERFMON' record --buffer exported -m 4 -t 1
 	PMUK_TEST=closed refuses 0 '^pmuk: [0-9]+ samples of 1 CPUs' record --buffer exported -m 4 -t 0.2
+	PMUK_TEST=closing refuses 0 '^pmuk: [0-9]+ samples of 1 CPUs' record --buffer exported -m 4 -t 0.2
+	PMUK_TEST=anew refuses 1 'exported was closed and made anew' record --buffer exported -m 4 -t 0.2
+	echo 1,3 >"$PMUK_ROOT/sys/devices/system/cpu/possible"
+	refuses 0 '^pmuk: [0-9]+ samples of 1 CPUs' record --buffer exported -m 4 -t 0.2
+	echo none >"$PMUK_ROOT/sys/devices/system/cpu/possible"
+	refuses 1 "the kernel's list of CPUs: a number" record --buffer exported -m 4 -t 0.2
 	refuses 1 'for switches, not with --buffer' record --buffer exported --raw -t 1
 	rm "$PMUK_ROOT/sys/devices/system/cpu/possible"
 	refuses 1 'the kernel does not list its CPUs' record --buffer exported -m 4 -t 1
@@ -1115,11 +1121,23 @@ test_kernel_record_refused() { kernel
 
 # If pmuk fails later, it terminates COMMAND, and waits for its end.
 test_kernel_record_fails() { kernel
-	local command='trap "sleep 0.3; echo >ended; exit" TERM; for i in {1..100}; do sleep 0.1; done; echo >unattended'
-	(ulimit -f 1024; refuses 1 'cannot write to .*: File too large. An older file stays' \
-		record -- bash -c "$command")
+	# COMMAND has none of our pipes, or we would wait for its end ourselves
+	local command='exec >/dev/null 2>&1; trap "sleep 0.3; echo >ended; exit" TERM; for i in {1..100}; do sleep 0.1; done'
+	(ulimit -f 1024; ends 1 record -- bash -c "$command" 2>said)
+	grep -q 'cannot write to .*: File too large. An older file stays' said || broken "$(cat said)"
+	grep -q 'Another signal ends the wait' said || broken "$(cat said)"
 	[ -e ended ] || broken 'the command goes on, or pmuk does not wait for its end'
 	[ "$(echo data*)" = 'data*' ] || broken "left: $(echo data*)"
+	rm ended
+	# nobody reads pmuk's messages
+	(ulimit -f 1024; record -- bash -c "$command" 2>&1 || echo $? >status) | true
+	waits test -e status
+	[ "$(cat status)" = 1 ] || broken "status $(cat status)"
+	[ -e ended ] || broken 'the command goes on when nobody reads the messages'
+	[ "$(echo data*)" = 'data*' ] || broken "left: $(echo data*)"
+	# COMMAND may write such files itself, and a stopped one ends, too
+	ends 153 record -- bash -c 'ulimit -f 1; exec 2>/dev/null; exec head -c 9999 /dev/zero >large' 2>/dev/null
+	(ulimit -f 1024; ends 1 record -- bash -c 'exec >/dev/null 2>&1; kill -STOP $$; sleep 100' 2>/dev/null)
 }
 
 # A recording takes the place of an older one when it is complete. Only its owner may read it.
