@@ -12,8 +12,8 @@
 
 /*
  * Returns the id of the context that is created after context @last. The recorded part of an id is
- * not 0. It repeats after 2^29 contexts. No buffer has records of both contexts, so only a reader
- * that merges their records takes them for one.
+ * not 0. It repeats after 2^29 - 1 contexts. No buffer has records of both contexts, so only a
+ * reader that merges the records of several buffers takes the two contexts for the same one.
  */
 static inline u64 pmuk_next_context_id(u64 last)
 {

@@ -17,8 +17,9 @@ static inline bool pmuk_inst_is_measured(const struct pmuk_inst *inst)
 }
 
 /*
- * Returns the number of records that perf's format has written. The records of other formats are
- * not counted. An overflow that is being handled is taken for a record.
+ * Returns the number of records that perf's format has written. The caller knows that the context
+ * has this format, as others do not count in ->unwritten. An overflow that is being handled is
+ * taken for a record.
  */
 static inline u64 pmuk_inst_records(const struct pmuk_inst *inst)
 {

@@ -16,8 +16,8 @@ u64 pmuk_hw_mask(const struct pmuk_counter *c)
 /*
  * pmuk_read_is_barred() subtracts this from preempt_count(), and bars the fast path if the
  * difference has PMUK_BARRED set. With 1, a preempt_count() of 0 gives a difference with all bits
- * set, so a task counter's reader is barred while the reader can be preempted. Any other
- * preempt_count() less 1 has PMUK_BARRED clear.
+ * set, so a task counter's reader is barred while the reader can be preempted. With any other
+ * preempt_count(), the difference has PMUK_BARRED clear.
  */
 u32 pmuk_hw_bar(const struct pmuk_counter *c)
 {
@@ -45,7 +45,7 @@ bool pmuk_hw_is_clock(const struct pmuk_counter *c)
 	return c->attr.type == PERF_TYPE_SOFTWARE && c->attr.config <= PERF_COUNT_SW_TASK_CLOCK;
 }
 
-/* Returns true if perf core counts each event of software: the periods of these count up to 0. */
+/* Returns true for software events but clocks: perf core counts their period_left up to 0. */
 bool pmuk_hw_counts_up(const struct pmuk_counter *c)
 {
 	return pmuk_hw_is_software(c) && !pmuk_hw_is_clock(c);
@@ -72,8 +72,9 @@ bool pmuk_hw_is_out_of_reach(const struct pmuk_counter *c)
 
 /*
  * Returns the time_running of a counter with a host. perf core's own time goes on while the host
- * has lost its register, so this is the host's, from when perf core has put the counter on. @now is
- * of perf_local_now() or perf_local_stamp(). Called on the counter's CPU with interrupts off.
+ * has no register. So this function counts the host's time_running from the moment when perf core
+ * puts the counter on. @now is of perf_local_now() or perf_local_stamp(). The caller is on the
+ * counter's CPU, with interrupts off or in NMI.
  */
 u64 pmuk_hw_ran_of_host(const struct pmuk_counter *c, u64 now)
 {
@@ -99,9 +100,9 @@ void pmuk_hw_times(const struct pmuk_counter *c, struct pmuk_value *value)
 /* ---- stop, and go on ---- */
 
 /*
- * A counter that pmuk holds stays stopped. A clock's timer cannot be started from the timer's own
- * function, nor an event in the middle of a pause: then, or if perf core wants it so, this function
- * returns false, and the caller has to start the event after the interrupt.
+ * Keeps perf core from throttling the event. A counter that pmuk holds stays stopped. Returns false
+ * if the caller has to start a throttled event after the interrupt: an event of software, whose
+ * timer may be running this function, or an event that is being paused or stopped.
  */
 bool pmuk_hw_never_throttle(const struct pmuk_counter *c, struct perf_event *event)
 {

@@ -31,7 +31,7 @@ static u64 pmuk_host_count(struct pmuk_host *host, u64 mask, u64 *raw)
 }
 
 /*
- * Has the driver update the count of a host that runs, and returns the count. The update moves the
+ * Makes the driver update the count of a running host, and returns the count. The update moves the
  * host's hw.prev_count, so a fast read under way detects that a rider's ->offset may have changed.
  */
 static u64 pmuk_host_update(struct pmuk_host *host, u64 *raw)
@@ -122,7 +122,7 @@ static struct pmuk_counter *pmuk_rider_counter(const struct perf_event *event)
 	return event->overflow_handler_context;
 }
 
-/* The rider's count is not the host's count plus ->offset any more. */
+/* Ends fast reads of the rider, and of its group, until the next slow read. */
 void pmuk_rider_close(struct pmuk_counter *c)
 {
 	unsigned long *group_tick = READ_ONCE(c->host->group_ticks[c->seat]);
@@ -133,8 +133,9 @@ void pmuk_rider_close(struct pmuk_counter *c)
 }
 
 /*
- * Adds what the host has counted since to the rider's count, and returns the host's count. An NMI
- * that moves the rider's hw.prev_count after @raw was written makes this function go round again.
+ * Adds to the rider's count what the host has counted since the rider's latest update, and returns
+ * the host's count. An NMI that moves the rider's hw.prev_count after @raw was written makes this
+ * function go round again.
  */
 static u64 pmuk_rider_update(struct perf_event *event)
 {
@@ -151,7 +152,7 @@ static u64 pmuk_rider_update(struct perf_event *event)
 	return now;
 }
 
-/* An NMI may have interrupted perf core in an update of the host's times. */
+/* Notes the rider's time_running, but not in NMI, where the host's times may be half updated. */
 static void pmuk_rider_note_ran(struct perf_event *event)
 {
 	struct pmuk_counter *c = pmuk_rider_counter(event);
@@ -195,7 +196,7 @@ static void pmuk_rider_stop(struct perf_event *event, int flags)
 	if (hwc->state & PERF_HES_STOPPED)
 		return;
 	deadline = pmuk_riders_end(&c->host->riders, c->seat);
-	pmuk_host_update(c->host, &raw);	/* for fast reads under way */
+	pmuk_host_update(c->host, &raw);	/* moves prev_count: fast reads under way retry */
 	now = pmuk_rider_update(event);
 	if (deadline != PMUK_NEVER)
 		local64_set(&hwc->period_left, deadline - now);

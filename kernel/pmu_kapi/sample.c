@@ -23,7 +23,7 @@
  *
  * x86's PEBS and IBS report where the event was, and their drivers make @regs look as if user space
  * was interrupted there. The registers that the PMU has not recorded are still those of the late
- * interrupt. In the kernel, the stack pointer is a negative number.
+ * interrupt. If their stack pointer is a negative number, they are the kernel's, and are hidden.
  */
 static u64 pmuk_hidden_fields(const struct perf_event *event, struct pt_regs *regs)
 {
@@ -35,7 +35,7 @@ static u64 pmuk_hidden_fields(const struct perf_event *event, struct pt_regs *re
 						    0;
 }
 
-/* perf core knows whether a guest was interrupted. @regs are the host's in that case, too. */
+/* Only perf core knows whether a guest was interrupted: @regs are the hypervisor's then, too. */
 static void pmuk_fill_where(struct pmuk_sample *sample, struct perf_event *event,
 			    struct pt_regs *regs, u64 hidden)
 {
@@ -112,8 +112,8 @@ static void pmuk_adapt_begun(struct pmuk_counter *c, struct pmuk_sample *sample)
 
 /*
  * Sets the period that follows the one that the driver has already begun. AMD's IBS takes multiples
- * of 16 only, and its driver rejects other periods at creation. So round adapted periods of all
- * PMUs but the CPU's own.
+ * of 16 only, and its driver checks that at creation only. So this function rounds adapted periods
+ * up to such a multiple, on all PMUs but the CPU's own.
  */
 static void pmuk_set_next_period(struct pmuk_counter *c, u64 ran)
 {
@@ -165,8 +165,8 @@ static void pmuk_report(struct pmuk_counter *c, struct perf_event *event,
 }
 
 /*
- * An overflow that is handled late has a count, a time and a period. Where it happened is not known
- * any more.
+ * Makes the sample of an overflow that is handled late. Count and time are those of this call, and
+ * the period is that of the overflow. Nobody knows any more where the overflow happened.
  */
 void pmuk_counter_late_sample(struct pmuk_counter *c, struct pmuk_sample *sample)
 {
@@ -182,9 +182,10 @@ void pmuk_counter_late_sample(struct pmuk_counter *c, struct pmuk_sample *sample
 }
 
 /*
- * perf core calls this function at an overflow. Older kernels handle software events with
- * interrupts on. Turn them off, so that a disable, which interrupts this CPU, waits for the end of
- * the callback. If the disable came right before this, the event is off its PMU.
+ * perf core calls this function at an overflow, or rider.c in a module. Older kernels handle
+ * software events with interrupts on. Turn interrupts off, so that a disable, which interrupts this
+ * CPU, waits for the end of the callback. If the disable came right before this, the event is off
+ * its PMU.
  */
 void pmuk_overflow(struct perf_event *event, struct perf_sample_data *data, struct pt_regs *regs)
 {

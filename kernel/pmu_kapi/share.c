@@ -23,8 +23,8 @@ static LIST_HEAD(pmuk_hosts);
 /* ---- overflows ---- */
 
 /*
- * Built in, rider.c reports overflows to perf core, which throttles each rider by itself: the host
- * is started again if perf core has throttled it, too. In a module, perf core throttles the host,
+ * Returns true if a throttled host is to be started again. If pmuk is built in, perf core throttles
+ * each rider by itself, so the host must go on. If pmuk is a module, perf core throttles the host,
  * and so all riders, unless one of them must not be throttled.
  */
 static bool pmuk_host_is_unthrottled(const struct pmuk_host *host)
@@ -63,9 +63,10 @@ static void pmuk_host_check_throttled(struct pmuk_host *host)
  * Handles the overflow of each rider whose deadline is reached. Callbacks may start and stop
  * riders, and set their periods. pmuk_host_release() then aims the host once for all of that.
  *
- * If this overflow has interrupted code that aims, that code aims again. Until then, the host's
- * ->sample_period is for old deadlines, and may be 2 events: the code would get no time between
- * such overflows. So the period that the driver begins after the present one is the longest.
+ * If this overflow has interrupted pmuk_host_release(), that loop aims again. Until then, the
+ * host's ->sample_period is for old deadlines, and may be 2 events: the loop would get no time
+ * between such overflows. So the period that the driver begins after the present one is
+ * PMUK_PERIOD_MAX.
  */
 static void pmuk_host_overflow(struct perf_event *event, struct perf_sample_data *data,
 			       struct pt_regs *regs)
@@ -150,7 +151,8 @@ static struct pmuk_host *pmuk_host_find(const struct pmuk_attr *attr, int cpu)
 }
 
 /*
- * Other events may move to another CPU, take no register, or trace. pmuk ignores PMUK_SHARED there.
+ * Returns true if the event stays on its CPU, takes a register, and does not trace. pmuk ignores
+ * PMUK_SHARED for all other events.
  */
 static bool pmuk_host_is_possible(const struct pmuk_host *host)
 {
@@ -236,9 +238,9 @@ void pmuk_host_set_attr(struct perf_event_attr *pa)
 }
 
 /*
- * Gives the counter a seat, which pmuk_host_leave() has to give back. Returns -EOPNOTSUPP if such
- * counters do not share, or perf core refuses the host's event. The caller then creates a counter
- * of its own, whose error says why.
+ * Gives the counter a seat, which pmuk_host_leave() has to give back. Returns -ENOMEM, or
+ * -EOPNOTSUPP if the event cannot be shared or perf core refuses it. In the latter case the caller
+ * gives the counter an event without a host. If that fails, too, its error says why.
  */
 int pmuk_host_join(struct pmuk_counter *c, const struct pmuk_attr *attr)
 {
@@ -281,7 +283,7 @@ static bool pmuk_host_is_lost(const struct pmuk_host *host)
 	return perf_local_state(host->event) == PERF_EVENT_STATE_ERROR;
 }
 
-/* The host is enabled while any of its riders is. */
+/* Notes whether the rider is enabled, and disables the host after the last one. */
 static void pmuk_host_set_riding(struct pmuk_host *host, const struct pmuk_counter *c, bool riding)
 	__must_hold(&host->lock)
 {
@@ -309,10 +311,10 @@ void pmuk_rider_enable(struct pmuk_counter *c)
 }
 
 /*
- * The enabling has failed, and the caller is to be told so. The rider must not count when the host
- * gets a register later. If pmuk_rider_add() failed instead, perf core would place no later rider
- * either. Returns false if the host has got a register since, because another caller has enabled
- * a rider: then this enabling has succeeded, too.
+ * Disables a rider whose host has no register, as the caller's enabling fails: the rider must not
+ * begin to count when the host gets one later. pmuk_rider_add() cannot fail in place of this, as
+ * perf core would then place no later rider either. Returns false if the host has got a register
+ * since, because another caller has enabled a rider: then this enabling has succeeded, too.
  */
 bool pmuk_rider_refuse(struct pmuk_counter *c)
 {
@@ -334,7 +336,7 @@ bool pmuk_rider_is_refused(const struct pmuk_counter *c)
 	return c->host && test_bit(c->seat, &c->host->refused);
 }
 
-/* The rider's event was disabled, unless another caller has enabled it since. */
+/* Called after a rider was disabled, and perhaps enabled again by another caller since. */
 void pmuk_host_follow(struct pmuk_counter *c)
 {
 	struct pmuk_host *host = c->host;
@@ -344,8 +346,8 @@ void pmuk_host_follow(struct pmuk_counter *c)
 }
 
 /*
- * Returns -ENOSPC if there is no register for the host. A host with enabled riders is not tried, as
- * one that has lost its register may get it back.
+ * Returns -ENOSPC if the host finds no register. With enabled riders, returns 0 without a trial: a
+ * host that has lost its register may still get it back.
  */
 int pmuk_host_try(struct pmuk_counter *c)
 {

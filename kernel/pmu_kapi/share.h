@@ -34,8 +34,8 @@ struct pmuk_host {
 	atomic_t asks;			/* owner: calls of pmuk_host_claim() since the latest aim */
 	struct pmuk_riders riders;
 	/* Arrays by seat. */
-	struct pmuk_counter *counters[PMUK_RIDERS];	/* owner: riders that perf core has on */
-	unsigned long *group_ticks[PMUK_RIDERS];	/* const while shown: of groups */
+	struct pmuk_counter *counters[PMUK_RIDERS];	/* owner: riders that are on their PMU */
+	unsigned long *group_ticks[PMUK_RIDERS];	/* const while a group is shown: its tick */
 	u64 raw[PMUK_RIDERS];		/* owner: the register at the latest update of each rider */
 	u32 paused_loads[PMUK_RIDERS];	/* owner: ->loads at each rider's pause */
 
@@ -47,14 +47,14 @@ struct pmuk_host {
 	struct mutex lock;
 	unsigned long riding __guarded_by(&lock);	/* bit per seat: the rider is enabled */
 	unsigned long refused;		/* atomic bit per seat: the enabling has failed */
-	unsigned long unthrottled;	/* ->lock writes: those of ->riding with PMUK_NO_THROTTLE */
+	unsigned long unthrottled;	/* ->lock writes: bit per seat: rides, never throttle */
 };
 
 /*
- * Two calls return the same number if nothing has loaded the host's register in between. The
- * function marks the host, and a start or an overflow removes the mark. Where hosts cannot have
- * marks, each call returns a new number. A driver's load at a wrap that is no overflow leaves the
- * mark, see pmuk_counted_since().
+ * If two calls return the same number, no start and no overflow has loaded the host's register in
+ * between. The function marks the host, and a start or an overflow removes the mark. Where hosts
+ * cannot have marks, each call returns a new number. A driver's load at a wrap that is no overflow
+ * leaves the mark, see pmuk_counted_since().
  */
 static inline u32 pmuk_host_loads(struct pmuk_host *host)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * pmuk record --buffer: records that kernel code writes into buffers which it exports by name. The
- * samples are perf's already. Other records get the fields that perf expects behind them.
+ * kernel writes samples in perf's format, and pmuk copies them as they are. To each other record,
+ * pmuk appends the fields of sample_id_all, which perf expects.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -59,9 +60,9 @@ static bool differs(const struct buffers *b, const struct pmuk_dev_event *e)
 }
 
 /*
- * Each CPU has the same events, with ids of its own. The kernel's own records lack the fields of
- * sample_id_all, and pmuk appends these to all that it copies. Returns false if the context of
- * earlier CPUs' buffers was closed meanwhile.
+ * Each CPU has the same events, with ids of its own. Records other than samples lack the fields of
+ * sample_id_all, and put_record() appends them. Returns false if the context of earlier CPUs'
+ * buffers was closed meanwhile.
  */
 static bool add_events(struct buffers *b, const struct stream *s)
 {
@@ -96,7 +97,7 @@ static void begin(const struct buffers *b, struct buffer *c, struct stream *s)
 
 /*
  * Returns false if the CPU has no buffer. If the buffers of other CPUs were opened, and nobody has
- * the name now, their context was closed just now.
+ * the name now, their context was closed just now: returns false, too.
  */
 static bool choose(const struct buffers *b, const struct stream *s, struct pmuk_dev_buffer *what)
 {
@@ -140,7 +141,10 @@ void buffer_lost(const struct buffers *b, struct buffer *c, const struct stream 
 	c->lost_ever += lost;
 }
 
-/* Leaves PERF_RECORD_LOST out: the first one may have losses from before the recording. */
+/*
+ * Leaves PERF_RECORD_LOST out, as the first one may have losses from before the recording.
+ * buffer_lost() writes its own.
+ */
 static void put_record(const struct buffers *b, struct buffer *c, u32 cpu,
 		       const unsigned char *at, const struct perf_event_header *h)
 {

@@ -61,7 +61,7 @@ __noreturn static void child(char **argv, const char *cgroup, const int *go, int
 
 /*
  * Terminates COMMAND when pmuk exits, and waits for the end. If COMMAND ignores SIGTERM, the next
- * signal kills pmuk. A stopped COMMAND gets SIGTERM when it goes on.
+ * signal kills pmuk. SIGCONT lets a stopped COMMAND go on, so that SIGTERM reaches it.
  */
 static void end_running(void)
 {
@@ -105,18 +105,19 @@ void command_go(struct command *c)
 
 	if (write(c->go[1], "", 1) != 1)
 		die("cannot let the command begin: %s", strerror(errno));
-	running = c;
 	close(c->go[0]);
 	close(c->go[1]);
 	do {
 		got = read(excuses, &e, sizeof(e));
 	} while (got < 0 && errno == EINTR);
 	close(excuses);
-	if (got != sizeof(e))
+	if (got != sizeof(e)) {
+		running = c;
 		return;
+	}
 	c->error = e.error;
 	if (e.cgroup)
-		die("a process cannot enter the new cgroup: %s. Is that of pmuk threaded?",
+		die("the command cannot enter its new cgroup: %s. Is pmuk's cgroup a threaded one?",
 		    strerror(e.error));
 }
 

@@ -15,7 +15,7 @@
 
 static char temporary[PATH_MAX];	/* "": no file */
 
-/* Until pmuk has exited, its open file would keep the space that COMMAND may need. */
+/* Empties the file first: pmuk keeps it open until the exit, and COMMAND may need the space. */
 static void remove_temporary(void)
 {
 	if (!*temporary)
@@ -37,7 +37,7 @@ static int create(const char *name, mode_t mode)
 	return fd;
 }
 
-/* rename() would replace a device, too: /dev/null would become a regular file. */
+/* Exits if @name is no regular file: rename() would replace /dev/null, for instance. */
 static void refuse_others(const char *name)
 {
 	struct stat s;
@@ -46,7 +46,7 @@ static void refuse_others(const char *name)
 		die("%s is no regular file; choose another with -o", name);
 }
 
-/* The name ends with the PID, so that no collector reads an incomplete file by its suffix. */
+/* The temporary name ends with the PID: a collector that reads all *.prom files ignores it. */
 FILE *output_open(const char *name, mode_t mode)
 {
 	FILE *out;
@@ -73,6 +73,6 @@ void output_finish(FILE *out, const char *name)
 	if (fsync(fileno(out)) || fclose(out))
 		die("cannot write to %s: %s", temporary, strerror(errno));
 	if (rename(temporary, name))
-		die("cannot make %s of %s: %s", name, temporary, strerror(errno));
+		die("cannot rename %s to %s: %s", temporary, name, strerror(errno));
 	*temporary = 0;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Signals are blocked except while pmuk waits in ppoll(). So none can come unnoticed between a
- * check of `signalled` and the wait after it.
+ * SIGCHLD and the signals that end pmuk are blocked, except in ppoll(), in let_in() and after
+ * signal_restore(). So none can come unnoticed between a check of `signalled` and the wait after
+ * it.
  */
 #include <poll.h>
 #include <time.h>
@@ -87,7 +88,10 @@ void signal_leave(void)
 	sigaction(SIGXFSZ, &too_large, NULL);
 }
 
-/* Unblocks signals for a moment: ppoll() delivers none while a file is ready, as busy rings are. */
+/*
+ * Unblocks signals for a moment. ppoll() delivers no signal if a file is ready, and the ring of a
+ * busy CPU always is.
+ */
 static void let_in(void)
 {
 	sigset_t held;

@@ -62,7 +62,10 @@ bool track_open(struct track *t, u32 cpu)
 	return true;
 }
 
-/* Returns what follows a record that pmuk makes. The dummy event's id tells perf which fields. */
+/*
+ * Returns the fields of sample_id_all for a record that pmuk makes. The dummy event's id tells perf
+ * which fields these are.
+ */
 struct perfdata_id track_id(const struct track *t, u32 cpu)
 {
 	const struct perfdata_event *e = &t->file->events[t->event];
