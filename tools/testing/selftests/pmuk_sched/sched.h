@@ -466,7 +466,11 @@ struct order {
 	uint64_t a, b;
 };
 
-/* A worker is a process that carries out one order after the other, and sleeps in between. */
+/*
+ * A worker is a process that carries out one order after the other, and sleeps in between, unless
+ * the next order comes at once. So a worker that is alone on its CPU may yield without a switch;
+ * for switches, let it nap.
+ */
 struct worker {
 	int pid;
 	int to, from;		/* pipes */

@@ -283,7 +283,7 @@ TEST_F(cgroups, times_move_as_counts_do)
 	ASSERT_EQ(set_parameter("reset", "1"), 0);
 	ASSERT_TRUE(worker_start_in(&w, paths[0]));
 	for (i = 0; i < 50; i++)
-		ASSERT_EQ(worker_do(&w, ORDER_YIELD, 1, 0), 0);
+		ASSERT_EQ(worker_do(&w, ORDER_NAP, 1, 0), 0);
 	ASSERT_EQ(move(paths[1], w.pid), 0);
 	ASSERT_EQ(worker_do(&w, ORDER_YIELD, 1, 0), 0);
 	ASSERT_TRUE(comes(own_of(paths[1], &b) && b.voluntary));

@@ -265,7 +265,7 @@ TEST_F(raw, flush_publishes)
 	ASSERT_TRUE(stream_open(&r->s, r->cpu, 64, PMUK_SCHED_RAW, 0));
 	rec = (void *)((char *)r->s.page + r->s.page->data_offset);
 	for (i = 0; i < 5; i++, rec++) {
-		ASSERT_EQ(worker_do(&r->w, ORDER_YIELD, 1, 0), 0);
+		ASSERT_EQ(worker_do(&r->w, ORDER_NAP, 1, 0), 0);
 		EXPECT_EQ(stream_head(&r->s), head);
 		ASSERT_EQ(ioctl(r->s.fd, PMUK_SCHED_FLUSH), 0);
 		EXPECT_GT(stream_head(&r->s), head);
@@ -412,7 +412,7 @@ TEST_F(raw, seen_and_lost_are_all)
 static bool write_with_tail(struct streaming *r, uint64_t tail)
 {
 	__atomic_store_n(&r->s.page->aux_tail, tail, __ATOMIC_RELEASE);
-	return !worker_do(&r->w, ORDER_YIELD, 5, 0) && stream_stat(r);
+	return !worker_do(&r->w, ORDER_NAP, 2, 0) && stream_stat(r);
 }
 
 /* An impossible tail leaves no room. Bytes that were written before stay in the area. */
@@ -425,7 +425,7 @@ TEST_F(raw, does_not_believe_every_tail)
 	unsigned int i;
 
 	ASSERT_TRUE(stream_open(s, r->cpu, 4, PMUK_SCHED_RAW, 0));
-	ASSERT_EQ(worker_do(&r->w, ORDER_YIELD, 5, 0), 0);
+	ASSERT_EQ(worker_do(&r->w, ORDER_NAP, 2, 0), 0);
 	/*
 	 * Other switches may have begun a part before the first wrong tail. That part still has
 	 * room.
@@ -440,7 +440,7 @@ TEST_F(raw, does_not_believe_every_tail)
 		lost = r->stat.lost;
 	}
 	ASSERT_TRUE(stream_read(s, &r->seen, head));
-	ASSERT_EQ(worker_do(&r->w, ORDER_YIELD, 5, 0), 0);
+	ASSERT_EQ(worker_do(&r->w, ORDER_NAP, 2, 0), 0);
 	ASSERT_TRUE(see_everything(r));
 	EXPECT_EQ(r->seen.missing, r->stat.lost);
 	expect_all(_metadata, r);
@@ -469,7 +469,7 @@ TEST_F(raw, stream_survives_off_and_on)
 	uint64_t head;
 
 	ASSERT_TRUE(stream_open(s, r->cpu, 16, PMUK_SCHED_RAW, 0));
-	ASSERT_EQ(worker_do(&r->w, ORDER_YIELD, 5, 0), 0);
+	ASSERT_EQ(worker_do(&r->w, ORDER_NAP, 2, 0), 0);
 	ASSERT_EQ(set_parameter("enabled", "0"), 0);
 	head = stream_head(s);
 	EXPECT_GT(head, 0);
@@ -506,7 +506,7 @@ TEST_F(raw, reader_ends_while_its_cpu_is_offline)
 	EXPECT_EQ(r->stat.switches, 0);
 	ASSERT_EQ(write_file(CPU1_ONLINE, "1"), 0);
 	ASSERT_EQ(worker_do(&r->w, ORDER_RUN_ON, 1, 0), 0);
-	ASSERT_EQ(worker_do(&r->w, ORDER_YIELD, 5, 0), 0);
+	ASSERT_EQ(worker_do(&r->w, ORDER_NAP, 2, 0), 0);
 	ASSERT_TRUE(comes(see_everything(r) && r->seen.switches));
 	expect_all(_metadata, r);
 }

@@ -471,10 +471,10 @@ TEST_F(stream, overwriting_keeps_the_latest)
 	EXPECT_EQ(r->seen.breaks, 0);
 	EXPECT_EQ(r->seen.t.counts[0], 42);
 	EXPECT_EQ(r->seen.t.counts[1], 4242);
-	ASSERT_EQ(worker_do(&r->w, ORDER_YIELD, 1, 0), 0);
+	ASSERT_EQ(worker_do(&r->w, ORDER_NAP, 1, 0), 0);
 	EXPECT_EQ(stream_head(s), head);
 	ASSERT_EQ(ioctl(s->fd, PMUK_SCHED_RESUME), 0);
-	ASSERT_EQ(worker_do(&r->w, ORDER_YIELD, 1, 0), 0);
+	ASSERT_EQ(worker_do(&r->w, ORDER_NAP, 1, 0), 0);
 	EXPECT_TRUE(comes(stream_head(s) > head));
 	ASSERT_TRUE(stream_stat(r));
 	EXPECT_EQ(r->stat.head / RECORD + r->stat.lost + r->stat.discarded,
@@ -490,16 +490,16 @@ TEST_F(stream, stream_survives_off_and_on)
 	struct stream *s = &r->s;
 
 	ASSERT_TRUE(stream_open(s, r->cpu, 16, PMUK_SCHED_DROP, 0));
-	ASSERT_EQ(worker_do(&r->w, ORDER_YIELD, 5, 0), 0);
+	ASSERT_EQ(worker_do(&r->w, ORDER_NAP, 2, 0), 0);
 	ASSERT_EQ(set_parameter("enabled", "0"), 0);
 	ASSERT_TRUE(see_everything(r));
 	EXPECT_GT(r->seen.switches, 0);
-	ASSERT_EQ(worker_do(&r->w, ORDER_YIELD, 5, 0), 0);
+	ASSERT_EQ(worker_do(&r->w, ORDER_NAP, 2, 0), 0);
 	r->seen.switches = 0;
 	ASSERT_TRUE(see_everything(r));
 	EXPECT_EQ(r->seen.switches, 0);
 	ASSERT_EQ(set_parameter("enabled", "1"), 0);
-	ASSERT_EQ(worker_do(&r->w, ORDER_YIELD, 5, 0), 0);
+	ASSERT_EQ(worker_do(&r->w, ORDER_NAP, 2, 0), 0);
 	expect_added(_metadata, r);
 }
 
