@@ -52,13 +52,13 @@ struct pmuk_dev_buffer {
  * @num: the counter's number in that set
  * @pad: 0 after the call. The call reads @index only
  * @id: the counter's id, in PERF_SAMPLE_IDENTIFIER and wherever else records have an id. The
- *	ids of all contexts, sets, counters and CPUs differ, unless 2^29 contexts were created
- *	between two of them, also from those of
- *	perf_event_open(2). An id does not change as long as the context exists, not when the
- *	context stops or is loaded anew, and not when the CPU goes offline. The counters of a task
- *	have one id on all CPUs; an owner that moves its context between a task and CPUs changes
- *	the ids. An owner may define a counter anew while the context is not loaded: the id stays,
- *	the call describes the new counter, and records from before the change are of the old one
+ *	ids of all contexts, sets, counters and CPUs differ, also from those of
+ *	perf_event_open(2), unless 2^29 contexts are created while one exists. An id does not
+ *	change as long as the context exists, not when the context stops or is loaded anew, and not
+ *	when the CPU goes offline. The counters of a task have one id on all CPUs; an owner that
+ *	moves its context between a task and CPUs changes the ids. An owner may define a counter
+ *	anew while the context is not loaded: the id stays, the call describes the new counter, and
+ *	records from before the change are of the old one
  * @attr: what the counter counts, and the layout of its records, for perf.data. The field size says
  *	how many bytes the kernel knows; the bytes behind these are 0. sample_type is that of
  *	the records. If the owner adds a field of its own, it is the last 8 bytes of a record, and
