@@ -86,6 +86,8 @@ char *read_source(const char *path, size_t *len);
 
 /* Reads "possible" or "online" CPUs as a list such as 0-3,7. Returns false if there is no list. */
 bool read_cpu_list(const char *which, char list[CPU_LIST_MAX]);
+/* Calls @found for each CPU of such a list. Returns false at a text that is no such list. */
+bool each_cpu(const char *list, void (*found)(void *data, u32 cpu), void *data);
 
 /* ---- read.c: parses the files of /proc/pmuk_sched ---- */
 

@@ -31,7 +31,7 @@ struct recorder {
 	u32 mode, nr_pages;
 	u64 duration;			/* ns, NONE: no end */
 	u64 begun;			/* ns of CLOCK_MONOTONIC */
-	char *cpu_list;			/* NULL: all */
+	const char *cpu_list;		/* NULL: all */
 	struct recorded_cpu *cpus;
 	struct pollfd *fds;		/* track has the first ones, cpus the rest */
 	size_t nr, room;
@@ -47,35 +47,25 @@ struct recorder {
 
 /* ---- which CPUs ---- */
 
-static void add_cpu(struct recorder *rec, u64 cpu)
+static void add_cpu(void *data, u32 cpu)
 {
-	struct recorded_cpu c = { .switches.cpu = (u32)cpu };
+	struct recorded_cpu c = { .switches.cpu = cpu };
+	struct recorder *rec = data;
 	size_t i;
 
 	for (i = 0; i < rec->nr; i++)
 		if (rec->cpus[i].switches.cpu == cpu)
 			return;
-	if (!track_open(&rec->track, (u32)cpu) && rec->cpu_list && !rec->buffers.name)
-		die("there is no CPU %llu, or it is offline", (unsigned long long)cpu);
+	if (!track_open(&rec->track, cpu) && rec->cpu_list && !rec->buffers.name)
+		die("there is no CPU %u, or it is offline", cpu);
 	rec->cpus = grow(rec->cpus, rec->nr, &rec->room, sizeof(*rec->cpus));
 	rec->cpus[rec->nr++] = c;
 }
 
-/* Adds the CPUs of a list such as 0-3,7. */
-static void add_list(struct recorder *rec, char *list, const char *source)
+static void add_list(struct recorder *rec, const char *list, const char *source)
 {
-	char *item, *save, *dash;
-	u64 from, to;
-
-	for (item = strtok_r(list, ",", &save); item; item = strtok_r(NULL, ",", &save)) {
-		dash = strchr(item, '-');
-		if (dash)
-			*dash = 0;
-		from = number_or_die(item, 0, 65535, source);
-		to = dash ? number_or_die(dash + 1, from, 65535, source) : from;
-		for (; from <= to; from++)
-			add_cpu(rec, from);
-	}
+	if (!each_cpu(list, add_cpu, rec))
+		die("%s: a list of CPUs such as 0-3,7 is needed, not '%s'", source, list);
 }
 
 static void add_counted(struct recorder *rec, const struct reading *cpus)
@@ -84,7 +74,7 @@ static void add_counted(struct recorder *rec, const struct reading *cpus)
 
 	for (i = 0; i < cpus->nr; i++)
 		if (cpus->entries[i].kind == CPU)
-			add_cpu(rec, cpus->entries[i].id);
+			add_cpu(rec, (u32)cpus->entries[i].id);
 }
 
 static void add_possible(struct recorder *rec)

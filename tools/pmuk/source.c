@@ -2,6 +2,7 @@
 /*
  * Opens the kernel's files. If that fails, a message says why, and what to do.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -12,6 +13,7 @@
 #include "pmuk.h"
 
 #define CHUNK	65536
+#define MAX_CPU	65535
 
 const char *rooted(const char *path)
 {
@@ -105,4 +107,41 @@ bool read_cpu_list(const char *which, char list[CPU_LIST_MAX])
 	if (read)
 		list[strcspn(list, "\n")] = 0;
 	return read;
+}
+
+/* Reads a number, and moves @list behind it. */
+static bool take_cpu(const char **list, u32 *cpu)
+{
+	char *end;
+	unsigned long number = strtoul(*list, &end, 10);
+
+	if (!isdigit((unsigned char)**list) || number > MAX_CPU)
+		return false;
+	*list = end;
+	*cpu = (u32)number;
+	return true;
+}
+
+static bool take_range(const char **list, u32 *first, u32 *last)
+{
+	if (!take_cpu(list, first))
+		return false;
+	*last = *first;
+	if (**list != '-')
+		return true;
+	++*list;
+	return take_cpu(list, last) && *last >= *first;
+}
+
+bool each_cpu(const char *list, void (*found)(void *data, u32 cpu), void *data)
+{
+	u32 cpu, last;
+
+	do {
+		if (!take_range(&list, &cpu, &last))
+			return false;
+		for (; cpu <= last; cpu++)
+			found(data, cpu);
+	} while (*list++ == ',');
+	return !list[-1];
 }

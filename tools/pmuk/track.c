@@ -141,32 +141,26 @@ static bool is_tracked(const struct track *t, u32 cpu)
 	return false;
 }
 
-/* Returns how many CPUs of a list such as 0-3,7 have no ring. */
-static size_t untracked(const struct track *t, const char *list)
-{
-	u32 from, to;
-	size_t nr = 0;
-	int length;
+/* CPUs that have no ring. */
+struct untracked {
+	const struct track *t;
+	size_t nr;
+};
 
-	while (sscanf(list, "%u%n", &from, &length) == 1) {
-		list += length;
-		to = from;
-		if (sscanf(list, "-%u%n", &to, &length) == 1)
-			list += length;
-		for (; from <= to; from++)
-			nr += !is_tracked(t, from);
-		list += *list == ',';
-	}
-	return nr;
+static void count_untracked(void *data, u32 cpu)
+{
+	struct untracked *u = data;
+
+	u->nr += !is_tracked(u->t, cpu);
 }
 
 void track_check_cpus(const struct track *t)
 {
+	struct untracked u = { .t = t };
 	char list[CPU_LIST_MAX];
-	size_t nr = read_cpu_list("online", list) ? untracked(t, list) : 0;
 
-	if (nr)
-		warn_user("%zu CPUs came online after the recording had begun: %s", nr,
+	if (read_cpu_list("online", list) && each_cpu(list, count_untracked, &u) && u.nr)
+		warn_user("%zu CPUs came online after the recording had begun: %s", u.nr,
 			  "what ran there may be missing");
 }
 

@@ -1045,7 +1045,7 @@ test_kernel_record_buffer_refused() { kernel
 	echo 1,3 >"$PMUK_ROOT/sys/devices/system/cpu/possible"
 	refuses 0 '^pmuk: [0-9]+ samples of 1 CPUs' record --buffer exported -m 4 -t 0.2
 	echo none >"$PMUK_ROOT/sys/devices/system/cpu/possible"
-	refuses 1 "the kernel's list of CPUs: a number" record --buffer exported -m 4 -t 0.2
+	refuses 1 "the kernel's list of CPUs: a list of CPUs such as 0-3,7 is needed" record --buffer exported -m 4 -t 0.2
 	refuses 1 'for switches, not with --buffer' record --buffer exported --raw -t 1
 	rm "$PMUK_ROOT/sys/devices/system/cpu/possible"
 	refuses 1 'the kernel does not list its CPUs' record --buffer exported -m 4 -t 1
@@ -1083,6 +1083,12 @@ test_kernel_record_cpus() { kernel
 	says '^pmuk: 3 CPUs came online after the recording had begun' record -t 0.2
 	exact "$work/data"
 	refuses 0 '^pmuk: [0-9]+ switches of 2 CPUs' record -c 0-1 -t 0.2
+	local list
+	for list in '0-1,' ,0 1-0 0-1x 0- -1 +1 ' 0' 65536 ''; do
+		refuses 1 "^pmuk: -c: a list of CPUs such as 0-3,7 is needed, not '[^']*'$" record -c "$list" -t 0.2
+	done
+	echo 4-7, >"$online"	# a list that is not understood has no CPUs
+	refuses 0 '^pmuk: [0-9]+ switches of 2 CPUs' record -t 0.2
 }
 
 has_begun() { compgen -G "$work/data.*" >/dev/null; }
