@@ -144,7 +144,6 @@ struct track {
 	struct stream *streams;	/* a ring for each CPU that was online at the beginning */
 	size_t nr, room;
 	unsigned char *buffer;	/* as large as a ring */
-	u64 lost;		/* records */
 };
 
 void track_begin(struct track *t, struct perfdata *file, bool code);

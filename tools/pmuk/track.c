@@ -19,6 +19,7 @@ void track_begin(struct track *t, struct perfdata *file, bool code)
 		.config = PERF_COUNT_SW_DUMMY,
 		.size = sizeof(attr),
 		.sample_type = RECORDING_ID_TYPE,
+		.read_format = PERF_FORMAT_LOST,
 		.sample_id_all = 1,
 		.comm = 1,
 		.comm_exec = 1,
@@ -92,7 +93,6 @@ static void note(struct track *t, const struct perf_event_header *h, const unsig
 {
 	struct { u32 pid, ppid, tid, ptid; } task;
 	struct { u32 pid, tid; } named;
-	struct { u64 id, lost; } gap;
 
 	if (h->type == PERF_RECORD_FORK && h->size >= sizeof(*h) + sizeof(task)) {
 		memcpy(&task, body, sizeof(task));
@@ -101,10 +101,6 @@ static void note(struct track *t, const struct perf_event_header *h, const unsig
 	if (h->type == PERF_RECORD_COMM && h->size >= sizeof(*h) + sizeof(named)) {
 		memcpy(&named, body, sizeof(named));
 		track_belongs(t, named.tid, named.pid);
-	}
-	if (h->type == PERF_RECORD_LOST && h->size >= sizeof(*h) + sizeof(gap)) {
-		memcpy(&gap, body, sizeof(gap));
-		t->lost += gap.lost;
 	}
 }
 
@@ -164,12 +160,38 @@ void track_check_cpus(const struct track *t)
 			  "what ran there may be missing");
 }
 
-void track_end(struct track *t)
+/* A read of a dummy event returns this. */
+struct counted {
+	u64 value, lost;
+};
+
+static struct counted read_event(const struct stream *s)
 {
+	struct counted c;
+
+	if (read(s->fd, &c, sizeof(c)) != sizeof(c))
+		return (struct counted) {};
+	return c;
+}
+
+/* The rings tell of a loss only when a record follows, so the events are asked. */
+static u64 lost(const struct track *t)
+{
+	u64 sum = 0;
 	size_t i;
 
-	if (t->lost)
-		warn_user("%llu records about tasks were lost: %s", (unsigned long long)t->lost,
+	for (i = 0; i < t->nr; i++)
+		sum += read_event(&t->streams[i]).lost;
+	return sum;
+}
+
+void track_end(struct track *t)
+{
+	u64 records = lost(t);
+	size_t i;
+
+	if (records)
+		warn_user("%llu records about tasks were lost: %s", (unsigned long long)records,
 			  "some tasks may have no name or a wrong one, and code may be missing");
 	for (i = 0; i < t->nr; i++)
 		stream_close(&t->streams[i]);

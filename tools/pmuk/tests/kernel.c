@@ -39,6 +39,7 @@ int __real_rmdir(const char *path);
 int __real_ioctl(int fd, unsigned long request, ...);
 DIR *__real_opendir(const char *path);
 void *__real_mmap(void *at, size_t size, int prot, int flags, int fd, off_t offset);
+ssize_t __real_read(int fd, void *to, size_t size);
 ssize_t __real_write(int fd, const void *from, size_t size);
 long __wrap_syscall(long number, ...);
 int __wrap_open(const char *path, int flags, ...);
@@ -49,6 +50,7 @@ int __wrap_rmdir(const char *path);
 int __wrap_ioctl(int fd, unsigned long request, ...);
 DIR *__wrap_opendir(const char *path);
 void *__wrap_mmap(void *at, size_t size, int prot, int flags, int fd, off_t offset);
+ssize_t __wrap_read(int fd, void *to, size_t size);
 ssize_t __wrap_write(int fd, const void *from, size_t size);
 
 static struct ring {
@@ -270,6 +272,7 @@ static void burst(struct ring *r, int switches)
 /* ---- perf's dummy event ---- */
 
 static struct ring dummies[RINGS];
+static u64 read_format;		/* set by perf_event_open() */
 
 struct fork {
 	struct perf_event_header header;
@@ -307,6 +310,13 @@ static void put_gap(struct ring *r)
 	r->pending = 0;
 }
 
+/* Only the event's count of losses tells of these, until a record follows. */
+static void lose(struct ring *r, u64 records)
+{
+	r->pending += records;
+	r->stat.lost += records;
+}
+
 static void put_task(struct ring *r)
 {
 	const struct { struct fork fork; struct comm comm; } records = {
@@ -317,7 +327,7 @@ static void put_task(struct ring *r)
 	};
 
 	if (!has_room(r, sizeof(records) + sizeof(struct gap))) {
-		r->pending += 2;
+		lose(r, 2);
 		return;
 	}
 	put_gap(r);
@@ -347,8 +357,9 @@ static int open_dummy(u32 cpu)
 	if (r->fd < 0)
 		return -1;
 	map_dummy(r);
-	r->pending = test_is("lost-tasks") ? 3 : 0;
+	lose(r, test_is("lost-tasks") ? 3 : 0);
 	put_task(r);
+	lose(r, test_is("lost-last") ? 2 : 0);
 	return r->fd;
 }
 
@@ -375,7 +386,7 @@ long __wrap_syscall(long number, ...)
 	if (number != __NR_perf_event_open)
 		abort();
 	va_start(args, number);
-	va_arg(args, struct perf_event_attr *);
+	read_format = va_arg(args, struct perf_event_attr *)->read_format;
 	va_arg(args, int);
 	cpu = va_arg(args, int);
 	va_end(args);
@@ -390,6 +401,27 @@ static int give_id(int fd, u64 *id)
 		if (dummies[i].fd == fd)
 			*id = dummy_id(&dummies[i]);
 	return 0;
+}
+
+/* The count of a dummy event is 0. */
+static ssize_t read_dummy(const struct ring *r, u64 *to)
+{
+	size_t nr = 0;
+
+	to[nr++] = 0;
+	if (read_format & PERF_FORMAT_LOST)
+		to[nr++] = r->stat.lost;
+	return (ssize_t)(nr * sizeof(*to));
+}
+
+ssize_t __wrap_read(int fd, void *to, size_t size)
+{
+	int i;
+
+	for (i = 0; i < RINGS; i++)
+		if (fd > 0 && dummies[i].fd == fd && size >= 2 * sizeof(u64))
+			return read_dummy(&dummies[i], to);
+	return __real_read(fd, to, size);
 }
 
 static int open_device(void)

@@ -1057,6 +1057,7 @@ test_kernel_record_buffer_refused() { kernel
 test_kernel_record_tasks() { kernel
 	local pid
 	PMUK_TEST=lost-tasks says '^pmuk: 6 records about tasks were lost' record -t 0.2
+	PMUK_TEST=lost-last says '^pmuk: 4 records about tasks were lost' record -t 0.2
 	exact "$work/data"
 	for pid in {300..330}; do mkdir -p "$PMUK_ROOT/proc/$pid/task"; done
 	PMUK_TEST=new-tasks record -t 0.2 2>"$work/said"
