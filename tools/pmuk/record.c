@@ -354,8 +354,7 @@ static int record(struct recorder *rec)
 		finish_buffers(rec);
 	else
 		finish(rec);
-	if (!rec->cpu_list)
-		track_check_cpus(&rec->track);
+	track_check_cpus(&rec->track, !rec->cpu_list);
 	track_end(&rec->track);
 	free(rec->cpus);
 	free(rec->fds);

@@ -154,8 +154,11 @@ void track_belongs(struct track *t, u32 tid, u32 pid);
 /* Puts the records of all CPUs, and remembers the processes of new threads. */
 void track_drain(struct track *t);
 u32 track_process(const struct track *t, u32 tid);
-/* Warns if CPUs are online that were not when the recording began. */
-void track_check_cpus(const struct track *t);
+/*
+ * Warns if CPUs are online that were offline when the recording began, or later. @all: not only
+ * those with track_open()
+ */
+void track_check_cpus(const struct track *t, bool all);
 /* Warns if records were lost. */
 void track_end(struct track *t);
 

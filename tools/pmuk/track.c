@@ -19,7 +19,7 @@ void track_begin(struct track *t, struct perfdata *file, bool code)
 		.config = PERF_COUNT_SW_DUMMY,
 		.size = sizeof(attr),
 		.sample_type = RECORDING_ID_TYPE,
-		.read_format = PERF_FORMAT_LOST,
+		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_LOST,
 		.sample_id_all = 1,
 		.comm = 1,
 		.comm_exec = 1,
@@ -127,42 +127,9 @@ void track_drain(struct track *t)
 		put_records(t, t->buffer, stream_read(&t->streams[i], NONE, t->buffer));
 }
 
-static bool is_tracked(const struct track *t, u32 cpu)
-{
-	size_t i;
-
-	for (i = 0; i < t->nr; i++)
-		if (t->streams[i].cpu == cpu)
-			return true;
-	return false;
-}
-
-/* CPUs that have no ring. */
-struct untracked {
-	const struct track *t;
-	size_t nr;
-};
-
-static void count_untracked(void *data, u32 cpu)
-{
-	struct untracked *u = data;
-
-	u->nr += !is_tracked(u->t, cpu);
-}
-
-void track_check_cpus(const struct track *t)
-{
-	struct untracked u = { .t = t };
-	char list[CPU_LIST_MAX];
-
-	if (read_cpu_list("online", list) && each_cpu(list, count_untracked, &u) && u.nr)
-		warn_user("%zu CPUs came online after the recording had begun: %s", u.nr,
-			  "what ran there may be missing");
-}
-
 /* A read of a dummy event returns this. */
 struct counted {
-	u64 value, lost;
+	u64 value, enabled, lost;
 };
 
 static struct counted read_event(const struct stream *s)
@@ -172,6 +139,49 @@ static struct counted read_event(const struct stream *s)
 	if (read(s->fd, &c, sizeof(c)) != sizeof(c))
 		return (struct counted) {};
 	return c;
+}
+
+/*
+ * An event ends when its CPU goes offline, and it does not come back with the CPU. The time for
+ * which the event was enabled then stands still.
+ */
+static bool has_ended(const struct stream *s)
+{
+	return read_event(s).enabled == read_event(s).enabled;
+}
+
+static const struct stream *stream_of(const struct track *t, u32 cpu)
+{
+	size_t i;
+
+	for (i = 0; i < t->nr; i++)
+		if (t->streams[i].cpu == cpu)
+			return &t->streams[i];
+	return NULL;
+}
+
+struct newcomers {
+	const struct track *t;
+	bool all;
+	size_t nr;
+};
+
+static void count_newcomer(void *data, u32 cpu)
+{
+	struct newcomers *n = data;
+	const struct stream *s = stream_of(n->t, cpu);
+
+	n->nr += s ? has_ended(s) : n->all;
+}
+
+void track_check_cpus(const struct track *t, bool all)
+{
+	struct newcomers n = { .t = t, .all = all };
+	char list[CPU_LIST_MAX];
+
+	if (read_cpu_list("online", list) && each_cpu(list, count_newcomer, &n) && n.nr)
+		warn_user("%zu CPUs came online after the recording had begun: %s", n.nr,
+			  "what ran there may be missing");
 }
 
 /* The rings tell of a loss only when a record follows, so the events are asked. */

@@ -403,12 +403,18 @@ static int give_id(int fd, u64 *id)
 	return 0;
 }
 
-/* The count of a dummy event is 0. */
+/*
+ * The count of a dummy event is 0. With PMUK_TEST=cpu-returns, CPU 1 was offline, so that its event
+ * is enabled no longer.
+ */
 static ssize_t read_dummy(const struct ring *r, u64 *to)
 {
+	static u64 clock;
 	size_t nr = 0;
 
 	to[nr++] = 0;
+	if (read_format & PERF_FORMAT_TOTAL_TIME_ENABLED)
+		to[nr++] = test_is("cpu-returns") && r->cpu ? 1 : ++clock;
 	if (read_format & PERF_FORMAT_LOST)
 		to[nr++] = r->stat.lost;
 	return (ssize_t)(nr * sizeof(*to));
@@ -419,7 +425,7 @@ ssize_t __wrap_read(int fd, void *to, size_t size)
 	int i;
 
 	for (i = 0; i < RINGS; i++)
-		if (fd > 0 && dummies[i].fd == fd && size >= 2 * sizeof(u64))
+		if (fd > 0 && dummies[i].fd == fd && size >= 3 * sizeof(u64))
 			return read_dummy(&dummies[i], to);
 	return __real_read(fd, to, size);
 }

@@ -1084,6 +1084,11 @@ test_kernel_record_cpus() { kernel
 	says '^pmuk: 3 CPUs came online after the recording had begun' record -t 0.2
 	exact "$work/data"
 	refuses 0 '^pmuk: [0-9]+ switches of 2 CPUs' record -c 0-1 -t 0.2
+	PMUK_TEST=cpu-returns says '^pmuk: 4 CPUs came online after the recording had begun' record -t 0.2
+	PMUK_TEST=cpu-returns says '^pmuk: 1 CPUs came online after the recording had begun' record -c 1 -t 0.2
+	PMUK_TEST=cpu-returns refuses 0 '^pmuk: [0-9]+ switches of 1 CPUs' record -c 0 -t 0.2
+	echo 0 >"$online"
+	PMUK_TEST=cpu-returns refuses 0 '^pmuk: [0-9]+ switches of 2 CPUs' record -t 0.2
 	local list
 	for list in '0-1,' ,0 1-0 0-1x 0- -1 +1 ' 0' 65536 ''; do
 		refuses 1 "^pmuk: -c: a list of CPUs such as 0-3,7 is needed, not '[^']*'$" record -c "$list" -t 0.2
