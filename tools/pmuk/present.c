@@ -163,21 +163,26 @@ static void put_kernel(struct track *t)
 
 /* ---- all ---- */
 
-/* Calls @found for each entry of the directory that is a number. */
+/*
+ * Calls @found for each entry of the directory that is a number. New tasks go on filling the rings
+ * meanwhile, so each call drains them.
+ */
 static void each_number(struct track *t, const char *directory, u32 pid,
 			void (*found)(struct track *t, u32 pid, u32 number))
 {
 	DIR *dir = opendir(rooted(directory));
 	struct dirent *entry;
 
-	while (dir && (entry = readdir(dir)))
-		if (isdigit((unsigned char)*entry->d_name))
-			found(t, pid, (u32)strtoul(entry->d_name, NULL, 10));
+	while (dir && (entry = readdir(dir))) {
+		if (!isdigit((unsigned char)*entry->d_name))
+			continue;
+		found(t, pid, (u32)strtoul(entry->d_name, NULL, 10));
+		track_drain(t);
+	}
 	if (dir)
 		closedir(dir);
 }
 
-/* New tasks go on filling the rings meanwhile, so they are drained after each process. */
 static void put_process(struct track *t, u32 none, u32 pid)
 {
 	char path[64];
@@ -187,7 +192,6 @@ static void put_process(struct track *t, u32 none, u32 pid)
 	each_number(t, path, pid, put_name);
 	if (t->code)
 		put_maps(t, pid);
-	track_drain(t);
 }
 
 void put_present(struct track *t)

@@ -38,6 +38,7 @@ int __real_mkdir(const char *path, mode_t mode);
 int __real_rmdir(const char *path);
 int __real_ioctl(int fd, unsigned long request, ...);
 DIR *__real_opendir(const char *path);
+FILE *__real_fopen(const char *path, const char *mode);
 void *__real_mmap(void *at, size_t size, int prot, int flags, int fd, off_t offset);
 ssize_t __real_read(int fd, void *to, size_t size);
 ssize_t __real_write(int fd, const void *from, size_t size);
@@ -49,6 +50,7 @@ int __wrap_mkdir(const char *path, mode_t mode);
 int __wrap_rmdir(const char *path);
 int __wrap_ioctl(int fd, unsigned long request, ...);
 DIR *__wrap_opendir(const char *path);
+FILE *__wrap_fopen(const char *path, const char *mode);
 void *__wrap_mmap(void *at, size_t size, int prot, int flags, int fd, off_t offset);
 ssize_t __wrap_read(int fd, void *to, size_t size);
 ssize_t __wrap_write(int fd, const void *from, size_t size);
@@ -371,11 +373,17 @@ static void new_tasks(int tasks)
 		put_task(&dummies[0]);
 }
 
-/* Many tasks begin while pmuk reads /proc. */
+/* Many tasks begin while pmuk reads /proc, and some for each name that pmuk reads. */
 DIR *__wrap_opendir(const char *path)
 {
 	new_tasks(BURST);
 	return __real_opendir(path);
+}
+
+FILE *__wrap_fopen(const char *path, const char *mode)
+{
+	new_tasks(ends_with(path, "/comm") ? BURST / 10 : 0);
+	return __real_fopen(path, mode);
 }
 
 long __wrap_syscall(long number, ...)

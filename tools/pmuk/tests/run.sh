@@ -1063,6 +1063,13 @@ test_kernel_record_tasks() { kernel
 	PMUK_TEST=new-tasks record -t 0.2 2>"$work/said"
 	! grep 'about tasks' "$work/said" || broken 'the rings overflow'
 	exact "$work/data"
+	rm -r "$PMUK_ROOT"/proc/3*
+	for pid in {300..340}; do
+		mkdir -p "$PMUK_ROOT/proc/300/task/$pid"
+		echo thread >"$PMUK_ROOT/proc/300/task/$pid/comm"
+	done
+	PMUK_TEST=new-tasks record -t 0.2 2>"$work/said"
+	! grep 'about tasks' "$work/said" || broken 'the rings overflow while threads of a process are read'
 }
 
 # The message says which ring of pmuk cannot be mapped, and gives advice that fits this ring.
