@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Writes COMM, MMAP and MMAP2 records for the tasks and the code that exist when a recording
- * begins, as perf record does. What exits while /proc is read is left out.
+ * Writes COMM and MMAP2 records for the tasks and their code that exist when a recording begins, as
+ * perf record does. What exits while /proc is read is left out.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -10,21 +10,6 @@
 #include <string.h>
 
 #include "recording.h"
-
-/* Records have zeros after a text, at least one, up to a multiple of 8 bytes. */
-static size_t padded(size_t length)
-{
-	return (length / 8 + 1) * 8;
-}
-
-/* @text: zeros follow the text in @body, which has @size bytes before the text */
-static void put(struct track *t, u32 type, u32 misc, const void *body, size_t size,
-		const char *text)
-{
-	const struct perfdata_id id = track_id(t, 0);
-
-	perfdata_put_record(t->file, type, misc, body, size + padded(strlen(text)), &id);
-}
 
 /* ---- names ---- */
 
@@ -56,7 +41,7 @@ static void put_name(struct track *t, u32 pid, u32 tid)
 		return;
 	strcpy(name.text, line);	/* zeros follow */
 	track_belongs(t, tid, pid);
-	put(t, PERF_RECORD_COMM, 0, &name, offsetof(struct name, text), name.text);
+	track_put(t, PERF_RECORD_COMM, 0, &name, offsetof(struct name, text), name.text);
 }
 
 /* ---- code ---- */
@@ -86,8 +71,8 @@ static void put_map(struct track *t, u32 pid, const char *line)
 	m.offset = offset;
 	m.inode = inode;
 	snprintf(m.path, sizeof(m.path), "%.*s", (int)strcspn(line + at, "\n"), line + at);
-	put(t, PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER, &m, offsetof(struct mapping, path),
-	    *m.path ? m.path : strcpy(m.path, "//anon"));
+	track_put(t, PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER, &m, offsetof(struct mapping, path),
+		  *m.path ? m.path : strcpy(m.path, "//anon"));
 }
 
 static void put_maps(struct track *t, u32 pid)
@@ -101,64 +86,6 @@ static void put_maps(struct track *t, u32 pid)
 		put_map(t, pid, line);
 	if (file)
 		fclose(file);
-}
-
-struct kernel_map {
-	u32 pid, tid;
-	u64 start, size, offset;
-	char name[72];
-};
-
-static void put_kernel_map(struct track *t, u64 start, u64 size, const char *name)
-{
-	struct kernel_map m = { .pid = UINT32_MAX, .start = start, .size = size, .offset = start };
-
-	snprintf(m.name, sizeof(m.name), "%s", name);
-	put(t, PERF_RECORD_MMAP, PERF_RECORD_MISC_KERNEL, &m, offsetof(struct kernel_map, name),
-	    m.name);
-}
-
-/* A line of /proc/modules has the module's size in field 2, and its address at the end. */
-static void put_modules(struct track *t)
-{
-	FILE *file = fopen(rooted("/proc/modules"), "re");
-	unsigned long long size, start;
-	char line[1024], name[64], bracketed[68];
-
-	while (file && fgets(line, sizeof(line), file)) {
-		if (sscanf(line, "%63s %llu %*s %*s %*s 0x%llx", name, &size, &start) != 3)
-			continue;
-		if (!start)	/* the kernel hides addresses */
-			continue;
-		snprintf(bracketed, sizeof(bracketed), "[%s]", name);
-		put_kernel_map(t, start, size, bracketed);
-	}
-	if (file)
-		fclose(file);
-}
-
-/*
- * Puts where the kernel's code lies, by which perf recognizes its addresses. The kernel may hide
- * that: then its addresses have no names.
- */
-static void put_kernel(struct track *t)
-{
-	FILE *file = fopen(rooted("/proc/kallsyms"), "re");
-	unsigned long long address, start = 0, end = 0;
-	char line[256], name[128];
-
-	while (file && !end && fgets(line, sizeof(line), file)) {
-		if (sscanf(line, "%llx %*c %127s", &address, name) != 2)
-			continue;
-		if (!strcmp(name, "_text"))
-			start = address;
-		if (!strcmp(name, "_etext"))
-			end = address;
-	}
-	if (file)
-		fclose(file);
-	if (start && end > start)
-		put_kernel_map(t, start, end - start, "[kernel.kallsyms]_text");
 }
 
 /* ---- all ---- */
@@ -197,7 +124,5 @@ static void put_process(struct track *t, u32 none, u32 pid)
 void put_present(struct track *t)
 {
 	put_kernel(t);
-	if (t->code)
-		put_modules(t);
 	each_number(t, "/proc", 0, put_process);
 }

@@ -151,6 +151,12 @@ void track_begin(struct track *t, struct perfdata *file, bool code);
 bool track_open(struct track *t, u32 cpu);
 struct perfdata_id track_id(const struct track *t, u32 cpu);
 void track_belongs(struct track *t, u32 tid, u32 pid);
+/*
+ * Puts a record that pmuk makes. @text: the record's last field in @body, after @size bytes, where
+ * up to 8 zeros follow the text
+ */
+void track_put(struct track *t, u32 type, u32 misc, const void *body, size_t size,
+	       const char *text);
 /* Puts the records of all CPUs, and remembers the processes of new threads. */
 void track_drain(struct track *t);
 u32 track_process(const struct track *t, u32 tid);
@@ -166,6 +172,11 @@ void track_end(struct track *t);
 
 /* Puts their names, and their code if wanted. Call it when track_open() was called for all CPUs. */
 void put_present(struct track *t);
+
+/* ---- code.c: the kernel's code that there is at the beginning ---- */
+
+/* Puts where the kernel lies and, if wanted, its modules and BPF programs. */
+void put_kernel(struct track *t);
 
 /* ---- buffers.c: what kernel code exports by name ---- */
 

@@ -76,6 +76,20 @@ struct perfdata_id track_id(const struct track *t, u32 cpu)
 	return (struct perfdata_id) { .cpu = cpu, .id = e->ids[0] };
 }
 
+/* Records have zeros after a text, at least one, up to a multiple of 8 bytes. */
+static size_t padded(size_t length)
+{
+	return (length / 8 + 1) * 8;
+}
+
+void track_put(struct track *t, u32 type, u32 misc, const void *body, size_t size,
+	       const char *text)
+{
+	const struct perfdata_id id = track_id(t, 0);
+
+	perfdata_put_record(t->file, type, misc, body, size + padded(strlen(text)), &id);
+}
+
 void track_belongs(struct track *t, u32 tid, u32 pid)
 {
 	*map_at(&t->processes, tid) = pid;

@@ -1072,6 +1072,57 @@ test_kernel_record_tasks() { kernel
 	! grep 'about tasks' "$work/said" || broken 'the rings overflow while threads of a process are read'
 }
 
+# code FILE: prints the records about code in FILE of perf, in their order
+code()
+{
+	python3 - "$1" <<-'END'
+		import struct, sys
+		data = open(sys.argv[1], 'rb').read()
+		at, left = struct.unpack_from('=2Q', data, 40)
+		while left:
+		    kind, misc, length = struct.unpack_from('=IHH', data, at)
+		    body = data[at + 8:at + length - 32]	# the fields of sample_id_all follow
+		    text = lambda at: body[at:].split(b'\0')[0].decode()
+		    if kind == 1:
+		        print('mmap %#x %#x' % struct.unpack_from('=QQ', body, 8), text(32))
+		    if kind == 17:
+		        print('ksymbol %#x %#x %u %u' % struct.unpack_from('=QIHH', body), text(16))
+		    at, left = at + length, left - length
+	END
+}
+
+# BPF programs that were loaded before the recording have names, and lengths up to the next symbol.
+test_kernel_record_programs() { kernel
+	cat >"$PMUK_ROOT/proc/kallsyms" <<-'END'
+		0000000000000000 A fixed_percpu_data
+		ffffffff81000000 T _text
+		ffffffff81000000 t startup
+		ffffffff82000000 T _etext
+		ffffffffc0200000 t probe	[mod]
+		ffffffffc0200800 t __bpf_prog_none	[mod]
+		ffffffffc01ffc00 t bpf_prog_aaaaaaaaaaaaaaaa_last_one	[bpf]
+		ffffffffc0100040 t bpf_prog_6deef7357e7b4530	[bpf]
+		ffffffffc0100000 t bpf_trampoline_42	[bpf]
+		ffffffffc0300000 t kprobe_insn_page	[__builtin__kprobes]
+	END
+	echo 'mod 16384 0 - Live 0xffffffffc0200000' >"$PMUK_ROOT/proc/modules"
+	refuses 0 '^pmuk: [0-9]+ samples of 2 CPUs' record --buffer exported -m 4 -c 0,1 -t 0.2
+	diff - <(code "$work/data") <<-'END'
+		mmap 0xffffffff81000000 0x1000000 [kernel.kallsyms]_text
+		mmap 0xffffffffc0200000 0x4000 [mod]
+		ksymbol 0xffffffffc0100000 0x40 1 0 bpf_trampoline_42
+		ksymbol 0xffffffffc0100040 0x10000 1 0 bpf_prog_6deef7357e7b4530
+		ksymbol 0xffffffffc01ffc00 0x400 1 0 bpf_prog_aaaaaaaaaaaaaaaa_last_one
+	END
+	record -t 0.2 2>/dev/null
+	[ "$(code "$work/data")" = 'mmap 0xffffffff81000000 0x1000000 [kernel.kallsyms]_text' ] || broken "$(code "$work/data")"
+	sed -i 's/^[0-9a-f]*/0000000000000000/' "$PMUK_ROOT/proc/kallsyms"
+	sed -i 's/0x.*/0x0000000000000000/' "$PMUK_ROOT/proc/modules"
+	says '^pmuk: the kernel hides its addresses.*kernel.kptr_restrict$' record --buffer exported -m 4 -c 0,1 -t 0.2
+	[ -z "$(code "$work/data")" ] || broken "$(code "$work/data")"
+	refuses 0 '^pmuk: [0-9]+ switches of 2 CPUs' record -t 0.2
+}
+
 # The message says which ring of pmuk cannot be mapped, and gives advice that fits this ring.
 test_kernel_record_maps() { kernel
 	local buffer=(record --buffer exported -m 4 -t 1)

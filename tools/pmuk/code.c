@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Writes MMAP and KSYMBOL records for the kernel's code that exists when a recording begins: the
+ * kernel, its modules, and BPF programs. By these, perf names the kernel's addresses.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "recording.h"
+
+struct kernel_map {
+	u32 pid, tid;
+	u64 start, size, offset;
+	char name[72];
+};
+
+static void put_kernel_map(struct track *t, u64 start, u64 size, const char *name)
+{
+	struct kernel_map m = { .pid = UINT32_MAX, .start = start, .size = size, .offset = start };
+
+	snprintf(m.name, sizeof(m.name), "%s", name);
+	track_put(t, PERF_RECORD_MMAP, PERF_RECORD_MISC_KERNEL, &m,
+		  offsetof(struct kernel_map, name), m.name);
+}
+
+/* A line of /proc/modules has the module's size in field 2, and its address at the end. */
+static void put_modules(struct track *t)
+{
+	FILE *file = fopen(rooted("/proc/modules"), "re");
+	unsigned long long size, start;
+	char line[1024], name[64], bracketed[68];
+
+	while (file && fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "%63s %llu %*s %*s %*s 0x%llx", name, &size, &start) != 3)
+			continue;
+		if (!start)	/* the kernel hides addresses */
+			continue;
+		snprintf(bracketed, sizeof(bracketed), "[%s]", name);
+		put_kernel_map(t, start, size, bracketed);
+	}
+	if (file)
+		fclose(file);
+}
+
+/* ---- /proc/kallsyms ---- */
+
+#define LONGEST		65536	/* bytes of a BPF program */
+#define DRAIN_LINES	4096
+
+/* A symbol of a module, or of a BPF program: only that has a name here. */
+struct symbol {
+	u64 address;
+	char name[128];
+};
+
+struct symbols {
+	bool hidden;		/* the kernel hides its addresses */
+	u64 start, end;		/* the kernel's text */
+	struct symbol *list;	/* if they are wanted */
+	size_t nr, room;
+};
+
+static void take_symbol(struct symbols *s, u64 address, const char *name, const char *module)
+{
+	if (!strcmp(name, "_text")) {
+		s->start = address;
+		s->hidden = !address;
+	}
+	if (!strcmp(name, "_etext"))
+		s->end = address;
+	if (!*module)
+		return;
+	s->list = grow(s->list, s->nr, &s->room, sizeof(*s->list));
+	s->list[s->nr] = (struct symbol) { .address = address };
+	if (!strcmp(module, "[bpf]"))
+		snprintf(s->list[s->nr].name, sizeof(s->list->name), "%.127s", name);
+	s->nr++;
+}
+
+/* The file is long, and new tasks go on filling the rings meanwhile. */
+static void read_symbols(struct track *t, struct symbols *s)
+{
+	FILE *file = fopen(rooted("/proc/kallsyms"), "re");
+	char line[768], name[512], module[80];
+	unsigned long long address;
+	size_t lines = 0;
+
+	while (file && !s->hidden && !(s->end && !t->code) && fgets(line, sizeof(line), file)) {
+		*module = 0;
+		if (sscanf(line, "%llx %*c %511s %79s", &address, name, module) >= 2)
+			take_symbol(s, address, name, module);
+		if (++lines % DRAIN_LINES == 0)
+			track_drain(t);
+	}
+	if (file)
+		fclose(file);
+}
+
+static int by_address(const void *one, const void *two)
+{
+	u64 a = ((const struct symbol *)one)->address, b = ((const struct symbol *)two)->address;
+
+	return a < b ? -1 : a > b;
+}
+
+static void put_program(struct track *t, const struct symbol *s, u64 size)
+{
+	struct {
+		u64 address;
+		u32 size;
+		uint16_t type, flags;
+		char name[sizeof(s->name) + 8];
+	} program = {
+		.address = s->address,
+		.size = (u32)(size < LONGEST ? size : LONGEST),
+		.type = PERF_RECORD_KSYMBOL_TYPE_BPF,
+	};
+
+	strcpy(program.name, s->name);
+	track_put(t, PERF_RECORD_KSYMBOL, 0, &program, 16, program.name);
+}
+
+/*
+ * The kernel does not tell how long a BPF program is. It ends before the next symbol, which may be
+ * a module's.
+ */
+static void put_programs(struct track *t, struct symbols *s)
+{
+	size_t i;
+
+	if (s->nr)
+		qsort(s->list, s->nr, sizeof(*s->list), by_address);
+	for (i = 0; i < s->nr; i++)
+		if (*s->list[i].name)
+			put_program(t, &s->list[i], (i + 1 < s->nr ? s->list[i + 1].address :
+						     NONE) - s->list[i].address);
+}
+
+void put_kernel(struct track *t)
+{
+	struct symbols s = {};
+
+	read_symbols(t, &s);
+	if (s.hidden && t->code)
+		warn_user("the kernel hides its addresses, so its functions have no names: %s",
+			  "see the sysctl kernel.kptr_restrict");
+	if (s.start && s.end > s.start)
+		put_kernel_map(t, s.start, s.end - s.start, "[kernel.kallsyms]_text");
+	if (!t->code)
+		return;
+	put_modules(t);
+	put_programs(t, &s);
+	free(s.list);
+}
