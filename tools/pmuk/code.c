@@ -1,26 +1,68 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Writes MMAP and KSYMBOL records for the kernel's code that exists when a recording begins: the
+ * Writes MMAP2 and KSYMBOL records for the kernel's code that exists when a recording begins: the
  * kernel, its modules, and BPF programs. By these, perf names the kernel's addresses.
  */
+#include <elf.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "recording.h"
 
-struct kernel_map {
-	u32 pid, tid;
-	u64 start, size, offset;
-	char name[72];
-};
-
-static void put_kernel_map(struct track *t, u64 start, u64 size, const char *name)
+static size_t aligned(u32 size)
 {
-	struct kernel_map m = { .pid = UINT32_MAX, .start = start, .size = size, .offset = start };
+	return ((size_t)size + 3) & ~(size_t)3;
+}
 
-	snprintf(m.name, sizeof(m.name), "%s", name);
-	track_put(t, PERF_RECORD_MMAP, PERF_RECORD_MISC_KERNEL, &m,
-		  offsetof(struct kernel_map, name), m.name);
+/* Looks for the build id among ELF notes. */
+static bool find_build_id(const unsigned char *at, size_t left, struct build_id *id)
+{
+	struct { u32 name_size, size, type; } note;
+	size_t name, all;
+
+	for (; left >= sizeof(note); at += all, left -= all) {
+		memcpy(&note, at, sizeof(note));
+		name = sizeof(note) + aligned(note.name_size);
+		all = name + aligned(note.size);
+		if (all > left)
+			break;
+		if (note.type != NT_GNU_BUILD_ID || note.name_size != sizeof(ELF_NOTE_GNU) ||
+		    memcmp(at + sizeof(note), ELF_NOTE_GNU, sizeof(ELF_NOTE_GNU)) ||
+		    note.size > sizeof(id->bytes))
+			continue;
+		id->size = (unsigned char)note.size;
+		memcpy(id->bytes, at + name, note.size);
+		return true;
+	}
+	return false;
+}
+
+static bool read_build_id(const char *path, struct build_id *id)
+{
+	FILE *file = fopen(rooted(path), "re");
+	unsigned char notes[4096];
+	size_t size = file ? fread(notes, 1, sizeof(notes), file) : 0;
+
+	if (file)
+		fclose(file);
+	return find_build_id(notes, size, id);
+}
+
+/* @notes: the file with the code's ELF notes */
+static void put_kernel_map(struct track *t, u64 start, u64 size, const char *name,
+			   const char *notes)
+{
+	struct mapping m = {
+		.pid = UINT32_MAX,
+		.start = start,
+		.size = size,
+		.offset = start,
+		.prot = PROT_READ | PROT_EXEC,
+	};
+
+	strcpy(m.path, name);
+	track_map(t, PERF_RECORD_MISC_KERNEL, &m, read_build_id(notes, &m.id));
 }
 
 /* A line of /proc/modules has the module's size in field 2, and its address at the end. */
@@ -28,7 +70,7 @@ static void put_modules(struct track *t)
 {
 	FILE *file = fopen(rooted("/proc/modules"), "re");
 	unsigned long long size, start;
-	char line[1024], name[64], bracketed[68];
+	char line[1024], name[64], bracketed[68], notes[128];
 
 	while (file && fgets(line, sizeof(line), file)) {
 		if (sscanf(line, "%63s %llu %*s %*s %*s 0x%llx", name, &size, &start) != 3)
@@ -36,7 +78,8 @@ static void put_modules(struct track *t)
 		if (!start)	/* the kernel hides addresses */
 			continue;
 		snprintf(bracketed, sizeof(bracketed), "[%s]", name);
-		put_kernel_map(t, start, size, bracketed);
+		snprintf(notes, sizeof(notes), "/sys/module/%s/notes/.note.gnu.build-id", name);
+		put_kernel_map(t, start, size, bracketed, notes);
 	}
 	if (file)
 		fclose(file);
@@ -145,7 +188,8 @@ void put_kernel(struct track *t)
 		warn_user("the kernel hides its addresses, so its functions have no names: %s",
 			  "see the sysctl kernel.kptr_restrict");
 	if (s.start && s.end > s.start)
-		put_kernel_map(t, s.start, s.end - s.start, "[kernel.kallsyms]_text");
+		put_kernel_map(t, s.start, s.end - s.start, "[kernel.kallsyms]_text",
+			       "/sys/kernel/notes");
 	if (!t->code)
 		return;
 	put_modules(t);

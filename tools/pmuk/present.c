@@ -5,9 +5,9 @@
  */
 #include <ctype.h>
 #include <dirent.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #include "recording.h"
 
@@ -46,17 +46,25 @@ static void put_name(struct track *t, u32 pid, u32 tid)
 
 /* ---- code ---- */
 
-struct mapping {
-	u32 pid, tid;
-	u64 start, size, offset;
-	u32 major, minor;
-	u64 inode, generation;
-	u32 prot, flags;
-	char path[PATH_MAX];
-};
+static bool query_build_id(int maps, u64 start, struct build_id *id)
+{
+	struct map_query q = {
+		.all = sizeof(q),
+		.address = start,
+		.id_size = sizeof(id->bytes),
+	};
+	struct build_id found = {};
 
-/* Puts the map of a line of /proc/PID/maps if it has code. */
-static void put_map(struct track *t, u32 pid, const char *line)
+	q.id = (uintptr_t)found.bytes;
+	if (ioctl(maps, MAP_QUERY, &q) || !q.id_size || q.start != start)
+		return false;
+	found.size = (unsigned char)q.id_size;
+	*id = found;
+	return true;
+}
+
+/* Puts the map of a line of the file @maps, /proc/PID/maps, if the map has code. */
+static void put_map(struct track *t, u32 pid, const char *line, int maps)
 {
 	struct mapping m = { .pid = pid, .tid = pid, .prot = 5, .flags = 2 };
 	unsigned long long start, end, offset, inode;
@@ -71,8 +79,9 @@ static void put_map(struct track *t, u32 pid, const char *line)
 	m.offset = offset;
 	m.inode = inode;
 	snprintf(m.path, sizeof(m.path), "%.*s", (int)strcspn(line + at, "\n"), line + at);
-	track_put(t, PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER, &m, offsetof(struct mapping, path),
-		  *m.path ? m.path : strcpy(m.path, "//anon"));
+	if (!*m.path)
+		strcpy(m.path, "//anon");
+	track_map(t, PERF_RECORD_MISC_USER, &m, query_build_id(maps, start, &m.id));
 }
 
 static void put_maps(struct track *t, u32 pid)
@@ -83,7 +92,7 @@ static void put_maps(struct track *t, u32 pid)
 	snprintf(path, sizeof(path), "/proc/%u/maps", pid);
 	file = fopen(rooted(path), "re");
 	while (file && fgets(line, sizeof(line), file))
-		put_map(t, pid, line);
+		put_map(t, pid, line, fileno(file));
 	if (file)
 		fclose(file);
 }

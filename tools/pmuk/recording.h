@@ -16,6 +16,8 @@
 #define PMUK_RECORDING_H
 
 #include <assert.h>
+#include <limits.h>
+#include <linux/ioctl.h>
 #include <linux/pmuk_sched.h>
 
 #include "perfdata.h"
@@ -146,6 +148,27 @@ struct track {
 	unsigned char *buffer;	/* as large as a ring */
 };
 
+struct build_id {
+	unsigned char size, zeros[3], bytes[20];
+};
+
+/* The body of PERF_RECORD_MMAP2. Zeros follow the path. */
+struct mapping {
+	u32 pid, tid;
+	u64 start, size, offset;
+	union {
+		struct {
+			u32 major, minor;
+			u64 inode, generation;
+		};
+		struct build_id id;
+	};
+	u32 prot, flags;
+	char path[PATH_MAX];
+};
+
+static_assert(offsetof(struct mapping, path) == 64, "an ABI");
+
 void track_begin(struct track *t, struct perfdata *file, bool code);
 /* Returns false if the CPU is not online. */
 bool track_open(struct track *t, u32 cpu);
@@ -157,6 +180,8 @@ void track_belongs(struct track *t, u32 tid, u32 pid);
  */
 void track_put(struct track *t, u32 type, u32 misc, const void *body, size_t size,
 	       const char *text);
+/* @has_id: the mapping has a build id */
+void track_map(struct track *t, u32 misc, const struct mapping *m, bool has_id);
 /* Puts the records of all CPUs, and remembers the processes of new threads. */
 void track_drain(struct track *t);
 u32 track_process(const struct track *t, u32 tid);
@@ -169,6 +194,21 @@ void track_check_cpus(const struct track *t, bool all);
 void track_end(struct track *t);
 
 /* ---- present.c: tasks and code that there are at the beginning ---- */
+
+/* A struct procmap_query of linux/fs.h, which headers have from 6.11 on. */
+struct map_query {
+	u64 all;		/* the size of this struct */
+	u64 flags;
+	u64 address;		/* in the mapping */
+	u64 start, end, rights, page_size, offset, inode;
+	u32 major, minor, name_size;
+	u32 id_size;		/* room for the build id, and then its size; 0: none */
+	u64 name, id;		/* addresses */
+};
+
+static_assert(sizeof(struct map_query) == 104, "an ABI");
+
+#define MAP_QUERY	_IOWR('f', 17, struct map_query)
 
 /* Puts their names, and their code if wanted. Call it when track_open() was called for all CPUs. */
 void put_present(struct track *t);

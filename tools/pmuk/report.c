@@ -236,7 +236,8 @@ static void add_record(struct report *r, const unsigned char *at,
 	case PERF_RECORD_FORK:
 		return add_fork(r, body, size);
 	case PERF_RECORD_EXIT:
-	case PERF_RECORD_MMAP:
+	case PERF_RECORD_MMAP:	/* in files of older pmuk */
+	case PERF_RECORD_MMAP2:
 	case PERFDATA_FINISHED_ROUND:
 		return;
 	default:

@@ -26,6 +26,7 @@ void track_begin(struct track *t, struct perfdata *file, bool code)
 		.task = 1,
 		.mmap = code,
 		.mmap2 = code,
+		.build_id = code,
 		.ksymbol = code,
 		.watermark = 1,
 		.wakeup_watermark = TRACK_PAGES * (u32)sysconf(_SC_PAGESIZE) / 4,
@@ -88,6 +89,12 @@ void track_put(struct track *t, u32 type, u32 misc, const void *body, size_t siz
 	const struct perfdata_id id = track_id(t, 0);
 
 	perfdata_put_record(t->file, type, misc, body, size + padded(strlen(text)), &id);
+}
+
+void track_map(struct track *t, u32 misc, const struct mapping *m, bool has_id)
+{
+	track_put(t, PERF_RECORD_MMAP2, misc | (has_id ? PERF_RECORD_MISC_MMAP_BUILD_ID : 0), m,
+		  offsetof(struct mapping, path), m->path);
 }
 
 void track_belongs(struct track *t, u32 tid, u32 pid)

@@ -1083,8 +1083,10 @@ code()
 		    kind, misc, length = struct.unpack_from('=IHH', data, at)
 		    body = data[at + 8:at + length - 32]	# the fields of sample_id_all follow
 		    text = lambda at: body[at:].split(b'\0')[0].decode()
-		    if kind == 1:
-		        print('mmap %#x %#x' % struct.unpack_from('=QQ', body, 8), text(32))
+		    if kind == 10:
+		        file = 'file %u:%u %u' % struct.unpack_from('=IIQ', body, 32)
+		        print('mmap %#x %#x' % struct.unpack_from('=QQ', body, 8), text(64),
+		              'id ' + body[36:36 + body[32]].hex() if misc & 0x4000 else file)
 		    if kind == 17:
 		        print('ksymbol %#x %#x %u %u' % struct.unpack_from('=QIHH', body), text(16))
 		    at, left = at + length, left - length
@@ -1108,19 +1110,61 @@ test_kernel_record_programs() { kernel
 	echo 'mod 16384 0 - Live 0xffffffffc0200000' >"$PMUK_ROOT/proc/modules"
 	refuses 0 '^pmuk: [0-9]+ samples of 2 CPUs' record --buffer exported -m 4 -c 0,1 -t 0.2
 	diff - <(code "$work/data") <<-'END'
-		mmap 0xffffffff81000000 0x1000000 [kernel.kallsyms]_text
-		mmap 0xffffffffc0200000 0x4000 [mod]
+		mmap 0xffffffff81000000 0x1000000 [kernel.kallsyms]_text file 0:0 0
+		mmap 0xffffffffc0200000 0x4000 [mod] file 0:0 0
 		ksymbol 0xffffffffc0100000 0x40 1 0 bpf_trampoline_42
 		ksymbol 0xffffffffc0100040 0x10000 1 0 bpf_prog_6deef7357e7b4530
 		ksymbol 0xffffffffc01ffc00 0x400 1 0 bpf_prog_aaaaaaaaaaaaaaaa_last_one
 	END
 	record -t 0.2 2>/dev/null
-	[ "$(code "$work/data")" = 'mmap 0xffffffff81000000 0x1000000 [kernel.kallsyms]_text' ] || broken "$(code "$work/data")"
+	[ "$(code "$work/data")" = 'mmap 0xffffffff81000000 0x1000000 [kernel.kallsyms]_text file 0:0 0' ] || broken "$(code "$work/data")"
+	exact "$work/data"
 	sed -i 's/^[0-9a-f]*/0000000000000000/' "$PMUK_ROOT/proc/kallsyms"
 	sed -i 's/0x.*/0x0000000000000000/' "$PMUK_ROOT/proc/modules"
 	says '^pmuk: the kernel hides its addresses.*kernel.kptr_restrict$' record --buffer exported -m 4 -c 0,1 -t 0.2
 	[ -z "$(code "$work/data")" ] || broken "$(code "$work/data")"
 	refuses 0 '^pmuk: [0-9]+ switches of 2 CPUs' record -t 0.2
+}
+
+# note TYPE NAME CONTENTS: prints an ELF note
+note()
+{
+	python3 - "$@" <<-'END'
+		import struct, sys
+		name, contents = sys.argv[2].encode() + b'\0', bytes.fromhex(sys.argv[3])
+		padded = lambda part: part + bytes(-len(part) % 4)
+		sys.stdout.buffer.write(struct.pack('=III', len(name), len(contents), int(sys.argv[1])) +
+		                        padded(name) + padded(contents))
+	END
+}
+
+# The kernel, its modules and the programs' files have their build ids, or else their inodes.
+test_kernel_record_build_ids() { kernel
+	local notes=$PMUK_ROOT/sys/module/mod/notes buffer=(record --buffer exported -m 4 -c 0-1 -t 0.2)
+	mkdir -p "$notes" "$PMUK_ROOT/sys/kernel"
+	printf '%s\n' 'ffffffff81000000 T _text' 'ffffffff82000000 T _etext' >"$PMUK_ROOT/proc/kallsyms"
+	printf '%s\n' 'mod 16384 0 - Live 0xffffffffc0200000' 'none 4096 0 - Live 0xffffffffc0300000' >"$PMUK_ROOT/proc/modules"
+	printf '%s\n' '00400000-00452000 r-xp 00001000 08:02 173521      /usr/bin/a b' '00652000-00655000 rw-p 0 08:02 173521 /usr/bin/a b' \
+		'7f0000000000-7f0000001000 r-xp 00000000 08:02 9 /no/id' 'f00000-f01000 r-xp 00000000 00:00 0' >"$PMUK_ROOT/proc/100/maps"
+	{ note 3 Xen 0102; note 6 GNU 030405; note 3 GNU 00112233445566778899aabbccddeeff01234567; } >"$PMUK_ROOT/sys/kernel/notes"
+	note 3 GNU aabbccddeeff0011 >"$notes/.note.gnu.build-id"
+	refuses 0 '^pmuk: [0-9]+ samples of 2 CPUs' "${buffer[@]}"
+	diff - <(code "$work/data") <<-'END'
+		mmap 0xffffffff81000000 0x1000000 [kernel.kallsyms]_text id 00112233445566778899aabbccddeeff01234567
+		mmap 0xffffffffc0200000 0x4000 [mod] id aabbccddeeff0011
+		mmap 0xffffffffc0300000 0x1000 [none] file 0:0 0
+		mmap 0x400000 0x52000 /usr/bin/a b id a1a2a3a4
+		mmap 0x7f0000000000 0x1000 /no/id file 8:2 9
+		mmap 0xf00000 0x1000 //anon file 0:0 0
+	END
+	# notes that are damaged, or not of the size of a build id
+	local damage
+	{ note 3 Xen 0102; note 3 GNU 00112233445566778899aabbccddeeff01234567; } >good
+	for damage in 'head -c 30 good' 'head -c 55 good' 'sed s/\x14/\xff/ good' "note 3 GNU $(printf %042d 0)"; do
+		$damage >"$PMUK_ROOT/sys/kernel/notes"
+		"${buffer[@]}" 2>/dev/null
+		says '_text file 0:0 0$' code "$work/data"
+	done
 }
 
 # The message says which ring of pmuk cannot be mapped, and gives advice that fits this ring.
