@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "pmuk.h"
 
@@ -166,13 +167,25 @@ static void put_json(FILE *out, const struct job *job)
 	json_end(&j);
 }
 
+/* Appends: an older file keeps its contents until there is a report. */
 static FILE *open_output(const char *name)
 {
-	FILE *out = name ? fopen(name, "we") : stderr;
+	FILE *out = name ? fopen(name, "ae") : stderr;
 
 	if (!out)
 		die("%s: %s", name, strerror(errno));
 	return out;
+}
+
+/* Empties the file, unless it is a pipe or the like, which cannot be emptied. */
+static void report(FILE *out, const char *name, const struct job *job, bool json)
+{
+	if (name && ftruncate(fileno(out), 0) && errno != EINVAL)
+		die("%s: %s", name, strerror(errno));
+	if (json)
+		put_json(out, job);
+	else
+		put_totals(out, job);
 }
 
 int cmd_stat(int argc, char **argv)
@@ -200,10 +213,8 @@ int cmd_stat(int argc, char **argv)
 	measure(&job);
 	if (job.command.error)
 		warn_user("%s: %s", job.argv[0], strerror(job.command.error));
-	else if (json)
-		put_json(out, &job);
 	else
-		put_totals(out, &job);
+		report(out, name, &job, json);
 	finish_output(out, name ? name : "standard error");
 	if (name)
 		fclose(out);

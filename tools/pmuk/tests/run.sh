@@ -918,6 +918,27 @@ test_kernel_stat_json() { kernel
 	says 'Some processes of the command go on' "$pmuk" stat -- true
 }
 
+# An older file stays until there is a report, which replaces all of it. Pipes are fine, too.
+test_kernel_stat_file() { kernel
+	local older
+	older=$(printf 'older%.0s' {1..500})
+	echo "$older" >"$work/said"
+	chmod 640 "$work/said"
+	ends 127 "$pmuk" stat -o "$work/said" -- /nonexistent 2>/dev/null
+	PMUK_TEST=eacces refuses 125 'CAP_PERFMON' "$pmuk" stat -o "$work/said" -- true
+	[ "$(cat "$work/said")" = "$older" ] || broken "the older file is gone: $(cat "$work/said")"
+	# shellcheck disable=SC2016	# sh expands it
+	"$pmuk" stat -o "$work/said" -- sh -c 'cat "$1" >"$1.seen"' sh "$work/said"
+	[ "$(cat "$work/said.seen")" = "$older" ] || broken 'the older file is gone while the command runs'
+	says '^ +30     voluntary switches$' cat "$work/said"
+	! grep older "$work/said" || broken 'a part of the older file is left'
+	[ "$(stat -c %a "$work/said")" = 640 ] || broken "$(stat -c %a "$work/said")"
+	# shellcheck disable=SC2016	# sh expands it
+	says 'voluntary switches$' sh -c '"$1" stat -o /dev/stdout -- true | cat' sh "$pmuk"
+	refuses 125 'nowhere/said: No such file' "$pmuk" stat -o "$work/nowhere/said" -- sh -c "echo >'$work/has run'"
+	[ ! -e "$work/has run" ] || broken 'the command runs though the file cannot be written'
+}
+
 test_kernel_stat_cgroups() { kernel
 	export PMUK_TEST=eacces-cgroup
 	refuses 125 'cannot make this cgroup.*Run pmuk as root' "$pmuk" stat -- true
