@@ -145,6 +145,13 @@ bool command_poll(struct command *c, bool block)
 	return true;
 }
 
+void command_signal(const struct command *c)
+{
+	if (signalled && signalled != SIGINT && signalled != SIGQUIT)
+		kill(c->pid, signalled);
+	signalled = 0;
+}
+
 int command_exit_status(const struct command *c)
 {
 	return WIFSIGNALED(c->status) ? 128 + WTERMSIG(c->status) : WEXITSTATUS(c->status);

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <getopt.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -246,10 +245,7 @@ static bool goes_on(struct recorder *rec, u64 begun)
 	bool there = has_streams(rec);
 
 	if (rec->argv) {
-		/* COMMAND gets ^C from the terminal, too: wait until COMMAND ends */
-		if (signalled == SIGTERM || signalled == SIGHUP)
-			kill(rec->command.pid, signalled);
-		signalled = 0;
+		command_signal(&rec->command);
 		return !command_poll(&rec->command, false);
 	}
 	return !signalled && there && (rec->duration == NONE || now_ns() - begun < rec->duration);

@@ -13,7 +13,7 @@ volatile sig_atomic_t signalled;
 
 static sigset_t unblocked;		/* the signal mask during a wait */
 static struct sigaction too_large;	/* the action of SIGXFSZ when pmuk began */
-static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU };
 
 static void on_end(int signal)
 {

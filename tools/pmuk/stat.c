@@ -4,7 +4,6 @@
  */
 #include <errno.h>
 #include <getopt.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -23,7 +22,6 @@ struct job {
 	bool left;		/* some processes of COMMAND go on */
 };
 
-/* COMMAND gets ^C from the terminal. SIGTERM and SIGHUP reach pmuk alone, which passes them on. */
 static void run(struct job *job)
 {
 	u64 begun;
@@ -33,9 +31,7 @@ static void run(struct job *job)
 	command_go(&job->command);
 	while (!command_poll(&job->command, false)) {
 		poll_ns(NULL, 0, NSEC);
-		if (signalled == SIGTERM || signalled == SIGHUP)
-			kill(job->command.pid, signalled);
-		signalled = 0;
+		command_signal(&job->command);
 	}
 	job->elapsed = now_ns() - begun;
 }

@@ -894,10 +894,10 @@ test_kernel_stat_status() { kernel
 # command.
 test_kernel_stat_signals() { kernel
 	local signal
-	for signal in INT TERM; do
+	for signal in INT TERM HUP XCPU; do
 		# shellcheck disable=SC2016	# sh expands it
 		ends 7 setsid -w env --default-signal=INT "$pmuk" stat -- sh -c \
-			'trap "exit 7" INT TERM; [ '$signal' = TERM ] && kill -TERM $PPID || kill -INT 0; while :; do sleep 0.1; done' \
+			'trap "exit 7" INT TERM HUP XCPU; [ '$signal' = INT ] && kill -INT 0 || kill -'$signal' $PPID; while :; do sleep 0.1; done' \
 			2>"$work/said"
 		grep -q 'voluntary' "$work/said" || broken \
 			"$signal: nothing is said: $(cat "$work/said")"
@@ -1237,6 +1237,16 @@ os.execv(sys.argv[1], sys.argv[1:])' "$pmuk" record -o "$work/data" 2>"$work/sai
 	kill -KILL "$pid" 2>/dev/null && broken 'it does not end'
 	wait "$pid" || broken "$? $(cat "$work/said")"
 	exact "$work/data"
+}
+
+# Signals to pmuk alone are passed on to the command, whose end ends the recording.
+test_kernel_record_signals() { kernel
+	local signal
+	for signal in TERM HUP XCPU; do
+		# shellcheck disable=SC2016	# sh expands it
+		ends 7 record -- sh -c 'trap "exit 7" TERM HUP XCPU; kill -'$signal' $PPID; while :; do sleep 0.1; done' 2>/dev/null
+		exact "$work/data"
+	done
 }
 
 test_kernel_record_refused() { kernel
