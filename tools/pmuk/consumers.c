@@ -126,6 +126,27 @@ static bool take_part(struct sight *s, const struct consumer *context, const cha
 	return true;
 }
 
+/* An exported context has a row even if it is not loaded, and has no parts. */
+static void end_context(struct sight *s, const struct consumer *context)
+{
+	struct consumer idle = *context;
+
+	idle.cpu = NONE;
+	if (idle.exported && (!s->nr || s->consumers[s->nr - 1].id != idle.id))
+		add(s, &idle);
+}
+
+static bool take_line(struct sight *s, struct consumer *context, const char *line)
+{
+	struct consumer next;
+
+	if (!take_context(&next, line))
+		return take_part(s, context, line);
+	end_context(s, context);
+	*context = next;
+	return true;
+}
+
 static void look(struct sight *s)
 {
 	struct consumer context = {};
@@ -135,9 +156,10 @@ static void look(struct sight *s)
 	*s = (struct sight){ .when = now_ns() };
 	text = read_source(CONTEXTS, &len);
 	for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
-		if (!take_context(&context, line) && !take_part(s, &context, line))
+		if (!take_line(s, &context, line))
 			die("%s: '%s' is not understood. Do pmuk and the module match?", CONTEXTS,
 			    line);
+	end_context(s, &context);
 	free(text);
 	text = read_source(MEASURE, &len);
 	s->measured = *text == '1';

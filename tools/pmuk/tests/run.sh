@@ -585,6 +585,12 @@ test_consumers() { root none
 	local text
 	contexts 'context 7 name exported rank normal format perf target none stopped sets 1 counters 0 messages 0\n'
 	"$pmuk" consumers -n 1 -d 0.1 --json | json "j['consumers'] == []"
+	# what is exported can be recorded as soon as it is loaded
+	text='context 7 name idle exported rank normal format perf target none stopped sets 1 counters 2 messages 0\n'
+	contexts "$text$one$(cpu_line 0 10 1000 0 7 8)${text//7/8}"
+	"$pmuk" consumers -n 1 -d 0.1 --json | json "[(c['context'], c['name'], c['exported'], c['counters'], c['overflows']) \
+		for c in j['consumers']] == [(7, 'idle', True, 2, 0), (3, 'counters', False, 4, 0), (8, 'idle', True, 2, 0)]"
+	"$pmuk" consumers -c -n 1 -d 0.1 --json | json "[c['cpu'] for c in j['consumers']] == [None, 0, None]"
 	for text in 'context\n' '  instance cpu 0 live\n' "${one}what\n"; do
 		contexts "$text"
 		refuses 1 'is not understood. Do pmuk and the module match' "$pmuk" consumers -n 1
