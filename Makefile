@@ -9,12 +9,13 @@ SUITE ?=
 PART ?=
 CHANGED ?=
 CONVERSIONS ?=
+FIRST ?=
 
 flavour := $(if $(filter stock,$(KERNEL)),stock-$(ARCH),$(if $(filter 7.3,$(KERNEL)),$(ARCH)))
 check-flavour = $(if $(flavour),,$(error KERNEL=$(KERNEL): there are 7.3 and stock))
 
 # what the scripts are told through the environment
-export KSRC LANE SUITE CHANGED PMU PART CONVERSIONS
+export KSRC LANE SUITE CHANGED PMU PART CONVERSIONS FIRST
 
 help:
 	@echo 'make run       boot a VM in which kernel code counts cycles, show the table'
@@ -29,7 +30,8 @@ help:
 	@echo 'make modules   KDIR=dir: modules for the kernel whose headers are there'
 	@echo 'make install   the tool pmuk and its man page, in $${prefix:-/usr/local}; DESTDIR='
 	@echo 'make series    the patches to mail, against KSRC=dir or Linux 7.3; CONVERSIONS=y: also those'
-	@echo '               that put pmuk under three tests of Linux'
+	@echo '               that put pmuk under three tests of Linux; FIRST=y: a small first series of'
+	@echo '               its own, and those that stand on it'
 	@echo 'make clean     remove build/; kernels stay in $${PMUK_CACHE:-~/.cache/pmuk}'
 	@echo
 	@echo 'run and shell: KERNEL=7.3 (default) or stock (Debian 6.12, no kernel to build)'

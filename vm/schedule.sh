@@ -39,6 +39,7 @@ groups()
 	perf-*)		echo build perf "${1#perf-}" ;;
 	stock-*)	echo modules "${1#stock-}" "$1" ;;
 	arm64)		echo build arm64 ;;
+	first)		echo series build arm64 ;;
 	x86*)		echo build x86_64 ;;
 	esac
 }
@@ -61,7 +62,7 @@ kind()
 {
 	case ${LONG:+long-}$1 in
 	long-watchdog*|*host|*mutants)			echo alone ;;
-	*static|*user|*model|*icount|watchdog-x86)	echo beside ;;
+	*static|*user|*model|*first|*icount|watchdog-x86)	echo beside ;;
 	*)						echo machine ;;
 	esac
 }

@@ -97,14 +97,26 @@ linux_files()
 	done
 }
 
+# original FILE: prints the path of Linux's own version of FILE
+original()
+{
+	if [ -n "${KSRC-}" ]; then
+		echo "$KSRC/$1"
+	elif [ -e "$tree/.pmuk/orig/$1" ]; then
+		echo "$tree/.pmuk/orig/$1"
+	else
+		echo "$tree/$1"
+	fi
+}
+
 # patched: prints the files of Linux that the patches of $series change
 patched() { cat "${series[@]}" 2>/dev/null | sed -n 's,^+++ b/\([^\t]*\).*,\1,p' | sort -u; }
 
 # state: prints a checksum that differs between the trees of different checkouts.
-# patches/7.3/conversions is only mailed.
+# patches/7.3/conversions and patches/7.3/first are only mailed.
 state()
 {
-	(cd "$top" && tar -c --sort=name --mtime=@0 --owner=0 --group=0 --exclude='*~' --exclude='.*' --exclude=conversions "${overlay[@]}" "${patches#"$top/"}") |
+	(cd "$top" && tar -c --sort=name --mtime=@0 --owner=0 --group=0 --exclude='*~' --exclude='.*' --exclude=conversions --exclude=patches/7.3/first "${overlay[@]}" "${patches#"$top/"}") |
 		sha1sum
 	# the user's tree may have changed since it was copied
 	[ -z "${KSRC-}" ] || date +"copied by $$, %s.%N"
