@@ -310,7 +310,7 @@ void command_prepare(struct command *c, char **argv, const char *cgroup);
 /* From now on, an exit of pmuk terminates COMMAND and waits for its end. */
 void command_go(struct command *c);
 bool command_poll(struct command *c, bool block);	/* true: COMMAND has ended */
-/* Passes on a signal to pmuk, unless it comes from the terminal, as COMMAND gets that, too. */
+/* Passes on a signal to pmuk, but not SIGINT and SIGQUIT: the terminal sends them to COMMAND. */
 void command_signal(const struct command *c);
 int command_exit_status(const struct command *c);
 

@@ -6,6 +6,7 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "pmuk.h"
@@ -173,10 +174,24 @@ static FILE *open_output(const char *name)
 	return out;
 }
 
+/* Returns true if the file is pmuk's output or error output, so that COMMAND writes to it, too. */
+static bool is_shared(FILE *out)
+{
+	struct stat file, own;
+	int fd;
+
+	if (fstat(fileno(out), &file))
+		return false;
+	for (fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
+		if (!fstat(fd, &own) && own.st_dev == file.st_dev && own.st_ino == file.st_ino)
+			return true;
+	return false;
+}
+
 /* Empties the file, unless it is a pipe or the like, which cannot be emptied. */
 static void report(FILE *out, const char *name, const struct job *job, bool json)
 {
-	if (name && ftruncate(fileno(out), 0) && errno != EINVAL)
+	if (name && !is_shared(out) && ftruncate(fileno(out), 0) && errno != EINVAL)
 		die("%s: %s", name, strerror(errno));
 	if (json)
 		put_json(out, job);

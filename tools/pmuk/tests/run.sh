@@ -941,6 +941,9 @@ test_kernel_stat_file() { kernel
 	[ "$(stat -c %a "$work/said")" = 640 ] || broken "$(stat -c %a "$work/said")"
 	# shellcheck disable=SC2016	# sh expands it
 	says 'voluntary switches$' sh -c '"$1" stat -o /dev/stdout -- true | cat' sh "$pmuk"
+	"$pmuk" stat -o /dev/stdout -- echo 'said by the command' >"$work/said"
+	says '^said by the command$' cat "$work/said"
+	says 'voluntary switches$' cat "$work/said"
 	refuses 125 'nowhere/said: No such file' "$pmuk" stat -o "$work/nowhere/said" -- sh -c "echo >'$work/has run'"
 	[ ! -e "$work/has run" ] || broken 'the command runs though the file cannot be written'
 }
