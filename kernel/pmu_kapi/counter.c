@@ -398,6 +398,7 @@ static int pmuk_counter_try(struct pmuk_counter *c)
  * Return: The counter, or an ERR_PTR(): -EINVAL for a NULL @attr, attributes that contradict each
  * other, an impossible CPU, or a buffer of a CPU other than the one on which the PMU's driver has
  * all its events, or an AUX area that overwrites and is not in one piece, where the PMU needs that;
+ * -EACCES if the sysctl perf_event_paranoid keeps the calling process from counting on @cpu;
  * -ENODEV if @cpu is offline, or the PMU has just gone; -ESRCH if @task is exiting; -ENOENT if no
  * PMU knows the event; -ENOSPC if the trial finds that the counter does not fit; -EOVERFLOW if
  * @attr->max_stack, with PMUK_CALLCHAIN_USER, is above the sysctl perf_event_max_stack; -EOPNOTSUPP
