@@ -58,11 +58,11 @@ struct pmuk_counter_fast {
  * @PMUK_INHERIT: also count the children that the task forks while the counter is
  *	enabled, until the counter is destroyed. Such a counter is read with
  *	pmuk_counter_read() only
- * @PMUK_SHARED: up to 32 counters of a CPU that have this flag and count the same take one
- *	register together. They have the same event, PMUK_EXCLUDE_* flags, and fields of samples
- *	that only hardware or perf core fills in; periods and callbacks may differ. Needs
- *	PMUK_PINNED and a CPU. No effect on events that are not the hardware's, trace, or count no
- *	tasks, as uncore
+ * @PMUK_PRIVATE: take a register of its own. Without this flag, up to 32 pinned counters of a CPU
+ *	that count the same take one register together. They have the same event, PMUK_EXCLUDE_*
+ *	flags, and fields of samples that only hardware or perf core fills in; periods and callbacks
+ *	may differ. Counters of tasks, counters that are not pinned, and events that are not the
+ *	hardware's, trace, or count no tasks, as uncore, are always private
  * @PMUK_CALLCHAIN_USER: perf core makes the callchain of PERF_SAMPLE_CALLCHAIN, which then has a
  *	part in user space, too, and callbacks get the callchain, too. Needs patches/7.3/0004
  */
@@ -75,7 +75,7 @@ enum pmuk_attr_flags {
 	PMUK_PINNED		= BIT(5),
 	PMUK_NO_THROTTLE	= BIT(6),
 	PMUK_INHERIT		= BIT(7),
-	PMUK_SHARED		= BIT(8),
+	PMUK_PRIVATE		= BIT(8),
 	PMUK_CALLCHAIN_USER	= BIT(9),
 };
 

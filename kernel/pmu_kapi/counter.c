@@ -40,7 +40,7 @@ static_assert(offsetof(struct pmuk_counter, last_group) == sizeof(struct pmuk_co
 static_assert(IS_ENABLED(CONFIG_LOCKDEP) || sizeof(struct pmuk_counter) <= 512);
 
 #define PMUK_ATTR_FLAGS	(PMUK_EXCLUDES | PMUK_PINNED | PMUK_NO_THROTTLE | PMUK_INHERIT |	\
-			 PMUK_SHARED | PMUK_CALLCHAIN_USER)
+			 PMUK_PRIVATE | PMUK_CALLCHAIN_USER)
 
 static atomic_t pmuk_counters = ATOMIC_INIT(0);
 
@@ -97,8 +97,6 @@ static const char *pmuk_attr_fault(const struct pmuk_attr *attr, int cpu,
 		return "unknown flags";
 	if ((attr->flags & PMUK_INHERIT) && (!task || attr->random_mask || attr->freq))
 		return "PMUK_INHERIT needs a task and a fixed period";
-	if ((attr->flags & PMUK_SHARED) && (task || !(attr->flags & PMUK_PINNED)))
-		return "PMUK_SHARED needs a CPU and PMUK_PINNED";
 	if (attr->overflow && !attr->period)
 		return "overflow callback without a period";
 	if (attr->random_mask && !attr->period)
@@ -418,14 +416,23 @@ struct pmuk_counter *pmuk_counter_create(const struct pmuk_attr *attr, int cpu,
 }
 EXPORT_SYMBOL_GPL(pmuk_counter_create);
 
+/*
+ * perf core may take a counter that is not pinned off its PMU, and moves a task's with the task, so
+ * others could not rely on the register of either.
+ */
+static bool pmuk_counter_may_share(const struct pmuk_counter *c)
+{
+	return (c->attr.flags & (PMUK_PINNED | PMUK_PRIVATE)) == PMUK_PINNED;
+}
+
 /* Creates the counter's event, and gives the counter a host if it is to share one. */
 static int pmuk_counter_place(struct pmuk_counter *c, const struct pmuk_attr *attr,
 			      struct task_struct *task)
 {
 	int ret = 0;
 
-	if (c->attr.flags & PMUK_SHARED)
-		ret = task ? -EINVAL : pmuk_host_join(c, attr);
+	if (!task && pmuk_counter_may_share(c))
+		ret = pmuk_host_join(c, attr);
 	if (ret && ret != -EOPNOTSUPP)
 		return ret;
 	c->event = pmuk_counter_event(c, attr, task);

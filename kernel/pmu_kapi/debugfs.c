@@ -205,17 +205,20 @@ static int pmuk_show_holders(struct seq_file *m, int cpu)
 	return 0;
 }
 
-/* Prints how many more pinned counters of cycles fit on each online CPU, and who counts there. */
+/* Prints how many more private counters of cycles fit on each online CPU, and who counts there. */
 static int pmuk_room_show(struct seq_file *m, void *data)
 {
-	/* a zeroed struct pmuk_attr stands for cycles */
 	struct pmuk_attr *attrs __free(kfree) = kcalloc(PMUK_SET_COUNTERS, sizeof(*attrs),
 							GFP_KERNEL);
-	int cpu, ret;
+	int i, cpu, ret;
 	u32 fits;
 
 	if (!attrs)
 		return -ENOMEM;
+	for (i = 0; i < PMUK_SET_COUNTERS; i++)
+		attrs[i] = (struct pmuk_attr){ .type = PERF_TYPE_HARDWARE,
+					       .config = PERF_COUNT_HW_CPU_CYCLES,
+					       .flags = PMUK_PRIVATE };
 	for_each_online_cpu(cpu) {
 		/* If its buffer is full, seq_file calls this function with a larger one. */
 		if (seq_has_overflowed(m))

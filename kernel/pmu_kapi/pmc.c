@@ -21,7 +21,7 @@
 #include "turn.h"
 
 #define PMUK_PMC_FLAGS	(PMUK_EXCLUDES | PMUK_PINNED | PMUK_NO_THROTTLE |	\
-			 PMUK_SHARED | PMUK_CALLCHAIN_USER)
+			 PMUK_PRIVATE | PMUK_CALLCHAIN_USER)
 
 /* Returns where the pointer to the definition of counter @num is, or would be. */
 static struct pmuk_def **pmuk_def_at(struct pmuk_set *set, u16 num)
@@ -76,8 +76,6 @@ static const char *pmuk_pmc_fault(const struct pmuk_pmc *pmc)
 {
 	if (pmc->flags & ~PMUK_PMC_FLAGS)
 		return "unknown flags";
-	if ((pmc->flags & PMUK_SHARED) && !(pmc->flags & PMUK_PINNED))
-		return "PMUK_SHARED without PMUK_PINNED";
 	if (pmc->precise_ip > PMUK_PRECISE_BEST)
 		return "no such precise_ip";
 	return pmuk_branches_fault(pmc->branch_sample_type, pmc->flags) ?:
@@ -136,7 +134,7 @@ static int pmuk_write_pmc(struct pmuk_context *ctx, const struct pmuk_pmc *pmc)
  * Return: @count, or how many were done before one failed; -EINVAL if @ctx is NULL or an
  * ERR_PTR(), or @count is negative or @req is NULL; -EBUSY if @ctx is loaded. An entry
  * fails with -ENOENT if there is no such event set, -EINVAL for an impossible number, unknown
- * flags, precise_ip, branches, registers or max_stack, or PMUK_SHARED without PMUK_PINNED;
+ * flags, precise_ip, branches, registers or max_stack;
  * -EOPNOTSUPP for registers or PMUK_CALLCHAIN_USER if this kernel does not support them; -ENOMEM.
  * pmuk_load_context() finds out whether a PMU knows the event.
  */

@@ -229,7 +229,7 @@ static struct pmuk_reserve *pmuk_reserve_make(struct pmuk_inst *inst)
 			.config1	= pmc->config1,
 			.config2	= pmc->config2,
 			.config3	= pmc->config3,
-			.flags		= pmc->flags & (PMUK_EXCLUDES | PMUK_PINNED | PMUK_SHARED),
+			.flags		= pmc->flags & (PMUK_EXCLUDES | PMUK_PINNED | PMUK_PRIVATE),
 		};
 	}
 	return r;

@@ -17,7 +17,7 @@
 #include "instance.h"
 #include "work.h"
 
-#define PMUK_ROOM_FLAGS	(PMUK_EXCLUDES | PMUK_SHARED | PMUK_CALLCHAIN_USER)
+#define PMUK_ROOM_FLAGS	(PMUK_EXCLUDES | PMUK_PRIVATE | PMUK_CALLCHAIN_USER)
 
 /* The arguments of a call of pmuk_room(), and its result. */
 struct pmuk_question {
@@ -112,7 +112,7 @@ static void pmuk_room_work(struct work_struct *work)
  * @attrs: the counters, tried as pinned. The event matters (type, config to config3, precise_ip and
  *	branch_sample_type), the period if precise_ip is set, the fields of samples that the driver
  *	or perf core fills in, with their registers and max_stack, the PMUK_EXCLUDE_* flags,
- *	PMUK_SHARED and PMUK_CALLCHAIN_USER; nothing else
+ *	PMUK_PRIVATE and PMUK_CALLCHAIN_USER; nothing else
  * @n: how many, 1 … PMUK_SET_COUNTERS
  * @cpu: the CPU
  * @fits: bit i is set if @attrs[i] fits beside the pinned counters of the CPU, pmuk's and others,

@@ -151,8 +151,8 @@ static struct pmuk_host *pmuk_host_find(const struct pmuk_attr *attr, int cpu)
 }
 
 /*
- * Returns true if the event stays on its CPU, takes a register, and does not trace. pmuk ignores
- * PMUK_SHARED for all other events.
+ * Returns true if the event stays on its CPU, takes a register, and does not trace. All other
+ * events are private.
  */
 static bool pmuk_host_is_possible(const struct pmuk_host *host)
 {
@@ -174,8 +174,8 @@ static void pmuk_host_free(struct pmuk_host *host)
 {
 	irq_work_sync(&host->settle);
 	perf_event_release_kernel(host->event);
-	if (!host->core)
-		synchronize_rcu();	/* see pmuk_counter_unmake() */
+	if (!host->core)	/* see pmuk_counter_unmake() */
+		cond_synchronize_rcu(host->grace);
 	irq_work_sync(&host->settle);
 	kfree(host);
 }
@@ -283,6 +283,13 @@ static bool pmuk_host_is_lost(const struct pmuk_host *host)
 	return perf_local_state(host->event) == PERF_EVENT_STATE_ERROR;
 }
 
+/* Overflows that have begun before may end until ->grace. */
+static void pmuk_host_disable(struct pmuk_host *host) __must_hold(&host->lock)
+{
+	perf_event_disable(host->event);
+	host->grace = get_state_synchronize_rcu();
+}
+
 /* Notes whether the rider is enabled, and disables the host after the last one. */
 static void pmuk_host_set_riding(struct pmuk_host *host, const struct pmuk_counter *c, bool riding)
 	__must_hold(&host->lock)
@@ -291,7 +298,7 @@ static void pmuk_host_set_riding(struct pmuk_host *host, const struct pmuk_count
 	__assign_bit(c->seat, &host->riding, riding);
 	__assign_bit(c->seat, &host->unthrottled, riding && (c->attr.flags & PMUK_NO_THROTTLE));
 	if (!host->riding)
-		perf_event_disable(host->event);
+		pmuk_host_disable(host);
 }
 
 /*
@@ -360,7 +367,7 @@ int pmuk_host_try(struct pmuk_counter *c)
 	perf_event_enable(host->event);
 	if (pmuk_host_is_lost(host))
 		ret = -ENOSPC;
-	perf_event_disable(host->event);
+	pmuk_host_disable(host);
 	return ret;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Up to PMUK_RIDERS counters of a CPU that have PMUK_SHARED and count the same share one perf
- * event, their host, and so one register. Further ones share another host.
+ * Up to PMUK_RIDERS pinned counters of a CPU that count the same share one perf event, their host,
+ * and so one register. Further ones share another host. Counters with PMUK_PRIVATE have none.
  *
  * Each such counter, a rider, has a perf event of its own, too. All riders are events of
  * pmuk_rider_pmu, whose driver reads the host's count where other drivers read a register. So perf
@@ -46,6 +46,7 @@ struct pmuk_host {
 	unsigned long seats __guarded_by(&pmuk_hosts_lock);	/* bit per seat: taken */
 	struct mutex lock;
 	unsigned long riding __guarded_by(&lock);	/* bit per seat: the rider is enabled */
+	unsigned long grace;		/* ->lock writes: when the event was last disabled */
 	unsigned long refused;		/* atomic bit per seat: the enabling has failed */
 	unsigned long unthrottled;	/* ->lock writes: bit per seat: rides, never throttle */
 };

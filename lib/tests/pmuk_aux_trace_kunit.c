@@ -280,13 +280,14 @@ static void nothing_while_stopped(struct kunit *test)
 static void pinned_counters_are_tried(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	struct pmuk_attr attr = { .type = pmuk_sim_type(sim),
+				  .flags = PMUK_PINNED | PMUK_PRIVATE };
 	int cpu = pmuk_test_pin_first(test), i;
-	struct pmuk_attr attr = { .type = pmuk_sim_type(sim), .flags = PMUK_PINNED };
 
 	attr.buffer = pmuk_test_new_buffer(test, &large, cpu);
 	for (i = 0; i < 2; i++)
 		pmuk_test_enabled(test, &attr, cpu, NULL);
-	KUNIT_EXPECT_EQ(test, PTR_ERR(pmuk_counter_create(&attr, cpu, NULL)), -ENOSPC);
+	pmuk_test_refused(test, &attr, cpu, NULL, -ENOSPC, "one more");
 }
 
 /* ---- a flight recorder ---- */

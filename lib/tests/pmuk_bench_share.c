@@ -89,15 +89,15 @@ static int bench_make(struct bench_share *s)
 {
 	int i, ret;
 
-	s->private = bench_pinned(0, 0);
-	s->shared = bench_pinned(PMUK_SHARED, 0);
-	s->alone = bench_pinned(PMUK_SHARED | PMUK_EXCLUDE_USER, S64_MAX / 2);
+	s->private = bench_pinned(PMUK_PRIVATE, 0);
+	s->shared = bench_pinned(0, 0);
+	s->alone = bench_pinned(PMUK_EXCLUDE_USER, S64_MAX / 2);
 	ret = PTR_ERR_OR_ZERO(s->private) ?: PTR_ERR_OR_ZERO(s->shared) ?:
 	      PTR_ERR_OR_ZERO(s->alone);
 	if (!ret && !s->shared->host)
 		ret = -EOPNOTSUPP;
 	for (i = 0; i < BENCH_MANY && !ret; i++) {
-		s->many[i] = bench_pinned(PMUK_SHARED | PMUK_EXCLUDE_KERNEL, S64_MAX / 2 - i);
+		s->many[i] = bench_pinned(PMUK_EXCLUDE_KERNEL, S64_MAX / 2 - i);
 		ret = PTR_ERR_OR_ZERO(s->many[i]);
 	}
 	return ret;

@@ -71,7 +71,7 @@ struct row {
 /* Adds a pinned counter whose event no other counter counts. */
 static void add_pinned(struct attempt *a, u16 num)
 {
-	pmuk_ctx_add(a->test, a->ctx, a->p->sim, 0, num, 2, PMUK_PINNED);
+	pmuk_ctx_add(a->test, a->ctx, a->p->sim, 0, num, 2, PMUK_PINNED | PMUK_PRIVATE);
 }
 
 static void add_counters(struct attempt *a)

@@ -557,7 +557,7 @@ static void load_pushes_no_task_out(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(events); i++) {
 		events[i] = pmuk_test_pinned_event(test, sim, 2);
-		pmuk_ctx_add(test, ctx, sim, 0, i, 0, PMUK_PINNED);
+		pmuk_ctx_add(test, ctx, sim, 0, i, 0, PMUK_PINNED | PMUK_PRIVATE);
 	}
 	pmuk_ctx_load(test, ctx, cpu);
 	for (i = 0; i < ARRAY_SIZE(events); i++)

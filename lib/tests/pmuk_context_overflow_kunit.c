@@ -590,7 +590,8 @@ static void masked_before_another_pmu_is_paused(struct kunit *test)
 	struct sampler *s = m->s;
 
 	/* Pinned, the counter stays on the PMU when an event that is not pinned comes. */
-	pmuk_ctx_add(test, s->ctx, m->other, 0, 1, 0, PMUK_PINNED | PMUK_NO_THROTTLE);
+	pmuk_ctx_add(test, s->ctx, m->other, 0, 1, 0,
+		     PMUK_PINNED | PMUK_PRIVATE | PMUK_NO_THROTTLE);
 	pmuk_ctx_write_pmd(test, s->ctx, &notify1);
 	start_sampler(test, s, 1, &notify);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_advance(m->other, 0, PERIOD), PERIOD);

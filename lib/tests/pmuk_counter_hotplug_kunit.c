@@ -65,7 +65,7 @@ static void shared_register_comes_back(struct kunit *test)
 	struct plug *p = test->priv;
 	struct pmuk_counter *before, *after;
 
-	p->attr.flags = PMUK_PINNED | PMUK_SHARED;
+	p->attr.flags = PMUK_PINNED;
 	before = pmuk_test_enabled(test, &p->attr, p->cpu, NULL);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(p->sim, p->cpu, 0, 77), 77);
 	KUNIT_ASSERT_EQ(test, remove_cpu(p->cpu), 0);

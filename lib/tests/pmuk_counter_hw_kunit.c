@@ -506,7 +506,7 @@ static void pmu_gets_full(struct kunit *test)
 	int ret;
 
 	pmuk_hw_need_made_events(test);
-	attr.flags |= PMUK_PINNED;
+	attr.flags |= PMUK_PINNED | PMUK_PRIVATE;
 	for (nr = 0; nr < ARRAY_SIZE(c); nr++) {
 		c[nr] = pmuk_counter_create(&attr, raw_smp_processor_id(), NULL);
 		if (IS_ERR(c[nr]))

@@ -124,9 +124,11 @@ static const struct creation {
 	{ "unknown software event", -ENOENT, HERE,
 	  { .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_MAX } },
 	{ "inherited", 0, SELF, { .flags = PMUK_INHERIT } },
-	{ "shared", 0, HERE, { .flags = PMUK_PINNED | PMUK_SHARED } },
-	{ "shared, not pinned", -EINVAL, HERE, { .flags = PMUK_SHARED } },
-	{ "shared by a task", -EINVAL, SELF, { .flags = PMUK_PINNED | PMUK_SHARED } },
+	{ "pinned", 0, HERE, { .flags = PMUK_PINNED } },
+	{ "pinned, of a task", 0, SELF, { .flags = PMUK_PINNED } },
+	{ "private", 0, HERE, { .flags = PMUK_PINNED | PMUK_PRIVATE } },
+	{ "private, not pinned", 0, HERE, { .flags = PMUK_PRIVATE } },
+	{ "private, of a task", 0, SELF, { .flags = PMUK_PINNED | PMUK_PRIVATE } },
 	{ "inherited by no task", -EINVAL, HERE, { .flags = PMUK_INHERIT } },
 	{ "inherited period", 0, SELF, { .flags = PMUK_INHERIT, .period = 1000 } },
 	{ "inherited random period", -EINVAL, SELF,
@@ -190,7 +192,7 @@ static void create_refuses_unknown_flags(struct kunit *test)
 	struct counter_test *t = test->priv;
 	unsigned int bit;
 
-	for (bit = ilog2(PMUK_SHARED) + 1; bit < 32; bit++) {
+	for (bit = ilog2(PMUK_CALLCHAIN_USER) + 1; bit < 32; bit++) {
 		t->attr.flags = BIT(bit);
 		KUNIT_EXPECT_EQ(test, create(test, t->cpu, NULL), -EINVAL);
 		t->attr.flags |= PMUK_PINNED;

@@ -15,7 +15,7 @@
 #ifndef NEST_SHARED
 #define NEST_SHARED	0
 #endif
-#define NEST_FLAGS	(PMUK_NO_THROTTLE | (NEST_SHARED ? PMUK_PINNED | PMUK_SHARED : 0))
+#define NEST_FLAGS	(PMUK_NO_THROTTLE | (NEST_SHARED ? PMUK_PINNED : 0))
 
 #define NESTINGS	1000
 #define FEW_NESTINGS	50	/* each in the same place, and the same */

@@ -421,7 +421,7 @@ static void expect_event(struct kunit *test, const struct rig *r, int expected)
 		perf_event_release_kernel(event);
 }
 
-static const u32 guest_flags[] = { 0, PMUK_PINNED, PMUK_PINNED | PMUK_SHARED };
+static const u32 guest_flags[] = { 0, PMUK_PINNED | PMUK_PRIVATE, PMUK_PINNED };
 
 static void enable_guest_counters(struct kunit *test, struct rig *r, struct pmuk_counter **c)
 {
@@ -501,7 +501,7 @@ static void counters_yield_to_guests(struct kunit *test)
 
 static void pinned_refused_when_full(struct kunit *test)
 {
-	struct rig r = new_rig(test, 1, 32, PMUK_PINNED);
+	struct rig r = new_rig(test, 1, 32, PMUK_PINNED | PMUK_PRIVATE);
 
 	pmuk_sim_count(r.sim, 0, 5);
 	pmuk_test_refused(test, &r.attr, r.cpu, NULL, -ENOSPC, "one more");
@@ -516,7 +516,7 @@ static void pinned_refused_when_full(struct kunit *test)
 
 static void pinned_refused_at_enable(struct kunit *test)
 {
-	struct rig r = bare_rig(test, pmuk_test_sim(test, 1, 32), PMUK_PINNED);
+	struct rig r = bare_rig(test, pmuk_test_sim(test, 1, 32), PMUK_PINNED | PMUK_PRIVATE);
 	struct pmuk_counter *first = rig_counter(test, &r), *second = rig_counter(test, &r);
 
 	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(first), 0);

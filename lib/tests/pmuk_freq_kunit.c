@@ -209,7 +209,7 @@ static void overflows_adapt_the_period(struct kunit *test)
 static void sharers_adapt_their_own_periods(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
-	struct pmuk_attr attr = attr_of(sim, PMUK_PINNED | PMUK_SHARED), other = attr;
+	struct pmuk_attr attr = attr_of(sim, PMUK_PINNED), other = attr;
 
 	other.freq = FREQ / 2;
 	other.overflow = NULL;

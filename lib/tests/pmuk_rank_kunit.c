@@ -10,6 +10,8 @@
 #include "pmuk_ctx.h"
 #include "pmuk_suite.h"
 
+#define ALONE	(PMUK_PINNED | PMUK_PRIVATE)	/* the counter takes a register of its own */
+
 #define LOW	PMUK_RANK_BACKGROUND
 #define NORMAL	PMUK_RANK_NORMAL
 #define HIGH	PMUK_RANK_CRITICAL
@@ -30,7 +32,7 @@ static struct pmuk_context *ranked_with(struct kunit *test, struct pmuk_sim *sim
 static struct pmuk_context *ranked(struct kunit *test, struct pmuk_sim *sim, enum pmuk_rank rank,
 				   unsigned int nr)
 {
-	return ranked_with(test, sim, rank, nr, PMUK_PINNED);
+	return ranked_with(test, sim, rank, nr, ALONE);
 }
 
 /* Returns a second PMU, of one register. */
@@ -271,7 +273,7 @@ static void only_holders_give_way(struct kunit *test)
 	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
 	struct pmuk_sim *sim2 = second_sim(test);
 	int cpu = pmuk_test_pin_first(test), other = pmuk_test_other_cpu(test, cpu);
-	struct pmuk_attr attr = { .type = pmuk_sim_type(sim), .flags = PMUK_PINNED };
+	struct pmuk_attr attr = { .type = pmuk_sim_type(sim), .flags = ALONE };
 	struct pmuk_context *low[4], *high = ranked(test, sim, HIGH, 1);
 	unsigned int i;
 
@@ -373,7 +375,7 @@ static void other_losses_stay(struct kunit *test)
 	struct pmuk_context *low = ranked(test, sim, LOW, 1);
 	struct pmuk_msg msg;
 
-	pmuk_ctx_add(test, low, sim2, 0, 1, 0, PMUK_PINNED);
+	pmuk_ctx_add(test, low, sim2, 0, 1, 0, ALONE);
 	pmuk_ctx_run(test, low, cpu);
 	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim2, cpu, 1), 0);
 	msg = pmuk_ctx_next(test, low);
@@ -438,8 +440,8 @@ static void turns_push_out(struct kunit *test)
 	struct pmuk_context *high = ranked(test, sim, HIGH, 1), *low;
 
 	pmuk_ctx_add_set(test, high, 1, 0);
-	pmuk_ctx_add(test, high, sim, 1, 0, 0, PMUK_PINNED);
-	pmuk_ctx_add(test, high, sim, 1, 1, 1, PMUK_PINNED);
+	pmuk_ctx_add(test, high, sim, 1, 0, 0, ALONE);
+	pmuk_ctx_add(test, high, sim, 1, 1, 1, ALONE);
 	pmuk_ctx_run(test, high, cpu);
 	low = running(test, sim, LOW, 1, cpu);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 10);
@@ -484,8 +486,10 @@ static int room(struct pmuk_sim *sim, int cpu)
 	unsigned int i;
 	u32 fits;
 
-	for (i = 0; i < ARRAY_SIZE(attrs); i++)
+	for (i = 0; i < ARRAY_SIZE(attrs); i++) {
 		attrs[i].type = pmuk_sim_type(sim);
+		attrs[i].flags = PMUK_PRIVATE;
+	}
 	return pmuk_room(attrs, ARRAY_SIZE(attrs), cpu, &fits);
 }
 
@@ -573,9 +577,9 @@ static void yields_with_all_riders(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
 	int cpu = pmuk_test_pin_first(test);
-	struct pmuk_context *ctx = yielding(test, sim, 1, PMUK_SHARED, cpu);
+	struct pmuk_context *ctx = yielding(test, sim, 1, 0, cpu);
 	const struct pmuk_attr attr = { .type = pmuk_sim_type(sim),
-					.flags = PMUK_PINNED | PMUK_SHARED };
+					.flags = PMUK_PINNED };
 	struct pmuk_counter *rider = pmuk_test_enabled(test, &attr, cpu, NULL), *event;
 
 	event = flexible(test, sim, cpu);
@@ -596,7 +600,7 @@ static void one_yields_at_a_time(struct kunit *test)
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(ctx); i++)
-		ctx[i] = yielding(test, sim, 1, 0, cpu);
+		ctx[i] = yielding(test, sim, 1, PMUK_PRIVATE, cpu);
 	flexible(test, sim, cpu);
 	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(pmuk_sim_count(sim, 7, 1) == 1));
 	msleep(500);
@@ -742,7 +746,7 @@ static struct pmuk_context *reserving_with(struct kunit *test, struct pmuk_sim *
 static struct pmuk_context *reserving(struct kunit *test, struct pmuk_sim *sim,
 				      enum pmuk_rank rank, unsigned int nr, int cpu)
 {
-	struct pmuk_context *ctx = reserving_with(test, sim, rank, nr, PMUK_PINNED);
+	struct pmuk_context *ctx = reserving_with(test, sim, rank, nr, ALONE);
 
 	pmuk_ctx_load(test, ctx, cpu);
 	return ctx;
@@ -752,7 +756,7 @@ static struct pmuk_context *reserving(struct kunit *test, struct pmuk_sim *sim,
 static void reserved_room_is_kept(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 4, 32);
-	struct pmuk_attr attr = { .type = pmuk_sim_type(sim), .flags = PMUK_PINNED };
+	struct pmuk_attr attr = { .type = pmuk_sim_type(sim), .flags = ALONE };
 	int cpu = pmuk_test_pin_first(test);
 	struct pmuk_context *ctx = reserving(test, sim, NORMAL, 2, cpu);
 	struct pmuk_context *equal = ranked(test, sim, NORMAL, 3);
@@ -928,13 +932,13 @@ static void reserves_for_the_next_set(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 4, 32);
 	int cpu = pmuk_test_pin_first(test);
-	struct pmuk_context *ctx = reserving_with(test, sim, NORMAL, 1, PMUK_PINNED);
+	struct pmuk_context *ctx = reserving_with(test, sim, NORMAL, 1, ALONE);
 	unsigned int i;
 
 	pmuk_ctx_add(test, ctx, sim, 0, 1, 1, 0);	/* not pinned: needs no room */
 	pmuk_ctx_add_set(test, ctx, 1, 0);
 	for (i = 0; i < 3; i++)
-		pmuk_ctx_add(test, ctx, sim, 1, i, i, PMUK_PINNED);
+		pmuk_ctx_add(test, ctx, sim, 1, i, i, ALONE);
 	pmuk_ctx_load(test, ctx, cpu);
 	KUNIT_EXPECT_EQ(test, room(sim, cpu), 3);
 	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(ctx, 1), 0);
@@ -950,9 +954,9 @@ static void reserves_a_shared_register(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
 	const struct pmuk_attr attr = { .type = pmuk_sim_type(sim),
-					.flags = PMUK_PINNED | PMUK_SHARED };
+					.flags = PMUK_PINNED };
 	int cpu = pmuk_test_pin_first(test);
-	struct pmuk_context *ctx = reserving_with(test, sim, NORMAL, 1, PMUK_PINNED | PMUK_SHARED);
+	struct pmuk_context *ctx = reserving_with(test, sim, NORMAL, 1, PMUK_PINNED);
 	struct pmuk_counter *c = pmuk_test_enabled(test, &attr, cpu, NULL);
 
 	pmuk_ctx_load(test, ctx, cpu);

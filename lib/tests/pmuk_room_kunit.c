@@ -25,6 +25,7 @@ static struct want *new_want(struct kunit *test, const struct pmuk_sim *sim)
 	for (i = 0; i < MANY; i++) {
 		want->attrs[i].type = pmuk_sim_type(sim);
 		want->attrs[i].config = i % PMUK_SIM_EVENTS;
+		want->attrs[i].flags = PMUK_PRIVATE;
 	}
 	return want;
 }
@@ -133,7 +134,7 @@ static void event_is_the_one_wanted(struct kunit *test)
 	attr->config1 = 0x10;
 	attr->config2 = 0x20;
 	attr->period = 1000;
-	attr->flags = PMUK_EXCLUDE_USER | PMUK_EXCLUDE_GUEST | PMUK_NO_THROTTLE;
+	attr->flags |= PMUK_EXCLUDE_USER | PMUK_EXCLUDE_GUEST | PMUK_NO_THROTTLE;
 	KUNIT_EXPECT_EQ(test, pmuk_room(attr, 1, pmuk_test_pin_first(test), &want->fits), 1);
 	KUNIT_EXPECT_EQ(test, seen->config, 3);
 	KUNIT_EXPECT_EQ(test, seen->config1, 0x10);

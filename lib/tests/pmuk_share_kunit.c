@@ -12,7 +12,7 @@
 #include "pmuk_hw.h"
 #include "pmuk_suite.h"
 
-#define SHARED	(PMUK_PINNED | PMUK_SHARED | PMUK_NO_THROTTLE)
+#define SHARED	(PMUK_PINNED | PMUK_NO_THROTTLE)
 
 static struct pmuk_attr share_attr(const struct pmuk_sim *sim, u64 config, u64 period)
 {
@@ -84,7 +84,7 @@ static struct twins *make_twins(struct kunit *test, struct pmuk_attr attr, int c
 	struct twins *two = pmuk_test_zalloc(test, sizeof(*two));
 
 	make_twin(test, &two->shared, attr, cpu, reaction);
-	attr.flags &= ~PMUK_SHARED;
+	attr.flags |= PMUK_PRIVATE;
 	make_twin(test, &two->private, attr, cpu, reaction);
 	return two;
 }
@@ -298,7 +298,7 @@ static void others_do_not_share(struct kunit *test)
 	differ[3].flags |= PMUK_EXCLUDE_USER;
 	differ[4].period = 100;
 	differ[4].sample_type = PERF_SAMPLE_ADDR;
-	differ[5].flags = PMUK_PINNED;
+	differ[5].flags |= PMUK_PRIVATE;
 	differ[6].config3 = 8;
 	pmuk_test_enabled(test, &attr, cpu, NULL);
 	for (i = 0; i < ARRAY_SIZE(differ); i++)
@@ -328,36 +328,42 @@ static void cpus_share_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_test_count(test, there), 9);
 }
 
-static void misuse_is_refused(struct kunit *test)
+/* A counter that takes turns with others, and a task's counter, have events of their own. */
+static void only_pinned_cpu_counters_share(struct kunit *test)
 {
-	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
 	struct pmuk_attr attr = share_attr(sim, 0, 0);
 	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_counter *c = pmuk_test_enabled(test, &attr, cpu, NULL);
 
-	attr.flags = PMUK_SHARED;
-	pmuk_test_refused(test, &attr, cpu, NULL, -EINVAL, "not pinned");
-	attr.flags = SHARED;
-	pmuk_test_refused(test, &attr, -1, current, -EINVAL, "a task's");
+	KUNIT_EXPECT_PTR_NE(test, c->event, c->hw_event);
+	c = pmuk_test_counter(test, &attr, -1, current);
+	KUNIT_EXPECT_PTR_EQ(test, c->event, c->hw_event);
+	attr.flags &= ~PMUK_PINNED;
+	c = pmuk_test_enabled(test, &attr, cpu, NULL);
+	KUNIT_EXPECT_PTR_EQ(test, c->event, c->hw_event);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 10);	/* both registers count */
 	attr.config = PMUK_SIM_EVENTS;
+	attr.flags = SHARED;
 	pmuk_test_refused(test, &attr, cpu, NULL, -ENOENT, "no such event");
 }
 
-static void contexts_refuse_misuse(struct kunit *test)
+static void contexts_may_be_private(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct pmuk_attr attr = share_attr(sim, 0, 0);
 	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
-	struct pmuk_target target = { .type = PMUK_TARGET_TASK, .task = current };
-	struct pmuk_pmc pmc = { .type = pmuk_sim_type(sim), .flags = PMUK_SHARED };
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_counter *c = pmuk_test_enabled(test, &attr, cpu, NULL);
 
-	KUNIT_EXPECT_EQ(test, pmuk_write_pmcs(ctx, &pmc, 1), 0);
-	KUNIT_EXPECT_EQ(test, pmc.ret, -EINVAL);
-	pmc.flags = SHARED;
-	KUNIT_EXPECT_EQ(test, pmuk_write_pmcs(ctx, &pmc, 1), 1);
-	KUNIT_EXPECT_EQ(test, pmuk_load_context(ctx, &target), -EINVAL);
-	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 0);
+	pmuk_ctx_add(test, ctx, sim, 0, 0, 0, PMUK_PINNED | PMUK_PRIVATE);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_try_load(ctx, cpu), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
+	pmuk_ctx_run(test, ctx, cpu);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 5);
 }
 
-/* The flag changes nothing for a PMU that is one for several CPUs, and for software. */
+/* Events of a PMU that is one for several CPUs, and of software, are private. */
 static void others_have_their_own(struct kunit *test)
 {
 	const struct pmuk_sim_config uncore = { .name = "pmuk_sim2", .nr_counters = 2,
@@ -1051,8 +1057,8 @@ static struct kunit_case pmuk_share_cases[] = {
 	KUNIT_CASE(register_is_free_between),
 	KUNIT_CASE(others_do_not_share),
 	KUNIT_CASE(cpus_share_nothing),
-	KUNIT_CASE(misuse_is_refused),
-	KUNIT_CASE(contexts_refuse_misuse),
+	KUNIT_CASE(only_pinned_cpu_counters_share),
+	KUNIT_CASE(contexts_may_be_private),
 	KUNIT_CASE(others_have_their_own),
 	KUNIT_CASE(pmu_is_for_riders_only),
 	KUNIT_CASE(loss_is_told_to_all),

@@ -454,7 +454,7 @@ static void set_up(struct pmuk_context *ctx, u32 a, u64 config)
 	unsigned int n = torture->has_pmu && config != KEPT_EVENT && (a & BIT(9)) ? 2 : 1;
 
 	if (pinned)
-		pmc[0].flags = PMUK_PINNED;
+		pmc[0].flags = PMUK_PINNED | (a & BIT(12) ? PMUK_PRIVATE : 0);
 	pmuk_write_pmcs(ctx, pmc, n);
 	pmuk_write_pmds(ctx, pmd, n);
 	if (a & BIT(6) && !pmuk_load_context(ctx, &target))
@@ -620,7 +620,7 @@ static void write_pmcs(struct slot *slot, u32 a, u32 b)
 	};
 
 	if (b & BIT(9))
-		pmc[0].flags = PMUK_PINNED;
+		pmc[0].flags = PMUK_PINNED | (b & BIT(8) ? PMUK_PRIVATE : 0);
 	if (is_hardware(b)) {
 		pmc[0].num = HW_NUM;
 		pmc[0].type = PERF_TYPE_HARDWARE;

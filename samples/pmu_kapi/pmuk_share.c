@@ -24,7 +24,7 @@ static int start(struct sampler *s, int cpu)
 {
 	const struct pmuk_attr attr = {
 		.type = PERF_TYPE_HARDWARE, .config = PERF_COUNT_HW_CPU_CYCLES,
-		.flags = PMUK_PINNED | PMUK_SHARED | PMUK_EXCLUDE_GUEST,
+		.flags = PMUK_PINNED | PMUK_EXCLUDE_GUEST,
 		.period = s->period, .overflow = sample, .data = s,
 	};
 
@@ -32,10 +32,13 @@ static int start(struct sampler *s, int cpu)
 	return IS_ERR(s->c) ? PTR_ERR(s->c) : pmuk_counter_enable(s->c);
 }
 
-/* Returns how many more counters of cycles would fit, up to 16, or -errno. */
+/* Returns how many more registers there are for cycles, up to 16, or -errno. */
 static int room(int cpu)
 {
-	static const struct pmuk_attr cycles[16];	/* PERF_TYPE_HARDWARE's first event */
+	static const struct pmuk_attr cycles[] = {
+		[0 ... 15] = { .type = PERF_TYPE_HARDWARE, .config = PERF_COUNT_HW_CPU_CYCLES,
+			       .flags = PMUK_PRIVATE },
+	};
 	u32 fits;
 
 	return pmuk_room(cycles, ARRAY_SIZE(cycles), cpu, &fits);

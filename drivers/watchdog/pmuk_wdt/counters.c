@@ -76,7 +76,7 @@ static int pmuk_wdt_describe(struct pmuk_context *ctx, u32 flags, bool record)
 	struct pmuk_pmc pmc = {
 		.type	= PERF_TYPE_HARDWARE,
 		.config	= PERF_COUNT_HW_CPU_CYCLES,
-		.flags	= PMUK_PINNED | PMUK_SHARED | PMUK_NO_THROTTLE | flags,
+		.flags	= PMUK_PINNED | PMUK_NO_THROTTLE | flags,
 		.branch_sample_type = record ? PERF_SAMPLE_BRANCH_ANY |
 					       PERF_SAMPLE_BRANCH_KERNEL : 0,
 	};

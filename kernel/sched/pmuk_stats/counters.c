@@ -113,7 +113,7 @@ static int pmuk_sched_write_events(struct pmuk_sched *s, u32 flags) __must_hold(
 			.num	= i,
 			.type	= s->requested[s->order[i]].type,
 			.config	= s->requested[s->order[i]].config,
-			.flags	= PMUK_PINNED | PMUK_SHARED | flags,
+			.flags	= PMUK_PINNED | flags,
 		};
 
 		if (pmuk_write_pmcs(s->ctx, &pmc, 1) != 1)
