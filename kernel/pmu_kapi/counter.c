@@ -187,6 +187,7 @@ static struct pmuk_counter *pmuk_counter_alloc(const struct pmuk_attr *attr, int
 	c->state = PMUK_COUNTING;
 	c->published = (u32)jiffies - 1;
 	c->quiet = true;
+	c->rank = PMUK_RANK_CRITICAL;
 	if (!in_context)	/* see pmuk_slot_make() */
 		pmuk_counter_set_age(c, ktime_get_mono_fast_ns());
 	seqcount_latch_init(&c->latch);

@@ -113,6 +113,7 @@ struct pmuk_counter {
 	bool begun;			/* sleeping calls: the counter was enabled once */
 	bool on_page;			/* const: publishes on its buffer's control page */
 	u8 seat;			/* const: its number at ->host */
+	s8 rank;			/* const: enum pmuk_rank; without a context, the highest */
 	u8 max_ips;			/* const: addresses in callchains that pmuk unwinds */
 	bool quiet;			/* drop overflows: counter is being created or destroyed */
 

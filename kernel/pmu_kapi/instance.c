@@ -24,6 +24,7 @@
 #include "instance.h"
 #include "message.h"
 #include "overflow.h"
+#include "share.h"
 #include "slot.h"
 #include "turn.h"
 #include "watch.h"
@@ -183,7 +184,6 @@ static void pmuk_say_failed(struct pmuk_inst *inst, const struct pmuk_slot *slot
 	failed->failed_set = slot->turn->set->id;
 	failed->failed_num = slot->def->num;
 }
-
 static DEFINE_PER_CPU(struct mutex, pmuk_trial_locks);
 
 /*
@@ -203,6 +203,7 @@ void __init pmuk_trial_init(void)
 	for_each_possible_cpu(cpu)
 		mutex_init(pmuk_trial_lock(cpu));
 }
+
 
 static int pmuk_turns_place(struct pmuk_inst *inst, struct pmuk_slot **failed)
 	__must_hold(&inst->lock) __must_hold(&inst->ctx->lock)
@@ -594,13 +595,14 @@ void pmuk_inst_watch(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
 
 /* ---- ranks ---- */
 
-static bool pmuk_turn_has_pinned(const struct pmuk_turn *turn, const struct pmu *pmu)
+static bool pmuk_turn_has_pinned(const struct pmuk_turn *turn, const struct pmu *pmu, int rank)
 {
 	struct pmuk_slot *slot;
 
 	pmuk_for_each_slot(slot, turn) {
 		if ((slot->def->pmc.flags & PMUK_PINNED) && pmuk_slot_pmu(slot) == pmu &&
-		    pmuk_counter_state(*pmuk_slot_counter(slot)) != PMUK_COUNTER_ERROR)
+		    pmuk_counter_state(*pmuk_slot_counter(slot)) != PMUK_COUNTER_ERROR &&
+		    pmuk_host_is_below(*pmuk_slot_counter(slot), rank))
 			return true;
 	}
 	return false;
@@ -608,15 +610,15 @@ static bool pmuk_turn_has_pinned(const struct pmuk_turn *turn, const struct pmu 
 
 /*
  * Returns whether the instance counts, and has pinned counters of @pmu in any of its turns that
- * were not pushed out.
+ * were not pushed out, and that share their registers with counters of lower rank than @rank only.
  */
-bool pmuk_inst_has_pinned(struct pmuk_inst *inst, const struct pmu *pmu)
+bool pmuk_inst_has_pinned(struct pmuk_inst *inst, const struct pmu *pmu, int rank)
 {
 	unsigned int i;
 
 	guard(mutex)(&inst->lock);
 	for (i = 0; inst->active && i < inst->nr_turns; i++) {
-		if (pmuk_turn_has_pinned(&inst->turns[i], pmu))
+		if (pmuk_turn_has_pinned(&inst->turns[i], pmu, rank))
 			return true;
 	}
 	return false;

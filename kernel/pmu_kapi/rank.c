@@ -95,9 +95,9 @@ static void pmuk_inst_give_way(struct pmuk_inst *inst, u64 to) __must_hold(&inst
 }
 
 /*
- * Makes @inst give way if it has the PMU's registers that @to needs. Returns true if @to has to try
- * again: @inst has given way now, or any context has given way on this CPU after the latest try of
- * @to, perhaps to a third context.
+ * Makes @inst give way if it has the PMU's registers that @to needs, and shares them with contexts
+ * of lower rank than @to only. Returns true if @to has to try again: @inst has given way now, or
+ * any context has given way on this CPU after the latest try of @to, perhaps to a third context.
  */
 static bool pmuk_inst_give_way_if_it_helps(struct pmuk_inst *inst, struct pmuk_inst *to)
 	__must_hold(&inst->ctx->lock)
@@ -105,7 +105,7 @@ static bool pmuk_inst_give_way_if_it_helps(struct pmuk_inst *inst, struct pmuk_i
 	lockdep_assert_held(&to->ctx->lock);
 	if (atomic_read(pmuk_ways(to->cpu)) != to->ways)
 		return true;
-	if (!pmuk_inst_has_pinned(inst, to->lacks))
+	if (!pmuk_inst_has_pinned(inst, to->lacks, to->ctx->rank))
 		return false;
 	pmuk_inst_give_way(inst, to->ctx->id);
 	return true;
@@ -118,7 +118,7 @@ static bool pmuk_inst_give_way_if_it_helps(struct pmuk_inst *inst, struct pmuk_i
 static bool pmuk_inst_give_way_if_lost(struct pmuk_inst *inst, struct pmuk_inst *to)
 	__must_hold(&inst->ctx->lock)
 {
-	if (pmuk_inst_has_lost(inst) && pmuk_inst_has_pinned(to, inst->lacks))
+	if (pmuk_inst_has_lost(inst) && pmuk_inst_has_pinned(to, inst->lacks, INT_MAX))
 		pmuk_inst_give_way(inst, to->ctx->id);
 	return false;
 }

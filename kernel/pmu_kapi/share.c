@@ -296,6 +296,7 @@ static void pmuk_host_set_riding(struct pmuk_host *host, const struct pmuk_count
 {
 	lockdep_assert_held(&host->lock);
 	__assign_bit(c->seat, &host->riding, riding);
+	host->ranks[c->seat] = c->rank;
 	__assign_bit(c->seat, &host->unthrottled, riding && (c->attr.flags & PMUK_NO_THROTTLE));
 	if (!host->riding)
 		pmuk_host_disable(host);
@@ -350,6 +351,26 @@ void pmuk_host_follow(struct pmuk_counter *c)
 
 	guard(mutex)(&host->lock);
 	pmuk_host_set_riding(host, c, perf_local_state(c->event) > PERF_EVENT_STATE_OFF);
+}
+
+/*
+ * Returns true if the counter's register gets free when all counters of lower rank than @rank stop:
+ * no other counter shares it.
+ */
+bool pmuk_host_is_below(struct pmuk_counter *c, int rank)
+{
+	struct pmuk_host *host = c->host;
+	unsigned int seat;
+
+	if (!host)
+		return c->rank < rank;
+	guard(mutex)(&host->lock);
+	for_each_set_bit(seat, &host->riding, PMUK_RIDERS) {
+		lockdep_assert_held(&host->lock);
+		if (host->ranks[seat] >= rank)
+			return false;
+	}
+	return true;
 }
 
 /*

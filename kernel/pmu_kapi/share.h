@@ -46,6 +46,7 @@ struct pmuk_host {
 	unsigned long seats __guarded_by(&pmuk_hosts_lock);	/* bit per seat: taken */
 	struct mutex lock;
 	unsigned long riding __guarded_by(&lock);	/* bit per seat: the rider is enabled */
+	s8 ranks[PMUK_RIDERS] __guarded_by(&lock);	/* by seat, of riders that were enabled */
 	unsigned long grace;		/* ->lock writes: when the event was last disabled */
 	unsigned long refused;		/* atomic bit per seat: the enabling has failed */
 	unsigned long unthrottled;	/* ->lock writes: bit per seat: rides, never throttle */
@@ -77,6 +78,7 @@ void pmuk_rider_enable(struct pmuk_counter *c);
 bool pmuk_rider_refuse(struct pmuk_counter *c);
 bool pmuk_rider_is_refused(const struct pmuk_counter *c);
 void pmuk_host_follow(struct pmuk_counter *c);
+bool pmuk_host_is_below(struct pmuk_counter *c, int rank);
 
 /* rider.c */
 extern struct pmu pmuk_rider_pmu;

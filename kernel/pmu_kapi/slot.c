@@ -155,6 +155,7 @@ struct pmuk_counter *pmuk_slot_make(struct pmuk_slot *slot, struct pmuk_attr *at
 	slot->held = slot->base;
 	if (IS_ERR(c))
 		return c;
+	c->rank = ctx->rank;
 	c->id = pmuk_record_id(ctx, slot->turn->set->id, slot->def->num, slot->inst->cpu);
 	if (ctx->flags & PMUK_CTX_YIELD)
 		perf_event_set_others_wait(c->event, pmuk_slot_others_wait);

@@ -176,6 +176,38 @@ static void others_do_not_give_way(struct kunit *test)
 	pmuk_ctx_silent(test, ctx);
 }
 
+/*
+ * A context that shares its register with an equal of the one that needs it gives nothing away. If
+ * all that share it are of lower rank, they all give way.
+ */
+static void sharers_give_way_together(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *low[2], *equal, *high = pmuk_ctx_create(test, NULL);
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(low); i++) {
+		low[i] = ranked_with(test, sim, LOW, 1, PMUK_PINNED);
+		pmuk_ctx_run(test, low[i], cpu);
+	}
+	equal = ranked_with(test, sim, NORMAL, 1, PMUK_PINNED);
+	pmuk_ctx_run(test, equal, cpu);
+	pmuk_ctx_add(test, high, sim, 0, 0, 1, PMUK_PINNED);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_try_load(high, cpu), -ENOSPC);
+	pmuk_ctx_silent(test, low[0]);
+	pmuk_ctx_silent(test, low[1]);
+
+	KUNIT_EXPECT_EQ(test, pmuk_unload_context(equal), 0);
+	pmuk_ctx_run(test, high, cpu);
+	expect_gave_way(test, low[0], 1, cpu, high);
+	expect_gave_way(test, low[1], 1, cpu, high);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 1, 5), 5);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(high), 0);
+	expect_back(test, low[0], cpu);
+	expect_back(test, low[1], cpu);
+}
+
 /* The lowest rank gives way first, and of one rank the latest context, and no more than needed. */
 static void lowest_and_latest_go_first(struct kunit *test)
 {
@@ -987,6 +1019,7 @@ static void no_such_rank(struct kunit *test)
 static struct kunit_case pmuk_rank_cases[] = {
 	KUNIT_CASE_PARAM(lower_gives_way, pairs_gen_params),
 	KUNIT_CASE_PARAM(others_do_not_give_way, others_gen_params),
+	KUNIT_CASE(sharers_give_way_together),
 	KUNIT_CASE(lowest_and_latest_go_first),
 	KUNIT_CASE(comes_back_beside),
 	KUNIT_CASE(load_keeps_none_away),

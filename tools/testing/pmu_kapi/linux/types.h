@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+typedef __s8 s8;
 typedef __u8 u8;
 typedef __u16 u16;
 typedef __u32 u32;
