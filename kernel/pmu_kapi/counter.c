@@ -351,6 +351,27 @@ static void pmuk_counter_adopt(struct pmuk_counter *c, const struct pmuk_attr *a
 	atomic_inc(&pmuk_counters);
 }
 
+static DEFINE_PER_CPU(struct mutex, pmuk_trial_locks);
+
+/*
+ * Held from the creation of a CPU's counters to the end of their trial. perf core serves the older
+ * of two pinned counters first: if others were created meanwhile, the trial could push them out for
+ * good.
+ */
+struct mutex *pmuk_trial_lock(int cpu)
+{
+	return per_cpu_ptr(&pmuk_trial_locks, cpu);
+}
+EXPORT_SYMBOL_IF_KUNIT(pmuk_trial_lock);
+
+void __init pmuk_trial_init(void)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		mutex_init(pmuk_trial_lock(cpu));
+}
+
 /*
  * Enable a pinned CPU counter once, so that perf core places it: the event's state then says
  * whether the counter fits. The trial's count, times and period are discarded. Trace data could not

@@ -199,6 +199,8 @@ static inline void pmuk_counter_set_age(struct pmuk_counter *c, u64 now)
 }
 
 /* counter.c */
+struct mutex *pmuk_trial_lock(int cpu);
+void pmuk_trial_init(void);
 struct pmuk_counter *pmuk_counter_make(const struct pmuk_attr *attr, int cpu,
 				       struct task_struct *task, pmuk_handler_t handler,
 				       void *slot, struct pmuk_buffer **buffers);

@@ -184,26 +184,6 @@ static void pmuk_say_failed(struct pmuk_inst *inst, const struct pmuk_slot *slot
 	failed->failed_set = slot->turn->set->id;
 	failed->failed_num = slot->def->num;
 }
-static DEFINE_PER_CPU(struct mutex, pmuk_trial_locks);
-
-/*
- * Held from the creation of a CPU's counters to the end of their trial. perf core serves the older
- * of two pinned counters first: if others were created meanwhile, the trial could push them out for
- * good.
- */
-struct mutex *pmuk_trial_lock(int cpu)
-{
-	return per_cpu_ptr(&pmuk_trial_locks, cpu);
-}
-
-void __init pmuk_trial_init(void)
-{
-	int cpu;
-
-	for_each_possible_cpu(cpu)
-		mutex_init(pmuk_trial_lock(cpu));
-}
-
 
 static int pmuk_turns_place(struct pmuk_inst *inst, struct pmuk_slot **failed)
 	__must_hold(&inst->lock) __must_hold(&inst->ctx->lock)

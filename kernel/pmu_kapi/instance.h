@@ -5,9 +5,6 @@
 
 #include "context.h"
 
-struct mutex *pmuk_trial_lock(int cpu);
-void pmuk_trial_init(void);
-
 struct pmuk_inst *pmuk_inst_from(struct pmuk_context *ctx, unsigned int *cpu)
 	__must_hold(&ctx->lock);
 

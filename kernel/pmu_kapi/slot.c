@@ -61,13 +61,17 @@ static const struct pmuk_slot *pmuk_event_slot(const struct perf_event *event)
 /*
  * perf core calls this on the slot's CPU, with interrupts off, as long as the counter is there. A
  * context yields to no event of its own, and contexts do not yield to each other: they have ranks.
+ * A trial may be all that is in the event's way. If the event waits after that, perf core calls
+ * again.
  */
 static void pmuk_slot_others_wait(struct perf_event *event, struct perf_event *waiter)
 {
 	struct pmuk_inst *inst = pmuk_event_slot(event)->inst;
 	int ways = atomic_read(pmuk_ways(inst->cpu)) + 1;
 
-	if (!pmuk_event_slot(waiter) && atomic_xchg(&inst->others_wait, ways) != ways)
+	if (pmuk_event_slot(waiter) || mutex_is_locked(pmuk_trial_lock(inst->cpu)))
+		return;
+	if (atomic_xchg(&inst->others_wait, ways) != ways)
 		irq_work_queue(&inst->wait_irq_work);
 }
 

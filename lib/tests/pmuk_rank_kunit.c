@@ -681,6 +681,21 @@ static void yields_through_recalls(struct kunit *test)
 	expect_waits(test, ctx, cpu, 0);
 }
 
+/* However long a trial takes, the context does not yield before it has ended. */
+static void yields_after_a_trial(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *ctx = yielding(test, sim, 1, 0, cpu);
+
+	scoped_guard(mutex, pmuk_trial_lock(cpu)) {
+		flexible(test, sim, cpu);
+		msleep(500);
+	}
+	pmuk_ctx_silent(test, ctx);
+	expect_yielded(test, ctx, cpu);
+}
+
 /* Each trial takes the event's register for a moment, and the event has to wait until it ends. */
 static void yields_to_no_trial(struct kunit *test)
 {
@@ -1043,6 +1058,7 @@ static struct kunit_case pmuk_rank_cases[] = {
 	KUNIT_CASE(yields_for_longer),
 	KUNIT_CASE(yields_through_recalls),
 	KUNIT_CASE(yields_to_no_trial),
+	KUNIT_CASE(yields_after_a_trial),
 	KUNIT_CASE(yields_to_no_context),
 	KUNIT_CASE(others_do_not_yield),
 	KUNIT_CASE(yield_is_checked),
