@@ -59,10 +59,12 @@ struct pmuk_counter_fast {
  *	enabled, until the counter is destroyed. Such a counter is read with
  *	pmuk_counter_read() only
  * @PMUK_PRIVATE: take a register of its own. Without this flag, up to 32 pinned counters of a CPU
- *	that count the same take one register together. They have the same event, PMUK_EXCLUDE_*
- *	flags, and fields of samples that only hardware or perf core fills in; periods and callbacks
- *	may differ. Counters of tasks, counters that are not pinned, and events that are not the
- *	hardware's, trace, or count no tasks, as uncore, are always private
+ *	take one register together if they agree in the event, precise_ip, the PMUK_EXCLUDE_* flags,
+ *	PMUK_CALLCHAIN_USER, the fields of samples that only hardware or perf core fills in,
+ *	branch_sample_type, sample_regs_intr, sample_regs_user and max_stack. If pmu_kapi is a
+ *	module, counters that perf core may throttle share only with each other, and are throttled
+ *	together. Counters of tasks, counters that are not pinned, events of software and of uncore
+ *	PMUs, and events that trace are always private
  * @PMUK_CALLCHAIN_USER: perf core makes the callchain of PERF_SAMPLE_CALLCHAIN, which then has a
  *	part in user space, too, and callbacks get the callchain, too. Needs patches/7.3/0004
  */

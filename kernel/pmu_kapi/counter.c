@@ -352,6 +352,7 @@ static void pmuk_counter_adopt(struct pmuk_counter *c, const struct pmuk_attr *a
 }
 
 static DEFINE_PER_CPU(struct mutex, pmuk_trial_locks);
+static DEFINE_PER_CPU(atomic_t, pmuk_trials);	/* trials of pmuk_counter_create() */
 
 /*
  * Held from the creation of a CPU's counters to the end of their trial. perf core serves the older
@@ -364,6 +365,12 @@ struct mutex *pmuk_trial_lock(int cpu)
 }
 EXPORT_SYMBOL_IF_KUNIT(pmuk_trial_lock);
 
+/* Returns true if a trial may be in the way of an event. */
+bool pmuk_trial_goes_on(int cpu)
+{
+	return mutex_is_locked(pmuk_trial_lock(cpu)) || atomic_read(per_cpu_ptr(&pmuk_trials, cpu));
+}
+
 void __init pmuk_trial_init(void)
 {
 	int cpu;
@@ -373,25 +380,14 @@ void __init pmuk_trial_init(void)
 }
 
 /*
- * Enable a pinned CPU counter once, so that perf core places it: the event's state then says
- * whether the counter fits. The trial's count, times and period are discarded. Trace data could not
- * be, so a counter that writes AUX areas is not tried. A context tries all counters of a set
- * together.
- *
- * A counter that is enabled may push a running task's pinned event out for good. A counter that is
- * only tried must not. A task that begins to run before the trial has ended can still lose a pinned
- * event: the trial takes some microseconds, and longer if its caller is preempted on that CPU.
+ * Enables the event for a moment. Returns -ENOSPC if the event finds no register. The trial's count
+ * and period are discarded, and ->tried will be left out of the counter's times.
  */
-static int pmuk_counter_try(struct pmuk_counter *c)
+static int pmuk_event_try(struct pmuk_counter *c)
 {
 	struct perf_event *event = c->event;
 	u64 enabled;
 
-	if (!(c->attr.flags & PMUK_PINNED) || perf_local_task(event) || c->writes_aux || c->slot ||
-	    perf_local_task_has_pinned(c->hw_event))
-		return 0;
-	if (c->host)
-		return pmuk_host_try(c);
 	perf_event_enable(event);
 	if (perf_local_state(event) == PERF_EVENT_STATE_ERROR)
 		return -ENOSPC;
@@ -402,14 +398,37 @@ static int pmuk_counter_try(struct pmuk_counter *c)
 	return 0;
 }
 
+/*
+ * Returns -ENOSPC if a new pinned counter of a CPU finds no register: perf core is asked to place
+ * the counter's event, or one in place of its host. Trace data could not be discarded, so a counter
+ * that writes AUX areas is not tried. A context's counter is not tried here, as the context tries
+ * all counters of a set together.
+ *
+ * A counter that is enabled may push a running task's pinned event out for good. A counter that is
+ * only tried must not. A task that begins to run before the trial has ended can still lose a pinned
+ * event: the trial takes some microseconds, and longer if its caller is preempted on that CPU.
+ */
+static int pmuk_counter_try(struct pmuk_counter *c)
+{
+	int ret;
+
+	if (!(c->attr.flags & PMUK_PINNED) || c->cpu < 0 || c->writes_aux || c->slot ||
+	    perf_local_task_has_pinned(c->hw_event))
+		return 0;
+	atomic_inc(per_cpu_ptr(&pmuk_trials, c->cpu));
+	ret = c->host ? pmuk_host_try(c) : pmuk_event_try(c);
+	atomic_dec(per_cpu_ptr(&pmuk_trials, c->cpu));
+	return ret;
+}
+
 /**
  * pmuk_counter_create() - create a counter on a CPU or a task
  * @attr: what to count; copied
  * @cpu: the CPU to count on, or -1 with @task
  * @task: the task to count wherever it runs, or NULL with @cpu
  *
- * The counter is disabled until pmuk_counter_enable(). A pinned CPU counter is
- * placed on its PMU once to see that it fits, unless the task that runs on @cpu
+ * The counter is disabled until pmuk_counter_enable(). perf core is asked once whether
+ * a pinned CPU counter fits on its PMU, unless the task that runs on @cpu
  * has pinned events of its own there: the trial could push these out for good.
  * pmuk_counter_enable() then reports whether the counter fits. Follows pfmk_create_context() and
  * pfmk_load_context() of perfmon2's KAPI of 2006 for one counter.
@@ -523,9 +542,10 @@ struct pmuk_counter *pmuk_counter_make(const struct pmuk_attr *attr, int cpu,
  * pmuk_counter_destroy() - end a counter
  * @c: the counter; NULL and an ERR_PTR() are fine. A context's counter is left to its context
  *
- * On return no overflow callback runs or will run. If @c has a period and is not on the CPU's own
- * PMU, this call waits for an RCU grace period: perf core may handle such overflows with interrupts
- * on. The caller makes sure that no other call on @c is under way.
+ * On return no overflow callback runs or will run. If @c is not on the CPU's own PMU, and has a
+ * period or is the last that shares its register, this call waits for an RCU grace period: perf
+ * core may handle such overflows with interrupts on. The caller makes sure that no other call on @c
+ * is under way.
  *
  * Context: May sleep. Not from the overflow callback.
  */
@@ -798,7 +818,8 @@ void pmuk_counter_set_count(struct pmuk_counter *c, u64 count)
 /* Returns true if perf core can enable and disable the counter together with its set's others. */
 static bool pmuk_counter_can_batch(const struct pmuk_counter *c)
 {
-	return c && !(c->attr.flags & PMUK_INHERIT) && !c->writes_aux && !pmuk_counter_is_gone(c);
+	return c && !(c->attr.flags & PMUK_INHERIT) && !c->writes_aux &&
+	       !pmuk_counter_is_gone(c) && !pmuk_rider_is_refused(c);
 }
 
 static unsigned int pmuk_batch_events(struct pmuk_counter *const *counters, unsigned int nr,
@@ -825,6 +846,18 @@ static unsigned int pmuk_batch_hosts(struct pmuk_counter *const *counters, unsig
 			events[n++] = counters[i]->hw_event;
 	}
 	return n;
+}
+
+/* Returns true if pmuk_counter_enable() would first look for room for any of the counters. */
+bool pmuk_counters_are_probed(struct pmuk_counter *const *counters, unsigned int nr)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr; i++) {
+		if (counters[i] && pmuk_rider_is_probed(counters[i]))
+			return true;
+	}
+	return false;
 }
 
 /*

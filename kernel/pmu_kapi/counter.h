@@ -113,7 +113,11 @@ struct pmuk_counter {
 	bool begun;			/* sleeping calls: the counter was enabled once */
 	bool on_page;			/* const: publishes on its buffer's control page */
 	u8 seat;			/* const: its number at ->host */
-	s8 rank;			/* const: enum pmuk_rank; without a context, the highest */
+	bool founder;			/* const: ->host was created for it, and is as old */
+	s8 rank;			/* const while enabled: enum pmuk_rank; without a context,
+					 * PMUK_RANK_CRITICAL
+					 */
+	bool kept;			/* const while enabled: it is a reservation's */
 	u8 max_ips;			/* const: addresses in callchains that pmuk unwinds */
 	bool quiet;			/* drop overflows: counter is being created or destroyed */
 
@@ -200,10 +204,12 @@ static inline void pmuk_counter_set_age(struct pmuk_counter *c, u64 now)
 
 /* counter.c */
 struct mutex *pmuk_trial_lock(int cpu);
+bool pmuk_trial_goes_on(int cpu);
 void pmuk_trial_init(void);
 struct pmuk_counter *pmuk_counter_make(const struct pmuk_attr *attr, int cpu,
 				       struct task_struct *task, pmuk_handler_t handler,
 				       void *slot, struct pmuk_buffer **buffers);
+bool pmuk_counters_are_probed(struct pmuk_counter *const *counters, unsigned int nr);
 void pmuk_counters_enable(struct pmuk_counter *const *counters, unsigned int nr);
 void pmuk_counters_disable(struct pmuk_counter *const *counters, unsigned int nr);
 void pmuk_counter_set_count(struct pmuk_counter *c, u64 count);

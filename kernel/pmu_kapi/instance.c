@@ -185,16 +185,20 @@ static void pmuk_say_failed(struct pmuk_inst *inst, const struct pmuk_slot *slot
 	failed->failed_num = slot->def->num;
 }
 
+static struct mutex *pmuk_inst_trial_lock(const struct pmuk_inst *inst)
+{
+	return pmuk_trial_lock(max(inst->cpu, 0));	/* any, on a task */
+}
+
 static int pmuk_turns_place(struct pmuk_inst *inst, struct pmuk_slot **failed)
 	__must_hold(&inst->lock) __must_hold(&inst->ctx->lock)
 {
-	struct mutex *lock = pmuk_trial_lock(max(inst->cpu, 0));	/* any, on a task */
 	struct pmuk_attr attr = pmuk_slots_attr(inst->ctx);
 	u64 now = ktime_get_mono_fast_ns();
 	unsigned int i;
 	int ret = 0;
 
-	guard(mutex)(lock);
+	guard(mutex)(pmuk_inst_trial_lock(inst));
 	for (i = 0; i < inst->nr_turns && !ret; i++)
 		ret = pmuk_turn_place(&inst->turns[i], &attr, now, failed);
 	for (i = 0; i < inst->nr_turns && !ret; i++)
@@ -429,12 +433,13 @@ int pmuk_inst_start(struct pmuk_inst *inst, struct pmuk_target *failed)
 	inst->starts++;
 	atomic_set(&inst->masked, 0);
 	atomic_set(&inst->due, 0);
-	atomic_set(&inst->others_wait, 0);	/* a trial may have set it */
+	atomic_set(&inst->others_wait, 0);	/* an event that waited before the latest stop */
 	/* ctx->lock is held: by this task, or by a task that waits in pmuk_insts_call(). */
 	context_unsafe(inst->others_waited = false);
 	inst->running = true;
 	inst->since = ktime_get_ns();
-	ret = pmuk_turn_begin(inst, turn, &slot);
+	scoped_guard(mutex, pmuk_inst_trial_lock(inst))
+		ret = pmuk_turn_begin(inst, turn, &slot);
 	if (!ret)
 		return 0;
 	pmuk_turn_end(inst);
@@ -582,7 +587,7 @@ static bool pmuk_turn_has_pinned(const struct pmuk_turn *turn, const struct pmu 
 	pmuk_for_each_slot(slot, turn) {
 		if ((slot->def->pmc.flags & PMUK_PINNED) && pmuk_slot_pmu(slot) == pmu &&
 		    pmuk_counter_state(*pmuk_slot_counter(slot)) != PMUK_COUNTER_ERROR &&
-		    pmuk_host_is_below(*pmuk_slot_counter(slot), rank))
+		    pmuk_sharers_give_way(*pmuk_slot_counter(slot), rank))
 			return true;
 	}
 	return false;
@@ -590,13 +595,15 @@ static bool pmuk_turn_has_pinned(const struct pmuk_turn *turn, const struct pmu 
 
 /*
  * Returns whether the instance counts, and has pinned counters of @pmu in any of its turns that
- * were not pushed out, and that share their registers with counters of lower rank than @rank only.
+ * were not pushed out, and whose registers get free for @rank: all that share them give way, too.
+ * The trials that share them for a moment do not matter.
  */
 bool pmuk_inst_has_pinned(struct pmuk_inst *inst, const struct pmu *pmu, int rank)
 {
 	unsigned int i;
 
 	guard(mutex)(&inst->lock);
+	guard(mutex)(pmuk_inst_trial_lock(inst));
 	for (i = 0; inst->active && i < inst->nr_turns; i++) {
 		if (pmuk_turn_has_pinned(&inst->turns[i], pmu, rank))
 			return true;
@@ -633,7 +640,8 @@ int pmuk_inst_reclaim(struct pmuk_inst *inst, struct pmuk_target *failed)
 			return -EAGAIN;
 		/* Group reads take each counter to be in a register. */
 		pmuk_inst_show_group(inst, false);
-		pmuk_turn_resume(inst, inst->active);
+		scoped_guard(mutex, pmuk_inst_trial_lock(inst))
+			pmuk_turn_resume(inst, inst->active);
 	}
 	return pmuk_inst_has_lost(inst) ? -ENOSPC : 0;
 }

@@ -28,7 +28,7 @@ struct pmuk_question {
 	u32 fits;
 	int ret;
 	unsigned int taken;		/* number of ->counters */
-	struct pmuk_counter *counters[PMUK_SET_COUNTERS];	/* each has a register */
+	struct pmuk_counter *counters[PMUK_SET_COUNTERS];	/* the ones that fit */
 };
 
 /* The calls wait here, so that at most one worker waits for a trial to end. */
@@ -109,10 +109,12 @@ static void pmuk_room_work(struct work_struct *work)
 
 /**
  * pmuk_room() - which counters would fit on a CPU now
- * @attrs: the counters, tried as pinned. The event matters (type, config to config3, precise_ip and
- *	branch_sample_type), the period if precise_ip is set, the fields of samples that the driver
- *	or perf core fills in, with their registers and max_stack, the PMUK_EXCLUDE_* flags,
- *	PMUK_PRIVATE and PMUK_CALLCHAIN_USER; nothing else
+ * @attrs: the counters, which the call tries as pinned ones. Without PMUK_PRIVATE, a counter fits
+ *	if it can share the register of a counter on the CPU, or of an earlier one of @attrs. The
+ *	call uses the event (type, config to config3, precise_ip and branch_sample_type), the period
+ *	if precise_ip is set, the fields of samples that the driver or perf core fills in, with
+ *	their registers and max_stack, the PMUK_EXCLUDE_* flags, PMUK_PRIVATE and
+ *	PMUK_CALLCHAIN_USER; nothing else
  * @n: how many, 1 … PMUK_SET_COUNTERS
  * @cpu: the CPU
  * @fits: bit i is set if @attrs[i] fits beside the pinned counters of the CPU, pmuk's and others,

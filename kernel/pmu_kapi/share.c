@@ -25,11 +25,11 @@ static LIST_HEAD(pmuk_hosts);
 /*
  * Returns true if a throttled host is to be started again. If pmuk is built in, perf core throttles
  * each rider by itself, so the host must go on. If pmuk is a module, perf core throttles the host,
- * and so all riders, unless one of them must not be throttled.
+ * and so all riders, see pmuk_host_flags().
  */
 static bool pmuk_host_is_unthrottled(const struct pmuk_host *host)
 {
-	return !IS_MODULE(CONFIG_PMU_KAPI) || READ_ONCE(host->unthrottled);
+	return !IS_MODULE(CONFIG_PMU_KAPI) || (host->attr.flags & PMUK_NO_THROTTLE);
 }
 
 static void pmuk_host_settle(struct irq_work *irq_work)
@@ -118,10 +118,24 @@ static void pmuk_host_others_wait(struct perf_event *event, struct perf_event *w
 
 /* ---- a host comes and goes ---- */
 
-/* Counters that share a register have these flags in common. */
-#define PMUK_HOST_FLAGS	(PMUK_EXCLUDES | PMUK_CALLCHAIN_USER)
+/*
+ * Counters that share a register have these flags in common. If pmuk is a module, counters that
+ * perf core may throttle share no register with others, which would stop, too, or would keep perf
+ * core from throttling.
+ */
+static u32 pmuk_host_flags(const struct pmuk_attr *attr)
+{
+	u32 flags = attr->flags & (PMUK_EXCLUDES | PMUK_CALLCHAIN_USER);
 
-static bool pmuk_host_serves(const struct pmuk_host *host, const struct pmuk_attr *attr, int cpu)
+	if (IS_MODULE(CONFIG_PMU_KAPI) && (!attr->period || (attr->flags & PMUK_NO_THROTTLE)))
+		flags |= PMUK_NO_THROTTLE;
+	return flags;
+}
+
+/*
+ * Returns true if a counter with these attributes may share the host, which may have no seat left.
+ */
+bool pmuk_host_serves(const struct pmuk_host *host, const struct pmuk_attr *attr, int cpu)
 {
 	return host->cpu == cpu && host->attr.type == attr->type &&
 	       host->attr.config == attr->config && host->attr.config1 == attr->config1 &&
@@ -131,11 +145,14 @@ static bool pmuk_host_serves(const struct pmuk_host *host, const struct pmuk_att
 	       host->attr.sample_regs_intr == attr->sample_regs_intr &&
 	       host->attr.sample_regs_user == attr->sample_regs_user &&
 	       host->attr.max_stack == pmuk_event_max_stack(attr) &&
-	       host->attr.flags == (attr->flags & PMUK_HOST_FLAGS) &&
+	       host->attr.flags == pmuk_host_flags(attr) &&
 	       host->attr.sample_type == pmuk_event_sample_type(attr);
 }
 
-/* Returns a host with an empty seat. The event of a host whose CPU was offline counts no more. */
+/*
+ * Returns a host with an empty seat, or NULL. A host whose CPU was offline is left out, as its
+ * event does not count any more.
+ */
 static struct pmuk_host *pmuk_host_find(const struct pmuk_attr *attr, int cpu)
 	__must_hold(&pmuk_hosts_lock)
 {
@@ -150,9 +167,16 @@ static struct pmuk_host *pmuk_host_find(const struct pmuk_attr *attr, int cpu)
 	return NULL;
 }
 
+/* Returns false for perf core's own events, which take no register of a PMU. */
+static bool pmuk_host_may_serve(const struct pmuk_attr *attr)
+{
+	return attr->type != PERF_TYPE_SOFTWARE && attr->type != PERF_TYPE_TRACEPOINT &&
+	       attr->type != PERF_TYPE_BREAKPOINT;
+}
+
 /*
- * Returns true if the event stays on its CPU, takes a register, and does not trace. All other
- * events are private.
+ * Returns true if counters can share the event: it takes a register, does not trace, and is not an
+ * uncore PMU's, whose driver may move it to another CPU.
  */
 static bool pmuk_host_is_possible(const struct pmuk_host *host)
 {
@@ -184,6 +208,7 @@ static struct pmuk_host *pmuk_host_create(const struct pmuk_attr *attr, int cpu)
 	__must_hold(&pmuk_hosts_lock)
 {
 	struct pmuk_host *host = kzalloc_node(sizeof(*host), GFP_KERNEL, cpu_to_node(cpu));
+	int ret;
 
 	if (!host)
 		return ERR_PTR(-ENOMEM);
@@ -198,7 +223,7 @@ static struct pmuk_host *pmuk_host_create(const struct pmuk_attr *attr, int cpu)
 		.sample_regs_intr = attr->sample_regs_intr,
 		.sample_regs_user = attr->sample_regs_user,
 		.max_stack	= pmuk_event_max_stack(attr),
-		.flags		= attr->flags & PMUK_HOST_FLAGS,
+		.flags		= pmuk_host_flags(attr),
 		.sample_type	= pmuk_event_sample_type(attr),
 	};
 	host->cpu = cpu;
@@ -206,8 +231,9 @@ static struct pmuk_host *pmuk_host_create(const struct pmuk_attr *attr, int cpu)
 	host->settle = IRQ_WORK_INIT_HARD(pmuk_host_settle);
 	host->event = pmuk_host_create_event(host);
 	if (IS_ERR(host->event)) {
+		ret = PTR_ERR(host->event) == -ENOMEM ? -ENOMEM : -EOPNOTSUPP;
 		kfree(host);
-		return ERR_PTR(-EOPNOTSUPP);
+		return ERR_PTR(ret);
 	}
 	if (!pmuk_host_is_possible(host)) {
 		perf_event_release_kernel(host->event);	/* was never enabled: no overflow is left */
@@ -246,8 +272,12 @@ int pmuk_host_join(struct pmuk_counter *c, const struct pmuk_attr *attr)
 {
 	struct pmuk_host *host;
 
+	if (!pmuk_host_may_serve(attr))
+		return -EOPNOTSUPP;
 	guard(mutex)(&pmuk_hosts_lock);
-	host = pmuk_host_find(attr, c->cpu) ?: pmuk_host_create(attr, c->cpu);
+	host = pmuk_host_find(attr, c->cpu);
+	c->founder = !host;
+	host = host ?: pmuk_host_create(attr, c->cpu);
 	if (IS_ERR(host))
 		return PTR_ERR(host);
 	lockdep_assert_held(&pmuk_hosts_lock);
@@ -278,39 +308,70 @@ void pmuk_host_leave(struct pmuk_counter *c)
 
 /* ---- the register is held while a rider needs it ---- */
 
-static bool pmuk_host_is_lost(const struct pmuk_host *host)
-{
-	return perf_local_state(host->event) == PERF_EVENT_STATE_ERROR;
-}
-
-/* Overflows that have begun before may end until ->grace. */
+/* Overflows that have begun by now end within a grace period. */
 static void pmuk_host_disable(struct pmuk_host *host) __must_hold(&host->lock)
 {
 	perf_event_disable(host->event);
 	host->grace = get_state_synchronize_rcu();
 }
 
-/* Notes whether the rider is enabled, and disables the host after the last one. */
+/* Notes whether the rider is enabled, and who has it. Disables the host after the last rider. */
 static void pmuk_host_set_riding(struct pmuk_host *host, const struct pmuk_counter *c, bool riding)
 	__must_hold(&host->lock)
 {
 	lockdep_assert_held(&host->lock);
 	__assign_bit(c->seat, &host->riding, riding);
+	__assign_bit(c->seat, &host->kept, c->kept);
 	host->ranks[c->seat] = c->rank;
-	__assign_bit(c->seat, &host->unthrottled, riding && (c->attr.flags & PMUK_NO_THROTTLE));
 	if (!host->riding)
 		pmuk_host_disable(host);
 }
 
 /*
+ * Returns 0 if the host is enabled, or would find a register beside all other pinned events, and
+ * -ENOSPC if not. perf core serves the older of two pinned events first, so a trial of the host,
+ * which may be old, could push out events. A new event is tried instead.
+ */
+static int pmuk_host_probe(struct pmuk_host *host) __must_hold(&host->lock)
+{
+	struct perf_event *event;
+	int ret = 0;
+
+	if (perf_local_state(host->event) > PERF_EVENT_STATE_OFF)
+		return 0;
+	event = pmuk_host_create_event(host);
+	if (IS_ERR(event))
+		return PTR_ERR(event);
+	perf_event_enable(event);
+	if (perf_local_state(event) == PERF_EVENT_STATE_ERROR)
+		ret = -ENOSPC;
+	perf_event_release_kernel(event);
+	host->grace = get_state_synchronize_rcu();
+	return ret;
+}
+
+/* Tries a new counter. */
+int pmuk_host_try(struct pmuk_counter *c)
+{
+	guard(mutex)(&c->host->lock);
+	return pmuk_host_probe(c->host);
+}
+
+/*
  * Enables the rider's event after its host's, as the rider's time_running is the host's. If the
- * host has lost its register, this tries to place it again.
+ * host has lost its register, this tries to place it again. The host may be older than a rider that
+ * has joined it, and the rider must push out no event that is older than itself: it is refused if
+ * there is no room.
  */
 void pmuk_rider_enable(struct pmuk_counter *c)
 {
 	struct pmuk_host *host = c->host;
 
 	guard(mutex)(&host->lock);
+	if (!c->founder && pmuk_host_probe(host)) {
+		set_bit(c->seat, &host->refused);
+		return;
+	}
 	clear_bit(c->seat, &host->refused);
 	if (perf_local_state(host->event) <= PERF_EVENT_STATE_OFF)
 		perf_event_enable(host->event);
@@ -318,11 +379,17 @@ void pmuk_rider_enable(struct pmuk_counter *c)
 	pmuk_host_set_riding(host, c, true);
 }
 
+/* Returns true if pmuk_rider_enable() would look for room. */
+bool pmuk_rider_is_probed(const struct pmuk_counter *c)
+{
+	return c->host && !c->founder && perf_local_state(c->hw_event) <= PERF_EVENT_STATE_OFF;
+}
+
 /*
- * Disables a rider whose host has no register, as the caller's enabling fails: the rider must not
- * begin to count when the host gets one later. pmuk_rider_add() cannot fail in place of this, as
- * perf core would then place no later rider either. Returns false if the host has got a register
- * since, because another caller has enabled a rider: then this enabling has succeeded, too.
+ * Disables a rider whose enabling has failed because its host has no register: the rider must not
+ * begin to count when the host gets one later. pmuk_rider_add() cannot fail instead, as perf core
+ * would then place no later rider either. Returns false if the rider and its host are enabled by
+ * now, because another caller has enabled a rider: then the caller's enabling has succeeded, too.
  */
 bool pmuk_rider_refuse(struct pmuk_counter *c)
 {
@@ -330,8 +397,11 @@ bool pmuk_rider_refuse(struct pmuk_counter *c)
 
 	guard(mutex)(&host->lock);
 	if (perf_local_state(c->event) > PERF_EVENT_STATE_OFF &&
-	    perf_local_state(host->event) > PERF_EVENT_STATE_OFF)
+	    perf_local_state(host->event) > PERF_EVENT_STATE_OFF) {
+		clear_bit(c->seat, &host->refused);
+		pmuk_host_set_riding(host, c, true);
 		return false;
+	}
 	set_bit(c->seat, &host->refused);
 	perf_event_disable(c->event);
 	pmuk_host_set_riding(host, c, false);
@@ -353,43 +423,38 @@ void pmuk_host_follow(struct pmuk_counter *c)
 	pmuk_host_set_riding(host, c, perf_local_state(c->event) > PERF_EVENT_STATE_OFF);
 }
 
-/*
- * Returns true if the counter's register gets free when all counters of lower rank than @rank stop:
- * no other counter shares it.
- */
-bool pmuk_host_is_below(struct pmuk_counter *c, int rank)
+/* A reservation's counter, which is @kept, gives way to all ranks but its own. */
+static bool pmuk_rank_gives_way(int mine, bool kept, int to)
+{
+	return kept ? mine != to : mine < to;
+}
+
+/* Returns true if all counters that have the counter's register give way to a context of @rank. */
+bool pmuk_sharers_give_way(struct pmuk_counter *c, int rank)
 {
 	struct pmuk_host *host = c->host;
 	unsigned int seat;
 
 	if (!host)
-		return c->rank < rank;
+		return pmuk_rank_gives_way(c->rank, c->kept, rank);
 	guard(mutex)(&host->lock);
 	for_each_set_bit(seat, &host->riding, PMUK_RIDERS) {
 		lockdep_assert_held(&host->lock);
-		if (host->ranks[seat] >= rank)
+		if (!pmuk_rank_gives_way(host->ranks[seat], test_bit(seat, &host->kept), rank))
 			return false;
 	}
 	return true;
 }
 
-/*
- * Returns -ENOSPC if the host finds no register. With enabled riders, returns 0 without a trial: a
- * host that has lost its register may still get it back.
- */
-int pmuk_host_try(struct pmuk_counter *c)
+/* Returns true if all counters that share the register of @c are reservations'. */
+bool pmuk_sharers_are_kept(struct pmuk_counter *c)
 {
 	struct pmuk_host *host = c->host;
-	int ret = 0;
 
+	if (!host)
+		return true;
 	guard(mutex)(&host->lock);
-	if (host->riding)
-		return 0;
-	perf_event_enable(host->event);
-	if (pmuk_host_is_lost(host))
-		ret = -ENOSPC;
-	pmuk_host_disable(host);
-	return ret;
+	return !(host->riding & ~host->kept);
 }
 
 int pmuk_share_init(void)

@@ -46,10 +46,10 @@ struct pmuk_host {
 	unsigned long seats __guarded_by(&pmuk_hosts_lock);	/* bit per seat: taken */
 	struct mutex lock;
 	unsigned long riding __guarded_by(&lock);	/* bit per seat: the rider is enabled */
-	s8 ranks[PMUK_RIDERS] __guarded_by(&lock);	/* by seat, of riders that were enabled */
-	unsigned long grace;		/* ->lock writes: when the event was last disabled */
+	unsigned long kept __guarded_by(&lock);	/* bit per seat: the rider is a reservation's */
+	s8 ranks[PMUK_RIDERS] __guarded_by(&lock);	/* by seat */
+	unsigned long grace;		/* ->lock writes: RCU's state at the latest disable */
 	unsigned long refused;		/* atomic bit per seat: the enabling has failed */
-	unsigned long unthrottled;	/* ->lock writes: bit per seat: rides, never throttle */
 };
 
 /*
@@ -74,11 +74,14 @@ void pmuk_host_set_attr(struct perf_event_attr *pa);
 int pmuk_host_join(struct pmuk_counter *c, const struct pmuk_attr *attr);
 void pmuk_host_leave(struct pmuk_counter *c);
 int pmuk_host_try(struct pmuk_counter *c);
+bool pmuk_host_serves(const struct pmuk_host *host, const struct pmuk_attr *attr, int cpu);
 void pmuk_rider_enable(struct pmuk_counter *c);
+bool pmuk_rider_is_probed(const struct pmuk_counter *c);
 bool pmuk_rider_refuse(struct pmuk_counter *c);
 bool pmuk_rider_is_refused(const struct pmuk_counter *c);
 void pmuk_host_follow(struct pmuk_counter *c);
-bool pmuk_host_is_below(struct pmuk_counter *c, int rank);
+bool pmuk_sharers_give_way(struct pmuk_counter *c, int rank);
+bool pmuk_sharers_are_kept(struct pmuk_counter *c);
 
 /* rider.c */
 extern struct pmu pmuk_rider_pmu;

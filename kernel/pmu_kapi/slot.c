@@ -69,7 +69,7 @@ static void pmuk_slot_others_wait(struct perf_event *event, struct perf_event *w
 	struct pmuk_inst *inst = pmuk_event_slot(event)->inst;
 	int ways = atomic_read(pmuk_ways(inst->cpu)) + 1;
 
-	if (pmuk_event_slot(waiter) || mutex_is_locked(pmuk_trial_lock(inst->cpu)))
+	if (pmuk_event_slot(waiter) || pmuk_trial_goes_on(inst->cpu))
 		return;
 	if (atomic_xchg(&inst->others_wait, ways) != ways)
 		irq_work_queue(&inst->wait_irq_work);

@@ -206,6 +206,7 @@ static void pmuk_turn_set_away(struct pmuk_turn *turn, bool away)
 int pmuk_turn_begin(struct pmuk_inst *inst, struct pmuk_turn *turn, struct pmuk_slot **failed)
 	__must_hold(&inst->lock)
 {
+	bool first = turn->prepared != inst->starts;
 	unsigned int i;
 	int err, ret = 0;
 
@@ -218,7 +219,9 @@ int pmuk_turn_begin(struct pmuk_inst *inst, struct pmuk_turn *turn, struct pmuk_
 	pmuk_turn_replay(inst, turn);
 	if (atomic_read(&inst->masked))
 		return 0;
-	pmuk_counters_enable(turn->counters, turn->nr);
+	/* Counters look for room once after each start, and not at each exchange. */
+	if (!first || !pmuk_counters_are_probed(turn->counters, turn->nr))
+		pmuk_counters_enable(turn->counters, turn->nr);
 	/* A tree's counters are enabled already, unless they write AUX or their task has exited. */
 	for (i = 0; i < turn->nr; i++) {
 		err = pmuk_counter_enable(turn->counters[i]);

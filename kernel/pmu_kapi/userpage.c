@@ -3,10 +3,10 @@
  * The control page of a buffer describes a counter, as the self-monitoring page of 2009 does: lock,
  * index, offset and the times. Readers read them again if the lock has moved.
  *
- * For a counter of the CPU's own PMU, perf core keeps the page up to date where it can. User space
- * that may read registers then adds index's register to offset. On arm64 an attribute of the
- * counter allows that; on x86 a process may read registers while it has the page mapped. For all
- * other counters index is 0, and offset is the value last published.
+ * For a private counter of the CPU's own PMU, perf core keeps the page up to date where it can.
+ * User space that may read registers then adds index's register to offset. On arm64 an attribute of
+ * the counter allows that; on x86 a process may read registers while it has the page mapped. For
+ * all other counters index is 0, and offset is the value last published.
  */
 #include <linux/cleanup.h>
 #include <linux/compiler.h>

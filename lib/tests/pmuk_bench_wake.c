@@ -70,7 +70,7 @@ static int wake_overflow(struct wake *w, struct pmuk_buffer *b)
 		.type		= PERF_TYPE_HARDWARE,
 		.config		= PERF_COUNT_HW_CPU_CYCLES,
 		.period		= PERIOD,
-		.flags		= PMUK_PINNED,
+		.flags		= PMUK_PINNED | PMUK_PRIVATE,
 		.sample_type	= PERF_SAMPLE_TIME,
 		.buffer		= b,
 	};

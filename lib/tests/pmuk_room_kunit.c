@@ -178,6 +178,28 @@ static void pinned_counters_go_on(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, c), 12);
 }
 
+/*
+ * @old is off, and its host would serve the counter that is asked for. The host is older than
+ * @young, which has the only register, and must not push it out.
+ */
+static void younger_counters_go_on(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct pmuk_attr attr = { .type = pmuk_sim_type(sim), .flags = PMUK_PINNED };
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_counter *old = pmuk_test_counter(test, &attr, cpu, NULL), *young;
+	u32 fits;
+
+	attr.config = 1;
+	young = pmuk_test_enabled(test, &attr, cpu, NULL);
+	attr.config = 0;
+	KUNIT_EXPECT_EQ(test, pmuk_room(&attr, 1, cpu, &fits), 0);
+	pmuk_test_refused(test, &attr, cpu, NULL, -ENOSPC, "a counter that joins an old host");
+	KUNIT_EXPECT_EQ(test, pmuk_counter_state(young), PMUK_COUNTER_ACTIVE);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(old), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_room(&attr, 1, cpu, &fits), 1);
+}
+
 static void spin(void *data)
 {
 	cpu_relax();
@@ -238,6 +260,7 @@ static struct kunit_case pmuk_room_cases[] = {
 	KUNIT_CASE(event_is_the_one_wanted),
 	KUNIT_CASE(others_take_no_room),
 	KUNIT_CASE(pinned_counters_go_on),
+	KUNIT_CASE(younger_counters_go_on),
 	KUNIT_CASE(tasks_keep_theirs),
 	KUNIT_CASE(faults_are_told),
 	{}

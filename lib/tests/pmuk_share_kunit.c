@@ -430,6 +430,7 @@ static void loss_is_told_to_all(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, pmuk_counter_read_local(c[i], &count), -EBUSY);
 	}
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 9), 0);
+	pmuk_test_refused(test, &attr, cpu, NULL, -ENOSPC, "a counter that joins a lost register");
 	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, cpu, 0), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c[0]), 0);
 	pmuk_sim_count(sim, 0, 7);
@@ -769,6 +770,42 @@ static void aim_sees_nearer_deadlines(struct kunit *test)
  */
 #define MORE_THAN_A_TICK	(2 * DIV_ROUND_UP(100000, HZ))
 
+/* Returns how many registers an enabled counter with these attributes takes, beside others. */
+static int registers_taken(struct kunit *test, const struct pmuk_attr *attr, int cpu)
+{
+	struct pmuk_attr attrs[4] = {};
+	int before;
+	u32 fits;
+
+	attrs[0].type = attr->type;
+	attrs[0].flags = PMUK_PRIVATE;
+	attrs[1] = attrs[0];
+	attrs[2] = attrs[0];
+	attrs[3] = attrs[0];
+	before = pmuk_room(attrs, ARRAY_SIZE(attrs), cpu, &fits);
+	pmuk_test_enabled(test, attr, cpu, NULL);
+	return before - pmuk_room(attrs, ARRAY_SIZE(attrs), cpu, &fits);
+}
+
+/*
+ * If pmuk is a module, perf core throttles a register. A counter without a period must not stop for
+ * that, and a counter that perf core may throttle must not get around it.
+ */
+static void throttle_classes_are_apart(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 4, 32);
+	struct pmuk_attr counts = share_attr(sim, 0, 0), samples = share_attr(sim, 0, 1000);
+	struct pmuk_attr throttled = samples;
+	int cpu = pmuk_test_pin_first(test);
+
+	counts.flags &= ~PMUK_NO_THROTTLE;
+	throttled.flags &= ~PMUK_NO_THROTTLE;
+	KUNIT_EXPECT_EQ(test, registers_taken(test, &counts, cpu), 1);
+	KUNIT_EXPECT_EQ(test, registers_taken(test, &samples, cpu), 0);
+	KUNIT_EXPECT_EQ(test, registers_taken(test, &throttled, cpu), IS_MODULE(CONFIG_PMU_KAPI));
+	KUNIT_EXPECT_EQ(test, registers_taken(test, &throttled, cpu), 0);
+}
+
 /* A counter with a long period does not miss its overflow because of one that is throttled. */
 static void throttling_is_of_one_only(struct kunit *test)
 {
@@ -1069,6 +1106,7 @@ static struct kunit_case pmuk_share_cases[] = {
 	KUNIT_CASE(late_overflows_begin_periods),
 	KUNIT_CASE(aim_ends_in_storm),
 	KUNIT_CASE(aim_sees_nearer_deadlines),
+	KUNIT_CASE(throttle_classes_are_apart),
 	KUNIT_CASE(throttling_is_of_one_only),
 	KUNIT_CASE(contexts_share),
 	KUNIT_CASE(reads_of_a_register_agree),

@@ -32,13 +32,10 @@ static int start(struct sampler *s, int cpu)
 	return IS_ERR(s->c) ? PTR_ERR(s->c) : pmuk_counter_enable(s->c);
 }
 
-/* Returns how many more registers there are for cycles, up to 16, or -errno. */
+/* Returns how many more registers there are for cycles, PERF_TYPE_HARDWARE's first event. */
 static int room(int cpu)
 {
-	static const struct pmuk_attr cycles[] = {
-		[0 ... 15] = { .type = PERF_TYPE_HARDWARE, .config = PERF_COUNT_HW_CPU_CYCLES,
-			       .flags = PMUK_PRIVATE },
-	};
+	static const struct pmuk_attr cycles[] = { [0 ... 15] = { .flags = PMUK_PRIVATE } };
 	u32 fits;
 
 	return pmuk_room(cycles, ARRAY_SIZE(cycles), cpu, &fits);
