@@ -95,9 +95,10 @@ static void pmuk_inst_give_way(struct pmuk_inst *inst, u64 to) __must_hold(&inst
 }
 
 /*
- * Makes @inst give way if it has the PMU's registers that @to needs, and shares them with contexts
- * of lower rank than @to only. Returns true if @to has to try again: @inst has given way now, or
- * any context has given way on this CPU after the latest try of @to, perhaps to a third context.
+ * Makes @inst give way if it has a register of the PMU that @to lacks, and all counters that share
+ * the register give way to the rank of @to, see pmuk_sharers_give_way(). Returns true if @to has to
+ * try again: @inst has given way now, or any context has given way on this CPU after the latest try
+ * of @to, perhaps to a third context.
  */
 static bool pmuk_inst_give_way_if_it_helps(struct pmuk_inst *inst, struct pmuk_inst *to)
 	__must_hold(&inst->ctx->lock)
@@ -168,7 +169,10 @@ void pmuk_rank_placed(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
 		pmuk_rank_any_below(inst, pmuk_inst_give_way_if_lost);
 }
 
-/* Ends the search for room: those that have given way try again, as some may fit beside @inst. */
+/*
+ * Ends the search for room, and sets the pause after a search in vain. If contexts gave way, those
+ * that wait for room try again, as some may fit beside @inst.
+ */
 static void pmuk_rank_searched(struct pmuk_inst *inst, bool took, bool found)
 	__must_hold(&inst->ctx->lock)
 {
@@ -182,7 +186,7 @@ static void pmuk_rank_searched(struct pmuk_inst *inst, bool took, bool found)
 		pmuk_rank_any_below(inst, pmuk_inst_recall);
 }
 
-/* Calls @place until it finds room, or until no other context has reserved what @inst lacks. */
+/* Calls @place until @place finds room, or until no reservation lends what @inst lacks. */
 static int pmuk_rank_borrow(struct pmuk_inst *inst, struct pmuk_target *failed,
 			    int (*place)(struct pmuk_inst *inst, struct pmuk_target *failed))
 	__must_hold(&inst->ctx->lock)
@@ -200,11 +204,11 @@ static int pmuk_rank_borrow(struct pmuk_inst *inst, struct pmuk_target *failed,
 }
 
 /*
- * Calls @place until @place finds room, or until no context of lower rank has what @inst lacks. A
+ * Calls @place until @place finds room, or until no context of lower rank has what @inst lacks.
+ * Reservations lend a register that they shared with a context after the context has given way. A
  * context of lower rank may hold registers for a trial during the search. The search takes the lock
  * of that context, and so waits until the trial has ended. So @place is called once more after the
- * search. Returns what @place has returned; or -ENOSPC if no context can give way, or if the pause
- * after a search in vain is not over.
+ * search. Returns what @place has returned, or -ENOSPC if no context can give way.
  */
 static int pmuk_rank_displace(struct pmuk_inst *inst, struct pmuk_target *failed,
 			      int (*place)(struct pmuk_inst *inst, struct pmuk_target *failed))
@@ -220,6 +224,8 @@ static int pmuk_rank_displace(struct pmuk_inst *inst, struct pmuk_target *failed
 		ret = place(inst, failed);
 		if (ret != -ENOSPC || last)
 			break;
+		if (pmuk_reserve_lend(inst))
+			continue;
 		last = !pmuk_rank_any_below(inst, pmuk_inst_give_way_if_it_helps);
 		took |= !last;
 		pmuk_reserve_prefer(inst->cpu, inst->ctx->rank);
@@ -228,7 +234,11 @@ static int pmuk_rank_displace(struct pmuk_inst *inst, struct pmuk_target *failed
 	return ret;
 }
 
-/* Registers that @inst has borrowed, and does not count with, are reserved again at once. */
+/*
+ * Looks for room: @inst borrows reserved registers, then contexts of lower rank give way. Returns
+ * -ENOSPC at once during the pause after a search in vain. If @inst does not count after the
+ * search, a worker reserves again what @inst has borrowed.
+ */
 int pmuk_rank_make_room(struct pmuk_inst *inst, struct pmuk_target *failed,
 			int (*place)(struct pmuk_inst *inst, struct pmuk_target *failed))
 	__must_hold(&inst->ctx->lock)
@@ -279,7 +289,8 @@ void pmuk_rank_recover(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
 
 /*
  * Returns whether an event of others has waited since the latest check, and at that check, too.
- * perf core calls again and again while an event waits, but only once if a trial is in its way.
+ * perf core calls pmuk_slot_others_wait() again and again while an event waits, but only once if
+ * the event finds room soon.
  */
 static bool pmuk_inst_others_wait(struct pmuk_inst *inst, int *waited)
 	__must_hold(&inst->ctx->lock)

@@ -6,9 +6,10 @@
  * If a context of another rank finds no room, a reservation lends it registers, one by one: the
  * counters there end. When the context of the reservation starts, contexts of lower rank give way
  * to it, so the start does not depend on the loan. A worker makes the counters anew when there is
- * room again. Contexts of the same rank, counters without a context, and perf's users get reserved
- * registers only for counters that are older than those of the reservation: perf core serves the
- * older of two pinned counters first.
+ * room again. A counter that counts the same as a reserved one shares its register, whatever the
+ * rank. Apart from that, contexts of the same rank, counters without a context, and perf's users
+ * get reserved registers only for counters that are older than those of the reservation: perf core
+ * serves the older of two pinned counters first.
  */
 #include <linux/atomic.h>
 #include <linux/cleanup.h>
@@ -26,6 +27,7 @@
 
 #include "instance.h"
 #include "reserve.h"
+#include "share.h"
 #include "turn.h"
 #include "work.h"
 
@@ -81,15 +83,18 @@ static unsigned int pmuk_reserve_lacks(const struct pmuk_reserve *r)
 }
 
 /*
- * Creates a counter and enables it at once, unless the task that runs on the CPU has pinned events
- * on this PMU: the counter could push these out for good.
+ * Creates a counter and enables it. If the task that runs on the CPU has pinned events on this PMU,
+ * the counter goes again, as it could push these events out for good. A counter that traces goes,
+ * too, as it needs no register.
  */
-static void pmuk_kept_take(struct pmuk_kept *kept, int cpu)
+static void pmuk_kept_take(struct pmuk_kept *kept, const struct pmuk_reserve *r)
 {
-	struct pmuk_counter *c = pmuk_counter_create(&kept->attr, cpu, NULL);
+	struct pmuk_counter *c = pmuk_counter_create(&kept->attr, r->cpu, NULL);
 
 	if (IS_ERR(c))
 		return;
+	c->rank = r->ctx->rank;
+	c->kept = true;
 	kept->traces = c->traces;
 	if (c->traces || perf_local_task_has_pinned(c->hw_event) || pmuk_counter_enable(c))
 		pmuk_counter_destroy(c);
@@ -107,7 +112,7 @@ static void pmuk_reserve_fill(struct pmuk_reserve *r)
 	guard(mutex)(pmuk_trial_lock(r->cpu));
 	for (i = 0; i < r->nr; i++) {
 		if (pmuk_kept_is_lent(&r->kept[i]))
-			pmuk_kept_take(&r->kept[i], r->cpu);
+			pmuk_kept_take(&r->kept[i], r);
 	}
 }
 
@@ -206,7 +211,29 @@ void pmuk_reserve_prefer(int cpu, enum pmuk_rank rank)
 
 /* ---- reservations come and go ---- */
 
-/* The pinned counters of the set whose turn comes first. */
+/*
+ * A kept counter records nothing, so the start's counter may need a register of its own where the
+ * kept one would share another. The start has no counter yet if the CPU was offline at the load.
+ */
+static struct pmuk_attr pmuk_kept_attr(const struct pmuk_slot *slot)
+{
+	const struct pmuk_pmc *pmc = &slot->def->pmc;
+	const struct pmuk_counter *c = *pmuk_slot_counter(slot);
+	struct pmuk_attr attr = {
+		.type		= pmc->type,
+		.config		= pmc->config,
+		.config1	= pmc->config1,
+		.config2	= pmc->config2,
+		.config3	= pmc->config3,
+		.flags		= (pmc->flags & PMUK_EXCLUDES) | PMUK_PINNED,
+	};
+
+	if (!c || !c->host || !pmuk_host_serves(c->host, &attr, slot->inst->cpu))
+		attr.flags |= PMUK_PRIVATE;
+	return attr;
+}
+
+/* Returns a reservation for the pinned counters of the set whose turn comes first, or NULL. */
 static struct pmuk_reserve *pmuk_reserve_make(struct pmuk_inst *inst)
 {
 	const struct pmuk_turn *turn = pmuk_inst_first(inst);
@@ -219,18 +246,8 @@ static struct pmuk_reserve *pmuk_reserve_make(struct pmuk_inst *inst)
 	r->ctx = inst->ctx;
 	r->cpu = inst->cpu;
 	pmuk_for_each_slot(slot, turn) {
-		const struct pmuk_pmc *pmc = &slot->def->pmc;
-
-		if (!(pmc->flags & PMUK_PINNED))
-			continue;
-		r->kept[r->nr++].attr = (struct pmuk_attr){
-			.type		= pmc->type,
-			.config		= pmc->config,
-			.config1	= pmc->config1,
-			.config2	= pmc->config2,
-			.config3	= pmc->config3,
-			.flags		= pmc->flags & (PMUK_EXCLUDES | PMUK_PINNED | PMUK_PRIVATE),
-		};
+		if (slot->def->pmc.flags & PMUK_PINNED)
+			r->kept[r->nr++].attr = pmuk_kept_attr(slot);
 	}
 	return r;
 }
@@ -295,24 +312,36 @@ void pmuk_context_unreserve(struct pmuk_context *ctx) __must_hold(&ctx->lock)
 	}
 }
 
-/* Returns a register of the PMU that the reservation keeps, or NULL. */
-static struct pmuk_kept *pmuk_reserve_find(struct pmuk_reserve *r, const struct pmu *pmu)
+/*
+ * Returns true if @to lacks a register of the counter's PMU, and all counters that have this
+ * register belong to reservations whose ranks differ from the rank of @to's context.
+ */
+static bool pmuk_kept_can_be_lent(const struct pmuk_kept *kept, const struct pmuk_inst *to)
 {
-	struct pmuk_counter *c;
+	struct pmuk_counter *c = kept->counter;
+
+	return c && c->hw_event->pmu == to->lacks && pmuk_sharers_are_kept(c) &&
+	       pmuk_sharers_give_way(c, to->ctx->rank);
+}
+
+/* Returns such a register of the reservation, or NULL. Trials that share it do not matter. */
+static struct pmuk_kept *pmuk_reserve_find(struct pmuk_reserve *r, const struct pmuk_inst *to)
+{
 	unsigned int i;
 
+	guard(mutex)(pmuk_trial_lock(r->cpu));
 	for (i = 0; i < r->nr; i++) {
-		c = r->kept[i].counter;
-		if (c && c->hw_event->pmu == pmu)
+		if (pmuk_kept_can_be_lent(&r->kept[i], to))
 			return &r->kept[i];
 	}
 	return NULL;
 }
 
 /*
- * Frees one register of the PMU that @to lacks, of the latest reservation of a context of another
- * rank that keeps such a register. Then lent reservations of the rank of @to try first to get
- * theirs back. Returns false if there is no register to free.
+ * Ends one counter that keeps a register which @to can borrow, of the latest reservation that has
+ * such a counter. If reservations share the register, the caller calls again until it is free.
+ * Reservations of the rank of @to then take what is free before @to does. Returns false if no
+ * reservation has such a counter.
  */
 bool pmuk_reserve_lend(const struct pmuk_inst *to) __must_hold(&to->ctx->lock)
 {
@@ -322,9 +351,7 @@ bool pmuk_reserve_lend(const struct pmuk_inst *to) __must_hold(&to->ctx->lock)
 
 	guard(mutex)(&all->lock);
 	list_for_each_entry(r, &all->list, node) {
-		if (r->ctx->rank == to->ctx->rank)
-			continue;
-		kept = pmuk_reserve_find(r, to->lacks);
+		kept = pmuk_reserve_find(r, to);
 		if (!kept)
 			continue;
 		pmuk_kept_drop(kept);

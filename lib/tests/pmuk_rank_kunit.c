@@ -176,36 +176,101 @@ static void others_do_not_give_way(struct kunit *test)
 	pmuk_ctx_silent(test, ctx);
 }
 
+/* Returns a running context of one pinned counter, which is not private. */
+static struct pmuk_context *sharing(struct kunit *test, struct pmuk_sim *sim, enum pmuk_rank rank,
+				    u64 event, int cpu)
+{
+	const struct pmuk_context_attr attr = { .rank = rank };
+	struct pmuk_context *ctx = pmuk_ctx_create(test, &attr);
+
+	pmuk_ctx_add(test, ctx, sim, 0, 0, event, PMUK_PINNED);
+	pmuk_ctx_run(test, ctx, cpu);
+	return ctx;
+}
+
+/* Lets the context try again now. */
+static void try_again(struct pmuk_context *ctx, int cpu)
+{
+	scoped_guard(mutex, &ctx->lock)
+		ctx->insts[cpu]->retry_at = jiffies;
+	ctx->watch.work.func(&ctx->watch.work);
+}
+
 /*
- * A context that shares its register with an equal of the one that needs it gives nothing away. If
- * all that share it are of lower rank, they all give way.
+ * Both low contexts share a register with one whose rank is that of @high: none gives way to @high.
+ * When that one has stopped, both low contexts give way. Their host is older than the counter of
+ * @high, and must not push out that counter at their retry.
  */
 static void sharers_give_way_together(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
 	int cpu = pmuk_test_pin_first(test);
-	struct pmuk_context *low[2], *equal, *high = pmuk_ctx_create(test, NULL);
-	unsigned int i;
+	struct pmuk_context *low[] = { sharing(test, sim, LOW, 0, cpu),
+				       sharing(test, sim, LOW, 0, cpu) };
+	struct pmuk_context *equal = sharing(test, sim, NORMAL, 0, cpu);
+	struct pmuk_context *high = pmuk_ctx_create(test, NULL);
 
-	for (i = 0; i < ARRAY_SIZE(low); i++) {
-		low[i] = ranked_with(test, sim, LOW, 1, PMUK_PINNED);
-		pmuk_ctx_run(test, low[i], cpu);
-	}
-	equal = ranked_with(test, sim, NORMAL, 1, PMUK_PINNED);
-	pmuk_ctx_run(test, equal, cpu);
 	pmuk_ctx_add(test, high, sim, 0, 0, 1, PMUK_PINNED);
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_try_load(high, cpu), -ENOSPC);
 	pmuk_ctx_silent(test, low[0]);
 	pmuk_ctx_silent(test, low[1]);
 
-	KUNIT_EXPECT_EQ(test, pmuk_unload_context(equal), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(equal), 0);
 	pmuk_ctx_run(test, high, cpu);
 	expect_gave_way(test, low[0], 1, cpu, high);
 	expect_gave_way(test, low[1], 1, cpu, high);
+	try_again(low[0], cpu);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 1, 5), 5);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, high, 0, 0, cpu), 5);
+	pmuk_ctx_silent(test, high);
+	pmuk_ctx_silent(test, low[0]);
+
 	KUNIT_EXPECT_EQ(test, pmuk_stop(high), 0);
 	expect_back(test, low[0], cpu);
 	expect_back(test, low[1], cpu);
+}
+
+/*
+ * A context of the rank of @high shares one of the two registers of @low. The other register is
+ * enough for @high, so @low gives way and loses both counters.
+ */
+static void partial_sharers_give_way(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *low = ranked_with(test, sim, LOW, 1, PMUK_PINNED), *high;
+
+	pmuk_ctx_add(test, low, sim, 0, 1, 1, ALONE);
+	pmuk_ctx_run(test, low, cpu);
+	sharing(test, sim, NORMAL, 0, cpu);
+	high = sharing(test, sim, NORMAL, 2, cpu);
+	expect_gave_way(test, low, 3, cpu, high);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 5);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 2, 7), 7);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, high, 0, 0, cpu), 7);
+}
+
+/*
+ * @late has joined the host of @first, which is stopped. The start of @late must not push out
+ * @other, although the host is older than the counter of @other.
+ */
+static void joiners_push_out_nobody(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *first = ranked_with(test, sim, NORMAL, 1, PMUK_PINNED);
+	struct pmuk_context *late = ranked_with(test, sim, NORMAL, 1, PMUK_PINNED), *other;
+
+	pmuk_ctx_load(test, first, cpu);
+	pmuk_ctx_load(test, late, cpu);
+	other = running(test, sim, NORMAL, 1, cpu);
+	KUNIT_EXPECT_EQ(test, pmuk_start(late, NULL), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 5);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, other, 0, 0, cpu), 5);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(other), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_start(late, NULL), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 7), 7);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, late, 0, 0, cpu), 7);
 }
 
 /* The lowest rank gives way first, and of one rank the latest context, and no more than needed. */
@@ -560,14 +625,6 @@ static void expect_yielded(struct kunit *test, struct pmuk_context *ctx, int cpu
 	KUNIT_EXPECT_EQ(test, msg.by, PMUK_BY_PERF);
 }
 
-/* Lets the context try again now. */
-static void try_again(struct pmuk_context *ctx, int cpu)
-{
-	scoped_guard(mutex, &ctx->lock)
-		ctx->insts[cpu]->retry_at = jiffies;
-	ctx->watch.work.func(&ctx->watch.work);
-}
-
 /* The event counts for as long as it is there, and the context counts again when it has gone. */
 static void expect_yields_to(struct kunit *test, struct pmuk_sim *sim, struct pmuk_context *ctx,
 			     int cpu, int event_cpu)
@@ -681,7 +738,7 @@ static void yields_through_recalls(struct kunit *test)
 	expect_waits(test, ctx, cpu, 0);
 }
 
-/* However long a trial takes, the context does not yield before it has ended. */
+/* The context does not yield before the trial has ended, however long the trial takes. */
 static void yields_after_a_trial(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
@@ -691,25 +748,70 @@ static void yields_after_a_trial(struct kunit *test)
 	scoped_guard(mutex, pmuk_trial_lock(cpu)) {
 		flexible(test, sim, cpu);
 		msleep(500);
+		pmuk_ctx_silent(test, ctx);
 	}
-	pmuk_ctx_silent(test, ctx);
 	expect_yielded(test, ctx, cpu);
 }
 
-/* Each trial takes the event's register for a moment, and the event has to wait until it ends. */
-static void yields_to_no_trial(struct kunit *test)
+struct slow_trial {
+	struct kunit *test;
+	struct pmuk_sim *sim;
+	struct pmuk_context *ctx;
+	int cpu;
+	u32 calls;
+};
+
+/* The driver takes long for the second event, which is the one that is tried. */
+static int take_long(const struct perf_event_attr *attr, void *data)
+{
+	struct slow_trial *slow = data;
+
+	if (!slow->ctx || ++slow->calls != 2)
+		return 0;
+	flexible(slow->test, slow->sim, slow->cpu);
+	msleep(500);
+	pmuk_ctx_silent(slow->test, slow->ctx);
+	return 0;
+}
+
+/* pmuk_counter_create() tries a counter without pmuk_trial_lock(). */
+static void yields_after_a_counters_trial(struct kunit *test)
+{
+	struct slow_trial *slow = pmuk_test_zalloc(test, sizeof(*slow));
+	const struct pmuk_sim_config config = { .name = "pmuk_sim", .nr_counters = 1, .width = 32,
+						.event_init = take_long, .data = slow };
+	struct pmuk_sim *sim = pmuk_test_sim_config(test, &config);
+	const struct pmuk_attr attr = { .type = pmuk_sim_type(sim), .config = 1,
+					.flags = PMUK_PINNED };
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *ctx = yielding(test, sim, 1, 0, cpu);
+
+	*slow = (struct slow_trial){ .test = test, .sim = sim, .ctx = ctx, .cpu = cpu };
+	pmuk_test_refused(test, &attr, cpu, NULL, -ENOSPC, "a counter without room");
+	KUNIT_EXPECT_GE(test, slow->calls, 3);
+	expect_yielded(test, ctx, cpu);
+}
+
+/* Each counter takes the event's register for a moment, and the event has to wait until then. */
+static void yields_to_no_moment(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
 	int cpu = pmuk_test_pin_first(test);
 	struct pmuk_context *ctx = yielding(test, sim, 1, 0, cpu);
+	const struct pmuk_attr attr = { .type = pmuk_sim_type(sim), .config = 1, .flags = ALONE };
+	struct pmuk_counter *c = pmuk_test_counter(test, &attr, cpu, NULL);
 	unsigned int i;
 
 	flexible(test, sim, cpu);
+	disable_delayed_work_sync(&ctx->watch);
 	for (i = 0; i < 10; i++) {
-		room(sim, cpu);
+		KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
+		KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(pmuk_sim_count(sim, 7, 1) == 1));
 		ctx->watch.work.func(&ctx->watch.work);
 		ctx->watch.work.func(&ctx->watch.work);
 	}
+	enable_delayed_work(&ctx->watch);
 	pmuk_ctx_silent(test, ctx);
 	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(pmuk_sim_count(sim, 7, 5) == 5));
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 5);
@@ -1014,6 +1116,117 @@ static void reserves_a_shared_register(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, room(sim, cpu), 2);
 }
 
+/* The start's counter is precise, and cannot share with one that is not. */
+static void reserves_what_the_start_needs(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	const struct pmuk_attr attr = { .type = pmuk_sim_type(sim), .flags = PMUK_PINNED };
+	struct pmuk_pmc pmc = { .type = pmuk_sim_type(sim), .flags = PMUK_PINNED, .precise_ip = 1 };
+	const struct pmuk_pmd pmd = { .short_reset = 1000, .long_reset = 1000 };
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *ctx = reserving_with(test, sim, NORMAL, 0, 0);
+
+	pmuk_test_enabled(test, &attr, cpu, NULL);
+	KUNIT_ASSERT_EQ(test, pmuk_write_pmcs(ctx, &pmc, 1), 1);
+	pmuk_ctx_write_pmd(test, ctx, &pmd);
+	pmuk_ctx_load(test, ctx, cpu);
+	KUNIT_EXPECT_EQ(test, room(sim, cpu), 0);
+	pmuk_ctx_start(test, ctx);
+}
+
+/*
+ * The counter of @oldest is off, and belongs to the host that the reservation uses. The worker that
+ * takes back what was lent must not push out the younger borrower.
+ */
+static void borrowers_keep_what_they_have(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *oldest = ranked_with(test, sim, NORMAL, 1, PMUK_PINNED);
+	struct pmuk_context *ctx = reserving_with(test, sim, HIGH, 1, PMUK_PINNED), *low;
+
+	pmuk_ctx_load(test, oldest, cpu);
+	pmuk_ctx_load(test, ctx, cpu);
+	low = sharing(test, sim, LOW, 1, cpu);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_try_load(ranked(test, sim, LOW, 1), cpu), -ENOSPC);
+	msleep(500);	/* after such a failure, the worker runs */
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 1, 5), 5);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, low, 0, 0, cpu), 5);
+	pmuk_ctx_silent(test, low);
+}
+
+/* A reservation does not lend a register that @low shares, as it would not get free. */
+static void only_what_gets_free_is_lent(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *ctx = reserving_with(test, sim, HIGH, 2, PMUK_PINNED);
+	struct pmuk_context *low = sharing(test, sim, LOW, 0, cpu);
+	struct pmuk_context *normal = ranked_with(test, sim, NORMAL, 0, 0);
+
+	pmuk_ctx_add(test, normal, sim, 0, 0, 2, PMUK_PINNED);
+	pmuk_ctx_load(test, ctx, cpu);
+	pmuk_ctx_load(test, normal, cpu);
+	/* The contexts have four counters. After the trial, two registers are reserved again. */
+	EXPECT_SOON(test, pmuk_nr_counters() == 4 + 2);
+	pmuk_ctx_start(test, normal);
+	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 4 + 1);
+	pmuk_ctx_silent(test, low);
+}
+
+/* Two reservations share a register, and both have to lend it. */
+static void reservations_lend_together(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *ctx[] = { reserving_with(test, sim, NORMAL, 1, PMUK_PINNED),
+				       reserving_with(test, sim, HIGH, 1, PMUK_PINNED) };
+	struct pmuk_context *equal = ranked(test, sim, NORMAL, 1), *low;
+
+	pmuk_ctx_load(test, ctx[0], cpu);
+	pmuk_ctx_load(test, ctx[1], cpu);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_try_load(equal, cpu), -ENOSPC);
+	low = sharing(test, sim, LOW, 1, cpu);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 1, 5), 5);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, low, 0, 0, cpu), 5);
+}
+
+static const struct reserver {
+	const char *name;
+	enum pmuk_rank rank;
+} reservers[] = {
+	{ "background", LOW },
+	{ "normal", NORMAL },
+	{ "critical", HIGH },
+};
+
+KUNIT_ARRAY_PARAM_DESC(reservers, reservers, name);
+
+/*
+ * A context shares its register with a reservation. If the reservation has the rank of the context
+ * that needs the register, giving way does not help. Otherwise the context gives way, and the
+ * reservation lends the register.
+ */
+static void sharers_give_way_with_reservations(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	const struct reserver *reserver = test->param_value;
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *reserve = reserving_with(test, sim, reserver->rank, 1, PMUK_PINNED);
+	struct pmuk_context *low = sharing(test, sim, LOW, 0, cpu);
+	struct pmuk_context *ctx = ranked_with(test, sim, NORMAL, 1, ALONE);
+
+	pmuk_ctx_load(test, reserve, cpu);
+	if (reserver->rank == NORMAL) {
+		KUNIT_EXPECT_EQ(test, pmuk_ctx_try_load(ctx, cpu), -ENOSPC);
+	} else {
+		pmuk_ctx_run(test, ctx, cpu);
+		expect_gave_way(test, low, 1, cpu, ctx);
+	}
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 5);
+	pmuk_ctx_silent(test, low);
+}
+
 static void tasks_reserve_nothing(struct kunit *test)
 {
 	struct pmuk_context *ctx = reserving_with(test, pmuk_test_sim(test, 1, 32), NORMAL, 1, 0);
@@ -1035,6 +1248,8 @@ static struct kunit_case pmuk_rank_cases[] = {
 	KUNIT_CASE_PARAM(lower_gives_way, pairs_gen_params),
 	KUNIT_CASE_PARAM(others_do_not_give_way, others_gen_params),
 	KUNIT_CASE(sharers_give_way_together),
+	KUNIT_CASE(partial_sharers_give_way),
+	KUNIT_CASE(joiners_push_out_nobody),
 	KUNIT_CASE(lowest_and_latest_go_first),
 	KUNIT_CASE(comes_back_beside),
 	KUNIT_CASE(load_keeps_none_away),
@@ -1057,8 +1272,9 @@ static struct kunit_case pmuk_rank_cases[] = {
 	KUNIT_CASE(one_yields_at_a_time),
 	KUNIT_CASE(yields_for_longer),
 	KUNIT_CASE(yields_through_recalls),
-	KUNIT_CASE(yields_to_no_trial),
+	KUNIT_CASE(yields_to_no_moment),
 	KUNIT_CASE(yields_after_a_trial),
+	KUNIT_CASE(yields_after_a_counters_trial),
 	KUNIT_CASE(yields_to_no_context),
 	KUNIT_CASE(others_do_not_yield),
 	KUNIT_CASE(yield_is_checked),
@@ -1074,6 +1290,11 @@ static struct kunit_case pmuk_rank_cases[] = {
 	KUNIT_CASE(only_what_helps_is_lent),
 	KUNIT_CASE(reserves_for_the_next_set),
 	KUNIT_CASE(reserves_a_shared_register),
+	KUNIT_CASE(reserves_what_the_start_needs),
+	KUNIT_CASE(borrowers_keep_what_they_have),
+	KUNIT_CASE(only_what_gets_free_is_lent),
+	KUNIT_CASE(reservations_lend_together),
+	KUNIT_CASE_PARAM(sharers_give_way_with_reservations, reservers_gen_params),
 	KUNIT_CASE(tasks_reserve_nothing),
 	{}
 };
