@@ -22,12 +22,12 @@
 #include <linux/wait.h>
 
 #include "pmuk_counters.h"
-#include "pmuk_ctx.h"
 #include "pmuk_fail.h"
 #include "pmuk_levels.h"
 #include "pmuk_map.h"
 #include "pmuk_records.h"
 #include "pmuk_suite.h"
+#include "pmuk_wait.h"
 
 static void create_refuses_bad_attributes(struct kunit *test)
 {

@@ -9,8 +9,8 @@
 #include <linux/sched/task.h>
 
 #include "pmuk_counters.h"
-#include "pmuk_ctx.h"
 #include "pmuk_suite.h"
+#include "pmuk_wait.h"
 
 static void no_overflow(struct pmuk_counter *c, const struct pmuk_sample *sample, void *data)
 {

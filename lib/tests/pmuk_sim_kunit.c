@@ -7,9 +7,9 @@
 #include <linux/jiffies.h>
 
 #include "pmuk_counters.h"
-#include "pmuk_ctx.h"
 #include "pmuk_levels.h"
 #include "pmuk_suite.h"
+#include "pmuk_wait.h"
 
 struct perf_overflows {
 	unsigned int nr;
