@@ -113,10 +113,10 @@ original()
 patched() { cat "${series[@]}" 2>/dev/null | sed -n 's,^+++ b/\([^\t]*\).*,\1,p' | sort -u; }
 
 # state: prints a checksum that differs between the trees of different checkouts.
-# patches/7.3/conversions and patches/7.3/first are only mailed.
+# patches/7.3/conversions, first and later are only mailed.
 state()
 {
-	(cd "$top" && tar -c --sort=name --mtime=@0 --owner=0 --group=0 --exclude='*~' --exclude='.*' --exclude=conversions --exclude=patches/7.3/first "${overlay[@]}" "${patches#"$top/"}") |
+	(cd "$top" && tar -c --sort=name --mtime=@0 --owner=0 --group=0 --exclude='*~' --exclude='.*' --exclude=conversions --exclude=patches/7.3/first --exclude=patches/7.3/later "${overlay[@]}" "${patches#"$top/"}") |
 		sha1sum
 	# the user's tree may have changed since it was copied
 	[ -z "${KSRC-}" ] || date +"copied by $$, %s.%N"
