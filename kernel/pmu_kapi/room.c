@@ -17,7 +17,7 @@
 #include "instance.h"
 #include "work.h"
 
-#define PMUK_ROOM_FLAGS	(PMUK_EXCLUDES | PMUK_PRIVATE | PMUK_CALLCHAIN_USER)
+#define PMUK_ROOM_FLAGS	(PMUK_EXCLUDES | PMUK_NO_THROTTLE | PMUK_PRIVATE | PMUK_CALLCHAIN_USER)
 
 /* The arguments of a call of pmuk_room(), and its result. */
 struct pmuk_question {
@@ -42,7 +42,7 @@ static struct pmuk_counter *pmuk_room_make(const struct pmuk_attr *wanted, int c
 		.config1	= wanted->config1,
 		.config2	= wanted->config2,
 		.config3	= wanted->config3,
-		.period		= wanted->precise_ip ? wanted->period : 0,
+		.period		= wanted->period,
 		.sample_type	= wanted->sample_type & PMUK_SAMPLE_HARDWARE,
 		.precise_ip	= wanted->precise_ip,
 		.branch_sample_type = wanted->branch_sample_type,
@@ -111,9 +111,9 @@ static void pmuk_room_work(struct work_struct *work)
  * pmuk_room() - which counters would fit on a CPU now
  * @attrs: the counters, which the call tries as pinned ones. Without PMUK_PRIVATE, a counter fits
  *	if it can share the register of a counter on the CPU, or of an earlier one of @attrs. The
- *	call uses the event (type, config to config3, precise_ip and branch_sample_type), the period
- *	if precise_ip is set, the fields of samples that the driver or perf core fills in, with
- *	their registers and max_stack, the PMUK_EXCLUDE_* flags, PMUK_PRIVATE and
+ *	call uses the event (type, config to config3, precise_ip and branch_sample_type), the
+ *	period, the fields of samples that the driver or perf core fills in, with their registers
+ *	and max_stack, the PMUK_EXCLUDE_* flags, PMUK_NO_THROTTLE, PMUK_PRIVATE and
  *	PMUK_CALLCHAIN_USER; nothing else
  * @n: how many, 1 … PMUK_SET_COUNTERS
  * @cpu: the CPU

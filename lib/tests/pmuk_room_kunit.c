@@ -139,7 +139,7 @@ static void event_is_the_one_wanted(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, seen->config, 3);
 	KUNIT_EXPECT_EQ(test, seen->config1, 0x10);
 	KUNIT_EXPECT_EQ(test, seen->config2, 0x20);
-	KUNIT_EXPECT_EQ(test, seen->sample_period, 0);
+	KUNIT_EXPECT_EQ(test, seen->sample_period, 1000);
 	KUNIT_EXPECT_TRUE(test, seen->exclude_user && seen->exclude_guest && seen->pinned);
 	KUNIT_EXPECT_FALSE(test, seen->exclude_kernel || seen->exclude_idle || seen->exclude_hv);
 }

@@ -806,6 +806,22 @@ static void throttle_classes_are_apart(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, registers_taken(test, &throttled, cpu), 0);
 }
 
+/* pmuk_room() says whether such a counter could share the only register. */
+static void room_is_for_the_same_class(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct pmuk_attr counts = share_attr(sim, 0, 0), samples = share_attr(sim, 0, 1000);
+	int cpu = pmuk_test_pin_first(test);
+	u32 fits;
+
+	counts.flags &= ~PMUK_NO_THROTTLE;
+	pmuk_test_enabled(test, &counts, cpu, NULL);
+	KUNIT_EXPECT_EQ(test, pmuk_room(&counts, 1, cpu, &fits), 1);
+	KUNIT_EXPECT_EQ(test, pmuk_room(&samples, 1, cpu, &fits), 1);
+	samples.flags &= ~PMUK_NO_THROTTLE;
+	KUNIT_EXPECT_EQ(test, pmuk_room(&samples, 1, cpu, &fits), !IS_MODULE(CONFIG_PMU_KAPI));
+}
+
 /* A counter with a long period does not miss its overflow because of one that is throttled. */
 static void throttling_is_of_one_only(struct kunit *test)
 {
@@ -1107,6 +1123,7 @@ static struct kunit_case pmuk_share_cases[] = {
 	KUNIT_CASE(aim_ends_in_storm),
 	KUNIT_CASE(aim_sees_nearer_deadlines),
 	KUNIT_CASE(throttle_classes_are_apart),
+	KUNIT_CASE(room_is_for_the_same_class),
 	KUNIT_CASE(throttling_is_of_one_only),
 	KUNIT_CASE(contexts_share),
 	KUNIT_CASE(reads_of_a_register_agree),
