@@ -170,6 +170,7 @@ struct pmuk_inst {
 
 	const struct pmu *lacks;	/* ctx->lock guards: had no room at the latest failure */
 	int ways __guarded_by(&ctx->lock);	/* pmuk_ways at the latest try to find room */
+	unsigned int loans __guarded_by(&ctx->lock);	/* registers that the search may borrow */
 	/* Contexts gave way in vain, and none is to do so for this one before that time. */
 	unsigned long vain_until __guarded_by(&ctx->lock);
 	unsigned long vain_pause __guarded_by(&ctx->lock);	/* jiffies; 0: not in vain */

@@ -30,6 +30,12 @@
 #include "slot.h"
 #include "watch.h"
 
+/*
+ * The most counters of reservations that a search ends: the search of another rank may fill
+ * reservations again meanwhile. Up to 32 reservations share a register.
+ */
+#define PMUK_LOANS_MAX		64
+
 /* A try costs as much as a load, so the pause between two tries doubles. */
 #define PMUK_RETRY_MIN	(HZ / 10UL)
 #define PMUK_RETRY_MAX	(10UL * HZ)
@@ -247,6 +253,7 @@ int pmuk_rank_make_room(struct pmuk_inst *inst, struct pmuk_target *failed,
 
 	if (inst->cpu < 0 || (inst->vain_pause && time_before(jiffies, inst->vain_until)))
 		return -ENOSPC;
+	inst->loans = PMUK_LOANS_MAX;
 	ret = pmuk_rank_borrow(inst, failed, place);
 	if (ret == -ENOSPC)
 		ret = pmuk_rank_displace(inst, failed, place);

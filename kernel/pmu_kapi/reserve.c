@@ -11,6 +11,7 @@
  * get reserved registers only for counters that are older than those of the reservation: perf core
  * serves the older of two pinned counters first.
  */
+#include <kunit/visibility.h>
 #include <linux/atomic.h>
 #include <linux/cleanup.h>
 #include <linux/cpumask.h>
@@ -174,6 +175,13 @@ void pmuk_reserve_recall(void)
 		mod_delayed_work(pmuk_wq, &pmuk_reserve_retry_work, 0);
 }
 
+/* Waits until reservations have tried to get back what they have lent. */
+void pmuk_reserve_flush(void)
+{
+	flush_delayed_work(&pmuk_reserve_retry_work);
+}
+EXPORT_SYMBOL_IF_KUNIT(pmuk_reserve_flush);
+
 /* Counters were enabled on the CPU, and may be older than those of reservations. */
 void pmuk_reserve_placed(int cpu)
 {
@@ -213,7 +221,8 @@ void pmuk_reserve_prefer(int cpu, enum pmuk_rank rank)
 
 /*
  * A kept counter records nothing, so the start's counter may need a register of its own where the
- * kept one would share another. The start has no counter yet if the CPU was offline at the load.
+ * kept one would share another. The start has no counter yet if the CPU was offline at the load, or
+ * if the context has given way.
  */
 static struct pmuk_attr pmuk_kept_attr(const struct pmuk_slot *slot)
 {
@@ -341,19 +350,22 @@ static struct pmuk_kept *pmuk_reserve_find(struct pmuk_reserve *r, const struct 
  * Ends one counter that keeps a register which @to can borrow, of the latest reservation that has
  * such a counter. If reservations share the register, the caller calls again until it is free.
  * Reservations of the rank of @to then take what is free before @to does. Returns false if no
- * reservation has such a counter.
+ * reservation has such a counter, or if the search of @to has ended PMUK_LOANS_MAX.
  */
-bool pmuk_reserve_lend(const struct pmuk_inst *to) __must_hold(&to->ctx->lock)
+bool pmuk_reserve_lend(struct pmuk_inst *to) __must_hold(&to->ctx->lock)
 {
 	struct pmuk_reserves *all = pmuk_reserves_of(to->cpu);
 	struct pmuk_reserve *r;
 	struct pmuk_kept *kept;
 
+	if (!to->loans)
+		return false;
 	guard(mutex)(&all->lock);
 	list_for_each_entry(r, &all->list, node) {
 		kept = pmuk_reserve_find(r, to);
 		if (!kept)
 			continue;
+		to->loans--;
 		pmuk_kept_drop(kept);
 		pmuk_reserves_prefer(all, to->ctx->rank);
 		return true;

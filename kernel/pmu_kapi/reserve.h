@@ -13,10 +13,11 @@ void pmuk_inst_reserve(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock);
 void pmuk_inst_unreserve(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock);
 void pmuk_context_reserve(struct pmuk_context *ctx) __must_hold(&ctx->lock);
 void pmuk_context_unreserve(struct pmuk_context *ctx) __must_hold(&ctx->lock);
-bool pmuk_reserve_lend(const struct pmuk_inst *to) __must_hold(&to->ctx->lock);
+bool pmuk_reserve_lend(struct pmuk_inst *to) __must_hold(&to->ctx->lock);
 void pmuk_reserve_placed(int cpu);
 void pmuk_reserve_prefer(int cpu, enum pmuk_rank rank);
 void pmuk_reserve_recall(void);
+void pmuk_reserve_flush(void);
 void pmuk_reserve_show(struct seq_file *m, struct pmuk_inst *inst, const char *rank)
 	__must_hold(&inst->ctx->lock);
 
