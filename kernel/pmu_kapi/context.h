@@ -130,6 +130,7 @@ struct pmuk_turn {
 	struct pmuk_counter **counters;
 	/* The instance's lock guards the next four fields. */
 	unsigned long prepared;		/* ->starts of the instance when the slots were prepared */
+	unsigned long enabled;		/* ->starts of the instance at the latest enabling */
 	u64 runs;			/* turns of this set that have begun */
 	u64 duration;			/* nanoseconds of the turns that have ended */
 	u64 replayed;			/* pending overflows that the next turn has handled */

@@ -690,12 +690,14 @@ static bool pmuk_is_late(struct pmuk_counter *c)
 /* The task may fork between the check of its children and the enabling, so check again. */
 static int pmuk_enable_event(struct pmuk_counter *c)
 {
+	int ret = 0;
+
 	if (pmuk_is_late(c))
 		return -EBUSY;
 	if (c->writes_aux)
 		perf_event_enable_family(c->event);
 	else if (c->host)
-		pmuk_rider_enable(c);
+		ret = pmuk_rider_enable(c);
 	else
 		perf_event_enable(c->event);
 	if (pmuk_is_late(c)) {
@@ -703,7 +705,17 @@ static int pmuk_enable_event(struct pmuk_counter *c)
 		return -EBUSY;
 	}
 	c->begun = true;
-	return 0;
+	return ret;
+}
+
+/* Returns why the counter, which was enabled just now, does not count, or 0. */
+static int pmuk_enable_fault(struct pmuk_counter *c)
+{
+	int ret = pmuk_counter_fault(c);
+
+	if (ret && c->host && !pmuk_rider_refuse(c) && ret == -EBUSY)
+		ret = 0;
+	return ret == -EBUSY ? -ENOSPC : ret;
 }
 
 static int pmuk_enable(struct pmuk_counter *c)
@@ -711,15 +723,8 @@ static int pmuk_enable(struct pmuk_counter *c)
 	/* perf core accepts an event that has lost its context, but never schedules it. */
 	int ret = pmuk_counter_fault(c);
 
-	if (!ret || ret == -EBUSY) {
-		if (pmuk_enable_event(c))
-			return -EBUSY;
-		ret = pmuk_counter_fault(c);
-		if (ret && c->host && !pmuk_rider_refuse(c) && ret == -EBUSY)
-			ret = 0;
-	}
-	if (ret == -EBUSY)
-		ret = -ENOSPC;
+	if (!ret || ret == -EBUSY)
+		ret = pmuk_enable_event(c) ?: pmuk_enable_fault(c);
 	if (ret)
 		pr_debug("enable: type %u config %#llx: %d\n",
 			 c->attr.type, c->attr.config, ret);
@@ -736,11 +741,11 @@ static int pmuk_enable(struct pmuk_counter *c)
  *
  * Context: May sleep.
  * Return: 0; -EINVAL if @c is NULL or an ERR_PTR(); -ENOSPC if the counter is
- * pinned and its PMU is full; -ENODEV if its CPU or PMU has gone; -ESRCH if its
- * task has; -EBUSY with PMUK_INHERIT if the task has children born since the
- * creation, as these would not be counted: enable before the task forks. If the task
- * forks during this call, children born meanwhile may count until @c is destroyed. A pinned
- * task counter is placed when its task next runs: check pmuk_counter_state() then.
+ * pinned and its PMU is full; -ENOMEM if pmuk cannot find out whether it is; -ENODEV if its CPU or
+ * PMU has gone; -ESRCH if its task has; -EBUSY with PMUK_INHERIT if the task has children born
+ * since the creation, as these would not be counted: enable before the task forks. If the task
+ * forks during this call, children born meanwhile may count until @c is destroyed. A pinned task
+ * counter is placed when its task next runs: check pmuk_counter_state() then.
  */
 int pmuk_counter_enable(struct pmuk_counter *c)
 {
@@ -818,8 +823,7 @@ void pmuk_counter_set_count(struct pmuk_counter *c, u64 count)
 /* Returns true if perf core can enable and disable the counter together with its set's others. */
 static bool pmuk_counter_can_batch(const struct pmuk_counter *c)
 {
-	return c && !(c->attr.flags & PMUK_INHERIT) && !c->writes_aux &&
-	       !pmuk_counter_is_gone(c) && !pmuk_rider_is_refused(c);
+	return c && !(c->attr.flags & PMUK_INHERIT) && !c->writes_aux && !pmuk_counter_is_gone(c);
 }
 
 static unsigned int pmuk_batch_events(struct pmuk_counter *const *counters, unsigned int nr,
@@ -848,13 +852,17 @@ static unsigned int pmuk_batch_hosts(struct pmuk_counter *const *counters, unsig
 	return n;
 }
 
-/* Returns true if pmuk_counter_enable() would first look for room for any of the counters. */
-bool pmuk_counters_are_probed(struct pmuk_counter *const *counters, unsigned int nr)
+/*
+ * Returns true if any of the counters has to look for room, as pmuk_counter_enable() lets it do.
+ * After the @first time, only a counter does that to which this was refused.
+ */
+bool pmuk_counters_are_probed(struct pmuk_counter *const *counters, unsigned int nr, bool first)
 {
 	unsigned int i;
 
 	for (i = 0; i < nr; i++) {
-		if (counters[i] && pmuk_rider_is_probed(counters[i]))
+		if (counters[i] && pmuk_rider_is_probed(counters[i]) &&
+		    (first || pmuk_rider_is_refused(counters[i])))
 			return true;
 	}
 	return false;

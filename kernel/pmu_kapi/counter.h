@@ -209,7 +209,7 @@ void pmuk_trial_init(void);
 struct pmuk_counter *pmuk_counter_make(const struct pmuk_attr *attr, int cpu,
 				       struct task_struct *task, pmuk_handler_t handler,
 				       void *slot, struct pmuk_buffer **buffers);
-bool pmuk_counters_are_probed(struct pmuk_counter *const *counters, unsigned int nr);
+bool pmuk_counters_are_probed(struct pmuk_counter *const *counters, unsigned int nr, bool first);
 void pmuk_counters_enable(struct pmuk_counter *const *counters, unsigned int nr);
 void pmuk_counters_disable(struct pmuk_counter *const *counters, unsigned int nr);
 void pmuk_counter_set_count(struct pmuk_counter *c, u64 count);

@@ -185,20 +185,16 @@ static void pmuk_say_failed(struct pmuk_inst *inst, const struct pmuk_slot *slot
 	failed->failed_num = slot->def->num;
 }
 
-static struct mutex *pmuk_inst_trial_lock(const struct pmuk_inst *inst)
-{
-	return pmuk_trial_lock(max(inst->cpu, 0));	/* any, on a task */
-}
-
 static int pmuk_turns_place(struct pmuk_inst *inst, struct pmuk_slot **failed)
 	__must_hold(&inst->lock) __must_hold(&inst->ctx->lock)
 {
+	struct mutex *lock = pmuk_trial_lock(max(inst->cpu, 0));	/* any, on a task */
 	struct pmuk_attr attr = pmuk_slots_attr(inst->ctx);
 	u64 now = ktime_get_mono_fast_ns();
 	unsigned int i;
 	int ret = 0;
 
-	guard(mutex)(pmuk_inst_trial_lock(inst));
+	guard(mutex)(lock);
 	for (i = 0; i < inst->nr_turns && !ret; i++)
 		ret = pmuk_turn_place(&inst->turns[i], &attr, now, failed);
 	for (i = 0; i < inst->nr_turns && !ret; i++)
@@ -438,8 +434,7 @@ int pmuk_inst_start(struct pmuk_inst *inst, struct pmuk_target *failed)
 	context_unsafe(inst->others_waited = false);
 	inst->running = true;
 	inst->since = ktime_get_ns();
-	scoped_guard(mutex, pmuk_inst_trial_lock(inst))
-		ret = pmuk_turn_begin(inst, turn, &slot);
+	ret = pmuk_turn_begin(inst, turn, &slot);
 	if (!ret)
 		return 0;
 	pmuk_turn_end(inst);
@@ -485,18 +480,16 @@ void pmuk_inst_stop(struct pmuk_inst *inst)
 static void pmuk_turn_resume(struct pmuk_inst *inst, struct pmuk_turn *turn)
 	__must_hold(&inst->lock)
 {
-	struct pmuk_slot *slot;
-	bool all = true;
+	struct pmuk_slot *slot, *failed;
+	int state, ret = pmuk_turn_enable(inst, turn, &failed);
 
-	pmuk_counters_enable(turn->counters, turn->nr);
 	pmuk_for_each_slot(slot, turn) {
 		lockdep_assert_held(&slot->inst->lock);
-		if (pmuk_counter_enable(*pmuk_slot_counter(slot)))
-			all = false;
-		else
+		state = pmuk_counter_state(*pmuk_slot_counter(slot));
+		if (state != PMUK_COUNTER_ERROR && state != PMUK_COUNTER_GONE)
 			slot->reported = false;
 	}
-	pmuk_inst_show_group(inst, all);
+	pmuk_inst_show_group(inst, !ret);
 }
 
 /* A turn that has not begun since the start awaits no restart. */
@@ -603,7 +596,7 @@ bool pmuk_inst_has_pinned(struct pmuk_inst *inst, const struct pmu *pmu, int ran
 	unsigned int i;
 
 	guard(mutex)(&inst->lock);
-	guard(mutex)(pmuk_inst_trial_lock(inst));
+	guard(mutex)(pmuk_trial_lock(inst->cpu));
 	for (i = 0; inst->active && i < inst->nr_turns; i++) {
 		if (pmuk_turn_has_pinned(&inst->turns[i], pmu, rank))
 			return true;
@@ -640,8 +633,7 @@ int pmuk_inst_reclaim(struct pmuk_inst *inst, struct pmuk_target *failed)
 			return -EAGAIN;
 		/* Group reads take each counter to be in a register. */
 		pmuk_inst_show_group(inst, false);
-		scoped_guard(mutex, pmuk_inst_trial_lock(inst))
-			pmuk_turn_resume(inst, inst->active);
+		pmuk_turn_resume(inst, inst->active);
 	}
 	return pmuk_inst_has_lost(inst) ? -ENOSPC : 0;
 }

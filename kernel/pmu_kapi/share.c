@@ -358,25 +358,39 @@ int pmuk_host_try(struct pmuk_counter *c)
 }
 
 /*
+ * The rider's event is off afterwards, so the rider does not count when the host gets a register.
+ */
+static void pmuk_host_refuse(struct pmuk_host *host, const struct pmuk_counter *c)
+	__must_hold(&host->lock)
+{
+	set_bit(c->seat, &host->refused);
+	perf_event_disable(c->event);
+	pmuk_host_set_riding(host, c, false);
+}
+
+/*
  * Enables the rider's event after its host's, as the rider's time_running is the host's. If the
  * host has lost its register, this tries to place it again. The host may be older than a rider that
  * has joined it, and the rider must push out no event that is older than itself: it is refused if
- * there is no room.
+ * there is no room, or if pmuk_host_probe() cannot find out, whose error is returned.
  */
-void pmuk_rider_enable(struct pmuk_counter *c)
+int pmuk_rider_enable(struct pmuk_counter *c)
 {
 	struct pmuk_host *host = c->host;
+	int ret;
 
 	guard(mutex)(&host->lock);
-	if (!c->founder && pmuk_host_probe(host)) {
-		set_bit(c->seat, &host->refused);
-		return;
+	ret = c->founder ? 0 : pmuk_host_probe(host);
+	if (ret) {
+		pmuk_host_refuse(host, c);
+		return ret;
 	}
 	clear_bit(c->seat, &host->refused);
 	if (perf_local_state(host->event) <= PERF_EVENT_STATE_OFF)
 		perf_event_enable(host->event);
 	perf_event_enable(c->event);
 	pmuk_host_set_riding(host, c, true);
+	return 0;
 }
 
 /* Returns true if pmuk_rider_enable() would look for room. */
@@ -386,10 +400,10 @@ bool pmuk_rider_is_probed(const struct pmuk_counter *c)
 }
 
 /*
- * Disables a rider whose enabling has failed because its host has no register: the rider must not
- * begin to count when the host gets one later. pmuk_rider_add() cannot fail instead, as perf core
- * would then place no later rider either. Returns false if the rider and its host are enabled by
- * now, because another caller has enabled a rider: then the caller's enabling has succeeded, too.
+ * Refuses a rider whose host has found no register when it was enabled. pmuk_rider_add() cannot
+ * fail instead, as perf core would then place no later rider either. Returns false if the rider and
+ * its host are enabled by now, because another caller has enabled a rider: then the caller's
+ * enabling has succeeded, too.
  */
 bool pmuk_rider_refuse(struct pmuk_counter *c)
 {
@@ -397,14 +411,9 @@ bool pmuk_rider_refuse(struct pmuk_counter *c)
 
 	guard(mutex)(&host->lock);
 	if (perf_local_state(c->event) > PERF_EVENT_STATE_OFF &&
-	    perf_local_state(host->event) > PERF_EVENT_STATE_OFF) {
-		clear_bit(c->seat, &host->refused);
-		pmuk_host_set_riding(host, c, true);
+	    perf_local_state(host->event) > PERF_EVENT_STATE_OFF)
 		return false;
-	}
-	set_bit(c->seat, &host->refused);
-	perf_event_disable(c->event);
-	pmuk_host_set_riding(host, c, false);
+	pmuk_host_refuse(host, c);
 	return true;
 }
 

@@ -198,6 +198,42 @@ static void pmuk_turn_set_away(struct pmuk_turn *turn, bool away)
 		WRITE_ONCE(turn->counters[i]->away, away);
 }
 
+/* Enables all counters, and returns the first error. @first as in pmuk_counters_are_probed(). */
+static int pmuk_turn_enable_all(struct pmuk_turn *turn, bool first, struct pmuk_slot **failed)
+{
+	unsigned int i;
+	int err, ret = 0;
+
+	if (!pmuk_counters_are_probed(turn->counters, turn->nr, first))
+		pmuk_counters_enable(turn->counters, turn->nr);
+	/* A tree's counters are enabled already, unless they write AUX or their task has exited. */
+	for (i = 0; i < turn->nr; i++) {
+		err = pmuk_counter_enable(turn->counters[i]);
+		if (err && !ret) {
+			*failed = &turn->slots[i];
+			ret = err;
+		}
+	}
+	return ret;
+}
+
+/*
+ * Enables the counters of a turn. Those that share an older event look for room once after each
+ * start, and not at each exchange. No trial may be in their way then.
+ */
+int pmuk_turn_enable(struct pmuk_inst *inst, struct pmuk_turn *turn, struct pmuk_slot **failed)
+	__must_hold(&inst->lock)
+{
+	bool first = turn->enabled != inst->starts;
+
+	turn->enabled = inst->starts;
+	if (inst->cpu < 0 ||
+	    (!first && !pmuk_counters_are_probed(turn->counters, turn->nr, false)))
+		return pmuk_turn_enable_all(turn, false, failed);
+	guard(mutex)(pmuk_trial_lock(inst->cpu));
+	return pmuk_turn_enable_all(turn, first, failed);
+}
+
 /*
  * Begin @turn. Overflows that were pending when the set's last turn ended are handled first, as if
  * they came now. A counter that cannot be placed does not keep others from counting; @failed is the
@@ -206,9 +242,7 @@ static void pmuk_turn_set_away(struct pmuk_turn *turn, bool away)
 int pmuk_turn_begin(struct pmuk_inst *inst, struct pmuk_turn *turn, struct pmuk_slot **failed)
 	__must_hold(&inst->lock)
 {
-	bool first = turn->prepared != inst->starts;
-	unsigned int i;
-	int err, ret = 0;
+	int ret;
 
 	pmuk_turn_prepare(inst, turn);
 	pmuk_turn_reset(turn);
@@ -219,17 +253,7 @@ int pmuk_turn_begin(struct pmuk_inst *inst, struct pmuk_turn *turn, struct pmuk_
 	pmuk_turn_replay(inst, turn);
 	if (atomic_read(&inst->masked))
 		return 0;
-	/* Counters look for room once after each start, and not at each exchange. */
-	if (!first || !pmuk_counters_are_probed(turn->counters, turn->nr))
-		pmuk_counters_enable(turn->counters, turn->nr);
-	/* A tree's counters are enabled already, unless they write AUX or their task has exited. */
-	for (i = 0; i < turn->nr; i++) {
-		err = pmuk_counter_enable(turn->counters[i]);
-		if (err && !ret) {
-			*failed = &turn->slots[i];
-			ret = err;
-		}
-	}
+	ret = pmuk_turn_enable(inst, turn, failed);
 	pmuk_inst_show_group(inst, !ret);
 	pmuk_inst_arm_timer(inst);
 	return ret;

@@ -8,6 +8,8 @@
 struct pmuk_turn *pmuk_inst_turn(struct pmuk_inst *inst, u16 set);
 struct pmuk_turn *pmuk_inst_first(struct pmuk_inst *inst);
 struct pmuk_slot *pmuk_inst_slot(struct pmuk_inst *inst, u16 set, u16 num);
+int pmuk_turn_enable(struct pmuk_inst *inst, struct pmuk_turn *turn, struct pmuk_slot **failed)
+	__must_hold(&inst->lock);
 int pmuk_turn_begin(struct pmuk_inst *inst, struct pmuk_turn *turn, struct pmuk_slot **failed)
 	__must_hold(&inst->lock);
 void pmuk_turn_end(struct pmuk_inst *inst) __must_hold(&inst->lock);

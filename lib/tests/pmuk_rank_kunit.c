@@ -274,6 +274,35 @@ static void joiners_push_out_nobody(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, late, 0, 0, cpu), 7);
 }
 
+/*
+ * @late has joined the host of @first, which is stopped. Set 1 of @late takes the last register by
+ * its first counter, so its second one is refused. A restart tries that one again, and must not
+ * push out @other, although the host is older than the counter of @other.
+ */
+static void refused_counters_push_out_nobody(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *first = ranked_with(test, sim, NORMAL, 1, PMUK_PINNED);
+	struct pmuk_context *late = ranked_with(test, sim, NORMAL, 1, 0), *other;
+	struct pmuk_pmd_read read = { .set = 1, .num = 1, .cpu = cpu };
+
+	pmuk_ctx_load(test, first, cpu);
+	pmuk_ctx_add_set(test, late, 1, 0);
+	pmuk_ctx_add(test, late, sim, 1, 0, 1, ALONE);
+	pmuk_ctx_add(test, late, sim, 1, 1, 0, PMUK_PINNED);
+	pmuk_ctx_load(test, late, cpu);
+	other = running(test, sim, NORMAL, 1, cpu);
+	pmuk_ctx_start(test, late);
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(late, 1), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_read_pmds(late, &read, 1), 0);
+	KUNIT_EXPECT_EQ(test, read.ret, -EBUSY);
+	KUNIT_EXPECT_EQ(test, pmuk_restart(late), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 5);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, other, 0, 0, cpu), 5);
+	pmuk_ctx_silent(test, other);
+}
+
 /* The lowest rank gives way first, and of one rank the latest context, and no more than needed. */
 static void lowest_and_latest_go_first(struct kunit *test)
 {
@@ -1266,6 +1295,7 @@ static struct kunit_case pmuk_rank_cases[] = {
 	KUNIT_CASE(sharers_give_way_together),
 	KUNIT_CASE(partial_sharers_give_way),
 	KUNIT_CASE(joiners_push_out_nobody),
+	KUNIT_CASE(refused_counters_push_out_nobody),
 	KUNIT_CASE(lowest_and_latest_go_first),
 	KUNIT_CASE(comes_back_beside),
 	KUNIT_CASE(load_keeps_none_away),

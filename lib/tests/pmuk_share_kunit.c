@@ -440,6 +440,33 @@ static void loss_is_told_to_all(struct kunit *test)
 	}
 }
 
+static int fail_if_told(const struct perf_event_attr *attr, void *data)
+{
+	return READ_ONCE(*(int *)data);
+}
+
+/* The second counter looks for room before it is enabled, and that fails. */
+static void failed_probe_is_told(struct kunit *test)
+{
+	int *error = pmuk_test_zalloc(test, sizeof(*error));
+	const struct pmuk_sim_config config = { .name = "pmuk_sim", .nr_counters = 1, .width = 32,
+						.event_init = fail_if_told, .data = error };
+	struct pmuk_sim *sim = pmuk_test_sim_config(test, &config);
+	struct pmuk_attr attr = share_attr(sim, 0, 0);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_counter *c;
+
+	pmuk_test_counter(test, &attr, cpu, NULL);
+	c = pmuk_test_counter(test, &attr, cpu, NULL);
+	WRITE_ONCE(*error, -ENOMEM);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_ERROR);
+	WRITE_ONCE(*error, 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 5);
+	pmuk_test_expect_count(test, c, 5);
+}
+
 /* The counter is in error though the register counts, and has counted so much. */
 static void expect_refused(struct kunit *test, struct pmuk_counter *c, u64 count)
 {
@@ -1115,6 +1142,7 @@ static struct kunit_case pmuk_share_cases[] = {
 	KUNIT_CASE(others_have_their_own),
 	KUNIT_CASE(pmu_is_for_riders_only),
 	KUNIT_CASE(loss_is_told_to_all),
+	KUNIT_CASE(failed_probe_is_told),
 	KUNIT_CASE(failed_enable_does_not_wait),
 	KUNIT_CASE(failed_retry_does_not_wait),
 	KUNIT_CASE(lost_time_is_missed),
