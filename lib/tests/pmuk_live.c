@@ -31,6 +31,7 @@ struct live {
 	struct task_struct *busy;	/* ->lock: holds ctx->lock; or NULL */
 	struct completion has_lock;
 	struct hrtimer wake;
+	ktime_t wake_each;		/* ->lock; ->wake reads it */
 };
 
 /* ---- the context ---- */
@@ -205,17 +206,24 @@ static long live_look(struct live *l, void __user *arg)
 
 /* ---- sleep ---- */
 
+/* The kernel forgets a wakeup that comes before it freezes the tasks, so others follow. */
 static enum hrtimer_restart live_wake(struct hrtimer *timer)
 {
+	const struct live *l = container_of(timer, struct live, wake);
+
 	pm_system_wakeup();
-	return HRTIMER_NORESTART;
+	hrtimer_forward_now(timer, l->wake_each);
+	return HRTIMER_RESTART;
 }
 
-static long live_wake_later(struct live *l, unsigned long ms)
+static long live_wake_each(struct live *l, unsigned long ms)
 {
-	if (!ms || ms > LIVE_WAKE_MAX)
+	if (ms > LIVE_WAKE_MAX)
 		return -EINVAL;
-	hrtimer_start(&l->wake, ms_to_ktime(ms), HRTIMER_MODE_REL);
+	hrtimer_cancel(&l->wake);
+	l->wake_each = ms_to_ktime(ms);
+	if (ms)
+		hrtimer_start(&l->wake, l->wake_each, HRTIMER_MODE_REL);
 	return 0;
 }
 
@@ -272,7 +280,7 @@ static long live_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	case PMUK_LIVE_CLOSE_LATER:
 		return live_close(l, true);
 	case PMUK_LIVE_WAKE:
-		return live_wake_later(l, arg);
+		return live_wake_each(l, arg);
 	case PMUK_LIVE_LEND_SLEEP:
 		return live_lend_sleep(arg);
 	case PMUK_LIVE_BUSY:

@@ -66,7 +66,7 @@ struct pmuk_live_cpu {
 #define PMUK_LIVE_STOP		_IO('p', 0xea)
 /* Closes the context. */
 #define PMUK_LIVE_CLOSE		_IO('p', 0xeb)
-/* Wakes the machine from suspend to idle, after so many milliseconds. */
+/* Wakes the machine from suspend to idle each so many milliseconds. The argument 0 ends that. */
 #define PMUK_LIVE_WAKE		_IO('p', 0xec)
 /*
  * The argument 1 lets a machine suspend to memory that otherwise cannot, while the module is

@@ -102,22 +102,32 @@ static int to_memory(int fd)
 	return write_file(POWER "state", "mem");
 }
 
-/*
- * A wakeup during the suspend fails with EBUSY. The machine then tries again, with later wakeups.
- */
+/* Suspends to idle, with a wakeup each so many milliseconds. Returns 0, or -1 and errno. */
+static int to_idle_for(int fd, unsigned int ms)
+{
+	int ret, err;
+
+	if (ioctl(fd, PMUK_LIVE_WAKE, ms))
+		return -1;
+	ret = write_file(POWER "state", "freeze");
+	err = errno;
+	ioctl(fd, PMUK_LIVE_WAKE, 0);
+	errno = err;
+	return ret;
+}
+
+/* A wakeup during the suspend fails with EBUSY. The machine then tries again, with later ones. */
 static int to_idle(int fd)
 {
 	unsigned int ms;
+	int ret = -1;
 
-	for (ms = 250; ms <= WAKE_MS_MAX; ms *= 2) {
-		if (ioctl(fd, PMUK_LIVE_WAKE, ms))
-			return -1;
-		if (!write_file(POWER "state", "freeze"))
-			return 0;
-		if (errno != EBUSY)
-			return -1;
+	for (ms = 250; ret && ms <= WAKE_MS_MAX; ms *= 2) {
+		ret = to_idle_for(fd, ms);
+		if (ret && errno != EBUSY)
+			break;
 	}
-	return -1;
+	return ret;
 }
 
 static int go_to_sleep(int fd, const char *state, bool wake)
