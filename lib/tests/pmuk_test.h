@@ -15,6 +15,7 @@
 #include <linux/jiffies.h>
 #include <linux/kthread.h>
 #include <linux/ktime.h>
+#include <linux/minmax.h>
 #include <linux/pmu_kapi.h>
 #include <linux/preempt.h>
 #include <linux/sched.h>
@@ -41,15 +42,26 @@
 })
 
 /*
+ * Sleeps between two polls: *@us, which is 0 at first, says how long. Most waits are short. In a
+ * long one the sleeps get longer, as each timer of a VM wakes several threads of its host.
+ */
+static inline void pmuk_test_pause(unsigned int *us)
+{
+	*us = clamp(2 * *us, 50U, 1000U);
+	usleep_range(*us, 2 * *us);
+}
+
+/*
  * Returns whether all buffers are freed in time. A buffer that was destroyed while its AUX area was
  * being written is freed by a work.
  */
 static inline bool pmuk_test_no_buffers(void)
 {
 	unsigned long end = jiffies + 10 * HZ;
+	unsigned int us = 0;
 
 	while (pmuk_nr_buffers() && time_before(jiffies, end))
-		usleep_range(50, 100);
+		pmuk_test_pause(&us);
 	return !pmuk_nr_buffers();
 }
 
@@ -230,8 +242,10 @@ static inline struct task_struct *pmuk_test_thread(struct kunit *test, int cpu,
 /* A thread that has done its work returns from here when it is stopped. */
 static inline int pmuk_test_wait_for_stop(void)
 {
+	unsigned int us = 0;
+
 	while (!kthread_should_stop())
-		usleep_range(100, 200);
+		pmuk_test_pause(&us);
 	return 0;
 }
 

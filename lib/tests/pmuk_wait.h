@@ -17,10 +17,11 @@
 #define pmuk_ctx_comes_within(cond, patience)				\
 ({									\
 	unsigned long __end = jiffies + (patience);			\
+	unsigned int __us = 0;						\
 	bool __came;							\
 									\
 	while (!(__came = (cond)) && time_before(jiffies, __end))	\
-		usleep_range(50, 100);					\
+		pmuk_test_pause(&__us);					\
 	__came;								\
 })
 
