@@ -1276,19 +1276,21 @@ test_kernel_record_refused() { kernel
 # If pmuk fails later, it terminates COMMAND, and waits for its end.
 test_kernel_record_fails() { kernel
 	# COMMAND has none of our pipes, or we would wait for its end ourselves
-	local command='exec >/dev/null 2>&1; trap "sleep 0.3; echo >ended; exit" TERM; for i in {1..100}; do sleep 0.1; done'
+	local command='exec >/dev/null 2>&1; trap "sleep 0.3; echo >ended; exit" TERM; : >begun; for i in {1..600}; do sleep 0.1; done'
+	export PMUK_TEST=begins
 	(ulimit -f 1024; ends 1 record -- bash -c "$command" 2>said)
 	grep -q 'cannot write to .*: File too large. An older file stays' said || broken "$(cat said)"
 	grep -q 'Another signal ends the wait' said || broken "$(cat said)"
 	[ -e ended ] || broken 'the command goes on, or pmuk does not wait for its end'
 	[ "$(echo data*)" = 'data*' ] || broken "left: $(echo data*)"
-	rm ended
+	rm begun ended
 	# nobody reads pmuk's messages
 	(ulimit -f 1024; record -- bash -c "$command" 2>&1 || echo $? >status) | true
 	waits test -e status
 	[ "$(cat status)" = 1 ] || broken "status $(cat status)"
 	[ -e ended ] || broken 'the command goes on when nobody reads the messages'
 	[ "$(echo data*)" = 'data*' ] || broken "left: $(echo data*)"
+	unset PMUK_TEST
 	# COMMAND may write such files itself, and a stopped one ends, too
 	ends 153 record -- bash -c 'ulimit -f 1; exec 2>/dev/null; exec head -c 9999 /dev/zero >large' 2>/dev/null
 	(ulimit -f 1024; ends 1 record -- bash -c 'exec >/dev/null 2>&1; kill -STOP $$; sleep 100' 2>/dev/null)
