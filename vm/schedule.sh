@@ -57,12 +57,14 @@ install_packages()
 
 # kind LANE: an "alone" lane measures real time on all CPUs, so no "machine" lane runs beside it. A "beside" lane has no
 # VM, or only VMs in virtual time: the host's speed does not matter to it, and it runs at the lowest priority. Any other
-# lane is a "machine" lane; lane watchdog is one because of its VM in real time (watchdog-stopped).
+# lane is a "machine" lane; lane watchdog is one because of its VM in real time (watchdog-stopped). Of these, a "wide"
+# lane has a VM whose four CPUs are busy together, so only one of them runs at a time.
 kind()
 {
 	case ${LONG:+long-}$1 in
 	long-watchdog*|*host|*mutants)			echo alone ;;
 	*static|*user|*model|*first|*icount|watchdog-x86)	echo beside ;;
+	*x86-debug|*x86-kcsan|*torture)			echo wide ;;
 	*)						echo machine ;;
 	esac
 }
@@ -97,13 +99,14 @@ nr_running()
 # "beside" lanes. An "alone" lane runs without "machine" lanes and other "alone" lanes.
 may_start()
 {
-	local machines alone
+	local machines wide alone
 	is_ready "$1" || return
-	machines=$(nr_running machine) alone=$(nr_running alone)
+	wide=$(nr_running wide) machines=$(($(nr_running machine) + wide)) alone=$(nr_running alone)
 	case $(kind "$1") in
 	alone)		[ $((machines + alone)) -eq 0 ] ;;
 	beside)		[ "$(nr_running beside)" -lt "$jobs" ] ;;
 	machine)	[ "$alone" -eq 0 ] && [ "$machines" -lt "$jobs" ] ;;
+	wide)		[ "$wide" -eq 0 ] && [ "$alone" -eq 0 ] && [ "$machines" -lt "$jobs" ] ;;
 	esac
 }
 

@@ -127,8 +127,8 @@ static void sets_stay_while_loaded(struct kunit *test)
 	pmuk_ctx_load(test, ctx, cpu);
 }
 
-/* The test uses all possible ids. Where KASAN makes each allocation slow, it uses each 16th id. */
-#define ID_STEP		(IS_ENABLED(CONFIG_KASAN) ? 16 : 1)
+/* The test uses all possible ids. Where KASAN or KCSAN slows it down, it uses each 16th id. */
+#define ID_STEP		(IS_ENABLED(CONFIG_KASAN) || IS_ENABLED(CONFIG_KCSAN) ? 16 : 1)
 #define NR_IDS		(65536 / ID_STEP)
 
 KUNIT_DEFINE_ACTION_WRAPPER(free_descs, kvfree, const void *);

@@ -62,8 +62,8 @@ has_x86_pmu() { [ -e /sys/bus/event_source/devices/cpu ]; }
 # nothing_left: none of our modules and PMUs is left
 nothing_left()
 {
-	left
-	[ -z "$(left)" ]
+	left=$(left)
+	[ -z "$left" ] || { echo "$left"; return 1; }
 }
 
 # left: prints our modules and PMUs. A kernel that has pmu_kapi built in keeps the PMU of shared counters.
@@ -71,7 +71,7 @@ left()
 {
 	loaded
 	find /sys/bus/event_source/devices -name 'pmuk?*'
-	grep -q ' pmuk_counter_create$' /proc/kallsyms || find /sys/bus/event_source/devices -name pmuk
+	[ -d /sys/kernel/debug/pmuk ] || find /sys/bus/event_source/devices -name pmuk
 }
 
 # sched_says LINE...: /proc/pmuk_sched/cpus has each LINE, and time has been accounted to each CPU

@@ -25,7 +25,7 @@ check()
 	[ -w /dev/kmsg ] || die "no /dev/kmsg here: is this a container?"
 	[ -r /proc/modules ] || die "this kernel has no modules"
 	[ -z "$(ours)" ] || die "these are loaded, unload them first: $(ours | xargs)"
-	[ ! -d /sys/module/pmu_kapi ] || die "pmuk is built into this kernel: its modules are for others"
+	! grep -q ' pmuk_counter_create$' /proc/kallsyms || die "pmuk is built into this kernel: its modules are for others"
 	! signed_only || die "this kernel loads signed modules only (secure boot)"
 }
 

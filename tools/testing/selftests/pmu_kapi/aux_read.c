@@ -288,16 +288,22 @@ static void *read_on(void *data)
 	return NULL;
 }
 
-#define STREAMED	(32 << 20)
+/* Returns how many bytes to stream: PMUK_STREAMED_MIB, or 32 MiB. */
+static uint64_t streamed(void)
+{
+	const char *mib = getenv("PMUK_STREAMED_MIB");
+
+	return (mib ? strtoul(mib, NULL, 10) : 32) << 20;
+}
 
 TEST_F(stream, is_read_while_it_is_written)
 {
 	struct other r = { .s = &self->s };
-	uint64_t tried = 0, written = 0;
+	uint64_t tried = 0, written = 0, wanted = streamed();
 	int64_t once;
 
 	ASSERT_EQ(pthread_create(&r.thread, NULL, read_on, &r), 0);
-	while (written < STREAMED) {
+	while (written < wanted) {
 		once = export_aux_write(self->s.fd, 65536, 1000 * 8);
 		ASSERT_GE(once, 0);
 		tried += 65536;

@@ -348,8 +348,11 @@ TEST_F(sched, stolen_counters_come_back_to_who_stays)
 	pid = start(spin, (void *)1);
 	usleep(100000);
 	for (i = 0; i < 100 && !unswitched; i++) {
-		if (i)
+		if (i) {
+			kill(pid, SIGSTOP);
 			usleep(2500000);
+			kill(pid, SIGCONT);
+		}
 		unswitched = come_back_unswitched(_metadata, pid);
 	}
 	TH_LOG("%d attempts", i);
