@@ -119,18 +119,6 @@ static bool pmuk_inst_give_way_if_it_helps(struct pmuk_inst *inst, struct pmuk_i
 }
 
 /*
- * Makes @inst give way if a counter was pushed out, and @to has counters of that PMU. Returns
- * false, and the walk goes on.
- */
-static bool pmuk_inst_give_way_if_lost(struct pmuk_inst *inst, struct pmuk_inst *to)
-	__must_hold(&inst->ctx->lock)
-{
-	if (pmuk_inst_has_lost(inst) && pmuk_inst_has_pinned(to, inst->lacks, INT_MAX))
-		pmuk_inst_give_way(inst, to->ctx->id);
-	return false;
-}
-
-/*
  * Makes @inst try again soon if it waits for room, and not for events of others. Returns false, and
  * the walk goes on.
  */
@@ -141,6 +129,20 @@ static bool pmuk_inst_recall(struct pmuk_inst *inst, struct pmuk_inst *by)
 		inst->retry_pause = 0;
 		inst->retry_at = jiffies;
 		pmuk_watch_soon(inst->ctx);
+	}
+	return false;
+}
+
+/*
+ * Makes @inst give way if a counter was pushed out, and @to has counters of that PMU. A third
+ * context may have stopped since, so @inst tries again soon. Returns false, and the walk goes on.
+ */
+static bool pmuk_inst_give_way_if_lost(struct pmuk_inst *inst, struct pmuk_inst *to)
+	__must_hold(&inst->ctx->lock)
+{
+	if (pmuk_inst_has_lost(inst) && pmuk_inst_has_pinned(to, inst->lacks, INT_MAX)) {
+		pmuk_inst_give_way(inst, to->ctx->id);
+		pmuk_inst_recall(inst, to);
 	}
 	return false;
 }

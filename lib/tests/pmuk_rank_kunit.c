@@ -1280,6 +1280,25 @@ static void tasks_reserve_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_load_context(ctx, &target), -EOPNOTSUPP);
 }
 
+/*
+ * The counter of @high is older than that of @low, and pushes it out. When a context has stopped
+ * that is no higher than @low, @low comes back soon.
+ */
+static void comes_back_after_an_equal(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *high = ranked(test, sim, HIGH, 1), *equal, *low;
+
+	pmuk_ctx_load(test, high, cpu);
+	equal = running(test, sim, LOW, 1, cpu);
+	low = running(test, sim, LOW, 1, cpu);
+	pmuk_ctx_start(test, high);
+	expect_gave_way(test, low, 1, cpu, high);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(equal), 0);
+	EXPECT_SOON(test, pmuk_sim_count(sim, 0, 5) == 10);
+}
+
 static void no_such_rank(struct kunit *test)
 {
 	const struct pmuk_context_attr attrs[] = { { .rank = LOW - 1 }, { .rank = HIGH + 1 } };
@@ -1311,6 +1330,7 @@ static struct kunit_case pmuk_rank_cases[] = {
 	KUNIT_CASE(vain_tries_are_rare),
 	KUNIT_CASE(turns_push_out),
 	KUNIT_CASE(waits_in_peace),
+	KUNIT_CASE(comes_back_after_an_equal),
 	KUNIT_CASE(no_such_rank),
 	KUNIT_CASE(yields_to_events_of_a_cpu),
 	KUNIT_CASE(yields_to_events_of_a_task),
