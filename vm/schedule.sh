@@ -96,7 +96,8 @@ nr_running()
 
 # may_start LANE: succeeds if the builds for LANE are done and LANE may start now. As many "machine"
 # lanes as CPUs run at a time, because most tests keep only one CPU of their VM busy, and as many
-# "beside" lanes. An "alone" lane runs without "machine" lanes and other "alone" lanes.
+# "beside" lanes. Of "machine" lanes, one may be "wide". An "alone" lane runs without "machine" lanes and other "alone"
+# lanes.
 may_start()
 {
 	local machines wide alone
