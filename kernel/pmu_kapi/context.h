@@ -179,6 +179,8 @@ struct pmuk_inst {
 	bool missed __guarded_by(&ctx->lock);
 	unsigned long retry_at __guarded_by(&ctx->lock);	/* jiffies of the next try */
 	unsigned long retry_pause __guarded_by(&ctx->lock);	/* jiffies between these tries */
+	/* jiffies from the latest loss since the start to a try; 0: no loss */
+	unsigned long lost_pause __guarded_by(&ctx->lock);
 	struct pmuk_reserve *reserve __guarded_by(&ctx->lock);	/* while stopped, or NULL */
 	/* The owner sets it to pmuk_ways() + 1 when events of others wait for a register. */
 	atomic_t others_wait;

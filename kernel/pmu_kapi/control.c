@@ -70,6 +70,7 @@ static int pmuk_context_start_insts(struct pmuk_context *ctx, struct pmuk_target
 	pmuk_for_each_inst(inst, ctx) {
 		lockdep_assert_held(&inst->ctx->lock);
 		inst->vain_pause = 0;	/* the caller wants a try */
+		inst->lost_pause = 0;
 		if (inst->ret == -ENOSPC && !first)
 			inst->ret = pmuk_rank_make_room(inst, &inst->failed, pmuk_inst_start);
 		else if (!inst->ret && !inst->missed)

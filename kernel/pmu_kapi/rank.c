@@ -135,14 +135,17 @@ static bool pmuk_inst_recall(struct pmuk_inst *inst, struct pmuk_inst *by)
 
 /*
  * Makes @inst give way if a counter was pushed out, and @to has counters of that PMU. A third
- * context may have stopped since, so @inst tries again soon. Returns false, and the walk goes on.
+ * context may have stopped since, so @inst tries again soon, and later after each further loss: the
+ * sets of @to may push it out in turn. Returns false, and the walk goes on.
  */
 static bool pmuk_inst_give_way_if_lost(struct pmuk_inst *inst, struct pmuk_inst *to)
 	__must_hold(&inst->ctx->lock)
 {
 	if (pmuk_inst_has_lost(inst) && pmuk_inst_has_pinned(to, inst->lacks, INT_MAX)) {
 		pmuk_inst_give_way(inst, to->ctx->id);
-		pmuk_inst_recall(inst, to);
+		inst->lost_pause = clamp(2 * inst->lost_pause, PMUK_RETRY_MIN, PMUK_RETRY_MAX);
+		inst->retry_pause = inst->lost_pause;
+		inst->retry_at = jiffies + inst->lost_pause;
 	}
 	return false;
 }

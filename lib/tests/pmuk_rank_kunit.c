@@ -1299,6 +1299,26 @@ static void comes_back_after_an_equal(struct kunit *test)
 	EXPECT_SOON(test, pmuk_sim_count(sim, 0, 5) == 10);
 }
 
+/* A context that is pushed out again and again comes back later each time. */
+static void losses_make_pauses_longer(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *high = ranked(test, sim, HIGH, 1), *low;
+	unsigned long pause;
+
+	pmuk_ctx_load(test, high, cpu);
+	low = running(test, sim, LOW, 1, cpu);
+	for (pause = HZ / 10; pause < 10 * HZ; pause *= 2) {
+		pmuk_ctx_start(test, high);
+		expect_gave_way(test, low, 1, cpu, high);
+		scoped_guard(mutex, &low->lock)
+			KUNIT_EXPECT_EQ(test, low->insts[cpu]->lost_pause, pause);
+		KUNIT_EXPECT_EQ(test, pmuk_stop(high), 0);
+		expect_back(test, low, cpu);
+	}
+}
+
 static void no_such_rank(struct kunit *test)
 {
 	const struct pmuk_context_attr attrs[] = { { .rank = LOW - 1 }, { .rank = HIGH + 1 } };
@@ -1331,6 +1351,7 @@ static struct kunit_case pmuk_rank_cases[] = {
 	KUNIT_CASE(turns_push_out),
 	KUNIT_CASE(waits_in_peace),
 	KUNIT_CASE(comes_back_after_an_equal),
+	KUNIT_CASE(losses_make_pauses_longer),
 	KUNIT_CASE(no_such_rank),
 	KUNIT_CASE(yields_to_events_of_a_cpu),
 	KUNIT_CASE(yields_to_events_of_a_task),
