@@ -69,8 +69,9 @@ static int pmuk_context_start_insts(struct pmuk_context *ctx, struct pmuk_target
 	pmuk_insts_call(ctx, pmuk_inst_start_reserved);
 	pmuk_for_each_inst(inst, ctx) {
 		lockdep_assert_held(&inst->ctx->lock);
-		inst->vain_pause = 0;	/* the caller wants a try */
+		inst->vain_pause = 0;		/* the caller wants a try ... */
 		inst->lost_pause = 0;
+		inst->retry_at = jiffies;	/* ... and does not wait for the watch */
 		if (inst->ret == -ENOSPC && !first)
 			inst->ret = pmuk_rank_make_room(inst, &inst->failed, pmuk_inst_start);
 		else if (!inst->ret && !inst->missed)
@@ -96,7 +97,7 @@ static int pmuk_context_start(struct pmuk_context *ctx, struct pmuk_target *fail
 		pmuk_context_stop(ctx);
 		return ret;
 	}
-	pmuk_hotplug_retry_now(ctx);
+	pmuk_hotplug_retry(ctx);
 	WRITE_ONCE(ctx->watch_pause, PMUK_WATCH_MIN);
 	mod_delayed_work(pmuk_wq, &ctx->watch, PMUK_WATCH_MIN);
 	return 0;

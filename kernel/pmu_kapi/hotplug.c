@@ -5,7 +5,6 @@
  * The callbacks only note what they see and leave the rest to a worker: perf core takes
  * the hotplug lock for some events, so counters are neither made nor ended under it.
  */
-
 #include <linux/cpu.h>
 #include <linux/cpuhotplug.h>
 #include <linux/cpumask.h>
@@ -158,22 +157,10 @@ static void pmuk_hotplug_try(struct pmuk_context *ctx, bool (*fn)(struct pmuk_in
 		start_poll_synchronize_rcu();
 }
 
-/* The watch calls this: a CPU that had no room may have some now. */
+/* pmuk_start() and the watch call this: a CPU that had no room may have some now. */
 void pmuk_hotplug_retry(struct pmuk_context *ctx) __must_hold(&ctx->lock)
 {
 	pmuk_hotplug_try(ctx, pmuk_hotplug_retry_inst);
-}
-
-/* pmuk_start() calls this: it tries each CPU that had no room, and does not wait for the watch. */
-void pmuk_hotplug_retry_now(struct pmuk_context *ctx) __must_hold(&ctx->lock)
-{
-	struct pmuk_inst *inst;
-
-	pmuk_for_each_inst(inst, ctx) {
-		lockdep_assert_held(&inst->ctx->lock);
-		inst->retry_at = jiffies;
-	}
-	pmuk_hotplug_retry(ctx);
 }
 
 /* Returns in how many jiffies pmuk_hotplug_retry() has something to do, at most @pause. */

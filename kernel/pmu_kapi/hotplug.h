@@ -7,7 +7,6 @@
 
 void pmuk_hotplug_work(struct work_struct *work);
 void pmuk_hotplug_retry(struct pmuk_context *ctx) __must_hold(&ctx->lock);
-void pmuk_hotplug_retry_now(struct pmuk_context *ctx) __must_hold(&ctx->lock);
 unsigned long pmuk_hotplug_retry_in(struct pmuk_context *ctx, unsigned long pause)
 	__must_hold(&ctx->lock);
 int pmuk_hotplug_add(struct pmuk_context *ctx);

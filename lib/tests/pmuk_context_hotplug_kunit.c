@@ -379,6 +379,7 @@ static void start_tries_the_place_at_once(struct kunit *test)
 	struct pmuk_inst *inst;
 
 	start_without_place(p);
+	disable_delayed_work_sync(&p->ctx->watch);
 	scoped_guard(mutex, &p->ctx->lock) {
 		inst = p->ctx->insts[p->cpu];
 		lockdep_assert_held(&inst->ctx->lock);
