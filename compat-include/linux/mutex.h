@@ -9,6 +9,10 @@
 #define __guarded_by(...)
 #endif
 
+#ifndef __assumes_ctx_lock
+#define __assumes_ctx_lock(...)
+#endif
+
 /* The compiler does not check the expressions in here. */
 #ifndef context_unsafe
 #define context_unsafe(...)	({ __VA_ARGS__; })	/* the value of the last one */

@@ -68,7 +68,6 @@ static int pmuk_context_start_insts(struct pmuk_context *ctx, struct pmuk_target
 	}
 	pmuk_insts_call(ctx, pmuk_inst_start_reserved);
 	pmuk_for_each_inst(inst, ctx) {
-		lockdep_assert_held(&inst->ctx->lock);
 		inst->vain_pause = 0;		/* the caller wants a try ... */
 		inst->lost_pause = 0;
 		inst->retry_at = jiffies;	/* ... and does not wait for the watch */
@@ -178,10 +177,8 @@ int pmuk_restart(struct pmuk_context *ctx)
 	if (!ctx->running)
 		return 0;
 	pmuk_insts_call(ctx, pmuk_inst_restart);
-	pmuk_for_each_inst(inst, ctx) {
-		lockdep_assert_held(&inst->ctx->lock);
+	pmuk_for_each_inst(inst, ctx)
 		pmuk_rank_placed(inst);
-	}
 	pmuk_watch_soon(ctx);
 	return 0;
 }
@@ -286,7 +283,6 @@ void pmuk_watch_work(struct work_struct *work)
 	if (!ctx->running)
 		return;
 	pmuk_for_each_inst(inst, ctx) {
-		lockdep_assert_held(&inst->ctx->lock);
 		pmuk_inst_watch(inst);
 		pmuk_rank_recover(inst);
 		pmuk_rank_yield(inst);

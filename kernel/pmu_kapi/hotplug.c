@@ -10,7 +10,6 @@
 #include <linux/cpumask.h>
 #include <linux/init.h>
 #include <linux/jiffies.h>
-#include <linux/lockdep.h>
 #include <linux/minmax.h>
 #include <linux/rcupdate.h>
 
@@ -95,7 +94,6 @@ static void pmuk_hotplug_finish(struct pmuk_context *ctx) __must_hold(&ctx->lock
 
 	synchronize_rcu();
 	pmuk_for_each_inst(inst, ctx) {
-		lockdep_assert_held(&inst->ctx->lock);
 		if (inst->retired)
 			pmuk_inst_finish(inst);
 	}
@@ -171,7 +169,6 @@ unsigned long pmuk_hotplug_retry_in(struct pmuk_context *ctx, unsigned long paus
 	long left;
 
 	pmuk_for_each_inst(inst, ctx) {
-		lockdep_assert_held(&inst->ctx->lock);
 		left = inst->retry_at - jiffies;
 		if (inst->missed)
 			pause = clamp_t(long, left, 1, pause);

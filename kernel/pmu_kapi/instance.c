@@ -336,15 +336,17 @@ void pmuk_inst_free(struct pmuk_inst *inst)
 	kvfree(inst);
 }
 
-/* Returns the first instance from *@cpu on, and sets *@cpu to its index; NULL if there is none. */
-struct pmuk_inst *pmuk_inst_from(struct pmuk_context *ctx, unsigned int *cpu)
+/* Sets *@inst to the first instance from *@cpu on, and *@cpu to its index; false: there is none. */
+bool pmuk_inst_from(struct pmuk_context *ctx, unsigned int *cpu, struct pmuk_inst **inst)
 	__must_hold(&ctx->lock)
 {
+	lockdep_assert_held(&ctx->lock);
 	for (; *cpu < nr_cpu_ids; (*cpu)++) {
-		if (ctx->insts[*cpu])
-			return ctx->insts[*cpu];
+		*inst = ctx->insts[*cpu];
+		if (*inst)
+			return true;
 	}
-	return NULL;
+	return false;
 }
 
 /* ---- calls on all CPUs at once ---- */
@@ -399,17 +401,14 @@ void pmuk_insts_call(struct pmuk_context *ctx, void (*fn)(struct pmuk_inst *inst
 	struct pmuk_inst *inst;
 
 	pmuk_for_each_inst(inst, ctx) {
-		lockdep_assert_held(&inst->ctx->lock);
 		inst->call = fn;
 		inst->asked = pmuk_inst_ask_to_call(inst, here);
 	}
 	pmuk_for_each_inst(inst, ctx) {
-		lockdep_assert_held(&inst->ctx->lock);
 		if (!inst->asked)
 			fn(inst);
 	}
 	pmuk_for_each_inst(inst, ctx) {
-		lockdep_assert_held(&inst->ctx->lock);
 		if (inst->asked)
 			pmuk_inst_await_call(inst);
 	}

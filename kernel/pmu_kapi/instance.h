@@ -5,11 +5,11 @@
 
 #include "context.h"
 
-struct pmuk_inst *pmuk_inst_from(struct pmuk_context *ctx, unsigned int *cpu)
-	__must_hold(&ctx->lock);
+bool pmuk_inst_from(struct pmuk_context *ctx, unsigned int *cpu, struct pmuk_inst **inst)
+	__must_hold(&ctx->lock) __assumes_ctx_lock(&(*inst)->ctx->lock);
 
 #define pmuk_for_each_inst(inst, ctx)	\
-	for (unsigned int __cpu = 0; (inst = pmuk_inst_from(ctx, &__cpu)); __cpu++)
+	for (unsigned int __cpu = 0; pmuk_inst_from(ctx, &__cpu, &(inst)); __cpu++)
 
 struct pmuk_inst *pmuk_inst_alloc(struct pmuk_context *ctx, int cpu) __must_hold(&ctx->lock);
 void pmuk_inst_free(struct pmuk_inst *inst);

@@ -347,7 +347,6 @@ void pmuk_rank_recall(struct pmuk_context *ctx) __must_hold(&ctx->lock)
 	struct pmuk_inst *inst;
 
 	pmuk_for_each_inst(inst, ctx) {
-		lockdep_assert_held(&inst->ctx->lock);
 		if (pmuk_inst_can_displace(inst))
 			pmuk_rank_any_below(inst, pmuk_inst_recall);
 	}

@@ -305,20 +305,16 @@ void pmuk_context_reserve(struct pmuk_context *ctx) __must_hold(&ctx->lock)
 {
 	struct pmuk_inst *inst;
 
-	pmuk_for_each_inst(inst, ctx) {
-		lockdep_assert_held(&inst->ctx->lock);
+	pmuk_for_each_inst(inst, ctx)
 		pmuk_inst_reserve(inst);
-	}
 }
 
 void pmuk_context_unreserve(struct pmuk_context *ctx) __must_hold(&ctx->lock)
 {
 	struct pmuk_inst *inst;
 
-	pmuk_for_each_inst(inst, ctx) {
-		lockdep_assert_held(&inst->ctx->lock);
+	pmuk_for_each_inst(inst, ctx)
 		pmuk_inst_unreserve(inst);
-	}
 }
 
 /*

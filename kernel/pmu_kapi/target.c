@@ -7,6 +7,7 @@
 #include <linux/cpumask.h>
 #include <linux/err.h>
 #include <linux/export.h>
+#include <linux/limits.h>
 #include <linux/lockdep.h>
 #include <linux/minmax.h>
 #include <linux/rcupdate.h>
@@ -32,7 +33,6 @@ static void pmuk_context_drop_insts(struct pmuk_context *ctx) __must_hold(&ctx->
 	pmuk_insts_call(ctx, pmuk_inst_retire);
 	pmuk_pmds_keep(ctx);
 	pmuk_for_each_inst(inst, ctx) {
-		lockdep_assert_held(&inst->ctx->lock);
 		WRITE_ONCE(ctx->insts[max(inst->cpu, 0)], NULL);
 		inst->next = dropped;
 		dropped = inst;
@@ -203,7 +203,7 @@ static int pmuk_context_load(struct pmuk_context *ctx, struct pmuk_target *targe
 	__must_hold(&ctx->lock)
 {
 	const char *lacks = pmuk_target_lacks(ctx, target->type);
-	unsigned int cpu = 0;
+	unsigned long id = 0;
 	int ret;
 
 	if (ctx->loaded)
@@ -220,7 +220,8 @@ static int pmuk_context_load(struct pmuk_context *ctx, struct pmuk_target *targe
 		pmuk_context_put_task(ctx);
 		return ret;
 	}
-	ctx->start_set = pmuk_inst_from(ctx, &cpu)->turns[0].set->id;
+	xa_find(&ctx->sets, &id, ULONG_MAX, XA_PRESENT);
+	ctx->start_set = id;
 	WRITE_ONCE(ctx->loaded, true);
 	pmuk_context_reserve(ctx);
 	return 0;
