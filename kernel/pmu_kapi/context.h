@@ -148,7 +148,7 @@ struct pmuk_inst {
 	bool live __guarded_by(&lock, &ctx->lock);	/* has counters; a write takes both locks */
 	/* pmuk_inst_finish() has to free the counters when the grace period ->grace has ended. */
 	bool retired __guarded_by(&lock, &ctx->lock);
-	unsigned long grace __guarded_by(&lock);
+	unsigned long grace __guarded_by(&lock, &ctx->lock);
 	bool running __guarded_by(&lock);	/* was started, and not stopped */
 	unsigned long starts __guarded_by(&lock);	/* how often it was started */
 	bool exited __guarded_by(&lock);	/* a message has reported the exit of the task */

@@ -56,21 +56,15 @@ static void pmuk_turn_finish(struct pmuk_turn *turn)
 	}
 }
 
-static void pmuk_inst_finish_locked(struct pmuk_inst *inst)
-	__must_hold(&inst->lock) __must_hold(&inst->ctx->lock)
-{
-	unsigned int i;
-
-	for (i = 0; i < inst->nr_turns; i++)
-		pmuk_turn_finish(&inst->turns[i]);
-	inst->retired = false;
-}
-
 /* Frees the counters of an instance that was retired a grace period ago. */
 void pmuk_inst_finish(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
 {
+	unsigned int i;
+
 	guard(mutex)(&inst->lock);
-	pmuk_inst_finish_locked(inst);
+	for (i = 0; i < inst->nr_turns; i++)
+		pmuk_turn_finish(&inst->turns[i]);
+	inst->retired = false;
 }
 
 /* The counts stay. The counters are freed later, so that many instances share a grace period. */
@@ -202,14 +196,24 @@ static int pmuk_turns_place(struct pmuk_inst *inst, struct pmuk_slot **failed)
 	return ret;
 }
 
-/* Place all counters of all sets, or none. */
-static int pmuk_inst_place_locked(struct pmuk_inst *inst, struct pmuk_target *failed)
-	__must_hold(&inst->lock) __must_hold(&inst->ctx->lock)
+/*
+ * Place all counters of all sets, or none. If this fails, the instance is retired. The counters
+ * that were placed by then stay until the next try, or until pmuk_inst_finish(): so a try does not
+ * wait for the counters of its own.
+ */
+int pmuk_inst_place(struct pmuk_inst *inst, struct pmuk_target *failed)
+	__must_hold(&inst->ctx->lock)
 {
 	struct pmuk_slot *slot = NULL;
 	unsigned int i;
-	int ret = pmuk_turns_place(inst, &slot);
+	int ret;
 
+	if (inst->retired) {
+		cond_synchronize_rcu(inst->grace);
+		pmuk_inst_finish(inst);
+	}
+	guard(mutex)(&inst->lock);
+	ret = pmuk_turns_place(inst, &slot);
 	if (ret) {
 		pmuk_say_failed(inst, slot, failed, ret);
 		pmuk_inst_retire_locked(inst);
@@ -222,21 +226,6 @@ static int pmuk_inst_place_locked(struct pmuk_inst *inst, struct pmuk_target *fa
 		pmuk_group_plan(&inst->turns[i]);
 	}
 	return 0;
-}
-
-/*
- * If this fails, the instance is retired. The counters that were placed by then stay until the next
- * try, or until pmuk_inst_finish(): so a try does not wait for the counters of its own.
- */
-int pmuk_inst_place(struct pmuk_inst *inst, struct pmuk_target *failed)
-	__must_hold(&inst->ctx->lock)
-{
-	guard(mutex)(&inst->lock);
-	if (inst->retired) {
-		cond_synchronize_rcu(inst->grace);
-		pmuk_inst_finish_locked(inst);
-	}
-	return pmuk_inst_place_locked(inst, failed);
 }
 
 void pmuk_inst_retire(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
