@@ -167,7 +167,8 @@ struct pmuk_inst {
 	bool asked __guarded_by(&ctx->lock);
 	struct work_struct call_work;	/* calls ->call; the caller holds ctx->lock meanwhile */
 	int ret;			/* the start returned this */
-	struct pmuk_target failed;	/* the counter that the start could not place */
+	/* ctx->lock guards: the slot that could not be placed or started at the latest failure */
+	const struct pmuk_slot *failed;
 
 	const struct pmu *lacks;	/* ctx->lock guards: had no room at the latest failure */
 	int ways __guarded_by(&ctx->lock);	/* pmuk_ways at the latest try to find room */

@@ -50,7 +50,7 @@ static void pmuk_inst_start_reserved(struct pmuk_inst *inst)
 {
 	/* ctx->lock is held: by this task, or by a task that waits in pmuk_insts_call(). */
 	context_unsafe(pmuk_inst_unreserve(inst));
-	pmuk_inst_start_first(inst);
+	inst->ret = pmuk_inst_start(inst);
 }
 
 /*
@@ -72,17 +72,14 @@ static int pmuk_context_start_insts(struct pmuk_context *ctx, struct pmuk_target
 		inst->lost_pause = 0;
 		inst->retry_at = jiffies;	/* ... and does not wait for the watch */
 		if (inst->ret == -ENOSPC && !first)
-			inst->ret = pmuk_rank_make_room(inst, &inst->failed, pmuk_inst_start);
+			inst->ret = pmuk_rank_make_room(inst, pmuk_inst_start);
 		else if (!inst->ret && !inst->missed)
 			pmuk_rank_placed(inst);
 		if (inst->ret && !inst->missed && !first)
 			first = inst;
 	}
-	if (first && failed) {
-		failed->failed_cpu = first->failed.failed_cpu;
-		failed->failed_set = first->failed.failed_set;
-		failed->failed_num = first->failed.failed_num;
-	}
+	if (first && failed)
+		pmuk_inst_tell_failed(first, failed);
 	return first ? first->ret : 0;
 }
 

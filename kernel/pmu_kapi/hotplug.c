@@ -51,14 +51,13 @@ static int pmuk_cpu_offline(unsigned int cpu, struct hlist_node *node)
 	return 0;
 }
 
-static int pmuk_inst_resume(struct pmuk_inst *inst, struct pmuk_target *failed)
-	__must_hold(&inst->ctx->lock)
+static int pmuk_inst_resume(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
 {
-	int ret = inst->live ? 0 : pmuk_inst_place(inst, failed);
+	int ret = inst->live ? 0 : pmuk_inst_place(inst);
 
 	if (ret || !inst->ctx->running)
 		return ret;
-	ret = pmuk_inst_start(inst, failed);
+	ret = pmuk_inst_start(inst);
 	/* Counters that wait for long would be older than others, and push these out. */
 	if (ret)
 		pmuk_inst_retire(inst);
@@ -71,16 +70,15 @@ static int pmuk_inst_resume(struct pmuk_inst *inst, struct pmuk_target *failed)
  */
 static bool pmuk_inst_rejoin(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
 {
-	struct pmuk_target failed = {};
 	int ret;
 
 	pmuk_inst_unreserve(inst);
-	ret = pmuk_rank_place(inst, &failed, pmuk_inst_resume);
+	ret = pmuk_rank_place(inst, pmuk_inst_resume);
 	if (!ret)
 		pmuk_post(inst->ctx, PMUK_MSG_CPU_ONLINE, inst->cpu, 1, 0, 0);
 	else if (!atomic_read(&inst->stale) && !inst->missed)
 		pmuk_post(inst->ctx, PMUK_MSG_COUNTER_LOST, inst->cpu, 1,
-			  BIT(failed.failed_num), failed.failed_set);
+			  BIT(inst->failed->def->num), inst->failed->turn->set->id);
 	pmuk_inst_set_missed(inst, ret && !atomic_read(&inst->stale));
 	if (!inst->ctx->running)
 		pmuk_inst_reserve(inst);

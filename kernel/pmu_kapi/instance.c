@@ -166,17 +166,20 @@ static const struct pmu *pmuk_slot_pmu(const struct pmuk_slot *slot)
 	return c ? c->hw_event->pmu : NULL;
 }
 
-static void pmuk_say_failed(struct pmuk_inst *inst, const struct pmuk_slot *slot,
-			    struct pmuk_target *failed, int ret)
+static void pmuk_say_failed(struct pmuk_inst *inst, const struct pmuk_slot *slot, int ret)
 {
+	inst->failed = slot;
 	inst->lacks = pmuk_slot_pmu(slot);
 	pr_debug("context: CPU %d, set %u, counter %u: %d\n", inst->cpu, slot->turn->set->id,
 		 slot->def->num, ret);
-	if (!failed)
-		return;
-	failed->failed_cpu = inst->cpu;
-	failed->failed_set = slot->turn->set->id;
-	failed->failed_num = slot->def->num;
+}
+
+/* The instance was not placed, or not started: tells the caller which counter has failed. */
+void pmuk_inst_tell_failed(const struct pmuk_inst *inst, struct pmuk_target *target)
+{
+	target->failed_cpu = inst->cpu;
+	target->failed_set = inst->failed->turn->set->id;
+	target->failed_num = inst->failed->def->num;
 }
 
 static int pmuk_turns_place(struct pmuk_inst *inst, struct pmuk_slot **failed)
@@ -201,8 +204,7 @@ static int pmuk_turns_place(struct pmuk_inst *inst, struct pmuk_slot **failed)
  * that were placed by then stay until the next try, or until pmuk_inst_finish(): so a try does not
  * wait for the counters of its own.
  */
-int pmuk_inst_place(struct pmuk_inst *inst, struct pmuk_target *failed)
-	__must_hold(&inst->ctx->lock)
+int pmuk_inst_place(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
 {
 	struct pmuk_slot *slot = NULL;
 	unsigned int i;
@@ -215,7 +217,7 @@ int pmuk_inst_place(struct pmuk_inst *inst, struct pmuk_target *failed)
 	guard(mutex)(&inst->lock);
 	ret = pmuk_turns_place(inst, &slot);
 	if (ret) {
-		pmuk_say_failed(inst, slot, failed, ret);
+		pmuk_say_failed(inst, slot, ret);
 		pmuk_inst_retire_locked(inst);
 		return ret;
 	}
@@ -405,7 +407,7 @@ void pmuk_insts_call(struct pmuk_context *ctx, void (*fn)(struct pmuk_inst *inst
 
 /* ---- start and stop ---- */
 
-int pmuk_inst_start(struct pmuk_inst *inst, struct pmuk_target *failed)
+int pmuk_inst_start(struct pmuk_inst *inst)
 {
 	struct pmuk_turn *turn = pmuk_inst_first(inst);
 	struct pmuk_slot *slot = NULL;
@@ -430,14 +432,8 @@ int pmuk_inst_start(struct pmuk_inst *inst, struct pmuk_target *failed)
 	/* The CPU goes offline. The instance is started when the CPU comes back. */
 	if (ret == -ENODEV && atomic_read(&inst->stale))
 		return 0;
-	pmuk_say_failed(inst, slot, failed, ret);
+	pmuk_say_failed(inst, slot, ret);
 	return ret;
-}
-
-/* Starts the instance for pmuk_insts_call(). The error stays in ->ret. */
-void pmuk_inst_start_first(struct pmuk_inst *inst)
-{
-	inst->ret = pmuk_inst_start(inst, &inst->failed);
 }
 
 /* Keep the values of a tree's slots, whose counters count on: the next start goes on from these. */
@@ -613,8 +609,7 @@ bool pmuk_inst_has_lost(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
 }
 
 /* Enables the counters that were pushed out. Returns -ENOSPC if some have found no room. */
-int pmuk_inst_reclaim(struct pmuk_inst *inst, struct pmuk_target *failed)
-	__must_hold(&inst->ctx->lock)
+int pmuk_inst_reclaim(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
 {
 	scoped_guard(mutex, &inst->lock) {
 		if (!inst->active || atomic_read(&inst->masked))

@@ -13,21 +13,19 @@ bool pmuk_inst_from(struct pmuk_context *ctx, unsigned int *cpu, struct pmuk_ins
 
 struct pmuk_inst *pmuk_inst_alloc(struct pmuk_context *ctx, int cpu) __must_hold(&ctx->lock);
 void pmuk_inst_free(struct pmuk_inst *inst);
-int pmuk_inst_place(struct pmuk_inst *inst, struct pmuk_target *failed)
-	__must_hold(&inst->ctx->lock);
+void pmuk_inst_tell_failed(const struct pmuk_inst *inst, struct pmuk_target *target);
+int pmuk_inst_place(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock);
 void pmuk_inst_retire(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock);
 bool pmuk_cpu_is_isolated(int cpu);
 void pmuk_inst_finish(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock);
 void pmuk_insts_call(struct pmuk_context *ctx, void (*fn)(struct pmuk_inst *inst))
 	__must_hold(&ctx->lock);
-int pmuk_inst_start(struct pmuk_inst *inst, struct pmuk_target *failed);
-void pmuk_inst_start_first(struct pmuk_inst *inst);
+int pmuk_inst_start(struct pmuk_inst *inst);
 void pmuk_inst_stop(struct pmuk_inst *inst);
 void pmuk_inst_restart(struct pmuk_inst *inst);
 bool pmuk_inst_has_pinned(struct pmuk_inst *inst, const struct pmu *pmu, int rank);
 bool pmuk_inst_has_lost(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock);
-int pmuk_inst_reclaim(struct pmuk_inst *inst, struct pmuk_target *failed)
-	__must_hold(&inst->ctx->lock);
+int pmuk_inst_reclaim(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock);
 void pmuk_inst_watch(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock);
 
 #endif /* _PMU_KAPI_INSTANCE_H */

@@ -198,8 +198,7 @@ static void pmuk_rank_searched(struct pmuk_inst *inst, bool took, bool found)
 }
 
 /* Calls @place until @place finds room, or until no reservation lends what @inst lacks. */
-static int pmuk_rank_borrow(struct pmuk_inst *inst, struct pmuk_target *failed,
-			    int (*place)(struct pmuk_inst *inst, struct pmuk_target *failed))
+static int pmuk_rank_borrow(struct pmuk_inst *inst, int (*place)(struct pmuk_inst *inst))
 	__must_hold(&inst->ctx->lock)
 {
 	bool borrowed = false;
@@ -207,7 +206,7 @@ static int pmuk_rank_borrow(struct pmuk_inst *inst, struct pmuk_target *failed,
 
 	while (ret == -ENOSPC && pmuk_reserve_lend(inst)) {
 		borrowed = true;
-		ret = place(inst, failed);
+		ret = place(inst);
 	}
 	if (borrowed)
 		pmuk_rank_searched(inst, false, !ret);
@@ -221,8 +220,7 @@ static int pmuk_rank_borrow(struct pmuk_inst *inst, struct pmuk_target *failed,
  * of that context, and so waits until the trial has ended. So @place is called once more after the
  * search. Returns what @place has returned, or -ENOSPC if no context can give way.
  */
-static int pmuk_rank_displace(struct pmuk_inst *inst, struct pmuk_target *failed,
-			      int (*place)(struct pmuk_inst *inst, struct pmuk_target *failed))
+static int pmuk_rank_displace(struct pmuk_inst *inst, int (*place)(struct pmuk_inst *inst))
 	__must_hold(&inst->ctx->lock)
 {
 	bool took = false, last = false;
@@ -232,7 +230,7 @@ static int pmuk_rank_displace(struct pmuk_inst *inst, struct pmuk_target *failed
 		return -ENOSPC;
 	for (;;) {
 		inst->ways = atomic_read(pmuk_ways(inst->cpu));
-		ret = place(inst, failed);
+		ret = place(inst);
 		if (ret != -ENOSPC || last)
 			break;
 		if (pmuk_reserve_lend(inst))
@@ -250,8 +248,7 @@ static int pmuk_rank_displace(struct pmuk_inst *inst, struct pmuk_target *failed
  * -ENOSPC at once during the pause after a search in vain. If @inst does not count after the
  * search, a worker reserves again what @inst has borrowed.
  */
-int pmuk_rank_make_room(struct pmuk_inst *inst, struct pmuk_target *failed,
-			int (*place)(struct pmuk_inst *inst, struct pmuk_target *failed))
+int pmuk_rank_make_room(struct pmuk_inst *inst, int (*place)(struct pmuk_inst *inst))
 	__must_hold(&inst->ctx->lock)
 {
 	int ret;
@@ -259,26 +256,25 @@ int pmuk_rank_make_room(struct pmuk_inst *inst, struct pmuk_target *failed,
 	if (inst->cpu < 0 || (inst->vain_pause && time_before(jiffies, inst->vain_until)))
 		return -ENOSPC;
 	inst->loans = PMUK_LOANS_MAX;
-	ret = pmuk_rank_borrow(inst, failed, place);
+	ret = pmuk_rank_borrow(inst, place);
 	if (ret == -ENOSPC)
-		ret = pmuk_rank_displace(inst, failed, place);
+		ret = pmuk_rank_displace(inst, place);
 	if (ret || !pmuk_inst_counts(inst))
 		pmuk_reserve_recall();
 	return ret;
 }
 
 /* Calls @place, which places @inst, starts it, or both. */
-int pmuk_rank_place(struct pmuk_inst *inst, struct pmuk_target *failed,
-		    int (*place)(struct pmuk_inst *inst, struct pmuk_target *failed))
+int pmuk_rank_place(struct pmuk_inst *inst, int (*place)(struct pmuk_inst *inst))
 	__must_hold(&inst->ctx->lock)
 {
 	int ret;
 
 	if (inst->cpu >= 0)
 		pmuk_reserve_prefer(inst->cpu, inst->ctx->rank);
-	ret = place(inst, failed);
+	ret = place(inst);
 	if (ret == -ENOSPC)
-		return pmuk_rank_make_room(inst, failed, place);
+		return pmuk_rank_make_room(inst, place);
 	if (!ret)
 		pmuk_rank_placed(inst);
 	return ret;
@@ -295,7 +291,7 @@ void pmuk_rank_recover(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
 		return;
 	if (inst->nr_turns > 1)
 		pmuk_rank_placed(inst);
-	if (pmuk_inst_has_lost(inst) && !pmuk_rank_make_room(inst, NULL, pmuk_inst_reclaim))
+	if (pmuk_inst_has_lost(inst) && !pmuk_rank_make_room(inst, pmuk_inst_reclaim))
 		pmuk_post(inst->ctx, PMUK_MSG_CPU_ONLINE, inst->cpu, 1, 0, 0);
 }
 

@@ -6,11 +6,9 @@
 #include "context.h"
 
 void pmuk_inst_set_missed(struct pmuk_inst *inst, bool missed) __must_hold(&inst->ctx->lock);
-int pmuk_rank_make_room(struct pmuk_inst *inst, struct pmuk_target *failed,
-			int (*place)(struct pmuk_inst *inst, struct pmuk_target *failed))
+int pmuk_rank_make_room(struct pmuk_inst *inst, int (*place)(struct pmuk_inst *inst))
 	__must_hold(&inst->ctx->lock);
-int pmuk_rank_place(struct pmuk_inst *inst, struct pmuk_target *failed,
-		    int (*place)(struct pmuk_inst *inst, struct pmuk_target *failed))
+int pmuk_rank_place(struct pmuk_inst *inst, int (*place)(struct pmuk_inst *inst))
 	__must_hold(&inst->ctx->lock);
 void pmuk_rank_placed(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock);
 void pmuk_rank_recover(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock);

@@ -135,7 +135,7 @@ static void pmuk_context_set_target(struct pmuk_context *ctx, const struct pmuk_
  * Publish the instance first, and then see whether its CPU is online. So no hotplug callback is
  * missed: the callback finds the instance, or this function finds what it has written to ->online.
  */
-static int pmuk_context_add_inst(struct pmuk_context *ctx, int cpu, struct pmuk_target *failed)
+static int pmuk_context_add_inst(struct pmuk_context *ctx, int cpu, struct pmuk_target *target)
 	__must_hold(&ctx->lock)
 {
 	struct pmuk_inst *inst = pmuk_inst_alloc(ctx, pmuk_target_is_task(ctx) ? -1 : cpu);
@@ -145,14 +145,16 @@ static int pmuk_context_add_inst(struct pmuk_context *ctx, int cpu, struct pmuk_
 		return -ENOMEM;
 	lockdep_assert_held(&inst->ctx->lock);
 	smp_store_release(&ctx->insts[cpu], inst);	/* pairs with pmuk_snapshot() */
-	if (pmuk_target_is_task(ctx))
-		return pmuk_inst_place(inst, failed);
 	smp_mb();	/* pairs with pmuk_cpu_online() and pmuk_cpu_offline() */
-	if (!cpumask_test_cpu(cpu, ctx->online))
+	if (!pmuk_target_is_task(ctx) && !cpumask_test_cpu(cpu, ctx->online))
 		return 0;
-	ret = pmuk_rank_place(inst, failed, pmuk_inst_place);
+	ret = pmuk_rank_place(inst, pmuk_inst_place);
 	/* If the CPU has gone offline meanwhile, pmuk_hotplug_work() places the counters later. */
-	return ret == -ENODEV && atomic_read(&inst->stale) ? 0 : ret;
+	if (ret == -ENODEV && atomic_read(&inst->stale))
+		return 0;
+	if (ret)
+		pmuk_inst_tell_failed(inst, target);
+	return ret;
 }
 
 static int pmuk_context_place_cpus(struct pmuk_context *ctx, struct pmuk_target *target)

@@ -344,15 +344,17 @@ static void comes_back_beside(struct kunit *test)
 	pmuk_ctx_silent(test, high);
 }
 
-/* A load only tries whether there is room. */
+/* A load only tries whether there is room. Nothing has failed if it finds room after a while. */
 static void load_keeps_none_away(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
 	int cpu = pmuk_test_pin_first(test);
 	struct pmuk_context *low = running(test, sim, LOW, 1, cpu);
 	struct pmuk_context *high = ranked(test, sim, HIGH, 1);
+	struct pmuk_target target = { .cpu = cpu, .failed_cpu = 77 };
 
-	pmuk_ctx_load(test, high, cpu);
+	KUNIT_ASSERT_EQ(test, pmuk_load_context(high, &target), 0);
+	KUNIT_EXPECT_EQ(test, target.failed_cpu, 77);
 	expect_tried(test, low, cpu, high);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 5);
 	pmuk_ctx_start(test, high);
