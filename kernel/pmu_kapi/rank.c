@@ -58,6 +58,7 @@ void pmuk_inst_set_missed(struct pmuk_inst *inst, bool missed) __must_hold(&inst
  * Calls @fn for the instance of each context whose rank is below that of @than, on the CPU of
  * @than: the lowest rank first, and within a rank the latest context first. The locks of both
  * contexts are held. A call that returns true is the last. Returns whether there was such a call.
+ * If @fn is NULL, any instance will do.
  */
 static bool pmuk_rank_any_below(struct pmuk_inst *than,
 				bool (*fn)(struct pmuk_inst *inst, struct pmuk_inst *than))
@@ -75,7 +76,7 @@ static bool pmuk_rank_any_below(struct pmuk_inst *than,
 				continue;
 			mutex_lock_nested(&ctx->lock, SINGLE_DEPTH_NESTING);
 			inst = pmuk_target_is_task(ctx) ? NULL : ctx->insts[than->cpu];
-			done = inst && fn(inst, than);
+			done = inst && (!fn || fn(inst, than));
 			mutex_unlock(&ctx->lock);
 		}
 	}
@@ -162,11 +163,6 @@ static bool pmuk_inst_counts(struct pmuk_inst *inst)
 	return inst->active;
 }
 
-static bool pmuk_inst_is_there(struct pmuk_inst *inst, struct pmuk_inst *than)
-{
-	return true;
-}
-
 /*
  * The instance counts. perf core serves pinned counters in the order of their creation. So when the
  * counters of @inst are enabled, they may push out younger ones: of reservations, and of contexts
@@ -226,7 +222,7 @@ static int pmuk_rank_displace(struct pmuk_inst *inst, int (*place)(struct pmuk_i
 	bool took = false, last = false;
 	int ret;
 
-	if (!pmuk_inst_can_displace(inst) || !pmuk_rank_any_below(inst, pmuk_inst_is_there))
+	if (!pmuk_inst_can_displace(inst) || !pmuk_rank_any_below(inst, NULL))
 		return -ENOSPC;
 	for (;;) {
 		inst->ways = atomic_read(pmuk_ways(inst->cpu));
