@@ -12,7 +12,6 @@
 #include <linux/export.h>
 #include <linux/irq_work.h>
 #include <linux/limits.h>
-#include <linux/lockdep.h>
 #include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/module.h>
@@ -77,12 +76,11 @@ pid_t pmuk_aux_new_session(void)
 /* Announces the area, which @b has, right behind the data, or where it is mapped. */
 void pmuk_aux_announce(struct pmuk_buffer *b) __must_hold(&b->lock)
 {
+	u64 pgoff = b->aux_maps ? b->aux_pgoff : 1 + (u64)b->data.nr;
 	struct perf_event_mmap_page *page = b->ring.page;
-	struct pmuk_aux *aux = b->aux;
 
-	lockdep_assert_held(&aux->b->lock);
-	WRITE_ONCE(page->aux_offset, (aux->maps ? aux->pgoff : 1 + (u64)b->data.nr) * PAGE_SIZE);
-	WRITE_ONCE(page->aux_size, (u64)aux->pages.nr * PAGE_SIZE);
+	WRITE_ONCE(page->aux_offset, pgoff * PAGE_SIZE);
+	WRITE_ONCE(page->aux_size, (u64)b->aux->pages.nr * PAGE_SIZE);
 }
 
 /*

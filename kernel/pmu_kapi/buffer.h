@@ -41,6 +41,8 @@ struct pmuk_buffer {
 	struct pmuk_pages data __guarded_by(&lock);	/* const unless ->user_tail */
 	unsigned int maps __guarded_by(&lock);	/* maps of the control page and the data */
 	bool dropped __guarded_by(&lock);	/* the last map took the data pages with it */
+	unsigned int aux_maps __guarded_by(&lock);	/* maps of the AUX area */
+	unsigned long aux_pgoff __guarded_by(&lock);	/* the offset of all these maps */
 	/* perf core keeps the page up to date; processes that map it may read registers */
 	bool reads __guarded_by(&lock);
 
@@ -78,8 +80,6 @@ struct pmuk_aux {
 	u64 hw_id;			/* owner: the hardware id that the driver reported last */
 	bool has_hw_id;			/* owner: the driver has reported one */
 	bool hw_id_due;			/* owner: no record has that id yet */
-	unsigned int maps __guarded_by(&b->lock);	/* maps of the area */
-	unsigned long pgoff __guarded_by(&b->lock);	/* the offset of all these maps */
 	u64 wakeups_reported;		/* ->b->notify writes: ->area.wakeups at its latest call */
 	u64 lost_reported;		/* ->b->notify writes: likewise ->area.truncations */
 	struct irq_work gone_irq;	/* the last writer has ended: leaves NMI ... */

@@ -206,17 +206,6 @@ static int pmuk_mmap_data(struct pmuk_buffer *b, unsigned int nr, struct vm_area
 	return ret;
 }
 
-/* Returns whether the AUX area is mapped in the first @nr pages: the control page and the data. */
-static bool pmuk_aux_is_mapped_in(const struct pmuk_buffer *b, unsigned long nr)
-{
-	const struct pmuk_aux *aux = b->aux;
-
-	if (!aux)
-		return false;
-	lockdep_assert_held(&aux->b->lock);
-	return aux->maps && aux->pgoff < nr;
-}
-
 static int pmuk_mmap_locked(struct pmuk_map *m, struct vm_area_struct *vma)
 {
 	unsigned int nr = vma_pages(vma) - 1;
@@ -224,7 +213,7 @@ static int pmuk_mmap_locked(struct pmuk_map *m, struct vm_area_struct *vma)
 	int ret;
 
 	lockdep_assert_held(&b->lock);
-	if ((b->maps && nr != b->data.nr) || pmuk_aux_is_mapped_in(b, 1 + nr)) {
+	if ((b->maps && nr != b->data.nr) || (b->aux_maps && b->aux_pgoff <= nr)) {
 		pr_debug("mmap: other maps are of another size, or of the AUX area there\n");
 		return -EBUSY;
 	}
@@ -249,18 +238,16 @@ static const char *pmuk_aux_mmap_fault(const struct pmuk_buffer *b, struct vm_ar
 {
 	const struct perf_event_mmap_page *page = b->ring.page;
 	u64 offset = READ_ONCE(page->aux_offset), size = READ_ONCE(page->aux_size);
-	const struct pmuk_aux *aux = b->aux;
 
-	lockdep_assert_held(&aux->b->lock);
 	if (vma->vm_pgoff < 1 + (u64)b->data.nr)
 		return "an AUX area in the data";
 	if (offset % PAGE_SIZE || offset / PAGE_SIZE != vma->vm_pgoff)
 		return "not the aux_offset that is announced";
 	if (size != (u64)vma_pages(vma) * PAGE_SIZE)
 		return "not the aux_size that is announced";
-	if (vma_pages(vma) != aux->pages.nr)
+	if (vma_pages(vma) != b->aux->pages.nr)
 		return "not the size of the AUX area";
-	if (aux->maps && aux->pgoff != vma->vm_pgoff)
+	if (b->aux_maps && b->aux_pgoff != vma->vm_pgoff)
 		return "an AUX area that is mapped at another offset";
 	return NULL;
 }
@@ -268,8 +255,7 @@ static const char *pmuk_aux_mmap_fault(const struct pmuk_buffer *b, struct vm_ar
 /* User space may have written an offset that lies in the data: mend it. */
 static void pmuk_aux_drop(struct pmuk_buffer *b) __must_hold(&b->lock)
 {
-	lockdep_assert_held(&b->aux->b->lock);
-	b->aux->maps--;
+	b->aux_maps--;
 	if (READ_ONCE(b->ring.page->aux_offset) < (1 + (u64)b->data.nr) * PAGE_SIZE)
 		pmuk_aux_announce(b);
 }
@@ -277,7 +263,6 @@ static void pmuk_aux_drop(struct pmuk_buffer *b) __must_hold(&b->lock)
 static int pmuk_aux_mmap_locked(struct pmuk_map *m, struct vm_area_struct *vma)
 {
 	struct pmuk_buffer *b = m->b;
-	struct pmuk_aux *aux = b->aux;
 	const char *fault;
 	int ret;
 
@@ -290,9 +275,8 @@ static int pmuk_aux_mmap_locked(struct pmuk_map *m, struct vm_area_struct *vma)
 	ret = pmuk_mmap_insert_pages(vma, 0, &b->aux->pages);
 	if (ret)
 		return ret;
-	lockdep_assert_held(&aux->b->lock);
-	aux->maps++;
-	aux->pgoff = vma->vm_pgoff;
+	b->aux_maps++;
+	b->aux_pgoff = vma->vm_pgoff;
 	return 0;
 }
 
@@ -316,12 +300,10 @@ static void pmuk_mmap_open(struct vm_area_struct *vma)
 	refcount_inc(&m->vmas);
 	pmuk_buffer_get(m->b);
 	guard(mutex)(&m->b->lock);
-	if (!m->of_aux) {
+	if (m->of_aux)
+		m->b->aux_maps++;
+	else
 		m->b->maps++;
-		return;
-	}
-	lockdep_assert_held(&m->b->aux->b->lock);
-	m->b->aux->maps++;
 }
 
 static void pmuk_mmap_close(struct vm_area_struct *vma)
