@@ -248,14 +248,14 @@ static void pmuk_counter_put_others(struct pmuk_counter *c)
 static struct perf_event *pmuk_counter_event(struct pmuk_counter *c, const struct pmuk_attr *attr,
 					     struct task_struct *task)
 {
-	unsigned int precise = c->host ? 0 : attr->precise_ip;
-	struct perf_event_attr pa = pmuk_event_attr(attr);
+	/* A rider's host has what else is asked of the hardware. */
+	const struct pmuk_attr rider = { .type = pmuk_rider_pmu.type, .flags = attr->flags };
+	const struct pmuk_attr *own = c->host ? &rider : attr;
+	struct perf_event_attr pa = pmuk_event_attr(own);
 	struct perf_event *event;
 
 	pa.sample_period = attr->period ? pmuk_next_period(c) : 0;
-	if (c->host)
-		pmuk_host_set_attr(&pa);
-	event = pmuk_event_create(&pa, precise, c->cpu, task, pmuk_overflow, c);
+	event = pmuk_event_create(&pa, own->precise_ip, c->cpu, task, pmuk_overflow, c);
 	/* The driver may have moved the event to another CPU. Buffers and contexts are by CPU. */
 	if (!IS_ERR(event) && (attr->buffer || c->handler) && perf_local_cpu(event) != c->cpu) {
 		perf_event_release_kernel(event);

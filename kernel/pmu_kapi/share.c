@@ -249,20 +249,6 @@ static struct pmuk_host *pmuk_host_create(const struct pmuk_attr *attr, int cpu)
 	return host;
 }
 
-/* Turns attributes of a hardware event into those of a rider, with the same excludes. */
-void pmuk_host_set_attr(struct perf_event_attr *pa)
-{
-	pa->type = pmuk_rider_pmu.type;
-	pa->config = 0;
-	pa->config1 = 0;
-	pa->config2 = 0;
-	pa->config3 = 0;
-	pa->branch_sample_type = 0;
-	pa->sample_regs_intr = 0;
-	pa->sample_regs_user = 0;
-	pa->sample_type = 0;
-}
-
 /*
  * Gives the counter a seat, which pmuk_host_leave() has to give back. Returns -ENOMEM, or
  * -EOPNOTSUPP if the event cannot be shared or perf core refuses it. In the latter case the caller
