@@ -826,27 +826,19 @@ static bool pmuk_counter_can_batch(const struct pmuk_counter *c)
 	return c && !(c->attr.flags & PMUK_INHERIT) && !c->writes_aux && !pmuk_counter_is_gone(c);
 }
 
-static unsigned int pmuk_batch_events(struct pmuk_counter *const *counters, unsigned int nr,
-				      struct perf_event **events)
+/* Returns how many @events there are: those of the counters, or of their hosts that are off. */
+static unsigned int pmuk_batch(struct pmuk_counter *const *counters, unsigned int nr, bool hosts,
+			       struct perf_event **events)
 {
 	unsigned int i, n = 0;
 
 	for (i = 0; i < nr; i++) {
-		if (pmuk_counter_can_batch(counters[i]))
+		if (!pmuk_counter_can_batch(counters[i]))
+			continue;
+		if (!hosts)
 			events[n++] = counters[i]->event;
-	}
-	return n;
-}
-
-/* The time of a rider runs from its start only if its host has a register then. */
-static unsigned int pmuk_batch_hosts(struct pmuk_counter *const *counters, unsigned int nr,
-				     struct perf_event **events)
-{
-	unsigned int i, n = 0;
-
-	for (i = 0; i < nr; i++) {
-		if (pmuk_counter_can_batch(counters[i]) && counters[i]->host &&
-		    perf_local_state(counters[i]->hw_event) == PERF_EVENT_STATE_OFF)
+		else if (counters[i]->host &&
+			 perf_local_state(counters[i]->hw_event) == PERF_EVENT_STATE_OFF)
 			events[n++] = counters[i]->hw_event;
 	}
 	return n;
@@ -877,8 +869,9 @@ void pmuk_counters_enable(struct pmuk_counter *const *counters, unsigned int nr)
 {
 	struct perf_event *events[PMUK_SET_COUNTERS];
 
-	perf_events_enable(events, pmuk_batch_hosts(counters, nr, events));
-	perf_events_enable(events, pmuk_batch_events(counters, nr, events));
+	/* The time of a rider runs from its start only if its host has a register then. */
+	perf_events_enable(events, pmuk_batch(counters, nr, true, events));
+	perf_events_enable(events, pmuk_batch(counters, nr, false, events));
 }
 
 /* Disables the counters of a set likewise. pmuk_counter_disable() then publishes the values. */
@@ -886,7 +879,7 @@ void pmuk_counters_disable(struct pmuk_counter *const *counters, unsigned int nr
 {
 	struct perf_event *events[PMUK_SET_COUNTERS];
 
-	perf_events_disable(events, pmuk_batch_events(counters, nr, events));
+	perf_events_disable(events, pmuk_batch(counters, nr, false, events));
 }
 
 /**
