@@ -216,19 +216,9 @@ static const struct file_operations pmuk_device_fops = {
 	.poll		= pmuk_device_poll,
 };
 
-static struct miscdevice pmuk_device = {
+struct miscdevice pmuk_device = {
 	.minor	= MISC_DYNAMIC_MINOR,
 	.name	= "pmuk",
 	.mode	= 0666,		/* the open asks for CAP_PERFMON */
 	.fops	= &pmuk_device_fops,
 };
-
-int pmuk_device_init(void)
-{
-	return misc_register(&pmuk_device);
-}
-
-void pmuk_device_exit(void)
-{
-	misc_deregister(&pmuk_device);
-}

@@ -3,7 +3,8 @@
 #ifndef _PMU_KAPI_DEVICE_H
 #define _PMU_KAPI_DEVICE_H
 
-int pmuk_device_init(void);
-void pmuk_device_exit(void);
+#include <linux/miscdevice.h>
+
+extern struct miscdevice pmuk_device;
 
 #endif /* _PMU_KAPI_DEVICE_H */

@@ -20,13 +20,13 @@ static int __init pmuk_init(void)
 		return ret;
 	pmuk_trial_init();
 	pmuk_reserve_init();
-	ret = pmuk_share_init();
+	ret = perf_pmu_register(&pmuk_rider_pmu, "pmuk", -1);
 	if (ret)
 		goto fail_share;
 	ret = pmuk_hotplug_init();
 	if (ret)
 		goto fail_hotplug;
-	ret = pmuk_device_init();
+	ret = misc_register(&pmuk_device);
 	if (ret)
 		goto fail_device;
 	pmuk_debugfs_init();
@@ -35,7 +35,7 @@ static int __init pmuk_init(void)
 fail_device:
 	pmuk_hotplug_exit();
 fail_hotplug:
-	pmuk_share_exit();
+	perf_pmu_unregister(&pmuk_rider_pmu);
 fail_share:
 	pmuk_work_exit();
 	return ret;
@@ -49,11 +49,11 @@ fs_initcall(pmuk_init);	/* after misc_init() */
 static void __exit pmuk_exit(void)
 {
 	pmuk_debugfs_exit();
-	pmuk_device_exit();
+	misc_deregister(&pmuk_device);
 	pmuk_hotplug_exit();
 	pmuk_reserve_exit();
 	rcu_barrier();
-	pmuk_share_exit();
+	perf_pmu_unregister(&pmuk_rider_pmu);
 	pmuk_work_exit();
 }
 module_exit(pmuk_exit);

@@ -451,13 +451,3 @@ bool pmuk_sharers_are_kept(struct pmuk_counter *c)
 	guard(mutex)(&host->lock);
 	return !(host->riding & ~host->kept);
 }
-
-int pmuk_share_init(void)
-{
-	return perf_pmu_register(&pmuk_rider_pmu, "pmuk", -1);
-}
-
-void pmuk_share_exit(void)
-{
-	perf_pmu_unregister(&pmuk_rider_pmu);
-}

@@ -68,8 +68,6 @@ static inline u32 pmuk_host_loads(struct pmuk_host *host)
 }
 
 /* share.c */
-int pmuk_share_init(void);
-void pmuk_share_exit(void);
 int pmuk_host_join(struct pmuk_counter *c, const struct pmuk_attr *attr);
 void pmuk_host_leave(struct pmuk_counter *c);
 int pmuk_host_try(struct pmuk_counter *c);
