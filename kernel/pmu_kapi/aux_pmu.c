@@ -24,6 +24,7 @@
 #include <linux/printk.h>
 #include <linux/sched.h>
 #include <linux/smp.h>
+#include <linux/string.h>
 
 #include "buffer.h"
 #include "counter.h"
@@ -75,11 +76,18 @@ static struct pmuk_aux *pmuk_event_aux(struct perf_event *event)
 	return pmuk_counter_aux(event->overflow_handler_context, raw_smp_processor_id());
 }
 
-struct pmuk_itrace_record {
-	struct perf_event_header header;
-	u32 pid;
-	u32 tid;
-};
+/* Writes a record: a header and 8 bytes, @what. Returns false if there is no room for it. */
+static bool pmuk_aux_note(struct pmuk_aux *aux, u32 type, const void *what)
+{
+	struct perf_event_header *rec;
+
+	rec = pmuk_output_begin(aux->b, type, sizeof(*rec) + sizeof(u64));
+	if (!rec)
+		return false;
+	memcpy(rec + 1, what, sizeof(u64));
+	pmuk_output_end(aux->b, rec);
+	return true;
+}
 
 /*
  * A PERF_RECORD_ITRACE_START says whose instructions follow, as perf core says with each event's
@@ -88,38 +96,18 @@ struct pmuk_itrace_record {
  */
 static void pmuk_aux_report_itrace(struct pmuk_aux *aux, struct perf_event *event)
 {
-	struct pmuk_itrace_record *rec;
+	const u32 ids[] = { task_tgid_nr(current), task_pid_nr(current) };
 
 	if (!perf_local_pmu_can(event, PERF_PMU_CAP_ITRACE) || aux->reported_id == event->id)
 		return;
-	rec = (struct pmuk_itrace_record *)pmuk_output_begin(aux->b, PERF_RECORD_ITRACE_START,
-							     sizeof(*rec));
-	if (!rec)
-		return;
-	rec->pid = task_tgid_nr(current);
-	rec->tid = task_pid_nr(current);
-	pmuk_output_end(aux->b, &rec->header);
-	aux->reported_id = event->id;
+	if (pmuk_aux_note(aux, PERF_RECORD_ITRACE_START, ids))
+		aux->reported_id = event->id;
 }
-
-struct pmuk_hw_id_record {
-	struct perf_event_header header;
-	u64 hw_id;
-};
 
 static void pmuk_aux_report_hw_id(struct pmuk_aux *aux)
 {
-	struct pmuk_hw_id_record *rec;
-
-	if (!aux->hw_id_due)
-		return;
-	rec = (struct pmuk_hw_id_record *)pmuk_output_begin(aux->b, PERF_RECORD_AUX_OUTPUT_HW_ID,
-							    sizeof(*rec));
-	if (!rec)
-		return;
-	rec->hw_id = aux->hw_id;
-	pmuk_output_end(aux->b, &rec->header);
-	aux->hw_id_due = false;
+	if (aux->hw_id_due && pmuk_aux_note(aux, PERF_RECORD_AUX_OUTPUT_HW_ID, &aux->hw_id))
+		aux->hw_id_due = false;
 }
 
 /*
