@@ -102,14 +102,6 @@ static struct pmuk_inst *pmuk_context_own(struct pmuk_context *ctx)
 	return READ_ONCE(ctx->insts[raw_smp_processor_id()]);
 }
 
-static void pmuk_group_copy_offsets(struct pmuk_turn *turn)
-{
-	unsigned int i;
-
-	for (i = 0; i < min(turn->nr, PMUK_GROUP_FAST); i++)
-		turn->group.offsets[i] = turn->counters[i]->offset;
-}
-
 /* Returns true if each counter's own reads are fast, with the offset that the group has. */
 static bool pmuk_group_has_offsets(const struct pmuk_turn *turn)
 {
@@ -131,9 +123,10 @@ static bool pmuk_group_has_offsets(const struct pmuk_turn *turn)
 static void pmuk_group_allow_fast(const struct pmuk_inst *inst, struct pmuk_turn *turn)
 {
 	struct pmuk_group *group = &turn->group;
+	unsigned int i;
 
-	if (group->shared)
-		pmuk_group_copy_offsets(turn);
+	for (i = 0; group->shared && i < min(turn->nr, PMUK_GROUP_FAST); i++)
+		group->offsets[i] = turn->counters[i]->offset;
 	WRITE_ONCE(group->fast_tick, jiffies);
 	barrier();
 	if (atomic_read(&inst->masked) || (group->shared && !pmuk_group_has_offsets(turn)))

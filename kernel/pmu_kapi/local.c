@@ -130,18 +130,6 @@ static int pmuk_count_any(const struct pmuk_counter *c, u64 *count)
 }
 
 /*
- * If an NMI has paused the counter, ->frozen may be incomplete until ->settle has run. Outside of
- * NMI, do now what ->settle has to do. Returns true if that was done.
- */
-static bool pmuk_settle_now(struct pmuk_counter *c)
-{
-	if (in_nmi() || !irq_work_is_pending(&c->settle))
-		return false;
-	c->settle.func(&c->settle);
-	return true;
-}
-
-/*
  * Does the reads that pmuk_read_fast() does not: the first in each tick, which publishes, those in
  * NMI, and those of counters that are paused, throttled or without a ->mask. Also returns errors.
  */
@@ -155,8 +143,11 @@ static int pmuk_read_slow(struct pmuk_counter *c, u64 *count)
 	if (!pmuk_hw_is_on(c))
 		return -EBUSY;
 	ret = pmuk_count_any(c, count);
-	if (ret > 0 && pmuk_settle_now(c))
+	/* If an NMI has paused the counter, ->frozen may be incomplete until ->settle has run. */
+	if (ret > 0 && !in_nmi() && irq_work_is_pending(&c->settle)) {
+		c->settle.func(&c->settle);
 		ret = pmuk_count_any(c, count);
+	}
 	if (ret)
 		return ret > 0 ? 0 : ret;
 

@@ -105,14 +105,6 @@ void pmuk_inst_note_due(struct pmuk_inst *inst, int why)
 }
 
 /* Overflows call this, on the instance's CPU or in its task, from any context, NMI too. */
-static void pmuk_inst_ask(struct pmuk_inst *inst, int why)
-{
-	if (inst->nr_turns < 2)
-		return;
-	pmuk_inst_note_due(inst, why);
-	irq_work_queue(&inst->irq_work);
-}
-
 static void pmuk_slot_act(struct pmuk_slot *slot, u32 action)
 {
 	struct pmuk_inst *inst = slot->inst;
@@ -128,10 +120,13 @@ static void pmuk_slot_act(struct pmuk_slot *slot, u32 action)
 		pmuk_counter_set_period(*pmuk_slot_counter(slot),
 					PMUK_PERIOD_MAX - slot->def->pmd.random_mask);
 	}
-	if (limit && ++slot->overflows >= limit) {
-		slot->overflows = 0;
-		pmuk_inst_ask(inst, PMUK_DUE_OVERFLOWS);
-	}
+	if (!limit || ++slot->overflows < limit)
+		return;
+	slot->overflows = 0;
+	if (inst->nr_turns < 2)
+		return;
+	pmuk_inst_note_due(inst, PMUK_DUE_OVERFLOWS);
+	irq_work_queue(&inst->irq_work);
 }
 
 static void pmuk_slot_call_format(struct pmuk_slot *slot, struct pmuk_counter *c,

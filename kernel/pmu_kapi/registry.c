@@ -46,20 +46,14 @@ static int pmuk_perf_validate(const void *arg, size_t size, const struct pmuk_co
 }
 
 /* Most overflows write a record, so this counts the few that do not: see pmuk_inst_records(). */
-static void pmuk_perf_record(const struct pmuk_format_event *event)
+static u32 pmuk_perf_handler(const struct pmuk_format_event *event)
 {
 	struct pmuk_slot *slot = event->counter->slot;
+	u32 action = PMUK_FORMAT_RESET;
 
 	if (!event->buffer ||
 	    !pmuk_format_sample(event->counter, event->buffer, event->sample, event->data))
 		atomic64_inc(&slot->inst->unwritten);
-}
-
-static u32 pmuk_perf_handler(const struct pmuk_format_event *event)
-{
-	u32 action = PMUK_FORMAT_RESET;
-
-	pmuk_perf_record(event);
 	if (event->notify)
 		action |= PMUK_FORMAT_NOTIFY | (event->mask ? PMUK_FORMAT_MASK : 0);
 	return action;

@@ -73,14 +73,6 @@ static void pmuk_fill_sample(struct pmuk_counter *c, struct perf_event *event,
 						  data, regs);
 }
 
-/* perf core has just brought its count up to date, so the register need not be read. */
-static void pmuk_value_at_overflow(struct pmuk_counter *c, struct pmuk_value *value)
-{
-	value->count = perf_local_updated(c->event);
-	pmuk_hw_times(c, value);
-	pmuk_publish(c, value);
-}
-
 /*
  * Adapts the period after an overflow at @ran, in time_running. If the overflow has interrupted
  * perf core in an update of its times, @ran may be wrong. Then the times of this period and of the
@@ -135,7 +127,10 @@ static bool pmuk_end_period(struct pmuk_counter *c, struct pmuk_sample *sample)
 
 	if (begun && !perf_local_passes_end(c->event, sample->period))
 		return false;
-	pmuk_value_at_overflow(c, &sample->value);
+	/* perf core has just brought its count up to date, so the register need not be read. */
+	sample->value.count = perf_local_updated(c->event);
+	pmuk_hw_times(c, &sample->value);
+	pmuk_publish(c, &sample->value);
 	if (begun)
 		pmuk_adapt_begun(c, sample);
 	else

@@ -167,13 +167,6 @@ static struct pmuk_host *pmuk_host_find(const struct pmuk_attr *attr, int cpu)
 	return NULL;
 }
 
-/* Returns false for perf core's own events, which take no register of a PMU. */
-static bool pmuk_host_may_serve(const struct pmuk_attr *attr)
-{
-	return attr->type != PERF_TYPE_SOFTWARE && attr->type != PERF_TYPE_TRACEPOINT &&
-	       attr->type != PERF_TYPE_BREAKPOINT;
-}
-
 /*
  * Returns true if counters can share the event: it takes a register, does not trace, and is not an
  * uncore PMU's, whose driver may move it to another CPU.
@@ -258,7 +251,9 @@ int pmuk_host_join(struct pmuk_counter *c, const struct pmuk_attr *attr)
 {
 	struct pmuk_host *host;
 
-	if (!pmuk_host_may_serve(attr))
+	/* perf core's own events take no register of a PMU. */
+	if (attr->type == PERF_TYPE_SOFTWARE || attr->type == PERF_TYPE_TRACEPOINT ||
+	    attr->type == PERF_TYPE_BREAKPOINT)
 		return -EOPNOTSUPP;
 	guard(mutex)(&pmuk_hosts_lock);
 	host = pmuk_host_find(attr, c->cpu);

@@ -135,19 +135,6 @@ static void pmuk_turn_prepare(struct pmuk_inst *inst, struct pmuk_turn *turn)
 		pmuk_slot_prepare(&turn->slots[i]);
 }
 
-/*
- * Clears what the latest turn of the set has left. No overflow changes these fields now: the
- * counters are disabled, and overflows of a tree are dropped until @turn is active.
- */
-static void pmuk_turn_reset(struct pmuk_turn *turn)
-{
-	unsigned int i;
-
-	atomic_set(&turn->overflowed, 0);
-	for (i = 0; i < turn->nr; i++)
-		turn->slots[i].overflows = 0;
-}
-
 struct pmuk_arm {
 	struct pmuk_inst *inst;
 	u64 ns;
@@ -242,10 +229,17 @@ int pmuk_turn_enable(struct pmuk_inst *inst, struct pmuk_turn *turn, struct pmuk
 int pmuk_turn_begin(struct pmuk_inst *inst, struct pmuk_turn *turn, struct pmuk_slot **failed)
 	__must_hold(&inst->lock)
 {
+	unsigned int i;
 	int ret;
 
 	pmuk_turn_prepare(inst, turn);
-	pmuk_turn_reset(turn);
+	/*
+	 * Clear what the latest turn of the set has left. No overflow changes these fields now: the
+	 * counters are disabled, and overflows of a tree are dropped until @turn is active.
+	 */
+	atomic_set(&turn->overflowed, 0);
+	for (i = 0; i < turn->nr; i++)
+		turn->slots[i].overflows = 0;
 	inst->wanted = NULL;
 	WRITE_ONCE(inst->active, turn);
 	pmuk_turn_set_away(turn, false);
