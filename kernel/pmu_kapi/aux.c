@@ -14,12 +14,11 @@
 /**
  * DOC: The AUX area
  *
- * A single CPU writes, as in the record ring. There is one writer at a time: hardware, or code
- * that keeps to the same rules. A writer opens the area with begin, which says how much may be
- * written, and closes it with end, which says how much was written. Between the two the area
- * stays open for as long as that takes, over interrupts, and over records that interrupts write
- * to the ring. One reader at a time reads, on any CPU. Reader and writer do not wait for each
- * other.
+ * A single CPU writes, as in the record ring. There is one writer at a time: hardware, or code that
+ * keeps to the same rules. A writer opens the area with begin, which says how much may be written,
+ * and closes it with end, which says how much was written. Between the two the area stays open for
+ * as long as that takes, over interrupts, and over records that interrupts write to the ring. One
+ * reader at a time reads, on any CPU. Reader and writer do not wait for each other.
  *
  * Positions are bytes since the area was made, and never wrap; position & (size - 1) is an
  * offset into the area, since its size is a power of two, and so divides 2^64. The pages are

@@ -3,8 +3,6 @@
  * The AUX area of a buffer: its memory, its producer's callbacks, its life, and the calls on it.
  * The stream in it is in aux.c.
  */
-#define pr_fmt(fmt) "pmuk: " fmt
-
 #include <linux/atomic.h>
 #include <linux/bits.h>
 #include <linux/completion.h>

@@ -8,9 +8,8 @@
  * - a slot (struct pmuk_slot) is one counter of a turn.
  *
  * Lock order: pmuk_context::lock, those of contexts of lower rank after it, the CPU's lock of
- * reservations, pmuk_inst::lock, the CPU's lock of trials.
- * Overflows take neither: an overflow finds its slot by its counter. The comments of the fields
- * that overflows write say so.
+ * reservations, pmuk_inst::lock, the CPU's lock of trials. Overflows take none of them: an overflow
+ * finds its slot by its counter. The comments of the fields that overflows write say so.
  *
  * Each field has an annotation or a comment that says who may write it. "const": nobody, once the
  * struct is set up. "owner": the CPU or the task of the instance.

@@ -445,8 +445,7 @@ static int pmuk_counter_try(struct pmuk_counter *c)
  * @attr->sample_type or @attr->read_format ask for fields that callbacks and records do not have,
  * or that this kernel does not support, or the PMU would write the buffer's AUX area, and the
  * kernel's perf core does not support that for kernel counters; -EBUSY if that area has a producer;
- * -ENOMEM.
- * A PMU's own errors are passed on as they are.
+ * -ENOMEM. A PMU's own errors are passed on as they are.
  */
 struct pmuk_counter *pmuk_counter_create(const struct pmuk_attr *attr, int cpu,
 					 struct task_struct *task)
@@ -726,8 +725,7 @@ static int pmuk_enable(struct pmuk_counter *c)
 	if (!ret || ret == -EBUSY)
 		ret = pmuk_enable_event(c) ?: pmuk_enable_fault(c);
 	if (ret)
-		pr_debug("enable: type %u config %#llx: %d\n",
-			 c->attr.type, c->attr.config, ret);
+		pr_debug("enable: type %u config %#llx: %d\n", c->attr.type, c->attr.config, ret);
 	return ret;
 }
 

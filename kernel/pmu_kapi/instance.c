@@ -6,11 +6,9 @@
 #define pr_fmt(fmt) "pmuk: " fmt
 
 #include <linux/err.h>
-#include <linux/init.h>
 #include <linux/lockdep.h>
 #include <linux/minmax.h>
 #include <linux/mutex.h>
-#include <linux/percpu.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/sched/isolation.h>

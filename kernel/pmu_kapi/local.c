@@ -3,8 +3,6 @@
  * A counter's own CPU reads it here, if linux/pmu_kapi_read.h does not. Everything in this file may
  * run in NMI: no lock, no allocation, no sleep.
  */
-#define pr_fmt(fmt) "pmuk: " fmt
-
 #include <linux/err.h>
 #include <linux/export.h>
 #include <linux/irqflags.h>

@@ -7,7 +7,6 @@
 #include "debugfs.h"
 #include "device.h"
 #include "hotplug.h"
-#include "instance.h"
 #include "reserve.h"
 #include "share.h"
 #include "work.h"

@@ -13,7 +13,6 @@
 #include <linux/export.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
-#include <linux/smp.h>
 
 #include "context.h"
 #include "message.h"
@@ -146,11 +145,10 @@ static int pmuk_mail_read(struct pmuk_context *ctx, struct pmuk_msg *msg, long t
  * @msg: where to put it
  * @noblock: do not wait for one
  *
- * Consumes one completion of &pmuk_context_attr.completion, a message's or another one. If
- * the caller has waited for the completion itself, or pmuk_read() of another context that shares
- * the completion has returned 0, read with @noblock: that takes a message whose completion was
- * consumed already. If the message's completion comes later, a later read consumes it, and
- * returns 0.
+ * Consumes one completion of &pmuk_context_attr.completion, a message's or another one. If the
+ * caller has waited for the completion itself, or pmuk_read() of another context that shares the
+ * completion has returned 0, read with @noblock: that takes a message whose completion was consumed
+ * already. If the message's completion comes later, a later read consumes it, and returns 0.
  *
  * Follows pfmk_read() of perfmon2's KAPI, which never copied the message out, and left its
  * completion behind for the next wait.

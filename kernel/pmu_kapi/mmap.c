@@ -34,8 +34,7 @@ static int pmuk_map_charge(struct pmuk_map *m, struct vm_area_struct *vma)
 
 	m->locked = perf_mlock_charge(m->user, vma_pages(vma));
 	m->pinned = vma_pages(vma) - m->locked;
-	if (!m->pinned || atomic64_add_return(m->pinned, pinned) <= limit ||
-	    capable(CAP_IPC_LOCK))
+	if (!m->pinned || atomic64_add_return(m->pinned, pinned) <= limit || capable(CAP_IPC_LOCK))
 		return 0;
 	pr_debug("mmap: more than perf_event_mlock_kb and RLIMIT_MEMLOCK allow\n");
 	atomic64_sub(m->pinned, pinned);

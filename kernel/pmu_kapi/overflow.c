@@ -6,7 +6,6 @@
  * Everything here may run in NMI, on the instance's CPU or in its task, except where a comment says
  * otherwise.
  */
-#include <linux/export.h>
 #include <linux/irqflags.h>
 #include <linux/lockdep.h>
 #include <linux/sched/clock.h>

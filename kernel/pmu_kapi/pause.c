@@ -448,11 +448,10 @@ static int pmuk_set_period(struct pmuk_counter *c, u64 period)
  *
  * Context: Any, NMI too, the overflow callback too; on the counter's CPU, or in
  * the context of its task.
- * Return: 0; -EINVAL if @c is NULL, has no period or does not belong to this
- * CPU or task, or @period is out of range, or too short for the CPU's PMU; -EBUSY if
- * an NMI that is not the PMU's own found the counter on the PMU, or an NMI found @c being changed
- * by another of these calls or by pmuk itself; -EOPNOTSUPP with PMUK_INHERIT, or if @c has a
- * &pmuk_attr.freq.
+ * Return: 0; -EINVAL if @c is NULL, has no period or does not belong to this CPU or task, or
+ * @period is out of range, or too short for the CPU's PMU; -EBUSY if an NMI that is not the PMU's
+ * own found the counter on the PMU, or an NMI found @c being changed by another of these calls or
+ * by pmuk itself; -EOPNOTSUPP with PMUK_INHERIT, or if @c has a &pmuk_attr.freq.
  */
 int pmuk_counter_set_period(struct pmuk_counter *c, u64 period)
 {

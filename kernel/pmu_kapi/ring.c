@@ -30,17 +30,16 @@
  *				writers that have interrupted it, finished or not
  *	head .. limit		known to be free
  *
- * **Writers nest.** A writer that interrupts another runs to its end before the other
- * goes on, and both are on one CPU. So reserving is an addition to head that need be atomic
- * against interrupts only. A writer W checks that its record ends below limit, then adds.
- * If another writer reserves between W's load of head and W's addition, W's record may end
- * beyond limit. W then subtracts its size again, and goes to the slow path. If by then a
- * third writer has reserved a record after W's, W cannot subtract. W need not: the third
- * writer has found room up to the end of its own record, which is after W's. So W keeps its
- * record. Until W subtracts, head is too high, perhaps beyond tail + size: a writer that
- * interrupts W then may lose its record, though there is room for it. With PMUK_BUFFER_STOP
- * that loss stops the ring, as any loss does: earlier than need be, and W, which finds the
- * ring stopped, loses its record, too.
+ * **Writers nest.** A writer that interrupts another runs to its end before the other goes on, and
+ * both are on one CPU. So reserving is an addition to head that need be atomic against interrupts
+ * only. A writer W checks that its record ends below limit, then adds. If another writer reserves
+ * between W's load of head and W's addition, W's record may end beyond limit. W then subtracts its
+ * size again, and goes to the slow path. If by then a third writer has reserved a record after W's,
+ * W cannot subtract. W need not: the third writer has found room up to the end of its own record,
+ * which is after W's. So W keeps its record. Until W subtracts, head is too high, perhaps beyond
+ * tail + size: a writer that interrupts W then may lose its record, though there is room for it.
+ * With PMUK_BUFFER_STOP that loss stops the ring, as any loss does: earlier than need be, and W,
+ * which finds the ring stopped, loses its record, too.
  *
  * The outermost writer is the one whose record begins at commit: when it ends, all
  * records up to head are whole, and it publishes them. Inner writers publish nothing. A
@@ -394,8 +393,7 @@ struct perf_event_header *__pmuk_output_begin_moved(struct pmuk_ring *ring, u32 
 {
 	u64 head = pos + size;
 
-	if ((s64)(READ_ONCE(ring->limit) - head) < 0 &&
-	    try_cmpxchg_local(&ring->head, &head, pos))
+	if ((s64)(READ_ONCE(ring->limit) - head) < 0 && try_cmpxchg_local(&ring->head, &head, pos))
 		return __pmuk_output_begin(ring, type, size);
 	/* There is room: ->limit says so, or another writer has reserved a record behind this. */
 	return pmuk_ring_fill(ring, pos, type, size);

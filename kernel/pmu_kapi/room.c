@@ -14,7 +14,6 @@
 #include <linux/workqueue.h>
 
 #include "counter.h"
-#include "instance.h"
 #include "work.h"
 
 #define PMUK_ROOM_FLAGS	(PMUK_EXCLUDES | PMUK_NO_THROTTLE | PMUK_PRIVATE | PMUK_CALLCHAIN_USER)

@@ -46,8 +46,7 @@ static void pmuk_host_check_throttled(struct pmuk_host *host)
 {
 	unsigned int i, nr = pmuk_riders_nr(&host->riders);
 
-	if (pmuk_host_is_unthrottled(host) &&
-	    !perf_local_never_throttle(host->event, false, true))
+	if (pmuk_host_is_unthrottled(host) && !perf_local_never_throttle(host->event, false, true))
 		irq_work_queue(&host->settle);
 	if (!perf_local_is_throttled(host->event))
 		return;

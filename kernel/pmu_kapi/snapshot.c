@@ -38,11 +38,10 @@ void pmuk_publish(struct pmuk_counter *c, const struct pmuk_value *value)
  * @value: where to put the value and its age in nanoseconds
  *
  * This call takes a few loads, sends no IPI and never waits. The value is published at each
- * overflow, when the counter is paused or disabled, and by the first
- * pmuk_counter_read_local() in each tick. So the value is no older than one tick plus
- * the time since the owner's last local read, or than one period, whichever is
- * less; a counter that is neither read locally nor overflows is published only
- * when it stops. @value->age says how old the value is.
+ * overflow, when the counter is paused or disabled, and by the first pmuk_counter_read_local() in
+ * each tick. So the value is no older than one tick plus the time since the owner's last local
+ * read, or than one period, whichever is less; a counter that is neither read locally nor overflows
+ * is published only when it stops. @value->age says how old the value is.
  *
  * Context: Any, NMI too; from any CPU.
  * Return: 0; -EINVAL if @c or @value is NULL, -EOPNOTSUPP with PMUK_INHERIT.

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Loads a context on a CPU, on many, or on a task, and unloads the context.
- */
+/* Loads a context on a CPU, on many, or on a task, and unloads the context. */
 #define pr_fmt(fmt) "pmuk: " fmt
 
 #include <linux/cpumask.h>

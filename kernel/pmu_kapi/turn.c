@@ -214,8 +214,7 @@ int pmuk_turn_enable(struct pmuk_inst *inst, struct pmuk_turn *turn, struct pmuk
 	bool first = turn->enabled != inst->starts;
 
 	turn->enabled = inst->starts;
-	if (inst->cpu < 0 ||
-	    (!first && !pmuk_counters_are_probed(turn->counters, turn->nr, false)))
+	if (inst->cpu < 0 || (!first && !pmuk_counters_are_probed(turn->counters, turn->nr, false)))
 		return pmuk_turn_enable_all(turn, false, failed);
 	guard(mutex)(pmuk_trial_lock(inst->cpu));
 	return pmuk_turn_enable_all(turn, first, failed);
