@@ -825,7 +825,7 @@ static void aux_hostile_page(struct aux_rig *rig)
 static const struct aux_rule aux_rules[] = {
 	AUX_STEPS("full", full, 10, 1),
 	AUX_STEPS("least", least, 1, 1, .watermark = AREA / 2, .least = 64),
-	AUX_STEPS("whole_area", whole_area, RULE_OFFSETS, 1),
+	AUX_STEPS("whole_area", whole_area, 8192, 1),
 	AUX_STEPS("open", open, 10, 1),
 	AUX_STEPS("overrun", overrun, 10, 1),
 	AUX_STEPS("skip", skip_rule, 10, 1),

@@ -11,11 +11,6 @@
 #include "pmuk_records.h"
 
 #define RULE_DOSE	20000	/* number of random trials */
-/*
- * The rule "whole_area" writes an AUX area at so many offsets. 8192 offsets take minutes under
- * KCSAN, and can show no race, because the rule runs in one task.
- */
-#define RULE_OFFSETS	(IS_ENABLED(CONFIG_KCSAN) ? 128 : 8192)
 #define RULE_RECORD	PMUK_TEST_RECORD
 
 #define rule_report(rig, ...)	KUNIT_FAIL((rig)->test, __VA_ARGS__)

@@ -176,8 +176,11 @@ static const struct pmuk_test_value reactions[] = {
 
 KUNIT_ARRAY_PARAM_DESC(reactions, reactions, name);
 
-/* All schedules of so many steps. Each begins in the state in which the last one has ended. */
-#define SCHEDULE_STEPS	4
+/*
+ * All schedules of so many steps. Each begins in the state in which the last one has ended. With
+ * KASAN, schedules are shorter: they make the same accesses.
+ */
+#define SCHEDULE_STEPS	(IS_ENABLED(CONFIG_KASAN) ? 3 : 4)
 
 static void schedules_match_private_counters(struct kunit *test)
 {
@@ -199,8 +202,8 @@ static void schedules_match_private_counters(struct kunit *test)
 	}
 	kunit_info(test, "%u schedules of %u steps, %llu and %llu overflows", n, SCHEDULE_STEPS,
 		   two[0]->shared.nr, two[1]->shared.nr);
-	KUNIT_EXPECT_GE(test, two[0]->shared.nr, n / 20);
-	KUNIT_EXPECT_GE(test, two[1]->shared.nr, n / 20);
+	KUNIT_EXPECT_GE(test, two[0]->shared.nr, n / 40);
+	KUNIT_EXPECT_GE(test, two[1]->shared.nr, n / 40);
 }
 
 /* The callback of one counter lets the other count every other one of its periods. */

@@ -131,7 +131,7 @@ kselftest()
 		"$program" >/tmp/tap 2>&1 || status=$?
 		{
 			printf 'KTAP version 1\n1..1\n    KTAP version 1\n    # Subtest: %s\n' "$program"
-			sed -E -n -e 's/^/    /' -e '/^    (not )?ok |^    1\.\.|^    # /p' /tmp/tap
+			sed -E -n -e '/^# +(RUN|OK) /d' -e 's/^/    /' -e '/^    (not )?ok |^    1\.\.|^    # /p' /tmp/tap
 			if [ "$status" -eq 0 ]; then echo "ok 1 $program"; else echo "not ok 1 $program"; fi
 		} | log
 	done

@@ -18,7 +18,6 @@
 
 #define PAGE_SIZE		4096
 #define RULE_DOSE		1000000	/* number of random trials */
-#define RULE_OFFSETS		8192	/* number of offsets to try for a part of an area */
 #define RULE_RECORD		TEST_RECORD
 #define PMUK_BUFFER_USER_TAIL	1
 

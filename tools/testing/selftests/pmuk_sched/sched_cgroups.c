@@ -584,7 +584,7 @@ TEST_F(cgroups, preemption_knows_its_cgroup)
 		for (i = 0; i < 2; i++)
 			ASSERT_TRUE(worker_start_in(&w[i], paths[together ? 0 : i]));
 		ASSERT_EQ(set_parameter("reset", "1"), 0);
-		ASSERT_TRUE(workers_do(w, ORDER_SPIN, 2 * NSEC_PER_SEC));
+		ASSERT_TRUE(workers_do(w, ORDER_SPIN, NSEC_PER_SEC / 2));
 		ASSERT_TRUE(task_totals(w[0].pid, &t[0]) && task_totals(w[1].pid, &t[1]));
 		/*
 		 * A task that is alone in its cgroup cannot be preempted by a task of the same

@@ -159,11 +159,14 @@ static void *sleep_on(void *arg)
 	return NULL;
 }
 
+#define TEAM_COUNTS	7000
+
 static int add_with_thread(void *arg)
 {
 	pthread_t thread;
 
-	if (pthread_create(&thread, NULL, sleep_on, NULL) || pace_add(7000, 70000))
+	if (pthread_create(&thread, NULL, sleep_on, NULL) ||
+	    pace_add(TEAM_COUNTS, 10 * TEAM_COUNTS))
 		return 1;
 	sleep(30);	/* only an orphan gets this far */
 	return 0;
@@ -202,7 +205,7 @@ TEST_F(sched, readers_miss_nothing_that_ends)
 	struct busy ends = { .act = end_teams, .cpu = nr_cpus() - 1 };
 	char root[32], group[512];
 	struct totals after;
-	uint64_t end, rounds;
+	uint64_t end, goal, rounds;
 	int i, bad = 0;
 
 	ASSERT_EQ(cgroups_mount(root), 0);
@@ -217,10 +220,14 @@ TEST_F(sched, readers_miss_nothing_that_ends)
 	       after.counts[0] / 7);
 	EXPECT_EQ(bad, 0);
 	EXPECT_TRUE(busy_end(&forks, &rounds));
+	goal = after.counts[0] + 2 * TEAMS * TEAM_COUNTS;
 	ASSERT_TRUE(busy_start(&ends));
 	bad = 0;
-	for (end = now_ns() + 5 * NSEC_PER_SEC, i = 0; now_ns() < end; i++)
+	for (end = now_ns() + 3 * NSEC_PER_SEC, i = 0;
+	     now_ns() < end || after.counts[0] < goal; i++) {
 		bad += !reads_all();
+		ASSERT_TRUE(exited_totals(&after));
+	}
 	TH_LOG("%d of %d readings were wrong, while processes with threads ended", bad, i);
 	EXPECT_EQ(bad, 0);
 	EXPECT_TRUE(busy_end(&ends, &rounds));
@@ -242,15 +249,15 @@ TEST_F(sched, lost_counters_disturb_no_others)
 	ASSERT_EQ(pace_steal(0, 8), 0);
 	usleep(1500000);
 	calls_begin();
-	for (end = now_ns() + 8 * NSEC_PER_SEC; now_ns() < end;)
+	for (end = now_ns() + 4 * NSEC_PER_SEC; now_ns() < end;)
 		;	/* CPUs that are awake do the periodic work */
 	calls = calls_on(last);
 	calls_end();
-	TH_LOG("%" PRIu64 " calls in 8 s", calls);
+	TH_LOG("%" PRIu64 " calls in 4 s", calls);
 	stop(pid);
 	ASSERT_EQ(pace_steal(0, 0), 0);
 	EXPECT_TRUE(comes(cpu_counts(0, &added)));
-	EXPECT_LT(calls, 4);
+	EXPECT_LT(calls, 2);
 }
 
 static uint64_t idle_run(int cpu)
