@@ -61,7 +61,7 @@ struct pmuk_counter_fast {
  *	together. Counters of tasks, counters that are not pinned, events of software and of uncore
  *	PMUs, and events that trace are always private
  * @PMUK_CALLCHAIN_USER: perf core makes the callchain of PERF_SAMPLE_CALLCHAIN, which then has a
- *	part in user space, too, and callbacks get the callchain, too. Needs patches/7.3/0004
+ *	part in user space, too, and callbacks get the callchain, too. Not on stock kernels
  */
 enum pmuk_attr_flags {
 	PMUK_EXCLUDE_USER	= BIT(0),
@@ -103,8 +103,8 @@ struct pmuk_value {
  * @data_src: PERF_SAMPLE_DATA_SRC, kind of access and level of memory, a union
  *	perf_mem_data_src, from PMUs that give one
  * @txn: PERF_SAMPLE_TRANSACTION, PERF_TXN_* bits, from PMUs that give them
- * @phys_addr: PERF_SAMPLE_PHYS_ADDR, physical address of @addr. perf core finds the address if the
- *	kernel has patches/7.3/0004; without it only PMUs that give the address have it
+ * @phys_addr: PERF_SAMPLE_PHYS_ADDR, physical address of @addr. perf core finds it. On
+ *	stock kernels only PMUs that give the address have it
  * @data_page_size: PERF_SAMPLE_DATA_PAGE_SIZE, bytes of the page or huge page of @addr
  * @code_page_size: PERF_SAMPLE_CODE_PAGE_SIZE, bytes of the page or huge page of @ip
  * @branches: PERF_SAMPLE_BRANCH_STACK, the latest branches, from PMUs that record them
@@ -192,11 +192,10 @@ typedef void (*pmuk_overflow_t)(struct pmuk_counter *c,
  * @sample_type: PERF_SAMPLE_* bits of the fields that @overflow wants beyond those that
  *	every sample has: ADDR, WEIGHT or WEIGHT_STRUCT, DATA_SRC, TRANSACTION, PHYS_ADDR,
  *	DATA_PAGE_SIZE, CODE_PAGE_SIZE, CGROUP, BRANCH_STACK, TIME, READ, REGS_USER, and with
- *	PMUK_CALLCHAIN_USER CALLCHAIN. With @buffer, the fields of its records: these and
- *	IDENTIFIER, IP, TID, ID, STREAM_ID, CPU, PERIOD, REGS_INTR, CALLCHAIN (without that flag the
- *	kernel's), RAW (data of the PMU), and PMUK_SAMPLE_COOKIE. The two sizes of pages and
- *	REGS_USER need patches/7.3/0004, as does REGS_INTR in records. CGROUP needs
- *	CONFIG_CGROUP_PERF
+ *	PMUK_CALLCHAIN_USER CALLCHAIN. CGROUP needs CONFIG_CGROUP_PERF. Stock kernels have neither
+ *	the sizes of pages nor REGS_USER. With @buffer, the fields of its records: these and
+ *	IDENTIFIER, IP, TID, ID, STREAM_ID, CPU, PERIOD, REGS_INTR (not on stock kernels), CALLCHAIN
+ *	(without that flag the kernel's), RAW (data of the PMU), and PMUK_SAMPLE_COOKIE
  * @read_format: PERF_FORMAT_* bits, the layout of PERF_SAMPLE_READ in records:
  *	TOTAL_TIME_ENABLED, TOTAL_TIME_RUNNING, ID, GROUP
  * @overflow: called at each overflow, or NULL
@@ -221,8 +220,8 @@ typedef void (*pmuk_overflow_t)(struct pmuk_counter *c,
  *	COUNTERS
  * @sample_regs_intr: with PERF_SAMPLE_REGS_INTR in records, the bits of the registers that these
  *	have, PERF_REG_* of the architecture; else 0. A callback's counter may have the bits, too:
- *	then PMUs that record registers themselves, such as PEBS, are asked for these. Needs
- *	patches/7.3/0004
+ *	then PMUs that record registers themselves, such as PEBS, are asked for these. Not on
+ *	stock kernels
  * @sample_regs_user: with PERF_SAMPLE_REGS_USER, the bits of the registers that records have; else
  *	0
  * @cookie: a number of the consumer's own, in this counter's records with PMUK_SAMPLE_COOKIE

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * PMUs that write AUX areas. pmuk_event_buffer() says which buffer an event writes. Drivers of
- * trace hardware know perf's AUX output calls only. With patches/7.3/0002, perf core hands these
- * calls on to pmuk_perf_ops, which write the area as if it were a perf event's own. Without that
- * patch such a driver cannot write an AUX area of pmuk.
+ * trace hardware know perf's AUX output calls only. perf core hands these calls on to
+ * pmuk_perf_ops, which write the area as if it were a perf event's own. On stock kernels such a
+ * driver cannot write an AUX area of pmuk.
  *
  * A driver's part of the area is set up when its counter is created, and freed when the counter's
  * event has gone.

@@ -31,8 +31,7 @@
 
 /*
  * perf core knows whether a sample was taken in a guest, and returns 0 for an address that must not
- * be reported. If perf core does not export these functions, compat-include/ has substitutes that
- * take guests for the host.
+ * be reported. On stock kernels, substitutes take guests for the host.
  */
 #ifndef pmuk_sample_ip
 #define pmuk_sample_ip(event, regs)	perf_instruction_pointer(event, regs)

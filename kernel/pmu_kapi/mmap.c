@@ -370,7 +370,7 @@ static int pmuk_mmap_make(struct pmuk_buffer *b, struct vm_area_struct *vma)
  *
  * Pages are accounted as those of perf's maps, and with them: up to
  * perf_event_mlock_kb for each user and CPU, and in mm_struct::pinned_vm, under RLIMIT_MEMLOCK,
- * beyond that. Without patches/7.3/0003, all are under RLIMIT_MEMLOCK. Data pages that a map brings
+ * beyond that. On stock kernels, all are under RLIMIT_MEMLOCK. Data pages that a map brings
  * with it are charged to the memory cgroup of the caller, too. munmap(2) does not wait, so a map is
  * uncharged at once, as perf's are, and its data pages are freed, and uncharged in that cgroup, an
  * RCU grace period later. The next map of that buffer which brings data waits for a grace period of

@@ -6,7 +6,7 @@
  * A counter of a task with its children cannot be stopped, as perf core exports no call that stops
  * the events of children. The counter counts on: events that it counts while the context is stopped
  * are left out of the slot's count, and its overflows are dropped. A counter that writes AUX areas
- * can be stopped, see perf_event_disable_family() of patches/7.3/0002.
+ * can be stopped, see perf_event_disable_family().
  */
 #define pr_fmt(fmt) "pmuk: " fmt
 

@@ -137,7 +137,7 @@ static void try_rows(struct kunit *test, const struct row *rows, unsigned int nr
 		kunit_skip(test, "this call has no such error on this kind of target");
 }
 
-/* Defines the test case of a table. vm/check takes the name of the call from the table's name. */
+/* Defines the test case of a table, which is named after the call that it tries. */
 #define TABLE_CASE(name)							\
 	static void name(struct kunit *test)					\
 	{									\

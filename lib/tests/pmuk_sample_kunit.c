@@ -414,7 +414,7 @@ static void drivers_are_asked_for_addresses(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, s->reported.addr, 0);
 }
 
-/* Without patches/7.3/0004 the address is not known, unless the driver knows it. */
+/* On stock kernels the address is not known, unless the driver knows it. */
 static void core_finds_physical_addresses(struct kunit *test)
 {
 	void *data = pmuk_test_zalloc(test, 64);
@@ -1140,7 +1140,7 @@ static void bad_attributes_of_users_are_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, s->reported.regs_abi, PERF_SAMPLE_REGS_ABI_NONE);
 }
 
-/* Without patches/7.3/0004 all three are refused, with and without records, and in contexts. */
+/* On stock kernels all three are refused, with and without records, and in contexts. */
 static void kernels_may_know_no_users(struct kunit *test)
 {
 	static const u64 fields[] = {

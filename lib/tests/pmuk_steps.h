@@ -9,9 +9,7 @@
 #ifndef _PMUK_STEPS_H
 #define _PMUK_STEPS_H
 
-/*
- * Each architecture's asm/perf_arch.h, and that of compat-include/, is replaced by the following.
- */
+/* The following replaces each asm/perf_arch.h. */
 #define _ASM_GENERIC_PERF_ARCH_H
 #define _ASM_X86_PERF_ARCH_H
 #define __ASM_PERF_ARCH_H
