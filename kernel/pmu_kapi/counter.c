@@ -112,7 +112,7 @@ static const char *pmuk_attr_fault(const struct pmuk_attr *attr, int cpu,
 	return pmuk_attr_samples_fault(attr);
 }
 
-/* Returns the bits of fields that records, or without records a callback's sample, cannot have. */
+/* Returns the bits of fields that a callback's sample, or with a buffer a record, cannot have. */
 static u64 pmuk_attr_unsupported(const struct pmuk_attr *attr, int cpu)
 {
 	u64 chain = attr->flags & PMUK_CALLCHAIN_USER ? 0 : PERF_SAMPLE_CALLCHAIN;
@@ -269,9 +269,9 @@ static struct perf_event *pmuk_counter_event(struct pmuk_counter *c, const struc
  * @c: the counter
  *
  * Context: Any, NMI too.
- * Return: perf's id of the counter, which is never 0 and never used again. A context gives its
- * counters ids of its own, by set, number and CPU, which stay when a CPU goes offline. 0 if @c is
- * NULL or an ERR_PTR().
+ * Return: perf's id of the counter, which is never 0 and never used again; 0 if @c is NULL or an
+ * ERR_PTR(). A context gives its counters ids of its own, by set, number and CPU, which stay when a
+ * CPU goes offline.
  */
 u64 pmuk_counter_id(struct pmuk_counter *c)
 {
@@ -400,9 +400,9 @@ static int pmuk_event_try(struct pmuk_counter *c)
 
 /*
  * Returns -ENOSPC if a new pinned counter of a CPU finds no register: perf core is asked to place
- * the counter's event, or one in place of its host. Trace data could not be discarded, so a counter
- * that writes AUX areas is not tried. A context's counter is not tried here, as the context tries
- * all counters of a set together.
+ * the counter's event, or one in place of its host. A context's counter is not tried here, as
+ * the context tries all counters of a set together. Trace data could not be discarded, so a counter
+ * that writes AUX areas is not tried.
  *
  * A counter that is enabled may push a running task's pinned event out for good. A counter that is
  * only tried must not. A task that begins to run before the trial has ended can still lose a pinned
@@ -435,17 +435,19 @@ static int pmuk_counter_try(struct pmuk_counter *c)
  *
  * Context: May sleep.
  * Return: The counter, or an ERR_PTR(): -EINVAL for a NULL @attr, attributes that contradict each
- * other, an impossible CPU, or a buffer of a CPU other than the one on which the PMU's driver has
- * all its events, or an AUX area that overwrites and is not in one piece, where the PMU needs that;
- * -EACCES if the sysctl perf_event_paranoid keeps the calling process from counting on @cpu;
- * -ENODEV if @cpu is offline, or the PMU has just gone; -ESRCH if @task is exiting; -ENOENT if no
- * PMU knows the event; -ENOSPC if the trial finds that the counter does not fit; -EOVERFLOW if
- * @attr->max_stack, with PMUK_CALLCHAIN_USER, is above the sysctl perf_event_max_stack; -EOPNOTSUPP
- * if the PMU lacks a capability asked for, or @attr->freq is for an event that traces, or
- * @attr->sample_type or @attr->read_format ask for fields that callbacks and records do not have,
- * or that this kernel does not support, or the PMU would write the buffer's AUX area, and the
- * kernel's perf core does not support that for kernel counters; -EBUSY if that area has a producer;
- * -ENOMEM. A PMU's own errors are passed on as they are.
+ * other, or an impossible CPU; -EACCES if the sysctl perf_event_paranoid keeps the calling process
+ * from counting on @cpu; -ENODEV if @cpu is offline, or the PMU has just gone; -ESRCH if @task is
+ * exiting; -ENOENT if no PMU knows the event; -ENOSPC if the trial finds that the counter does not
+ * fit; -EOVERFLOW if @attr->max_stack, with PMUK_CALLCHAIN_USER, is above the sysctl
+ * perf_event_max_stack; -EOPNOTSUPP if the PMU lacks a capability asked for, or @attr->freq is for
+ * an event that traces, or @attr->sample_type asks for a field that samples do not have, or that
+ * this kernel does not support; -ENOMEM. A PMU's own errors are passed on as they are.
+ *
+ * With a buffer also -EINVAL if the PMU's driver has all its events on another CPU than the
+ * buffer's; -EOPNOTSUPP if @attr->sample_type or @attr->read_format ask for what records do not
+ * have. With an AUX area that the PMU would write also -EINVAL if the area overwrites and is not in
+ * one piece, where the PMU needs that; -EOPNOTSUPP if the kernel's perf core does not support that
+ * for kernel counters; -EBUSY if the area has a producer.
  */
 struct pmuk_counter *pmuk_counter_create(const struct pmuk_attr *attr, int cpu,
 					 struct task_struct *task)

@@ -24,9 +24,9 @@ static u64 pmuk_event_branches(const struct pmuk_attr *attr)
 }
 
 /*
- * The fields that the counter does without, although sample_type has them. A context's counter may
- * have no branches or registers although the format has them. Callbacks get the interrupted
- * registers without a mask, and pmuk unwinds the kernel's stack itself.
+ * The fields that the counter does without, although sample_type has them. Callbacks get the
+ * interrupted registers without a mask, and pmuk unwinds the kernel's stack itself. A context's
+ * counter may have no branches or registers although the format has them.
  */
 static u64 pmuk_event_left_out(const struct pmuk_attr *attr)
 {

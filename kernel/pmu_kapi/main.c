@@ -42,8 +42,8 @@ fail_share:
 fs_initcall(pmuk_init);	/* after misc_init() */
 
 /*
- * Each counter, buffer, context and open file holds the module. Some work may still be about to
- * return, and pages of maps may be waiting for a grace period before they are freed.
+ * All objects of consumers, and all open files, hold the module. Some work may still be about to
+ * return, and memory may be waiting for a grace period before it is freed.
  */
 static void __exit pmuk_exit(void)
 {
