@@ -37,7 +37,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "bench_bpf.h"
+#include "../pmu_kapi/bench_bpf.h"
 
 #define ROUNDS		9
 #define ROUND_TURNS	31

@@ -26,7 +26,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "bench.h"
+#include "../pmu_kapi/bench.h"
 
 #define PARAMETERS	"/sys/module/pmuk_sched/parameters/"
 #define STACK		2048
