@@ -125,8 +125,10 @@ static void pmuk_group_allow_fast(const struct pmuk_inst *inst, struct pmuk_turn
 	struct pmuk_group *group = &turn->group;
 	unsigned int i;
 
-	for (i = 0; group->shared && i < min(turn->nr, PMUK_GROUP_FAST); i++)
-		group->offsets[i] = turn->counters[i]->offset;
+	if (group->shared) {
+		for (i = 0; i < min(turn->nr, PMUK_GROUP_FAST); i++)
+			group->offsets[i] = turn->counters[i]->offset;
+	}
 	WRITE_ONCE(group->fast_tick, jiffies);
 	barrier();
 	if (atomic_read(&inst->masked) || (group->shared && !pmuk_group_has_offsets(turn)))
