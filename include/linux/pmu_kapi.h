@@ -103,8 +103,8 @@ struct pmuk_value {
  * @data_src: PERF_SAMPLE_DATA_SRC, kind of access and level of memory, a union
  *	perf_mem_data_src, from PMUs that give one
  * @txn: PERF_SAMPLE_TRANSACTION, PERF_TXN_* bits, from PMUs that give them
- * @phys_addr: PERF_SAMPLE_PHYS_ADDR, physical address of @addr. perf core finds it. On
- *	stock kernels only PMUs that give the address have it
+ * @phys_addr: PERF_SAMPLE_PHYS_ADDR, physical address of @addr, from the PMU's driver, or else
+ *	from perf core. On stock kernels only from drivers that give it
  * @data_page_size: PERF_SAMPLE_DATA_PAGE_SIZE, bytes of the page or huge page of @addr
  * @code_page_size: PERF_SAMPLE_CODE_PAGE_SIZE, bytes of the page or huge page of @ip
  * @branches: PERF_SAMPLE_BRANCH_STACK, the latest branches, from PMUs that record them
@@ -192,10 +192,11 @@ typedef void (*pmuk_overflow_t)(struct pmuk_counter *c,
  * @sample_type: PERF_SAMPLE_* bits of the fields that @overflow wants beyond those that
  *	every sample has: ADDR, WEIGHT or WEIGHT_STRUCT, DATA_SRC, TRANSACTION, PHYS_ADDR,
  *	DATA_PAGE_SIZE, CODE_PAGE_SIZE, CGROUP, BRANCH_STACK, TIME, READ, REGS_USER, and with
- *	PMUK_CALLCHAIN_USER CALLCHAIN. CGROUP needs CONFIG_CGROUP_PERF. Stock kernels have neither
- *	the sizes of pages nor REGS_USER. With @buffer, the fields of its records: these and
- *	IDENTIFIER, IP, TID, ID, STREAM_ID, CPU, PERIOD, REGS_INTR (not on stock kernels), CALLCHAIN
- *	(without that flag the kernel's), RAW (data of the PMU), and PMUK_SAMPLE_COOKIE
+ *	PMUK_CALLCHAIN_USER CALLCHAIN. CGROUP needs CONFIG_CGROUP_PERF. On stock kernels, asking
+ *	for DATA_PAGE_SIZE, CODE_PAGE_SIZE or REGS_USER is -EOPNOTSUPP. With @buffer, the fields of
+ *	its records: these and IDENTIFIER, IP, TID, ID, STREAM_ID, CPU, PERIOD, REGS_INTR (not on
+ *	stock kernels), CALLCHAIN (without PMUK_CALLCHAIN_USER the kernel's), RAW (data of the
+ *	PMU), and PMUK_SAMPLE_COOKIE
  * @read_format: PERF_FORMAT_* bits, the layout of PERF_SAMPLE_READ in records:
  *	TOTAL_TIME_ENABLED, TOTAL_TIME_RUNNING, ID, GROUP
  * @overflow: called at each overflow, or NULL
@@ -218,18 +219,18 @@ typedef void (*pmuk_overflow_t)(struct pmuk_counter *c,
  *	at least one kind of branch. If it names no privilege level, branches are those of the
  *	levels that the counter counts. It may not name a level that the counter excludes, nor
  *	COUNTERS
- * @sample_regs_intr: with PERF_SAMPLE_REGS_INTR in records, the bits of the registers that these
- *	have, PERF_REG_* of the architecture; else 0. A callback's counter may have the bits, too:
- *	then PMUs that record registers themselves, such as PEBS, are asked for these. Not on
- *	stock kernels
- * @sample_regs_user: with PERF_SAMPLE_REGS_USER, the bits of the registers that records have; else
- *	0
+ * @sample_regs_intr: with PERF_SAMPLE_REGS_INTR, bits PERF_REG_* of the architecture: PMUs that
+ *	record registers themselves, such as PEBS, are asked for these registers; else 0. Callbacks
+ *	get all registers, and need no bits. Not on stock kernels. Records have the registers of
+ *	the bits, and need at least one
+ * @sample_regs_user: with PERF_SAMPLE_REGS_USER, at least one bit PERF_REG_*; else 0. Callbacks
+ *	get all registers. Records have those of the bits
  * @cookie: a number of the consumer's own, in this counter's records with PMUK_SAMPLE_COOKIE
  * @max_stack: with PERF_SAMPLE_CALLCHAIN, the largest number of addresses in a callchain, perf's
  *	marks not counted; else 0. With PMUK_CALLCHAIN_USER, 0 means 127, or the sysctl
  *	kernel.perf_event_max_stack if that is less, the largest value is the less of the sysctl and
- *	4096, and branches are limited, too, as with perf. Without the flag, 0 means 64, which is
- *	the largest value
+ *	4096, and branches are limited, too, as with perf. Without the flag, in records, 0 means 64,
+ *	which is the largest value
  *
  * pmuk_counter_create() copies the struct, which need not outlive the call.
  */

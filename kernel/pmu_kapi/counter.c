@@ -440,14 +440,14 @@ static int pmuk_counter_try(struct pmuk_counter *c)
  * exiting; -ENOENT if no PMU knows the event; -ENOSPC if the trial finds that the counter does not
  * fit; -EOVERFLOW if @attr->max_stack, with PMUK_CALLCHAIN_USER, is above the sysctl
  * perf_event_max_stack; -EOPNOTSUPP if the PMU lacks a capability asked for, or @attr->freq is for
- * an event that traces, or @attr->sample_type asks for a field that samples do not have, or that
+ * an event that traces, or @attr->sample_type asks for a field that callbacks do not get, or that
  * this kernel does not support; -ENOMEM. A PMU's own errors are passed on as they are.
  *
- * With a buffer also -EINVAL if the PMU's driver has all its events on another CPU than the
- * buffer's; -EOPNOTSUPP if @attr->sample_type or @attr->read_format ask for what records do not
- * have. With an AUX area that the PMU would write also -EINVAL if the area overwrites and is not in
- * one piece, where the PMU needs that; -EOPNOTSUPP if the kernel's perf core does not support that
- * for kernel counters; -EBUSY if the area has a producer.
+ * With a CPU's buffer, the fields are those of records: -EOPNOTSUPP if records do not have what
+ * @attr->sample_type or @attr->read_format asks for. Also -EINVAL if the PMU's driver has all its
+ * events on another CPU. With an AUX area that the PMU would write, also -EOPNOTSUPP on stock
+ * kernels; -EINVAL if the area overwrites and is in pieces, and the PMU needs one piece; -EBUSY if
+ * the area has a producer.
  */
 struct pmuk_counter *pmuk_counter_create(const struct pmuk_attr *attr, int cpu,
 					 struct task_struct *task)

@@ -42,8 +42,8 @@ fail_share:
 fs_initcall(pmuk_init);	/* after misc_init() */
 
 /*
- * All objects of consumers, and all open files, hold the module. Some work may still be about to
- * return, and memory may be waiting for a grace period before it is freed.
+ * Each object that a consumer has created, and each open file, holds the module. Some work may
+ * still be about to return, and memory may be waiting for a grace period before it is freed.
  */
 static void __exit pmuk_exit(void)
 {

@@ -82,7 +82,7 @@ static int bench_pmu(void *what, unsigned int n)
 	return 0;
 }
 
-#ifndef MODULE	/* not exported */
+#ifndef MODULE	/* Linux 7.3 does not export it */
 static int bench_perf_local(void *what, unsigned int n)
 {
 	struct pmuk_counter *c = what;

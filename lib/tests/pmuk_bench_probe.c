@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * A probe of the tracepoint sched_switch that does nothing. The probe is registered while a process
- * has <debugfs>/pmuk_bench_probe/run open. The selftest pmuk_sched/bench_switch.c measures what a
- * context switch then takes more: that is what accounting pays for the tracepoint.
+ * has <debugfs>/pmuk_bench_probe/run open. The selftest pmuk_sched/bench_switch.c measures how
+ * much longer a context switch then takes: that is what accounting pays for the tracepoint.
  */
 #include <linux/string.h>
 #include <linux/tracepoint.h>

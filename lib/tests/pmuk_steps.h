@@ -9,7 +9,7 @@
 #ifndef _PMUK_STEPS_H
 #define _PMUK_STEPS_H
 
-/* The following replaces each asm/perf_arch.h. */
+/* Keeps each asm/perf_arch.h out. What follows takes its place. */
 #define _ASM_GENERIC_PERF_ARCH_H
 #define _ASM_X86_PERF_ARCH_H
 #define __ASM_PERF_ARCH_H

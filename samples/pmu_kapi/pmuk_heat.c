@@ -4,8 +4,8 @@
  *
  * Load the module with an event of the CPU that samples data addresses: on Intel's Skylake,
  * "type=4 config=0x1cd config1=3 precise=2 period=1009" samples loads. The default, minor faults,
- * shows pages that many processes map as hot. On stock kernels, where perf core finds no physical
- * addresses, it shows none.
+ * shows pages that many processes map as hot. On stock kernels perf core finds no physical
+ * addresses, so only events whose driver gives them, such as those of AMD's IBS, show pages.
  */
 #include <linux/debugfs.h>
 #include <linux/kthread.h>
