@@ -699,7 +699,7 @@ static int pmuk_enable_event(struct pmuk_counter *c)
 		perf_event_enable_family(c->event);
 	else if (c->host)
 		ret = pmuk_rider_enable(c);
-	else
+	else if (perf_local_state(c->event) <= PERF_EVENT_STATE_OFF)
 		perf_event_enable(c->event);
 	if (pmuk_is_late(c)) {
 		perf_event_disable(c->event);

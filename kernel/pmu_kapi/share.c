@@ -368,7 +368,8 @@ int pmuk_rider_enable(struct pmuk_counter *c)
 	clear_bit(c->seat, &host->refused);
 	if (perf_local_state(host->event) <= PERF_EVENT_STATE_OFF)
 		perf_event_enable(host->event);
-	perf_event_enable(c->event);
+	if (perf_local_state(c->event) <= PERF_EVENT_STATE_OFF)
+		perf_event_enable(c->event);
 	pmuk_host_set_riding(host, c, true);
 	return 0;
 }
