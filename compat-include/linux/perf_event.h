@@ -21,6 +21,8 @@ struct perf_event_aux_ops {
 	void (*end)(struct perf_output_handle *handle, unsigned long size);
 	int (*skip)(struct perf_output_handle *handle, unsigned long size);
 	void *(*get)(struct perf_output_handle *handle);
+	long (*copy)(struct perf_output_handle *handle, struct perf_output_handle *out,
+		     unsigned long from, unsigned long to);
 	void (*hw_id)(struct perf_event *event, u64 hw_id);
 };
 
@@ -29,6 +31,10 @@ static inline bool perf_event_set_aux_ops(struct perf_event *event,
 {
 	return false;
 }
+
+/* Not exported to modules; no event with perf_event_aux_ops needs a copy. */
+#define perf_output_copy_aux(handle, out, from, to)	\
+	((void)(handle), (void)(out), (void)(from), (void)(to), (long)-EOPNOTSUPP)
 
 static inline void perf_event_set_aux_session(struct perf_event *event, pid_t session) { }
 

@@ -129,6 +129,21 @@ static inline bool perf_local_counts_tasks(const struct perf_event *event)
 	return event->pmu->task_ctx_nr == perf_hw_context;
 }
 
+/**
+ * perf_local_has_snapshot_aux() - can the driver copy what its hardware has traced?
+ * @event: the event, of a PMU that traces
+ *
+ * Context: Any; @event is on its PMU or new, or the caller holds perf_local_pmu_lock().
+ * Return: true if so, see perf_local_can_snapshot_aux().
+ */
+static inline bool perf_local_has_snapshot_aux(const struct perf_event *event)
+{
+	return event->pmu->snapshot_aux;
+}
+
+bool perf_local_can_snapshot_aux(const struct perf_event *event);
+long perf_local_snapshot_aux(struct perf_event *event, void *to, unsigned long size);
+
 /* Frees what perf_local_setup_aux() has returned. */
 typedef void (*perf_local_free_aux_t)(void *aux);
 

@@ -196,7 +196,7 @@ typedef void (*pmuk_overflow_t)(struct pmuk_counter *c,
  *	for DATA_PAGE_SIZE, CODE_PAGE_SIZE or REGS_USER is -EOPNOTSUPP. With @buffer, the fields of
  *	its records: these and IDENTIFIER, IP, TID, ID, STREAM_ID, CPU, PERIOD, REGS_INTR (not on
  *	stock kernels), CALLCHAIN (without PMUK_CALLCHAIN_USER the kernel's), RAW (data of the
- *	PMU), and PMUK_SAMPLE_COOKIE
+ *	PMU), AUX (a slice of the buffer's AUX area), and PMUK_SAMPLE_COOKIE
  * @read_format: PERF_FORMAT_* bits, the layout of PERF_SAMPLE_READ in records:
  *	TOTAL_TIME_ENABLED, TOTAL_TIME_RUNNING, ID, GROUP
  * @overflow: called at each overflow, or NULL
@@ -231,6 +231,9 @@ typedef void (*pmuk_overflow_t)(struct pmuk_counter *c,
  *	kernel.perf_event_max_stack if that is less, the largest value is the less of the sysctl and
  *	4096, and branches are limited, too, as with perf. Without the flag, in records, 0 means 64,
  *	which is the largest value
+ * @aux_sample_size: with PERF_SAMPLE_AUX, the most bytes of the AUX area that a record gets, up to
+ *	65528; else 0. They are the newest ones, a multiple of 8, and fewer if the area has fewer,
+ *	or the record has less room. If the PMU's driver has copied fewer bytes, zeroes follow
  *
  * pmuk_counter_create() copies the struct, which need not outlive the call.
  */
@@ -258,6 +261,7 @@ struct pmuk_attr {
 	struct pmuk_counter *const *peers;
 	u64 cookie;
 	u32 max_stack;
+	u32 aux_sample_size;
 };
 
 #define PMUK_PEERS_MAX	16

@@ -117,7 +117,8 @@ struct pmuk_aux_span {
  * @truncations: how often bytes were truncated: a part with PERF_AUX_FLAG_TRUNCATED was written,
  *	or pmuk_aux_output_lose() was called
  * @full: how often pmuk_aux_output_begin() was refused because there was not enough room
- * @nested: how often pmuk_aux_output_begin() was refused because the area was being written
+ * @nested: how often pmuk_aux_output_begin() was refused because the area was being written, or
+ *	copied into a record
  * @discarded: how often pmuk_aux_output_begin() was refused because the area was paused
  * @wakeups: how often the consumer was due to be woken for the AUX area
  */

@@ -182,6 +182,8 @@ struct pmuk_target {
  *	PMUK_CALLCHAIN_USER has no effect if the format's sample_type has no PERF_SAMPLE_CALLCHAIN
  * @max_stack: as &pmuk_attr.max_stack, but without effect if the format's sample_type has no
  *	PERF_SAMPLE_CALLCHAIN
+ * @aux_sample_size: as &pmuk_attr.aux_sample_size, but without effect if the format's sample_type
+ *	has no PERF_SAMPLE_AUX. If 0, the slices of this counter's records are empty
  * @ret: 0, or -errno if this entry has failed
  */
 struct pmuk_pmc {
@@ -198,6 +200,7 @@ struct pmuk_pmc {
 	u32 flags;
 	u32 precise_ip;
 	u32 max_stack;
+	u32 aux_sample_size;
 	int ret;
 };
 

@@ -158,3 +158,39 @@ void *perf_local_setup_aux(const struct perf_event *event, int cpu, pid_t sessio
 	return one->pmu->setup_aux(one, pages, nr_pages, overwrite) ?: ERR_PTR(-ENOMEM);
 }
 EXPORT_SYMBOL_GPL(perf_local_setup_aux);
+
+/**
+ * perf_local_can_snapshot_aux() - can the driver copy what its hardware has traced, now?
+ * @event: the event, whose AUX output has begun and not ended
+ *
+ * While perf core starts or stops the event, the driver may have its hardware half programmed.
+ *
+ * Context: Any, NMI too; on the event's CPU, with interrupts off.
+ * Return: true if perf_local_snapshot_aux() can be called.
+ */
+bool perf_local_can_snapshot_aux(const struct perf_event *event)
+{
+	return perf_local_has_snapshot_aux(event) && !perf_pmu_disabled(event->pmu);
+}
+EXPORT_SYMBOL_GPL(perf_local_can_snapshot_aux);
+
+/**
+ * perf_local_snapshot_aux() - copy the newest of what a PMU has traced
+ * @event: the event, for which perf_local_can_snapshot_aux() has returned true
+ * @to: where to put the bytes
+ * @size: number of bytes
+ *
+ * The driver copies what the hardware has written until now, and the hardware goes on. The caller
+ * makes sure that this does not nest for one event.
+ *
+ * Context: Any, NMI too, on the event's CPU.
+ * Return: The number of bytes that were copied, at most @size; or -errno.
+ */
+long perf_local_snapshot_aux(struct perf_event *event, void *to, unsigned long size)
+{
+	struct perf_output_handle out = { .addr = to, .size = size };
+
+	guard(irqsave)();
+	return event->pmu->snapshot_aux(event, &out, size);
+}
+EXPORT_SYMBOL_GPL(perf_local_snapshot_aux);

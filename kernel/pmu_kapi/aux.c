@@ -8,6 +8,7 @@
 #include <linux/errno.h>
 #include <linux/export.h>
 #include <linux/minmax.h>
+#include <linux/string.h>
 
 #include "aux.h"
 
@@ -51,6 +52,11 @@
  *
  * **A hostile tail**, in a page that user space writes, is believed only if it is within size
  * below head; if not, there is no room.
+ *
+ * **Copies of the newest bytes** are made by overflows on the owner. A copy opens the area, also if
+ * it is paused, so no writer changes the bytes meanwhile: a writer that interrupts the copy is
+ * refused as nested. If the overflow has interrupted a writer, the copy has only bytes that this
+ * writer leaves alone.
  *
  * **Killed while open**, the area belongs to the writer until the writer ends. Kill and close
  * change the same word: the one that comes second lets go of the area.
@@ -144,22 +150,17 @@ static void pmuk_area_wake(struct pmuk_area *area)
 
 /* ---- open and closed ---- */
 
-static bool pmuk_area_open(struct pmuk_area *area)
+/* Returns 0, or the bits of the state that refuse a writer. */
+static int pmuk_area_open(struct pmuk_area *area)
 {
 	int state = atomic_read(&area->state);
 
 	do {
-		if (unlikely(state & PMUK_AREA_OPEN)) {
-			pmuk_ring_add(&area->nested, 1);
-			return false;
-		}
-		if (unlikely(state & PMUK_AREA_REFUSE)) {
-			pmuk_ring_add(&area->discarded, 1);
-			return false;
-		}
+		if (unlikely(state & (PMUK_AREA_OPEN | PMUK_AREA_REFUSE)))
+			return state & (PMUK_AREA_OPEN | PMUK_AREA_REFUSE);
 	} while (!atomic_try_cmpxchg_acquire(&area->state, &state,	/* LMM(pmuk_area_open:A) */
 					     state | PMUK_AREA_OPEN));
-	return true;
+	return 0;
 }
 
 static void pmuk_area_close(struct pmuk_area *area)
@@ -272,11 +273,15 @@ static void pmuk_area_is_full(struct pmuk_area *area)
 /* Returns NULL when refused, and then it has been counted as full, nested or discarded. */
 void *pmuk_area_begin(struct pmuk_area *area, struct pmuk_aux_handle *handle)
 {
+	int refused;
 	u64 room;
 
 	handle->area = NULL;
-	if (!pmuk_area_open(area))
+	refused = pmuk_area_open(area);
+	if (unlikely(refused)) {
+		pmuk_ring_add(refused & PMUK_AREA_OPEN ? &area->nested : &area->discarded, 1);
 		return NULL;
+	}
 	room = pmuk_area_room(area);
 	if (unlikely(room < area->least)) {
 		pmuk_area_is_full(area);
@@ -412,6 +417,48 @@ void pmuk_area_lose(struct pmuk_area *area, u64 bytes)
 	pending &= pmuk_area_or(&area->due, flags);
 	if (!(pending & PERF_AUX_FLAG_TRUNCATED))
 		pmuk_area_wake(area);
+}
+
+/* ---- copies of the newest bytes, on the owner with interrupts off or in NMI ---- */
+
+/*
+ * Opens the area for a copy, so that no writer in an NMI changes the bytes before pmuk_area_thaw().
+ * Returns false if the caller has interrupted a writer or another copy, or if the area is dead.
+ */
+bool pmuk_area_freeze(struct pmuk_area *area)
+{
+	int state = atomic_read(&area->state);
+
+	do {
+		if (state & (PMUK_AREA_OPEN | PMUK_AREA_DEAD))
+			return false;
+	} while (!atomic_try_cmpxchg_acquire(&area->state, &state, state | PMUK_AREA_OPEN));
+	return true;
+}
+
+void pmuk_area_thaw(struct pmuk_area *area)
+{
+	pmuk_area_close(area);
+}
+
+/*
+ * Returns how many of the newest bytes can be copied, at most @most. An interrupted writer may be
+ * writing over bytes that were given back, and if the area overwrites, over any byte. A hostile
+ * tail leaves none.
+ */
+u64 pmuk_area_newest(const struct pmuk_area *area, bool frozen, u64 most)
+{
+	u64 there = min(area->head, area->size), kept;
+
+	if (frozen)
+		return min(most, there);
+	kept = area->head - READ_ONCE(*area->tail_of);
+	return area->overwrite || kept > there ? 0 : min(most, kept);
+}
+
+void pmuk_area_copy(const struct pmuk_area *area, void *to, u64 size)
+{
+	memcpy(to, area->data + ((area->head - size) & (area->size - 1)), size);
 }
 
 /* ---- anybody ---- */

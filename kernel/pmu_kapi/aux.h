@@ -55,6 +55,10 @@ struct pmuk_area {
 void pmuk_area_init(struct pmuk_area *area, bool user_tail);
 void *pmuk_area_begin(struct pmuk_area *area, struct pmuk_aux_handle *handle);
 void pmuk_area_lose(struct pmuk_area *area, u64 bytes);
+bool pmuk_area_freeze(struct pmuk_area *area);
+void pmuk_area_thaw(struct pmuk_area *area);
+u64 pmuk_area_newest(const struct pmuk_area *area, bool frozen, u64 most);
+void pmuk_area_copy(const struct pmuk_area *area, void *to, u64 size);
 
 void pmuk_area_swap(struct pmuk_area *area);
 void pmuk_area_pause(struct pmuk_area *area);

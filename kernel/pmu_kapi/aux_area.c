@@ -277,7 +277,7 @@ void pmuk_aux_end(struct pmuk_buffer *b)
  * Context: Any, NMI too; on the buffer's CPU, with preemption off.
  * Return: What the area's &pmuk_aux_ops.setup has returned, or without ops the area's bytes, mapped
  * twice in a row. NULL if there is no AUX area, or less room than &pmuk_aux_attr.least, or the area
- * is being written, paused or destroyed.
+ * is being written, copied into a record that this NMI has interrupted, paused or destroyed.
  */
 void *pmuk_aux_output_begin(struct pmuk_aux_handle *handle, struct pmuk_buffer *b)
 {
@@ -424,7 +424,7 @@ EXPORT_SYMBOL_GPL(pmuk_aux_resume);
  * Context: Any, NMI too.
  * Return: 0; -EINVAL if @b or @r is NULL or an ERR_PTR(), -ENOENT if there is no AUX area, -EPERM
  * if user space reads it, -EBUSY if there is a reader already, or if the area overwrites and is
- * not paused, or is still being written.
+ * not paused, or is still being written, or is being copied into a record.
  */
 int pmuk_aux_claim(struct pmuk_buffer *b, struct pmuk_aux_reader *r)
 {

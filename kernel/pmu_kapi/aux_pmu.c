@@ -12,6 +12,7 @@
 
 #include <linux/bits.h>
 #include <linux/cleanup.h>
+#include <linux/compiler.h>
 #include <linux/cpumask.h>
 #include <linux/err.h>
 #include <linux/export.h>
@@ -175,6 +176,8 @@ static void *pmuk_perf_begin(struct perf_output_handle *handle, struct perf_even
 	handle->aux_flags = 0;
 	pmuk_perf_fill(handle, &h);
 	pmuk_aux_introduce(aux, event);
+	barrier();	/* an NMI that sees ->tracer sees @handle, too */
+	WRITE_ONCE(aux->tracer, event);
 	return private;
 }
 
@@ -216,6 +219,7 @@ static void pmuk_perf_end(struct perf_output_handle *handle, unsigned long size)
 	struct pmuk_aux *aux = pmuk_perf_handle(handle, &h);
 
 	if (aux) {
+		WRITE_ONCE(aux->tracer, NULL);
 		pmuk_aux_introduce(aux, handle->event);
 		pmuk_aux_output_end(&h, pmuk_perf_size(handle, &h, size));
 	}
@@ -244,11 +248,30 @@ static void *pmuk_perf_get(struct perf_output_handle *handle)
 	return aux ? aux->area.private : NULL;
 }
 
+/* Copies bytes from the offset @from to the offset @to; if these are equal, all bytes. */
+static long pmuk_perf_copy(struct perf_output_handle *handle, struct perf_output_handle *out,
+			   unsigned long from, unsigned long to)
+{
+	const struct pmuk_aux *aux = pmuk_event_aux(handle->event);
+	unsigned long size;
+
+	if (!aux)
+		return -EINVAL;
+	size = ((to - from - 1) & (aux->area.size - 1)) + 1;
+	if (size > out->size)
+		return -EFAULT;
+	memcpy(out->addr, aux->area.data + (from & (aux->area.size - 1)), size);
+	out->addr += size;
+	out->size -= size;
+	return size;
+}
+
 static const struct perf_event_aux_ops pmuk_perf_ops = {
 	.begin	= pmuk_perf_begin,
 	.end	= pmuk_perf_end,
 	.skip	= pmuk_perf_skip,
 	.get	= pmuk_perf_get,
+	.copy	= pmuk_perf_copy,
 	.hw_id	= pmuk_perf_hw_id,
 };
 
@@ -265,6 +288,17 @@ static bool pmuk_aux_fits(const struct pmuk_aux *aux, const struct perf_event *e
 	       (PagePrivate(first) && BIT(page_private(first)) == aux->pages.nr);
 }
 
+/* While the driver has an area open that overwrites, only the driver can copy a slice of it. */
+static bool pmuk_aux_has_slices(const struct pmuk_aux *aux, const struct pmuk_counter *c)
+{
+	if (!(c->attr.sample_type & PERF_SAMPLE_AUX) || !aux->area.overwrite ||
+	    perf_local_has_snapshot_aux(c->event))
+		return true;
+	pr_notice_ratelimited("%s cannot copy what it traces into records\n",
+			      perf_local_pmu_name(c->event));
+	return false;
+}
+
 static int pmuk_aux_attach_one(struct pmuk_counter *c, struct pmuk_aux *aux)
 {
 	void *private;
@@ -274,6 +308,8 @@ static int pmuk_aux_attach_one(struct pmuk_counter *c, struct pmuk_aux *aux)
 		return -EBUSY;
 	if (!pmuk_aux_fits(aux, c->event))
 		return -EINVAL;
+	if (!pmuk_aux_has_slices(aux, c))
+		return -EOPNOTSUPP;
 	if (!aux->addresses && pmuk_aux_list_pages(aux))
 		return -ENOMEM;
 	private = perf_local_setup_aux(c->event, aux->b->cpu, aux->session, aux->addresses,

@@ -75,6 +75,8 @@ struct pmuk_aux {
 	/* The counter whose PMU's driver has set the area up, and writes it; or NULL. */
 	struct pmuk_counter *writer __guarded_by(&b->lock);
 	pid_t session;			/* const: equal for areas that belong together */
+	struct perf_event *tracer;	/* owner: its PMU has the area open; or NULL */
+	bool slicing;			/* owner: an overflow takes a slice by the driver */
 	u32 swaps_seen;			/* owner: ->area.swaps when the next fields were written */
 	u64 reported_id;		/* owner: event id in the latest ITRACE_START, or 0 */
 	u64 hw_id;			/* owner: the hardware id that the driver reported last */
@@ -126,6 +128,18 @@ bool pmuk_pages_nr_ok(unsigned long nr);
 int pmuk_pages_alloc(struct pmuk_pages *p, unsigned int nr, gfp_t gfp, int node,
 		     unsigned int order, bool prefer);
 void pmuk_pages_free(struct pmuk_pages *p);
+
+/* A slice of the AUX area, from pmuk_slice_begin() to pmuk_slice_end(). */
+struct pmuk_slice {
+	unsigned int size;
+	bool frozen;			/* no writer changes the area meanwhile */
+	struct perf_event *event;	/* the event whose driver copies the slice; or NULL */
+};
+
+/* aux_slice.c */
+void pmuk_slice_begin(struct pmuk_slice *s, struct pmuk_buffer *b, unsigned int most);
+void pmuk_slice_copy(const struct pmuk_slice *s, struct pmuk_buffer *b, void *to);
+void pmuk_slice_end(const struct pmuk_slice *s, struct pmuk_buffer *b);
 
 /* aux_area.c */
 pid_t pmuk_aux_new_session(void);

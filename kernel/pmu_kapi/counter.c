@@ -63,9 +63,12 @@ static const char *pmuk_attr_extras_fault(const struct pmuk_attr *attr)
 		return "sample_regs_intr without PERF_SAMPLE_REGS_INTR";
 	if (!attr->sample_regs_user != !(attr->sample_type & PERF_SAMPLE_REGS_USER))
 		return "sample_regs_user without PERF_SAMPLE_REGS_USER, or the reverse";
+	if (!attr->aux_sample_size != !(attr->sample_type & PERF_SAMPLE_AUX))
+		return "aux_sample_size without PERF_SAMPLE_AUX, or the reverse";
 	if (!chain && (attr->max_stack || (attr->flags & PMUK_CALLCHAIN_USER)))
 		return "max_stack or PMUK_CALLCHAIN_USER without PERF_SAMPLE_CALLCHAIN";
-	return pmuk_extras_fault(attr->sample_regs_intr, attr->sample_regs_user, attr->max_stack,
+	return pmuk_slice_fault(attr->aux_sample_size) ?:
+	       pmuk_extras_fault(attr->sample_regs_intr, attr->sample_regs_user, attr->max_stack,
 				 attr->flags);
 }
 
@@ -192,6 +195,7 @@ static struct pmuk_counter *pmuk_counter_alloc(const struct pmuk_attr *attr, int
 		pmuk_counter_set_age(c, ktime_get_mono_fast_ns());
 	seqcount_latch_init(&c->latch);
 	c->max_ips = min_not_zero(attr->max_stack, PMUK_CALLCHAIN_MAX);
+	c->max_slice = attr->aux_sample_size;
 	if (attr->random_mask)
 		prandom_seed_state(&c->rnd, attr->random_seed);
 	kref_init(&c->ref);
@@ -447,7 +451,8 @@ static int pmuk_counter_try(struct pmuk_counter *c)
  * @attr->sample_type or @attr->read_format asks for. Also -EINVAL if the PMU's driver has all its
  * events on another CPU. With an AUX area that the PMU would write, also -EOPNOTSUPP on stock
  * kernels; -EINVAL if the area overwrites and is in pieces, and the PMU needs one piece; -EBUSY if
- * the area has a producer.
+ * the area has a producer. With PERF_SAMPLE_AUX, also -EINVAL if the buffer has no AUX area, and
+ * -EOPNOTSUPP if a PMU is to write an area that overwrites, and its driver cannot copy from it.
  */
 struct pmuk_counter *pmuk_counter_create(const struct pmuk_attr *attr, int cpu,
 					 struct task_struct *task)

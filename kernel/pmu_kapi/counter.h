@@ -118,6 +118,7 @@ struct pmuk_counter {
 					 */
 	bool kept;			/* const while enabled: it is a reservation's */
 	u8 max_ips;			/* const: addresses in callchains that pmuk unwinds */
+	u16 max_slice;			/* const: bytes of the AUX area in a record */
 	bool quiet;			/* drop overflows: counter is being created or destroyed */
 
 	atomic_t publishing;		/* a caller that moves it from 0 to 1 may write pub[] */

@@ -73,6 +73,12 @@ const char *pmuk_extras_fault(u64 regs_intr, u64 regs_user, u32 max_stack, u32 f
 	return NULL;
 }
 
+/* Returns what is wrong with the size of a record's slice of the AUX area, or NULL. */
+const char *pmuk_slice_fault(u32 aux_sample_size)
+{
+	return aux_sample_size > PMUK_RECORD_MAX ? "aux_sample_size too large" : NULL;
+}
+
 /* perf core sets the flag of a field also if it has found nothing. Returns the bits of these. */
 static u64 pmuk_core_found_none(const struct perf_sample_data *data, u64 found)
 {

@@ -52,6 +52,7 @@ u64 pmuk_unsupported_fields(u64 sample_type, u64 fields);
 u64 pmuk_unsupported_extras(u64 regs_intr, u64 regs_user, u32 flags);
 const char *pmuk_fields_fault(u64 sample_type);
 const char *pmuk_extras_fault(u64 regs_intr, u64 regs_user, u32 max_stack, u32 flags);
+const char *pmuk_slice_fault(u32 aux_sample_size);
 const char *pmuk_branches_fault(u64 branch_sample_type, u32 flags);
 u64 pmuk_fields_fill(struct pmuk_sample *sample, struct perf_event *event, u64 wanted,
 		     struct perf_sample_data *data, struct pt_regs *regs);

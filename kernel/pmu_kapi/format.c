@@ -22,6 +22,7 @@ struct pmuk_extras {
 	unsigned int nr_chain;		/* all u64 of the callchain, but for their number */
 	unsigned int raw;		/* bytes of the PMU's raw data */
 	unsigned int nr_branches;
+	struct pmuk_slice slice;
 	unsigned long ips[PMUK_CALLCHAIN_MAX];
 };
 
@@ -31,7 +32,7 @@ struct pmuk_extras {
 				 PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD |	\
 				 PERF_SAMPLE_READ | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_RAW |	\
 				 PMUK_SAMPLE_DRIVER | PMUK_SAMPLE_CORE | PERF_SAMPLE_CGROUP |	\
-				 PMUK_SAMPLE_COOKIE)
+				 PERF_SAMPLE_AUX | PMUK_SAMPLE_COOKIE)
 #define PMUK_READ_FORMAT	(PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING | \
 				 PERF_FORMAT_ID | PERF_FORMAT_GROUP)
 
@@ -62,6 +63,8 @@ const char *pmuk_format_fault(const struct pmuk_attr *attr, int cpu)
 		return "a buffer of another CPU";
 	if (cpu != -1 && (attr->sample_type & PERF_SAMPLE_REGS_INTR) && !attr->sample_regs_intr)
 		return "PERF_SAMPLE_REGS_INTR in records without sample_regs_intr";
+	if (cpu != -1 && (attr->sample_type & PERF_SAMPLE_AUX) && !attr->buffer->aux)
+		return "PERF_SAMPLE_AUX, and the buffer has no AUX area";
 	if (cpu == -1 && (attr->read_format || attr->nr_peers))
 		return "peers or read_format for a task counter, whose buffer has no records";
 	if (attr->nr_peers > PMUK_PEERS_MAX || (attr->nr_peers && !attr->peers))
@@ -90,9 +93,12 @@ static unsigned int pmuk_format_read_size(const struct pmuk_counter *c)
 
 #define PMUK_VARIABLE	(PERF_SAMPLE_READ | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_RAW |		\
 			 PERF_SAMPLE_BRANCH_STACK | PERF_SAMPLE_REGS_INTR |			\
-			 PERF_SAMPLE_REGS_USER)
+			 PERF_SAMPLE_REGS_USER | PERF_SAMPLE_AUX)
 
-/* Returns the size of a counter's record without callchain, raw data, branches and registers. */
+/*
+ * Returns the size of a counter's record without callchain, raw data, branches, registers, and its
+ * slice of the AUX area.
+ */
 unsigned int pmuk_format_size(const struct pmuk_counter *c)
 {
 	u64 fixed = c->attr.sample_type & ~(u64)PMUK_VARIABLE;
@@ -174,7 +180,19 @@ static bool pmuk_format_has_branch_index(const struct pmuk_counter *c)
 	return c->hw_event->attr.branch_sample_type & PERF_SAMPLE_BRANCH_HW_INDEX;
 }
 
+/* The slice is the last field to be measured. It gets what room the record has left. */
+static unsigned int pmuk_format_slice_size(const struct pmuk_counter *c, struct pmuk_extras *x,
+					   struct pmuk_buffer *b, unsigned int others)
+{
+	unsigned int before = others + sizeof(u64);
+	unsigned int room = before < PMUK_RECORD_MAX ? PMUK_RECORD_MAX - before : 0;
+
+	pmuk_slice_begin(&x->slice, b, min_t(unsigned int, c->max_slice, room));
+	return sizeof(u64) + x->slice.size;
+}
+
 static unsigned int pmuk_format_extras(const struct pmuk_counter *c, struct pmuk_extras *x,
+				       struct pmuk_buffer *b,
 				       const struct pmuk_sample *sample,
 				       const struct perf_sample_data *data)
 {
@@ -198,6 +216,8 @@ static unsigned int pmuk_format_extras(const struct pmuk_counter *c, struct pmuk
 		size += pmuk_format_regs_size(attr->sample_regs_user, sample->regs_user_abi);
 	if (c->attr.sample_type & PERF_SAMPLE_REGS_INTR)
 		size += pmuk_format_regs_size(attr->sample_regs_intr, sample->regs_abi);
+	if (c->attr.sample_type & PERF_SAMPLE_AUX)
+		size += pmuk_format_slice_size(c, x, b, c->record_size + size);
 	return size;
 }
 
@@ -306,6 +326,13 @@ static u64 *pmuk_format_regs(u64 *p, u64 mask, u16 abi, struct pt_regs *regs)
 	return p;
 }
 
+static u64 *pmuk_format_slice(u64 *p, const struct pmuk_extras *x, struct pmuk_buffer *b)
+{
+	*p++ = x->slice.size;
+	pmuk_slice_copy(&x->slice, b, p);
+	return (void *)p + x->slice.size;
+}
+
 static u64 pmuk_format_pair(u32 first, u32 second)
 {
 	u32 both[] = { first, second };
@@ -315,7 +342,6 @@ static u64 pmuk_format_pair(u32 first, u32 second)
 	return pair;
 }
 
-/* The ABI gives the order of the fields. */
 static u64 *pmuk_format_fields(u64 *p, struct pmuk_counter *c, const struct pmuk_sample *sample)
 {
 	const u64 type = c->attr.sample_type;
@@ -370,6 +396,31 @@ static u64 *pmuk_format_memory(u64 *p, const struct pmuk_counter *c,
 	return p;
 }
 
+/* The ABI gives the order of the fields. If no field was asked for, a record has one u64. */
+static void pmuk_format_fill(struct perf_event_header *rec, struct pmuk_counter *c,
+			     struct pmuk_buffer *b, const struct pmuk_extras *x,
+			     const struct pmuk_sample *sample, const struct perf_sample_data *data)
+{
+	u64 *p = (u64 *)(rec + 1);
+
+	rec->misc = sample->misc;
+	*p = 0;
+	p = pmuk_format_fields(p, c, sample);
+	if (c->attr.sample_type & PERF_SAMPLE_READ)
+		p = pmuk_format_read(p, c, &sample->value);
+	if (c->attr.sample_type & PERF_SAMPLE_CALLCHAIN)
+		p = pmuk_format_callchain(p, x, sample);
+	if (c->attr.sample_type & PERF_SAMPLE_RAW)
+		p = pmuk_format_raw(p, x, data);
+	if (c->attr.sample_type & PERF_SAMPLE_BRANCH_STACK)
+		p = pmuk_format_branches(p, c, x, sample->branches);
+	p = pmuk_format_memory(p, c, sample);
+	if (c->attr.sample_type & PERF_SAMPLE_AUX)
+		p = pmuk_format_slice(p, x, b);
+	if (c->attr.sample_type & PMUK_SAMPLE_COOKIE)
+		*p = c->attr.cookie;
+}
+
 /*
  * Writes @sample as a record into a buffer of this CPU. If there is no room, the buffer counts
  * that, and this function returns false.
@@ -380,30 +431,16 @@ bool pmuk_format_sample(struct pmuk_counter *c, struct pmuk_buffer *b,
 	struct perf_event_header *rec;
 	struct pmuk_extras x;
 	unsigned int size;
-	u64 *p;
 
-	size = c->record_size + pmuk_format_extras(c, &x, sample, data);
-	size = max_t(unsigned int, size, PMUK_RECORD_MIN);
-	rec = pmuk_output_begin(b, PERF_RECORD_SAMPLE, size);
-	if (!rec)
-		return false;
-
-	rec->misc = sample->misc;
-	*(u64 *)(rec + 1) = 0;	/* if no field was asked for, the shortest record has this u64 */
-	p = pmuk_format_fields((u64 *)(rec + 1), c, sample);
-	if (c->attr.sample_type & PERF_SAMPLE_READ)
-		p = pmuk_format_read(p, c, &sample->value);
-	if (c->attr.sample_type & PERF_SAMPLE_CALLCHAIN)
-		p = pmuk_format_callchain(p, &x, sample);
-	if (c->attr.sample_type & PERF_SAMPLE_RAW)
-		p = pmuk_format_raw(p, &x, data);
-	if (c->attr.sample_type & PERF_SAMPLE_BRANCH_STACK)
-		p = pmuk_format_branches(p, c, &x, sample->branches);
-	p = pmuk_format_memory(p, c, sample);
-	if (c->attr.sample_type & PMUK_SAMPLE_COOKIE)
-		*p++ = c->attr.cookie;
-	pmuk_output_end(b, rec);
-	return true;
+	size = c->record_size + pmuk_format_extras(c, &x, b, sample, data);
+	rec = pmuk_output_begin(b, PERF_RECORD_SAMPLE, max_t(unsigned int, size, PMUK_RECORD_MIN));
+	if (rec) {
+		pmuk_format_fill(rec, c, b, &x, sample, data);
+		pmuk_output_end(b, rec);
+	}
+	if (c->attr.sample_type & PERF_SAMPLE_AUX)
+		pmuk_slice_end(&x.slice, b);
+	return rec;
 }
 
 /* The handler of a counter that has a buffer of its own. */

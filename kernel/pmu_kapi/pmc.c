@@ -78,7 +78,8 @@ static const char *pmuk_pmc_fault(const struct pmuk_pmc *pmc)
 		return "unknown flags";
 	if (pmc->precise_ip > PMUK_PRECISE_BEST)
 		return "no such precise_ip";
-	return pmuk_branches_fault(pmc->branch_sample_type, pmc->flags) ?:
+	return pmuk_slice_fault(pmc->aux_sample_size) ?:
+	       pmuk_branches_fault(pmc->branch_sample_type, pmc->flags) ?:
 	       pmuk_extras_fault(pmc->sample_regs_intr, pmc->sample_regs_user, pmc->max_stack,
 				 pmc->flags);
 }
@@ -134,7 +135,8 @@ static int pmuk_write_pmc(struct pmuk_context *ctx, const struct pmuk_pmc *pmc)
  * Return: @count, or how many were done before one failed; -EINVAL if @ctx is NULL or an ERR_PTR(),
  * or @count is negative or @req is NULL; -EBUSY if @ctx is loaded. An entry fails with -ENOENT if
  * there is no such event set, -EINVAL for an impossible number, unknown flags, precise_ip,
- * branches, registers or max_stack; -EOPNOTSUPP for registers or PMUK_CALLCHAIN_USER if this kernel
+ * branches, registers, max_stack or aux_sample_size;
+ * -EOPNOTSUPP for registers or PMUK_CALLCHAIN_USER if this kernel
  * does not support them; -ENOMEM. pmuk_load_context() finds out whether a PMU knows the event.
  */
 int pmuk_write_pmcs(struct pmuk_context *ctx, struct pmuk_pmc *req, int count)

@@ -33,6 +33,8 @@ static int pmuk_perf_validate(const void *arg, size_t size, const struct pmuk_co
 	if (size != sizeof(*perf))
 		return -EINVAL;
 	fault = pmuk_fields_fault(perf->sample_type);
+	if ((perf->sample_type & PERF_SAMPLE_AUX) && !attr->buffer.aux.nr_pages)
+		fault = "PERF_SAMPLE_AUX, and buffers without AUX areas";
 	if (fault) {
 		pr_debug("create_context: perf's format: %s\n", fault);
 		return -EINVAL;

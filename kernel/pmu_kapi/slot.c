@@ -91,6 +91,7 @@ static void pmuk_slot_set_event(struct pmuk_attr *attr, const struct pmuk_pmc *p
 	attr->sample_regs_user = attr->sample_type & PERF_SAMPLE_REGS_USER ?
 				 pmc->sample_regs_user : 0;
 	attr->max_stack = pmc->max_stack;
+	attr->aux_sample_size = pmc->aux_sample_size;
 }
 
 static u32 pmuk_slot_flags(const struct pmuk_context *ctx, const struct pmuk_pmc *pmc)

@@ -207,9 +207,10 @@ static void create_refuses_unsupported_samples(struct kunit *test)
 			      PERF_SAMPLE_TRANSACTION | PERF_SAMPLE_PHYS_ADDR |
 			      PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD | PERF_SAMPLE_READ |
 			      PERF_SAMPLE_REGS_INTR;
-	/* pmuk_sample_kunit.c checks fields that need more, or are not in all kernels. */
+	/* Other suites check fields that need more, or are not in all kernels. */
 	const u64 others = PERF_SAMPLE_BRANCH_STACK | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_CGROUP |
-			   PERF_SAMPLE_DATA_PAGE_SIZE | PERF_SAMPLE_CODE_PAGE_SIZE;
+			   PERF_SAMPLE_DATA_PAGE_SIZE | PERF_SAMPLE_CODE_PAGE_SIZE |
+			   PERF_SAMPLE_AUX;
 	struct counter_test *t = test->priv;
 	unsigned int bit;
 

@@ -656,10 +656,10 @@ static void unknown_fields_are_refused(struct kunit *test)
 	const u64 formats = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING |
 			    PERF_FORMAT_ID | PERF_FORMAT_GROUP;
 	struct sampler *s = new_sampler(test);
-	/* pmuk_sample_kunit.c checks the fields that are not in all_fields[]. */
+	/* Other tests check the fields that are not in all_fields[]. */
 	const u64 fields = any_field() | PERF_SAMPLE_WEIGHT_STRUCT | PERF_SAMPLE_CGROUP |
 			   PERF_SAMPLE_DATA_PAGE_SIZE | PERF_SAMPLE_CODE_PAGE_SIZE |
-			   PERF_SAMPLE_REGS_USER | PERF_SAMPLE_REGS_INTR;
+			   PERF_SAMPLE_REGS_USER | PERF_SAMPLE_REGS_INTR | PERF_SAMPLE_AUX;
 	unsigned int bit;
 
 	for (bit = 0; bit < 64; bit++) {

@@ -38,6 +38,7 @@ struct itrace_cpu {
 	struct perf_output_handle handle;
 	struct pmuk_packets_out out;
 	u64 written;			/* bytes in the open part */
+	u64 traced;			/* bytes since the event came to this CPU */
 	u64 fifo[SZ_4K / sizeof(u64)];	/* bytes not yet in memory */
 };
 
@@ -46,8 +47,11 @@ struct pmuk_itrace {
 	struct itrace_cpu __percpu *cpus;
 	atomic_t areas;			/* set up and not freed */
 	atomic_t fail;			/* setups until one fails; 0: none does */
-	atomic_t misled;		/* no room, but a size in the handle */
+	atomic_t misled;		/* no room, but a size in the handle; or a copy was asked
+					 * for from an area that does not overwrite
+					 */
 	atomic_t starts;		/* starts of events by perf core */
+	struct pmuk_itrace_hooks hooks;	/* const while there are events */
 };
 
 static struct pmuk_itrace *to_itrace(struct pmu *pmu)
@@ -139,6 +143,8 @@ static void itrace_open(struct itrace_cpu *cpu)
 	cpu->written = 0;
 	if (!area)
 		return;
+	if (area->it->hooks.opening)
+		area->it->hooks.opening(area->it->hooks.data);
 	if (!area->overwrite && !itrace_align(cpu)) {
 		perf_aux_output_flag(&cpu->handle, PERF_AUX_FLAG_TRUNCATED);
 		perf_aux_output_end(&cpu->handle, 0);
@@ -182,6 +188,7 @@ static int itrace_add(struct perf_event *event, int flags)
 	if (cpu->event)
 		return -EBUSY;
 	cpu->event = event;
+	cpu->traced = 0;
 	event->hw.state = PERF_HES_STOPPED;
 	if (flags & PERF_EF_START)
 		itrace_start(event, PERF_EF_RELOAD);
@@ -195,6 +202,23 @@ static void itrace_del(struct perf_event *event, int flags)
 }
 
 static void itrace_read(struct perf_event *event) { }
+
+/* Copies the newest bytes, of earlier parts, too. */
+static long itrace_snapshot_aux(struct perf_event *event, struct perf_output_handle *out,
+				unsigned long size)
+{
+	struct pmuk_itrace *it = to_itrace(event->pmu);
+	struct itrace_cpu *cpu = itrace_this_cpu(event);
+	const struct itrace_area *area = perf_get_aux(&cpu->handle);
+	u64 to = cpu->handle.head + cpu->written;
+
+	if (it->hooks.copying)
+		it->hooks.copying(it->hooks.data);
+	if (!area->overwrite)
+		atomic_inc(&it->misled);
+	size = min_t(u64, size, cpu->traced);
+	return size ? perf_output_copy_aux(&cpu->handle, out, to - size, to) : 0;
+}
 
 static int itrace_event_init(struct perf_event *event)
 {
@@ -219,6 +243,7 @@ static u64 itrace_write(struct itrace_cpu *cpu, const struct itrace_area *area, 
 					  min(sizeof(cpu->fifo), itrace_room(cpu, area)), &some);
 		itrace_store(area, cpu->handle.head + cpu->written, cpu->fifo, size);
 		cpu->written += size;
+		cpu->traced += size;
 	} while (left && !some);
 	cpu->out.number += left;
 	return left + some;
@@ -266,6 +291,28 @@ u64 pmuk_itrace_branch(struct pmuk_itrace *it, u64 branches)
 EXPORT_SYMBOL_GPL(pmuk_itrace_branch);
 
 /**
+ * pmuk_itrace_branch_inside() - let branches happen on this CPU inside of a part
+ * @it: the PMU
+ * @branches: number of branches
+ *
+ * The part that is being written goes on.
+ *
+ * Context: Any, NMI too; does not nest.
+ * Return: The number of branches that were written; 0 if no event of @it traces on this CPU.
+ */
+u64 pmuk_itrace_branch_inside(struct pmuk_itrace *it, u64 branches)
+{
+	struct itrace_cpu *cpu;
+
+	guard(irqsave)();
+	cpu = this_cpu_ptr(it->cpus);
+	if (!cpu->event || (cpu->event->hw.state & PERF_HES_STOPPED))
+		return 0;
+	return branches - itrace_write(cpu, perf_get_aux(&cpu->handle), branches);
+}
+EXPORT_SYMBOL_GPL(pmuk_itrace_branch_inside);
+
+/**
  * pmuk_itrace_parts() - end a part and begin the next one, over and over
  * @it: the PMU
  * @n: number of parts
@@ -307,11 +354,12 @@ int pmuk_itrace_areas(const struct pmuk_itrace *it)
 EXPORT_SYMBOL_GPL(pmuk_itrace_areas);
 
 /**
- * pmuk_itrace_misled() - count the refusals that left a size in the PMU's handle
+ * pmuk_itrace_misled() - count what a driver may take amiss
  * @it: the PMU
  *
  * Context: Any.
- * Return: The number of such refusals.
+ * Return: The number of refusals that left a size in the PMU's handle, and of calls of
+ * pmu::snapshot_aux for areas that do not overwrite.
  */
 unsigned int pmuk_itrace_misled(const struct pmuk_itrace *it)
 {
@@ -344,6 +392,20 @@ void pmuk_itrace_fail(struct pmuk_itrace *it, int nr)
 	atomic_set(&it->fail, nr);
 }
 EXPORT_SYMBOL_GPL(pmuk_itrace_fail);
+
+/**
+ * pmuk_itrace_let_copy() - let the driver copy what the PMU has traced into samples
+ * @it: the PMU, without events
+ * @hooks: copied
+ *
+ * Context: Any.
+ */
+void pmuk_itrace_let_copy(struct pmuk_itrace *it, const struct pmuk_itrace_hooks *hooks)
+{
+	it->hooks = *hooks;
+	it->pmu.snapshot_aux = itrace_snapshot_aux;
+}
+EXPORT_SYMBOL_GPL(pmuk_itrace_let_copy);
 
 /**
  * pmuk_itrace_type() - get perf_event_attr::type of the PMU's events

@@ -45,6 +45,8 @@ struct pmuk_parsed {
 	u64 branch_index;			/* PERF_SAMPLE_BRANCH_HW_INDEX */
 	const struct perf_branch_entry *branches;	/* in the record */
 	struct pmuk_parsed_regs regs_user, regs_intr;
+	u64 aux_size;
+	const void *aux;			/* in the record */
 	u64 cookie;				/* after perf's own fields */
 };
 
@@ -215,6 +217,10 @@ static inline int pmuk_parse_layout(const struct perf_event_header *rec,
 	if (type & PERF_SAMPLE_BRANCH_STACK)
 		pmuk_parse_branches(&cur, layout->branch_type, p);
 	pmuk_parse_memory(&cur, layout, p);
+	if (type & PERF_SAMPLE_AUX) {
+		p->aux_size = pmuk_parse_u64(&cur);
+		p->aux = pmuk_parse_bytes(&cur, p->aux_size);
+	}
 	if (type & PMUK_SAMPLE_COOKIE)
 		p->cookie = pmuk_parse_u64(&cur);
 	return cur.bad || cur.at != cur.end ? -EINVAL : 0;

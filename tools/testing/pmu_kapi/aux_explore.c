@@ -4,7 +4,8 @@
  * instruction by instruction. At each instruction, everything that can come there is tried: an
  * interrupt that also writes, and is interrupted itself; or a reader, a pause or a kill on another
  * CPU, which stops at each of its own instructions. The explorer saves the state before that,
- * checks the result, and restores the state.
+ * checks the result, and restores the state. A writer also comes at each instruction of a copy of
+ * the newest bytes, and a copy at each instruction of a writer.
  *
  * At each instruction, the bytes that a reader could see have to be whole, and only such bytes are
  * reported.
@@ -18,6 +19,7 @@
 #define WRITES		4	/* the outermost, two that interrupt, and one at the end */
 #define RECORD		sizeof(struct test_aux_record)
 #define LOG_MAX		16
+#define SLICE		8	/* words that are copied */
 #define TRUNCATED	PERF_AUX_FLAG_TRUNCATED
 #define PARTIAL		PERF_AUX_FLAG_PARTIAL
 #define COLLISION	PERF_AUX_FLAG_COLLISION
@@ -75,6 +77,8 @@ static struct live {
 	u64 wrong;
 	struct test_aux_record log[LOG_MAX];
 	u64 logged;
+	u64 slice[SLICE];	/* the latest copy of the newest bytes, ... */
+	u64 sliced;		/* ... and their number */
 	u64 early;		/* records of bytes past the head */
 } live;
 
@@ -87,7 +91,7 @@ static struct {
 static struct ring_config ring_config;
 static struct pmuk_area config;
 static const struct scenario *scenario;
-static u64 refusals, unreported, deaths, read_beside;
+static u64 refusals, unreported, deaths, read_beside, copies;
 
 static bool is_open(void)
 {
@@ -153,6 +157,16 @@ static void run_write(void *arg)
 	w->room = handle.size;
 	w->opened = true;
 	write_and_end(w, &handle);
+}
+
+static void run_copy(void *arg)
+{
+	bool frozen = pmuk_area_freeze(&live.area);
+
+	live.sliced = pmuk_area_newest(&live.area, frozen, sizeof(live.slice));
+	pmuk_area_copy(&live.area, live.slice, live.sliced);
+	if (frozen)
+		pmuk_area_thaw(&live.area);
 }
 
 static void run_pause(void *arg)
@@ -762,6 +776,42 @@ static void explore_two(const struct scenario *s, const struct actor *a, struct 
 	explore_calls(&outer, a->function, a->arg, beside, b);
 }
 
+/* The copy has words in a row, up to a head that the area has had since the start. */
+static void check_copy(void)
+{
+	u64 from = live.slice[0] ^ TEST_AUX_WORD, to = from + live.sliced, n;
+
+	for (n = 0; n < live.sliced / 8; n++)
+		EXPECT_EQ(live.slice[n] ^ TEST_AUX_WORD, from + 8 * n);
+	if (live.sliced)
+		EXPECT(to >= old.area.head && to <= live.area.head);
+	copies += !!live.sliced;
+}
+
+/*
+ * A writer interrupts the copy. Either the copy has opened the area, and the writer is refused, or
+ * the copy finds the writer's bytes.
+ */
+static void write_inside(void *arg)
+{
+	try(&live.writes[1]);
+	check_view();
+	machine_finish(&outer);
+	check_copy();
+	check();
+	check_after();
+}
+
+static void copy_inside(void *arg)
+{
+	run_copy(NULL);
+	check_copy();
+	check_view();
+	machine_finish(&outer);
+	check();
+	check_after();
+}
+
 static void done(u64 before)
 {
 	const struct scenario *s = scenario;
@@ -793,6 +843,20 @@ static void explore(const struct scenario *s)
 		explore_nested(s);
 	if (!failed())
 		explore_twice(s);
+	done(before);
+}
+
+static void explore_copies(const struct scenario *s)
+{
+	u64 before = explored, copied = copies;
+
+	start(s);
+	explore_calls(&outer, run_copy, NULL, write_inside, NULL);
+	if (!failed()) {
+		start(s);
+		explore_calls(&outer, run_write, &live.writes[0], copy_inside, NULL);
+	}
+	EXPECT(copies > copied);
 	done(before);
 }
 
@@ -966,6 +1030,20 @@ static void test_kill(void)
 	EXPECT(deaths > before);
 }
 
+/* The writers would write over all that is copied, and over more. */
+static void test_copy(void)
+{
+	struct scenario s = { .name = "copy", .writes = PARTS, .overwrite = true,
+			      .before = 2 * SIZE - 16, .ring_free = 1024 };
+
+	s.writes[0] = (struct write){ .size = SIZE };
+	s.writes[1] = s.writes[0];
+	explore_copies(&s);
+	s.overwrite = false;
+	for (s.free = SIZE / 2; s.free <= SIZE; s.free += SIZE / 2)
+		explore_copies(&s);
+}
+
 /* Returns the room that @tail leaves. A write uses one tail, never a mixture of two. */
 static u64 room_of(u64 tail)
 {
@@ -994,6 +1072,22 @@ static void tell_lie(void *arg)
 	explored++;
 }
 
+static const s64 tails[] = {
+	0, 8, -8, -16, -SIZE, 8 - SIZE, -8 - SIZE, -3 * SIZE, SIZE, 1LL << 62, -1LL - (1LL << 62),
+};
+
+/* A copy inside of the writer takes no more than the area, whatever the tail is. */
+static void copy_all(void *arg)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(tails); i++) {
+		ring_config.page->aux_tail = live.area.head + tails[i];
+		EXPECT(pmuk_area_newest(&live.area, false, ~0ULL) <= SIZE);
+	}
+	explored++;
+}
+
 static void hostile(const struct scenario *s, s64 was, s64 is)
 {
 	struct lie lie;
@@ -1006,10 +1100,6 @@ static void hostile(const struct scenario *s, s64 was, s64 is)
 
 static void test_hostile(void)
 {
-	static const s64 tails[] = {
-		0, 8, -8, -16, -SIZE, 8 - SIZE, -8 - SIZE, -3 * SIZE, SIZE, 1LL << 62,
-		-1LL - (1LL << 62),
-	};
 	struct scenario s = { .name = "hostile", .writes = PARTS, .before = SIZE, .free = SIZE,
 			      .ring_free = 1024, .user_tail = true };
 	size_t i, j;
@@ -1017,6 +1107,8 @@ static void test_hostile(void)
 	for (i = 0; i < ARRAY_SIZE(tails); i++)
 		for (j = 0; j < ARRAY_SIZE(tails) && !failed(); j++)
 			hostile(&s, tails[i], tails[j]);
+	start(&s);
+	explore_calls(&outer, run_write, &live.writes[0], copy_all, NULL);
 }
 
 int main(int argc, char **argv)
@@ -1024,7 +1116,7 @@ int main(int argc, char **argv)
 	static const struct test tests[] = {
 		TEST(room), TEST(full), TEST(ring_full), TEST(skip), TEST(lose), TEST(watermark),
 		TEST(overwrite), TEST(reader), TEST(records), TEST(snapshot), TEST(pause),
-		TEST(kill), TEST(hostile),
+		TEST(kill), TEST(copy), TEST(hostile),
 	};
 
 	ring_config.size = SIZE;

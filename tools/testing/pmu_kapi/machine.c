@@ -180,3 +180,20 @@ void machine_load(struct machine *m, const struct machine_image *image)
 	from = used(m);
 	memcpy(m->stack + from, image->stack + from, MACHINE_STACK - from);
 }
+
+/* Stands in for memcpy() of the C library, which may use floating point registers. */
+void *machine_memcpy(void *to, const void *from, size_t size)
+{
+	size_t i, word;
+
+	for (i = 0; i + sizeof(word) <= size; i += sizeof(word)) {
+		__builtin_memcpy(&word, from + i, sizeof(word));
+		__builtin_memcpy(to + i, &word, sizeof(word));
+		__asm__ volatile ("" ::: "memory");	/* or the compiler would call memcpy() */
+	}
+	for (; i < size; i++) {
+		((char *)to)[i] = ((const char *)from)[i];
+		__asm__ volatile ("" ::: "memory");
+	}
+	return to;
+}
