@@ -135,9 +135,9 @@ static int pmuk_write_pmc(struct pmuk_context *ctx, const struct pmuk_pmc *pmc)
  * Return: @count, or how many were done before one failed; -EINVAL if @ctx is NULL or an ERR_PTR(),
  * or @count is negative or @req is NULL; -EBUSY if @ctx is loaded. An entry fails with -ENOENT if
  * there is no such event set, -EINVAL for an impossible number, unknown flags, precise_ip,
- * branches, registers, max_stack or aux_sample_size;
- * -EOPNOTSUPP for registers or PMUK_CALLCHAIN_USER if this kernel
- * does not support them; -ENOMEM. pmuk_load_context() finds out whether a PMU knows the event.
+ * branches, registers, max_stack or aux_sample_size; -EOPNOTSUPP for registers or
+ * PMUK_CALLCHAIN_USER if this kernel does not support them; -ENOMEM. pmuk_load_context() finds out
+ * whether a PMU knows the event.
  */
 int pmuk_write_pmcs(struct pmuk_context *ctx, struct pmuk_pmc *req, int count)
 {
