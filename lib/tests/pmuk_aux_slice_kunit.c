@@ -307,12 +307,6 @@ static void note_copy(void *data)
 		pmuk_sim_count(t->inner, 0, PERIOD);
 }
 
-static void let_copy(struct tracing *t, void (*opening)(void *data))
-{
-	pmuk_itrace_let_copy(t->it, &(struct pmuk_itrace_hooks){
-		.copying = note_copy, .opening = opening, .data = t });
-}
-
 static struct tracing *new_tracing(struct kunit *test)
 {
 	struct tracing *t = pmuk_test_zalloc(test, sizeof(*t));
@@ -350,6 +344,18 @@ static void new_tracing_context(struct tracing *t, u32 aux_sample_size, bool ove
 	add_sampler(t, t->sim, 1, aux_sample_size);
 }
 
+/* The driver copies what it traces. The context is not loaded yet. */
+static struct tracing *new_copying(struct kunit *test, u32 aux_sample_size, bool overwrite,
+				   void (*opening)(void *data))
+{
+	struct tracing *t = new_tracing(test);
+
+	pmuk_itrace_let_copy(t->it, &(struct pmuk_itrace_hooks){
+		.copying = note_copy, .opening = opening, .data = t });
+	new_tracing_context(t, aux_sample_size, overwrite);
+	return t;
+}
+
 static void run(struct tracing *t)
 {
 	int cpu = pmuk_test_pin_first(t->test);
@@ -376,12 +382,10 @@ static void expect_packets(struct tracing *t, u64 number, unsigned int nr)
 /* The slice has what the part that is being written has by now. It may begin in an earlier part. */
 static void driver_copies_what_it_traces(struct kunit *test)
 {
-	struct tracing *t = new_tracing(test);
+	struct tracing *t = new_copying(test, 256, true, NULL);
 	u64 number = 0;
 	unsigned int i;
 
-	let_copy(t, NULL);
-	new_tracing_context(t, 256, true);
 	run(t);
 	number += pmuk_itrace_branch_inside(t->it, 100);
 	KUNIT_EXPECT_EQ(test, number, 100);
@@ -397,13 +401,11 @@ static void driver_copies_what_it_traces(struct kunit *test)
 /* The driver copies less than the record has room for: zeroes follow. */
 static void zeroes_follow_what_the_driver_has(struct kunit *test)
 {
-	struct tracing *t = new_tracing(test);
+	struct tracing *t = new_copying(test, 64, true, NULL);
 	struct pmuk_parsed p = {};
 	unsigned int size, i;
 	const u64 *packets;
 
-	let_copy(t, NULL);
-	new_tracing_context(t, 64, true);
 	run(t);
 	soil(test, t->b);
 	pmuk_itrace_branch_inside(t->it, 3);
@@ -422,7 +424,7 @@ static void zeroes_follow_what_the_driver_has(struct kunit *test)
 /* An overflow in the middle of a copy gets no slice, as the driver's copies do not nest. */
 static void copies_do_not_nest(struct kunit *test)
 {
-	struct tracing *t = new_tracing(test);
+	struct tracing *t = new_copying(test, 64, true, NULL);
 	const struct perf_event_header *rec;
 	struct pmuk_parsed p = {};
 	unsigned int sizes = 0, n = 0;
@@ -430,8 +432,6 @@ static void copies_do_not_nest(struct kunit *test)
 
 	t->inner = pmuk_test_sim_config(test, &(struct pmuk_sim_config){
 		.name = "pmuk_inner", .nr_counters = 1, .width = 32 });
-	let_copy(t, NULL);
-	new_tracing_context(t, 64, true);
 	add_sampler(t, t->inner, 2, 64);
 	run(t);
 	pmuk_itrace_branch_inside(t->it, 100);
@@ -463,11 +463,9 @@ static void driver_that_cannot_copy_is_refused(struct kunit *test)
 /* If the area does not overwrite, the slice has what was published and not given back. */
 static void drivers_copy_from_flight_recorders_only(struct kunit *test)
 {
-	struct tracing *t = new_tracing(test);
+	struct tracing *t = new_copying(test, 64, false, NULL);
 	u64 number;
 
-	let_copy(t, NULL);
-	new_tracing_context(t, 64, false);
 	run(t);
 	number = pmuk_itrace_branch(t->it, 100);
 	KUNIT_EXPECT_EQ(test, pmuk_itrace_branch_inside(t->it, 10), 10);
@@ -486,32 +484,31 @@ static void overflow_in_opening(void *data)
 /* While perf core starts the tracer, the hardware is not ready for a copy. */
 static void driver_that_starts_is_not_asked(struct kunit *test)
 {
-	struct tracing *t = new_tracing(test);
+	struct tracing *t = new_copying(test, 64, true, overflow_in_opening);
 	struct pmuk_parsed p = {};
 	unsigned int size;
 
-	let_copy(t, overflow_in_opening);
-	new_tracing_context(t, 64, true);
 	run(t);
 	KUNIT_EXPECT_EQ(test, parse_samples(test, t->b, RECORD, &p, &size), 1);
 	KUNIT_EXPECT_EQ(test, p.aux_size, 0);
 	KUNIT_EXPECT_EQ(test, t->copies, 0);
 }
 
-/* The area has no room, so tracing has stopped. The slice has what was published. */
+/* The area is paused, so tracing stops at the end of the part. The slice has what was published. */
 static void stopped_driver_is_not_asked(struct kunit *test)
 {
-	struct tracing *t = new_tracing(test);
+	struct tracing *t = new_copying(test, 64, true, NULL);
 	u64 number;
 
-	let_copy(t, NULL);
-	new_tracing_context(t, 64, false);
 	run(t);
-	number = pmuk_itrace_branch(t->it, 10000);
-	KUNIT_EXPECT_GT(test, number, 100);
+	number = pmuk_itrace_branch(t->it, 100);
+	KUNIT_EXPECT_EQ(test, pmuk_aux_pause(t->b), 0);
+	number += pmuk_itrace_branch(t->it, 1);
+	KUNIT_EXPECT_EQ(test, number, 101);
 	KUNIT_EXPECT_EQ(test, pmuk_itrace_branch_inside(t->it, 1), 0);
 	expect_packets(t, number, 8);
 	KUNIT_EXPECT_EQ(test, t->copies, 0);
+	KUNIT_EXPECT_EQ(test, pmuk_itrace_misled(t->it), 0);
 }
 
 /* ---- attributes ---- */
@@ -536,31 +533,26 @@ static void counters_of_contexts_may_have_no_slices(struct kunit *test)
 	expect_packets(t, 0, 0);
 }
 
-static void expect_refused(struct slicer *s, int err)
-{
-	struct pmuk_counter *c = pmuk_counter_create(&s->attr, s->a->b->cpu, NULL);
-
-	KUNIT_EXPECT_PTR_EQ(s->test, c, ERR_PTR(err));
-	pmuk_counter_destroy(c);
-}
-
 static void bad_slices_are_refused(struct kunit *test)
 {
 	struct slicer *s = new_slicer(test, &(struct pmuk_aux_attr){ .nr_pages = 1 });
+	struct pmuk_attr *attr = &s->attr;
+	int cpu = s->a->b->cpu;
 
-	expect_refused(s, -EINVAL);			/* no aux_sample_size */
-	s->attr.aux_sample_size = PMUK_RECORD_MAX + 1;
-	expect_refused(s, -EINVAL);
-	s->attr.aux_sample_size = 8;
-	s->attr.sample_type = PERF_SAMPLE_IP;
-	expect_refused(s, -EINVAL);
-	s->attr.sample_type = TYPE;
-	s->attr.buffer = pmuk_test_new_buffer(test, &(struct pmuk_buffer_attr){ .nr_pages = 1 },
-					      s->a->b->cpu);
-	expect_refused(s, -EINVAL);			/* no AUX area */
-	s->attr.sample_type = PERF_SAMPLE_AUX;
-	s->attr.buffer = NULL;
-	expect_refused(s, -EOPNOTSUPP);			/* callbacks get no slice */
+	pmuk_test_refused(test, attr, cpu, NULL, -EINVAL, "no aux_sample_size");
+	attr->aux_sample_size = PMUK_RECORD_MAX + 1;
+	pmuk_test_refused(test, attr, cpu, NULL, -EINVAL, "aux_sample_size too large");
+	attr->aux_sample_size = 8;
+	attr->sample_type = PERF_SAMPLE_IP;
+	pmuk_test_refused(test, attr, cpu, NULL, -EINVAL, "no PERF_SAMPLE_AUX");
+	attr->sample_type = TYPE;
+	attr->buffer = pmuk_test_new_buffer(test, &(struct pmuk_buffer_attr){ .nr_pages = 1 }, cpu);
+	pmuk_test_refused(test, attr, cpu, NULL, -EINVAL, "no AUX area");
+	attr->sample_type = PERF_SAMPLE_AUX;
+	attr->buffer = NULL;
+	pmuk_test_refused(test, attr, cpu, NULL, -EOPNOTSUPP, "a callback");
+	attr->buffer = pmuk_test_new_buffer(test, &(struct pmuk_buffer_attr){}, -1);
+	pmuk_test_refused(test, attr, -1, current, -EOPNOTSUPP, "a task's page");
 }
 
 static void bad_slices_of_contexts_are_refused(struct kunit *test)

@@ -48,7 +48,7 @@ struct pmuk_itrace {
 	atomic_t areas;			/* set up and not freed */
 	atomic_t fail;			/* setups until one fails; 0: none does */
 	atomic_t misled;		/* no room, but a size in the handle; or a copy was asked
-					 * for from an area that does not overwrite
+					 * for from no area, or from one that does not overwrite
 					 */
 	atomic_t starts;		/* starts of events by perf core */
 	struct pmuk_itrace_hooks hooks;	/* const while there are events */
@@ -214,8 +214,10 @@ static long itrace_snapshot_aux(struct perf_event *event, struct perf_output_han
 
 	if (it->hooks.copying)
 		it->hooks.copying(it->hooks.data);
-	if (!area->overwrite)
+	if (!area || !area->overwrite)
 		atomic_inc(&it->misled);
+	if (!area)
+		return 0;
 	size = min_t(u64, size, cpu->traced);
 	return size ? perf_output_copy_aux(&cpu->handle, out, to - size, to) : 0;
 }
@@ -359,7 +361,7 @@ EXPORT_SYMBOL_GPL(pmuk_itrace_areas);
  *
  * Context: Any.
  * Return: The number of refusals that left a size in the PMU's handle, and of calls of
- * pmu::snapshot_aux for areas that do not overwrite.
+ * pmu::snapshot_aux without an area that overwrites.
  */
 unsigned int pmuk_itrace_misled(const struct pmuk_itrace *it)
 {
