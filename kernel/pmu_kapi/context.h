@@ -99,7 +99,7 @@ struct pmuk_context {
 	struct delayed_work watch;	/* looks for counters that were lost, while started */
 	/* atomic: jiffies from one check of the watch to the next; 0: check soon */
 	unsigned long watch_pause;
-	/* The run time of the task when the watch last checked it. */
+	/* pmuk_watch_runs() of the task at the watch's latest check */
 	u64 watch_ran __guarded_by(&lock);
 
 	/* Arrays with an entry for each CPU. ->lock guards writes to their entries. */

@@ -246,13 +246,23 @@ int pmuk_switch_evtset(struct pmuk_context *ctx, u16 id)
 }
 EXPORT_SYMBOL_GPL(pmuk_switch_evtset);
 
+/*
+ * Returns a number that has changed if the task has run. The run time alone may stay the same, as
+ * the scheduler may charge a short run to interrupts. So add the task's switches, which grow when
+ * the task leaves its CPU.
+ */
+static u64 pmuk_watch_runs(const struct task_struct *task)
+{
+	/* The task's CPU may be adding to these: the next check sees the rest. */
+	return data_race(task->se.sum_exec_runtime + task->nvcsw + task->nivcsw);
+}
+
 /* Returns whether the task has run since the latest check: a task runs before it exits. */
 static bool pmuk_watch_task_ran(struct pmuk_context *ctx) __must_hold(&ctx->lock)
 {
 	u64 before = ctx->watch_ran;
 
-	/* The task's CPU may be adding to it: any change will do, now or at the next check. */
-	ctx->watch_ran = ctx->task ? data_race(ctx->task->se.sum_exec_runtime) : 0;
+	ctx->watch_ran = ctx->task ? pmuk_watch_runs(ctx->task) : 0;
 	return ctx->watch_ran != before;
 }
 

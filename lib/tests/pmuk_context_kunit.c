@@ -873,6 +873,27 @@ static void watch_rests_while_the_task_sleeps(struct kunit *test)
 	enable_delayed_work(&ctx->watch);
 }
 
+/* With IRQ_TIME_ACCOUNTING, the scheduler may charge all of a short run to interrupts. */
+static void watch_sees_runs_without_run_time(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct pmuk_place *p = pmuk_new_place(test, sim, PMUK_TARGET_TASK);
+	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
+	u64 ran;
+
+	pmuk_ctx_add(test, ctx, sim, 0, 0, 0, 0);
+	pmuk_place_run(p, ctx);
+	disable_delayed_work_sync(&ctx->watch);
+	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(rests(ctx)));
+	ran = p->task->se.sum_exec_runtime;
+	pmuk_place_count(p, 0, 5);
+	/* The test is bound to the task's CPU. Off the run queue, nothing adds to the run time. */
+	KUNIT_ASSERT_TRUE(test, pmuk_ctx_comes(!READ_ONCE(p->task->on_rq)));
+	p->task->se.sum_exec_runtime = ran;
+	KUNIT_EXPECT_TRUE(test, notices(ctx));
+	enable_delayed_work(&ctx->watch);
+}
+
 /* ---- a task and its children ---- */
 
 /*
@@ -1603,6 +1624,7 @@ static struct kunit_case pmuk_context_cases[] = {
 	KUNIT_CASE(pinned_counter_pushed_out_is_told),
 	KUNIT_CASE(watch_rests_while_nothing_changes),
 	KUNIT_CASE(watch_rests_while_the_task_sleeps),
+	KUNIT_CASE(watch_sees_runs_without_run_time),
 	KUNIT_CASE(children_write_the_buffers_of_their_cpus),
 	KUNIT_CASE(children_are_counted_while_started),
 	KUNIT_CASE(children_outlive_the_context),
