@@ -203,19 +203,31 @@ static inline void pmuk_counter_set_age(struct pmuk_counter *c, u64 now)
 }
 
 /* counter.c */
-struct mutex *pmuk_trial_lock(int cpu);
-bool pmuk_trial_goes_on(int cpu);
-void pmuk_trial_init(void);
 struct pmuk_counter *pmuk_counter_make(const struct pmuk_attr *attr, int cpu,
 				       struct task_struct *task, pmuk_handler_t handler,
 				       void *slot, struct pmuk_buffer **buffers);
-bool pmuk_counters_are_probed(struct pmuk_counter *const *counters, unsigned int nr, bool first);
-void pmuk_counters_enable(struct pmuk_counter *const *counters, unsigned int nr);
-void pmuk_counters_disable(struct pmuk_counter *const *counters, unsigned int nr);
-void pmuk_counter_set_count(struct pmuk_counter *c, u64 count);
 void pmuk_counter_end(struct pmuk_counter *c);
 void pmuk_counter_finish(struct pmuk_counter *c);
 int pmuk_nr_counters(void);
+
+/* attr.c */
+int pmuk_check_attr(const struct pmuk_attr *attr, int cpu, const struct task_struct *task);
+
+/* trial.c */
+struct mutex *pmuk_trial_lock(int cpu);
+bool pmuk_trial_goes_on(int cpu);
+void pmuk_trial_init(void);
+int pmuk_counter_try(struct pmuk_counter *c);
+
+/* batch.c */
+bool pmuk_counters_are_probed(struct pmuk_counter *const *counters, unsigned int nr, bool first);
+void pmuk_counters_enable(struct pmuk_counter *const *counters, unsigned int nr);
+void pmuk_counters_disable(struct pmuk_counter *const *counters, unsigned int nr);
+
+/* enable.c */
+bool pmuk_counter_is_gone(const struct pmuk_counter *c);
+int pmuk_counter_try_enable(struct pmuk_counter *c);
+void pmuk_counter_set_count(struct pmuk_counter *c, u64 count);
 
 /* aux_pmu.c */
 int pmuk_aux_attach(struct pmuk_counter *c);

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Enables and disables the counters of a set together, unless one of them has to look for room.
+ */
+#include <linux/perf_local_core.h>
+
+#include "share.h"
+
+/* Returns true if perf core can enable and disable the counter together with its set's others. */
+static bool pmuk_counter_can_batch(const struct pmuk_counter *c)
+{
+	return c && !(c->attr.flags & PMUK_INHERIT) && !c->writes_aux && !pmuk_counter_is_gone(c);
+}
+
+/*
+ * Fills @events with the counters' own events; or if @hosts, with the events of their hosts that
+ * are off. Returns how many there are.
+ */
+static unsigned int pmuk_batch(struct pmuk_counter *const *counters, unsigned int nr, bool hosts,
+			       struct perf_event **events)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < nr; i++) {
+		if (!pmuk_counter_can_batch(counters[i]))
+			continue;
+		if (!hosts)
+			events[n++] = counters[i]->event;
+		else if (counters[i]->host &&
+			 perf_local_state(counters[i]->hw_event) == PERF_EVENT_STATE_OFF)
+			events[n++] = counters[i]->hw_event;
+	}
+	return n;
+}
+
+/*
+ * Returns true if any of the counters has to look for room, as pmuk_counter_enable() lets it do.
+ * After the @first time, only a counter that has found no room looks again.
+ */
+bool pmuk_counters_are_probed(struct pmuk_counter *const *counters, unsigned int nr, bool first)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr; i++) {
+		if (counters[i] && pmuk_rider_is_probed(counters[i]) &&
+		    (first || pmuk_rider_is_refused(counters[i])))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Enable the counters of a set by one interrupt of their CPU, and their hosts by another, as far as
+ * perf core can. The caller then calls pmuk_counter_enable() for each counter, which enables the
+ * others and returns errors.
+ */
+void pmuk_counters_enable(struct pmuk_counter *const *counters, unsigned int nr)
+{
+	struct perf_event *events[PMUK_SET_COUNTERS];
+
+	/* The time of a rider runs from its start only if its host has a register then. */
+	perf_events_enable(events, pmuk_batch(counters, nr, true, events));
+	perf_events_enable(events, pmuk_batch(counters, nr, false, events));
+}
+
+/* Disables the counters of a set likewise. pmuk_counter_disable() then publishes the values. */
+void pmuk_counters_disable(struct pmuk_counter *const *counters, unsigned int nr)
+{
+	struct perf_event *events[PMUK_SET_COUNTERS];
+
+	perf_events_disable(events, pmuk_batch(counters, nr, false, events));
+}
