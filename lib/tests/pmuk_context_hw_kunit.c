@@ -613,7 +613,7 @@ static bool is_one_instant(const u64 *counts, u64 least, u64 most)
 
 static void read_among_made_events(struct kunit *test, u64 period)
 {
-	unsigned long end = jiffies + 6 * PMUK_CTX_PATIENCE;	/* the host may be busy */
+	struct pmuk_test_progress progress = {};
 	struct hw *hw = new_hw(test, NULL);
 	struct maker *m;
 	unsigned int num;
@@ -623,7 +623,9 @@ static void read_among_made_events(struct kunit *test, u64 period)
 	add_counters(hw, 0, &made, period);
 	begin(hw);
 	m = new_maker(test);
-	while ((READ_ONCE(m->done) < 5000 || hw->task.nr < 20000) && time_before(jiffies, end)) {
+	while ((READ_ONCE(m->done) < 5000 || hw->task.nr < 20000) &&
+	       pmuk_test_goes_on(&progress, min(READ_ONCE(m->done), 5000) +
+					    min(hw->task.nr, 20000))) {
 		arm_maker(m);
 		least = READ_ONCE(m->done);
 		KUNIT_ASSERT_EQ(test, read_either(hw, hw->counts), 0);
