@@ -16,6 +16,7 @@
 #include "pmuk_levels.h"
 #include "pmuk_packets.h"
 #include "pmuk_parse.h"
+#include "pmuk_place.h"
 #include "pmuk_suite.h"
 #include "pmuk_test.h"
 
@@ -282,9 +283,88 @@ static void lost_records_leave_the_area_alone(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_test_aux_stat(s->a).nested, 0);
 }
 
-/* ---- what a PMU is tracing ---- */
+/* ---- areas of each CPU ---- */
 
 #define RECORD	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_AUX)
+
+static const struct pmuk_perf_format record_format = { .sample_type = RECORD };
+
+/* The counter's records have slices. */
+static void add_sampler(struct kunit *test, struct pmuk_context *ctx, struct pmuk_sim *sim,
+			u16 num, u32 aux_sample_size)
+{
+	struct pmuk_pmc pmc = { .num = num, .type = pmuk_sim_type(sim), .flags = PMUK_NO_THROTTLE,
+				.aux_sample_size = aux_sample_size };
+
+	KUNIT_ASSERT_EQ(test, pmuk_write_pmcs(ctx, &pmc, 1), 1);
+	pmuk_ctx_write_pmd(test, ctx, &(struct pmuk_pmd){ .num = num, .short_reset = PERIOD });
+}
+
+static struct pmuk_context *new_context(struct kunit *test, unsigned int nr_pages,
+					const struct pmuk_aux_attr *aux)
+{
+	return pmuk_ctx_create(test, &(struct pmuk_context_attr){
+		.buffer = { .nr_pages = nr_pages, .aux = *aux },
+		.format_arg = &record_format, .format_arg_size = sizeof(record_format) });
+}
+
+#define SLICE	64
+
+/* Fills a part of this CPU's area with the CPU's number. */
+static void publish_here(void *data)
+{
+	int cpu = smp_processor_id();
+	struct pmuk_buffer *b = pmuk_context_buffer(data, cpu);
+	struct pmuk_aux_handle h;
+
+	if (b && pmuk_aux_output_begin(&h, b)) {
+		memset(h.data, cpu + 1, SLICE);
+		pmuk_aux_output_end(&h, SLICE);
+	}
+}
+
+/* Expects a record of each place in the CPU's buffer, with a slice of that CPU's area. */
+static void expect_own_slices(struct pmuk_place *p, struct pmuk_context *ctx)
+{
+	struct pmuk_parsed parsed = {};
+	unsigned int size;
+
+	KUNIT_EXPECT_EQ(p->test, pmuk_place_count(p, 0, PERIOD), PERIOD * p->nr);
+	KUNIT_ASSERT_EQ(p->test, parse_samples(p->test, pmuk_context_buffer(ctx, p->cpu), RECORD,
+					       &parsed, &size), p->nr);
+	KUNIT_ASSERT_EQ(p->test, parsed.aux_size, SLICE);
+	KUNIT_EXPECT_PTR_EQ(p->test, memchr_inv(parsed.aux, p->cpu + 1, SLICE), NULL);
+}
+
+static const struct task_param {
+	const char *name;
+	enum pmuk_target_type type;
+} task_params[] = {
+	{ "a_task", PMUK_TARGET_TASK }, { "a_task_and_its_child", PMUK_TARGET_TREE },
+};
+
+KUNIT_ARRAY_PARAM_DESC(tasks, task_params, name);
+
+/* Wherever a task or its child overflows, the slice is of the area of that CPU. */
+static void tasks_have_slices_of_their_cpus(struct kunit *test)
+{
+	const struct task_param *param = test->param_value;
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct pmuk_place *p = pmuk_new_place(test, sim, param->type);
+	struct pmuk_context *ctx;
+	unsigned int i;
+
+	ctx = new_context(test, 1, &(struct pmuk_aux_attr){ .nr_pages = 1, .overwrite = true });
+	add_sampler(test, ctx, sim, 0, SLICE);
+	pmuk_place_run(p, ctx);
+	on_each_cpu(publish_here, ctx, true);
+	for (i = 0; i < 2 * num_online_cpus(); i++) {
+		expect_own_slices(p, ctx);
+		pmuk_place_tell(p, pmuk_place_move_on);
+	}
+}
+
+/* ---- what a PMU is tracing ---- */
 
 /* A context traces by counter 0, and samples by counter 1, whose records have slices. */
 struct tracing {
@@ -321,27 +401,15 @@ static struct tracing *new_tracing(struct kunit *test)
 	return t;
 }
 
-static void add_sampler(struct tracing *t, struct pmuk_sim *sim, u16 num, u32 aux_sample_size)
-{
-	struct pmuk_pmc pmc = { .num = num, .type = pmuk_sim_type(sim), .flags = PMUK_NO_THROTTLE,
-				.aux_sample_size = aux_sample_size };
-
-	KUNIT_ASSERT_EQ(t->test, pmuk_write_pmcs(t->ctx, &pmc, 1), 1);
-	pmuk_ctx_write_pmd(t->test, t->ctx, &(struct pmuk_pmd){
-		.num = num, .short_reset = PERIOD, .long_reset = PERIOD });
-}
-
 static void new_tracing_context(struct tracing *t, u32 aux_sample_size, bool overwrite)
 {
-	static const struct pmuk_perf_format format = { .sample_type = RECORD };
 	struct pmuk_pmc tracer = { .type = pmuk_itrace_type(t->it),
 				   .config = PMUK_ITRACE_ALIGN_MIN };
 
-	t->ctx = pmuk_ctx_create(t->test, &(struct pmuk_context_attr){
-		.buffer = { .nr_pages = 4, .aux = { .nr_pages = 2, .overwrite = overwrite } },
-		.format_arg = &format, .format_arg_size = sizeof(format) });
+	t->ctx = new_context(t->test, 4, &(struct pmuk_aux_attr){
+		.nr_pages = 2, .overwrite = overwrite });
 	KUNIT_ASSERT_EQ(t->test, pmuk_write_pmcs(t->ctx, &tracer, 1), 1);
-	add_sampler(t, t->sim, 1, aux_sample_size);
+	add_sampler(t->test, t->ctx, t->sim, 1, aux_sample_size);
 }
 
 /* The driver copies what it traces. The context is not loaded yet. */
@@ -432,7 +500,7 @@ static void copies_do_not_nest(struct kunit *test)
 
 	t->inner = pmuk_test_sim_config(test, &(struct pmuk_sim_config){
 		.name = "pmuk_inner", .nr_counters = 1, .width = 32 });
-	add_sampler(t, t->inner, 2, 64);
+	add_sampler(test, t->ctx, t->inner, 2, 64);
 	run(t);
 	pmuk_itrace_branch_inside(t->it, 100);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(t->sim, 0, PERIOD), PERIOD);
@@ -515,16 +583,13 @@ static void stopped_driver_is_not_asked(struct kunit *test)
 
 static void counters_of_contexts_may_have_no_slices(struct kunit *test)
 {
-	static const struct pmuk_perf_format format = { .sample_type = RECORD };
 	struct tracing *t = pmuk_test_zalloc(test, sizeof(*t));
 	struct pmuk_aux_handle part;
 
 	t->test = test;
 	t->sim = pmuk_test_sim(test, 1, 32);
-	t->ctx = pmuk_ctx_create(test, &(struct pmuk_context_attr){
-		.buffer = { .nr_pages = 1, .aux.nr_pages = 1 },
-		.format_arg = &format, .format_arg_size = sizeof(format) });
-	add_sampler(t, t->sim, 0, 0);
+	t->ctx = new_context(test, 1, &(struct pmuk_aux_attr){ .nr_pages = 1 });
+	add_sampler(test, t->ctx, t->sim, 0, 0);
 	run(t);
 	scoped_guard(preempt) {
 		KUNIT_EXPECT_NOT_NULL(test, pmuk_aux_output_begin(&part, t->b));
@@ -579,6 +644,7 @@ static struct kunit_case pmuk_aux_slice_cases[] = {
 	KUNIT_CASE(paused_area_has_what_it_had),
 	KUNIT_CASE(slice_fits_into_the_record),
 	KUNIT_CASE(lost_records_leave_the_area_alone),
+	KUNIT_CASE_PARAM(tasks_have_slices_of_their_cpus, tasks_gen_params),
 	KUNIT_CASE(driver_copies_what_it_traces),
 	KUNIT_CASE(zeroes_follow_what_the_driver_has),
 	KUNIT_CASE(copies_do_not_nest),
