@@ -86,6 +86,7 @@ static u64 pmuk_attr_unsupported(const struct pmuk_attr *attr, int cpu)
 	return unsupported | pmuk_unsupported_fields(attr->sample_type, PMUK_SAMPLE_TYPE & ~chain);
 }
 
+/* Returns 0, or the error of pmuk_counter_create(). */
 int pmuk_check_attr(const struct pmuk_attr *attr, int cpu, const struct task_struct *task)
 {
 	const char *fault;

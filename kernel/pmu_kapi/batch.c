@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Enables and disables the counters of a set together, unless one of them has to look for room.
+ * Enables and disables the counters of a set together. The caller first asks whether one of them
+ * has to look for room: then it enables each by itself.
  */
 #include <linux/perf_local_core.h>
 

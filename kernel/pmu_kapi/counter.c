@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * A counter on one CPU or task, over perf core, which owns the hardware: its creation and its end.
- * pmuk_counter_enable() is here, too, as the last user ends a counter, and enabling is a use.
+ * pmuk_counter_enable() is here, too: an overflow may destroy the counter meanwhile, and then this
+ * call ends the counter.
  */
 #define pr_fmt(fmt) "pmuk: " fmt
 
