@@ -5,9 +5,11 @@
  */
 #include <kunit/test.h>
 #include <linux/cleanup.h>
+#include <linux/kthread.h>
 #include <linux/math.h>
 #include <linux/minmax.h>
 #include <linux/preempt.h>
+#include <linux/sched.h>
 #include <linux/string.h>
 
 #include "pmuk_aux.h"
@@ -280,6 +282,71 @@ static void lost_records_leave_the_area_alone(struct kunit *test)
 	KUNIT_EXPECT_GT(test, stat.lost, 0);
 	KUNIT_EXPECT_LT(test, stat.lost, 8);
 	write_area(s, 100);
+	KUNIT_EXPECT_EQ(test, pmuk_test_aux_stat(s->a).nested, 0);
+}
+
+/* ---- what another CPU does meanwhile ---- */
+
+/* Another CPU pauses the area, reads it if it is closed, and resumes it, over and over. */
+struct meddler {
+	struct pmuk_test_aux *a;
+	unsigned int spans;
+	unsigned int wrong;
+};
+
+static void read_paused(struct meddler *m)
+{
+	struct pmuk_aux_reader r;
+	struct pmuk_aux_span span;
+
+	if (pmuk_aux_claim(m->a->b, &r))
+		return;
+	if (pmuk_aux_peek(&r, &span)) {
+		m->wrong += !pmuk_test_aux_is(m->a, span.data, span.head, span.size);
+		WRITE_ONCE(m->spans, m->spans + 1);
+	}
+	pmuk_aux_release(&r);
+}
+
+static int meddle(void *data)
+{
+	struct meddler *m = data;
+
+	while (!kthread_should_stop()) {
+		m->wrong += pmuk_aux_pause(m->a->b) != 0;
+		read_paused(m);
+		m->wrong += pmuk_aux_resume(m->a->b) != 0;
+		cond_resched();
+	}
+	return 0;
+}
+
+/* A copy never waits for a reader, and no pause gets lost in it. */
+static void others_pause_and_read_meanwhile(struct kunit *test)
+{
+	int other = pmuk_test_other_cpu(test, pmuk_test_pin_first(test));
+	struct slicer *s = new_slicer(test, &(struct pmuk_aux_attr){
+		.nr_pages = 1, .overwrite = true });
+	struct meddler *m = pmuk_test_zalloc(test, sizeof(*m));
+	struct pmuk_test_progress progress = {};
+	struct task_struct *task;
+	unsigned int discarded;
+
+	start(s, 1024);
+	write_area(s, 2000);
+	m->a = s->a;
+	task = pmuk_test_thread(test, other, meddle, m);
+	do {
+		if (pmuk_test_aux_write(s->a, 1031))
+			s->head += 1031;
+		expect_slice(s, 1024);
+		discarded = pmuk_test_aux_stat(s->a).discarded;
+	} while ((READ_ONCE(m->spans) < 200 || discarded < 200) &&
+		 pmuk_test_goes_on(&progress, READ_ONCE(m->spans) + discarded));
+	kthread_stop(task);
+	KUNIT_EXPECT_GE(test, m->spans, 200);
+	KUNIT_EXPECT_GE(test, discarded, 200);
+	KUNIT_EXPECT_EQ(test, m->wrong, 0);
 	KUNIT_EXPECT_EQ(test, pmuk_test_aux_stat(s->a).nested, 0);
 }
 
@@ -644,6 +711,7 @@ static struct kunit_case pmuk_aux_slice_cases[] = {
 	KUNIT_CASE(paused_area_has_what_it_had),
 	KUNIT_CASE(slice_fits_into_the_record),
 	KUNIT_CASE(lost_records_leave_the_area_alone),
+	KUNIT_CASE(others_pause_and_read_meanwhile),
 	KUNIT_CASE_PARAM(tasks_have_slices_of_their_cpus, tasks_gen_params),
 	KUNIT_CASE(driver_copies_what_it_traces),
 	KUNIT_CASE(zeroes_follow_what_the_driver_has),

@@ -846,6 +846,37 @@ static void explore(const struct scenario *s)
 	done(before);
 }
 
+/* A writer interrupts the copy, while the other actor is at any of its instructions. */
+static void write_and_finish_both(void *arg)
+{
+	try(&live.writes[1]);
+	check_view();
+	machine_finish(&outer);
+	check_view();
+	machine_finish(&inner);
+	EXPECT(!live.reading);
+	read_beside += live.read != old.area.tail;
+	check_copy();
+	check();
+	check_after();
+}
+
+static void beside_copy(void *arg)
+{
+	explore_calls(&inner, arg, &live.area, write_and_finish_both, NULL);
+}
+
+/* @function runs on another CPU, and begins at each instruction of a copy. */
+static void explore_beside_copy(const struct scenario *s, void (*function)(void *))
+{
+	u64 before = explored, copied = copies;
+
+	start(s);
+	explore_calls(&outer, run_copy, NULL, beside_copy, function);
+	EXPECT(copies > copied);
+	done(before);
+}
+
 static void explore_copies(const struct scenario *s)
 {
 	u64 before = explored, copied = copies;
@@ -1044,6 +1075,25 @@ static void test_copy(void)
 		explore_copies(&s);
 }
 
+static void test_copy_beside(void)
+{
+	struct scenario s = { .name = "copy beside", .writes = PARTS, .overwrite = true,
+			      .before = 2 * SIZE - 16, .ring_free = 1024 };
+	u64 died = deaths, read = read_beside;
+
+	s.writes[1] = (struct write){ .size = SIZE };
+	explore_beside_copy(&s, run_pause);
+	explore_beside_copy(&s, run_resume);
+	explore_beside_copy(&s, run_kill);
+	explore_beside_copy(&s, run_snapshot);
+	s.overwrite = false;
+	s.free = SIZE / 2;
+	explore_beside_copy(&s, run_pause);
+	explore_beside_copy(&s, run_kill);
+	explore_beside_copy(&s, run_reader);
+	EXPECT(deaths > died && read_beside > read);
+}
+
 /* Returns the room that @tail leaves. A write uses one tail, never a mixture of two. */
 static u64 room_of(u64 tail)
 {
@@ -1116,7 +1166,7 @@ int main(int argc, char **argv)
 	static const struct test tests[] = {
 		TEST(room), TEST(full), TEST(ring_full), TEST(skip), TEST(lose), TEST(watermark),
 		TEST(overwrite), TEST(reader), TEST(records), TEST(snapshot), TEST(pause),
-		TEST(kill), TEST(copy), TEST(hostile),
+		TEST(kill), TEST(copy), TEST(copy_beside), TEST(hostile),
 	};
 
 	ring_config.size = SIZE;
