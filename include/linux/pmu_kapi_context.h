@@ -75,7 +75,7 @@ enum pmuk_rank {
 
 /**
  * struct pmuk_context_attr - what a context is to be like
- * @name: what debugfs and /dev/pmuk call the context: 1 to 31 printable ASCII characters without
+ * @name: the context's name for users: 1 to 31 printable ASCII characters without
  *	blanks; copied. NULL: "unnamed". Several contexts may have one name, but exported ones have
  *	different names
  * @flags: enum pmuk_context_flags

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The list of all contexts, for debugfs, for /dev/pmuk and for contexts that need room. */
+/* The list of all contexts, for callers that look for one, and for contexts that need room. */
 #define pr_fmt(fmt) "pmuk: " fmt
 
 #include <linux/atomic.h>

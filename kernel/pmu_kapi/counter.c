@@ -175,7 +175,7 @@ static struct perf_event *pmuk_counter_event(struct pmuk_counter *c, const struc
 	pa.sample_period = attr->period ? pmuk_next_period(c) : 0;
 	event = pmuk_event_create(&pa, c->host ? 0 : attr->precise_ip, c->cpu, task, pmuk_overflow,
 				  c);
-	/* The driver may have moved the event to another CPU. Buffers and contexts are by CPU. */
+	/* The driver may have moved the event to another CPU, for which the handler has no data. */
 	if (!IS_ERR(event) && (attr->buffer || c->handler) && perf_local_cpu(event) != c->cpu) {
 		perf_event_release_kernel(event);
 		return ERR_PTR(-EINVAL);
@@ -341,7 +341,7 @@ static bool pmuk_counter_can_adapt(const struct pmuk_counter *c)
 	return !pmuk_hw_adapts(c) || !is_software_event(c->event) || pmuk_hw_is_software(c);
 }
 
-/* The caller has checked @attr. @handler, @slot and @buffers are a context's, or NULL. */
+/* The caller has checked @attr. @slot and @buffers are for @handler. All three may be NULL. */
 struct pmuk_counter *pmuk_counter_make(const struct pmuk_attr *attr, int cpu,
 				       struct task_struct *task, pmuk_handler_t handler,
 				       void *slot, struct pmuk_buffer **buffers)

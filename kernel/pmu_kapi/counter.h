@@ -44,7 +44,7 @@
 #define PMUK_SEES_WAITERS		true
 #endif
 
-/* A context's or a record's handler: as pmuk_overflow_t, with perf's own sample data. */
+/* As pmuk_overflow_t, with perf's own sample data. It runs before the attributes' callback. */
 typedef void (*pmuk_handler_t)(struct pmuk_counter *c, const struct pmuk_sample *sample,
 			       const struct perf_sample_data *data);
 
@@ -129,8 +129,8 @@ struct pmuk_counter {
 					 * the time when that was, ktime_get_mono_fast_ns()
 					 */
 
-	pmuk_handler_t handler;		/* const: a context's or a buffer's, or NULL */
-	void *slot;			/* const: its slot in a context, or NULL */
+	pmuk_handler_t handler;		/* const: called at each overflow, or NULL */
+	void *slot;			/* const: for ->handler, or NULL */
 	u64 host_ran;			/* owner, with a host: time_running at perf core's latest
 					 * read, or when perf core took the counter off
 					 */
@@ -158,8 +158,7 @@ struct pmuk_counter {
 
 /*
  * A PMU that exists once per machine or socket has its events on one CPU. Its driver moves them
- * when that CPU goes offline. The buffer, or the context's instance, of the old CPU is not for the
- * new CPU.
+ * when that CPU goes offline. The handler has the old CPU's data, which are not for the new CPU.
  */
 static inline bool pmuk_counter_is_moved(const struct pmuk_counter *c)
 {

@@ -111,7 +111,7 @@ static u64 pmuk_found_by_core(struct perf_sample_data *data, struct perf_event *
 
 	/*
 	 * RCU guards the memory of the callchain. perf core writes the next one there if code on
-	 * this CPU hits another event, as callbacks may, so records are written before these.
+	 * this CPU hits another event, as callbacks may: ->handler runs before them.
 	 */
 	guard(rcu)();
 	pmuk_sample_prepare(data, event, regs);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The pages of a buffer, of its data or its AUX area, mapped twice in a row: what begins in the
- * first half is contiguous however far it goes.
+ * The pages of a buffer, mapped twice in a row: what begins in the first half is contiguous however
+ * far it goes.
  */
 #include <linux/bits.h>
 #include <linux/gfp.h>
