@@ -290,6 +290,7 @@ void signal_hold(const int *signals, size_t nr);
 void signal_begin(void);	/* a file that gets too large does not kill pmuk: the write fails */
 void signal_restore(void);	/* undoes catch_ends() */
 void signal_leave(void);	/* for a child, before its exec: undoes both */
+void signal_let_in(void);	/* unblocks signals for a moment */
 bool wait_ns(u64 ns);		/* false: a signal to end pmuk has come */
 /* Returns how many of @fds are ready within @ns; also 0 after a signal or a child's exit. */
 int poll_ns(struct pollfd *fds, size_t nr, u64 ns);

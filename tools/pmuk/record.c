@@ -15,8 +15,8 @@
 
 #include "recording.h"
 
-#define PAGES		64
-#define MAX_PAGES	16384	/* the limit of pmuk_sched */
+#define RING_BYTES	(256U << 10)
+#define RING_BYTES_MAX	(64U << 20)	/* the limit of pmuk_sched */
 #define DRAIN_NS	(NSEC / 5)	/* the longest time between two reads of a ring */
 
 struct recorded_cpu {
@@ -338,6 +338,9 @@ static int record(struct recorder *rec)
 	if (rec->argv)
 		command_prepare(&rec->command, rec->argv, NULL);
 	prepare(rec);
+	signal_let_in();
+	if (signalled)
+		exit(128 + signalled);	/* the recording has not begun: an older one stays */
 	if (rec->argv)
 		command_go(&rec->command);
 	if (rec->command.error) {
@@ -365,6 +368,11 @@ static void set_mode(struct recorder *rec, u32 mode)
 	rec->mode = mode;
 }
 
+static u32 pages_of(u32 bytes)
+{
+	return bytes / (u32)sysconf(_SC_PAGESIZE);
+}
+
 static void option(struct recorder *rec, int c, char *arg)
 {
 	switch (c) {
@@ -372,7 +380,7 @@ static void option(struct recorder *rec, int c, char *arg)
 		rec->cpu_list = arg;
 		break;
 	case 'm':
-		rec->nr_pages = (u32)number_or_die(arg, 1, MAX_PAGES, "-m");
+		rec->nr_pages = (u32)number_or_die(arg, 1, pages_of(RING_BYTES_MAX), "-m");
 		if (rec->nr_pages & (rec->nr_pages - 1))
 			die("-m: pages are a power of two, such as 64, not %s", arg);
 		break;
@@ -406,7 +414,7 @@ int cmd_record(int argc, char **argv)
 	};
 	struct recorder rec = {
 		.name = RECORDING_FILE,
-		.nr_pages = PAGES,
+		.nr_pages = pages_of(RING_BYTES),
 		.duration = NONE,
 		.all = argv,
 	};

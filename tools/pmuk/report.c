@@ -216,7 +216,8 @@ static void add_fork(struct report *r, const unsigned char *at, size_t size)
 	child = task_of(r, ids.tid);
 	name = task_of(r, ids.ptid)->name;
 	child = task_of(r, ids.tid);	/* the call before may have moved it */
-	if (name)
+	/* All tasks of other pid namespaces have number 0. */
+	if (name && ids.tid != ids.ptid)
 		set_name(child, name, strlen(name));
 }
 

@@ -88,11 +88,7 @@ void signal_leave(void)
 	sigaction(SIGXFSZ, &too_large, NULL);
 }
 
-/*
- * Unblocks signals for a moment. ppoll() delivers no signal if a file is ready, and the ring of a
- * busy CPU always is.
- */
-static void let_in(void)
+void signal_let_in(void)
 {
 	sigset_t held;
 
@@ -108,8 +104,9 @@ int poll_ns(struct pollfd *fds, size_t nr, u64 ns)
 	};
 	int ready = ppoll(fds, nr, &timeout, &unblocked);
 
+	/* ppoll() delivers no signal if a file is ready, and the ring of a busy CPU always is. */
 	if (ready > 0)
-		let_in();
+		signal_let_in();
 	return ready < 0 ? 0 : ready;
 }
 

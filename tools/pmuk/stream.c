@@ -32,6 +32,9 @@ __noreturn static void cannot(u32 cpu, const char *what, int error)
 	if (error == EINVAL)
 		die("CPU %u: the module refuses %s. Is anything counted? See: pmuk info", cpu,
 		    what);
+	if (error == ENOBUFS)
+		die("CPU %u: all streams together would exceed %s; try a smaller -m", cpu,
+		    MODULE "/parameters/stream_mb");
 	cannot_have(cpu, what, error);
 }
 

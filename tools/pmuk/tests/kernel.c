@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <linux/pmu_kapi.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -462,6 +463,10 @@ static int begin(struct ring *r, const struct pmuk_sched_stream *attr)
 		return refuse(EBUSY);
 	if (test_is("enomem"))
 		return refuse(ENOMEM);
+	if (test_is("enobufs"))
+		return refuse(ENOBUFS);
+	if (test_is("interrupted"))
+		raise(SIGINT);
 	if (attr->cpu >= RINGS) {
 		r->fd = 0;
 		return refuse(ENODEV);

@@ -751,6 +751,8 @@ test_report_other() {
 	recorded fork
 	says ' cc1$' report -s id
 	report --json | json "[t['name'] for t in j['tasks'] if t['pid'] == 300] == ['cc1']"
+	recorded own_parent
+	says ' cc1$' report -s id
 	for kind in sum unreported; do
 		recorded $kind
 		says '^CPU 0: these numbers do not add up$' report
@@ -1261,6 +1263,7 @@ test_kernel_record_signals() { kernel
 test_kernel_record_refused() { kernel
 	PMUK_TEST=busy refuses 1 'recorded by somebody else' record -t 1
 	PMUK_TEST=enomem refuses 1 'no memory for the stream; try a smaller -m' record -t 1
+	PMUK_TEST=enobufs refuses 1 'would exceed .*/stream_mb; try a smaller -m' record -t 1
 	PMUK_TEST=busy refuses 1 'by somebody else' record -- sh -c "echo >'$work/has run'"
 	sleep 0.3
 	[ ! -e "$work/has run" ] || broken 'the command runs though nothing is recorded'
@@ -1304,7 +1307,10 @@ test_kernel_record_replaces() { kernel
 	[ "$(cat "$work/data")" = older ] || broken 'the older recording is gone'
 	[ "$(echo "$work"/data*)" = "$work/data" ] || broken "left: $(echo "$work"/data*)"
 	ends 127 record -- "$work/no command" 2>/dev/null
+	PMUK_TEST=interrupted ends 130 record -- sh -c "echo >'$work/has run'"
+	PMUK_TEST=interrupted ends 130 record -t 1
 	[ "$(cat "$work/data")" = older ] || broken 'the older recording is gone'
+	[ ! -e "$work/has run" ] || broken 'the command runs after ^C'
 	record -t 0.2 2>/dev/null
 	exact "$work/data"
 	[ "$(stat -c %a "$work/data")" = 600 ] || broken "$(stat -c %a "$work/data")"
