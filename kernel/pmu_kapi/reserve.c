@@ -22,6 +22,8 @@
 #include <linux/mutex.h>
 #include <linux/percpu.h>
 #include <linux/perf_local_state.h>
+#include <linux/rcupdate.h>
+#include <linux/sched/isolation.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
@@ -145,23 +147,42 @@ static long pmuk_reserves_retry(void *data)
 	return 0;
 }
 
+static bool pmuk_reserves_there(int cpu)
+{
+	struct pmuk_reserves *all = pmuk_reserves_of(cpu);
+
+	guard(mutex)(&all->lock);
+	return !list_empty(&all->list);
+}
+
+/* Returns another online CPU than @cpu, rather one that is not isolated; or @cpu if it is alone. */
+static int pmuk_other_cpu(int cpu)
+{
+	unsigned int other;
+
+	guard(rcu)();	/* cpusets may isolate CPUs meanwhile */
+	for_each_cpu_and(other, housekeeping_cpumask(HK_TYPE_DOMAIN), cpu_online_mask) {
+		if (other != cpu && housekeeping_test_cpu(other, HK_TYPE_TIMER))
+			return other;
+	}
+	other = cpumask_any_but(cpu_online_mask, cpu);
+	return other < nr_cpu_ids ? other : cpu;
+}
+
 /*
- * A worker cannot see the events of the task that it has preempted. So the worker leaves its own
- * CPU to a worker on another one.
+ * A worker cannot see the events of the task that it has preempted. So a worker on another CPU
+ * asks, if there is one. A worker with migration disabled must not: CPU hotplug would wait for it,
+ * while the owner of a lock that the worker waits for may wait for CPU hotplug.
  */
 static void pmuk_reserve_work(struct work_struct *work)
 {
-	int cpu, other;
+	int cpu;
 
-	migrate_disable();
-	other = cpumask_any_but(cpu_online_mask, smp_processor_id());
 	for_each_online_cpu(cpu) {
-		if (cpu == smp_processor_id() && other < nr_cpu_ids)
-			work_on_cpu(other, pmuk_reserves_retry, pmuk_reserves_of(cpu));
-		else
-			pmuk_reserves_retry(pmuk_reserves_of(cpu));
+		if (pmuk_reserves_there(cpu))
+			work_on_cpu(pmuk_other_cpu(cpu), pmuk_reserves_retry,
+				    pmuk_reserves_of(cpu));
 	}
-	migrate_enable();
 	if (atomic_read(&pmuk_nr_reserves))
 		queue_delayed_work(pmuk_wq, to_delayed_work(work), PMUK_RESERVE_RETRY);
 }
