@@ -407,7 +407,7 @@ enum pmuk_format_action {
  * @counter: the counter that has overflowed. The handler may make those calls on it that are
  *	allowed in NMI, but must not destroy it: the context does that. If the handler sets a
  *	period by pmuk_counter_set_period(), and returns PMUK_FORMAT_RESET, this CPU keeps that
- *	period until the context is started again
+ *	period until the context is started again, or the counter is reset as a peer
  */
 struct pmuk_format_event {
 	struct pmuk_buffer *buffer;

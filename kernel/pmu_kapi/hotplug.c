@@ -107,13 +107,20 @@ static bool pmuk_hotplug_leave(struct pmuk_inst *inst) __must_hold(&inst->ctx->l
 	return inst->retired;
 }
 
+/* The CPU was online all the time, and has no room. Its next try is pmuk_hotplug_retry()'s. */
+static bool pmuk_hotplug_waits(const struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
+{
+	return inst->missed && !atomic_read(&inst->stale) &&
+	       cpumask_test_cpu(inst->cpu, inst->ctx->online);
+}
+
 /*
  * The CPU may have gone and come back several times since. If it is online now, its counters count
  * again. Returns whether the instance was retired.
  */
 static bool pmuk_hotplug_join(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
 {
-	if (inst->live)
+	if (inst->live || pmuk_hotplug_waits(inst))
 		return false;
 	atomic_set(&inst->stale, 0);
 	smp_mb();	/* pairs with pmuk_cpu_offline(): see it offline, or ->stale is set again */

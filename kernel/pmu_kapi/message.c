@@ -31,13 +31,17 @@ int pmuk_mail_init(struct pmuk_mailbox *mail, struct completion *completion)
 	mail->nr = nr_cpu_ids * PMUK_MSG_KINDS;
 	mail->completion = completion;
 	raw_spin_lock_init(&mail->lock);
-	init_irq_work(&mail->irq_work, pmuk_mail_complete);
+	mail->irq_work = IRQ_WORK_INIT_HARD(pmuk_mail_complete);
 	mail->piles = kvcalloc(mail->nr, sizeof(*mail->piles), GFP_KERNEL);
 	mail->full = bitmap_zalloc(mail->nr, GFP_KERNEL);
 	return mail->piles && mail->full ? 0 : -ENOMEM;
 }
 
-/* Free the mailbox, as nobody posts any more. The completion is not touched after this. */
+/*
+ * Free the mailbox. The completion is not touched after this. Nobody has posted since the latest
+ * grace period: several CPUs may have run the irq_work at once, in hardirq, and irq_work_sync()
+ * waits for the first of them to end.
+ */
 void pmuk_mail_end(struct pmuk_mailbox *mail)
 {
 	irq_work_sync(&mail->irq_work);

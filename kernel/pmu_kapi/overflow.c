@@ -77,6 +77,17 @@ static void pmuk_slot_shorten(struct pmuk_slot *slot, struct pmuk_counter *c)
 		WRITE_ONCE(slot->longer, true);
 }
 
+/* The long period has ended. If the format has set a period meanwhile, that one has begun. */
+static void pmuk_slot_end_longer(struct pmuk_slot *slot)
+{
+	struct pmuk_counter *c = *pmuk_slot_counter(slot);
+
+	if (READ_ONCE(c->attr.period) == pmuk_slot_period(slot, true))
+		pmuk_slot_shorten(slot, c);
+	else
+		WRITE_ONCE(slot->longer, false);
+}
+
 /*
  * The driver has begun the next period already, as long as the last one. If that was the long
  * period, begin a short one. Begin a new period of the reset peers, too.
@@ -87,7 +98,7 @@ static void pmuk_slot_reset(struct pmuk_slot *slot)
 	struct pmuk_slot *peer;
 
 	if (READ_ONCE(slot->longer))
-		pmuk_slot_shorten(slot, *pmuk_slot_counter(slot));
+		pmuk_slot_end_longer(slot);
 	if (!peers)
 		return;
 	pmuk_for_each_slot(peer, slot->turn) {

@@ -400,15 +400,15 @@ int pmuk_snapshot(struct pmuk_context *ctx, u16 set, struct pmuk_value *values, 
 
 	if (IS_ERR_OR_NULL(ctx) || IS_ERR_OR_NULL(values))
 		return -EINVAL;
-	/* A load or an unload may be under way: then this adds up the instances that it finds. */
-	if (context_unsafe(READ_ONCE(ctx->loaded) && READ_ONCE(ctx->target) == PMUK_TARGET_TREE))
-		return -EOPNOTSUPP;
 	memset(values, 0, n * sizeof(*values));
 	guard(rcu)();
+	/* A load or an unload may be under way: then this adds up the instances that it finds. */
 	for (cpu = 0; cpu < nr_cpu_ids; cpu++) {
 		inst = smp_load_acquire(&ctx->insts[cpu]);	/* see pmuk_context_add_inst() */
 		if (!inst)
 			continue;
+		if (pmuk_inst_is_tree(inst))
+			return -EOPNOTSUPP;
 		ret = pmuk_turn_snapshot(pmuk_inst_turn(inst, set), values, n);
 		if (ret)
 			break;

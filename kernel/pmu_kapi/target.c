@@ -203,6 +203,7 @@ static int pmuk_context_load(struct pmuk_context *ctx, struct pmuk_target *targe
 	__must_hold(&ctx->lock)
 {
 	const char *lacks = pmuk_target_lacks(ctx, target->type);
+	enum pmuk_target_type before = ctx->target;
 	unsigned long id = 0;
 	int ret;
 
@@ -217,6 +218,7 @@ static int pmuk_context_load(struct pmuk_context *ctx, struct pmuk_target *targe
 	pmuk_context_set_target(ctx, target);
 	ret = pmuk_context_place(ctx, target);
 	if (ret) {
+		WRITE_ONCE(ctx->target, before);	/* records that are there have its ids */
 		pmuk_context_put_task(ctx);
 		return ret;
 	}
@@ -288,7 +290,8 @@ int pmuk_unload_context(struct pmuk_context *ctx)
 		pmuk_hotplug_remove(ctx);
 	pmuk_context_halt(ctx);
 	pmuk_context_drop_insts(ctx);	/* waits for a grace period */
-	pmuk_context_report_lost(ctx);
+	if (!atomic_read(&ctx->doomed))	/* else nobody reads them, see pmuk_mail_end() */
+		pmuk_context_report_lost(ctx);
 	pmuk_context_put_task(ctx);
 	return 0;
 }

@@ -438,6 +438,7 @@ static void hotplug_waits_once(struct kunit *test)
 		least = min(least, pmuk_ctx_grace(handle_hotplug, p));
 		expect_told(p, PMUK_MSG_COUNTER_LOST);
 		WRITE_ONCE(p->refuse, false);
+		atomic_set(&p->ctx->insts[p->cpu]->stale, 1);
 		handle_hotplug(p);
 		expect_told(p, PMUK_MSG_CPU_ONLINE);
 		KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), 2 * num_online_cpus());

@@ -468,6 +468,22 @@ static const struct pmuk_place_kind tasks[] = {
 
 KUNIT_ARRAY_PARAM_DESC(tasks, tasks, name);
 
+/* Records that were written before have ids of the target where they were written. */
+static void failed_load_keeps_the_target(struct kunit *test)
+{
+	struct pmuk_place *p = pmuk_place_of(test);
+	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
+	struct pmuk_target target = { .type = PMUK_TARGET_CPU, .cpu = p->cpu };
+
+	pmuk_ctx_add(test, ctx, p->sim, 0, 6, 0, 0);
+	KUNIT_EXPECT_EQ(test, pmuk_load_context(ctx, &target), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_unload_context(ctx), 0);
+	pmuk_place_dismiss(p);
+	KUNIT_EXPECT_EQ(test, pmuk_load_context(ctx, &p->target), -ESRCH);
+	scoped_guard(mutex, &ctx->lock)
+		KUNIT_EXPECT_EQ(test, ctx->target, PMUK_TARGET_CPU);
+}
+
 static void load_refuses_an_exited_task(struct kunit *test)
 {
 	struct pmuk_place *p = pmuk_place_of(test);
@@ -1134,6 +1150,7 @@ struct local {
 	u64 counts[3];
 	struct pmuk_value values[3];
 	int ret;
+	unsigned int snapshots, refused;	/* by an unload */
 };
 
 static void read_local(void *data)
@@ -1282,6 +1299,27 @@ static void read_local_in_its_task(struct kunit *test)
 	}
 }
 
+static void snapshot_in_driver(struct pmuk_sim *sim, enum pmuk_sim_point point, void *data)
+{
+	struct local *l = data;
+
+	snapshot(l);
+	l->snapshots++;
+	l->refused += l->ret == -EOPNOTSUPP;
+}
+
+/* The task's events are on the PMU, so an unload by the task calls the PMU's driver. */
+static void unload_by_task(struct pmuk_place *p)
+{
+	struct local *l = p->data;
+	const struct pmuk_sim_hook hook = { snapshot_in_driver, l };
+
+	l->n = 1;
+	pmuk_sim_set_hook(p->sim, &hook);
+	KUNIT_EXPECT_EQ(l->test, pmuk_unload_context(l->ctx), 0);
+	pmuk_sim_set_hook(p->sim, NULL);
+}
+
 static void trees_have_no_local_values(struct kunit *test)
 {
 	struct local *l = started_local(test, NULL, PMUK_TARGET_TREE);
@@ -1290,6 +1328,9 @@ static void trees_have_no_local_values(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, l->ret, -EOPNOTSUPP);
 	snapshot(l);
 	KUNIT_EXPECT_EQ(test, l->ret, -EOPNOTSUPP);
+	pmuk_place_tell(l->p, unload_by_task);
+	KUNIT_EXPECT_GT(test, l->snapshots, 0);
+	KUNIT_EXPECT_EQ(test, l->refused, l->snapshots);
 }
 
 /*
@@ -1610,6 +1651,7 @@ static struct kunit_case pmuk_context_cases[] = {
 	KUNIT_CASE(load_refuses_what_trees_lack),
 	KUNIT_CASE(load_refuses_unknown_events),
 	KUNIT_CASE_PARAM(load_refuses_an_exited_task, tasks_gen_params),
+	KUNIT_CASE_PARAM(failed_load_keeps_the_target, tasks_gen_params),
 	KUNIT_CASE(load_is_all_or_nothing),
 	KUNIT_CASE(load_pushes_no_task_out),
 	KUNIT_CASE(load_shares_what_is_not_pinned),

@@ -749,6 +749,28 @@ static void close_ends_messages(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, READ_ONCE(m->more->done), done);
 }
 
+/* A context that is being closed has no reader of messages, so it reports no more losses. */
+static void close_tells_no_losses(struct kunit *test)
+{
+	struct mail *m = new_mail_with_buffer(test, &(struct pmuk_buffer_attr){ .nr_pages = 1 });
+	struct pmuk_msg msg;
+	unsigned int done;
+	int cpu;
+
+	disable_delayed_work_sync(&m->ctx->watch);
+	for_each_online_cpu(cpu)
+		overflow(m, cpu, 0, PAGE_SIZE / RECORD + 1);
+	while (pmuk_read_timeout(m->ctx, &msg, SOON) == 1)
+		;
+	for_each_online_cpu(cpu)
+		overflow(m, cpu, 0, 1);
+	irq_work_sync(&m->ctx->mail.irq_work);
+	done = READ_ONCE(m->more->done);
+	KUNIT_EXPECT_GT(test, done, 0);
+	kunit_release_action(test, pmuk_ctx_put, m->ctx);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(m->more->done), done);
+}
+
 static struct kunit_case pmuk_message_cases[] = {
 	KUNIT_CASE(read_refuses_bad_arguments),
 	KUNIT_CASE(message_is_copied_out),
@@ -775,6 +797,7 @@ static struct kunit_case pmuk_message_cases[] = {
 	KUNIT_CASE(hotplug_is_told),
 	KUNIT_CASE_PARAM(close_ends_messages, levels_gen_params),
 	PMUK_NMI_CASE(close_ends_messages),
+	KUNIT_CASE(close_tells_no_losses),
 	{}
 };
 

@@ -770,6 +770,20 @@ static void yields_through_recalls(struct kunit *test)
 	expect_waits(test, ctx, cpu, 0);
 }
 
+/* Another CPU comes or goes, which makes no room on this CPU. */
+static void yields_through_hotplug(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *ctx = yielding(test, sim, 2, 0, cpu);
+
+	flexible(test, sim, cpu);
+	expect_yielded(test, ctx, cpu);
+	ctx->hotplug.func(&ctx->hotplug);
+	pmuk_ctx_silent(test, ctx);
+	expect_waits(test, ctx, cpu, 0);
+}
+
 /* The context does not yield before the trial has ended, however long the trial takes. */
 static void yields_after_a_trial(struct kunit *test)
 {
@@ -1361,6 +1375,7 @@ static struct kunit_case pmuk_rank_cases[] = {
 	KUNIT_CASE(one_yields_at_a_time),
 	KUNIT_CASE(yields_for_longer),
 	KUNIT_CASE(yields_through_recalls),
+	KUNIT_CASE(yields_through_hotplug),
 	KUNIT_CASE(yields_to_no_moment),
 	KUNIT_CASE(yields_after_a_trial),
 	KUNIT_CASE(yields_after_a_counters_trial),

@@ -36,6 +36,7 @@ static struct probe {
 	cpumask_t inited, exited;
 	atomic_t handled;
 	unsigned int wrong;		/* number of failed checks */
+	u64 period;			/* the handler sets this period, unless 0 */
 	bool destroys;			/* the handler destroys its counter */
 	int destroyed;
 	struct pmuk_format_event event;	/* latest event */
@@ -97,6 +98,8 @@ static u32 probe_handler(const struct pmuk_format_event *event)
 	probe.wrong += !probe.any_level && !pmuk_irq_is(probe.level);
 	probe.event = *event;
 	probe.sample = *event->sample;
+	if (probe.period)
+		probe.wrong += pmuk_counter_set_period(event->counter, probe.period) != 0;
 	if (probe.destroys)
 		probe.destroyed = pmuk_counter_destroy_deferred(event->counter, NULL);
 	return probe.action;
@@ -714,6 +717,22 @@ static void handler_decides(struct kunit *test)
 		expect_silent(test, c);
 }
 
+/* A period that the handler sets stays, also at the end of a long period. */
+static void handler_sets_the_period(struct kunit *test)
+{
+	struct ctx *c = new_ctx(test);
+
+	probe.action = 0;
+	feed(c, PERIOD);
+	KUNIT_EXPECT_EQ(test, pmuk_restart(c->ctx), 0);
+	probe.action = PMUK_FORMAT_RESET;
+	probe.period = 2 * PERIOD;
+	expect_period(test, c, LONG, 1);
+	probe.period = 0;
+	expect_period(test, c, 2 * PERIOD, 2);
+	expect_period(test, c, 2 * PERIOD, 3);
+}
+
 /* A restart restarts the counters of all sets, not only those of the active set. */
 static void restart_reaches_other_sets(struct kunit *test)
 {
@@ -990,6 +1009,7 @@ static struct kunit_case pmuk_registry_cases[] = {
 	KUNIT_CASE_PARAM(handler_runs_in, levels_gen_params),
 	PMUK_NMI_CASE(handler_runs_in),
 	KUNIT_CASE_PARAM(handler_decides, decisions_gen_params),
+	KUNIT_CASE(handler_sets_the_period),
 	KUNIT_CASE(restart_reaches_other_sets),
 	KUNIT_CASE(restart_of_another_keeps_the_long_period),
 	KUNIT_CASE(restart_meets_an_overflow),
