@@ -8,6 +8,7 @@
  *	mute	the CPU goes on, but its counters do not interrupt
  *	print	the CPU writes to a slow console with interrupts off
  *	tasks	the CPU writes SysRq-T's list of all tasks to the slow console, with interrupts off
+ *	fifo	the CPU takes interrupts, and runs a real-time task
  * "halt", "halts" and "mute" need a PMU with a register that stops all counters: arm64's, Intel's,
  * or AMD's of version 2.
  */
@@ -23,6 +24,7 @@
 #include <linux/math64.h>
 #include <linux/module.h>
 #include <linux/processor.h>
+#include <linux/sched.h>
 #include <linux/smp.h>
 #include <linux/string.h>
 #include <linux/sysrq.h>
@@ -46,9 +48,13 @@ struct lockup {
 	u64 ns;
 };
 
-enum { LOCKUP_SPIN, LOCKUP_HALT, LOCKUP_HALTS, LOCKUP_MUTE, LOCKUP_PRINT, LOCKUP_TASKS };
+enum {
+	LOCKUP_SPIN, LOCKUP_HALT, LOCKUP_HALTS, LOCKUP_MUTE, LOCKUP_PRINT, LOCKUP_TASKS,
+	LOCKUP_FIFO,
+};
 
-static const char *const lockup_names[] = { "spin", "halt", "halts", "mute", "print", "tasks" };
+static const char *const lockup_names[] = { "spin", "halt", "halts", "mute", "print", "tasks",
+					   "fifo" };
 
 #ifdef CONFIG_ARM64
 #define PMCR_E			1	/* enables the counters */
@@ -261,6 +267,18 @@ static long show_tasks(void *data)
 	return 0;
 }
 
+/* Other tasks run on the CPU only if the fair server has a runtime there. */
+static long run_fifo(void *data)
+{
+	const struct lockup *lockup = data;
+
+	sched_set_fifo(current);
+	pr_info("CPU %u runs a real-time task\n", lockup->cpu);
+	spin(lockup->ns);
+	sched_set_normal(current, 0);
+	return 0;
+}
+
 static long (*const lockup_fns[])(void *data) = {
 	[LOCKUP_SPIN]	= lock_up,
 	[LOCKUP_HALT]	= lock_up,
@@ -268,6 +286,7 @@ static long (*const lockup_fns[])(void *data) = {
 	[LOCKUP_MUTE]	= be_mute,
 	[LOCKUP_PRINT]	= print,
 	[LOCKUP_TASKS]	= show_tasks,
+	[LOCKUP_FIFO]	= run_fifo,
 };
 
 static int parse(char *text, struct lockup *lockup)

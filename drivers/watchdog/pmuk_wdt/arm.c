@@ -222,7 +222,7 @@ static int pmuk_wdt_arm_all(struct pmuk_wdt *w) __must_hold(&w->lock)
 	w->armed = true;
 	/* CPUs may have gone offline after pmuk_wdt_choose_beats() chose them. */
 	if (!pmuk_wdt_has_unisolated(&w->watched))
-		schedule_delayed_work(&w->configure, PMUK_WDT_RETRY_DELAY);
+		queue_delayed_work(system_dfl_wq, &w->configure, PMUK_WDT_RETRY_DELAY);
 	pmuk_wdt_log_summary(w);
 	return 0;
 }
@@ -303,7 +303,7 @@ void pmuk_wdt_configure(struct work_struct *work)
 	if (!w->armed || !pmuk_wdt_is_changed(w))
 		return;
 	if (pmuk_wdt_is_any_stuck(w)) {
-		schedule_delayed_work(&w->configure, PMUK_WDT_RETRY_DELAY);
+		queue_delayed_work(system_dfl_wq, &w->configure, PMUK_WDT_RETRY_DELAY);
 		return;
 	}
 	pmuk_wdt_disarm_all(w);

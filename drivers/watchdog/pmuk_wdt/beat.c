@@ -225,17 +225,18 @@ static u64 pmuk_wdt_check_neighbours(struct pmuk_wdt_cpu *self, u64 now)
 /* ---- the beat ---- */
 
 /*
- * schedule_work() picks this CPU, which takes interrupts and so is able to run the work. Work on a
- * stuck CPU would not run.
+ * A worker that is bound to this CPU would not run while a real-time task does, and would keep
+ * ->lock if that task preempted the worker. Isolated CPUs wake no worker at all: at least one CPU
+ * that is not isolated beats, see pmuk_wdt_choose_beats().
  */
-static void pmuk_wdt_queue_manage(u64 now)
+static void pmuk_wdt_queue_manage(const struct pmuk_wdt_cpu *c, u64 now)
 {
 	u64 when = atomic64_read(&pmuk_wdt.manage_at);
 
-	if (now < when)
+	if (now < when || c->times != &pmuk_wdt.times)
 		return;
 	if (atomic64_cmpxchg(&pmuk_wdt.manage_at, when, now + pmuk_wdt.times.threshold / 4) == when)
-		schedule_work(&pmuk_wdt.manage);
+		queue_work(system_dfl_wq, &pmuk_wdt.manage);
 }
 
 static void pmuk_wdt_restart_watch(struct pmuk_wdt_cpu *c, u64 now)
@@ -281,7 +282,7 @@ static enum hrtimer_restart pmuk_wdt_beat(struct hrtimer *timer)
 	pmuk_wdt_device_check(&pmuk_wdt.dev, ran, NULL);
 	pmuk_wdt_device_queue_notify(&pmuk_wdt.dev);
 	pmuk_wdt_flush(c);
-	pmuk_wdt_queue_manage(now);
+	pmuk_wdt_queue_manage(c, now);
 	pmuk_wdt_next_beat(c, next_check);
 	if (c->timer)
 		pmuk_wdt_timer_set(c, ktime_get_mono_fast_ns());
@@ -352,7 +353,7 @@ static int pmuk_wdt_offline(unsigned int cpu)
 	pmuk_wdt_timer_stop(c);
 	WRITE_ONCE(c->own, false);
 	if (!pmuk_wdt_has_unisolated(&pmuk_wdt.watched))	/* the device needs a beat */
-		schedule_delayed_work(&pmuk_wdt.configure, 0);
+		mod_delayed_work(system_dfl_wq, &pmuk_wdt.configure, 0);
 	return 0;
 }
 

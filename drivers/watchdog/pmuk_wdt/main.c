@@ -31,10 +31,13 @@ MODULE_PARM_DESC(timer_nmi, "Detect lockups by the NMI of a timer that Linux doe
 
 /* ---- suspend, panic, and settings ---- */
 
-/* The caller holds the mutex of the settings, which arming takes too, so a worker does the work. */
+/*
+ * The caller holds the mutex of the settings, which arming takes too, so a worker does the work. An
+ * unbound worker can leave a CPU on which a real-time task preempts it.
+ */
 static int pmuk_wdt_settings_change(struct notifier_block *nb, unsigned long code, void *data)
 {
-	mod_delayed_work(system_highpri_wq, &pmuk_wdt.configure, 0);
+	mod_delayed_work(system_dfl_wq, &pmuk_wdt.configure, 0);
 	return NOTIFY_DONE;
 }
 
