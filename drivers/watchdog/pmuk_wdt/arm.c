@@ -228,20 +228,20 @@ static int pmuk_wdt_arm_all(struct pmuk_wdt *w) __must_hold(&w->lock)
 }
 
 /*
- * A CPU that gets stuck now keeps pmuk_wdt_beats_stop() waiting. Meanwhile, NMIs of the counters
- * still check that CPU and the device.
+ * A CPU that gets stuck now keeps pmuk_wdt_counters_stop() waiting. Meanwhile, the beats of all
+ * CPUs still check that CPU and the device, so beats stop last.
  */
 void pmuk_wdt_disarm_all(struct pmuk_wdt *w) __must_hold(&w->lock)
 {
 	if (!w->armed)
 		return;
 	w->armed = false;
-	pmuk_wdt_beats_stop(w);
 	pmuk_wdt_counters_stop(w);
+	pmuk_wdt_beats_stop(w);
 	cancel_work_sync(&w->manage);
 }
 
-/* Returns whether a CPU is stuck: disarming runs work on each CPU, and would wait for that one. */
+/* Returns whether a CPU is stuck: arming interrupts each CPU, and would wait for that one. */
 static bool pmuk_wdt_is_any_stuck(const struct pmuk_wdt *w)
 {
 	int cpu;
@@ -320,7 +320,7 @@ int pmuk_wdt_suspend(struct pmuk_wdt *w)
 	}
 	w->suspended = true;
 	pmuk_wdt_disarm_all(w);
-	/* While disarming waited for a CPU, NMIs of other CPUs have checked the device. */
+	/* While disarming waited for a CPU, beats of other CPUs have checked the device. */
 	pmuk_wdt_device_suspend(&w->dev);
 	return 0;
 }

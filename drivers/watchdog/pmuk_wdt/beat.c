@@ -239,10 +239,10 @@ static void pmuk_wdt_queue_manage(const struct pmuk_wdt_cpu *c, u64 now)
 		queue_work(system_dfl_wq, &pmuk_wdt.manage);
 }
 
-static void pmuk_wdt_restart_watch(struct pmuk_wdt_cpu *c, u64 now)
+static void pmuk_wdt_restart_watch(struct pmuk_wdt_cpu *c, int cpu, u64 now)
 {
 	pmuk_wdt_watch_restart(&c->watch, now);
-	WRITE_ONCE(c->touches, nmi_watchdog_touches(smp_processor_id()));
+	WRITE_ONCE(c->touches, nmi_watchdog_touches(cpu));
 }
 
 /*
@@ -254,7 +254,7 @@ static u64 pmuk_wdt_own_beat(struct pmuk_wdt_cpu *c, u64 now)
 	u64 latest = c->beat_at;
 
 	pmuk_wdt_note_beat(&c->gaps, latest, now, c->times);
-	pmuk_wdt_restart_watch(c, now);
+	pmuk_wdt_restart_watch(c, smp_processor_id(), now);
 	WRITE_ONCE(c->beat_at, now);
 	pmuk_wdt_count(c);
 	if (atomic_read(&c->reported))
@@ -289,7 +289,7 @@ static enum hrtimer_restart pmuk_wdt_beat(struct hrtimer *timer)
 	return HRTIMER_RESTART;
 }
 
-/* ---- CPU hotplug ---- */
+/* ---- start and stop ---- */
 
 /* Sets the timer for a test: only its first NMI proves that it works, and sets ->timer. */
 static void pmuk_wdt_timer_start(struct pmuk_wdt_cpu *c)
@@ -302,8 +302,11 @@ static void pmuk_wdt_timer_start(struct pmuk_wdt_cpu *c)
 		pmuk_timer_nmi_set(PMUK_WDT_TIMER_TEST_NS);
 }
 
-static void pmuk_wdt_timer_stop(struct pmuk_wdt_cpu *c)
+/* Runs on the CPU itself, as the next function does. */
+static void pmuk_wdt_timer_stop(void *unused)
 {
+	struct pmuk_wdt_cpu *c = this_cpu_ptr(&pmuk_wdt_cpus);
+
 	if (!c->timer_on)
 		return;
 	guard(preempt)();
@@ -312,15 +315,23 @@ static void pmuk_wdt_timer_stop(struct pmuk_wdt_cpu *c)
 	WRITE_ONCE(c->timer, false);
 }
 
-/* CPU hotplug and work_on_cpu() call pmuk_wdt_online() and pmuk_wdt_offline() on @cpu itself. */
-static int pmuk_wdt_online(unsigned int cpu)
+/* CPUs begin at the same time. Their first beats differ, or all CPUs would always beat at once. */
+static void pmuk_wdt_begin(void *unused)
+{
+	struct pmuk_wdt_cpu *c = this_cpu_ptr(&pmuk_wdt_cpus);
+	u64 first = mul_u64_u32_div(c->times->beat, smp_processor_id() + 1, nr_cpu_ids);
+
+	hrtimer_start(&c->beat, ns_to_ktime(first), HRTIMER_MODE_REL_PINNED_HARD);
+	pmuk_wdt_timer_start(c);
+}
+
+/* The neighbours watch @cpu from now on. The caller makes @cpu begin to beat. */
+static void pmuk_wdt_online(int cpu)
 {
 	struct pmuk_wdt_cpu *c = pmuk_wdt_of(cpu);
 	u64 now = ktime_get_mono_fast_ns();
 
-	if (!cpumask_test_cpu(cpu, &pmuk_wdt.beating) ||
-	    cpumask_test_cpu(cpu, &pmuk_wdt.watched))
-		return 0;
+	hrtimer_setup(&c->beat, pmuk_wdt_beat, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
 	WRITE_ONCE(c->own, false);
 	WRITE_ONCE(c->lost_reason, NULL);
 	WRITE_ONCE(c->timer, false);
@@ -330,46 +341,52 @@ static int pmuk_wdt_online(unsigned int cpu)
 	c->armed_events = 0;
 	atomic_set(&c->reported, 0);
 	WRITE_ONCE(c->stuck_since, 0);
-	pmuk_wdt_restart_watch(c, now);
+	pmuk_wdt_restart_watch(c, cpu, now);
 	WRITE_ONCE(c->nmi_at, 0);
 	WRITE_ONCE(c->beat_at, now);
 	smp_mb__before_atomic();	/* pairs with pmuk_wdt_check_neighbours() */
 	cpumask_set_cpu(cpu, &pmuk_wdt.watched);	/* LMM(pmuk_wdt_online:A) */
-
-	hrtimer_setup(&c->beat, pmuk_wdt_beat, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
-	hrtimer_start(&c->beat, ns_to_ktime(c->times->beat), HRTIMER_MODE_REL_PINNED_HARD);
-	pmuk_wdt_timer_start(c);
-	return 0;
 }
 
-static int pmuk_wdt_offline(unsigned int cpu)
+/* Any CPU may cancel the beat of @cpu, and waits at most for a beat that is under way. */
+static void pmuk_wdt_offline(int cpu)
 {
 	struct pmuk_wdt_cpu *c = pmuk_wdt_of(cpu);
 
-	if (!cpumask_test_cpu(cpu, &pmuk_wdt.watched))
-		return 0;
 	cpumask_clear_cpu(cpu, &pmuk_wdt.watched);
 	hrtimer_cancel(&c->beat);
-	pmuk_wdt_timer_stop(c);
 	WRITE_ONCE(c->own, false);
+}
+
+/* CPU hotplug calls this function and the next on @cpu itself. */
+static int pmuk_wdt_cpu_online(unsigned int cpu)
+{
+	if (!cpumask_test_cpu(cpu, &pmuk_wdt.beating) ||
+	    cpumask_test_cpu(cpu, &pmuk_wdt.watched))
+		return 0;
+	pmuk_wdt_online(cpu);
+	pmuk_wdt_begin(NULL);
+	return 0;
+}
+
+static int pmuk_wdt_cpu_offline(unsigned int cpu)
+{
+	if (!cpumask_test_cpu(cpu, &pmuk_wdt.watched))
+		return 0;
+	pmuk_wdt_offline(cpu);
+	pmuk_wdt_timer_stop(NULL);
 	if (!pmuk_wdt_has_unisolated(&pmuk_wdt.watched))	/* the device needs a beat */
 		mod_delayed_work(system_dfl_wq, &pmuk_wdt.configure, 0);
 	return 0;
 }
 
-static long pmuk_wdt_begin(void *unused)
-{
-	return pmuk_wdt_online(smp_processor_id());
-}
-
-static long pmuk_wdt_end(void *unused)
-{
-	return pmuk_wdt_offline(smp_processor_id());
-}
-
 /*
  * On return, all online CPUs of ->beating beat. The hotplug state is set up without calls, as those
  * would run on all online CPUs and disturb isolated CPUs that do not beat.
+ *
+ * An interrupt makes each CPU begin: a real-time task could keep a worker from running. A CPU that
+ * is stuck keeps the caller waiting with preemption off, and the other CPUs, which beat meanwhile,
+ * report that CPU.
  */
 int pmuk_wdt_beats_start(struct pmuk_wdt *w) __must_hold(&w->lock)
 {
@@ -379,21 +396,28 @@ int pmuk_wdt_beats_start(struct pmuk_wdt *w) __must_hold(&w->lock)
 	atomic64_set(&w->manage_at, 0);
 	guard(cpus_read_lock)();
 	state = cpuhp_setup_state_nocalls_cpuslocked(CPUHP_AP_ONLINE_DYN, "watchdog/pmuk:online",
-						     pmuk_wdt_online, pmuk_wdt_offline);
+						     pmuk_wdt_cpu_online, pmuk_wdt_cpu_offline);
 	if (state < 0)
 		return state;
 	w->hotplug = state;
 	for_each_cpu_and(cpu, &w->beating, cpu_online_mask)
-		work_on_cpu(cpu, pmuk_wdt_begin, NULL);
+		pmuk_wdt_online(cpu);
+	on_each_cpu_mask(&w->watched, pmuk_wdt_begin, NULL, true);
 	return 0;
 }
 
+/*
+ * A CPU must stop its timer itself. If that CPU is stuck, the caller waits while all CPUs beat and
+ * are watched. Once beats stop, the caller waits for no CPU.
+ */
 void pmuk_wdt_beats_stop(struct pmuk_wdt *w) __must_hold(&w->lock)
 {
 	int cpu;
 
 	guard(cpus_read_lock)();
 	cpuhp_remove_state_nocalls_cpuslocked(w->hotplug);
-	for_each_cpu_and(cpu, &w->beating, cpu_online_mask)
-		work_on_cpu(cpu, pmuk_wdt_end, NULL);
+	if (w->timers)
+		on_each_cpu_mask(&w->watched, pmuk_wdt_timer_stop, NULL, true);
+	for_each_cpu(cpu, &w->watched)
+		pmuk_wdt_offline(cpu);
 }

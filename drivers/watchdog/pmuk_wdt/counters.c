@@ -195,7 +195,7 @@ void pmuk_wdt_counters_stop(struct pmuk_wdt *w) __must_hold(&w->lock)
 	WRITE_ONCE(w->ctx, NULL);
 	synchronize_rcu();
 	pmuk_close(ctx);
-	for_each_cpu(cpu, w->counted)	/* an NMI may have set it after the CPU's last beat */
+	for_each_cpu(cpu, w->counted)
 		WRITE_ONCE(pmuk_wdt_of(cpu)->own, false);
 	cpumask_clear(w->counted);
 }

@@ -70,7 +70,7 @@ struct pmuk_wdt {
 	struct cpumask cpus;		/* ->lock writes, and only while disarmed: CPUs to watch */
 	struct cpumask beating;		/* ->lock writes likewise: CPUs with a beat */
 	struct cpumask isolated;	/* ->lock writes likewise: CPUs with few beats and NMIs */
-	struct cpumask watched;		/* CPU hotplug writes: CPUs that beat now */
+	struct cpumask watched;		/* ->lock or CPU hotplug writes: CPUs that beat now */
 	bool backtraces;		/* an NMI can make other CPUs print their stacks */
 	bool timers;			/* const once loaded: the timers were requested */
 	bool panicking;			/* the panic notifier writes */
@@ -96,8 +96,9 @@ extern struct pmuk_wdt pmuk_wdt;
 /* Reports are counted by how late they come: T/32 a bucket, from 1.0 T on, the last from 1.5 T. */
 #define PMUK_WDT_BUCKETS	17
 
+/* While the CPU is not in ->watched, ->lock writes the fields of "owner" and "beat". */
 struct pmuk_wdt_cpu {
-	struct hrtimer beat;		/* owner: runs while the CPU is in ->watched */
+	struct hrtimer beat;		/* owner starts, any cancels: runs while in ->watched */
 	const struct pmuk_wdt_times *times;	/* written while disarmed: normal, or isolated */
 	u64 beat_at;			/* beat writes, others read: time of the latest beat */
 	struct pmuk_wdt_gaps gaps;	/* beat: gaps between the CPU's own beats */
