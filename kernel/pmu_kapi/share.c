@@ -3,6 +3,7 @@
  * The life of hosts: the perf events that have the registers of shared counters. A host is created
  * for the first counter that needs it, enabled while one of its riders is, and ends with the last.
  */
+#include <kunit/visibility.h>
 #include <linux/bitops.h>
 #include <linux/cleanup.h>
 #include <linux/err.h>
@@ -19,6 +20,12 @@
 
 DEFINE_MUTEX(pmuk_hosts_lock);	/* held when hosts and their seats come and go */
 static LIST_HEAD(pmuk_hosts);
+
+bool pmuk_hosts_are_locked(void)
+{
+	return mutex_is_locked(&pmuk_hosts_lock);
+}
+EXPORT_SYMBOL_IF_KUNIT(pmuk_hosts_are_locked);
 
 /* ---- overflows ---- */
 
@@ -196,8 +203,14 @@ static void pmuk_host_free(struct pmuk_host *host)
 	kfree(host);
 }
 
+/* Frees a host that was never enabled, so that no overflow is left. */
+static void pmuk_host_discard(struct pmuk_host *host)
+{
+	perf_event_release_kernel(host->event);
+	kfree(host);
+}
+
 static struct pmuk_host *pmuk_host_create(const struct pmuk_attr *attr, int cpu)
-	__must_hold(&pmuk_hosts_lock)
 {
 	struct pmuk_host *host = kzalloc_node(sizeof(*host), GFP_KERNEL, cpu_to_node(cpu));
 	int ret;
@@ -228,8 +241,7 @@ static struct pmuk_host *pmuk_host_create(const struct pmuk_attr *attr, int cpu)
 		return ERR_PTR(ret);
 	}
 	if (!pmuk_host_is_possible(host)) {
-		perf_event_release_kernel(host->event);	/* was never enabled: no overflow is left */
-		kfree(host);
+		pmuk_host_discard(host);
 		return ERR_PTR(-EOPNOTSUPP);
 	}
 	perf_event_set_others_wait(host->event, pmuk_host_others_wait);
@@ -237,8 +249,35 @@ static struct pmuk_host *pmuk_host_create(const struct pmuk_attr *attr, int cpu)
 	if (host->core)
 		host->mask = perf_arch_mask(host->event);
 	host->marks = !perf_local_pmu_can(host->event, PERF_PMU_CAP_NO_INTERRUPT);
-	list_add(&host->node, &pmuk_hosts);
 	return host;
+}
+
+/*
+ * Gives the counter a seat at a host that serves others already, or else at @new. Returns false if
+ * there is no such host, and @new is NULL.
+ */
+static bool pmuk_host_take_seat(struct pmuk_counter *c, const struct pmuk_attr *attr,
+				struct pmuk_host *new)
+{
+	struct pmuk_host *host;
+
+	guard(mutex)(&pmuk_hosts_lock);
+	host = pmuk_host_find(attr, c->cpu);
+	c->founder = !host;
+	if (!host && new)
+		list_add(&new->node, &pmuk_hosts);
+	host = host ?: new;
+	if (!host)
+		return false;
+	lockdep_assert_held(&pmuk_hosts_lock);
+	c->seat = ffz(host->seats);
+	host->seats |= BIT(c->seat);
+	host->group_ticks[c->seat] = NULL;
+	clear_bit(c->seat, &host->refused);
+	pmuk_riders_take(&host->riders, c->seat);
+	c->host = host;
+	c->hw_event = host->event;
+	return true;
 }
 
 /*
@@ -248,26 +287,20 @@ static struct pmuk_host *pmuk_host_create(const struct pmuk_attr *attr, int cpu)
  */
 int pmuk_host_join(struct pmuk_counter *c, const struct pmuk_attr *attr)
 {
-	struct pmuk_host *host;
+	struct pmuk_host *new;
 
 	/* perf core's own events take no register of a PMU. */
 	if (attr->type == PERF_TYPE_SOFTWARE || attr->type == PERF_TYPE_TRACEPOINT ||
 	    attr->type == PERF_TYPE_BREAKPOINT)
 		return -EOPNOTSUPP;
-	guard(mutex)(&pmuk_hosts_lock);
-	host = pmuk_host_find(attr, c->cpu);
-	c->founder = !host;
-	host = host ?: pmuk_host_create(attr, c->cpu);
-	if (IS_ERR(host))
-		return PTR_ERR(host);
-	lockdep_assert_held(&pmuk_hosts_lock);
-	c->seat = ffz(host->seats);
-	host->seats |= BIT(c->seat);
-	host->group_ticks[c->seat] = NULL;
-	clear_bit(c->seat, &host->refused);
-	pmuk_riders_take(&host->riders, c->seat);
-	c->host = host;
-	c->hw_event = host->event;
+	if (pmuk_host_take_seat(c, attr, NULL))
+		return 0;
+	new = pmuk_host_create(attr, c->cpu);
+	if (IS_ERR(new))
+		return PTR_ERR(new);
+	pmuk_host_take_seat(c, attr, new);
+	if (c->host != new)	/* another caller was faster */
+		pmuk_host_discard(new);
 	return 0;
 }
 
@@ -310,7 +343,8 @@ static void pmuk_host_set_riding(struct pmuk_host *host, const struct pmuk_count
 /*
  * Returns 0 if the host is enabled, or would find a register beside all other pinned events, and
  * -ENOSPC if not. perf core serves the older of two pinned events first, so a trial of the host,
- * which may be old, could push out events. A new event is tried instead.
+ * which may be old, could push out events. A new event is tried instead. Its creation under ->lock
+ * does not wait for CPU hotplug, as perf core has begun to follow branches for the host's event.
  */
 static int pmuk_host_probe(struct pmuk_host *host) __must_hold(&host->lock)
 {

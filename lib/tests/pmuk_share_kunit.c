@@ -5,12 +5,14 @@
  */
 #include <linux/delay.h>
 #include <linux/jiffies.h>
+#include <linux/mutex.h>
 #include <linux/slab.h>
 
 #include "pmuk_counters.h"
 #include "pmuk_ctx.h"
 #include "pmuk_hw.h"
 #include "pmuk_suite.h"
+#include "../../kernel/pmu_kapi/share.h"
 
 #define SHARED	(PMUK_PINNED | PMUK_NO_THROTTLE)
 
@@ -314,6 +316,45 @@ static void others_do_not_share(struct kunit *test)
 	attr.overflow = no_callback;
 	attr.sample_type = PERF_SAMPLE_TIME;
 	pmuk_test_enabled(test, &attr, cpu, NULL);
+}
+
+/* Creates a counter while the driver is asked for the event of another counter's host. */
+struct meanwhile {
+	struct pmuk_attr attr;		/* ->type is 0 if no counter is to be created */
+	int cpu;
+	struct pmuk_counter *c;
+};
+
+static int create_meanwhile(const struct perf_event_attr *attr, void *data)
+{
+	struct meanwhile *m = data;
+	struct pmuk_attr same = m->attr;
+
+	m->attr.type = 0;
+	if (same.type && pmuk_ctx_comes(!pmuk_hosts_are_locked()))
+		m->c = pmuk_counter_create(&same, m->cpu, NULL);
+	return 0;
+}
+
+/* Two counters that are created at the same time do not wait for each other, and share a host. */
+static void hosts_are_created_without_lock(struct kunit *test)
+{
+	struct meanwhile *m = pmuk_test_zalloc(test, sizeof(*m));
+	const struct pmuk_sim_config config = { .name = "pmuk_sim", .nr_counters = 1, .width = 32,
+						.event_init = create_meanwhile, .data = m };
+	struct pmuk_sim *sim = pmuk_test_sim_config(test, &config);
+	struct pmuk_attr attr = share_attr(sim, 0, 0);
+	struct pmuk_counter *c;
+
+	m->cpu = pmuk_test_pin_first(test);
+	m->attr = attr;
+	c = pmuk_test_counter(test, &attr, m->cpu, NULL);
+	KUNIT_EXPECT_FALSE(test, IS_ERR_OR_NULL(m->c));
+	if (IS_ERR_OR_NULL(m->c))
+		return;
+	KUNIT_EXPECT_PTR_EQ(test, c->hw_event, m->c->hw_event);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_nr_events(sim), 1);
+	pmuk_counter_destroy(m->c);
 }
 
 static void cpus_share_nothing(struct kunit *test)
@@ -1139,6 +1180,7 @@ static struct kunit_case pmuk_share_cases[] = {
 	KUNIT_CASE(many_take_one_register),
 	KUNIT_CASE(register_is_free_between),
 	KUNIT_CASE(others_do_not_share),
+	KUNIT_CASE(hosts_are_created_without_lock),
 	KUNIT_CASE(cpus_share_nothing),
 	KUNIT_CASE(only_pinned_cpu_counters_share),
 	KUNIT_CASE(contexts_may_be_private),
