@@ -283,9 +283,10 @@ struct pmuk_attr {
  * @PMUK_COUNTER_ERROR: pinned, and could not be placed or was pushed off the PMU.
  *	pmuk_counter_enable() tries again
  * @PMUK_COUNTER_GONE: its CPU went offline, its task exited or its PMU was
- *	unregistered. The counter will not count again. A counter with a buffer is also gone if
- *	the PMU's driver moved it to another CPU when its own CPU went offline: such a counter
- *	writes no records any more
+ *	unregistered. The counter will not count again. This holds, too, if its task has executed a
+ *	program that others may not watch, such as one that is set-user-ID. A counter with a buffer
+ *	is also gone if the PMU's driver moved it to another CPU when its own CPU went offline: such
+ *	a counter writes no records any more
  */
 enum pmuk_counter_states {
 	PMUK_COUNTER_OFF,

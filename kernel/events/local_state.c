@@ -19,16 +19,32 @@
 
 /* ---- the event ---- */
 
+/*
+ * perf core may swap the contexts of a parent and a child, and with them an inherited event. After
+ * the child's exit, @event has exited, too, and the parent's context has a clone of @event, which
+ * counts on. So an inherited event that has exited is gone only if its task has no context: perf
+ * core took the context away when the task executed a privileged program. This cannot be seen any
+ * more when the task gets another context, for another event.
+ */
+static bool perf_local_is_heir_gone(const struct perf_event *event, enum perf_event_state state)
+{
+	const struct task_struct *task = perf_local_task(event);
+
+	return (READ_ONCE(task->flags) & PF_EXITING) ||
+	       (state == PERF_EVENT_STATE_EXIT && !READ_ONCE(task->perf_event_ctxp));
+}
+
 /**
  * perf_local_is_gone() - will an event never count again?
  * @event: the event
  *
- * perf core may swap the contexts of a parent and a child, and with them an inherited event. The
- * event's state then says that the child has exited. So of inherited events, only the counted task
- * itself says whether it has exited.
+ * perf core takes a task's events away when the task executes a program that others may not watch,
+ * such as one that is set-user-ID. For an event with inheritance, this function returns false again
+ * if another event is created for that task later.
  *
  * Context: Any, NMI too.
- * Return: true if the event's PMU was unregistered, its CPU is offline, or its task has exited.
+ * Return: true if the event's PMU was unregistered, its CPU is offline, its task has exited, or
+ * perf core has taken the event away from its task.
  */
 bool perf_local_is_gone(const struct perf_event *event)
 {
@@ -37,7 +53,7 @@ bool perf_local_is_gone(const struct perf_event *event)
 	if (state < PERF_EVENT_STATE_EXIT)
 		return true;
 	if (event->attr.inherit)
-		return READ_ONCE(perf_local_task(event)->flags) & PF_EXITING;
+		return perf_local_is_heir_gone(event, state);
 	return state == PERF_EVENT_STATE_EXIT ||
 	       !(READ_ONCE(event->attach_state) & PERF_ATTACH_CONTEXT);
 }
