@@ -3,10 +3,10 @@
  * The control page of a buffer describes a counter, as the self-monitoring page of 2009 does: lock,
  * index, offset and the times. Readers read them again if the lock has moved.
  *
- * For a private counter of the CPU's own PMU, perf core keeps the page up to date where it can.
- * User space that may read registers then adds index's register to offset. On arm64 an attribute of
- * the counter allows that; on x86 a process may read registers while it has the page mapped. For
- * all other counters index is 0, and offset is the value last published.
+ * For a task's counter on the CPU's own PMU, perf core keeps the page up to date where it can. User
+ * space that may read registers then adds index's register to offset. On arm64 an attribute of the
+ * counter allows that; on x86 a process may read registers while it has the page mapped. For all
+ * other counters index is 0, and offset is the value last published.
  */
 #include <linux/cleanup.h>
 #include <linux/compiler.h>
@@ -18,17 +18,16 @@
 #include "hw.h"
 
 /*
- * On x86 a CPU counter's page would be right only for readers on that CPU. A process that mapped
- * the page before the counter was created was not allowed to read registers.
+ * A CPU counter's page would be right only for readers on that CPU. perf core writes a page only
+ * when it starts or stops the event, so a page without the register would lag behind. On x86 a
+ * process that mapped the page before the counter was created was not allowed to read registers.
  */
 static bool pmuk_page_may_live(const struct pmuk_counter *c, const struct pmuk_buffer *b)
 	__must_hold(&b->lock)
 {
-	if (c->host)
+	if (c->cpu >= 0 || !perf_local_may_user_read(c->event))
 		return false;
-	return IS_ENABLED(CONFIG_ARM64) ||
-	       (IS_ENABLED(CONFIG_X86) && c->cpu < 0 && !b->maps &&
-		perf_local_may_user_read(c->event));
+	return IS_ENABLED(CONFIG_ARM64) || (IS_ENABLED(CONFIG_X86) && !b->maps);
 }
 
 /* The first counter of a buffer is on the buffer's page until that counter is destroyed. */
