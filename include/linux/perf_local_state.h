@@ -82,7 +82,8 @@ bool perf_local_has_child_off(struct perf_event *event);
  * @event: the event
  *
  * Unregistering a PMU marks the PMU's events as revoked, then takes each event's mutex, and frees
- * the PMU last. So while the mutex is held, the PMU of an event that is not revoked stays.
+ * the PMU last. So while the mutex is held, the PMU of an event that is not revoked stays. This
+ * holds for a new event, too: its PMU may be unregistered before the creator has used it.
  *
  * Context: Any; to hold the mutex, a caller must be able to sleep.
  * Return: the mutex.
@@ -109,7 +110,7 @@ static inline const char *perf_local_pmu_name(const struct perf_event *event)
  * @event: the event
  * @capability: PERF_PMU_CAP_*
  *
- * Context: Any, NMI too; @event is on its PMU or new, or the caller holds perf_local_pmu_lock().
+ * Context: Any, NMI too; @event is on its PMU, or the caller holds perf_local_pmu_lock().
  * Return: true if the PMU has @capability.
  */
 static inline bool perf_local_pmu_can(const struct perf_event *event, int capability)
@@ -121,7 +122,7 @@ static inline bool perf_local_pmu_can(const struct perf_event *event, int capabi
  * perf_local_counts_tasks() - is an event on hardware that can count a task?
  * @event: the event
  *
- * Context: Any; @event is on its PMU or new, or the caller holds perf_local_pmu_lock().
+ * Context: Any; @event is on its PMU, or the caller holds perf_local_pmu_lock().
  * Return: true if so, as for the CPU's own PMU; false for uncore PMUs and software events.
  */
 static inline bool perf_local_counts_tasks(const struct perf_event *event)
@@ -133,7 +134,7 @@ static inline bool perf_local_counts_tasks(const struct perf_event *event)
  * perf_local_has_snapshot_aux() - can the driver copy what its hardware has traced?
  * @event: the event, of a PMU that traces
  *
- * Context: Any; @event is on its PMU or new, or the caller holds perf_local_pmu_lock().
+ * Context: Any; @event is on its PMU, or the caller holds perf_local_pmu_lock().
  * Return: true if so, see perf_local_can_snapshot_aux().
  */
 static inline bool perf_local_has_snapshot_aux(const struct perf_event *event)

@@ -9,6 +9,7 @@
 #include <kunit/visibility.h>
 #include <linux/atomic.h>
 #include <linux/build_bug.h>
+#include <linux/cleanup.h>
 #include <linux/completion.h>
 #include <linux/cpumask.h>
 #include <linux/err.h>
@@ -16,6 +17,7 @@
 #include <linux/jiffies.h>
 #include <linux/minmax.h>
 #include <linux/module.h>
+#include <linux/mutex.h>
 #include <linux/overflow.h>
 #include <linux/printk.h>
 #include <linux/rcupdate.h>
@@ -250,12 +252,26 @@ static bool pmuk_counter_can_mark(const struct pmuk_counter *c)
 	       !perf_local_pmu_can(c->event, PERF_PMU_CAP_NO_INTERRUPT);
 }
 
-/* The event exists: fill in the rest. From here on pmuk_counter_unmake() destroys the counter. */
-static void pmuk_counter_adopt(struct pmuk_counter *c, const struct pmuk_attr *attr)
+/* Asks the event's PMU, which may be unregistered at any time. Returns -ENODEV if it has been. */
+static int pmuk_counter_ask_pmu(struct pmuk_counter *c)
 {
-	c->core = perf_arch_core_event(c->hw_event);
+	guard(mutex)(perf_local_pmu_lock(c->event));
+	if (perf_local_is_pmu_gone(c->event))
+		return -ENODEV;
+	c->core = c->host ? c->host->core : perf_arch_core_event(c->event);
 	c->traces = has_aux(c->event);
 	c->marks = pmuk_counter_can_mark(c);
+	return 0;
+}
+
+/*
+ * The event exists: fill in the rest. From here on pmuk_counter_unmake() destroys the counter, also
+ * if this function returns -ENODEV because the PMU has gone.
+ */
+static int pmuk_counter_adopt(struct pmuk_counter *c, const struct pmuk_attr *attr)
+{
+	int ret = pmuk_counter_ask_pmu(c);
+
 	c->mask = c->host ? c->host->mask : pmuk_hw_mask(c);
 	c->bar = pmuk_hw_bar(c);
 	c->last_group = &c->last;
@@ -268,6 +284,7 @@ static void pmuk_counter_adopt(struct pmuk_counter *c, const struct pmuk_attr *a
 	pmuk_counter_take_others(c, attr);
 	__module_get(THIS_MODULE);
 	atomic_inc(&pmuk_counters);
+	return ret;
 }
 
 /**
@@ -371,15 +388,16 @@ struct pmuk_counter *pmuk_counter_make(const struct pmuk_attr *attr, int cpu,
 		kfree(c);
 		return ERR_PTR(ret);
 	}
-	pmuk_counter_adopt(c, attr);
-
-	ret = pmuk_counter_can_adapt(c) ? 0 : -EOPNOTSUPP;
+	ret = pmuk_counter_adopt(c, attr);
+	if (!ret && !pmuk_counter_can_adapt(c))
+		ret = -EOPNOTSUPP;
 	if (!ret && c->traces)
 		ret = pmuk_aux_attach(c);
 	ret = ret ?: pmuk_counter_try(c);
 	if (ret) {
 		pr_debug("create: type %u config %#llx: %s: %d\n", attr->type, attr->config,
 			 ret == -ENOSPC ? "its PMU is full" :
+			 ret == -ENODEV ? "its PMU has gone" :
 			 ret == -EOPNOTSUPP ? "it has no AUX area, or takes no freq" :
 			 "no AUX area for it", ret);
 		pmuk_counter_unmake(c);

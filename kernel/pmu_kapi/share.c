@@ -183,6 +183,22 @@ static bool pmuk_host_is_possible(const struct pmuk_host *host)
 	       perf_arch_is_counter(host->event);
 }
 
+/*
+ * Asks the event's PMU, which may be unregistered at any time. Returns false if it has been, or if
+ * counters cannot share the event.
+ */
+static bool pmuk_host_ask_pmu(struct pmuk_host *host)
+{
+	guard(mutex)(perf_local_pmu_lock(host->event));
+	if (perf_local_is_pmu_gone(host->event) || !pmuk_host_is_possible(host))
+		return false;
+	host->core = perf_arch_core_event(host->event);
+	if (host->core)
+		host->mask = perf_arch_mask(host->event);
+	host->marks = !perf_local_pmu_can(host->event, PERF_PMU_CAP_NO_INTERRUPT);
+	return true;
+}
+
 static struct perf_event *pmuk_host_create_event(struct pmuk_host *host)
 {
 	struct perf_event_attr pa = pmuk_event_attr(&host->attr);
@@ -240,15 +256,11 @@ static struct pmuk_host *pmuk_host_create(const struct pmuk_attr *attr, int cpu)
 		kfree(host);
 		return ERR_PTR(ret);
 	}
-	if (!pmuk_host_is_possible(host)) {
+	if (!pmuk_host_ask_pmu(host)) {
 		pmuk_host_discard(host);
 		return ERR_PTR(-EOPNOTSUPP);
 	}
 	perf_event_set_others_wait(host->event, pmuk_host_others_wait);
-	host->core = perf_arch_core_event(host->event);
-	if (host->core)
-		host->mask = perf_arch_mask(host->event);
-	host->marks = !perf_local_pmu_can(host->event, PERF_PMU_CAP_NO_INTERRUPT);
 	return host;
 }
 
