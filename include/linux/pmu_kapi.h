@@ -59,7 +59,8 @@ struct pmuk_counter_fast {
  *	branch_sample_type, sample_regs_intr, sample_regs_user and max_stack. If pmu_kapi is a
  *	module, counters that perf core may throttle share only with each other, and are throttled
  *	together. Counters of tasks, counters that are not pinned, events of software and of uncore
- *	PMUs, and events that trace are always private
+ *	PMUs, events that trace, and counters whose period is too short for the CPU's PMU are
+ *	always private
  * @PMUK_CALLCHAIN_USER: perf core makes the callchain of PERF_SAMPLE_CALLCHAIN, which then has a
  *	part in user space, too, and callbacks get the callchain, too. Not on stock kernels
  */

@@ -292,19 +292,11 @@ static bool pmuk_host_take_seat(struct pmuk_counter *c, const struct pmuk_attr *
 	return true;
 }
 
-/*
- * Gives the counter a seat, which pmuk_host_leave() has to give back. Returns -ENOMEM, or
- * -EOPNOTSUPP if the event cannot be shared or perf core refuses it. In the latter case the caller
- * gives the counter an event without a host. If that fails, too, its error says why.
- */
-int pmuk_host_join(struct pmuk_counter *c, const struct pmuk_attr *attr)
+/* Gives the counter a seat at a host that exists, or at a new one. */
+static int pmuk_host_find_seat(struct pmuk_counter *c, const struct pmuk_attr *attr)
 {
 	struct pmuk_host *new;
 
-	/* perf core's own events take no register of a PMU. */
-	if (attr->type == PERF_TYPE_SOFTWARE || attr->type == PERF_TYPE_TRACEPOINT ||
-	    attr->type == PERF_TYPE_BREAKPOINT)
-		return -EOPNOTSUPP;
 	if (pmuk_host_take_seat(c, attr, NULL))
 		return 0;
 	new = pmuk_host_create(attr, c->cpu);
@@ -314,6 +306,37 @@ int pmuk_host_join(struct pmuk_counter *c, const struct pmuk_attr *attr)
 	if (c->host != new)	/* another caller was faster */
 		pmuk_host_discard(new);
 	return 0;
+}
+
+/*
+ * The driver has accepted PMUK_PERIOD_MAX, and the host's period will be what is left of a rider's.
+ * If the driver needs longer periods than the rider's, the rider would overflow too late.
+ */
+static bool pmuk_host_takes_period(const struct pmuk_host *host, u64 period)
+{
+	return !period || !host->core || perf_local_takes_period(host->event, period);
+}
+
+/*
+ * Gives the counter a seat, which pmuk_host_leave() has to give back. Returns -ENOMEM, or
+ * -EOPNOTSUPP if the event cannot be shared, or perf core or the driver refuses it. In the latter
+ * case the caller gives the counter an event without a host. If that fails, too, its error says
+ * why.
+ */
+int pmuk_host_join(struct pmuk_counter *c, const struct pmuk_attr *attr)
+{
+	int ret;
+
+	/* perf core's own events take no register of a PMU. */
+	if (attr->type == PERF_TYPE_SOFTWARE || attr->type == PERF_TYPE_TRACEPOINT ||
+	    attr->type == PERF_TYPE_BREAKPOINT)
+		return -EOPNOTSUPP;
+	ret = pmuk_host_find_seat(c, attr);
+	if (ret || pmuk_host_takes_period(c->host, attr->period))
+		return ret;
+	pmuk_host_leave(c);
+	c->host = NULL;
+	return -EOPNOTSUPP;
 }
 
 /* The counter's event has gone. */
