@@ -138,6 +138,20 @@ static bool pmuk_end_period(struct pmuk_counter *c, struct pmuk_sample *sample)
 	return true;
 }
 
+/*
+ * perf core passes one @data to all events on this CPU that count a software event. Events before
+ * this one may have left their own fields there: another clock's time, or a callchain of another
+ * depth. So begin with what perf core knows of the software event, as it does for tracepoints. That
+ * holds for the events after this one, too.
+ */
+static void pmuk_forget_others(const struct pmuk_counter *c, struct perf_sample_data *data)
+{
+	u64 addr = data->sample_flags & PERF_SAMPLE_ADDR ? data->addr : 0;
+
+	if (c->attr.type == PERF_TYPE_SOFTWARE)
+		perf_sample_data_init(data, addr, data->period);
+}
+
 static void pmuk_report(struct pmuk_counter *c, struct perf_event *event,
 			struct perf_sample_data *data, struct pt_regs *regs)
 {
@@ -152,6 +166,7 @@ static void pmuk_report(struct pmuk_counter *c, struct perf_event *event,
 	if (!c->attr.overflow && !c->handler)
 		return;
 
+	pmuk_forget_others(c, data);
 	pmuk_fill_sample(c, event, &sample, data, regs);
 	if (c->handler)
 		c->handler(c, &sample, data);

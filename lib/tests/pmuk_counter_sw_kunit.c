@@ -458,6 +458,79 @@ static void overflow_after_disable_is_dropped(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, m->nr, 0);
 }
 
+/* A switch has no value of these fields. */
+#define UNKNOWN	(PERF_SAMPLE_WEIGHT | PERF_SAMPLE_DATA_SRC | PERF_SAMPLE_TRANSACTION)
+
+/* perf core may have no callchain of user space for modules. */
+#define CHAIN	(PERF_SAMPLE_CALLCHAIN & ~PMUK_SAMPLE_UNSUPPORTED)
+
+static struct perf_callchain_entry others_chain;
+
+/* Leaves in @data what perf core finds for an event that asks for these fields, and for a clock. */
+static void fill_for_another(struct perf_event *event, struct perf_sample_data *data,
+			     struct pt_regs *regs)
+{
+	data->weight.full = 1;
+	data->data_src.val = 1;
+	data->txn = 1;
+	data->time = 1;
+	data->callchain = &others_chain;
+	data->sample_flags |= UNKNOWN | PERF_SAMPLE_TIME | PERF_SAMPLE_CALLCHAIN;
+}
+
+static void other_event(struct kunit *test, int cpu)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_CONTEXT_SWITCHES,
+		.size = sizeof(attr), .sample_period = 1,
+	};
+	struct perf_event *event;
+
+	event = perf_event_create_kernel_counter(&attr, cpu, NULL, fill_for_another, NULL);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, event);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, pmuk_test_put_event, event), 0);
+}
+
+struct switched {
+	unsigned int nr, foreign;
+	u64 valid, since;
+};
+
+static void note_fields(struct pmuk_counter *c, const struct pmuk_sample *sample, void *data)
+{
+	struct switched *s = data;
+
+	s->valid |= sample->valid;
+	s->foreign += sample->time < s->since || sample->callchain == &others_chain;
+	WRITE_ONCE(s->nr, s->nr + 1);
+}
+
+/*
+ * perf core handles the latest event on a CPU first, unless it has scheduled the events again since
+ * then. So other events are there before the counter's and after it: one of them precedes it.
+ */
+static void samples_have_no_fields_of_others(struct kunit *test)
+{
+	struct switched *s = pmuk_test_zalloc(test, sizeof(*s));
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_attr attr = switches_attr;
+
+	attr.sample_type = UNKNOWN | PERF_SAMPLE_TIME | CHAIN;
+	attr.flags |= CHAIN ? PMUK_CALLCHAIN_USER : 0;
+	attr.period = 1;
+	attr.overflow = note_fields;
+	attr.data = s;
+	s->since = local_clock();
+	other_event(test, cpu);
+	pmuk_test_enabled(test, &attr, cpu, NULL);
+	other_event(test, cpu);
+	while (READ_ONCE(s->nr) < 20)
+		schedule_timeout_uninterruptible(1);
+	KUNIT_EXPECT_EQ(test, s->valid & UNKNOWN, 0);
+	KUNIT_EXPECT_TRUE(test, s->valid & PERF_SAMPLE_TIME);
+	KUNIT_EXPECT_EQ(test, s->foreign, 0);
+}
+
 /* A dummy event counts nothing, and its counter accepts all calls. */
 static void dummy_takes_all_calls(struct kunit *test)
 {
@@ -496,6 +569,7 @@ static struct kunit_case pmuk_counter_sw_cases[] = {
 	KUNIT_CASE_PARAM_ATTR(destroy_in_storm, storms_gen_params, { .speed = KUNIT_SPEED_SLOW }),
 	KUNIT_CASE(callback_keeps_interrupts_off),
 	KUNIT_CASE(overflow_after_disable_is_dropped),
+	KUNIT_CASE(samples_have_no_fields_of_others),
 	KUNIT_CASE(dummy_takes_all_calls),
 	{}
 };

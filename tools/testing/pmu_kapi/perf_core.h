@@ -78,6 +78,11 @@ struct perf_sample_data {
 	union perf_sample_weight weight;
 };
 
+static inline void perf_sample_data_init(struct perf_sample_data *data, u64 addr, u64 period)
+{
+	*data = (struct perf_sample_data){ .addr = addr, .period = period };
+}
+
 #define user_mode(regs)			((regs)->user)
 #define user_stack_pointer(regs)	((void)(regs), 0UL)
 #define pmuk_sample_ip(event, regs)	((void)(event), (void)(regs), 0ULL)
