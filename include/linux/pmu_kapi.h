@@ -153,6 +153,8 @@ struct pmuk_sample {
 	u16 regs_abi;
 	u16 regs_user_abi;
 	u16 misc;
+	/* private: the task that a record names, or NULL */
+	struct task_struct *task;
 };
 
 /**

@@ -342,6 +342,11 @@ static u64 pmuk_format_pair(u32 first, u32 second)
 	return pair;
 }
 
+static u64 pmuk_format_task(struct task_struct *task)
+{
+	return task ? pmuk_format_pair(task_tgid_nr(task), task_pid_nr(task)) : 0;
+}
+
 static u64 *pmuk_format_fields(u64 *p, struct pmuk_counter *c, const struct pmuk_sample *sample)
 {
 	const u64 type = c->attr.sample_type;
@@ -351,7 +356,7 @@ static u64 *pmuk_format_fields(u64 *p, struct pmuk_counter *c, const struct pmuk
 	if (type & PERF_SAMPLE_IP)
 		*p++ = sample->ip;
 	if (type & PERF_SAMPLE_TID)
-		*p++ = pmuk_format_pair(task_tgid_nr(current), task_pid_nr(current));
+		*p++ = pmuk_format_task(sample->task);
 	if (type & PERF_SAMPLE_TIME)
 		*p++ = sample->time;
 	if (type & PERF_SAMPLE_ADDR)

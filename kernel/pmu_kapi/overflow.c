@@ -29,6 +29,7 @@ static void pmuk_slot_handle_overdue(struct pmuk_slot *slot)
 	if (!c || READ_ONCE(slot->hit) || !pmuk_state_take_overdue(&c->state))
 		return;
 	pmuk_counter_late_sample(c, &sample);
+	sample.task = current;
 	pmuk_slot_handle(slot, c, &sample, &none);
 }
 

@@ -155,7 +155,7 @@ static void pmuk_forget_others(const struct pmuk_counter *c, struct perf_sample_
 static void pmuk_report(struct pmuk_counter *c, struct perf_event *event,
 			struct perf_sample_data *data, struct pt_regs *regs)
 {
-	struct pmuk_sample sample = { .period = data->period };
+	struct pmuk_sample sample = { .period = data->period, .task = current };
 
 	/* Each inherited event has a part of the count, and @event may be any of them. */
 	if (!(c->attr.flags & PMUK_INHERIT)) {
@@ -176,7 +176,8 @@ static void pmuk_report(struct pmuk_counter *c, struct perf_event *event,
 
 /*
  * Makes the sample of an overflow that is handled late. Count and time are those of this call, and
- * the period is that of the overflow. Nobody knows any more where the overflow happened.
+ * the period is that of the overflow. Nobody knows any more where the overflow happened. A CPU's
+ * counter does not know which task ran there, either.
  */
 void pmuk_counter_late_sample(struct pmuk_counter *c, struct pmuk_sample *sample)
 {
@@ -187,6 +188,7 @@ void pmuk_counter_late_sample(struct pmuk_counter *c, struct pmuk_sample *sample
 		.valid	= wanted | PERF_SAMPLE_PERIOD,
 		.period	= perf_local_last_period(c->event),
 		.time	= wanted & PERF_SAMPLE_TIME ? local_clock() : 0,
+		.task	= perf_local_task(c->event),
 	};
 	pmuk_counter_snapshot(c, &sample->value);
 }

@@ -13,6 +13,7 @@
 #include "../../kernel/pmu_kapi/context.h"
 #include "pmuk_counters.h"
 #include "pmuk_levels.h"
+#include "pmuk_parse.h"
 #include "pmuk_place.h"
 #include "pmuk_suite.h"
 
@@ -571,6 +572,58 @@ static void replay_is_on_its_cpu(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(t->sim, other, 1, 5), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_restart(t->ctx), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(t->sim, other, 1, 5), 5);
+}
+
+static const struct pmuk_perf_format named = { .sample_type = PERF_SAMPLE_TID };
+
+static void advance_place(struct pmuk_place *p)
+{
+	pmuk_sim_advance(p->sim, p->config, p->n);
+}
+
+/*
+ * Lets an overflow be pending at the end of a turn. Returns whether it is handled in the next one:
+ * if the task is switched out before the end, and in again, the driver has begun a new period.
+ */
+static bool replays(struct turns *t, struct pmuk_place *p)
+{
+	pmuk_place_by_all(p, 0, PERIOD, advance_place);
+	KUNIT_EXPECT_EQ(t->test, pmuk_switch_evtset(t->ctx, ids[1]), 0);
+	KUNIT_EXPECT_EQ(t->test, pmuk_switch_evtset(t->ctx, ids[0]), 0);
+	return pmuk_ctx_info(t->ctx, ids[0], -1).replayed;
+}
+
+/* Expects that the record of a replayed overflow names @task, which does not exchange the sets. */
+static void expect_named(struct kunit *test, struct pmuk_place *p, struct task_struct *task)
+{
+	const struct pmuk_context_attr attr = {
+		.buffer = { .nr_pages = 1 },
+		.format_arg = &named, .format_arg_size = sizeof(named),
+	};
+	struct turns t = { .test = test, .sim = p->sim, .cpu = p->target.cpu };
+	struct pmuk_parsed last = {};
+
+	t.ctx = pmuk_ctx_create(test, &attr);
+	add_sets(&t, by_call, notify);
+	pmuk_place_run(p, t.ctx);
+	KUNIT_ASSERT_TRUE(test, pmuk_ctx_comes(replays(&t, p)));
+	KUNIT_EXPECT_NE(test, pmuk_parse_buffer(test, pmuk_context_buffer(t.ctx, p->cpu), &named,
+						&last, 1, NULL), 0);
+	KUNIT_EXPECT_EQ(test, last.pid, task ? task_tgid_nr(task) : 0);
+	KUNIT_EXPECT_EQ(test, last.tid, task ? task_pid_nr(task) : 0);
+}
+
+static void replay_names_the_contexts_task(struct kunit *test)
+{
+	struct pmuk_place *p = pmuk_new_place(test, pmuk_test_sim(test, 2, 32), PMUK_TARGET_TASK);
+
+	expect_named(test, p, p->task);
+}
+
+/* The task that ran on the CPU at the overflow is not known any more. */
+static void replay_on_a_cpu_names_no_task(struct kunit *test)
+{
+	expect_named(test, pmuk_new_place(test, pmuk_test_sim(test, 2, 32), PMUK_TARGET_CPU), NULL);
 }
 
 static void replay_counts_as_an_overflow_of_its_turn(struct kunit *test)
@@ -1666,6 +1719,8 @@ static struct kunit_case pmuk_evtset_cases[] = {
 	KUNIT_CASE(switch_message_names_the_set),
 	KUNIT_CASE(pending_overflow_is_replayed),
 	KUNIT_CASE(replay_is_on_its_cpu),
+	KUNIT_CASE(replay_names_the_contexts_task),
+	KUNIT_CASE(replay_on_a_cpu_names_no_task),
 	KUNIT_CASE(timers_are_on_their_cpus),
 	KUNIT_CASE(timer_leaves_overflows_alone),
 	KUNIT_CASE(replay_counts_as_an_overflow_of_its_turn),
