@@ -56,8 +56,9 @@ test-long:
 modules:
 	@vm/modules '$(KDIR)'
 
+# Root's make install leaves no files in build/: the next make of the user could not write there.
 install:
-	@$(MAKE) -s -C tools/pmuk O=$(CURDIR)/build/tools install
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && $(MAKE) -s -C tools/pmuk O="$$dir" install
 
 clean:
 	rm -rf build
