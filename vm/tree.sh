@@ -12,6 +12,22 @@ overlay=(arch include kernel drivers lib samples Documentation tools scripts)
 patches=$top/patches/7.3
 series=("$patches"/*.patch)	# vm/series may add to these
 
+# our_files PATH...: prints the files in these PATHs of the checkout, without those that .gitignore
+# names: what editors and compilers leave is not part of a tree. A checkout may be without git.
+our_files()
+{
+	(cd "$top" && rsync -rlnR --exclude='.*' --exclude-from=.gitignore --out-format=%n "$@" "$cache/none/") |
+		grep -v '/$'
+}
+
+# all_our_files: prints the files of the checkout that belong in a kernel tree
+all_our_files()
+{
+	local dir dirs=()
+	for dir in "${overlay[@]}"; do [ ! -d "$top/$dir" ] || dirs+=("$dir"); done
+	our_files "${dirs[@]}"
+}
+
 # find_tree: sets $version, $tree and $pmuk
 find_tree()
 {
@@ -64,12 +80,10 @@ copy_tree()
 # stage: prepares the files for the tree in $stage, and their names in .pmuk/manifest.new
 stage()
 {
-	local dir file
+	local file
 	rm -rf "$stage"
 	mkdir "$stage"
-	for dir in "${overlay[@]}"; do
-		[ ! -d "$top/$dir" ] || rsync -rlp --exclude='*~' --exclude='.*' "$top/$dir" "$stage/"
-	done
+	all_our_files | rsync -lp --files-from=- "$top/" "$stage/"
 	(cd "$stage" && find . -type f -printf '%P\n') | sort >"$pmuk/manifest.new"
 	while read -r file; do
 		die "$file is a file of Linux: change it in patches/7.3"
@@ -116,8 +130,10 @@ patched() { cat "${series[@]}" 2>/dev/null | sed -n 's,^+++ b/\([^\t]*\).*,\1,p'
 # patches/7.3/conversions, first and later are only mailed.
 state()
 {
-	(cd "$top" && tar -c --sort=name --mtime=@0 --owner=0 --group=0 --exclude='*~' --exclude='.*' --exclude=conversions --exclude=patches/7.3/first --exclude=patches/7.3/later "${overlay[@]}" "${patches#"$top/"}") |
-		sha1sum
+	{
+		all_our_files
+		our_files "${patches#"$top/"}" | grep -vE '^patches/7\.3/(conversions|first|later)(/|$)'
+	} | tar -c -C "$top" --mtime=@0 --owner=0 --group=0 -T - | sha1sum
 	# the user's tree may have changed since it was copied
 	[ -z "${KSRC-}" ] || date +"copied by $$, %s.%N"
 }
