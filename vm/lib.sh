@@ -92,6 +92,12 @@ image_of()
 	esac
 }
 
+# new_enough RELEASE: dies if pmuk does not build for the kernel RELEASE; dkms.conf has the same limit
+new_enough()
+{
+	[ "$(printf '%s\n' 6.12 "$1" | sort -V | head -1)" = 6.12 ] || die "pmuk needs Linux 6.12 or later, this is $1"
+}
+
 # make_in DIR ARG...: run make with ARGs, which builds in DIR. make considers a file complete if the file is newer than
 # its sources. But a killed build may leave half an object, or a .cmd file of kbuild without the versions of the
 # symbols. The file .unfinished marks a build that was killed or has failed. The next make_in first removes the
