@@ -44,7 +44,10 @@
 #define PMUK_SEES_WAITERS		true
 #endif
 
-/* As pmuk_overflow_t, with perf's own sample data. It runs before the attributes' callback. */
+/*
+ * A counter calls this at each overflow, before the callback of its attributes. The function also
+ * gets perf's own sample data.
+ */
 typedef void (*pmuk_handler_t)(struct pmuk_counter *c, const struct pmuk_sample *sample,
 			       const struct perf_sample_data *data);
 

@@ -5,7 +5,6 @@
  */
 #include <linux/delay.h>
 #include <linux/jiffies.h>
-#include <linux/mutex.h>
 #include <linux/slab.h>
 
 #include "pmuk_counters.h"

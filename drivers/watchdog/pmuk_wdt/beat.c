@@ -302,7 +302,7 @@ static void pmuk_wdt_timer_start(struct pmuk_wdt_cpu *c)
 		pmuk_timer_nmi_set(PMUK_WDT_TIMER_TEST_NS);
 }
 
-/* Runs on the CPU itself, as the next function does. */
+/* The CPU itself calls this function and the next. */
 static void pmuk_wdt_timer_stop(void *unused)
 {
 	struct pmuk_wdt_cpu *c = this_cpu_ptr(&pmuk_wdt_cpus);

@@ -96,7 +96,9 @@ extern struct pmuk_wdt pmuk_wdt;
 /* Reports are counted by how late they come: T/32 a bucket, from 1.0 T on, the last from 1.5 T. */
 #define PMUK_WDT_BUCKETS	17
 
-/* While the CPU is not in ->watched, ->lock writes the fields of "owner" and "beat". */
+/*
+ * The holder of ->lock writes the fields of "owner" and "beat" while the CPU is not in ->watched.
+ */
 struct pmuk_wdt_cpu {
 	struct hrtimer beat;		/* owner starts, any cancels: runs while in ->watched */
 	const struct pmuk_wdt_times *times;	/* written while disarmed: normal, or isolated */
