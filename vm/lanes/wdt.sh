@@ -101,6 +101,11 @@ lockup()
 	echo "$1 $2 ${3}000000" >/sys/kernel/debug/pmuk_lockup
 }
 
+# stay: this shell and its children run on CPU 0 only, until roam: a process on a CPU that gets stuck does not go on
+stay() { cpus 1; }
+roam() { cpus "$(printf %x $(((1 << $(nproc --all)) - 1)))"; }
+cpus() { taskset -p "$1" "$(exec sh -c 'echo $PPID')" >/dev/null; }	# in a subshell, $$ is another shell
+
 # some_time MILLISECONDS: sleeps for a random time below that
 some_time() { usleep $(($(od -An -N3 -tu4 /dev/urandom) % ($1 * 1000))); }
 
