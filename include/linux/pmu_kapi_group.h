@@ -245,6 +245,7 @@ static __always_inline bool pmuk_group_read(struct pmuk_group *const *shown, u64
 #endif
 
 int __pmuk_read_local(struct pmuk_context *ctx, u64 *counts, unsigned int n);
+u64 pmuk_local_since(struct pmuk_context *ctx);
 
 /**
  * pmuk_read_local() - read the active set's counters on this CPU or task in one instant
@@ -253,7 +254,8 @@ int __pmuk_read_local(struct pmuk_context *ctx, u64 *counts, unsigned int n);
  * @n: read the first @n counters
  *
  * No interrupt comes between the reads, nor, on x86 and arm64, an NMI. Each count is what
- * pmuk_counter_read_local() returns. After a CPU was offline, its counts go on from the old ones.
+ * pmuk_counter_read_local() returns. After a CPU was offline, or its counters were lost for a
+ * while, its counts go on from the old ones: see pmuk_local_since().
  * If the context counts CPUs, @n is a constant up to PMUK_GROUP_FAST and preemption is off, most
  * reads need no call. Each read of a task's context calls __pmuk_read_local().
  *

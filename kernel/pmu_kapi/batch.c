@@ -4,6 +4,7 @@
  * has to look for room: then it enables each by itself.
  */
 #include <linux/perf_local_core.h>
+#include <linux/timekeeping.h>
 
 #include "share.h"
 
@@ -51,6 +52,21 @@ bool pmuk_counters_are_probed(struct pmuk_counter *const *counters, unsigned int
 }
 
 /*
+ * Does what pmuk_event_enable() does before it enables. While a host is off, all its riders are, so
+ * it needs no time of its own.
+ */
+static void pmuk_batch_note_start(struct pmuk_counter *const *counters, unsigned int nr)
+{
+	u64 now = ktime_get_ns();
+	unsigned int i;
+
+	for (i = 0; i < nr; i++) {
+		if (counters[i] && perf_local_state(counters[i]->event) == PERF_EVENT_STATE_OFF)
+			WRITE_ONCE(counters[i]->since, now);
+	}
+}
+
+/*
  * Enable the counters of a set by one interrupt of their CPU, and their hosts by another, as far as
  * perf core can. The caller then calls pmuk_counter_enable() for each counter, which enables the
  * others and returns errors.
@@ -59,6 +75,7 @@ void pmuk_counters_enable(struct pmuk_counter *const *counters, unsigned int nr)
 {
 	struct perf_event *events[PMUK_SET_COUNTERS];
 
+	pmuk_batch_note_start(counters, nr);
 	/* The time of a rider runs from its start only if its host has a register then. */
 	perf_events_enable(events, pmuk_batch(counters, nr, true, events));
 	perf_events_enable(events, pmuk_batch(counters, nr, false, events));

@@ -102,6 +102,7 @@ struct pmuk_counter {
 					 * CPU, writes ->period, and a start writes ->cookie
 					 */
 	u64 tried;			/* const: nanoseconds on the PMU in pmuk_counter_try() */
+	u64 since;			/* enablers write: when ->event was last enabled */
 	union {
 		struct rnd_state rnd;	/* owner, with a random_mask */
 		u64 ran;		/* owner, with a freq: time_running when the period began;
@@ -123,6 +124,7 @@ struct pmuk_counter {
 	u8 max_ips;			/* const: addresses in callchains that pmuk unwinds */
 	u16 max_slice;			/* const: bytes of the AUX area in a record */
 	bool quiet;			/* drop overflows: counter is being created or destroyed */
+	bool rides;			/* owner: perf core has put the counter on its host */
 
 	atomic_t publishing;		/* a caller that moves it from 0 to 1 may write pub[] */
 	seqcount_latch_t latch;		/* says which of pub[] readers may use */
@@ -138,7 +140,6 @@ struct pmuk_counter {
 					 * read, or when perf core took the counter off
 					 */
 	u64 host_ahead;			/* owner: that of a counter that rides, less the host's */
-	bool rides;			/* owner: perf core has put the counter on its host */
 	struct pmuk_buffer **buffers;	/* const: the context's, by CPU, in place of attr.buffer */
 	bool away;			/* turns write: it is not its set's turn, or stopped */
 	bool writes_aux;		/* const until destroyed: its PMU writes AUX areas ... */

@@ -13,6 +13,7 @@
 #include <linux/perf_local.h>
 #include <linux/printk.h>
 
+#include "event.h"
 #include "share.h"
 
 bool pmuk_counter_is_gone(const struct pmuk_counter *c)
@@ -107,8 +108,8 @@ static int pmuk_enable_event(struct pmuk_counter *c)
 		perf_event_enable_family(c->event);
 	else if (c->host)
 		ret = pmuk_rider_enable(c);
-	else if (perf_local_state(c->event) <= PERF_EVENT_STATE_OFF)
-		perf_event_enable(c->event);
+	else
+		pmuk_event_enable(c->event, &c->since);
 	if (pmuk_is_late(c)) {
 		perf_event_disable(c->event);
 		return -EBUSY;

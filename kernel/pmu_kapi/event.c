@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Creates perf's events: tells perf core what a counter counts and samples. */
+/* Creates and enables perf's events: tells perf core what a counter counts and samples. */
 #include <linux/compiler.h>
 #include <linux/err.h>
 #include <linux/minmax.h>
+#include <linux/perf_local_state.h>
+#include <linux/timekeeping.h>
 
 #include "event.h"
 #include "fields.h"
@@ -114,4 +116,13 @@ struct perf_event *pmuk_event_create(struct perf_event_attr *pa, unsigned int pr
 			return event;
 		pa->precise_ip--;
 	}
+}
+
+/* The time comes first, so that a local read of the event finds the new time. */
+void pmuk_event_enable(struct perf_event *event, u64 *since)
+{
+	if (perf_local_state(event) > PERF_EVENT_STATE_OFF)
+		return;
+	WRITE_ONCE(*since, ktime_get_ns());
+	perf_event_enable(event);
 }

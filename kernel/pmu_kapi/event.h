@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* perf's event of a counter, and how it is created. */
+/* perf's event of a counter, and how it is created and enabled. */
 #ifndef _PMU_KAPI_EVENT_H
 #define _PMU_KAPI_EVENT_H
 
@@ -19,5 +19,8 @@ u32 pmuk_event_max_stack(const struct pmuk_attr *attr);
 struct perf_event *pmuk_event_create(struct perf_event_attr *pa, unsigned int precise, int cpu,
 				     struct task_struct *task, perf_overflow_handler_t handler,
 				     void *context);
+
+/* Enables an event that is off or was pushed out, and writes the time to *@since. */
+void pmuk_event_enable(struct perf_event *event, u64 *since);
 
 #endif /* _PMU_KAPI_EVENT_H */

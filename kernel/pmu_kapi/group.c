@@ -164,6 +164,51 @@ static noinline int pmuk_read_local_slow(struct pmuk_context *ctx, u64 *counts, 
 	return ret;
 }
 
+static u64 pmuk_counter_since(const struct pmuk_counter *c)
+{
+	return max(READ_ONCE(c->since), c->host ? READ_ONCE(c->host->since) : 0);
+}
+
+/**
+ * pmuk_local_since() - since when the active set's counters have missed nothing here
+ * @ctx: the context
+ *
+ * A local read does not tell whether the counters were away since the read before: counters that
+ * give way to others, or are pushed out, may come back soon, and their counts go on from the old
+ * ones. A consumer that needs complete counts calls this after each pmuk_read_local(), with
+ * interrupts off from before the read. If the result is that of the read before, no counter was
+ * off its PMU in between. After reads by pmuk_group_read() the result is the same as before, so a
+ * consumer need not ask for it.
+ *
+ * The result need not change after a pause, or when perf core lets counters without PMUK_PINNED
+ * take turns.
+ *
+ * Context: Any, NMI too; on a CPU of the target, or in its task.
+ * Return: the time by ktime_get_ns() when the latest of the active set's counters was enabled;
+ * 0 if @ctx is NULL, stopped, or does not count here.
+ */
+u64 pmuk_local_since(struct pmuk_context *ctx)
+{
+	struct pmuk_inst *inst;
+	struct pmuk_turn *turn;
+	u64 since = 0;
+	unsigned int i;
+
+	if (!ctx)
+		return 0;
+	guard(irqsave)();
+	inst = pmuk_context_own(ctx);
+	/* RCU keeps the turns, and their counters. */
+	turn = inst ? context_unsafe(READ_ONCE(inst->active)) : NULL;
+	for (i = 0; turn && i < turn->nr; i++) {
+		struct pmuk_counter *c = READ_ONCE(turn->counters[i]);
+
+		since = max(since, c ? pmuk_counter_since(c) : 0);
+	}
+	return since;
+}
+EXPORT_SYMBOL_GPL(pmuk_local_since);
+
 /* Pass the number of counters as a constant, so that the compiler unrolls the loop over them. */
 static __always_inline bool pmuk_group_read_any(const struct pmuk_context *ctx, u64 *counts,
 						unsigned int n)

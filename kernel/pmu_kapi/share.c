@@ -13,6 +13,7 @@
 #include <linux/mutex.h>
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
+#include <linux/smp.h>
 
 #include "event.h"
 #include "hw.h"
@@ -48,6 +49,18 @@ static void pmuk_host_settle(struct irq_work *irq_work)
 		perf_local_unthrottle(host->event);
 }
 
+/* The host's CPU ends fast reads of the riders. */
+static void pmuk_host_close_riders(void *data)
+{
+	struct pmuk_host *host = data;
+	unsigned int i, nr = pmuk_riders_nr(&host->riders);
+
+	for (i = 0; i < nr; i++) {
+		if (host->counters[i])
+			pmuk_rider_close(host->counters[i]);
+	}
+}
+
 /* Restarts a host that perf core has throttled, or ends fast reads of its riders until it runs. */
 static void pmuk_host_check_throttled(struct pmuk_host *host)
 {
@@ -57,11 +70,10 @@ static void pmuk_host_check_throttled(struct pmuk_host *host)
 		irq_work_queue(&host->settle);
 	if (!perf_local_is_throttled(host->event))
 		return;
+	pmuk_host_close_riders(host);
 	for (i = 0; i < nr; i++) {
-		if (!host->counters[i])
-			continue;
-		pmuk_rider_close(host->counters[i]);
-		pmuk_forget_period(host->counters[i]);
+		if (host->counters[i])
+			pmuk_forget_period(host->counters[i]);
 	}
 }
 
@@ -418,6 +430,19 @@ static void pmuk_host_refuse(struct pmuk_host *host, const struct pmuk_counter *
 }
 
 /*
+ * If the host was pushed out, its riders have missed events. The host may get its register back in
+ * the tick in which it was lost, so fast reads end before.
+ */
+static void pmuk_host_enable(struct pmuk_host *host) __must_hold(&host->lock)
+{
+	if (perf_local_state(host->event) > PERF_EVENT_STATE_OFF)
+		return;
+	if (host->riding)
+		smp_call_function_single(host->cpu, pmuk_host_close_riders, host, true);
+	pmuk_event_enable(host->event, &host->since);
+}
+
+/*
  * Enables the rider's event after its host's, as the rider's time_running is the host's. If the
  * host has lost its register, this tries to place it again. The host may be older than a rider that
  * has joined it, and the rider must push out no event that is older than itself: it is refused if
@@ -435,10 +460,8 @@ int pmuk_rider_enable(struct pmuk_counter *c)
 		return ret;
 	}
 	clear_bit(c->seat, &host->refused);
-	if (perf_local_state(host->event) <= PERF_EVENT_STATE_OFF)
-		perf_event_enable(host->event);
-	if (perf_local_state(c->event) <= PERF_EVENT_STATE_OFF)
-		perf_event_enable(c->event);
+	pmuk_host_enable(host);
+	pmuk_event_enable(c->event, &c->since);
 	pmuk_host_set_riding(host, c, true);
 	return 0;
 }

@@ -54,6 +54,7 @@ struct pmuk_host {
 	unsigned long kept __guarded_by(&lock);	/* bit per seat: the rider is a reservation's */
 	s8 ranks[PMUK_RIDERS] __guarded_by(&lock);	/* by seat */
 	unsigned long grace;		/* ->lock writes: RCU's state at the latest disable */
+	u64 since;			/* ->lock writes: as &pmuk_counter.since */
 	unsigned long refused;		/* atomic bit per seat: the enabling has failed */
 };
 

@@ -11,6 +11,7 @@
  *		task in between. ENODATA: no perf event has counted one of them
  *	add_on	write "CPU EVENT N ...": the events happen on that CPU, whatever runs there
  *	steal	write "CPU N": N counters of that CPU are out of reach; 0: none
+ *	take	write "CPU N": a context of pmuk takes N counters of that CPU, and gives them back
  *	mutex	write "STEPS EVENT N ...": with a mutex held, does what "add" does STEPS times, and
  *		lets a millisecond pass each time
  *	soft	write "CPU PERCENT": so much of that CPU's time goes to softirqs; "0 0": none
@@ -23,6 +24,7 @@
 #include <linux/kernel.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/pmu_kapi.h>
 #include <linux/preempt.h>
 #include <linux/rwsem.h>
 #include <linux/smp.h>
@@ -98,6 +100,37 @@ static int pace_write_steal(const char *text)
 	if (sscanf(text, "%u %u", &cpu, &n) != 2 || cpu >= nr_cpu_ids)
 		return -EINVAL;
 	return pmuk_sim_steal(pace_sim, cpu, n);
+}
+
+static int pace_take(struct pmuk_context *ctx, int cpu, unsigned int n)
+{
+	struct pmuk_target target = { .type = PMUK_TARGET_CPU, .cpu = cpu };
+	struct pmuk_pmc pmc = { .type = pmuk_sim_type(pace_sim),
+				.flags = PMUK_PINNED | PMUK_PRIVATE };
+
+	for (; pmc.num < n; pmc.num++) {
+		if (pmuk_write_pmcs(ctx, &pmc, 1) != 1)
+			return -EINVAL;
+	}
+	return pmuk_load_context(ctx, &target) ?: pmuk_start(ctx, &target);
+}
+
+/* The context ranks above the scheduler statistics, which get their counters back by themselves. */
+static int pace_write_take(const char *text)
+{
+	const struct pmuk_context_attr attr = { .name = "pmuk_pace", .rank = PMUK_RANK_NORMAL };
+	struct pmuk_context *ctx;
+	unsigned int cpu, n;
+	int ret;
+
+	if (sscanf(text, "%u %u", &cpu, &n) != 2 || cpu >= nr_cpu_ids)
+		return -EINVAL;
+	ctx = pmuk_create_context(&attr);
+	if (IS_ERR(ctx))
+		return PTR_ERR(ctx);
+	ret = pace_take(ctx, cpu, n);
+	pmuk_close(ctx);
+	return ret;
 }
 
 static DEFINE_MUTEX(pace_mutex);
@@ -222,6 +255,7 @@ static const struct pace_file {
 	{ "add", 0200, pace_write_add, true },
 	{ "add_on", 0200, pace_write_add_on, true },
 	{ "steal", 0200, pace_write_steal, true },
+	{ "take", 0200, pace_write_take, true },
 	{ "mutex", 0200, pace_write_mutex, true },
 	{ "soft", 0200, pace_write_soft },
 };

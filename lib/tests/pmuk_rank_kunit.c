@@ -129,6 +129,7 @@ static void lower_gives_way(struct kunit *test)
 	const struct pair *pair = test->param_value;
 	int cpu = pmuk_test_pin_first(test);
 	struct pmuk_context *low = running(test, sim, pair->low, 2, cpu), *high;
+	u64 since = pmuk_local_since(low);
 
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 5);
 	high = running(test, sim, pair->high, 1, cpu);
@@ -140,6 +141,7 @@ static void lower_gives_way(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, pmuk_stop(high), 0);
 	expect_back(test, low, cpu);
+	KUNIT_EXPECT_GT(test, pmuk_local_since(low), since);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 11), 11);
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, low, 0, 0, cpu), 16);
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, high, 0, 0, cpu), 7);

@@ -6,6 +6,7 @@
 #include <linux/delay.h>
 #include <linux/jiffies.h>
 #include <linux/slab.h>
+#include <linux/timekeeping.h>
 
 #include "pmuk_counters.h"
 #include "pmuk_ctx.h"
@@ -975,6 +976,51 @@ static void contexts_share(struct kunit *test)
 	expect_group(test, b, 1110, 21);
 }
 
+/*
+ * A register was lost, and another user of it brings it back. The context's counts go on, and
+ * pmuk_local_since() tells that they missed events.
+ */
+static void return_is_told(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	struct pmuk_attr attr = share_attr(sim, 1, 0);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *ctx = run_context(test, sim, cpu);
+	u64 counts[2], since = pmuk_local_since(ctx);
+	struct pmuk_counter *other = pmuk_test_enabled(test, &attr, cpu, NULL);
+
+	KUNIT_EXPECT_GT(test, since, 0);
+	pmuk_sim_count(sim, 1, 5);
+	expect_group(test, ctx, 0, 5);
+	KUNIT_EXPECT_EQ(test, pmuk_local_since(ctx), since);
+	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, cpu, 1), 0);
+	KUNIT_EXPECT_EQ(test, __pmuk_read_local(ctx, counts, 2), -EBUSY);
+	pmuk_sim_count(sim, 1, 100);
+	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, cpu, 0), 0);
+	KUNIT_ASSERT_EQ(test, pmuk_counter_enable(other), 0);
+	pmuk_sim_count(sim, 1, 7);
+	expect_group(test, ctx, 0, 12);
+	KUNIT_EXPECT_GT(test, pmuk_local_since(ctx), since);
+}
+
+static void since_is_of_the_start(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *ctx = run_context(test, sim, cpu);
+	u64 since = pmuk_local_since(ctx), then;
+
+	KUNIT_EXPECT_EQ(test, pmuk_local_since(NULL), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(ctx), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_local_since(ctx), 0);
+	then = ktime_get_ns();
+	KUNIT_EXPECT_GE(test, then, since);
+	KUNIT_EXPECT_EQ(test, pmuk_start(ctx, NULL), 0);
+	since = pmuk_local_since(ctx);
+	KUNIT_EXPECT_GE(test, since, then);
+	KUNIT_EXPECT_LE(test, since, ktime_get_ns());
+}
+
 /* ---- the machine's PMU ---- */
 
 struct machine;
@@ -1128,39 +1174,77 @@ static void read_group_twice(struct kunit *test, struct pmuk_context *ctx)
 	}
 }
 
-static void enable_often(struct kunit *test, struct pmuk_counter *c)
+/* A counter, the other rider of its register, and older counters that may take all registers. */
+struct crowd {
+	struct pmuk_counter *other, *older[16];
+};
+
+static void enable_often(struct kunit *test, const struct crowd *crowd)
 {
 	unsigned int i;
 
 	for (i = 0; i < 10; i++) {
-		KUNIT_ASSERT_EQ(test, pmuk_counter_enable(c), 0);
-		KUNIT_ASSERT_EQ(test, pmuk_counter_disable(c), 0);
+		KUNIT_ASSERT_EQ(test, pmuk_counter_enable(crowd->other), 0);
+		KUNIT_ASSERT_EQ(test, pmuk_counter_disable(crowd->other), 0);
 	}
 }
 
+/* The older counters push the shared register out. The other rider gets it back, mostly in time. */
+static void lose_and_find(struct kunit *test, const struct crowd *crowd)
+{
+	unsigned int i, nr = 0;
+
+	while (nr < ARRAY_SIZE(crowd->older) && !pmuk_counter_enable(crowd->older[nr]))
+		nr++;
+	KUNIT_ASSERT_LT(test, nr, ARRAY_SIZE(crowd->older));
+	for (i = 0; i <= nr; i++)
+		pmuk_counter_disable(crowd->older[i]);
+	KUNIT_ASSERT_EQ(test, pmuk_counter_enable(crowd->other), 0);
+	KUNIT_ASSERT_EQ(test, pmuk_counter_disable(crowd->other), 0);
+}
+
+static const struct interruption {
+	const char *name;
+	void (*interrupt)(struct kunit *test, const struct crowd *crowd);
+} interruptions[] = { { "others_come", enable_often }, { "register_is_lost", lose_and_find } };
+
+KUNIT_ARRAY_PARAM_DESC(interruptions, interruptions, name);
+
+static void new_crowd(struct kunit *test, struct crowd *crowd, struct pmuk_attr attr, int cpu)
+{
+	unsigned int i;
+
+	attr.flags |= PMUK_PRIVATE;
+	for (i = 0; i < ARRAY_SIZE(crowd->older); i++)
+		crowd->older[i] = pmuk_test_counter(test, &attr, cpu, NULL);
+}
+
 /*
- * When a counter comes, perf core stops all riders of the CPU for a moment. Group reads that were
- * fast before that would be ahead of the counts by these moments.
+ * When a counter comes, perf core stops all riders of the CPU for a moment. When their register is
+ * lost, it stops them until another rider gets the register back. Group reads that were fast before
+ * that would be ahead of the counts by these moments.
  */
 static void group_reads_miss_no_stop(struct kunit *test)
 {
+	const struct interruption *interruption = test->param_value;
 	struct pmuk_attr attr = PMUK_HW_CYCLES;
 	struct pmuk_pmc pmc = { .type = attr.type, .config = attr.config, .flags = SHARED };
 	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
 	int cpu = pmuk_test_pin_first(test);
-	struct pmuk_counter *other;
+	struct crowd crowd;
 	u64 before, count, after;
 	unsigned int i;
 
 	if (pmuk_hw_try(cpu))
 		kunit_skip(test, "no PMU counts cycles");
 	attr.flags = SHARED;
+	new_crowd(test, &crowd, attr, cpu);
 	KUNIT_ASSERT_EQ(test, pmuk_write_pmcs(ctx, &pmc, 1), 1);
 	pmuk_ctx_run(test, ctx, cpu);
-	other = pmuk_test_counter(test, &attr, cpu, NULL);
+	crowd.other = pmuk_test_counter(test, &attr, cpu, NULL);
 	for (i = 0; i < 100; i++) {
 		read_group_twice(test, ctx);
-		enable_often(test, other);
+		interruption->interrupt(test, &crowd);
 		before = pmuk_ctx_count(test, ctx, 0, 0, cpu);
 		preempt_disable();
 		KUNIT_EXPECT_EQ(test, pmuk_read_local(ctx, &count, 1), 0);
@@ -1198,9 +1282,11 @@ static struct kunit_case pmuk_share_cases[] = {
 	KUNIT_CASE(room_is_for_the_same_class),
 	KUNIT_CASE(throttling_is_of_one_only),
 	KUNIT_CASE(contexts_share),
+	KUNIT_CASE(return_is_told),
+	KUNIT_CASE(since_is_of_the_start),
 	KUNIT_CASE(reads_of_a_register_agree),
 	KUNIT_CASE_PARAM(stopped_counter_falls_behind, stops_gen_params),
-	KUNIT_CASE(group_reads_miss_no_stop),
+	KUNIT_CASE_PARAM(group_reads_miss_no_stop, interruptions_gen_params),
 	{}
 };
 

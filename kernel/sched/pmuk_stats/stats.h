@@ -367,6 +367,8 @@ struct pmuk_sched_cpu {
 	/* Two struct pmuk_sched_task, each followed by the counts of its events. */
 	u64 idle[DIV_ROUND_UP(sizeof(struct pmuk_sched_task), 8) + PMUK_SCHED_EVENTS];
 	u64 stray[DIV_ROUND_UP(sizeof(struct pmuk_sched_task), 8) + PMUK_SCHED_EVENTS];
+
+	u64 since;			/* owner: pmuk_local_since() at the latest read */
 };
 
 static_assert(sizeof(struct pmuk_sched_cpu) <= 4096);

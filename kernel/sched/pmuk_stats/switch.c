@@ -139,6 +139,16 @@ static void pmuk_sched_skip(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t,
 	}
 }
 
+/*
+ * Returns whether the counters were lost and came back since the latest read: pmuk may give them
+ * back long before the next switch. The caller has just read them. Only slow reads are followed by
+ * this check, as a loss ends fast reads.
+ */
+static bool pmuk_sched_came_back(const struct pmuk_sched_cpu *c)
+{
+	return pmuk_local_since(pmuk_sched.ctx) != c->since;
+}
+
 /* Reads any number of events in any state of the counters. The counts are left in ->slice. */
 static noinline void pmuk_sched_count_slow(struct pmuk_sched_cpu *c, struct pmuk_sched_task *t)
 {
@@ -151,7 +161,8 @@ static noinline void pmuk_sched_count_slow(struct pmuk_sched_cpu *c, struct pmuk
 		pmuk_sched_skip(c, t, NULL);
 		return;
 	}
-	if (c->counted == PMUK_SCHED_UNCOUNTED) {
+	if (c->counted == PMUK_SCHED_UNCOUNTED || pmuk_sched_came_back(c)) {
+		c->since = pmuk_local_since(pmuk_sched.ctx);
 		pmuk_sched_skip(c, t, now);
 		return;
 	}
@@ -586,7 +597,8 @@ static noinline void pmuk_sched_switch_reading(struct pmuk_sched_cpu *c,
 					       const struct task_struct *prev,
 					       const struct task_struct *next, u64 clock)
 {
-	if (!pmuk_sched_is_fast(c) || pmuk_read_local(pmuk_sched.ctx, c->slice, pmuk_sched.nr)) {
+	if (!pmuk_sched_is_fast(c) || pmuk_read_local(pmuk_sched.ctx, c->slice, pmuk_sched.nr) ||
+	    pmuk_sched_came_back(c)) {
 		pmuk_sched_switch_slow(c, departure, prev, next, clock);
 		return;
 	}
@@ -806,6 +818,7 @@ void pmuk_sched_begin(void *data)
 	WRITE_ONCE(c->counted, PMUK_SCHED_UNCOUNTED);
 	if (pmuk_sched.nr && !pmuk_read_local(pmuk_sched.ctx, counts, pmuk_sched.nr)) {
 		WRITE_ONCE(c->counted, PMUK_SCHED_COUNTED);
+		c->since = pmuk_local_since(pmuk_sched.ctx);
 		for (i = 0; i < pmuk_sched.nr; i++)
 			pmuk_sched_skip_one(c, i, counts);
 	}

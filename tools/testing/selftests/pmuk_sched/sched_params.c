@@ -362,6 +362,31 @@ TEST_F(sched, stolen_counters_come_back_to_who_stays)
 	stop(pid);
 }
 
+/*
+ * Another context takes the counters of CPU 1 for a moment. They come back before pmuk_sched looks
+ * for lost counters, and mostly before the task on CPU 1 leaves. In several rounds, the task's line
+ * always says that some events were missed.
+ */
+TEST_F(sched, counters_that_were_away_are_missed)
+{
+	int pid, i;
+
+	if (nr_cpus() < 2)
+		SKIP(return, "the test needs CPU 1 for a task that stays on it");
+	pid = start(spin, (void *)1);
+	EXPECT_TRUE(comes(task_totals(pid, &self->t) && self->t.run));
+	for (i = 0; i < 5; i++) {
+		EXPECT_EQ(set_parameter("reset", "1"), 0);
+		EXPECT_TRUE(task_totals(pid, &self->before));
+		EXPECT_EQ(self->before.valid, 1);
+		EXPECT_EQ(write_file(PACE "take", "1 8"), 0);
+		EXPECT_TRUE(comes(!pace_add_on(1, 1, 1)));
+		EXPECT_TRUE(task_totals(pid, &self->t));
+		EXPECT_EQ(self->t.valid, 0);
+	}
+	stop(pid);
+}
+
 /* Another consumer's pinned counter leaves too few registers, so the second event is missing. */
 TEST_F(sched, taken_counters_are_missing)
 {
