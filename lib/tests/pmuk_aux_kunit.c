@@ -351,6 +351,7 @@ static void setup_of_nothing_is_no_memory(struct kunit *test)
 	pmuk_buffer_destroy(b);
 }
 
+#ifdef CONFIG_MODULE_UNLOAD
 /* The module stands for a module that is loaded, or is being unloaded. Its code is never called. */
 static struct module producers_module;
 
@@ -464,6 +465,7 @@ static void close_waits_for_free_unlocked(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, e->unlocked);
 	KUNIT_EXPECT_EQ(test, p->frees, 1);
 }
+#endif
 
 /*
  * The pages are not written any more after the buffer's end, though user space may still have them
@@ -854,9 +856,11 @@ static struct kunit_case pmuk_aux_cases[] = {
 	KUNIT_CASE(setup_may_fail),
 	KUNIT_CASE(setup_of_nothing_is_no_memory),
 	KUNIT_CASE(producer_needs_no_free),
+#ifdef CONFIG_MODULE_UNLOAD
 	KUNIT_CASE(free_keeps_its_module),
 	KUNIT_CASE(going_module_waits_for_free),
 	KUNIT_CASE(close_waits_for_free_unlocked),
+#endif
 	KUNIT_CASE(free_waits_for_no_map),
 	KUNIT_CASE(destroy_leaves_the_area_to_its_writer),
 	KUNIT_CASE(destroy_of_a_closed_area_leaves_nothing),
