@@ -211,10 +211,11 @@ static bool pmuk_host_ask_pmu(struct pmuk_host *host)
 	return true;
 }
 
-static struct perf_event *pmuk_host_create_event(struct pmuk_host *host)
+static struct perf_event *pmuk_host_create_event(struct pmuk_host *host, bool disabled)
 {
 	struct perf_event_attr pa = pmuk_event_attr(&host->attr);
 
+	pa.disabled = disabled;
 	pa.sample_period = PMUK_PERIOD_MAX;
 	pa.pinned = 1;
 	return pmuk_event_create(&pa, host->attr.precise_ip, host->cpu, NULL, pmuk_host_overflow,
@@ -262,7 +263,7 @@ static struct pmuk_host *pmuk_host_create(const struct pmuk_attr *attr, int cpu)
 	host->cpu = cpu;
 	mutex_init(&host->lock);
 	host->settle = IRQ_WORK_INIT_HARD(pmuk_host_settle);
-	host->event = pmuk_host_create_event(host);
+	host->event = pmuk_host_create_event(host, true);
 	if (IS_ERR(host->event)) {
 		ret = PTR_ERR(host->event) == -ENOMEM ? -ENOMEM : -EOPNOTSUPP;
 		kfree(host);
@@ -390,7 +391,8 @@ static void pmuk_host_set_riding(struct pmuk_host *host, const struct pmuk_count
 /*
  * Returns 0 if the host is enabled, or would find a register beside all other pinned events, and
  * -ENOSPC if not. perf core serves the older of two pinned events first, so a trial of the host,
- * which may be old, could push out events. A new event is tried instead. Its creation under ->lock
+ * which may be old, could push out events. A new event is tried instead. perf core enables that
+ * event when it creates it, so no event that comes in between is younger. The creation under ->lock
  * does not wait for CPU hotplug, as perf core has begun to follow branches for the host's event.
  */
 static int pmuk_host_probe(struct pmuk_host *host) __must_hold(&host->lock)
@@ -400,10 +402,9 @@ static int pmuk_host_probe(struct pmuk_host *host) __must_hold(&host->lock)
 
 	if (perf_local_state(host->event) > PERF_EVENT_STATE_OFF)
 		return 0;
-	event = pmuk_host_create_event(host);
+	event = pmuk_host_create_event(host, false);
 	if (IS_ERR(event))
 		return PTR_ERR(event);
-	perf_event_enable(event);
 	if (perf_local_state(event) == PERF_EVENT_STATE_ERROR)
 		ret = -ENOSPC;
 	perf_event_release_kernel(event);
