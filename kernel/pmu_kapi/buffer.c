@@ -74,8 +74,8 @@ const char *pmuk_buffer_fault(const struct pmuk_buffer_attr *attr, int cpu)
 		return "unknown mode";
 	if (!pmuk_pages_nr_ok(attr->nr_pages))
 		return "nr_pages is neither 0 nor a power of two";
-	if (cpu == -1 && attr->nr_pages)
-		return "data pages need a CPU that writes them";
+	if (cpu == -1 && (attr->nr_pages || (attr->flags & PMUK_BUFFER_USER_TAIL)))
+		return "records need a CPU that writes them";
 	if (cpu != -1 && (cpu < 0 || cpu >= nr_cpu_ids || !cpu_possible(cpu)))
 		return "no such CPU";
 	if (attr->watermark && attr->wakeup_events)
@@ -92,22 +92,21 @@ u32 pmuk_buffer_watermark(const struct pmuk_buffer *b, u64 size)
 }
 
 /*
- * Clears what user space may have left in the fields about a counter. perf core keeps a live page
- * up to date. Any other counter publishes the lock, the count and the times, and no other field.
+ * Clears what user space, or an earlier counter, may have left in the fields about a counter. The
+ * present one's count and times are its own to write.
  */
-static void pmuk_buffer_clean_header(struct pmuk_buffer *b, struct perf_event_mmap_page *page)
-	__must_hold(&b->lock)
+void pmuk_buffer_clean_header(struct pmuk_buffer *b) __must_hold(&b->lock)
 {
+	struct perf_event_mmap_page *page = page_address(b->control);
 	size_t from = offsetof(struct perf_event_mmap_page, capabilities);
 
-	if (b->reads)
-		return;
 	memset((u8 *)page + from, 0, offsetof(struct perf_event_mmap_page, __reserved) - from);
 	page->cap_bit0_is_deprecated = 1;
+	page->size = offsetof(struct perf_event_mmap_page, __reserved);
 	page->version = 0;
 	page->compat_version = 0;
 	WRITE_ONCE(page->index, 0);
-	if (READ_ONCE(b->self))
+	if (b->self)
 		return;
 	page->lock = 0;
 	page->offset = 0;
@@ -127,8 +126,7 @@ void pmuk_buffer_describe(struct pmuk_buffer *b) __must_hold(&b->lock)
 	memset(page + 1, 0, PAGE_SIZE - sizeof(*page));
 	if (!b->aux)
 		memset_startat(page, 0, aux_head);
-	pmuk_buffer_clean_header(b, page);
-	page->size = offsetof(struct perf_event_mmap_page, __reserved);
+	pmuk_buffer_clean_header(b);
 	page->data_offset = PAGE_SIZE;
 	page->data_size = (u64)b->data.nr * PAGE_SIZE;
 }

@@ -43,6 +43,7 @@ struct pmuk_buffer {
 	bool dropped __guarded_by(&lock);	/* the last map took the data pages with it */
 	unsigned int aux_maps __guarded_by(&lock);	/* maps of the AUX area */
 	unsigned long aux_pgoff __guarded_by(&lock);	/* the offset of all these maps */
+	struct pmuk_counter *self __guarded_by(&lock);	/* the counter on the control page */
 	/* perf core keeps the page up to date; processes that map it may read registers */
 	bool reads __guarded_by(&lock);
 
@@ -54,7 +55,6 @@ struct pmuk_buffer {
 	u64 lost_reported;		/* ->notify writes: ->ring.lost at its latest call */
 	u64 marks_reported;		/* ->notify writes: ->ring.marks at its latest call */
 	atomic_t unseen;		/* no poll() has reported the latest wakeup yet */
-	struct pmuk_counter *self;	/* the counter on the control page; cmpxchg to change */
 	bool killed;			/* the creator writes: takes no records any more, and ... */
 	unsigned long grace;		/* ... has no writers after this RCU grace period */
 	bool ended;			/* the creator writes: has no writers */
@@ -119,6 +119,7 @@ void pmuk_buffer_report_lost(struct pmuk_buffer *b);
 void pmuk_buffers_kill(struct pmuk_buffer **buffers, unsigned int nr);
 void pmuk_buffers_destroy(struct pmuk_buffer **buffers, unsigned int nr);
 const char *pmuk_buffer_fault(const struct pmuk_buffer_attr *attr, int cpu);
+void pmuk_buffer_clean_header(struct pmuk_buffer *b) __must_hold(&b->lock);
 void pmuk_buffer_describe(struct pmuk_buffer *b) __must_hold(&b->lock);
 u32 pmuk_buffer_watermark(const struct pmuk_buffer *b, u64 size);
 int pmuk_nr_buffers(void);

@@ -252,11 +252,13 @@ bool pmuk_counter_take_pending(struct pmuk_counter *c);
 void pmuk_settle_irq_work(struct irq_work *irq_work);
 
 /* snapshot.c */
-void pmuk_publish(struct pmuk_counter *c, const struct pmuk_value *value);
+bool pmuk_publish(struct pmuk_counter *c, const struct pmuk_value *value);
+void pmuk_publish_again(struct pmuk_counter *c);
 
 /* userpage.c */
 void pmuk_page_attach(struct pmuk_counter *c);
 void pmuk_page_detach(struct pmuk_counter *c);
 void pmuk_page_publish(struct pmuk_counter *c, const struct pmuk_value *value);
+void pmuk_page_restore(struct pmuk_counter *c, const struct pmuk_value *value);
 
 #endif /* _PMU_KAPI_COUNTER_H */

@@ -12,6 +12,7 @@
 #include <linux/minmax.h>
 #include <linux/perf_local.h>
 #include <linux/printk.h>
+#include <linux/processor.h>
 
 #include "event.h"
 #include "share.h"
@@ -173,7 +174,9 @@ int pmuk_counter_disable(struct pmuk_counter *c)
 	/* Another caller may have enabled the counter since. */
 	off = !(c->attr.flags & PMUK_INHERIT) && perf_local_state(c->event) == PERF_EVENT_STATE_OFF;
 	pmuk_counter_value(c, &value, off);
-	pmuk_publish(c, &value);
+	/* A caller on another CPU may be publishing an older value. */
+	while (!pmuk_publish(c, &value))
+		cpu_relax();
 	return 0;
 }
 EXPORT_SYMBOL_GPL(pmuk_counter_disable);

@@ -23,6 +23,7 @@
 #include <linux/workqueue.h>
 
 #include "buffer.h"
+#include "counter.h"
 #include "work.h"
 
 /* ---- charges, as for perf's maps ---- */
@@ -138,7 +139,7 @@ static void pmuk_mmap_swap(struct pmuk_buffer *b, struct pmuk_pages *data)
 static void pmuk_mmap_drop(struct pmuk_buffer *b, struct pmuk_map *m)
 	__must_hold(&b->lock)
 {
-	if (!b->user_tail || b->cpu == -1)
+	if (!b->user_tail)
 		return;
 	pmuk_ring_hold(&b->ring);
 	swap(b->data, m->data);
@@ -180,6 +181,14 @@ static int pmuk_mmap_insert_all(struct pmuk_buffer *b, const struct pmuk_pages *
 	return pmuk_mmap_insert(vma, 0, b->control) ?: pmuk_mmap_insert_pages(vma, 1, data);
 }
 
+/* Reset the page to what that of a new buffer has, with the counter's present snapshot. */
+static void pmuk_mmap_clean_page(struct pmuk_buffer *b) __must_hold(&b->lock)
+{
+	pmuk_buffer_describe(b);
+	if (b->self && b->self->on_page)
+		pmuk_publish_again(b->self);
+}
+
 /*
  * Map the buffer's data pages, or @nr new pages, which then replace them. If this fails, the buffer
  * stays as it was.
@@ -191,7 +200,7 @@ static int pmuk_mmap_data(struct pmuk_buffer *b, unsigned int nr, struct vm_area
 	int ret;
 
 	if (b->user_tail && !b->maps)
-		pmuk_buffer_describe(b);
+		pmuk_mmap_clean_page(b);
 	if (nr == b->data.nr && !b->dropped)
 		return pmuk_mmap_insert_all(b, &b->data, vma);
 	ret = pmuk_pages_alloc(&data, nr, GFP_KERNEL_ACCOUNT, cpu_to_node(b->cpu), 0, false);

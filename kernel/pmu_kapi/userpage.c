@@ -12,6 +12,7 @@
 #include <linux/compiler.h>
 #include <linux/kconfig.h>
 #include <linux/mutex.h>
+#include <linux/preempt.h>
 #include <asm/barrier.h>
 
 #include "buffer.h"
@@ -30,18 +31,52 @@ static bool pmuk_page_may_live(const struct pmuk_counter *c, const struct pmuk_b
 	return IS_ENABLED(CONFIG_ARM64) || (IS_ENABLED(CONFIG_X86) && !b->maps);
 }
 
+/* The caller is not preempted: readers wait while the lock is odd. */
+static void pmuk_page_lock(struct perf_event_mmap_page *page)
+{
+	WRITE_ONCE(page->lock, READ_ONCE(page->lock) | 1);	/* user space may have written it */
+	smp_wmb();	/* a reader that sees a later store sees that the lock is odd */
+}
+
+static void pmuk_page_unlock(struct perf_event_mmap_page *page)
+{
+	smp_wmb();	/* a reader that sees the lock even again sees the stores before */
+	WRITE_ONCE(page->lock, (READ_ONCE(page->lock) | 1) + 1);
+}
+
+static void pmuk_page_write(struct perf_event_mmap_page *page, const struct pmuk_value *value)
+{
+	WRITE_ONCE(page->index, 0);
+	WRITE_ONCE(page->offset, value->count);
+	WRITE_ONCE(page->time_enabled, value->time_enabled);
+	WRITE_ONCE(page->time_running, value->time_running);
+}
+
+/* The counter before this one may have left its values, and what perf core told of it. */
+static void pmuk_page_begin(struct pmuk_counter *c, struct pmuk_buffer *b) __must_hold(&b->lock)
+{
+	guard(preempt)();
+	pmuk_page_lock(b->ring.page);
+	pmuk_buffer_clean_header(b);
+	pmuk_page_write(b->ring.page, &c->pub[0]);
+	pmuk_page_unlock(b->ring.page);
+}
+
 /* The first counter of a buffer is on the buffer's page until that counter is destroyed. */
 void pmuk_page_attach(struct pmuk_counter *c)
 {
 	struct pmuk_buffer *b = c->attr.buffer;
 
-	if ((c->attr.flags & PMUK_INHERIT) || cmpxchg(&b->self, NULL, c))
-		return;
 	guard(mutex)(&b->lock);
+	if ((c->attr.flags & PMUK_INHERIT) || b->self)
+		return;
+	b->self = c;
 	/* Let perf core keep the page up to date, if it can. */
 	b->reads = c->core && pmuk_page_may_live(c, b) &&
 		   perf_event_set_kernel_page(c->event, b->ring.page);
 	c->on_page = !b->reads;
+	if (c->on_page)
+		pmuk_page_begin(c, b);
 }
 
 /* The event is gone: a process that maps the page from now on need not read registers. */
@@ -50,22 +85,34 @@ void pmuk_page_detach(struct pmuk_counter *c)
 	struct pmuk_buffer *b = c->attr.buffer;
 
 	guard(mutex)(&b->lock);
-	if (cmpxchg(&b->self, c, NULL) == c)
-		b->reads = false;
+	if (b->self != c)
+		return;
+	b->self = NULL;
+	b->reads = false;
 }
 
-/* Publish where perf core does not. pmuk_counter::publishing lets in one caller at a time. */
+/*
+ * Publish where perf core does not. pmuk_counter::publishing lets in one caller at a time, which is
+ * not preempted.
+ */
 void pmuk_page_publish(struct pmuk_counter *c, const struct pmuk_value *value)
 {
 	struct perf_event_mmap_page *page = c->attr.buffer->ring.page;
-	u32 lock = READ_ONCE(page->lock) & ~1U;	/* user space may have written it */
 
-	WRITE_ONCE(page->lock, lock + 1);
-	smp_wmb();	/* a reader that sees one of the stores below sees that the lock is odd */
-	WRITE_ONCE(page->index, 0);
-	WRITE_ONCE(page->offset, value->count);
-	WRITE_ONCE(page->time_enabled, value->time_enabled);
-	WRITE_ONCE(page->time_running, value->time_running);
-	smp_wmb();	/* a reader that sees the lock even again sees the stores above */
-	WRITE_ONCE(page->lock, lock + 2);
+	pmuk_page_lock(page);
+	pmuk_page_write(page, value);
+	pmuk_page_unlock(page);
+}
+
+/*
+ * Write over what user space has left on a page that it has mapped no longer. pmuk_page_publish()
+ * may run at the same time, so only that function moves the lock on: no reader will find the same
+ * lock with two values.
+ */
+void pmuk_page_restore(struct pmuk_counter *c, const struct pmuk_value *value)
+{
+	struct perf_event_mmap_page *page = c->attr.buffer->ring.page;
+
+	WRITE_ONCE(page->lock, READ_ONCE(page->lock) & ~1U);
+	pmuk_page_write(page, value);
 }

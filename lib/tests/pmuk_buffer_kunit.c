@@ -56,8 +56,10 @@ static void create_refuses_bad_attributes(struct kunit *test)
 static void create_refuses_impossible_cpu(struct kunit *test)
 {
 	const struct pmuk_buffer_attr attr = { .nr_pages = 1 };
+	const struct pmuk_buffer_attr tail = { .flags = PMUK_BUFFER_USER_TAIL };
 
 	pmuk_test_refused_buffer(test, &attr, -1, "pages and no CPU");
+	pmuk_test_refused_buffer(test, &tail, -1, "a tail and no CPU");
 	pmuk_test_refused_buffer(test, &attr, -2, "CPU -2");
 	pmuk_test_refused_buffer(test, &attr, nr_cpu_ids, "too high a CPU");
 	pmuk_test_refused_buffer(test, &attr, INT_MAX, "far too high a CPU");
@@ -533,6 +535,7 @@ static void page_shows_the_first_counter(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, page->data_size, 0);
 	KUNIT_EXPECT_EQ(test, page->data_offset, PAGE_SIZE);
 	first = pmuk_test_enabled(test, &attr, cpu, NULL);
+	KUNIT_EXPECT_EQ(test, page->size, offsetof(struct perf_event_mmap_page, __reserved));
 	attr.config = 1;
 	second = pmuk_test_enabled(test, &attr, cpu, NULL);
 
@@ -552,6 +555,8 @@ static void page_shows_the_first_counter(struct kunit *test)
 	attr.config = 2;
 	kunit_release_action(test, pmuk_test_put_counter, second);
 	third = pmuk_test_enabled(test, &attr, cpu, NULL);
+	expect_page_shows(test, tb->b, third);
+	KUNIT_EXPECT_EQ(test, (u64)page->offset, 0);
 	pmuk_sim_count(sim, 2, 9999);
 	expect_page_shows(test, tb->b, third);
 	KUNIT_EXPECT_EQ(test, (u64)page->offset, 9000);
@@ -638,7 +643,7 @@ static void page_is_updated_by_one_at_a_time(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, page_watch.unheld, 0);
 }
 
-/* perf core would leave the trial's count on the page, and write the page seldom after that. */
+/* perf core would write the page seldom. */
 static void page_of_a_cpu_is_published(struct kunit *test)
 {
 	struct pmuk_test_buffer *tb = pmuk_test_setup_buffer(test, &(struct pmuk_buffer_attr){});

@@ -85,6 +85,7 @@
 #define pmuk_counter_set_period		steps_set_period
 #define pmuk_overflow			steps_overflow
 #define pmuk_publish			steps_publish
+#define pmuk_publish_again		steps_publish_again
 #define pmuk_settle_irq_work		steps_settle_irq_work
 #define pmuk_counters_read_local	steps_counters_read_local
 #define pmuk_counter_rearm		steps_rearm
@@ -100,7 +101,8 @@ int steps_pause(struct pmuk_counter *c);
 int steps_resume(struct pmuk_counter *c);
 int steps_set_period(struct pmuk_counter *c, u64 period);
 void steps_overflow(struct perf_event *event, struct perf_sample_data *data, struct pt_regs *regs);
-void steps_publish(struct pmuk_counter *c, const struct pmuk_value *value);
+bool steps_publish(struct pmuk_counter *c, const struct pmuk_value *value);
+void steps_publish_again(struct pmuk_counter *c);
 void steps_settle_irq_work(struct irq_work *irq_work);
 int steps_counters_read_local(struct pmuk_counter *const *counters, u64 *counts, unsigned int n);
 void steps_rearm(struct pmuk_counter *c, u64 period);
@@ -108,9 +110,10 @@ bool steps_take_pending(struct pmuk_counter *c);
 void steps_late_sample(struct pmuk_counter *c, struct pmuk_sample *sample);
 
 /* The tests have no buffers, and the functions for buffers are not exported. */
-#define pmuk_page_publish		steps_page_publish
+#define pmuk_page_publish		steps_page_write
+#define pmuk_page_restore		steps_page_write
 
-static inline void steps_page_publish(struct pmuk_counter *c, const struct pmuk_value *value) { }
+static inline void steps_page_write(struct pmuk_counter *c, const struct pmuk_value *value) { }
 
 #undef EXPORT_SYMBOL_GPL
 #define EXPORT_SYMBOL_GPL(symbol)

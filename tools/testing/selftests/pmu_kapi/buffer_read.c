@@ -585,7 +585,8 @@ FIXTURE_TEARDOWN(page)
 }
 
 /*
- * Reads the page by the protocol of struct perf_event_mmap_page, on another CPU than the counter's.
+ * Reads the page by the protocol of struct perf_event_mmap_page, but with an even lock and
+ * barriers, as another CPU writes it.
  */
 static uint32_t read_page(const struct perf_event_mmap_page *page,
 			  struct pmuk_export_value *value)
