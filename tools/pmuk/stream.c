@@ -138,63 +138,21 @@ static void copy(const struct stream *s, u64 from, size_t size, void *to)
 	memcpy((unsigned char *)to + first, s->data, size - first);
 }
 
-static size_t read_dropping(struct stream *s, u64 end, unsigned char *to)
+/* A ring that overwrites is paused by now. Its data_tail is where the oldest record begins. */
+size_t stream_read(struct stream *s, u64 end, unsigned char *to)
 {
-	u64 size = (end == NONE ? head(s) : end) - s->position;
+	bool overwrites = s->mode == PMUK_SCHED_OVERWRITE;
+	u64 size;
 
+	if (overwrites)
+		s->position = s->page->data_tail;
+	size = (end == NONE ? head(s) : end) - s->position;
 	if (size > s->size)
 		die("CPU %u: its ring is not what it should be: %llu bytes in %llu", s->cpu,
 		    (unsigned long long)size, (unsigned long long)s->size);
 	copy(s, s->position, size, to);
 	s->position += size;
-	give_back(s);
+	if (!overwrites)
+		give_back(s);
 	return size;
-}
-
-static bool plausible(const struct perf_event_header *h, size_t room)
-{
-	return h->size >= sizeof(*h) && h->size % 8 == 0 && h->size <= room &&
-	       (h->type == PMUK_SCHED_RECORD_SWITCH ? h->size == sizeof(struct pmuk_sched_switch) :
-		h->type == PERF_RECORD_LOST || h->type == PERF_RECORD_LOST_SAMPLES);
-}
-
-/* Returns true if plausible records fill @data up to its very end. */
-static bool chain(const unsigned char *data, size_t size)
-{
-	struct perf_event_header h;
-	size_t at;
-
-	for (at = 0; at < size; at += h.size) {
-		if (size - at < sizeof(h))
-			return false;
-		memcpy(&h, data + at, sizeof(h));
-		if (!plausible(&h, size - at))
-			return false;
-	}
-	return true;
-}
-
-/*
- * Reads a ring that has overwritten old records. The head says where the last record ends, but
- * nothing says where the first whole one begins: the first position from which a chain of records
- * reaches the head.
- */
-static size_t read_overwriting(struct stream *s, u64 end, unsigned char *to)
-{
-	u64 last = end == NONE ? head(s) : end, first = last > s->size ? last - s->size : 0;
-	size_t size = last - first, skip = 0;
-
-	copy(s, first, size, to);
-	while (skip < size && !chain(to + skip, size - skip))
-		skip += 8;
-	memmove(to, to + skip, size - skip);
-	s->position = last;
-	return size - skip;
-}
-
-size_t stream_read(struct stream *s, u64 end, unsigned char *to)
-{
-	if (s->mode == PMUK_SCHED_OVERWRITE)
-		return read_overwriting(s, end, to);
-	return read_dropping(s, end, to);
 }

@@ -111,8 +111,21 @@ static void put_bytes(struct ring *r, const void *from, size_t size)
 	r->head += size;
 }
 
+/* A new record overwrites whole old ones, and some more, so that the next records need not. */
+static void make_room(struct ring *r, size_t size)
+{
+	struct perf_event_header oldest;
+
+	while (r->head + size + r->size / 16 - r->page->data_tail > r->size) {
+		memcpy(&oldest, r->data + (r->page->data_tail & (r->size - 1)), sizeof(oldest));
+		r->page->data_tail += oldest.size;
+	}
+}
+
 static void put(struct ring *r, const void *rec, size_t size)
 {
+	if (r->mode == PMUK_SCHED_OVERWRITE)
+		make_room(r, size);
 	put_bytes(r, rec, size);
 	__atomic_store_n(&r->page->data_head, r->head, __ATOMIC_RELEASE);
 }
