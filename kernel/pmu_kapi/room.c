@@ -42,7 +42,7 @@ static struct pmuk_counter *pmuk_room_make(const struct pmuk_attr *wanted, int c
 		.config2	= wanted->config2,
 		.config3	= wanted->config3,
 		.period		= wanted->period,
-		.sample_type	= wanted->sample_type & PMUK_SAMPLE_HARDWARE,
+		.sample_type	= wanted->sample_type & PMUK_SAMPLE_HARDWARE & ~PERF_SAMPLE_RAW,
 		.precise_ip	= wanted->precise_ip,
 		.branch_sample_type = wanted->branch_sample_type,
 		.sample_regs_intr = wanted->sample_regs_intr,
@@ -50,12 +50,17 @@ static struct pmuk_counter *pmuk_room_make(const struct pmuk_attr *wanted, int c
 		.max_stack	= wanted->max_stack,
 		.flags		= (wanted->flags & PMUK_ROOM_FLAGS) | PMUK_PINNED,
 	};
+	int ret;
 
 	if (!(attr.flags & PMUK_CALLCHAIN_USER)) {	/* pmuk unwinds, and for records only */
 		attr.sample_type &= ~(u64)PERF_SAMPLE_CALLCHAIN;
 		attr.max_stack = 0;
 	}
-	return pmuk_counter_create(&attr, cpu, NULL);
+	ret = pmuk_check_attr(&attr, cpu, NULL);
+	if (ret)
+		return ERR_PTR(ret);
+	attr.sample_type |= wanted->sample_type & PERF_SAMPLE_RAW;	/* only records have it */
+	return pmuk_counter_make(&attr, cpu, NULL, NULL, NULL, NULL);
 }
 
 /*

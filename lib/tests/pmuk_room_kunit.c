@@ -144,6 +144,24 @@ static void event_is_the_one_wanted(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, seen->exclude_kernel || seen->exclude_idle || seen->exclude_hv);
 }
 
+/*
+ * Only records have raw data, and a question has no buffer. A counter with raw data shares no
+ * register with a counter without.
+ */
+static void raw_data_are_no_matter(struct kunit *test)
+{
+	struct want *want = new_want(test, pmuk_test_sim(test, 1, 32));
+	int cpu = pmuk_test_pin_first(test);
+
+	want->attrs[0].flags = 0;
+	want->attrs[0].period = 1000;
+	want->attrs[1] = want->attrs[0];
+	KUNIT_EXPECT_EQ(test, pmuk_room(want->attrs, 2, cpu, &want->fits), 2);
+	want->attrs[0].sample_type = PERF_SAMPLE_RAW;
+	KUNIT_EXPECT_EQ(test, pmuk_room(want->attrs, 2, cpu, &want->fits), 1);
+	KUNIT_EXPECT_EQ(test, want->fits, BIT(0));
+}
+
 /* perf core lets counters that are not pinned take turns. */
 static void others_take_no_room(struct kunit *test)
 {
@@ -258,6 +276,7 @@ static struct kunit_case pmuk_room_cases[] = {
 	KUNIT_CASE(agrees_on_the_machine),
 	KUNIT_CASE(misfits_are_passed_over),
 	KUNIT_CASE(event_is_the_one_wanted),
+	KUNIT_CASE(raw_data_are_no_matter),
 	KUNIT_CASE(others_take_no_room),
 	KUNIT_CASE(pinned_counters_go_on),
 	KUNIT_CASE(younger_counters_go_on),
