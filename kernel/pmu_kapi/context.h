@@ -186,7 +186,11 @@ struct pmuk_inst {
 	atomic_t others_wait;
 	struct irq_work wait_irq_work;	/* lets the watch check soon after that */
 	bool others_waited __guarded_by(&ctx->lock);	/* at the latest check of the watch */
-	/* The instance has yielded to events of others for ->yield_pause, until ->yield_until. */
+	/*
+	 * The instance has yielded to events of others for ->yield_pause, and if ->yielded it has
+	 * not come back. It stays away until ->yield_until, and notes there when it comes back.
+	 */
+	bool yielded __guarded_by(&ctx->lock);
 	unsigned long yield_pause __guarded_by(&ctx->lock);
 	unsigned long yield_until __guarded_by(&ctx->lock);
 	atomic_t stale;			/* the CPU went offline, and the counters are still there */

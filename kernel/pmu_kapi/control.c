@@ -26,23 +26,30 @@
 #include "watch.h"
 #include "work.h"
 
-/* The caller waits for a grace period if overflows go on, and then reports losses. */
+/*
+ * A tree's overflows cannot be stopped, and are dropped from now on: the caller waits for a grace
+ * period then, and reports losses after that.
+ */
 void pmuk_context_halt(struct pmuk_context *ctx) __must_hold(&ctx->lock)
 {
 	if (!ctx->running)
 		return;
 	pmuk_insts_call(ctx, pmuk_inst_stop);
 	ctx->running = false;
-	pmuk_rank_recall(ctx);
 }
 
 static void pmuk_context_stop(struct pmuk_context *ctx) __must_hold(&ctx->lock)
 {
+	bool ran = ctx->running;
+
 	pmuk_context_halt(ctx);
 	if (ctx->target == PMUK_TARGET_TREE)
-		synchronize_rcu();	/* a tree's overflows go on, and are dropped from now on */
+		synchronize_rcu();
 	pmuk_context_report_lost(ctx);
+	/* Reserve first: contexts that are recalled, and other reservations, take what is free. */
 	pmuk_context_reserve(ctx);
+	if (ran)
+		pmuk_rank_recall(ctx);
 }
 
 /* Starts the instance in the registers that were reserved for it. */

@@ -74,11 +74,13 @@ static bool pmuk_inst_rejoin(struct pmuk_inst *inst) __must_hold(&inst->ctx->loc
 
 	pmuk_inst_unreserve(inst);
 	ret = pmuk_rank_place(inst, pmuk_inst_resume);
-	if (!ret)
+	if (!ret) {
+		pmuk_rank_came_back(inst);
 		pmuk_post(inst->ctx, PMUK_MSG_CPU_ONLINE, inst->cpu, 1, 0, 0);
-	else if (!atomic_read(&inst->stale) && !inst->missed)
+	} else if (!atomic_read(&inst->stale) && !inst->missed) {
 		pmuk_post(inst->ctx, PMUK_MSG_COUNTER_LOST, inst->cpu, 1,
 			  BIT(inst->failed->def->num), inst->failed->turn->set->id);
+	}
 	pmuk_inst_set_missed(inst, ret && !atomic_read(&inst->stale));
 	if (!inst->ctx->running)
 		pmuk_inst_reserve(inst);

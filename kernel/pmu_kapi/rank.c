@@ -329,8 +329,17 @@ void pmuk_rank_yield(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
 		pause = 0;
 	inst->yield_pause = clamp(2 * pause, PMUK_RETRY_MAX, PMUK_VAIN_MAX);
 	inst->yield_until = jiffies + inst->yield_pause;
+	inst->yielded = true;
 	pmuk_inst_give_way(inst, PMUK_BY_PERF);
 	inst->retry_at = inst->yield_until;
+}
+
+/* The instance has its counters back. If it had yielded, its pause has lasted until now. */
+void pmuk_rank_came_back(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
+{
+	if (inst->yielded)
+		inst->yield_until = jiffies;
+	inst->yielded = false;
 }
 
 /* The context has stopped: contexts that may have given way to it try again. */

@@ -13,6 +13,7 @@ int pmuk_rank_place(struct pmuk_inst *inst, int (*place)(struct pmuk_inst *inst)
 void pmuk_rank_placed(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock);
 void pmuk_rank_recover(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock);
 void pmuk_rank_yield(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock);
+void pmuk_rank_came_back(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock);
 void pmuk_rank_recall(struct pmuk_context *ctx) __must_hold(&ctx->lock);
 
 #endif /* _PMU_KAPI_RANK_H */

@@ -350,7 +350,10 @@ static bool pmuk_kept_can_be_lent(const struct pmuk_kept *kept, const struct pmu
 	       pmuk_sharers_give_way(c, to->ctx->rank);
 }
 
-/* Returns such a register of the reservation, or NULL. Trials that share it do not matter. */
+/*
+ * Returns such a register, or NULL. The trial lock keeps out trials, whose counters may share the
+ * register for a moment.
+ */
 static struct pmuk_kept *pmuk_reserve_find(struct pmuk_reserve *r, const struct pmuk_inst *to)
 {
 	unsigned int i;

@@ -288,7 +288,10 @@ int pmuk_unload_context(struct pmuk_context *ctx)
 	WRITE_ONCE(ctx->loaded, false);
 	if (!pmuk_target_is_task(ctx))
 		pmuk_hotplug_remove(ctx);
-	pmuk_context_halt(ctx);
+	if (ctx->running) {
+		pmuk_context_halt(ctx);
+		pmuk_rank_recall(ctx);
+	}
 	pmuk_context_drop_insts(ctx);	/* waits for a grace period */
 	if (!atomic_read(&ctx->doomed))	/* else nobody reads them, see pmuk_mail_end() */
 		pmuk_context_report_lost(ctx);

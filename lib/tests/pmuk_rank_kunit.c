@@ -745,6 +745,9 @@ static void yields_for_longer(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(pauses); i++) {
 		if (i) {
+			/* The pause has long ended, and all tries since then have failed. */
+			scoped_guard(mutex, &ctx->lock)
+				ctx->insts[cpu]->yield_until = jiffies - 1000 * HZ;
 			try_again(ctx, cpu);
 			expect_back(test, ctx, cpu);
 		}
@@ -754,6 +757,30 @@ static void yields_for_longer(struct kunit *test)
 	}
 	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(pmuk_sim_count(sim, 7, 5) == 5));
 	pmuk_test_expect_count(test, event, 5);
+}
+
+/* The context counts for long after its pause. It then gives way to another, which is no matter. */
+static void yields_anew_after_long(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *ctx = yielding(test, sim, 1, 0, cpu), *high;
+	struct pmuk_counter *event = flexible(test, sim, cpu);
+
+	expect_yielded(test, ctx, cpu);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(event), 0);
+	try_again(ctx, cpu);
+	expect_back(test, ctx, cpu);
+	scoped_guard(mutex, &ctx->lock)
+		ctx->insts[cpu]->yield_until = jiffies - 1000 * HZ;
+	high = running(test, sim, HIGH, 1, cpu);
+	expect_gave_way(test, ctx, 1, cpu, high);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(high), 0);
+	expect_back(test, ctx, cpu);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(event), 0);
+	expect_yielded(test, ctx, cpu);
+	scoped_guard(mutex, &ctx->lock)
+		KUNIT_EXPECT_EQ(test, ctx->insts[cpu]->yield_pause, 10 * HZ);
 }
 
 /* A start and stop of a higher context do not bring back a context that has yielded. */
@@ -972,6 +999,25 @@ static void reserved_room_is_kept(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_unload_context(ctx), 0);
 	KUNIT_EXPECT_EQ(test, room(sim, cpu), 2);
 	pmuk_ctx_silent(test, ctx);
+}
+
+/* @second has lent its registers, and wants to reserve them again when @first stops. */
+static void stopped_context_reserves_first(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 4, 32);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *first = reserving(test, sim, NORMAL, 2, cpu);
+	unsigned int i;
+
+	pmuk_ctx_start(test, first);
+	reserving(test, sim, NORMAL, 2, cpu);
+	running(test, sim, HIGH, 2, cpu);
+	for (i = 0; i < 20; i++) {
+		KUNIT_EXPECT_EQ(test, pmuk_stop(first), 0);
+		pmuk_reserve_flush();
+		KUNIT_ASSERT_EQ(test, pmuk_start(first, NULL), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 1, 5), 10);
+	}
 }
 
 static void lower_ranks_borrow(struct kunit *test)
@@ -1376,6 +1422,7 @@ static struct kunit_case pmuk_rank_cases[] = {
 	KUNIT_CASE(yields_with_all_riders),
 	KUNIT_CASE(one_yields_at_a_time),
 	KUNIT_CASE(yields_for_longer),
+	KUNIT_CASE(yields_anew_after_long),
 	KUNIT_CASE(yields_through_recalls),
 	KUNIT_CASE(yields_through_hotplug),
 	KUNIT_CASE(yields_to_no_moment),
@@ -1385,6 +1432,7 @@ static struct kunit_case pmuk_rank_cases[] = {
 	KUNIT_CASE(others_do_not_yield),
 	KUNIT_CASE(yield_is_checked),
 	KUNIT_CASE(reserved_room_is_kept),
+	KUNIT_CASE(stopped_context_reserves_first),
 	KUNIT_CASE_PARAM(lower_ranks_borrow, pairs_gen_params),
 	KUNIT_CASE_PARAM(higher_ranks_take, pairs_gen_params),
 	KUNIT_CASE(lent_room_comes_back),
