@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* An event's creator uses this of perf core: state, by these names, and two calls. */
+/*
+ * Names for the fields of perf's contexts and PMUs that kernel/events/local.c reads, and two calls
+ * that enable or disable several events.
+ */
 #ifndef _LINUX_PERF_LOCAL_CORE_H
 #define _LINUX_PERF_LOCAL_CORE_H
 

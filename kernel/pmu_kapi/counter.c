@@ -242,22 +242,31 @@ static void pmuk_destroy_irq_work(struct irq_work *irq_work)
 	queue_work(pmuk_wq, &c->work);
 }
 
+static bool pmuk_counter_can_interrupt(const struct pmuk_counter *c)
+{
+	return c->host ? c->host->marks : !perf_local_pmu_can(c->event, PERF_PMU_CAP_NO_INTERRUPT);
+}
+
 /*
  * Most drivers write hw.state at each start, which removes a mark. Drivers without interrupts, such
  * as x86's msr, leave hw.state alone. Drivers of trace units may compare it as a whole.
  */
 static bool pmuk_counter_can_mark(const struct pmuk_counter *c)
 {
-	return !pmuk_hw_is_software(c) && !c->traces &&
-	       !perf_local_pmu_can(c->event, PERF_PMU_CAP_NO_INTERRUPT);
+	return !pmuk_hw_is_software(c) && !c->traces && pmuk_counter_can_interrupt(c);
 }
 
-/* Asks the event's PMU, which may be unregistered at any time. Returns -ENODEV if it has been. */
+/*
+ * Asks the event's PMU, which may be unregistered at any time. Returns -ENODEV if it has been, and
+ * -EOPNOTSUPP if it never interrupts at the end of a period.
+ */
 static int pmuk_counter_ask_pmu(struct pmuk_counter *c)
 {
 	guard(mutex)(perf_local_pmu_lock(c->event));
 	if (perf_local_is_pmu_gone(c->event))
 		return -ENODEV;
+	if (c->attr.period && !pmuk_counter_can_interrupt(c))
+		return -EOPNOTSUPP;
 	c->core = c->host ? c->host->core : perf_arch_core_event(c->event);
 	c->traces = has_aux(c->event);
 	c->marks = pmuk_counter_can_mark(c);
@@ -266,7 +275,7 @@ static int pmuk_counter_ask_pmu(struct pmuk_counter *c)
 
 /*
  * The event exists: fill in the rest. From here on pmuk_counter_unmake() destroys the counter, also
- * if this function returns -ENODEV because the PMU has gone.
+ * if this function returns an error.
  */
 static int pmuk_counter_adopt(struct pmuk_counter *c, const struct pmuk_attr *attr)
 {
@@ -305,9 +314,10 @@ static int pmuk_counter_adopt(struct pmuk_counter *c, const struct pmuk_attr *at
  * from counting on @cpu; -ENODEV if @cpu is offline, or the PMU has just gone; -ESRCH if @task is
  * exiting; -ENOENT if no PMU knows the event; -ENOSPC if the trial finds that the counter does not
  * fit; -EOVERFLOW if @attr->max_stack, with PMUK_CALLCHAIN_USER, is above the sysctl
- * perf_event_max_stack; -EOPNOTSUPP if the PMU lacks a capability asked for, or @attr->freq is for
- * an event that traces, or @attr->sample_type asks for a field that callbacks do not get, or that
- * this kernel does not support; -ENOMEM. A PMU's own errors are passed on as they are.
+ * perf_event_max_stack; -EOPNOTSUPP if the PMU lacks a capability asked for, such as interrupts for
+ * a period, or @attr->freq is for an event that traces, or @attr->sample_type asks for a field that
+ * callbacks do not get, or that this kernel does not support; -ENOMEM. A PMU's own errors are
+ * passed on as they are.
  *
  * With a CPU's buffer, the fields are those of records: -EOPNOTSUPP if records do not have what
  * @attr->sample_type or @attr->read_format asks for. Also -EINVAL if the PMU's driver has all its
@@ -393,12 +403,12 @@ struct pmuk_counter *pmuk_counter_make(const struct pmuk_attr *attr, int cpu,
 		ret = -EOPNOTSUPP;
 	if (!ret && c->traces)
 		ret = pmuk_aux_attach(c);
-	ret = ret ?: pmuk_counter_try(c);
+	ret = ret ?: pmuk_counter_try(c, attr);
 	if (ret) {
 		pr_debug("create: type %u config %#llx: %s: %d\n", attr->type, attr->config,
 			 ret == -ENOSPC ? "its PMU is full" :
 			 ret == -ENODEV ? "its PMU has gone" :
-			 ret == -EOPNOTSUPP ? "it has no AUX area, or takes no freq" :
+			 ret == -EOPNOTSUPP ? "no AUX area, no freq or no interrupts" :
 			 "no AUX area for it", ret);
 		pmuk_counter_unmake(c);
 		return ERR_PTR(ret);
@@ -484,12 +494,13 @@ EXPORT_SYMBOL_GPL(pmuk_counter_destroy_deferred);
  * error the counter does not count until a later call succeeds.
  *
  * Context: May sleep.
- * Return: 0; -EINVAL if @c is NULL or an ERR_PTR(); -ENOSPC if the counter is
- * pinned and its PMU is full; -ENOMEM if pmuk cannot find out whether it is; -ENODEV if its CPU or
- * PMU has gone; -ESRCH if its task has; -EBUSY with PMUK_INHERIT if the task has children born
- * since the creation, as these would not be counted: enable before the task forks. If the task
- * forks during this call, children born meanwhile may count until @c is destroyed. A pinned task
- * counter is placed when its task next runs: check pmuk_counter_state() then.
+ * Return: 0; -EINVAL if @c is NULL or an ERR_PTR(); -ENOSPC if the counter is pinned and its PMU
+ * is full; -ENOMEM if pmuk cannot find out whether it is, or -EACCES, because perf_event_paranoid
+ * keeps the calling process from events of the CPU, and @c shares an event that is off; -ENODEV if
+ * its CPU or PMU has gone; -ESRCH if its task has; -EBUSY with PMUK_INHERIT if the task has
+ * children born since the creation, as these would not be counted: enable before the task forks.
+ * If the task forks during this call, children born meanwhile may count until @c is destroyed. A
+ * pinned task counter is placed when its task next runs: check pmuk_counter_state() then.
  */
 int pmuk_counter_enable(struct pmuk_counter *c)
 {

@@ -101,7 +101,6 @@ struct pmuk_counter {
 	struct pmuk_counter_attr attr;	/* const after create; but the owner, or a rearm on any
 					 * CPU, writes ->period, and a start writes ->cookie
 					 */
-	u64 tried;			/* const: nanoseconds on the PMU in pmuk_counter_try() */
 	u64 since;			/* enablers write: when ->event was last enabled */
 	union {
 		struct rnd_state rnd;	/* owner, with a random_mask */
@@ -114,7 +113,8 @@ struct pmuk_counter {
 	bool traces;			/* const: its PMU's driver can write AUX areas */
 	bool marks;			/* const: a mark shows whether the driver has started it */
 	bool begun;			/* sleeping calls: the counter was enabled once */
-	bool on_page;			/* const: publishes on its buffer's control page */
+	bool on_page;			/* const: publishes on its buffer's control page, or ... */
+	bool live;			/* ... const: perf core writes that page */
 	u8 seat;			/* const: its number at ->host */
 	bool founder;			/* const: ->host was created for it, and is as old */
 	s8 rank;			/* const while enabled: enum pmuk_rank; without a context,
@@ -220,7 +220,7 @@ int pmuk_check_attr(const struct pmuk_attr *attr, int cpu, const struct task_str
 struct mutex *pmuk_trial_lock(int cpu);
 bool pmuk_trial_goes_on(int cpu);
 void pmuk_trial_init(void);
-int pmuk_counter_try(struct pmuk_counter *c);
+int pmuk_counter_try(struct pmuk_counter *c, const struct pmuk_attr *attr);
 
 /* batch.c */
 bool pmuk_counters_are_probed(struct pmuk_counter *const *counters, unsigned int nr, bool first);

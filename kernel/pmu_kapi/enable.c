@@ -70,8 +70,6 @@ static void pmuk_counter_value(struct pmuk_counter *c, struct pmuk_value *value,
 		pmuk_counter_is_frozen(c, &value->count);
 	} while (READ_ONCE(c->resumes) != resumes);
 
-	value->time_enabled -= c->tried;
-	value->time_running -= c->tried;
 	/* perf core reads one time after the other, and the task may be switched in between. */
 	value->time_running = min(value->time_running, value->time_enabled);
 	value->age = 0;

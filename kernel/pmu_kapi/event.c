@@ -118,6 +118,28 @@ struct perf_event *pmuk_event_create(struct perf_event_attr *pa, unsigned int pr
 	}
 }
 
+/* perf core's own events take no register of a PMU that others may have taken. */
+bool pmuk_event_takes_register(u32 type)
+{
+	return type != PERF_TYPE_SOFTWARE && type != PERF_TYPE_TRACEPOINT &&
+	       type != PERF_TYPE_BREAKPOINT;
+}
+
+/*
+ * Releases a pinned event, which perf core has enabled when it created it, so that the event is
+ * younger than all others. Returns -ENOSPC if the event found no register, or its ERR_PTR().
+ */
+int pmuk_event_end_trial(struct perf_event *event)
+{
+	int ret;
+
+	if (IS_ERR(event))
+		return PTR_ERR(event);
+	ret = perf_local_state(event) == PERF_EVENT_STATE_ERROR ? -ENOSPC : 0;
+	perf_event_release_kernel(event);
+	return ret;
+}
+
 /* The time comes first, so that a local read of the event finds the new time. */
 void pmuk_event_enable(struct perf_event *event, u64 *since)
 {

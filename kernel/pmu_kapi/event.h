@@ -20,6 +20,9 @@ struct perf_event *pmuk_event_create(struct perf_event_attr *pa, unsigned int pr
 				     struct task_struct *task, perf_overflow_handler_t handler,
 				     void *context);
 
+bool pmuk_event_takes_register(u32 type);
+int pmuk_event_end_trial(struct perf_event *event);
+
 /* Enables an event that is off or was pushed out, and writes the time to *@since. */
 void pmuk_event_enable(struct perf_event *event, u64 *since);
 

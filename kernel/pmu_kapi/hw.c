@@ -93,8 +93,6 @@ void pmuk_hw_times(const struct pmuk_counter *c, struct pmuk_value *value)
 	perf_local_times(c->event, now, &value->time_enabled, &value->time_running);
 	if (c->host)
 		value->time_running = min(pmuk_hw_ran_of_host(c, now), value->time_enabled);
-	value->time_enabled -= c->tried;
-	value->time_running -= c->tried;
 }
 
 /* ---- stop, and go on ---- */
@@ -115,8 +113,7 @@ bool pmuk_hw_never_throttle(const struct pmuk_counter *c, struct perf_event *eve
 /* pmuk has changed perf core's count, which may be on a page that perf core keeps up to date. */
 void pmuk_hw_refresh_page(const struct pmuk_counter *c)
 {
-	if (c->core && !c->host && c->attr.buffer && !c->on_page &&
-	    !perf_local_is_foreign_nmi(c->event))
+	if (c->live && !perf_local_is_foreign_nmi(c->event))
 		perf_local_refresh_page(c->event);
 }
 

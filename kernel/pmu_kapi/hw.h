@@ -2,7 +2,8 @@
 /*
  * A counter's own CPU reads, stops and starts the counter's event. perf core touches the event's
  * hardware state, in linux/perf_local.h and kernel/events/local.c; pmuk decides by the counter's
- * attributes and state what perf core is to do.
+ * attributes and state what perf core is to do. A counter that shares a register is a rider, and
+ * the event that has the register is of its host, see share.h.
  */
 #ifndef _PMU_KAPI_HW_H
 #define _PMU_KAPI_HW_H

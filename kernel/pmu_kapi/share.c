@@ -340,9 +340,7 @@ int pmuk_host_join(struct pmuk_counter *c, const struct pmuk_attr *attr)
 {
 	int ret;
 
-	/* perf core's own events take no register of a PMU. */
-	if (attr->type == PERF_TYPE_SOFTWARE || attr->type == PERF_TYPE_TRACEPOINT ||
-	    attr->type == PERF_TYPE_BREAKPOINT)
+	if (!pmuk_event_takes_register(attr->type))
 		return -EOPNOTSUPP;
 	ret = pmuk_host_find_seat(c, attr);
 	if (ret || pmuk_host_takes_period(c->host, attr->period))
@@ -391,25 +389,19 @@ static void pmuk_host_set_riding(struct pmuk_host *host, const struct pmuk_count
 /*
  * Returns 0 if the host is enabled, or would find a register beside all other pinned events, and
  * -ENOSPC if not. perf core serves the older of two pinned events first, so a trial of the host,
- * which may be old, could push out events. A new event is tried instead. perf core enables that
- * event when it creates it, so no event that comes in between is younger. The creation under ->lock
+ * which may be old, could push out events. A new event is tried instead. The creation under ->lock
  * does not wait for CPU hotplug, as perf core has begun to follow branches for the host's event.
  */
 static int pmuk_host_probe(struct pmuk_host *host) __must_hold(&host->lock)
 {
-	struct perf_event *event;
-	int ret = 0;
+	int ret;
 
 	if (perf_local_state(host->event) > PERF_EVENT_STATE_OFF)
 		return 0;
-	event = pmuk_host_create_event(host, false);
-	if (IS_ERR(event))
-		return PTR_ERR(event);
-	if (perf_local_state(event) == PERF_EVENT_STATE_ERROR)
-		ret = -ENOSPC;
-	perf_event_release_kernel(event);
+	ret = pmuk_event_end_trial(pmuk_host_create_event(host, false));
 	host->grace = get_state_synchronize_rcu();
-	return ret;
+	/* pmuk_counters_enable() takes no ->lock, and may have enabled the host meanwhile. */
+	return perf_local_state(host->event) > PERF_EVENT_STATE_OFF ? 0 : ret;
 }
 
 /* Tries a new counter. */

@@ -36,7 +36,7 @@ struct pmuk_host {
 	bool marks;			/* const: as pmuk_counter::marks */
 	bool core;			/* const: as pmuk_counter::core */
 	u32 loads;			/* owner: see pmuk_host_loads() */
-	atomic_t asks;			/* owner: calls of pmuk_host_claim() since the latest aim */
+	atomic_t asks;			/* owner: pmuk_host_claim() calls since a period was set */
 	struct pmuk_riders riders;
 	/* Arrays by seat. */
 	struct pmuk_counter *counters[PMUK_RIDERS];	/* owner: riders that are on their PMU */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Asks perf core whether a new pinned counter finds a register. A lock for each CPU keeps others
- * from creating counters there meanwhile.
+ * Asks perf core whether a new pinned counter finds a register. Loads, reservations and pmuk_room()
+ * hold a lock of the CPU meanwhile. pmuk_counter_create() takes no lock.
  */
 #include <kunit/visibility.h>
 #include <linux/atomic.h>
@@ -12,6 +12,7 @@
 #include <linux/percpu.h>
 #include <linux/perf_local.h>
 
+#include "event.h"
 #include "share.h"
 
 static DEFINE_PER_CPU(struct mutex, pmuk_trial_locks);
@@ -42,44 +43,41 @@ void __init pmuk_trial_init(void)
 		mutex_init(pmuk_trial_lock(cpu));
 }
 
-/*
- * Enables the event for a moment. Returns -ENOSPC if the event finds no register. The trial's count
- * and period are discarded, and ->tried will be left out of the counter's times.
- */
-static int pmuk_event_try(struct pmuk_counter *c)
+/* Overflows of a trial are nobody's. */
+static void pmuk_trial_overflow(struct perf_event *event, struct perf_sample_data *data,
+				struct pt_regs *regs)
 {
-	struct perf_event *event = c->event;
-	u64 enabled;
+}
 
-	perf_event_enable(event);
-	if (perf_local_state(event) == PERF_EVENT_STATE_ERROR)
-		return -ENOSPC;
+/* Tries an event like the counter's own, which is older than events that were created since. */
+static int pmuk_event_try(const struct pmuk_counter *c, const struct pmuk_attr *attr)
+{
+	struct perf_event_attr pa = pmuk_event_attr(attr);
 
-	perf_event_pause(event, true);
-	perf_event_read_value(event, &enabled, &c->tried);
-	perf_local_set_left(c->event, 0);
-	return 0;
+	pa.disabled = 0;
+	pa.sample_period = attr->period;
+	return pmuk_event_end_trial(pmuk_event_create(&pa, attr->precise_ip, c->cpu, NULL,
+						      pmuk_trial_overflow, NULL));
 }
 
 /*
- * Returns -ENOSPC if a new pinned counter of a CPU finds no register: perf core is asked to place
- * the counter's event, or one in place of its host. A context's counter is not tried here, as
- * the context tries all counters of a set together. Trace data could not be discarded, so a counter
- * that writes AUX areas is not tried.
+ * Returns -ENOSPC if a new pinned counter of a CPU finds no register, or the error of the trial. A
+ * context's counter is not tried here, as the context tries all counters of a set together. Most
+ * PMUs that trace take one event only, so an event that traces is not tried.
  *
  * A counter that is enabled may push a running task's pinned event out for good. A counter that is
  * only tried must not. A task that begins to run before the trial has ended can still lose a pinned
  * event: the trial takes some microseconds, and longer if its caller is preempted on that CPU.
  */
-int pmuk_counter_try(struct pmuk_counter *c)
+int pmuk_counter_try(struct pmuk_counter *c, const struct pmuk_attr *attr)
 {
 	int ret;
 
-	if (!(c->attr.flags & PMUK_PINNED) || c->cpu < 0 || c->writes_aux || c->slot ||
-	    perf_local_task_has_pinned(c->hw_event))
+	if (!(c->attr.flags & PMUK_PINNED) || c->cpu < 0 || c->traces || c->slot ||
+	    !pmuk_event_takes_register(c->attr.type) || perf_local_task_has_pinned(c->hw_event))
 		return 0;
 	atomic_inc(per_cpu_ptr(&pmuk_trials, c->cpu));
-	ret = c->host ? pmuk_host_try(c) : pmuk_event_try(c);
+	ret = c->host ? pmuk_host_try(c) : pmuk_event_try(c, attr);
 	atomic_dec(per_cpu_ptr(&pmuk_trials, c->cpu));
 	return ret;
 }

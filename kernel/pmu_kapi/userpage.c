@@ -74,7 +74,8 @@ void pmuk_page_attach(struct pmuk_counter *c)
 	/* Let perf core keep the page up to date, if it can. */
 	b->reads = c->core && pmuk_page_may_live(c, b) &&
 		   perf_event_set_kernel_page(c->event, b->ring.page);
-	c->on_page = !b->reads;
+	c->live = b->reads;
+	c->on_page = !c->live;
 	if (c->on_page)
 		pmuk_page_begin(c, b);
 }

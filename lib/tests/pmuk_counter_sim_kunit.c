@@ -499,6 +499,27 @@ static void counters_yield_to_guests(struct kunit *test)
 
 #endif /* CONFIG_PERF_GUEST_MEDIATED_PMU */
 
+static const struct pmuk_test_value without_interrupts[] = {
+	{ "private", PMUK_PINNED | PMUK_PRIVATE }, { "shared", PMUK_PINNED }, { "flexible", 0 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(without_interrupts, without_interrupts, name);
+
+/* perf_event_open(2) refuses a period, too, on a PMU that never interrupts. */
+static void periods_need_interrupts(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim_config(test, &(struct pmuk_sim_config){
+		.name = "pmuk_mute", .nr_counters = 1, .width = 32,
+		.capabilities = PERF_PMU_CAP_NO_INTERRUPT });
+	struct rig r = bare_rig(test, sim, pmuk_test_param(test));
+
+	r.attr.period = 1000;
+	pmuk_test_refused(test, &r.attr, r.cpu, NULL, -EOPNOTSUPP, "a period");
+	r.attr.period = 0;
+	rig_enabled(test, &r);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 5);
+}
+
 static void pinned_refused_when_full(struct kunit *test)
 {
 	struct rig r = new_rig(test, 1, 32, PMUK_PINNED | PMUK_PRIVATE);
@@ -530,6 +551,44 @@ static void pinned_refused_at_enable(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_counter_state(second), PMUK_COUNTER_ACTIVE);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(r.sim, 0, 5), 5);
 	KUNIT_EXPECT_EQ(test, pmuk_test_local(test, second), 5);
+}
+
+/* Enables a counter while the driver is asked for the second event: that of the trial. */
+struct intruder {
+	struct pmuk_attr attr;
+	int cpu;
+	unsigned int events;
+	struct pmuk_counter *c;
+	int ret;
+};
+
+static int intrude(const struct perf_event_attr *attr, void *data)
+{
+	struct intruder *in = data;
+
+	if (in->events++ == 1) {
+		in->c = pmuk_counter_create(&in->attr, in->cpu, NULL);
+		in->ret = PTR_ERR_OR_ZERO(in->c) ?: pmuk_counter_enable(in->c);
+	}
+	return 0;
+}
+
+/* A counter that is enabled between the creation and the trial of another keeps its register. */
+static void trial_pushes_no_counter_out(struct kunit *test)
+{
+	struct intruder *in = pmuk_test_zalloc(test, sizeof(*in));
+	struct pmuk_sim *sim = pmuk_test_sim_config(test, &(struct pmuk_sim_config){
+		.name = "pmuk_sim", .nr_counters = 1, .width = 32, .event_init = intrude,
+		.data = in });
+
+	in->attr = (struct pmuk_attr){ .type = pmuk_sim_type(sim),
+				       .flags = PMUK_PINNED | PMUK_PRIVATE };
+	in->cpu = pmuk_test_pin_first(test);
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(pmuk_counter_create(&in->attr, in->cpu, NULL)),
+			-ENOSPC);
+	KUNIT_EXPECT_EQ(test, in->ret, 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_state(in->c), PMUK_COUNTER_ACTIVE);
+	pmuk_counter_destroy(in->c);
 }
 
 /*
@@ -859,8 +918,10 @@ static struct kunit_case pmuk_counter_sim_cases[] = {
 	KUNIT_CASE(times_are_true),
 	KUNIT_CASE(times_stand_still_in_guests),
 	KUNIT_CASE(counters_yield_to_guests),
+	KUNIT_CASE_PARAM(periods_need_interrupts, without_interrupts_gen_params),
 	KUNIT_CASE(pinned_refused_when_full),
 	KUNIT_CASE(pinned_refused_at_enable),
+	KUNIT_CASE(trial_pushes_no_counter_out),
 	KUNIT_CASE(trial_pushes_no_task_out),
 	KUNIT_CASE(trial_sees_events_enabled_together),
 	KUNIT_CASE(pinned_pushed_out_says_so),
