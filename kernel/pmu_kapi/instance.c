@@ -81,15 +81,22 @@ static void pmuk_inst_retire_locked(struct pmuk_inst *inst)
 static int pmuk_turn_place(struct pmuk_turn *turn, struct pmuk_attr *attr, u64 now,
 			   struct pmuk_slot **failed)
 {
+	struct pmuk_slot *slot;
 	struct pmuk_counter *c;
-	unsigned int i;
 
-	for (i = 0; i < turn->nr; i++) {
-		*failed = &turn->slots[i];
-		c = pmuk_slot_make(&turn->slots[i], attr, now);
+	pmuk_for_each_slot(slot, turn) {
+		*failed = slot;
+		c = pmuk_slot_make(slot, attr, now);
 		if (IS_ERR(c))
 			return PTR_ERR(c);
-		WRITE_ONCE(turn->counters[i], c);
+		WRITE_ONCE(*pmuk_slot_counter(slot), c);
+		/* A CPU that comes back is not kept away by what was written meanwhile. */
+		if (!READ_ONCE(slot->inst->ctx->loaded) &&
+		    !pmuk_slot_takes(slot, slot->def->pmd.long_reset, attr->period)) {
+			pr_debug("load: set %u, counter %u: its PMU refuses long_reset\n",
+				 turn->set->id, slot->def->num);
+			return -EINVAL;
+		}
 	}
 	return 0;
 }

@@ -208,6 +208,27 @@ static void pmuk_pmd_rebase(struct pmuk_context *ctx, const struct pmuk_pmd *pmd
 	}
 }
 
+static bool pmuk_pmd_may_have(const struct pmuk_slot *slot, const struct pmuk_pmd *old, u64 period)
+{
+	return period == old->long_reset || pmuk_slot_takes(slot, period, old->short_reset);
+}
+
+/* Returns whether the drivers of the PMUs on which the counter is now accept its new periods. */
+static bool pmuk_pmd_is_taken(struct pmuk_context *ctx, const struct pmuk_pmd *old,
+			      const struct pmuk_pmd *pmd) __must_hold(&ctx->lock)
+{
+	struct pmuk_inst *inst;
+
+	pmuk_for_each_inst(inst, ctx) {
+		const struct pmuk_slot *slot = pmuk_inst_slot(inst, pmd->set, pmd->num);
+
+		if (slot && (!pmuk_pmd_may_have(slot, old, pmd->short_reset) ||
+			     !pmuk_pmd_may_have(slot, old, pmd->long_reset)))
+			return false;
+	}
+	return true;
+}
+
 /*
  * Returns true if @pmd changes what is fixed while the context is loaded. Events are created with
  * or without a period, with a random sequence, and with the shortest period that freq may choose.
@@ -240,6 +261,11 @@ static int pmuk_write_pmd(struct pmuk_context *ctx, const struct pmuk_pmd *pmd)
 	}
 	if (ctx->loaded && pmuk_pmd_is_fixed(ctx, &def->pmd, pmd))
 		return -EBUSY;
+	if (!pmuk_pmd_is_taken(ctx, &def->pmd, pmd)) {
+		pr_debug("write_pmds: set %u, counter %u: its PMU refuses a period\n", pmd->set,
+			 pmd->num);
+		return -EINVAL;
+	}
 	def->pmd = *pmd;
 	def->kept = (struct pmuk_value){};
 	pmuk_pmd_rebase(ctx, pmd);
@@ -260,10 +286,11 @@ static int pmuk_write_pmd(struct pmuk_context *ctx, const struct pmuk_pmd *pmd)
  * or @count is negative or @req is NULL; -EBUSY if @ctx was started. An entry fails with -ENOENT if
  * there is no such event set; -EINVAL for an impossible number, unknown flags, too long a period,
  * a freq that contradicts the periods, or with PMUK_CTX_EXPORT a freq without PERF_SAMPLE_PERIOD in
- * the records, or if it says what an overflow is to do and has no period; -EBUSY if the context is
- * loaded, and a counter without a period is to get one, or the reverse, or its periods are to be
- * randomized or adapted differently, or with PMUK_TARGET_TREE periods or peers are to change;
- * -ENOMEM.
+ * the records, or if it says what an overflow is to do and has no period, or if the context is
+ * loaded and the driver of a PMU on which the counter is now refuses a new period; -EBUSY if the
+ * context is loaded, and a counter without a period is to get one, or the reverse, or its periods
+ * are to be randomized or adapted differently, or with PMUK_TARGET_TREE periods or peers are to
+ * change; -ENOMEM.
  */
 int pmuk_write_pmds(struct pmuk_context *ctx, struct pmuk_pmd *req, int count)
 {

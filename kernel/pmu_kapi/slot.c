@@ -17,6 +17,7 @@
 #include "contexts.h"
 #include "event.h"
 #include "format.h"
+#include "hw.h"
 #include "message.h"
 #include "overflow.h"
 #include "registry.h"
@@ -170,6 +171,17 @@ struct pmuk_counter *pmuk_slot_make(struct pmuk_slot *slot, struct pmuk_attr *at
 		slot->base.count = 0;
 	}
 	return c;
+}
+
+/*
+ * Returns whether the slot's counter may begin @period later. The driver of the counter's PMU has
+ * accepted @taken already, and may have chosen other hardware for it: x86 does for a period of 1.
+ */
+bool pmuk_slot_takes(const struct pmuk_slot *slot, u64 period, u64 taken)
+{
+	const struct pmuk_counter *c = *pmuk_slot_counter(slot);
+
+	return !c || !period || period == taken || pmuk_hw_takes_period(c, period);
 }
 
 /* Let pmuk_slot_snapshot() see the slot's counter, or NULL, together with the base that fits it. */

@@ -23,6 +23,7 @@ bool pmuk_def_is_recorded(const struct pmuk_context *ctx, const struct pmuk_def 
 struct perf_event_attr pmuk_def_event_attr(const struct pmuk_context *ctx,
 					   const struct pmuk_def *def) __must_hold(&ctx->lock);
 struct pmuk_counter *pmuk_slot_make(struct pmuk_slot *slot, struct pmuk_attr *attr, u64 now);
+bool pmuk_slot_takes(const struct pmuk_slot *slot, u64 period, u64 taken);
 void pmuk_slot_show(struct pmuk_slot *slot);
 void pmuk_slot_snapshot(const struct pmuk_slot *slot, struct pmuk_value *sum);
 void pmuk_slot_rebase(struct pmuk_slot *slot, const struct pmuk_value *had);

@@ -243,12 +243,13 @@ static int pmuk_context_load(struct pmuk_context *ctx, struct pmuk_target *targe
  *
  * Context: May sleep.
  * Return: 0; -EINVAL if @ctx or @target is NULL or an ERR_PTR(), or the target is impossible,
- * or there is no event set, or a PMU has an event on another CPU than the target's; -EBUSY if
- * @ctx is loaded, or with PMUK_TARGET_TREE the task has forked meanwhile; -EOPNOTSUPP for
- * PMUK_CTX_YIELD and PMUK_CTX_RESERVE on a task, and for what cannot be done with a task's
- * children: several sets, PMUK_CTX_MASK, a limit, random or long periods, peers, PERF_SAMPLE_READ
- * in records; -ENODEV if no CPU of the target is online; -ENOMEM; as pmuk_counter_create(); and
- * what &pmuk_format.init says.
+ * or there is no event set, or a PMU has an event on another CPU than the target's, or the driver
+ * of the CPU's PMU refuses a &pmuk_pmd.long_reset; -EBUSY if @ctx is loaded, or with
+ * PMUK_TARGET_TREE the task has forked meanwhile; -EOPNOTSUPP for PMUK_CTX_YIELD and
+ * PMUK_CTX_RESERVE on a task, and for what cannot be done with a task's children: several sets,
+ * PMUK_CTX_MASK, a limit, random or long periods, peers, PERF_SAMPLE_READ in records; -ENODEV if
+ * no CPU of the target is online; -ENOMEM; as pmuk_counter_create(); and what &pmuk_format.init
+ * says.
  */
 int pmuk_load_context(struct pmuk_context *ctx, struct pmuk_target *target)
 {

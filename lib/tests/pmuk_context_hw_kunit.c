@@ -819,6 +819,37 @@ static void more_than_the_set_has(struct kunit *test)
 	}
 }
 
+/* ---- what the driver refuses ---- */
+
+static int try_periods(struct hw *hw, u64 short_reset, u64 long_reset)
+{
+	struct pmuk_pmd pmd = { .short_reset = short_reset, .long_reset = long_reset };
+
+	return pmuk_write_pmds(hw->ctx, &pmd, 1) == 1 ? 0 : pmd.ret;
+}
+
+/*
+ * The driver sees the long period before the load, and each new period while the context is loaded.
+ * A period that the counter has already is not new.
+ */
+static void refused_periods_are_not_begun(struct kunit *test)
+{
+	const u64 good = PMUK_HW_PICKY, bad = PMUK_HW_PICKY - 1;
+	struct hw *hw = new_hw(test, NULL);
+
+	pmuk_hw_picky_begin(test, pmuk_test_counter(test, &cycles, hw->cpu, NULL)->event->pmu);
+	add_counters(hw, 0, &cycles, 0);
+	KUNIT_EXPECT_EQ(test, try_periods(hw, good, bad), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_try_load(hw->ctx, hw->cpu), -EINVAL);
+	KUNIT_EXPECT_EQ(test, try_periods(hw, bad, good), 0);
+	pmuk_ctx_load(test, hw->ctx, hw->cpu);
+	KUNIT_EXPECT_EQ(test, try_periods(hw, bad, good + 1), 0);
+	KUNIT_EXPECT_EQ(test, try_periods(hw, good, 0), 0);
+	KUNIT_EXPECT_EQ(test, try_periods(hw, bad, 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, try_periods(hw, good, bad), -EINVAL);
+	KUNIT_EXPECT_EQ(test, try_periods(hw, good, good), 0);
+}
+
 static struct kunit_case pmuk_context_hw_cases[] = {
 	KUNIT_CASE_PARAM_ATTR(reads_grow, troubles_gen_params, { .speed = KUNIT_SPEED_SLOW }),
 	KUNIT_CASE(agree_with_full_reads),
@@ -828,6 +859,7 @@ static struct kunit_case pmuk_context_hw_cases[] = {
 	KUNIT_CASE(masked_counts_are_frozen),
 	KUNIT_CASE(registers_are_told_apart),
 	KUNIT_CASE(more_than_the_set_has),
+	KUNIT_CASE(refused_periods_are_not_begun),
 	{}
 };
 

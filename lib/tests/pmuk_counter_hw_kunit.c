@@ -563,31 +563,6 @@ static void period_of_one_is_in_no_register(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, c->mask, 0);
 }
 
-#define PICKY_LEAST	1000000
-
-/* The core PMU's driver accepts no period below PICKY_LEAST, as x86's do for some events. */
-static struct picky {
-	struct pmu *pmu;
-	int (*check_period)(struct perf_event *event, u64 period);
-} picky;
-
-static int picky_check_period(struct perf_event *event, u64 period)
-{
-	return period < PICKY_LEAST ? -EINVAL : picky.check_period(event, period);
-}
-
-static void picky_end(void *unused)
-{
-	WRITE_ONCE(picky.pmu->check_period, picky.check_period);
-}
-
-static void picky_begin(struct kunit *test, struct pmu *pmu)
-{
-	picky = (struct picky){ .pmu = pmu, .check_period = pmu->check_period };
-	KUNIT_ASSERT_EQ(test, kunit_add_action(test, picky_end, NULL), 0);
-	WRITE_ONCE(pmu->check_period, picky_check_period);
-}
-
 /* A counter whose period the driver may refuse has an event of its own, so the driver decides. */
 static void refused_period_is_not_shared(struct kunit *test)
 {
@@ -595,13 +570,13 @@ static void refused_period_is_not_shared(struct kunit *test)
 	int cpu = raw_smp_processor_id();
 	struct pmuk_counter *c = pmuk_test_counter(test, &attr, cpu, NULL);
 
-	picky_begin(test, c->event->pmu);
+	pmuk_hw_picky_begin(test, c->event->pmu);
 	attr.flags |= PMUK_PINNED;
-	attr.period = PICKY_LEAST;
+	attr.period = PMUK_HW_PICKY;
 	c = pmuk_test_counter(test, &attr, cpu, NULL);
 	KUNIT_EXPECT_PTR_NE(test, c->event, c->hw_event);
-	KUNIT_EXPECT_EQ(test, pmuk_counter_set_period(c, PICKY_LEAST - 1), -EINVAL);
-	attr.period = PICKY_LEAST - 1;
+	KUNIT_EXPECT_EQ(test, pmuk_counter_set_period(c, PMUK_HW_PICKY - 1), -EINVAL);
+	attr.period = PMUK_HW_PICKY - 1;
 	c = pmuk_test_counter(test, &attr, cpu, NULL);
 	KUNIT_EXPECT_PTR_EQ(test, c->event, c->hw_event);
 }

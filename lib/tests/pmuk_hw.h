@@ -141,6 +141,34 @@ static inline void pmuk_hw_keep_pace(struct pmuk_hw_pace *pace, struct pmuk_coun
 	pmuk_counter_set_period(c, pace->period);
 }
 
+#define PMUK_HW_PICKY	1000000
+
+static struct pmuk_hw_picky {
+	struct pmu *pmu;
+	int (*check_period)(struct perf_event *event, u64 period);
+} pmuk_hw_picky;
+
+static inline int pmuk_hw_picky_check(struct perf_event *event, u64 period)
+{
+	return period < PMUK_HW_PICKY ? -EINVAL : pmuk_hw_picky.check_period(event, period);
+}
+
+static inline void pmuk_hw_picky_end(void *unused)
+{
+	WRITE_ONCE(pmuk_hw_picky.pmu->check_period, pmuk_hw_picky.check_period);
+}
+
+/*
+ * For the time of a test case, the core PMU's driver accepts no new period below PMUK_HW_PICKY, as
+ * x86's do for some events.
+ */
+static inline void pmuk_hw_picky_begin(struct kunit *test, struct pmu *pmu)
+{
+	pmuk_hw_picky = (struct pmuk_hw_picky){ .pmu = pmu, .check_period = pmu->check_period };
+	KUNIT_ASSERT_EQ(test, kunit_add_action(test, pmuk_hw_picky_end, NULL), 0);
+	WRITE_ONCE(pmu->check_period, pmuk_hw_picky_check);
+}
+
 #ifdef CONFIG_ARM64
 
 #include <asm/sysreg.h>
