@@ -102,7 +102,10 @@ static struct pmuk_inst *pmuk_context_own(struct pmuk_context *ctx)
 	return READ_ONCE(ctx->insts[raw_smp_processor_id()]);
 }
 
-/* Returns true if each counter's own reads are fast, with the offset that the group has. */
+/*
+ * Returns true if each counter's own reads are fast, with the offset that the group has. A format's
+ * handler may have paused a counter.
+ */
 static bool pmuk_group_has_offsets(const struct pmuk_turn *turn)
 {
 	unsigned int i;
@@ -131,7 +134,7 @@ static void pmuk_group_allow_fast(const struct pmuk_inst *inst, struct pmuk_turn
 	}
 	WRITE_ONCE(group->fast_tick, jiffies);
 	barrier();
-	if (atomic_read(&inst->masked) || (group->shared && !pmuk_group_has_offsets(turn)))
+	if (atomic_read(&inst->masked) || !pmuk_group_has_offsets(turn))
 		WRITE_ONCE(group->fast_tick, PMUK_GROUP_SLOW);
 }
 

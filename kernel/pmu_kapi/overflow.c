@@ -140,6 +140,16 @@ static void pmuk_slot_act(struct pmuk_slot *slot, u32 action)
 	irq_work_queue(&inst->irq_work);
 }
 
+/*
+ * The handler may have paused the counter, whose reads then get ->frozen, though perf core may
+ * start the event again. So the group's reads are fast no longer.
+ */
+static void pmuk_slot_end_fast(struct pmuk_slot *slot, const struct pmuk_counter *c)
+{
+	if (pmuk_state_is_frozen(READ_ONCE(c->state)))
+		WRITE_ONCE(slot->turn->group.fast_tick, PMUK_GROUP_SLOW);
+}
+
 static void pmuk_slot_call_format(struct pmuk_slot *slot, struct pmuk_counter *c,
 				  const struct pmuk_sample *sample,
 				  const struct perf_sample_data *data)
@@ -166,6 +176,7 @@ static void pmuk_slot_call_format(struct pmuk_slot *slot, struct pmuk_counter *c
 	atomic64_inc(&inst->overflows);
 	atomic_or(BIT(slot->def->num), &slot->turn->overflowed);
 	action = ctx->format->handler(&event);
+	pmuk_slot_end_fast(slot, c);
 	trace_pmuk_overflow(ctx->id, cpu, event.set, event.num, action);
 	/* A tree's events go on by themselves, and may overflow on several CPUs at once. */
 	if (!pmuk_inst_is_tree(inst))

@@ -719,6 +719,64 @@ static void masked_counts_are_frozen(struct kunit *test)
 	}
 }
 
+static u32 pause_at_overflow(const struct pmuk_format_event *event)
+{
+	pmuk_counter_pause(event->counter);
+	return PMUK_FORMAT_RESET;
+}
+
+static struct pmuk_format pausing = {
+	.name		= "pausing",
+	.uuid		= UUID_INIT(0xfa57, 0x1234, 0x5678, 1, 2, 3, 4, 5, 6, 7, 8),
+	.owner		= THIS_MODULE,
+	.handler	= pause_at_overflow,
+};
+
+/* Lets reads be fast in the tick of the overflow that pauses @c. */
+static bool is_paused(struct hw *hw, const struct pmuk_counter *c)
+{
+	gets_fast(hw);
+	return pmuk_state_is_frozen(READ_ONCE(c->state));
+}
+
+/* perf core puts the event of @c on the PMU anew, and starts it. All reads still get ->frozen. */
+static void expect_frozen(struct hw *hw, const struct pmuk_counter *c)
+{
+	unsigned int i;
+
+	perf_event_disable(c->event);
+	perf_event_enable(c->event);
+	KUNIT_ASSERT_NE(hw->test, read_fast_alone(hw, hw->counts), 0);
+	for (i = 0; i < 3; i++) {
+		KUNIT_ASSERT_EQ(hw->test, pmuk_read_local(hw->ctx, hw->counts, NR), 0);
+		KUNIT_ASSERT_EQ(hw->test, hw->counts[0], c->frozen);
+		KUNIT_ASSERT_NE(hw->test, read_fast_alone(hw, hw->counts), 0);
+	}
+}
+
+/* A handler pauses its counter, and no other. */
+static void counts_paused_by_a_handler_are_frozen(struct kunit *test)
+{
+	const struct pmuk_context_attr attr = { .format = &pausing.uuid };
+	const struct pmuk_pmd pmd = { .short_reset = 200000 };
+	const struct pmuk_counter *c;
+	struct hw *hw;
+	unsigned int i;
+
+	pmuk_ctx_format(test, &pausing);
+	hw = new_hw(test, &attr);
+	add_counters(hw, 0, &cycles, 0);
+	pmuk_ctx_write_pmd(test, hw->ctx, &pmd);
+	pmuk_ctx_load(test, hw->ctx, hw->cpu);
+	c = inst_of(hw)->turns[0].counters[0];
+	for (i = 0; i < 50; i++) {
+		pmuk_ctx_start(test, hw->ctx);
+		KUNIT_ASSERT_TRUE(test, pmuk_test_spin_until(is_paused(hw, c)));
+		expect_frozen(hw, c);
+		KUNIT_ASSERT_EQ(test, pmuk_stop(hw->ctx), 0);
+	}
+}
+
 /* ---- which register is whose ---- */
 
 /* Each of four counters counts the events that the test makes, with two exceptions. */
@@ -857,6 +915,7 @@ static struct kunit_case pmuk_context_hw_cases[] = {
 	KUNIT_CASE(made_events_in_one_instant),
 	KUNIT_CASE(made_events_in_one_instant_with_overflows),
 	KUNIT_CASE(masked_counts_are_frozen),
+	KUNIT_CASE(counts_paused_by_a_handler_are_frozen),
 	KUNIT_CASE(registers_are_told_apart),
 	KUNIT_CASE(more_than_the_set_has),
 	KUNIT_CASE(refused_periods_are_not_begun),
