@@ -236,7 +236,8 @@ void pmuk_slot_rebase(struct pmuk_slot *slot, const struct pmuk_value *had)
 	slot->base.time_enabled = had->time_enabled - value.time_enabled;
 	slot->base.time_running = had->time_running - value.time_running;
 	slot->held = *had;
-	if (slot->inst->live)
+	/* A counter that is still being placed is shown by pmuk_inst_place(). */
+	if (slot->inst->live || !c)
 		pmuk_slot_show(slot);
 }
 

@@ -179,6 +179,23 @@ static void snapshots_carry_over(struct kunit *test)
 	expect_snapshot(p, 150);
 }
 
+/* A value that is written while the CPU is offline replaces what the CPU had counted. */
+static void snapshots_forget_what_is_written_over(struct kunit *test)
+{
+	struct plug *p = test->priv;
+
+	pmuk_ctx_run(test, p->ctx, -1);
+	count_there(p, 100);
+	KUNIT_EXPECT_EQ(test, pmuk_stop(p->ctx), 0);
+	offline_and_told(p);
+	flush_work(&p->ctx->hotplug);
+	expect_snapshot(p, 100);
+	pmuk_ctx_write_pmd(test, p->ctx, &(struct pmuk_pmd){});
+	expect_snapshot(p, 0);
+	online_and_told(p);
+	expect_snapshot(p, 0);
+}
+
 /* A context that is stopped when the CPU goes is still stopped when the CPU comes back. */
 static void goes_and_comes_while_stopped(struct kunit *test)
 {
@@ -950,6 +967,7 @@ static void goes_and_comes_while_switching(struct kunit *test)
 static struct kunit_case pmuk_context_hotplug_cases[] = {
 	KUNIT_CASE_SLOW(counts_carry_over),
 	KUNIT_CASE(snapshots_carry_over),
+	KUNIT_CASE(snapshots_forget_what_is_written_over),
 	KUNIT_CASE_SLOW(goes_and_comes_while_stopped),
 	KUNIT_CASE(joins_what_was_started_without_it),
 	KUNIT_CASE_SLOW(one_cpu_goes_and_comes),
