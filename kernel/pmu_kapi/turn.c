@@ -262,9 +262,12 @@ void pmuk_turn_end(struct pmuk_inst *inst) __must_hold(&inst->lock)
 	pmuk_inst_show_group(inst, false);
 	pmuk_counters_disable(turn->counters, turn->nr);
 	pmuk_for_each_slot(slot, turn) {
+		struct pmuk_counter *c = *pmuk_slot_counter(slot);
+
 		lockdep_assert_held(&slot->inst->lock);
-		if (!pmuk_counter_disable(*pmuk_slot_counter(slot)))
-			slot->pending = pmuk_counter_take_pending(*pmuk_slot_counter(slot));
+		/* Overflows are dropped while the counter waits for a restart. */
+		if (!pmuk_counter_disable(c))
+			slot->pending = pmuk_counter_take_pending(c) && !READ_ONCE(slot->hit);
 	}
 	now = ktime_get_ns();
 	turn->duration += now - inst->since;

@@ -746,6 +746,30 @@ static void restart_reaches_other_sets(struct kunit *test)
 }
 
 /*
+ * A counter with a freq goes on to overflow while it waits for a restart. These overflows are
+ * dropped, also one that is pending when the turn of the counter's set ends.
+ */
+static void waiting_counter_is_not_replayed(struct kunit *test)
+{
+	const struct pmuk_pmd adapts = { .num = 3, .short_reset = PERIOD, .freq = 100000 };
+	struct ctx *c = alloc_ctx(test);
+
+	add_counters(test, c, &with_probe, 0);
+	pmuk_ctx_write_pmd(test, c->ctx, &adapts);
+	pmuk_ctx_add_set(test, c->ctx, 1, 0);
+	pmuk_ctx_run(test, c->ctx, c->cpu);
+	probe.action = 0;
+	expect_handled(test, c, PERIOD, 1);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_advance(c->sim, 0, PERIOD + 5), PERIOD + 5);
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(c->ctx, 1), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(c->ctx, 0), 0);
+	KUNIT_EXPECT_EQ(test, handled(), 1);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(c->ctx, 0, c->cpu).replayed, 0);
+	KUNIT_EXPECT_EQ(test, pmuk_restart(c->ctx), 0);
+	expect_handled(test, c, 2 * PERIOD, 2);
+}
+
+/*
  * A counter in its long period is masked by another counter. The next restart does not give it a
  * second long period.
  */
@@ -1011,6 +1035,7 @@ static struct kunit_case pmuk_registry_cases[] = {
 	KUNIT_CASE_PARAM(handler_decides, decisions_gen_params),
 	KUNIT_CASE(handler_sets_the_period),
 	KUNIT_CASE(restart_reaches_other_sets),
+	KUNIT_CASE(waiting_counter_is_not_replayed),
 	KUNIT_CASE(restart_of_another_keeps_the_long_period),
 	KUNIT_CASE(restart_meets_an_overflow),
 	KUNIT_CASE(replayed_overflow_has_no_place),
