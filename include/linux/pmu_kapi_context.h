@@ -220,7 +220,9 @@ enum pmuk_pmd_flags {
  * @value: the counter's count, summed over all CPUs, goes on from this value
  * @short_reset: the period: events until the counter overflows; 0: as @long_reset. If both are 0,
  *	the counter does not overflow
- * @long_reset: events until the first overflow after pmuk_restart(); 0: as @short_reset
+ * @long_reset: events until the first overflow after pmuk_restart(); 0: as @short_reset. On a task,
+ *	if that overflow is pending at the end of a turn, see &pmuk_set_info.replayed, the second
+ *	period is long, too
  * @freq: as &pmuk_attr.freq, with @short_reset as the first and shortest period: overflows per
  *	second of the counter's time on the PMU; 0: the period stays. Needs a @short_reset from 2 to
  *	2^48, and no @long_reset or @random_mask. Each CPU adapts its own period, from @short_reset
@@ -232,7 +234,7 @@ enum pmuk_pmd_flags {
  * @random_seed: start of the random sequence. Each CPU has a sequence of its own
  * @reset_peers: a bit for each counter of the set that begins a new period when this counter
  *	overflows. If the overflow comes as an NMI of this counter's PMU, only peers of the same
- *	PMU do so
+ *	PMU do so. If it was pending at the end of a turn, a task's peers do not
  * @sample_peers: a bit for each counter of the set whose value this counter's records have, too,
  *	with PERF_SAMPLE_READ and PERF_FORMAT_GROUP
  * @switch_overflows: after this many overflows of this counter in a turn, the next set's turn
@@ -407,7 +409,9 @@ enum pmuk_format_action {
  * @counter: the counter that has overflowed. The handler may make those calls on it that are
  *	allowed in NMI, but must not destroy it: the context does that. If the handler sets a
  *	period by pmuk_counter_set_period(), and returns PMUK_FORMAT_RESET, this CPU keeps that
- *	period until the context is started again, or the counter is reset as a peer
+ *	period until the context is started again, or the counter is reset as a peer. If a
+ *	task's overflow was pending at the end of a turn, mostly another task calls the handler
+ *	later. Local reads, pauses, resumes and new periods then return an error
  */
 struct pmuk_format_event {
 	struct pmuk_buffer *buffer;
