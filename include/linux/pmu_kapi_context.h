@@ -324,7 +324,8 @@ struct pmuk_set_info {
  * @PMUK_MSG_OVERFLOW: a counter with PMUK_PMD_NOTIFY has overflowed
  * @PMUK_MSG_WATERMARK: a buffer has passed its watermark
  * @PMUK_MSG_LOST: records were lost; the count is of records. The first of some is reported at
- *	once, and the others at the next watermark, at the stop, or a tenth of a second later
+ *	once, and the others at the next watermark, at the stop, or, while the context is started, a
+ *	tenth of a second later
  * @PMUK_MSG_SWITCH: a counter's overflows have ended a turn, and the next event set's has begun
  * @PMUK_MSG_COUNTER_LOST: (1) a pinned counter was pushed off its PMU less than two seconds ago.
  *	If contexts of lower rank are on that CPU, pmuk takes the counter back from them, and posts
