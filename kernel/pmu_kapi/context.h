@@ -127,9 +127,14 @@ struct pmuk_turn {
 	 * instance's lock guards writes, and RCU guards reads without that lock.
 	 */
 	struct pmuk_counter **counters;
-	/* The instance's lock guards the next four fields. */
-	unsigned long prepared;		/* ->starts of the instance when the slots were prepared */
-	unsigned long enabled;		/* ->starts of the instance at the latest enabling */
+	/* The instance's lock guards the next five fields. */
+	/*
+	 * The value of inst->starts when pmuk_slot_prepare() was last called: equals inst->starts
+	 * if this turn has begun since the latest start.
+	 */
+	unsigned long prepared;
+	/* inst->starts when pmuk_turn_enable() was last called: not for a turn that began masked */
+	unsigned long enabled;
 	u64 runs;			/* turns of this set that have begun */
 	u64 duration;			/* nanoseconds of the turns that have ended */
 	u64 replayed;			/* pending overflows that the next turn has handled */
@@ -170,7 +175,8 @@ struct pmuk_inst {
 	const struct pmuk_slot *failed;
 
 	const struct pmu *lacks;	/* ctx->lock guards: had no room at the latest failure */
-	int ways __guarded_by(&ctx->lock);	/* pmuk_ways at the latest try to find room */
+	/* pmuk_ways() at the latest try to find room: how often contexts have given way there */
+	int ways __guarded_by(&ctx->lock);
 	unsigned int loans __guarded_by(&ctx->lock);	/* registers that the search may borrow */
 	/* Contexts gave way in vain, and none is to do so for this one before that time. */
 	unsigned long vain_until __guarded_by(&ctx->lock);
@@ -179,7 +185,10 @@ struct pmuk_inst {
 	bool missed __guarded_by(&ctx->lock);
 	unsigned long retry_at __guarded_by(&ctx->lock);	/* jiffies of the next try */
 	unsigned long retry_pause __guarded_by(&ctx->lock);	/* jiffies between these tries */
-	/* jiffies from the latest loss since the start to a try; 0: no loss */
+	/*
+	 * The pause in jiffies before the next try after counters were pushed out. It doubles with
+	 * each loss since the start. 0: none yet
+	 */
 	unsigned long lost_pause __guarded_by(&ctx->lock);
 	struct pmuk_reserve *reserve __guarded_by(&ctx->lock);	/* while stopped, or NULL */
 	/* The owner sets it to pmuk_ways() + 1 when events of others wait for a register. */

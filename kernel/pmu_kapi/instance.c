@@ -111,8 +111,11 @@ static bool pmuk_slot_is_tried(const struct pmuk_slot *slot)
 	       !(*pmuk_slot_counter(slot))->writes_aux;
 }
 
-/* The first counter whose trial could push a running task's events out, or NULL. */
-static struct pmuk_slot *pmuk_turn_shares(struct pmuk_turn *turn)
+/*
+ * Returns the first counter whose trial could push out a pinned event of the task that runs there,
+ * or NULL.
+ */
+static struct pmuk_slot *pmuk_turn_pushes_out(struct pmuk_turn *turn)
 {
 	struct pmuk_slot *slot;
 
@@ -139,7 +142,7 @@ static int pmuk_turn_try(struct pmuk_inst *inst, struct pmuk_turn *turn, struct 
 		tried |= slot->def->pmc.flags & PMUK_PINNED;
 	if (!tried)
 		return 0;
-	slot = pmuk_turn_shares(turn);
+	slot = pmuk_turn_pushes_out(turn);
 	/* A load leaves this to pmuk_start(). A CPU that has come back tries again later. */
 	if (slot) {
 		*failed = slot;

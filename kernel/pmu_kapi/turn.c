@@ -205,8 +205,9 @@ static int pmuk_turn_enable_all(struct pmuk_turn *turn, bool first, struct pmuk_
 }
 
 /*
- * Enables the counters of a turn. Those that share an older event look for room once after each
- * start, and not at each exchange. No trial may be in their way then.
+ * Enables the counters of a turn. A counter that joins a host older than itself is tried with a new
+ * event first, see pmuk_host_probe(), once after each start. The CPU's trial lock keeps other
+ * trials from taking the register meanwhile.
  */
 int pmuk_turn_enable(struct pmuk_inst *inst, struct pmuk_turn *turn, struct pmuk_slot **failed)
 	__must_hold(&inst->lock)
