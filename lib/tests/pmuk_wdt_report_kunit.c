@@ -2,12 +2,17 @@
 /*
  * The tests check the order of steps in the watchdog's reports. sched_ext is asked first, because a
  * BPF scheduler may be the reason for a lockup. A CPU that sched_ext tries to help is not reported.
- * Reports by a CPU's own NMI have the branches that the PMU has recorded.
+ * Reports by a CPU's own NMI have the branches that the PMU has recorded. A CPU that has not beaten
+ * since a stop of the machine is not reported for the time of the stop.
  *
- * The sources of reports and of NMIs are compiled here with a log in place of the kernel's calls.
- * The tests therefore need no sched_ext and no PMU that records branches, and print nothing.
+ * The sources of reports, NMIs and beats are compiled here with a log in place of the kernel's
+ * calls. The tests therefore need no sched_ext and no PMU that records branches, and print nothing.
  */
 #include <kunit/test.h>
+#include <linux/console.h>
+#include <linux/cpu.h>
+#include <linux/cpuhotplug.h>
+#include <linux/cpumask.h>
 #include <linux/debug_locks.h>
 #include <linux/nmi.h>
 #include <linux/panic.h>
@@ -15,24 +20,31 @@
 #include <linux/pmu_kapi.h>
 #include <linux/preempt.h>
 #include <linux/printk.h>
+#include <linux/sched.h>
 #include <linux/smp.h>
 #include <linux/string.h>
 #include <linux/timekeeping.h>
+#include <linux/workqueue.h>
 
 #include "pmuk_suite.h"
 
 /* The driver may be built in, too, so its names are changed here. */
 #define pmuk_wdt		report_wdt
+#define pmuk_wdt_beats_start	report_beats_start
+#define pmuk_wdt_beats_stop	report_beats_stop
 #define pmuk_wdt_cpus		report_cpus
 #define pmuk_wdt_device_check	report_device_check
 #define pmuk_wdt_device_next	report_device_next
+#define pmuk_wdt_device_queue_notify	report_device_queue_notify
 #define pmuk_wdt_do_panic	report_do_panic
 #define pmuk_wdt_expect		report_expect
 #define pmuk_wdt_flush		report_flush
+#define pmuk_wdt_has_unisolated	report_has_unisolated
 #define pmuk_wdt_is_in_kgdb	report_is_in_kgdb
 #define pmuk_wdt_is_printing	report_is_printing
 #define pmuk_wdt_is_quiet	report_is_quiet
 #define pmuk_wdt_is_reporting	report_is_reporting
+#define pmuk_wdt_mark_alive	report_mark_alive
 #define pmuk_wdt_mark_kgdb	report_mark_kgdb
 #define pmuk_wdt_nmi		report_nmi
 #define pmuk_wdt_recovered	report_recovered
@@ -111,7 +123,14 @@ bool pmuk_wdt_wants_backtraces(void)
 
 /* The device, kgdb, touches and the timer play no part here. */
 void pmuk_wdt_device_check(struct pmuk_wdt_device *d, u64 now, struct pt_regs *regs) { }
+void pmuk_wdt_device_queue_notify(struct pmuk_wdt_device *d) { }
+void pmuk_wdt_mark_alive(u64 now) { }
 void pmuk_wdt_mark_kgdb(u64 now) { }
+
+bool pmuk_wdt_has_unisolated(const struct cpumask *cpus)
+{
+	return true;
+}
 
 u64 pmuk_wdt_device_next(const struct pmuk_wdt_device *d, u64 now, u64 threshold)
 {
@@ -156,9 +175,12 @@ u64 pmuk_wdt_touched_at(struct pmuk_wdt_cpu *c, int cpu)
 
 #undef in_nmi
 #define in_nmi()			true
+#define pmuk_timer_nmi_disable()	((void)0)
+#define pmuk_timer_nmi_enable()		(-ENODEV)
 #define pmuk_timer_nmi_set(ns)		((void)(ns))
 
 #include "../../drivers/watchdog/pmuk_wdt/nmi.c"
+#include "../../drivers/watchdog/pmuk_wdt/beat.c"
 
 /* Begins a lockup of @cpu with a threshold of 1 s. Returns the time of its report. */
 static u64 begin(int cpu, bool scheduler)
@@ -167,6 +189,8 @@ static u64 begin(int cpu, bool scheduler)
 
 	memset(done, 0, sizeof(done));
 	aborts = scheduler;
+	cpumask_clear(&pmuk_wdt.watched);
+	cpumask_clear(&pmuk_wdt.cpus);
 	pmuk_wdt.times = pmuk_wdt_times_of(NSEC_PER_SEC);
 	atomic_set(&pmuk_wdt.reports, 0);
 	atomic_set(&pmuk_wdt.ended, 0);
@@ -308,12 +332,70 @@ static void own_reports_may_have_no_branches(struct kunit *test)
 	put_cpu();
 }
 
+/* Lets three CPUs watch each other: this one, and two that follow it. They have just beaten. */
+static void begin_three(struct pmuk_wdt_cpu *c[3])
+{
+	int cpus[3] = { smp_processor_id() };
+	unsigned int i;
+
+	cpumask_copy(&pmuk_wdt.watched, cpu_possible_mask);
+	cpus[1] = pmuk_wdt_next_cpu(cpus[0]);
+	cpus[2] = pmuk_wdt_next_cpu(cpus[1]);
+	for (i = 0; i < 3; i++) {
+		begin(cpus[i], false);
+		c[i] = pmuk_wdt_of(cpus[i]);
+		c[i]->beat_at = c[0]->beat_at;
+	}
+	for (i = 0; i < 3; i++) {
+		cpumask_set_cpu(cpus[i], &pmuk_wdt.watched);
+		cpumask_set_cpu(cpus[i], &pmuk_wdt.cpus);
+	}
+}
+
+/* Lets this CPU beat, and check the CPUs that follow it. */
+static void beat(struct pmuk_wdt_cpu *self, u64 now)
+{
+	pmuk_wdt_note_beat(&self->gaps, self->beat_at, now, self->times);
+	self->beat_at = now;
+	pmuk_wdt_check_neighbours(self, now);
+}
+
+/*
+ * After a stop of the machine, this CPU finds the second CPU beating. When the second CPU is silent
+ * later, this CPU checks the third one, which has not beaten since the stop.
+ */
+static void stops_are_remembered_until_all_have_beaten(struct kunit *test)
+{
+	const u64 stop = 5ULL * NSEC_PER_SEC;
+	struct pmuk_wdt_cpu *c[3];
+	u64 now;
+
+	if (num_possible_cpus() < 3)
+		kunit_skip(test, "needs three CPUs");
+	get_cpu();
+	begin_three(c);
+	now = c[0]->beat_at + stop;
+	beat(c[0], now);
+	c[1]->beat_at = now + 1;
+	beat(c[0], now + c[0]->times->beat);
+	KUNIT_EXPECT_EQ(test, c[0]->gaps.ns, stop);
+	now += 4 * c[0]->times->beat;
+	beat(c[0], now);
+	KUNIT_EXPECT_EQ(test, atomic_read(&pmuk_wdt.reports), 0);
+	c[1]->beat_at = now;
+	c[2]->beat_at = now;
+	beat(c[0], now);
+	KUNIT_EXPECT_EQ(test, c[0]->gaps.ns, 0ULL);
+	put_cpu();
+}
+
 static struct kunit_case pmuk_wdt_report_cases[] = {
 	KUNIT_CASE(own_reports_wait_for_sched_ext),
 	KUNIT_CASE(reports_of_others_wait_for_sched_ext),
 	KUNIT_CASE(sched_ext_is_asked_first),
 	KUNIT_CASE(own_reports_have_branches),
 	KUNIT_CASE(own_reports_may_have_no_branches),
+	KUNIT_CASE(stops_are_remembered_until_all_have_beaten),
 	{}
 };
 

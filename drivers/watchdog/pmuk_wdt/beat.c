@@ -196,13 +196,32 @@ static u64 pmuk_wdt_check_silent(struct pmuk_wdt_cpu *self, int cpu, u64 now)
 }
 
 /*
+ * Forgets the gaps that no watched CPU needs: one that is reported needs none. This beat may not
+ * have come to all of these CPUs, but a later one may. If a time is a moment old, the gaps only
+ * stay until the next beat.
+ */
+static void pmuk_wdt_forget_old_gaps(struct pmuk_wdt_cpu *self)
+{
+	u64 oldest = U64_MAX;
+	int cpu;
+
+	if (!self->gaps.ns)
+		return;
+	for_each_cpu(cpu, &pmuk_wdt.watched) {
+		if (pmuk_wdt_of(cpu) != self && !atomic_read(&pmuk_wdt_of(cpu)->reported))
+			oldest = min(oldest, READ_ONCE(pmuk_wdt_of(cpu)->beat_at));
+	}
+	pmuk_wdt_forget_gaps(&self->gaps, oldest);
+}
+
+/*
  * Checks the CPUs that follow this one, up to the first that beats and is not isolated. An isolated
  * CPU beats too rarely to be relied on for the CPUs that follow it. Returns when the next check is
  * due; U64_MAX if the next regular beat is early enough.
  */
 static u64 pmuk_wdt_check_neighbours(struct pmuk_wdt_cpu *self, u64 now)
 {
-	u64 beat, oldest = U64_MAX, next_check = U64_MAX;
+	u64 beat, next_check = U64_MAX;
 	int self_cpu = smp_processor_id(), cpu = self_cpu;
 	unsigned int left;
 
@@ -212,13 +231,12 @@ static u64 pmuk_wdt_check_neighbours(struct pmuk_wdt_cpu *self, u64 now)
 			break;
 		smp_rmb();	/* pairs with pmuk_wdt_online() */
 		beat = READ_ONCE(pmuk_wdt_of(cpu)->beat_at);
-		oldest = min(oldest, beat);
 		if (!pmuk_wdt_is_beating(beat, now, pmuk_wdt_of(cpu)->times))
 			next_check = min(next_check, pmuk_wdt_check_silent(self, cpu, now));
 		else if (!cpumask_test_cpu(cpu, &pmuk_wdt.isolated))
 			break;
 	}
-	pmuk_wdt_forget_gaps(&self->gaps, oldest);
+	pmuk_wdt_forget_old_gaps(self);
 	return next_check;
 }
 

@@ -267,7 +267,10 @@ static inline void pmuk_wdt_note_beat(struct pmuk_wdt_gaps *gaps, u64 latest, u6
 	gaps->end = now;
 }
 
-/* Drops gaps before @beat, the latest beat of the CPU that is checked: they no longer matter. */
+/*
+ * Drops gaps before @beat: they no longer matter. @beat is the oldest of the latest beats of all
+ * CPUs that this CPU may have to check.
+ */
 static inline void pmuk_wdt_forget_gaps(struct pmuk_wdt_gaps *gaps, u64 beat)
 {
 	gaps->ns = min(gaps->ns, gaps->end > beat ? gaps->end - beat : 0);
