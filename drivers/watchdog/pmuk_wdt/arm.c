@@ -169,6 +169,47 @@ static void pmuk_wdt_log_summary(const struct pmuk_wdt *w) __must_hold(&pmuk_wdt
 		nr[PMUK_WDT_NEIGHBOUR_NMI], nr[PMUK_WDT_NEIGHBOUR], nr[PMUK_WDT_NONE]);
 }
 
+/* ---- counters ---- */
+
+/* Returns whether a CPU is stuck: arming interrupts each CPU, and would wait for that one. */
+static bool pmuk_wdt_is_any_stuck(const struct pmuk_wdt *w)
+{
+	int cpu;
+
+	for_each_cpu(cpu, &w->watched) {
+		if (atomic_read(&pmuk_wdt_of(cpu)->reported))
+			return true;
+	}
+	return false;
+}
+
+static void pmuk_wdt_start_counters(struct pmuk_wdt *w) __must_hold(&w->lock)
+{
+	int ret = pmuk_wdt_counters_start(w);
+
+	w->unplaced = ret == -ENODEV;
+	if (ret)
+		pr_notice("no cycle counters (%d): CPUs watch each other\n", ret);
+	pmuk_wdt_counters_test(w);
+}
+
+/*
+ * Returns whether a CPU to watch is online, and none was when the counters were to start. Starting
+ * them would wait for a CPU that is stuck, reported or not.
+ */
+static bool pmuk_wdt_lacks_counters(const struct pmuk_wdt *w) __must_hold(&w->lock)
+{
+	int cpu;
+
+	if (!w->unplaced || pmuk_wdt_is_any_stuck(w))
+		return false;
+	for_each_cpu_and(cpu, &w->watched, &w->cpus) {
+		if (!pmuk_wdt_beats(cpu))
+			return false;
+	}
+	return cpumask_intersects(&w->watched, &w->cpus);
+}
+
 /*
  * Beats queue this work. pmuk_wdt_disarm_all() waits for this work with ->lock held, so this work
  * must not wait for ->lock.
@@ -184,6 +225,8 @@ void pmuk_wdt_manage(struct work_struct *work)
 		pmuk_wdt_counters_judge(w);
 		pmuk_wdt_log_levels();
 		pmuk_wdt_counters_retry(w);
+		if (pmuk_wdt_lacks_counters(w))
+			pmuk_wdt_start_counters(w);
 	}
 	mutex_unlock(&w->lock);
 }
@@ -215,10 +258,8 @@ static int pmuk_wdt_arm_all(struct pmuk_wdt *w) __must_hold(&w->lock)
 		pr_err("not armed: %d\n", ret);
 		return ret;
 	}
-	ret = cpumask_empty(&w->cpus) ? 0 : pmuk_wdt_counters_start(w);
-	if (ret)
-		pr_notice("no cycle counters (%d): CPUs watch each other\n", ret);
-	pmuk_wdt_counters_test(w);
+	if (!cpumask_empty(&w->cpus))
+		pmuk_wdt_start_counters(w);
 	w->armed = true;
 	/* CPUs may have gone offline after pmuk_wdt_choose_beats() chose them. */
 	if (!pmuk_wdt_has_unisolated(&w->watched))
@@ -239,18 +280,6 @@ void pmuk_wdt_disarm_all(struct pmuk_wdt *w) __must_hold(&w->lock)
 	pmuk_wdt_counters_stop(w);
 	pmuk_wdt_beats_stop(w);
 	cancel_work_sync(&w->manage);
-}
-
-/* Returns whether a CPU is stuck: arming interrupts each CPU, and would wait for that one. */
-static bool pmuk_wdt_is_any_stuck(const struct pmuk_wdt *w)
-{
-	int cpu;
-
-	for_each_cpu(cpu, &w->watched) {
-		if (atomic_read(&pmuk_wdt_of(cpu)->reported))
-			return true;
-	}
-	return false;
 }
 
 /* Arms the watchdog with a new threshold in nanoseconds; its self-test runs again. */

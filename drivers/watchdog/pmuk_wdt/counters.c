@@ -150,7 +150,7 @@ static int pmuk_wdt_place_recorders(struct pmuk_context *ctx, struct cpumask *cp
 		pmuk_unload_context(ctx);
 		ret = -ENOSPC;
 	}
-	if (ret)
+	if (ret && ret != -ENODEV)	/* no CPU is online yet */
 		pr_notice_once("not all CPUs can record branches (%d): reports have none\n", ret);
 	return ret;
 }
@@ -257,16 +257,24 @@ void pmuk_wdt_counters_test(struct pmuk_wdt *w) __must_hold(&w->lock)
 
 /* ---- while armed ---- */
 
+/* A CPU that has been stuck for less than a beat still seems to beat. */
+bool pmuk_wdt_beats(int cpu)
+{
+	const struct pmuk_wdt_cpu *c = pmuk_wdt_of(cpu);
+
+	return pmuk_wdt_is_beating(READ_ONCE(c->beat_at), ktime_get_mono_fast_ns(), c->times);
+}
+
 /*
  * Returns whether the CPU has lost its NMI, and beats. pmuk_restart_cpu() would wait for a CPU that
- * is stuck, reported or not. A CPU that has been stuck for less than a beat still seems to beat.
+ * is stuck, reported or not.
  */
 static bool pmuk_wdt_has_lost(int cpu)
 {
 	const struct pmuk_wdt_cpu *c = pmuk_wdt_of(cpu);
 
 	return READ_ONCE(c->lost_reason) && !READ_ONCE(c->own) && !atomic_read(&c->reported) &&
-	       pmuk_wdt_is_beating(READ_ONCE(c->beat_at), ktime_get_mono_fast_ns(), c->times);
+	       pmuk_wdt_beats(cpu);
 }
 
 /*

@@ -64,6 +64,7 @@ struct pmuk_wdt {
 	int thresh __guarded_by(&lock);	/* watchdog_thresh, or -errno, when last armed */
 	int hotplug __guarded_by(&lock);	/* the CPU hotplug state, while armed */
 	struct pmuk_context *ctx __guarded_by(&lock);	/* NULL: no counters; beats read it, too */
+	bool unplaced __guarded_by(&lock);	/* no CPU of ->cpus was online to count on */
 	bool no_nmi;			/* an overflow came as an ordinary interrupt, not as NMI */
 	cpumask_var_t counted __guarded_by(&lock);	/* the CPUs that ->ctx counts on */
 	cpumask_var_t wanted __guarded_by(&lock);	/* CPUs that the settings name */
@@ -176,6 +177,7 @@ int pmuk_wdt_counters_start(struct pmuk_wdt *w) __must_hold(&w->lock);
 void pmuk_wdt_counters_stop(struct pmuk_wdt *w) __must_hold(&w->lock);
 void pmuk_wdt_counters_test(struct pmuk_wdt *w) __must_hold(&w->lock);
 void pmuk_wdt_counters_judge(struct pmuk_wdt *w) __must_hold(&w->lock);
+bool pmuk_wdt_beats(int cpu);
 void pmuk_wdt_counters_retry(struct pmuk_wdt *w) __must_hold(&w->lock);
 
 /* beat.c */
