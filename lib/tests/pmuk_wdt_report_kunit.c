@@ -258,6 +258,21 @@ static void sched_ext_is_asked_first(struct kunit *test)
 	put_cpu();
 }
 
+/* A call for a backtrace takes @seconds. Returns whether there will be more of these calls. */
+static bool asks_again(unsigned int seconds)
+{
+	pmuk_wdt.backtraces = true;
+	pmuk_wdt_check_answer_time(ktime_get_mono_fast_ns() - seconds * NSEC_PER_SEC);
+	return pmuk_wdt.backtraces;
+}
+
+/* A console takes some seconds for a stack. A call that gets no answer takes ten. */
+static void slow_consoles_do_not_end_backtraces(struct kunit *test)
+{
+	KUNIT_EXPECT_TRUE(test, asks_again(3));
+	KUNIT_EXPECT_FALSE(test, asks_again(10));
+}
+
 #define NR_BRANCHES	40U
 
 static struct {
@@ -393,6 +408,7 @@ static struct kunit_case pmuk_wdt_report_cases[] = {
 	KUNIT_CASE(own_reports_wait_for_sched_ext),
 	KUNIT_CASE(reports_of_others_wait_for_sched_ext),
 	KUNIT_CASE(sched_ext_is_asked_first),
+	KUNIT_CASE(slow_consoles_do_not_end_backtraces),
 	KUNIT_CASE(own_reports_have_branches),
 	KUNIT_CASE(own_reports_may_have_no_branches),
 	KUNIT_CASE(stops_are_remembered_until_all_have_beaten),

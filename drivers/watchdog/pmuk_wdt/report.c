@@ -264,12 +264,12 @@ static void pmuk_wdt_list_others(int culprit, u64 now)
 		pr_crit("and %u more CPUs\n", more);
 }
 
-/* The longest time that a CPU which takes NMIs needs for its backtrace. */
-#define PMUK_WDT_ANSWER_NS		NSEC_PER_SEC
+/* The backtrace calls wait for ten seconds if a CPU does not answer. Slow consoles take seconds. */
+#define PMUK_WDT_ANSWER_NS		(9 * NSEC_PER_SEC)
 
 /*
- * The backtrace calls wait for up to ten seconds. If a CPU did not answer in time, make no more of
- * these calls, which would hold up this CPU each time.
+ * If a CPU did not answer in time, make no more backtrace calls, which would hold up this CPU each
+ * time.
  */
 static void pmuk_wdt_check_answer_time(u64 start)
 {
