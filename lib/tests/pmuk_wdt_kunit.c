@@ -638,6 +638,18 @@ static void silent_neighbours_are_looked_past(struct kunit *test)
 	}
 }
 
+/* A CPU that stood still may record its beat after a later beat of another CPU. */
+static void beats_of_others_are_not_replaced(struct kunit *test)
+{
+	s64 first = START + t.beat, later = first + t.beat;
+	atomic64_t alive_at = ATOMIC64_INIT(0);
+
+	pmuk_wdt_raise(&alive_at, later);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&alive_at), later);
+	pmuk_wdt_raise(&alive_at, first);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&alive_at), later);
+}
+
 /* A stop that is short beside the threshold may be long for the watchdog device. */
 static void short_stops_are_stops(struct kunit *test)
 {
@@ -749,6 +761,7 @@ static struct kunit_case pmuk_wdt_cases[] = {
 	KUNIT_CASE(gaps_before_a_beat_do_not_count),
 	KUNIT_CASE(gaps_count_from_a_beat),
 	KUNIT_CASE(silent_neighbours_are_looked_past),
+	KUNIT_CASE(beats_of_others_are_not_replaced),
 	KUNIT_CASE(short_stops_are_stops),
 	KUNIT_CASE(own_nmis_are_waited_for),
 	KUNIT_CASE(own_nmis_may_be_held_up),

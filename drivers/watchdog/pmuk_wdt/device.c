@@ -186,16 +186,14 @@ static void pmuk_wdt_device_delay(struct pmuk_wdt_device *d, u64 ns)
  */
 static void pmuk_wdt_device_credit(struct pmuk_wdt_device *d, s64 ns)
 {
-	s64 was = atomic64_read(&d->credit);
-
-	while (was < ns && !atomic64_try_cmpxchg(&d->credit, &was, ns))
-		;
+	pmuk_wdt_raise(&d->credit, ns);
 }
 
 /*
  * Records the latest beat of any CPU. If no CPU had beaten for too long before, the machine may
  * have stood still, and the device gets more time. A CPU that sees this beat, and so gives no
- * credit itself, has to see the credit, too: this CPU may stand still again between the two.
+ * credit itself, has to see the credit, too: this CPU may stand still again between the two. If a
+ * CPU stands still here, other CPUs have recorded later beats, and this one must not replace them.
  */
 void pmuk_wdt_mark_alive(u64 now)
 {
@@ -203,7 +201,7 @@ void pmuk_wdt_mark_alive(u64 now)
 
 	if (pmuk_wdt_is_stop(was, now, &pmuk_wdt.times))
 		pmuk_wdt_device_credit(&pmuk_wdt.dev, now - was);
-	atomic64_set_release(&pmuk_wdt.alive_at, now);
+	pmuk_wdt_raise(&pmuk_wdt.alive_at, now);	/* a full barrier, after the credit */
 }
 
 /* An NMI in kgdb, where no CPU beats, calls this. All time in kgdb counts. */

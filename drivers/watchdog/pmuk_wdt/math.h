@@ -33,6 +33,7 @@
 #ifndef _PMUK_WDT_MATH_H
 #define _PMUK_WDT_MATH_H
 
+#include <linux/atomic.h>
 #include <linux/bits.h>
 #include <linux/compiler.h>
 #include <linux/math64.h>
@@ -224,6 +225,17 @@ static inline u64 pmuk_wdt_until_check(const struct pmuk_wdt_watch *w,
 				       const struct pmuk_wdt_times *t, u64 now)
 {
 	return pmuk_wdt_left(w->due_at ? w->due_at + t->recheck : pmuk_wdt_deadline(w, t), now);
+}
+
+/* ---- what any CPU may record ---- */
+
+/* Stores @to if *@value is lower. A store is a full barrier. */
+static inline void pmuk_wdt_raise(atomic64_t *value, s64 to)
+{
+	s64 was = atomic64_read(value);
+
+	while (was < to && !atomic64_try_cmpxchg(value, &was, to))
+		;
 }
 
 /* ---- whether a neighbour is stuck ---- */
