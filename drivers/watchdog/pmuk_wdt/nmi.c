@@ -192,7 +192,7 @@ u32 pmuk_wdt_nmi(const struct pmuk_format_event *event)
 	struct pmuk_wdt_cpu *c = this_cpu_ptr(&pmuk_wdt_cpus);
 	u64 now = ktime_get_mono_fast_ns();
 
-	if (!in_nmi() || !(event->sample->valid & PERF_SAMPLE_READ)) {
+	if (!in_nmi()) {
 		WRITE_ONCE(pmuk_wdt.no_nmi, true);
 		pmuk_counter_set_period(event->counter, PMUK_WDT_EVENTS_UNUSED);
 		return PMUK_FORMAT_RESET;
