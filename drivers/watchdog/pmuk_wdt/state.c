@@ -37,8 +37,8 @@ bool pmuk_wdt_is_isolated(int cpu)
 }
 
 /*
- * Returns whether any of @cpus is online and not isolated, and so beats at the full rate. Beats of
- * isolated CPUs are too rare for the watchdog device.
+ * Returns whether any of @cpus is online and beats at the full rate. Beats of isolated CPUs are too
+ * rare for the watchdog device.
  */
 bool pmuk_wdt_has_unisolated(const struct cpumask *cpus)
 {

@@ -65,7 +65,8 @@ struct pmuk_wdt {
 	int hotplug __guarded_by(&lock);	/* the CPU hotplug state, while armed */
 	struct pmuk_context *ctx __guarded_by(&lock);	/* NULL: no counters; beats read it, too */
 	bool unplaced __guarded_by(&lock);	/* no CPU of ->cpus was online to count on */
-	bool no_nmi;			/* an overflow came as an ordinary interrupt, not as NMI */
+	/* An overflow was no NMI: pmuk_wdt_counters_judge() will free the counters. */
+	bool no_nmi;
 	cpumask_var_t counted __guarded_by(&lock);	/* the CPUs that ->ctx counts on */
 	cpumask_var_t wanted __guarded_by(&lock);	/* CPUs that the settings name */
 	struct cpumask cpus;		/* ->lock writes, and only while disarmed: CPUs to watch */
