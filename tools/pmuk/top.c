@@ -471,6 +471,12 @@ static void key_pressed(struct top *top, int key)
 	draw(top);
 }
 
+static void fit_screen(struct top *top)
+{
+	term_size(&top->table.width, &top->lines);
+	prepare(top);	/* the width may have room for cgroups */
+}
+
 /* Handles keys until the next reading is due. Returns false if pmuk is to end. */
 static bool keys_until(struct top *top, u64 since)
 {
@@ -486,8 +492,7 @@ static bool keys_until(struct top *top, u64 since)
 		if (suspended)
 			term_suspend();
 		if (resized) {
-			term_size(&top->table.width, &top->lines);
-			prepare(top);	/* the new width may have room for cgroups */
+			fit_screen(top);
 			draw(top);
 		}
 		if (key)
@@ -502,7 +507,7 @@ static int run_live(struct top *top)
 
 	read_again(top);	/* before term_enter(): errors belong on the shell's screen */
 	term_enter();
-	term_size(&top->table.width, &top->lines);
+	fit_screen(top);
 	for (i = 1;; i++) {
 		draw(top);
 		table_done(top);

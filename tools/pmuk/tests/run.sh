@@ -406,6 +406,7 @@ END
 test_terminal_keys() { terminal keys; }
 test_terminal_resize() { terminal resize; }
 test_terminal_wide() { terminal wide; }
+test_terminal_wide_first() { terminal wide_first; }
 test_terminal_fewer() { terminal fewer; }
 test_terminal_signals() { terminal signals; }
 test_terminal_interrupt_key() { terminal interrupt_key; }

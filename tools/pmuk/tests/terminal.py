@@ -146,6 +146,16 @@ def test_wide(program):
     screen.quit()
 
 
+def test_wide_first(program):
+    """The first table of a wide screen has the names of cgroups."""
+    screen = Screen(program, 'top', '-d', '60', columns=120, lines=30)
+    screen.wait('memory: ')
+    screen.fits()
+    if not re.search('CGROUP(?s:.*)/user.slice', '\n'.join(screen.frame())):
+        sys.exit('no names of cgroups:\n' + '\n'.join(screen.frame()))
+    screen.quit()
+
+
 def test_fewer(program):
     """A table that becomes shorter than the scroll position is shown from an earlier row."""
     screen = start(program)
