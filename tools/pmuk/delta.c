@@ -190,20 +190,31 @@ static bool belongs(const struct map *index, enum view view, const struct entry 
 	return e->kind == kinds[view];
 }
 
-static size_t count_gone(const struct pair *p, enum view view)
+static bool is_selected(const struct selection *only, const struct entry *e)
+{
+	size_t i;
+
+	for (i = 0; i < only->nr; i++)
+		if (only->ids[i] == e->id || (e->kind == TASK && only->ids[i] == e->parent))
+			return true;
+	return !only->nr || (e->kind != TASK && e->kind != GROUP);
+}
+
+static size_t count_gone(const struct pair *p, enum view view, const struct selection *only)
 {
 	size_t i, n = 0;
 
 	for (i = 0; p->before && i < p->before->nr; i++) {
 		const struct entry *e = &p->before->entries[i];
 
-		n += belongs(&p->old, view, e) && map_find(&p->new, key_of(e)) == MAP_NONE;
+		n += belongs(&p->old, view, e) && is_selected(only, e) &&
+		     map_find(&p->new, key_of(e)) == MAP_NONE;
 	}
 	return n;
 }
 
-void delta_make(struct delta *d, enum view view, const struct reading *before,
-		const struct reading *now)
+void delta_make(struct delta *d, enum view view, const struct selection *only,
+		const struct reading *before, const struct reading *now)
 {
 	struct pair p = { .now = now };
 	size_t i;
@@ -216,9 +227,9 @@ void delta_make(struct delta *d, enum view view, const struct reading *before,
 		index_entries(&p.old, before);
 	}
 	for (i = 0; i < now->nr; i++)
-		if (belongs(&p.new, view, &now->entries[i]))
+		if (belongs(&p.new, view, &now->entries[i]) && is_selected(only, &now->entries[i]))
 			add_row(d, &p, &now->entries[i]);
-	d->gone = count_gone(&p, view);
+	d->gone = count_gone(&p, view, only);
 	map_free(&p.old);
 	map_free(&p.new);
 }

@@ -190,9 +190,17 @@ struct delta {
 
 enum view { TASKS, GROUPS, CGROUPS, SUBTREES, CPUS, NR_VIEWS };
 
+#define SELECTED	64
+
+/* The numbers of the tasks and processes that a delta is to have; without a number, all. */
+struct selection {
+	u64 ids[SELECTED];
+	size_t nr;
+};
+
 /* @before: NULL or an empty reading: the totals since counting began */
-void delta_make(struct delta *d, enum view view, const struct reading *before,
-		const struct reading *now);
+void delta_make(struct delta *d, enum view view, const struct selection *only,
+		const struct reading *before, const struct reading *now);
 void delta_free(struct delta *d);
 void totals_add(struct totals *sum, const struct totals *t);
 /* True if no reset came between the readings: the totals of @now include those of @before. */

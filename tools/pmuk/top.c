@@ -14,7 +14,6 @@
 #define FOREVER		UINT64_MAX
 #define MIN_DELAY	(NSEC / 10)
 #define MAX_DELAY	(3600 * NSEC)
-#define PROCESSES	64
 #define SHARE		20		/* tables take at most 1/20 of a CPU's time */
 
 struct top {
@@ -32,8 +31,7 @@ struct top {
 	bool totals;			/* each table covers all since counting began */
 	bool help;
 	int lines;
-	u64 only[PROCESSES];		/* tasks and processes to show; none: all */
-	size_t nr_only;
+	struct selection only;
 };
 
 static const char *const view_names[NR_VIEWS] = { "tasks", "groups", "cgroups", "subtrees",
@@ -54,27 +52,6 @@ static void advance(const char *file, struct reading *before, struct reading *no
 	forget(before);
 	*before = *now;
 	read_on(file, now);
-}
-
-static bool selected(const struct top *top, const struct entry *e)
-{
-	size_t i;
-
-	for (i = 0; i < top->nr_only; i++)
-		if (top->only[i] == e->id || (e->kind == TASK && top->only[i] == e->parent))
-			return true;
-	return !top->nr_only || (e->kind != TASK && e->kind != GROUP);
-}
-
-static void select_rows(struct top *top)
-{
-	struct delta *d = &top->delta;
-	size_t i, n = 0;
-
-	for (i = 0; i < d->nr; i++)
-		if (selected(top, d->rows[i].entry))
-			d->rows[n++] = d->rows[i];
-	d->nr = n;
 }
 
 static void name_cgroups(struct top *top)
@@ -100,10 +77,11 @@ static void prepare(struct top *top)
 {
 	delta_free(&top->delta);
 	delta_free(&top->cpus);
-	delta_make(&top->delta, top->table.view, top->totals ? NULL : &top->before, &top->now);
-	delta_make(&top->cpus, CPUS, top->totals ? NULL : &top->cpus_before, &top->cpus_now);
+	delta_make(&top->delta, top->table.view, &top->only, top->totals ? NULL : &top->before,
+		   &top->now);
+	delta_make(&top->cpus, CPUS, &top->only, top->totals ? NULL : &top->cpus_before,
+		   &top->cpus_now);
 	top->table.r = &top->now;
-	select_rows(top);
 	name_cgroups(top);
 	table_sort(&top->table, &top->delta);
 	if (top->table.first >= top->delta.nr)
@@ -532,14 +510,14 @@ static enum view view_or_die(const char *name)
 	die("there is no view '%s'. There are: tasks groups cgroups subtrees cpus", name);
 }
 
-static void parse_only(struct top *top, char *list)
+static void parse_only(struct selection *only, char *list)
 {
 	char *item, *save;
 
 	for (item = strtok_r(list, ",", &save); item; item = strtok_r(NULL, ",", &save)) {
-		if (top->nr_only == PROCESSES)
-			die("-p: these are more than %d numbers", PROCESSES);
-		top->only[top->nr_only++] = number_or_die(item, 1, UINT32_MAX, "-p");
+		if (only->nr == SELECTED)
+			die("-p: these are more than %d numbers", SELECTED);
+		only->ids[only->nr++] = number_or_die(item, 1, UINT32_MAX, "-p");
 	}
 }
 
@@ -566,7 +544,7 @@ static void option(struct top *top, int c, char *arg)
 		top->iterations = number_or_die(arg, 1, 1000000000, "-n");
 		break;
 	case 'p':
-		parse_only(top, arg);
+		parse_only(&top->only, arg);
 		break;
 	case 'r':
 		top->table.reverse = true;

@@ -301,6 +301,9 @@ test_top_delta() {
 	deltas first second >"$work/json"
 	json "j['interval_ns'] == 2000000000 and not j['since_beginning'] and j['gone'] == 2" \
 		<"$work/json"
+	deltas first second -p 200 | json "j['gone'] == 1"
+	deltas first second -p 100,300 -v groups | json "j['gone'] == 1"
+	deltas first second -p 100 | json "j['gone'] == 0"
 	json "{r['pid']: r['run_ns'] for r in j['rows']}
 		== {100: 1500000000, 500: 250000000, 200: 200000000,
 		1: 100000000, 400: 50000000, 401: 0}" <"$work/json"
