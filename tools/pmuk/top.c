@@ -512,9 +512,11 @@ static enum view view_or_die(const char *name)
 
 static void parse_only(struct selection *only, char *list)
 {
-	char *item, *save;
+	char *save, *item = strtok_r(list, ",", &save);
 
-	for (item = strtok_r(list, ",", &save); item; item = strtok_r(NULL, ",", &save)) {
+	if (!item)
+		die("-p: numbers of tasks or processes are needed, not '%s'", list);
+	for (; item; item = strtok_r(NULL, ",", &save)) {
 		if (only->nr == SELECTED)
 			die("-p: these are more than %d numbers", SELECTED);
 		only->ids[only->nr++] = number_or_die(item, 1, UINT32_MAX, "-p");

@@ -175,6 +175,7 @@ test_usage() { root first
 	done
 	says "'more' is one argument too many" ends 2 "$pmuk" reset more
 	refuses 1 "there is no histogram 'help'" "$pmuk" hist help
+	for args in '' ',' ',,'; do refuses 1 "^pmuk: -p: .* not '$args'$" "$pmuk" top -p "$args"; done
 	for args in 'top -s size' 'top -v files' 'top -d 0' 'top -d x' 'top -n 0' 'top -n -1' \
 		'top -w 20' 'top -p 1,x' \
 			'hist lost' 'hist -c x' 'hist -c 7' 'export --depth x' 'record -m 3' \
