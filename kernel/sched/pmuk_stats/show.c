@@ -63,7 +63,7 @@ static bool pmuk_sched_show_head(struct seq_file *m, struct pmuk_sched *s) __mus
 	}
 	seq_printf(m, "timestamp %llu\nsince %llu\n", ktime_get_ns(), s->since);
 	pmuk_sched_show_events(m, s);
-	seq_printf(m, "memory %zu %zu %zu %u\n", pmuk_sched_task_size(),
+	seq_printf(m, "memory %zu %zu %zu %u\n", kmalloc_size_roundup(pmuk_sched_task_size()),
 		   sizeof(struct pmuk_sched_cpu), pmuk_sched_table_size(s), nr_tasks);
 	seq_printf(m, "unattributed %llu\n",
 		   pmuk_sched_sum_of(&pmuk_sched_cpus.strays) + unknown);

@@ -149,7 +149,7 @@ TEST_F(sched, four_events_can_be_counted)
 	snprintf(text, sizeof(text), "%u:3,%u:2,%u:1,%u:0x0", t, t, t, t);
 	ASSERT_EQ(set_parameter("events", "%s", text), 0);
 	EXPECT_TRUE(parameter_is("events", text));
-	EXPECT_EQ(number_in(SCHED "tasks", "memory "), 80);
+	EXPECT_GE(number_in(SCHED "tasks", "memory "), 96);	/* kmalloc() has no 80 bytes */
 	ASSERT_EQ(write_file(PACE "add", "0 1 1 20 2 300 3 4000"), 0);
 	ASSERT_TRUE(task_totals(getpid(), &self->t));
 	EXPECT_EQ(self->t.counts[0], 4000);
@@ -239,7 +239,7 @@ TEST_F(sched, times_need_no_events)
 	ASSERT_TRUE(comes(task_totals(w.pid, &self->before)));
 	ASSERT_EQ(worker_do(&w, ORDER_YIELD, 10, 0), 0);
 	EXPECT_TRUE(comes(has_run_since(w.pid, &self->before, &self->t)));
-	EXPECT_EQ(number_in(SCHED "tasks", "memory "), 48);
+	EXPECT_EQ(number_in(SCHED "tasks", "memory "), 64);
 	EXPECT_TRUE(worker_end(&w));
 }
 
