@@ -200,11 +200,14 @@ static bool any_unknown(const struct top *top)
 	return event_index(&top->now, "cycles") < 0 || event_index(&top->now, "instructions") < 0;
 }
 
+static const char too_low[] =
+	"?: some slice since counting began was not counted, so the number may be too low\n";
+
 /* Explains the marks that are in the table. */
 static void put_marks(const struct top *top, FILE *out)
 {
 	if (any_invalid(&top->delta) || any_invalid(&top->cpus))
-		fputs("?: not all slices were counted: counts are too low\n", out);
+		fputs(too_low, out);
 	if (any_unknown(top))
 		fputs("-: not counted, or not known to this kernel\n", out);
 	print_missing(out, &top->now);
