@@ -50,7 +50,7 @@ int cmd_disable(int argc, char **argv)
 int cmd_reset(int argc, char **argv)
 {
 	no_more_arguments(argc, argv);
-	return set_parameter("reset", "1", "nothing is counted now; pmuk enable");
+	return set_parameter("reset", "1", "see dmesg(1)");
 }
 
 int cmd_events(int argc, char **argv)

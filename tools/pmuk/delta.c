@@ -148,8 +148,6 @@ static u64 idle_time(const struct pair *p, u64 cpu)
 	if (!now)
 		return NONE;
 	before = p->before ? earlier(p, now) : NULL;
-	if (before && before->t.run > now->t.run)
-		return 0;	/* the time of an idle CPU is estimated, at times too high */
 	return now->t.run - (before ? before->t.run : 0);
 }
 
