@@ -598,7 +598,6 @@ static void __exit pmuk_sched_exit(void)
 	pmuk_sched_show_exit();
 	pmuk_sched_unload();
 	cpuhp_remove_state(pmuk_sched.cpuhp);
-	rcu_barrier();
 }
 module_exit(pmuk_sched_exit);
 

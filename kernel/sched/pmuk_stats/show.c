@@ -196,8 +196,7 @@ static void pmuk_sched_show_cpu(struct seq_file *m, int cpu) __must_hold(&pmuk_s
 	seq_printf(m, "cpu %d", cpu);
 	pmuk_sched_show_totals(m, &job.tasks, pmuk_sched.nr);
 	seq_printf(m, "\nidle %d %llu %llu", cpu, job.idle.run,
-		   job.idle.reasons[PMUK_SCHED_VOLUNTARY] + job.idle.reasons[PMUK_SCHED_SAME] +
-		   job.idle.reasons[PMUK_SCHED_OTHER]);
+		   job.idle.reasons[PMUK_SCHED_VOLUNTARY]);
 	pmuk_sched_show_counts(m, job.idle.counts, pmuk_sched.nr);
 	seq_printf(m, "\nirq %d %llu %llu\nleft %d", cpu,
 		   READ_ONCE(stat[CPUTIME_IRQ]), READ_ONCE(stat[CPUTIME_SOFTIRQ]), cpu);
