@@ -90,11 +90,8 @@ static bool asks_for_help(const char *word)
 	return !strcmp(word, "--help") || !strcmp(word, "-h");
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
-	int status;
-
-	signal_begin();
 	if (argc < 2)
 		usage();
 	if (asks_for_help(argv[1]) || !strcmp(argv[1], "help")) {
@@ -106,7 +103,15 @@ int main(int argc, char **argv)
 		help_verb(stdout, running);
 		return 0;
 	}
-	status = running->run(argc - 1, argv + 1);
+	return running->run(argc - 1, argv + 1);
+}
+
+int main(int argc, char **argv)
+{
+	int status;
+
+	signal_begin();
+	status = run(argc, argv);
 	finish_output(stdout, "standard output");
 	return status;
 }

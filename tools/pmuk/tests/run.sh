@@ -191,8 +191,12 @@ test_root_too_long() {
 
 test_full_disk() { root first
 	[ -c /dev/full ] || return 0
-	ends 1 "$pmuk" export 2>"$work/said" >/dev/full
-	grep -q 'cannot write to standard output: No space' "$work/said"
+	local args
+	for args in export --help help 'export --help'; do
+		# shellcheck disable=SC2086	# words on purpose
+		ends 1 "$pmuk" $args 2>"$work/said" >/dev/full
+		grep -q 'cannot write to standard output: No space' "$work/said" || broken "$args"
+	done
 }
 
 # ---- top ----
