@@ -46,7 +46,7 @@ struct recording_sample {
 	struct perf_event_header header;
 	u64 id;			/* recording_id() of SUM_RUN */
 	u32 pid, tid;
-	u64 time;		/* ns of the CPU's clock, when the slice ended */
+	u64 time;		/* see pmuk_sched_switch.time */
 	u32 cpu, zero;
 	u64 period;
 	u64 nr;

@@ -27,7 +27,9 @@
 /**
  * struct pmuk_sched_switch - record of a switch from one task to the next
  * @header: type is PMUK_SCHED_RECORD_SWITCH, misc has a reason and perhaps PMUK_SCHED_INVALID
- * @time: end of the slice of @prev_pid, in ns on the CPU's clock: interrupts are included
+ * @time: end of the slice of @prev_pid, in ns on the CPU's clock: interrupts are included, but no
+ *	steal time since boot. So in a guest from which a hypervisor takes time, the times of two
+ *	CPUs cannot be compared, nor a time with that of perf's records, which include steal time
  * @prev_pid: pid of the task that has left, 0 for the idle task
  * @next_pid: pid of the task that follows, 0 for the idle task
  * @run: length of that slice, in ns; U32_MAX also stands for anything longer
