@@ -37,7 +37,10 @@ DEFINE_EVENT(pmuk_context, pmuk_context_close,
 	     TP_ARGS(id, value)
 );
 
-/* The turn of an event set has ended, and the turn of another set has begun. */
+/*
+ * A context has taken one event set off the PMU and put its next set on (multiplexing); ns is how
+ * long that took.
+ */
 TRACE_EVENT(pmuk_switch,
 	    TP_PROTO(u64 id, int cpu, u16 from, u16 to, u64 ns),
 	    TP_ARGS(id, cpu, from, to, ns),
@@ -68,7 +71,10 @@ TRACE_EVENT(pmuk_give_way,
 	    TP_printk("context=%llu cpu=%d to=%llu", __entry->id, __entry->cpu, __entry->to)
 );
 
-/* A counter has overflowed; the action is what its format wants: enum pmuk_format_action. */
+/*
+ * A counter has overflowed. action: the flags that the record format's handler returned, enum
+ * pmuk_format_action.
+ */
 TRACE_EVENT(pmuk_overflow,
 	    TP_PROTO(u64 id, int cpu, u16 set, u16 num, u32 action),
 	    TP_ARGS(id, cpu, set, num, action),

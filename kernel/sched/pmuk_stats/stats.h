@@ -331,7 +331,8 @@ enum {
 struct pmuk_sched_cpu {
 	struct pmuk_sched_task *task;	/* owner: the running task; NULL: off, or in a switch */
 	/*
-	 * Owner: the group that a switch reads. If this slice must not end in the fast path, and
+	 * Owner: the counters that a switch reads together (struct pmuk_group; no relation to
+	 * struct pmuk_sched_group, a process). If this slice must not end in the fast path, and
 	 * while ->task is NULL, it is a group whose reads are never fast.
 	 */
 	struct pmuk_group *const *group;
@@ -341,7 +342,10 @@ struct pmuk_sched_cpu {
 	unsigned long idle_since;	/* owner: jiffies when the idle task came */
 	u64 idle_reported __guarded_by(&pmuk_sched.on_lock);	/* longest idle time shown so far */
 	u8 counted;			/* owner: PMUK_SCHED_UNCOUNTED etc. */
-	/* Owner: accounting began in this slice of idle, and ->start is too early. */
+	/*
+	 * Owner: accounting began while this CPU was idle. The run queue's clock is rarely updated
+	 * in idle, so ->start is the time of an older update.
+	 */
 	bool began_idle;
 	bool partial;			/* owner: a sync in this slice found the counters lost */
 	bool invalid;			/* owner: the counters missed some slice */

@@ -589,8 +589,8 @@ static noinline void pmuk_sched_switch_general(struct pmuk_sched_cpu *c,
 }
 
 /*
- * Handles the first switch of a tick, whose read lets the tick's other reads be fast, and switches
- * in the slow path.
+ * pmuk_group_read() succeeds only after one pmuk_read_local() in the same jiffy; this switch makes
+ * that call. Switches in the slow path, whose group is never fast, come here, too.
  */
 static noinline void pmuk_sched_switch_reading(struct pmuk_sched_cpu *c,
 					       enum pmuk_sched_departure departure,
