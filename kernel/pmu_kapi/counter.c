@@ -409,7 +409,8 @@ struct pmuk_counter *pmuk_counter_make(const struct pmuk_attr *attr, int cpu,
 			 ret == -ENOSPC ? "its PMU is full" :
 			 ret == -ENODEV ? "its PMU has gone" :
 			 ret == -EOPNOTSUPP ? "no AUX area, no freq or no interrupts" :
-			 "no AUX area for it", ret);
+			 ret == -EBUSY || ret == -EINVAL ? "no AUX area for it" :
+			 "perf says", ret);
 		pmuk_counter_unmake(c);
 		return ERR_PTR(ret);
 	}

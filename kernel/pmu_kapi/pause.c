@@ -360,13 +360,12 @@ static int pmuk_change_local(struct pmuk_counter *c, unsigned long from,
  * pmuk_counter_pause() - stop counting at once
  * @c: the counter
  *
- * Hardware counters are stopped, and perf core's time_enabled and time_running
- * go on. Events that the hardware still counts until pmuk_counter_resume() are left out of
- * every value. Overflows are not reported, not even one whose interrupt was due before the pause.
- * The hardware counts on if perf core reschedules
- * the counter, and until the end of an NMI that is not the PMU's own or, with AMD's
- * PerfMonV2, has an overflow of @c to serve. User space that reads the register by the control page
- * then sees these events until the resume. Pausing a paused counter does nothing.
+ * Hardware counters are stopped, and perf core's time_enabled and time_running go on. Overflows are
+ * not reported, not even one whose interrupt was due before the pause. Events that the hardware
+ * still counts until pmuk_counter_resume() are left out of every value. The hardware counts on if
+ * perf core reschedules the counter, and until the end of an NMI that is not the PMU's own or, with
+ * AMD's PerfMonV2, has an overflow of @c to serve. User space that reads the register by the
+ * control page then sees these events until the resume. Pausing a paused counter does nothing.
  *
  * An NMI may interrupt perf core while it updates the count. If that NMI pauses the counter,
  * reads get the exact count after the NMI, and until then may lack the events in flight. They lack
