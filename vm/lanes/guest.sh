@@ -121,6 +121,17 @@ suites() { for suite in /sys/kernel/debug/kunit/pmuk_*; do echo "${suite##*/}"; 
 # and perf core allows fewer and fewer of them, down to one each tick.
 all_interrupts() { echo 0 >/proc/sys/kernel/perf_cpu_time_max_percent; }
 
+# tell_if_slow PROGRAM: a program's TAP is printed when it has ended. After five minutes, prints how far it has come, for
+# the case that the machine is ended as a stuck one.
+tell_if_slow()
+{
+	sleep 300 &
+	# shellcheck disable=SC2064	# the present value is meant
+	trap "kill $!; exit" TERM
+	wait $!
+	{ echo "$1 still runs"; tail -n 3 /tmp/tap; ps -o pid,stat,time,comm; } | sed 's/^/pmuk-vm: /' | log
+}
+
 # kselftest PROGRAM...: their TAP, each a document of its own; one that does not come to its end
 # leaves tests out, or fails by its status. kselftest's runner.sh prints one result a program, and each line of a
 # program behind "# ", as a comment: the manifest's cases would be lost.
@@ -128,7 +139,9 @@ kselftest()
 {
 	for program in "$@"; do
 		status=0
+		tell_if_slow "$program" &
 		"$program" >/tmp/tap 2>&1 || status=$?
+		kill $! 2>/dev/null || :	# tell_if_slow may have ended
 		{
 			printf 'KTAP version 1\n1..1\n    KTAP version 1\n    # Subtest: %s\n' "$program"
 			sed -E -n -e '/^# +(RUN|OK) /d' -e 's/^/    /' -e '/^    (not )?ok |^    1\.\.|^    # /p' /tmp/tap
