@@ -78,8 +78,9 @@ static void pmuk_inst_retire_locked(struct pmuk_inst *inst)
 	inst->grace = get_state_synchronize_rcu();
 }
 
-static int pmuk_turn_place(struct pmuk_turn *turn, struct pmuk_attr *attr, u64 now,
-			   struct pmuk_slot **failed)
+static int pmuk_turn_place(struct pmuk_inst *inst, struct pmuk_turn *turn, struct pmuk_attr *attr,
+			   u64 now, struct pmuk_slot **failed)
+	__must_hold(&inst->ctx->lock)
 {
 	struct pmuk_slot *slot;
 	struct pmuk_counter *c;
@@ -91,7 +92,7 @@ static int pmuk_turn_place(struct pmuk_turn *turn, struct pmuk_attr *attr, u64 n
 			return PTR_ERR(c);
 		WRITE_ONCE(*pmuk_slot_counter(slot), c);
 		/* A CPU that comes back is not kept away by what was written meanwhile. */
-		if (!READ_ONCE(slot->inst->ctx->loaded) &&
+		if (!inst->ctx->loaded &&
 		    !pmuk_slot_takes(slot, slot->def->pmd.long_reset, attr->period)) {
 			pr_debug("load: set %u, counter %u: its PMU refuses long_reset\n",
 				 turn->set->id, slot->def->num);
@@ -201,7 +202,7 @@ static int pmuk_turns_place(struct pmuk_inst *inst, struct pmuk_slot **failed)
 
 	guard(mutex)(lock);
 	for (i = 0; i < inst->nr_turns && !ret; i++)
-		ret = pmuk_turn_place(&inst->turns[i], &attr, now, failed);
+		ret = pmuk_turn_place(inst, &inst->turns[i], &attr, now, failed);
 	for (i = 0; i < inst->nr_turns && !ret; i++)
 		ret = pmuk_turn_try(inst, &inst->turns[i], failed);
 	return ret;
