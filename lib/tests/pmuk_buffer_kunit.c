@@ -673,7 +673,8 @@ static void page_shows_a_task(struct kunit *test)
 
 	pmuk_test_pin_first(test);
 	c = pmuk_test_enabled(test, &(struct pmuk_attr){
-		.type = pmuk_sim_type(sim), .period = 1000, .buffer = b }, -1, current);
+		.type = pmuk_sim_type(sim), .period = 1000, .flags = PMUK_NO_THROTTLE,
+		.buffer = b }, -1, current);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 3500), 3500);
 	KUNIT_EXPECT_EQ(test, (u64)pmuk_buffer_control(b)->offset, 3000);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);

@@ -173,23 +173,12 @@ static void irq_nmi_raise(void)
  */
 #define IRQ_NMI_CYCLES	50000
 
-/* perf core sets hw.interrupts of a throttled and stopped event to this. */
-#define MAX_INTERRUPTS	(~0ULL)
-
 static DEFINE_PER_CPU(struct perf_event *, irq_nmi_event);
 
 static void irq_nmi_overflow(struct perf_event *event, struct perf_sample_data *data,
 			     struct pt_regs *regs)
 {
-	bool throttled = event->hw.interrupts == MAX_INTERRUPTS;
-
-	/*
-	 * Slow interrupts make perf core lower its limit, down to one overflow in a tick. So undo
-	 * throttling.
-	 */
-	event->hw.interrupts = 0;
-	if (throttled)
-		event->pmu->start(event, 0);
+	pmuk_irq_unthrottle(event);
 	if (in_nmi())
 		irq_handle_nmi();
 }

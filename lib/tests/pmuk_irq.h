@@ -4,6 +4,7 @@
 #define _PMUK_IRQ_H
 
 #include <linux/of.h>
+#include <linux/perf_event.h>
 #include <linux/preempt.h>
 #include <linux/types.h>
 
@@ -55,6 +56,19 @@ static inline void pmuk_irq_nudge(void)
 	if (IS_ENABLED(CONFIG_OF) && of_machine_is_compatible("linux,dummy-virt"))
 		write_sysreg(0, pmovsset_el0);
 #endif
+}
+
+/*
+ * Slow interrupts make perf core lower its limit, down to one overflow in a tick. The handler of an
+ * event that perf core may throttle calls this.
+ */
+static inline void pmuk_irq_unthrottle(struct perf_event *event)
+{
+	bool throttled = event->hw.interrupts == U64_MAX;	/* perf core has stopped it */
+
+	event->hw.interrupts = 0;
+	if (throttled)
+		event->pmu->start(event, 0);
 }
 
 int pmuk_irq_get_nmi(void);

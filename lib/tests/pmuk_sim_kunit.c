@@ -22,7 +22,7 @@ static void perf_overflow(struct perf_event *event, struct perf_sample_data *dat
 {
 	struct perf_overflows *overflows = event->overflow_handler_context;
 
-	event->hw.interrupts = 0;	/* prevents throttling */
+	pmuk_irq_unthrottle(event);
 	overflows->nr++;
 	overflows->counted_inside += pmuk_sim_count(overflows->sim, event->attr.config, 1);
 }
