@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks rules of this project that no checker of Linux has.
 
-    vm/conventions.py KIND TOP      KIND: exports, functions, files, errnos, comments, names, fields
+    vm/conventions.py KIND TOP      KIND: exports, functions, files, errnos, comments, names, fields, shown
 
 Prints what breaks a rule, and ends with 1 if something does.
 """
@@ -409,9 +409,41 @@ def fields(top):
     print(f'{number} files')
 
 
+def tests_of(top):
+    """The tests of each suite in vm/lanes/tests, also the parts of their names."""
+    suites, tests = [], {}
+    with open(os.path.join(top, 'vm/lanes/tests'), encoding='utf-8') as rows:
+        for line in rows:
+            if re.match(r'\w', line):
+                suites = line.split(':')[0].split()
+            elif re.match(r' +(?!skip |from )\S', line):
+                for suite in suites:
+                    tests.setdefault(suite, set()).update(re.findall(r'\w+', line))
+    return tests
+
+
+def shown(top):
+    """The tests that tables of documents name, in a column "shown by" of "SUITE: TEST, TEST", exist."""
+    tests = tests_of(top)
+    number = 0
+    for path, text in sources(top, ('.rst',), 'Documentation'):
+        for first, rows in re.findall(r'^(=+ +)=+\n[^\n]*\bshown by\n=+ +=+\n(.*?)^=+ +=+$', text, re.M | re.S):
+            suite = None
+            for name, colon in re.findall(r'([\w.-]+)(:?)', ' '.join(row[len(first):] for row in rows.splitlines())):
+                if colon:
+                    suite = name
+                elif not name.endswith('.litmus'):
+                    number += 1
+                    if name not in tests.get(suite, ()) and name not in tests:
+                        yield f'{path}: {suite} has no test {name}'
+    print(f'{number} names')
+    if not number:
+        yield 'no document names a test'
+
+
 def main():
     kinds = {'exports': exports, 'functions': functions, 'files': files, 'errnos': errnos,
-             'comments': comments, 'names': names, 'fields': fields}
+             'comments': comments, 'names': names, 'fields': fields, 'shown': shown}
     broken = list(kinds[sys.argv[1]](sys.argv[2]))
     for line in broken:
         print(line)

@@ -38,7 +38,7 @@ struct pmuk_aux_ops {
 
 /**
  * struct pmuk_aux_attr - what the AUX area of a buffer is to be like
- * @nr_pages: number of pages: a power of two, or 0 for no AUX area
+ * @nr_pages: number of pages: a power of two up to 2^19, or 0 for no AUX area
  * @order: the area consists of pieces of 2^@order pages that are contiguous in memory; a piece is
  *	at most the whole area
  * @prefer: take smaller pieces where no pieces of @order are free

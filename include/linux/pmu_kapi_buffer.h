@@ -35,13 +35,13 @@ enum pmuk_buffer_flags {
 
 /**
  * struct pmuk_buffer_attr - the size of a buffer, its mode and its wakeups
- * @nr_pages: pages of data: a power of two, or 0 for a control page only. With
+ * @nr_pages: pages of data: a power of two up to 2^19, or 0 for a control page only. With
  *	PMUK_BUFFER_USER_TAIL, the number of pages until the first map
  * @mode: what becomes of a record for which there is no room
  * @watermark: wake the consumer each so many bytes; 0: each full page. At most half of
  *	the data. The first of some lost records wakes the consumer, too, and so does the
  *	stop of the buffer
- * @wakeup_events: wake the consumer each so many records instead, if not 0
+ * @wakeup_events: wake the consumer each so many records instead, if not 0; @watermark is 0 then
  * @flags: enum pmuk_buffer_flags
  * @completion: completed at each wakeup, or NULL. The caller owns and initialises the
  *	completion, waits on it, and may complete it for reasons of its own, too. It must

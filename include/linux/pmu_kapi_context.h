@@ -236,7 +236,7 @@ enum pmuk_pmd_flags {
  *	overflows. If the overflow comes as an NMI of this counter's PMU, only peers of the same
  *	PMU do so. If it was pending at the end of a turn, a task's peers do not
  * @sample_peers: a bit for each counter of the set whose value this counter's records have, too,
- *	with PERF_SAMPLE_READ and PERF_FORMAT_GROUP
+ *	with PERF_SAMPLE_READ and PERF_FORMAT_GROUP; at most PMUK_PEERS_MAX, and not this counter
  * @switch_overflows: after this many overflows of this counter in a turn, the next set's turn
  *	comes; 0: the counter's overflows do not end the turn
  * @cookie: the consumer's own number, in records with PMUK_SAMPLE_COOKIE, and for formats

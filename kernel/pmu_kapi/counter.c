@@ -316,8 +316,9 @@ static int pmuk_counter_adopt(struct pmuk_counter *c, const struct pmuk_attr *at
  * fit; -EOVERFLOW if @attr->max_stack, with PMUK_CALLCHAIN_USER, is above the sysctl
  * perf_event_max_stack; -EOPNOTSUPP if the PMU lacks a capability asked for, such as interrupts for
  * a period, or @attr->freq is for an event that traces, or @attr->sample_type asks for a field that
- * callbacks do not get, or that this kernel does not support; -ENOMEM. A PMU's own errors are
- * passed on as they are.
+ * callbacks do not get, or that this kernel does not support; -EBUSY if the PMU takes the events of
+ * CPUs or those of tasks, as Intel PT does, and has some of the other kind; -ENOMEM. A PMU's own
+ * errors are passed on as they are.
  *
  * With a CPU's buffer, the fields are those of records: -EOPNOTSUPP if records do not have what
  * @attr->sample_type or @attr->read_format asks for. Also -EINVAL if the PMU's driver has all its

@@ -285,9 +285,10 @@ static int pmuk_write_pmd(struct pmuk_context *ctx, const struct pmuk_pmd *pmd)
  * Return: @count, or how many were done before one failed; -EINVAL if @ctx is NULL or an ERR_PTR(),
  * or @count is negative or @req is NULL; -EBUSY if @ctx was started. An entry fails with -ENOENT if
  * there is no such event set; -EINVAL for an impossible number, unknown flags, too long a period,
- * a freq that contradicts the periods, or with PMUK_CTX_EXPORT a freq without PERF_SAMPLE_PERIOD in
- * the records, or if it says what an overflow is to do and has no period, or if the context is
- * loaded and the driver of a PMU on which the counter is now refuses a new period; -EBUSY if the
+ * too high a freq, a freq that contradicts the periods, or with PMUK_CTX_EXPORT a freq without
+ * PERF_SAMPLE_PERIOD in the records, or for too many sample_peers, or the counter itself among
+ * them, or if it says what an overflow is to do and has no period, or if the context is loaded and
+ * the driver of a PMU on which the counter is now refuses a new period; -EBUSY if the
  * context is loaded, and a counter without a period is to get one, or the reverse, or its periods
  * are to be randomized or adapted differently, or with PMUK_TARGET_TREE periods or peers are to
  * change; -ENOMEM.

@@ -247,9 +247,9 @@ static int pmuk_context_load(struct pmuk_context *ctx, struct pmuk_target *targe
  * of the CPU's PMU refuses a &pmuk_pmd.long_reset; -EBUSY if @ctx is loaded, or with
  * PMUK_TARGET_TREE the task has forked meanwhile; -EOPNOTSUPP for PMUK_CTX_YIELD and
  * PMUK_CTX_RESERVE on a task, and for what cannot be done with a task's children: several sets,
- * PMUK_CTX_MASK, a limit, random or long periods, peers, PERF_SAMPLE_READ in records; -ENODEV if
- * no CPU of the target is online; -ENOMEM; as pmuk_counter_create(); and what &pmuk_format.init
- * says.
+ * PMUK_CTX_MASK, a limit, periods that are random, long or adapted (&pmuk_pmd.freq), peers,
+ * PERF_SAMPLE_READ in records; -ENODEV if no CPU of the target is online; -ENOMEM; as
+ * pmuk_counter_create(); and what &pmuk_format.init says.
  */
 int pmuk_load_context(struct pmuk_context *ctx, struct pmuk_target *target)
 {

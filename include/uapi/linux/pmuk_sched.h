@@ -114,8 +114,9 @@ struct pmuk_sched_stat {
 /*
  * Starts the stream of a file, once for each file. EBUSY: the file has a stream, or another file
  * has that CPU; EINVAL: a wrong argument; ENODEV: there is no such CPU; ENOBUFS: all streams
- * together would have more memory than the module's parameter stream_mb allows. A file may be given
- * to poll(2) before it has a stream.
+ * together would have more memory than the module's parameter stream_mb allows; ENOMEM. Before this
+ * call, a file may be given to poll(2), and the other calls and mmap(2) fail with ENODEV. open(2)
+ * fails with EACCES without CAP_PERFMON.
  */
 #define PMUK_SCHED_STREAM	_IOW('p', 0xc0, struct pmuk_sched_stream)
 #define PMUK_SCHED_STAT		_IOR('p', 0xc1, struct pmuk_sched_stat)
