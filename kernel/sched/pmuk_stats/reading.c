@@ -333,12 +333,15 @@ void pmuk_sched_reading_free(struct pmuk_sched_reading *r)
 	*r = (struct pmuk_sched_reading){};
 }
 
-/* If its tables prove too small, a reading begins again, at most this many times. */
+/*
+ * If its tables prove too small, a reading begins again, at most this many times. A table also
+ * needs room for what ends during the reading, so there is more room at each try.
+ */
 #define PMUK_SCHED_READING_TRIES	8
 
-static void *pmuk_sched_alloc(unsigned int *room, unsigned int nr, size_t size)
+static void *pmuk_sched_alloc(unsigned int *room, unsigned int nr, unsigned int tries, size_t size)
 {
-	*room = nr * 5 / 4 + 64;
+	*room = nr * 5 / 4 + (64U << tries);
 	return kvcalloc(*room, size, GFP_KERNEL_ACCOUNT);
 }
 
@@ -351,15 +354,15 @@ static void pmuk_sched_add_strays(struct pmuk_sched_reading *r)
 				    pmuk_sched_stray(per_cpu_ptr(&pmuk_sched_cpus, cpu)));
 }
 
-static int pmuk_sched_try_tasks(struct pmuk_sched_reading *r)
+static int pmuk_sched_try_tasks(struct pmuk_sched_reading *r, unsigned int tries)
 {
 	/* If there are more tasks when they are copied, the reading begins again. */
 	unsigned int nr = context_unsafe(READ_ONCE(pmuk_sched.nr_tasks));
 	/* If there are more groups when they are copied, the reading begins again, too. */
 	unsigned int nr_groups = context_unsafe(READ_ONCE(pmuk_sched.nr_groups));
 
-	r->tasks = pmuk_sched_alloc(&r->room, nr, sizeof(*r->tasks));
-	r->groups = pmuk_sched_alloc(&r->room_groups, nr_groups, sizeof(*r->groups));
+	r->tasks = pmuk_sched_alloc(&r->room, nr, tries, sizeof(*r->tasks));
+	r->groups = pmuk_sched_alloc(&r->room_groups, nr_groups, tries, sizeof(*r->groups));
 	if (!r->tasks || !r->groups)
 		return -ENOMEM;
 	pmuk_sched_reading_begin(r);
@@ -374,12 +377,12 @@ static int pmuk_sched_try_tasks(struct pmuk_sched_reading *r)
 	return 0;
 }
 
-static int pmuk_sched_try_cgroups(struct pmuk_sched_reading *r)
+static int pmuk_sched_try_cgroups(struct pmuk_sched_reading *r, unsigned int tries)
 {
 	/* If there are more cgroups when they are copied, the reading begins again. */
 	unsigned int nr = context_unsafe(READ_ONCE(pmuk_sched.nr_cgroups));
 
-	r->lines = pmuk_sched_alloc(&r->room_lines, nr, sizeof(*r->lines));
+	r->lines = pmuk_sched_alloc(&r->room_lines, nr, tries, sizeof(*r->lines));
 	if (!r->lines)
 		return -ENOMEM;
 	pmuk_sched_reading_begin(r);
@@ -394,7 +397,7 @@ static int pmuk_sched_try_cgroups(struct pmuk_sched_reading *r)
 }
 
 static int pmuk_sched_read(struct pmuk_sched_reading *r,
-			   int (*try)(struct pmuk_sched_reading *r))
+			   int (*try)(struct pmuk_sched_reading *r, unsigned int tries))
 {
 	unsigned int tries;
 	int ret = -EAGAIN;
@@ -402,7 +405,7 @@ static int pmuk_sched_read(struct pmuk_sched_reading *r,
 	lockdep_assert_held(&pmuk_sched.on_lock);
 	for (tries = 0; tries < PMUK_SCHED_READING_TRIES && ret == -EAGAIN; tries++) {
 		pmuk_sched_reading_free(r);
-		ret = try(r);
+		ret = try(r, tries);
 	}
 	return ret;
 }
