@@ -599,11 +599,18 @@ static inline bool worker_end(struct worker *w)
 	return told && ended(w->pid);
 }
 
-/* Runs @fn in a child, whose exit status is the result of @fn. The child dies with its parent. */
+/*
+ * Runs @fn in a child, whose exit status is the result of @fn. The child dies with its parent. If
+ * there can be no child, the test ends: kill(2) would take -1 for all processes.
+ */
 static inline int start(int (*fn)(void *arg), void *arg)
 {
 	int pid = fork();
 
+	if (pid < 0) {
+		perror("fork");
+		abort();
+	}
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		_exit(fn(arg));
@@ -675,7 +682,7 @@ static inline bool busy_start(struct busy *busy)
 	signal(SIGTERM, end_being_busy);	/* the child inherits it */
 	busy->pid = start(be_busy, busy);
 	signal(SIGTERM, SIG_DFL);
-	return busy->pid > 0;
+	return true;
 }
 
 /* A busy task can use this as @act: a child adds events, and exits. */

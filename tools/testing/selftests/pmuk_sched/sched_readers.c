@@ -17,15 +17,18 @@ static uint64_t run_of(const char *who, int cpu)
 	return number_in(SCHED "cpus", begin);
 }
 
+#define FEWEST_IDLE	8	/* two readings of each file */
+
 /*
  * A reading must not send an IPI to an idle CPU. If a task has run on the last CPU during a
  * reading, an IPI was allowed, and the reading does not count. Each reading reads one file, so that
- * even on a slow machine most readings end before a kernel thread runs on that CPU again. The test
- * does not wait for RCU grace periods, as RCU's kthread may run on that CPU.
+ * even on a slow machine most readings end before a kernel thread runs on that CPU again. If few
+ * do, the test is content with less. It does not wait for RCU grace periods, as RCU's kthread may
+ * run on that CPU.
  */
 TEST_F(sched, idle_cpus_are_left_alone)
 {
-	uint64_t was, now, calls;
+	uint64_t was, now, calls, begun = now_ns();
 	int last = nr_cpus() - 1, idle = 0;
 
 	if (!last)
@@ -33,7 +36,9 @@ TEST_F(sched, idle_cpus_are_left_alone)
 	if (!calls_begin())
 		SKIP(return, "calls between CPUs are not told");
 	ASSERT_TRUE(calls_filter(last));
-	for (was = run_of("cpu", last); idle < 4 * READS; was = now) {
+	for (was = run_of("cpu", last);
+	     idle < 4 * READS && now_ns() < begun + (idle < FEWEST_IDLE ? 4 : 1) * PATIENCE;
+	     was = now) {
 		read_file_of(idle);
 		now = run_of("cpu", last);
 		ASSERT_TRUE(calls_mark(now == was));
@@ -42,7 +47,8 @@ TEST_F(sched, idle_cpus_are_left_alone)
 	calls = calls_on(last);
 	calls_end();
 	TH_LOG("%" PRIu64 " calls on CPU %d in %d readings", calls, last, idle);
-	EXPECT_LT(calls, READS);
+	EXPECT_GE(idle, FEWEST_IDLE);
+	EXPECT_LT(4 * calls, (uint64_t)idle);
 }
 
 /* Idle time increases from reading to reading, although the idle CPU is not woken. */
@@ -224,12 +230,13 @@ TEST_F(sched, readers_miss_nothing_that_ends)
 	ASSERT_TRUE(busy_start(&ends));
 	bad = 0;
 	for (end = now_ns() + 3 * NSEC_PER_SEC, i = 0;
-	     now_ns() < end || after.counts[0] < goal; i++) {
+	     now_ns() < end || (after.counts[0] < goal && now_ns() < end + PATIENCE); i++) {
 		bad += !reads_all();
 		ASSERT_TRUE(exited_totals(&after));
 	}
 	TH_LOG("%d of %d readings were wrong, while processes with threads ended", bad, i);
 	EXPECT_EQ(bad, 0);
+	EXPECT_GE(after.counts[0], goal);
 	EXPECT_TRUE(busy_end(&ends, &rounds));
 	comes(!rmdir(group) || errno != EBUSY);
 	cgroups_unmount(root);
