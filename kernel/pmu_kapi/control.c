@@ -80,7 +80,7 @@ static int pmuk_context_start_insts(struct pmuk_context *ctx, struct pmuk_target
 		inst->retry_at = jiffies;	/* ... and does not wait for the watch */
 		if (inst->ret == -ENOSPC && !first)
 			inst->ret = pmuk_rank_make_room(inst, pmuk_inst_start);
-		else if (!inst->ret && !inst->missed)
+		else if (!inst->missed)
 			pmuk_rank_placed(inst);
 		if (inst->ret && !inst->missed && !first)
 			first = inst;

@@ -316,9 +316,9 @@ static int pmuk_counter_adopt(struct pmuk_counter *c, const struct pmuk_attr *at
  * fit; -EOVERFLOW if @attr->max_stack, with PMUK_CALLCHAIN_USER, is above the sysctl
  * perf_event_max_stack; -EOPNOTSUPP if the PMU lacks a capability asked for, such as interrupts for
  * a period, or @attr->freq is for an event that traces, or @attr->sample_type asks for a field that
- * callbacks do not get, or that this kernel does not support; -EBUSY if the PMU takes the events of
- * CPUs or those of tasks, as Intel PT does, and has some of the other kind; -ENOMEM. A PMU's own
- * errors are passed on as they are.
+ * callbacks do not get, or that this kernel does not support; -EBUSY if the PMU cannot have events
+ * of CPUs and of tasks at the same time, as Intel PT, and has some of the other kind; -ENOMEM. A
+ * PMU's own errors are passed on as they are.
  *
  * With a CPU's buffer, the fields are those of records: -EOPNOTSUPP if records do not have what
  * @attr->sample_type or @attr->read_format asks for. Also -EINVAL if the PMU's driver has all its
@@ -493,7 +493,8 @@ EXPORT_SYMBOL_GPL(pmuk_counter_destroy_deferred);
  *
  * Follows pfmk_start() of perfmon2's KAPI. Enabling an enabled counter does
  * nothing; enabling one in PMUK_COUNTER_ERROR tries to place it again. After an
- * error the counter does not count until a later call succeeds.
+ * error the counter does not count until a later call succeeds. If a pinned counter finds no
+ * register, younger pinned events of that PMU on that CPU are in error, too.
  *
  * Context: May sleep.
  * Return: 0; -EINVAL if @c is NULL or an ERR_PTR(); -ENOSPC if the counter is pinned and its PMU

@@ -597,6 +597,30 @@ bool pmuk_inst_has_pinned(struct pmuk_inst *inst, const struct pmu *pmu, int ran
 	return false;
 }
 
+static bool pmuk_turn_uses(const struct pmuk_turn *turn, const struct pmu *pmu)
+{
+	struct pmuk_slot *slot;
+
+	pmuk_for_each_slot(slot, turn) {
+		if ((slot->def->pmc.flags & PMUK_PINNED) && pmuk_slot_pmu(slot) == pmu)
+			return true;
+	}
+	return false;
+}
+
+/* Returns whether pinned counters of @pmu were enabled since the load, even if they then failed. */
+bool pmuk_inst_has_used(struct pmuk_inst *inst, const struct pmu *pmu)
+{
+	unsigned int i;
+
+	guard(mutex)(&inst->lock);
+	for (i = 0; i < inst->nr_turns; i++) {
+		if (inst->turns[i].enabled && pmuk_turn_uses(&inst->turns[i], pmu))
+			return true;
+	}
+	return false;
+}
+
 /*
  * Returns whether a counter that counts now was pushed out, and stores its PMU in ->lacks. Returns
  * false for a masked instance, whose restart enables all counters.

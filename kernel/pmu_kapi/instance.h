@@ -24,6 +24,7 @@ int pmuk_inst_start(struct pmuk_inst *inst);
 void pmuk_inst_stop(struct pmuk_inst *inst);
 void pmuk_inst_restart(struct pmuk_inst *inst);
 bool pmuk_inst_has_pinned(struct pmuk_inst *inst, const struct pmu *pmu, int rank);
+bool pmuk_inst_has_used(struct pmuk_inst *inst, const struct pmu *pmu);
 bool pmuk_inst_has_lost(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock);
 int pmuk_inst_reclaim(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock);
 void pmuk_inst_watch(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock);

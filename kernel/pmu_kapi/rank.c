@@ -135,14 +135,14 @@ static bool pmuk_inst_recall(struct pmuk_inst *inst, struct pmuk_inst *by)
 }
 
 /*
- * Makes @inst give way if a counter was pushed out, and @to has counters of that PMU. A third
- * context may have stopped since, so @inst tries again soon, and later after each further loss: the
- * sets of @to may push it out in turn. Returns false, and the walk goes on.
+ * Makes @inst give way if a counter was pushed out, and @to has enabled counters of that PMU. A
+ * third context may have stopped since, so @inst tries again soon, and later after each further
+ * loss: the sets of @to may push it out in turn. Returns false, and the walk goes on.
  */
 static bool pmuk_inst_give_way_if_lost(struct pmuk_inst *inst, struct pmuk_inst *to)
 	__must_hold(&inst->ctx->lock)
 {
-	if (pmuk_inst_has_lost(inst) && pmuk_inst_has_pinned(to, inst->lacks, INT_MAX)) {
+	if (pmuk_inst_has_lost(inst) && pmuk_inst_has_used(to, inst->lacks)) {
 		pmuk_inst_give_way(inst, to->ctx->id);
 		inst->lost_pause = clamp(2 * inst->lost_pause, PMUK_RETRY_MIN, PMUK_RETRY_MAX);
 		inst->retry_pause = inst->lost_pause;
@@ -164,9 +164,11 @@ static bool pmuk_inst_counts(struct pmuk_inst *inst)
 }
 
 /*
- * The instance counts. perf core serves pinned counters in the order of their creation. So when the
- * counters of @inst are enabled, they may push out younger ones: of reservations, and of contexts
- * of lower rank, which give way.
+ * Called when @inst counts, and when it could not be started. perf core serves pinned counters in
+ * the order of their creation, and once one has found no register, it places no younger one of that
+ * PMU. So when the counters of @inst are enabled, they may push out younger ones, even if they then
+ * fail: those of reservations, and those of contexts of lower rank, which give way and come back
+ * with new ones.
  */
 void pmuk_rank_placed(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
 {
@@ -187,8 +189,7 @@ static void pmuk_rank_searched(struct pmuk_inst *inst, bool took, bool found)
 
 	inst->vain_pause = found ? 0 : clamp(2 * inst->vain_pause, least, PMUK_VAIN_MAX);
 	inst->vain_until = jiffies + inst->vain_pause;
-	if (found)
-		pmuk_rank_placed(inst);
+	pmuk_rank_placed(inst);
 	if (took)
 		pmuk_rank_any_below(inst, pmuk_inst_recall);
 }

@@ -497,6 +497,28 @@ static void older_counters_of_two(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_told(low, PMUK_MSG_COUNTER_LOST), 1);
 }
 
+/*
+ * perf core places no counter that is younger than one that finds no register. So the start of the
+ * higher context, which fails on each CPU, takes the register of the lower one there. The lower
+ * one gets it back.
+ */
+static void older_counters_that_fail(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	struct pmuk_context *high = ranked(test, sim, NORMAL, 2);
+	int cpu;
+
+	pmuk_ctx_load(test, high, -1);
+	running(test, sim, LOW, 1, -1);
+	for_each_online_cpu(cpu) {
+		KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, cpu, 1), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_sim_count_on(sim, cpu, 0, 5), 5);
+	}
+	KUNIT_EXPECT_EQ(test, pmuk_start(high, NULL), -ENOSPC);
+	for_each_online_cpu(cpu)
+		KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(pmuk_sim_count_on(sim, cpu, 0, 5) == 5));
+}
+
 /* A context that has lost a counter to others, of another PMU, keeps the counters that it has. */
 static void other_losses_stay(struct kunit *test)
 {
@@ -1409,6 +1431,7 @@ static struct kunit_case pmuk_rank_cases[] = {
 	KUNIT_CASE(older_counters_give_way),
 	KUNIT_CASE(older_counters_that_stopped),
 	KUNIT_CASE(older_counters_of_two),
+	KUNIT_CASE(older_counters_that_fail),
 	KUNIT_CASE(other_losses_stay),
 	KUNIT_CASE(counters_taken_back_push_out),
 	KUNIT_CASE(vain_tries_are_rare),
