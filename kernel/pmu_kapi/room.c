@@ -128,9 +128,9 @@ static void pmuk_room_work(struct work_struct *work)
  * counters of tasks, as perf core places a CPU's pinned counters first. The call tries @attrs in a
  * worker on @cpu. Counters that are not pinned may be off that CPU's PMU until perf core's next
  * rotation, some milliseconds later. The CPU's pinned counters keep their registers. During the
- * trial, a pinned counter that another caller enables on @cpu may find no register, and a real-time
- * or deadline task that preempts the worker may lose its pinned counters for good. The answer may
- * be outdated when the call returns.
+ * trial, a pinned counter that another caller enables on @cpu may find no register, or may lose the
+ * one that it has found, and a real-time or deadline task that preempts the worker may lose its
+ * pinned counters for good. The answer may be outdated when the call returns.
  *
  * Context: May sleep; waits for a worker of @cpu, and for other calls and loads. Not with CPU
  * hotplug locked.
