@@ -3,6 +3,7 @@
  * Enables and disables the counters of a set together. The caller first asks whether one of them
  * has to look for room: then it enables each by itself.
  */
+#include <kunit/visibility.h>
 #include <linux/perf_local_core.h>
 #include <linux/timekeeping.h>
 
@@ -52,6 +53,20 @@ bool pmuk_counters_are_probed(struct pmuk_counter *const *counters, unsigned int
 }
 
 /*
+ * Keeps the hosts on. Until pmuk_counter_enable() notes that a rider needs its host, the only other
+ * rider of that host may be disabled, and would disable the host.
+ */
+static void pmuk_batch_hold_hosts(struct pmuk_counter *const *counters, unsigned int nr)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr; i++) {
+		if (pmuk_counter_can_batch(counters[i]) && counters[i]->host)
+			pmuk_host_hold(counters[i]);
+	}
+}
+
+/*
  * Does what pmuk_event_enable() does before it enables. While a host is off, all its riders are, so
  * it needs no time of its own.
  */
@@ -75,11 +90,13 @@ void pmuk_counters_enable(struct pmuk_counter *const *counters, unsigned int nr)
 {
 	struct perf_event *events[PMUK_SET_COUNTERS];
 
+	pmuk_batch_hold_hosts(counters, nr);
 	pmuk_batch_note_start(counters, nr);
 	/* The time of a rider runs from its start only if its host has a register then. */
 	perf_events_enable(events, pmuk_batch(counters, nr, true, events));
 	perf_events_enable(events, pmuk_batch(counters, nr, false, events));
 }
+EXPORT_SYMBOL_IF_KUNIT(pmuk_counters_enable);
 
 /* Disables the counters of a set likewise. pmuk_counter_disable() then publishes the values. */
 void pmuk_counters_disable(struct pmuk_counter *const *counters, unsigned int nr)

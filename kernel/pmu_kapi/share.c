@@ -400,7 +400,7 @@ static int pmuk_host_probe(struct pmuk_host *host) __must_hold(&host->lock)
 		return 0;
 	ret = pmuk_event_end_trial(pmuk_host_create_event(host, false));
 	host->grace = get_state_synchronize_rcu();
-	/* pmuk_counters_enable() takes no ->lock, and may have enabled the host meanwhile. */
+	/* pmuk_counters_enable() may have enabled the host meanwhile, without ->lock. */
 	return perf_local_state(host->event) > PERF_EVENT_STATE_OFF ? 0 : ret;
 }
 
@@ -463,6 +463,18 @@ int pmuk_rider_enable(struct pmuk_counter *c)
 bool pmuk_rider_is_probed(const struct pmuk_counter *c)
 {
 	return c->host && !c->founder && perf_local_state(c->hw_event) <= PERF_EVENT_STATE_OFF;
+}
+
+/*
+ * The rider is about to be enabled: from now on, its host stays enabled when other riders are
+ * disabled.
+ */
+void pmuk_host_hold(struct pmuk_counter *c)
+{
+	struct pmuk_host *host = c->host;
+
+	guard(mutex)(&host->lock);
+	pmuk_host_set_riding(host, c, true);
 }
 
 /*

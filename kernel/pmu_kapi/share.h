@@ -80,6 +80,7 @@ int pmuk_host_try(struct pmuk_counter *c);
 bool pmuk_host_serves(const struct pmuk_host *host, const struct pmuk_attr *attr, int cpu);
 int pmuk_rider_enable(struct pmuk_counter *c);
 bool pmuk_rider_is_probed(const struct pmuk_counter *c);
+void pmuk_host_hold(struct pmuk_counter *c);
 bool pmuk_rider_refuse(struct pmuk_counter *c);
 bool pmuk_rider_is_refused(const struct pmuk_counter *c);
 void pmuk_host_follow(struct pmuk_counter *c);

@@ -284,6 +284,27 @@ static void register_is_free_between(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_test_count(test, b), 5);
 }
 
+/*
+ * A context has enabled @c together with others, and pmuk_counter_enable() is still to come, when
+ * the only other rider is disabled. The register stays. On stock kernels, @c counts later.
+ */
+static void register_is_held_for_sets(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	struct pmuk_attr attr = share_attr(sim, 0, 0);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_counter *other = pmuk_test_enabled(test, &attr, cpu, NULL);
+	struct pmuk_counter *c = pmuk_test_counter(test, &attr, cpu, NULL);
+
+	pmuk_counters_enable(&c, 1);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(other), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 5);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 7), 7);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 9), 0);	/* no rider is left */
+}
+
 static void no_callback(struct pmuk_counter *c, const struct pmuk_sample *sample, void *data)
 {
 }
@@ -1264,6 +1285,7 @@ static struct kunit_case pmuk_share_cases[] = {
 	KUNIT_CASE(callbacks_change_others),
 	KUNIT_CASE(many_take_one_register),
 	KUNIT_CASE(register_is_free_between),
+	KUNIT_CASE(register_is_held_for_sets),
 	KUNIT_CASE(others_do_not_share),
 	KUNIT_CASE(hosts_are_created_without_lock),
 	KUNIT_CASE(cpus_share_nothing),
