@@ -58,9 +58,9 @@ struct pmuk_counter_fast {
  *	PMUK_CALLCHAIN_USER, the fields of samples that only hardware or perf core fills in,
  *	branch_sample_type, sample_regs_intr, sample_regs_user and max_stack. If pmu_kapi is a
  *	module, counters that perf core may throttle share only with each other, and are throttled
- *	together. Counters of tasks, counters that are not pinned, events of software and of uncore
- *	PMUs, events that trace, and counters whose period is too short for the CPU's PMU are
- *	always private
+ *	together. Counters of tasks, counters that are not pinned, events of software, of uncore
+ *	PMUs and of AMD's IBS, events that trace, and counters whose period is too short for the
+ *	CPU's PMU are always private
  * @PMUK_CALLCHAIN_USER: perf core makes the callchain of PERF_SAMPLE_CALLCHAIN, which then has a
  *	part in user space, too, and callbacks get the callchain, too. Not on stock kernels
  */
