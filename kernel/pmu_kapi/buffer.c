@@ -180,6 +180,7 @@ static struct pmuk_buffer *pmuk_buffer_alloc(const struct pmuk_buffer_attr *attr
 	b->user_tail = attr->flags & PMUK_BUFFER_USER_TAIL;
 	b->watermark = attr->watermark;
 	b->completion = attr->completion;
+	mutex_init(&b->map_lock);
 	mutex_init(&b->lock);
 	init_irq_work(&b->wake_work, pmuk_buffer_wake_up);
 	init_waitqueue_head(&b->own_waitq);

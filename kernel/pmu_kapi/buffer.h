@@ -37,7 +37,9 @@ struct pmuk_buffer {
 	struct completion *completion;	/* const: the consumer's, or NULL */
 	struct page *control;		/* const */
 	struct pmuk_aux *aux;		/* const: NULL without an AUX area */
-	struct mutex lock;		/* held to map and unmap */
+	/* Calls of mmap(2) take it before ->lock. Kernel callers do not wait for these. */
+	struct mutex map_lock;
+	struct mutex lock;		/* held briefly, also to create and destroy counters */
 	struct pmuk_pages data __guarded_by(&lock);	/* const unless ->user_tail */
 	unsigned int maps __guarded_by(&lock);	/* maps of the control page and the data */
 	bool dropped __guarded_by(&lock);	/* the last map took the data pages with it */
@@ -99,6 +101,7 @@ struct pmuk_map {
 	unsigned long pinned;		/* const: other pages, under the mm's RLIMIT_MEMLOCK */
 	bool reads;			/* const once mapped: the mm may read registers */
 	bool of_aux;			/* const: of the AUX area, and not of the data */
+	bool first;			/* const once mapped: the data had no other map */
 	refcount_t vmas;		/* two while mremap(2) moves the map */
 	struct pmuk_pages data;		/* the last map takes the buffer's data pages, ... */
 	struct rcu_work late;		/* ... and frees them once no writer uses them */

@@ -112,22 +112,22 @@ static const char *pmuk_mmap_fault(const struct pmuk_buffer *b, struct vm_area_s
 }
 
 /*
- * Exchange the buffer's data pages, which nobody has mapped, for those in @data, and free the old
- * ones. Writers have preemption off, so no writer uses the old pages after the grace period.
+ * Exchange the buffer's data pages, which nobody has mapped, for those in @data. Writers have
+ * preemption off, so no writer uses the old pages after the grace period.
  */
 static void pmuk_mmap_swap(struct pmuk_buffer *b, struct pmuk_pages *data)
-	__must_hold(&b->lock)
+	__must_hold(&b->map_lock)
 {
 	u64 size = (u64)data->nr * PAGE_SIZE;
 
 	pmuk_ring_hold(&b->ring);
 	synchronize_rcu();
+	guard(mutex)(&b->lock);
 	swap(b->data, *data);
 	b->ring.page->data_size = size;
 	pmuk_aux_swap(b);
 	pmuk_ring_reset(&b->ring, b->data.map, size, pmuk_buffer_watermark(b, size));
 	b->dropped = false;
-	pmuk_pages_free(data);
 }
 
 /*
@@ -190,28 +190,50 @@ static void pmuk_mmap_clean_page(struct pmuk_buffer *b) __must_hold(&b->lock)
 }
 
 /*
- * Map the buffer's data pages, or @nr new pages, which then replace them. If this fails, the buffer
- * stays as it was.
+ * Map @nr new pages, which then replace the buffer's data pages. If this fails, the buffer stays as
+ * it was.
  */
-static int pmuk_mmap_data(struct pmuk_buffer *b, unsigned int nr, struct vm_area_struct *vma)
-	__must_hold(&b->lock)
+static int pmuk_mmap_bring(struct pmuk_buffer *b, unsigned int nr, struct vm_area_struct *vma)
+	__must_hold(&b->map_lock)
 {
 	struct pmuk_pages data;
 	int ret;
 
-	if (b->user_tail && !b->maps)
-		pmuk_mmap_clean_page(b);
-	if (nr == b->data.nr && !b->dropped)
-		return pmuk_mmap_insert_all(b, &b->data, vma);
 	ret = pmuk_pages_alloc(&data, nr, GFP_KERNEL_ACCOUNT, cpu_to_node(b->cpu), 0, false);
 	if (ret)
 		return ret;
 	ret = pmuk_mmap_insert_all(b, &data, vma);
-	if (ret)
-		pmuk_pages_free(&data);
-	else
+	if (!ret)
 		pmuk_mmap_swap(b, &data);
+	pmuk_pages_free(&data);
 	return ret;
+}
+
+/* Counts the map. Returns whether the map has to bring data pages, or -EBUSY. */
+static int pmuk_mmap_begin(struct pmuk_map *m, unsigned int nr)
+{
+	struct pmuk_buffer *b = m->b;
+
+	guard(mutex)(&b->lock);
+	if ((b->maps && nr != b->data.nr) || (b->aux_maps && b->aux_pgoff <= nr)) {
+		pr_debug("mmap: other maps are of another size, or of the AUX area there\n");
+		return -EBUSY;
+	}
+	if (b->user_tail && !b->maps)
+		pmuk_mmap_clean_page(b);
+	m->first = !b->maps++;
+	m->reads = b->reads;
+	return nr != b->data.nr || b->dropped;
+}
+
+/* Other maps may have ended while this one failed. They have left the data pages to this one. */
+static void pmuk_mmap_undo(struct pmuk_map *m)
+{
+	struct pmuk_buffer *b = m->b;
+
+	guard(mutex)(&b->lock);
+	if (!--b->maps && !m->first)
+		pmuk_mmap_drop(b, m);
 }
 
 static int pmuk_mmap_locked(struct pmuk_map *m, struct vm_area_struct *vma)
@@ -220,19 +242,20 @@ static int pmuk_mmap_locked(struct pmuk_map *m, struct vm_area_struct *vma)
 	struct pmuk_buffer *b = m->b;
 	int ret;
 
-	lockdep_assert_held(&b->lock);
-	if ((b->maps && nr != b->data.nr) || (b->aux_maps && b->aux_pgoff <= nr)) {
-		pr_debug("mmap: other maps are of another size, or of the AUX area there\n");
-		return -EBUSY;
-	}
-	ret = pmuk_mmap_data(b, nr, vma);
-	if (ret)
+	lockdep_assert_held(&b->map_lock);
+	ret = pmuk_mmap_begin(m, nr);
+	if (ret < 0)
 		return ret;
-	b->maps++;
-	m->reads = b->reads;
 	if (m->reads)
 		perf_allow_user_reads(vma->vm_mm);
-	return 0;
+	if (ret)
+		ret = pmuk_mmap_bring(b, nr, vma);
+	else
+		/* No other map can bring pages now, and the last map cannot go: the pages stay. */
+		ret = pmuk_mmap_insert_all(b, context_unsafe(&b->data), vma);
+	if (ret)
+		pmuk_mmap_undo(m);
+	return ret;
 }
 
 /* ---- maps of the AUX area ---- */
@@ -268,24 +291,36 @@ static void pmuk_aux_drop(struct pmuk_buffer *b) __must_hold(&b->lock)
 		pmuk_aux_announce(b);
 }
 
-static int pmuk_aux_mmap_locked(struct pmuk_map *m, struct vm_area_struct *vma)
+static int pmuk_aux_mmap_begin(struct pmuk_buffer *b, struct vm_area_struct *vma)
 {
-	struct pmuk_buffer *b = m->b;
 	const char *fault;
-	int ret;
 
-	lockdep_assert_held(&b->lock);
+	guard(mutex)(&b->lock);
 	fault = pmuk_aux_mmap_fault(b, vma);
 	if (fault) {
 		pr_debug("mmap: %s\n", fault);
 		return -EINVAL;
 	}
-	ret = pmuk_mmap_insert_pages(vma, 0, &b->aux->pages);
-	if (ret)
-		return ret;
 	b->aux_maps++;
 	b->aux_pgoff = vma->vm_pgoff;
 	return 0;
+}
+
+static int pmuk_aux_mmap_locked(struct pmuk_map *m, struct vm_area_struct *vma)
+{
+	struct pmuk_buffer *b = m->b;
+	int ret;
+
+	lockdep_assert_held(&b->map_lock);
+	ret = pmuk_aux_mmap_begin(b, vma);
+	if (ret)
+		return ret;
+	ret = pmuk_mmap_insert_pages(vma, 0, &b->aux->pages);
+	if (ret) {
+		guard(mutex)(&b->lock);
+		pmuk_aux_drop(b);
+	}
+	return ret;
 }
 
 /* ---- maps of either kind ---- */
@@ -347,7 +382,7 @@ static int pmuk_mmap_make(struct pmuk_buffer *b, struct vm_area_struct *vma)
 
 	if (IS_ERR(m))
 		return PTR_ERR(m);
-	scoped_guard(mutex, &b->lock)
+	scoped_guard(mutex, &b->map_lock)
 		ret = m->of_aux ? pmuk_aux_mmap_locked(m, vma) : pmuk_mmap_locked(m, vma);
 	if (ret) {
 		pmuk_map_put(m, vma->vm_mm);

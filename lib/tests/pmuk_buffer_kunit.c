@@ -868,6 +868,7 @@ static void failed_aux_map_leaves_nothing(struct kunit *test)
 	struct map_file *f = new_map_file(test, &attr);
 
 	sweep_maps(test, f, 1 + 2, MAP_DATA, 1 + 2);
+	KUNIT_EXPECT_EQ(test, f->b->aux_maps, 0);
 }
 
 #define HOLD_NS	(10 * NSEC_PER_SEC)
@@ -931,11 +932,16 @@ static void last_unmap_does_not_wait(struct kunit *test)
 
 #define PIECES	4			/* pages in a piece of an AUX area */
 
-/* Counts the pages that this task has allocated. */
+/* Counts the pages that this task has allocated, and how many while the lock of @b was held. */
 struct allocated {
 	struct task_struct *task;
 	struct tracepoint *tp;
+	struct pmuk_buffer *b;		/* or NULL */
 	unsigned long accounted, others;
+	unsigned int locked;
+	struct completion grace;	/* no grace period can end from now on */
+	bool grace_waits;		/* the task was seen to wait for a grace period, ... */
+	bool grace_locked;		/* ... and the lock was held then */
 };
 
 static void see_page_alloc(void *data, struct page *page, unsigned int order, gfp_t gfp,
@@ -945,10 +951,12 @@ static void see_page_alloc(void *data, struct page *page, unsigned int order, gf
 
 	if (current != a->task || !page)
 		return;
-	if (gfp & __GFP_ACCOUNT)
-		a->accounted += BIT(order);
-	else
+	if (!(gfp & __GFP_ACCOUNT)) {
 		a->others += BIT(order);
+		return;
+	}
+	WRITE_ONCE(a->accounted, a->accounted + BIT(order));
+	a->locked += a->b && mutex_is_locked(&a->b->lock);
 }
 
 static void find_page_alloc(struct tracepoint *tp, void *data)
@@ -1003,6 +1011,68 @@ static void maps_are_charged(struct kunit *test)
 
 	KUNIT_ASSERT_TRUE(test, map_file_at(f, 0, 1 + MAP_DATA));
 	KUNIT_EXPECT_GE(test, a->accounted, MAP_DATA);
+	pmuk_test_unmap(test, MAP_AT, 1 + MAP_DATA);
+}
+
+/*
+ * A process that is over its memory.high sleeps while it allocates. The creation of a counter takes
+ * the lock, and must not wait for that process.
+ */
+static void maps_allocate_without_the_lock(struct kunit *test)
+{
+	const struct pmuk_buffer_attr attr = { .nr_pages = 2, .flags = PMUK_BUFFER_USER_TAIL,
+					       .aux.nr_pages = 2 };
+	struct map_file *f = new_map_file(test, &attr);
+	struct allocated *a = see_allocations(test);
+
+	a->b = f->b;
+	KUNIT_EXPECT_TRUE(test, map_file_at(f, 1 + 2, 2));
+	pmuk_test_unmap(test, MAP_AT, 2);
+	KUNIT_EXPECT_TRUE(test, map_file_at(f, 0, 1 + 2));
+	pmuk_test_unmap(test, MAP_AT, 1 + 2);
+	KUNIT_EXPECT_TRUE(test, map_file_at(f, 0, 1 + MAP_DATA));
+	KUNIT_EXPECT_GE(test, a->accounted, MAP_DATA);
+	KUNIT_EXPECT_EQ(test, a->locked, 0);
+	pmuk_test_unmap(test, MAP_AT, 1 + MAP_DATA);
+}
+
+static bool waits_with_all_pages(const struct allocated *a)
+{
+	return READ_ONCE(a->accounted) >= MAP_DATA &&
+	       READ_ONCE(a->task->__state) == TASK_UNINTERRUPTIBLE;
+}
+
+/* Holds up the grace period for which a map waits once it has its pages, and looks at the lock. */
+static int see_lock_in_grace_period(void *data)
+{
+	u64 end = ktime_get_ns() + HOLD_NS;
+	struct allocated *a = data;
+
+	scoped_guard(rcu) {
+		complete(&a->grace);
+		while (!waits_with_all_pages(a) && ktime_get_ns() <= end)
+			cpu_relax();
+		a->grace_waits = waits_with_all_pages(a);
+		a->grace_locked = mutex_is_locked(&a->b->lock);
+	}
+	return pmuk_test_wait_for_stop();
+}
+
+static void maps_wait_without_the_lock(struct kunit *test)
+{
+	struct map_file *f = new_map_file(test, &user_pages);
+	struct allocated *a = see_allocations(test);
+	int cpu = pmuk_test_other_cpu(test, raw_smp_processor_id());
+	struct task_struct *task;
+
+	a->b = f->b;
+	init_completion(&a->grace);
+	task = pmuk_test_thread(test, cpu, see_lock_in_grace_period, a);
+	wait_for_completion(&a->grace);
+	KUNIT_EXPECT_TRUE(test, map_file_at(f, 0, 1 + MAP_DATA));
+	kthread_stop(task);
+	KUNIT_EXPECT_TRUE(test, a->grace_waits);
+	KUNIT_EXPECT_FALSE(test, a->grace_locked);
 	pmuk_test_unmap(test, MAP_AT, 1 + MAP_DATA);
 }
 
@@ -1099,6 +1169,8 @@ static struct kunit_case pmuk_buffer_cases[] = {
 	KUNIT_CASE(last_unmap_does_not_wait),
 	KUNIT_CASE(pages_are_charged_if_asked),
 	KUNIT_CASE(maps_are_charged),
+	KUNIT_CASE(maps_allocate_without_the_lock),
+	KUNIT_CASE(maps_wait_without_the_lock),
 	KUNIT_CASE(memory_is_near_its_cpu),
 	KUNIT_CASE(wakes_the_callers_queue),
 	{}
