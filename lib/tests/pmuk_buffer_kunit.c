@@ -643,6 +643,50 @@ static void page_is_updated_by_one_at_a_time(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, page_watch.unheld, 0);
 }
 
+/* Pinned counters of the CPU take all registers, until the counter of this task has none. */
+static void take_all_registers(struct kunit *test, struct pmuk_counter *c)
+{
+	const struct pmuk_attr attr = { .type = PERF_TYPE_HARDWARE,
+					.config = PERF_COUNT_HW_CPU_CYCLES,
+					.flags = PMUK_PINNED | PMUK_PRIVATE };
+	struct pmuk_counter *taker;
+	unsigned int i;
+
+	for (i = 0; i < 64 && pmuk_counter_state(c) == PMUK_COUNTER_ACTIVE; i++) {
+		taker = count_cycles(test, &attr, raw_smp_processor_id(), NULL);
+		KUNIT_EXPECT_EQ(test, pmuk_counter_enable(taker), 0);
+	}
+	KUNIT_ASSERT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_WAITING);
+}
+
+/*
+ * The counter is enabled while its task runs, with a register or without one. User space adds the
+ * time since the latest update, so perf core updates the page after each sleep of the task.
+ */
+static void page_without_a_register_leaves_sleep_out(struct kunit *test)
+{
+	struct pmuk_buffer *b = pmuk_test_new_buffer(test, &(struct pmuk_buffer_attr){}, -1);
+	const struct perf_event_mmap_page *page = pmuk_buffer_control(b);
+	const struct pmuk_attr attr = { .type = PERF_TYPE_HARDWARE,
+					.config = PERF_COUNT_HW_CPU_CYCLES,
+					.config1 = IS_ENABLED(CONFIG_ARM64) ? ARM64_USER_READS : 0,
+					.buffer = b };
+	struct pmuk_counter *c;
+	u32 lock;
+
+	pmuk_test_pin_first(test);
+	c = count_cycles(test, &attr, -1, current);
+	if (c->on_page)
+		kunit_skip(test, "perf core keeps no page here");
+	KUNIT_ASSERT_EQ(test, pmuk_counter_enable(c), 0);
+	take_all_registers(test, c);
+	lock = READ_ONCE(page->lock);
+	usleep_range(20000, 21000);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_WAITING);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(page->index), 0);
+	KUNIT_EXPECT_NE(test, READ_ONCE(page->lock), lock);
+}
+
 /* perf core would write the page seldom. */
 static void page_of_a_cpu_is_published(struct kunit *test)
 {
@@ -1161,6 +1205,7 @@ static struct kunit_case pmuk_buffer_cases[] = {
 	KUNIT_CASE_SLOW(destroy_ends_records),
 	KUNIT_CASE(page_shows_the_first_counter),
 	KUNIT_CASE(page_is_updated_by_one_at_a_time),
+	KUNIT_CASE(page_without_a_register_leaves_sleep_out),
 	KUNIT_CASE(page_of_a_cpu_is_published),
 	KUNIT_CASE(page_shows_a_task),
 	KUNIT_CASE_PARAM(each_allocation_fails, creates_gen_params),
