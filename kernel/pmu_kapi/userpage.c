@@ -71,13 +71,12 @@ void pmuk_page_attach(struct pmuk_counter *c)
 	if ((c->attr.flags & PMUK_INHERIT) || b->self)
 		return;
 	b->self = c;
+	pmuk_page_begin(c, b);
 	/* Let perf core keep the page up to date, if it can. */
 	b->reads = c->core && pmuk_page_may_live(c, b) &&
 		   perf_event_set_kernel_page(c->event, b->ring.page);
 	c->live = b->reads;
 	c->on_page = !c->live;
-	if (c->on_page)
-		pmuk_page_begin(c, b);
 }
 
 /* The event is gone: a process that maps the page from now on need not read registers. */

@@ -659,6 +659,20 @@ static void take_all_registers(struct kunit *test, struct pmuk_counter *c)
 	KUNIT_ASSERT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_WAITING);
 }
 
+/* Returns a counter of this task whose page perf core keeps. */
+static struct pmuk_counter *count_live(struct kunit *test, struct pmuk_buffer *b)
+{
+	const struct pmuk_attr attr = { .type = PERF_TYPE_HARDWARE,
+					.config = PERF_COUNT_HW_CPU_CYCLES,
+					.config1 = IS_ENABLED(CONFIG_ARM64) ? ARM64_USER_READS : 0,
+					.buffer = b };
+	struct pmuk_counter *c = count_cycles(test, &attr, -1, current);
+
+	if (c->on_page)
+		kunit_skip(test, "perf core keeps no page here");
+	return c;
+}
+
 /*
  * The counter is enabled while its task runs, with a register or without one. User space adds the
  * time since the latest update, so perf core updates the page after each sleep of the task.
@@ -667,17 +681,11 @@ static void page_without_a_register_leaves_sleep_out(struct kunit *test)
 {
 	struct pmuk_buffer *b = pmuk_test_new_buffer(test, &(struct pmuk_buffer_attr){}, -1);
 	const struct perf_event_mmap_page *page = pmuk_buffer_control(b);
-	const struct pmuk_attr attr = { .type = PERF_TYPE_HARDWARE,
-					.config = PERF_COUNT_HW_CPU_CYCLES,
-					.config1 = IS_ENABLED(CONFIG_ARM64) ? ARM64_USER_READS : 0,
-					.buffer = b };
 	struct pmuk_counter *c;
 	u32 lock;
 
 	pmuk_test_pin_first(test);
-	c = count_cycles(test, &attr, -1, current);
-	if (c->on_page)
-		kunit_skip(test, "perf core keeps no page here");
+	c = count_live(test, b);
 	KUNIT_ASSERT_EQ(test, pmuk_counter_enable(c), 0);
 	take_all_registers(test, c);
 	lock = READ_ONCE(page->lock);
@@ -685,6 +693,26 @@ static void page_without_a_register_leaves_sleep_out(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_WAITING);
 	KUNIT_EXPECT_EQ(test, READ_ONCE(page->index), 0);
 	KUNIT_EXPECT_NE(test, READ_ONCE(page->lock), lock);
+}
+
+/* perf core writes the page when the counter first counts. Until then the page has no count. */
+static void page_forgets_a_live_counter(struct kunit *test)
+{
+	struct pmuk_buffer *b = pmuk_test_new_buffer(test, &(struct pmuk_buffer_attr){}, -1);
+	const struct perf_event_mmap_page *page = pmuk_buffer_control(b);
+	struct pmuk_counter *c;
+
+	pmuk_test_pin_first(test);
+	c = count_live(test, b);
+	KUNIT_ASSERT_EQ(test, pmuk_counter_enable(c), 0);
+	pmuk_test_spin(NSEC_PER_MSEC);
+	kunit_release_action(test, pmuk_test_put_counter, c);
+	KUNIT_EXPECT_GT(test, (u64)page->offset, 0);
+	KUNIT_EXPECT_GT(test, page->time_enabled, 0);
+
+	c = count_live(test, b);
+	expect_page_shows(test, b, c);
+	KUNIT_EXPECT_EQ(test, (u64)page->offset, 0);
 }
 
 /* perf core would write the page seldom. */
@@ -1206,6 +1234,7 @@ static struct kunit_case pmuk_buffer_cases[] = {
 	KUNIT_CASE(page_shows_the_first_counter),
 	KUNIT_CASE(page_is_updated_by_one_at_a_time),
 	KUNIT_CASE(page_without_a_register_leaves_sleep_out),
+	KUNIT_CASE(page_forgets_a_live_counter),
 	KUNIT_CASE(page_of_a_cpu_is_published),
 	KUNIT_CASE(page_shows_a_task),
 	KUNIT_CASE_PARAM(each_allocation_fails, creates_gen_params),
