@@ -96,13 +96,14 @@ struct pmuk_sched_stream {
 
 /**
  * struct pmuk_sched_stat - a CPU's switches since the stream began, all fields of the same moment
- * @lost: switches for which there was no room, or no map
- * @discarded: switches that the frozen ring has refused
+ * @lost: switches for which there was no room
+ * @discarded: switches that the ring has refused: while it was frozen; with PMUK_SCHED_DROP also
+ *	from the end of its last map to the next map, and while a map of another size replaced it
  * @head: bytes written so far, as in data_head; with PMUK_SCHED_RAW, as in aux_head
  * @switches: all switches: those in records or packets up to @head, plus @lost, plus @discarded.
- *	With PMUK_SCHED_OVERWRITE, newer records have overwritten some of the older ones. A map of
- *	another size, or a map after the last one has ended, begins with an empty ring and a @head
- *	of 0: the records before it are in @switches only.
+ *	With PMUK_SCHED_OVERWRITE, newer records have overwritten some of the older ones. With
+ *	PMUK_SCHED_DROP, a map of another size, or a map after the last one has ended, begins with
+ *	an empty ring and a @head of 0: the records before it are in @switches only.
  */
 struct pmuk_sched_stat {
 	__u64 lost;

@@ -32,8 +32,7 @@ void pmuk_sched_raw_end(struct pmuk_sched_sink *sink)
 
 /*
  * Opens the next part, which has room for at least a mark and a switch: the buffer was created with
- * PMUK_SCHED_RAW_MAX as &pmuk_buffer_attr.aux.least. Returns false if the area is
- * full or not mapped.
+ * PMUK_SCHED_RAW_MAX as &pmuk_buffer_attr.aux.least. Returns false if the area is full.
  */
 static bool pmuk_sched_raw_begin(struct pmuk_sched_sink *sink)
 {

@@ -434,6 +434,26 @@ TEST_F(stream, seen_and_lost_are_all)
 	EXPECT_GT(r->seen.switches, 100);
 }
 
+/* The last map takes the ring with it. The next map begins with an empty ring. */
+TEST_F(stream, switches_without_a_map_are_discarded)
+{
+	struct streaming *r = &self->r;
+	struct stream *s = &r->s;
+
+	ASSERT_TRUE(stream_open(s, r->cpu, 16, PMUK_SCHED_DROP, 0));
+	stream_unmap(s);
+	ASSERT_EQ(worker_do(&r->w, ORDER_NAP, 10, 0), 0);
+	ASSERT_TRUE(stream_stat(r));
+	EXPECT_EQ(r->stat.lost, 0);
+	EXPECT_GT(r->stat.discarded, 0);
+	ASSERT_TRUE(stream_map(s));
+	ASSERT_EQ(worker_do(&r->w, ORDER_NAP, 10, 0), 0);
+	ASSERT_TRUE(see_everything(r));
+	EXPECT_GT(r->seen.switches, 0);
+	EXPECT_EQ(r->seen.switches * RECORD, r->stat.head);
+	EXPECT_EQ(r->stat.lost, 0);
+}
+
 TEST_F(stream, killed_reader_leaves_its_cpu)
 {
 	expect_cpu_is_left(_metadata, &self->r);
