@@ -16,7 +16,8 @@
  * poll(2) returns POLLIN once after each wakeup of the buffer, and POLLHUP when its context has
  * been closed: then no record is added any more. The map stays readable, so records below the
  * watermark can be read then. Before PMUK_BUFFER_OPEN, poll(2) returns POLLERR, and mmap(2) fails
- * with ENODEV.
+ * with ENODEV. The buffer wakes no epoll(7) to which the file was added before that call, so add
+ * the file after it.
  */
 #ifndef _UAPI_LINUX_PMU_KAPI_H
 #define _UAPI_LINUX_PMU_KAPI_H
