@@ -165,19 +165,27 @@ static void drain_all(struct recorder *rec)
 		perfdata_put_record(&rec->file, PERFDATA_FINISHED_ROUND, 0, NULL, 0, NULL);
 }
 
-/*
- * Switches go on while this function runs. So it first takes the statistics, and then reads records
- * only up to the head in these statistics: the two agree exactly.
- */
-static void finish_cpu(struct recorder *rec, struct recorded_cpu *c, struct recording_cpu *account)
+/* Takes the statistics of all CPUs, one right after the other: the CPUs end together. */
+static void end_cpus(const struct recorder *rec, struct recording_account *account)
 {
-	struct pmuk_sched_stat *stat = &account->stat;
+	size_t i;
 
-	account->cpu = c->switches.cpu;
-	stream_stat(&c->stream, stat);
+	for (i = 0; i < rec->nr; i++) {
+		account->cpus[i].cpu = rec->cpus[i].switches.cpu;
+		stream_stat(&rec->cpus[i].stream, &account->cpus[i].stat);
+	}
+	account->ended = now_ns();
+}
+
+/*
+ * Switches go on while this function runs. It reads records only up to the head in the statistics:
+ * the two agree exactly.
+ */
+static void finish_cpu(struct recorder *rec, struct recorded_cpu *c,
+		       const struct pmuk_sched_stat *stat)
+{
 	drain(rec, c, stat->head > c->stream.position ? stat->head : c->stream.position);
 	switches_lost(&rec->switches, &c->switches, stat->lost);
-	stream_close(&c->stream);
 }
 
 static void finish_buffers(struct recorder *rec)
@@ -189,7 +197,6 @@ static void finish_buffers(struct recorder *rec)
 	for (i = 0; i < rec->nr; i++) {
 		samples += rec->cpus[i].buffer.samples;
 		lost += rec->cpus[i].buffer.lost;
-		stream_close(&rec->cpus[i].stream);
 	}
 	perfdata_finish(&rec->file, rec->all, NULL, 0);
 	fprintf(stderr, "pmuk: %llu samples of %zu CPUs, and %llu lost; %llu bytes in %s\n",
@@ -207,12 +214,12 @@ static void finish(struct recorder *rec)
 		.version = RECORDING_VERSION,
 		.mode = rec->mode,
 		.begun = rec->begun,
-		.ended = now_ns(),
 		.nr_cpus = (u32)rec->nr,
 	};
-	track_drain(&rec->track);
+	end_cpus(rec, account);
+	track_drain(&rec->track);	/* all tasks that have run until now have names in there */
 	for (i = 0; i < rec->nr; i++) {
-		finish_cpu(rec, &rec->cpus[i], &account->cpus[i]);
+		finish_cpu(rec, &rec->cpus[i], &account->cpus[i].stat);
 		switches += account->cpus[i].stat.switches;
 		lost += account->cpus[i].stat.lost + account->cpus[i].stat.discarded;
 	}
@@ -221,6 +228,15 @@ static void finish(struct recorder *rec)
 	fprintf(stderr, "pmuk: %llu switches of %zu CPUs, %llu of them dropped; %llu bytes in %s\n",
 		(unsigned long long)switches, rec->nr, (unsigned long long)lost,
 		(unsigned long long)rec->file.bytes, rec->name);
+}
+
+/* A close may wait for several RCU grace periods, so this comes when all has been written. */
+static void close_streams(struct recorder *rec)
+{
+	size_t i;
+
+	for (i = 0; i < rec->nr; i++)
+		stream_close(&rec->cpus[i].stream);
 }
 
 /* ---- until the end ---- */
@@ -355,6 +371,7 @@ static int record(struct recorder *rec)
 		finish(rec);
 	track_check_cpus(&rec->track, !rec->cpu_list);
 	track_end(&rec->track);
+	close_streams(rec);
 	free(rec->cpus);
 	free(rec->fds);
 	free(rec->buffer);

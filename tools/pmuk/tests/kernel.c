@@ -4,12 +4,13 @@
  * linked to the wrappers below.
  *
  * The devices have CPUs 0 and 1. Their rings are always ready. Each ppoll() adds a burst of
- * switches to them, and each PMUK_SCHED_STAT adds some right after its statistics are taken.
- * Packets are published in parts, and before the statistics. perf's dummy event of a CPU tells
- * once that thread 200 of process 100 has begun, and how it is named; with PMUK_TEST=new-tasks, it
- * tells that again and again while /proc is read. Below PMUK_ROOT, a cgroup is a directory that has
- * a cgroup's files. With PMUK_TEST=begins, there are no switches before the file "begun" exists.
- * PMUK_TEST=eacces and other values make calls fail.
+ * switches to them, and each PMUK_SCHED_STAT adds some right after its statistics are taken. While
+ * a ring is closed, the other one gets a burst. Packets are published in parts, and before the
+ * statistics. perf's dummy event of a CPU tells once that thread 200 of process 100 has begun, and
+ * how it is named: at the beginning, or right before the statistics with PMUK_TEST=late-task. With
+ * PMUK_TEST=new-tasks, it tells that again and again while /proc is read. Below PMUK_ROOT, a cgroup
+ * is a directory that has a cgroup's files. With PMUK_TEST=begins, ppoll() adds no switches before
+ * the file "begun" exists. PMUK_TEST=eacces and other values make calls fail.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -44,6 +45,7 @@ FILE *__real_fopen(const char *path, const char *mode);
 void *__real_mmap(void *at, size_t size, int prot, int flags, int fd, off_t offset);
 ssize_t __real_read(int fd, void *to, size_t size);
 ssize_t __real_write(int fd, const void *from, size_t size);
+int __real_close(int fd);
 long __wrap_syscall(long number, ...);
 int __wrap_open(const char *path, int flags, ...);
 int __wrap_ppoll(struct pollfd *fds, nfds_t nr, const struct timespec *timeout,
@@ -56,6 +58,7 @@ FILE *__wrap_fopen(const char *path, const char *mode);
 void *__wrap_mmap(void *at, size_t size, int prot, int flags, int fd, off_t offset);
 ssize_t __wrap_read(int fd, void *to, size_t size);
 ssize_t __wrap_write(int fd, const void *from, size_t size);
+int __wrap_close(int fd);
 
 static struct ring {
 	int fd;			/* 0: not open */
@@ -375,7 +378,8 @@ static int open_dummy(u32 cpu)
 		return -1;
 	map_dummy(r);
 	lose(r, test_is("lost-tasks") ? 3 : 0);
-	put_task(r);
+	if (!test_is("late-task"))
+		put_task(r);
 	lose(r, test_is("lost-last") ? 2 : 0);
 	return r->fd;
 }
@@ -577,6 +581,8 @@ int __wrap_ioctl(int fd, unsigned long request, ...)
 	}
 	if (request == PMUK_SCHED_STREAM)
 		return begin(r, arg);
+	if (test_is("late-task"))
+		put_task(&dummies[r->cpu]);
 	publish(r);
 	r->stat.head = r->head;
 	memcpy(arg, &r->stat, sizeof(r->stat));
@@ -618,6 +624,17 @@ int __wrap_open(const char *path, int flags, ...)
 ssize_t __wrap_write(int fd, const void *from, size_t size)
 {
 	return test_is("e2big") ? refuse(E2BIG) : __real_write(fd, from, size);
+}
+
+/* The real call waits for grace periods. */
+int __wrap_close(int fd)
+{
+	struct ring *r = fd > 0 ? ring_of(fd) : NULL;
+	int i;
+
+	for (i = 0; r && i < RINGS; i++)
+		burst(&rings[i], &rings[i] == r ? 0 : BURST);
+	return __real_close(fd);
 }
 
 static bool is_dummy(int fd)

@@ -1000,6 +1000,19 @@ test_kernel_record() { kernel
 	exact "$work/data"
 }
 
+# The statistics of all CPUs come first, and nothing slow comes between them.
+test_kernel_record_together() { kernel
+	local mode
+	for mode in '' --overwrite --raw; do
+		# shellcheck disable=SC2086	# no mode is no word
+		record $mode -t 0.2 2>/dev/null
+		exact "$work/data"
+		json "j['cpus'][0]['switches'] == j['cpus'][1]['switches']" <"$work/json"
+	done
+	PMUK_TEST=late-task record -t 0.2 2>/dev/null
+	exact "$work/data"
+}
+
 # Each CPU takes two files, so pmuk raises its soft limit.
 test_kernel_record_files() { kernel
 	(ulimit -Sn 5; record -t 0.2 2>/dev/null)
