@@ -279,23 +279,27 @@ static long pmuk_sched_stream_stat(struct pmuk_sched_sink *sink, int cpu, void _
 	return copy_to_user(to, &job.stat, sizeof(job.stat)) ? -EFAULT : 0;
 }
 
-/* Freezes the ring. A switch that has begun a record may still forget old ones, so wait for it. */
-static int pmuk_sched_freeze(struct pmuk_sched_sink *sink)
+/*
+ * Freezes the ring. A switch that was writing meanwhile may still overwrite old records. Only
+ * switches of @cpu write, with interrupts off, so an interrupt there comes after that switch.
+ * pmuk_sched_flush_here() does nothing to a ring.
+ */
+static int pmuk_sched_freeze(struct pmuk_sched_sink *sink, int cpu)
 {
 	int ret = pmuk_buffer_pause(sink->buffer);
 
 	if (!ret)
-		synchronize_rcu();
+		pmuk_sched_call_on(cpu, pmuk_sched_flush_here, sink);
 	return ret;
 }
 
-static int pmuk_sched_pause(struct pmuk_sched_sink *sink, bool on)
+static int pmuk_sched_pause(struct pmuk_sched_sink *sink, int cpu, bool on)
 {
 	if (sink->raw) {
 		pr_debug("packets are not paused\n");
 		return -EINVAL;
 	}
-	return on ? pmuk_sched_freeze(sink) : pmuk_buffer_resume(sink->buffer);
+	return on ? pmuk_sched_freeze(sink, cpu) : pmuk_buffer_resume(sink->buffer);
 }
 
 static long pmuk_sched_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
@@ -312,7 +316,7 @@ static long pmuk_sched_ioctl(struct file *file, unsigned int cmd, unsigned long 
 		return pmuk_sched_stream_stat(sink, f->cpu, (void __user *)arg);
 	case PMUK_SCHED_PAUSE:
 	case PMUK_SCHED_RESUME:
-		return pmuk_sched_pause(sink, cmd == PMUK_SCHED_PAUSE);
+		return pmuk_sched_pause(sink, f->cpu, cmd == PMUK_SCHED_PAUSE);
 	case PMUK_SCHED_FLUSH:
 		pmuk_sched_call_on(f->cpu, pmuk_sched_flush_here, sink);
 		return 0;

@@ -6,6 +6,7 @@
  */
 #include <sys/epoll.h>
 
+#include "sched_calls.h"
 #include "sched_cgroup.h"
 #include "sched_device.h"
 
@@ -500,6 +501,33 @@ TEST_F(stream, overwriting_keeps_the_latest)
 	EXPECT_EQ(r->stat.head / RECORD + r->stat.lost + r->stat.discarded,
 		  r->stat.switches);
 	EXPECT_GT(r->stat.discarded, 0);
+}
+
+#define PAUSES	20
+
+/*
+ * A recorder pauses the rings of all CPUs one after the other, and they are to end together. So
+ * each pause is a call to the CPU, and does not wait for a grace period.
+ */
+TEST_F(stream, pause_calls_its_cpu)
+{
+	struct streaming *r = &self->r;
+	struct stream *s = &r->s;
+	uint64_t calls;
+	int i;
+
+	if (nr_cpus() < 2)
+		SKIP(return, "there is no other CPU to be asked");
+	ASSERT_TRUE(stream_open(s, r->cpu, 1, PMUK_SCHED_OVERWRITE, 0));
+	ASSERT_EQ(stay_on(!r->cpu), 0);
+	if (!calls_begin())
+		SKIP(return, "calls between CPUs are not told");
+	for (i = 0; i < PAUSES; i++)
+		EXPECT_EQ(ioctl(s->fd, PMUK_SCHED_PAUSE), 0);
+	calls = calls_on(r->cpu);
+	calls_end();
+	EXPECT_GE(calls, PAUSES);
+	EXPECT_LE(calls, 2 * PAUSES);
 }
 
 /* ---- what happens meanwhile ---- */
