@@ -87,14 +87,6 @@ static bool add_events(struct buffers *b, const struct stream *s)
 	return true;
 }
 
-/* Skips records from before the recording, and losses. */
-static void begin(const struct buffers *b, struct buffer *c, struct stream *s)
-{
-	s->position = __atomic_load_n(&s->page->data_head, __ATOMIC_ACQUIRE);
-	__atomic_store_n(&s->page->data_tail, s->position, __ATOMIC_RELEASE);
-	*c = (struct buffer) { .lost_ever = lost_ever(b, s) };
-}
-
 /*
  * Returns false if the CPU has no buffer. If the buffers of other CPUs were opened, and nobody has
  * the name now, their context was closed just now: returns false, too.
@@ -108,7 +100,7 @@ static bool choose(const struct buffers *b, const struct stream *s, struct pmuk_
 	return false;
 }
 
-bool buffer_open(struct buffers *b, struct buffer *c, struct stream *s, u32 cpu, u32 nr_pages)
+bool buffer_open(struct buffers *b, struct stream *s, u32 cpu, u32 nr_pages)
 {
 	struct pmuk_dev_buffer what = { .cpu = cpu };
 	char ring[64];
@@ -123,8 +115,14 @@ bool buffer_open(struct buffers *b, struct buffer *c, struct stream *s, u32 cpu,
 	}
 	snprintf(ring, sizeof(ring), "the ring of %s", what.name);
 	stream_map(s, nr_pages, ring);
-	begin(b, c, s);
 	return true;
+}
+
+void buffer_begin(const struct buffers *b, struct buffer *c, struct stream *s)
+{
+	s->position = __atomic_load_n(&s->page->data_head, __ATOMIC_ACQUIRE);
+	__atomic_store_n(&s->page->data_tail, s->position, __ATOMIC_RELEASE);
+	*c = (struct buffer) { .lost_ever = lost_ever(b, s) };
 }
 
 /* ---- records ---- */

@@ -101,11 +101,20 @@ static bool open_stream(struct recorder *rec, struct recorded_cpu *c)
 	u32 cpu = c->switches.cpu;
 
 	if (rec->buffers.name)
-		return buffer_open(&rec->buffers, &c->buffer, &c->stream, cpu, rec->nr_pages);
+		return buffer_open(&rec->buffers, &c->stream, cpu, rec->nr_pages);
 	if (!stream_open(&c->stream, cpu, rec->nr_pages, rec->mode))
 		return false;
 	switches_add_cpu(&rec->switches, cpu);
 	return true;
+}
+
+/* A map may wait for a grace period, so the buffers of the first CPUs have filled meanwhile. */
+static void begin_buffers(struct recorder *rec)
+{
+	size_t i;
+
+	for (i = 0; rec->buffers.name && i < rec->nr; i++)
+		buffer_begin(&rec->buffers, &rec->cpus[i].buffer, &rec->cpus[i].stream);
 }
 
 /* An offline CPU has no switches, but a buffer may have been made for it. */
@@ -129,6 +138,7 @@ static void open_streams(struct recorder *rec)
 		die("%s has no buffers yet", rec->buffers.name);
 	if (!nr)
 		die("there is no CPU to record");
+	begin_buffers(rec);
 }
 
 /* ---- writing ---- */

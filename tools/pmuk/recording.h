@@ -235,10 +235,12 @@ struct buffer {
 };
 
 /*
- * Opens the CPU's buffer, from the present on, and adds its events to the file. Returns false if
- * there is no buffer of that CPU.
+ * Opens the CPU's buffer, and adds its events to the file. Returns false if there is no buffer of
+ * that CPU.
  */
-bool buffer_open(struct buffers *b, struct buffer *c, struct stream *s, u32 cpu, u32 nr_pages);
+bool buffer_open(struct buffers *b, struct stream *s, u32 cpu, u32 nr_pages);
+/* Skips records and losses up to now. Call it when the buffers of all CPUs are open. */
+void buffer_begin(const struct buffers *b, struct buffer *c, struct stream *s);
 void buffer_records(const struct buffers *b, struct buffer *c, u32 cpu,
 		    const unsigned char *data, size_t size);
 /* Puts a record of what was lost since the last call. */

@@ -5,12 +5,13 @@
  *
  * The devices have CPUs 0 and 1. Their rings are always ready. Each ppoll() adds a burst of
  * switches to them, and each PMUK_SCHED_STAT adds some right after its statistics are taken. While
- * a ring is closed, the other one gets a burst. Packets are published in parts, and before the
- * statistics. perf's dummy event of a CPU tells once that thread 200 of process 100 has begun, and
- * how it is named: at the beginning, or right before the statistics with PMUK_TEST=late-task. With
- * PMUK_TEST=new-tasks, it tells that again and again while /proc is read. Below PMUK_ROOT, a cgroup
- * is a directory that has a cgroup's files. With PMUK_TEST=begins, ppoll() adds no switches before
- * the file "begun" exists. PMUK_TEST=eacces and other values make calls fail.
+ * a ring is closed, the other one gets a burst; while a file is mapped, exported rings get one.
+ * Packets are published in parts, and before the statistics. perf's dummy event of a CPU tells once
+ * that thread 200 of process 100 has begun, and how it is named: at the beginning, or right before
+ * the statistics with PMUK_TEST=late-task. With PMUK_TEST=new-tasks, it tells that again and again
+ * while /proc is read. Below PMUK_ROOT, a cgroup is a directory that has a cgroup's files. With
+ * PMUK_TEST=begins, ppoll() adds no switches before the file "begun" exists. PMUK_TEST=eacces and
+ * other values make calls fail.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -642,9 +643,19 @@ static bool is_dummy(int fd)
 	return fd > 0 && (fd == dummies[0].fd || fd == dummies[1].fd);
 }
 
+/* The real call waits for a grace period. */
+static void burst_exported(void)
+{
+	int i;
+
+	for (i = 0; i < RINGS; i++)
+		burst(&rings[i], rings[i].exported ? BURST : 0);
+}
+
 /* PMUK_TEST=map-WHICH-ERROR: the maps of rings of names, or of others, fail. */
 void *__wrap_mmap(void *at, size_t size, int prot, int flags, int fd, off_t offset)
 {
+	burst_exported();
 	if (is_dummy(fd) && test_is("map-names-eperm"))
 		errno = EPERM;
 	else if (ring_of(fd) && test_is("map-ring-eperm"))

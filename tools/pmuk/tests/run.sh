@@ -1083,6 +1083,7 @@ test_kernel_record_buffer() { kernel
 		broken "$samples samples, $lost lost, $events events"
 	fi
 	grep -q "pmuk: $samples samples of 2 CPUs, and $lost lost; " "$work/said" || broken "$(cat "$work/said")"
+	PMUK_TEST=begins says '^pmuk: 0 samples of 2 CPUs, and 0 lost; ' record --buffer exported -m 4 -c 0,1 -t 0.2
 	refuses 1 'has no switches of pmuk record' report
 }
 
