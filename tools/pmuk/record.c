@@ -41,6 +41,7 @@ struct recorder {
 	struct perfdata file;
 	struct track track;
 	struct switches switches;
+	struct reading counting;	/* at the beginning */
 	struct buffers buffers;		/* unless its name is NULL */
 };
 
@@ -214,6 +215,18 @@ static void finish_buffers(struct recorder *rec)
 		(unsigned long long)rec->file.bytes, rec->name);
 }
 
+/* The open streams keep the module, so its file is there. */
+static void check_counting(const struct recorder *rec)
+{
+	struct reading now;
+
+	read_any("cpus", &now);
+	if (!same_counting(&rec->counting, &now))
+		warn_user("pmuk_sched stopped or restarted counting during the recording: %s",
+			  "switches may be missing, or have counts of other events");
+	forget(&now);
+}
+
 static void finish(struct recorder *rec)
 {
 	size_t i, size = sizeof(struct recording_account) + rec->nr * sizeof(struct recording_cpu);
@@ -238,6 +251,7 @@ static void finish(struct recorder *rec)
 	fprintf(stderr, "pmuk: %llu switches of %zu CPUs, %llu of them dropped; %llu bytes in %s\n",
 		(unsigned long long)switches, rec->nr, (unsigned long long)lost,
 		(unsigned long long)rec->file.bytes, rec->name);
+	check_counting(rec);
 }
 
 /* A close may wait for several RCU grace periods, so this comes when all has been written. */
@@ -346,16 +360,13 @@ static void prepare_for(struct recorder *rec, const struct reading *cpus)
 
 static void prepare(struct recorder *rec)
 {
-	struct reading cpus;
-
 	allow_files();
 	if (rec->buffers.name) {
 		prepare_for(rec, NULL);
 		return;
 	}
-	read_on("cpus", &cpus);
-	prepare_for(rec, &cpus);
-	forget(&cpus);
+	read_on("cpus", &rec->counting);
+	prepare_for(rec, &rec->counting);
 }
 
 static int record(struct recorder *rec)
@@ -382,6 +393,7 @@ static int record(struct recorder *rec)
 	track_check_cpus(&rec->track, !rec->cpu_list);
 	track_end(&rec->track);
 	close_streams(rec);
+	forget(&rec->counting);
 	free(rec->cpus);
 	free(rec->fds);
 	free(rec->buffer);

@@ -1013,6 +1013,16 @@ test_kernel_record_together() { kernel
 	exact "$work/data"
 }
 
+# The file has the names of the events that were counted at the beginning.
+test_kernel_record_other_counting() {
+	local fixture
+	for fixture in reset off; do
+		kernel
+		says '^pmuk: pmuk_sched stopped or restarted counting during the recording: ' \
+			record -- cp "$here/fixtures/$fixture/proc/pmuk_sched/cpus" "$(file cpus)"
+	done
+}
+
 # Each CPU takes two files, so pmuk raises its soft limit.
 test_kernel_record_files() { kernel
 	(ulimit -Sn 5; record -t 0.2 2>/dev/null)
