@@ -15,7 +15,7 @@
 
 struct name {
 	u32 pid, tid;
-	char text[80];
+	char text[TASK_NAME];
 };
 
 /* Reads the first line of the file. */

@@ -83,6 +83,7 @@ static_assert(sizeof(struct pmuk_sched_switch) == 48, "an ABI");
 static_assert(sizeof(struct pmuk_sched_stream) == 16, "an ABI");
 
 #define RECORDING_FILE		"pmuk.data"	/* the default name */
+#define TASK_NAME		80	/* more than the longest name, a kernel thread's, and a 0 */
 
 /* ---- raw.c: packets ---- */
 

@@ -189,10 +189,11 @@ static void add_lost(struct report *r, const unsigned char *at, size_t size)
 	cpu_of(r, at, id.cpu)->reported += lost.lost;
 }
 
+/* Children take over the name, so a long one in a file would take much memory. */
 static void set_name(struct task *task, const char *name, size_t most)
 {
 	free(task->name);
-	task->name = strndup(name, most);
+	task->name = strndup(name, most < TASK_NAME ? most : TASK_NAME - 1);
 	if (!task->name)
 		die("there is no memory left");
 }

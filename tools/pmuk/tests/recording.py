@@ -140,6 +140,8 @@ SWITCH = (0, 100, 200, 1_000_000, 1, 2_000_000, 4_000_000)
 KINDS = {
     'good': whole(),
     'fork': accounted(last=[(0, 300, 0, 1, 1, 1, 1)], more=fork(300, 100), seen=5),
+    'long_names_of_many': whole(data(more=comm(1, bytes([97]) * 65000) +
+                                     b''.join(fork(tid, 1) for tid in range(1000, 9000)))),
     'own_parent': whole(data(more=fork(100, 100))),
     'overwrite': accounted(mode=1, seen=1004),
     'saturated': accounted(last=[(3, 100, 0, 0xffffffff, 0, 1, 1)], seen=5),

@@ -770,6 +770,17 @@ test_report_other() {
 	done
 }
 
+# A file's children take over the long name of their parent.
+test_report_memory() { recorded long_names_of_many
+	python3 - "$pmuk" "$work/data" <<-'END'
+		import resource, subprocess, sys
+		subprocess.run([sys.argv[1], 'report', '-i', sys.argv[2]], check=True, stdout=subprocess.DEVNULL)
+		peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+		if peak > 128 << 10:
+		    sys.exit(f'{peak} KiB')
+	END
+}
+
 # refuses_file KIND WHY: pmuk report refuses this kind of recording.py, and says WHY
 refuses_file()
 {
