@@ -142,26 +142,24 @@ static void put_title(const struct top *top, FILE *out)
 		fprintf(out, ", %zu gone", top->delta.gone);
 }
 
-/* The kernel lists all possible CPUs. A CPU that never was online has not even idle time. */
-static u64 nr_cpus(const struct reading *r)
+/*
+ * The kernel lists all possible CPUs. One that was offline all the time has not even idle time.
+ * Readers do not interrupt isolated CPUs: without a switch, such a CPU has no time, either.
+ */
+static u64 nr_cpus(const struct delta *d)
 {
-	struct map on = {};
+	u64 nr = 0;
 	size_t i;
-	u64 nr;
 
-	for (i = 0; i < r->nr; i++)
-		if ((r->entries[i].kind == CPU || r->entries[i].kind == IDLE) &&
-		    r->entries[i].t.run)
-			*map_at(&on, r->entries[i].id) = i;
-	nr = on.nr;
-	map_free(&on);
+	for (i = 0; i < d->nr; i++)
+		nr += d->rows[i].d.run || (d->rows[i].idle != NONE && d->rows[i].idle);
 	return nr;
 }
 
 static void put_machine(const struct top *top, FILE *out)
 {
 	struct totals sum = sum_of(&top->cpus);
-	u64 cpus = nr_cpus(&top->cpus_now);
+	u64 cpus = nr_cpus(&top->cpus);
 	const struct reading *r = &top->cpus_now;
 	struct ratios ratios =
 		ratios_of(&sum, event_index(r, "cycles"), event_index(r, "instructions"));

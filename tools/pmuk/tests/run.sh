@@ -236,12 +236,20 @@ test_top_views() { root first
 	"$pmuk" top -l 2 | order 1 100 200
 }
 
-# The kernel lists all possible CPUs. A CPU that never was online is not counted.
-test_top_machine() { root first
+# The kernel lists all possible CPUs. A CPU that was offline all the time of a table is not counted.
+test_top_machine() { copy before first; copy after second; root first
+	local fixture
 	says '^2 CPUs: 30\.0% busy, wait 400ms, IPC 1\.17\?, 2\.00\? GHz, 15\.3k switches$' \
 		"$pmuk" top
 	printf '%s\n' 'cpu 2 0 0 0 0 0 1 0 0' 'idle 2 0 0 0 0' 'irq 2 0 0' >>"$(file cpus)"
 	says '^2 CPUs: 30\.0% busy' "$pmuk" top
+	for fixture in before after; do
+		printf '%s\n' 'cpu 2 4000000000 0 1 0 0 1 0 0' 'idle 2 8000000000 1 0 0' 'irq 2 0 0' \
+			>>"$work/$fixture/proc/pmuk_sched/cpus"
+	done
+	tables before after >"$work/said"
+	says '^3 CPUs: 33\.3% busy' cat "$work/said"
+	says '^2 CPUs: 62\.5% busy' cat "$work/said"
 }
 
 test_top_marks() { root first
@@ -285,9 +293,9 @@ serve()
 	exec 9>&-
 }
 
-# deltas FIRST SECOND ARGS...: prints the JSON of pmuk top's second table, whose readings are of
-# fixtures FIRST and SECOND. A reading reads the view's file, then cpus; each waits for its fixture.
-deltas()
+# tables FIRST SECOND ARGS...: prints two tables of pmuk top, whose readings are of fixtures FIRST
+# and SECOND. A reading reads the view's file, then cpus; each waits for its fixture.
+tables()
 {
 	local view=tasks file server
 	[[ " $* " != *' cpus '* ]] || view=cpus
@@ -298,9 +306,12 @@ deltas()
 	done
 	for file in "$1" "$2"; do serve "$file" $view; serve "$file" cpus; done &
 	server=$!
-	"$pmuk" top --json -n 2 -d 0.1 "${@:3}" | sed 1d
+	"$pmuk" top -n 2 -d 0.1 "${@:3}"
 	kill $server 2>/dev/null || true
 }
+
+# deltas FIRST SECOND ARGS...: prints the JSON of the second table
+deltas() { tables "$@" --json | sed 1d; }
 
 test_top_delta() {
 	deltas first second >"$work/json"
