@@ -24,7 +24,7 @@ static void hit(u64 ip)
 	for (i = 0; i < ARRAY_SIZE(functions) - 1 && functions[i].hits; i++)
 		if (!strcmp(functions[i].name, name))
 			break;
-	strscpy(functions[i].name, name);
+	strscpy(functions[i].name, i < ARRAY_SIZE(functions) - 1 ? name : "(others)");
 	functions[i].hits++;
 }
 
