@@ -261,36 +261,82 @@ static const char *rate(char *cell, u64 n, u64 interval)
 	return format_count(cell, (u64)((double)n * (double)NSEC / (double)interval + 0.5));
 }
 
-static void print_row(const struct consumer *c, u64 interval, bool each_cpu)
+static void put_row(FILE *out, const struct consumer *c, u64 interval, bool each_cpu)
 {
 	char overflows[CELL], cost[CELL], records[CELL], bytes[CELL], lost[CELL], reads[CELL];
 	char cpu[CELL];
 
-	printf("%7llu  %-10s %8llu ", (unsigned long long)c->id, c->rank,
-	       (unsigned long long)c->counters);
+	fprintf(out, "%7llu  %-10s %8llu ", (unsigned long long)c->id, c->rank,
+		(unsigned long long)c->counters);
 	if (each_cpu)
-		printf("%5s ", format_count(cpu, c->cpu));
-	printf("%11s %7s %9s %8s %7s %7s %8llu  ", rate(overflows, c->w.overflows, interval),
-	       format_percent(cost, c->w.overflow_ns, interval),
-	       rate(records, c->w.records, interval), rate(bytes, c->w.bytes, interval),
-	       rate(lost, c->w.lost, interval), rate(reads, c->w.reads, interval),
-	       (unsigned long long)c->w.limited);
-	put_text(stdout, c->name, 0);
-	puts(c->exported ? " (exported)" : "");
+		fprintf(out, "%5s ", format_count(cpu, c->cpu));
+	fprintf(out, "%11s %7s %9s %8s %7s %7s %8llu  ", rate(overflows, c->w.overflows, interval),
+		format_percent(cost, c->w.overflow_ns, interval),
+		rate(records, c->w.records, interval), rate(bytes, c->w.bytes, interval),
+		rate(lost, c->w.lost, interval), rate(reads, c->w.reads, interval),
+		(unsigned long long)c->w.limited);
+	put_text(out, c->name, 0);
+	fputs(c->exported ? " (exported)\n" : "\n", out);
+}
+
+static void put_table(FILE *out, const struct watch *watch, const struct sight *d)
+{
+	size_t i;
+
+	fprintf(out, "CONTEXT  RANK       COUNTERS %s", watch->each_cpu ? "  CPU " : "");
+	fputs("OVERFLOWS/s    %CPU RECORDS/s  BYTES/s  LOST/s READS/s  LIMITED  NAME\n", out);
+	for (i = 0; i < d->nr; i++)
+		put_row(out, &d->consumers[i], d->when, watch->each_cpu);
+}
+
+/* A narrow terminal shows a line in several rows, as the name comes last. */
+static int rows_of(const char *line, int columns)
+{
+	return ((int)strlen(line) + columns - 1) / columns;
+}
+
+/* Prints the lines for which the terminal has room, and how many there are besides. */
+static void print_fitting(char *text)
+{
+	char *rest, *line = strtok_r(text, "\n", &rest);
+	int columns, left, more = 0;
+
+	term_size(&columns, &left);
+	left -= 2;	/* for the number, and for the cursor */
+	for (; line; line = strtok_r(NULL, "\n", &rest)) {
+		left -= rows_of(line, columns);
+		if (left >= 0)
+			puts(line);
+		else
+			more++;
+	}
+	if (more)
+		printf("and %d more; pmuk consumers -b prints all\n", more);
+}
+
+static void print_live(const struct watch *watch, const struct sight *d)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *memory = open_memstream(&text, &size);
+
+	if (!memory)
+		die("there is no memory left");
+	put_table(memory, watch, d);
+	fclose(memory);
+	fputs(HOME, stdout);
+	print_fitting(text);
+	free(text);
 }
 
 static void print_table(const struct watch *watch, const struct sight *d)
 {
-	size_t i;
-
-	if (!watch->batch)
-		fputs(HOME, stdout);
-	printf("CONTEXT  RANK       COUNTERS %s", watch->each_cpu ? "  CPU " : "");
-	puts("OVERFLOWS/s    %CPU RECORDS/s  BYTES/s  LOST/s READS/s  LIMITED  NAME");
-	for (i = 0; i < d->nr; i++)
-		print_row(&d->consumers[i], d->when, watch->each_cpu);
-	if (watch->batch)
-		putchar('\n');
+	if (!watch->batch) {
+		print_live(watch, d);
+		return;
+	}
+	put_table(stdout, watch, d);
+	putchar('\n');
 }
 
 static void print_json(const struct watch *watch, const struct sight *d)

@@ -617,6 +617,17 @@ test_consumers() { root none
 	done
 }
 
+# A terminal shows the head, and as many consumers as it has room for.
+test_terminal_consumers() { root none
+	local i text=
+	for i in {1..30}; do
+		text+="context $i name consumer$i exported rank normal format perf target cpus stopped sets 1 counters 2 messages 0\n"
+	done
+	contexts "$text"
+	printf '0\n' >"$PMUK_ROOT/sys/kernel/debug/pmuk/measure"
+	"$here/terminal.py" "$pmuk" consumers
+}
+
 test_openmetrics() {
 	local fixture
 	for fixture in first second reset events none off; do

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Tests pmuk top in a terminal: frames, keys, sizes, and the terminal's state afterwards.
+"""Tests pmuk top and pmuk consumers in a terminal: frames, keys, sizes, and the terminal's state afterwards.
 
     terminal.py PROGRAM TEST    with PMUK_ROOT set
 """
@@ -215,6 +215,20 @@ def test_vanishes(program):
     screen.end(1)
     if 'not loaded' not in screen.raw[screen.raw.rfind('\x1b[?1049l'):]:
         sys.exit('no message, or it went with the screen')
+
+
+def test_consumers(program):
+    """Lines that are wider than the terminal take several rows of it."""
+    for columns, shown, more in ((120, 9, 21), (80, 4, 26)):
+        screen = Screen(program, 'consumers', '-d', '0.2', columns=columns, lines=12)
+        screen.wait('and [0-9]+ more; pmuk consumers -b prints all\r\n', 'raw')
+        os.kill(screen.pid, signal.SIGTERM)
+        os.waitpid(screen.pid, 0)
+        table = screen.raw.replace('\r', '').split('\x1b[H\x1b[J')[1].split('\n')
+        if not table[0].startswith('CONTEXT ') or not table[-2].startswith(f'and {more} more'):
+            sys.exit('\n'.join(table))
+        if [line.split()[-2] for line in table[1:-2]] != [f'consumer{n}' for n in range(1, shown + 1)]:
+            sys.exit('\n'.join(table))
 
 
 def main():
