@@ -121,8 +121,9 @@ static bool take_part(struct sight *s, const struct consumer *context, const cha
 		w->reads = number_of(line, "reads");
 	} else {
 		w->bytes += number_of(line, "head");
-		w->lost += number_of(line, "lost");
 	}
+	if (!strcmp(what, "buffer"))	/* an AUX area discards no records */
+		w->lost += number_of(line, "lost") + number_of(line, "discarded");
 	return true;
 }
 
@@ -289,21 +290,31 @@ static void put_table(FILE *out, const struct watch *watch, const struct sight *
 		put_row(out, &d->consumers[i], d->when, watch->each_cpu);
 }
 
-/* A narrow terminal shows a line in several rows, as the name comes last. */
-static int rows_of(const char *line, int columns)
+/* Returns the rows of lines. A narrow terminal shows a line in several rows. */
+static int rows_of(const char *text, int columns)
 {
-	return ((int)strlen(line) + columns - 1) / columns;
+	int rows = 0;
+	size_t size;
+
+	for (; *text; text += size + !!text[size]) {
+		size = strcspn(text, "\n");
+		rows += ((int)size + columns - 1) / columns;
+	}
+	return rows;
 }
 
 /* Prints the lines for which the terminal has room, and how many there are besides. */
 static void print_fitting(char *text)
 {
-	char *rest, *line = strtok_r(text, "\n", &rest);
+	static const char others[] = "and %d more; pmuk consumers -b prints all\n";
 	int columns, left, more = 0;
+	char *rest, *line;
 
 	term_size(&columns, &left);
-	left -= 2;	/* for the number, and for the cursor */
-	for (; line; line = strtok_r(NULL, "\n", &rest)) {
+	left--;		/* for the cursor */
+	if (rows_of(text, columns) > left)
+		left -= rows_of(others, columns);
+	for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
 		left -= rows_of(line, columns);
 		if (left >= 0)
 			puts(line);
@@ -311,7 +322,7 @@ static void print_fitting(char *text)
 			more++;
 	}
 	if (more)
-		printf("and %d more; pmuk consumers -b prints all\n", more);
+		printf(others, more);
 }
 
 static void print_live(const struct watch *watch, const struct sight *d)

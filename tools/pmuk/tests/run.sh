@@ -561,8 +561,10 @@ between()
 # cpu_line CPU OVERFLOWS NS LIMITED READS [RECORDS]: without RECORDS, the format is not perf's
 cpu_line() { printf '  instance cpu %s live set 0 overflows %s overflow_ns %s limited %s reads %s%s switches 0 %s\\n' "$1" \
 	"$2" "$3" "$4" "$5" "${6:+ records $6}" 'switch_ns 0 switch_max_ns 0 late_max_ns 0'; }
-buffer_line() { printf '  buffer cpu %s pages 1 head %s tail 0 consumed 0 lost %s discarded 0 overwritten 0 wakeups 0\\n' "$1" \
-	"$2" "$3"; }
+# buffer_line CPU HEAD LOST [DISCARDED]
+buffer_line() { printf '  buffer cpu %s pages 1 head %s tail 0 consumed 0 lost %s discarded %s overwritten 0 wakeups 0\\n' "$1" \
+	"$2" "$3" "${4-0}"; }
+aux_line='  aux cpu 0 pages 1 head 0 tail 0 truncated 0 truncations 0 full 0 nested 0 discarded 9 wakeups 0\n'
 
 test_consumers() { root none
 	refuses 1 'Is debugfs mounted, and the module pmu_kapi loaded' "$pmuk" consumers -n 1
@@ -570,7 +572,7 @@ test_consumers() { root none
 	local two='context 5 name mine exported rank normal format mine target task running sets 1 counters 2 messages 0 task 77\n'
 	local before after
 	before=$one$(cpu_line 0 10 1000 0 7 8)$(buffer_line 0 100 1)$(cpu_line 2 20 2000 1 7 20)
-	after=$one$(cpu_line 0 30 9000 2 8 25)$(buffer_line 0 4100 6)$(cpu_line 2 5 500 1 9 4)
+	after=$one$(cpu_line 0 30 9000 2 8 25)$(buffer_line 0 4100 4 2)$aux_line$(cpu_line 2 5 500 1 9 4)
 	before=$before$two$(cpu_line -1 1 10 0 0)$(buffer_line 0 8 0)$(buffer_line 1 8 0)
 	after=$after$two$(cpu_line -1 4 10 0 0)$(buffer_line 0 16 0)$(buffer_line 1 32 1)
 	between "$before" "$after" "$pmuk" consumers -n 1 -d 0.1 --json | json "j['measured'] and j['interval_ns'] > 0 and \
