@@ -468,6 +468,20 @@ static inline u64 perf_local_last_period(const struct perf_event *event)
 }
 
 /**
+ * perf_local_end_taken() - the sample of an overflow that was taken is complete
+ * @event: an event on which perf_local_take_overflow() was called, and which was not started since
+ *
+ * The next sample has the period that perf_local_take_overflow() has begun. The driver does not
+ * begin that period again, so it does not set hw.last_period.
+ *
+ * Context: Any, NMI too; @event is disabled.
+ */
+static inline void perf_local_end_taken(struct perf_event *event)
+{
+	event->hw.last_period = event->hw.sample_period;
+}
+
+/**
  * perf_local_set_left() - set what the next start of an event finds left of the period
  * @event: the event
  * @left: the number of events until the overflow; 0 to begin a whole period

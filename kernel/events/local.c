@@ -11,7 +11,6 @@
  */
 #include <linux/export.h>
 #include <linux/lockdep.h>
-#include <linux/minmax.h>
 #include <linux/percpu.h>
 #include <linux/perf_local.h>
 #include <linux/preempt.h>
@@ -465,7 +464,9 @@ EXPORT_SYMBOL_GPL(perf_local_stops_after_nmi);
  * perf_local_take_overflow() - handle an overflow whose interrupt was lost
  * @event: a disabled event with perf_local_has_overflowed()
  *
- * Leaves the events counted beyond the period to the next period.
+ * Leaves the events counted beyond the period to the next period. If these are a whole period or
+ * more, they are dropped, as drivers drop them. perf_local_last_period() is still the period that
+ * has ended, until perf_local_end_taken().
  *
  * Context: Any; @event is disabled.
  */
@@ -474,6 +475,7 @@ void perf_local_take_overflow(struct perf_event *event)
 	struct hw_perf_event *hwc = &event->hw;
 	s64 left = local64_read(&hwc->period_left) + hwc->sample_period;
 
-	local64_set(&hwc->period_left, max(left, 0));
+	/* With 0, the event would look overflowed again until a driver starts it. */
+	local64_set(&hwc->period_left, left > 0 ? left : (s64)hwc->sample_period);
 }
 EXPORT_SYMBOL_GPL(perf_local_take_overflow);

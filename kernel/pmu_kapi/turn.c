@@ -14,6 +14,7 @@
 #include <linux/cleanup.h>
 #include <linux/lockdep.h>
 #include <linux/minmax.h>
+#include <linux/perf_local.h>
 #include <linux/smp.h>
 #include <linux/timekeeping.h>
 
@@ -74,6 +75,7 @@ static void pmuk_slot_replay(struct pmuk_slot *slot)
 		return;
 	slot->turn->replayed++;
 	pmuk_counter_late_sample(c, &sample);
+	perf_local_end_taken(c->event);
 	pmuk_slot_handle(slot, c, &sample, &none);
 }
 

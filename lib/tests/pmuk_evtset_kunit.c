@@ -551,6 +551,87 @@ static void pending_overflow_is_replayed(struct kunit *test)
 	expect_counted(t, 0, 200);
 }
 
+/*
+ * More than a period is counted after the pending overflow, and the counter finds no room in its
+ * next turn. The overflow is not replayed in the turn after that, and a whole period begins.
+ */
+static void overflow_is_replayed_once_without_room(struct kunit *test)
+{
+	struct turns *t = started_turns(test, by_call, 0, &notify);
+
+	KUNIT_EXPECT_EQ(test, pmuk_sim_advance(t->sim, 0, 2 * PERIOD), 2 * PERIOD);
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(t->ctx, ids[1]), 0);
+	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(t->sim, t->cpu, 2), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(t->ctx, ids[0]), 0);
+	expect_overflow(t);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(t->sim, 0, 5), 0);
+
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(t->ctx, ids[1]), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(t->ctx, ids[0]), 0);
+	pmuk_ctx_silent(test, t->ctx);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(t->ctx, ids[0], -1).replayed, 1);
+	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(t->sim, t->cpu, 0), 0);
+	pmuk_sim_count(t->sim, 0, PERIOD - 1);
+	pmuk_ctx_silent(test, t->ctx);
+	pmuk_sim_count(t->sim, 0, 1);
+	expect_overflow(t);
+	expect_counted(t, 0, 3 * PERIOD);
+}
+
+#define RANDOM	63			/* mask; smaller than PERIOD */
+
+static const struct pmuk_perf_format with_periods = { .sample_type = PERF_SAMPLE_PERIOD };
+
+/* Returns the period in the record that the buffer has, or 0 if it has none. */
+static u64 recorded_period(struct turns *t)
+{
+	struct pmuk_parsed last = {};
+
+	pmuk_parse_buffer(t->test, pmuk_context_buffer(t->ctx, t->cpu), &with_periods, &last, 1,
+			  NULL);
+	return last.period;
+}
+
+/* Lets events happen until there is a record. Returns how many these are. */
+static u64 count_to_record(struct turns *t, u64 *period)
+{
+	u64 n = 0;
+
+	do {
+		pmuk_sim_count(t->sim, 0, 1);
+		*period = recorded_period(t);
+	} while (++n < 10 * PERIOD && !*period);
+	return n;
+}
+
+/*
+ * Both the record of a replayed overflow and the next record have the period that has ended. With
+ * this seed, two periods in a row differ.
+ */
+static void records_around_a_replay_have_their_periods(struct kunit *test)
+{
+	const struct pmuk_pmd random = { .short_reset = PERIOD, .random_mask = RANDOM,
+					 .random_seed = 4711 };
+	const struct pmuk_context_attr attr = { .buffer = { .nr_pages = 1 },
+		.format_arg = &with_periods, .format_arg_size = sizeof(with_periods) };
+	struct turns t = { .test = test, .sim = pmuk_test_sim(test, 2, 32),
+			   .cpu = pmuk_test_pin_first(test) };
+	u64 period, replayed;
+
+	t.ctx = pmuk_ctx_create(test, &attr);
+	add_sets(&t, by_call, random);
+	pmuk_ctx_run(test, t.ctx, t.cpu);
+	KUNIT_EXPECT_EQ(test, count_to_record(&t, &period), period);
+
+	pmuk_sim_advance(t.sim, 0, PERIOD + RANDOM);
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(t.ctx, ids[1]), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(t.ctx, ids[0]), 0);
+	replayed = recorded_period(&t);
+	KUNIT_EXPECT_EQ(test, replayed, period);	/* the driver has begun that one twice */
+	KUNIT_EXPECT_EQ(test, PERIOD + RANDOM + count_to_record(&t, &period), replayed + period);
+	KUNIT_EXPECT_NE(test, replayed, period);
+}
+
 static void advance_here(void *sim)
 {
 	pmuk_sim_advance(sim, 0, PERIOD + 1);
@@ -1718,6 +1799,8 @@ static struct kunit_case pmuk_evtset_cases[] = {
 	KUNIT_CASE(overflows_are_counted_by_turn),
 	KUNIT_CASE(switch_message_names_the_set),
 	KUNIT_CASE(pending_overflow_is_replayed),
+	KUNIT_CASE(overflow_is_replayed_once_without_room),
+	KUNIT_CASE(records_around_a_replay_have_their_periods),
 	KUNIT_CASE(replay_is_on_its_cpu),
 	KUNIT_CASE(replay_names_the_contexts_task),
 	KUNIT_CASE(replay_on_a_cpu_names_no_task),
