@@ -485,16 +485,29 @@ static bool pmuk_rearm_disabled(struct pmuk_counter *c)
 	return !pmuk_change(c, PMUK_FROM_ANY, pmuk_rearm);
 }
 
+/* Begins the next period of a disabled counter, whose overflow was handled or is dropped. */
+static void pmuk_end_overflow(struct pmuk_counter *c)
+{
+	if (!pmuk_hw_has_overflowed(c))
+		return;
+	perf_local_take_overflow(c->event);
+	perf_local_end_taken(c->event);
+	pmuk_forget_period(c);
+}
+
 /*
- * Ends the pause of a disabled counter, and begins a new period if @period is not 0. An overflow
- * that masks may pause a disabled counter on its own CPU at this moment, in a few instructions.
+ * Ends the pause of a disabled counter, and begins a new period if @period is not 0. If it is 0,
+ * only a period that has ended is followed by a new one. An overflow that masks may pause a
+ * disabled counter on its own CPU at this moment, in a few instructions.
  */
 void pmuk_counter_rearm(struct pmuk_counter *c, u64 period)
 {
 	while (!pmuk_rearm_disabled(c))
 		cpu_relax();
-	if (!period)
+	if (!period) {
+		pmuk_end_overflow(c);
 		return;
+	}
 	pmuk_forget_period(c);
 	if (!c->attr.freq || pmuk_hw_adapts(c))	/* a clock with a frequency keeps its period */
 		c->attr.period = period;

@@ -1475,6 +1475,48 @@ static void no_turn_while_masked(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(all_runs(t) > runs + 6));
 }
 
+/* Returns a context with two sets. The first has three counters of event 0, of which one masks. */
+static struct pmuk_context *new_masked_by_one(struct kunit *test, struct pmuk_sim *sim, int cpu)
+{
+	const struct pmuk_context_attr attr = { .flags = PMUK_CTX_MASK };
+	struct pmuk_context *ctx = pmuk_ctx_create(test, &attr);
+	struct pmuk_pmd pmd = { .short_reset = PERIOD };
+
+	for (pmd.num = 0; pmd.num < 3; pmd.num++) {
+		pmd.flags = pmd.num == 1 ? PMUK_PMD_NOTIFY : 0;
+		pmuk_ctx_add_pmd(test, ctx, sim, 0, &pmd);
+	}
+	pmuk_ctx_add_set(test, ctx, 1, 0);
+	pmuk_ctx_run(test, ctx, cpu);
+	return ctx;
+}
+
+/*
+ * Three counters overflow together, and the mask comes before some of them are served. The mask
+ * handles these. They find no room after the restart, and are not replayed in the next turn.
+ */
+static void overflow_that_a_mask_has_handled_is_not_replayed(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 3, 32);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *ctx = new_masked_by_one(test, sim, cpu);
+
+	pmuk_sim_advance(sim, 0, PERIOD);
+	pmuk_sim_interrupt(sim);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(ctx, 0, -1).overflowed, 7);
+	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, cpu, 3), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_restart(ctx), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(ctx, 1), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(ctx, 0), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(ctx, 0, -1).replayed, 0);
+	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, cpu, 0), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, PERIOD - 1), 3 * (PERIOD - 1));
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(ctx, 0, -1).overflowed, 0);
+	pmuk_sim_advance(sim, 0, 1);
+	pmuk_sim_interrupt(sim);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(ctx, 0, -1).overflowed, 7);
+}
+
 /* The overflow that masks also requests the next turn, which begins after the restart. */
 static void masking_overflow_ends_its_turn(struct kunit *test)
 {
@@ -1820,6 +1862,7 @@ static struct kunit_case pmuk_evtset_cases[] = {
 	KUNIT_CASE_PARAM_ATTR(durations_are_the_time, ways_gen_params,
 			      { .speed = KUNIT_SPEED_SLOW }),
 	KUNIT_CASE(no_turn_while_masked),
+	KUNIT_CASE(overflow_that_a_mask_has_handled_is_not_replayed),
 	KUNIT_CASE(masking_overflow_ends_its_turn),
 	KUNIT_CASE(call_waits_for_the_restart),
 	KUNIT_CASE(call_can_be_taken_back),
