@@ -268,9 +268,12 @@ void pmuk_turn_end(struct pmuk_inst *inst) __must_hold(&inst->lock)
 		struct pmuk_counter *c = *pmuk_slot_counter(slot);
 
 		lockdep_assert_held(&slot->inst->lock);
-		/* Overflows are dropped while the counter waits for a restart. */
+		/*
+		 * Overflows are dropped while the counter waits for a restart. A driver's start,
+		 * or that restart, begins the next period.
+		 */
 		if (!pmuk_counter_disable(c))
-			slot->pending = pmuk_counter_take_pending(c) && !READ_ONCE(slot->hit);
+			slot->pending = !READ_ONCE(slot->hit) && pmuk_counter_take_pending(c);
 	}
 	now = ktime_get_ns();
 	turn->duration += now - inst->since;

@@ -4,8 +4,10 @@
  * with what, that each callback may fail, and that pmuk does what a handler returns. They also
  * check the histogram of samples/pmu_kapi.
  */
+#include <linux/perf_local.h>
 #include <linux/workqueue.h>
 
+#include "../../kernel/pmu_kapi/context.h"
 #include "pmuk_counters.h"
 #include "pmuk_ctx.h"
 #include "pmuk_levels.h"
@@ -747,7 +749,8 @@ static void restart_reaches_other_sets(struct kunit *test)
 
 /*
  * A counter with a freq goes on to overflow while it waits for a restart. These overflows are
- * dropped, also one that is pending when the turn of the counter's set ends.
+ * dropped, also one that is pending when the turn of the counter's set ends. The next sample has
+ * the period that follows the dropped overflow.
  */
 static void waiting_counter_is_not_replayed(struct kunit *test)
 {
@@ -760,13 +763,15 @@ static void waiting_counter_is_not_replayed(struct kunit *test)
 	pmuk_ctx_run(test, c->ctx, c->cpu);
 	probe.action = 0;
 	expect_handled(test, c, PERIOD, 1);
+	perf_local_set_next_period(probe.event.counter->event, 3 * PERIOD);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_advance(c->sim, 0, PERIOD + 5), PERIOD + 5);
 	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(c->ctx, 1), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(c->ctx, 0), 0);
 	KUNIT_EXPECT_EQ(test, handled(), 1);
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(c->ctx, 0, c->cpu).replayed, 0);
 	KUNIT_EXPECT_EQ(test, pmuk_restart(c->ctx), 0);
-	expect_handled(test, c, 2 * PERIOD, 2);
+	expect_period(test, c, 3 * PERIOD - 5, 1);
+	KUNIT_EXPECT_EQ(test, probe.sample.period, 3 * PERIOD);
 }
 
 /*
