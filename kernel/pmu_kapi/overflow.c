@@ -142,12 +142,15 @@ static void pmuk_slot_act(struct pmuk_slot *slot, u32 action)
 
 /*
  * The handler may have paused the counter, whose reads then get ->frozen, though perf core may
- * start the event again. So the group's reads are fast no longer.
+ * start the event again. So the group's reads are fast no longer. An overflow that was due before
+ * the pause is dropped: pmuk_inst_pause() handles only the overdue overflows of its own pauses.
  */
-static void pmuk_slot_end_fast(struct pmuk_slot *slot, const struct pmuk_counter *c)
+static void pmuk_slot_note_pause(struct pmuk_slot *slot, struct pmuk_counter *c)
 {
-	if (pmuk_state_is_frozen(READ_ONCE(c->state)))
-		WRITE_ONCE(slot->turn->group.fast_tick, PMUK_GROUP_SLOW);
+	if (!pmuk_state_is_frozen(READ_ONCE(c->state)))
+		return;
+	WRITE_ONCE(slot->turn->group.fast_tick, PMUK_GROUP_SLOW);
+	pmuk_state_take_overdue(&c->state);
 }
 
 static void pmuk_slot_call_format(struct pmuk_slot *slot, struct pmuk_counter *c,
@@ -176,7 +179,7 @@ static void pmuk_slot_call_format(struct pmuk_slot *slot, struct pmuk_counter *c
 	atomic64_inc(&inst->overflows);
 	atomic_or(BIT(slot->def->num), &slot->turn->overflowed);
 	action = ctx->format->handler(&event);
-	pmuk_slot_end_fast(slot, c);
+	pmuk_slot_note_pause(slot, c);
 	trace_pmuk_overflow(ctx->id, cpu, event.set, event.num, action);
 	/* A tree's events go on by themselves, and may overflow on several CPUs at once. */
 	if (!pmuk_inst_is_tree(inst))

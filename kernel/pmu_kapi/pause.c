@@ -496,9 +496,9 @@ static void pmuk_end_overflow(struct pmuk_counter *c)
 }
 
 /*
- * Ends the pause of a disabled counter, and begins a new period if @period is not 0. If it is 0,
- * only a period that has ended is followed by a new one. An overflow that masks may pause a
- * disabled counter on its own CPU at this moment, in a few instructions.
+ * Ends the pause of a disabled counter, and begins a new period if @period is not 0. If @period is
+ * 0, the present period goes on, or the next one begins if it has ended. An overflow that masks may
+ * pause a disabled counter on its own CPU at this moment, in a few instructions.
  */
 void pmuk_counter_rearm(struct pmuk_counter *c, u64 period)
 {
@@ -518,16 +518,13 @@ void pmuk_counter_rearm(struct pmuk_counter *c, u64 period)
 
 /*
  * Returns true if a disabled counter has overflowed and its interrupt was not served. Taking the
- * counter off its PMU drops that interrupt, but keeps the events counted beyond the period. If the
- * counter is paused, its state has the answer.
+ * counter off its PMU drops that interrupt, but keeps the events counted beyond the period. Returns
+ * false for a paused counter: a mask that pauses counters has handled their overflows, and those of
+ * other paused counters are dropped.
  */
 bool pmuk_counter_take_pending(struct pmuk_counter *c)
 {
-	unsigned long state = READ_ONCE(c->state);
-
-	if (pmuk_state_is_frozen(state))
-		return pmuk_state_is_overdue(state);
-	if (!pmuk_hw_has_overflowed(c))
+	if (pmuk_state_is_frozen(READ_ONCE(c->state)) || !pmuk_hw_has_overflowed(c))
 		return false;
 	perf_local_take_overflow(c->event);
 	return true;

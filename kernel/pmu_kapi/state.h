@@ -59,7 +59,7 @@
  *                                                         right, the hardware may be started
  * STOPPING                    COUNTING                    resume, rearm, set_period, settle
  * STOPPING                    COUNTING_HELD               resume in an NMI not the PMU's own
- * PAUSED..._OVERDUE           PAUSED, PAUSED_HELD         somebody handles that overflow
+ * PAUSED..._OVERDUE           PAUSED, PAUSED_HELD         that overflow is handled or dropped
  * COUNTING_HELD               COUNTING                    settle: perf core has it off the PMU
  * ==========================  ==========================  =====================================
  *

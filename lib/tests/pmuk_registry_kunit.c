@@ -39,6 +39,7 @@ static struct probe {
 	atomic_t handled;
 	unsigned int wrong;		/* number of failed checks */
 	u64 period;			/* the handler sets this period, unless 0 */
+	bool pauses;			/* the handler pauses its counter, with an overflow due */
 	bool destroys;			/* the handler destroys its counter */
 	int destroyed;
 	struct pmuk_format_event event;	/* latest event */
@@ -90,6 +91,13 @@ static void probe_restart(void *area, int cpu)
 	probe.wrong += *(u8 *)area != (u8)(cpu + 1);
 }
 
+/* Some hardware counts on while the handler runs, here to the end of the next period and beyond. */
+static void probe_pause(struct pmuk_counter *c)
+{
+	perf_local_set_left(c->event, -5);
+	probe.wrong += pmuk_counter_pause(c) != 0;
+}
+
 static u32 probe_handler(const struct pmuk_format_event *event)
 {
 	atomic_inc(&probe.handled);
@@ -102,6 +110,8 @@ static u32 probe_handler(const struct pmuk_format_event *event)
 	probe.sample = *event->sample;
 	if (probe.period)
 		probe.wrong += pmuk_counter_set_period(event->counter, probe.period) != 0;
+	if (probe.pauses)
+		probe_pause(event->counter);
 	if (probe.destroys)
 		probe.destroyed = pmuk_counter_destroy_deferred(event->counter, NULL);
 	return probe.action;
@@ -774,6 +784,38 @@ static void waiting_counter_is_not_replayed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, probe.sample.period, 3 * PERIOD);
 }
 
+/* The handler pauses its counter when the next overflow is due. That overflow is not reported. */
+static void paused_counter_is_not_replayed(struct kunit *test)
+{
+	struct ctx *c = new_ctx_with(test, PMUK_FORMAT_RESET, NULL);
+	unsigned int i;
+
+	probe.pauses = true;
+	expect_handled(test, c, PERIOD, 1);
+	for (i = 0; i < 2; i++) {
+		KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(c->ctx, 1), 0);
+		KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(c->ctx, 0), 0);
+	}
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_info(c->ctx, 0, c->cpu).replayed, 0);
+	KUNIT_EXPECT_EQ(test, pmuk_restart(c->ctx), 0);
+	expect_period(test, c, PERIOD - 5, 1);
+}
+
+/* After the pause, another counter masks. The mask does not report that overflow, either. */
+static void mask_leaves_a_paused_counter_alone(struct kunit *test)
+{
+	const struct pmuk_pmd another = { .num = 4, .short_reset = PERIOD };
+	struct ctx *c = new_ctx_with(test, PMUK_FORMAT_RESET, &another);
+
+	probe.pauses = true;
+	expect_handled(test, c, PERIOD, 1);
+	probe.pauses = false;
+	probe.action = PMUK_FORMAT_MASK;
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_feed(c->sim, c->cpu, 1, PERIOD), PERIOD);
+	KUNIT_EXPECT_EQ(test, handled(), 2);
+	KUNIT_EXPECT_EQ(test, probe.event.num, 4);
+}
+
 /*
  * A counter in its long period is masked by another counter. The next restart does not give it a
  * second long period.
@@ -1041,6 +1083,8 @@ static struct kunit_case pmuk_registry_cases[] = {
 	KUNIT_CASE(handler_sets_the_period),
 	KUNIT_CASE(restart_reaches_other_sets),
 	KUNIT_CASE(waiting_counter_is_not_replayed),
+	KUNIT_CASE(paused_counter_is_not_replayed),
+	KUNIT_CASE(mask_leaves_a_paused_counter_alone),
 	KUNIT_CASE(restart_of_another_keeps_the_long_period),
 	KUNIT_CASE(restart_meets_an_overflow),
 	KUNIT_CASE(replayed_overflow_has_no_place),
