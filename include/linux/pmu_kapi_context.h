@@ -334,7 +334,10 @@ struct pmuk_set_info {
  *	on that CPU before PMUK_MSG_CPU_ONLINE
  * @PMUK_MSG_CPU_ONLINE: a CPU of the target has come online, or has room again, and counts
  * @PMUK_MSG_CPU_OFFLINE: a CPU of the target goes offline. Its counts stay
- * @PMUK_MSG_EXIT: the target's task has exited; reported less than two seconds later
+ * @PMUK_MSG_EXIT: the target's task has exited, or it has executed a program that others may not
+ *	watch, such as one that is set-user-ID: its counters count no more, but those of its
+ *	children do. Reported less than two seconds later, but with PMUK_TARGET_TREE not for such a
+ *	program if the task gets another event of perf before
  * @PMUK_MSG_PMU_GONE: the PMU of a counter was unregistered; reported less than two seconds later
  * @PMUK_MSG_AUX: an AUX area has passed its watermark, has no room, or was truncated
  * @PMUK_MSG_AUX_LOST: data for an AUX area were truncated; the count is of how often

@@ -155,7 +155,7 @@ struct pmuk_inst {
 	unsigned long grace __guarded_by(&lock, &ctx->lock);
 	bool running __guarded_by(&lock);	/* was started, and not stopped */
 	unsigned long starts __guarded_by(&lock);	/* how often it was started */
-	bool exited __guarded_by(&lock);	/* a message has reported the exit of the task */
+	bool exited __guarded_by(&lock);	/* a PMUK_MSG_EXIT was posted */
 	u64 since __guarded_by(&lock);	/* time until which ->duration of turns is complete */
 	u64 switch_ns __guarded_by(&lock);	/* the time that all exchanges of sets have taken */
 	u64 switch_max_ns __guarded_by(&lock);	/* the time of the longest exchange */

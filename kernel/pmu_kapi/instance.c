@@ -540,13 +540,31 @@ void pmuk_inst_restart(struct pmuk_inst *inst)
 		pmuk_inst_go_on(inst);
 }
 
-/* Report the exit of the task once. Its event sets take no turns any more. */
+/* perf core takes counters away from a task that executes a program which others may not watch. */
+static bool pmuk_turn_has_lost_task(const struct pmuk_turn *turn)
+{
+	struct pmuk_counter *c;
+	unsigned int i;
+
+	for (i = 0; i < turn->nr; i++) {
+		c = turn->counters[i];
+		if (pmuk_counter_is_gone(c) && !perf_local_is_pmu_gone(c->hw_event))
+			return true;
+	}
+	return false;
+}
+
+/* Report once that the task's counters count no more. Its event sets take no turns any more. */
 static void pmuk_inst_watch_exit(struct pmuk_inst *inst)
 	__must_hold(&inst->lock) __must_hold(&inst->ctx->lock)
 {
 	const struct task_struct *task = inst->ctx->task;
 
-	if (!task || inst->exited || !READ_ONCE(task->exit_state))
+	if (!task || inst->exited)
+		return;
+	/* The counters of an exiting task may still count, until it has an exit_state. */
+	if (!READ_ONCE(task->exit_state) &&
+	    ((READ_ONCE(task->flags) & PF_EXITING) || !pmuk_turn_has_lost_task(inst->active)))
 		return;
 	inst->exited = true;
 	hrtimer_cancel(&inst->timer);

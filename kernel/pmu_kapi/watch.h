@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The watch of a running context looks for what perf core reports to nobody: a task that has
- * exited, a counter that was pushed off its PMU, a PMU that has gone. It also reports losses that
- * no wakeup has reported, and tries again to place counters where there was no room.
+ * exited or lost its counters, a counter that was pushed off its PMU, a PMU that has gone. It also
+ * reports losses that no wakeup has reported, and tries again to place counters where there was no
+ * room.
  *
  * While the watch finds nothing, the pause between two checks doubles, so that an idle machine is
  * seldom woken. The pause is short again when something has happened that makes a loss likely.

@@ -5,15 +5,12 @@
  */
 #include <linux/completion.h>
 #include <linux/cpumask.h>
-#include <linux/cred.h>
 #include <linux/delay.h>
 #include <linux/jiffies.h>
 #include <linux/kthread.h>
-#include <linux/sched/signal.h>
-#include <linux/sched/task.h>
-#include <linux/umh.h>
 
 #include "pmuk_counters.h"
+#include "pmuk_exec.h"
 #include "pmuk_place.h"
 #include "pmuk_suite.h"
 
@@ -570,50 +567,28 @@ static void inherit_tells_childrens_overflows(struct kunit *test)
 
 /* ---- a task that executes a privileged program ---- */
 
-/* The task executes a program that sleeps until the end of the test case. */
-struct program {
+/* The task that executes a program has a counter. */
+struct privileged {
+	struct pmuk_program program;
 	struct pmuk_sim *sim;
 	struct pmuk_attr attr;
-	struct task_struct *task;
 	struct pmuk_counter *c;
 };
 
-/*
- * The task runs this before it executes the program. Its group IDs differ, as those of a
- * set-group-ID program do.
- */
-static int count_program(struct subprocess_info *info, struct cred *new)
+static int count_program(void *data)
 {
-	struct program *p = info->data;
+	struct privileged *p = data;
 	int ret;
 
-	new->gid = KGIDT_INIT(1);
-	p->task = get_task_struct(current);
 	p->c = pmuk_counter_create(&p->attr, -1, current);
 	ret = PTR_ERR_OR_ZERO(p->c) ?: pmuk_counter_enable(p->c);
 	pmuk_sim_count(p->sim, 0, 5);
 	return ret;
 }
 
-static void end_program(void *data)
+static void end_counter(void *data)
 {
-	struct program *p = data;
-
-	pmuk_counter_destroy(p->c);
-	if (!p->task)
-		return;
-	send_sig(SIGKILL, p->task, 1);
-	put_task_struct(p->task);
-}
-
-static int exec_program(struct program *p)
-{
-	char *argv[3] = { "sleep", "1000000" }, *envp[1] = {};
-	struct subprocess_info *info;
-
-	info = call_usermodehelper_setup("/bin/busybox", argv, envp, GFP_KERNEL, count_program,
-					 NULL, p);
-	return info ? call_usermodehelper_exec(info, UMH_WAIT_EXEC) : -ENOMEM;
+	pmuk_counter_destroy(((struct privileged *)data)->c);
 }
 
 static const struct pmuk_test_value heirs[] = { { "alone", 0 }, { "inherit", PMUK_INHERIT } };
@@ -623,17 +598,14 @@ KUNIT_ARRAY_PARAM_DESC(heirs, heirs, name);
 /* perf core takes the counter away from the task, which lives. */
 static void privileged_program_is_not_counted(struct kunit *test)
 {
-	struct program *p = pmuk_test_zalloc(test, sizeof(*p));
-	int ret;
+	struct privileged *p = pmuk_test_zalloc(test, sizeof(*p));
 
 	p->sim = pmuk_test_sim(test, 1, 32);
 	p->attr = task_attr(p->sim);
 	p->attr.flags |= pmuk_test_param(test);
-	KUNIT_ASSERT_EQ(test, kunit_add_action(test, end_program, p), 0);
-	ret = exec_program(p);
-	if (ret == -ENOENT)
-		kunit_skip(test, "no /bin/busybox");
-	KUNIT_ASSERT_EQ(test, ret, 0);
+	p->program = (struct pmuk_program){ .begin = count_program, .data = p };
+	KUNIT_ASSERT_EQ(test, kunit_add_action(test, end_counter, p), 0);
+	pmuk_program_exec(test, &p->program);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_state(p->c), PMUK_COUNTER_GONE);
 	pmuk_test_expect_value(test, p->c, -ESRCH, 5);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(p->c), -ESRCH);

@@ -11,6 +11,7 @@
 #include "../../kernel/pmu_kapi/watch.h"
 #include "pmuk_aux.h"
 #include "pmuk_counters.h"
+#include "pmuk_exec.h"
 #include "pmuk_levels.h"
 #include "pmuk_map.h"
 #include "pmuk_place.h"
@@ -707,6 +708,28 @@ static void exit_is_told(struct kunit *test)
 		.kind = PMUK_MSG_EXIT, .count = 1, .counters = BIT(0) | BIT(1) });
 }
 
+/* Loads the context on the task that calls this, and starts it. */
+static int run_on_current(void *data)
+{
+	const struct mail *m = data;
+	struct pmuk_target target = { .type = PMUK_TARGET_TASK, .task = current };
+
+	return pmuk_load_context(m->ctx, &target) ?: pmuk_start(m->ctx, NULL);
+}
+
+/* perf core takes the counters away from a task that executes a privileged program, and lives. */
+static void privileged_program_is_told(struct kunit *test)
+{
+	struct mail *m = new_mail_of(test, 0, 0);
+	struct pmuk_program *p = pmuk_test_zalloc(test, sizeof(*p));
+
+	*p = (struct pmuk_program){ .begin = run_on_current, .data = m };
+	pmuk_program_exec(test, p);
+	expect_watch_tells(test, m, &(struct pmuk_msg){
+		.kind = PMUK_MSG_EXIT, .count = 1, .counters = BIT(0) });
+	KUNIT_EXPECT_EQ(test, READ_ONCE(p->task->exit_state), 0);
+}
+
 static void hotplug_is_told(struct kunit *test)
 {
 	struct mail *m = new_mail(test);
@@ -794,6 +817,7 @@ static struct kunit_case pmuk_message_cases[] = {
 	KUNIT_CASE(lost_place_is_told),
 	KUNIT_CASE(pmu_gone_is_told),
 	KUNIT_CASE(exit_is_told),
+	KUNIT_CASE(privileged_program_is_told),
 	KUNIT_CASE(hotplug_is_told),
 	KUNIT_CASE_PARAM(close_ends_messages, levels_gen_params),
 	PMUK_NMI_CASE(close_ends_messages),
