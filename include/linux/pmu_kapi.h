@@ -116,7 +116,9 @@ struct pmuk_value {
  * @cgroup: PERF_SAMPLE_CGROUP, id of the current task's cgroup of perf's hierarchy
  * @time: PERF_SAMPLE_TIME, nanoseconds on perf's clock, local_clock()
  * @period: PERF_SAMPLE_PERIOD, the period that has just ended, in events
- * @value: PERF_SAMPLE_READ, the counter at its overflow; not with PMUK_INHERIT
+ * @value: PERF_SAMPLE_READ, the counter at its overflow; not with PMUK_INHERIT. In a context, the
+ *	count goes on when a CPU comes back online, or the context comes back after it gave way; the
+ *	times begin at 0 again
  * @regs: PERF_SAMPLE_REGS_INTR, the interrupted registers, of the host; or NULL
  * @regs_user: PERF_SAMPLE_REGS_USER, the current task's registers in user space; or NULL. If an NMI
  *	has interrupted the kernel, x86 knows only some of them, and the others are ~0

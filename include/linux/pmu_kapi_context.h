@@ -119,7 +119,8 @@ struct pmuk_context_attr {
 /**
  * struct pmuk_perf_format - what perf's records are to hold
  * @sample_type: as &pmuk_attr.sample_type with a buffer
- * @read_format: as &pmuk_attr.read_format
+ * @read_format: as &pmuk_attr.read_format. The count goes on when a CPU comes back online, or the
+ *	context comes back after it gave way; the times begin at 0 again
  */
 struct pmuk_perf_format {
 	u64 sample_type;
