@@ -12,11 +12,12 @@ overlay=(arch include kernel drivers lib samples Documentation tools scripts)
 patches=$top/patches/7.3
 series=("$patches"/*.patch)	# vm/series may add to these
 
-# our_files PATH...: prints the files in these PATHs of the checkout, without those that .gitignore
-# names: what editors and compilers leave is not part of a tree. A checkout may be without git.
+# our_files PATH...: prints the files in these PATHs of the checkout, without those that .gitignore names: what editors
+# and compilers leave is not part of a tree. Nor are files whose names begin with a dot, except .kunitconfig, which
+# kunit.py reads. A checkout may be without git.
 our_files()
 {
-	(cd "$top" && rsync -rlnR --exclude='.*' --exclude-from=.gitignore --out-format=%n "$@" "$cache/none/") |
+	(cd "$top" && rsync -rlnR --include=.kunitconfig --exclude='.*' --exclude-from=.gitignore --out-format=%n "$@" "$cache/none/") |
 		grep -v '/$'
 }
 
