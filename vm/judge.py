@@ -54,6 +54,7 @@ BETWEEN = re.compile(r'\W+')        # the words of a parameter's name; becomes "
 STAMP = re.compile(r'^\[ *\d+\.\d+\](\[ *[CT]\d+\])? ')
 COMMENT = re.compile(r' *# ')      # a comment of KTAP; no kernel message begins so
 HEADER = re.compile(r'^K?TAP version \d+$')
+INNER = re.compile(r' +KTAP version 1$')    # "# Subtest: NAME" comes next, and tells as much
 SHOWN = 10
 
 
@@ -140,14 +141,15 @@ class Results:
 
     @staticmethod
     def documents(lines):
-        """Each module that is loaded prints a KTAP document of its own."""
+        """Each module that is loaded prints a KTAP document of its own. Lines INNER are left out: if the kernel
+        prints a message between one and its "# Subtest: NAME", kunit_parser takes them for two tests."""
         document = None
         for line in lines:
             if HEADER.match(line):
                 if document:
                     yield document
                 document = []
-            if document is not None:
+            if document is not None and not INNER.match(line):
                 document.append(line)
         if document:
             yield document

@@ -96,6 +96,11 @@ def swap(old, new):
     return LOG.replace(old, new, 1)
 
 
+def amid(header, log):
+    assert header in log, header
+    return log.replace(header, f'a line of somebody else\n[    2.000005] {header}')
+
+
 def without(*words):
     return ''.join(line for line in LOG.splitlines(keepends=True)
                    if not any(word in line for word in words))
@@ -161,6 +166,9 @@ CASES = {
         'lane: FAILED ran, and vm/lanes/tests has no row for it: lane.sails', 'lane: 7 passed, 1 failed, 1 skipped'))),
     'sound, an unknown test that is not selected': (SAILS, 0, '4 passed, 0 failed, 0 skipped', '--suite', 'two'),
     'an unknown test is skipped': (swap('ok 1 boots', 'ok 1 x # SKIP y'), 0, 'lane.x: skipped'),
+    'sound, a message is amid a header': (amid('    # Subtest: two', LOG), 0, '7 passed, 0 failed, 1 skipped'),
+    'sound, a message is amid a header of parameters': (
+        amid('        # Subtest: waits', PARAMETERS), 0, '7 passed, 0 failed, 1 skipped'),
     'sound, parameters run': (PARAMETERS, 0, '7 passed, 0 failed, 1 skipped'),
     'a parameter is skipped': (SKIPS, 0, 'two.waits.very_very_long: skipped, and vm/lanes/tests has no row for it'),
     'the plan is not kept': (without('ok 3 divides'), 0, 'missing'),
