@@ -4,8 +4,7 @@
  *
  * Softirq and hardirq come from a tasklet and an irq_work. On x86 the NMI is an IPI to the same
  * CPU. Elsewhere it is the interrupt of the CPU's own PMU, if that is an NMI: as long as a test
- * holds pmuk_irq_get_nmi(), a cycle counter overflows all the time, and a call waits for the next
- * overflow.
+ * holds pmuk_irq_get_nmi(), each CPU has a cycle counter, and a call makes it overflow.
  */
 #define pr_fmt(fmt) "pmuk_irq: " fmt
 
@@ -160,18 +159,17 @@ static int irq_nmi_start(void)
 	return ret;
 }
 
-static void irq_nmi_raise(void)
+static bool irq_nmi_raise(void)
 {
 	this_cpu_write(irq_nmi_raised, true);
 	apic->send_IPI(smp_processor_id(), NMI_VECTOR);
+	return true;
 }
 
 #else /* !CONFIG_X86_LOCAL_APIC */
 
-/*
- * The NMI comes often enough for short waits, and seldom enough for the interrupted code to get on.
- */
-#define IRQ_NMI_CYCLES	50000
+/* The counters also overflow by themselves, a thousand times a second, wherever the CPU is then. */
+#define IRQ_NMI_CYCLES	1000000
 
 static DEFINE_PER_CPU(struct perf_event *, irq_nmi_event);
 
@@ -189,10 +187,9 @@ static void irq_nmi_stop(void)
 	int cpu;
 
 	for_each_possible_cpu(cpu) {
-		event = per_cpu(irq_nmi_event, cpu);
+		event = xchg(per_cpu_ptr(&irq_nmi_event, cpu), NULL);
 		if (event)
 			perf_event_release_kernel(event);
-		per_cpu(irq_nmi_event, cpu) = NULL;
 	}
 }
 
@@ -219,8 +216,21 @@ static int irq_nmi_start(void)
 	return 0;
 }
 
-static void irq_nmi_raise(void)
+/*
+ * The counter overflows one cycle after its start. QEMU notices that at once if the counter is
+ * read, and otherwise when its main thread gets a CPU.
+ */
+static bool irq_nmi_raise(void)
 {
+	struct perf_event *event = this_cpu_read(irq_nmi_event);
+
+	if (!event || READ_ONCE(event->oncpu) < 0)
+		return false;
+	event->pmu->stop(event, PERF_EF_UPDATE);
+	local64_set(&event->hw.period_left, 1);
+	event->pmu->start(event, PERF_EF_RELOAD);
+	event->pmu->read(event);
+	return true;
 }
 
 #endif /* !CONFIG_X86_LOCAL_APIC */
@@ -234,8 +244,7 @@ static int irq_run_nmi(struct irq_call *call)
 
 	guard(irqsave)();
 	this_cpu_write(irq_nmi_call, call);
-	irq_nmi_raise();
-	ret = irq_wait(call);
+	ret = irq_nmi_raise() ? irq_wait(call) : -EOPNOTSUPP;
 	/* The NMI may have come right after the timeout. */
 	return ret && this_cpu_xchg(irq_nmi_call, NULL) ? ret : 0;
 }
@@ -301,7 +310,8 @@ EXPORT_SYMBOL_GPL(pmuk_irq_put_nmi);
  * Context: One that @level can interrupt. An NMI can interrupt any context but an NMI, also with
  * interrupts off. A caller that needs @fn on a certain CPU stays on that CPU.
  * Return: 0 when @fn has returned; -EBUSY if @level cannot interrupt the caller,
- * -EOPNOTSUPP without pmuk_irq_get_nmi(), -ETIMEDOUT if no NMI came, -EINVAL.
+ * -EOPNOTSUPP without pmuk_irq_get_nmi(), or if the CPU was offline at that call or since;
+ * -ETIMEDOUT if no NMI came; -EINVAL.
  */
 int pmuk_irq_run(enum pmuk_irq_level level, pmuk_irq_fn_t fn, void *data)
 {
