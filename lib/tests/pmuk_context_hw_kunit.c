@@ -256,7 +256,7 @@ struct trouble {
 	unsigned int sets;
 	u64 timeout;			/* length of each set's turn */
 	u64 period;			/* long, as each of three counters overflows */
-	unsigned int fast;		/* least number of successful and of fast reads; 0: 2000 */
+	unsigned int fast;		/* least number of successful and of fast reads; 0: 1000 */
 	void (*begin)(struct hw *hw);
 	void (*make)(struct hw *hw);
 	u64 (*left)(const struct hw *hw);	/* counts what must still happen besides reads */
@@ -271,18 +271,18 @@ static u64 missing(u64 happened, u64 wanted)
 	static u64 what##_left(const struct hw *hw) { return left; }
 
 LEFT(troubles, missing(hw->troubles, 100))
-LEFT(overflows, missing(atomic64_read(&inst_of(hw)->overflows), 2000))
+LEFT(overflows, missing(atomic64_read(&inst_of(hw)->overflows), 500))
 LEFT(changes, missing(hw->task.changes, 20))
 LEFT(switches, troubles_left(hw) + missing(inst_of(hw)->switches, 200))
 
 /* Returns how many reads, interrupts and other events must still happen before the test may end. */
 static u64 all_left(const struct hw *hw, const struct trouble *t)
 {
-	u64 fast = t->fast ?: 2000, left = t->left(hw);
+	u64 fast = t->fast ?: 1000, left = t->left(hw);
 
 	if (HAS_FAST)
 		left += missing(hw->task.fast, fast);
-	return left + missing(hw->nmi.nr, 500) + missing(hw->task.nr, 20000) +
+	return left + missing(hw->nmi.nr, 200) + missing(hw->task.nr, 5000) +
 	       missing(hw->task.nr - hw->task.busy, fast);
 }
 

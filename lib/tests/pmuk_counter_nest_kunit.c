@@ -2,7 +2,8 @@
 /*
  * Counters in every context, and in the middle of each other: an overflow, a
  * read, a pause between any two steps of what they interrupt. Each nesting
- * happens at least NESTINGS times, or FEW_NESTINGS where nothing differs.
+ * happens at least NESTINGS times, FEW_NESTINGS where nothing differs, or
+ * DESTROYS where each takes a grace period.
  */
 #include <linux/completion.h>
 #include <linux/jiffies.h>
@@ -19,6 +20,7 @@
 
 #define NESTINGS	1000
 #define FEW_NESTINGS	50	/* each in the same place, and the same */
+#define DESTROYS	60
 #define PERIOD		700
 
 static void need_own_register(struct kunit *test)
@@ -234,7 +236,7 @@ static void nest_destroys(struct kunit *test)
 
 	nest->level = PMUK_IRQ_TASK;
 	nest->attr.period = 1;
-	for (i = 0; i < NESTINGS / 4; i++) {
+	for (i = 0; i < DESTROYS; i++) {
 		init_completion(&nest->done);
 		nest->c = pmuk_counter_create(&nest->attr, nest->cpu, NULL);
 		KUNIT_ASSERT_NOT_ERR_OR_NULL(test, nest->c);
@@ -248,7 +250,7 @@ static void nest_destroys(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, pmuk_sim_count(nest->sim, 0, 3), 0);
 		KUNIT_ASSERT_EQ_MSG(test, nest->overflows, before, "called back when doomed");
 	}
-	KUNIT_EXPECT_EQ(test, nest->overflows, 3 * (NESTINGS / 4));
+	KUNIT_EXPECT_EQ(test, nest->overflows, 3 * DESTROYS);
 }
 
 /* Runs what is injected, once for each time that the test has armed it. */

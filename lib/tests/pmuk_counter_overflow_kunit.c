@@ -636,7 +636,7 @@ static void destroy_ends_callbacks(struct kunit *test)
 					.flags = PMUK_NO_THROTTLE };
 	int other = pmuk_test_other_cpu(test, pmuk_test_pin_first(test));
 
-	pmuk_test_victims(test, &attr, other, pmuk_test_storm, sim, 200, deferred);
+	pmuk_test_victims(test, &attr, other, pmuk_test_storm, sim, 80, deferred);
 }
 
 static void die_at_tenth(struct pmuk_counter *c, const struct pmuk_sample *sample, void *data)
@@ -682,7 +682,7 @@ static void creation_calls_nobody(struct kunit *test)
 	unsigned int i;
 
 	o->attr.flags |= PMUK_PINNED;
-	for (i = 0; i < 300; i++) {
+	for (i = 0; i < 100; i++) {
 		struct pmuk_counter *c = pmuk_counter_create(&o->attr, other, NULL);
 		struct pmuk_value value = { .count = U64_MAX };
 		struct pmuk_value snapshot = { .count = U64_MAX };

@@ -387,7 +387,7 @@ static void destroy_in_storm(struct kunit *test)
 
 	pmuk_test_enabled(test, &attr, other, NULL);
 	attr.period = storm->period;
-	pmuk_test_victims(test, &attr, other, switch_tasks, NULL, 50, storm->deferred);
+	pmuk_test_victims(test, &attr, other, switch_tasks, NULL, 20, storm->deferred);
 }
 
 struct meeting {

@@ -2,7 +2,7 @@
 # The VMs of lanes watchdog and watchdog-x86, which source this file with $flavour set. In survives(), the guest
 # survives its faults and reports its own tests. In boot_cases(), a fault ends the VM, and ended() judges its console
 # log. The VMs run in virtual time: a busy host delays no CPU, and waiting takes no host time. Only watchdog-stopped,
-# and all VMs of make test-long, run in real time, with a thread for each CPU. The load lasts 10 s (make test-long:
+# and all VMs of make test-long, run in real time, with a thread for each CPU. The load lasts 5 s (make test-long:
 # 1200 s), or WATCHDOG_SECONDS.
 # shellcheck disable=SC2154	# set there
 
@@ -10,13 +10,13 @@
 "$vm/perf" "$(arch_of "$flavour")" >/dev/null
 scratch
 brief='' clock=$([ "${LONG-}" ] || echo --virtual)
-seconds=${WATCHDOG_SECONDS:-$([ "${LONG-}" ] && echo 1200 || echo 10)}
+seconds=${WATCHDOG_SECONDS:-$([ "${LONG-}" ] && echo 1200 || echo 5)}
 kselftest=$("$vm/source")/tools/testing/selftests/watchdog/watchdog-test.c
 tool=$scratch/watchdog-test
 "$(cross "$(arch_of "$flavour")")gcc" -O2 -static -o "$tool" "$kselftest"
 
 # machine NAME GUEST OPTION...: runs a VM with that guest script, and leaves log and ending (vm/boot's exit status) in
-# $scratch/NAME. Some tests keep interrupts off for half a minute; rcu_cpu_stall_suppress=1 silences RCU's warnings.
+# $scratch/NAME. Some tests keep interrupts off for long; rcu_cpu_stall_suppress=1 silences RCU's warnings.
 machine()
 {
 	local dir=$scratch/$1 guest=$2 ending=0 more=(--patience $((600 + seconds)))

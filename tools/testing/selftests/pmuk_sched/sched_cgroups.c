@@ -181,7 +181,7 @@ TEST_F(cgroups, each_level_has_what_is_below)
 	EXPECT_TRUE(tree_has(self->top, DEPTH, (1 << DEPTH) - 1));
 }
 
-#define MANY	200
+#define MANY	70
 
 /* The test removes cgroups in another order than it has made them. */
 TEST_F(cgroups, many_come_and_go)
@@ -255,7 +255,7 @@ TEST_F(cgroups, running_task_can_be_moved)
 	ASSERT_EQ(make_two(self->top, paths), 0);
 	ASSERT_EQ(move(paths[1], 0), 0);
 	ASSERT_TRUE(busy_start(&adder));
-	for (i = 0; i < 300; i++) {
+	for (i = 0; i < 100; i++) {
 		ASSERT_EQ(move(paths[i % 2], adder.pid), 0);
 		ASSERT_TRUE(tree_of(self->top, &self->t));
 		EXPECT_GE(self->t.counts[0], rounds);
@@ -450,7 +450,7 @@ TEST_F(cgroups, forks_and_moves_race)
 
 	ASSERT_EQ(make_two(self->top, paths), 0);
 	ASSERT_TRUE(busy_start(&forker));
-	for (i = 0; i < 500; i++)
+	for (i = 0; i < 200; i++)
 		ASSERT_EQ(move(paths[i % 2], forker.pid), 0);
 	ASSERT_TRUE(busy_end(&forker, &rounds));
 	EXPECT_TRUE(comes(exited_has(7 * rounds, 70 * rounds)));
@@ -524,16 +524,16 @@ static int count_forked(uint64_t id, int *elsewhere)
 /*
  * A slow machine shows few children. The test has only failed if no child is shown for this long.
  */
-#define FORKED_ENOUGH	20
+#define FORKED_ENOUGH	8
 #define FORKED_PATIENCE	(60 * NSEC_PER_SEC)
 
 /*
  * The reset finds a few tasks in the middle of their fork, and must move them, too. These are few,
- * so the test takes at least five seconds.
+ * so the test takes at least two seconds.
  */
 TEST_F_TIMEOUT(cgroups, forked_while_it_is_turned_on, 600)
 {
-	uint64_t end = now_ns() + 5 * NSEC_PER_SEC, moved = now_ns();
+	uint64_t end = now_ns() + 2 * NSEC_PER_SEC, moved = now_ns();
 	int pid = start(fork_on_and_on, self->top), nr = 0, elsewhere = 0, seen;
 
 	ASSERT_TRUE(comes(count_forked(id_of(self->top), &elsewhere) > 0));

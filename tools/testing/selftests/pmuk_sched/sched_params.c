@@ -111,7 +111,7 @@ TEST_F(sched, on_and_off_again_and_again)
 	int i;
 
 	ASSERT_TRUE(worker_start(&w));
-	for (i = 0; i < 20; i++) {
+	for (i = 0; i < 8; i++) {
 		ASSERT_EQ(set_parameter("enabled", "0"), 0);
 		ASSERT_EQ(set_parameter("enabled", "1"), 0);
 		ASSERT_EQ(worker_add(&w, 5, 6), 0);

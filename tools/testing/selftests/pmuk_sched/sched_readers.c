@@ -179,7 +179,7 @@ static int add_with_thread(void *arg)
 }
 
 #define TEAMS		32
-#define READINGS	100
+#define READINGS	50
 
 /*
  * Starts processes of two threads, gives readers time to read them more than once, and kills them
@@ -229,7 +229,7 @@ TEST_F(sched, readers_miss_nothing_that_ends)
 	goal = after.counts[0] + 2 * TEAMS * TEAM_COUNTS;
 	ASSERT_TRUE(busy_start(&ends));
 	bad = 0;
-	for (end = now_ns() + 3 * NSEC_PER_SEC, i = 0;
+	for (end = now_ns() + 2 * NSEC_PER_SEC, i = 0;
 	     now_ns() < end || (after.counts[0] < goal && now_ns() < end + PATIENCE); i++) {
 		bad += !reads_all();
 		ASSERT_TRUE(exited_totals(&after));

@@ -436,7 +436,8 @@ static bool add_and_rest(void)
 	return !pace_add(3, 4);
 }
 
-#define ADDERS	3
+#define ADDERS		3
+#define HOTPLUGS	5
 
 static bool run_on(const struct busy adders[ADDERS], uint64_t mask)
 {
@@ -473,7 +474,7 @@ TEST_F(sched, hotplug_loses_nothing)
 		adders[i] = (struct busy){ .act = add_and_rest, .cpu = SAME_CPU };
 		ASSERT_TRUE(busy_start(&adders[i]));
 	}
-	for (i = 0; i < 10; i++) {
+	for (i = 0; i < HOTPLUGS; i++) {
 		ASSERT_TRUE(run_on(adders, 3));
 		ASSERT_EQ(worker_do(&w, ORDER_RUN_ON, 1, 0), 0);
 		ASSERT_EQ(worker_add(&w, 3, 4), 0);
@@ -488,11 +489,11 @@ TEST_F(sched, hotplug_loses_nothing)
 		ASSERT_TRUE(busy_end(&adders[i], &rounds));
 		sum += rounds;
 	}
-	EXPECT_TRUE(task_has(w.pid, 60, 80));
+	EXPECT_TRUE(task_has(w.pid, 6 * HOTPLUGS, 8 * HOTPLUGS));
 	EXPECT_TRUE(comes(exited_have(3 * sum, added)));
 	for (i = 0; i < cpus; i++)
 		all += cycles_on(i);
-	EXPECT_EQ(all, 3 * sum + 60 + added);
+	EXPECT_EQ(all, 3 * sum + 6 * HOTPLUGS + added);
 	EXPECT_TRUE(worker_end(&w));
 }
 

@@ -303,8 +303,8 @@ TEST_F(stream, pages_are_asked_for_as_the_users)
 	for (i = 0; i < 3; i++) {
 		fd = open_device();
 		ASSERT_EQ(trace_begin(PAGE_ALLOC), 0);
-		EXPECT_EQ(bind_stream(fd, r->cpu, 64, modes[i].mode, 0), 0);
-		EXPECT_GE(times_told("gfp_flags=GFP_KERNEL_ACCOUNT|"), 1 + 64)
+		EXPECT_EQ(bind_stream(fd, r->cpu, 16, modes[i].mode, 0), 0);
+		EXPECT_GE(times_told("gfp_flags=GFP_KERNEL_ACCOUNT|"), 1 + 16)
 			TH_LOG("%s", modes[i].name);
 		EXPECT_EQ(trace_end(PAGE_ALLOC), 0);
 		close(fd);
