@@ -58,7 +58,7 @@ install_packages()
 # kind LANE: an "alone" lane measures real time on all CPUs, so no "machine" lane runs beside it. A "beside" lane has no
 # VM, or only VMs in virtual time: the host's speed does not matter to it, and it runs at the lowest priority. Any other
 # lane is a "machine" lane; lane watchdog is one because of its VM in real time (watchdog-stopped). Of these, a "wide"
-# lane has a VM whose four CPUs are busy together, so only one of them runs at a time.
+# lane has a VM whose three or four CPUs are busy together, so only one of them runs at a time.
 kind()
 {
 	case ${LONG:+long-}$1 in
