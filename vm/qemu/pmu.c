@@ -9,8 +9,8 @@
  * counters have 48 bits.
  *
  * Cycles pass at 1 GHz of virtual time while the CPU is not halted. Under -icount each CPU counts its
- * own instructions; without -icount they read 0, and Intel's CPUID says that the event is missing.
- * Other events read 0, too.
+ * own instructions, to which tcg_spin() may add some; without -icount they read 0, and Intel's CPUID
+ * says that the event is missing. Other events read 0, too.
  *
  * A counter is brought up to date when the guest reads it, when an overflow is due, and before anything
  * changes that decides whether it counts: its registers, the privilege level, HLT, SVM's world.
