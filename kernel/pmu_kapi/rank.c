@@ -13,6 +13,8 @@
  * A caller holds its own context's lock, and takes locks of contexts of lower rank after it.
  */
 #include <linux/atomic.h>
+#include <linux/bitops.h>
+#include <linux/cpumask.h>
 #include <linux/errno.h>
 #include <linux/jiffies.h>
 #include <linux/limits.h>
@@ -309,23 +311,17 @@ static bool pmuk_inst_others_wait(struct pmuk_inst *inst, int *waited)
 	return before && inst->others_waited;
 }
 
+/* The CPUs on which a context yields at this moment */
+static struct cpumask pmuk_yielding;
+
 /*
- * The watch calls this. If events of others wait for room, an instance that yields gives way. If it
- * has to give way again before it has counted for as long as the latest pause, the next pause is
- * twice as long.
- *
- * Only one context gives way at a time. If another context has given way on this CPU after perf
- * core's latest call, @inst keeps its counters for now. If an event still waits, perf core calls
- * again.
+ * If the instance has to give way again before it has counted for as long as the latest pause, the
+ * next pause is twice as long.
  */
-void pmuk_rank_yield(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
+static void pmuk_inst_yield(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
 {
 	unsigned long pause = inst->yield_pause;
-	int waited;
 
-	if (!pmuk_inst_others_wait(inst, &waited) ||
-	    atomic_cmpxchg(pmuk_ways(inst->cpu), waited - 1, waited) != waited - 1)
-		return;
 	if (time_after(jiffies, inst->yield_until + pause))
 		pause = 0;
 	inst->yield_pause = clamp(2 * pause, PMUK_RETRY_MAX, PMUK_VAIN_MAX);
@@ -333,6 +329,27 @@ void pmuk_rank_yield(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
 	inst->yielded = true;
 	pmuk_inst_give_way(inst, PMUK_BY_PERF);
 	inst->retry_at = inst->yield_until;
+}
+
+/*
+ * The watch calls this. If events of others wait for room, an instance that yields gives way.
+ *
+ * Only one context yields at a time. If another context has given way on this CPU after perf core's
+ * latest call, or yields now, @inst keeps its counters for now. If an event still waits, perf core
+ * calls again.
+ */
+void pmuk_rank_yield(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
+{
+	int waited;
+
+	if (!pmuk_inst_others_wait(inst, &waited))
+		return;
+	inst->others_waited = false;	/* two more checks have to find that events wait */
+	if (test_and_set_bit_lock(inst->cpu, cpumask_bits(&pmuk_yielding)))
+		return;
+	if (atomic_read(pmuk_ways(inst->cpu)) == waited - 1)
+		pmuk_inst_yield(inst);
+	clear_bit_unlock(inst->cpu, cpumask_bits(&pmuk_yielding));
 }
 
 /* The instance has its counters back. If it had yielded, its pause has lasted until now. */

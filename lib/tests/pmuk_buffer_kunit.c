@@ -17,7 +17,6 @@
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
 #include <linux/topology.h>
-#include <linux/tracepoint.h>
 #include <linux/vmalloc.h>
 #include <linux/wait.h>
 
@@ -25,6 +24,7 @@
 #include "pmuk_fail.h"
 #include "pmuk_levels.h"
 #include "pmuk_map.h"
+#include "pmuk_probe.h"
 #include "pmuk_records.h"
 #include "pmuk_suite.h"
 #include "pmuk_wait.h"
@@ -1007,7 +1007,6 @@ static void last_unmap_does_not_wait(struct kunit *test)
 /* Counts the pages that this task has allocated, and how many while the lock of @b was held. */
 struct allocated {
 	struct task_struct *task;
-	struct tracepoint *tp;
 	struct pmuk_buffer *b;		/* or NULL */
 	unsigned long accounted, others;
 	unsigned int locked;
@@ -1031,29 +1030,12 @@ static void see_page_alloc(void *data, struct page *page, unsigned int order, gf
 	a->locked += a->b && mutex_is_locked(&a->b->lock);
 }
 
-static void find_page_alloc(struct tracepoint *tp, void *data)
-{
-	if (!strcmp(tp->name, "mm_page_alloc"))
-		((struct allocated *)data)->tp = tp;
-}
-
-static void stop_seeing(void *data)
-{
-	struct allocated *a = data;
-
-	tracepoint_probe_unregister(a->tp, see_page_alloc, a);
-	tracepoint_synchronize_unregister();
-}
-
 static struct allocated *see_allocations(struct kunit *test)
 {
 	struct allocated *a = pmuk_test_zalloc(test, sizeof(*a));
 
 	a->task = current;
-	for_each_kernel_tracepoint(find_page_alloc, a);
-	KUNIT_ASSERT_NOT_NULL(test, a->tp);
-	KUNIT_ASSERT_EQ(test, tracepoint_probe_register(a->tp, see_page_alloc, a), 0);
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, stop_seeing, a), 0);
+	pmuk_test_probe(test, "mm_page_alloc", see_page_alloc, a);
 	return a;
 }
 
