@@ -39,6 +39,8 @@ MODULE_PARM_DESC(seed, "of all that is random; 0: another one each time");
 #define HW_SCALE	20000	/* ... and periods that leave time for others */
 #define RECORD		1000	/* no type of perf's */
 #define RECORD_SIZE	64
+#define STARTED		BIT(6)	/* a new context is loaded and started at once, ... */
+#define ALONE		BIT(12)	/* ... and its pinned counter takes a register of its own */
 
 enum op {
 	/* The following calls may sleep. */
@@ -451,14 +453,14 @@ static void set_up(struct pmuk_context *ctx, u32 a, u64 config)
 	};
 	struct pmuk_target target = { .type = PMUK_TARGET_CPUS };
 	/* The trial of a pinned counter discards counts, which the kept context must not. */
-	bool pinned = config != KEPT_EVENT && (a & (BIT(12) | BIT(13)));
+	bool pinned = config != KEPT_EVENT && (a & (ALONE | BIT(13)));
 	unsigned int n = torture->has_pmu && config != KEPT_EVENT && (a & BIT(9)) ? 2 : 1;
 
 	if (pinned)
-		pmc[0].flags = PMUK_PINNED | (a & BIT(12) ? PMUK_PRIVATE : 0);
+		pmc[0].flags = PMUK_PINNED | (a & ALONE ? PMUK_PRIVATE : 0);
 	pmuk_write_pmcs(ctx, pmc, n);
 	pmuk_write_pmds(ctx, pmd, n);
-	if (a & BIT(6) && !pmuk_load_context(ctx, &target))
+	if ((a & STARTED) && !pmuk_load_context(ctx, &target))
 		pmuk_start(ctx, NULL);
 }
 
@@ -848,6 +850,21 @@ static bool misses_call(enum op *op, enum pmuk_irq_level *level)
 	return false;
 }
 
+/* A late actor makes the calls that are still missing, and then contexts that give way. */
+static void hurry(struct act *act, enum pmuk_irq_level *level)
+{
+	enum pmuk_irq_level rare_level;
+	enum op rare;
+
+	if (misses_call(&rare, &rare_level)) {
+		act->op = rare;
+		*level = rare_level;
+	} else if (!atomic64_read(&torture->events[EVENT_GAVE_WAY])) {
+		act->op = OP_REPLACE;
+		act->a |= STARTED | ALONE;
+	}
+}
+
 static void act_at_random(void *data)
 {
 	struct actor *actor = data;
@@ -857,15 +874,12 @@ static void act_at_random(void *data)
 		.op = prandom_u32_state(&actor->rnd) % OPS,
 		.a = prandom_u32_state(&actor->rnd), .b = prandom_u32_state(&actor->rnd),
 	};
-	enum pmuk_irq_level level = prandom_u32_state(&actor->rnd) % PMUK_IRQ_LEVELS, rare_level;
-	enum op rare;
+	enum pmuk_irq_level level = prandom_u32_state(&actor->rnd) % PMUK_IRQ_LEVELS;
 
 	if (act.a & BIT(20))
 		act.op = OP_COUNT;
-	if (READ_ONCE(torture->late) && (act.a & BIT(21)) && misses_call(&rare, &rare_level)) {
-		act.op = rare;
-		level = rare_level;
-	}
+	if (READ_ONCE(torture->late) && (act.a & BIT(21)))
+		hurry(&act, &level);
 	if (!is_allowed(act.op, level))
 		level = act.op < OP_ANYWHERE ? PMUK_IRQ_TASK : PMUK_IRQ_HARD;
 	if (act.op == OP_REPLACE) {
@@ -998,7 +1012,7 @@ static void set_up_slots(void)
 		init_completion(&slot->closed);
 		mutex_init(&slot->lock);
 		slot->kept = slot == &torture->slots[SLOTS];
-		open_context(slot, slot->kept ? BIT(4) | BIT(6) : a);
+		open_context(slot, slot->kept ? BIT(4) | STARTED : a);
 	}
 }
 
