@@ -40,6 +40,7 @@ groups()
 	stock-*)	echo modules "${1#stock-}" "$1" ;;
 	arm64)		echo build arm64 ;;
 	first)		echo series build arm64 ;;
+	mutants)	echo build arm64 x86_64 modules stock-arm64 ;;
 	x86*)		echo build x86_64 ;;
 	esac
 }
