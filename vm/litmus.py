@@ -5,7 +5,8 @@
 
 Prints KTAP: a line for each Documentation/litmus-tests/pmu_kapi/*.litmus, which must say in its header
 what herd7 finds, "Result: Never" or "Result: Sometimes DATARACE"; one for what ties them to the LMM()
-labels of the sources; and one that shows that a wrong one of either kind would be found.
+labels of the sources, where each access has the ordering that it has in the tests; and one that shows that a
+wrong one of either kind would be found.
 
 The memory model's judgelitmus.sh judges less. Where a test models a data race, as half of these do, judgelitmus.sh
 forgives a wrong Always, Sometimes or Never. It looks for the word in the whole Observation line, which also has the
@@ -22,6 +23,9 @@ import tempfile
 TESTS = 'Documentation/litmus-tests/pmu_kapi'
 DOC = re.compile(r'/\*\*\n \* DOC: .*?\*/', re.S)
 LABEL = re.compile(r'LMM\((\w+:[A-Z])\)')
+MARK = re.compile(r'//.*?\b(\w+:[A-Z])\b')
+COMMENT = re.compile(r'/\*.*|//.*')
+ORDER = re.compile(r'acquire|release|relaxed|smp_r?w?mb')
 
 
 def expected(text):
@@ -83,6 +87,28 @@ def pairs(doc):
         yield LABEL.findall(found[1]), test[0] if test else None
 
 
+def accesses(text, mark):
+    """Each label, with the ordering of its access. If a label has a line of its own, the access is in the next."""
+    lines = text.split('\n')
+    for line, following in zip(lines, [*lines[1:], '']):
+        for label in mark.findall(line):
+            access = COMMENT.sub('', line) if COMMENT.sub('', line).strip() else following
+            yield label, ''.join(ORDER.findall(access))
+
+
+def reordered(code, tests):
+    """Accesses of the sources whose ordering is not that of the tests, of which some may do with less."""
+    modelled = {}
+    for name, text in tests.items():
+        if not name.endswith('-broken.litmus'):
+            for label, order in accesses(text, MARK):
+                modelled.setdefault(label, set()).add(order)
+    for label, order in accesses(code, LABEL):
+        wanted = modelled.get(label, {order})
+        if order != max(wanted):
+            yield f'LMM({label}): its access has {order or "no ordering"}, that of the tests {max(wanted) or "none"}'
+
+
 def untied(doc, code, tests, readme):
     """What does not fit together of labels, pairs and tests."""
     labels, used = set(LABEL.findall(doc)), set(LABEL.findall(code))
@@ -107,6 +133,7 @@ def untied(doc, code, tests, readme):
             yield f'{name} is the twin of none'
         for label in sorted(set(re.findall(r'\b\w+:[A-Z]\b', text)) - labels):
             yield f'{name}: there is no LMM({label})'
+    yield from reordered(code, tests)
 
 
 def damaged(name, text):
@@ -135,6 +162,10 @@ def selftest(herd, model, doc, code, tests, readme):
             ('no such access', (doc, code.replace('LMM(pmuk_buffer_peek:A)', ''), tests, readme)),
             ('no test', (doc, code, {k: v for k, v in tests.items() if k != name}, readme)),
             ('no twin', (doc, code, {k: v for k, v in tests.items() if k != twin}, readme)),
+            ('release missing', (doc, code.replace('store_release(&ring->commit, end)', 'store(ring->commit, end)'),
+                                 tests, readme)),
+            ('barrier missing', (doc, code.replace('smp_mb();	/* LMM(pmuk_publish:A)', '/* LMM(pmuk_publish:A)'),
+                                 tests, readme)),
             ('label unknown', (doc, code, {**tests, name: tests[name] + 'pmuk_buffer_peek:Z'}, readme)),
             ('label missing', (doc, code, {**tests, name: ''}, readme)),
             ('not in README', (doc, code, tests, readme.replace(name, '')))):
