@@ -473,7 +473,7 @@ static void open_context(struct slot *slot, u32 a)
 	struct pmuk_context_attr attr = {
 		.flags = (a & BIT(0) ? PMUK_CTX_MASK : 0) | (a & BIT(16) ? PMUK_CTX_RESERVE : 0),
 		.rank = (int)((a >> 10) % 3) + PMUK_RANK_BACKGROUND,
-		.limit_ns = (a >> 12) % 4 ? 0 : (a >> 14) % (20 * NSEC_PER_USEC),
+		.limit_ns = (a >> 18) % 4 ? 0 : (a >> 14) % (20 * NSEC_PER_USEC),
 		.completion = &slot->more,
 		.buffer.nr_pages = 1 << (a >> 1) % 3,
 	};
@@ -850,17 +850,23 @@ static bool misses_call(enum op *op, enum pmuk_irq_level *level)
 	return false;
 }
 
-/* A late actor makes the calls that are still missing, and then contexts that give way. */
+/*
+ * Half of the calls of late actors are those that are still missing. When each call was made often
+ * enough, but no context has given way, actors mostly wait for messages, so that the contexts that
+ * they start now and then live for long enough to meet others.
+ */
 static void hurry(struct act *act, enum pmuk_irq_level *level)
 {
 	enum pmuk_irq_level rare_level;
 	enum op rare;
 
 	if (misses_call(&rare, &rare_level)) {
-		act->op = rare;
-		*level = rare_level;
+		if (act->a & BIT(21)) {
+			act->op = rare;
+			*level = rare_level;
+		}
 	} else if (!atomic64_read(&torture->events[EVENT_GAVE_WAY])) {
-		act->op = OP_REPLACE;
+		act->op = (act->a >> 21) % 128 ? OP_WAIT : OP_REPLACE;
 		act->a |= STARTED | ALONE;
 	}
 }
@@ -878,7 +884,7 @@ static void act_at_random(void *data)
 
 	if (act.a & BIT(20))
 		act.op = OP_COUNT;
-	if (READ_ONCE(torture->late) && (act.a & BIT(21)))
+	if (READ_ONCE(torture->late))
 		hurry(&act, &level);
 	if (!is_allowed(act.op, level))
 		level = act.op < OP_ANYWHERE ? PMUK_IRQ_TASK : PMUK_IRQ_HARD;
