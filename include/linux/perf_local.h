@@ -14,6 +14,7 @@
 
 #include <linux/perf_event.h>
 #include <linux/perf_local_core.h>
+#include <linux/perf_local_state.h>
 #include <linux/smp.h>
 #include <asm/perf_arch.h>
 
@@ -58,7 +59,7 @@ static inline bool perf_arch_core_event(const struct perf_event *event)
  */
 static inline bool perf_local_is_on(const struct perf_event *event)
 {
-	return READ_ONCE(event->oncpu) == raw_smp_processor_id();
+	return perf_local_peek(event->oncpu) == raw_smp_processor_id();
 }
 
 /**
@@ -70,7 +71,7 @@ static inline bool perf_local_is_on(const struct perf_event *event)
  */
 static inline bool perf_local_runs(const struct perf_event *event)
 {
-	return perf_local_is_on(event) && !(READ_ONCE(event->hw.state) & PERF_HES_STOPPED);
+	return perf_local_is_on(event) && !(perf_local_peek(event->hw.state) & PERF_HES_STOPPED);
 }
 
 /**
@@ -82,7 +83,7 @@ static inline bool perf_local_runs(const struct perf_event *event)
  */
 static inline bool perf_local_is_off(const struct perf_event *event)
 {
-	return READ_ONCE(event->oncpu) < 0;
+	return perf_local_peek(event->oncpu) < 0;
 }
 
 /**
@@ -135,7 +136,7 @@ static inline u64 perf_local_updated(const struct perf_event *event)
 
 static inline void perf_local_set_mark(struct perf_event *event, int mark)
 {
-	int was = READ_ONCE(event->hw.state);
+	int was = perf_local_peek(event->hw.state);
 
 	/* An NMI may change hw.state meanwhile. */
 	while (!try_cmpxchg(&event->hw.state, &was, (was & ~PERF_LOCAL_MARK) | mark))
@@ -174,7 +175,7 @@ static inline void perf_local_unmark(struct perf_event *event)
  */
 static inline bool perf_local_is_marked(const struct perf_event *event)
 {
-	return event->hw.state & PERF_LOCAL_MARK;
+	return perf_local_peek(event->hw.state) & PERF_LOCAL_MARK;
 }
 
 /**
@@ -302,7 +303,7 @@ static __always_inline u64 perf_local_read_changed(const struct perf_event *even
 static __always_inline struct perf_local_read perf_local_read_begin(const struct perf_event *event)
 {
 	return (struct perf_local_read){
-		.stamp = READ_ONCE(event->tstamp), .place = perf_arch_where(event) };
+		.stamp = perf_local_peek(event->tstamp), .place = perf_arch_where(event) };
 }
 
 static __always_inline bool perf_local_read_register(const struct perf_event *event,
@@ -388,7 +389,7 @@ bool perf_local_is_out_of_reach(const struct perf_event *event);
  */
 static inline bool perf_local_is_throttled(const struct perf_event *event)
 {
-	return event->hw.interrupts == PERF_LOCAL_THROTTLED;
+	return perf_local_peek(event->hw.interrupts) == PERF_LOCAL_THROTTLED;
 }
 
 /**
@@ -436,7 +437,8 @@ static inline bool perf_local_takes_period(struct perf_event *event, u64 period)
  */
 static inline void perf_local_set_next_period(struct perf_event *event, u64 period)
 {
-	event->hw.sample_period = period;
+	/* If the driver's NMI comes now, it reads the old period or the new one. */
+	WRITE_ONCE(event->hw.sample_period, period);
 }
 
 /**
@@ -451,7 +453,7 @@ static inline void perf_local_set_next_period(struct perf_event *event, u64 peri
  */
 static inline void perf_local_set_period(struct perf_event *event, u64 period)
 {
-	event->hw.sample_period = period;
+	perf_local_set_next_period(event, period);
 	event->hw.last_period = period;
 }
 

@@ -7,11 +7,20 @@
 #ifndef _LINUX_PERF_LOCAL_STATE_H
 #define _LINUX_PERF_LOCAL_STATE_H
 
+#include <linux/compiler.h>
 #include <linux/perf_event.h>
 #include <linux/types.h>
 
 struct module;
 struct mutex;
+
+/*
+ * Reads a field that perf core, or the task whose field it is, stores plainly. A plain store of an
+ * aligned word does not tear, so the reader sees the old word or the new one.
+ */
+#ifndef perf_local_peek		/* a test may define it */
+#define perf_local_peek(field)	data_race(READ_ONCE(field))
+#endif
 
 /* ---- the event ---- */
 
@@ -27,7 +36,7 @@ struct mutex;
  */
 static inline int perf_local_cpu(const struct perf_event *event)
 {
-	return READ_ONCE(event->cpu);
+	return perf_local_peek(event->cpu);
 }
 
 /**
@@ -42,7 +51,7 @@ static inline int perf_local_cpu(const struct perf_event *event)
  */
 static inline enum perf_event_state perf_local_state(const struct perf_event *event)
 {
-	return READ_ONCE(event->state);
+	return perf_local_peek(event->state);
 }
 
 /**

@@ -128,13 +128,13 @@ static __always_inline void pmuk_quiet_end(const struct pmuk_quiet *quiet, bool 
 
 static __always_inline void pmuk_group_store(u64 *to, const u64 *now, unsigned int n)
 {
-	to[0] = now[0];
+	data_race(to[0] = now[0]);	/* an NMI reads the old word or the new one */
 	if (n > 1)
-		to[1] = now[1];
+		data_race(to[1] = now[1]);	/* as the first */
 	if (n > 2)
-		to[2] = now[2];
+		data_race(to[2] = now[2]);	/* as the first */
 	if (n > 3)
-		to[3] = now[3];
+		data_race(to[3] = now[3]);	/* as the first */
 }
 
 /*

@@ -54,7 +54,7 @@ static __always_inline bool pmuk_read_fast(struct pmuk_counter *c, u64 *count)
 	if (unlikely(perf_local_read_changed(event, &read) | late))
 		return false;
 
-	fast->last = now;
+	WRITE_ONCE(fast->last, now);
 	*count = now;
 	return true;
 }

@@ -159,7 +159,7 @@ static u64 perf_local_count_updated(const struct perf_event *event, u64 *raw)
 u64 perf_local_count(struct perf_event *event, u64 mask, u64 *raw)
 {
 	if (perf_local_is_on(event)) {
-		if (mask && !(READ_ONCE(event->hw.state) & PERF_HES_UPTODATE))
+		if (mask && !(perf_local_peek(event->hw.state) & PERF_HES_UPTODATE))
 			return perf_local_count_direct(event, mask, raw);
 		if (!mask)
 			event->pmu->read(event);
@@ -216,13 +216,14 @@ EXPORT_SYMBOL_GPL(perf_local_stamp);
  */
 void perf_local_times(const struct perf_event *event, u64 now, u64 *enabled, u64 *running)
 {
-	u64 delta = now - event->tstamp;
+	u64 delta = now - perf_local_peek(event->tstamp);
+	enum perf_event_state state = perf_local_peek(event->state);
 
-	*enabled = event->total_time_enabled;
-	*running = event->total_time_running;
-	if (event->state >= PERF_EVENT_STATE_INACTIVE)
+	*enabled = perf_local_peek(event->total_time_enabled);
+	*running = perf_local_peek(event->total_time_running);
+	if (state >= PERF_EVENT_STATE_INACTIVE)
 		*enabled += delta;
-	if (event->state >= PERF_EVENT_STATE_ACTIVE)
+	if (state >= PERF_EVENT_STATE_ACTIVE)
 		*running += delta;
 }
 EXPORT_SYMBOL_GPL(perf_local_times);

@@ -30,7 +30,7 @@ static bool perf_local_is_heir_gone(const struct perf_event *event, enum perf_ev
 {
 	const struct task_struct *task = perf_local_task(event);
 
-	return (READ_ONCE(task->flags) & PF_EXITING) ||
+	return (perf_local_peek(task->flags) & PF_EXITING) ||
 	       (state == PERF_EVENT_STATE_EXIT && !READ_ONCE(task->perf_event_ctxp));
 }
 
@@ -55,7 +55,7 @@ bool perf_local_is_gone(const struct perf_event *event)
 	if (event->attr.inherit)
 		return perf_local_is_heir_gone(event, state);
 	return state == PERF_EVENT_STATE_EXIT ||
-	       !(READ_ONCE(event->attach_state) & PERF_ATTACH_CONTEXT);
+	       !(perf_local_peek(event->attach_state) & PERF_ATTACH_CONTEXT);
 }
 EXPORT_SYMBOL_GPL(perf_local_is_gone);
 
@@ -186,7 +186,8 @@ EXPORT_SYMBOL_GPL(perf_local_setup_aux);
  */
 bool perf_local_can_snapshot_aux(const struct perf_event *event)
 {
-	return perf_local_has_snapshot_aux(event) && !perf_pmu_disabled(event->pmu);
+	/* An NMI may have interrupted perf core while perf core changes this. */
+	return perf_local_has_snapshot_aux(event) && !data_race(perf_pmu_disabled(event->pmu));
 }
 EXPORT_SYMBOL_GPL(perf_local_can_snapshot_aux);
 

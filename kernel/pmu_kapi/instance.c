@@ -563,8 +563,8 @@ static void pmuk_inst_watch_exit(struct pmuk_inst *inst)
 	if (!task || inst->exited)
 		return;
 	/* The counters of an exiting task may still count, until it has an exit_state. */
-	if (!READ_ONCE(task->exit_state) &&
-	    ((READ_ONCE(task->flags) & PF_EXITING) || !pmuk_turn_has_lost_task(inst->active)))
+	if (!perf_local_peek(task->exit_state) &&
+	    ((perf_local_peek(task->flags) & PF_EXITING) || !pmuk_turn_has_lost_task(inst->active)))
 		return;
 	inst->exited = true;
 	hrtimer_cancel(&inst->timer);

@@ -76,12 +76,12 @@ void pmuk_publish_local(struct pmuk_counter *c, u64 count)
 u64 pmuk_not_less(struct pmuk_counter *c, u64 count)
 {
 	if (!in_nmi()) {
-		c->last = count;
+		WRITE_ONCE(c->last, count);
 		return count;
 	}
-	count = max_t(s64, count, c->last);
+	count = max_t(s64, count, READ_ONCE(c->last));
 	count = max_t(s64, count, c->last_nmi);
-	c->last_nmi = max_t(s64, count, *c->last_group);
+	c->last_nmi = max_t(s64, count, READ_ONCE(*c->last_group));
 	return c->last_nmi;
 }
 
@@ -150,8 +150,8 @@ static int pmuk_read_slow(struct pmuk_counter *c, u64 *count)
 		return ret > 0 ? 0 : ret;
 
 	*count = pmuk_not_less(c, *count);
-	if (c->published != (u32)jiffies) {
-		c->published = (u32)jiffies;
+	if (READ_ONCE(c->published) != (u32)jiffies) {
+		WRITE_ONCE(c->published, (u32)jiffies);
 		pmuk_publish_local(c, *count);
 	}
 	pmuk_allow_fast(c);

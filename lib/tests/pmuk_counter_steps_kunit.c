@@ -28,7 +28,7 @@
 
 #define STEPS_REGS	2
 #define STEPS_PERIOD	1000
-#define STEPS_MAX	32	/* more steps than an undisturbed read has */
+#define STEPS_MAX	40	/* more steps than an undisturbed read has */
 
 struct disturbance {
 	const char *name;

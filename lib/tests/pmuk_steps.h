@@ -140,6 +140,8 @@ static inline void steps_page_write(struct pmuk_counter *c, const struct pmuk_va
 #undef data_race
 /* The instrumented sources say why these accesses may race. */
 #define data_race(x)			({ step(); (x); })
+#undef perf_local_peek
+#define perf_local_peek(field)		READ_ONCE(field)
 
 /* x86 has these two: tags tell whether the driver has moved a counter. */
 struct perf_arch_place {

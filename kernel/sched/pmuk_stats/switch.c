@@ -342,8 +342,8 @@ pmuk_sched_record_raw(struct pmuk_sched_sink *sink, const struct pmuk_sched_cpu 
 		.run		= run,
 		.wait		= wait,
 		.counts		= { cycles, insns },
-		.prev_pid	= prev->pid,
-		.next_pid	= next->pid,
+		.prev_pid	= READ_ONCE(prev->pid),
+		.next_pid	= READ_ONCE(next->pid),
 		.misc		= misc,
 	};
 
@@ -356,7 +356,7 @@ pmuk_sched_fill_record(struct pmuk_sched_switch *rec, const struct pmuk_sched_cp
 		       const struct task_struct *prev, const struct task_struct *next,
 		       u64 run, u64 wait, u64 cycles, u64 insns)
 {
-	u32 prev_pid = prev->pid, next_pid = next->pid;
+	u32 prev_pid = READ_ONCE(prev->pid), next_pid = READ_ONCE(next->pid);
 
 	rec->time = c->start;
 	rec->prev_pid = prev_pid;

@@ -93,7 +93,10 @@ static inline void perf_sample_data_init(struct perf_sample_data *data, u64 addr
 #define PERF_EF_RELOAD		2
 #define PERF_EF_UPDATE		4
 
-enum { PERF_EVENT_STATE_EXIT = -3, PERF_EVENT_STATE_INACTIVE = 0, PERF_EVENT_STATE_ACTIVE };
+enum perf_event_state {
+	PERF_EVENT_STATE_EXIT = -3, PERF_EVENT_STATE_INACTIVE = 0, PERF_EVENT_STATE_ACTIVE
+};
+
 enum { perf_invalid_context = -1, perf_hw_context };
 
 #define PERF_PMU_CAP_NO_INTERRUPT	1
@@ -193,6 +196,7 @@ static inline void irq_guard_end(bool *flags)
 #define _LINUX_PERF_LOCAL_CORE_H
 #define _LINUX_PERF_LOCAL_STATE_H	/* the tests need no more of it than this: */
 #define perf_local_cpu(event)		READ_ONCE((event)->cpu)
+#define perf_local_peek(field)		READ_ONCE(field)
 #define _LINUX_PMU_KAPI_GROUP_H		/* no test here reads groups */
 struct perf_arch_place { };
 #define perf_arch_mask(event)		((void)(event), 0ULL)
