@@ -395,16 +395,16 @@ TEST_F(raw, seen_and_lost_are_all)
 	int i;
 
 	ASSERT_TRUE(stream_open(s, r->cpu, 1, PMUK_SCHED_RAW, 0));
-	for (i = 0; i < 16; i++) {
+	for (i = 0; i < 8; i++) {
 		ASSERT_TRUE(worker_order(&r->v, ORDER_YIELD, 1000, 0) &&
-			    work(&r->w, 60 * (i % 8)) &&
+			    work(&r->w, 60 * i) &&
 			    worker_order(&r->w, ORDER_YIELD, 1000, 0));
 		ASSERT_TRUE(see_everything(r));
 		EXPECT_EQ(r->seen.switches + r->stat.lost, r->stat.switches);
 		EXPECT_EQ(r->seen.number + r->stat.lost - r->seen.missing, r->stat.switches);
 		ASSERT_EQ(worker_done(&r->w) | worker_done(&r->v), 0);
 	}
-	EXPECT_GT(r->seen.switches, 600);
+	EXPECT_GT(r->seen.switches, 300);
 	EXPECT_GT(r->stat.lost, 0);
 }
 
