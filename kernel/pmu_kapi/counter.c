@@ -155,23 +155,11 @@ static void pmuk_counter_put_others(struct pmuk_counter *c)
 }
 
 /* The event of a rider needs its type and flags only: the host's event has the rest. */
-static struct perf_event_attr pmuk_counter_event_attr(const struct pmuk_counter *c,
-						      const struct pmuk_attr *attr)
-{
-	if (c->host) {
-		const struct pmuk_attr rider = {
-			.type = pmuk_rider_pmu.type, .flags = attr->flags,
-		};
-
-		return pmuk_event_attr(&rider);
-	}
-	return pmuk_event_attr(attr);
-}
-
 static struct perf_event *pmuk_counter_event(struct pmuk_counter *c, const struct pmuk_attr *attr,
 					     struct task_struct *task)
 {
-	struct perf_event_attr pa = pmuk_counter_event_attr(c, attr);
+	const struct pmuk_attr rider = { .type = pmuk_rider_pmu.type, .flags = attr->flags };
+	struct perf_event_attr pa = pmuk_event_attr(c->host ? &rider : attr);
 	struct perf_event *event;
 
 	pa.sample_period = attr->period ? pmuk_next_period(c) : 0;

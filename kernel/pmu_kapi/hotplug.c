@@ -217,13 +217,9 @@ void pmuk_hotplug_remove(struct pmuk_context *ctx)
 
 int __init pmuk_hotplug_init(void)
 {
-	int ret = cpuhp_setup_state_multi(CPUHP_AP_ONLINE_DYN, "pmuk:online", pmuk_cpu_online,
-					  pmuk_cpu_offline);
-
-	if (ret < 0)
-		return ret;
-	pmuk_hotplug_state = ret;
-	return 0;
+	pmuk_hotplug_state = cpuhp_setup_state_multi(CPUHP_AP_ONLINE_DYN, "pmuk:online",
+						     pmuk_cpu_online, pmuk_cpu_offline);
+	return min(pmuk_hotplug_state, 0);
 }
 
 void pmuk_hotplug_exit(void)

@@ -20,13 +20,8 @@
 #include "share.h"
 
 DEFINE_MUTEX(pmuk_hosts_lock);	/* held when hosts and their seats come and go */
+EXPORT_SYMBOL_IF_KUNIT(pmuk_hosts_lock);
 static LIST_HEAD(pmuk_hosts);
-
-bool pmuk_hosts_are_locked(void)
-{
-	return mutex_is_locked(&pmuk_hosts_lock);
-}
-EXPORT_SYMBOL_IF_KUNIT(pmuk_hosts_are_locked);
 
 /* ---- overflows ---- */
 

@@ -25,7 +25,6 @@
  * when it creates an event with branches. So no host's event is created while this mutex is held.
  */
 extern struct mutex pmuk_hosts_lock;
-bool pmuk_hosts_are_locked(void);
 
 /* "Owner" is the host's CPU, with interrupts off or in NMI. */
 struct pmuk_host {

@@ -6,7 +6,6 @@
 #include <kunit/visibility.h>
 #include <linux/atomic.h>
 #include <linux/cpumask.h>
-#include <linux/errno.h>
 #include <linux/init.h>
 #include <linux/mutex.h>
 #include <linux/percpu.h>

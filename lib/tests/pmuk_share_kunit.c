@@ -352,7 +352,7 @@ static int create_meanwhile(const struct perf_event_attr *attr, void *data)
 	struct pmuk_attr same = m->attr;
 
 	m->attr.type = 0;
-	if (same.type && pmuk_ctx_comes(!pmuk_hosts_are_locked()))
+	if (same.type && pmuk_ctx_comes(!mutex_is_locked(&pmuk_hosts_lock)))
 		m->c = pmuk_counter_create(&same, m->cpu, NULL);
 	return 0;
 }

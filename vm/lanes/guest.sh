@@ -90,6 +90,26 @@ sched_counts()
 			   END { exit bad }' /proc/pmuk_sched/cpus
 }
 
+# sched_counts_both: loads pmuk_sched, which counts cycles and instructions on each CPU
+sched_counts_both()
+{
+	modprobe pmuk_sched && sleep 1 && sched_says 'events cycles instructions' 'missing none' &&
+		sched_counts 1 && sched_counts 2
+}
+
+sched_unloads() { modprobe -r pmuk_sched && nothing_left; }
+
+# sample_counts LOAD...: LOAD loads pmuk_count, which then prints a row with a count for each CPU
+sample_counts()
+{
+	since "$@" >/tmp/table
+	cat /tmp/table
+	[ "$(sed 's/^\[[^]]*\] *//' /tmp/table | awk '$1 ~ /^[0-9]+$/ && $2 > 0' | wc -l)" -eq "$(nproc)" ]
+}
+
+# sample: pmuk_count loads and unloads
+sample() { modprobe pmuk_count && modprobe -r pmuk_count && nothing_left; }
+
 # shellcheck disable=SC2034	# guest scripts use it
 sched_programs='sched_cgroups sched_params sched_raw sched_readers sched_reasons sched_stats sched_storm sched_stream'
 

@@ -16,6 +16,22 @@ x86_64)	pc='RIP: 0010:' register=RAX worker=test_lockup ;;
 *)	pc='pc : ' register='x0 ' worker=test_work_fn ;;
 esac
 
+tracing=/sys/kernel/tracing
+
+# trace EVENTS CMD...: writes the trace of EVENTS while CMD runs to /tmp/trace
+trace()
+{
+	events=$1
+	shift
+	echo >$tracing/trace
+	for event in $events; do echo 1 >$tracing/events/"$event"/enable || return; done
+	"$@"
+	status=$?
+	for event in $events; do echo 0 >$tracing/events/"$event"/enable; done
+	cp $tracing/trace /tmp/trace
+	return $status
+}
+
 listen()
 {
 	dmesg -c | grep -E 'pmuk_wdt: .*(hard LOCKUP|no longer by)' >>/tmp/unheard

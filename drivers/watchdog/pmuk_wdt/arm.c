@@ -48,9 +48,9 @@ static void pmuk_wdt_choose_beats(struct pmuk_wdt *w) __must_hold(&w->lock)
 	int cpu;
 
 	pmuk_wdt_find_isolated(w);
-	cpumask_copy(&w->beating, w->wanted);
+	cpumask_copy(&w->beating, &w->wanted);
 	if (!pmuk_wdt_has_unisolated(&w->beating))
-		cpumask_or(&w->beating, w->wanted, housekeeping_cpumask(HK_TYPE_TIMER));
+		cpumask_or(&w->beating, &w->wanted, housekeeping_cpumask(HK_TYPE_TIMER));
 	if (!pmuk_wdt_has_unisolated(&w->beating))
 		cpumask_clear(&w->isolated);
 	for_each_possible_cpu(cpu)
@@ -68,12 +68,12 @@ static void pmuk_wdt_use_threshold(struct pmuk_wdt *w, u64 threshold) __must_hol
 /* Fills ->wanted. Returns watchdog_thresh, or -errno if the kernel has no settings for modules. */
 static int pmuk_wdt_read_settings(struct pmuk_wdt *w) __must_hold(&w->lock)
 {
-	int thresh = hardlockup_settings(w->wanted);
+	int thresh = hardlockup_settings(&w->wanted);
 
 	if (thresh < 0)
-		cpumask_copy(w->wanted, housekeeping_cpumask(HK_TYPE_TIMER));
+		cpumask_copy(&w->wanted, housekeeping_cpumask(HK_TYPE_TIMER));
 	if (!thresh)
-		cpumask_clear(w->wanted);
+		cpumask_clear(&w->wanted);
 	return thresh;
 }
 
@@ -99,7 +99,7 @@ static void pmuk_wdt_apply_settings(struct pmuk_wdt *w) __must_hold(&w->lock)
 	if (thresh > 0 && thresh != w->thresh)
 		pmuk_wdt_use_threshold(w, pmuk_wdt_threshold_of(thresh));
 	w->thresh = thresh;
-	cpumask_copy(&w->cpus, w->wanted);
+	cpumask_copy(&w->cpus, &w->wanted);
 	pmuk_wdt_choose_beats(w);
 }
 
@@ -320,7 +320,7 @@ int pmuk_wdt_first_threshold(struct pmuk_wdt *w)
  */
 static bool pmuk_wdt_is_changed(struct pmuk_wdt *w) __must_hold(&w->lock)
 {
-	return pmuk_wdt_read_settings(w) != w->thresh || !cpumask_equal(w->wanted, &w->cpus) ||
+	return pmuk_wdt_read_settings(w) != w->thresh || !cpumask_equal(&w->wanted, &w->cpus) ||
 	       !pmuk_wdt_has_unisolated(&w->watched);
 }
 

@@ -169,11 +169,11 @@ int pmuk_wdt_counters_start(struct pmuk_wdt *w) __must_hold(&w->lock)
 	if (IS_ERR(ctx))
 		return PTR_ERR(ctx);
 	WRITE_ONCE(w->no_nmi, false);
-	ret = branches ? pmuk_wdt_place_recorders(ctx, w->counted) : -EOPNOTSUPP;
+	ret = branches ? pmuk_wdt_place_recorders(ctx, &w->counted) : -EOPNOTSUPP;
 	if (ret)
-		ret = pmuk_wdt_place_counters(ctx, w->counted);
+		ret = pmuk_wdt_place_counters(ctx, &w->counted);
 	if (ret) {
-		cpumask_clear(w->counted);
+		cpumask_clear(&w->counted);
 		pmuk_close(ctx);
 		return ret;
 	}
@@ -195,9 +195,9 @@ void pmuk_wdt_counters_stop(struct pmuk_wdt *w) __must_hold(&w->lock)
 	WRITE_ONCE(w->ctx, NULL);
 	synchronize_rcu();
 	pmuk_close(ctx);
-	for_each_cpu(cpu, w->counted)
+	for_each_cpu(cpu, &w->counted)
 		WRITE_ONCE(pmuk_wdt_of(cpu)->own, false);
-	cpumask_clear(w->counted);
+	cpumask_clear(&w->counted);
 }
 
 /* ---- the self-test ---- */
@@ -247,11 +247,11 @@ void pmuk_wdt_counters_test(struct pmuk_wdt *w) __must_hold(&w->lock)
 		return;
 	lockdep_assert_held(&pmuk_wdt.lock);	/* guards ->run; @w is &pmuk_wdt */
 	guard(cpus_read_lock)();
-	for_each_cpu_and(cpu, w->counted, cpu_online_mask) {
+	for_each_cpu_and(cpu, &w->counted, cpu_online_mask) {
 		if (!pmuk_wdt_is_isolated(cpu))
 			queue_work_on(cpu, system_highpri_wq, &pmuk_wdt_of(cpu)->run);
 	}
-	for_each_cpu_and(cpu, w->counted, cpu_online_mask)
+	for_each_cpu_and(cpu, &w->counted, cpu_online_mask)
 		pmuk_wdt_wait_for_run(&pmuk_wdt_of(cpu)->run, end);
 }
 
@@ -299,7 +299,7 @@ void pmuk_wdt_counters_retry(struct pmuk_wdt *w) __must_hold(&w->lock)
 
 	if (!w->ctx)
 		return;
-	for_each_cpu_and(cpu, &w->watched, w->counted) {
+	for_each_cpu_and(cpu, &w->watched, &w->counted) {
 		if (pmuk_wdt_has_lost(cpu))
 			pmuk_restart_cpu(w->ctx, cpu);
 	}

@@ -17,7 +17,6 @@
 #define pr_fmt(fmt) "pmuk_wdt: " fmt
 
 #include <linux/atomic.h>
-#include <linux/errno.h>
 #include <linux/hardirq.h>
 #include <linux/irq_work.h>
 #include <linux/kernel.h>

@@ -11,7 +11,6 @@
  */
 #define pr_fmt(fmt) "pmuk_wdt: " fmt
 
-#include <linux/cpumask.h>
 #include <linux/init.h>
 #include <linux/irq_work.h>
 #include <linux/module.h>
@@ -94,35 +93,15 @@ static void pmuk_wdt_timers_free(struct pmuk_wdt *w)
 		pmuk_timer_nmi_free();
 }
 
-static int pmuk_wdt_masks_alloc(struct pmuk_wdt *w)
-{
-	guard(mutex)(&w->lock);
-	if (!zalloc_cpumask_var(&w->counted, GFP_KERNEL))
-		return -ENOMEM;
-	if (zalloc_cpumask_var(&w->wanted, GFP_KERNEL))
-		return 0;
-	free_cpumask_var(w->counted);
-	return -ENOMEM;
-}
-
-static void pmuk_wdt_masks_free(struct pmuk_wdt *w)
-{
-	guard(mutex)(&w->lock);
-	free_cpumask_var(w->wanted);
-	free_cpumask_var(w->counted);
-}
-
 static int pmuk_wdt_setup(struct pmuk_wdt *w)
 {
-	int ret = pmuk_wdt_masks_alloc(w);
+	int ret;
 
-	if (ret)
-		return ret;
 	INIT_WORK(&w->manage, pmuk_wdt_manage);
 	INIT_DELAYED_WORK(&w->configure, pmuk_wdt_configure);
 	ret = pmuk_wdt_counters_init();
 	if (ret)
-		goto err_masks;
+		return ret;
 	pmuk_wdt_timers_request(w);
 	ret = pmuk_wdt_first_threshold(w);
 	if (ret)
@@ -139,8 +118,6 @@ err_counters:
 	cancel_delayed_work_sync(&w->configure);
 	pmuk_wdt_timers_free(w);
 	pmuk_wdt_counters_exit();
-err_masks:
-	pmuk_wdt_masks_free(w);
 	return ret;
 }
 
@@ -175,7 +152,6 @@ static void __exit pmuk_wdt_exit(void)
 	irq_work_sync(&pmuk_wdt.dev.notify);	/* the last beats may have queued it */
 	pmuk_wdt_timers_free(&pmuk_wdt);
 	pmuk_wdt_counters_exit();
-	pmuk_wdt_masks_free(&pmuk_wdt);
 }
 module_exit(pmuk_wdt_exit);
 

@@ -10,11 +10,7 @@
  */
 #include <linux/atomic.h>
 #include <linux/hardirq.h>
-#include <linux/kernel.h>
-#include <linux/kgdb.h>
 #include <linux/minmax.h>
-#include <linux/nmi.h>
-#include <linux/panic.h>
 #include <linux/pmu_kapi.h>
 #include <linux/smp.h>
 #include <linux/timekeeping.h>

@@ -3,7 +3,6 @@
  * The state that all files of the watchdog share, the settings that ask for a panic or for
  * backtraces, and the level at which each CPU is watched.
  */
-#include <linux/atomic.h>
 #include <linux/cpumask.h>
 #include <linux/moduleparam.h>
 #include <linux/mutex.h>

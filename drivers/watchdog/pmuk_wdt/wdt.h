@@ -67,8 +67,8 @@ struct pmuk_wdt {
 	bool unplaced __guarded_by(&lock);	/* no CPU of ->cpus was online to count on */
 	/* An overflow was no NMI: pmuk_wdt_counters_judge() will free the counters. */
 	bool no_nmi;
-	cpumask_var_t counted __guarded_by(&lock);	/* the CPUs that ->ctx counts on */
-	cpumask_var_t wanted __guarded_by(&lock);	/* CPUs that the settings name */
+	struct cpumask counted __guarded_by(&lock);	/* the CPUs that ->ctx counts on */
+	struct cpumask wanted __guarded_by(&lock);	/* CPUs that the settings name */
 	struct cpumask cpus;		/* ->lock writes, and only while disarmed: CPUs to watch */
 	struct cpumask beating;		/* ->lock writes likewise: CPUs with a beat */
 	struct cpumask isolated;	/* ->lock writes likewise: CPUs with few beats and NMIs */

@@ -5,9 +5,7 @@
  * memory cgroup of the reader.
  */
 #include <linux/bsearch.h>
-#include <linux/kernel.h>
 #include <linux/lockdep.h>
-#include <linux/mm.h>
 #include <linux/moduleparam.h>
 #include <linux/sched.h>
 #include <linux/sched/clock.h>

@@ -103,20 +103,14 @@ struct pmuk_sched_cpu_job {
 	struct pmuk_sched_totals tasks, idle;
 };
 
-static void pmuk_sched_cpu_copy(struct pmuk_sched_cpu_job *job)
-{
-	pmuk_sched_cpu_totals(job->c, &job->tasks);
-	pmuk_sched_add_task(&job->idle, pmuk_sched_idle(job->c));
-}
-
 /* If an isolated CPU switches during each of this many copies, the last copy is shown. */
 #define PMUK_SCHED_COPY_TRIES	10
 
 static void pmuk_sched_cpu_read(struct pmuk_sched_cpu_job *job)
 {
-	memset(&job->tasks, 0, sizeof(job->tasks));
-	memset(&job->idle, 0, sizeof(job->idle));
-	pmuk_sched_cpu_copy(job);
+	pmuk_sched_cpu_totals(job->c, &job->tasks);
+	job->idle = (struct pmuk_sched_totals){};
+	pmuk_sched_add_task(&job->idle, pmuk_sched_idle(job->c));
 	if (READ_ONCE(job->c->task) == pmuk_sched_idle(job->c))
 		job->idle.run += pmuk_sched_idle_so_far(job->c);
 }
