@@ -36,17 +36,24 @@ static unsigned int pmuk_batch(struct pmuk_counter *const *counters, unsigned in
 	return n;
 }
 
+/* Returns true if the counter has found no room, or was pushed out. */
+static bool pmuk_counter_lacks_room(const struct pmuk_counter *c)
+{
+	return pmuk_rider_is_refused(c) ||
+	       perf_local_state(c->hw_event) == PERF_EVENT_STATE_ERROR;
+}
+
 /*
  * Returns true if any of the counters has to look for room, as pmuk_counter_enable() lets it do.
- * After the @first time, only a counter that has found no room looks again.
+ * After the @first time, only a counter that lacks room looks again.
  */
 bool pmuk_counters_are_probed(struct pmuk_counter *const *counters, unsigned int nr, bool first)
 {
 	unsigned int i;
 
 	for (i = 0; i < nr; i++) {
-		if (counters[i] && pmuk_rider_is_probed(counters[i]) &&
-		    (first || pmuk_rider_is_refused(counters[i])))
+		if (counters[i] && pmuk_counter_is_probed(counters[i]) &&
+		    (first || pmuk_counter_lacks_room(counters[i])))
 			return true;
 	}
 	return false;

@@ -175,6 +175,8 @@ struct pmuk_inst {
 	const struct pmuk_slot *failed;
 
 	const struct pmu *lacks;	/* ctx->lock guards: had no room at the latest failure */
+	/* the turn that pmuk_inst_has_lost() has checked last */
+	struct pmuk_turn *lost __guarded_by(&ctx->lock);
 	/* pmuk_ways() at the latest try to find room: how often contexts have given way there */
 	int ways __guarded_by(&ctx->lock);
 	unsigned int loans __guarded_by(&ctx->lock);	/* registers that the search may borrow */

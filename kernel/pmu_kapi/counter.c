@@ -479,19 +479,21 @@ EXPORT_SYMBOL_GPL(pmuk_counter_destroy_deferred);
  * pmuk_counter_enable() - let a counter count
  * @c: the counter
  *
- * Follows pfmk_start() of perfmon2's KAPI. Enabling an enabled counter does
- * nothing; enabling one in PMUK_COUNTER_ERROR tries to place it again. After an
- * error the counter does not count until a later call succeeds. If a pinned counter finds no
- * register, younger pinned events of that PMU on that CPU are in error, too.
+ * Follows pfmk_start() of perfmon2's KAPI. Enabling an enabled counter does nothing. A counter in
+ * PMUK_COUNTER_ERROR is placed again if a new event finds room, so that no younger event loses its
+ * register; a task's and one that traces are placed without that check. After an error the counter
+ * does not count until a later call succeeds. If a pinned counter that was off finds no register,
+ * younger pinned events of that PMU on that CPU are in error, too.
  *
  * Context: May sleep.
- * Return: 0; -EINVAL if @c is NULL or an ERR_PTR(); -ENOSPC if the counter is pinned and its PMU
- * is full; -ENOMEM if pmuk cannot find out whether it is, or -EACCES, because perf_event_paranoid
- * keeps the calling process from events of the CPU, and @c shares an event that is off; -ENODEV if
- * its CPU or PMU has gone; -ESRCH if its task has; -EBUSY with PMUK_INHERIT if the task has
- * children born since the creation, as these would not be counted: enable before the task forks.
- * If the task forks during this call, children born meanwhile may count until @c is destroyed. A
- * pinned task counter is placed when its task next runs: check pmuk_counter_state() then.
+ * Return: 0; -EINVAL if @c is NULL or an ERR_PTR(); -ENOSPC if the counter is pinned and its PMU is
+ * full; -ENODEV if its CPU or PMU has gone; -ESRCH if its task has; -EBUSY with PMUK_INHERIT if the
+ * task has children born since the creation, as these would not be counted: enable before the task
+ * forks. If @c is in error, or shares an event that is off, pmuk creates a new event to find out
+ * whether there is room. If that fails: -ENOMEM, or -EACCES if perf_event_paranoid keeps the
+ * calling process from events of the CPU. If the task forks during this call, children born
+ * meanwhile may count until @c is destroyed. A pinned task counter is placed when its task next
+ * runs: check pmuk_counter_state() then.
  */
 int pmuk_counter_enable(struct pmuk_counter *c)
 {

@@ -221,6 +221,7 @@ struct mutex *pmuk_trial_lock(int cpu);
 bool pmuk_trial_goes_on(int cpu);
 void pmuk_trial_init(void);
 int pmuk_counter_try(struct pmuk_counter *c, const struct pmuk_attr *attr);
+int pmuk_counter_try_again(const struct pmuk_counter *c);
 
 /* batch.c */
 bool pmuk_counters_are_probed(struct pmuk_counter *const *counters, unsigned int nr, bool first);

@@ -96,6 +96,16 @@ static bool pmuk_is_late(struct pmuk_counter *c)
 	       perf_local_has_child_off(c->event);
 }
 
+/* If the counter is in error, it is enabled only if there is room. */
+static int pmuk_enable_private(struct pmuk_counter *c)
+{
+	int ret = pmuk_counter_is_probed(c) ? pmuk_counter_try_again(c) : 0;
+
+	if (!ret)
+		pmuk_event_enable(c->event, &c->since);
+	return ret;
+}
+
 /* The task may fork between the check of its children and the enabling, so check again. */
 static int pmuk_enable_event(struct pmuk_counter *c)
 {
@@ -108,7 +118,7 @@ static int pmuk_enable_event(struct pmuk_counter *c)
 	else if (c->host)
 		ret = pmuk_rider_enable(c);
 	else
-		pmuk_event_enable(c->event, &c->since);
+		ret = pmuk_enable_private(c);
 	if (pmuk_is_late(c)) {
 		perf_event_disable(c->event);
 		return -EBUSY;

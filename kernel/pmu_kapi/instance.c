@@ -5,6 +5,7 @@
  */
 #define pr_fmt(fmt) "pmuk: " fmt
 
+#include <kunit/visibility.h>
 #include <linux/err.h>
 #include <linux/lockdep.h>
 #include <linux/minmax.h>
@@ -470,7 +471,7 @@ void pmuk_inst_stop(struct pmuk_inst *inst)
 /* ---- restart, and watch ---- */
 
 /* A counter that can be enabled is on the PMU: report its next loss. */
-static void pmuk_turn_resume(struct pmuk_inst *inst, struct pmuk_turn *turn)
+static int pmuk_turn_resume(struct pmuk_inst *inst, struct pmuk_turn *turn)
 	__must_hold(&inst->lock)
 {
 	struct pmuk_slot *slot, *failed;
@@ -483,6 +484,7 @@ static void pmuk_turn_resume(struct pmuk_inst *inst, struct pmuk_turn *turn)
 			slot->reported = false;
 	}
 	pmuk_inst_show_group(inst, !ret);
+	return ret;
 }
 
 /* A turn that has not begun since the start awaits no restart. */
@@ -639,18 +641,13 @@ bool pmuk_inst_has_used(struct pmuk_inst *inst, const struct pmu *pmu)
 	return false;
 }
 
-/*
- * Returns whether a counter that counts now was pushed out, and stores its PMU in ->lacks. Returns
- * false for a masked instance, whose restart enables all counters.
- */
-bool pmuk_inst_has_lost(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
+/* Returns whether a counter of the turn was pushed out, and stores its PMU in ->lacks. */
+static bool pmuk_turn_has_lost(struct pmuk_inst *inst, struct pmuk_turn *turn)
+	__must_hold(&inst->lock) __must_hold(&inst->ctx->lock)
 {
 	struct pmuk_slot *slot;
 
-	guard(mutex)(&inst->lock);
-	if (!inst->active || atomic_read(&inst->masked))
-		return false;
-	pmuk_for_each_slot(slot, inst->active) {
+	pmuk_for_each_slot(slot, turn) {
 		if (pmuk_counter_state(*pmuk_slot_counter(slot)) != PMUK_COUNTER_ERROR)
 			continue;
 		inst->lacks = pmuk_slot_pmu(slot);
@@ -659,15 +656,34 @@ bool pmuk_inst_has_lost(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
 	return false;
 }
 
-/* Enables the counters that were pushed out. Returns -ENOSPC if some have found no room. */
+/*
+ * Returns whether a counter of the active turn was pushed out, and stores that turn in ->lost in
+ * any case. Returns false for a masked instance, whose restart enables all counters.
+ */
+bool pmuk_inst_has_lost(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
+{
+	guard(mutex)(&inst->lock);
+	if (!inst->active || atomic_read(&inst->masked))
+		return false;
+	inst->lost = inst->active;
+	return pmuk_turn_has_lost(inst, inst->lost);
+}
+EXPORT_SYMBOL_IF_KUNIT(pmuk_inst_has_lost);
+
+/*
+ * Enables the counters of the turn in ->lost. Returns -ENOSPC if some have found no room, -EAGAIN
+ * if the turn has ended or the instance is masked, or the error of a trial.
+ */
 int pmuk_inst_reclaim(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
 {
-	scoped_guard(mutex, &inst->lock) {
-		if (!inst->active || atomic_read(&inst->masked))
-			return -EAGAIN;
-		/* Group reads take each counter to be in a register. */
-		pmuk_inst_show_group(inst, false);
-		pmuk_turn_resume(inst, inst->active);
-	}
-	return pmuk_inst_has_lost(inst) ? -ENOSPC : 0;
+	int ret;
+
+	guard(mutex)(&inst->lock);
+	if (inst->active != inst->lost || atomic_read(&inst->masked))
+		return -EAGAIN;
+	/* Group reads take each counter to be in a register. */
+	pmuk_inst_show_group(inst, false);
+	ret = pmuk_turn_resume(inst, inst->lost);
+	return pmuk_turn_has_lost(inst, inst->lost) ? ret ?: -ENOSPC : 0;
 }
+EXPORT_SYMBOL_IF_KUNIT(pmuk_inst_reclaim);

@@ -290,8 +290,10 @@ void pmuk_rank_recover(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
 		return;
 	if (inst->nr_turns > 1)
 		pmuk_rank_placed(inst);
-	if (pmuk_inst_has_lost(inst) && !pmuk_rank_make_room(inst, pmuk_inst_reclaim))
-		pmuk_post(inst->ctx, PMUK_MSG_CPU_ONLINE, inst->cpu, 1, 0, 0);
+	if (!pmuk_inst_has_lost(inst) || pmuk_rank_make_room(inst, pmuk_inst_reclaim))
+		return;
+	pmuk_reserve_recall();	/* @inst may not have needed what it borrowed */
+	pmuk_post(inst->ctx, PMUK_MSG_CPU_ONLINE, inst->cpu, 1, 0, 0);
 }
 
 /*

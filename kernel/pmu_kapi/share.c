@@ -432,9 +432,8 @@ static void pmuk_host_enable(struct pmuk_host *host) __must_hold(&host->lock)
 
 /*
  * Enables the rider's event after its host's, as the rider's time_running is the host's. If the
- * host has lost its register, this tries to place it again. The host may be older than a rider that
- * has joined it, and the rider must push out no event that is older than itself: it is refused if
- * there is no room, or if pmuk_host_probe() cannot find out, whose error is returned.
+ * host has lost its register, this tries to place it again. The rider is refused if there is no
+ * room, or if pmuk_host_probe() cannot find out, whose error is returned.
  */
 int pmuk_rider_enable(struct pmuk_counter *c)
 {
@@ -442,7 +441,7 @@ int pmuk_rider_enable(struct pmuk_counter *c)
 	int ret;
 
 	guard(mutex)(&host->lock);
-	ret = c->founder ? 0 : pmuk_host_probe(host);
+	ret = pmuk_counter_is_probed(c) ? pmuk_host_probe(host) : 0;
 	if (ret) {
 		pmuk_host_refuse(host, c);
 		return ret;
@@ -454,10 +453,21 @@ int pmuk_rider_enable(struct pmuk_counter *c)
 	return 0;
 }
 
-/* Returns true if pmuk_rider_enable() would look for room. */
-bool pmuk_rider_is_probed(const struct pmuk_counter *c)
+/*
+ * Returns true if pmuk_counter_enable() tries a new event first. A rider may be younger than its
+ * host, and must push out no event older than the rider. A counter in error must push out no event
+ * at all. Events of tasks, events that trace and events of software are not tried.
+ */
+bool pmuk_counter_is_probed(const struct pmuk_counter *c)
 {
-	return c->host && !c->founder && perf_local_state(c->hw_event) <= PERF_EVENT_STATE_OFF;
+	switch (perf_local_state(c->hw_event)) {
+	case PERF_EVENT_STATE_ERROR:
+		return c->cpu >= 0 && !c->traces && pmuk_event_takes_register(c->attr.type);
+	case PERF_EVENT_STATE_OFF:
+		return c->host && (!c->founder || pmuk_rider_is_refused(c));
+	default:
+		return false;
+	}
 }
 
 /*

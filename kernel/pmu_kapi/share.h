@@ -78,7 +78,7 @@ void pmuk_host_leave(struct pmuk_counter *c);
 int pmuk_host_try(struct pmuk_counter *c);
 bool pmuk_host_serves(const struct pmuk_host *host, const struct pmuk_attr *attr, int cpu);
 int pmuk_rider_enable(struct pmuk_counter *c);
-bool pmuk_rider_is_probed(const struct pmuk_counter *c);
+bool pmuk_counter_is_probed(const struct pmuk_counter *c);
 void pmuk_host_hold(struct pmuk_counter *c);
 bool pmuk_rider_refuse(struct pmuk_counter *c);
 bool pmuk_rider_is_refused(const struct pmuk_counter *c);

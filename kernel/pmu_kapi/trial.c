@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Asks perf core whether a new pinned counter finds a register. Loads, reservations and pmuk_room()
- * hold a lock of the CPU meanwhile. pmuk_counter_create() takes no lock.
+ * Asks perf core whether a new pinned counter finds a register. Loads, reservations, turns and
+ * pmuk_room() hold a lock of the CPU meanwhile. pmuk_counter_create(), and pmuk_counter_enable()
+ * outside of a turn, take no lock.
  */
 #include <kunit/visibility.h>
 #include <linux/atomic.h>
@@ -48,15 +49,42 @@ static void pmuk_trial_overflow(struct perf_event *event, struct perf_sample_dat
 {
 }
 
-/* Tries an event like the counter's own, which is older than events that were created since. */
-static int pmuk_event_try(const struct pmuk_counter *c, const struct pmuk_attr *attr)
+/*
+ * Tries an event like the counter's own. perf core serves the older of two pinned events first, and
+ * a trial of the counter's own event could push out events that were created since.
+ */
+static int pmuk_event_try(const struct pmuk_counter *c, struct perf_event_attr pa,
+			  unsigned int precise)
+{
+	pa.disabled = 0;
+	return pmuk_event_end_trial(pmuk_event_create(&pa, precise, c->cpu, NULL,
+						      pmuk_trial_overflow, NULL));
+}
+
+static int pmuk_attr_try(const struct pmuk_counter *c, const struct pmuk_attr *attr)
 {
 	struct perf_event_attr pa = pmuk_event_attr(attr);
 
-	pa.disabled = 0;
 	pa.sample_period = attr->period;
-	return pmuk_event_end_trial(pmuk_event_create(&pa, attr->precise_ip, c->cpu, NULL,
-						      pmuk_trial_overflow, NULL));
+	return pmuk_event_try(c, pa, attr->precise_ip);
+}
+
+/*
+ * Returns -ENOSPC if the counter, which is in error, would find no register, or the error of the
+ * trial; 0 if the counter was enabled meanwhile. perf core and drivers may have changed type,
+ * config and period in the event's attributes, so the trial takes these from the counter.
+ */
+int pmuk_counter_try_again(const struct pmuk_counter *c)
+{
+	struct perf_event_attr pa = c->event->attr;
+	int ret;
+
+	pa.type = c->attr.type;
+	pa.config = c->attr.config;
+	if (!c->attr.period)
+		pa.sample_period = 0;
+	ret = pmuk_event_try(c, pa, pa.precise_ip);
+	return perf_local_state(c->event) > PERF_EVENT_STATE_OFF ? 0 : ret;
 }
 
 /*
@@ -76,7 +104,7 @@ int pmuk_counter_try(struct pmuk_counter *c, const struct pmuk_attr *attr)
 	    !pmuk_event_takes_register(c->attr.type) || perf_local_task_has_pinned(c->hw_event))
 		return 0;
 	atomic_inc(per_cpu_ptr(&pmuk_trials, c->cpu));
-	ret = c->host ? pmuk_host_try(c) : pmuk_event_try(c, attr);
+	ret = c->host ? pmuk_host_try(c) : pmuk_attr_try(c, attr);
 	atomic_dec(per_cpu_ptr(&pmuk_trials, c->cpu));
 	return ret;
 }

@@ -207,9 +207,10 @@ static int pmuk_turn_enable_all(struct pmuk_turn *turn, bool first, struct pmuk_
 }
 
 /*
- * Enables the counters of a turn. A counter that joins a host older than itself is tried with a new
- * event first, see pmuk_host_probe(), once after each start. The CPU's trial lock keeps other
- * trials from taking the register meanwhile.
+ * Enables the counters of a turn. Once after each start, a new event is tried before a counter that
+ * shares a host older than itself is enabled. A counter in error is tried so at each turn, see
+ * pmuk_counter_is_probed(). The CPU's trial lock keeps other trials from taking the register
+ * meanwhile.
  */
 int pmuk_turn_enable(struct pmuk_inst *inst, struct pmuk_turn *turn, struct pmuk_slot **failed)
 	__must_hold(&inst->lock)

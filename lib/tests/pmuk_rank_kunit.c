@@ -10,6 +10,7 @@
 #include <trace/events/pmu_kapi.h>
 
 #include "../../kernel/pmu_kapi/context.h"
+#include "../../kernel/pmu_kapi/instance.h"
 #include "../../kernel/pmu_kapi/reserve.h"
 #include "pmuk_counters.h"
 #include "pmuk_ctx.h"
@@ -524,6 +525,30 @@ static void older_counters_that_fail(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(pmuk_sim_count_on(sim, cpu, 0, 5) == 5));
 }
 
+/*
+ * The higher context's first counter pushes out that of the youngest context. The oldest context
+ * gives way, so that the second counter finds room. Both report that they gave way.
+ */
+static void older_and_younger_give_way(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *old = ranked(test, sim, LOW, 1);
+	struct pmuk_context *high = ranked(test, sim, HIGH, 2), *young;
+
+	pmuk_ctx_load(test, old, cpu);
+	pmuk_ctx_load(test, high, cpu);
+	pmuk_ctx_start(test, old);
+	young = running(test, sim, LOW, 1, cpu);
+	disable_delayed_work_sync(&young->watch);
+	pmuk_ctx_start(test, high);
+	enable_delayed_work(&young->watch);
+	expect_gave_way(test, old, 1, cpu, high);
+	expect_gave_way(test, young, 1, cpu, high);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 1, 5), 5);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 5);
+}
+
 /* A context that has lost a counter to others, of another PMU, keeps the counters that it has. */
 static void other_losses_stay(struct kunit *test)
 {
@@ -547,7 +572,7 @@ static void other_losses_stay(struct kunit *test)
 }
 
 /* The higher context has lost its counter to another user, who has left. */
-static void counters_taken_back_push_out(struct kunit *test)
+static void counters_are_taken_back_by_rank(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
 	int cpu = pmuk_test_pin_first(test);
@@ -562,6 +587,74 @@ static void counters_taken_back_push_out(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_stop(high), 0);
 	expect_back(test, low, cpu);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 5);
+}
+
+/*
+ * The counter of @ctx, the youngest on @cpu, loses its register for a moment. The watch of @ctx
+ * does not run meanwhile.
+ */
+static void lose_for_a_moment(struct kunit *test, struct pmuk_sim *sim, struct pmuk_context *ctx,
+			      int cpu)
+{
+	disable_delayed_work_sync(&ctx->watch);
+	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, cpu, 1), 0);
+	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, cpu, 0), 0);
+}
+
+/* Expects that the watch of @ctx notices the loss, and takes the counter back. */
+static void expect_recovers(struct kunit *test, struct pmuk_context *ctx, int cpu)
+{
+	enable_delayed_work(&ctx->watch);
+	ctx->watch.work.func(&ctx->watch.work);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_next(test, ctx).kind, PMUK_MSG_COUNTER_LOST);
+	expect_back(test, ctx, cpu);
+}
+
+/*
+ * A counter without a context has taken the register that the higher context lost, and is the
+ * youngest. It keeps the register: the context of lower rank gives way.
+ */
+static void counters_taken_back_are_of_lower_rank(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	const struct pmuk_attr attr = { .type = pmuk_sim_type(sim), .config = 2, .flags = ALONE };
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *low = running(test, sim, LOW, 1, cpu);
+	struct pmuk_context *high = running(test, sim, HIGH, 1, cpu);
+	struct pmuk_counter *c;
+
+	lose_for_a_moment(test, sim, high, cpu);
+	c = pmuk_test_enabled(test, &attr, cpu, NULL);
+	expect_recovers(test, high, cpu);
+	expect_gave_way(test, low, 1, cpu, high);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_ACTIVE);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 2, 5), 5);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 5);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, high, 0, 0, cpu), 5);
+}
+
+/* While the watch looks for room, the set that has lost a counter is exchanged for another one. */
+static void counters_of_a_past_turn_are_not_back(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *ctx = ranked(test, sim, HIGH, 1);
+	struct pmuk_inst *inst;
+
+	pmuk_ctx_add_set(test, ctx, 1, 0);
+	pmuk_ctx_add(test, ctx, sim, 1, 0, 1, 0);
+	pmuk_ctx_run(test, ctx, cpu);
+	inst = ctx->insts[cpu];
+	disable_delayed_work_sync(&ctx->watch);
+	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, cpu, 1), 0);
+	scoped_guard(mutex, &ctx->lock) {
+		KUNIT_EXPECT_TRUE(test, pmuk_inst_has_lost(inst));
+		KUNIT_EXPECT_EQ(test, pmuk_inst_reclaim(inst), -ENOSPC);
+	}
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(ctx, 1), 0);
+	scoped_guard(mutex, &ctx->lock)
+		KUNIT_EXPECT_EQ(test, pmuk_inst_reclaim(inst), -EAGAIN);
+	enable_delayed_work(&ctx->watch);
 }
 
 /*
@@ -1040,6 +1133,23 @@ static void reserved_room_is_kept(struct kunit *test)
 	pmuk_ctx_silent(test, ctx);
 }
 
+/* The context of higher rank borrows before it finds that its own register is free. */
+static void recovery_returns_what_was_lent(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, 2, 32);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_context *high;
+
+	reserving(test, sim, NORMAL, 1, cpu);
+	high = running(test, sim, HIGH, 1, cpu);
+	lose_for_a_moment(test, sim, high, cpu);
+	expect_recovers(test, high, cpu);
+	EXPECT_SOON(test, pmuk_nr_counters() == 3);
+	KUNIT_EXPECT_EQ(test, room(sim, cpu), 0);
+	pmuk_sim_count(sim, 0, 5);
+	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, high, 0, 0, cpu), 5);
+}
+
 /* @second has lent its registers, and wants to reserve them again when @first stops. */
 static void stopped_context_reserves_first(struct kunit *test)
 {
@@ -1449,8 +1559,11 @@ static struct kunit_case pmuk_rank_cases[] = {
 	KUNIT_CASE(older_counters_that_stopped),
 	KUNIT_CASE(older_counters_of_two),
 	KUNIT_CASE(older_counters_that_fail),
+	KUNIT_CASE(older_and_younger_give_way),
 	KUNIT_CASE(other_losses_stay),
-	KUNIT_CASE(counters_taken_back_push_out),
+	KUNIT_CASE(counters_are_taken_back_by_rank),
+	KUNIT_CASE(counters_taken_back_are_of_lower_rank),
+	KUNIT_CASE(counters_of_a_past_turn_are_not_back),
 	KUNIT_CASE(vain_tries_are_rare),
 	KUNIT_CASE(turns_push_out),
 	KUNIT_CASE(waits_in_peace),
@@ -1472,6 +1585,7 @@ static struct kunit_case pmuk_rank_cases[] = {
 	KUNIT_CASE(others_do_not_yield),
 	KUNIT_CASE(yield_is_checked),
 	KUNIT_CASE(reserved_room_is_kept),
+	KUNIT_CASE(recovery_returns_what_was_lent),
 	KUNIT_CASE(stopped_context_reserves_first),
 	KUNIT_CASE_PARAM(lower_ranks_borrow, pairs_gen_params),
 	KUNIT_CASE_PARAM(higher_ranks_take, pairs_gen_params),

@@ -597,6 +597,48 @@ static void failed_retry_does_not_wait(struct kunit *test)
 	pmuk_test_expect_count(test, c, 7);
 }
 
+static const struct alone {
+	const char *name;
+	u32 flags;
+} alones[] = {
+	{ "may share", 0 },
+	{ "private", PMUK_PRIVATE },
+};
+
+KUNIT_ARRAY_PARAM_DESC(alones, alones, name);
+
+/*
+ * The middle one of three counters was refused. When it is enabled again, the youngest one has the
+ * register, and keeps it.
+ */
+static void retry_pushes_out_nobody(struct kunit *test)
+{
+	const struct alone *alone = test->param_value;
+	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_counter *c[3];
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(c); i++) {
+		struct pmuk_attr attr = share_attr(sim, i, 0);
+
+		attr.flags |= alone->flags;
+		c[i] = pmuk_test_counter(test, &attr, cpu, NULL);
+	}
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c[0]), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c[1]), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c[0]), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c[2]), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c[1]), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c[1]), PMUK_COUNTER_ERROR);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c[2]), PMUK_COUNTER_ACTIVE);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 2, 5), 5);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_disable(c[2]), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c[1]), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 1, 5), 5);
+	pmuk_test_expect_count(test, c[1], 5);
+}
+
 struct times {
 	struct pmuk_value sampled;
 	u64 missed;			/* enabled without a register, in nanoseconds */
@@ -629,7 +671,10 @@ static void expect_missed(struct kunit *test, struct pmuk_sim *sim, struct pmuk_
 	KUNIT_EXPECT_EQ(test, value.time_running, t->sampled.time_running);
 }
 
-/* The enabling of another counter has perf core take the riders off their PMU, and put them on. */
+/*
+ * When perf core enables a shared counter of another event, perf core takes all riders off their
+ * PMU and puts them on again.
+ */
 static void miss_a_while(struct kunit *test, struct pmuk_counter *c, struct pmuk_counter *other,
 			 struct times *t)
 {
@@ -655,17 +700,20 @@ static void lost_time_is_missed(struct kunit *test)
 	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
 	struct pmuk_attr attr = share_attr(sim, 0, 5);
 	int cpu = pmuk_test_pin_first(test);
-	struct pmuk_counter *c, *other = pmuk_test_counter(test, &attr, cpu, NULL);
+	struct pmuk_attr another = share_attr(sim, 1, 5);
+	struct pmuk_counter *c, *others[2];
 	unsigned int i;
 
+	for (i = 0; i < ARRAY_SIZE(others); i++, another.config++)
+		others[i] = pmuk_test_counter(test, &another, cpu, NULL);
 	attr.overflow = keep_times;
 	attr.data = t;
 	attr.sample_type = PERF_SAMPLE_READ;
 	c = pmuk_test_enabled(test, &attr, cpu, NULL);
 	expect_missed(test, sim, c, t);
-	for (i = 0; i < 2; i++) {
+	for (i = 0; i < ARRAY_SIZE(others); i++) {
 		KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, cpu, 1), 0);
-		miss_a_while(test, c, other, t);
+		miss_a_while(test, c, others[i], t);
 		KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, cpu, 0), 0);
 		KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
 		expect_missed(test, sim, c, t);
@@ -1297,6 +1345,7 @@ static struct kunit_case pmuk_share_cases[] = {
 	KUNIT_CASE(failed_probe_is_told),
 	KUNIT_CASE(failed_enable_does_not_wait),
 	KUNIT_CASE(failed_retry_does_not_wait),
+	KUNIT_CASE_PARAM(retry_pushes_out_nobody, alones_gen_params),
 	KUNIT_CASE(lost_time_is_missed),
 	KUNIT_CASE(pmu_that_goes_is_told),
 	KUNIT_CASE(late_overflows_begin_periods),
