@@ -4,6 +4,7 @@
 #define _PMUK_COMPAT_LINUX_PERF_LOCAL_CORE_H
 
 #include_next <linux/perf_local_core.h>
+#include <linux/perf_local_state.h>
 #include <linux/version.h>
 
 /* 7.0 put a context's clock into struct perf_time_ctx, and has another one for guests. */
@@ -25,8 +26,18 @@
 #define perf_pmu_disabled(pmu)		(*this_cpu_ptr((pmu)->pmu_disable_count))
 #endif
 
-/* Need patches/7.3/0006-*: without it counters are enabled and disabled one by one. */
-#define perf_events_enable(events, nr)	((void)(events), (void)(nr))
+/* Without patches/7.3/0006-*, perf core enables and disables events one by one. */
+static inline void pmuk_compat_events_enable(struct perf_event **events, unsigned int nr)
+{
+	for (; nr--; events++) {
+		if (perf_local_state(*events) == PERF_EVENT_STATE_OFF)
+			perf_event_enable(*events);
+	}
+}
+
+#define perf_events_enable		pmuk_compat_events_enable
+
+/* The caller disables each counter by pmuk_counter_disable() after this. */
 #define perf_events_disable(events, nr)	((void)(events), (void)(nr))
 
 #endif /* _PMUK_COMPAT_LINUX_PERF_LOCAL_CORE_H */

@@ -633,8 +633,6 @@ static void trial_sees_events_enabled_together(struct kunit *test)
 	for (i = 0; i < 20; i++) {
 		event = pmuk_test_task_event(test, current, &attr);
 		perf_events_enable(&event, 1);
-		/* Does the work where perf core cannot enable events together. */
-		perf_event_enable(event);
 		KUNIT_ASSERT_EQ(test, event->state, PERF_EVENT_STATE_ACTIVE);
 		rig_counter(test, &r);
 		KUNIT_EXPECT_EQ(test, event->state, PERF_EVENT_STATE_ACTIVE);

@@ -286,7 +286,7 @@ static void register_is_free_between(struct kunit *test)
 
 /*
  * A context has enabled @c together with others, and pmuk_counter_enable() is still to come, when
- * the only other rider is disabled. The register stays. On stock kernels, @c counts later.
+ * the only other rider is disabled. The register stays.
  */
 static void register_is_held_for_sets(struct kunit *test)
 {
@@ -637,6 +637,34 @@ static void retry_pushes_out_nobody(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c[1]), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 1, 5), 5);
 	pmuk_test_expect_count(test, c[1], 5);
+}
+
+static int count_calls(const struct perf_event_attr *attr, void *data)
+{
+	atomic_inc(data);
+	return 0;
+}
+
+/* The sets have the same event. Only the first turn after a start creates an event to find room. */
+static void exchanges_create_no_events(struct kunit *test)
+{
+	atomic_t *events = pmuk_test_zalloc(test, sizeof(*events));
+	const struct pmuk_sim_config config = { .name = "pmuk_sim", .nr_counters = 1, .width = 32,
+						.event_init = count_calls, .data = events };
+	struct pmuk_sim *sim = pmuk_test_sim_config(test, &config);
+	int cpu = pmuk_test_pin_first(test), i, before;
+	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
+
+	pmuk_ctx_add(test, ctx, sim, 0, 0, 0, PMUK_PINNED);
+	pmuk_ctx_add_set(test, ctx, 1, 0);
+	pmuk_ctx_add(test, ctx, sim, 1, 0, 0, PMUK_PINNED);
+	pmuk_ctx_run(test, ctx, cpu);
+	KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(ctx, 1), 0);
+	before = atomic_read(events);
+	for (i = 0; i < 4; i++)
+		KUNIT_EXPECT_EQ(test, pmuk_switch_evtset(ctx, i % 2), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(events), before);
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(sim, 0, 5), 5);
 }
 
 struct times {
@@ -1346,6 +1374,7 @@ static struct kunit_case pmuk_share_cases[] = {
 	KUNIT_CASE(failed_enable_does_not_wait),
 	KUNIT_CASE(failed_retry_does_not_wait),
 	KUNIT_CASE_PARAM(retry_pushes_out_nobody, alones_gen_params),
+	KUNIT_CASE(exchanges_create_no_events),
 	KUNIT_CASE(lost_time_is_missed),
 	KUNIT_CASE(pmu_that_goes_is_told),
 	KUNIT_CASE(late_overflows_begin_periods),
