@@ -139,14 +139,17 @@ static struct pmuk_sched_sink *pmuk_sched_sink_make(const struct pmuk_sched_stre
 	return err;
 }
 
+static bool pmuk_sched_has_sink(int cpu)
+{
+	return rcu_access_pointer(per_cpu_ptr(&pmuk_sched_cpus, cpu)->sink);
+}
+
 static int pmuk_sched_sink_attach(struct pmuk_sched_sink *sink, int cpu)
 {
-	struct pmuk_sched_cpu *c = per_cpu_ptr(&pmuk_sched_cpus, cpu);
-
 	guard(mutex)(&pmuk_sched_sinks);
-	if (rcu_access_pointer(c->sink))
+	if (pmuk_sched_has_sink(cpu))
 		return -EBUSY;
-	rcu_assign_pointer(c->sink, sink);
+	rcu_assign_pointer(per_cpu_ptr(&pmuk_sched_cpus, cpu)->sink, sink);
 	return 0;
 }
 
@@ -183,7 +186,8 @@ static long pmuk_sched_stream_begin(struct pmuk_sched_file *f, void __user *from
 		return -ENODEV;
 
 	guard(mutex)(&f->lock);
-	if (f->sink)
+	/* A CPU's second stream is refused before it takes memory that other streams may need. */
+	if (f->sink || pmuk_sched_has_sink(req.cpu))
 		return -EBUSY;
 	sink = pmuk_sched_sink_make(&req, &f->waitq);
 	if (IS_ERR(sink))

@@ -152,7 +152,7 @@ TEST_F(stream, all_streams_are_limited)
 	EXPECT_EQ(bind_stream(first, 0, pages_of(MIB), PMUK_SCHED_DROP, 0), 0);
 	EXPECT_EQ(errno_of(bind_stream(second, r->cpu, pages_of(2 * MIB), PMUK_SCHED_RAW,
 				       0)), ENOBUFS);
-	EXPECT_EQ(errno_of(bind_stream(second, 0, pages_of(MIB), PMUK_SCHED_DROP, 0)), EBUSY);
+	EXPECT_EQ(errno_of(bind_stream(second, 0, pages_of(2 * MIB), PMUK_SCHED_DROP, 0)), EBUSY);
 	EXPECT_EQ(bind_stream(second, r->cpu, pages_of(MIB), PMUK_SCHED_RAW, 0), 0);
 	close(first);
 	first = open_device();
