@@ -180,12 +180,13 @@ static bool pmuk_format_has_branch_index(const struct pmuk_counter *c)
 	return c->hw_event->attr.branch_sample_type & PERF_SAMPLE_BRANCH_HW_INDEX;
 }
 
-/* The slice is the last field to be measured. It gets what room the record has left. */
+/* The slice is measured last, and cut so that the record fits into the empty buffer. */
 static unsigned int pmuk_format_slice_size(const struct pmuk_counter *c, struct pmuk_extras *x,
 					   struct pmuk_buffer *b, unsigned int others)
 {
 	unsigned int before = others + sizeof(u64);
-	unsigned int room = before < PMUK_RECORD_MAX ? PMUK_RECORD_MAX - before : 0;
+	unsigned int most = pmuk_ring_record_max(&b->ring);
+	unsigned int room = before < most ? most - before : 0;
 
 	pmuk_slice_begin(&x->slice, b, min_t(unsigned int, c->max_slice, room));
 	return sizeof(u64) + x->slice.size;

@@ -459,14 +459,17 @@ EXPORT_SYMBOL_GPL(pmuk_buffer_mmap);
  *
  * Context: May sleep, in file_operations::poll.
  * Return: EPOLLIN | EPOLLRDNORM if the buffer has woken its consumer, as at its watermark, once or
- * more often since the last call: only the first caller sees that; else 0; EPOLLERR if @b is NULL
- * or an ERR_PTR().
+ * more often since the last call: only the first caller sees that wakeup. Each caller gets the same
+ * mask as long as no record reports the latest losses, and the consumer has not given back all
+ * records. Else 0; EPOLLERR if @b is NULL or an ERR_PTR().
  */
 __poll_t pmuk_buffer_poll(struct pmuk_buffer *b, struct file *file, poll_table *wait)
 {
 	if (IS_ERR_OR_NULL(b))
 		return EPOLLERR;
 	poll_wait(file, b->waitq, wait);
-	return atomic_xchg(&b->unseen, 0) ? EPOLLIN | EPOLLRDNORM : 0;
+	if (atomic_xchg(&b->unseen, 0) || pmuk_ring_is_full(&b->ring))
+		return EPOLLIN | EPOLLRDNORM;
+	return 0;
 }
 EXPORT_SYMBOL_GPL(pmuk_buffer_poll);

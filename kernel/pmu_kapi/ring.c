@@ -305,6 +305,27 @@ static void pmuk_ring_wake(struct pmuk_ring *ring)
 	ring->wake(ring);
 }
 
+/* Returns the size of the largest record that fits into an empty ring after a PERF_RECORD_LOST. */
+u32 pmuk_ring_record_max(const struct pmuk_ring *ring)
+{
+	u64 size = READ_ONCE(ring->size);
+
+	size -= min_t(u64, size, sizeof(struct pmuk_lost_record));
+	return min_t(u64, size, PMUK_RECORD_MAX);
+}
+
+/*
+ * Returns true if the ring has lost records that no record reports yet, and the consumer has not
+ * given back all records. Further losses then wake nobody, unless they stop the ring. In overwrite
+ * mode the consumer cannot make room. While the ring is held, its positions change.
+ */
+bool pmuk_ring_is_full(const struct pmuk_ring *ring)
+{
+	return ring->mode != PMUK_BUFFER_OVERWRITE && READ_ONCE(ring->pending) &&
+	       !(atomic_read(&ring->state) & PMUK_RING_HELD) &&
+	       pmuk_ring_committed(ring) != READ_ONCE(*ring->tail_of);
+}
+
 /*
  * Wake the consumer at the first loss that no record reports yet, as the consumer may be waiting
  * for more than there is room for. Wake it at each stop, too. A record that is lost because the
@@ -608,9 +629,9 @@ void pmuk_ring_reset(struct pmuk_ring *ring, u8 *data, u64 size, u32 watermark)
 {
 	ring->watermark = watermark;
 	ring->data = data;
-	ring->size = size;
 	ring->mask = size ? size - 1 : 0;
-	/* Statistics may read these now, though no writer and no reader uses them. */
+	/* Overflows, poll() and statistics may read these now, but use no records. */
+	WRITE_ONCE(ring->size, size);
 	WRITE_ONCE(ring->head, 0);
 	WRITE_ONCE(ring->limit, 0);
 	WRITE_ONCE(ring->commit, 0);
@@ -618,7 +639,7 @@ void pmuk_ring_reset(struct pmuk_ring *ring, u8 *data, u64 size, u32 watermark)
 	if (!ring->wakeup_events)
 		ring->wake_at = watermark ?: PMUK_RING_NEVER;
 	ring->page->data_head = 0;
-	ring->page->data_tail = 0;
+	WRITE_ONCE(ring->page->data_tail, 0);
 	atomic_fetch_andnot_release(PMUK_RING_HELD, &ring->state);	/* LMM(pmuk_ring_reset:A) */
 }
 

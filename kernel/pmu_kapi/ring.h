@@ -37,5 +37,7 @@ void pmuk_ring_hold(struct pmuk_ring *ring);
 void pmuk_ring_reset(struct pmuk_ring *ring, u8 *data, u64 size, u32 watermark);
 int pmuk_ring_claim(struct pmuk_ring *ring, struct pmuk_reader *r);
 void pmuk_ring_rewind(struct pmuk_reader *r);
+u32 pmuk_ring_record_max(const struct pmuk_ring *ring);
+bool pmuk_ring_is_full(const struct pmuk_ring *ring);
 
 #endif /* _PMU_KAPI_RING_H */

@@ -37,18 +37,23 @@ struct slicer {
 	unsigned int size;		/* bytes of the record */
 };
 
-static struct slicer *new_slicer(struct kunit *test, const struct pmuk_aux_attr *aux)
+static struct slicer *new_slicer_in(struct kunit *test, const struct pmuk_buffer_attr *battr)
 {
 	struct slicer *s = pmuk_test_zalloc(test, sizeof(*s));
 
 	s->test = test;
-	s->a = pmuk_test_new_aux(test, &(struct pmuk_buffer_attr){ .nr_pages = 32, .aux = *aux });
+	s->a = pmuk_test_new_aux(test, battr);
 	s->sim = pmuk_test_sim(test, 1, 32);
 	s->attr = (struct pmuk_attr){
 		.type = pmuk_sim_type(s->sim), .period = PERIOD, .flags = PMUK_NO_THROTTLE,
 		.buffer = s->a->b, .sample_type = TYPE, .cookie = COOKIE,
 	};
 	return s;
+}
+
+static struct slicer *new_slicer(struct kunit *test, const struct pmuk_aux_attr *aux)
+{
+	return new_slicer_in(test, &(struct pmuk_buffer_attr){ .nr_pages = 32, .aux = *aux });
 }
 
 static struct pmuk_counter *start(struct slicer *s, u32 aux_sample_size)
@@ -265,6 +270,23 @@ static void slice_fits_into_the_record(struct kunit *test)
 	expect_slice(s, min_t(u64, PMUK_RECORD_MAX - others, s->a->size - 16));
 	if (s->a->size >= PMUK_RECORD_MAX)
 		KUNIT_EXPECT_EQ(test, s->size, PMUK_RECORD_MAX);
+}
+
+/* A slice leaves room for the other fields, and for a PERF_RECORD_LOST before the record. */
+static void slice_fits_into_the_buffer(struct kunit *test)
+{
+	struct slicer *s = new_slicer_in(test, &(struct pmuk_buffer_attr){
+		.nr_pages = 1, .aux = { .nr_pages = 2 },
+	});
+	u64 most = min_t(u64, PAGE_SIZE - 3 * sizeof(u64), PMUK_RECORD_MAX);
+
+	start(s, PMUK_RECORD_MAX);
+	write_area(s, 2 * PAGE_SIZE - 16);
+	/* This record has no room beside the PERF_RECORD_AUX, and is reported as lost. */
+	KUNIT_EXPECT_EQ(test, pmuk_sim_count(s->sim, 0, PERIOD), PERIOD);
+	KUNIT_EXPECT_EQ(test, pmuk_test_consume(test, s->a->b, PERF_RECORD_AUX), 1);
+	expect_slice(s, most - sizeof(struct perf_event_header) - 3 * sizeof(u64));
+	KUNIT_EXPECT_EQ(test, s->size, most);
 }
 
 /* A record that has no room is lost with its slice, and the area can be written after that. */
@@ -710,6 +732,7 @@ static struct kunit_case pmuk_aux_slice_cases[] = {
 	KUNIT_CASE(open_area_that_overwrites_has_nothing),
 	KUNIT_CASE(paused_area_has_what_it_had),
 	KUNIT_CASE(slice_fits_into_the_record),
+	KUNIT_CASE(slice_fits_into_the_buffer),
 	KUNIT_CASE(lost_records_leave_the_area_alone),
 	KUNIT_CASE(others_pause_and_read_meanwhile),
 	KUNIT_CASE_PARAM(tasks_have_slices_of_their_cpus, tasks_gen_params),

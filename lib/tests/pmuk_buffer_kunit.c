@@ -234,6 +234,33 @@ static void consumer_wakes_per_watermark(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, w->woken, 200);
 }
 
+static u32 poll_mask(struct pmuk_test_buffer *tb)
+{
+	return (__force u32)pmuk_buffer_poll(tb->b, NULL, NULL);
+}
+
+/*
+ * epoll_ctl(2) polls the file once before epoll_wait(2) does. No wakeup follows while the buffer is
+ * full, so both calls get EPOLLIN.
+ */
+static void full_buffer_is_polled_again(struct kunit *test)
+{
+	struct pmuk_test_buffer *tb = pmuk_test_setup_buffer(test, &(struct pmuk_buffer_attr){
+		.nr_pages = 1 });
+	u32 in = (__force u32)(EPOLLIN | EPOLLRDNORM);
+
+	KUNIT_EXPECT_EQ(test, poll_mask(tb), 0);
+	while (pmuk_test_write(tb, 64))
+		;
+	irq_work_sync(&tb->b->wake_work);
+	KUNIT_EXPECT_EQ(test, poll_mask(tb), in);
+	KUNIT_EXPECT_EQ(test, poll_mask(tb), in);
+	pmuk_test_drain(tb);
+	KUNIT_EXPECT_EQ(test, poll_mask(tb), 0);
+	KUNIT_EXPECT_TRUE(test, pmuk_test_write(tb, 64));
+	KUNIT_EXPECT_EQ(test, poll_mask(tb), 0);
+}
+
 static long wait_for(struct completion *more, enum way way)
 {
 	switch (way) {
@@ -1204,6 +1231,7 @@ static struct kunit_case pmuk_buffer_cases[] = {
 	KUNIT_CASE(calls_refuse_no_answer),
 	KUNIT_CASE(user_buffer_has_no_kernel_reader),
 	KUNIT_CASE_SLOW(consumer_wakes_per_watermark),
+	KUNIT_CASE(full_buffer_is_polled_again),
 	KUNIT_CASE(waits_end_with_a_signal),
 	KUNIT_CASE(waits_end_with_a_watermark),
 	KUNIT_CASE(waits_end_with_their_time),

@@ -13,11 +13,12 @@
  * records from before the map, too; with another number, the ring begins empty. The last munmap(2)
  * frees the data pages with their records, and the kernel discards new ones until the next map.
  *
- * poll(2) returns POLLIN once after each wakeup of the buffer, and POLLHUP when its context has
- * been closed: then no record is added any more. The map stays readable, so records below the
- * watermark can be read then. Before PMUK_BUFFER_OPEN, poll(2) returns POLLERR, and mmap(2) fails
- * with ENODEV. The buffer wakes no epoll(7) to which the file was added before that call, so add
- * the file after it.
+ * poll(2) returns POLLIN once after each wakeup of the buffer. If records were lost that no
+ * PERF_RECORD_LOST reports yet, each poll(2) returns POLLIN until the reader has given back all
+ * records. poll(2) returns POLLHUP when the context has been closed: then no record is added any
+ * more. The map stays readable, so records below the watermark can be read then. Before
+ * PMUK_BUFFER_OPEN, poll(2) returns POLLERR, and mmap(2) fails with ENODEV. The buffer wakes no
+ * epoll(7) to which the file was added before that call, so add the file after it.
  */
 #ifndef _UAPI_LINUX_PMU_KAPI_H
 #define _UAPI_LINUX_PMU_KAPI_H

@@ -482,6 +482,8 @@ TEST_F(poll, tells_of_loss)
 	EXPECT_EQ(export_write(self->fd, 5, SIZE, PMUK_EXPORT_TASK), 0);
 	EXPECT_EQ(poll_for(self->fd, 5000), POLLIN);
 	EXPECT_EQ(export_write(self->fd, 5, SIZE, PMUK_EXPORT_TASK), 0);
+	EXPECT_EQ(poll_for(self->fd, 20), POLLIN);	/* as long as the ring is full */
+	give_back(self->page);
 	EXPECT_EQ(poll_for(self->fd, 20), 0);
 }
 
