@@ -195,6 +195,7 @@ static u64 begin(int cpu, bool scheduler)
 	atomic_set(&pmuk_wdt.reports, 0);
 	atomic_set(&pmuk_wdt.ended, 0);
 	atomic64_set(&pmuk_wdt.report_at, 0);
+	atomic64_set(&pmuk_wdt.aborted_at, 0);
 	memset(c, 0, sizeof(*c));
 	c->times = &pmuk_wdt.times;
 	c->beat_at = ktime_get_mono_fast_ns();
@@ -255,6 +256,59 @@ static void sched_ext_is_asked_first(struct kunit *test)
 
 	check_report(test, cpu, true, "ape!");
 	check_report(test, cpu, false, "apse!");
+	put_cpu();
+}
+
+/*
+ * sched_ext aborts a scheduler only once. If the scheduler has locked up two CPUs, the second one
+ * has another threshold, too, and no more than one.
+ */
+static void all_stuck_cpus_wait_for_sched_ext(struct kunit *test)
+{
+	int cpu = get_cpu();
+	struct pmuk_wdt_cpu *c = pmuk_wdt_of(cpu);
+	u64 now = begin(cpu, false);
+
+	pmuk_wdt.times = pmuk_wdt_times_of(PMUK_WDT_THRESHOLD_MAX);	/* the host may be slow */
+	atomic64_set(&pmuk_wdt.aborted_at, ktime_get_mono_fast_ns());
+	report(cpu, true, now);
+	KUNIT_EXPECT_STREQ(test, done, "a");
+	KUNIT_EXPECT_EQ(test, atomic_read(&c->reported), 0);
+	report(cpu, true, now + pmuk_wdt.times.wait);
+	KUNIT_EXPECT_EQ(test, atomic_read(&pmuk_wdt.reports), 1);
+	put_cpu();
+}
+
+static void old_aborts_defer_no_report(struct kunit *test)
+{
+	int cpu = get_cpu();
+	u64 now = begin(cpu, false);
+
+	atomic64_set(&pmuk_wdt.aborted_at, ktime_get_mono_fast_ns() - pmuk_wdt.times.threshold);
+	report(cpu, true, now);
+	KUNIT_EXPECT_EQ(test, atomic_read(&pmuk_wdt.reports), 1);
+	put_cpu();
+}
+
+/*
+ * A neighbour has set ->reported, and has yet to look at the beat again: the beat leaves
+ * ->reported to the neighbour. Once the neighbour has reported, the next beat ends the lockup.
+ */
+static void recovery_leaves_a_report_to_its_cpu(struct kunit *test)
+{
+	int cpu = get_cpu();
+	struct pmuk_wdt_cpu *c = pmuk_wdt_of(cpu);
+	u64 now = begin(cpu, false);
+
+	atomic_set(&c->reported, 1);
+	pmuk_wdt_recovered(c, now);
+	KUNIT_EXPECT_EQ(test, atomic_read(&c->reported), 1);
+	KUNIT_EXPECT_STREQ(test, done, "");
+	pmuk_wdt_note_report(c, now);
+	pmuk_wdt_recovered(c, now);
+	KUNIT_EXPECT_EQ(test, atomic_read(&c->reported), 0);
+	KUNIT_EXPECT_EQ(test, c->stuck_since, 0ULL);
+	KUNIT_EXPECT_STREQ(test, done, "p");
 	put_cpu();
 }
 
@@ -408,6 +462,9 @@ static struct kunit_case pmuk_wdt_report_cases[] = {
 	KUNIT_CASE(own_reports_wait_for_sched_ext),
 	KUNIT_CASE(reports_of_others_wait_for_sched_ext),
 	KUNIT_CASE(sched_ext_is_asked_first),
+	KUNIT_CASE(all_stuck_cpus_wait_for_sched_ext),
+	KUNIT_CASE(old_aborts_defer_no_report),
+	KUNIT_CASE(recovery_leaves_a_report_to_its_cpu),
 	KUNIT_CASE(slow_consoles_do_not_end_backtraces),
 	KUNIT_CASE(own_reports_have_branches),
 	KUNIT_CASE(own_reports_may_have_no_branches),

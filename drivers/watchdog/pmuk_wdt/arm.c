@@ -65,16 +65,19 @@ static void pmuk_wdt_use_threshold(struct pmuk_wdt *w, u64 threshold) __must_hol
 	threshold_ms = div_u64(threshold, NSEC_PER_MSEC);
 }
 
-/* Fills ->wanted. Returns watchdog_thresh, or -errno if the kernel has no settings for modules. */
-static int pmuk_wdt_read_settings(struct pmuk_wdt *w) __must_hold(&w->lock)
+/*
+ * Stores watchdog_thresh in ->next_thresh, and the CPUs to watch in ->wanted. If the kernel has no
+ * settings for modules, ->next_thresh is -errno. A task that changes the settings keeps their lock
+ * until a worker has run on each CPU, which a real-time task may prevent for ever. So between
+ * disarming and arming, no code may call this function.
+ */
+static void pmuk_wdt_read_settings(struct pmuk_wdt *w) __must_hold(&w->lock)
 {
-	int thresh = hardlockup_settings(&w->wanted);
-
-	if (thresh < 0)
+	w->next_thresh = hardlockup_settings(&w->wanted);
+	if (w->next_thresh < 0)
 		cpumask_copy(&w->wanted, housekeeping_cpumask(HK_TYPE_TIMER));
-	if (!thresh)
+	if (!w->next_thresh)
 		cpumask_clear(&w->wanted);
-	return thresh;
 }
 
 /* Returns the threshold for watchdog_thresh, which has no limit on the kernel's command line. */
@@ -89,12 +92,12 @@ static u64 pmuk_wdt_threshold_of(int thresh)
 }
 
 /*
- * Takes over the kernel's settings, while the watchdog is disarmed. A threshold that was written to
- * threshold_ms stays in use until watchdog_thresh changes.
+ * Takes over the settings that were read last, while the watchdog is disarmed. A threshold that was
+ * written to threshold_ms stays in use until watchdog_thresh changes.
  */
 static void pmuk_wdt_apply_settings(struct pmuk_wdt *w) __must_hold(&w->lock)
 {
-	int thresh = pmuk_wdt_read_settings(w);
+	int thresh = w->next_thresh;
 
 	if (thresh > 0 && thresh != w->thresh)
 		pmuk_wdt_use_threshold(w, pmuk_wdt_threshold_of(thresh));
@@ -298,20 +301,31 @@ int pmuk_wdt_set_threshold(u64 threshold)
 	}
 	pmuk_wdt_disarm_all(w);
 	pmuk_wdt_use_threshold(w, threshold);
-	return w->suspended ? 0 : pmuk_wdt_arm_all(w);
+	if (w->suspended)
+		return 0;
+	/* The settings may have changed while the watchdog was disarmed. */
+	mod_delayed_work(system_dfl_wq, &w->configure, 0);
+	return pmuk_wdt_arm_all(w);
 }
 
 /* The parameter threshold_ms goes before the threshold of the kernel's own detectors. */
 int pmuk_wdt_first_threshold(struct pmuk_wdt *w)
 {
+	int ret;
+
 	scoped_guard(mutex, &w->lock) {
-		w->thresh = pmuk_wdt_read_settings(w);
+		pmuk_wdt_read_settings(w);
+		w->thresh = w->next_thresh;
 		if (!threshold_ms)
 			threshold_ms = w->thresh > 0 ? div_u64(pmuk_wdt_threshold_of(w->thresh),
 							       NSEC_PER_MSEC) :
 						       PMUK_WDT_THRESHOLD;
 	}
-	return pmuk_wdt_set_threshold(threshold_ms * NSEC_PER_MSEC);
+	ret = pmuk_wdt_set_threshold(threshold_ms * NSEC_PER_MSEC);
+	if (ret == -ERANGE)
+		pr_err("threshold_ms of %u is not from 200 to 60000: no CPU is watched\n",
+		       threshold_ms);
+	return ret;
 }
 
 /*
@@ -320,7 +334,8 @@ int pmuk_wdt_first_threshold(struct pmuk_wdt *w)
  */
 static bool pmuk_wdt_is_changed(struct pmuk_wdt *w) __must_hold(&w->lock)
 {
-	return pmuk_wdt_read_settings(w) != w->thresh || !cpumask_equal(&w->wanted, &w->cpus) ||
+	pmuk_wdt_read_settings(w);
+	return w->next_thresh != w->thresh || !cpumask_equal(&w->wanted, &w->cpus) ||
 	       !pmuk_wdt_has_unisolated(&w->watched);
 }
 
@@ -361,4 +376,6 @@ void pmuk_wdt_resume(struct pmuk_wdt *w)
 	w->suspended = false;
 	if (!w->armed)
 		pmuk_wdt_arm_all(w);
+	/* The settings may have changed meanwhile. */
+	mod_delayed_work(system_dfl_wq, &w->configure, 0);
 }

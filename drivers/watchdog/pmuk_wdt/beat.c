@@ -42,6 +42,9 @@
  * LMM(pmuk_wdt_report_other:A) / LMM(pmuk_wdt_recovered:A)
  *	If report_other:A reads from recovered:A, the beat that is read next is the one that ended
  *	the lockup, or a later one. Release to a full barrier. wdt-recover.litmus
+ * LMM(pmuk_wdt_own_beat:A) / LMM(pmuk_wdt_report_other:A)
+ *	A beat finds the report that has begun, or the CPU that begins to report sees the beat, and
+ *	reports nothing. Two full barriers. wdt-beat.litmus
  * LMM(pmuk_wdt_touched_at:A) / LMM(pmuk_wdt_touched_at:B)
  *	If touched_at:A reads from touched_at:B, the time that is read next is when that touch was
  *	seen, or later. Release to acquire. wdt-touch.litmus
@@ -274,6 +277,7 @@ static u64 pmuk_wdt_own_beat(struct pmuk_wdt_cpu *c, u64 now)
 	pmuk_wdt_note_beat(&c->gaps, latest, now, c->times);
 	pmuk_wdt_restart_watch(c, smp_processor_id(), now);
 	WRITE_ONCE(c->beat_at, now);
+	smp_mb();	/* LMM(pmuk_wdt_own_beat:A) */
 	pmuk_wdt_count(c);
 	if (atomic_read(&c->reported))
 		pmuk_wdt_recovered(c, now);

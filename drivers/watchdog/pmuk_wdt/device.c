@@ -206,10 +206,15 @@ void pmuk_wdt_mark_alive(u64 now)
 /* An NMI in kgdb, where no CPU beats, calls this. All time in kgdb counts. */
 void pmuk_wdt_mark_kgdb(u64 now)
 {
-	u64 was = atomic64_xchg(&pmuk_wdt.alive_at, now);
+	s64 was = atomic64_read(&pmuk_wdt.alive_at);
 
-	if (now > was)
+	/* If another CPU has been here at a later time, that CPU has added this time, too. */
+	while (was < (s64)now) {
+		if (!atomic64_try_cmpxchg(&pmuk_wdt.alive_at, &was, now))
+			continue;
 		pmuk_wdt_device_delay(&pmuk_wdt.dev, now - was);
+		break;
+	}
 }
 
 static void pmuk_wdt_notify(struct irq_work *work)

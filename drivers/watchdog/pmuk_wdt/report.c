@@ -339,13 +339,21 @@ static void pmuk_wdt_conclude(struct pt_regs *regs, int culprit, bool first)
 
 /*
  * A BPF scheduler may be the reason for the lockup. If sched_ext aborts that scheduler now, the CPU
- * has another threshold to recover before the report.
+ * has another threshold to recover before the report. sched_ext aborts a scheduler once, at the
+ * first stuck CPU. For a threshold from then on, the first report of each other stuck CPU is
+ * deferred, too.
  */
 static bool pmuk_wdt_is_deferred(struct pmuk_wdt_cpu *c, int cpu)
 {
-	if (hardlockup_report_begin(cpu))
+	u64 now = ktime_get_mono_fast_ns(), aborted;
+
+	if (!hardlockup_report_begin(cpu))
+		atomic64_set(&pmuk_wdt.aborted_at, now);
+	aborted = atomic64_read(&pmuk_wdt.aborted_at);
+	if (!aborted || now >= aborted + pmuk_wdt.times.threshold ||
+	    READ_ONCE(c->touched_at) >= aborted)
 		return false;
-	WRITE_ONCE(c->touched_at, ktime_get_mono_fast_ns());
+	WRITE_ONCE(c->touched_at, now);
 	atomic_set(&c->reported, 0);
 	return true;
 }
@@ -395,7 +403,6 @@ void pmuk_wdt_report_other(struct pmuk_wdt_cpu *self, int cpu, u64 now)
 	if (atomic_cmpxchg(&c->reported, 0, 1))	/* LMM(pmuk_wdt_report_other:A) */
 		return;
 	if (now <= READ_ONCE(c->beat_at) + pmuk_wdt.times.threshold) {
-		WRITE_ONCE(c->stuck_since, 0);
 		atomic_set(&c->reported, 0);
 		return;
 	}
@@ -419,19 +426,20 @@ void pmuk_wdt_report_other(struct pmuk_wdt_cpu *self, int cpu, u64 now)
 
 /*
  * Ends the lockup of this CPU, from its own beat. If ->stuck_since is 0, a neighbour has set
- * ->reported but has not reported the CPU yet; then there is nothing to log.
+ * ->reported but has not reported the CPU yet. Then the neighbour sees this beat and reports
+ * nothing, or else the next beat finds the report.
  */
 void pmuk_wdt_recovered(struct pmuk_wdt_cpu *self, u64 now)
 {
-	u64 since = self->stuck_since;
+	u64 since = READ_ONCE(self->stuck_since);
 
-	if (since) {
-		pmuk_wdt_reporting_begin(self);
-		pr_warn("CPU %d has recovered after %llu ms\n", smp_processor_id(),
-			pmuk_wdt_ms(now, since));
-		pmuk_wdt_reporting_end(self);
-		WRITE_ONCE(self->stuck_since, 0);
-	}
+	if (!since)
+		return;
+	pmuk_wdt_reporting_begin(self);
+	pr_warn("CPU %d has recovered after %llu ms\n", smp_processor_id(),
+		pmuk_wdt_ms(now, since));
+	pmuk_wdt_reporting_end(self);
+	WRITE_ONCE(self->stuck_since, 0);
 	atomic_set_release(&self->reported, 0);	/* LMM(pmuk_wdt_recovered:A) */
 }
 

@@ -62,6 +62,7 @@ struct pmuk_wdt {
 	bool armed __guarded_by(&lock);
 	bool suspended __guarded_by(&lock);
 	int thresh __guarded_by(&lock);	/* watchdog_thresh, or -errno, when last armed */
+	int next_thresh __guarded_by(&lock);	/* the same, when last read; ->wanted is as of then */
 	int hotplug __guarded_by(&lock);	/* the CPU hotplug state, while armed */
 	struct pmuk_context *ctx __guarded_by(&lock);	/* NULL: no counters; beats read it, too */
 	bool unplaced __guarded_by(&lock);	/* no CPU of ->cpus was online to count on */
@@ -82,6 +83,7 @@ struct pmuk_wdt {
 	atomic64_t manage_at;		/* time at which a beat queues ->manage; cmpxchg to claim */
 	atomic64_t alive_at;		/* time of the latest beat of any CPU */
 	atomic64_t report_at;		/* time of the latest report; cmpxchg to claim */
+	atomic64_t aborted_at;		/* time at which sched_ext aborted a scheduler; 0: never */
 	atomic_t unflushed;		/* lines printed in NMI may not be on the consoles yet */
 	atomic_t all_wanted;		/* the next beat shows the stacks of all CPUs */
 	atomic_t panic_claimed;		/* a CPU shows all stacks and will panic */
