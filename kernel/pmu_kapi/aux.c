@@ -256,17 +256,19 @@ static bool pmuk_area_report(struct pmuk_area *area, u64 flags)
 
 /*
  * The reader may be waiting for more bytes than there is room for: wake it, once for this head. A
- * reader that goes by records gives no bytes back before a record reports them. So try that again,
- * and wake the reader if the record was written.
+ * reader that goes by records gives no bytes back before a record reports them. So if the ring has
+ * room now, try to write the record that was lost, and wake the reader if it was written.
  */
 static void pmuk_area_is_full(struct pmuk_area *area)
 {
-	bool reported = pmuk_area_unreported(area) && pmuk_area_report(area, 0);
+	bool reported = pmuk_area_unreported(area) &&
+			pmuk_ring_has_room(area->ring, sizeof(struct pmuk_aux_record)) &&
+			pmuk_area_report(area, 0);
 
 	pmuk_ring_add(&area->full, 1);
 	if (area->full_at == area->head && !reported)
 		return;
-	area->full_at = area->head;
+	WRITE_ONCE(area->full_at, area->head);	/* pmuk_area_awaits_reader() reads this */
 	pmuk_area_wake(area);
 }
 
@@ -462,6 +464,18 @@ void pmuk_area_copy(const struct pmuk_area *area, void *to, u64 size)
 }
 
 /* ---- anybody ---- */
+
+/*
+ * Returns true if a writer has found too little room, and the reader has not made enough since.
+ * Until it has, no writer wakes the reader again.
+ */
+bool pmuk_area_awaits_reader(const struct pmuk_area *area)
+{
+	u64 head = READ_ONCE(area->head), used = head - READ_ONCE(*area->tail_of);
+
+	return READ_ONCE(area->full_at) == head &&
+	       (used > area->size || area->size - used < READ_ONCE(area->least));
+}
 
 /*
  * The ring gets other data pages: its records are gone, and so is what they have reported. The

@@ -34,7 +34,9 @@ struct pmuk_area {
 	u64 reported;		/* writer, interrupts read: records cover all bytes before it */
 	u32 swaps_seen;		/* writer: ->swaps when ->reported was true */
 	u64 wake_at;		/* writer: publishing up to here wakes the consumer */
-	u64 full_at;		/* writer: ->head when lack of room last woke the reader */
+	u64 full_at;		/* writer, others read: ->head when lack of room last woke the
+				 * reader
+				 */
 	u64 due;		/* owner: PERF_AUX_FLAG_* that are in no record yet */
 	u64 flagged;		/* owner: ->flags are about bytes before this position */
 	u64 truncated;		/* owner */
@@ -61,6 +63,7 @@ u64 pmuk_area_newest(const struct pmuk_area *area, bool frozen, u64 most);
 void pmuk_area_copy(const struct pmuk_area *area, void *to, u64 size);
 
 void pmuk_area_swap(struct pmuk_area *area);
+bool pmuk_area_awaits_reader(const struct pmuk_area *area);
 void pmuk_area_pause(struct pmuk_area *area);
 int pmuk_area_resume(struct pmuk_area *area);
 bool pmuk_area_kill(struct pmuk_area *area);

@@ -318,7 +318,7 @@ static int pmuk_aux_attach_one(struct pmuk_counter *c, struct pmuk_aux *aux)
 		return PTR_ERR(private);
 	aux->writer = c;
 	aux->area.private = private;
-	aux->area.least = max_t(u64, aux->least, PMUK_PERF_LEAST);
+	WRITE_ONCE(aux->area.least, max_t(u64, aux->least, PMUK_PERF_LEAST));
 	return 0;
 }
 
@@ -332,7 +332,7 @@ static void pmuk_aux_detach_one(struct pmuk_counter *c, struct pmuk_aux *aux)
 	if (c->free_aux)
 		c->free_aux(aux->area.private);
 	aux->area.private = aux->pages.map;
-	aux->area.least = aux->least;
+	WRITE_ONCE(aux->area.least, aux->least);
 	aux->has_hw_id = false;
 	aux->hw_id_due = false;
 	aux->writer = NULL;

@@ -461,7 +461,11 @@ EXPORT_SYMBOL_GPL(pmuk_buffer_mmap);
  * Return: EPOLLIN | EPOLLRDNORM if the buffer has woken its consumer, as at its watermark, once or
  * more often since the last call: only the first caller sees that wakeup. Each caller gets the same
  * mask as long as no record reports the latest losses, and the consumer has not given back all
- * records. Else 0; EPOLLERR if @b is NULL or an ERR_PTR().
+ * records.
+ * Each caller also gets the mask from when a producer of the AUX area has found too little room
+ * until the reader has made room. A reader that then finds no new record has to read up to
+ * &perf_event_mmap_page.aux_head: the record that reports the bytes may be lost.
+ * Else 0; EPOLLERR if @b is NULL or an ERR_PTR().
  */
 __poll_t pmuk_buffer_poll(struct pmuk_buffer *b, struct file *file, poll_table *wait)
 {
@@ -469,6 +473,8 @@ __poll_t pmuk_buffer_poll(struct pmuk_buffer *b, struct file *file, poll_table *
 		return EPOLLERR;
 	poll_wait(file, b->waitq, wait);
 	if (atomic_xchg(&b->unseen, 0) || pmuk_ring_is_full(&b->ring))
+		return EPOLLIN | EPOLLRDNORM;
+	if (b->aux && pmuk_area_awaits_reader(&b->aux->area))
 		return EPOLLIN | EPOLLRDNORM;
 	return 0;
 }

@@ -230,9 +230,12 @@ void pmuk_slot_overflow(struct pmuk_counter *c, const struct pmuk_sample *sample
 	struct pmuk_inst *inst = slot->inst;
 
 	lockdep_assert_irqs_disabled();
-	/* A tree's overflows go on after the turn has ended: these are dropped. */
-	if (context_unsafe(READ_ONCE(inst->active)) != slot->turn || atomic_read(&inst->masked) ||
-	    READ_ONCE(slot->hit))
+	/*
+	 * A tree's overflows go on after the turn has ended: these are dropped. They come on any
+	 * CPU: the acquire pairs with pmuk_turn_begin().
+	 */
+	if (context_unsafe(smp_load_acquire(&inst->active)) != slot->turn ||
+	    atomic_read(&inst->masked) || READ_ONCE(slot->hit))
 		return;
 	pmuk_slot_handle(slot, c, sample, data);
 }

@@ -314,6 +314,15 @@ u32 pmuk_ring_record_max(const struct pmuk_ring *ring)
 	return min_t(u64, size, PMUK_RECORD_MAX);
 }
 
+/* Returns whether a record of @size fits now, after a PERF_RECORD_LOST. */
+bool pmuk_ring_has_room(const struct pmuk_ring *ring, u64 size)
+{
+	u64 used = READ_ONCE(ring->head) - READ_ONCE(*ring->tail_of), all = READ_ONCE(ring->size);
+
+	size += sizeof(struct pmuk_lost_record);
+	return ring->mode == PMUK_BUFFER_OVERWRITE || (used <= all && all - used >= size);
+}
+
 /*
  * Returns true if the ring has lost records that no record reports yet, and the consumer has not
  * given back all records. Further losses then wake nobody, unless they stop the ring. In overwrite

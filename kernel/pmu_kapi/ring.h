@@ -39,5 +39,6 @@ int pmuk_ring_claim(struct pmuk_ring *ring, struct pmuk_reader *r);
 void pmuk_ring_rewind(struct pmuk_reader *r);
 u32 pmuk_ring_record_max(const struct pmuk_ring *ring);
 bool pmuk_ring_is_full(const struct pmuk_ring *ring);
+bool pmuk_ring_has_room(const struct pmuk_ring *ring, u64 size);
 
 #endif /* _PMU_KAPI_RING_H */

@@ -244,7 +244,8 @@ int pmuk_turn_begin(struct pmuk_inst *inst, struct pmuk_turn *turn, struct pmuk_
 	for (i = 0; i < turn->nr; i++)
 		turn->slots[i].overflows = 0;
 	inst->wanted = NULL;
-	WRITE_ONCE(inst->active, turn);
+	/* A tree's overflow that finds @turn sees its slots: pairs with pmuk_slot_overflow(). */
+	smp_store_release(&inst->active, turn);
 	pmuk_turn_set_away(turn, false);
 	turn->runs++;
 	pmuk_turn_replay(inst, turn);

@@ -103,6 +103,27 @@ static void watermark_is_at_most_half(struct kunit *test)
 	expect_mark(test, 4, U32_MAX, 2 * PAGE_SIZE, 3000);
 }
 
+/*
+ * epoll_ctl(2) polls the file once before epoll_wait(2) does. A full area wakes nobody again, so
+ * both calls get EPOLLIN, also if the ring has lost no record.
+ */
+static void full_area_is_polled_again(struct kunit *test)
+{
+	struct pmuk_test_aux *a = new_aux(test, 1);
+	__poll_t in = EPOLLIN | EPOLLRDNORM;
+
+	KUNIT_EXPECT_TRUE(test, !pmuk_buffer_poll(a->b, NULL, NULL));
+	KUNIT_EXPECT_TRUE(test, pmuk_test_aux_write(a, a->size));
+	KUNIT_EXPECT_FALSE(test, pmuk_test_aux_write(a, 1));
+	irq_work_sync(&a->b->wake_work);
+	KUNIT_EXPECT_TRUE(test, pmuk_buffer_poll(a->b, NULL, NULL) == in);
+	KUNIT_EXPECT_TRUE(test, pmuk_buffer_poll(a->b, NULL, NULL) == in);
+	KUNIT_EXPECT_EQ(test, pmuk_test_aux_drain(a), a->size);
+	KUNIT_EXPECT_TRUE(test, !pmuk_buffer_poll(a->b, NULL, NULL));
+	KUNIT_EXPECT_TRUE(test, pmuk_test_aux_write(a, 1));
+	KUNIT_EXPECT_TRUE(test, !pmuk_buffer_poll(a->b, NULL, NULL));
+}
+
 /* ---- what is refused ---- */
 
 static const struct pmuk_aux_ops no_setup = { .free = pmuk_test_free };
@@ -844,6 +865,7 @@ static struct kunit_case pmuk_aux_cases[] = {
 	KUNIT_CASE(watermark_in_bytes),
 	KUNIT_CASE(watermark_is_half_by_default),
 	KUNIT_CASE(watermark_is_at_most_half),
+	KUNIT_CASE(full_area_is_polled_again),
 	KUNIT_CASE(create_refuses_bad_attributes),
 	KUNIT_CASE(create_refuses_what_does_not_go_together),
 	KUNIT_CASE(create_takes_good_attributes),
