@@ -284,46 +284,6 @@ static int pmuk_counter_adopt(struct pmuk_counter *c, const struct pmuk_attr *at
 	return ret;
 }
 
-/**
- * pmuk_counter_create() - create a counter on a CPU or a task
- * @attr: what to count; copied
- * @cpu: the CPU to count on, or -1 with @task
- * @task: the task to count wherever it runs, or NULL with @cpu
- *
- * The counter is disabled until pmuk_counter_enable(). perf core is asked once whether
- * a pinned CPU counter fits on its PMU, unless the task that runs on @cpu
- * has pinned events of its own there: the trial could push these out for good.
- * pmuk_counter_enable() then reports whether the counter fits. Follows pfmk_create_context() and
- * pfmk_load_context() of perfmon2's KAPI of 2006 for one counter.
- *
- * Context: May sleep.
- * Return: The counter, or an ERR_PTR(): -EINVAL for a NULL @attr, attributes that contradict each
- * other, or an impossible CPU; -EACCES if the sysctl perf_event_paranoid keeps the calling process
- * from counting on @cpu; -ENODEV if @cpu is offline, or the PMU has just gone; -ESRCH if @task is
- * exiting; -ENOENT if no PMU knows the event; -ENOSPC if the trial finds that the counter does not
- * fit; -EOVERFLOW if @attr->max_stack, with PMUK_CALLCHAIN_USER, is above the sysctl
- * perf_event_max_stack; -EOPNOTSUPP if the PMU lacks a capability asked for, such as interrupts for
- * a period, or @attr->freq is for an event that traces, or @attr->sample_type asks for a field that
- * callbacks do not get, or that this kernel does not support; -EBUSY if the PMU cannot have events
- * of CPUs and of tasks at the same time, as Intel PT, and has some of the other kind; -ENOMEM. A
- * PMU's own errors are passed on as they are.
- *
- * With a CPU's buffer, the fields are those of records: -EOPNOTSUPP if records do not have what
- * @attr->sample_type or @attr->read_format asks for. Also -EINVAL if the PMU's driver has all its
- * events on another CPU. With an AUX area that the PMU would write, also -EOPNOTSUPP on stock
- * kernels; -EINVAL if the area overwrites and is in pieces, and the PMU needs one piece; -EBUSY if
- * the area has a producer. With PERF_SAMPLE_AUX, also -EINVAL if the buffer has no AUX area, and
- * -EOPNOTSUPP if a PMU is to write an area that overwrites, and its driver cannot copy from it.
- */
-struct pmuk_counter *pmuk_counter_create(const struct pmuk_attr *attr, int cpu,
-					 struct task_struct *task)
-{
-	int ret = pmuk_check_attr(attr, cpu, task);
-
-	return ret ? ERR_PTR(ret) : pmuk_counter_make(attr, cpu, task, NULL, NULL, NULL);
-}
-EXPORT_SYMBOL_GPL(pmuk_counter_create);
-
 /*
  * perf core may take a counter that is not pinned off its PMU, and moves a task's with the task, so
  * others could not rely on the register of either.
@@ -392,10 +352,8 @@ struct pmuk_counter *pmuk_counter_make(const struct pmuk_attr *attr, int cpu,
 		ret = -EOPNOTSUPP;
 	if (!ret && c->traces)
 		ret = pmuk_aux_attach(c);
-	ret = ret ?: pmuk_counter_try(c, attr);
 	if (ret) {
 		pr_debug("create: type %u config %#llx: %s: %d\n", attr->type, attr->config,
-			 ret == -ENOSPC ? "its PMU is full" :
 			 ret == -ENODEV ? "its PMU has gone" :
 			 ret == -EOPNOTSUPP ? "no AUX area, no freq or no interrupts" :
 			 ret == -EBUSY || ret == -EINVAL ? "no AUX area for it" :
@@ -406,6 +364,58 @@ struct pmuk_counter *pmuk_counter_make(const struct pmuk_attr *attr, int cpu,
 	WRITE_ONCE(c->quiet, false);
 	return c;
 }
+
+/**
+ * pmuk_counter_create() - create a counter on a CPU or a task
+ * @attr: what to count; copied
+ * @cpu: the CPU to count on, or -1 with @task
+ * @task: the task to count wherever it runs, or NULL with @cpu
+ *
+ * The counter is disabled until pmuk_counter_enable(). perf core is asked once whether
+ * a pinned CPU counter fits on its PMU, unless the task that runs on @cpu
+ * has pinned events of its own there: the trial could push these out for good.
+ * pmuk_counter_enable() then reports whether the counter fits. Follows pfmk_create_context() and
+ * pfmk_load_context() of perfmon2's KAPI of 2006 for one counter.
+ *
+ * Context: May sleep.
+ * Return: The counter, or an ERR_PTR(): -EINVAL for a NULL @attr, attributes that contradict each
+ * other, or an impossible CPU; -EACCES if the sysctl perf_event_paranoid keeps the calling process
+ * from counting on @cpu; -ENODEV if @cpu is offline, or the PMU has just gone; -ESRCH if @task is
+ * exiting; -ENOENT if no PMU knows the event; -ENOSPC if the trial finds that the counter does not
+ * fit; -EOVERFLOW if @attr->max_stack, with PMUK_CALLCHAIN_USER, is above the sysctl
+ * perf_event_max_stack; -EOPNOTSUPP if the PMU lacks a capability asked for, such as interrupts for
+ * a period, or @attr->freq is for an event that traces, or @attr->sample_type asks for a field that
+ * callbacks do not get, or that this kernel does not support; -EBUSY if the PMU cannot have events
+ * of CPUs and of tasks at the same time, as Intel PT, and has some of the other kind; -ENOMEM. A
+ * PMU's own errors are passed on as they are.
+ *
+ * With a CPU's buffer, the fields are those of records: -EOPNOTSUPP if records do not have what
+ * @attr->sample_type or @attr->read_format asks for. Also -EINVAL if the PMU's driver has all its
+ * events on another CPU. With an AUX area that the PMU would write, also -EOPNOTSUPP on stock
+ * kernels; -EINVAL if the area overwrites and is in pieces, and the PMU needs one piece; -EBUSY if
+ * the area has a producer. With PERF_SAMPLE_AUX, also -EINVAL if the buffer has no AUX area, and
+ * -EOPNOTSUPP if a PMU is to write an area that overwrites, and its driver cannot copy from it.
+ */
+struct pmuk_counter *pmuk_counter_create(const struct pmuk_attr *attr, int cpu,
+					 struct task_struct *task)
+{
+	int ret = pmuk_check_attr(attr, cpu, task);
+	struct pmuk_counter *c;
+
+	if (ret)
+		return ERR_PTR(ret);
+	c = pmuk_counter_make(attr, cpu, task, NULL, NULL, NULL);
+	if (IS_ERR(c))
+		return c;
+	ret = pmuk_counter_try(c, attr);
+	if (!ret)
+		return c;
+	pr_debug("create: type %u config %#llx: %s: %d\n", attr->type, attr->config,
+		 ret == -ENOSPC ? "its PMU is full" : "perf says", ret);
+	pmuk_counter_unmake(c);
+	return ERR_PTR(ret);
+}
+EXPORT_SYMBOL_GPL(pmuk_counter_create);
 
 /**
  * pmuk_counter_destroy() - end a counter

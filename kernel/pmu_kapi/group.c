@@ -183,8 +183,8 @@ static u64 pmuk_counter_since(const struct pmuk_counter *c)
  * off its PMU in between. After reads by pmuk_group_read() the result is the same as before, so a
  * consumer need not ask for it.
  *
- * The result need not change after a pause, or when perf core lets counters without PMUK_PINNED
- * take turns.
+ * The result need not change after a pause, when perf core throttles a counter, when perf core lets
+ * counters without PMUK_PINNED take turns, or after a guest has had the PMU for itself.
  *
  * Context: Any, NMI too; on a CPU of the target, or in its task.
  * Return: the time by ktime_get_ns() when the latest of the active set's counters was enabled;

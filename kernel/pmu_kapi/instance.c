@@ -308,7 +308,7 @@ struct pmuk_inst *pmuk_inst_alloc(struct pmuk_context *ctx, int cpu) __must_hold
 	inst->cpu = cpu;
 	mutex_init(&inst->lock);
 	INIT_WORK(&inst->call_work, pmuk_inst_call_work);
-	init_irq_work(&inst->wait_irq_work, pmuk_inst_wait_irq_work);
+	inst->wait_irq_work = IRQ_WORK_INIT_HARD(pmuk_inst_wait_irq_work);
 	pmuk_inst_init_switch(inst);
 	xa_for_each(&ctx->sets, id, set) {
 		inst->nr_turns++;
@@ -417,6 +417,14 @@ void pmuk_insts_call(struct pmuk_context *ctx, void (*fn)(struct pmuk_inst *inst
 
 /* ---- start and stop ---- */
 
+/* The irq_work of a mask must not pause counters after the next start. */
+static void pmuk_inst_end(struct pmuk_inst *inst) __must_hold(&inst->lock)
+{
+	pmuk_turn_end(inst);
+	irq_work_sync(&inst->irq_work);
+	inst->running = false;
+}
+
 int pmuk_inst_start(struct pmuk_inst *inst)
 {
 	struct pmuk_turn *turn = pmuk_inst_first(inst);
@@ -437,8 +445,7 @@ int pmuk_inst_start(struct pmuk_inst *inst)
 	ret = pmuk_turn_begin(inst, turn, &slot);
 	if (!ret)
 		return 0;
-	pmuk_turn_end(inst);
-	inst->running = false;
+	pmuk_inst_end(inst);
 	/* The CPU goes offline. The instance is started when the CPU comes back. */
 	if (ret == -ENODEV && atomic_read(&inst->stale))
 		return 0;
@@ -464,8 +471,7 @@ void pmuk_inst_stop(struct pmuk_inst *inst)
 		return;
 	if (pmuk_inst_is_tree(inst))
 		pmuk_inst_hold(inst);
-	pmuk_turn_end(inst);
-	inst->running = false;
+	pmuk_inst_end(inst);
 }
 
 /* ---- restart, and watch ---- */

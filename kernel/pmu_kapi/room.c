@@ -26,8 +26,8 @@ struct pmuk_question {
 	int cpu;
 	u32 fits;
 	int ret;
-	unsigned int taken;		/* number of ->counters */
-	struct pmuk_counter *counters[PMUK_SET_COUNTERS];	/* the ones that fit */
+	unsigned int nr;		/* number of ->counters */
+	struct pmuk_counter *counters[PMUK_SET_COUNTERS];	/* misfits, too */
 };
 
 /* The calls wait here, so that at most one worker waits for a trial to end. */
@@ -70,18 +70,21 @@ static struct pmuk_counter *pmuk_room_make(const struct pmuk_attr *wanted, int c
 static int pmuk_room_take(struct pmuk_question *q, unsigned int i)
 {
 	struct pmuk_counter *c = pmuk_room_make(&q->attrs[i], q->cpu);
-	int ret = PTR_ERR_OR_ZERO(c) ?: pmuk_counter_enable(c);
+	int ret;
 
-	if (ret) {
-		pmuk_counter_destroy(c);
-		return ret == -ENOSPC ? 0 : ret;
-	}
-	q->counters[q->taken++] = c;
-	q->fits |= BIT(i);
-	return 0;
+	if (IS_ERR(c))
+		return PTR_ERR(c);
+	q->counters[q->nr++] = c;
+	ret = pmuk_counter_enable(c);
+	if (!ret)
+		q->fits |= BIT(i);
+	return ret == -ENOSPC ? 0 : ret;
 }
 
-/* All registers are given back before the first counter is destroyed, which may sleep. */
+/*
+ * All registers are given back before the first counter is destroyed, which may sleep: a task that
+ * ran meanwhile would not find its registers.
+ */
 static int pmuk_room_try(struct pmuk_question *q)
 {
 	unsigned int i;
@@ -89,8 +92,9 @@ static int pmuk_room_try(struct pmuk_question *q)
 
 	for (i = 0; i < q->n && !ret; i++)
 		ret = pmuk_room_take(q, i);
-	pmuk_counters_disable(q->counters, q->taken);
-	for (i = 0; i < q->taken; i++)
+	for (i = 0; i < q->nr; i++)
+		pmuk_counter_disable(q->counters[i]);
+	for (i = 0; i < q->nr; i++)
 		pmuk_counter_destroy(q->counters[i]);
 	return ret ?: hweight32(q->fits);
 }

@@ -88,9 +88,8 @@ int pmuk_counter_try_again(const struct pmuk_counter *c)
 }
 
 /*
- * Returns -ENOSPC if a new pinned counter of a CPU finds no register, or the error of the trial. A
- * context's counter is not tried here, as the context tries all counters of a set together. Most
- * PMUs that trace take one event only, so an event that traces is not tried.
+ * Returns -ENOSPC if a new pinned counter of a CPU finds no register, or the error of the trial.
+ * Most PMUs that trace take one event only, so an event that traces is not tried.
  *
  * A counter that is enabled may push a running task's pinned event out for good. A counter that is
  * only tried must not. A task that begins to run before the trial has ended can still lose a pinned
@@ -100,7 +99,7 @@ int pmuk_counter_try(struct pmuk_counter *c, const struct pmuk_attr *attr)
 {
 	int ret;
 
-	if (!(c->attr.flags & PMUK_PINNED) || c->cpu < 0 || c->traces || c->slot ||
+	if (!(c->attr.flags & PMUK_PINNED) || c->cpu < 0 || c->traces ||
 	    !pmuk_event_takes_register(c->attr.type) || perf_local_task_has_pinned(c->hw_event))
 		return 0;
 	atomic_inc(per_cpu_ptr(&pmuk_trials, c->cpu));

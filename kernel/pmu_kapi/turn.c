@@ -421,7 +421,7 @@ static enum hrtimer_restart pmuk_inst_timer(struct hrtimer *timer)
 void pmuk_inst_init_switch(struct pmuk_inst *inst)
 {
 	hrtimer_setup(&inst->timer, pmuk_inst_timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
-	init_irq_work(&inst->irq_work, pmuk_inst_irq_work);
+	inst->irq_work = IRQ_WORK_INIT_HARD(pmuk_inst_irq_work);
 	INIT_WORK(&inst->work, pmuk_inst_work);
 }
 

@@ -228,7 +228,7 @@ static void spin(void *data)
  * runs, the event is off the PMU. It must come back: a running task's pinned event that finds no
  * register is lost. The scheduler owes the task time, and must not let the task preempt the worker.
  */
-static void tasks_keep_theirs(struct kunit *test)
+static void tasks_keep_theirs_beside(struct kunit *test, u32 flags, u64 period, bool together)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
 	struct perf_event_attr attr = { .type = pmuk_sim_type(sim), .size = sizeof(attr),
@@ -239,13 +239,41 @@ static void tasks_keep_theirs(struct kunit *test)
 	struct perf_event *event = pmuk_test_task_event(test, loop->task, &attr);
 	unsigned int i;
 
+	for (i = 0; i < 2; i++) {
+		want->attrs[i].flags = flags;
+		want->attrs[i].period = period;
+		if (together)
+			want->attrs[i].config = 0;
+	}
 	set_user_nice(loop->task, MIN_NICE);
 	for (i = 0; i < 50; i++) {
 		KUNIT_ASSERT_TRUE(test, pmuk_test_spin_until(READ_ONCE(event->state) ==
 							     PERF_EVENT_STATE_ACTIVE));
-		KUNIT_EXPECT_EQ(test, pmuk_room(want->attrs, 2, other, &want->fits), 1);
+		KUNIT_EXPECT_EQ(test, pmuk_room(want->attrs, 2, other, &want->fits), 1 + together);
 		KUNIT_ASSERT_NE(test, READ_ONCE(event->state), PERF_EVENT_STATE_ERROR);
 	}
+}
+
+static void tasks_keep_theirs(struct kunit *test)
+{
+	tasks_keep_theirs_beside(test, PMUK_PRIVATE, 0, false);
+}
+
+/* The end of these counters waits for a grace period, in which the task runs. */
+static void tasks_keep_theirs_during_grace_periods(struct kunit *test)
+{
+	tasks_keep_theirs_beside(test, PMUK_PRIVATE, 1000, false);
+}
+
+static void tasks_keep_theirs_beside_shared_registers(struct kunit *test)
+{
+	tasks_keep_theirs_beside(test, 0, 0, false);
+}
+
+/* The end of the first counter waits for a grace period, while the second one still counts. */
+static void tasks_keep_theirs_beside_two_in_a_register(struct kunit *test)
+{
+	tasks_keep_theirs_beside(test, 0, 1000, true);
 }
 
 /* An event that the PMU does not know ends the call. Earlier counters are given back. */
@@ -281,6 +309,9 @@ static struct kunit_case pmuk_room_cases[] = {
 	KUNIT_CASE(pinned_counters_go_on),
 	KUNIT_CASE(younger_counters_go_on),
 	KUNIT_CASE(tasks_keep_theirs),
+	KUNIT_CASE(tasks_keep_theirs_during_grace_periods),
+	KUNIT_CASE(tasks_keep_theirs_beside_shared_registers),
+	KUNIT_CASE(tasks_keep_theirs_beside_two_in_a_register),
 	KUNIT_CASE(faults_are_told),
 	{}
 };
