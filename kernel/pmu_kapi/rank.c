@@ -196,44 +196,29 @@ static void pmuk_rank_searched(struct pmuk_inst *inst, bool took, bool found)
 		pmuk_rank_any_below(inst, pmuk_inst_recall);
 }
 
-/* Calls @place until @place finds room, or until no reservation lends what @inst lacks. */
-static int pmuk_rank_borrow(struct pmuk_inst *inst, int (*place)(struct pmuk_inst *inst))
-	__must_hold(&inst->ctx->lock)
-{
-	bool borrowed = false;
-	int ret = -ENOSPC;
-
-	while (ret == -ENOSPC && pmuk_reserve_lend(inst)) {
-		borrowed = true;
-		ret = place(inst);
-	}
-	if (borrowed)
-		pmuk_rank_searched(inst, false, !ret);
-	return ret;
-}
-
 /*
- * Calls @place until @place finds room, or until no context of lower rank has what @inst lacks.
- * Reservations lend a register that they shared with a context after the context has given way. A
- * context of lower rank may hold registers for a trial during the search. The search takes the lock
- * of that context, and so waits until the trial has ended. So @place is called once more after the
- * search. Returns what @place has returned, or -ENOSPC if no context can give way.
+ * Calls @place until @place finds room, or until no reservation lends what @inst lacks, and if
+ * @displaces, no context of lower rank has it either. Reservations lend a register that they shared
+ * with a context after the context has given way. A context of lower rank may hold registers for a
+ * trial during the search. The search takes the lock of that context, and so waits until the trial
+ * has ended. So @place is called once more after the search.
  */
-static int pmuk_rank_displace(struct pmuk_inst *inst, int (*place)(struct pmuk_inst *inst))
+static int pmuk_rank_search(struct pmuk_inst *inst, int (*place)(struct pmuk_inst *inst),
+			    bool displaces)
 	__must_hold(&inst->ctx->lock)
 {
-	bool took = false, last = false;
+	bool took = false, last = !displaces;
 	int ret;
 
-	if (!pmuk_inst_can_displace(inst) || !pmuk_rank_any_below(inst, NULL))
-		return -ENOSPC;
 	for (;;) {
 		inst->ways = atomic_read(pmuk_ways(inst->cpu));
 		ret = place(inst);
-		if (ret != -ENOSPC || last)
+		if (ret != -ENOSPC)
 			break;
 		if (pmuk_reserve_lend(inst))
 			continue;
+		if (last)
+			break;
 		last = !pmuk_rank_any_below(inst, pmuk_inst_give_way_if_it_helps);
 		took |= !last;
 		pmuk_reserve_prefer(inst->cpu, inst->ctx->rank);
@@ -244,20 +229,22 @@ static int pmuk_rank_displace(struct pmuk_inst *inst, int (*place)(struct pmuk_i
 
 /*
  * Looks for room: @inst borrows reserved registers, then contexts of lower rank give way. Returns
- * -ENOSPC at once during the pause after a search in vain. If @inst does not count after the
+ * what @place has returned; or -ENOSPC if no reservation lends and no context of lower rank has
+ * counters there, or during the pause after a search in vain. If @inst does not count after the
  * search, a worker reserves again what @inst has borrowed.
  */
 int pmuk_rank_make_room(struct pmuk_inst *inst, int (*place)(struct pmuk_inst *inst))
 	__must_hold(&inst->ctx->lock)
 {
-	int ret;
+	int ret = -ENOSPC;
+	bool displaces;
 
 	if (inst->cpu < 0 || (inst->vain_pause && time_before(jiffies, inst->vain_until)))
 		return -ENOSPC;
 	inst->loans = PMUK_LOANS_MAX;
-	ret = pmuk_rank_borrow(inst, place);
-	if (ret == -ENOSPC)
-		ret = pmuk_rank_displace(inst, place);
+	displaces = pmuk_inst_can_displace(inst) && pmuk_rank_any_below(inst, NULL);
+	if (displaces || pmuk_reserve_lend(inst))
+		ret = pmuk_rank_search(inst, place, displaces);
 	if (ret || !pmuk_inst_counts(inst))
 		pmuk_reserve_recall();
 	return ret;

@@ -62,7 +62,7 @@ struct pmuk_wdt {
 	bool armed __guarded_by(&lock);
 	bool suspended __guarded_by(&lock);
 	int thresh __guarded_by(&lock);	/* watchdog_thresh, or -errno, when last armed */
-	int next_thresh __guarded_by(&lock);	/* the same, when last read; ->wanted is as of then */
+	int next_thresh __guarded_by(&lock);	/* watchdog_thresh, or -errno, when last read */
 	int hotplug __guarded_by(&lock);	/* the CPU hotplug state, while armed */
 	struct pmuk_context *ctx __guarded_by(&lock);	/* NULL: no counters; beats read it, too */
 	bool unplaced __guarded_by(&lock);	/* no CPU of ->cpus was online to count on */
