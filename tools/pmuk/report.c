@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -390,6 +391,38 @@ static void check_only(const struct report *r)
 		die("%s: CPU %llu was not recorded", r->name, (unsigned long long)r->only);
 }
 
+static const struct report *mapped;	/* for on_bus_error() */
+static char unreadable[PATH_MAX + 128];
+
+/* The kernel sends SIGBUS when a page of the file lies behind its end, or cannot be read. */
+static void on_bus_error(int signal, siginfo_t *info, void *context)
+{
+	const unsigned char *at = info->si_addr;
+	ssize_t ignored;
+
+	(void)context;
+	if (info->si_code == BUS_ADRERR && at >= mapped->data && at < mapped->data + mapped->size) {
+		ignored = write(STDERR_FILENO, unreadable, strlen(unreadable));
+		(void)ignored;
+		_exit(failed_status);
+	}
+	raise(signal);		/* ends pmuk, as SA_RESETHAND has removed this handler */
+}
+
+static void catch_bus_error(const struct report *r)
+{
+	struct sigaction action = {
+		.sa_sigaction = on_bus_error,
+		.sa_flags = (int)(SA_SIGINFO | SA_RESETHAND),
+	};
+
+	mapped = r;
+	snprintf(unreadable, sizeof(unreadable),
+		 "pmuk: %s: it became shorter meanwhile, or cannot be read. Record again\n",
+		 r->name);
+	sigaction(SIGBUS, &action, NULL);
+}
+
 static void map_file(struct report *r)
 {
 	int fd = open(r->name, O_RDONLY | O_CLOEXEC);
@@ -404,6 +437,7 @@ static void map_file(struct report *r)
 	if (r->data == MAP_FAILED)
 		die("%s: %s", r->name, strerror(errno));
 	close(fd);
+	catch_bus_error(r);
 }
 
 /* ---- accounts ---- */

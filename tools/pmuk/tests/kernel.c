@@ -652,6 +652,18 @@ static void burst_exported(void)
 		burst(&rings[i], rings[i].exported ? BURST : 0);
 }
 
+/* With PMUK_TEST=shrinks, another program empties the file that pmuk report has just mapped. */
+static void *map_file(void *at, size_t size, int prot, int flags, int fd, off_t offset)
+{
+	void *data = __real_mmap(at, size, prot, flags, fd, offset);
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (test_is("shrinks") && flags == MAP_PRIVATE && truncate(path, 0))
+		abort();
+	return data;
+}
+
 /* PMUK_TEST=map-WHICH-ERROR: the maps of rings of names, or of others, fail. */
 void *__wrap_mmap(void *at, size_t size, int prot, int flags, int fd, off_t offset)
 {
@@ -665,7 +677,7 @@ void *__wrap_mmap(void *at, size_t size, int prot, int flags, int fd, off_t offs
 	else if (ring_of(fd) && test_is("map-ring-einval"))
 		errno = EINVAL;
 	else
-		return __real_mmap(at, size, prot, flags, fd, offset);
+		return map_file(at, size, prot, flags, fd, offset);
 	return MAP_FAILED;
 }
 

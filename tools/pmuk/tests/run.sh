@@ -1010,6 +1010,11 @@ test_kernel_stat_cgroups() { kernel
 	says 'voluntary' "$pmuk" stat -- true
 }
 
+# Another program may cut the file that pmuk report has mapped.
+test_kernel_report_shrinks() { recorded good
+	PMUK_TEST=shrinks refuses 1 "^pmuk: $work/data: it became shorter meanwhile, or cannot be read. Record again$" report
+}
+
 # exact FILE: seen, lost and discarded switches add up to all switches, and the tasks' slices to the
 # seen ones
 exact()
