@@ -164,17 +164,6 @@ static void add_series(struct set *s, const struct entry *e, char *label)
 	s->series[s->nr++] = (struct series) { e, label };
 }
 
-/* Two cgroups have one path while the last tasks of a removed cgroup exit: @label may exist. */
-static struct series *series_of(const struct set *s, const char *label)
-{
-	size_t i;
-
-	for (i = 0; i < s->nr; i++)
-		if (!strcmp(s->series[i].label, label))
-			return &s->series[i];
-	return NULL;
-}
-
 static void put_set(FILE *out, struct set *s)
 {
 	size_t i;
@@ -306,6 +295,29 @@ static void put_histograms(FILE *out, const struct reading *cpus, const struct r
 
 /* ---- cgroups and tasks ---- */
 
+/*
+ * The kernel has 1024 bytes for a path and its end, or 4096 if the cgroup is older than the
+ * counting, and cuts what is longer. "-" stands for a path for which there was no memory.
+ */
+static bool is_cut(const char *path)
+{
+	size_t length = strlen(path);
+
+	return length == 1023 || length == 4095 || !strcmp(path, "-");
+}
+
+/* Cgroups may have the same path if it is cut, but not the same number. */
+static char *cgroup_label(const struct entry *e)
+{
+	char *label;
+
+	if (!is_cut(e->name))
+		return strdup(e->name);
+	if (asprintf(&label, "%s... %llu", e->name, (unsigned long long)e->id) < 0)
+		return NULL;
+	return label;
+}
+
 static u64 depth_of(const char *path)
 {
 	u64 depth = 0;
@@ -315,29 +327,58 @@ static u64 depth_of(const char *path)
 	return depth;
 }
 
+/* A cut path lacks levels, so these are counted up to the nearest parent whose path is whole. */
+static u64 level_of(const struct reading *r, const struct map *index, const struct entry *e)
+{
+	u64 level = 0;
+	size_t parent;
+
+	for (; is_cut(e->name) && level < r->nr; level++) {
+		parent = map_find(index, e->parent);
+		if (parent == MAP_NONE)
+			break;
+		e = &r->entries[parent];
+	}
+	return level + depth_of(e->name);
+}
+
+/* Two cgroups have one path while the last tasks of a removed cgroup exit: the newer one counts. */
+static void add_cgroup(struct set *s, const struct entry *e)
+{
+	char *label = cgroup_label(e);
+	size_t i;
+
+	for (i = 0; label && i < s->nr; i++) {
+		if (strcmp(s->series[i].label, label))
+			continue;
+		s->series[i].entry = e;
+		free(label);
+		return;
+	}
+	add_series(s, e, label);
+}
+
 /* A cgroup of the lowest level includes all cgroups below it, so that no time is left out. */
 static void put_cgroups(FILE *out, u64 depth)
 {
 	struct set s = { .scope = &cgroup_scope };
+	struct map index = {};
 	struct reading r;
 	size_t i;
 
 	read_on("cgroups", &r);
 	s.r = &r;
+	for (i = 0; i < r.nr; i++)
+		*map_at(&index, r.entries[i].id) = i;
 	for (i = 0; i < r.nr; i++) {
 		const struct entry *e = &r.entries[i];
-		u64 level = depth_of(e->name);
-		struct series *older;
+		u64 level = level_of(&r, &index, e);
 
-		if (e->kind != (level < depth ? CGROUP : SUBTREE) || level > depth)
-			continue;
-		older = series_of(&s, e->name);
-		if (older)
-			older->entry = e;
-		else
-			add_series(&s, e, strdup(e->name));
+		if (e->kind == (level < depth ? CGROUP : SUBTREE) && level <= depth)
+			add_cgroup(&s, e);
 	}
 	put_set(out, &s);
+	map_free(&index);
 	forget(&r);
 }
 

@@ -681,6 +681,35 @@ test_openmetrics_twice() { root events
 		cat "$work/prom"
 }
 
+# The kernel cuts long paths, and gives none if it has no memory. Such a cgroup is told apart from
+# others by its number, and its level is known by its parents.
+test_openmetrics_cut() { root first
+	local short long
+	short=/user.slice/$(printf 'x%.0s' {1..1011})
+	long=/user.slice/$(printf 'x%.0s' {1..4083})
+	printf '%s\n' "cgroup 401 300 7 0 0 0 0 1 0 0 $short" "subtree 401 300 19 0 0 0 0 1 0 0 $short" \
+		"cgroup 402 300 8 0 0 0 0 1 0 0 $short" "subtree 402 300 8 0 0 0 0 1 0 0 $short" \
+		"cgroup 403 401 12 0 0 0 0 1 0 0 $short" "subtree 403 401 12 0 0 0 0 1 0 0 $short" \
+		"cgroup 404 300 9 0 0 0 0 1 0 0 $long" "subtree 404 300 9 0 0 0 0 1 0 0 $long" \
+		'cgroup 405 300 10 0 0 0 0 1 0 0 -' 'subtree 405 300 10 0 0 0 0 1 0 0 -' \
+		"cgroup 406 999 11 0 0 0 0 1 0 0 $short" "subtree 406 999 11 0 0 0 0 1 0 0 $short" \
+		"cgroup 407 300 13 0 0 0 0 1 0 0 ${short}x" "subtree 407 300 13 0 0 0 0 1 0 0 ${short}x" \
+		>>"$(file cgroups)"
+	"$pmuk" export --depth 2 >"$work/prom"
+	"$here/openmetrics.py" <"$work/prom" >/dev/null
+	sed -n 's/^pmuk_sched_cgroup_run_seconds_total{cgroup="\(.*\)"} 0\.0000000/\1 /p' "$work/prom" >"$work/said"
+	diff - "$work/said" <<-END
+		$short... 401 19
+		$short... 402 08
+		$long... 404 09
+		-... 405 10
+		$short... 406 11
+		${short}x 13
+	END
+	says "^pmuk_sched_cgroup_run_seconds_total\{cgroup=\"$short... 403\"\} 0\.000000012$" "$pmuk" export
+	says "^pmuk_sched_cgroup_run_seconds_total\{cgroup=\"$short... 401\"\} 0\.000000007$" "$pmuk" export
+}
+
 test_export_file() { root first
 	mkdir "$work/textfile"
 	"$pmuk" export -o "$work/textfile/pmuk.prom"
