@@ -65,35 +65,16 @@ static void put_kernel_map(struct track *t, u64 start, u64 size, const char *nam
 	track_map(t, PERF_RECORD_MISC_KERNEL, &m, read_build_id(notes, &m.id));
 }
 
-/* A line of /proc/modules has the module's size in field 2, and its address at the end. */
-static void put_modules(struct track *t)
-{
-	FILE *file = fopen(rooted("/proc/modules"), "re");
-	unsigned long long size, start;
-	char line[1024], name[64], bracketed[68], notes[128];
-
-	while (file && fgets(line, sizeof(line), file)) {
-		if (sscanf(line, "%63s %llu %*s %*s %*s 0x%llx", name, &size, &start) != 3)
-			continue;
-		if (!start)	/* the kernel hides addresses */
-			continue;
-		snprintf(bracketed, sizeof(bracketed), "[%s]", name);
-		snprintf(notes, sizeof(notes), "/sys/module/%s/notes/.note.gnu.build-id", name);
-		put_kernel_map(t, start, size, bracketed, notes);
-	}
-	if (file)
-		fclose(file);
-}
-
-/* ---- /proc/kallsyms ---- */
+/* ---- /proc/modules and /proc/kallsyms ---- */
 
 #define LONGEST		65536	/* bytes of a BPF program */
 #define DRAIN_LINES	4096
 
-/* A symbol of a module, or of a BPF program: only that has a name here. */
 struct symbol {
+	enum { MODULE_START, PROGRAM, OTHER_START, INSIDE } kind;	/* INSIDE: of a module */
 	u64 address;
-	char name[128];
+	u64 size;		/* MODULE_START: bytes, see put_module() */
+	char name[128];		/* MODULE_START, PROGRAM */
 };
 
 struct symbols {
@@ -102,6 +83,34 @@ struct symbols {
 	struct symbol *list;	/* if they are wanted */
 	size_t nr, room;
 };
+
+static struct symbol *add_symbol(struct symbols *s, u64 address, const char *name)
+{
+	struct symbol *symbol;
+
+	s->list = grow(s->list, s->nr, &s->room, sizeof(*s->list));
+	symbol = &s->list[s->nr++];
+	*symbol = (struct symbol) { .address = address };
+	snprintf(symbol->name, sizeof(symbol->name), "%.127s", name);
+	return symbol;
+}
+
+/* A line of /proc/modules has the module's size in field 2, and its address at the end. */
+static void read_modules(struct symbols *s)
+{
+	FILE *file = fopen(rooted("/proc/modules"), "re");
+	unsigned long long size, start;
+	char line[1024], name[64];
+
+	while (file && fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "%63s %llu %*s %*s %*s 0x%llx", name, &size, &start) != 3)
+			continue;
+		if (start)	/* or else the kernel hides addresses */
+			add_symbol(s, start, name)->size = size;
+	}
+	if (file)
+		fclose(file);
+}
 
 static void take_symbol(struct symbols *s, u64 address, const char *name, const char *module)
 {
@@ -113,11 +122,9 @@ static void take_symbol(struct symbols *s, u64 address, const char *name, const 
 		s->end = address;
 	if (!*module)
 		return;
-	s->list = grow(s->list, s->nr, &s->room, sizeof(*s->list));
-	s->list[s->nr] = (struct symbol) { .address = address };
-	if (!strcmp(module, "[bpf]"))
-		snprintf(s->list[s->nr].name, sizeof(s->list->name), "%.127s", name);
-	s->nr++;
+	/* The kernel's own trampolines are in the modules "[__builtin__ftrace]" and the like. */
+	add_symbol(s, address, name)->kind = !strcmp(module, "[bpf]") ? PROGRAM :
+		!strncmp(module, "[__builtin__", 12) ? OTHER_START : INSIDE;
 }
 
 /* The file is long, and new tasks go on filling the rings meanwhile. */
@@ -146,43 +153,67 @@ static int by_address(const void *one, const void *two)
 	return a < b ? -1 : a > b;
 }
 
-static void put_program(struct track *t, const struct symbol *s, u64 size)
+/*
+ * The size of a module is that of all its parts, but only the first part begins at its address. The
+ * other parts may lie elsewhere, and other code where the size reaches: the map ends before that.
+ */
+static void put_module(struct track *t, const struct symbols *s, const struct symbol *module)
 {
-	struct {
-		u64 address;
-		u32 size;
-		uint16_t type, flags;
-		char name[sizeof(s->name) + 8];
-	} program = {
-		.address = s->address,
-		.size = (u32)(size < LONGEST ? size : LONGEST),
-		.type = PERF_RECORD_KSYMBOL_TYPE_BPF,
-	};
+	char bracketed[sizeof(module->name) + 2], notes[sizeof(module->name) + 64];
+	const struct symbol *next = module, *end = s->list + s->nr;
+	u64 size = module->size;
 
-	strcpy(program.name, s->name);
-	track_put(t, PERF_RECORD_KSYMBOL, 0, &program, 16, program.name);
+	while (next < end && (next->kind == INSIDE || next->address == module->address))
+		next++;
+	if (next < end && next->address - module->address < size)
+		size = next->address - module->address;
+	snprintf(bracketed, sizeof(bracketed), "[%s]", module->name);
+	snprintf(notes, sizeof(notes), "/sys/module/%s/notes/.note.gnu.build-id", module->name);
+	put_kernel_map(t, module->address, size, bracketed, notes);
 }
 
 /*
  * The kernel does not tell how long a BPF program is. It ends before the next symbol, which may be
  * a module's.
  */
-static void put_programs(struct track *t, struct symbols *s)
+static void put_program(struct track *t, const struct symbols *s, const struct symbol *one)
+{
+	u64 size = (one + 1 < s->list + s->nr ? one[1].address : NONE) - one->address;
+	struct {
+		u64 address;
+		u32 size;
+		uint16_t type, flags;
+		char name[sizeof(one->name) + 8];
+	} program = {
+		.address = one->address,
+		.size = (u32)(size < LONGEST ? size : LONGEST),
+		.type = PERF_RECORD_KSYMBOL_TYPE_BPF,
+	};
+
+	strcpy(program.name, one->name);
+	track_put(t, PERF_RECORD_KSYMBOL, 0, &program, 16, program.name);
+}
+
+static void put_code(struct track *t, struct symbols *s)
 {
 	size_t i;
 
 	if (s->nr)
 		qsort(s->list, s->nr, sizeof(*s->list), by_address);
 	for (i = 0; i < s->nr; i++)
-		if (*s->list[i].name)
-			put_program(t, &s->list[i], (i + 1 < s->nr ? s->list[i + 1].address :
-						     NONE) - s->list[i].address);
+		if (s->list[i].kind == MODULE_START)
+			put_module(t, s, &s->list[i]);
+	for (i = 0; i < s->nr; i++)
+		if (s->list[i].kind == PROGRAM)
+			put_program(t, s, &s->list[i]);
 }
 
 void put_kernel(struct track *t)
 {
 	struct symbols s = {};
 
+	if (t->code)
+		read_modules(&s);
 	read_symbols(t, &s);
 	if (s.hidden && t->code)
 		warn_user("the kernel hides its addresses, so its functions have no names: %s",
@@ -190,9 +221,7 @@ void put_kernel(struct track *t)
 	if (s.start && s.end > s.start)
 		put_kernel_map(t, s.start, s.end - s.start, "[kernel.kallsyms]_text",
 			       "/sys/kernel/notes");
-	if (!t->code)
-		return;
-	put_modules(t);
-	put_programs(t, &s);
+	if (t->code)
+		put_code(t, &s);
 	free(s.list);
 }

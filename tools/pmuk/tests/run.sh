@@ -1260,6 +1260,32 @@ test_kernel_record_programs() { kernel
 	refuses 0 '^pmuk: [0-9]+ switches of 2 CPUs' record -t 0.2
 }
 
+# The size of a module includes its data, which lie elsewhere: other code may begin there.
+test_kernel_record_modules() { kernel
+	cat >"$PMUK_ROOT/proc/kallsyms" <<-'END'
+		ffffffff81000000 T _text
+		ffffffff82000000 T _etext
+		ffffffffc0205000 t init	[two]
+		ffffffffc0209000 d data	[two]
+		ffffffffc0200000 t init	[one]
+		ffffffffc0200400 t exit	[one]
+		ffffffffc0208000 d data	[one]
+		ffffffffc0203000 t bpf_prog_6deef7357e7b4530	[bpf]
+		ffffffffc0206000 t kprobe_insn_page	[__builtin__kprobes]
+		ffffffffc0300000 t init	[three]
+	END
+	printf '%s\n' 'three 4096 0 - Live 0xffffffffc0300000' 'two 16384 1 - Live 0xffffffffc0205000' \
+		'one 40960 0 - Live 0xffffffffc0200000' >"$PMUK_ROOT/proc/modules"
+	refuses 0 '^pmuk: [0-9]+ samples of 2 CPUs' record --buffer exported -m 4 -c 0,1 -t 0.2
+	diff - <(code "$work/data") <<-'END'
+		mmap 0xffffffff81000000 0x1000000 [kernel.kallsyms]_text file 0:0 0
+		mmap 0xffffffffc0200000 0x3000 [one] file 0:0 0
+		mmap 0xffffffffc0205000 0x1000 [two] file 0:0 0
+		mmap 0xffffffffc0300000 0x1000 [three] file 0:0 0
+		ksymbol 0xffffffffc0203000 0x2000 1 0 bpf_prog_6deef7357e7b4530
+	END
+}
+
 # note TYPE NAME CONTENTS: prints an ELF note
 note()
 {
