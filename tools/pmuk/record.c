@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "recording.h"
@@ -18,6 +19,7 @@
 #define RING_BYTES	(256U << 10)
 #define RING_BYTES_MAX	(64U << 20)	/* the limit of pmuk_sched */
 #define DRAIN_NS	(NSEC / 5)	/* the longest time between two reads of a ring */
+#define INITIAL_PIDS	0xeffffffc	/* the inode of the initial pid namespace */
 
 struct recorded_cpu {
 	struct stream stream;		/* the switches */
@@ -369,8 +371,19 @@ static void prepare(struct recorder *rec)
 	prepare_for(rec, &rec->counting);
 }
 
+/* The module knows tasks by their numbers in the initial pid namespace, perf by those in pmuk's. */
+static void check_namespace(void)
+{
+	struct stat s;
+
+	if (!stat(rooted("/proc/self/ns/pid"), &s) && s.st_ino != INITIAL_PIDS)
+		die("tasks would have wrong names, as pmuk runs in a pid namespace of its own: %s",
+		    "record in the initial one, as with docker run --pid=host");
+}
+
 static int record(struct recorder *rec)
 {
+	check_namespace();
 	catch_ends();
 	if (rec->argv)
 		command_prepare(&rec->command, rec->argv, NULL);

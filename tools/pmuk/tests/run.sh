@@ -922,11 +922,12 @@ test_report_changed() { recorded good; damaged changed 8 11; }
 kernel()
 {
 	root first
-	mkdir -p "$PMUK_ROOT/dev" "$PMUK_ROOT/proc/self" "$PMUK_ROOT/proc/100/task/100" "$PMUK_ROOT/sys/devices/system/cpu"
+	mkdir -p "$PMUK_ROOT/dev" "$PMUK_ROOT/proc/self/ns" "$PMUK_ROOT/proc/100/task/100" "$PMUK_ROOT/sys/devices/system/cpu"
 	echo 0-7 >"$PMUK_ROOT/sys/devices/system/cpu/possible"
 	echo cc1 >"$PMUK_ROOT/proc/100/task/100/comm"
 	: >"$PMUK_ROOT/dev/pmuk_sched"
 	: >"$PMUK_ROOT/dev/pmuk"
+	: >"$PMUK_ROOT/proc/self/ns/pid"
 	cgroups="$work/cgroup fs"
 	rm -rf "$cgroups"
 	mkdir -p "$cgroups/own"
@@ -1416,6 +1417,21 @@ test_kernel_record_refused() { kernel
 	refuses 1 '/dev/pmuk_sched is missing, though' record -t 1
 	kernel
 	refuses 1 '/dev/null is no regular file' "$pmuk" record -o /dev/null -t 1
+}
+
+# In another pid namespace, perf tells of tasks by other numbers. Without /proc, nothing says so.
+test_kernel_record_container() { kernel
+	local args
+	for args in '-t 1' '--buffer exported -t 1' "-- sh -c echo>$work/run"; do
+		# shellcheck disable=SC2086	# words on purpose
+		PMUK_TEST=container refuses 1 'wrong names.* in the initial one.*--pid=host$' record $args
+	done
+	[ ! -e "$work/run" ] || broken 'the command runs though nothing is recorded'
+	record -t 0.2 2>/dev/null
+	exact "$work/data"
+	rm "$PMUK_ROOT/proc/self/ns/pid"
+	PMUK_TEST=container record -t 0.2 2>/dev/null
+	exact "$work/data"
 }
 
 # If pmuk fails later, it terminates COMMAND, and waits for its end.
