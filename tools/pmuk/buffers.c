@@ -77,6 +77,7 @@ static bool add_events(struct buffers *b, const struct stream *s)
 		else if (e.index >= b->nr || differs(b, &e))
 			die("%s was closed and made anew just now; try again", b->name);
 		perfdata_add_id(b->file, b->first + e.index, e.id);
+		*map_at(&b->ids, e.id) = e.index;
 	}
 	if (errno == ENODEV && !first)
 		return false;
@@ -140,6 +141,25 @@ void buffer_lost(const struct buffers *b, struct buffer *c, const struct stream 
 }
 
 /*
+ * perf refuses a whole file for a sample whose id the file does not describe. Such samples come
+ * when the context's owner has added counters since add_events().
+ */
+static void put_sample(const struct buffers *b, struct buffer *c, const unsigned char *at,
+		       size_t size)
+{
+	struct { struct perf_event_header header; u64 id; } sample;
+
+	if (size >= sizeof(sample))
+		memcpy(&sample, at, sizeof(sample));
+	if (size < sizeof(sample) || map_find(&b->ids, sample.id) == MAP_NONE) {
+		c->unknown++;
+		return;
+	}
+	perfdata_put(b->file, at, size);
+	c->samples++;
+}
+
+/*
  * Leaves PERF_RECORD_LOST out, as the first one may have losses from before the recording.
  * buffer_lost() writes its own.
  */
@@ -148,13 +168,11 @@ static void put_record(const struct buffers *b, struct buffer *c, u32 cpu,
 {
 	const struct perfdata_id id = track_id(b->track, cpu);
 
-	if (h->type == PERF_RECORD_SAMPLE) {
-		perfdata_put(b->file, at, h->size);
-		c->samples++;
-	} else if (h->type != PERF_RECORD_LOST) {
+	if (h->type == PERF_RECORD_SAMPLE)
+		put_sample(b, c, at, h->size);
+	else if (h->type != PERF_RECORD_LOST)
 		perfdata_put_record(b->file, h->type, h->misc, at + sizeof(*h),
 				    h->size - sizeof(*h), &id);
-	}
 }
 
 void buffer_records(const struct buffers *b, struct buffer *c, u32 cpu,

@@ -203,18 +203,23 @@ static void finish_cpu(struct recorder *rec, struct recorded_cpu *c,
 
 static void finish_buffers(struct recorder *rec)
 {
-	u64 samples = 0, lost = 0;
+	u64 samples = 0, unknown = 0, lost = 0;
 	size_t i;
 
 	drain_all(rec);
 	for (i = 0; i < rec->nr; i++) {
 		samples += rec->cpus[i].buffer.samples;
+		unknown += rec->cpus[i].buffer.unknown;
 		lost += rec->cpus[i].buffer.lost;
 	}
 	perfdata_finish(&rec->file, rec->all, NULL, 0);
 	fprintf(stderr, "pmuk: %llu samples of %zu CPUs, and %llu lost; %llu bytes in %s\n",
 		(unsigned long long)samples, rec->nr, (unsigned long long)lost,
 		(unsigned long long)rec->file.bytes, rec->name);
+	if (unknown)
+		warn_user("%llu samples are left out: %s changed its counters during the recording",
+			  (unsigned long long)unknown, rec->buffers.name);
+	map_free(&rec->buffers.ids);
 }
 
 /* The open streams keep the module, so its file is there. */

@@ -226,11 +226,13 @@ struct buffers {
 	const struct track *track;
 	const char *name;
 	size_t first, nr;	/* the events of the buffers among those of the file */
+	struct map ids;		/* the keys are the ids of the events */
 };
 
 /* A CPU's buffer so far. */
 struct buffer {
 	u64 samples;
+	u64 unknown;		/* samples of events that the file does not describe */
 	u64 lost;		/* records, since the recording began */
 	u64 lost_ever;		/* records, since the buffer was made */
 };

@@ -226,12 +226,15 @@ static void put_lost(struct ring *r)
 	r->pending = 0;
 }
 
-/* A sample of IDENTIFIER, IP and TIME. */
+/*
+ * Puts a sample of IDENTIFIER, IP and TIME. With PMUK_TEST=added, every other sample is of a
+ * counter that was added after pmuk had asked for the counters.
+ */
 static void put_sample(struct ring *r, u64 n)
 {
 	const struct { struct perf_event_header header; u64 id, ip, time; } sample = {
 		.header = { PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, sizeof(sample) },
-		.id = 9 + r->cpu,
+		.id = 9 + r->cpu + (test_is("added") && n % 2 ? 100 : 0),
 		.ip = 0x1000,
 		.time = 1000 * n,
 	};
