@@ -21,6 +21,8 @@ struct task {
 	u64 slices;
 	struct totals t;
 	bool saturated;		/* a slice or wait was longer than its record can say */
+	u64 first_end;		/* when the first task with this PID exited, or NONE */
+	u64 last_begin;		/* when the last one began, or 0 */
 	struct entry entry;	/* for table_sort(), which sorts rows of pmuk top */
 	char *name;
 };
@@ -83,7 +85,8 @@ static struct task *task_of(struct report *r, u32 pid)
 	if (*at == MAP_NONE) {
 		*at = r->nr_tasks;
 		r->tasks = grow(r->tasks, r->nr_tasks, &r->tasks_room, sizeof(*r->tasks));
-		r->tasks[r->nr_tasks++] = (struct task) { .pid = pid, .t.valid = true };
+		r->tasks[r->nr_tasks++] =
+			(struct task) { .pid = pid, .t.valid = true, .first_end = NONE };
 	}
 	return &r->tasks[*at];
 }
@@ -207,20 +210,45 @@ static void add_name(struct report *r, const unsigned char *at, size_t size)
 	set_name(task_of(r, id.tid), (const char *)at + sizeof(id), size - sizeof(id));
 }
 
+/* The body of PERF_RECORD_FORK and PERF_RECORD_EXIT. */
+struct life {
+	u32 pid, ppid, tid, ptid;
+	u64 time;
+};
+
 /* A task is named like its parent, until a record of its own says otherwise. */
 static void add_fork(struct report *r, const unsigned char *at, size_t size)
 {
-	struct { u32 pid, ppid, tid, ptid; } ids;
+	struct life begin;
 	struct task *child;
 	const char *name;
 
-	take(r, at, size, &ids, sizeof(ids));
-	child = task_of(r, ids.tid);
-	name = task_of(r, ids.ptid)->name;
-	child = task_of(r, ids.tid);	/* the call before may have moved it */
+	take(r, at, size, &begin, sizeof(begin));
+	child = task_of(r, begin.tid);
+	name = task_of(r, begin.ptid)->name;
+	child = task_of(r, begin.tid);	/* the call before may have moved it */
 	/* All tasks of other pid namespaces have number 0. */
-	if (name && ids.tid != ids.ptid)
+	if (name && begin.tid != begin.ptid)
 		set_name(child, name, strlen(name));
+	if (begin.time > child->last_begin)
+		child->last_begin = begin.time;
+}
+
+static void add_exit(struct report *r, const unsigned char *at, size_t size)
+{
+	struct life end;
+	struct task *task;
+
+	take(r, at, size, &end, sizeof(end));
+	task = task_of(r, end.tid);
+	if (end.time < task->first_end)
+		task->first_end = end.time;
+}
+
+/* The records of different CPUs are in no order, so their times count. */
+static bool is_reused(const struct task *task)
+{
+	return task->first_end < task->last_begin;
 }
 
 static void add_record(struct report *r, const unsigned char *at,
@@ -239,6 +267,7 @@ static void add_record(struct report *r, const unsigned char *at,
 	case PERF_RECORD_FORK:
 		return add_fork(r, body, size);
 	case PERF_RECORD_EXIT:
+		return add_exit(r, body, size);
 	case PERF_RECORD_MMAP:	/* in files of older pmuk */
 	case PERF_RECORD_MMAP2:
 	case PERFDATA_FINISHED_ROUND:
@@ -509,8 +538,9 @@ static void put_row(const struct report *r, const struct row *row)
 
 	for (i = 0; i < NR_LEFT; i++)
 		format_count(left[i], row->d.left[i]);
-	printf("%7u %7s%c %6s %7s %5s %5s %5s %5s %5s ", task->pid, format_ns(run, row->d.run),
-	       task->saturated ? '+' : ' ', format_count(slices, task->slices),
+	printf("%7u%c%7s%c %6s %7s %5s %5s %5s %5s %5s ", task->pid, is_reused(task) ? '*' : ' ',
+	       format_ns(run, row->d.run), task->saturated ? '+' : ' ',
+	       format_count(slices, task->slices),
 	       format_ns(wait, row->d.wait), format_ratio(ipc, ratios.ipc, row->d.valid),
 	       format_ratio(ghz, ratios.ghz, row->d.valid), left[VOLUNTARY], left[SAME],
 	       left[OTHER]);
@@ -518,21 +548,26 @@ static void put_row(const struct report *r, const struct row *row)
 	putchar('\n');
 }
 
-static void put_marks(const struct report *r)
+static void put_marks(const struct report *r, const struct delta *d)
 {
-	bool invalid = false, saturated = false;
+	bool invalid = false, saturated = false, reused = false;
 	size_t i;
 
-	for (i = 0; i < r->nr_tasks; i++) {
-		invalid |= !r->tasks[i].t.valid;
-		saturated |= r->tasks[i].saturated;
+	for (i = 0; i < d->nr; i++) {
+		const struct task *task = task_of_row(r, &d->rows[i]);
+
+		invalid |= !task->t.valid;
+		saturated |= task->saturated;
+		reused |= is_reused(task);
 	}
-	if (invalid || saturated)
+	if (invalid || saturated || reused)
 		putchar('\n');
 	if (invalid)
 		puts("?: not all slices were counted: counts are too low");
 	if (saturated)
 		puts("+: some slice or wait was longer than 4.29 s, and is counted as 4.29 s");
+	if (reused)
+		puts("*: tasks had this PID one after the other, and the row has the sum of these");
 }
 
 static void put_report(const struct report *r, const struct delta *d)
@@ -550,7 +585,7 @@ static void put_report(const struct report *r, const struct delta *d)
 	       "GHZ", "VOL", "SAME", "OTHER", "TASK");
 	for (i = 0; i < d->nr; i++)
 		put_row(r, &d->rows[i]);
-	put_marks(r);
+	put_marks(r, d);
 }
 
 static void json_cpu(const struct report *r, const struct cpu *c, struct json *j)
@@ -593,6 +628,7 @@ static void json_report(const struct report *r, const struct delta *d)
 		json_number(&j, "slices", task->slices);
 		json_number(&j, "other_reasons", other_reasons(task));
 		json_bool(&j, "saturated", task->saturated);
+		json_bool(&j, "reused", is_reused(task));
 		json_totals(&j, &r->events, &task->t);
 		json_close(&j, '}');
 	}

@@ -31,8 +31,12 @@ def comm(tid, name, pid=None):
     return record(COMM, struct.pack('=II', pid or tid, tid) + name + record_id(0, NAMES))
 
 
-def fork(tid, parent):
-    return record(FORK, struct.pack('=IIIIQ', tid, parent, tid, parent, 0) + record_id(0, NAMES))
+def fork(tid, parent, time=0):
+    return record(FORK, struct.pack('=IIIIQ', tid, parent, tid, parent, time) + record_id(0, NAMES))
+
+
+def exit_of(tid, time=0):
+    return record(EXIT, struct.pack('=IIIIQ', tid, 1, tid, 1, time) + record_id(0, NAMES))
 
 
 def lost(cpu, number, event=None):
@@ -89,8 +93,7 @@ def data(more=b'', last=()):
     one, two = first(last), second()
     return b''.join([comm(100, b'cc1'), comm(200, b'old name'), one[0], one[1], two[0], more,
                      record(ROUND, b''), lost(0, 3), *one[2:], two[1], comm(200, b'new "name"'),
-                     record(EXIT, struct.pack('=IIIIQ', 9, 1, 9, 1, 0) + record_id(0, NAMES)),
-                     lost(1, 7, event=NAMES), lost(0, 1)])
+                     exit_of(9), lost(1, 7, event=NAMES), lost(0, 1)])
 
 
 def string(text, size=None):
@@ -142,6 +145,11 @@ KINDS = {
     'fork': accounted(last=[(0, 300, 0, 1, 1, 1, 1)], more=fork(300, 100), seen=5),
     'long_names_of_many': whole(data(more=comm(1, bytes([97]) * 65000) +
                                      b''.join(fork(tid, 1) for tid in range(1000, 9000)))),
+    'reused': accounted(last=[(0, 300, 0, 1, 1, 1, 1)], seen=5, more=exit_of(100, 5) + fork(100, 200, 6) +
+                        # a CPU's ring may be read later than that of another CPU
+                        fork(300, 100, 9) + exit_of(300, 8) +
+                        # forks and exits of one task each
+                        fork(200, 1, 5) + exit_of(200, 6) + exit_of(200, 7)),
     'own_parent': whole(data(more=fork(100, 100))),
     'overwrite': accounted(mode=1, seen=1004),
     'saturated': accounted(last=[(3, 100, 0, 0xffffffff, 0, 1, 1)], seen=5),
@@ -171,6 +179,7 @@ KINDS = {
     'shrinks': whole(data() + first()[0]),
     'short_name': whole(data(more=record(COMM, b''))),
     'short_fork': whole(data(more=record(FORK, bytes(8)))),
+    'short_exit': whole(data(more=record(EXIT, bytes(16)))),
     'short_lost': whole(data(more=record(LOST, bytes(8)))),
     'no_events': described(nr=3),
     'many_events': described(nr=7),

@@ -823,6 +823,19 @@ test_report_other() {
 	done
 }
 
+# A row has all tasks that had its PID, and says so.
+test_report_reused() { recorded reused
+	report -s id >"$work/said"
+	narrow 80 <"$work/said"
+	order 1 '100*' 200 '300*' <"$work/said"
+	says '^    100\* 4\.00ms       2 ' cat "$work/said"
+	says '^\*: tasks had this PID one after the other' cat "$work/said"
+	report --json | json "{t['pid']: t['reused'] for t in j['tasks']} == {100: True, 200: False, 300: True}"
+	recorded good
+	report >"$work/said"
+	! grep '\*' "$work/said" || broken 'a mark without a reason'
+}
+
 # A file's children take over the long name of their parent.
 test_report_memory() { recorded long_names_of_many
 	python3 - "$pmuk" "$work/data" <<-'END'
@@ -863,7 +876,8 @@ test_report_broken() {
 	refuses_file other_event 'a sum of another event'
 	refuses_file shrinks 'a sum of CPU 0 that shrinks'
 	refuses_file short_name '8 bytes are needed where 0 are left'
-	refuses_file short_fork '16 bytes are needed where 8 are left'
+	refuses_file short_fork '24 bytes are needed where 8 are left'
+	refuses_file short_exit '24 bytes are needed where 16 are left'
 	refuses_file short_lost '16 bytes are needed where 8 are left'
 	refuses_file no_events '3 events'
 	refuses_file many_events '7 events'
