@@ -21,6 +21,8 @@ struct scope {
 
 static const struct scope cpu_scope = { "cpu", "cpu", "tasks on each CPU" };
 static const struct scope cgroup_scope = { "cgroup", "cgroup", "the tasks of each cgroup" };
+static const struct scope subtree_scope = { "subtree", "cgroup",
+					    "each cgroup and all below it, also removed ones" };
 static const struct scope task_scope = { "task", "task", "each task" };
 
 struct series {
@@ -358,26 +360,38 @@ static void add_cgroup(struct set *s, const struct entry *e)
 	add_series(s, e, label);
 }
 
-/* A cgroup of the lowest level includes all cgroups below it, so that no time is left out. */
+static void put_cgroups_of(FILE *out, const struct scope *scope, const struct reading *r,
+			   const struct map *index, u64 depth)
+{
+	u64 whole = scope == &subtree_scope ? 0 : depth;	/* the first level of subtrees */
+	struct set s = { .scope = scope, .r = r };
+	size_t i;
+
+	for (i = 0; i < r->nr; i++) {
+		const struct entry *e = &r->entries[i];
+		u64 level = level_of(r, index, e);
+
+		if (e->kind == (level < whole ? CGROUP : SUBTREE) && level <= depth)
+			add_cgroup(&s, e);
+	}
+	put_set(out, &s);
+}
+
+/*
+ * A cgroup of the lowest level includes all cgroups below it, so that deeper ones are not left out.
+ * The totals of removed cgroups are in the subtrees of those above, and only there.
+ */
 static void put_cgroups(FILE *out, u64 depth)
 {
-	struct set s = { .scope = &cgroup_scope };
 	struct map index = {};
 	struct reading r;
 	size_t i;
 
 	read_on("cgroups", &r);
-	s.r = &r;
 	for (i = 0; i < r.nr; i++)
 		*map_at(&index, r.entries[i].id) = i;
-	for (i = 0; i < r.nr; i++) {
-		const struct entry *e = &r.entries[i];
-		u64 level = level_of(&r, &index, e);
-
-		if (e->kind == (level < depth ? CGROUP : SUBTREE) && level <= depth)
-			add_cgroup(&s, e);
-	}
-	put_set(out, &s);
+	put_cgroups_of(out, &cgroup_scope, &r, &index, depth);
+	put_cgroups_of(out, &subtree_scope, &r, &index, depth);
 	map_free(&index);
 	forget(&r);
 }

@@ -640,7 +640,7 @@ test_openmetrics() {
 	done
 	root first
 	"$pmuk" export --tasks --depth 9 >"$work/prom"
-	[ "$("$here/openmetrics.py" <"$work/prom")" = '26 206' ] || broken \
+	[ "$("$here/openmetrics.py" <"$work/prom")" = '31 254' ] || broken \
 		"$("$here/openmetrics.py" <"$work/prom") families, samples"
 	says '^pmuk_sched_cpu_run_seconds_total\{cpu="1"\} 2\.000000000$' cat "$work/prom"
 	says '^pmuk_sched_cgroup_events_total\{cgroup="/user.slice/quo\\"te\\\\back",event="cycles"\} 800000000$' cat "$work/prom"
@@ -661,6 +661,21 @@ test_openmetrics_depth() { root first
 	grep -q 'deep' "$work/prom" && broken 'too deep'
 	says 'cgroup_run_seconds_total\{cgroup="/"\} 6\.000000000' "$pmuk" export --depth 0
 	says 'back/deep"\} 0\.500000000' "$pmuk" export
+}
+
+# The totals of removed cgroups are in the subtrees of those above.
+test_openmetrics_removed() { root first
+	sed -i '/ 30[23] /d' "$(file cgroups)"
+	"$pmuk" export >"$work/prom"
+	"$here/openmetrics.py" <"$work/prom" >/dev/null
+	says '^# HELP pmuk_sched_subtree_run_seconds Time run by each cgroup and all below it, also removed ones\.$' \
+		cat "$work/prom"
+	says '^pmuk_sched_cgroup_run_seconds_total\{cgroup="/user.slice/quo.*back"\} 0\.300000000$' cat "$work/prom"
+	says '^pmuk_sched_subtree_run_seconds_total\{cgroup="/user.slice/quo.*back"\} 0\.800000000$' cat "$work/prom"
+	says '^pmuk_sched_subtree_run_seconds_total\{cgroup="/"\} 6\.000000000$' cat "$work/prom"
+	says '^pmuk_sched_subtree_events_total\{cgroup="/user.slice",event="cycles"\} 6700000000$' cat "$work/prom"
+	"$pmuk" export --depth 1 >"$work/prom"
+	[ "$(grep -c '^pmuk_sched_subtree_run_seconds_total{' "$work/prom")" -eq 3 ] || broken 'too deep'
 }
 
 # The module takes an event twice. It has two cgroups of one path while the tasks of the removed one
