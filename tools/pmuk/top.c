@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * pmuk top: shows again and again which tasks run, wait and switch. In a terminal the table is
- * live. Otherwise pmuk top prints text, or with --json an object for each reading.
+ * live, unless there is to be a single one. Otherwise pmuk top prints text, or with --json an
+ * object for each reading.
  */
 #include <getopt.h>
 #include <stdlib.h>
@@ -591,7 +592,7 @@ int cmd_top(int argc, char **argv)
 	while ((c = getopt_long(argc, argv, "abd:jl:n:p:rs:v:w:", options, NULL)) != -1)
 		option(&top, c, optarg);
 	no_more_arguments(argc, argv);
-	top.batch |= top.json || !isatty(STDOUT_FILENO);
+	top.batch |= top.json || top.iterations == 1 || !isatty(STDOUT_FILENO);
 	if (!top.iterations)
 		top.iterations = top.batch && !top.delayed ? 1 : FOREVER;
 	status = top.batch ? run_batch(&top) : run_live(&top);

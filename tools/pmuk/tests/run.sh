@@ -432,6 +432,7 @@ test_terminal_interrupt_key() { terminal interrupt_key; }
 test_terminal_crash() { terminal crash; }
 test_terminal_suspend() { terminal suspend; }
 test_terminal_times() { terminal times; }
+test_terminal_once() { terminal once; }
 test_terminal_vanishes() { terminal vanishes; }
 
 # ---- hist, info, export, events ----

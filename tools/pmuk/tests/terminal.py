@@ -78,8 +78,8 @@ class Screen:
         if wide or len(frame) > self.lines:
             sys.exit(f'{len(frame)} lines, too wide: {wide}')
 
-    def end(self, status):
-        """The program exits with @status, and the terminal has its former state."""
+    def exits(self, status):
+        """The program exits with @status."""
         deadline = time.monotonic() + PATIENCE
         pid = 0
         while not pid and time.monotonic() < deadline:
@@ -91,6 +91,10 @@ class Screen:
         if got != status:
             sys.exit(f'exit status {got}, not {status}')
         self.read()
+
+    def end(self, status):
+        """The program exits with @status, and the terminal has its former state."""
+        self.exits(status)
         if self.raw.rfind('\x1b[?1049l') < self.raw.rfind('\x1b[?1049h') or \
                 '\x1b[?25h' not in self.raw:
             sys.exit('the screen is not given back')
@@ -205,6 +209,14 @@ def test_suspend(program):
 def test_times(program):
     screen = start(program, '-n', '2')
     screen.end(0)
+
+
+def test_once(program):
+    """A single table stays on the shell's screen."""
+    screen = Screen(program, 'top', '-n', '1')
+    screen.exits(0)
+    if 'memory: ' not in screen.raw or '\x1b' in screen.raw:
+        sys.exit(f'no table stays: {screen.raw!r}')
 
 
 def test_vanishes(program):
