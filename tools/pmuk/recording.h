@@ -185,7 +185,11 @@ void track_put(struct track *t, u32 type, u32 misc, const void *body, size_t siz
 void track_map(struct track *t, u32 misc, const struct mapping *m, bool has_id);
 /* Puts the records of all CPUs, and remembers the processes of new threads. */
 void track_drain(struct track *t);
-u32 track_process(const struct track *t, u32 tid);
+/*
+ * Returns the process of a thread. A new thread may have left its CPU before that CPU's ring was
+ * read, but after track_drain(): so an unknown thread makes this function call track_drain() again.
+ */
+u32 track_process(struct track *t, u32 tid);
 /*
  * Warns if CPUs are online that were offline when the recording began, or later. @all: not only
  * those with track_open()
@@ -253,7 +257,7 @@ void buffer_lost(const struct buffers *b, struct buffer *c, const struct stream 
 
 struct switches {
 	struct perfdata *file;
-	const struct track *track;
+	struct track *track;
 	unsigned int nr_sums;	/* 3, and the number of counted events */
 };
 
@@ -268,7 +272,7 @@ struct cpu_switches {
 /* Returns perf's name of an event, or its numbers; valid until the next call. */
 const char *event_name(u32 type, u64 config);
 /* Defines the events. @events: the names of those that the module counts */
-void switches_begin(struct switches *s, struct perfdata *file, const struct track *track,
+void switches_begin(struct switches *s, struct perfdata *file, struct track *track,
 		    const struct reading *events);
 void switches_add_cpu(const struct switches *s, u32 cpu);
 void switches_records(const struct switches *s, struct cpu_switches *c,

@@ -61,7 +61,7 @@ static void define(struct perfdata *file, const char *name, u64 config)
 	perfdata_add_event(file, &attr, name);
 }
 
-void switches_begin(struct switches *s, struct perfdata *file, const struct track *track,
+void switches_begin(struct switches *s, struct perfdata *file, struct track *track,
 		    const struct reading *events)
 {
 	unsigned int i;

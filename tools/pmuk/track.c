@@ -102,14 +102,6 @@ void track_belongs(struct track *t, u32 tid, u32 pid)
 	*map_at(&t->processes, tid) = pid;
 }
 
-/* A thread that was never mentioned counts as a process. */
-u32 track_process(const struct track *t, u32 tid)
-{
-	size_t pid = map_find(&t->processes, tid);
-
-	return pid == MAP_NONE ? tid : (u32)pid;
-}
-
 static void note(struct track *t, const struct perf_event_header *h, const unsigned char *body)
 {
 	struct { u32 pid, ppid, tid, ptid; } task;
@@ -146,6 +138,16 @@ void track_drain(struct track *t)
 
 	for (i = 0; i < t->nr; i++)
 		put_records(t, t->buffer, stream_read(&t->streams[i], NONE, t->buffer));
+}
+
+/* A thread that has never been mentioned counts as a process from now on. */
+u32 track_process(struct track *t, u32 tid)
+{
+	if (map_find(&t->processes, tid) == MAP_NONE)
+		track_drain(t);
+	if (map_find(&t->processes, tid) == MAP_NONE)
+		track_belongs(t, tid, tid);
+	return (u32)map_find(&t->processes, tid);
 }
 
 /* A read of a dummy event returns this. */

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Simulates the kernel for tests of pmuk that need more than files: pmuk-test's system calls are
- * linked to the wrappers below.
+ * Simulates the kernel for tests of pmuk that need more than files: pmuk-test's system calls and
+ * its calls of stream_read() are linked to the wrappers below.
  *
  * The devices have CPUs 0 and 1. Their rings are always ready. Each ppoll() adds a burst of
  * switches to them, and each PMUK_SCHED_STAT adds some right after its statistics are taken. While
  * a ring is closed, the other one gets a burst; while a file is mapped, exported rings get one.
  * Packets are published in parts, and before the statistics. perf's dummy event of a CPU tells once
  * that thread 200 of process 100 has begun, and how it is named: at the beginning, or right before
- * the statistics with PMUK_TEST=late-task. With PMUK_TEST=new-tasks, it tells that again and again
- * while /proc is read. Below PMUK_ROOT, a cgroup is a directory that has a cgroup's files. With
- * PMUK_TEST=begins, ppoll() adds no switches before the file "begun" exists. PMUK_TEST=eacces and
- * other values make calls fail.
+ * the statistics with PMUK_TEST=late-task, or with PMUK_TEST=between right before the first read of
+ * a ring of switches. With PMUK_TEST=new-tasks, it tells that again and again while /proc is read.
+ * Below PMUK_ROOT, a cgroup is a directory that has a cgroup's files. With PMUK_TEST=begins,
+ * ppoll() adds no switches before the file "begun" exists. PMUK_TEST=eacces and other values make
+ * calls fail.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -48,6 +49,7 @@ ssize_t __real_read(int fd, void *to, size_t size);
 ssize_t __real_write(int fd, const void *from, size_t size);
 int __real_close(int fd);
 int __real_stat(const char *path, struct stat *s);
+size_t __real_stream_read(struct stream *s, u64 end, unsigned char *to);
 long __wrap_syscall(long number, ...);
 int __wrap_open(const char *path, int flags, ...);
 int __wrap_ppoll(struct pollfd *fds, nfds_t nr, const struct timespec *timeout,
@@ -62,6 +64,7 @@ ssize_t __wrap_read(int fd, void *to, size_t size);
 ssize_t __wrap_write(int fd, const void *from, size_t size);
 int __wrap_close(int fd);
 int __wrap_stat(const char *path, struct stat *s);
+size_t __wrap_stream_read(struct stream *s, u64 end, unsigned char *to);
 
 static struct ring {
 	int fd;			/* 0: not open */
@@ -384,7 +387,7 @@ static int open_dummy(u32 cpu)
 		return -1;
 	map_dummy(r);
 	lose(r, test_is("lost-tasks") ? 3 : 0);
-	if (!test_is("late-task"))
+	if (!test_is("late-task") && !test_is("between"))
 		put_task(r);
 	lose(r, test_is("lost-last") ? 2 : 0);
 	return r->fd;
@@ -656,6 +659,17 @@ int __wrap_close(int fd)
 static bool is_dummy(int fd)
 {
 	return fd > 0 && (fd == dummies[0].fd || fd == dummies[1].fd);
+}
+
+size_t __wrap_stream_read(struct stream *s, u64 end, unsigned char *to)
+{
+	static bool began;
+
+	if (test_is("between") && !began && !is_dummy(s->fd)) {
+		began = true;
+		put_task(&dummies[0]);
+	}
+	return __real_stream_read(s, end, to);
 }
 
 /* The real call waits for a grace period. */

@@ -1113,6 +1113,34 @@ test_kernel_record_together() { kernel
 	exact "$work/data"
 }
 
+# members FILE: prints the processes and threads of all samples in FILE of perf
+members()
+{
+	python3 - "$1" <<-'END'
+		import struct, sys
+		data = open(sys.argv[1], 'rb').read()
+		at, left = struct.unpack_from('=2Q', data, 40)
+		found = set()
+		while left:
+		    kind, _, length = struct.unpack_from('=IHH', data, at)
+		    if kind == 9:
+		        found.add(struct.unpack_from('=II', data, at + 16))
+		    at, left = at + length, left - length
+		print(*sorted(found))
+	END
+}
+
+# A thread may begin when the rings of names have been read, and leave its CPU before that ring is read.
+test_kernel_record_between() { kernel
+	local mode
+	for mode in '' --raw; do
+		# shellcheck disable=SC2086	# no mode is no word
+		PMUK_TEST=between record $mode -t 0.2 2>/dev/null
+		[ "$(members "$work/data")" = '(100, 100) (100, 200)' ] || broken "$(members "$work/data")"
+		exact "$work/data"
+	done
+}
+
 # The file has the names of the events that were counted at the beginning.
 test_kernel_record_other_counting() {
 	local fixture
