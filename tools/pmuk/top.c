@@ -288,11 +288,15 @@ static const char help[] =
 	"-  shorter delay                r  the other way round\n"
 	"   blank: now                   j k arrows pages: more rows\n";
 
-/* Writes a line of a frame, cut to the screen. */
+/*
+ * Writes a line of a frame, cut to the screen. The older line there is erased before, because a
+ * line as wide as the screen leaves the cursor on its last character.
+ */
 static void put_line(const struct top *top, FILE *out, const char *text)
 {
+	fputs("\033[K", out);
 	put_text(out, text, top->table.width);
-	fputs("\033[K\r\n", out);
+	fputs("\r\n", out);
 }
 
 /* Prints the lines that @put writes, at most @lines. Returns how many more would fit. */

@@ -426,6 +426,7 @@ test_terminal_keys() { terminal keys; }
 test_terminal_resize() { terminal resize; }
 test_terminal_wide() { terminal wide; }
 test_terminal_wide_first() { terminal wide_first; }
+test_terminal_last_column() { terminal last_column; }
 test_terminal_fewer() { terminal fewer; }
 test_terminal_signals() { terminal signals; }
 test_terminal_interrupt_key() { terminal interrupt_key; }

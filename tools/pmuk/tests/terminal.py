@@ -18,6 +18,20 @@ import time
 PATIENCE = 20
 
 
+def shown(line, columns):
+    """Returns what a line of a terminal shows. Behind the last column, the cursor is still on that column."""
+    cells, at = '', 0
+    for part in re.findall(r'\x1b\[K|\r|[^\x1b\r]+', line):
+        if part == '\x1b[K':
+            cells = cells[:min(at, columns - 1)]
+        elif part == '\r':
+            at = 0
+        else:
+            cells = cells[:at] + part + cells[at + len(part):]
+            at += len(part)
+    return cells
+
+
 class Screen:
     """The part of a terminal that pmuk top needs: cursor home, end of line, and characters."""
 
@@ -47,7 +61,7 @@ class Screen:
     def frame(self):
         """Returns the lines of the latest whole frame."""
         frames = re.findall(r'\x1b\[H((?:(?!\x1b\[H).)*?)\x1b\[J', self.raw, re.S)
-        return re.sub(r'\x1b\[K', '', frames[-1].replace('\r', '')).split('\n') if frames else []
+        return [shown(line, self.columns) for line in frames[-1].split('\n')] if frames else []
 
     def wait(self, text, what='frame'):
         end = time.monotonic() + PATIENCE
@@ -157,6 +171,14 @@ def test_wide_first(program):
     screen.fits()
     if not re.search('CGROUP(?s:.*)/user.slice', '\n'.join(screen.frame())):
         sys.exit('no names of cgroups:\n' + '\n'.join(screen.frame()))
+    screen.quit()
+
+
+def test_last_column(program):
+    """A line that is as wide as the screen shows its last character."""
+    screen = Screen(program, 'top', '-d', '60', columns=72)
+    screen.wait(r'\n\?: some slice since counting began was not counted, so the number may b\+\n')
+    screen.wait(r'\n    200 .* a name \(wi\+\n')
     screen.quit()
 
 
