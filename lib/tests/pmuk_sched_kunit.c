@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The tests check the arithmetic of the scheduler statistics: the buckets of times and of IPCs, the
- * size of a task's entry, the flags in its key, and the packets of switches.
+ * size of a task's entry, the flags in its key, the chains of cgroups, and the packets of switches.
  */
 #include <kunit/test.h>
 #include <linux/minmax.h>
@@ -120,6 +120,24 @@ static void key_has_a_task_and_flags(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, pmuk_sched_task_of(&t), current);
 }
 
+#define MANY_CGROUPS	300000
+
+/* Each cgroup and each of its files has a number, in the order in which they are made. */
+static void many_cgroups_make_short_chains(struct kunit *test)
+{
+	u16 *nr = kunit_kcalloc(test, PMUK_SCHED_CGROUP_CHAINS, sizeof(*nr), GFP_KERNEL);
+	u16 longest = 0;
+	u32 files, i;
+
+	KUNIT_ASSERT_NOT_NULL(test, nr);
+	for (files = 1; files <= 32; files *= 2) {
+		memset(nr, 0, PMUK_SCHED_CGROUP_CHAINS * sizeof(*nr));
+		for (i = 0; i < MANY_CGROUPS; i++)
+			longest = max(longest, ++nr[pmuk_sched_cgroup_chain(1 + i * files)]);
+	}
+	KUNIT_EXPECT_LE(test, longest, 16);
+}
+
 /* Returns the number that was written at @at, or U64_MAX if it does not end exactly at @end. */
 static u64 number_at(const u8 *at, const u8 *end)
 {
@@ -197,6 +215,7 @@ static struct kunit_case pmuk_sched_cases[] = {
 	KUNIT_CASE(ipcs_of_extremes_have_a_bucket),
 	KUNIT_CASE(task_is_a_cache_line),
 	KUNIT_CASE(key_has_a_task_and_flags),
+	KUNIT_CASE(many_cgroups_make_short_chains),
 	KUNIT_CASE(numbers_are_read_back),
 	KUNIT_CASE(packets_are_as_documented),
 	KUNIT_CASE(packets_are_never_longer),

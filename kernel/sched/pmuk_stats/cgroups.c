@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The totals of cgroups, see struct pmuk_sched_cgroup. */
 #include <linux/cgroup.h>
-#include <linux/hash.h>
 #include <linux/limits.h>
 #include <linux/sched/clock.h>
 #include <linux/sched/signal.h>
@@ -11,7 +10,7 @@
 
 static struct pmuk_sched_cgroup **pmuk_sched_cgroup_link(u32 id) __must_hold(&pmuk_sched.lock)
 {
-	struct pmuk_sched_cgroup **link = &pmuk_sched.cgroups[hash_32(id, PMUK_SCHED_CGROUP_BITS)];
+	struct pmuk_sched_cgroup **link = &pmuk_sched.cgroups[pmuk_sched_cgroup_chain(id)];
 
 	while (*link && (*link)->id != id)
 		link = &(*link)->next;
@@ -175,8 +174,8 @@ void pmuk_sched_cgroups_seed(void)
 
 int pmuk_sched_cgroups_init(void)
 {
-	struct pmuk_sched_cgroup **cgroups = kcalloc(PMUK_SCHED_CGROUP_CHAINS, sizeof(*cgroups),
-						     GFP_KERNEL);
+	struct pmuk_sched_cgroup **cgroups = kvcalloc(PMUK_SCHED_CGROUP_CHAINS, sizeof(*cgroups),
+						      GFP_KERNEL);
 
 	if (!cgroups)
 		return -ENOMEM;
@@ -199,7 +198,7 @@ void pmuk_sched_cgroups_exit(void)
 			kfree(g);
 		}
 	}
-	kfree(cgroups);
+	kvfree(cgroups);
 }
 
 /*

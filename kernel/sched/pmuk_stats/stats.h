@@ -14,6 +14,7 @@
 #include <linux/bitops.h>
 #include <linux/build_bug.h>
 #include <linux/compiler.h>
+#include <linux/hash.h>
 #include <linux/minmax.h>
 #include <linux/mutex.h>
 #include <linux/percpu.h>
@@ -281,8 +282,17 @@ struct pmuk_sched_reading {
 
 #define PMUK_SCHED_GROUP_BITS		12
 #define PMUK_SCHED_GROUP_CHAINS		BIT(PMUK_SCHED_GROUP_BITS)
-#define PMUK_SCHED_CGROUP_BITS		10
+#define PMUK_SCHED_CGROUP_BITS		15
 #define PMUK_SCHED_CGROUP_CHAINS	BIT(PMUK_SCHED_CGROUP_BITS)
+
+/*
+ * A fork or an exit walks a chain with interrupts off, and any user may create cgroups: so the
+ * table is large enough for chains to stay short.
+ */
+static inline u32 pmuk_sched_cgroup_chain(u32 id)
+{
+	return hash_32(id, PMUK_SCHED_CGROUP_BITS);
+}
 
 /* Histograms have a bucket for 0, and a bucket for each power of two in 64 bits. */
 #define PMUK_SCHED_BUCKETS	65
