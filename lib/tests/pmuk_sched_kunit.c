@@ -120,6 +120,17 @@ static void key_has_a_task_and_flags(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, pmuk_sched_task_of(&t), current);
 }
 
+/* A task moves at 10 departures before its count wraps. It departs 15 times in its new cgroup. */
+static void departures_may_wrap(struct kunit *test)
+{
+	const u32 moved = U32_MAX - 9, now = moved + 15;
+
+	KUNIT_EXPECT_EQ(test, now, 5);
+	KUNIT_EXPECT_EQ(test, pmuk_sched_departures((u64)now - moved), 15);
+	KUNIT_EXPECT_EQ(test, pmuk_sched_departures(0), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_sched_departures(7ULL << 32), 7ULL << 32);
+}
+
 #define MANY_CGROUPS	300000
 
 /* Each cgroup and each of its files has a number, in the order in which they are made. */
@@ -215,6 +226,7 @@ static struct kunit_case pmuk_sched_cases[] = {
 	KUNIT_CASE(ipcs_of_extremes_have_a_bucket),
 	KUNIT_CASE(task_is_a_cache_line),
 	KUNIT_CASE(key_has_a_task_and_flags),
+	KUNIT_CASE(departures_may_wrap),
 	KUNIT_CASE(many_cgroups_make_short_chains),
 	KUNIT_CASE(numbers_are_read_back),
 	KUNIT_CASE(packets_are_as_documented),

@@ -90,7 +90,7 @@ static void pmuk_sched_show_totals(struct seq_file *m, const struct pmuk_sched_t
 	else
 		seq_puts(m, " -");
 	for (i = 0; i < PMUK_SCHED_TASK_REASONS; i++)
-		seq_printf(m, " %llu", sum->reasons[i]);
+		seq_printf(m, " %llu", pmuk_sched_departures(sum->reasons[i]));
 	seq_printf(m, " %d", !sum->invalid);
 	pmuk_sched_show_counts(m, sum->counts, nr);
 }

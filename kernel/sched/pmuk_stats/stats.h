@@ -51,6 +51,16 @@ struct pmuk_sched_totals {
 	bool invalid;			/* the counters missed a slice of one of these tasks */
 };
 
+/*
+ * Returns the number of departures to show for @n, one of ->reasons. Tasks count departures modulo
+ * 2^32. If a task's number wraps after the task has moved to another cgroup, more is subtracted
+ * there than is added. The difference is negative, and right modulo 2^32.
+ */
+static inline u64 pmuk_sched_departures(u64 n)
+{
+	return (s64)n < 0 ? (u32)n : n;
+}
+
 /* An event of the parameter "events". */
 struct pmuk_sched_event {
 	char name[32];
