@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The tests check the arithmetic of the scheduler statistics: the buckets of times and of IPCs, the
- * size of a task's entry, the flags in its key, the chains of cgroups, and the packets of switches.
+ * size of a task's entry, the flags in its key, the chains and paths of cgroups, and the packets of
+ * switches.
  */
 #include <kunit/test.h>
 #include <linux/minmax.h>
@@ -149,6 +150,19 @@ static void many_cgroups_make_short_chains(struct kunit *test)
 	KUNIT_EXPECT_LE(test, longest, 16);
 }
 
+/* A path is copied whole, or not at all, and nothing is written behind the room for paths. */
+static void paths_stay_in_their_room(struct kunit *test)
+{
+	char room[32] = "................";
+	struct pmuk_sched_reading r = { .paths = room, .room_paths = 7 };
+
+	KUNIT_EXPECT_STREQ(test, pmuk_sched_copy_path(&r, "/ab"), "/ab");
+	KUNIT_EXPECT_NULL(test, pmuk_sched_copy_path(&r, "/cd"));
+	KUNIT_EXPECT_STREQ(test, pmuk_sched_copy_path(&r, "/c"), "/c");
+	KUNIT_EXPECT_NULL(test, pmuk_sched_copy_path(&r, ""));
+	KUNIT_EXPECT_MEMEQ(test, room, "/ab\0/c\0.", 8);
+}
+
 /* Returns the number that was written at @at, or U64_MAX if it does not end exactly at @end. */
 static u64 number_at(const u8 *at, const u8 *end)
 {
@@ -228,6 +242,7 @@ static struct kunit_case pmuk_sched_cases[] = {
 	KUNIT_CASE(key_has_a_task_and_flags),
 	KUNIT_CASE(departures_may_wrap),
 	KUNIT_CASE(many_cgroups_make_short_chains),
+	KUNIT_CASE(paths_stay_in_their_room),
 	KUNIT_CASE(numbers_are_read_back),
 	KUNIT_CASE(packets_are_as_documented),
 	KUNIT_CASE(packets_are_never_longer),

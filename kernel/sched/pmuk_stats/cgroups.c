@@ -66,17 +66,19 @@ static struct pmuk_sched_cgroup *pmuk_sched_cgroup_add(u64 id, const char *path)
 	__must_hold(&pmuk_sched.lock)
 {
 	struct pmuk_sched_cgroup **link = pmuk_sched_cgroup_link(id);
-	struct pmuk_sched_cgroup *g = kzalloc(struct_size(g, path, strlen(path) + 1), GFP_NOWAIT);
+	size_t size = strlen(path) + 1;
+	struct pmuk_sched_cgroup *g = kzalloc(struct_size(g, path, size), GFP_NOWAIT);
 
 	if (!g) {
 		WRITE_ONCE(pmuk_sched.unknown, pmuk_sched.unknown + 1);
 		return NULL;
 	}
-	memcpy(g->path, path, strlen(path) + 1);
+	memcpy(g->path, path, size);
 	g->full_id = id;
 	g->id = id;
 	g->refs = 1;
 	pmuk_sched.nr_cgroups++;
+	pmuk_sched.path_bytes += size;
 	*link = g;
 	return g;
 }
@@ -182,6 +184,7 @@ int pmuk_sched_cgroups_init(void)
 	guard(spinlock_irqsave)(&pmuk_sched.lock);
 	pmuk_sched.cgroups = cgroups;
 	pmuk_sched.nr_cgroups = 0;
+	pmuk_sched.path_bytes = 0;
 	return 0;
 }
 
@@ -236,6 +239,7 @@ static void pmuk_sched_cgroup_put(struct pmuk_sched_cgroup *g) __must_hold(&pmuk
 		}
 		*pmuk_sched_cgroup_link(g->id) = g->next;
 		pmuk_sched.nr_cgroups--;
+		pmuk_sched.path_bytes -= strlen(g->path) + 1;
 		pmuk_sched_cgroup_end(g);
 		g = parent;
 	}

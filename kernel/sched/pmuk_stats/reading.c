@@ -9,6 +9,7 @@
 #include <linux/moduleparam.h>
 #include <linux/sched.h>
 #include <linux/sched/clock.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/sort.h>
 #include <linux/string.h>
@@ -201,7 +202,11 @@ static unsigned int pmuk_sched_sum_tasks(struct pmuk_sched_reading *r, u32 i)
 static void pmuk_sched_copy_cgroup(struct pmuk_sched_reading *r, struct pmuk_sched_cgroup *g,
 				   bool gone) __must_hold(&pmuk_sched.lock)
 {
-	r->full = r->nr_lines == r->room_lines;
+	const char *path = NULL;
+
+	if (r->nr_lines < r->room_lines)
+		path = pmuk_sched_copy_path(r, g->path);
+	r->full = !path;
 	if (r->full)
 		return;
 	pmuk_sched_touch_cgroup(g);
@@ -211,7 +216,7 @@ static void pmuk_sched_copy_cgroup(struct pmuk_sched_reading *r, struct pmuk_sch
 		.own	= g->own,
 		.tree	= g->tree,
 		.gone	= gone,
-		.path	= kstrdup(g->path, GFP_NOWAIT | __GFP_ACCOUNT),
+		.path	= path,
 	};
 	g->copied = true;
 }
@@ -321,13 +326,10 @@ static void pmuk_sched_reading_end(struct pmuk_sched_reading *r)
 /* Frees the copies of a reading. The reading has ended, so @r belongs to its file alone. */
 void pmuk_sched_reading_free(struct pmuk_sched_reading *r)
 {
-	unsigned int i;
-
-	for (i = 0; i < r->nr_lines; i++)
-		kfree(r->lines[i].path);
 	kvfree(r->tasks);
 	kvfree(r->groups);
 	kvfree(r->lines);
+	kvfree(r->paths);
 	*r = (struct pmuk_sched_reading){};
 }
 
@@ -337,10 +339,13 @@ void pmuk_sched_reading_free(struct pmuk_sched_reading *r)
  */
 #define PMUK_SCHED_READING_TRIES	8
 
+/* A reader in a full memory cgroup gets -ENOMEM, and no task there is killed for a reading. */
+#define PMUK_SCHED_GFP		(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL)
+
 static void *pmuk_sched_alloc(unsigned int *room, unsigned int nr, unsigned int tries, size_t size)
 {
 	*room = nr * 5 / 4 + (64U << tries);
-	return kvcalloc(*room, size, GFP_KERNEL_ACCOUNT);
+	return kvcalloc(*room, size, PMUK_SCHED_GFP);
 }
 
 static void pmuk_sched_add_strays(struct pmuk_sched_reading *r)
@@ -377,11 +382,18 @@ static int pmuk_sched_try_tasks(struct pmuk_sched_reading *r, unsigned int tries
 
 static int pmuk_sched_try_cgroups(struct pmuk_sched_reading *r, unsigned int tries)
 {
-	/* If there are more cgroups when they are copied, the reading begins again. */
-	unsigned int nr = context_unsafe(READ_ONCE(pmuk_sched.nr_cgroups));
+	unsigned int nr;
+	size_t bytes;
 
+	/* If there are more cgroups when they are copied, the reading begins again. */
+	scoped_guard(spinlock_irqsave, &pmuk_sched.lock) {
+		nr = pmuk_sched.nr_cgroups;
+		bytes = pmuk_sched.path_bytes;
+	}
 	r->lines = pmuk_sched_alloc(&r->room_lines, nr, tries, sizeof(*r->lines));
-	if (!r->lines)
+	r->room_paths = bytes + bytes / 4 + (SZ_4K << tries);
+	r->paths = kvmalloc(r->room_paths, PMUK_SCHED_GFP);
+	if (!r->lines || !r->paths)
 		return -ENOMEM;
 	pmuk_sched_reading_begin(r);
 	pmuk_sched_walk_tasks(r, pmuk_sched_sum_tasks);

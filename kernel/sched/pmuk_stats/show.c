@@ -283,7 +283,7 @@ static void pmuk_sched_show_line(struct seq_file *m, const struct pmuk_sched_rea
 {
 	seq_printf(m, "%s %llu %llu", what, line->id, line->parent);
 	pmuk_sched_show_totals(m, sum, r->nr_events);
-	pmuk_sched_show_name(m, line->path ?: "-");
+	pmuk_sched_show_name(m, line->path);
 }
 
 static int pmuk_sched_show_one_cgroup(struct seq_file *m, struct pmuk_sched_text *text, loff_t i)

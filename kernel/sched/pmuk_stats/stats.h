@@ -23,6 +23,7 @@
 #include <linux/sched.h>
 #include <linux/smp.h>
 #include <linux/spinlock.h>
+#include <linux/string.h>
 #include <linux/types.h>
 #include <linux/workqueue.h>
 #include <uapi/linux/pmuk_sched.h>
@@ -86,6 +87,7 @@ struct pmuk_sched {
 	struct pmuk_sched_totals exited __guarded_by(&lock);	/* the sum of ended processes */
 	unsigned int nr_groups __guarded_by(&lock);
 	unsigned int nr_cgroups __guarded_by(&lock);
+	size_t path_bytes __guarded_by(&lock);	/* the sizes of all cgroups' paths */
 	struct pmuk_sched_reading *reading __guarded_by(&lock);	/* the current one, or NULL */
 	u64 serial __guarded_by(&lock);	/* number of the latest reading */
 	u64 unknown __guarded_by(&lock);	/* number of groups and cgroups without memory */
@@ -253,7 +255,7 @@ struct pmuk_sched_line {
 	struct pmuk_sched_line *parent_line;	/* ->tree is to be added there; NULL: no more */
 	unsigned int pending;	/* child lines that have not been added to ->tree yet */
 	bool gone;		/* removed during the reading: only its ancestors show its totals */
-	char *path;
+	const char *path;	/* in &pmuk_sched_reading.paths */
 };
 
 /*
@@ -277,10 +279,24 @@ struct pmuk_sched_reading {
 	unsigned int nr_groups, room_groups;
 	struct pmuk_sched_line *lines;
 	unsigned int nr_lines, room_lines;
+	char *paths;			/* the paths of ->lines, one after the other */
+	size_t used_paths, room_paths;	/* bytes of ->paths in use, and allocated */
 	/* Groups and cgroups that have ended during the reading. */
 	struct pmuk_sched_group *dead_groups __guarded_by(&pmuk_sched.lock);
 	struct pmuk_sched_cgroup *dead_cgroups __guarded_by(&pmuk_sched.lock);
 };
+
+/* Copies @path into ->paths. Returns the copy, or NULL if there is no room. */
+static inline const char *pmuk_sched_copy_path(struct pmuk_sched_reading *r, const char *path)
+{
+	size_t size = strlen(path) + 1;
+	char *copy = r->paths + r->used_paths;
+
+	if (size > r->room_paths - r->used_paths)
+		return NULL;
+	r->used_paths += size;
+	return memcpy(copy, path, size);
+}
 
 /*
  * A stretch is the work that is done without releasing ->lock, some ten microseconds: the walk

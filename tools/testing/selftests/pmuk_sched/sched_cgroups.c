@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <linux/sched.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include "sched_cgroup.h"
@@ -568,6 +569,83 @@ TEST_F(cgroups, cgroup_of_the_dead_can_be_removed)
 	EXPECT_TRUE(comes(exited_has(9, 90)));
 	EXPECT_TRUE(comes(!cgroup_totals("cgroup", id, &self->t)));
 	EXPECT_TRUE(tree_has(self->top, 9, 90));
+}
+
+/* ---- readers without memory ---- */
+
+#define LEAVES		1500
+#define LEAF_NAME	"%0220d"
+
+/* Makes cgroups below cgroup @dir. Together their paths have more than 600 KiB. */
+static int make_leaves(const char *dir)
+{
+	char path[512], name[256];
+	int i, ret = 0;
+
+	for (i = 0; i < LEAVES && !ret; i++) {
+		snprintf(name, sizeof(name), LEAF_NAME, i);
+		ret = make_below(dir, name, path);
+	}
+	return ret;
+}
+
+#define FILL		(64UL << 20)
+#define FILL_STEP	(1UL << 20)
+
+/*
+ * Fills the caller's memory cgroup, which has less room than this, with pages that the kernel may
+ * take back at any time. So there is memory only for those who can wait for the kernel to do that.
+ * A huge page would leave much room.
+ */
+static bool fill_memory(void)
+{
+	char *at = mmap(NULL, FILL, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	size_t i;
+
+	if (at == MAP_FAILED)
+		return false;
+	madvise(at, FILL, MADV_NOHUGEPAGE);	/* a kernel without huge pages does not know it */
+	for (i = 0; i < FILL; i += FILL_STEP) {
+		memset(at + i, 1, FILL_STEP);
+		if (madvise(at + i, FILL_STEP, MADV_FREE))
+			return false;
+	}
+	return true;
+}
+
+static int times_in(const char *text, const char *what)
+{
+	int nr = 0;
+
+	for (; text && (text = strstr(text, what)); text++)
+		nr++;
+	return nr;
+}
+
+/* Each path is shown, even if the reader's memory cgroup is full. */
+TEST_F_TIMEOUT(cgroups, full_memory_hides_no_path, 900)
+{
+	char path[512], name[256], *text;
+	bool had_memory;
+
+	ASSERT_TRUE(path_in(self->root, "cgroup.subtree_control", path));
+	had_memory = file_has(path, "memory");	/* other services use memory cgroups */
+	write_in(self->root, "cgroup.subtree_control", "+memory");
+	if (write_in(self->top, "memory.max", "32M"))
+		SKIP(return, "needs MEMCG");
+	snprintf(name, sizeof(name), "%0250d", 0);
+	ASSERT_EQ(make_below(self->top, name, path), 0);
+	ASSERT_EQ(make_leaves(path), 0);
+	ASSERT_EQ(move(self->top, 0), 0);
+	ASSERT_TRUE(fill_memory());
+	text = slurp(SCHED "cgroups");
+	ASSERT_NE(text, NULL);
+	strcat(name, "/");
+	EXPECT_EQ(times_in(text, name), 2 * LEAVES);
+	free(text);
+	ASSERT_EQ(move(self->root, 0), 0);
+	if (!had_memory)
+		write_in(self->root, "cgroup.subtree_control", "-memory");
 }
 
 /* ---- who preempts whom ---- */
