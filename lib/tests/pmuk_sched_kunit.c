@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The tests check the arithmetic of the scheduler statistics: the buckets of times and of IPCs, the
- * size of a task's entry, the flags in its key, the chains and paths of cgroups, and the packets of
- * switches.
+ * size of a task's entry, the flags in its key, the wait with which it begins, the chains and paths
+ * of cgroups, and the packets of switches.
  */
 #include <kunit/test.h>
 #include <linux/minmax.h>
@@ -119,6 +119,37 @@ static void key_has_a_task_and_flags(struct kunit *test)
 	set_bit(PMUK_SCHED_INVALID_BIT, &t.key);
 	KUNIT_EXPECT_TRUE(test, pmuk_sched_is_invalid(&t));
 	KUNIT_EXPECT_PTR_EQ(test, pmuk_sched_task_of(&t), current);
+}
+
+static void set_run_delay(struct task_struct *p, u64 ns)
+{
+#ifdef CONFIG_SCHED_INFO
+	p->sched_info.run_delay = ns;
+#endif
+}
+
+/* Waits count from the time when the task gets its entry, but for one that is under way then. */
+static void first_wait_counts_from_its_begin(struct kunit *test)
+{
+	const u64 wait = IS_ENABLED(CONFIG_SCHED_INFO) ? 7 : 0;
+	struct task_struct *p = kunit_kzalloc(test, sizeof(*p), GFP_KERNEL);
+	struct pmuk_sched_task t = {};
+
+	KUNIT_ASSERT_NOT_NULL(test, p);
+	set_run_delay(p, 100);
+	t.delay = pmuk_sched_first_delay(p);
+	KUNIT_EXPECT_EQ(test, pmuk_sched_wait(&t, p), 0);
+	set_run_delay(p, 107);
+	KUNIT_EXPECT_EQ(test, pmuk_sched_wait(&t, p), wait);
+	p->on_rq = 1;
+	t.delay = pmuk_sched_first_delay(p);
+	KUNIT_EXPECT_EQ(test, pmuk_sched_wait(&t, p), 0);
+	set_run_delay(p, 1000);
+	KUNIT_EXPECT_EQ(test, pmuk_sched_wait(&t, p), 0);
+	p->se.sched_delayed = 1;	/* the task sleeps, and its dequeue is delayed */
+	t.delay = pmuk_sched_first_delay(p);
+	set_run_delay(p, 1007);
+	KUNIT_EXPECT_EQ(test, pmuk_sched_wait(&t, p), wait);
 }
 
 /* A task moves at 10 departures before its count wraps. It departs 15 times in its new cgroup. */
@@ -240,6 +271,7 @@ static struct kunit_case pmuk_sched_cases[] = {
 	KUNIT_CASE(ipcs_of_extremes_have_a_bucket),
 	KUNIT_CASE(task_is_a_cache_line),
 	KUNIT_CASE(key_has_a_task_and_flags),
+	KUNIT_CASE(first_wait_counts_from_its_begin),
 	KUNIT_CASE(departures_may_wrap),
 	KUNIT_CASE(many_cgroups_make_short_chains),
 	KUNIT_CASE(paths_stay_in_their_room),

@@ -116,8 +116,8 @@ struct pmuk_sched {
 extern struct pmuk_sched pmuk_sched;
 
 /*
- * A flag in &pmuk_sched_task.delay: the task was throttled when it left its CPU, and has not
- * finished a slice since then.
+ * A flag in &pmuk_sched_task.delay: the task was throttled when it left its CPU, or was
+ * runnable when it got its entry, and has not finished a slice since then.
  */
 #define PMUK_SCHED_WAIT_FROZEN	BIT_ULL(63)
 
@@ -142,7 +142,7 @@ struct pmuk_sched_task {
 			u64 run;	/* owner: nanoseconds */
 			/*
 			 * Owner: the part of run_delay that is no wait. With
-			 * PMUK_SCHED_WAIT_FROZEN, the wait until the task was throttled.
+			 * PMUK_SCHED_WAIT_FROZEN, the wait until it was frozen.
 			 */
 			u64 delay;
 		};
@@ -189,6 +189,18 @@ static __always_inline u64 pmuk_sched_wait(const struct pmuk_sched_task *t,
 
 	return delay & PMUK_SCHED_WAIT_FROZEN ? delay & ~PMUK_SCHED_WAIT_FROZEN :
 						pmuk_sched_delay(p) - delay;
+}
+
+/*
+ * Returns the first value of &pmuk_sched_task.delay. A wait that is under way began before the
+ * totals did, and the scheduler adds it to run_delay as a whole, when it ends. So the wait begins
+ * frozen, at 0. A sleeping task may still be on its run queue, and does not wait.
+ */
+static inline u64 pmuk_sched_first_delay(const struct task_struct *p)
+{
+	bool waits = READ_ONCE(p->on_rq) && !data_race(p->se.sched_delayed);
+
+	return waits ? PMUK_SCHED_WAIT_FROZEN : pmuk_sched_delay(p);
 }
 
 static inline bool pmuk_sched_is_invalid(const struct pmuk_sched_task *t)

@@ -270,8 +270,8 @@ static void pmuk_sched_freeze_wait(struct pmuk_sched_task *t, const struct task_
 }
 
 /*
- * @prev was throttled before the slice that ends. Takes the run_delay since then out of its wait,
- * and returns the wait for this slice: none. A stray entry, which has no task, stays frozen.
+ * The wait of @prev was frozen before the slice that ends. Takes the run_delay since then out of
+ * it, and returns the wait for this slice: none. A stray entry, which has no task, stays frozen.
  */
 static noinline u64 pmuk_sched_thaw_wait(struct pmuk_sched_task *t, const struct task_struct *prev)
 {

@@ -192,7 +192,7 @@ static void pmuk_sched_join(struct pmuk_sched_task *t, struct task_struct *p)
 	struct pmuk_sched_group *g;
 
 	t->key = (unsigned long)p;
-	t->delay = pmuk_sched_delay(p);
+	t->delay = pmuk_sched_first_delay(p);
 	g = p->pid == p->tgid ? pmuk_sched_group_find(p) : pmuk_sched_group_make(p);
 	if (g) {
 		g->threads++;

@@ -348,6 +348,56 @@ TEST_F(sched, waits_go_with_a_task)
 	EXPECT_TRUE(worker_end(&w));
 }
 
+/*
+ * A real-time task keeps worker @w off its CPU before a reset and after it. Returns how long the
+ * worker has waited, and writes its totals to @t. The scheduler may let the worker run in between.
+ */
+static uint64_t wait_over_reset(struct worker *w, struct totals *t)
+{
+	struct truth truth = {}, before = {};
+	int pid;
+
+	if (!comes(is_in_state(w->pid, 'S') && truth_of(w->pid, &before)))
+		return 0;
+	pid = start(hog, (void *)1);
+	if (!comes(sched_getscheduler(pid) == SCHED_FIFO))
+		return 0;
+	worker_order(w, ORDER_SPIN, 1000, 0);
+	usleep(300000);
+	set_parameter("reset", "1");
+	stop(pid);
+	worker_done(w);
+	worker_do(w, ORDER_NAP, 1, 0);	/* a departure that can be waited for */
+	if (!comes(is_in_state(w->pid, 'S') && task_totals(w->pid, t) && t->voluntary))
+		return 0;
+	return truth_of(w->pid, &truth) ? truth.wait - before.wait : 0;
+}
+
+/*
+ * The scheduler adds a wait as a whole when it ends. The totals lack a wait that was under way when
+ * they began.
+ */
+TEST_F(sched, waits_under_way_do_not_count)
+{
+	struct totals cpus, tasks;
+	uint64_t waited = 0;
+	struct worker w;
+	int tries;
+
+	if (nr_cpus() < 2)
+		SKIP(return, "there is no other CPU");
+	ASSERT_TRUE(worker_start_on(&w, 1));
+	for (tries = 0; tries < 20 && waited < 200 * NSEC_PER_MSEC; tries++)
+		waited = wait_over_reset(&w, &self->t);
+	TH_LOG("%" PRIu64 " of %" PRIu64 " ms", self->t.wait / 1000000, waited / 1000000);
+	EXPECT_GE(waited, 200 * NSEC_PER_MSEC);
+	EXPECT_LE(self->t.wait + 100 * NSEC_PER_MSEC, waited);
+	ASSERT_TRUE(sum_cpus(&cpus));
+	ASSERT_TRUE(sum_tasks(&tasks));
+	EXPECT_LE(cpus.wait, tasks.wait);
+	EXPECT_TRUE(worker_end(&w));
+}
+
 /* ---- histograms ---- */
 
 /* Holds the contents of CPU 1's histograms, and its totals. */
