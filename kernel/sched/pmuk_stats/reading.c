@@ -7,6 +7,7 @@
 #include <linux/bsearch.h>
 #include <linux/lockdep.h>
 #include <linux/moduleparam.h>
+#include <linux/pid.h>
 #include <linux/sched.h>
 #include <linux/sched/clock.h>
 #include <linux/sizes.h>
@@ -107,27 +108,47 @@ static u64 pmuk_sched_cgroup_full_id(u32 id) __must_hold(&pmuk_sched.lock)
 	return g ? g->full_id : id;
 }
 
-static void pmuk_sched_copy_task(struct pmuk_sched_reading *r, const struct pmuk_sched_task *t)
+static void pmuk_sched_copy_task(struct pmuk_sched_reading *r, const struct pmuk_sched_task *t,
+				 const struct pmuk_sched_totals *totals)
 	__must_hold(&pmuk_sched.lock)
 {
 	struct pmuk_sched_task_copy *copy = &r->tasks[r->nr++];
 	const struct task_struct *p = pmuk_sched_task_of(t);
-	struct pmuk_sched_group *g;
 
 	*copy = (struct pmuk_sched_task_copy){
 		.pid	= READ_ONCE(p->pid),
 		.tgid	= p->tgid,
 		.cgroup	= pmuk_sched_cgroup_full_id(t->cgroup),
+		.totals	= *totals,
 	};
 	/* The task may be changing its name. Then the copy mixes old and new, as in /proc. */
 	data_race(memcpy(copy->comm, p->comm, sizeof(copy->comm)));
 	copy->comm[sizeof(copy->comm) - 1] = '\0';
-	pmuk_sched_add_task(&copy->totals, t);
-	if (!test_bit(PMUK_SCHED_GROUPED_BIT, &t->key))
-		return;
-	g = pmuk_sched_group_find(p);
-	pmuk_sched_touch_group(g);
-	pmuk_sched_add(&g->sum, &copy->totals);
+}
+
+/*
+ * A task that has been reaped has no pid any more, and another task may already have that pid. RCU,
+ * or a BPF program, may keep the entry for long. So the entry counts as one of an exited task, and
+ * there is no copy of it.
+ */
+static void pmuk_sched_read_task(struct pmuk_sched_reading *r, const struct pmuk_sched_task *t)
+	__must_hold(&pmuk_sched.lock)
+{
+	const struct task_struct *p = pmuk_sched_task_of(t);
+	bool alive = data_race(pid_alive(p));	/* a task that dies now may still have its line */
+	struct pmuk_sched_totals totals = {};
+	struct pmuk_sched_group *g;
+
+	pmuk_sched_add_task(&totals, t);
+	if (alive)
+		pmuk_sched_copy_task(r, t, &totals);
+	if (test_bit(PMUK_SCHED_GROUPED_BIT, &t->key)) {
+		g = pmuk_sched_group_find(p);
+		pmuk_sched_touch_group(g);
+		pmuk_sched_add(&g->sum, &totals);
+	} else if (!alive) {
+		pmuk_sched_add(&r->exited, &totals);
+	}
 }
 
 static unsigned int pmuk_sched_copy_tasks(struct pmuk_sched_reading *r, u32 i)
@@ -139,7 +160,7 @@ static unsigned int pmuk_sched_copy_tasks(struct pmuk_sched_reading *r, u32 i)
 	for (; t && !r->full; t = rcu_dereference_protected(t->next, true), seen++) {
 		r->full = r->nr == r->room;
 		if (!r->full)
-			pmuk_sched_copy_task(r, t);
+			pmuk_sched_read_task(r, t);
 	}
 	return seen;
 }

@@ -282,7 +282,7 @@ struct pmuk_sched_reading {
 	u32 next __guarded_by(&pmuk_sched.lock);	/* the next chain of tasks to read */
 	unsigned int nr_events;		/* the number of valid counts in all totals */
 	bool full;			/* a table below has too few entries: read again */
-	/* The sum of tasks that exited before the walk came to them. */
+	/* The sum of tasks that exited, or had been reaped, before the walk came to them. */
 	struct pmuk_sched_totals exited __guarded_by(&pmuk_sched.lock);
 	struct pmuk_sched_totals strays;	/* the sum of the stray entries of all CPUs */
 	struct pmuk_sched_task_copy *tasks;

@@ -723,10 +723,7 @@ static inline bool task_has(int pid, uint64_t cycles, uint64_t insns)
 	return task_totals(pid, &t) && has_counts(&t, cycles, insns);
 }
 
-/*
- * Returns whether the totals of exited processes are as given. They include a process some time
- * after wait(2) has returned.
- */
+/* Returns whether the totals of exited processes are as given. */
 static inline bool exited_has(uint64_t cycles, uint64_t insns)
 {
 	struct totals t;

@@ -117,6 +117,25 @@ TEST_F(storm, threads_are_folded_into_their_process)
 	EXPECT_FALSE(group_totals(w.pid, &self->t));
 }
 
+#define REAPED	20
+
+/*
+ * A task that has been waited for is at once in the exited total, and in no line, although RCU
+ * keeps the task for a while.
+ */
+TEST_F(storm, reaped_tasks_have_no_lines)
+{
+	int i, pid;
+
+	for (i = 1; i <= REAPED; i++) {
+		pid = start(add_once, NULL);
+		EXPECT_TRUE(ended(pid));
+		EXPECT_FALSE(task_totals(pid, &self->t));
+		EXPECT_TRUE(exited_has(7 * i, 70 * i));
+	}
+	expect_sum(_metadata, 7 * REAPED, 70 * REAPED);
+}
+
 /* ---- a thread that becomes the process ---- */
 
 #define SPIN_MS	500	/* some grace periods */
