@@ -10,6 +10,7 @@
 #include <linux/pid.h>
 #include <linux/sched.h>
 #include <linux/sched/clock.h>
+#include <linux/sched/signal.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/sort.h>
@@ -146,6 +147,7 @@ static void pmuk_sched_read_task(struct pmuk_sched_reading *r, const struct pmuk
 		g = pmuk_sched_group_find(p);
 		pmuk_sched_touch_group(g);
 		pmuk_sched_add(&g->sum, &totals);
+		g->shown |= alive;
 	} else if (!alive) {
 		pmuk_sched_add(&r->exited, &totals);
 	}
@@ -165,6 +167,16 @@ static unsigned int pmuk_sched_copy_tasks(struct pmuk_sched_reading *r, u32 i)
 	return seen;
 }
 
+static bool pmuk_sched_group_is_alive(const struct pmuk_sched_group *g)
+	__must_hold(&pmuk_sched.lock)
+{
+	return g->threads && data_race(g->signal->nr_threads);	/* the latest exit may be missed */
+}
+
+/*
+ * A process whose threads have all been reaped counts as exited, as a task does. But if one of them
+ * has a line, from before that, the process has its line, too.
+ */
 static void pmuk_sched_copy_group(struct pmuk_sched_reading *r, struct pmuk_sched_group *g)
 	__must_hold(&pmuk_sched.lock)
 {
@@ -172,7 +184,10 @@ static void pmuk_sched_copy_group(struct pmuk_sched_reading *r, struct pmuk_sche
 	if (r->full)
 		return;
 	pmuk_sched_touch_group(g);
-	r->groups[r->nr_groups++] = *g;
+	if (g->shown || pmuk_sched_group_is_alive(g))
+		r->groups[r->nr_groups++] = *g;
+	else
+		pmuk_sched_add(&r->exited, &g->sum);
 	g->copied = true;
 }
 

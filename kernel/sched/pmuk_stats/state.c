@@ -30,6 +30,7 @@ void pmuk_sched_touch_group(struct pmuk_sched_group *g) __must_hold(&pmuk_sched.
 	if (!pmuk_sched.reading || g->serial == pmuk_sched.serial)
 		return;
 	g->serial = pmuk_sched.serial;
+	g->shown = false;
 	g->copied = false;
 	g->sum = g->ended;
 }

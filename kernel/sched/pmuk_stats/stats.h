@@ -217,7 +217,8 @@ struct pmuk_sched_group {
 	const struct signal_struct *signal;	/* key; exists as long as ->threads > 0 */
 	u32 tgid;
 	u32 threads;			/* tasks whose entries have PMUK_SCHED_GROUPED_BIT */
-	u64 serial;			/* the reading for which ->sum and ->copied are valid */
+	u64 serial;			/* the reading for which ->sum and both flags are valid */
+	bool shown;			/* the reading has a line of one of the threads */
 	bool copied;			/* the reading has copied this group */
 	struct pmuk_sched_totals ended;	/* the sum of threads that have exited */
 	struct pmuk_sched_totals sum;	/* ->ended, and the threads that the reading has seen */

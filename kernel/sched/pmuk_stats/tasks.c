@@ -115,8 +115,10 @@ static void pmuk_sched_group_add_leader(struct pmuk_sched_group *g, struct task_
 	set_bit(PMUK_SCHED_GROUPED_BIT, &leader->key);
 	g->threads++;
 	pmuk_sched_touch_group(g);
-	if (pmuk_sched.reading && !pmuk_sched_is_ahead(p->group_leader))
+	if (pmuk_sched.reading && !pmuk_sched_is_ahead(p->group_leader)) {
 		pmuk_sched_add_task(&g->sum, leader);
+		g->shown = true;
+	}
 }
 
 static struct pmuk_sched_group *pmuk_sched_group_add(struct pmuk_sched_group **link,

@@ -136,6 +136,23 @@ TEST_F(storm, reaped_tasks_have_no_lines)
 	expect_sum(_metadata, 7 * REAPED, 70 * REAPED);
 }
 
+TEST_F(storm, reaped_processes_have_no_lines)
+{
+	struct worker w;
+	int i;
+
+	for (i = 1; i <= REAPED; i++) {
+		ASSERT_TRUE(worker_start(&w));
+		ASSERT_EQ(worker_call(&w, team_add, 0), 0);
+		EXPECT_TRUE(group_totals(w.pid, &self->t));
+		ASSERT_EQ(worker_call(&w, team_leave, 0), 0);
+		EXPECT_TRUE(worker_end(&w));
+		EXPECT_FALSE(group_totals(w.pid, &self->t));
+		EXPECT_TRUE(exited_has(41 * i, 402 * i));
+	}
+	expect_sum(_metadata, 41 * REAPED, 402 * REAPED);
+}
+
 /* ---- a thread that becomes the process ---- */
 
 #define SPIN_MS	500	/* some grace periods */
