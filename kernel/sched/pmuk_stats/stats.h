@@ -15,6 +15,7 @@
 #include <linux/build_bug.h>
 #include <linux/compiler.h>
 #include <linux/hash.h>
+#include <linux/limits.h>
 #include <linux/minmax.h>
 #include <linux/mutex.h>
 #include <linux/percpu.h>
@@ -59,7 +60,7 @@ struct pmuk_sched_totals {
  */
 static inline u64 pmuk_sched_departures(u64 n)
 {
-	return (s64)n < 0 ? (u32)n : n;
+	return (s64)n < 0 ? n & U32_MAX : n;
 }
 
 /* An event of the parameter "events". */
