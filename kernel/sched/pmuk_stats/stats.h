@@ -199,7 +199,9 @@ static __always_inline u64 pmuk_sched_wait(const struct pmuk_sched_task *t,
  */
 static inline u64 pmuk_sched_first_delay(const struct task_struct *p)
 {
-	bool waits = READ_ONCE(p->on_rq) && !data_race(p->se.sched_delayed);
+	/* The scheduler stores sched_delayed plainly, and each value is right. */
+	bool delayed = data_race(p->se.sched_delayed);
+	bool waits = READ_ONCE(p->on_rq) && !delayed;
 
 	return waits ? PMUK_SCHED_WAIT_FROZEN : pmuk_sched_delay(p);
 }
