@@ -67,6 +67,7 @@
  */
 static char done[8];
 static bool aborts;		/* sched_ext has a scheduler to abort */
+static struct pmuk_wdt_cpu *asks_too;	/* reports itself while sched_ext is asked; or NULL */
 
 /* Adds a step to the log, unless the last step was the same. */
 static void note(char what)
@@ -98,8 +99,15 @@ static __printf(1, 2) void note_line(const char *fmt, ...)
 
 static bool ask_sched_ext(int cpu)
 {
+	struct pmuk_wdt_cpu *other = asks_too;
+	bool helps = aborts;
+
 	note('a');
-	return !aborts;
+	aborts = false;
+	asks_too = NULL;
+	if (other)
+		pmuk_wdt_report_own(other, NULL, ktime_get_mono_fast_ns());
+	return !helps;
 }
 
 static bool show(struct pt_regs *regs)
@@ -224,7 +232,6 @@ static void check_put_off(struct kunit *test, int cpu, bool own)
 	KUNIT_EXPECT_EQ(test, atomic_read(&pmuk_wdt.reports), 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&c->reported), 0);
 	KUNIT_EXPECT_GE(test, c->touched_at, c->beat_at);
-	aborts = false;
 	memset(done, 0, sizeof(done));
 	report(cpu, own, now + pmuk_wdt.times.wait);
 	KUNIT_EXPECT_EQ(test, done[0], 'a');
@@ -276,6 +283,27 @@ static void all_stuck_cpus_wait_for_sched_ext(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&c->reported), 0);
 	report(cpu, true, now + pmuk_wdt.times.wait);
 	KUNIT_EXPECT_EQ(test, atomic_read(&pmuk_wdt.reports), 1);
+	put_cpu();
+}
+
+/*
+ * Two stuck CPUs report themselves at the same moment. The scheduler is aborted for one of them.
+ * The other one waits too, though the abort is not noted when it wants to report.
+ */
+static void stuck_cpus_ask_sched_ext_in_turn(struct kunit *test)
+{
+	static struct pmuk_wdt_cpu other;
+	int cpu = get_cpu();
+	u64 now = begin(cpu, true);
+
+	pmuk_wdt.times = pmuk_wdt_times_of(PMUK_WDT_THRESHOLD_MAX);	/* the host may be slow */
+	other = *pmuk_wdt_of(cpu);
+	asks_too = &other;
+	report(cpu, true, now);
+	KUNIT_EXPECT_NULL(test, asks_too);
+	KUNIT_EXPECT_EQ(test, atomic_read(&other.reported), 0);
+	pmuk_wdt_report_own(&other, NULL, now);
+	KUNIT_EXPECT_EQ(test, atomic_read(&pmuk_wdt.reports), 0);
 	put_cpu();
 }
 
@@ -463,6 +491,7 @@ static struct kunit_case pmuk_wdt_report_cases[] = {
 	KUNIT_CASE(reports_of_others_wait_for_sched_ext),
 	KUNIT_CASE(sched_ext_is_asked_first),
 	KUNIT_CASE(all_stuck_cpus_wait_for_sched_ext),
+	KUNIT_CASE(stuck_cpus_ask_sched_ext_in_turn),
 	KUNIT_CASE(old_aborts_defer_no_report),
 	KUNIT_CASE(recovery_leaves_a_report_to_its_cpu),
 	KUNIT_CASE(slow_consoles_do_not_end_backtraces),

@@ -338,17 +338,35 @@ static void pmuk_wdt_conclude(struct pt_regs *regs, int culprit, bool first)
 }
 
 /*
+ * Asks sched_ext to abort its scheduler, and notes when it did. Returns false if another CPU is
+ * asking: the answer that CPU gets is not noted yet.
+ */
+static bool pmuk_wdt_ask_sched_ext(int cpu, u64 now)
+{
+	static atomic_t asking;
+
+	if (atomic_xchg(&asking, 1))
+		return false;
+	if (!hardlockup_report_begin(cpu))
+		atomic64_set(&pmuk_wdt.aborted_at, now);
+	atomic_set_release(&asking, 0);
+	return true;
+}
+
+/*
  * A BPF scheduler may be the reason for the lockup. If sched_ext aborts that scheduler now, the CPU
  * has another threshold to recover before the report. sched_ext aborts a scheduler once, at the
  * first stuck CPU. For a threshold from then on, the first report of each other stuck CPU is
- * deferred, too.
+ * deferred, too. While another CPU asks sched_ext, the report waits for the next NMI or beat.
  */
 static bool pmuk_wdt_is_deferred(struct pmuk_wdt_cpu *c, int cpu)
 {
 	u64 now = ktime_get_mono_fast_ns(), aborted;
 
-	if (!hardlockup_report_begin(cpu))
-		atomic64_set(&pmuk_wdt.aborted_at, now);
+	if (!pmuk_wdt_ask_sched_ext(cpu, now)) {
+		atomic_set(&c->reported, 0);
+		return true;
+	}
 	aborted = atomic64_read(&pmuk_wdt.aborted_at);
 	if (!aborted || now >= aborted + pmuk_wdt.times.threshold ||
 	    READ_ONCE(c->touched_at) >= aborted)
