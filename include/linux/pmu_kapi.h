@@ -181,9 +181,10 @@ typedef void (*pmuk_overflow_t)(struct pmuk_counter *c,
  * @config2: more of the event, in perf's encoding
  * @config3: more of the event, in perf's encoding
  * @period: overflow each so many events; 0: count only. At most 2^63 - 1
- * @random_mask: each period is @period plus a random number under this mask;
- *	0: each period is @period. If the PMU's driver reloads the register before the
- *	callback, a number drawn at an overflow is for the period after the next
+ * @random_mask: each period is @period plus those bits of a random number that are set in this
+ *	mask. pmuk draws the number for the next period at an overflow, or for the period after
+ *	that if the PMU's driver has begun the next period before the callback. 0: each period is
+ *	@period
  * @random_seed: start of the random sequence: one seed gives one sequence
  * @freq: the wanted number of overflows per second in which the counter counts, at most 100000.
  *	pmuk adapts the period; 0: the period stays. @period is the first period and the shortest,

@@ -25,10 +25,10 @@ struct pmuk_buffer;
  *	writes the area any more; may be NULL. May sleep. User space may go on reading what it has
  *	mapped. pmuk_buffer_destroy() calls @free; if the area is being written then, a worker
  *	does when the writer has ended
- * @owner: THIS_MODULE, the module of @free, which is held until @free has returned. A module that
- *	is being unloaded cannot be held: then pmuk_buffer_destroy() waits until the area is no
- *	longer written. So an exit function first ends what it writes, and then destroys the
- *	buffer. NULL in code that is built in
+ * @owner: THIS_MODULE, the module of @free. pmuk_buffer_destroy() takes a reference, which is
+ *	dropped when @free has returned. There is none for a module that is being unloaded: then
+ *	pmuk_buffer_destroy() waits until the area is no longer written. So an exit function first
+ *	ends what it writes, and then destroys the buffer. NULL in code that is built in
  */
 struct pmuk_aux_ops {
 	void *(*setup)(void *data, int cpu, void **pages, unsigned int nr_pages, bool overwrite);

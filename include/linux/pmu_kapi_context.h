@@ -221,9 +221,10 @@ enum pmuk_pmd_flags {
  * @value: the counter's count, summed over all CPUs, goes on from this value
  * @short_reset: the period: events until the counter overflows; 0: as @long_reset. If both are 0,
  *	the counter does not overflow
- * @long_reset: events until the first overflow after pmuk_restart(); 0: as @short_reset. On a task,
- *	if that overflow is pending at the end of a turn, see &pmuk_set_info.replayed, the second
- *	period is long, too
+ * @long_reset: the period that pmuk_restart() begins: the first overflow after a restart comes
+ *	after so many events, and later ones after @short_reset. 0: as @short_reset. If the turn of
+ *	a task's set ends while that first overflow is pending, see &pmuk_set_info.replayed, the
+ *	period after the overflow is long, too
  * @freq: as &pmuk_attr.freq, with @short_reset as the first and shortest period: overflows per
  *	second of the counter's time on the PMU; 0: the period stays. Needs a @short_reset from 2 to
  *	2^48, and no @long_reset or @random_mask. Each CPU adapts its own period, from @short_reset
@@ -231,7 +232,7 @@ enum pmuk_pmd_flags {
  *	alone. A counter that waits for pmuk_restart() and is not paused still interrupts at @freq,
  *	and these overflows are dropped. With PMUK_CTX_EXPORT, records need PERF_SAMPLE_PERIOD. Not
  *	for PMUK_TARGET_TREE
- * @random_mask: each period is longer by a random number under this mask
+ * @random_mask: as &pmuk_attr.random_mask, for both periods
  * @random_seed: start of the random sequence. Each CPU has a sequence of its own
  * @reset_peers: a bit for each counter of the set that begins a new period when this counter
  *	overflows. If the overflow comes as an NMI of this counter's PMU, only peers of the same

@@ -82,12 +82,12 @@ int __pmuk_counter_read_local(struct pmuk_counter *c, u64 *count);
  * Context: Any, NMI too; on the counter's CPU, and not free to leave it (bound,
  * or with migration, preemption or interrupts off), or in the context of its
  * task.
- * Return: 0; -EINVAL if @c or @count is NULL or @c does not belong to this CPU
- * or task, -EBUSY if the counter is not on the PMU now (see
- * pmuk_counter_state()), an NMI found the PMU being reprogrammed or the counter being
- * paused, resumed or given a period, or the caller is
- * in an NMI that is not the PMU's own, and the PMU counts for no task: the drivers of such PMUs,
- * as uncore PMUs, may take locks; -EOPNOTSUPP with PMUK_INHERIT. @count is written on success only.
+ * Return: 0; -EINVAL if @c or @count is NULL or @c does not belong to this CPU or task;
+ * -EOPNOTSUPP with PMUK_INHERIT; -EBUSY if the counter is not on the PMU now (see
+ * pmuk_counter_state()), if the caller is an NMI that has interrupted a change of the counter or
+ * of its PMU, or if the PMU cannot count for tasks, as an uncore PMU, and the caller is an NMI
+ * that is not the PMU's own: drivers of such PMUs may take locks. @count is written on success
+ * only.
  */
 static __always_inline int pmuk_counter_read_local(struct pmuk_counter *c, u64 *count)
 {

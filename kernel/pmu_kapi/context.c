@@ -109,8 +109,9 @@ EXPORT_SYMBOL_GPL(pmuk_close);
  * @ctx: the context, which may not be used any more
  * @done: completed when @ctx has ended as pmuk_close() promises; may be NULL
  *
- * A format without &pmuk_format.owner must stay until @ctx has ended. If @done is NULL,
- * pmuk_unregister_format() waits for that.
+ * The message completion of @ctx, and a format without &pmuk_format.owner, must stay until @ctx has
+ * ended. If @done is NULL, pmuk_unregister_format() waits for that, and with perf's own format no
+ * call does.
  * With a sampling buffer, perfmon2's KAPI of 2006 could not do this.
  *
  * Context: Any, NMI too, a format's handler too.

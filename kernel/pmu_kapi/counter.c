@@ -377,7 +377,8 @@ struct pmuk_counter *pmuk_counter_make(const struct pmuk_attr *attr, int cpu,
  * pmuk_counter_enable() then reports whether the counter fits. Follows pfmk_create_context() and
  * pfmk_load_context() of perfmon2's KAPI of 2006 for one counter.
  *
- * Context: May sleep.
+ * Context: May sleep. Not in a callback of CPU hotplug for a task, a tracepoint, a software event
+ * other than the clocks, or with @attr->branch_sample_type: perf core takes CPU hotplug's lock.
  * Return: The counter, or an ERR_PTR(): -EINVAL for a NULL @attr, attributes that contradict each
  * other, or an impossible CPU; -EACCES if the sysctl perf_event_paranoid keeps the calling process
  * from counting on @cpu; -ENODEV if @cpu is offline, or the PMU has just gone; -ESRCH if @task is
