@@ -31,8 +31,8 @@
  */
 #ifndef pmuk_sample_prepare
 #define pmuk_sample_prepare(data, event, regs)	perf_prepare_sample(data, event, regs)
-#define pmuk_reg_value(regs, bit)		perf_reg_value(regs, bit)
-#define pmuk_reg_validate(mask)			perf_reg_validate(mask)
+#define pmuk_reg_value(regs, bit)		perf_sample_reg(regs, bit)
+#define pmuk_reg_validate(mask)			perf_sample_regs_validate(mask)
 #define PMUK_SAMPLE_UNSUPPORTED	0ULL
 #endif
 
