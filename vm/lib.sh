@@ -4,7 +4,9 @@
 set -euo pipefail
 shopt -s inherit_errexit
 export LC_ALL=C
-unset MAKEFLAGS MFLAGS MAKELEVEL GNUMAKEFLAGS
+# Clear the variables that make exports, and those that users export for kernels of their own.
+unset MAKEFLAGS MFLAGS MAKELEVEL GNUMAKEFLAGS KBUILD_OUTPUT KBUILD_EXTMOD KBUILD_EXTRA_SYMBOLS KCFLAGS KCPPFLAGS
+case ${0##*/} in modules|test) ;; *) unset LLVM ;; esac	# vm/modules may build for a kernel of clang
 
 top=$(cd "${BASH_SOURCE[0]%/*}/.." && pwd -P)
 # shellcheck disable=SC2034	# the scripts that source this file use it
@@ -16,6 +18,8 @@ cache=$(cd "$cache" && pwd -P)
 
 say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
 die() { say "$*"; exit 1; }
+
+[[ $top$cache != *[[:space:]]* ]] || die "paths without blanks, please: make cannot have them in $top or $cache"
 
 # lock NAME [-s]: waits for NAME and holds it until unlock or the end of this script; with -s,
 # others may share the lock. Programs that this script starts hold the lock, too, so a tree stays
@@ -49,8 +53,7 @@ put()
 {
 	cmp -s "$1" "$2" && return
 	mkdir -p "${2%/*}"
-	cp "$1" "$2.$BASHPID"
-	mv "$2.$BASHPID" "$2"
+	cp "$1" "$2.$BASHPID" && mv "$2.$BASHPID" "$2"
 }
 
 # arch_of FLAVOUR: prints arm64 or x86_64

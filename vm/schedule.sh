@@ -35,6 +35,7 @@ groups()
 	case $1 in
 	static)		echo build check plot arm64 x86_64 modules stock-arm64 stock-x86_64 ;;
 	user)		echo user ;;
+	host)		echo modules "$(uname -m | sed s/aarch64/arm64/)" ;;
 	qemu)		if wants_qemu; then echo qemu; fi ;;
 	perf-*)		echo build perf "${1#perf-}" ;;
 	stock-*)	echo modules "${1#stock-}" "$1" ;;

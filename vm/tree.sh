@@ -91,7 +91,7 @@ stage()
 	done < <(comm -13 "$pmuk/manifest" "$pmuk/manifest.new" | linux_files)
 	patched | while read -r file; do
 		[ -e "$tree/$file" ] || die "patches/7.3 change $file, which Linux $version has not"
-		[ -e "$pmuk/orig/$file" ] || (cd "$tree" && cp -p --parents "$file" "$pmuk/orig")
+		[ -e "$pmuk/orig/$file" ] || keep "$file"
 		(cd "$pmuk/orig" && cp -p --parents "$file" "$stage")
 		echo "$file" >>"$pmuk/manifest.new"
 	done
@@ -102,6 +102,14 @@ stage()
 			die "patches/7.3/${file##*/} does not apply to Linux $version"
 	done
 	sort -u -o "$pmuk/manifest.new" "$pmuk/manifest.new"
+}
+
+# keep FILE: saves the original of FILE, as a whole or not at all
+keep()
+{
+	mkdir -p "$(dirname "$pmuk/orig/$1")"
+	cp -p "$tree/$1" "$pmuk/orig.new"
+	mv "$pmuk/orig.new" "$pmuk/orig/$1"
 }
 
 # linux_files: reads names, and prints those of files that the tree has and that are not ours
@@ -139,14 +147,24 @@ state()
 	[ -z "${KSRC-}" ] || date +"copied by $$, %s.%N"
 }
 
-# take_tree: sets $tree, brings the tree up to date, and holds it until this script ends
+# take_tree: sets $tree, brings the tree up to date, and holds it until this script ends. Scripts that this one starts
+# share the tree: if a file has changed since, they would wait for this script, which waits for them.
 take_tree()
 {
 	local wanted
 	find_tree
-	wanted=$(state)
+	if [[ ${PMUK_HELD-} != "$top "* ]]; then
+		wanted=$(state)
+	else
+		wanted=${PMUK_HELD#"$top "}
+		[ "${KSRC-}" ] || [ "$(state)" = "$wanted" ] || say "files have changed since this run began; it uses the old ones"
+	fi
 	until hold_tree; do update_tree; done
+	export PMUK_HELD="$top $wanted"
 }
+
+# leave_tree: lets other checkouts have the tree
+leave_tree() { unset PMUK_HELD; unlock; }
 
 # hold_tree: holds the tree, or fails if it is another checkout's
 hold_tree()
@@ -162,6 +180,7 @@ update_tree()
 {
 	local file stage=$pmuk/stage
 	lock "tree-$version"
+	wanted=$(state)	# files may have changed while another checkout had the tree
 	rm -f "$pmuk/state"
 	[ -z "${KSRC-}" ] || copy_tree
 	mkdir -p "$pmuk/orig"
