@@ -5,6 +5,7 @@
  */
 #include <sys/param.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include "export.h"
 #include "harness.h"
@@ -425,6 +426,44 @@ TEST_F(allowance, is_shared_with_perf)
 	EXPECT_EQ(unmap_pages(perf, 3), 0);
 	EXPECT_EQ(unmap_pages(page, PAGES), 0);
 	SKIP(return, "this kernel's perf core accounts nobody else's maps");
+}
+
+/* Returns the errno of a map by a user who may pin no page. */
+static int errno_of_poor(int fd)
+{
+	pid_t child = fork();
+	int status;
+
+	if (!child)
+		_exit(be_limited(65532, 0) ? EIO : errno_of(map_pages(fd, PAGES, PROT_READ)));
+	return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : EIO;
+}
+
+static int errno_of_poor_with(int fd, const char *sysctl, int value)
+{
+	char path[64];
+	int before, ret = EIO;
+
+	snprintf(path, sizeof(path), "/proc/sys/kernel/%s", sysctl);
+	before = number_in_file(path);
+	if (!write_file(path, "%d", value))
+		ret = errno_of_poor(fd);
+	return write_file(path, "%d", before) ? EIO : ret;
+}
+
+/* Both sysctls lift the limits of perf's own maps when they are -1. */
+TEST(limits_are_lifted)
+{
+	int fd = export_made(.flags = USER_TAIL);
+
+	ASSERT_GE(fd, 0);
+	EXPECT_EQ(errno_of_poor(fd), EPERM);
+	if (errno_of_poor_with(fd, "perf_event_mlock_kb", 4096) == EPERM)
+		SKIP(return, "this kernel's perf core accounts nobody else's maps");
+	EXPECT_EQ(errno_of_poor_with(fd, "perf_event_mlock_kb", -1), 0);
+	EXPECT_EQ(errno_of_poor_with(fd, "perf_event_paranoid", -1), 0);
+	EXPECT_EQ(errno_of_poor(fd), EPERM);
+	close(fd);
 }
 
 TEST_HARNESS_MAIN
