@@ -600,7 +600,10 @@ test_consumers() { root none
 	"$pmuk" consumers -m -n 1 -d 0.1 >/dev/null || broken 'does not end well'
 	[ "$(cat "$PMUK_ROOT/sys/kernel/debug/pmuk/measure")" = 1 ] || broken 'no longer measures, as somebody else wants'
 	printf '0\n' >"$PMUK_ROOT/sys/kernel/debug/pmuk/measure"
-	ends 143 timeout --preserve-status 1 "$pmuk" consumers -m
+	timeout --preserve-status 60 "$pmuk" consumers -m >/dev/null &
+	waits grep -qx 1 "$PMUK_ROOT/sys/kernel/debug/pmuk/measure" || broken 'does not measure'
+	kill -TERM $!
+	ends 143 wait $!
 	[ "$(cat "$PMUK_ROOT/sys/kernel/debug/pmuk/measure")" = 0 ] || broken 'measured on after SIGTERM'
 	{ "$pmuk" consumers -m -d 0.1 2>"$work/said" || true; } | head -n 1 >"$work/head"
 	[ "$(cat "$PMUK_ROOT/sys/kernel/debug/pmuk/measure")" = 0 ] || broken 'measured on after SIGPIPE'
@@ -1008,9 +1011,10 @@ test_kernel_stat_status() { kernel
 test_kernel_stat_signals() { kernel
 	local signal
 	for signal in INT TERM HUP XCPU; do
-		# shellcheck disable=SC2016	# sh expands it
-		ends 7 setsid -w env --default-signal=INT "$pmuk" stat -- sh -c \
-			'trap "exit 7" INT TERM HUP XCPU; [ '$signal' = INT ] && kill -INT 0 || kill -'$signal' $PPID; while :; do sleep 0.1; done' \
+		# shellcheck disable=SC2016	# bash expands it
+		ends 7 setsid -w env --default-signal=INT "$pmuk" stat -- bash -c \
+			'trap "exit 7" INT TERM HUP XCPU; [ '$signal' = INT ] && kill -INT 0 || kill -'$signal' $PPID
+				for i in {1..600}; do sleep 0.1; done' \
 			2>"$work/said"
 		grep -q 'voluntary' "$work/said" || broken \
 			"$signal: nothing is said: $(cat "$work/said")"
@@ -1475,8 +1479,9 @@ test_kernel_record_interrupted() { kernel
 test_kernel_record_signals() { kernel
 	local signal
 	for signal in TERM HUP XCPU; do
-		# shellcheck disable=SC2016	# sh expands it
-		ends 7 record -- sh -c 'trap "exit 7" TERM HUP XCPU; kill -'$signal' $PPID; while :; do sleep 0.1; done' 2>/dev/null
+		# shellcheck disable=SC2016	# bash expands it
+		ends 7 record -- bash -c 'trap "exit 7" TERM HUP XCPU; kill -'$signal' $PPID
+			for i in {1..600}; do sleep 0.1; done' 2>/dev/null
 		exact "$work/data"
 	done
 }
