@@ -110,7 +110,10 @@ sample_counts()
 # sample: pmuk_count loads and unloads
 sample() { modprobe pmuk_count && modprobe -r pmuk_count && nothing_left; }
 
+# the programs that test pmuk, and those that test pmuk_sched
 # shellcheck disable=SC2034	# guest scripts use it
+kapi_programs='aux_map aux_read buffer_map buffer_read device_record live_debugfs live_suspend live_trace self_monitor'
+# shellcheck disable=SC2034
 sched_programs='sched_cgroups sched_params sched_raw sched_readers sched_reasons sched_stats sched_storm sched_stream'
 
 # no_leaks: kmemleak finds no allocated memory to which no pointer is left
