@@ -56,6 +56,18 @@ take()
 	while kill -0 $taker && [ ! -e /tmp/taken ]; do sleep 0.1; done
 }
 
+# take_all: takes all counters of all CPUs, pinned, until give_back
+take_all() { take -a -e cycles:D,cycles:D,cycles:D,cycles:D,cycles:D,cycles:D,cycles:D,cycles:D; }
+give_back() { kill "$taker"; wait "$taker" 2>/dev/null; return 0; }
+
+# perf_counts EVENT[,EVENT...]: perf stat prints a number for each EVENT
+perf_counts()
+{
+	perf stat -x, -e "$1" -o /tmp/stat true
+	cat /tmp/stat
+	awk -F, -v events="$1" '$1 + 0 > 0 { found++ } END { exit !(found >= split(events, names, ",")) }' /tmp/stat
+}
+
 # has_x86_pmu: succeeds on x86 with counters, which interrupt by NMI
 has_x86_pmu() { [ -e /sys/bus/event_source/devices/cpu ]; }
 

@@ -120,8 +120,8 @@ ends()
 	ended nowayout nowayout_restarts_after_magic_close $reset 'guest: closed' 'pmuk_wdt: no ping in time: restart'
 	ended expiry_panic expiry_panics_while_all_spin $reset "${spinning[@]}" 'pmuk_wdt: no ping in time: panic' \
 		'Kernel panic - not syncing: pmuk_wdt: no ping in time'
-	ended panic panic_is_no_lockup $reset 'Kernel panic - not syncing: sysrq triggered crash' \
-		'Rebooting in 3 seconds' '!hard LOCKUP'
+	ended panic panic_is_no_lockup $reset 'threshold 200 ms; CPUs watched by' \
+		'Kernel panic - not syncing: sysrq triggered crash' 'Rebooting in 3 seconds' '!hard LOCKUP'
 	echo "${failed:+not }ok 1 watchdog_ends"
 }
 

@@ -83,6 +83,29 @@ says_not() { if says "$1" >/dev/null; then grep -E "$1" $heard; return 1; fi; }
 arm() { listen; modprobe pmuk_wdt "$@"; }
 threshold() { echo "$1" >$wdt/threshold_ms; }
 
+# set_timeout SECONDS [PRETIMEOUT]: sets the device's, while nobody has opened it
+set_timeout() { watchdog-test -f /dev/watchdog0 -t "$1" -n "${2:-0}" -N >/dev/null; }
+
+# open_device: opens the device as a daemon does, which pings it once
+open_device() { exec 9>/dev/watchdog0; }
+close_device() { exec 9>&-; }
+
+# stop_device: V, written before the close, stops the device
+stop_device() { echo V >&9; close_device; }
+
+# is VALUE FILE: waits until FILE has VALUE, at most ten seconds
+is()
+{
+	tries=100
+	until [ "$(cat "$2")" = "$1" ]; do
+		[ $((tries -= 1)) -gt 0 ] || { echo "$2: $(cat "$2")"; return 1; }
+		sleep 0.1
+	done
+}
+
+# level CPU NAME: waits until CPU has the level NAME
+level() { is "$2" "/sys/devices/system/cpu/cpu$1/pmuk_wdt/level"; }
+
 # levels: prints the levels of the online CPUs, each level once
 levels()
 {
