@@ -7,6 +7,9 @@
 #define _PMUK_HW_H
 
 #include <linux/of.h>
+#include <linux/perf_local.h>
+#include <linux/processor.h>
+#include <linux/string.h>
 #include <linux/timekeeping.h>
 
 #include "pmuk_test.h"
@@ -168,6 +171,48 @@ static inline void pmuk_hw_picky_begin(struct kunit *test, struct pmu *pmu)
 	KUNIT_ASSERT_EQ(test, kunit_add_action(test, pmuk_hw_picky_end, NULL), 0);
 	WRITE_ONCE(pmu->check_period, pmuk_hw_picky_check);
 }
+
+#ifdef CONFIG_X86
+
+/*
+ * The kernel measures the frequency of its clock at boot. It accepts two measurements that differ
+ * by one percent, so the error is less than so many ppm.
+ */
+#define PMUK_HW_CLOCK_PPM	20000
+
+/* QEMU's emulated x86 CPUs have this signature. With a PMU, they have a cycle each nanosecond. */
+static inline bool pmuk_hw_cycles_are_ns(void)
+{
+	u32 eax, signature[3];
+
+	cpuid(0x40000000, &eax, &signature[0], &signature[1], &signature[2]);
+	return !memcmp(signature, "TCGTCGTCGTCG", sizeof(signature));
+}
+
+/*
+ * Returns a number that changes when this CPU's counters may have been stopped for a moment: the
+ * handler of a PMU's interrupt stops all of them, whichever has overflowed.
+ */
+static inline unsigned int pmuk_hw_stops(void)
+{
+	return perf_arch_nmis();
+}
+
+#else /* !CONFIG_X86 */
+
+#define PMUK_HW_CLOCK_PPM	0
+
+static inline bool pmuk_hw_cycles_are_ns(void)
+{
+	return pmuk_hw_on_emulator();
+}
+
+static inline unsigned int pmuk_hw_stops(void)
+{
+	return 0;
+}
+
+#endif /* !CONFIG_X86 */
 
 #ifdef CONFIG_ARM64
 
