@@ -195,6 +195,21 @@ static void expect_adapted(struct kunit *test, int timed)
 	KUNIT_EXPECT_GT(test, longest, FIRST);
 }
 
+/*
+ * If the periods did not become longer, none would be so long. A host that takes the CPU away makes
+ * the next period shorter, so the last one may be short.
+ */
+static void expect_long_periods(struct kunit *test)
+{
+	u64 longest = 0;
+	int i;
+
+	KUNIT_ASSERT_EQ(test, overflows.nr, MANY);
+	for (i = 0; i < MANY; i++)
+		longest = max(longest, overflows.periods[i]);
+	KUNIT_EXPECT_GT(test, longest, 2 * FIRST);
+}
+
 static void overflows_adapt_the_period(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, 1, 32);
@@ -236,7 +251,7 @@ static void pauses_are_left_out(struct kunit *test)
 		pmuk_test_spin(NSEC_PER_SEC / FREQ * 2);
 		KUNIT_EXPECT_EQ(test, pmuk_counter_resume(c), 0);
 	}
-	KUNIT_EXPECT_GT(test, overflows.periods[MANY - 1], 2 * FIRST);
+	expect_long_periods(test);
 }
 
 /* At this frequency, all periods take too long. */
@@ -346,7 +361,7 @@ static void restarts_keep_the_period(struct kunit *test)
 		pmuk_test_spin(NSEC_PER_SEC / FREQ * 2);
 		KUNIT_ASSERT_EQ(test, pmuk_restart(ctx), 0);
 	}
-	KUNIT_EXPECT_GT(test, overflows.periods[MANY - 1], 2 * FIRST);
+	expect_long_periods(test);
 }
 
 /* Another counter masks several times in each period. */
@@ -365,8 +380,7 @@ static void restarts_for_others_keep_the_clock(struct kunit *test)
 		pmuk_sim_count(sim, 1, FIRST / 4);
 		KUNIT_ASSERT_EQ(test, pmuk_restart(ctx), 0);
 	}
-	KUNIT_ASSERT_EQ(test, overflows.nr, MANY);
-	KUNIT_EXPECT_GT(test, overflows.periods[MANY - 1], 2 * FIRST);
+	expect_long_periods(test);
 }
 
 static void expect_pmd(struct kunit *test, struct pmuk_context *ctx, struct pmuk_pmd pmd,

@@ -381,20 +381,29 @@ static void unregister_waits_for_who_closes(struct kunit *test)
 	expect_no_probe(test);
 }
 
+static void unregister_probe(void *ret)
+{
+	*(int *)ret = pmuk_unregister_format(&probe_format);
+}
+
 /*
  * A context that is being created uses its format. pmuk_unregister_format() returns -EBUSY, and
  * does not wait until that context is closed.
  */
 static void unregister_meets_a_create(struct kunit *test)
 {
+	int *ret = pmuk_test_zalloc(test, sizeof(*ret));
 	struct gate *g = new_gate(test);
+	struct pmuk_job *job;
 
 	probe.let_validate = &g->open;
 	schedule_work(&g->work);
 	KUNIT_ASSERT_TRUE(test, pmuk_ctx_comes(READ_ONCE(probe.validated)));
-	schedule_delayed_work(&g->later, HZ / 2);
-	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&probe_format), -EBUSY);
-	flush_delayed_work(&g->later);
+	job = pmuk_job_start(test, unregister_probe, ret);
+	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(completion_done(&job->ended)));
+	complete_all(&g->open);
+	pmuk_job_end(test, job);
+	KUNIT_EXPECT_EQ(test, *ret, -EBUSY);
 	flush_work(&g->work);
 	KUNIT_EXPECT_EQ(test, pmuk_unregister_format(&probe_format), 0);
 }
