@@ -339,34 +339,7 @@ static const struct row switch_evtset_rows[] = {
 
 TABLE_CASE(switch_evtset)
 
-/* ---- event sets ---- */
-
-static int create_set(struct attempt *a)
-{
-	struct pmuk_set_desc set = { .id = NO_SET };
-
-	return entry(pmuk_create_evtsets(a->ctx, &set, 1), &set.ret);
-}
-
-static const struct row create_evtsets_rows[] = {
-	{ -EBUSY, ALL, LOADED, create_set, "loaded" },
-	{ -EBUSY, ALL, STARTED, create_set, "started" },
-};
-
-TABLE_CASE(create_evtsets)
-
-static int delete_set(struct attempt *a)
-{
-	struct pmuk_set_desc set = {};
-
-	return entry(pmuk_delete_evtsets(a->ctx, &set, 1), &set.ret);
-}
-
-static const struct row delete_evtsets_rows[] = {
-	{ -EBUSY, ALL, LOADED, delete_set, "loaded" },
-};
-
-TABLE_CASE(delete_evtsets)
+/* ---- getinfo_evtsets ---- */
 
 static int getinfo(struct attempt *a)
 {
@@ -387,24 +360,7 @@ static const struct row getinfo_evtsets_rows[] = {
 
 TABLE_CASE(getinfo_evtsets)
 
-/* ---- write_pmcs, write_pmds, read_pmds ---- */
-
-static int write_pmc(struct attempt *a)
-{
-	struct pmuk_pmc pmc = { .set = a->row->set, .num = a->row->num,
-				.type = pmuk_sim_type(a->p->sim) };
-
-	return entry(pmuk_write_pmcs(a->ctx, &pmc, 1), &pmc.ret);
-}
-
-static const struct row write_pmcs_rows[] = {
-	{ -ENOENT, CPU, NEW, write_pmc, "no such set", .set = NO_SET },
-	{ -EINVAL, CPU, NEW, write_pmc, "an impossible number", .num = PMUK_SET_COUNTERS },
-	{ -EBUSY, ALL, LOADED, write_pmc, "loaded, and no such set", .set = NO_SET },
-	{ -EBUSY, ALL, STARTED, write_pmc, "started", .num = NO_PERIOD },
-};
-
-TABLE_CASE(write_pmcs)
+/* ---- write_pmds, read_pmds ---- */
 
 /* A failed write leaves the counter's period as it was. */
 static void expect_period(struct attempt *a)
@@ -838,10 +794,7 @@ static struct kunit_case pmuk_context_errno_cases[] = {
 	KUNIT_CASE_PARAM(start_unplugged, places_gen_params),
 	KUNIT_CASE_PARAM(restart_cpu, places_gen_params),
 	KUNIT_CASE_PARAM(switch_evtset, places_gen_params),
-	KUNIT_CASE_PARAM(create_evtsets, places_gen_params),
-	KUNIT_CASE_PARAM(delete_evtsets, places_gen_params),
 	KUNIT_CASE_PARAM(getinfo_evtsets, places_gen_params),
-	KUNIT_CASE_PARAM(write_pmcs, places_gen_params),
 	KUNIT_CASE_PARAM(write_pmds, places_gen_params),
 	KUNIT_CASE_PARAM(read_pmds, places_gen_params),
 	KUNIT_CASE_PARAM(read_pmds_unplugged, places_gen_params),

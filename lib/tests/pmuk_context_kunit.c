@@ -221,6 +221,7 @@ static void calls_refuse_bad_vectors(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_write_pmds(ctx, NULL, 0), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_read_pmds(ctx, NULL, 0), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_read(ctx, NULL, true), -EINVAL);
+	KUNIT_EXPECT_EQ(test, pmuk_read(ctx, ERR_PTR(-ENOMEM), false), -EINVAL);
 	KUNIT_EXPECT_EQ(test, pmuk_read_local(ctx, NULL, 1), -EINVAL);
 	KUNIT_EXPECT_EQ(test, pmuk_read_local(ctx, &count, 1), -EINVAL);
 	KUNIT_EXPECT_EQ(test, pmuk_snapshot(ctx, 0, NULL, 1), -EINVAL);
@@ -247,11 +248,11 @@ static void read_refuses_to_wait_for_nothing(struct kunit *test)
 static void write_pmcs_checks_entries(struct kunit *test)
 {
 	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
+	struct pmuk_pmc of_no_set = { .set = 1 };
 	static const struct {
 		struct pmuk_pmc pmc;
 		int ret;
 	} cases[] = {
-		{ { .set = 1 }, -ENOENT },
 		{ { .num = PMUK_SET_COUNTERS }, -EINVAL },
 		{ { .num = U16_MAX }, -EINVAL },
 		{ { .flags = PMUK_INHERIT }, -EINVAL },
@@ -260,6 +261,8 @@ static void write_pmcs_checks_entries(struct kunit *test)
 	};
 	unsigned int i;
 
+	KUNIT_EXPECT_EQ(test, pmuk_write_pmcs(ctx, &of_no_set, 1), 0);
+	KUNIT_EXPECT_EQ(test, of_no_set.ret, -ENOENT);
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct pmuk_pmc pmc = cases[i].pmc;
 

@@ -114,22 +114,6 @@ static void expect_overflows(struct kunit *test, struct mail *m, int cpu, u64 co
 
 /* ---- reading ---- */
 
-static void read_refuses_bad_arguments(struct kunit *test)
-{
-	struct mail *m = new_mail(test);
-	struct pmuk_msg msg;
-
-	KUNIT_EXPECT_EQ(test, pmuk_read(NULL, &msg, true), -EINVAL);
-	KUNIT_EXPECT_EQ(test, pmuk_read(NULL, &msg, false), -EINVAL);
-	KUNIT_EXPECT_EQ(test, pmuk_read(ERR_PTR(-ENOMEM), &msg, true), -EINVAL);
-	KUNIT_EXPECT_EQ(test, pmuk_read(m->ctx, NULL, true), -EINVAL);
-	KUNIT_EXPECT_EQ(test, pmuk_read(m->ctx, ERR_PTR(-ENOMEM), false), -EINVAL);
-	KUNIT_EXPECT_EQ(test, pmuk_read_timeout(NULL, &msg, 0), -EINVAL);
-	KUNIT_EXPECT_EQ(test, pmuk_read_timeout(m->ctx, NULL, 1), -EINVAL);
-	KUNIT_EXPECT_EQ(test, pmuk_read_timeout(m->ctx, &msg, 0), -EAGAIN);
-	expect_silence(test, m);
-}
-
 /* pfmk_read() of 2006 never copied the message to the caller. pmuk_read() copies all of it. */
 static void message_is_copied_out(struct kunit *test)
 {
@@ -795,7 +779,6 @@ static void close_tells_no_losses(struct kunit *test)
 }
 
 static struct kunit_case pmuk_message_cases[] = {
-	KUNIT_CASE(read_refuses_bad_arguments),
 	KUNIT_CASE(message_is_copied_out),
 	KUNIT_CASE(message_names_all_counters),
 	KUNIT_CASE(each_message_has_one_completion),
