@@ -4,7 +4,10 @@
  * error is provoked, on which kinds of target, and which error is returned. Errors that other
  * suites see on each kind of target are not repeated here.
  */
+#include <linux/capability.h>
 #include <linux/cpu.h>
+#include <linux/cred.h>
+#include <linux/perf_event.h>
 
 #include "pmuk_counters.h"
 #include "pmuk_place.h"
@@ -785,6 +788,95 @@ static void read_local_on_two_kinds(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_ctx_count(test, both, 0, 1, -1), 3);
 }
 
+/* ---- rights ---- */
+
+#ifdef MODULE
+
+/* The sysctl is not exported, and stays as it is. */
+static void be_paranoid(struct kunit *test) { }
+
+#else /* !MODULE */
+
+static void reset_paranoid(void *level)
+{
+	WRITE_ONCE(sysctl_perf_event_paranoid, (long)level);
+}
+
+static void be_paranoid(struct kunit *test)
+{
+	void *old = (void *)(long)sysctl_perf_event_paranoid;
+
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, reset_paranoid, old), 0);
+	WRITE_ONCE(sysctl_perf_event_paranoid, 2);
+}
+
+#endif /* !MODULE */
+
+/* Returns credentials without the capabilities to count on CPUs. */
+static struct cred *creds_without_rights(struct kunit *test)
+{
+	struct cred *creds = prepare_creds();
+
+	KUNIT_ASSERT_NOT_NULL(test, creds);
+	cap_lower(creds->cap_effective, CAP_PERFMON);
+	cap_lower(creds->cap_effective, CAP_SYS_ADMIN);
+	return creds;
+}
+
+static int try_perf(int cpu)
+{
+	struct perf_event_attr attr = { .type = PERF_TYPE_SOFTWARE, .size = sizeof(attr),
+					.config = PERF_COUNT_SW_CPU_CLOCK, .disabled = 1 };
+	struct perf_event *event = perf_event_create_kernel_counter(&attr, cpu, NULL, NULL, NULL);
+
+	if (IS_ERR(event))
+		return PTR_ERR(event);
+	perf_event_release_kernel(event);
+	return 0;
+}
+
+static int try_counter(const struct pmuk_attr *attr, int cpu, struct task_struct *task)
+{
+	struct pmuk_counter *c = pmuk_counter_create(attr, cpu, task);
+
+	pmuk_counter_destroy(c);
+	return PTR_ERR_OR_ZERO(c);
+}
+
+/*
+ * perf core asks the thread that creates a counter of a CPU for a right. A counter of a task takes
+ * none.
+ */
+static void counting_on_cpus_takes_a_right(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, COUNTERS, 32);
+	const struct pmuk_attr attr = { .type = pmuk_sim_type(sim) };
+	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
+	struct cred *creds = creds_without_rights(test);
+	int cpu = pmuk_test_pin_first(test);
+	int perf, counter, context, own;
+	const struct cred *old;
+
+	pmuk_ctx_add(test, ctx, sim, 0, 0, 0, 0);
+	be_paranoid(test);
+	/* A failed assertion must not end the thread meanwhile. */
+	old = override_creds(creds);
+	perf = try_perf(cpu);
+	counter = try_counter(&attr, cpu, NULL);
+	context = pmuk_ctx_try_load(ctx, cpu);
+	own = try_counter(&attr, -1, current);
+	revert_creds(old);
+	put_cred(creds);
+
+	if (!perf)
+		kunit_skip(test, "this kernel lets everybody count on CPUs");
+	KUNIT_EXPECT_EQ(test, perf, -EACCES);
+	KUNIT_EXPECT_EQ(test, counter, -EACCES);
+	KUNIT_EXPECT_EQ(test, context, -EACCES);
+	KUNIT_EXPECT_EQ(test, own, 0);
+	pmuk_ctx_load(test, ctx, cpu);
+}
+
 KUNIT_ARRAY_PARAM_DESC(places, pmuk_place_kinds, name);
 
 static struct kunit_case pmuk_context_errno_cases[] = {
@@ -806,6 +898,7 @@ static struct kunit_case pmuk_context_errno_cases[] = {
 	KUNIT_CASE_PARAM(close_deferred, places_gen_params),
 	KUNIT_CASE(load_on_two_kinds),
 	KUNIT_CASE(read_local_on_two_kinds),
+	KUNIT_CASE(counting_on_cpus_takes_a_right),
 	{}
 };
 

@@ -556,6 +556,22 @@ static void no_area_no_trace(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_itrace_areas(t->it), 0);
 }
 
+/* Like Intel PT, the PMU does not have events of CPUs and of tasks at the same time. */
+static void cpus_and_tasks_exclude_each_other(struct kunit *test)
+{
+	struct itrace_test *t = new_pmu(test, 0);
+	const struct pmuk_attr event = event_of(t, NULL);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_counter *c = pmuk_test_counter(test, &event, cpu, NULL);
+
+	pmuk_test_refused(test, &event, -1, current, -EBUSY, "a task's, and a CPU has one");
+	kunit_release_action(test, pmuk_test_put_counter, c);
+	c = pmuk_test_counter(test, &event, -1, current);
+	pmuk_test_refused(test, &event, cpu, NULL, -EBUSY, "a CPU's, and a task has one");
+	kunit_release_action(test, pmuk_test_put_counter, c);
+	pmuk_test_counter(test, &event, cpu, NULL);
+}
+
 /* ---- hardware that CPUs share, and say the id of once: see pmuk_etm.h ---- */
 
 #define ETM_WORDS	20
@@ -930,6 +946,7 @@ static struct kunit_case pmuk_itrace_cases[] = {
 	KUNIT_CASE(area_has_one_producer),
 	KUNIT_CASE(area_of_its_own_producer_is_refused),
 	KUNIT_CASE(no_area_no_trace),
+	KUNIT_CASE(cpus_and_tasks_exclude_each_other),
 	KUNIT_CASE(children_share_a_sink),
 	KUNIT_CASE(session_outlives_hotplug),
 	KUNIT_CASE(tracer_can_be_paused),
