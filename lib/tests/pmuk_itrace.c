@@ -181,8 +181,14 @@ static void itrace_stop(struct perf_event *event, int flags)
 		itrace_close(itrace_this_cpu(event));
 }
 
+/*
+ * Drivers refuse an event whose area has no room, and an event without an area. perf core tries the
+ * latter again and again, by a timer that may outlive this PMU. So if the PMU has no area at all,
+ * this adds the event, which then does not trace.
+ */
 static int itrace_add(struct perf_event *event, int flags)
 {
+	struct pmuk_itrace *it = to_itrace(event->pmu);
 	struct itrace_cpu *cpu = itrace_this_cpu(event);
 
 	if (cpu->event)
@@ -190,9 +196,13 @@ static int itrace_add(struct perf_event *event, int flags)
 	cpu->event = event;
 	cpu->traced = 0;
 	event->hw.state = PERF_HES_STOPPED;
-	if (flags & PERF_EF_START)
-		itrace_start(event, PERF_EF_RELOAD);
-	return 0;
+	if (!(flags & PERF_EF_START))
+		return 0;
+	itrace_start(event, PERF_EF_RELOAD);
+	if (!(event->hw.state & PERF_HES_STOPPED) || !atomic_read(&it->areas))
+		return 0;
+	cpu->event = NULL;
+	return -EINVAL;
 }
 
 static void itrace_del(struct perf_event *event, int flags)

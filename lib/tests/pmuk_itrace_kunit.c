@@ -529,6 +529,10 @@ static void truncated_counter_is_off(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_ACTIVE);
 	KUNIT_EXPECT_LT(test, pmuk_itrace_branch(t->it, 1000), 512);
 	KUNIT_EXPECT_TRUE(test, pmuk_ctx_comes(pmuk_counter_state(c) == PMUK_COUNTER_OFF));
+	/* Without room, the driver does not add the event, and perf core disables it again. */
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_OFF);
+	KUNIT_EXPECT_EQ(test, pmuk_itrace_branch(t->it, 10), 0);
 	pmuk_test_aux_give_back(test, b);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(c), 0);
 	KUNIT_EXPECT_EQ(test, pmuk_counter_state(c), PMUK_COUNTER_ACTIVE);
@@ -541,6 +545,70 @@ static void truncated_counter_is_off(struct kunit *test)
 	stat = pmuk_test_area_stat(test, b);
 	KUNIT_EXPECT_EQ(test, stat.discarded, before.discarded + 1);
 	KUNIT_EXPECT_EQ(test, stat.truncations, before.truncations + 1);
+}
+
+static void branch_inside(struct pmuk_place *p)
+{
+	struct itrace_test *t = p->data;
+
+	p->counted += pmuk_itrace_branch_inside(t->it, p->n);
+}
+
+static void only_run(struct pmuk_place *p) { }
+
+static struct pmuk_counter *tasks_counter(struct itrace_test *t)
+{
+	return t->ctx->insts[0]->active->counters[0];
+}
+
+/* The task is switched in while its area takes nothing, and then a few times more. */
+static void expect_off_from_the_switch(struct itrace_test *t)
+{
+	unsigned int i, starts;
+
+	KUNIT_EXPECT_EQ(t->test, branch(t, 10), 0);
+	KUNIT_EXPECT_EQ(t->test, pmuk_counter_state(tasks_counter(t)), PMUK_COUNTER_OFF);
+	starts = pmuk_itrace_starts(t->it);
+	for (i = 0; i < 3; i++)
+		pmuk_place_tell(t->p, only_run);
+	KUNIT_EXPECT_EQ(t->test, pmuk_itrace_starts(t->it), starts);
+}
+
+/* The task is off its CPU whenever the test runs, so its counter is waiting unless it is off. */
+static void expect_to_trace_on(struct itrace_test *t)
+{
+	unsigned int i;
+
+	for (i = 0; i < 5; i++) {
+		pmuk_place_tell(t->p, only_run);
+		KUNIT_EXPECT_EQ(t->test, branch(t, 10), 10);
+		KUNIT_EXPECT_EQ(t->test, pmuk_counter_state(tasks_counter(t)),
+				PMUK_COUNTER_WAITING);
+	}
+}
+
+/*
+ * If the area is full or paused when the task is switched in, the driver does not add the event.
+ * perf core disables it, as an event whose area becomes full. It can be enabled again, and then no
+ * switch disables it.
+ */
+static void switched_in_without_room_is_off(struct kunit *test)
+{
+	struct itrace_test *t = new_itrace(test, PMUK_TARGET_TASK, &small);
+	struct pmuk_buffer *b = pmuk_context_buffer(t->ctx, t->p->cpu);
+
+	/* The part takes all the room. It ends when the task is switched out. */
+	KUNIT_EXPECT_GT(test, pmuk_place_by_all(t->p, 0, 1000, branch_inside), 400);
+	expect_off_from_the_switch(t);
+	pmuk_test_aux_give_back(test, b);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_enable(tasks_counter(t)), 0);
+	expect_to_trace_on(t);
+
+	KUNIT_EXPECT_EQ(test, pmuk_aux_pause(b), 0);
+	expect_off_from_the_switch(t);
+	KUNIT_EXPECT_EQ(test, pmuk_aux_resume(b), 0);
+	restart(t);
+	expect_to_trace_on(t);
 }
 
 /* An event may have a buffer without an AUX area. Then it does not trace, and nothing fails. */
@@ -937,6 +1005,7 @@ static struct kunit_case pmuk_itrace_cases[] = {
 	KUNIT_CASE(truncation_stops_until_started),
 	KUNIT_CASE(truncation_disables_children),
 	KUNIT_CASE(truncated_counter_is_off),
+	KUNIT_CASE(switched_in_without_room_is_off),
 	KUNIT_CASE(room_runs_out_at_the_edge),
 	KUNIT_CASE(no_room_is_no_size),
 	KUNIT_CASE(snapshot_has_the_newest),
