@@ -148,7 +148,7 @@ state()
 }
 
 # take_tree: sets $tree, brings the tree up to date, and holds it until this script ends. Scripts that this one starts
-# share the tree: if a file has changed since, they would wait for this script, which waits for them.
+# use the state in $PMUK_HELD, also if files have changed since: with a new state, they would wait for this script.
 take_tree()
 {
 	local wanted

@@ -109,9 +109,9 @@ EXPORT_SYMBOL_GPL(pmuk_close);
  * @ctx: the context, which may not be used any more
  * @done: completed when @ctx has ended as pmuk_close() promises; may be NULL
  *
- * The message completion of @ctx, and a format without &pmuk_format.owner, must stay until @ctx has
- * ended. If @done is NULL, pmuk_unregister_format() waits for that, and with perf's own format no
- * call does.
+ * The message completion of @ctx, and a format without &pmuk_format.owner, must stay until @ctx
+ * has ended. If @done is NULL, only pmuk_unregister_format() waits for the end of @ctx. No call
+ * waits for the end of a context with perf's own format.
  * With a sampling buffer, perfmon2's KAPI of 2006 could not do this.
  *
  * Context: Any, NMI too, a format's handler too.

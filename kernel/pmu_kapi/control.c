@@ -111,11 +111,12 @@ static int pmuk_context_start(struct pmuk_context *ctx, struct pmuk_target *fail
  * @ctx: the context, loaded
  * @failed: its failed_* say which counter could not be placed; may be NULL
  *
- * The context counts on all of its target, or nowhere. If a counter fails, the others are stopped
- * again, and what they have counted until then stays. The first turn is that of the event set with
- * the lowest id, or of the set that pmuk_switch_evtset() was last called for. Starting a started
- * context does nothing. A CPU that came online without room for its counters is tried again, and
- * does not keep the others from counting. Follows pfmk_start().
+ * The context counts on all of its target, or nowhere; counters that trace may find no room, as in
+ * pmuk_counter_enable(). If a counter fails, the others are stopped again, and what they have
+ * counted until then stays. The first turn is that of the event set with the lowest id, or of the
+ * set that pmuk_switch_evtset() was last called for. Starting a started context does nothing. A CPU
+ * that came online without room for its counters is tried again, and does not keep the others from
+ * counting. Follows pfmk_start().
  *
  * Context: May sleep.
  * Return: 0; -EINVAL if @ctx is NULL or an ERR_PTR(); -ENODEV if it is not loaded; and

@@ -377,8 +377,9 @@ struct pmuk_counter *pmuk_counter_make(const struct pmuk_attr *attr, int cpu,
  * pmuk_counter_enable() then reports whether the counter fits. Follows pfmk_create_context() and
  * pfmk_load_context() of perfmon2's KAPI of 2006 for one counter.
  *
- * Context: May sleep. Not in a callback of CPU hotplug for a task, a tracepoint, a software event
- * other than the clocks, or with @attr->branch_sample_type: perf core takes CPU hotplug's lock.
+ * Context: May sleep. A callback of CPU hotplug must not create a counter of a task, a tracepoint,
+ * a probe or a software event other than the clocks, or with @attr->branch_sample_type: perf core
+ * takes CPU hotplug's lock.
  * Return: The counter, or an ERR_PTR(): -EINVAL for a NULL @attr, attributes that contradict each
  * other, or an impossible CPU; -EACCES if the sysctl perf_event_paranoid keeps the calling process
  * from counting on @cpu; -ENODEV if @cpu is offline, or the PMU has just gone; -ESRCH if @task is
@@ -494,7 +495,9 @@ EXPORT_SYMBOL_GPL(pmuk_counter_destroy_deferred);
  * PMUK_COUNTER_ERROR is placed again if a new event finds room, so that no younger event loses its
  * register; a task's and one that traces are placed without that check. After an error the counter
  * does not count until a later call succeeds. If a pinned counter that was off finds no register,
- * younger pinned events of that PMU on that CPU are in error, too.
+ * younger pinned events of that PMU on that CPU are in error, too. This call returns 0 even if the
+ * AUX area of a counter that traces is full or paused. Such a counter becomes PMUK_COUNTER_OFF at
+ * once, and a task's when the task next runs.
  *
  * Context: May sleep.
  * Return: 0; -EINVAL if @c is NULL or an ERR_PTR(); -ENOSPC if the counter is pinned and its PMU is

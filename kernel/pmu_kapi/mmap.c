@@ -412,13 +412,15 @@ static int pmuk_mmap_make(struct pmuk_buffer *b, struct vm_area_struct *vma)
  * holds the buffer, and may outlive pmuk_buffer_destroy(): the consumer's file keeps its module
  * until then.
  *
- * Pages are accounted as those of perf's maps, and with them: up to
- * perf_event_mlock_kb for each user and CPU, and in mm_struct::pinned_vm, under RLIMIT_MEMLOCK,
- * beyond that. On stock kernels, all are under RLIMIT_MEMLOCK. Data pages that a map brings
- * with it are charged to the memory cgroup of the caller, too. munmap(2) does not wait, so a map is
- * uncharged at once, as perf's are, and its data pages are freed, and uncharged in that cgroup, an
- * RCU grace period later. The next map of that buffer which brings data waits for a grace period of
- * its own: besides what is mapped, no more than about one map of each buffer is still to be freed.
+ * Pages are accounted as those of perf's maps, and with them: up to perf_event_mlock_kb for each
+ * user and CPU, and in mm_struct::pinned_vm, under RLIMIT_MEMLOCK, beyond that, unless
+ * perf_event_paranoid or perf_event_mlock_kb is -1, or the caller has CAP_IPC_LOCK. On stock
+ * kernels, all are under RLIMIT_MEMLOCK, except with CAP_IPC_LOCK. Data pages that a map brings
+ * with it are charged to the memory cgroup of the caller, too. munmap(2) does not wait, so a map
+ * is uncharged at once, as perf's are, and its data pages are freed, and uncharged in that cgroup,
+ * an RCU grace period later. The next map of that buffer which brings data waits for a grace
+ * period of its own: besides what is mapped, no more than about one map of each buffer is still to
+ * be freed.
  *
  * The AUX area is mapped by itself, as a whole, read-only, at the offset and of the size that the
  * control page announces in aux_offset and aux_size, behind the data. User space that may write the

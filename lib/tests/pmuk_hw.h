@@ -175,8 +175,8 @@ static inline void pmuk_hw_picky_begin(struct kunit *test, struct pmu *pmu)
 #ifdef CONFIG_X86
 
 /*
- * The kernel measures the frequency of its clock at boot. It accepts two measurements that differ
- * by one percent, so the error is less than so many ppm.
+ * The kernel measures the frequency of its clock at boot, and accepts measurements that differ by
+ * one percent. The tests allow two.
  */
 #define PMUK_HW_CLOCK_PPM	20000
 

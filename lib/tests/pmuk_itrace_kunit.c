@@ -574,7 +574,10 @@ static void expect_off_from_the_switch(struct itrace_test *t)
 	KUNIT_EXPECT_EQ(t->test, pmuk_itrace_starts(t->it), starts);
 }
 
-/* The task is off its CPU whenever the test runs, so its counter is waiting unless it is off. */
+/*
+ * The task does not run while the test runs. So its counter is PMUK_COUNTER_WAITING if enabled, and
+ * PMUK_COUNTER_OFF if disabled.
+ */
 static void expect_to_trace_on(struct itrace_test *t)
 {
 	unsigned int i;

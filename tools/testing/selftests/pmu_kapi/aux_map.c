@@ -442,13 +442,16 @@ static int errno_of_poor(int fd)
 static int errno_of_poor_with(int fd, const char *sysctl, int value)
 {
 	char path[64];
-	int before, ret = EIO;
+	char before[16];
+	int ret = EIO;
 
 	snprintf(path, sizeof(path), "/proc/sys/kernel/%s", sysctl);
-	before = number_in_file(path);
-	if (!write_file(path, "%d", value))
+	if (read_file(path, before, sizeof(before)) > 0 && !write_file(path, "%d", value)) {
 		ret = errno_of_poor(fd);
-	return write_file(path, "%d", before) ? EIO : ret;
+		if (write_file(path, "%s", before))
+			ret = EIO;
+	}
+	return ret;
 }
 
 /* Both sysctls lift the limits of perf's own maps when they are -1. */
