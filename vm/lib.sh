@@ -43,9 +43,17 @@ scratch()
 	find "$cache" -maxdepth 1 -name "tmp.*" -cmin +1440 -exec rm -rf {} +
 	scratch=$(mktemp -d "$cache/tmp.XXXXXX")
 	trap 'rm -rf "$scratch"' EXIT
-	trap 'exit 129' HUP
-	trap 'exit 130' INT
-	trap 'exit 143' TERM
+	trap 'quit 129' HUP
+	trap 'quit 130' INT
+	trap 'quit 143' TERM
+}
+
+# quit STATUS: ends this script after a signal. make and terminals send more than one, and a second one would end what
+# runs at the exit, such as stop_lanes.
+quit()
+{
+	trap '' HUP INT TERM
+	exit "$1"
 }
 
 # put FILE DEST: installs FILE as DEST atomically, if it differs
