@@ -14,7 +14,7 @@
 #endif
 
 /*
- * Needs a change to the kernel, patches/7.3/0024-*. Without that change touches are not seen, the
+ * Needs a change to the kernel, patches/7.3/0026-*. Without that change touches are not seen, the
  * settings of the kernel's own detectors do not hold, and reports have only what modules can show.
  */
 #ifndef nmi_watchdog_touches

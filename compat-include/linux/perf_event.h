@@ -5,7 +5,7 @@
 
 #include_next <linux/perf_event.h>
 
-/* Needs a change to perf core, patches/7.3/0001-*: without it user space reads no registers. */
+/* Needs a change to perf core, patches/7.3/0003-*: without it user space reads no registers. */
 static inline bool perf_event_set_kernel_page(struct perf_event *event,
 					      struct perf_event_mmap_page *page)
 {
@@ -15,7 +15,7 @@ static inline bool perf_event_set_kernel_page(struct perf_event *event,
 static inline void perf_allow_user_reads(struct mm_struct *mm) { }
 static inline void perf_forbid_user_reads(struct mm_struct *mm) { }
 
-/* Needs patches/7.3/0002-*, too: without it PMUs that trace have nowhere to write. */
+/* Needs patches/7.3/0004-*, too: without it PMUs that trace have nowhere to write. */
 struct perf_event_aux_ops {
 	void *(*begin)(struct perf_output_handle *handle, struct perf_event *event);
 	void (*end)(struct perf_output_handle *handle, unsigned long size);
@@ -46,7 +46,7 @@ static inline pid_t perf_event_aux_session(struct perf_event *event)
 static inline void perf_event_enable_family(struct perf_event *event) { }
 static inline void perf_event_disable_family(struct perf_event *event) { }
 
-/* Needs patches/7.3/0003-*, too: without it all that user space maps is under RLIMIT_MEMLOCK. */
+/* Needs patches/7.3/0005-*, too: without it all that user space maps is under RLIMIT_MEMLOCK. */
 struct user_struct;
 static inline unsigned long perf_mlock_charge(struct user_struct *user, unsigned long nr)
 {
@@ -56,7 +56,7 @@ static inline unsigned long perf_mlock_charge(struct user_struct *user, unsigned
 static inline void perf_mlock_uncharge(struct user_struct *user, unsigned long nr) { }
 
 /*
- * Needs patches/7.3/0004-*: without it modules cannot ask where a sample was taken, and
+ * Needs patches/7.3/0006-*: without it modules cannot ask where a sample was taken, and
  * take a guest's for the host's at its entry to the guest. Nor can they ask for a page's size, for
  * single registers, or for what perf core knows of user space. Physical addresses are known here
  * only if the PMU's driver gives them.
@@ -86,10 +86,10 @@ static inline void perf_mlock_uncharge(struct user_struct *user, unsigned long n
 #define PERF_PMU_CAP_MEDIATED_VPMU	0
 #endif
 
-/* Needs patches/7.3/0007-*: without it a counter that counts guests may keep guests away. */
+/* Needs patches/7.3/0009-*: without it a counter that counts guests may keep guests away. */
 #define perf_event_create_yielding_counter	perf_event_create_kernel_counter
 
-/* Needs patches/7.3/0008-*: without it nobody says that others wait for a register. */
+/* Needs patches/7.3/0010-*: without it nobody says that others wait for a register. */
 typedef void (*perf_others_wait_t)(struct perf_event *event, struct perf_event *waiter);
 
 static inline void perf_event_set_others_wait(struct perf_event *event,

@@ -26,7 +26,7 @@
 #define perf_pmu_disabled(pmu)		(*this_cpu_ptr((pmu)->pmu_disable_count))
 #endif
 
-/* Without patches/7.3/0006-*, perf core enables and disables events one by one. */
+/* Without patches/7.3/0008-*, perf core enables and disables events one by one. */
 static inline void pmuk_compat_events_enable(struct perf_event **events, unsigned int nr)
 {
 	for (; nr--; events++) {
