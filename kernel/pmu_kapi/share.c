@@ -6,6 +6,7 @@
 #include <kunit/visibility.h>
 #include <linux/bitops.h>
 #include <linux/cleanup.h>
+#include <linux/cred.h>
 #include <linux/err.h>
 #include <linux/irqflags.h>
 #include <linux/list.h>
@@ -389,11 +390,14 @@ static void pmuk_host_set_riding(struct pmuk_host *host, const struct pmuk_count
  */
 static int pmuk_host_probe(struct pmuk_host *host) __must_hold(&host->lock)
 {
+	struct perf_event *event;
 	int ret;
 
 	if (perf_local_state(host->event) > PERF_EVENT_STATE_OFF)
 		return 0;
-	ret = pmuk_event_end_trial(pmuk_host_create_event(host, false));
+	scoped_with_kernel_creds()	/* see pmuk_event_try() */
+		event = pmuk_host_create_event(host, false);
+	ret = pmuk_event_end_trial(event);
 	host->grace = get_state_synchronize_rcu();
 	/* pmuk_counters_enable() may have enabled the host meanwhile, without ->lock. */
 	return perf_local_state(host->event) > PERF_EVENT_STATE_OFF ? 0 : ret;

@@ -7,6 +7,7 @@
 #include <kunit/visibility.h>
 #include <linux/atomic.h>
 #include <linux/cpumask.h>
+#include <linux/cred.h>
 #include <linux/init.h>
 #include <linux/mutex.h>
 #include <linux/percpu.h>
@@ -51,14 +52,18 @@ static void pmuk_trial_overflow(struct perf_event *event, struct perf_sample_dat
 
 /*
  * Tries an event like the counter's own. perf core serves the older of two pinned events first, and
- * a trial of the counter's own event could push out events that were created since.
+ * a trial of the counter's own event could push out events that were created since. The creation of
+ * the counter has taken the right to count on the CPU. The trial takes none, as it counts nothing.
  */
 static int pmuk_event_try(const struct pmuk_counter *c, struct perf_event_attr pa,
 			  unsigned int precise)
 {
+	struct perf_event *event;
+
 	pa.disabled = 0;
-	return pmuk_event_end_trial(pmuk_event_create(&pa, precise, c->cpu, NULL,
-						      pmuk_trial_overflow, NULL));
+	scoped_with_kernel_creds()
+		event = pmuk_event_create(&pa, precise, c->cpu, NULL, pmuk_trial_overflow, NULL);
+	return pmuk_event_end_trial(event);
 }
 
 static int pmuk_attr_try(const struct pmuk_counter *c, const struct pmuk_attr *attr)

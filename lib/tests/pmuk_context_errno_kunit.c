@@ -877,6 +877,37 @@ static void counting_on_cpus_takes_a_right(struct kunit *test)
 	pmuk_ctx_load(test, ctx, cpu);
 }
 
+/* pmuk tries a new event for a counter in error, and for one that joins a register that is off. */
+static void enabling_takes_no_right(struct kunit *test)
+{
+	struct pmuk_sim *sim = pmuk_test_sim(test, COUNTERS, 32);
+	struct pmuk_attr attr = { .type = pmuk_sim_type(sim), .flags = PMUK_PINNED | PMUK_PRIVATE };
+	struct cred *creds = creds_without_rights(test);
+	int cpu = pmuk_test_pin_first(test);
+	struct pmuk_counter *lost = pmuk_test_enabled(test, &attr, cpu, NULL);
+	int lost_is_enabled, second_is_enabled;
+	struct pmuk_counter *second;
+	const struct cred *old;
+
+	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, cpu, COUNTERS), 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_state(lost), PMUK_COUNTER_ERROR);
+	KUNIT_ASSERT_EQ(test, pmuk_sim_steal(sim, cpu, 0), 0);
+	attr.flags = PMUK_PINNED;
+	pmuk_test_counter(test, &attr, cpu, NULL);
+	second = pmuk_test_counter(test, &attr, cpu, NULL);
+	be_paranoid(test);
+	old = override_creds(creds);
+	lost_is_enabled = pmuk_counter_enable(lost);
+	second_is_enabled = pmuk_counter_enable(second);
+	revert_creds(old);
+	put_cred(creds);
+
+	KUNIT_EXPECT_EQ(test, lost_is_enabled, 0);
+	KUNIT_EXPECT_EQ(test, second_is_enabled, 0);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_state(lost), PMUK_COUNTER_ACTIVE);
+	KUNIT_EXPECT_EQ(test, pmuk_counter_state(second), PMUK_COUNTER_ACTIVE);
+}
+
 KUNIT_ARRAY_PARAM_DESC(places, pmuk_place_kinds, name);
 
 static struct kunit_case pmuk_context_errno_cases[] = {
@@ -899,6 +930,7 @@ static struct kunit_case pmuk_context_errno_cases[] = {
 	KUNIT_CASE(load_on_two_kinds),
 	KUNIT_CASE(read_local_on_two_kinds),
 	KUNIT_CASE(counting_on_cpus_takes_a_right),
+	KUNIT_CASE(enabling_takes_no_right),
 	{}
 };
 
