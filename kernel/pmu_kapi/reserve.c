@@ -15,6 +15,7 @@
 #include <linux/atomic.h>
 #include <linux/cleanup.h>
 #include <linux/cpumask.h>
+#include <linux/cred.h>
 #include <linux/err.h>
 #include <linux/init.h>
 #include <linux/list.h>
@@ -86,14 +87,17 @@ static unsigned int pmuk_reserve_lacks(const struct pmuk_reserve *r)
 }
 
 /*
- * Creates a counter and enables it. If the task that runs on the CPU has pinned events on this PMU,
- * the counter goes again, as it could push these events out for good. A counter that traces goes,
- * too, as it needs no register.
+ * Creates a counter and enables it. Any task may make this call, for reservations of others, too;
+ * the load of the context has taken the right to count. If the task that runs on the CPU has pinned
+ * events on this PMU, the counter goes again, as it could push these events out for good. A counter
+ * that traces goes, too, as it needs no register.
  */
 static void pmuk_kept_take(struct pmuk_kept *kept, const struct pmuk_reserve *r)
 {
-	struct pmuk_counter *c = pmuk_counter_create(&kept->attr, r->cpu, NULL);
+	struct pmuk_counter *c;
 
+	scoped_with_kernel_creds()
+		c = pmuk_counter_create(&kept->attr, r->cpu, NULL);
 	if (IS_ERR(c))
 		return;
 	c->rank = r->ctx->rank;

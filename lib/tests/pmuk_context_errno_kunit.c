@@ -908,6 +908,33 @@ static void enabling_takes_no_right(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pmuk_counter_state(second), PMUK_COUNTER_ACTIVE);
 }
 
+/* The context reserves again at its stop. The load has taken the right for that. */
+static void stopping_takes_no_right(struct kunit *test)
+{
+	const struct pmuk_context_attr attr = { .flags = PMUK_CTX_RESERVE };
+	struct pmuk_sim *sim = pmuk_test_sim(test, COUNTERS, 32);
+	struct pmuk_context *ctx = pmuk_ctx_create(test, &attr);
+	struct cred *creds = creds_without_rights(test);
+	int cpu = pmuk_test_pin_first(test);
+	int reserved, stopped, counters;
+	const struct cred *old;
+
+	pmuk_ctx_add(test, ctx, sim, 0, 0, 0, PMUK_PINNED | PMUK_PRIVATE);
+	pmuk_ctx_load(test, ctx, cpu);
+	reserved = pmuk_nr_counters();
+	pmuk_ctx_start(test, ctx);
+	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), reserved - 1);
+	be_paranoid(test);
+	old = override_creds(creds);
+	stopped = pmuk_stop(ctx);
+	counters = pmuk_nr_counters();
+	revert_creds(old);
+	put_cred(creds);
+
+	KUNIT_EXPECT_EQ(test, stopped, 0);
+	KUNIT_EXPECT_EQ(test, counters, reserved);
+}
+
 KUNIT_ARRAY_PARAM_DESC(places, pmuk_place_kinds, name);
 
 static struct kunit_case pmuk_context_errno_cases[] = {
@@ -931,6 +958,7 @@ static struct kunit_case pmuk_context_errno_cases[] = {
 	KUNIT_CASE(read_local_on_two_kinds),
 	KUNIT_CASE(counting_on_cpus_takes_a_right),
 	KUNIT_CASE(enabling_takes_no_right),
+	KUNIT_CASE(stopping_takes_no_right),
 	{}
 };
 
