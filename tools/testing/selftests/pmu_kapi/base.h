@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* All tests share these helpers: time, CPUs, small files, and accesses that fault. */
+/* All tests share these helpers: time, CPUs, small files, medians, and accesses that fault. */
 #ifndef _PMUK_SELFTEST_BASE_H
 #define _PMUK_SELFTEST_BASE_H
 
@@ -138,6 +138,21 @@ static inline uint64_t number_in_file(const char *path)
 	char text[32];
 
 	return read_file(path, text, sizeof(text)) < 0 ? UINT64_MAX : strtoull(text, NULL, 10);
+}
+
+/* Compares signed values, since a difference can be negative. */
+static inline int compare_values(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Returns the median of @values, and sorts them. */
+static inline double median(int64_t *values, int nr)
+{
+	qsort(values, nr, sizeof(*values), compare_values);
+	return values[nr / 2];
 }
 
 static sigjmp_buf fault_jump;

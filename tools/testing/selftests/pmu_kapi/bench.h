@@ -126,20 +126,6 @@ static inline void take_turn(struct way *way, int insns, int turn)
 	way->insn[turn] = read_counter(insns) - before;
 }
 
-/* Compares signed values, since a difference can be negative. */
-static inline int compare(const void *a, const void *b)
-{
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-static inline double median(int64_t *values, int nr)
-{
-	qsort(values, nr, sizeof(*values), compare);
-	return values[nr / 2];
-}
-
 /* Prints each way's results. Lines with _insn need a counter of instructions. */
 static inline void measure(struct way *ways, int nr)
 {
