@@ -504,9 +504,10 @@ EXPORT_SYMBOL_GPL(pmuk_counter_destroy_deferred);
  * full; -ENODEV if its CPU or PMU has gone; -ESRCH if its task has; -EBUSY with PMUK_INHERIT if the
  * task has children born since the creation, as these would not be counted: enable before the task
  * forks. If @c is in error, or shares an event that is off, pmuk creates a new event to find out
- * whether there is room: -ENOMEM if that fails. If the task forks during this call, children born
- * meanwhile may count until @c is destroyed. A pinned task counter is placed when its task next
- * runs: check pmuk_counter_state() then.
+ * whether there is room: what pmuk_counter_create() returns if that fails, such as -ENOMEM, but
+ * never -EACCES for a lack of rights. If the task forks during this call, children born meanwhile
+ * may count until @c is destroyed. A pinned task counter is placed when its task next runs: check
+ * pmuk_counter_state() then.
  */
 int pmuk_counter_enable(struct pmuk_counter *c)
 {

@@ -8,6 +8,7 @@
 #include <linux/cpu.h>
 #include <linux/cpuhotplug.h>
 #include <linux/cpumask.h>
+#include <linux/cred.h>
 #include <linux/init.h>
 #include <linux/jiffies.h>
 #include <linux/minmax.h>
@@ -51,10 +52,15 @@ static int pmuk_cpu_offline(unsigned int cpu, struct hlist_node *node)
 	return 0;
 }
 
+/* The caller of pmuk_start() needs no right to count, as a worker may make the same try. */
 static int pmuk_inst_resume(struct pmuk_inst *inst) __must_hold(&inst->ctx->lock)
 {
-	int ret = inst->live ? 0 : pmuk_inst_place(inst);
+	int ret = 0;
 
+	if (!inst->live) {
+		scoped_with_kernel_creds()
+			ret = pmuk_inst_place(inst);
+	}
 	if (ret || !inst->ctx->running)
 		return ret;
 	ret = pmuk_inst_start(inst);

@@ -87,10 +87,11 @@ static unsigned int pmuk_reserve_lacks(const struct pmuk_reserve *r)
 }
 
 /*
- * Creates a counter and enables it. Any task may make this call, for reservations of others, too;
- * the load of the context has taken the right to count. If the task that runs on the CPU has pinned
- * events on this PMU, the counter goes again, as it could push these events out for good. A counter
- * that traces goes, too, as it needs no register.
+ * Creates a counter and enables it. Any task may make this call, for reservations of others, too.
+ * The task needs no right to count, as the context has its counters by right: perf core has checked
+ * the task that loaded it, and workers create the counters of CPUs that come online later. If the
+ * task that runs on the CPU has pinned events on this PMU, the counter goes again, as it could push
+ * these events out for good. A counter that traces goes, too, as it needs no register.
  */
 static void pmuk_kept_take(struct pmuk_kept *kept, const struct pmuk_reserve *r)
 {

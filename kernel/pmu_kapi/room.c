@@ -140,7 +140,7 @@ static void pmuk_room_work(struct work_struct *work)
  * hotplug locked.
  * Return: The number of @attrs that fit; -EINVAL if @attrs or @fits is NULL, @n is out of range, or
  * @cpu is no CPU; -ENODEV if @cpu is offline; and what pmuk_counter_create() and
- * pmuk_counter_enable() return for one of @attrs, other than -ENOSPC.
+ * pmuk_counter_enable() return for one of @attrs, other than -ENOSPC and -EACCES.
  */
 int pmuk_room(const struct pmuk_attr *attrs, unsigned int n, int cpu, u32 *fits)
 {

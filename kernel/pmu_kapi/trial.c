@@ -53,7 +53,8 @@ static void pmuk_trial_overflow(struct perf_event *event, struct perf_sample_dat
 /*
  * Tries an event like the counter's own. perf core serves the older of two pinned events first, and
  * a trial of the counter's own event could push out events that were created since. The creation of
- * the counter has taken the right to count on the CPU. The trial takes none, as it counts nothing.
+ * the counter has taken the right to count on the CPU. The trial takes none, as its count is read
+ * by no task.
  */
 static int pmuk_event_try(const struct pmuk_counter *c, struct perf_event_attr pa,
 			  unsigned int precise)

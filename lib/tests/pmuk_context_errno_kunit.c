@@ -4,13 +4,13 @@
  * error is provoked, on which kinds of target, and which error is returned. Errors that other
  * suites see on each kind of target are not repeated here.
  */
-#include <linux/capability.h>
 #include <linux/cpu.h>
 #include <linux/cred.h>
 #include <linux/perf_event.h>
 
 #include "pmuk_counters.h"
 #include "pmuk_place.h"
+#include "pmuk_rights.h"
 #include "pmuk_suite.h"
 
 #define PERIOD		100
@@ -790,51 +790,6 @@ static void read_local_on_two_kinds(struct kunit *test)
 
 /* ---- rights ---- */
 
-#ifdef MODULE
-
-/* The sysctl is not exported, and stays as it is. */
-static void be_paranoid(struct kunit *test) { }
-
-#else /* !MODULE */
-
-static void reset_paranoid(void *level)
-{
-	WRITE_ONCE(sysctl_perf_event_paranoid, (long)level);
-}
-
-static void be_paranoid(struct kunit *test)
-{
-	void *old = (void *)(long)sysctl_perf_event_paranoid;
-
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, reset_paranoid, old), 0);
-	WRITE_ONCE(sysctl_perf_event_paranoid, 2);
-}
-
-#endif /* !MODULE */
-
-/* Returns credentials without the capabilities to count on CPUs. */
-static struct cred *creds_without_rights(struct kunit *test)
-{
-	struct cred *creds = prepare_creds();
-
-	KUNIT_ASSERT_NOT_NULL(test, creds);
-	cap_lower(creds->cap_effective, CAP_PERFMON);
-	cap_lower(creds->cap_effective, CAP_SYS_ADMIN);
-	return creds;
-}
-
-static int try_perf(int cpu)
-{
-	struct perf_event_attr attr = { .type = PERF_TYPE_SOFTWARE, .size = sizeof(attr),
-					.config = PERF_COUNT_SW_CPU_CLOCK, .disabled = 1 };
-	struct perf_event *event = perf_event_create_kernel_counter(&attr, cpu, NULL, NULL, NULL);
-
-	if (IS_ERR(event))
-		return PTR_ERR(event);
-	perf_event_release_kernel(event);
-	return 0;
-}
-
 static int try_counter(const struct pmuk_attr *attr, int cpu, struct task_struct *task)
 {
 	struct pmuk_counter *c = pmuk_counter_create(attr, cpu, task);
@@ -852,25 +807,17 @@ static void counting_on_cpus_takes_a_right(struct kunit *test)
 	struct pmuk_sim *sim = pmuk_test_sim(test, COUNTERS, 32);
 	const struct pmuk_attr attr = { .type = pmuk_sim_type(sim) };
 	struct pmuk_context *ctx = pmuk_ctx_create(test, NULL);
-	struct cred *creds = creds_without_rights(test);
 	int cpu = pmuk_test_pin_first(test);
-	int perf, counter, context, own;
+	int counter, context, own;
 	const struct cred *old;
 
 	pmuk_ctx_add(test, ctx, sim, 0, 0, 0, 0);
-	be_paranoid(test);
-	/* A failed assertion must not end the thread meanwhile. */
-	old = override_creds(creds);
-	perf = try_perf(cpu);
+	old = override_creds(pmuk_test_no_rights(test, cpu));
 	counter = try_counter(&attr, cpu, NULL);
 	context = pmuk_ctx_try_load(ctx, cpu);
 	own = try_counter(&attr, -1, current);
 	revert_creds(old);
-	put_cred(creds);
 
-	if (!perf)
-		kunit_skip(test, "this kernel lets everybody count on CPUs");
-	KUNIT_EXPECT_EQ(test, perf, -EACCES);
 	KUNIT_EXPECT_EQ(test, counter, -EACCES);
 	KUNIT_EXPECT_EQ(test, context, -EACCES);
 	KUNIT_EXPECT_EQ(test, own, 0);
@@ -882,7 +829,6 @@ static void enabling_takes_no_right(struct kunit *test)
 {
 	struct pmuk_sim *sim = pmuk_test_sim(test, COUNTERS, 32);
 	struct pmuk_attr attr = { .type = pmuk_sim_type(sim), .flags = PMUK_PINNED | PMUK_PRIVATE };
-	struct cred *creds = creds_without_rights(test);
 	int cpu = pmuk_test_pin_first(test);
 	struct pmuk_counter *lost = pmuk_test_enabled(test, &attr, cpu, NULL);
 	int lost_is_enabled, second_is_enabled;
@@ -895,12 +841,10 @@ static void enabling_takes_no_right(struct kunit *test)
 	attr.flags = PMUK_PINNED;
 	pmuk_test_counter(test, &attr, cpu, NULL);
 	second = pmuk_test_counter(test, &attr, cpu, NULL);
-	be_paranoid(test);
-	old = override_creds(creds);
+	old = override_creds(pmuk_test_no_rights(test, cpu));
 	lost_is_enabled = pmuk_counter_enable(lost);
 	second_is_enabled = pmuk_counter_enable(second);
 	revert_creds(old);
-	put_cred(creds);
 
 	KUNIT_EXPECT_EQ(test, lost_is_enabled, 0);
 	KUNIT_EXPECT_EQ(test, second_is_enabled, 0);
@@ -914,7 +858,6 @@ static void stopping_takes_no_right(struct kunit *test)
 	const struct pmuk_context_attr attr = { .flags = PMUK_CTX_RESERVE };
 	struct pmuk_sim *sim = pmuk_test_sim(test, COUNTERS, 32);
 	struct pmuk_context *ctx = pmuk_ctx_create(test, &attr);
-	struct cred *creds = creds_without_rights(test);
 	int cpu = pmuk_test_pin_first(test);
 	int reserved, stopped, counters;
 	const struct cred *old;
@@ -924,12 +867,10 @@ static void stopping_takes_no_right(struct kunit *test)
 	reserved = pmuk_nr_counters();
 	pmuk_ctx_start(test, ctx);
 	KUNIT_EXPECT_EQ(test, pmuk_nr_counters(), reserved - 1);
-	be_paranoid(test);
-	old = override_creds(creds);
+	old = override_creds(pmuk_test_no_rights(test, cpu));
 	stopped = pmuk_stop(ctx);
 	counters = pmuk_nr_counters();
 	revert_creds(old);
-	put_cred(creds);
 
 	KUNIT_EXPECT_EQ(test, stopped, 0);
 	KUNIT_EXPECT_EQ(test, counters, reserved);

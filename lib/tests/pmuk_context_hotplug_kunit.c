@@ -10,6 +10,7 @@
 #include "../../kernel/pmu_kapi/context.h"
 #include "pmuk_counters.h"
 #include "pmuk_place.h"
+#include "pmuk_rights.h"
 #include "pmuk_suite.h"
 
 struct plug {
@@ -389,10 +390,9 @@ static void waiting_cpu_keeps_none_from_counting(struct kunit *test)
 	expect_count(p, -1, 10);
 }
 
-/* pmuk_start() does not leave it to the next try to find out that there is room again. */
-static void start_tries_the_place_at_once(struct kunit *test)
+/* The CPU waits for room that it has, and no try comes for an hour. */
+static void wait_for_long(struct plug *p)
 {
-	struct plug *p = test->priv;
 	struct pmuk_inst *inst;
 
 	start_without_place(p);
@@ -400,12 +400,37 @@ static void start_tries_the_place_at_once(struct kunit *test)
 	scoped_guard(mutex, &p->ctx->lock) {
 		inst = p->ctx->insts[p->cpu];
 		lockdep_assert_held(&inst->ctx->lock);
-		KUNIT_EXPECT_TRUE(test, inst->missed);
+		KUNIT_EXPECT_TRUE(p->test, inst->missed);
 		inst->retry_at = jiffies + 3600 * HZ;
 	}
 	WRITE_ONCE(p->refuse, false);
-	KUNIT_EXPECT_EQ(test, pmuk_stop(p->ctx), 0);
+	KUNIT_EXPECT_EQ(p->test, pmuk_stop(p->ctx), 0);
+}
+
+/* pmuk_start() does not leave it to the next try to find out that there is room again. */
+static void start_tries_the_place_at_once(struct kunit *test)
+{
+	struct plug *p = test->priv;
+
+	wait_for_long(p);
 	pmuk_ctx_start(test, p->ctx);
+	expect_placed(p);
+	expect_count(p, -1, 5);
+}
+
+/* The load has taken the right to count on the CPUs of the target. */
+static void start_takes_no_right(struct kunit *test)
+{
+	struct plug *p = test->priv;
+	const struct cred *old;
+	int started;
+
+	wait_for_long(p);
+	old = override_creds(pmuk_test_no_rights(test, p->cpu));
+	started = pmuk_start(p->ctx, NULL);
+	revert_creds(old);
+
+	KUNIT_EXPECT_EQ(test, started, 0);
 	expect_placed(p);
 	expect_count(p, -1, 5);
 }
@@ -976,6 +1001,7 @@ static struct kunit_case pmuk_context_hotplug_cases[] = {
 	KUNIT_CASE_SLOW(cannot_be_placed_when_it_is_back),
 	KUNIT_CASE_SLOW(place_is_tried_ever_more_rarely),
 	KUNIT_CASE_SLOW(start_tries_the_place_at_once),
+	KUNIT_CASE_SLOW(start_takes_no_right),
 	KUNIT_CASE(waiting_cpu_keeps_none_from_counting),
 	KUNIT_CASE_SLOW(hotplug_waits_once),
 	KUNIT_CASE_SLOW(retry_pushes_no_task_out),

@@ -1,6 +1,6 @@
 # Lines of our own files that our rules report, and that are right: FILE: the line. See item_cocci_ours of vm/check.
 # The hint to use pmuk does not hold for tests that need perf's own events beside pmuk's.
-lib/tests/pmuk_context_errno_kunit.c: struct perf_event *event = perf_event_create_kernel_counter(&attr, cpu, NULL, NULL, NULL);
+lib/tests/pmuk_rights.h: struct perf_event *event = perf_event_create_kernel_counter(&attr, cpu, NULL, NULL, NULL);
 lib/tests/pmuk_counter_sim_kunit.c: event = perf_event_create_kernel_counter(&attr, r->cpu, NULL, NULL, NULL);
 lib/tests/pmuk_counter_sw_kunit.c: event = perf_event_create_kernel_counter(&attr, cpu, NULL, fill_for_another, NULL);
 lib/tests/pmuk_irq.c: event = perf_event_create_kernel_counter(&attr, cpu, NULL, irq_nmi_overflow, NULL);
